@@ -1,0 +1,42 @@
+# Every target finds its own environment; the first one takes a while, the next ones a moment.
+PYTHON ?= python3
+BIN := .venv/bin
+ONLY ?=
+
+.DEFAULT_GOAL := help
+.PHONY: help setup demo test check bench soak lock clean
+
+help: ## Show this list
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-8s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
+
+setup: ## Build .venv from requirements/dev.lock
+	@$(PYTHON) tools/bootstrap.py dev
+
+demo: setup ## Watch producers and readers share one journal
+	@$(BIN)/tape demo
+
+test: check ## Run everything that must hold
+	@$(BIN)/pytest --quiet --scale 1 --ignore tests/house
+
+check: setup ## Check style, types, floors and sizes
+	@$(BIN)/ruff check --quiet
+	@$(BIN)/ruff check --quiet --preview --select ASYNC119
+	@$(BIN)/ruff format --quiet --check
+	@$(BIN)/mypy
+	@$(BIN)/lint-imports --no-logo
+	@$(BIN)/pytest --quiet tests/house
+
+bench: ## Measure against peers into bench/latest.json (ONLY=name for one)
+	@$(PYTHON) tools/bootstrap.py bench
+	@.venv-bench/bin/python -m tests.bench $(ONLY)
+
+soak: setup ## Run contracts, properties and processes twenty times as long
+	@$(BIN)/pytest --scale 20 tests/contract tests/property tests/process
+
+lock: setup ## Resolve requirements/*.in again (with Python 3.11)
+	@$(BIN)/python tools/lock.py
+
+clean: ## Delete the environments and what tools leave behind
+	@rm -rf .venv .venv.lock .venv-bench .venv-bench.lock .hypothesis .import_linter_cache .mypy_cache .pytest_cache
+	@rm -rf .ruff_cache build dist
+	@find src tests tools -name __pycache__ -type d -prune -exec rm -rf {} +

@@ -1,0 +1,228 @@
+"""The shared tail: the newest entries of the journal, once for the whole process.
+
+A reader holds nothing but its place in a lane. A lane is what one selection sees of the tail, shared by all readers of
+that selection, so an entry is matched once and wakes only the readers it is for.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from bisect import bisect_right
+from collections import deque
+from collections.abc import Mapping, Sequence
+from operator import attrgetter
+from typing import Final
+
+from tape.core.event import Entry
+from tape.core.ids import GlobalSeq, RunId, Seq
+from tape.core.run import Head
+from tape.core.subject import Pattern
+from tape.core.trie import Trie
+
+ENTRIES: Final = 8_192
+BYTES: Final = 64 << 20
+BATCH: Final = 256
+BATCH_BYTES: Final = 1 << 20
+SWEEP: Final = 8
+
+_position = attrgetter("global_seq")
+
+
+class Lane:
+    """Everything of one selection after `since`, as far as the tail still holds it."""
+
+    __slots__ = ("_base", "_entries", "_weights", "closed_seq", "readers", "since", "waiting")
+
+    def __init__(self, since: GlobalSeq) -> None:
+        self.since = since
+        self.readers = 0
+        self.closed_seq: Seq | None = None
+        self.waiting: set[asyncio.Future[None]] = set()
+        self._entries: list[Entry] = []
+        self._weights = [0]
+        self._base = 0
+
+    def after(self, cursor: GlobalSeq | None) -> Place:
+        """A place behind a position; one the lane does not reach back to has been overtaken already."""
+        if cursor is None or cursor < self.since:
+            return Place(self, -1, GlobalSeq(0))
+        return Place(self, self._base + bisect_right(self._entries, cursor, key=_position), cursor)
+
+    def read(self, number: int) -> Sequence[Entry] | None:
+        """A batch from an entry's number on, empty at the end, or None when that one is gone."""
+        first = number - self._base
+        if first < 0:
+            return None
+        batch = self._entries[first : first + BATCH]
+        if len(batch) > 1 and self._weights[first + len(batch)] - self._weights[first] > BATCH_BYTES:
+            most = bisect_right(self._weights, self._weights[first] + BATCH_BYTES) - 1
+            return self._entries[first : max(most, first + 1)]
+        return batch
+
+    def lag(self, number: int) -> tuple[int, int]:
+        """How far an entry's number is behind the end, in entries and bytes."""
+        first = max(number - self._base, 0)
+        return len(self._entries) - first, self._weights[-1] - self._weights[first]
+
+    def wait(self) -> asyncio.Future[None]:
+        """Done when there may be more to read, or an end."""
+        future: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+        self.waiting.add(future)
+        return future
+
+    def forget(self, waiter: asyncio.Future[None] | None) -> None:
+        """Stops waiting."""
+        if waiter is not None:
+            self.waiting.discard(waiter)
+
+    def add(self, entry: Entry, size: int) -> None:
+        self._entries.append(entry)
+        self._weights.append(self._weights[-1] + size)
+        if self.closed_seq is not None and entry.seq > self.closed_seq:
+            self.closed_seq = None  # the run has been opened again
+
+    def drop(self, through: GlobalSeq) -> None:
+        """Forgets what lies at or below a position."""
+        gone = bisect_right(self._entries, through, key=_position)
+        if gone:
+            del self._entries[:gone], self._weights[:gone]
+            self._base += gone
+        self.since = max(self.since, through)
+
+    def lose(self, through: GlobalSeq) -> None:
+        """Forgets everything, and that some of it was never here: every reader has been overtaken."""
+        self._base += len(self._entries) + 1
+        self._entries.clear()
+        self._weights = [0]
+        self.since = through
+
+    def wake(self) -> None:
+        waiting, self.waiting = self.waiting, set()
+        for future in waiting:
+            if not future.done():
+                future.set_result(None)
+
+
+class Place:
+    """Where one reader is in a lane: the only thing the tail keeps for it."""
+
+    __slots__ = ("_cursor", "_lane", "_number")
+
+    def __init__(self, lane: Lane, number: int, cursor: GlobalSeq) -> None:
+        self._lane = lane
+        self._number = number
+        self._cursor = cursor
+
+    def read(self) -> Sequence[Entry] | None:
+        """What comes next, empty when there is nothing yet, or None when the reader has been overtaken."""
+        batch = self._lane.read(self._number)
+        if not batch:
+            return batch
+        self._number += len(batch)
+        if batch[0].global_seq > self._cursor:
+            return batch
+        return [entry for entry in batch if entry.global_seq > self._cursor] or self.read()
+
+    @property
+    def lag(self) -> tuple[int, int]:
+        """The backlog, in entries and bytes."""
+        return self._lane.lag(self._number)
+
+
+class Tail:
+    """A ring over the whole journal, bounded in entries and bytes, dealt out to lanes.
+
+    `head` is the last position it has seen. Nothing a reader does, or fails to do, reaches back to `push`.
+    """
+
+    def __init__(self, head: GlobalSeq, entries: int = ENTRIES, limit: int = BYTES) -> None:
+        self.head = head
+        self.is_wanted = asyncio.Event()
+        self.capacity = entries
+        self._limit = limit
+        self._sizes: deque[int] = deque()
+        self._bytes = 0
+        self._dropped_entries = self._dropped_bytes = 0
+        self._lanes: dict[RunId | Pattern | None, Lane] = {}
+        self._trie: Trie[Lane] = Trie()
+
+    @property
+    def run_ids(self) -> list[RunId]:
+        """The runs that somebody reads."""
+        return [RunId(selection) for selection in self._lanes if isinstance(selection, str)]
+
+    def join(self, selection: RunId | Pattern | None) -> Lane:
+        """The lane of a run, of a pattern or of everything; every join is followed by a leave."""
+        lane = self._lanes.get(selection)
+        if lane is None:
+            lane = self._lanes[selection] = Lane(self.head)
+            if isinstance(selection, Pattern):
+                self._trie.add(selection, lane)
+            self.is_wanted.set()
+        lane.readers += 1
+        return lane
+
+    def leave(self, selection: RunId | Pattern | None, lane: Lane) -> None:
+        lane.readers -= 1
+        if lane.readers:
+            return
+        del self._lanes[selection]
+        if isinstance(selection, Pattern):
+            self._trie.discard(selection, lane)
+        if not self._lanes:
+            self.is_wanted.clear()
+
+    def push(self, entries: Sequence[Entry]) -> bool:
+        """Takes what follows its head; False when something is missing in between."""
+        if entries and entries[0].global_seq <= self.head:
+            entries = [entry for entry in entries if entry.global_seq > self.head]
+        if not entries:
+            return True
+        if entries[0].global_seq != self.head + 1:
+            return False
+        woken = {lane for entry in entries for lane in self._deal(entry)}
+        self.head = entries[-1].global_seq
+        self._bound()
+        for lane in woken:
+            lane.wake()
+        return True
+
+    def skip(self, head: GlobalSeq) -> None:
+        """Gives up on what lies between: the readers find it in the journal."""
+        self.head = head
+        self._sizes.clear()
+        self._bytes = 0
+        for lane in self._lanes.values():
+            lane.lose(head)
+            lane.wake()
+
+    def note(self, heads: Mapping[RunId, Head]) -> None:
+        """Where runs stand now, so that the readers of a closed one can end."""
+        for run_id, head in heads.items():
+            lane = self._lanes.get(run_id)
+            if lane is not None:
+                lane.closed_seq = head.closed_seq
+                if not head.is_open:
+                    lane.wake()
+
+    def _deal(self, entry: Entry) -> list[Lane]:
+        size = entry.size
+        self._sizes.append(size)
+        self._bytes += size
+        lanes = self._trie.match(entry.subject) if self._trie else []
+        lanes += [lane for lane in (self._lanes.get(None), self._lanes.get(entry.run_id)) if lane is not None]
+        for lane in lanes:
+            lane.add(entry, size)
+        return lanes
+
+    def _bound(self) -> None:
+        """Keeps to its bounds; lanes are swept a fraction of the ring at a time, because that is cheaper."""
+        while len(self._sizes) > self.capacity or (self._bytes > self._limit and len(self._sizes) > 1):
+            size = self._sizes.popleft()
+            self._bytes -= size
+            self._dropped_entries += 1
+            self._dropped_bytes += size
+        if self._dropped_entries > self.capacity // SWEEP or self._dropped_bytes > self._limit // SWEEP:
+            self._dropped_entries = self._dropped_bytes = 0
+            for lane in self._lanes.values():
+                lane.drop(GlobalSeq(self.head - len(self._sizes)))

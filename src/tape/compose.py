@@ -1,0 +1,58 @@
+"""The composition root: rooms are put together here and nowhere else."""
+
+import os
+from collections.abc import AsyncIterator
+from contextlib import AbstractAsyncContextManager, asynccontextmanager
+from urllib.parse import urlsplit
+
+import anyio
+
+from tape.bus.append import Appender
+from tape.bus.feed import Feed
+from tape.bus.journal import Journal
+from tape.bus.tail import Tail
+from tape.core.errors import UsageError
+from tape.core.ports import Store
+from tape.settings import Settings
+
+
+def open_store(url: str, *, unsafe_durability: bool = False) -> AbstractAsyncContextManager[Store]:
+    """The store a URL names."""
+    match urlsplit(url).scheme:
+        case "sqlite" | "memory":
+            from tape.store.sqlite.location import Location
+            from tape.store.sqlite.store import open_store as open_sqlite
+
+            return open_sqlite(Location.parse(url, unsafe_durability))
+        case scheme:
+            raise UsageError(f"a store is sqlite:///file.db or memory://, not {scheme or url!r}")
+
+
+@asynccontextmanager
+async def open_journal(url: str | None = None, *, unsafe_durability: bool = False) -> AsyncIterator[Journal]:
+    """The journal at a URL, or at TAPE_STORE; what was acknowledged is on disk before it closes."""
+    settings = Settings.read(os.environ)
+    unsafe_durability = unsafe_durability or settings.unsafe_durability
+    opened = open_store(url or settings.store, unsafe_durability=unsafe_durability)
+    async with opened as store, run_journal(store) as journal:
+        yield journal
+
+
+@asynccontextmanager
+async def run_journal(store: Store) -> AsyncIterator[Journal]:
+    """A journal over a store, with the tasks that move it."""
+    tail = Tail((await store.journal.bounds()).head)
+    feed = Feed(store, tail)
+    appender = Appender(store.journal, feed.take)
+    failure: Exception | None = None
+    async with anyio.create_task_group() as tasks:
+        tasks.start_soon(appender.run)
+        tasks.start_soon(feed.run)
+        try:
+            yield Journal(store, tail, appender)
+        except Exception as error:  # noqa: BLE001 - the caller's own error leaves as it came, not in a group
+            failure = error
+        await appender.drain()
+        tasks.cancel_scope.cancel()
+    if failure is not None:
+        raise failure

@@ -1,0 +1,208 @@
+"""Strict JSON: only what can be given back unchanged, type for type, gets in."""
+
+import json
+import math
+from collections import Counter
+from collections.abc import Iterable
+from types import NoneType
+from typing import NoReturn, TypeAlias
+
+import msgspec
+
+from tape.core.errors import Corrupt, JsonLimit, TooLarge
+
+JsonValue: TypeAlias = "dict[str, JsonValue] | list[JsonValue] | str | int | float | bool | None"
+
+MAX_BYTES = 1_048_576
+MAX_DEPTH = 64
+MAX_KEYS = 10_000
+MAX_DIGITS = 40
+MIN_INT = -(2**63)
+MAX_INT = 2**63 - 1
+
+_MAX_ITEMS = MAX_BYTES // 2  # an item takes two bytes: itself and what separates it from the next
+_ECHO = 64
+_PLAIN = frozenset({str, bool, NoneType})
+
+_write = msgspec.json.Encoder().encode
+_read = msgspec.json.Decoder().decode
+_read_map = msgspec.json.Decoder(dict[str, str]).decode
+
+
+class _Refused(Exception):
+    """Collects the way to the bad value while the walk unwinds, so that good values pay nothing for it."""
+
+    def __init__(self, reason: str) -> None:
+        super().__init__(reason)
+        self.reason = reason
+        self.steps: list[object] = []
+
+    def __str__(self) -> str:
+        steps = (f".{step[:_ECHO]}" if isinstance(step, str) else f"[{step}]" for step in reversed(self.steps))
+        path = ascii("$" + "".join(steps))[1:-1]
+        return f"{self.reason}, at {path if len(path) <= _ECHO else '...' + path[3 - _ECHO :]}"
+
+
+def encode(value: object) -> str:
+    """The compact text of a JSON value, from which `parse` and `decode` give back the same value."""
+    try:
+        _check(value, MAX_DEPTH, _MAX_ITEMS, False)
+        text = _write_text(value)
+    except _Refused as refused:
+        raise JsonLimit(str(refused)) from None
+    if len(text) > MAX_BYTES:
+        raise _too_large()
+    return text.decode()
+
+
+def decode(text: str | bytes) -> JsonValue:
+    """The value of somebody else's JSON text; whatever is returned, `encode` accepts."""
+    value = _load(_foreign(text))
+    encode(value)
+    return value
+
+
+def parse(text: str) -> JsonValue:
+    """The value of text that `encode` wrote; text of other origin belongs to `decode`."""
+    try:
+        value: JsonValue = _read(text)
+    except (msgspec.DecodeError, UnicodeEncodeError) as error:
+        raise Corrupt("stored text is not JSON") from error
+    return value
+
+
+def parse_map(text: str) -> dict[str, str]:
+    """The same for an object whose values are all texts."""
+    try:
+        return _read_map(text)
+    except (msgspec.DecodeError, UnicodeEncodeError) as error:
+        raise Corrupt("stored text is not a map of texts") from error
+
+
+def _write_text(value: object) -> bytes:
+    try:
+        text = _write(value)
+    except UnicodeEncodeError:
+        _check(value, MAX_DEPTH, _MAX_ITEMS, True)
+        raise
+    if b"\\u0000" in text:  # or a harmless backslash before u0000, which the thorough check lets pass
+        _check(value, MAX_DEPTH, _MAX_ITEMS, True)
+    return text
+
+
+def _check(value: object, levels: int, room: int, is_thorough: bool) -> int:
+    """Refuse what is not JSON; only a thorough check looks inside texts. Returns how many more items may follow."""
+    if type(value) is dict:
+        _check_keys(value, is_thorough)
+        return _check_items(value.items(), levels, room - len(value), is_thorough)
+    if type(value) is list:
+        return _check_items(enumerate(value), levels, room - len(value), is_thorough)
+    _check_scalar(value, is_thorough)
+    return room
+
+
+def _check_keys(value: dict[object, object], is_thorough: bool) -> None:
+    if len(value) > MAX_KEYS:
+        raise _Refused(f"an object has {len(value):,} keys and the limit is {MAX_KEYS:,}")
+    for key in value:
+        if type(key) is not str:
+            raise _Refused(f"a key is {_escaped(type(key).__name__)}, not str")
+        if is_thorough:
+            _check_text(key)
+
+
+def _check_items(items: Iterable[tuple[object, object]], levels: int, room: int, is_thorough: bool) -> int:
+    if levels == 0:
+        raise _Refused(f"it nests deeper than {MAX_DEPTH} levels")
+    if room < 0:
+        raise _too_large()
+    for step, item in items:
+        if is_thorough or type(item) not in _PLAIN:
+            try:
+                room = _check(item, levels - 1, room, is_thorough)
+            except _Refused as refused:
+                refused.steps.append(step)
+                raise
+    return room
+
+
+def _check_scalar(value: object, is_thorough: bool) -> None:
+    if type(value) is int:
+        if not MIN_INT <= value <= MAX_INT:
+            raise _Refused("an int is outside -2^63 to 2^63-1")
+    elif type(value) is float:
+        if not math.isfinite(value):
+            raise _Refused("NaN and Infinity are not JSON")
+    elif type(value) not in _PLAIN:
+        raise _Refused(f"{_escaped(type(value).__name__)} is not a JSON type (dict, list, str, int, float, bool, None)")
+    elif is_thorough and isinstance(value, str):
+        _check_text(value)
+
+
+def _check_text(text: str) -> None:
+    if "\0" in text:
+        raise _Refused("a text holds U+0000")
+    try:
+        text.encode()
+    except UnicodeEncodeError:
+        raise _Refused("a text holds a lone surrogate") from None
+
+
+def _escaped(text: str) -> str:
+    return ascii(text[:_ECHO])[1:-1][:_ECHO]
+
+
+def _foreign(text: str | bytes) -> str:
+    try:
+        raw = text.encode() if isinstance(text, str) else text
+        if len(raw) > MAX_BYTES:
+            raise _too_large()
+        plain = raw.decode()
+    except UnicodeError as error:
+        raise JsonLimit(f"text is not UTF-8: {error.args[-1]}") from None
+    if plain.startswith("\ufeff"):
+        raise JsonLimit("text begins with a byte order mark; send it without")
+    return plain
+
+
+def _load(text: str) -> JsonValue:
+    try:
+        value: JsonValue = _strict.decode(text)
+    except json.JSONDecodeError as error:
+        raise JsonLimit(f"text is not JSON at character {error.pos}: {error.msg.lower()}") from None
+    except RecursionError:
+        raise JsonLimit(f"it nests deeper than {MAX_DEPTH} levels") from None
+    return value
+
+
+def _object(pairs: list[tuple[str, JsonValue]]) -> dict[str, JsonValue]:
+    value = dict(pairs)
+    if len(value) < len(pairs):
+        [(key, _)] = Counter(key for key, _ in pairs).most_common(1)
+        raise JsonLimit(f"key '{_escaped(key)}' appears more than once in an object")
+    return value
+
+
+def _int(literal: str) -> int:
+    return int(_digits(literal))
+
+
+def _float(literal: str) -> float:
+    return float(_digits(literal))
+
+
+def _digits(literal: str) -> str:
+    if len(literal) > MAX_DIGITS and sum(map(str.isdigit, literal)) > MAX_DIGITS:
+        raise JsonLimit(f"a number has more than {MAX_DIGITS} digits")
+    return literal
+
+
+def _constant(literal: str) -> NoReturn:
+    raise JsonLimit(f"{literal} is not JSON")
+
+
+def _too_large() -> TooLarge:
+    return TooLarge(f"JSON text is over the limit of {MAX_BYTES:,} bytes")
+
+
+_strict = json.JSONDecoder(object_pairs_hook=_object, parse_int=_int, parse_float=_float, parse_constant=_constant)

@@ -1,0 +1,259 @@
+"""What can go wrong, as families that tell a caller what to do next.
+
+TapeError
+├── UsageError (ValueError)      the call is wrong: change it
+│   ├── InvalidCursor · InvalidMaxQueued · JsonLimit · ReservedSubject
+├── NotFound                     there is no such thing
+│   └── RunNotFound (RuntimeError)
+├── Conflict                     somebody was first: look again and decide again
+│   ├── ExpectedSeqConflict · KeyConflict · StaleClaim · VersionConflict
+│   └── RunOpen (ValueError)
+├── RunClosed (RuntimeError)     the run has ended: fork it to continue
+├── TooLarge                     one value is over a size limit: split it
+├── LimitReached                 too much at once: come back later
+│   └── SubscriberLimitExceeded
+├── BrokerOverflowError          the gap: history is gone, go on where it begins
+├── Corrupt                      stored bytes are not what was written
+└── Unavailable                  the store did not answer; `outcome` says what is known
+
+Facts are attributes, and they are the constructor's positional arguments, so every error survives pickling.
+"""
+
+import re
+from typing import ClassVar, Literal
+
+from tape.core.ids import GlobalSeq, RunId, Seq
+
+Outcome = Literal["unknown", "nothing"]
+
+MAX_QUOTE = 64
+
+_WORD_START = re.compile(r"(?<=[a-z0-9])(?=[A-Z])")
+
+
+def shown(value: object) -> str:
+    """A value as an error may quote it: escaped, and no more than a glance."""
+    if isinstance(value, str):
+        return ascii(value[:MAX_QUOTE])[: MAX_QUOTE + 2]
+    is_small = value is None or isinstance(value, float) or (isinstance(value, int) and abs(value) < 1 << 64)
+    return ascii(value) if is_small else type(value).__name__
+
+
+class TapeError(Exception):
+    """Anything Tape raises on purpose."""
+
+    http_status: ClassVar[int] = 500
+    grpc_status: ClassVar[str] = "INTERNAL"
+    exit_code: ClassVar[int] = 1
+
+    @property
+    def code(self) -> str:
+        """The class name in snake_case, as it stands in problem+json."""
+        return _WORD_START.sub("_", type(self).__name__).lower()
+
+
+class UsageError(TapeError, ValueError):
+    """The call itself is wrong; repeating it will not help."""
+
+    http_status = 400
+    grpc_status = "INVALID_ARGUMENT"
+    exit_code = 2
+
+
+class InvalidCursor(UsageError):
+    """A place to start that no reader of this journal can have been told."""
+
+
+class InvalidMaxQueued(UsageError):
+    """A backlog cap outside its bounds."""
+
+
+class JsonLimit(UsageError):
+    """A payload that is not JSON we could give back unchanged."""
+
+
+class ReservedSubject(UsageError):
+    """A subject that only Tape itself may write."""
+
+    def __init__(self, subject: str) -> None:
+        super().__init__(subject)
+        self.subject = subject
+
+    def __str__(self) -> str:
+        return f"subject {self.subject!r} is reserved; under /tape/ use /tape/event/** without /tape/event/appended/**"
+
+
+class NotFound(TapeError):
+    """There is no such thing."""
+
+    http_status = 404
+    grpc_status = "NOT_FOUND"
+    exit_code = 4
+
+
+class RunNotFound(NotFound, RuntimeError):
+    """No run has this id."""
+
+    def __init__(self, run_id: RunId) -> None:
+        super().__init__(run_id)
+        self.run_id = run_id
+
+    def __str__(self) -> str:
+        return f"run {self.run_id!r} is not open: there is no such run; open it first or append with open=True"
+
+
+class Conflict(TapeError):
+    """Somebody else was first."""
+
+    http_status = 409
+    grpc_status = "ABORTED"
+    exit_code = 5
+
+
+class RunOpen(Conflict, ValueError):
+    """The run is open, and the call needs one that is not."""
+
+    def __init__(self, run_id: RunId, wanted: str = "open") -> None:
+        super().__init__(run_id, wanted)
+        self.run_id = run_id
+        self.wanted = wanted
+
+    def __str__(self) -> str:
+        if self.wanted == "open":
+            return f"run {self.run_id!r} is already open"
+        return f"cannot {self.wanted} open run {self.run_id!r}; close it first"
+
+
+class ExpectedSeqConflict(Conflict):
+    """The run's last seq is not the one the caller decided on."""
+
+    def __init__(self, run_id: RunId, expected: Seq, actual: Seq) -> None:
+        super().__init__(run_id, expected, actual)
+        self.run_id = run_id
+        self.expected = expected
+        self.actual = actual
+
+    def __str__(self) -> str:
+        return f"run {self.run_id!r} is at seq {self.actual}, not {self.expected}; read on and decide again"
+
+
+class KeyConflict(Conflict):
+    """The key was used for another body."""
+
+    def __init__(self, key: str) -> None:
+        super().__init__(key)
+        self.key = key
+
+    def __str__(self) -> str:
+        return f"key {self.key!r} was used for another body; a retry must repeat the request exactly"
+
+
+class VersionConflict(Conflict):
+    """A cell has moved on since the decision was made."""
+
+    def __init__(self, ledger: str, key: str, seen: int, actual: int) -> None:
+        super().__init__(ledger, key, seen, actual)
+        self.ledger = ledger
+        self.key = key
+        self.seen = seen
+        self.actual = actual
+
+    def __str__(self) -> str:
+        return f"cell {self.ledger}/{self.key} is at version {self.actual}, not {self.seen}; read it and decide again"
+
+
+class StaleClaim(Conflict):
+    """A newer attempt holds the work."""
+
+
+class RunClosed(TapeError, RuntimeError):
+    """The run has ended."""
+
+    http_status = 409
+    grpc_status = "FAILED_PRECONDITION"
+    exit_code = 5
+
+    def __init__(self, run_id: RunId) -> None:
+        super().__init__(run_id)
+        self.run_id = run_id
+
+    def __str__(self) -> str:
+        return f"run {self.run_id!r} is closed, not open; fork it to continue"
+
+
+class TooLarge(TapeError):
+    """One value is over a size limit."""
+
+    http_status = 413
+    grpc_status = "RESOURCE_EXHAUSTED"
+    exit_code = 2
+
+
+class LimitReached(TapeError):
+    """Too much at once; the same call may succeed later."""
+
+    http_status = 429
+    grpc_status = "RESOURCE_EXHAUSTED"
+    exit_code = 6
+
+
+class SubscriberLimitExceeded(LimitReached):
+    """As many streams as are allowed are open already."""
+
+    def __init__(self, limit: int) -> None:
+        super().__init__(limit)
+        self.limit = limit
+
+    def __str__(self) -> str:
+        return f"{self.limit} subscribers are connected, which is the limit"
+
+
+class BrokerOverflowError(TapeError):
+    """A gap: what was asked for is gone. Without a run_id the positions are global."""
+
+    http_status = 410
+    grpc_status = "OUT_OF_RANGE"
+    exit_code = 7
+
+    def __init__(self, run_id: RunId | None, requested_seq: int, available_from: int) -> None:
+        super().__init__(run_id, requested_seq, available_from)
+        self.run_id = run_id
+        self.requested_seq = requested_seq
+        self.available_from = available_from
+
+    def __str__(self) -> str:
+        where = "the journal" if self.run_id is None else f"run {self.run_id!r}"
+        return f"{where} begins at {self.available_from}; {self.requested_seq} to {self.available_from - 1} are gone"
+
+
+class Corrupt(TapeError):
+    """Stored bytes are not what was written."""
+
+    http_status = 500
+    grpc_status = "DATA_LOSS"
+    exit_code = 8
+
+    def __init__(self, reason: str, global_seq: GlobalSeq | None = None) -> None:
+        super().__init__(reason, global_seq)
+        self.reason = reason
+        self.global_seq = global_seq
+
+    def __str__(self) -> str:
+        return self.reason if self.global_seq is None else f"entry {self.global_seq}: {self.reason}"
+
+
+class Unavailable(TapeError):
+    """The store did not answer: nothing was written, or it is not known whether it was."""
+
+    http_status = 503
+    grpc_status = "UNAVAILABLE"
+    exit_code = 9
+
+    def __init__(self, reason: str, outcome: Outcome = "nothing") -> None:
+        super().__init__(reason, outcome)
+        self.reason = reason
+        self.outcome: Outcome = outcome
+
+    def __str__(self) -> str:
+        known = "nothing was written" if self.outcome == "nothing" else "whether it was written is unknown"
+        return f"{self.reason}; {known}"

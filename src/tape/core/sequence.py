@@ -1,0 +1,258 @@
+"""How requests become positions: judged in order, each all there or absent."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from functools import cached_property
+from hashlib import sha256
+from typing import Final, NamedTuple
+
+from tape.core.errors import (
+    ExpectedSeqConflict,
+    KeyConflict,
+    RunClosed,
+    RunNotFound,
+    TapeError,
+    TooLarge,
+    UsageError,
+    VersionConflict,
+)
+from tape.core.event import Event
+from tape.core.ids import GlobalSeq, RunId, Seq
+from tape.core.run import Head
+
+MAX_EVENTS: Final = 1000
+MAX_BYTES: Final = 8 << 20
+MAX_KEY_LENGTH: Final = 256
+
+
+class CellId(NamedTuple):
+    """Which cell."""
+
+    ledger: str
+    key: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Cell:
+    """A ledger's row: its version is what a decision was made on."""
+
+    version: int
+    status: str
+    state_json: str
+    due_at_ms: int | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CellChange:
+    """A cell's next state, decided on the version that was seen (0: there was none)."""
+
+    id: CellId
+    seen: int
+    status: str
+    state_json: str
+    due_at_ms: int | None = None
+
+    @property
+    def cell(self) -> Cell:
+        return Cell(version=self.seen + 1, status=self.status, state_json=self.state_json, due_at_ms=self.due_at_ms)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Request:
+    """Events to append and cells to change, together or not at all."""
+
+    events: tuple[Event, ...] = ()
+    cells: tuple[CellChange, ...] = ()
+    key: str | None = None
+    expected_seq: Seq | None = None
+    opens: bool = False
+
+    def __post_init__(self) -> None:
+        self._check_size()
+        if self.key is not None and not (1 <= len(self.key) <= MAX_KEY_LENGTH and self.key.isprintable()):
+            raise UsageError(f"a key is 1 to {MAX_KEY_LENGTH} printable characters, not {self.key[:64]!r}")
+        if self.expected_seq is not None and len(self.runs) != 1:
+            raise UsageError(f"expected_seq is for one run, not {len(self.runs)}")
+        if any(event.content_type != self.runs[event.run_id] for event in self.events):
+            raise UsageError("the events of a run have one content_type")
+        if len({change.id for change in self.cells}) != len(self.cells):
+            raise UsageError("a request changes each cell once")
+
+    def _check_size(self) -> None:
+        if not self.events and not self.cells:
+            raise UsageError("a request needs at least one event")
+        if len(self.events) > MAX_EVENTS:
+            raise TooLarge(f"a request is at most {MAX_EVENTS:,} events, not {len(self.events):,}")
+        if self.size > MAX_BYTES:
+            raise TooLarge(f"a request is at most {MAX_BYTES:,} bytes, not {self.size:,}")
+
+    @cached_property
+    def size(self) -> int:
+        return sum(event.size for event in self.events) + sum(len(change.state_json) for change in self.cells)
+
+    @cached_property
+    def runs(self) -> Mapping[RunId, str]:
+        """The runs it appends to, each with its content type."""
+        return {event.run_id: event.content_type for event in self.events}
+
+    @cached_property
+    def digest(self) -> bytes:
+        """The body: runs, types, kinds, subjects, schema_versions and payload bytes in order."""
+        body = sha256()
+        for event in self.events:
+            run_id, kind, name, subject, version, *_, text, blob = event.content
+            payload = text.encode() if text is not None else blob or b""
+            body.update(f"{run_id}\x1f{kind}\x1f{name}\x1f{subject}\x1f{version}\x1f{len(payload)}\x1f".encode())
+            body.update(payload)
+        return body.digest()
+
+
+@dataclass(frozen=True, slots=True)
+class KeyRecord:
+    """What a key stands for: the body it came with and the places that body got."""
+
+    digest: bytes
+    first: GlobalSeq
+    seqs: tuple[Seq, ...]
+    ts_ms: int
+
+
+@dataclass(frozen=True, slots=True)
+class Accepted:
+    """The request is in: its entries follow each other from `first` on."""
+
+    first: GlobalSeq
+    seqs: tuple[Seq, ...]
+    depths: tuple[int, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Replayed:
+    """The request was in already."""
+
+    record: KeyRecord
+
+
+@dataclass(frozen=True, slots=True)
+class Refused:
+    """The request left no trace."""
+
+    error: TapeError
+
+
+Verdict = Accepted | Replayed | Refused
+
+
+@dataclass(slots=True)
+class Known:
+    """What the store knows of everything the requests name: absent means there is none."""
+
+    head: GlobalSeq
+    ts_ms: int
+    heads: Mapping[RunId, Head] = field(default_factory=dict)
+    keys: Mapping[str, KeyRecord] = field(default_factory=dict)
+    cells: Mapping[CellId, int] = field(default_factory=dict)
+    depths: Mapping[GlobalSeq, int] = field(default_factory=dict)
+
+
+@dataclass(slots=True)
+class Decision:
+    """A verdict per request, and what they change together."""
+
+    verdicts: list[Verdict] = field(default_factory=list)
+    heads: dict[RunId, Head] = field(default_factory=dict)
+    keys: dict[str, KeyRecord] = field(default_factory=dict)
+    cells: dict[CellId, Cell] = field(default_factory=dict)
+    head: GlobalSeq = GlobalSeq(0)
+
+
+def decide(requests: Sequence[Request], known: Known) -> Decision:
+    """Judges requests one after the other, each on what the earlier ones leave behind.
+
+    A refused request consumes no number and is not seen by those after it.
+    """
+    judge = _Judge(known)
+    judge.decision.verdicts.extend(map(judge.judge, requests))
+    return judge.decision
+
+
+class _Judge:
+    def __init__(self, known: Known) -> None:
+        self._known = known
+        self._depths = dict(known.depths)
+        self.decision = Decision(head=known.head)
+
+    def judge(self, request: Request) -> Verdict:
+        if request.key is not None:
+            record = self.decision.keys.get(request.key) or self._known.keys.get(request.key)
+            if record is not None:
+                return Replayed(record) if record.digest == request.digest else Refused(KeyConflict(request.key))
+        error = self._objection(request)
+        return self._accept(request) if error is None else Refused(error)
+
+    def _objection(self, request: Request) -> TapeError | None:
+        for run_id, content_type in request.runs.items():
+            error = self._run_objection(run_id, content_type, request)
+            if error is not None:
+                return error
+        return self._cell_objection(request) or self._cause_objection(request)
+
+    def _run_objection(self, run_id: RunId, content_type: str, request: Request) -> TapeError | None:
+        head = self._head(run_id)
+        if not request.opens and (head is None or not head.is_open):
+            return RunNotFound(run_id) if head is None else RunClosed(run_id)
+        last_seq = Seq(0) if head is None else head.last_seq
+        if request.expected_seq is not None and request.expected_seq != last_seq:
+            return ExpectedSeqConflict(run_id, request.expected_seq, last_seq)
+        if head is not None and head.content_type not in (None, content_type):
+            return UsageError(f"run {run_id!r} holds {head.content_type}, not {content_type}")
+        return None
+
+    def _cell_objection(self, request: Request) -> TapeError | None:
+        for change in request.cells:
+            cell = self.decision.cells.get(change.id)
+            version = self._known.cells.get(change.id, 0) if cell is None else cell.version
+            if version != change.seen:
+                return VersionConflict(*change.id, change.seen, version)
+        return None
+
+    def _cause_objection(self, request: Request) -> TapeError | None:
+        for event in request.events:
+            if event.cause is not None and event.cause > self.decision.head:
+                return UsageError(f"cause {event.cause} is beyond the head {self.decision.head}: it names no entry")
+        return None
+
+    def _head(self, run_id: RunId) -> Head | None:
+        return self.decision.heads.get(run_id) or self._known.heads.get(run_id)
+
+    def _accept(self, request: Request) -> Accepted:
+        accepted = Accepted(GlobalSeq(self.decision.head + 1), self._number(request), self._deepen(request))
+        self.decision.head = GlobalSeq(self.decision.head + len(request.events))
+        for change in request.cells:
+            self.decision.cells[change.id] = change.cell
+        if request.key is not None:
+            record = KeyRecord(request.digest, accepted.first, accepted.seqs, self._known.ts_ms)
+            self.decision.keys[request.key] = record
+        return accepted
+
+    def _number(self, request: Request) -> tuple[Seq, ...]:
+        last = {run_id: (self._head(run_id) or Head()).last_seq for run_id in request.runs}
+        seqs = []
+        for event in request.events:
+            last[event.run_id] = seq = Seq(last[event.run_id] + 1)
+            seqs.append(seq)
+        for run_id, content_type in request.runs.items():
+            self.decision.heads[run_id] = _moved(self._head(run_id) or Head(), last[run_id], content_type)
+        return tuple(seqs)
+
+    def _deepen(self, request: Request) -> tuple[int, ...]:
+        depths = tuple(0 if event.cause is None else self._depths.get(event.cause, 0) + 1 for event in request.events)
+        if any(depths):
+            self._depths.update((GlobalSeq(self.decision.head + n), depth) for n, depth in enumerate(depths, 1))
+        return depths
+
+
+def _moved(head: Head, last_seq: Seq, content_type: str) -> Head:
+    if head.is_open:
+        return replace(head, last_seq=last_seq, content_type=content_type)
+    return replace(head, last_seq=last_seq, content_type=content_type, closed_seq=None, opened_seq=head.last_seq)

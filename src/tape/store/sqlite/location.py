@@ -1,0 +1,78 @@
+"""Where a SQLite journal lives, and how safely: `sqlite:///file`, `memory://`."""
+
+import os
+import sqlite3
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Final, Literal
+from urllib.parse import parse_qsl, unquote, urlsplit
+
+from tape.core.errors import UsageError
+
+Synchronous = Literal["extra", "full", "normal", "off"]
+
+KEEP_IN_MEMORY: Final = 10_000
+BUSY_S: Final = 10.0
+_LEVELS: Final = ("extra", "full", "normal", "off")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Location:
+    """A file, or none; less than FULL is refused unless it was asked for twice."""
+
+    path: Path | None
+    synchronous: str = "full"
+    keep_per_run: int | None = None
+
+    @classmethod
+    def parse(cls, url: str, unsafe_durability: bool = False) -> "Location":
+        parts = urlsplit(url)
+        options = dict(parse_qsl(parts.query, keep_blank_values=True))
+        if parts.scheme == "memory":
+            return cls._in_memory(url, options)
+        if parts.scheme != "sqlite" or parts.netloc or not parts.path.strip("/"):
+            raise UsageError(f"a SQLite store is sqlite:///relative.db or sqlite:////absolute.db, not {url!r}")
+        level = options.pop("synchronous", "full").lower()
+        _refuse_options(url, options)
+        _check_level(level, unsafe_durability)
+        return cls(path=Path(unquote(parts.path[1:])), synchronous=level)
+
+    @classmethod
+    def _in_memory(cls, url: str, options: dict[str, str]) -> "Location":
+        keep = options.pop("keep", str(KEEP_IN_MEMORY))
+        _refuse_options(url, options)
+        if not keep.isdecimal() or not 1 <= int(keep) <= 1_000_000:
+            raise UsageError(f"keep must be 1 to 1,000,000 entries a run, not {keep!r}")
+        return cls(path=None, synchronous="off", keep_per_run=int(keep))
+
+    def prepare(self) -> None:
+        """Makes the file, readable by its owner only, whatever the umask."""
+        if self.path is None:
+            return
+        try:
+            self.path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+            os.close(os.open(self.path, os.O_CREAT | os.O_RDWR | os.O_CLOEXEC, 0o600))
+        except OSError as error:
+            raise UsageError(f"cannot open {str(self.path)!r}: {error.strerror}") from error
+
+    def connect(self) -> sqlite3.Connection:
+        connection = sqlite3.connect(str(self.path or ":memory:"), BUSY_S, isolation_level=None, cached_statements=256)
+        if self.path is not None:
+            connection.execute("PRAGMA journal_mode = WAL")
+        connection.execute(f"PRAGMA synchronous = {self.synchronous}")
+        return connection
+
+
+def _check_level(level: str, unsafe_durability: bool) -> None:
+    if level not in _LEVELS:
+        raise UsageError(f"synchronous must be one of {', '.join(_LEVELS)}, not {level!r}")
+    if level in ("normal", "off") and not unsafe_durability:
+        raise UsageError(
+            f"synchronous={level} loses acknowledged events when the machine stops; "
+            "use synchronous=full, or say --unsafe-durability"
+        )
+
+
+def _refuse_options(url: str, options: dict[str, str]) -> None:
+    if options:
+        raise UsageError(f"unknown option {', '.join(sorted(options))} in {url!r}")

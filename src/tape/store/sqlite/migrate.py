@@ -1,0 +1,70 @@
+"""Bringing a database's schema up to date, one numbered step at a time."""
+
+import sqlite3
+from collections.abc import Iterator
+from typing import NamedTuple
+
+from tape.core.ids import Epoch
+from tape.store.sqlite.writer import now_ms
+from tape.store.statements import migrations, statements
+
+
+class _Sql(NamedTuple):
+    create_steps: str
+    applied: str
+    record: str
+    begin_epoch: str
+    epoch: str
+
+
+class Migrated(NamedTuple):
+    """The journal's epoch, and the steps that were missing."""
+
+    epoch: Epoch
+    applied: tuple[str, ...]
+
+
+def migrate(connection: sqlite3.Connection) -> Migrated:
+    """Applies what is missing, all or nothing. A schema newer than this code is left as it is: steps only add."""
+    sql = _Sql(**statements("sqlite", "migrate.sql"))
+    connection.execute("BEGIN IMMEDIATE")
+    try:
+        applied = tuple(_apply_missing(connection, sql))
+        connection.execute(sql.begin_epoch, {"now_ms": _unused_ms()})
+        (epoch,) = connection.execute(sql.epoch).fetchone()
+        connection.execute("COMMIT")
+    except BaseException:
+        connection.execute("ROLLBACK")
+        raise
+    return Migrated(epoch, applied)
+
+
+def _apply_missing(connection: sqlite3.Connection, sql: _Sql) -> Iterator[str]:
+    connection.execute(sql.create_steps)
+    applied = {number for (number,) in connection.execute(sql.applied)}
+    for number, name, script in migrations("sqlite"):
+        if number not in applied:
+            for statement in _split(script):
+                connection.execute(statement)
+            connection.execute(sql.record, {"number": number, "name": name, "now_ms": now_ms()})
+            yield f"{number:04} {name}"
+
+
+def _split(script: str) -> Iterator[str]:
+    """The statements of a script, because running it whole would commit what came before."""
+    statement = ""
+    for line in script.splitlines(keepends=True):
+        statement += line
+        if sqlite3.complete_statement(statement):
+            yield statement
+            statement = ""
+
+
+_last_epoch_ms = 0
+
+
+def _unused_ms() -> int:
+    """Now, or a little later: two journals of one process never share an epoch."""
+    global _last_epoch_ms
+    _last_epoch_ms = max(now_ms(), _last_epoch_ms + 1)
+    return _last_epoch_ms

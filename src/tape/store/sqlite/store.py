@@ -1,0 +1,43 @@
+"""The SQLite store: a journal, its runs and its cells in one file, or in memory without one."""
+
+from collections.abc import AsyncIterator
+from contextlib import AbstractAsyncContextManager, asynccontextmanager
+
+from tape.core.ports import Wake
+from tape.store.cells import Cells
+from tape.store.journal import Journal
+from tape.store.retention import Retention
+from tape.store.runs import Runs
+from tape.store.sqlite.connection import Block, Database
+from tape.store.sqlite.location import Location
+from tape.store.sqlite.migrate import Migrated
+from tape.store.sqlite.wake import DatagramWake, NoWake
+from tape.store.sqlite.writer import Writer
+
+
+class SqliteStore:
+    """What one database holds."""
+
+    def __init__(self, database: Database, migrated: Migrated, is_bounded: bool) -> None:
+        self._database = database
+        self.epoch, self.applied = migrated
+        self.journal = Journal(database, "sqlite")
+        self.cells = Cells(database, "sqlite")
+        self.retention = Retention(database, "sqlite")
+        self.runs = Runs(database, "sqlite", bounded=self.retention if is_bounded else None)
+
+    def transaction(self) -> AbstractAsyncContextManager[Block]:
+        return self._database.transaction()
+
+
+@asynccontextmanager
+async def open_store(location: Location, wake: Wake | None = None) -> AsyncIterator[SqliteStore]:
+    """The store at a location, its schema brought up to date."""
+    location.prepare()
+    own = DatagramWake(location.path.with_name(location.path.name + ".wake")) if location.path else NoWake()
+    database = Database(location.connect, Writer(location.keep_per_run), wake or own, location.path is not None)
+    try:
+        yield SqliteStore(database, await database.migrate(), location.keep_per_run is not None)
+    finally:
+        database.stop()
+        own.close()

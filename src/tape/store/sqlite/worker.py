@@ -1,0 +1,90 @@
+"""A thread that owns one sqlite3 connection: everything done with it is done there, in order."""
+
+import asyncio
+import sqlite3
+from collections.abc import Callable
+from queue import SimpleQueue
+from threading import Thread
+from typing import Any, TypeAlias, TypeVar
+
+from tape.core.errors import Corrupt, TapeError, Unavailable
+
+T = TypeVar("T")
+
+_NOT_THE_DATABASE = (sqlite3.DataError, sqlite3.IntegrityError, sqlite3.ProgrammingError)
+
+_Call: TypeAlias = tuple[Callable[[sqlite3.Connection], Any], asyncio.AbstractEventLoop, "asyncio.Future[Any]"]
+
+
+class Worker:
+    """Runs functions on its connection, one after the other."""
+
+    def __init__(self, name: str, connect: Callable[[], sqlite3.Connection]) -> None:
+        self._calls: SimpleQueue[_Call | None] = SimpleQueue()
+        self._connect = connect
+        self._thread = Thread(target=self._run, name=name, daemon=True)
+        self._thread.start()
+
+    async def call(self, function: Callable[[sqlite3.Connection], T]) -> T:
+        """What the function returns or raises; a caller that is cancelled does not undo it."""
+        loop = asyncio.get_running_loop()
+        future: asyncio.Future[T] = loop.create_future()
+        self._calls.put((function, loop, future))
+        return await future
+
+    def stop(self) -> None:
+        """Finishes what was asked for and closes the connection."""
+        self._calls.put(None)
+        self._thread.join()
+
+    def _run(self) -> None:
+        connection: sqlite3.Connection | None = None
+        while (call := self._calls.get()) is not None:
+            function, loop, future = call
+            result = error = None
+            try:
+                connection = connection or self._connect()
+                result = function(connection)
+            except Exception as failure:  # noqa: BLE001 - it is the caller's, on the other thread
+                error = translate(failure)
+            _settle_on(loop, future, result, error)
+        if connection is not None:
+            connection.close()
+
+
+def _settle_on(
+    loop: asyncio.AbstractEventLoop, future: "asyncio.Future[Any]", result: Any, error: Exception | None
+) -> None:
+    try:
+        loop.call_soon_threadsafe(_settle, future, result, error)
+    except RuntimeError:
+        return  # the loop is closed: nobody waits for it any more
+
+
+def _settle(future: "asyncio.Future[Any]", result: Any, error: Exception | None) -> None:
+    if future.done():
+        return
+    if error is None:
+        future.set_result(result)
+    else:
+        future.set_exception(error)
+
+
+def translate(error: Exception) -> Exception:
+    """The error a caller is told: the database's own become ours, those of a bad value or of our code stay."""
+    if not isinstance(error, sqlite3.DatabaseError) or isinstance(error, _NOT_THE_DATABASE):
+        return error
+    ours = _ours(error)
+    ours.__cause__ = error
+    return ours
+
+
+def _ours(error: sqlite3.DatabaseError) -> TapeError:
+    name = getattr(error, "sqlite_errorname", "SQLITE_ERROR")
+    if name.startswith(("SQLITE_CORRUPT", "SQLITE_NOTADB")):
+        return Corrupt(f"the database file is damaged ({error})")
+    if name.startswith(("SQLITE_BUSY", "SQLITE_LOCKED")):
+        return Unavailable("another process holds the database file's lock")
+    if name.startswith("SQLITE_FULL"):
+        return Unavailable("the disk is full")
+    return Unavailable(f"the database file cannot be used ({error})", "unknown" if "IOERR" in name else "nothing")

@@ -1,0 +1,175 @@
+"""The append: requests are judged and written under the file's one write lock."""
+
+import json
+import sqlite3
+import time
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import replace
+from itertools import count
+from typing import Final, NamedTuple, assert_never
+
+from tape.core.event import Entry
+from tape.core.ids import Epoch, GlobalSeq, RunId, Seq
+from tape.core.ports import Outcome
+from tape.core.run import Head
+from tape.core.sequence import (
+    Accepted,
+    Cell,
+    CellId,
+    Decision,
+    KeyRecord,
+    Known,
+    Refused,
+    Replayed,
+    Request,
+    Verdict,
+    decide,
+)
+from tape.store.statements import statements
+
+CACHED_RUNS: Final = 10_000
+
+
+class _Sql(NamedTuple):
+    meta: str
+    head: str
+    key: str
+    cell: str
+    depth: str
+    between: str
+    insert_entry: str
+    put_head: str
+    insert_run: str
+    insert_key: str
+    put_cell: str
+    data_version: str
+    last_gone: str
+    delete_run_below: str
+    raise_floor: str
+
+
+def now_ms() -> int:
+    return time.time_ns() // 1_000_000
+
+
+class Writer:
+    """Appends on a connection, inside the transaction its owner has begun.
+
+    While `data_version` stands still nobody else has written, so what this writer knows of heads is the truth.
+    """
+
+    def __init__(self, keep_per_run: int | None = None, clock: Callable[[], int] = now_ms) -> None:
+        self._sql = _Sql(**statements("sqlite", "append.sql"))
+        self._keep_per_run = keep_per_run
+        self._clock = clock
+        self._heads: dict[RunId, Head] = {}
+        self._version: int | None = None
+        self._epoch = Epoch(0)
+        self.head = GlobalSeq(0)
+        self._ts_ms = 0
+
+    def forget(self) -> None:
+        """Trusts nothing it knew: a transaction was undone, or something else was written on this connection."""
+        self._version = None
+
+    def append(self, connection: sqlite3.Connection, requests: Sequence[Request]) -> list[Outcome]:
+        """Writes what `decide` accepts. If the transaction does not commit, `forget` must follow."""
+        self._refresh(connection)
+        known = self._known(connection, requests)
+        decision = decide(requests, known)
+        entries = [self._entries(*judged, known.ts_ms) for judged in zip(requests, decision.verdicts, strict=True)]
+        self._write(connection, [entry for group in entries for entry in group], decision, known)
+        self._heads.update(decision.heads)
+        self.head, self._ts_ms = decision.head, known.ts_ms
+        return [self._outcome(connection, *judged) for judged in zip(requests, decision.verdicts, entries, strict=True)]
+
+    def _refresh(self, connection: sqlite3.Connection) -> None:
+        (version,) = connection.execute(self._sql.data_version).fetchone()
+        if version != self._version or len(self._heads) > CACHED_RUNS:
+            self._heads.clear()
+            self._epoch, self.head, self._ts_ms = connection.execute(self._sql.meta).fetchone()
+            self._version = version
+
+    def _known(self, connection: sqlite3.Connection, requests: Sequence[Request]) -> Known:
+        keys: dict[str, KeyRecord] = {}
+        cells: dict[CellId, int] = {}
+        depths: dict[GlobalSeq, int] = {}
+        for request in requests:
+            for run_id in request.runs:
+                self._find_head(connection, run_id)
+            if request.key is not None:
+                for digest, first, seqs, ts_ms in connection.execute(self._sql.key, (request.key,)):
+                    keys[request.key] = KeyRecord(digest, first, tuple(json.loads(seqs)), ts_ms)
+            for change in request.cells:
+                cells.update((change.id, version) for (version,) in connection.execute(self._sql.cell, change.id))
+            for cause in {event.cause for event in request.events if event.cause is not None}:
+                depths.update((cause, depth) for (depth,) in connection.execute(self._sql.depth, (cause,)))
+        return Known(self.head, max(self._clock(), self._ts_ms), self._heads, keys, cells, depths)
+
+    def _find_head(self, connection: sqlite3.Connection, run_id: RunId) -> None:
+        if run_id not in self._heads:
+            for row in connection.execute(self._sql.head, (run_id,)):
+                self._heads[run_id] = Head(*row)
+
+    def _entries(self, request: Request, verdict: Verdict, ts_ms: int) -> list[Entry]:
+        if not isinstance(verdict, Accepted):
+            return []
+        places = zip(count(verdict.first), request.events, verdict.seqs, verdict.depths)
+        return [event.at(place, seq, ts_ms, depth, self._epoch) for place, event, seq, depth in places]
+
+    def _write(self, connection: sqlite3.Connection, entries: list[Entry], decision: Decision, known: Known) -> None:
+        connection.executemany(self._sql.insert_entry, entries)
+        for run_id, head in decision.heads.items():
+            if run_id not in known.heads:
+                connection.execute(self._sql.insert_run, (run_id, known.ts_ms))
+            decision.heads[run_id] = self._trimmed(connection, run_id, head, known.ts_ms)
+        connection.executemany(self._sql.put_head, _head_rows(decision.heads))
+        connection.executemany(self._sql.insert_key, _key_rows(decision.keys))
+        connection.executemany(self._sql.put_cell, _cell_rows(decision.cells))
+
+    def _trimmed(self, connection: sqlite3.Connection, run_id: RunId, head: Head, ts_ms: int) -> Head:
+        """The run with no more than it may keep; the journal's floor is above whatever goes."""
+        if self._keep_per_run is None or head.last_seq - head.floor < self._keep_per_run:
+            return head
+        floor = Seq(head.last_seq - self._keep_per_run + 1)
+        (gone,) = connection.execute(self._sql.last_gone, (run_id, floor)).fetchone()
+        connection.execute(self._sql.raise_floor, (gone or 0, ts_ms))
+        connection.execute(self._sql.delete_run_below, (run_id, floor))
+        return replace(head, floor=floor)
+
+    def _outcome(
+        self, connection: sqlite3.Connection, request: Request, verdict: Verdict, entries: list[Entry]
+    ) -> Outcome:
+        match verdict:
+            case Accepted():
+                return entries
+            case Refused(error):
+                return error
+            case Replayed(record):
+                return self._first_time(connection, request, record)
+            case _:
+                assert_never(verdict)
+
+    def _first_time(self, connection: sqlite3.Connection, request: Request, record: KeyRecord) -> list[Entry]:
+        """The entries a request became the first time; a key outlives them, and then the request itself says them."""
+        last = record.first + len(record.seqs) - 1
+        stored = [Entry._make(row) for row in connection.execute(self._sql.between, (record.first, last))]
+        if len(stored) == len(record.seqs):
+            return stored
+        places = zip(count(record.first), request.events, record.seqs)
+        return [event.at(place, seq, record.ts_ms, 0, self._epoch) for place, event, seq in places]
+
+
+def _head_rows(heads: Mapping[RunId, Head]) -> Iterator[tuple[object, ...]]:
+    for run_id, head in heads.items():
+        yield run_id, head.last_seq, head.closed_seq, head.floor, head.opened_seq, head.content_type
+
+
+def _key_rows(keys: Mapping[str, KeyRecord]) -> Iterator[tuple[object, ...]]:
+    for key, record in keys.items():
+        yield key, record.digest, record.first, json.dumps(record.seqs), record.ts_ms
+
+
+def _cell_rows(cells: Mapping[CellId, Cell]) -> Iterator[tuple[object, ...]]:
+    for cell_id, cell in cells.items():
+        yield *cell_id, cell.version, cell.status, cell.due_at_ms, cell.state_json

@@ -1,0 +1,46 @@
+"""What every test shares: how much work to do, and which event loop to do it on."""
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import HealthCheck, settings
+from hypothesis.database import DirectoryBasedExampleDatabase
+
+ROOT = Path(__file__).resolve().parent.parent
+EXAMPLES = 100
+
+Scale = Callable[[float], int]
+
+
+def pytest_addoption(parser: pytest.Parser) -> None:
+    parser.addoption("--scale", type=float, default=1.0, help="how much more work than usual to do (20 is a soak)")
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    settings.register_profile(
+        "tape",
+        max_examples=scaled(EXAMPLES, config.getoption("--scale")),
+        deadline=None,  # a busy machine is slow, not wrong
+        suppress_health_check=[HealthCheck.too_slow],
+        database=DirectoryBasedExampleDatabase(ROOT / ".hypothesis" / "examples"),
+        print_blob=True,
+    )
+    settings.load_profile("tape")
+
+
+def scaled(amount: float, factor: float) -> int:
+    return max(1, round(amount * factor))
+
+
+@pytest.fixture(scope="session")
+def scale(pytestconfig: pytest.Config) -> Scale:
+    """Turns the usual amount of work into the amount asked for."""
+    factor: float = pytestconfig.getoption("--scale")
+    return lambda amount: scaled(amount, factor)
+
+
+@pytest.fixture(scope="session")
+def anyio_backend() -> tuple[str, dict[str, Any]]:
+    return "asyncio", {"use_uvloop": False}

@@ -1,0 +1,63 @@
+"""The stores that keep the contract, and what each of them has."""
+
+from collections.abc import AsyncIterator
+from contextlib import AbstractAsyncContextManager, asynccontextmanager
+from dataclasses import dataclass
+from pathlib import Path
+
+import anyio
+
+from tape.bus.journal import Journal
+from tape.compose import open_store, run_journal
+from tape.core.ids import GlobalSeq
+from tape.core.ports import Store, Wake
+from tape.store.sqlite.location import Location
+from tape.store.sqlite.store import open_store as open_sqlite
+
+
+class DeafWake:
+    """Loses every hint."""
+
+    async def tell(self, head: GlobalSeq) -> None:
+        return
+
+    async def wait_beyond(self, cursor: GlobalSeq) -> None:
+        await anyio.sleep_forever()
+
+
+@dataclass(frozen=True, slots=True)
+class Backend:
+    """A store under test: its URL, and whether it outlives its process."""
+
+    name: str
+    url: str
+    is_durable: bool
+
+    def open(self) -> AbstractAsyncContextManager[Store]:
+        return open_store(self.url)
+
+    def open_with(self, wake: Wake) -> AbstractAsyncContextManager[Store]:
+        return open_sqlite(Location.parse(self.url), wake)
+
+    @asynccontextmanager
+    async def two_nodes(self, wake: Wake | None = None) -> AsyncIterator[tuple[Journal, Journal]]:
+        """Two journals over the same data; where the data cannot be shared, over the same store."""
+        async with self._node(wake) as first, run_journal(first) as one:
+            if not self.is_durable:
+                async with run_journal(first) as other:
+                    yield one, other
+                return
+            async with self._node(wake) as second, run_journal(second) as other:
+                yield one, other
+
+    def _node(self, wake: Wake | None) -> AbstractAsyncContextManager[Store]:
+        return self.open() if wake is None else self.open_with(wake)
+
+
+NAMES = ("memory", "sqlite")
+
+
+def backend(name: str, folder: Path) -> Backend:
+    if name == "memory":
+        return Backend(name, "memory://", is_durable=False)
+    return Backend(name, f"sqlite:///{folder / 'tape.db'}", is_durable=True)

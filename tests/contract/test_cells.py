@@ -1,0 +1,62 @@
+"""Cells: compare and set, together with entries."""
+
+import anyio
+
+from tape.core.errors import VersionConflict
+from tape.core.ports import Store
+from tape.core.sequence import Cell, CellId, Request
+from tests.conftest import Scale
+from tests.contract.saying import change, entries, said
+
+
+async def test_a_cell_and_its_entry_are_one_request(store: Store) -> None:
+    both = Request(events=(said(),), cells=(change("a", 0, '{"n":1}'),), opens=True)
+
+    (outcome,) = await store.journal.append([both])
+
+    assert len(entries(outcome)) == 1
+    assert await store.cells.read([CellId("ledger", "a")]) == {
+        CellId("ledger", "a"): Cell(version=1, status="open", state_json='{"n":1}')
+    }
+
+
+async def test_a_stale_version_is_a_conflict_and_writes_nothing(store: Store) -> None:
+    await store.journal.append([Request(cells=(change("a", 0, "1"),))])
+
+    stale = Request(events=(said(),), cells=(change("b", 0, "2"), change("a", 0, "2")), opens=True)
+    (outcome,) = await store.journal.append([stale])
+
+    assert isinstance(outcome, VersionConflict) and (outcome.key, outcome.seen, outcome.actual) == ("a", 0, 1)
+    assert (await store.journal.bounds()).head == 0
+    found = await store.cells.read([CellId("ledger", "a"), CellId("ledger", "b")])
+    assert {cell_id.key: cell.state_json for cell_id, cell in found.items()} == {"a": "1"}
+
+
+async def test_of_two_changes_in_one_group_the_second_sees_the_first(store: Store) -> None:
+    group = [Request(cells=(change("a", 0, "1"),)), Request(cells=(change("a", 0, "2"),))]
+
+    first, second = await store.journal.append([*group])
+    (third,) = await store.journal.append([Request(cells=(change("a", 1, "3"),))])
+
+    assert not isinstance(first, Exception) and isinstance(second, VersionConflict)
+    assert not isinstance(third, Exception)
+
+
+async def test_versions_form_a_chain_without_a_lost_update(store: Store, scale: Scale) -> None:
+    counter = CellId("ledger", "counter")
+    rounds = scale(10)
+
+    async def count_up() -> None:
+        for _ in range(rounds):
+            outcome: object = VersionConflict(*counter, 0, 0)
+            while isinstance(outcome, VersionConflict):
+                cell = (await store.cells.read([counter])).get(counter, Cell(version=0, status="", state_json="0"))
+                step = change("counter", cell.version, str(int(cell.state_json) + 1))
+                (outcome,) = await store.journal.append([Request(cells=(step,))])
+
+    async with anyio.create_task_group() as tasks:
+        for _ in range(5):
+            tasks.start_soon(count_up)
+
+    cell = (await store.cells.read([counter]))[counter]
+    assert (cell.version, cell.state_json) == (5 * rounds, str(5 * rounds))

@@ -1,0 +1,103 @@
+"""The directory of runs."""
+
+import pytest
+
+from tape.bus.journal import Journal
+from tape.core.errors import BrokerOverflowError, RunNotFound, RunOpen, UsageError
+from tape.core.ids import RunId
+from tape.core.ports import Store
+from tape.core.run import LiveRun, RunMeta
+from tests.contract.backends import Backend
+from tests.contract.saying import append, drain, fill, said, seqs, upto
+
+
+async def test_an_open_run_cannot_be_opened(journal: Journal) -> None:
+    await journal.open_run("r1")
+
+    with pytest.raises(RunOpen, match="already open"):
+        await journal.open_run("r1")
+
+
+async def test_an_open_run_cannot_be_reaped(journal: Journal) -> None:
+    await journal.open_run("r1")
+
+    with pytest.raises(RunOpen, match="cannot reap open run"):
+        await journal.reap("r1")
+
+
+async def test_an_unknown_run_cannot_be_closed_or_reaped(journal: Journal) -> None:
+    with pytest.raises(RunNotFound):
+        await journal.close_run("r1")
+    with pytest.raises(RunNotFound):
+        await journal.reap("r1")
+
+
+async def test_closing_again_changes_nothing(journal: Journal) -> None:
+    await fill(journal, "r1", 2)
+    await journal.close_run("r1")
+
+    assert await journal.close_run("r1") == 2
+
+
+async def test_open_runs_are_listed_with_their_identity_and_count(journal: Journal) -> None:
+    await journal.open_run("r1", RunMeta(label="race", started_at="2026-05-21T10:00:00Z"))
+    await journal.append([said(n=1), said(n=2)])
+    await fill(journal, "r2", 1)
+    await journal.close_run("r2")
+
+    live = await journal.live_runs()
+
+    assert live == [LiveRun(run_id=RunId("r1"), label="race", started_at="2026-05-21T10:00:00Z", n_events=2)]
+
+
+async def test_runs_of_tape_itself_are_neither_listed_nor_for_users(journal: Journal, store: Store) -> None:
+    await append(store, said("tape.value.00ff"))
+
+    assert await journal.live_runs() == []
+    with pytest.raises(UsageError, match="belong to Tape"):
+        await journal.append(said("tape.value.00ff"))
+    with pytest.raises(UsageError, match="belong to Tape"):
+        await journal.close_run("tape.value.00ff")
+
+
+async def test_opening_writes_no_entry(journal: Journal) -> None:
+    await journal.open_run("r1")
+    await journal.close_run("r1")
+
+    assert await journal.head() == 0
+
+
+async def test_a_reaped_run_keeps_its_numbers(journal: Journal) -> None:
+    await fill(journal, "r1", 3)
+    await journal.close_run("r1")
+    await journal.reap("r1")
+
+    (entry,) = await journal.append(said(n=4), open=True)
+
+    assert entry.seq == 4
+
+
+async def test_a_durable_store_keeps_what_is_reaped_and_a_bounded_one_names_the_gap(
+    backend: Backend, journal: Journal
+) -> None:
+    await fill(journal, "r1", 3)
+    await journal.close_run("r1")
+
+    await journal.reap("r1")
+
+    if backend.is_durable:
+        assert seqs(await drain(journal.stream(run_id="r1"))) == upto(3)
+        return
+    with pytest.raises(BrokerOverflowError) as gap:
+        await drain(journal.stream(run_id="r1"))
+    assert gap.value.available_from == 4
+
+
+async def test_a_life_begins_after_the_last_seq_of_the_one_before(journal: Journal, store: Store) -> None:
+    await fill(journal, "r1", 3)
+    await journal.close_run("r1")
+    await journal.open_run("r1")
+
+    head = (await store.runs.heads([RunId("r1")]))[RunId("r1")]
+
+    assert (head.opened_seq, head.last_seq, head.is_open) == (3, 3, True)

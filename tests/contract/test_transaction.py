@@ -1,0 +1,80 @@
+"""Transactions: set-based work and the entries it stages, together or not at all."""
+
+import anyio
+import pytest
+
+from tape.core.errors import ExpectedSeqConflict
+from tape.core.ids import GlobalSeq
+from tape.core.ports import Store
+from tests.contract.saying import append, places, request, said
+
+COUNT = "SELECT count(*) FROM scratch"
+INSERT = "INSERT INTO scratch (n) VALUES (:n)"
+
+
+@pytest.fixture
+async def table(store: Store) -> None:
+    async with store.transaction() as tx:
+        await tx.fetch("CREATE TABLE scratch (n INTEGER)", {})
+
+
+async def rows(store: Store) -> object:
+    async with store.transaction() as tx:
+        return (await tx.fetch(COUNT, {}))[0][0]
+
+
+@pytest.mark.usefixtures("table")
+async def test_rows_and_staged_entries_commit_together(store: Store) -> None:
+    async with store.transaction() as tx:
+        await tx.fetch(INSERT, {"n": 1})
+        tx.append(request(said(n=1)))
+        tx.append(request(said(n=2), said("r2", 3)))
+
+    assert [places(outcome) for outcome in tx.outcomes] == [[1], [2, 3]]
+    assert await rows(store) == 1
+    assert (await store.journal.bounds()).head == 3
+
+
+@pytest.mark.usefixtures("table")
+async def test_a_refused_entry_undoes_the_whole_block(store: Store) -> None:
+    with pytest.raises(ExpectedSeqConflict):
+        async with store.transaction() as tx:
+            await tx.fetch(INSERT, {"n": 1})
+            tx.append(request(said(n=1)))
+            tx.append(request(said(n=2), expected=5))
+
+    assert await rows(store) == 0
+    assert (await store.journal.bounds()).head == 0
+
+
+@pytest.mark.usefixtures("table")
+async def test_a_block_that_raises_leaves_nothing(store: Store) -> None:
+    with pytest.raises(ZeroDivisionError):
+        async with store.transaction() as tx:
+            await tx.fetch(INSERT, {"n": 1})
+            tx.append(request(said(n=1)))
+            _ = 1 / 0
+
+    assert await rows(store) == 0
+    assert places(await append(store, said(n=2))) == [1]
+
+
+@pytest.mark.usefixtures("table")
+async def test_a_cancelled_block_leaves_nothing_and_the_store_goes_on(store: Store) -> None:
+    with anyio.move_on_after(0.01):
+        async with store.transaction() as tx:
+            await tx.fetch(INSERT, {"n": 1})
+            await anyio.sleep_forever()
+
+    assert await rows(store) == 0
+    assert places(await append(store, said())) == [1]
+
+
+async def test_appends_wait_for_a_block_and_are_numbered_after_it(store: Store) -> None:
+    async with anyio.create_task_group() as tasks, store.transaction() as tx:
+        tasks.start_soon(append, store, said("later"))
+        await anyio.wait_all_tasks_blocked()
+        tx.append(request(said("sooner")))
+
+    page = await store.journal.read(GlobalSeq(0))
+    assert [entry.run_id for entry in page.entries] == ["sooner", "later"]

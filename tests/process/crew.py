@@ -1,0 +1,128 @@
+"""The processes of one test: each in its own group, paused and killed by id, none left behind."""
+
+import os
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from types import TracebackType
+from typing import Self
+
+from tests.process import history, log
+from tests.process.log import Seen
+
+ROOT = Path(__file__).resolve().parents[2]
+PATIENCE_S = 60.0
+
+
+class Child:
+    """A running module of tests/process; what it complains of is kept in a file."""
+
+    def __init__(self, module: str, arguments: Sequence[object], complaints: Path, under: Sequence[str] = ()) -> None:
+        command = [*under, sys.executable, "-m", f"tests.process.{module}", *map(str, arguments)]
+        paths = os.pathsep.join([str(ROOT), str(ROOT / "src")])
+        self._complaints = complaints
+        with complaints.open("ab") as stderr:
+            self._process = subprocess.Popen(
+                command, stdout=subprocess.DEVNULL, stderr=stderr, cwd=ROOT, start_new_session=True,
+                env=os.environ | {"PYTHONPATH": paths},
+            )  # fmt: skip
+
+    @property
+    def pid(self) -> int:
+        return self._process.pid
+
+    @property
+    def is_running(self) -> bool:
+        return self._process.poll() is None
+
+    def kill(self) -> None:
+        """What a power switch would do to it, but for the disk."""
+        self._signal(signal.SIGKILL)
+        self._process.wait(PATIENCE_S)
+
+    def pause(self) -> None:
+        self._signal(signal.SIGSTOP)
+        until(lambda: self.is_paused, f"process {self.pid} is paused")
+
+    def resume(self) -> None:
+        self._signal(signal.SIGCONT)
+
+    @property
+    def is_paused(self) -> bool:
+        """Whether every thread of it stands still."""
+        tasks = Path(f"/proc/{self.pid}/task")
+        return all((task / "stat").read_text().rpartition(")")[2].split()[0] == "T" for task in tasks.iterdir())
+
+    def finish(self, within_s: float = PATIENCE_S) -> None:
+        """Waits for its own end, which must be a good one."""
+        assert self._process.wait(within_s) == 0, self.complaints
+
+    @property
+    def complaints(self) -> str:
+        return self._complaints.read_text()
+
+    def _signal(self, number: signal.Signals) -> None:
+        if self.is_running:
+            os.killpg(self._process.pid, number)
+
+
+class Crew:
+    """Starts children, and ends all of them with the block."""
+
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
+        self.journal = folder / "journal.db"
+        self.url = f"sqlite:///{self.journal}"
+        self._children: list[Child] = []
+
+    def start(self, module: str, *arguments: object, under: Sequence[str] = ()) -> Child:
+        child = Child(module, arguments, self.folder / f"{module}.err", under)
+        self._children.append(child)
+        return child
+
+    def log(self, name: str) -> Path:
+        return self.folder / f"{name}.jsonl"
+
+    def wait_for_line(self, name: str) -> None:
+        """Until a child has said something more."""
+        path = self.log(name)
+        before = path.stat().st_size if path.exists() else 0
+        self.wait(lambda: path.exists() and path.stat().st_size > before, f"{name} goes on")
+
+    def wait_for_tail(self) -> None:
+        """Until the tail has seen everything there is."""
+        head = history.head(self.journal)
+        self.wait(lambda: last_seen(self.log("seen")) >= head, f"the tail is at {head}")
+
+    def wait(self, condition: Callable[[], bool], what: str, within_s: float = PATIENCE_S) -> None:
+        """Until something is true; a child that ended badly meanwhile is the reason it never will be."""
+        until(condition, what, within_s, self._complaints)
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        for child in self._children:
+            child.kill()
+
+    def _complaints(self) -> str:
+        return "".join(path.read_text() for path in self.folder.glob("*.err"))
+
+
+def until(
+    condition: Callable[[], bool], what: str, within_s: float = PATIENCE_S, why: Callable[[], str] = str
+) -> None:
+    deadline = time.monotonic() + within_s
+    while not condition():
+        assert time.monotonic() < deadline, f"not within {within_s:g} s: {what}\n{why()}"
+        time.sleep(0.005)
+
+
+def last_seen(path: Path) -> int:
+    seen = log.last(path, Seen)
+    return seen.global_seq if seen else 0

@@ -1,0 +1,121 @@
+"""What happened in a scenario, and the laws it may have broken; every check names what is wrong, so empty is good."""
+
+import sqlite3
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import closing
+from itertools import groupby, pairwise
+from pathlib import Path
+from typing import NamedTuple
+
+from tests.process import log, saying
+from tests.process.log import Op, Seen
+
+
+class Row(NamedTuple):
+    """A row of the journal, read without any of our own code."""
+
+    global_seq: int
+    run_id: str
+    seq: int
+    event_id: str
+
+    @property
+    def key(self) -> str:
+        return self.event_id.partition(".")[0]
+
+
+class History(NamedTuple):
+    """What writers were told, what the journal holds, and what its reader saw."""
+
+    ops: Mapping[str, Sequence[Op]]
+    rows: Sequence[Row]
+    seen: Sequence[Seen] = ()
+    most: int = 50
+
+    @property
+    def acknowledged(self) -> list[tuple[str, Op]]:
+        return [(writer, op) for writer, ops in self.ops.items() for op in ops if op.what == "ok"]
+
+    @property
+    def in_doubt(self) -> list[str]:
+        """The keys of requests whose writers never heard how they ended."""
+        last = {writer: ops[-1] for writer, ops in self.ops.items() if ops}
+        return [saying.key(writer, op.number) for writer, op in last.items() if op.what != "ok"]
+
+    def lost(self) -> list[str]:
+        """Acknowledged events that are not where their writer was told."""
+        held = {row.event_id: (row.global_seq, row.seq) for row in self.rows}
+        return [event for event, place in self._promised() if held.get(event) != place]
+
+    def partial(self) -> list[str]:
+        """Requests that are in the journal in part, in pieces or out of order."""
+        return [
+            f"{key}: {[row.event_id for row in rows]}"
+            for key, rows in self._requests()
+            if [row.event_id for row in rows] != [f"{key}.{place}" for place in range(self.size(key))]
+        ]
+
+    def repeated(self) -> list[str]:
+        """Keys that were appended more than once."""
+        times = Counter(key for key, _ in self._requests())
+        return [key for key, count in times.items() if count > 1]
+
+    def holes(self) -> list[str]:
+        """Positions that do not follow the one before, in the journal and in each run."""
+        places = [("journal", row.global_seq) for row in self.rows]
+        runs = sorted((row.run_id, row.global_seq, row.seq) for row in self.rows)
+        places += [(run_id, seq) for run_id, _, seq in runs]
+        steps = pairwise([("", 0), *places])
+        return [f"{b} follows {a}" for a, b in steps if b[1] != (a[1] + 1 if a[0] == b[0] else 1)]
+
+    def late(self) -> list[str]:
+        """Entries the reader was given below a position it had seen already."""
+        return [f"{b.global_seq} came after {a.global_seq}" for a, b in pairwise(self.seen) if b.global_seq < a.global_seq]
+
+    def missed(self) -> list[Row]:
+        """Rows the reader was never given, or not as they are."""
+        return sorted(set(self.rows) - {Row(*seen[1:]) for seen in self.seen})
+
+    def seen_twice(self) -> list[int]:
+        times = Counter(seen.global_seq for seen in self.seen)
+        return [place for place, count in times.items() if count > 1]
+
+    def _promised(self) -> Iterator[tuple[str, tuple[int, int]]]:
+        for writer, op in self.acknowledged:
+            for place, seq in enumerate(op.seqs):
+                yield f"{saying.key(writer, op.number)}.{place}", (op.first + place, seq)
+
+    def _requests(self) -> Iterator[tuple[str, list[Row]]]:
+        """The journal in stretches of one key: each request that was appended is one of them."""
+        for key, rows in groupby(self.rows, key=lambda row: row.key):
+            yield key, list(rows)
+
+    def size(self, key: str) -> int:
+        writer, _, number = key.rpartition("-")
+        return saying.size(writer, int(number), self.most)
+
+
+def rows(path: Path) -> list[Row]:
+    """The journal of a file that nobody writes to any more."""
+    with closing(sqlite3.connect(path)) as connection:
+        cursor = connection.execute("SELECT global_seq, run_id, seq, event_id FROM tape_journal ORDER BY global_seq")
+        return [Row._make(row) for row in cursor]
+
+
+def head(path: Path) -> int:
+    with closing(sqlite3.connect(path)) as connection:
+        (found,) = connection.execute("SELECT coalesce(max(global_seq), 0) FROM tape_journal").fetchone()
+        return int(found)
+
+
+def integrity(path: Path) -> str:
+    with closing(sqlite3.connect(path)) as connection:
+        (verdict,) = connection.execute("PRAGMA integrity_check").fetchone()
+        return str(verdict)
+
+
+def collect(folder: Path, writers: Sequence[str], most: int = 50) -> History:
+    """The history that a folder of logs and a journal tell."""
+    ops = {writer: log.read(folder / f"{writer}.jsonl", Op) for writer in writers}
+    return History(ops, rows(folder / "journal.db"), log.read(folder / "seen.jsonl", Seen), most)

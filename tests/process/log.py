@@ -1,0 +1,69 @@
+"""What a process leaves behind: one JSON line per fact, each in a single write, so that kill -9 tears none."""
+
+import os
+import time
+from pathlib import Path
+from typing import Literal, NamedTuple, TypeVar
+
+import msgspec
+
+T = TypeVar("T")
+
+LONGEST = 4096  # bytes of a line
+
+What = Literal["invoke", "ok", "fail", "unknown"]
+
+
+class Op(NamedTuple):
+    """A step of a writer's n-th request; `unknown` is not `fail`."""
+
+    at_ns: int
+    number: int
+    what: What
+    first: int = 0
+    seqs: tuple[int, ...] = ()
+    reason: str = ""
+
+
+class Seen(NamedTuple):
+    """An entry as a reader was given it."""
+
+    at_ns: int
+    global_seq: int
+    run_id: str
+    seq: int
+    event_id: str
+
+
+class Log:
+    """A file that only grows."""
+
+    def __init__(self, path: Path) -> None:
+        self._file = os.open(path, os.O_CREAT | os.O_WRONLY | os.O_APPEND | os.O_CLOEXEC, 0o600)
+
+    def note(self, fact: Op | Seen) -> None:
+        os.write(self._file, msgspec.json.encode(fact) + b"\n")
+
+
+def read(path: Path, kind: type[T]) -> list[T]:
+    """The facts so far; a log nobody has begun is empty."""
+    if not path.exists():
+        return []
+    whole, _, _ = path.read_bytes().rpartition(b"\n")
+    decoder = msgspec.json.Decoder(kind)
+    return [decoder.decode(line) for line in whole.splitlines()]
+
+
+def last(path: Path, kind: type[T]) -> T | None:
+    """The newest fact, without reading all the others."""
+    if not path.exists():
+        return None
+    with path.open("rb") as file:
+        file.seek(max(0, path.stat().st_size - LONGEST))
+        lines = file.read().rpartition(b"\n")[0].splitlines()
+    return msgspec.json.decode(lines[-1], type=kind) if lines else None
+
+
+def now_ns() -> int:
+    """A clock that all processes of a machine share."""
+    return time.clock_gettime_ns(time.CLOCK_MONOTONIC)

@@ -1,0 +1,25 @@
+"""A process that follows the journal and logs what it is given; started again, it goes on at its last position."""
+
+import sys
+from contextlib import aclosing
+from pathlib import Path
+
+import anyio
+
+import tape
+from tests.process import log
+from tests.process.log import Log, Seen, now_ns
+
+
+async def run(url: str, path: Path) -> None:
+    seen = log.last(path, Seen)
+    notes = Log(path)
+    async with tape.open_journal(url) as journal:
+        after = seen.global_seq if seen else 0
+        async with aclosing(journal.stream(from_global_seq=after)) as stream:
+            async for entry in stream:
+                notes.note(Seen(now_ns(), entry.global_seq, entry.run_id, entry.seq, entry.event_id))
+
+
+if __name__ == "__main__":
+    anyio.run(run, sys.argv[1], Path(sys.argv[2]))

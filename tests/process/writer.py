@@ -1,0 +1,60 @@
+"""A process that appends, and keeps a log of what it asked and what it was told.
+
+Started again on the same log, it first repeats the request it has no answer to.
+"""
+
+import sys
+from argparse import ArgumentParser, Namespace
+from itertools import count
+from pathlib import Path
+from random import Random
+
+import anyio
+
+import tape
+from tape.bus.journal import Journal
+from tape.core.errors import Unavailable
+from tests.process import log, saying
+from tests.process.log import Log, Op, now_ns
+
+
+async def run(options: Namespace) -> None:
+    done = [op.number for op in log.read(options.log, Op) if op.what == "ok"]
+    first = max(done, default=0) + 1
+    numbers = count(first) if options.requests is None else range(first, options.requests + 1)
+    notes = Log(options.log)
+    async with tape.open_journal(options.url) as journal:
+        for number in numbers:
+            await append(journal, notes, options, number)
+            await anyio.sleep(options.pause_ms / 1000 * Random().random())
+
+
+async def append(journal: Journal, notes: Log, options: Namespace, number: int) -> None:
+    """Asks until the answer is yes: the key makes that one append."""
+    name = options.log.stem
+    events = saying.events(name, number, options.most, options.padding)
+    while True:
+        notes.note(Op(now_ns(), number, "invoke"))
+        try:
+            entries = await journal.append(events, key=saying.key(name, number), open=True)
+        except Unavailable as error:
+            notes.note(Op(now_ns(), number, "fail" if error.outcome == "nothing" else "unknown", reason=error.reason))
+            await anyio.sleep(0.01)
+        else:
+            seqs = tuple(int(entry.seq) for entry in entries)
+            return notes.note(Op(now_ns(), number, "ok", int(entries[0].global_seq), seqs))
+
+
+def parse(arguments: list[str]) -> Namespace:
+    parser = ArgumentParser()
+    parser.add_argument("url")
+    parser.add_argument("log", type=Path)
+    parser.add_argument("--requests", type=int)
+    parser.add_argument("--most", type=int, default=50)
+    parser.add_argument("--padding", type=int, default=0)
+    parser.add_argument("--pause-ms", type=float, default=0)
+    return parser.parse_args(arguments)
+
+
+if __name__ == "__main__":
+    anyio.run(run, parse(sys.argv[1:]))

@@ -1,0 +1,82 @@
+"""Reading a fork's segments is reading a copy."""
+
+from dataclasses import dataclass, field
+
+from hypothesis import given, strategies as st
+
+from tape.core import fork
+from tape.core.fork import Lineage
+from tape.core.ids import RunId
+
+ROOT = RunId("run-0")
+
+
+@dataclass
+class World:
+    """Runs twice: as copies, and as what each of them owns."""
+
+    copies: dict[RunId, list[str]] = field(default_factory=lambda: {ROOT: []})
+    owned: dict[RunId, dict[int, str]] = field(default_factory=lambda: {ROOT: {}})
+    lineages: dict[RunId, Lineage] = field(default_factory=lambda: {ROOT: ()})
+
+    def append(self, run_id: RunId, count: int) -> None:
+        for _ in range(count):
+            seq = len(self.copies[run_id]) + 1
+            self.copies[run_id].append(f"{run_id}@{seq}")
+            self.owned[run_id][seq] = f"{run_id}@{seq}"
+
+    def fork(self, parent: RunId, at_seq: int) -> None:
+        child = RunId(f"run-{len(self.copies)}")
+        self.copies[child] = self.copies[parent][:at_seq]
+        self.owned[child] = {}
+        self.lineages[child] = fork.lineage_of_child(self.lineages[parent], parent, at_seq)
+
+    def read(self, run_id: RunId, from_seq: int) -> list[str]:
+        found = []
+        for owner, first, last in fork.segments(self.lineages[run_id], run_id, from_seq):
+            found += [self.owned[owner][seq] for seq in sorted(self.owned[owner]) if first <= seq <= (last or seq)]
+        return found
+
+
+@st.composite
+def worlds(draw: st.DrawFn) -> World:
+    world = World()
+    for _ in range(draw(st.integers(0, 12))):
+        run_id = draw(st.sampled_from(sorted(world.copies)))
+        if draw(st.booleans()):
+            world.append(run_id, draw(st.integers(1, 4)))
+        else:
+            world.fork(run_id, draw(st.integers(0, len(world.copies[run_id]))))
+    return world
+
+
+places = worlds().flatmap(lambda world: st.tuples(st.just(world), st.sampled_from(sorted(world.copies))))
+
+
+@given(places, st.integers(1, 20))
+def test_a_fork_reads_like_a_copy_from_any_seq(place: tuple[World, RunId], from_seq: int) -> None:
+    world, run_id = place
+
+    assert world.read(run_id, from_seq) == world.copies[run_id][from_seq - 1 :]
+
+
+@given(places)
+def test_a_lineage_rises_and_names_nobody_twice(place: tuple[World, RunId]) -> None:
+    world, run_id = place
+
+    bounds = [0, *(ancestor.through_seq for ancestor in world.lineages[run_id])]
+    names = [*(ancestor.run_id for ancestor in world.lineages[run_id]), run_id]
+
+    assert bounds == sorted(set(bounds))
+    assert len(names) == len(set(names))
+
+
+@given(places, st.integers(1, 20))
+def test_segments_follow_each_other_without_gap_or_overlap(place: tuple[World, RunId], from_seq: int) -> None:
+    world, run_id = place
+
+    *inherited, own = fork.segments(world.lineages[run_id], run_id, from_seq)
+
+    ends = [from_seq - 1, *(segment.last_seq for segment in inherited)]
+    assert [segment.first_seq - 1 for segment in (*inherited, own)] == ends
+    assert (own.run_id, own.last_seq) == (run_id, None)

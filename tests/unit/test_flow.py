@@ -1,0 +1,107 @@
+"""When a slow live reader is warned, and when it is evicted."""
+
+import pytest
+
+from tape.core.errors import InvalidMaxQueued, UsageError
+from tape.core.flow import Evict, Flow, Reason, Signal, Steady, Threshold, Warn
+
+MIB = 1024 * 1024
+
+
+def signals(flow: Flow, *lags: tuple[int, int]) -> list[Signal]:
+    """What is said about one backlog after another."""
+    said = []
+    for entries, size in lags:
+        flow, signal = flow.observe(entries, size)
+        said.append(signal)
+    return said
+
+
+@pytest.mark.parametrize("max_queued", [16, 256, 2048])
+def test_a_cap_within_its_bounds_is_accepted(max_queued: int) -> None:
+    assert Flow(max_queued=max_queued).max_queued == max_queued
+
+
+@pytest.mark.parametrize("max_queued", [-1, 0, 15, 2049])
+def test_a_cap_outside_its_bounds_is_refused(max_queued: int) -> None:
+    with pytest.raises(InvalidMaxQueued, match="16 to 2,048"):
+        Flow(max_queued=max_queued)
+
+
+def test_a_byte_cap_must_be_positive() -> None:
+    with pytest.raises(UsageError, match="max_bytes"):
+        Flow(max_bytes=0)
+
+
+def test_a_reader_that_reads_nothing_is_warned_and_then_evicted_one_beyond_the_cap() -> None:
+    said = signals(Flow(max_queued=16), *((entries, 0) for entries in range(18)))
+
+    assert said[:12] == [Steady()] * 12
+    assert said[12:17] == [Warn(Threshold.FRAMES), *[Steady()] * 4]
+    assert said[17] == Evict(Reason.QUEUE_OVERFLOW)
+
+
+def test_a_drained_reader_can_be_warned_again() -> None:
+    said = signals(Flow(max_queued=16), (12, 0), (13, 0), (6, 0), (12, 0))
+
+    assert said == [Warn(Threshold.FRAMES), Steady(), Steady(), Warn(Threshold.FRAMES)]
+
+
+def test_a_reader_that_only_half_drains_is_not_warned_again() -> None:
+    assert signals(Flow(max_queued=16), (12, 0), (7, 0), (12, 0))[1:] == [Steady(), Steady()]
+
+
+def test_oscillating_around_the_threshold_is_one_episode() -> None:
+    said = signals(Flow(max_queued=100), *[(74, 0), (76, 0)] * 100)
+
+    assert said.count(Warn(Threshold.FRAMES)) == 1
+
+
+@pytest.mark.parametrize(
+    ("entries", "size", "threshold"),
+    [(12, 0, Threshold.FRAMES), (2, 750, Threshold.BYTES), (12, 750, Threshold.FRAMES_AND_BYTES)],
+)
+def test_a_warning_names_every_cap_that_is_near(entries: int, size: int, threshold: Threshold) -> None:
+    assert signals(Flow(max_queued=16, max_bytes=1000), (entries, size)) == [Warn(threshold)]
+
+
+@pytest.mark.parametrize(("entries", "size"), [(6, 376), (7, 375)])
+def test_both_backlogs_must_be_low_before_the_next_warning(entries: int, size: int) -> None:
+    flow = Flow(max_queued=16, max_bytes=1000)
+
+    said = signals(flow, (12, 750), (entries, size), (12, 750), (6, 375), (12, 750))
+
+    assert said[2] == Steady()
+    assert said[4] == Warn(Threshold.FRAMES_AND_BYTES)
+
+
+def test_bytes_beyond_their_cap_evict() -> None:
+    assert signals(Flow(), (1, MIB), (2, 2 * MIB), (2, 2 * MIB + 1))[2] == Evict(Reason.QUEUE_BYTES_OVERFLOW)
+
+
+def test_one_entry_of_any_size_is_accepted_and_the_next_one_evicts() -> None:
+    said = signals(Flow(), (1, 3 * MIB), (2, 3 * MIB + 1))
+
+    assert said == [Warn(Threshold.BYTES), Evict(Reason.QUEUE_BYTES_OVERFLOW)]
+
+
+def test_beyond_both_caps_the_entries_are_the_reason() -> None:
+    assert signals(Flow(), (257, 3 * MIB)) == [Evict(Reason.QUEUE_OVERFLOW)]
+
+
+def test_replayed_entries_count_for_nothing() -> None:
+    replayed_through, delivered = 100, 100
+    flow = Flow(max_queued=16)
+
+    said = signals(flow, *((head - delivered, 0) for head in (replayed_through, 101, 116, 117)))
+
+    assert said[:2] == [Steady(), Steady()]
+    assert said[3] == Evict(Reason.QUEUE_OVERFLOW)
+
+
+def test_a_flow_is_a_value() -> None:
+    flow = Flow(max_queued=16)
+
+    flow.observe(12, 0)
+
+    assert flow == Flow(max_queued=16)
