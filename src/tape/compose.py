@@ -10,7 +10,7 @@ import anyio
 from tape.bus.append import Appender
 from tape.bus.feed import Feed
 from tape.bus.journal import Journal
-from tape.bus.tail import Tail
+from tape.bus.tail import ENTRIES, Tail
 from tape.core.errors import UsageError
 from tape.core.ports import Store
 from tape.settings import Settings
@@ -39,9 +39,9 @@ async def open_journal(url: str | None = None, *, unsafe_durability: bool = Fals
 
 
 @asynccontextmanager
-async def run_journal(store: Store) -> AsyncIterator[Journal]:
+async def run_journal(store: Store, tail_entries: int = ENTRIES) -> AsyncIterator[Journal]:
     """A journal over a store, with the tasks that move it."""
-    tail = Tail((await store.journal.bounds()).head)
+    tail = Tail((await store.journal.bounds()).head, tail_entries)
     feed = Feed(store, tail)
     appender = Appender(store.journal, feed.take)
     failure: Exception | None = None

@@ -10,6 +10,7 @@ from pathlib import Path
 from types import TracebackType
 from typing import Self
 
+import tape
 from tests.process import history, log
 from tests.process.log import Seen
 
@@ -22,7 +23,7 @@ class Child:
 
     def __init__(self, module: str, arguments: Sequence[object], complaints: Path, under: Sequence[str] = ()) -> None:
         command = [*under, sys.executable, "-m", f"tests.process.{module}", *map(str, arguments)]
-        paths = os.pathsep.join([str(ROOT), str(ROOT / "src")])
+        paths = os.pathsep.join([str(ROOT), str(Path(tape.__file__).parents[1])])
         self._complaints = complaints
         with complaints.open("ab") as stderr:
             self._process = subprocess.Popen(
@@ -56,6 +57,11 @@ class Child:
         tasks = Path(f"/proc/{self.pid}/task")
         return all((task / "stat").read_text().rpartition(")")[2].split()[0] == "T" for task in tasks.iterdir())
 
+    @property
+    def has_failed(self) -> bool:
+        """Whether it ended by itself, and badly."""
+        return self._process.poll() not in (None, 0, -signal.SIGKILL)
+
     def finish(self, within_s: float = PATIENCE_S) -> None:
         """Waits for its own end, which must be a good one."""
         assert self._process.wait(within_s) == 0, self.complaints
@@ -72,9 +78,9 @@ class Child:
 class Crew:
     """Starts children, and ends all of them with the block."""
 
-    def __init__(self, folder: Path) -> None:
+    def __init__(self, folder: Path, journal: Path | None = None) -> None:
         self.folder = folder
-        self.journal = folder / "journal.db"
+        self.journal = journal or folder / "journal.db"
         self.url = f"sqlite:///{self.journal}"
         self._children: list[Child] = []
 
@@ -98,8 +104,9 @@ class Crew:
         self.wait(lambda: last_seen(self.log("seen")) >= head, f"the tail is at {head}")
 
     def wait(self, condition: Callable[[], bool], what: str, within_s: float = PATIENCE_S) -> None:
-        """Until something is true; a child that ended badly meanwhile is the reason it never will be."""
-        until(condition, what, within_s, self._complaints)
+        """Until something is true, which it will never be once a child has ended badly."""
+        until(lambda: self._has_failed or condition(), what, within_s)
+        assert not self._has_failed, self._complaints
 
     def __enter__(self) -> Self:
         return self
@@ -110,16 +117,19 @@ class Crew:
         for child in self._children:
             child.kill()
 
+    @property
+    def _has_failed(self) -> bool:
+        return any(child.has_failed for child in self._children)
+
+    @property
     def _complaints(self) -> str:
         return "".join(path.read_text() for path in self.folder.glob("*.err"))
 
 
-def until(
-    condition: Callable[[], bool], what: str, within_s: float = PATIENCE_S, why: Callable[[], str] = str
-) -> None:
+def until(condition: Callable[[], bool], what: str, within_s: float = PATIENCE_S) -> None:
     deadline = time.monotonic() + within_s
     while not condition():
-        assert time.monotonic() < deadline, f"not within {within_s:g} s: {what}\n{why()}"
+        assert time.monotonic() < deadline, f"not within {within_s:g} s: {what}"
         time.sleep(0.005)
 
 

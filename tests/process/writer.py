@@ -3,17 +3,22 @@
 Started again on the same log, it first repeats the request it has no answer to.
 """
 
+import sqlite3
 import sys
 from argparse import ArgumentParser, Namespace
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
 from itertools import count
 from pathlib import Path
 from random import Random
 
 import anyio
 
-import tape
 from tape.bus.journal import Journal
+from tape.compose import run_journal
 from tape.core.errors import Unavailable
+from tape.store.sqlite.location import Location
+from tape.store.sqlite.store import open_store
 from tests.process import log, saying
 from tests.process.log import Log, Op, now_ns
 
@@ -23,7 +28,7 @@ async def run(options: Namespace) -> None:
     first = max(done, default=0) + 1
     numbers = count(first) if options.requests is None else range(first, options.requests + 1)
     notes = Log(options.log)
-    async with tape.open_journal(options.url) as journal:
+    async with open_journal(options) as journal:
         for number in numbers:
             await append(journal, notes, options, number)
             await anyio.sleep(options.pause_ms / 1000 * Random().random())
@@ -45,6 +50,22 @@ async def append(journal: Journal, notes: Log, options: Namespace, number: int) 
             return notes.note(Op(now_ns(), number, "ok", int(entries[0].global_seq), seqs))
 
 
+class Impatient(Location):
+    """A location whose lock is not waited for very long."""
+
+    def connect(self) -> sqlite3.Connection:
+        connection = super().connect()
+        connection.execute("PRAGMA busy_timeout = 200")
+        return connection
+
+
+@asynccontextmanager
+async def open_journal(options: Namespace) -> AsyncIterator[Journal]:
+    location = (Impatient if options.is_impatient else Location).parse(options.url)
+    async with open_store(location) as store, run_journal(store) as journal:
+        yield journal
+
+
 def parse(arguments: list[str]) -> Namespace:
     parser = ArgumentParser()
     parser.add_argument("url")
@@ -52,6 +73,7 @@ def parse(arguments: list[str]) -> Namespace:
     parser.add_argument("--requests", type=int)
     parser.add_argument("--most", type=int, default=50)
     parser.add_argument("--padding", type=int, default=0)
+    parser.add_argument("--impatient", dest="is_impatient", action="store_true")
     parser.add_argument("--pause-ms", type=float, default=0)
     return parser.parse_args(arguments)
 

@@ -2,6 +2,7 @@
 
 import contextlib
 import pickle
+from collections.abc import Iterator
 
 import pytest
 
@@ -58,7 +59,7 @@ def test_an_error_survives_pickling(error: TapeError) -> None:
 @pytest.mark.parametrize("error", EXAMPLES, ids=ids)
 def test_an_error_passes_through_context_managers(error: TapeError) -> None:
     @contextlib.contextmanager
-    def block() -> object:
+    def block() -> Iterator[None]:
         yield
 
     with pytest.raises(type(error)) as caught, contextlib.ExitStack() as stack, block():

@@ -1,6 +1,6 @@
 """What the rooms ask of each other; each docstring is a law that every implementation keeps."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import AsyncGenerator, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager
 from typing import Any, NamedTuple, Protocol, TypeAlias
 
@@ -105,10 +105,39 @@ class Transaction(Protocol):
     async def fetch(self, statement: str, parameters: Mapping[str, object]) -> Sequence[tuple[Any, ...]]: ...
 
 
+class Fault(NamedTuple):
+    """Something that is not as it should be, and where, as far as that is known."""
+
+    reason: str
+    global_seq: GlobalSeq | None = None
+    run_id: RunId | None = None
+    seq: Seq | None = None
+
+
+class AuditPage(NamedTuple):
+    """How far an audit has come in one of its stages, and the faults it found on the way."""
+
+    stage: str
+    done: int
+    total: int
+    faults: Sequence[Fault]
+
+
+class Audit(Protocol):
+    """Looks at everything there is and names whatever is not as it should be.
+
+    It changes nothing, goes on behind a fault, and takes no more memory for a longer journal. What is appended or
+    trimmed meanwhile is no fault.
+    """
+
+    def pages(self) -> AsyncGenerator[AuditPage, None]: ...
+
+
 class Store(Protocol):
-    """One place where a journal, its runs and its cells live."""
+    """One place where a journal, its runs and its cells live; `applied` is what opening it did to its schema."""
 
     epoch: Epoch
+    applied: tuple[str, ...]
 
     @property
     def journal(self) -> Journal: ...
@@ -118,6 +147,8 @@ class Store(Protocol):
     def cells(self) -> Cells: ...
     @property
     def retention(self) -> Retention: ...
+    @property
+    def audit(self) -> Audit: ...
     def transaction(self) -> AbstractAsyncContextManager[Transaction]: ...
 
 

@@ -4,6 +4,7 @@ from collections.abc import AsyncIterator
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
 
 from tape.core.ports import Wake
+from tape.store.audit import Audit
 from tape.store.cells import Cells
 from tape.store.journal import Journal
 from tape.store.retention import Retention
@@ -24,6 +25,7 @@ class SqliteStore:
         self.journal = Journal(database, "sqlite")
         self.cells = Cells(database, "sqlite")
         self.retention = Retention(database, "sqlite")
+        self.audit = Audit(database, "sqlite", self.epoch)
         self.runs = Runs(database, "sqlite", bounded=self.retention if is_bounded else None)
 
     def transaction(self) -> AbstractAsyncContextManager[Block]:

@@ -1,0 +1,145 @@
+"""The one voice of the command line: what is printed, how wide, in which colour, and never raw."""
+
+import json
+import os
+import re
+import sys
+import unicodedata
+from collections.abc import Iterable, Sequence
+from typing import Final, TextIO
+
+PLAIN_COLUMNS: Final = 100
+_CODES: Final = {
+    "bold": "1", "dim": "2", "red": "31", "green": "32", "yellow": "33", "blue": "34", "magenta": "35", "cyan": "36",
+}  # fmt: skip
+_CLEAR_LINE: Final = "\r\x1b[2K"
+
+# Letters and marks that nobody can see, although Unicode counts them as printable.
+_INVISIBLE: Final = re.compile("[\u034f\u115f\u1160\u17b4\u17b5\u180b-\u180f\u2800\u3164\uffa0\ufe00-\ufe0f\U000e0100-\U000e01ef]")
+_ESCAPES: Final = re.compile("\x1b\\[[0-9;]*m")
+
+
+def say(text: str = "") -> None:
+    """A line of the answer. What came from outside has been escaped by then."""
+    sys.stdout.write(text + "\n")
+
+
+def say_json(value: object) -> None:
+    """The same for programs: one line, in which only visible characters stand for themselves."""
+    text = json.dumps(value, ensure_ascii=False, separators=(",", ":"))
+    say(text if _is_visible(text) else "".join(char if _is_visible(char) else json.dumps(char)[1:-1] for char in text))
+
+
+def note(text: str) -> None:
+    """A line beside the answer, on stderr."""
+    _settle()
+    sys.stderr.write(f"tape: {text}\n")
+
+
+def flush() -> None:
+    """Whatever has been said is out."""
+    sys.stdout.flush()
+
+
+def escape(text: str) -> str:
+    """The text with control, bidi and zero-width characters made visible."""
+    if _is_visible(text):
+        return text
+    return "".join(char if _is_visible(char) else f"\\u{{{ord(char):x}}}" for char in text)
+
+
+def paint(text: str, *styles: str) -> str:
+    """The text in colour, on a terminal that wants it."""
+    if not styles or not has_colour():
+        return text
+    return f"\x1b[{';'.join(_CODES[style] for style in styles)}m{text}\x1b[0m"
+
+
+def has_colour(stream: TextIO | None = None) -> bool:
+    """Whether colours help whoever reads this."""
+    return is_terminal(stream) and not os.environ.get("NO_COLOR") and os.environ.get("TERM") != "dumb"
+
+
+def is_terminal(stream: TextIO | None = None) -> bool:
+    """Whether somebody is looking, rather than a program reading."""
+    return (stream or sys.stdout).isatty()
+
+
+def columns() -> int | None:
+    """How wide a line may be; None when it is not for a terminal and so has no end."""
+    try:
+        return os.get_terminal_size(sys.stdout.fileno()).columns if is_terminal() else None
+    except (OSError, ValueError):
+        return None
+
+
+def width(text: str) -> int:
+    """How many cells of a terminal a text takes, its colours none."""
+    if text.isascii() and "\x1b" not in text:
+        return len(text)
+    return sum(map(_cells, _ESCAPES.sub("", text)))
+
+
+def fit(text: str, cells: int | None) -> str:
+    """As much of a plain text as so many cells hold, with an ellipsis in place of the rest."""
+    if cells is None or width(text) <= cells:
+        return text
+    kept, left = [], cells - 1
+    for char in text:
+        left -= _cells(char)
+        if left < 0:
+            break
+        kept.append(char)
+    return "".join(kept) + "…" if cells > 0 else ""
+
+
+def pad(text: str, cells: int) -> str:
+    """The text with blanks up to so many cells; a negative number puts them before it."""
+    blanks = " " * max(abs(cells) - width(text), 0)
+    return text + blanks if cells >= 0 else blanks + text
+
+
+def table(rows: Iterable[Sequence[str]]) -> None:
+    """Rows in columns; the last column is cut where the terminal ends."""
+    cells = [list(row) for row in rows]
+    widths = [max(map(width, column)) for column in zip(*cells, strict=True)]
+    room = columns()
+    for row in cells:
+        line = "  ".join(pad(cell, size) for cell, size in zip(row[:-1], widths, strict=False))
+        say(_with_last(line, row[-1], room))
+
+
+def _with_last(line: str, last: str, room: int | None) -> str:
+    if room is None or width(line) + 2 + width(last) <= room:
+        return f"{line}  {last}".rstrip()
+    return f"{line}  {fit(_ESCAPES.sub('', last), max(room - width(line) - 2, 8))}"
+
+
+class Progress:
+    """One line on a terminal that says how far something has come, and goes when it is done."""
+
+    shown = False
+
+    def show(self, text: str) -> None:
+        if is_terminal(sys.stderr):
+            sys.stderr.write(_CLEAR_LINE + fit(text, PLAIN_COLUMNS - 1))
+            sys.stderr.flush()
+            Progress.shown = True
+
+
+def _settle() -> None:
+    """Takes away the line of progress, so that nothing is written over it."""
+    if Progress.shown:
+        sys.stderr.write(_CLEAR_LINE)
+        sys.stderr.flush()
+        Progress.shown = False
+
+
+def _is_visible(text: str) -> bool:
+    return text.isprintable() and (text.isascii() or _INVISIBLE.search(text) is None)
+
+
+def _cells(char: str) -> int:
+    if unicodedata.combining(char):
+        return 0
+    return 2 if unicodedata.east_asian_width(char) in "WF" else 1

@@ -1,0 +1,18 @@
+"""A process that stops itself while it holds the journal's write lock, and lets go of it when it is woken."""
+
+import os
+import signal
+import sys
+
+import anyio
+
+from tape.compose import open_store
+
+
+async def run(url: str) -> None:
+    async with open_store(url) as store, store.transaction():
+        os.kill(os.getpid(), signal.SIGSTOP)
+
+
+if __name__ == "__main__":
+    anyio.run(run, sys.argv[1])

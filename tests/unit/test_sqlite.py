@@ -1,0 +1,176 @@
+"""What only a SQLite file has: where it is, how safe it is, and how processes wake each other."""
+
+import os
+import sqlite3
+import stat
+from pathlib import Path
+
+import anyio
+import pytest
+
+from tape.compose import open_journal, open_store
+from tape.core.errors import Corrupt, UsageError
+from tape.core.event import Event
+from tape.core.ids import GlobalSeq, RunId
+from tape.core.sequence import Request
+from tape.store.sqlite.location import Location
+from tape.store.sqlite.migrate import migrate
+from tape.store.sqlite.wake import DatagramWake
+from tape.store.sqlite.writer import Writer
+
+
+@pytest.fixture
+def url(tmp_path: Path) -> str:
+    return f"sqlite:///{tmp_path / 'data' / 'tape.db'}"
+
+
+@pytest.mark.parametrize("level", ["normal", "NORMAL", "off"])
+def test_less_than_full_durability_is_refused_unless_asked_for_twice(level: str) -> None:
+    with pytest.raises(UsageError, match="--unsafe-durability"):
+        Location.parse(f"sqlite:///x.db?synchronous={level}")
+
+    assert Location.parse(f"sqlite:///x.db?synchronous={level}", unsafe_durability=True).synchronous == level.lower()
+
+
+@pytest.mark.parametrize(
+    "url", ["sqlite:///", "sqlite://host/x.db", "sqlite:///x.db?sync=full", "sqlite:///x.db?synchronous=maybe"]
+)
+def test_a_url_that_says_something_else_is_refused(url: str) -> None:
+    with pytest.raises(UsageError):
+        Location.parse(url)
+
+
+@pytest.mark.parametrize("keep", ["0", "-1", "x", "1000001"])
+def test_a_memory_keeps_a_sane_number_of_entries(keep: str) -> None:
+    with pytest.raises(UsageError, match="keep must be"):
+        Location.parse(f"memory://?keep={keep}")
+
+
+@pytest.mark.parametrize("url", ["redis://x", "mysql://x", "x.db", ""])
+def test_an_unknown_scheme_is_refused(url: str) -> None:
+    with pytest.raises(UsageError, match="a store is"):
+        open_store(url)
+
+
+def test_a_relative_and_an_absolute_path_are_told_apart() -> None:
+    assert Location.parse("sqlite:///a/b.db").path == Path("a/b.db")
+    assert Location.parse("sqlite:////a/b%20c.db").path == Path("/a/b c.db")
+
+
+async def test_files_are_their_owners_only_whatever_the_umask(url: str, tmp_path: Path) -> None:
+    before = os.umask(0)
+    try:
+        async with open_journal(url) as journal:
+            await journal.append(Event(run_id="r", payload=1), open=True)
+            modes = {path.name: stat.S_IMODE(path.stat().st_mode) for path in (tmp_path / "data").iterdir()}
+    finally:
+        os.umask(before)
+
+    assert stat.S_IMODE((tmp_path / "data").stat().st_mode) == 0o700
+    assert modes == dict.fromkeys(["tape.db", "tape.db-wal", "tape.db-shm"], 0o600)
+
+
+async def test_a_file_that_is_no_database_is_refused_and_left_alone(tmp_path: Path) -> None:
+    path = tmp_path / "notes.txt"
+    path.write_text("not a database, but long enough to be looked at\n" * 100)
+
+    with pytest.raises(Corrupt, match="damaged"):
+        async with open_store(f"sqlite:///{path}"):
+            pytest.fail("it was opened")
+
+    assert path.read_text().startswith("not a database")
+
+
+async def test_a_folder_that_cannot_be_written_is_named(tmp_path: Path) -> None:
+    (tmp_path / "file").write_text("")
+
+    with pytest.raises(UsageError, match="cannot open"):
+        async with open_store(f"sqlite:///{tmp_path / 'file' / 'x.db'}"):
+            pytest.fail("it was opened")
+
+
+async def test_a_later_journal_has_a_larger_epoch(url: str) -> None:
+    async with open_store("memory://") as first, open_store("memory://") as second, open_store(url) as third:
+        assert first.epoch < second.epoch < third.epoch
+
+    async with open_store(url) as again:
+        assert again.epoch == third.epoch
+
+
+def test_migrating_again_applies_nothing() -> None:
+    connection = sqlite3.connect(":memory:", isolation_level=None)
+
+    first, second = migrate(connection), migrate(connection)
+
+    assert first.applied == ("0001 create_journal",) and second.applied == ()
+    assert first.epoch == second.epoch
+    connection.close()
+
+
+def test_a_clock_that_jumps_back_moves_no_time_and_no_position() -> None:
+    connection = sqlite3.connect(":memory:", isolation_level=None)
+    migrate(connection)
+    clock = iter([1000, 5000, 400, 400, 6000])
+    writer = Writer(clock=lambda: next(clock))
+
+    times = []
+    for _ in range(5):
+        (outcome,) = writer.append(connection, [Request(events=(Event(run_id="r", payload=1),), opens=True)])
+        assert not isinstance(outcome, Exception)
+        times.append((outcome[0].ts_ms, outcome[0].global_seq))
+
+    assert times == [(1000, 1), (5000, 2), (5000, 3), (5000, 4), (6000, 5)]
+    connection.close()
+
+
+def test_positions_beyond_2_to_the_53_are_exact() -> None:
+    connection = sqlite3.connect(":memory:", isolation_level=None)
+    migrate(connection)
+    connection.execute("UPDATE tape_meta SET archived_through = ?", (2**53 - 5,))
+
+    (outcome,) = Writer().append(connection, [Request(events=(Event(run_id="r", payload=1),) * 10, opens=True)])
+
+    assert not isinstance(outcome, Exception)
+    assert [entry.global_seq for entry in outcome] == list(range(2**53 - 4, 2**53 + 6))
+    connection.close()
+
+
+async def test_a_bounded_store_keeps_the_newest_of_each_run() -> None:
+    async with open_store("memory://?keep=3") as store:
+        await store.journal.append([Request(events=(Event(run_id="r", payload=1),) * 8, opens=True)])
+        await store.journal.append([Request(events=(Event(run_id="s", payload=1),) * 2, opens=True)])
+
+        heads = await store.runs.heads([RunId("r"), RunId("s")])
+        assert {run: (head.floor, head.last_seq) for run, head in heads.items()} == {"r": (6, 8), "s": (1, 2)}
+        assert await store.journal.bounds() == (6, 10)
+
+
+async def test_a_wake_reaches_a_listener_however_deep_its_folder(tmp_path: Path) -> None:
+    folder = tmp_path / ("deep" * 40) / "tape.db.wake"
+    folder.parent.mkdir()
+    listener, teller = DatagramWake(folder), DatagramWake(folder)
+
+    with anyio.fail_after(5):
+        async with anyio.create_task_group() as tasks:
+            tasks.start_soon(listener.wait_beyond, GlobalSeq(0))
+            await anyio.wait_all_tasks_blocked()
+            await teller.tell(GlobalSeq(1))
+
+    listener.close()
+    teller.close()
+    assert list(folder.iterdir()) == []
+
+
+async def test_a_socket_left_by_the_dead_is_removed(tmp_path: Path) -> None:
+    folder = tmp_path / "wake"
+    dead, teller = DatagramWake(folder), DatagramWake(folder)
+    with anyio.move_on_after(0.01):
+        await dead.wait_beyond(GlobalSeq(0))
+    left = folder / next(folder.iterdir()).name
+    dead.close()
+    left.touch()
+
+    await teller.tell(GlobalSeq(1))
+
+    assert not left.exists()
+    teller.close()
