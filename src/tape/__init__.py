@@ -4,6 +4,7 @@ from importlib import import_module
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
+    from tape.bus.journal import Journal
     from tape.compose import open_journal
     from tape.core.errors import TapeError
     from tape.core.event import Entry, Event, Trace
@@ -12,6 +13,7 @@ if TYPE_CHECKING:
 _HOMES = {
     "Entry": "tape.core.event",
     "Event": "tape.core.event",
+    "Journal": "tape.bus.journal",
     "LiveRun": "tape.core.run",
     "RunMeta": "tape.core.run",
     "TapeError": "tape.core.errors",
@@ -19,7 +21,7 @@ _HOMES = {
     "open_journal": "tape.compose",
 }
 
-__all__ = ["Entry", "Event", "LiveRun", "RunMeta", "TapeError", "Trace", "open_journal"]
+__all__ = ["Entry", "Event", "Journal", "LiveRun", "RunMeta", "TapeError", "Trace", "open_journal"]
 
 
 def __getattr__(name: str) -> object:

@@ -1,6 +1,8 @@
 """Writers that stand still for a while: what the others notice of it."""
 
 import time
+from collections.abc import Sequence
+from itertools import pairwise
 from random import Random
 
 from tests.conftest import Scale
@@ -19,26 +21,43 @@ def test_a_paused_writer_delays_the_others_only_while_it_stands_still(crew: Crew
     for _ in range(scale(PAUSES)):
         pause_one(crew, writers)
 
-    end(crew, writers)
+    for writer in writers.values():
+        writer.kill()
     told = history.collect(crew.folder, WRITERS)
     assert [op for ops in told.ops.values() for op in ops if op.what in ("fail", "unknown")] == []
     assert max(longest_s(ops) for ops in told.ops.values()) <= PAUSE_S + 2
     assert told.lost() + told.partial() + told.repeated() + told.holes() == []
 
 
-def test_a_writer_paused_with_the_lock_makes_others_unavailable_and_writes_nothing(crew: Crew) -> None:
-    crew.start("writer", crew.url, crew.log("before"), "--requests", 1).finish()
+def test_a_writer_paused_with_the_lock_makes_others_unavailable_and_nothing_is_written(crew: Crew) -> None:
+    crew.start("writer", crew.url, crew.log("writer"), "--impatient", "--pause-ms", 5)
+    crew.wait_for_line("writer")
+    holder = hold(crew)
     head = history.head(crew.journal)
+
+    crew.wait(lambda: len(failures(crew)) >= 2, "the writer is told no")
+    stood_at = history.head(crew.journal)
+    holder.resume()
+    crew.wait(lambda: answers(crew)[-1] == "ok", "the writer is told yes")
+
+    assert stood_at == head
+    assert set(failures(crew)) == {"another process holds the database file's lock"}
+
+
+def test_a_reader_opens_the_journal_while_a_paused_writer_holds_the_lock(crew: Crew) -> None:
+    crew.start("writer", crew.url, crew.log("writer"), "--requests", 5).finish()
+    hold(crew)
+
+    crew.start("tail", crew.url, crew.log("seen"))
+
+    crew.wait_for_tail()
+
+
+def hold(crew: Crew) -> Child:
+    """A process that has the lock and stands still."""
     holder = crew.start("holder", crew.url)
     crew.wait(lambda: holder.is_paused, "the holder has the lock")
-
-    writer = crew.start("writer", crew.url, crew.log("after"), "--requests", 1, "--impatient")
-    crew.wait(lambda: answer(crew) == "fail", "the writer is told that nothing was written")
-
-    assert history.head(crew.journal) == head
-    holder.resume()
-    writer.finish()
-    assert history.collect(crew.folder, ["before", "after"]).lost() == []
+    return holder
 
 
 def pause_one(crew: Crew, writers: dict[str, Child]) -> None:
@@ -54,16 +73,14 @@ def pause_one(crew: Crew, writers: dict[str, Child]) -> None:
         crew.wait_for_line(other)
 
 
-def end(crew: Crew, writers: dict[str, Child]) -> None:
-    for writer in writers.values():
-        writer.kill()
-
-
-def longest_s(ops: list[Op]) -> float:
+def longest_s(ops: Sequence[Op]) -> float:
     """The longest that a writer waited for an answer."""
-    return max(b.at_ns - a.at_ns for a, b in zip(ops, ops[1:], strict=False) if a.what == "invoke") / 1e9
+    return max(b.at_ns - a.at_ns for a, b in pairwise(ops) if a.what == "invoke") / 1e9
 
 
-def answer(crew: Crew) -> str | None:
-    last = log.last(crew.log("after"), Op)
-    return last and last.what
+def answers(crew: Crew) -> list[str]:
+    return [op.what for op in log.read(crew.log("writer"), Op) if op.what != "invoke"]
+
+
+def failures(crew: Crew) -> list[str]:
+    return [op.reason for op in log.read(crew.log("writer"), Op) if op.what == "fail"]

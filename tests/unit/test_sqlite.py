@@ -53,7 +53,7 @@ def test_an_unknown_scheme_is_refused(url: str) -> None:
 
 
 def test_a_relative_and_an_absolute_path_are_told_apart() -> None:
-    assert Location.parse("sqlite:///a/b.db").path == Path("a/b.db")
+    assert Location.parse("sqlite:///a/b.db").path == Path("a/b.db").absolute()
     assert Location.parse("sqlite:////a/b%20c.db").path == Path("/a/b c.db")
 
 

@@ -1,13 +1,16 @@
 """Feeding the tail with what others have written, for as long as anybody reads."""
 
 from collections.abc import Sequence
-from typing import NoReturn
+from typing import Final, NoReturn
 
 import anyio
 
 from tape.bus.tail import Tail
+from tape.core.errors import Corrupt, Unavailable
 from tape.core.event import Entry
 from tape.core.ports import Store
+
+RETRY_S: Final = 0.5
 
 
 class Feed:
@@ -28,12 +31,20 @@ class Feed:
     async def run(self) -> NoReturn:
         while True:
             await self._tail.is_wanted.wait()
-            self._is_hurried = False
-            if await self._catch_up():
-                await self._note_ends()
-                if not self._is_hurried:
-                    with anyio.CancelScope() as self._pause:
-                        await self._store.journal.wait(self._tail.head)
+            try:
+                await self._round()
+            except Unavailable:
+                await anyio.sleep(RETRY_S)  # readers who need the journal are told by their own reads
+            except Corrupt:
+                self._tail.skip((await self._store.journal.bounds()).head)
+
+    async def _round(self) -> None:
+        self._is_hurried = False
+        if await self._catch_up():
+            await self._note_ends()
+            if not self._is_hurried:
+                with anyio.CancelScope() as self._pause:
+                    await self._store.journal.wait(self._tail.head)
 
     async def _catch_up(self) -> bool:
         """Reads a page on; whether that was all. Far behind, it starts again at the head."""

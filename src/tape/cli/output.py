@@ -15,12 +15,15 @@ _CODES: Final = {
 _CLEAR_LINE: Final = "\r\x1b[2K"
 
 # Letters and marks that nobody can see, although Unicode counts them as printable.
-_INVISIBLE: Final = re.compile("[\u034f\u115f\u1160\u17b4\u17b5\u180b-\u180f\u2800\u3164\uffa0\ufe00-\ufe0f\U000e0100-\U000e01ef]")
+_INVISIBLE: Final = re.compile(
+    "[\u034f\u115f\u1160\u17b4\u17b5\u180b-\u180f\u2800\u3164\uffa0\ufe00-\ufe0f\U000e0100-\U000e01ef]"
+)
 _ESCAPES: Final = re.compile("\x1b\\[[0-9;]*m")
 
 
 def say(text: str = "") -> None:
     """A line of the answer. What came from outside has been escaped by then."""
+    _progress.clear()
     sys.stdout.write(text + "\n")
 
 
@@ -32,12 +35,19 @@ def say_json(value: object) -> None:
 
 def note(text: str) -> None:
     """A line beside the answer, on stderr."""
-    _settle()
+    _progress.clear()
     sys.stderr.write(f"tape: {text}\n")
+
+
+def progress(text: str) -> None:
+    """How far something has come: on a terminal only, and gone with the next line."""
+    if is_terminal(sys.stderr):
+        _progress.show(text)
 
 
 def flush() -> None:
     """Whatever has been said is out."""
+    _progress.clear()
     sys.stdout.flush()
 
 
@@ -115,24 +125,25 @@ def _with_last(line: str, last: str, room: int | None) -> str:
     return f"{line}  {fit(_ESCAPES.sub('', last), max(room - width(line) - 2, 8))}"
 
 
-class Progress:
-    """One line on a terminal that says how far something has come, and goes when it is done."""
+class _Progress:
+    """The one line on a terminal that is written over again and again."""
 
-    shown = False
+    def __init__(self) -> None:
+        self._is_shown = False
 
     def show(self, text: str) -> None:
-        if is_terminal(sys.stderr):
-            sys.stderr.write(_CLEAR_LINE + fit(text, PLAIN_COLUMNS - 1))
-            sys.stderr.flush()
-            Progress.shown = True
-
-
-def _settle() -> None:
-    """Takes away the line of progress, so that nothing is written over it."""
-    if Progress.shown:
-        sys.stderr.write(_CLEAR_LINE)
+        sys.stderr.write(_CLEAR_LINE + fit(text, PLAIN_COLUMNS - 1))
         sys.stderr.flush()
-        Progress.shown = False
+        self._is_shown = True
+
+    def clear(self) -> None:
+        if self._is_shown:
+            sys.stderr.write(_CLEAR_LINE)
+            sys.stderr.flush()
+            self._is_shown = False
+
+
+_progress: Final = _Progress()
 
 
 def _is_visible(text: str) -> bool:

@@ -35,7 +35,7 @@ class Location:
         level = options.pop("synchronous", "full").lower()
         _refuse_options(url, options)
         _check_level(level, unsafe_durability)
-        return cls(path=Path(unquote(parts.path[1:])), synchronous=level)
+        return cls(path=Path(unquote(parts.path[1:])).absolute(), synchronous=level)
 
     @classmethod
     def _in_memory(cls, url: str, options: dict[str, str]) -> "Location":

@@ -1,0 +1,86 @@
+"""What every command accepts, before and after its name: which store, how safely, and who is reading."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Awaitable, Callable
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, TypeVar
+
+import click
+
+if TYPE_CHECKING:
+    from contextlib import AbstractAsyncContextManager
+
+    from tape.bus.journal import Journal
+    from tape.core.ports import Store
+
+T = TypeVar("T")
+Command = TypeVar("Command", bound=Callable[..., Any])
+
+
+@dataclass(slots=True, kw_only=True)
+class Choices:
+    """What the caller chose so far; options fill it in as they are met."""
+
+    store: str | None = None
+    is_json: bool = False
+    is_unsafe: bool = False
+
+    def location(self) -> tuple[str, bool]:
+        """The store's URL, and whether less than full durability is allowed."""
+        from tape.settings import Settings
+
+        settings = Settings.read(os.environ)
+        return self.store or settings.store, self.is_unsafe or settings.unsafe_durability
+
+    def open_journal(self) -> AbstractAsyncContextManager[Journal]:
+        from tape import compose
+
+        url, is_unsafe = self.location()
+        return compose.open_journal(url, unsafe_durability=is_unsafe)
+
+    def open_store(self) -> AbstractAsyncContextManager[Store]:
+        from tape import compose
+
+        url, is_unsafe = self.location()
+        return compose.open_store(url, unsafe_durability=is_unsafe)
+
+
+def run(main: Callable[[], Awaitable[T]]) -> T:
+    """Runs a command to its end; the loop is loaded only now, so that help comes at once."""
+    import anyio
+
+    return anyio.run(main)
+
+
+def shared(command: Command) -> Command:
+    """Gives a command the options that all of them have."""
+    for option in (_UNSAFE, _JSON, _STORE):
+        command = option(command)
+    return command
+
+
+def _keep(context: click.Context, parameter: click.Parameter, value: object) -> None:
+    if value:  # what was said before the command's name stands unless it is said again
+        setattr(context.ensure_object(Choices), str(parameter.name), value)
+
+
+_STORE = click.option(
+    "--store",
+    metavar="URL",
+    expose_value=False,
+    callback=_keep,
+    help="Where the journal lives: sqlite:///file.db or memory://.  [default: TAPE_STORE]",
+)
+_JSON = click.option(
+    "--json", "is_json", is_flag=True, expose_value=False, callback=_keep, help="Answer in JSON, a line each."
+)
+_UNSAFE = click.option(
+    "--unsafe-durability",
+    "is_unsafe",
+    is_flag=True,
+    expose_value=False,
+    callback=_keep,
+    help="Accept a store that may lose acknowledged events.",
+)

@@ -1,0 +1,118 @@
+"""The command `tape`: finds the command that was asked for, and ends as it ends."""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Sequence
+from importlib import import_module
+from typing import TYPE_CHECKING, Any, Final, NoReturn
+
+import click
+
+from tape.cli import output
+from tape.cli.choices import Choices, shared
+
+if TYPE_CHECKING:
+    from tape.core.errors import TapeError
+
+COMMANDS: Final = ("demo", "publish", "tail", "journal", "migrate", "doctor")
+INTERRUPTED: Final = 130
+BROKEN_PIPE: Final = 141
+
+
+class Commands(click.Group):
+    """Loads a command when it is asked for. An interrupted one, or one whose reader has gone, ends quietly."""
+
+    def list_commands(self, ctx: click.Context) -> list[str]:
+        return list(COMMANDS)
+
+    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
+        if cmd_name not in COMMANDS:
+            return None
+        command: click.Command = getattr(import_module(f"tape.cli.{cmd_name}"), cmd_name)
+        return command
+
+    def invoke(self, ctx: click.Context) -> Any:
+        try:
+            code = super().invoke(ctx)
+            output.flush()
+        except KeyboardInterrupt:
+            return INTERRUPTED
+        except BrokenPipeError:
+            os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())  # Python flushes once more as it ends
+            return BROKEN_PIPE
+        return code
+
+
+def _version(context: click.Context, parameter: click.Parameter, is_asked: bool) -> None:
+    if is_asked:
+        from tape.cli.doctor import tape_version
+
+        output.say(f"tape {tape_version()}")
+        context.exit()
+
+
+@click.group(cls=Commands, context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100})
+@click.option("--version", is_flag=True, is_eager=True, expose_value=False, callback=_version, help="Say which Tape.")
+@shared
+def tape() -> None:
+    """One durable journal, and everything that reads it."""
+
+
+def main() -> NoReturn:
+    sys.exit(run(sys.argv[1:]))
+
+
+def run(arguments: Sequence[str]) -> int:
+    """Runs a command and says how it ended: 0, or the number of what went wrong."""
+    choices = Choices()
+    try:
+        return tape.main(list(arguments) or ["--help"], "tape", standalone_mode=False, obj=choices) or 0
+    except click.ClickException as error:
+        return _refuse(error, "--json" in arguments)
+    except Exception as error:  # noqa: BLE001 - whatever it is, one line says it
+        return _fail(error, choices.is_json)
+    finally:
+        output.flush()
+
+
+def _refuse(error: click.ClickException, is_json: bool) -> int:
+    sentence = error.format_message().rstrip(".")
+    context = getattr(error, "ctx", None)
+    path = context.command_path if context else "tape"
+    _tell(f"{sentence[:1].lower()}{sentence[1:]}; see {path} --help", "usage_error", 400, error.exit_code, is_json)
+    return error.exit_code
+
+
+def _fail(error: Exception, is_json: bool) -> int:
+    ours = _ours(error)
+    if ours is not None:
+        _tell(str(ours), ours.code, ours.http_status, ours.exit_code, is_json)
+        return ours.exit_code
+    if sys.flags.dev_mode:
+        raise error
+    sentence = f"internal error: {type(error).__name__}: {error}; run it with PYTHONDEVMODE=1 to see where"
+    _tell(sentence, "internal", 500, 1, is_json)
+    return 1
+
+
+def _ours(error: BaseException) -> TapeError | None:
+    """The error meant for the caller; tasks that fail together come as a group."""
+    from tape.core.errors import TapeError
+
+    if isinstance(error, TapeError):
+        return error
+    parts = error.exceptions if isinstance(error, BaseExceptionGroup) else ()
+    return next((found for part in parts if (found := _ours(part)) is not None), None)
+
+
+def _tell(sentence: str, code: str, status: int, exit_code: int, is_json: bool) -> None:
+    if is_json:
+        output.note_json({"code": code, "detail": sentence, "status": status, "exit_code": exit_code})
+    else:
+        output.note(output.escape(sentence))
+
+
+if __name__ == "__main__":
+    main()

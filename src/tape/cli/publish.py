@@ -1,0 +1,167 @@
+"""`tape publish`: says something into a run."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from functools import partial
+from itertools import chain, islice
+from pathlib import Path
+from typing import TYPE_CHECKING, BinaryIO, NamedTuple
+
+import click
+
+from tape.cli import output
+from tape.cli.choices import Choices, run, shared
+
+if TYPE_CHECKING:
+    from tape.core.codec import JsonValue
+    from tape.core.event import Entry, Event
+
+
+class Terms(NamedTuple):
+    """Under which conditions it is appended."""
+
+    key: str | None
+    expected_seq: int | None
+    opens: bool
+
+    @property
+    def is_one_request(self) -> bool:
+        """Whether it is all there or absent, so that it must fit into one request."""
+        return self.key is not None or self.expected_seq is not None
+
+
+@click.command()
+@click.argument("run_id", metavar="RUN")
+@click.argument("said", metavar="(JSON | - | @FILE)")
+@click.option("--type", default="message", show_default=True, help="What kind of thing it says.")
+@click.option("--subject", help="What it is about.  [default: /tape/event/TYPE/RUN]")
+@click.option("--schema-version", default=1, show_default=True, help="Which shape the payload has.")
+@click.option("--key", help="Append once: the same key again prints the first positions.")
+@click.option("--expected-seq", type=int, help="The run's last seq before, or nothing is appended.")
+@click.option("--open", "opens", is_flag=True, help="Open the run if it is not open.")
+@shared
+@click.pass_obj
+def publish(
+    choices: Choices,
+    run_id: str,
+    said: str,
+    type: str,
+    subject: str | None,
+    schema_version: int,
+    key: str | None,
+    expected_seq: int | None,
+    opens: bool,
+) -> None:
+    """Append events to RUN and print their positions.
+
+    The payload is a JSON text, - for a JSON text on stdin, or @FILE for one a line. A long file is appended a thousand
+    lines at a time; with --key or --expected-seq it is one request, all or nothing.
+    """
+    from tape.core.event import Event
+
+    event = partial(Event, run_id=run_id, type=type, subject=subject, schema_version=schema_version)
+    terms = Terms(key, expected_seq, opens)
+    events = (event(payload=payload) for payload in _payloads(said))
+    requests = iter([list(events)]) if terms.is_one_request else _requests(events)
+    run(partial(_publish, choices, requests, terms))
+
+
+async def _publish(choices: Choices, requests: Iterator[Sequence[Event]], terms: Terms) -> None:
+    first = list(islice(requests, 1))  # whatever is wrong with it shows before a journal is touched
+    positions = Positions(is_json=choices.is_json)
+    async with choices.open_journal() as journal:
+        try:
+            for events in chain(first, requests):
+                entries = await journal.append(
+                    events, key=terms.key, expected_seq=terms.expected_seq, open=terms.opens
+                )
+                positions.add(entries)
+        finally:
+            positions.end()
+
+
+class Positions:
+    """Prints where things stand now: a line for each event, or for people one for each unbroken stretch."""
+
+    def __init__(self, *, is_json: bool) -> None:
+        self._is_json = is_json
+        self._first: Entry | None = None
+        self._last: Entry | None = None
+
+    def add(self, entries: Sequence[Entry]) -> None:
+        if self._is_json:
+            for entry in entries:
+                output.say_json({"run_id": entry.run_id, "seq": entry.seq, "global_seq": entry.global_seq})
+            return
+        for entry in entries:
+            if self._last is None or entry.global_seq != self._last.global_seq + 1:
+                self.end()
+                self._first = entry
+            self._last = entry
+        output.progress(f"seq {entries[-1].seq:,} …")
+
+    def end(self) -> None:
+        if self._first is None or self._last is None:
+            return
+        seqs = _stretch(self._first.seq, self._last.seq)
+        positions = _stretch(self._first.global_seq, self._last.global_seq)
+        run_id = output.paint(self._first.run_id, "bold")
+        output.say(f"{run_id}  seq {output.paint(seqs, 'green')}  global_seq {output.paint(positions, 'cyan')}")
+        self._first = self._last = None
+
+
+def _stretch(first: int, last: int) -> str:
+    return str(first) if first == last else f"{first}–{last}"
+
+
+def _payloads(said: str) -> Iterator[JsonValue]:
+    from tape.core import codec
+
+    if said == "-":
+        yield codec.decode(sys.stdin.buffer.read(codec.MAX_BYTES + 1))
+    elif said.startswith("@"):
+        yield from _lines(Path(said[1:]))
+    else:
+        yield codec.decode(said)
+
+
+def _lines(path: Path) -> Iterator[JsonValue]:
+    """The values of a file, a line each; blank lines say nothing."""
+    from tape.core import codec
+    from tape.core.errors import UsageError
+
+    try:
+        with path.open("rb") as file:
+            longest = codec.MAX_BYTES + 2  # a line over the limit is cut, and so refused, before it fills the memory
+            for number, line in enumerate(iter(partial(file.readline, longest), b""), 1):
+                if line.strip():
+                    yield _numbered(number, path, partial(codec.decode, line.rstrip(b"\r\n")))
+    except OSError as error:
+        raise UsageError(f"cannot read {str(path)!r}: {error.strerror}") from error
+
+
+def _numbered(number: int, path: Path, decode: Callable[[], JsonValue]) -> JsonValue:
+    from tape.core.errors import JsonLimit, TooLarge
+
+    try:
+        return decode()
+    except (JsonLimit, TooLarge) as error:
+        raise type(error)(f"line {number} of {path.name!r}: {error}") from None
+
+
+def _requests(events: Iterable[Event]) -> Iterator[Sequence[Event]]:
+    """As few requests as hold them all, in order."""
+    from tape.core.sequence import MAX_BYTES, MAX_EVENTS
+
+    request: list[Event] = []
+    size = 0
+    for event in events:
+        if len(request) == MAX_EVENTS or (request and size + event.size > MAX_BYTES):
+            yield request
+            request, size = [], 0
+        request.append(event)
+        size += event.size
+    if request:
+        yield request

@@ -1,0 +1,66 @@
+"""A disk without room: appends are refused, nothing acknowledged is lost, and they go on when there is room again."""
+
+import os
+import resource
+import subprocess
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+
+from tests.process import history, log
+from tests.process.crew import Child, Crew
+from tests.process.history import History
+from tests.process.log import Op
+
+ROOM = 1 << 20
+NO_LIMIT = (resource.RLIM_INFINITY, resource.RLIM_INFINITY)
+
+
+@pytest.fixture
+def small_disk(tmp_path: Path) -> Iterator[Path]:
+    """A disk of 2 MiB, where we may mount one."""
+    disk = tmp_path / "disk"
+    disk.mkdir()
+    if os.geteuid() != 0 or mount(disk) != 0:
+        pytest.skip("only root can mount a small disk, and not everywhere")
+    yield disk
+    subprocess.run(["umount", disk], check=True)
+
+
+def test_no_file_may_grow_then_it_may_again(crew: Crew) -> None:
+    writer = crew.start("writer", crew.url, crew.log("writer"), "--padding", 200)
+
+    resource.prlimit(writer.pid, resource.RLIMIT_FSIZE, (ROOM, resource.RLIM_INFINITY))
+    told = refuse_then(crew, lambda: resource.prlimit(writer.pid, resource.RLIMIT_FSIZE, NO_LIMIT), writer)
+
+    assert told.lost() + told.partial() + told.repeated() + told.holes() == []
+
+
+def test_a_full_disk_is_unavailable_until_there_is_room(tmp_path: Path, small_disk: Path) -> None:
+    ballast = small_disk / "ballast"
+    ballast.write_bytes(bytes(ROOM))
+    with Crew(tmp_path, small_disk / "journal.db") as crew:
+        writer = crew.start("writer", crew.url, crew.log("writer"), "--padding", 200)
+
+        told = refuse_then(crew, ballast.unlink, writer)
+
+    assert told.lost() + told.partial() + told.repeated() + told.holes() == []
+
+
+def refuse_then(crew: Crew, make_room: Callable[[], object], writer: Child) -> History:
+    """Appends until there is no room, makes room, and appends some more."""
+    crew.wait(lambda: refusals(crew) >= 3, "the disk is full")
+    before = len(log.read(crew.log("writer"), Op))
+    make_room()
+    crew.wait(lambda: any(op.what == "ok" for op in log.read(crew.log("writer"), Op)[before:]), "appends go on", 5)
+    writer.kill()
+    return History({"writer": log.read(crew.log("writer"), Op)}, history.rows(crew.journal))
+
+
+def refusals(crew: Crew) -> int:
+    return len([op for op in log.read(crew.log("writer"), Op) if op.what in ("fail", "unknown")])
+
+
+def mount(disk: Path) -> int:
+    return subprocess.run(["mount", "-t", "tmpfs", "-o", f"size={2 * ROOM}", "tmpfs", disk], check=False).returncode

@@ -1,0 +1,52 @@
+"""How SQLite goes about our statements: no page costs more than what it returns."""
+
+import sqlite3
+from collections.abc import Iterator
+
+import pytest
+
+from tape.store.sqlite.migrate import migrate
+from tape.store.statements import statements
+
+
+@pytest.fixture
+def connection() -> Iterator[sqlite3.Connection]:
+    connection = sqlite3.connect(":memory:", isolation_level=None)
+    migrate(connection)
+    yield connection
+    connection.close()
+
+
+@pytest.mark.parametrize(
+    ("file", "name", "parameters", "plan"),
+    [
+        ("journal.sql", "after", {"after": 1, "limit": 9}, "USING INTEGER PRIMARY KEY (rowid>?)"),
+        (
+            "journal.sql",
+            "after_in_range",
+            {"after": 1, "through": 9, "low": "/a", "high": "/b", "limit": 9},
+            "USING INTEGER PRIMARY KEY (rowid>? AND rowid<?)",
+        ),
+        (
+            "journal.sql",
+            "after_of_subject",
+            {"subject": "/a", "after": 1, "limit": 9},
+            "USING INDEX tape_journal_subject (subject=? AND rowid>?)",
+        ),
+        (
+            "journal.sql",
+            "run_after",
+            {"run_id": "r", "after": 1, "limit": 9},
+            "USING INDEX sqlite_autoindex_tape_journal_1 (run_id=? AND seq>?)",
+        ),
+        ("retention.sql", "delete_through", {"through": 9}, "USING INTEGER PRIMARY KEY (rowid<?)"),
+        ("retention.sql", "delete_keys_before", {"before_ms": 9}, "INDEX tape_keys_age (ts_ms<?)"),
+    ],
+)
+def test_a_statement_reads_what_it_returns_in_order(
+    connection: sqlite3.Connection, file: str, name: str, parameters: dict[str, object], plan: str
+) -> None:
+    steps = connection.execute(f"EXPLAIN QUERY PLAN {statements('sqlite', file)[name]}", parameters).fetchall()
+
+    assert plan in steps[0][3]
+    assert not any("TEMP B-TREE" in step[3] for step in steps)
