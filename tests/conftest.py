@@ -11,6 +11,8 @@ from hypothesis.database import DirectoryBasedExampleDatabase
 ROOT = Path(__file__).resolve().parent.parent
 EXAMPLES = 100
 
+pytest_plugins = ["tests.servers.fixtures"]
+
 Scale = Callable[[float], int]
 
 

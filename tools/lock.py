@@ -11,6 +11,8 @@ OLDEST = (3, 11)
 # Wheels lying about on one machine have hashes that nobody else can download.
 LOCAL_SOURCES = {"PIP_CONFIG_FILE": os.devnull, "PIP_FIND_LINKS": "", "PIP_EXTRA_INDEX_URL": ""}
 
+EXTRAS = ("cel", "postgres", "redis")
+
 OPTIONS = [
     "--quiet",
     "--upgrade",
@@ -36,7 +38,8 @@ def main() -> int:
 
 def resolve(name: str) -> None:
     target = f"requirements/{name}.lock"
-    command = [sys.executable, "-m", "piptools", "compile", *OPTIONS, "--extra", "cel", "--output-file", target]
+    extras = [f"--extra={extra}" for extra in EXTRAS]
+    command = [sys.executable, "-m", "piptools", "compile", *OPTIONS, *extras, "--output-file", target]
     environment = {**os.environ, **LOCAL_SOURCES, "CUSTOM_COMPILE_COMMAND": "make lock"}
     subprocess.run([*command, "pyproject.toml", f"requirements/{name}.in"], cwd=ROOT, env=environment, check=True)
 

@@ -5,12 +5,11 @@ from collections.abc import AsyncIterator
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from urllib.parse import urlsplit
 
-import anyio
-
 from tape.bus.append import Appender
 from tape.bus.feed import Feed
 from tape.bus.journal import Journal
 from tape.bus.tail import ENTRIES, Tail
+from tape.core.background import background
 from tape.core.errors import UsageError
 from tape.core.ports import Store
 from tape.settings import Settings
@@ -44,15 +43,8 @@ async def run_journal(store: Store, tail_entries: int = ENTRIES) -> AsyncIterato
     tail = Tail((await store.journal.bounds()).head, tail_entries)
     feed = Feed(store, tail)
     appender = Appender(store.journal, feed.take)
-    failure: Exception | None = None
-    async with anyio.create_task_group() as tasks:
-        tasks.start_soon(appender.run)
-        tasks.start_soon(feed.run)
+    async with background(appender.run, feed.run):
         try:
             yield Journal(store, tail, appender)
-        except Exception as error:  # noqa: BLE001 - the caller's own error leaves as it came, not in a group
-            failure = error
-        await appender.drain()
-        tasks.cancel_scope.cancel()
-    if failure is not None:
-        raise failure
+        finally:
+            await appender.drain()

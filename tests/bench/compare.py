@@ -35,9 +35,6 @@ class Comparison:
     peer: Side
     goal: Goal | None = None
 
-    def is_about(self, only: str) -> bool:
-        return only.lower() in f"{self.area} {self.name}".lower()
-
 
 @dataclass(frozen=True, slots=True)
 class Result:

@@ -33,7 +33,9 @@ def comparisons() -> list[Comparison]:
 
 
 def _row(name: str, ours: Side, peer: Side) -> Comparison:
-    return Comparison(area=AREA, name=f"publish to reader against a raw commit, {name}", unit="ms", ours=ours, peer=peer)
+    return Comparison(
+        area=AREA, name=f"publish to reader against a raw commit, {name}", unit="ms", ours=ours, peer=peer
+    )
 
 
 def commit(percent: int) -> float:

@@ -14,12 +14,12 @@ from tape.store.sqlite.writer import Writer
 from tape.store.statements import statements
 from tests.bench.compare import Comparison, Goal, Side
 from tests.bench.loop import run
-from tests.bench.publishers import publish
+from tests.bench.publishers import publish, publish_prepared
 from tests.bench.workload import database, entries, event, events
 
 AREA = "sqlite"
 ROWS = 20_000
-SINGLES = 1_000
+SINGLES = 2_000
 UNIT = "events/s"
 
 
@@ -33,8 +33,9 @@ def comparisons() -> list[Comparison]:
         _row("append of 100 through Journal.append, events made", partial(journal, 100), raw_100),
         one("one durable append on the writer's thread", store_singles, goal=Goal(">=", 0.75)),
         one("1 async publisher, events made", partial(publish, 1, SINGLES)),
-        one("16 async publishers, events made", partial(publish, 16, 4 * SINGLES), goal=Goal(">=", 2.5)),
-        one("64 async publishers, events made", partial(publish, 64, 8 * SINGLES)),
+        one("16 async publishers, events made", partial(publish, 16, 2 * SINGLES), goal=Goal(">=", 2.5)),
+        one("16 async publishers, events prepared", partial(publish_prepared, 16, 2 * SINGLES)),
+        one("64 async publishers, events made", partial(publish, 64, 4 * SINGLES)),
     ]
 
 

@@ -6,6 +6,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
+from tape.core.codec import JsonValue
 from tape.core.event import Entry, Event, Trace
 from tape.core.ids import Epoch
 from tape.store.sqlite.location import Location
@@ -17,7 +18,13 @@ TEXT = "The quick brown fox jumps over the lazy dog and goes on to the next line
 
 
 def event(number: int) -> Event:
-    payload = {"number": number, "value": number / 8, "status": "confirmed", "text": TEXT, "tags": ["a", "b"]}
+    payload: JsonValue = {
+        "number": number,
+        "value": number / 8,
+        "status": "confirmed",
+        "text": TEXT,
+        "tags": ["a", "b"],
+    }
     return Event(run_id=f"run-{number % RUNS}", payload=payload, trace=TRACE)
 
 
@@ -28,8 +35,11 @@ def events(count: int) -> list[Event]:
 def entries(said: Sequence[Event]) -> list[Entry]:
     """Events at the places an empty journal would give them."""
     seqs: Counter[str] = Counter()
-    seqs_of = [seqs.update((each.run_id,)) or seqs[each.run_id] for each in said]
-    return [each.at(place, seq, 1, 0, Epoch(1)) for place, (each, seq) in enumerate(zip(said, seqs_of, strict=True), 1)]
+    placed = []
+    for place, each in enumerate(said, 1):
+        seqs[each.run_id] += 1
+        placed.append(each.at(place, seqs[each.run_id], 1, 0, Epoch(1)))
+    return placed
 
 
 @contextmanager

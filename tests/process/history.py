@@ -71,7 +71,9 @@ class History(NamedTuple):
 
     def late(self) -> list[str]:
         """Entries the reader was given below a position it had seen already."""
-        return [f"{b.global_seq} came after {a.global_seq}" for a, b in pairwise(self.seen) if b.global_seq < a.global_seq]
+        return [
+            f"{b.global_seq} came after {a.global_seq}" for a, b in pairwise(self.seen) if b.global_seq < a.global_seq
+        ]
 
     def missed(self) -> list[Row]:
         """Rows the reader was never given, or not as they are."""

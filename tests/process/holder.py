@@ -7,6 +7,7 @@ import sys
 import anyio
 
 from tape.compose import open_store
+from tests.process.lifetime import end_with_parent
 
 
 async def run(url: str) -> None:
@@ -15,4 +16,5 @@ async def run(url: str) -> None:
 
 
 if __name__ == "__main__":
+    end_with_parent()
     anyio.run(run, sys.argv[1])

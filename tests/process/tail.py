@@ -8,6 +8,7 @@ import anyio
 
 import tape
 from tests.process import log
+from tests.process.lifetime import end_with_parent
 from tests.process.log import Log, Seen, now_ns
 
 
@@ -22,4 +23,5 @@ async def run(url: str, path: Path) -> None:
 
 
 if __name__ == "__main__":
+    end_with_parent()
     anyio.run(run, sys.argv[1], Path(sys.argv[2]))

@@ -28,7 +28,7 @@ def small_disk(tmp_path: Path) -> Iterator[Path]:
     subprocess.run(["umount", disk], check=True)
 
 
-def test_no_file_may_grow_then_it_may_again(crew: Crew) -> None:
+def test_a_file_that_may_not_grow_loses_nothing_acknowledged_and_goes_on_when_it_may(crew: Crew) -> None:
     writer = crew.start("writer", crew.url, crew.log("writer"), "--padding", 200)
 
     resource.prlimit(writer.pid, resource.RLIMIT_FSIZE, (ROOM, resource.RLIM_INFINITY))
@@ -37,7 +37,9 @@ def test_no_file_may_grow_then_it_may_again(crew: Crew) -> None:
     assert told.lost() + told.partial() + told.repeated() + told.holes() == []
 
 
-def test_a_full_disk_is_unavailable_until_there_is_room(tmp_path: Path, small_disk: Path) -> None:
+def test_a_full_disk_refuses_appends_until_there_is_room_and_loses_nothing_acknowledged(
+    tmp_path: Path, small_disk: Path
+) -> None:
     ballast = small_disk / "ballast"
     ballast.write_bytes(bytes(ROOM))
     with Crew(tmp_path, small_disk / "journal.db") as crew:
@@ -45,6 +47,7 @@ def test_a_full_disk_is_unavailable_until_there_is_room(tmp_path: Path, small_di
 
         told = refuse_then(crew, ballast.unlink, writer)
 
+    assert {op.reason for op in told.ops["writer"] if op.what not in ("invoke", "ok")} == {"the disk is full"}
     assert told.lost() + told.partial() + told.repeated() + told.holes() == []
 
 

@@ -6,12 +6,13 @@ from random import Random
 import pytest
 
 from tests.conftest import Scale
-from tests.process import history
+from tests.process import history, saying
 from tests.process.crew import Child, Crew
 from tests.process.history import History
 
 WRITERS = [f"writer{number}" for number in range(8)]
-KILLS = 24
+KILLS = 40
+UNFINISHED = 5
 
 
 @pytest.fixture(scope="module")
@@ -25,7 +26,9 @@ def told(tmp_path_factory: pytest.TempPathFactory, scale: Scale) -> History:
         for writer in writers.values():
             writer.kill()
         crew.wait_for_tail()
-        return history.collect(crew.folder, WRITERS)
+        told = history.collect(crew.folder, WRITERS)
+    print(f"{len(told.rows):,} entries, {len(told.acknowledged):,} answers, {len(told.in_doubt)} requests in doubt")
+    return told
 
 
 def test_the_scenario_had_what_it_is_about(told: History) -> None:
@@ -64,8 +67,30 @@ def test_p5_the_tail_sees_every_position_once(told: History) -> None:
     assert told.missed() == [] and told.seen_twice() == []
 
 
+def test_a_journal_that_was_killed_while_it_was_made_is_made_by_the_next(
+    tmp_path_factory: pytest.TempPathFactory, scale: Scale
+) -> None:
+    crews = [Crew(tmp_path_factory.mktemp("making")) for _ in range(scale(UNFINISHED))]
+
+    heads = [make_in_two_lives(crew) for crew in crews]
+
+    assert heads == [saying.size("writer", 1, 50)] * len(crews)
+
+
+def make_in_two_lives(crew: Crew) -> int:
+    """Where the journal stands when its first writer was killed around the time it made the file."""
+    options = (crew.url, crew.log("writer"), "--requests", 1)
+    with crew:
+        first = crew.start("writer", *options)
+        crew.wait(crew.journal.exists, "the file is there")
+        time.sleep(Random().uniform(0, 0.03))
+        first.kill()
+        crew.start("writer", *options).finish()
+        return history.head(crew.journal)
+
+
 def start(crew: Crew, name: str) -> Child:
-    return crew.start("writer", crew.url, crew.log(name), "--pause-ms", 40)
+    return crew.start("writer", crew.url, crew.log(name), "--pause-ms", 20)
 
 
 def kill_one(crew: Crew, writers: dict[str, Child]) -> None:

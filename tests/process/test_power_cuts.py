@@ -17,11 +17,11 @@ import pytest
 import tape
 from tests.conftest import Scale
 from tests.process import history, log, saying, wal
-from tests.process.crew import Child, Crew
+from tests.process.crew import Crew
 from tests.process.history import History
 from tests.process.log import Op
 
-MOMENTS = 30
+MOMENTS = 24
 FILES = ("journal.db", "journal.db-wal", "journal.db-shm", "writer.jsonl")
 
 
@@ -54,7 +54,8 @@ def test_the_database_is_sound_after_a_power_cut(aftermaths: list[Aftermath]) ->
 async def test_a_journal_goes_on_after_a_power_cut(crew: Crew) -> None:
     writer = crew.start("writer", crew.url, crew.log("writer"))
     crew.wait_for_line("writer")
-    file = restart(copy(crew, writer)) / "journal.db"
+    writer.pause()
+    file = restart(copy(crew)) / "journal.db"
     head = history.head(file)
 
     async with tape.open_journal(f"sqlite:///{file}") as journal:
@@ -70,19 +71,19 @@ def life(folder: Path) -> Iterator[Aftermath]:
         for _ in range(MOMENTS):
             crew.wait_for_line("writer")
             time.sleep(Random().uniform(0, 0.05))
-            moment = copy(crew, writer)
+            writer.pause()
+            moment = copy(crew)
             yield from variants(moment)
             shutil.rmtree(moment)
+            writer.resume()
 
 
-def copy(crew: Crew, writer: Child) -> Path:
-    """The files of one moment."""
+def copy(crew: Crew) -> Path:
+    """The files as they are."""
     folder = crew.folder / f"moment-{os.urandom(4).hex()}"
     folder.mkdir()
-    writer.pause()
     for name in filter(lambda name: (crew.folder / name).exists(), FILES):
         shutil.copy(crew.folder / name, folder)
-    writer.resume()
     return folder
 
 

@@ -43,5 +43,5 @@ def test_p6_a_tail_that_comes_back_with_its_last_position_goes_on_in_order(told:
 def live_and_die(crew: Crew) -> None:
     tail = crew.start("tail", crew.url, crew.log("seen"))
     crew.wait_for_line("seen")
-    time.sleep(Random().uniform(0, 0.1))
+    time.sleep(Random().uniform(0, 0.2))
     tail.kill()

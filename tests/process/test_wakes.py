@@ -13,9 +13,10 @@ from tests.process import log
 from tests.process.crew import Crew, last_seen
 from tests.process.log import Op, Seen
 
-ENTRIES = 300
+ENTRIES = 400
 WARM_UP = 50
 ROUNDS = 3
+POLL_BOUND_MS = 200
 
 
 class Latency(NamedTuple):
@@ -29,11 +30,10 @@ class Latency(NamedTuple):
 def test_a_waiting_reader_in_another_process_sees_an_entry_within_50_ms(crew: Crew, scale: Scale) -> None:
     crew.start("tail", crew.url, crew.log("seen"))
 
-    # A busy machine can make a round slower than Tape is, never faster, so the best of a few is the truth.
-    rounds = [append(crew, f"round{number}", scale(ENTRIES)) for number in range(ROUNDS)]
+    # A busy machine can make a round slower than Tape is, never faster, so one good round is the truth.
+    rounds = (append(crew, f"round{number}", scale(ENTRIES)) for number in range(ROUNDS))
 
-    print(*rounds, sep="\n")
-    assert min(latency.p99 for latency in rounds) <= 50
+    assert any(latency.p99 <= 50 for latency in rounds)
 
 
 @pytest.mark.parametrize("is_folder", [False, True], ids=["no folder", "no socket"])
@@ -43,18 +43,19 @@ def test_p9_losing_every_wake_up_only_delays(crew: Crew, scale: Scale, is_folder
 
         latency = append(crew, "writer", scale(ENTRIES))
 
-    print(latency)
     assert [seen.global_seq for seen in log.read(crew.log("seen"), Seen)] == [*range(1, WARM_UP + scale(ENTRIES) + 1)]
-    assert latency.p50 <= 200
+    assert latency.p99 <= POLL_BOUND_MS
 
 
 def append(crew: Crew, name: str, entries: int) -> Latency:
-    """Appends one by one, 1 to 7 ms apart on average, and measures after the warm-up."""
+    """Appends one by one, up to 7 ms apart, and measures after the warm-up."""
     options = ("--requests", WARM_UP + entries, "--most", 1, "--pause-ms", 7)
     before = last_seen(crew.log("seen"))
     crew.start("writer", crew.url, crew.log(name), *options).finish()
     crew.wait(lambda: last_seen(crew.log("seen")) >= before + WARM_UP + entries, "the reader has seen everything")
-    return measure(log.read(crew.log(name), Op), log.read(crew.log("seen"), Seen))
+    latency = measure(log.read(crew.log(name), Op), log.read(crew.log("seen"), Seen))
+    print(latency)
+    return latency
 
 
 def measure(ops: list[Op], seen: list[Seen]) -> Latency:
@@ -76,9 +77,11 @@ def deaf(journal: Path, is_folder: bool) -> Iterator[None]:
     is_over = Event()
     thread = Thread(target=remove_sockets, args=(folder, is_over))
     thread.start()
-    yield
-    is_over.set()
-    thread.join()
+    try:
+        yield
+    finally:
+        is_over.set()
+        thread.join()
 
 
 def remove_sockets(folder: Path, is_over: Event) -> None:

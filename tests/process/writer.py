@@ -20,6 +20,7 @@ from tape.core.errors import Unavailable
 from tape.store.sqlite.location import Location
 from tape.store.sqlite.store import open_store
 from tests.process import log, saying
+from tests.process.lifetime import end_with_parent
 from tests.process.log import Log, Op, now_ns
 
 
@@ -79,4 +80,5 @@ def parse(arguments: list[str]) -> Namespace:
 
 
 if __name__ == "__main__":
+    end_with_parent()
     anyio.run(run, parse(sys.argv[1:]))

@@ -107,7 +107,7 @@ class World:
             await self.store.retention.trim_run(RunId(run_id), keep=n)
 
     async def _pause(self, _: str, n: int) -> None:
-        for _ in range(n):
+        for _round in range(n):
             await anyio.lowlevel.checkpoint()
 
     async def finish(self) -> None:

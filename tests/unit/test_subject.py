@@ -53,7 +53,7 @@ def test_a_canonical_subject_is_accepted_as_it_is(subject: str) -> None:
     [
         ("", "begins with '/'"),
         ("orders", "begins with '/'"),
-        (7, "not int"),
+        (7, "not 7"),
         ("/", "empty segment"),
         ("/a//b", "empty segment"),
         ("/a/", "empty segment"),

@@ -4,7 +4,7 @@ from collections.abc import Iterable
 
 from tape import telemetry
 from tape.bus.append import Appender
-from tape.bus.stream import Admits, JournalSelection, RunSelection, Selection, Stream, batches
+from tape.bus.stream import Admits, JournalSelection, RunSelection, Selection, Stream, stream
 from tape.bus.tail import Tail
 from tape.core.errors import InvalidCursor, UsageError
 from tape.core.event import Entry, Event, check_producer, check_run_id
@@ -106,7 +106,7 @@ class Journal:
         return list(await self._store.runs.live())
 
     def _stream(self, selection: Selection) -> Stream:
-        return Stream(batches(selection, self._store.journal, self._tail))
+        return stream(selection, self._store.journal, self._tail)
 
 
 def _producers(event: Event) -> Event:

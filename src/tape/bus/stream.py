@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import AsyncGenerator, Callable, Sequence
 from typing import NamedTuple, Protocol, TypeAlias
 
-from tape.bus.tail import Lane, Tail
+from tape.bus.tail import Tail
 from tape.core.errors import BrokerOverflowError, InvalidCursor
 from tape.core.event import Entry
 from tape.core.ids import GlobalSeq, RunId, Seq
@@ -18,6 +18,7 @@ from tape.core.run import Head
 from tape.core.subject import Pattern
 
 Admits: TypeAlias = Callable[[Entry], bool]
+Stream: TypeAlias = AsyncGenerator[Entry, None]
 
 
 class Replay(NamedTuple):
@@ -34,8 +35,8 @@ class Selection(Protocol):
     @property
     def lane(self) -> RunId | Pattern | None: ...
     async def replay(self, reader: Reader) -> Replay: ...
-    def take(self, batch: Sequence[Entry]) -> Sequence[Entry]: ...
-    def has_ended(self, lane: Lane) -> bool: ...
+    def take(self, entry: Entry) -> bool: ...
+    def ends_at(self, closed_seq: Seq) -> bool: ...
 
 
 class RunSelection:
@@ -54,17 +55,19 @@ class RunSelection:
         self._check(run)
         if not self._follow and self._until is None:
             self._until = run.last_seq
-        found = self.take(_cut(page.entries, "seq", self._until))
+        found = [entry for entry in _cut(page.entries, "seq", self._until) if self.take(entry)]
         is_over = self._is_past(run.closed_seq) or self._is_past(self._until)
         return Replay(found, page.bounds.head if self._is_past(run.last_seq) else None, is_over)
 
-    def take(self, batch: Sequence[Entry]) -> Sequence[Entry]:
-        if batch:
-            self._after = batch[-1].seq
-        return _admitted(batch, self._admits)
+    def take(self, entry: Entry) -> bool:
+        """Goes past an entry; whether it is new and wanted."""
+        if entry.seq <= self._after:
+            return False
+        self._after = entry.seq
+        return self._admits is None or self._admits(entry)
 
-    def has_ended(self, lane: Lane) -> bool:
-        return self._is_past(lane.closed_seq)
+    def ends_at(self, closed_seq: Seq) -> bool:
+        return self._after >= closed_seq
 
     def _is_past(self, seq: Seq | None) -> bool:
         return seq is not None and self._after >= seq
@@ -91,17 +94,19 @@ class JournalSelection:
         self._check(page.bounds)
         if not self._follow and self._until is None:
             self._until = page.bounds.head
-        found = self.take(_cut(page.entries, "global_seq", self._until))
+        found = [entry for entry in _cut(page.entries, "global_seq", self._until) if self.take(entry)]
         self._after = page.scanned_to
         is_over = self._until is not None and self._after >= self._until
         return Replay(found, self._after if self._after >= page.bounds.head else None, is_over)
 
-    def take(self, batch: Sequence[Entry]) -> Sequence[Entry]:
-        if batch:
-            self._after = batch[-1].global_seq
-        return _admitted(batch, self._admits)
+    def take(self, entry: Entry) -> bool:
+        """Goes past an entry; whether it is new and wanted."""
+        if entry.global_seq <= self._after:
+            return False
+        self._after = entry.global_seq
+        return self._admits is None or self._admits(entry)
 
-    def has_ended(self, lane: Lane) -> bool:
+    def ends_at(self, closed_seq: Seq) -> bool:
         return False
 
     def _check(self, bounds: Bounds) -> None:
@@ -111,47 +116,28 @@ class JournalSelection:
             raise InvalidCursor(f"the journal is at {bounds.head}; nobody has been told of {self._after}")
 
 
-class Stream:
-    """The entries of a selection, one by one. Close it, or let it go: both free its place."""
+async def stream(selection: Selection, reader: Reader, tail: Tail) -> Stream:
+    """What a selection sees. Close it, or let it go: both free its place.
 
-    def __init__(self, batches: AsyncGenerator[Sequence[Entry], None]) -> None:
-        self._batches = batches
-        self._batch: Sequence[Entry] = ()
-        self._place = 0
-
-    def __aiter__(self) -> Stream:
-        return self
-
-    async def __anext__(self) -> Entry:
-        while self._place == len(self._batch):
-            self._batch = await self._batches.__anext__()
-            self._place = 0
-        self._place += 1
-        return self._batch[self._place - 1]
-
-    async def aclose(self) -> None:
-        self._batch = ()
-        self._place = 0
-        await self._batches.aclose()
-
-
-async def batches(selection: Selection, reader: Reader, tail: Tail) -> AsyncGenerator[Sequence[Entry], None]:
-    """What a selection sees, in batches that are never empty."""
+    Live, an entry costs each reader one frame and two calls: whatever is added here, a thousand readers pay for.
+    """
     lane = tail.join(selection.lane)
     waiter = None
     try:
         while True:
             page = await selection.replay(reader)
-            if page.entries:
-                yield page.entries
+            for entry in page.entries:
+                yield entry
             if page.is_over:
                 return
             place = lane.after(page.looked_to)
-            while (batch := place.read()) is not None:
-                if batch:
-                    if found := selection.take(batch):
-                        yield found
-                elif selection.has_ended(lane):
+            while (index := place - lane.base) >= 0:
+                if index < len(lane.entries):
+                    place += 1
+                    entry = lane.entries[index]
+                    if selection.take(entry):
+                        yield entry
+                elif lane.closed_seq is not None and selection.ends_at(lane.closed_seq):
                     return
                 else:
                     waiter = lane.wait()
@@ -159,10 +145,6 @@ async def batches(selection: Selection, reader: Reader, tail: Tail) -> AsyncGene
     finally:
         lane.forget(waiter)
         tail.leave(selection.lane, lane)
-
-
-def _admitted(entries: Sequence[Entry], admits: Admits | None) -> Sequence[Entry]:
-    return entries if admits is None else [entry for entry in entries if admits(entry)]
 
 
 def _cut(entries: Sequence[Entry], by: str, until: int | None) -> Sequence[Entry]:

@@ -9,7 +9,7 @@ from __future__ import annotations
 import asyncio
 from bisect import bisect_right
 from collections import deque
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from operator import attrgetter
 from typing import Final
 
@@ -21,52 +21,41 @@ from tape.core.trie import Trie
 
 ENTRIES: Final = 8_192
 BYTES: Final = 64 << 20
-BATCH: Final = 256
-BATCH_BYTES: Final = 1 << 20
 SWEEP: Final = 8
 
 _position = attrgetter("global_seq")
 
 
 class Lane:
-    """Everything of one selection after `since`, as far as the tail still holds it."""
+    """Everything of one selection after `since`, as far as the tail still holds it, numbered from `base` on."""
 
-    __slots__ = ("_base", "_entries", "_weights", "closed_seq", "readers", "since", "waiting")
+    __slots__ = ("_future", "_weights", "base", "closed_seq", "entries", "readers", "since", "waiting")
 
     def __init__(self, since: GlobalSeq) -> None:
         self.since = since
         self.readers = 0
         self.closed_seq: Seq | None = None
         self.waiting: set[asyncio.Future[None]] = set()
-        self._entries: list[Entry] = []
+        self.entries: list[Entry] = []
         self._weights = [0]
-        self._base = 0
+        self.base = 0
+        # Before Python 3.12 asking for the running loop is a system call, dearer than all the rest of a wait.
+        self._future: Callable[[], asyncio.Future[None]] = asyncio.get_running_loop().create_future
 
-    def after(self, cursor: GlobalSeq | None) -> Place:
-        """A place behind a position; one the lane does not reach back to has been overtaken already."""
+    def after(self, cursor: GlobalSeq | None) -> int:
+        """The number of what follows a position, below `base` when the lane does not reach back to it."""
         if cursor is None or cursor < self.since:
-            return Place(self, -1, GlobalSeq(0))
-        return Place(self, self._base + bisect_right(self._entries, cursor, key=_position), cursor)
-
-    def read(self, number: int) -> Sequence[Entry] | None:
-        """A batch from an entry's number on, empty at the end, or None when that one is gone."""
-        first = number - self._base
-        if first < 0:
-            return None
-        batch = self._entries[first : first + BATCH]
-        if len(batch) > 1 and self._weights[first + len(batch)] - self._weights[first] > BATCH_BYTES:
-            most = bisect_right(self._weights, self._weights[first] + BATCH_BYTES) - 1
-            return self._entries[first : max(most, first + 1)]
-        return batch
+            return -1
+        return self.base + bisect_right(self.entries, cursor, key=_position)
 
     def lag(self, number: int) -> tuple[int, int]:
         """How far an entry's number is behind the end, in entries and bytes."""
-        first = max(number - self._base, 0)
-        return len(self._entries) - first, self._weights[-1] - self._weights[first]
+        first = max(number - self.base, 0)
+        return len(self.entries) - first, self._weights[-1] - self._weights[first]
 
     def wait(self) -> asyncio.Future[None]:
         """Done when there may be more to read, or an end."""
-        future: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+        future = self._future()
         self.waiting.add(future)
         return future
 
@@ -76,23 +65,23 @@ class Lane:
             self.waiting.discard(waiter)
 
     def add(self, entry: Entry, size: int) -> None:
-        self._entries.append(entry)
+        self.entries.append(entry)
         self._weights.append(self._weights[-1] + size)
         if self.closed_seq is not None and entry.seq > self.closed_seq:
             self.closed_seq = None  # the run has been opened again
 
     def drop(self, through: GlobalSeq) -> None:
         """Forgets what lies at or below a position."""
-        gone = bisect_right(self._entries, through, key=_position)
+        gone = bisect_right(self.entries, through, key=_position)
         if gone:
-            del self._entries[:gone], self._weights[:gone]
-            self._base += gone
+            del self.entries[:gone], self._weights[:gone]
+            self.base += gone
         self.since = max(self.since, through)
 
     def lose(self, through: GlobalSeq) -> None:
         """Forgets everything, and that some of it was never here: every reader has been overtaken."""
-        self._base += len(self._entries) + 1
-        self._entries.clear()
+        self.base += len(self.entries) + 1
+        self.entries.clear()
         self._weights = [0]
         self.since = through
 
@@ -101,32 +90,6 @@ class Lane:
         for future in waiting:
             if not future.done():
                 future.set_result(None)
-
-
-class Place:
-    """Where one reader is in a lane: the only thing the tail keeps for it."""
-
-    __slots__ = ("_cursor", "_lane", "_number")
-
-    def __init__(self, lane: Lane, number: int, cursor: GlobalSeq) -> None:
-        self._lane = lane
-        self._number = number
-        self._cursor = cursor
-
-    def read(self) -> Sequence[Entry] | None:
-        """What comes next, empty when there is nothing yet, or None when the reader has been overtaken."""
-        batch = self._lane.read(self._number)
-        if not batch:
-            return batch
-        self._number += len(batch)
-        if batch[0].global_seq > self._cursor:
-            return batch
-        return [entry for entry in batch if entry.global_seq > self._cursor] or self.read()
-
-    @property
-    def lag(self) -> tuple[int, int]:
-        """The backlog, in entries and bytes."""
-        return self._lane.lag(self._number)
 
 
 class Tail:

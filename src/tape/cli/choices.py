@@ -11,6 +11,7 @@ import click
 
 if TYPE_CHECKING:
     from contextlib import AbstractAsyncContextManager
+    from pathlib import Path
 
     from tape.bus.journal import Journal
     from tape.core.ports import Store
@@ -33,6 +34,23 @@ class Choices:
 
         settings = Settings.read(os.environ)
         return self.store or settings.store, self.is_unsafe or settings.unsafe_durability
+
+    def file(self) -> Path | None:
+        """The file the store lives in, if it is one; another kind of store has none."""
+        from urllib.parse import urlsplit
+
+        from tape.store.sqlite.location import Location
+
+        url, is_unsafe = self.location()
+        return Location.parse(url, is_unsafe).path if urlsplit(url).scheme == "sqlite" else None
+
+    def check_exists(self) -> None:
+        """Refuses to look for faults in a journal that opening would only now create."""
+        from tape.core.errors import NotFound
+
+        path = self.file()
+        if path is not None and not path.exists():
+            raise NotFound(f"there is no journal at {str(path)!r}")
 
     def open_journal(self) -> AbstractAsyncContextManager[Journal]:
         from tape import compose

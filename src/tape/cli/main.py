@@ -88,13 +88,24 @@ def _refuse(error: click.ClickException, is_json: bool) -> int:
 def _fail(error: Exception, is_json: bool) -> int:
     ours = _ours(error)
     if ours is not None:
-        _tell(str(ours), ours.code, ours.http_status, ours.exit_code, is_json)
+        _tell(_sentence(ours), ours.code, ours.http_status, ours.exit_code, is_json)
         return ours.exit_code
     if sys.flags.dev_mode:
         raise error
     sentence = f"internal error: {type(error).__name__}: {error}; run it with PYTHONDEVMODE=1 to see where"
     _tell(sentence, "internal", 500, 1, is_json)
     return 1
+
+
+def _sentence(error: TapeError) -> str:
+    """What it says, with the way on as it is typed here."""
+    from tape.core.errors import Corrupt, RunNotFound
+
+    if isinstance(error, RunNotFound):
+        return f"run {error.run_id!r} is not open: there is no such run; publish with --open to open it"
+    if isinstance(error, Corrupt) and error.global_seq is not None:
+        return f"{error}; --from {error.global_seq} goes on behind it, and tape journal verify says more"
+    return str(error)
 
 
 def _ours(error: BaseException) -> TapeError | None:

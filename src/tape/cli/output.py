@@ -6,6 +6,7 @@ import re
 import sys
 import unicodedata
 from collections.abc import Iterable, Sequence
+from textwrap import wrap
 from typing import Final, TextIO
 
 PLAIN_COLUMNS: Final = 100
@@ -29,8 +30,13 @@ def say(text: str = "") -> None:
 
 def say_json(value: object) -> None:
     """The same for programs: one line, in which only visible characters stand for themselves."""
-    text = json.dumps(value, ensure_ascii=False, separators=(",", ":"))
-    say(text if _is_visible(text) else "".join(char if _is_visible(char) else json.dumps(char)[1:-1] for char in text))
+    say(_json(value))
+
+
+def note_json(value: object) -> None:
+    """A line for programs beside the answer, on stderr."""
+    _progress.clear()
+    sys.stderr.write(_json(value) + "\n")
 
 
 def note(text: str) -> None:
@@ -65,9 +71,9 @@ def paint(text: str, *styles: str) -> str:
     return f"\x1b[{';'.join(_CODES[style] for style in styles)}m{text}\x1b[0m"
 
 
-def has_colour(stream: TextIO | None = None) -> bool:
+def has_colour() -> bool:
     """Whether colours help whoever reads this."""
-    return is_terminal(stream) and not os.environ.get("NO_COLOR") and os.environ.get("TERM") != "dumb"
+    return is_terminal() and not os.environ.get("NO_COLOR") and os.environ.get("TERM") != "dumb"
 
 
 def is_terminal(stream: TextIO | None = None) -> bool:
@@ -78,9 +84,9 @@ def is_terminal(stream: TextIO | None = None) -> bool:
 def columns() -> int | None:
     """How wide a line may be; None when it is not for a terminal and so has no end."""
     try:
-        return os.get_terminal_size(sys.stdout.fileno()).columns if is_terminal() else None
+        return os.get_terminal_size(sys.stdout.fileno()).columns or PLAIN_COLUMNS if is_terminal() else None
     except (OSError, ValueError):
-        return None
+        return PLAIN_COLUMNS
 
 
 def width(text: str) -> int:
@@ -103,6 +109,11 @@ def fit(text: str, cells: int | None) -> str:
     return "".join(kept) + "…" if cells > 0 else ""
 
 
+def count(number: int, one: str, many: str) -> str:
+    """So many of something."""
+    return f"{number:,} {one if number == 1 else many}"
+
+
 def pad(text: str, cells: int) -> str:
     """The text with blanks up to so many cells; a negative number puts them before it."""
     blanks = " " * max(abs(cells) - width(text), 0)
@@ -110,19 +121,23 @@ def pad(text: str, cells: int) -> str:
 
 
 def table(rows: Iterable[Sequence[str]]) -> None:
-    """Rows in columns; the last column is cut where the terminal ends."""
+    """Rows in columns; the last one goes on below itself where the terminal ends."""
     cells = [list(row) for row in rows]
-    widths = [max(map(width, column)) for column in zip(*cells, strict=True)]
+    widths = [max(map(width, column)) for column in zip(*cells, strict=True)][:-1]
+    indent = sum(widths) + 2 * len(widths)
+    for *row, last in cells:
+        before = "".join(pad(cell, size) + "  " for cell, size in zip(row, widths, strict=True))
+        first, *rest = _wrapped(last, indent)
+        say(f"{before}{first}".rstrip())
+        for line in rest:
+            say(f"{' ' * indent}{line}")
+
+
+def _wrapped(text: str, indent: int) -> list[str]:
     room = columns()
-    for row in cells:
-        line = "  ".join(pad(cell, size) for cell, size in zip(row[:-1], widths, strict=False))
-        say(_with_last(line, row[-1], room))
-
-
-def _with_last(line: str, last: str, room: int | None) -> str:
-    if room is None or width(line) + 2 + width(last) <= room:
-        return f"{line}  {last}".rstrip()
-    return f"{line}  {fit(_ESCAPES.sub('', last), max(room - width(line) - 2, 8))}"
+    if room is None or indent + width(text) <= room:
+        return [text]
+    return wrap(text, max(room - indent, 20)) or [""]
 
 
 class _Progress:
@@ -144,6 +159,13 @@ class _Progress:
 
 
 _progress: Final = _Progress()
+
+
+def _json(value: object) -> str:
+    text = json.dumps(value, ensure_ascii=False, separators=(",", ":"))
+    if _is_visible(text):
+        return text
+    return "".join(char if _is_visible(char) else json.dumps(char)[1:-1] for char in text)
 
 
 def _is_visible(text: str) -> bool:

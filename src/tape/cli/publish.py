@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import partial
 from itertools import chain, islice
 from pathlib import Path
-from typing import TYPE_CHECKING, BinaryIO, NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 import click
 
@@ -64,19 +64,21 @@ def publish(
     event = partial(Event, run_id=run_id, type=type, subject=subject, schema_version=schema_version)
     terms = Terms(key, expected_seq, opens)
     events = (event(payload=payload) for payload in _payloads(said))
-    requests = iter([list(events)]) if terms.is_one_request else _requests(events)
+    requests = _one_request(events) if terms.is_one_request else _requests(events)
     run(partial(_publish, choices, requests, terms))
 
 
 async def _publish(choices: Choices, requests: Iterator[Sequence[Event]], terms: Terms) -> None:
-    first = list(islice(requests, 1))  # whatever is wrong with it shows before a journal is touched
+    from tape.core.errors import UsageError
+
+    first = next(requests, ())  # whatever is wrong with it shows before a journal is touched
+    if not first:
+        raise UsageError("there is nothing to append")
     positions = Positions(is_json=choices.is_json)
     async with choices.open_journal() as journal:
         try:
-            for events in chain(first, requests):
-                entries = await journal.append(
-                    events, key=terms.key, expected_seq=terms.expected_seq, open=terms.opens
-                )
+            for events in chain([first], requests):
+                entries = await journal.append(events, key=terms.key, expected_seq=terms.expected_seq, open=terms.opens)
                 positions.add(entries)
         finally:
             positions.end()
@@ -149,6 +151,12 @@ def _numbered(number: int, path: Path, decode: Callable[[], JsonValue]) -> JsonV
         return decode()
     except (JsonLimit, TooLarge) as error:
         raise type(error)(f"line {number} of {path.name!r}: {error}") from None
+
+
+def _one_request(events: Iterable[Event]) -> Iterator[Sequence[Event]]:
+    from tape.core.sequence import MAX_EVENTS
+
+    yield list(islice(events, MAX_EVENTS + 1))  # one too many is enough to be refused
 
 
 def _requests(events: Iterable[Event]) -> Iterator[Sequence[Event]]:

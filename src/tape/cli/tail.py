@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
+import time
 from base64 import b64encode
-from collections.abc import Callable
-from datetime import datetime
+from contextlib import aclosing
 from functools import partial
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Final, NamedTuple
 from zlib import crc32
 
 import click
@@ -15,19 +15,41 @@ from tape.cli import output
 from tape.cli.choices import Choices, run, shared
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncIterator
+    from collections.abc import Callable
 
     from tape.bus.journal import Journal
+    from tape.bus.stream import Stream
     from tape.core.event import Entry
 
 RUN_COLOURS: Final = ("cyan", "magenta", "yellow", "blue", "green")
 WIDEST: Final = 24
 
 
+class View(NamedTuple):
+    """Which entries to show."""
+
+    run_id: str | None
+    pattern: str | None
+    where: str | None
+    start: int | None
+    follow: bool
+
+    async def first(self, journal: Journal) -> int:
+        """Where to begin when nothing was said: with what there is, or with what comes."""
+        return await journal.head() if self.follow and self.run_id is None else 0
+
+    def stream(self, journal: Journal, start: int) -> Stream:
+        if self.run_id is None:
+            return journal.stream(subject=self.pattern, where=self.where, from_global_seq=start, follow=self.follow)
+        return journal.stream(
+            run_id=self.run_id, subject=self.pattern, where=self.where, from_seq=start, follow=self.follow
+        )
+
+
 @click.command()
 @click.argument("pattern", required=False)
 @click.option("--run", "run_id", metavar="RUN", help="Only this run, to its end.")
-@click.option("--where", metavar="CEL", help="Only entries for which this holds, such as payload.cost > 1.0.")
+@click.option("--where", metavar="CEL", help="Only entries for which this holds, as in payload.cost > 1.5.")
 @click.option("--from", "start", type=int, metavar="N", help="After this global_seq; with --run from this seq on.")
 @click.option("--no-follow", is_flag=True, help="End with what there is now.")
 @shared
@@ -35,16 +57,90 @@ WIDEST: Final = 24
 def tail(
     choices: Choices, pattern: str | None, run_id: str | None, where: str | None, start: int | None, no_follow: bool
 ) -> None:
-    """Show entries as they come: all, of a run, or whose subject matches PATTERN.
+    """Show entries as they come: all, those of a run, or those whose subject matches PATTERN.
 
-    In a PATTERN * is one segment and a last ** any number. Without --from it begins with the first entry when --run or
-    --no-follow is given, and otherwise with the next one.
+    In a PATTERN * stands for one segment and a last ** for any number. Without --from it begins with the first entry
+    there is if --run or --no-follow is given, and else with the next one.
     """
-    view = View(run_id=run_id, pattern=pattern, where=where, start=start, follow=not no_follow)
+    view = View(run_id, pattern, where, start, not no_follow)
     run(partial(_tail, choices, view))
 
 
 async def _tail(choices: Choices, view: View) -> None:
-    show = _json if choices.is_json else Lines().show
+    from tape.core.errors import BrokerOverflowError
+
+    show = _show_json if choices.is_json else Lines().show
     async with choices.open_journal() as journal:
-        ...
+        try:
+            start = await view.first(journal) if view.start is None else view.start
+            await _show(view.stream(journal, start), show)
+        except BrokerOverflowError as gap:
+            if view.start is not None or gap.requested_seq > 1:
+                raise
+            output.note(str(gap))  # who asked for everything there is gets it
+            begin = gap.available_from if view.run_id else gap.available_from - 1
+            await _show(view.stream(journal, begin), show)
+
+
+async def _show(stream: Stream, show: Callable[[Entry], None]) -> None:
+    async with aclosing(stream):
+        async for entry in stream:
+            show(entry)
+            output.flush()
+
+
+def _show_json(entry: Entry) -> None:
+    columns = entry._asdict()
+    if entry.payload_bytes is not None:
+        columns["payload_bytes"] = b64encode(entry.payload_bytes).decode()
+    output.say_json(columns)
+
+
+class Lines:
+    """Shows an entry a line; columns grow as they need to and never shrink."""
+
+    def __init__(self) -> None:
+        self._widths = [5, 4, 3, 8]
+        self._day = time.localtime()[:3]
+
+    def show(self, entry: Entry) -> None:
+        at = time.localtime(entry.ts_ms // 1000)
+        if at[:3] != self._day and output.is_terminal():
+            self._day = at[:3]
+            output.say(output.paint(time.strftime("— %A, %d %B %Y —", at), "dim"))
+        clock = f"{time.strftime('%H:%M:%S', at)}.{entry.ts_ms % 1000:03}"
+        position, run_id, seq, name = self._padded(entry)
+        colour = RUN_COLOURS[crc32(entry.run_id.encode()) % len(RUN_COLOURS)]
+        line = (
+            f"{output.paint(f'{position}  {clock}', 'dim')}  {output.paint(run_id, colour)} "
+            f"{output.paint(seq, 'dim')}  {output.paint(name, 'bold')}"
+        )
+        output.say(f"{line}  {_content(entry, output.width(line) + 2)}")
+
+    def _padded(self, entry: Entry) -> list[str]:
+        """The columns before the payload, as wide as the widest so far."""
+        texts = [str(entry.global_seq), entry.run_id, str(entry.seq), entry.type]
+        texts = [output.fit(output.escape(text), WIDEST) for text in texts]
+        self._widths = [max(pair) for pair in zip(self._widths, map(output.width, texts), strict=True)]
+        signs = (-1, 1, -1, 1)
+        return [output.pad(*pair) for pair in zip(texts, map(int.__mul__, self._widths, signs), strict=True)]
+
+
+def _content(entry: Entry, used: int) -> str:
+    """What it is about, unless that goes without saying, and what it says; as much as fits."""
+    from tape.core import subject
+
+    room = output.columns()
+    left = None if room is None else max(room - used, 8)
+    about = "" if entry.subject == subject.default(entry.type, entry.run_id) else f"{output.escape(entry.subject)} "
+    if left is not None and output.width(about) > left // 2:
+        about = output.fit(about, left // 2) + " "
+    said = _said(entry, None if left is None else left - output.width(about))
+    return f"{output.paint(about, 'blue')}{said}"
+
+
+def _said(entry: Entry, cells: int | None) -> str:
+    if entry.payload_json is None:
+        return output.fit(f"<{len(entry.payload_bytes or b''):,} bytes of {output.escape(entry.content_type)}>", cells)
+    text = entry.payload_json if cells is None else entry.payload_json[: cells + 1]
+    return output.fit(output.escape(text), cells)

@@ -96,12 +96,13 @@ class Transaction(Protocol):
     """Set-based work and the entries it stages, all there or absent.
 
     Staged requests are numbered when the block ends, so the journal's lock is taken last; if one of them is refused,
-    nothing of the block remains and its error is raised.
+    nothing of the block remains and its error is raised. Only who changes heads or floors takes the lock sooner.
     """
 
     outcomes: Sequence[Sequence[Entry]]
 
     def append(self, request: Request) -> None: ...
+    async def lock(self) -> None: ...
     async def fetch(self, statement: str, parameters: Mapping[str, object]) -> Sequence[tuple[Any, ...]]: ...
 
 

@@ -1,9 +1,10 @@
 """How requests become positions: judged in order, each all there or absent."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from functools import cached_property
 from hashlib import sha256
+from itertools import count
 from typing import Final, NamedTuple
 
 from tape.core.errors import (
@@ -16,13 +17,15 @@ from tape.core.errors import (
     UsageError,
     VersionConflict,
 )
-from tape.core.event import Event
-from tape.core.ids import GlobalSeq, RunId, Seq
+from tape.core.event import Entry, Event
+from tape.core.ids import Epoch, GlobalSeq, RunId, Seq
 from tape.core.run import Head
 
 MAX_EVENTS: Final = 1000
 MAX_BYTES: Final = 8 << 20
 MAX_KEY_LENGTH: Final = 256
+
+_set = object.__setattr__
 
 
 class CellId(NamedTuple):
@@ -66,8 +69,12 @@ class Request:
     key: str | None = None
     expected_seq: Seq | None = None
     opens: bool = False
+    runs: Mapping[RunId, str] = field(init=False, repr=False, compare=False)
+    size: int = field(init=False, repr=False, compare=False)
 
     def __post_init__(self) -> None:
+        _set(self, "runs", {event.run_id: event.content_type for event in self.events})
+        _set(self, "size", sum(event.size for event in self.events) + sum(len(cell.state_json) for cell in self.cells))
         self._check_size()
         if self.key is not None and not (1 <= len(self.key) <= MAX_KEY_LENGTH and self.key.isprintable()):
             raise UsageError(f"a key is 1 to {MAX_KEY_LENGTH} printable characters, not {self.key[:64]!r}")
@@ -85,15 +92,6 @@ class Request:
             raise TooLarge(f"a request is at most {MAX_EVENTS:,} events, not {len(self.events):,}")
         if self.size > MAX_BYTES:
             raise TooLarge(f"a request is at most {MAX_BYTES:,} bytes, not {self.size:,}")
-
-    @cached_property
-    def size(self) -> int:
-        return sum(event.size for event in self.events) + sum(len(change.state_json) for change in self.cells)
-
-    @cached_property
-    def runs(self) -> Mapping[RunId, str]:
-        """The runs it appends to, each with its content type."""
-        return {event.run_id: event.content_type for event in self.events}
 
     @cached_property
     def digest(self) -> bytes:
@@ -115,6 +113,11 @@ class KeyRecord:
     first: GlobalSeq
     seqs: tuple[Seq, ...]
     ts_ms: int
+
+    def entries(self, events: Sequence[Event], epoch: Epoch) -> list[Entry]:
+        """The entries as far as they can be told without the journal: a key outlives them."""
+        places = zip(count(self.first), events, self.seqs, strict=False)
+        return [event.at(place, seq, self.ts_ms, 0, epoch) for place, event, seq in places]
 
 
 @dataclass(frozen=True, slots=True)
@@ -253,6 +256,5 @@ class _Judge:
 
 
 def _moved(head: Head, last_seq: Seq, content_type: str) -> Head:
-    if head.is_open:
-        return replace(head, last_seq=last_seq, content_type=content_type)
-    return replace(head, last_seq=last_seq, content_type=content_type, closed_seq=None, opened_seq=head.last_seq)
+    opened_seq = head.opened_seq if head.is_open else head.last_seq
+    return Head(last_seq, None, head.floor, opened_seq, content_type)

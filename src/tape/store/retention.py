@@ -42,12 +42,14 @@ class Retention:
     async def _trim_step(self, through: int) -> None:
         position = {"through": through}
         async with self._connection.transaction() as tx:
+            await tx.lock()
             await tx.fetch(self._sql.raise_floor, position)
             await tx.fetch(self._sql.raise_run_floors, position)
             await tx.fetch(self._sql.delete_through, position)
 
     async def trim_run(self, run_id: RunId, keep: int) -> Head:
         async with self._connection.transaction() as tx:
+            await tx.lock()
             head = await self._run_head(tx, run_id)
             run = {"run_id": run_id, "floor": max(head.floor, head.last_seq - keep + 1)}
             ((gone,),) = await tx.fetch(self._sql.last_gone, run)

@@ -36,6 +36,7 @@ class Runs:
     async def open(self, run_id: RunId, meta: RunMeta) -> Head:
         run = {"run_id": run_id, "label": meta.label, "started_at": meta.started_at, "now_ms": _now_ms()}
         async with self._connection.transaction() as tx:
+            await tx.lock()
             head = await self._head(tx, run_id)
             if head is not None and head.is_open:
                 raise RunOpen(run_id)
@@ -45,6 +46,7 @@ class Runs:
 
     async def close(self, run_id: RunId) -> Head:
         async with self._connection.transaction() as tx:
+            await tx.lock()
             await self._known(tx, run_id)
             await tx.fetch(self._sql.close_head, {"run_id": run_id})
             await tx.fetch(self._sql.close_run, {"run_id": run_id, "now_ms": _now_ms()})
@@ -52,6 +54,7 @@ class Runs:
 
     async def reap(self, run_id: RunId) -> None:
         async with self._connection.transaction() as tx:
+            await tx.lock()
             if (await self._known(tx, run_id)).is_open:
                 raise RunOpen(run_id, "reap")
             ((children,),) = await tx.fetch(self._sql.children, {"run_id": run_id})

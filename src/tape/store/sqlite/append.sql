@@ -44,6 +44,10 @@ ON CONFLICT (run_id) DO UPDATE SET
   last_seq = excluded.last_seq, closed_seq = excluded.closed_seq, floor = excluded.floor,
   opened_seq = excluded.opened_seq, content_type = excluded.content_type;
 
+-- name: move_head
+-- A run that goes on: closed_seq is not named, so the index of open runs stays as it is, and a commit writes a page less.
+UPDATE tape_heads SET last_seq = ?, floor = ?, content_type = ? WHERE run_id = ?;
+
 -- name: insert_run
 INSERT INTO tape_runs (run_id, opened_at) VALUES (?, ?) ON CONFLICT (run_id) DO NOTHING;
 

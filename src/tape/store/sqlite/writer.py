@@ -3,7 +3,7 @@
 import json
 import sqlite3
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence, Set
 from dataclasses import replace
 from itertools import count
 from typing import Final, NamedTuple, assert_never
@@ -39,6 +39,7 @@ class _Sql(NamedTuple):
     between: str
     insert_entry: str
     put_head: str
+    move_head: str
     insert_run: str
     insert_key: str
     put_cell: str
@@ -118,12 +119,14 @@ class Writer:
         return [event.at(place, seq, ts_ms, depth, self._epoch) for place, event, seq, depth in places]
 
     def _write(self, connection: sqlite3.Connection, entries: list[Entry], decision: Decision, known: Known) -> None:
-        connection.executemany(self._sql.insert_entry, entries)
+        connection.executemany(self._sql.insert_entry, map(tuple, entries))  # a plain tuple is bound faster
         for run_id, head in decision.heads.items():
             if run_id not in known.heads:
                 connection.execute(self._sql.insert_run, (run_id, known.ts_ms))
             decision.heads[run_id] = self._trimmed(connection, run_id, head, known.ts_ms)
-        connection.executemany(self._sql.put_head, _head_rows(decision.heads))
+        goes_on = {run_id for run_id in decision.heads if (before := known.heads.get(run_id)) and before.is_open}
+        connection.executemany(self._sql.move_head, _moved_rows(decision.heads, goes_on))
+        connection.executemany(self._sql.put_head, _head_rows(decision.heads, goes_on))
         connection.executemany(self._sql.insert_key, _key_rows(decision.keys))
         connection.executemany(self._sql.put_cell, _cell_rows(decision.cells))
 
@@ -154,14 +157,18 @@ class Writer:
         """The entries a request became the first time; a key outlives them, and then the request itself says them."""
         last = record.first + len(record.seqs) - 1
         stored = [Entry._make(row) for row in connection.execute(self._sql.between, (record.first, last))]
-        if len(stored) == len(record.seqs):
-            return stored
-        places = zip(count(record.first), request.events, record.seqs)
-        return [event.at(place, seq, record.ts_ms, 0, self._epoch) for place, event, seq in places]
+        return stored if len(stored) == len(record.seqs) else record.entries(request.events, self._epoch)
 
 
-def _head_rows(heads: Mapping[RunId, Head]) -> Iterator[tuple[object, ...]]:
-    for run_id, head in heads.items():
+def _moved_rows(heads: Mapping[RunId, Head], goes_on: Set[RunId]) -> Iterator[tuple[object, ...]]:
+    for run_id in goes_on:
+        head = heads[run_id]
+        yield head.last_seq, head.floor, head.content_type, run_id
+
+
+def _head_rows(heads: Mapping[RunId, Head], goes_on: Set[RunId]) -> Iterator[tuple[object, ...]]:
+    for run_id in heads.keys() - goes_on:
+        head = heads[run_id]
         yield run_id, head.last_seq, head.closed_seq, head.floor, head.opened_seq, head.content_type
 
 

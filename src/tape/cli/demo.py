@@ -1,0 +1,76 @@
+"""`tape demo`: producers and readers share one journal, for some seconds, before your eyes."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from functools import partial
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import TYPE_CHECKING
+from urllib.parse import quote
+
+import click
+
+from tape.cli import output
+from tape.cli.choices import Choices, run, shared
+
+if TYPE_CHECKING:
+    from tape.cli.demo_report import Report
+
+
+@click.command()
+@click.option("--seconds", default=7.0, show_default=True, type=click.FloatRange(2, 600), help="How long it takes.")
+@click.option("--keep", type=click.Path(path_type=Path, file_okay=False), help="Keep the journal in this folder.")
+@shared
+@click.pass_obj
+def demo(choices: Choices, seconds: float, keep: Path | None) -> int:
+    """Watch producers and readers share one journal.
+
+    Four producers, two of them in processes of their own, and five readers: of a run, of a pattern, of a predicate, a
+    slow one, and one that keeps reconnecting. It ends by itself, with 0 if everybody got exactly what was theirs.
+    """
+    with _home(choices.store, keep) as url:
+        report = run(partial(_demo, choices, url, seconds))
+        _say(report, choices, url if choices.store or keep else None)
+    return 0 if report.is_kept else 1
+
+
+@contextmanager
+def _home(store: str | None, keep: Path | None) -> Iterator[str]:
+    """Where the journal lives: unless that was said, nowhere for long."""
+    from tape.core.errors import UsageError
+
+    if store is not None:
+        if not store.startswith("sqlite:"):
+            raise UsageError(f"the demo's processes share a file: give it sqlite:///file.db, not {store!r}")
+        yield store
+    elif keep is not None:
+        yield f"sqlite:///{quote(str(keep.absolute() / 'tape.db'))}"
+    else:
+        with TemporaryDirectory(prefix="tape-demo-") as folder:
+            yield f"sqlite:///{quote(folder)}/tape.db"
+
+
+async def _demo(choices: Choices, url: str, seconds: float) -> Report:
+    from tape import compose
+    from tape.cli.demo_stage import Stage
+    from tape.cli.journal import audit
+
+    _, is_unsafe = choices.location()
+    async with compose.open_store(url, unsafe_durability=is_unsafe) as store:
+        async with compose.run_journal(store) as journal:
+            stage = Stage(journal, url, await journal.head(), is_quiet=choices.is_json)
+            report = await stage.perform(seconds)
+        return report.audited(await audit(store, lambda fault: None))
+
+
+def _say(report: Report, choices: Choices, kept_at: str | None) -> None:
+    from tape.cli import demo_report
+
+    if choices.is_json:
+        output.say_json(demo_report.as_json(report))
+        return
+    demo_report.say(report)
+    if kept_at is not None:
+        output.say(f"\nLook at it again: tape tail --no-follow --store '{kept_at}'")

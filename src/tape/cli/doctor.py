@@ -1,0 +1,200 @@
+"""`tape doctor`: what Tape sees here, whether that is well, and what to do where it is not."""
+
+from __future__ import annotations
+
+import platform
+import re
+import shutil
+import stat
+import sys
+import time
+from collections.abc import Iterator
+from functools import partial
+from importlib import metadata
+from pathlib import Path
+from typing import Final, Literal, NamedTuple
+
+import click
+
+from tape.cli import output
+from tape.cli.choices import Choices, run, shared
+
+LEAST_SQLITE: Final = (3, 35, 0)
+LITTLE_DISK: Final = 1 << 30
+NO_DISK: Final = 100 << 20
+LONG_WAL: Final = 256 << 20
+ECHO_S: Final = 1.0
+_CREDENTIALS: Final = re.compile(r"(?<=//)[^/@]*@|(?<=[?&])(?:user|password|passfile)=[^&]*&?")
+_COLOURS: Final = {"ok": "green", "warn": "yellow", "fail": "red"}
+
+
+class Finding(NamedTuple):
+    """One thing that was looked at; the fix says what to do when it is not ok."""
+
+    subject: str
+    value: str
+    status: Literal["ok", "warn", "fail"] = "ok"
+    fix: str = ""
+
+
+@click.command()
+@shared
+@click.pass_obj
+def doctor(choices: Choices) -> int:
+    """Say what Tape sees here, and what to do where something is wrong.
+
+    Ends with 1 when something fails.
+    """
+    findings = run(partial(_look, choices))
+    if choices.is_json:
+        for finding in findings:
+            output.say_json(finding._asdict())
+    else:
+        output.table(map(_row, findings))
+    return int(any(finding.status == "fail" for finding in findings))
+
+
+def _row(finding: Finding) -> tuple[str, str, str]:
+    status = output.paint(finding.status, _COLOURS[finding.status])
+    fix = f": {finding.fix}" if finding.fix else ""
+    return status, output.paint(finding.subject, "bold"), output.escape(f"{finding.value}{fix}")
+
+
+async def _look(choices: Choices) -> list[Finding]:
+    url, is_unsafe = choices.location()
+    path = choices.file()
+    findings = [*_programs(), Finding("store", without_credentials(url))]
+    if path is not None:
+        findings += [_synchronous(url, is_unsafe), *_place(path)]
+    if path is None or path.exists():
+        findings += await _contents(choices)
+    if path is not None and path.exists():
+        findings.append(await _wake(path))
+    return findings
+
+
+def without_credentials(url: str) -> str:
+    """The URL as it may be shown: who logs in with what is nobody's business."""
+    return _CREDENTIALS.sub("", url)
+
+
+def tape_version() -> str:
+    """Which Tape this is; a bare source tree does not know."""
+    return _version("tape-bus") or "from source"
+
+
+def _version(distribution: str) -> str | None:
+    try:
+        return metadata.version(distribution)
+    except metadata.PackageNotFoundError:
+        return None
+
+
+def _programs() -> Iterator[Finding]:
+    import sqlite3
+
+    yield Finding("tape", tape_version())
+    yield Finding("python", f"{platform.python_version()} at {sys.executable}")
+    is_new = sqlite3.sqlite_version_info >= LEAST_SQLITE
+    least = ".".join(map(str, LEAST_SQLITE))
+    yield Finding("sqlite", sqlite3.sqlite_version, "ok" if is_new else "fail", "" if is_new else f"needs {least}")
+    for subject, distribution, extra, gives in (
+        ("cel", "cel-expr-python", "cel", "predicates (--where)"),
+        ("uvloop", "uvloop", "server", "a faster event loop"),
+    ):
+        version = _version(distribution)
+        fix = "" if version else f"pip install 'tape-bus[{extra}]' gives {gives}"
+        yield Finding(subject, version or "not installed", "ok" if version else "warn", fix)
+
+
+def _synchronous(url: str, is_unsafe: bool) -> Finding:
+    from tape.store.sqlite.location import Location
+
+    level = Location.parse(url, is_unsafe).synchronous
+    if level in ("full", "extra"):
+        return Finding("synchronous", f"{level}: an acknowledged event is on disk")
+    return Finding("synchronous", level, "warn", "acknowledged events are lost when the machine stops; use full")
+
+
+def _place(path: Path) -> Iterator[Finding]:
+    folder = path.parent
+    if not folder.is_dir():
+        yield Finding("file", f"{path} does not exist yet; the first use creates it")
+        return
+    yield _disk(folder)
+    if not path.exists():
+        yield Finding("file", f"{path} does not exist yet; the first use creates it")
+        return
+    yield Finding("file", f"{path}, {_size(path.stat().st_size)}")
+    yield _mode("file mode", path, 0o600)
+    yield _mode("folder mode", folder, 0o700)
+    yield _wal(path.with_name(f"{path.name}-wal"))
+
+
+def _disk(folder: Path) -> Finding:
+    free = shutil.disk_usage(folder).free
+    if free >= LITTLE_DISK:
+        return Finding("disk", f"{_size(free)} free")
+    return Finding("disk", f"{_size(free)} free", "warn" if free >= NO_DISK else "fail", "make room")
+
+
+def _mode(subject: str, path: Path, wanted: int) -> Finding:
+    mode = stat.S_IMODE(path.stat().st_mode)
+    if mode & ~wanted & 0o777 == 0:
+        return Finding(subject, f"{mode:04o}")
+    return Finding(subject, f"{mode:04o}", "warn", f"others can reach it; chmod {wanted:o} '{path}'")
+
+
+def _wal(path: Path) -> Finding:
+    size = path.stat().st_size if path.exists() else 0
+    if size < LONG_WAL:
+        return Finding("wal", _size(size))
+    return Finding("wal", _size(size), "warn", "a reader holds on to an old state; find it and end it")
+
+
+async def _contents(choices: Choices) -> list[Finding]:
+    from tape.core.errors import TapeError
+
+    try:
+        async with choices.open_store() as store:
+            bounds = await store.journal.bounds()
+            runs = await store.runs.live()
+    except TapeError as error:
+        return [Finding("journal", str(error), "fail", "restore it from a copy, or make the file usable")]
+    entries = output.count(bounds.head - bounds.floor + 1, "entry", "entries")
+    return [
+        Finding("schema", f"applied {', '.join(store.applied)}" if store.applied else "up to date"),
+        Finding("journal", f"{entries}, floor {bounds.floor}, head {bounds.head}, epoch {store.epoch}"),
+        Finding("open runs", f"{len(runs):,}"),
+    ]
+
+
+async def _wake(path: Path) -> Finding:
+    """Tells itself something the way one process tells another."""
+    import anyio.lowlevel
+
+    from tape.core.ids import GlobalSeq
+    from tape.store.sqlite.wake import DatagramWake
+
+    folder = path.with_name(f"{path.name}.wake")
+    listener, teller = DatagramWake(folder), DatagramWake(folder)
+    began = time.perf_counter()
+    with anyio.move_on_after(ECHO_S) as scope:
+        async with anyio.create_task_group() as tasks:
+            tasks.start_soon(listener.wait_beyond, GlobalSeq(0))
+            await anyio.lowlevel.checkpoint()  # it listens from its first step on
+            await teller.tell(GlobalSeq(0))
+    took_ms = 1000 * (time.perf_counter() - began)
+    listener.close()
+    teller.close()
+    if scope.cancelled_caught:
+        return Finding("wake-ups", "none arrive", "warn", "other processes find entries by polling, up to 10 ms later")
+    return Finding("wake-ups", f"between processes in {took_ms:.1f} ms")
+
+
+def _size(count: float) -> str:
+    for unit in ("bytes", "KiB", "MiB", "GiB"):
+        if count < 1024:
+            return f"{count:,.0f} {unit}" if unit == "bytes" else f"{count:,.1f} {unit}"
+        count /= 1024
+    return f"{count:,.1f} TiB"

@@ -1,0 +1,23 @@
+"""Loops that run for as long as a block does."""
+
+from collections.abc import AsyncIterator, Callable, Coroutine
+from contextlib import asynccontextmanager
+from typing import Any, NoReturn
+
+import anyio
+
+
+@asynccontextmanager
+async def background(*loops: Callable[[], Coroutine[Any, Any, NoReturn]]) -> AsyncIterator[None]:
+    """Starts loops and ends them with the block, whose own error leaves as it came and not in a group."""
+    failure: Exception | None = None
+    async with anyio.create_task_group() as tasks:
+        for loop in loops:
+            tasks.start_soon(loop)
+        try:
+            yield
+        except Exception as error:  # noqa: BLE001 - it is the block's, and is raised again below
+            failure = error
+        tasks.cancel_scope.cancel()
+    if failure is not None:
+        raise failure

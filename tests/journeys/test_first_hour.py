@@ -1,0 +1,196 @@
+"""The first hour with Tape: publish, look, follow, check, and see what happens when things go wrong."""
+
+import json
+import os
+import re
+import signal
+import subprocess
+import sys
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+
+PATIENCE_S = 30
+HOSTILE = "\x1b[2J \x1b]0;x\x07 \r\n \u202e \u200b"
+
+Done = subprocess.CompletedProcess[str]
+Tape = Callable[..., Done]
+
+
+@pytest.fixture
+def environment(tmp_path: Path) -> dict[str, str]:
+    """What a new user has: nothing is set, and the current folder is empty."""
+    return {name: value for name, value in os.environ.items() if not name.startswith("TAPE_")}
+
+
+@pytest.fixture
+def tape(tmp_path: Path, environment: dict[str, str]) -> Tape:
+    def answer(*arguments: str, **more: str) -> Done:
+        return subprocess.run(
+            command(*arguments),
+            cwd=tmp_path,
+            env={**environment, **more},
+            capture_output=True,
+            text=True,
+            timeout=PATIENCE_S,
+            check=False,
+        )
+
+    return answer
+
+
+@pytest.fixture
+def nine(tape: Tape, tmp_path: Path) -> Tape:
+    """The same with nine entries, said by runs a and b."""
+    (tmp_path / "said.jsonl").write_text("\n".join(json.dumps({"text": f"needle {n}"}) for n in range(1, 6)))
+    tape("publish", "a", "@said.jsonl", "--open")
+    (tmp_path / "said.jsonl").write_text("\n".join(json.dumps({"text": f"needle {n}"}) for n in range(6, 10)))
+    tape("publish", "b", "@said.jsonl", "--open")
+    return tape
+
+
+@pytest.fixture
+def follower(nine: Tape, tmp_path: Path, environment: dict[str, str]) -> Iterator[subprocess.Popen[str]]:
+    """A tail of run a that has shown its first entry and follows."""
+    with subprocess.Popen(
+        command("tail", "--run", "a", "--json"),
+        cwd=tmp_path,
+        env=environment,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+    ) as process:
+        assert process.stdout and process.stdout.readline()
+        yield process
+        process.kill()
+
+
+def test_what_is_published_can_be_seen(tape: Tape) -> None:
+    published = tape("publish", "hello", '{"text": "good morning"}', "--open")
+
+    seen = tape("tail", "--no-follow")
+
+    assert published.stdout == "hello  seq 1  global_seq 1\n"
+    assert re.fullmatch(r" +1  \d\d:\d\d:\d\d\.\d{3}  hello +1  message +\{\"text\":\"good morning\"\}\n", seen.stdout)
+
+
+def test_what_is_published_in_another_process_is_followed(nine: Tape, follower: subprocess.Popen[str]) -> None:
+    nine("publish", "a", '"news"')
+
+    assert follower.stdout is not None
+    seen = [json.loads(follower.stdout.readline())["seq"] for _ in range(5)]
+    assert seen == [2, 3, 4, 5, 6]
+
+
+def test_an_interrupted_tail_ends_quietly_with_130(follower: subprocess.Popen[str]) -> None:
+    follower.send_signal(signal.SIGINT)
+
+    _, said = follower.communicate(timeout=PATIENCE_S)
+
+    assert (follower.returncode, said) == (130, "")
+
+
+def test_a_sound_journal_is_verified(nine: Tape) -> None:
+    answer = nine("journal", "verify")
+
+    assert answer.returncode == 0
+    assert answer.stdout == "ok  9 entries, 1 to 9: dense, in order, every byte as it was written\n"
+
+
+@pytest.mark.parametrize("bit", [0x01, 0x80])
+def test_a_flipped_bit_in_a_payload_is_named(bit: int, nine: Tape, tmp_path: Path) -> None:
+    flip(tmp_path, b"needle 4", bit)
+
+    answer = nine("journal", "verify")
+
+    assert answer.returncode == 8
+    assert answer.stdout.startswith("fault  entry 4  run a  seq 4  ")
+    assert answer.stdout.endswith("damaged  9 entries, 1 to 9: 1 fault\n")
+
+
+def test_a_flipped_bit_in_a_payload_hurts_only_its_entry(nine: Tape, tmp_path: Path) -> None:
+    flip(tmp_path, b"needle 4", 0x01)
+
+    before, behind = nine("tail", "--no-follow", "--json"), nine("tail", "--no-follow", "--json", "--from", "4")
+
+    assert before.returncode == 8
+    assert "entry 4" in before.stderr and "--from 4" in before.stderr
+    assert positions(before) + positions(behind) == [1, 2, 3, 5, 6, 7, 8, 9]
+
+
+def test_a_flipped_bit_in_an_index_is_named(nine: Tape, tmp_path: Path) -> None:
+    key = b"\x01a\x03\x03"  # run a, seq 3, position 3, as the index holds it
+    flip(tmp_path, key, 0x40, at=len(key) - 1)
+
+    answer = nine("journal", "verify")
+
+    assert answer.returncode == 8
+    assert "fault  entry 3  run a  seq 3  the index does not have it" in answer.stdout
+
+
+def test_a_file_that_is_no_journal_is_refused_with_8(tape: Tape, tmp_path: Path) -> None:
+    (tmp_path / "night.db").write_text("It was a dark and stormy night. " * 200)
+
+    answer = tape("tail", "--store", "sqlite:///night.db")
+
+    assert (answer.returncode, answer.stdout) == (8, "")
+    assert answer.stderr == "tape: the database file is damaged (file is not a database)\n"
+
+
+@pytest.mark.parametrize("flags", [[], ["--json"]], ids=["people", "programs"])
+def test_hostile_text_is_printed_escaped(flags: list[str], tape: Tape) -> None:
+    tape("publish", "r1", json.dumps({HOSTILE: HOSTILE}, ensure_ascii=False), "--open")
+
+    answer = tape("tail", "--no-follow", *flags)
+
+    assert answer.stdout.count("\n") == 1
+    assert answer.stdout.removesuffix("\n").isprintable()
+
+
+@pytest.mark.parametrize("where", ["run", "--type", "--subject", "--key", "pattern", "--where", "--store"])
+def test_hostile_text_in_an_error_is_one_escaped_line(where: str, tape: Tape) -> None:
+    calls = {
+        "run": ["publish", HOSTILE, "1", "--open"],
+        "pattern": ["tail", HOSTILE],
+        "--where": ["tail", "--where", HOSTILE],
+        "--store": ["tail", "--store", HOSTILE],
+    }
+
+    answer = tape(*calls.get(where, ["publish", "r1", "1", "--open", where, HOSTILE]))
+
+    assert (answer.returncode, answer.stdout) == (2, "")
+    assert answer.stderr.startswith("tape: ") and answer.stderr.removesuffix("\n").isprintable()
+
+
+def test_an_unknown_variable_is_a_typing_mistake(tape: Tape) -> None:
+    answer = tape("tail", "--no-follow", TAPE_SOTRE="sqlite:///x.db")
+
+    assert answer.returncode == 2
+    assert answer.stderr.startswith("tape: unknown setting TAPE_SOTRE")
+
+
+def test_less_than_full_durability_is_asked_for_twice(tape: Tape) -> None:
+    url = "sqlite:///x.db?synchronous=normal"
+
+    refused = tape("publish", "r1", "1", "--open", "--store", url)
+    accepted = tape("publish", "r1", "1", "--open", "--store", url, "--unsafe-durability")
+
+    assert (refused.returncode, accepted.returncode) == (2, 0)
+    assert "--unsafe-durability" in refused.stderr
+
+
+def command(*arguments: str) -> list[str]:
+    return [sys.executable, "-m", "tape.cli.main", *arguments]
+
+
+def positions(answer: Done) -> list[int]:
+    return [json.loads(line)["global_seq"] for line in answer.stdout.splitlines()]
+
+
+def flip(folder: Path, stored: bytes, bit: int, at: int = 0) -> None:
+    """Turns a bit in the file of a journal that nobody has open."""
+    file = folder / ".tape" / "tape.db"
+    content = bytearray(file.read_bytes())
+    content[content.index(stored) + at] ^= bit
+    file.write_bytes(content)

@@ -1,0 +1,91 @@
+"""A PostgreSQL server as tests use it: a database for each, cloned from a template that is made once."""
+
+import inspect
+from collections.abc import Awaitable, Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
+from typing import Any
+from urllib.parse import urlsplit
+from uuid import uuid4
+
+import anyio
+import asyncpg  # type: ignore[import-untyped]
+
+from tests.servers.errors import ServerMissing
+
+Prepare = Callable[[str], Awaitable[object] | None]
+
+
+class Databases:
+    """Creates and drops databases on the server of a URL, from synchronous and asynchronous tests alike."""
+
+    def __init__(self, url: str) -> None:
+        self._url = url
+        self._templates: dict[Prepare, str] = {}
+
+    def check(self) -> None:
+        """Whether databases can be had there."""
+        try:
+            self._execute("SELECT 1")
+        except (OSError, asyncpg.PostgresError) as error:
+            raise ServerMissing(f"the server in TAPE_TEST_POSTGRES_URL does not answer: {error}") from error
+
+    def url(self, database: str) -> str:
+        return urlsplit(self._url)._replace(path=f"/{database}").geturl()
+
+    def create_database(self, template: str | None = None) -> str:
+        """The URL of a new database, empty or a clone."""
+        database = f"tape_{uuid4().hex[:16]}"
+        self._execute(f"CREATE DATABASE {database} TEMPLATE {template or 'template0'}")
+        return self.url(database)
+
+    def drop_database(self, url: str) -> None:
+        """Also while others are connected to it."""
+        self._execute(f"DROP DATABASE IF EXISTS {name(url)} WITH (FORCE)")
+
+    @contextmanager
+    def database(self, template: str | None = None) -> Iterator[str]:
+        url = self.create_database(template)
+        try:
+            yield url
+        finally:
+            self.drop_database(url)
+
+    def template(self, prepare: Prepare) -> str:
+        """The name of a database prepared once; the hook gets its URL and leaves no connection open."""
+        if prepare not in self._templates:
+            url = self.create_database()
+            apart(_call, prepare, url)
+            self._templates[prepare] = name(url)
+        return self._templates[prepare]
+
+    def drop_templates(self) -> None:
+        while self._templates:
+            self.drop_database(self.url(self._templates.popitem()[1]))
+
+    def _execute(self, statement: str) -> None:
+        apart(_execute, self._url, statement)
+
+
+def name(url: str) -> str:
+    return urlsplit(url).path.removeprefix("/")
+
+
+def apart(function: Callable[..., Awaitable[Any]], *arguments: object) -> None:
+    """Runs it on a loop in a thread of its own, because the caller's may be running."""
+    with ThreadPoolExecutor(1) as thread:
+        thread.submit(anyio.run, function, *arguments).result()
+
+
+async def _call(prepare: Prepare, url: str) -> None:
+    result = prepare(url)
+    if inspect.isawaitable(result):
+        await result
+
+
+async def _execute(url: str, statement: str) -> None:
+    connection = await asyncpg.connect(url)
+    try:
+        await connection.execute(statement)
+    finally:
+        await connection.close()

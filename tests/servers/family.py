@@ -1,0 +1,54 @@
+"""A server's process with its children, ended together and by id."""
+
+import signal
+import time
+from collections.abc import Callable
+from contextlib import suppress
+
+import psutil
+
+PATIENCE_S = 30.0
+
+
+def end(server: psutil.Process) -> None:
+    """Asks PostgreSQL or Valkey to finish now, and insists if it does not."""
+    with suppress(psutil.NoSuchProcess):
+        server.send_signal(signal.SIGINT)
+        server.resume()  # a paused one hears nothing
+    if not _wait(lambda: is_gone(server)):
+        kill(server)
+
+
+def kill(server: psutil.Process) -> None:
+    """Does what a power switch would, but for the disk; returns when none of them is left."""
+    family = _frozen(server)
+    for process in family:
+        with suppress(psutil.NoSuchProcess):
+            process.kill()
+    assert _wait(lambda: all(map(is_gone, family))), f"some of {family} cannot be killed"
+
+
+def is_gone(process: psutil.Process) -> bool:
+    try:
+        return not process.is_running() or process.status() == psutil.STATUS_ZOMBIE
+    except psutil.NoSuchProcess:
+        return True
+
+
+def _frozen(server: psutil.Process) -> list[psutil.Process]:
+    """The server and its children, of which there can be no more: the one who starts them is stopped."""
+    try:
+        server.suspend()
+        _wait(lambda: is_gone(server) or server.status() == psutil.STATUS_STOPPED)
+        return [server, *server.children(recursive=True)]
+    except psutil.NoSuchProcess:
+        return []
+
+
+def _wait(condition: Callable[[], bool]) -> bool:
+    deadline = time.monotonic() + PATIENCE_S
+    while not condition():
+        if time.monotonic() > deadline:
+            return False
+        time.sleep(0.005)
+    return True
