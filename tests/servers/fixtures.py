@@ -91,7 +91,7 @@ def missing_fails() -> Iterator[None]:
     try:
         yield
     except ServerMissing as missing:
-        pytest.fail(str(missing), pytrace=False)
+        raise pytest.fail.Exception(str(missing), pytrace=False) from None
 
 
 def require_unused(url: str) -> None:

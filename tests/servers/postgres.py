@@ -51,10 +51,12 @@ class PostgresServer(PrivateServer, Databases):
         """The programs, or a copy where a private home hides them from whom they run as."""
         if self._account.can(programs / "postgres", "--version"):
             return programs
-        copy = self.folder / "install"
-        shutil.copytree(programs.parent, copy, ignore=FOR_BUILDING, symlinks=True)
+        packages, copy = programs.parents[2], self.folder / "install"
+        libraries = packages / f"{programs.parents[1].name}.libs"  # a wheel keeps them beside its package
+        for part in filter(Path.exists, (programs.parent, libraries)):
+            shutil.copytree(part, copy / part.relative_to(packages), ignore=FOR_BUILDING, symlinks=True)
         self._account.give(copy)
-        return copy / programs.name
+        return copy / programs.relative_to(packages)
 
     def _command(self) -> Command:
         settings = [f"--{name}={value}" for name, value in self._settings.items()]

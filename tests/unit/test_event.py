@@ -104,3 +104,5 @@ def test_a_changed_byte_is_noticed() -> None:
     assert not entry._replace(subject="/other").is_intact
     assert not entry._replace(trace_id="c" * 32).is_intact
     assert not entry._replace(crc=entry.crc + 1).is_intact
+    assert not entry._replace(payload_json="\udcff").is_intact
+    assert not entry._replace(payload_json=None, payload_bytes="text").is_intact  # type: ignore[arg-type]

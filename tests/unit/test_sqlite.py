@@ -174,3 +174,40 @@ async def test_a_socket_left_by_the_dead_is_removed(tmp_path: Path) -> None:
 
     assert not left.exists()
     teller.close()
+
+
+@pytest.mark.parametrize("damage", ["X'7BFF7D'", "'{\"n\":9}'", "7"])
+async def test_the_entries_before_a_damaged_one_are_given_and_then_its_error(url: str, damage: str) -> None:
+    async with open_journal(url) as journal:
+        await journal.append([Event(run_id="r", payload={"n": n}) for n in range(5)], open=True)
+    file = sqlite3.connect(Location.parse(url).path or "")
+    file.execute(f"UPDATE tape_journal SET payload_json = CAST({damage} AS TEXT) WHERE global_seq = 4")
+    file.commit()
+    file.close()
+
+    seen: list[int] = []
+    async with open_journal(url) as journal:
+        with pytest.raises(Corrupt) as corrupt:
+            async for entry in journal.stream(follow=False):
+                seen.append(entry.global_seq)
+        rest = [entry.global_seq async for entry in journal.stream(from_global_seq=4, follow=False)]
+
+    assert (seen, corrupt.value.global_seq, rest) == ([1, 2, 3], 4, [5])
+
+
+async def test_a_damaged_entry_of_another_process_stops_nobody_else(url: str) -> None:
+    async with open_journal(url) as reader, open_journal(url) as writer:
+        live = reader.stream()
+        await writer.append(Event(run_id="r", payload=1), open=True)
+        await live.__anext__()
+        file = sqlite3.connect(Location.parse(url).path or "", isolation_level=None)
+        file.execute("INSERT INTO tape_journal SELECT 2, 2, ts_ms, depth, epoch, crc + 1, run_id, kind, type, subject, "
+                     "schema_version, event_id, cause, trace_id, span_id, parent_span_id, attributes_json, "
+                     "payload_json, payload_bytes FROM tape_journal")  # fmt: skip
+        file.execute("UPDATE tape_heads SET last_seq = 2")
+        file.close()
+
+        with pytest.raises(Corrupt), anyio.fail_after(5):
+            await live.__anext__()
+
+        assert (await reader.append(Event(run_id="r", payload=3)))[0].global_seq == 3

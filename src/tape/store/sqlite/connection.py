@@ -134,6 +134,20 @@ def _begin(connection: sqlite3.Connection) -> None:
 
 
 def _snapshot(queries: Sequence[Query], connection: sqlite3.Connection) -> Sequence[Sequence[Row]]:
+    """What the queries find; text that is no longer text comes as it is, for its checksum to tell."""
+    try:
+        return _read(queries, connection)
+    except sqlite3.OperationalError as error:
+        if "decode to UTF-8" not in str(error):
+            raise
+    connection.text_factory = partial(str, encoding="utf-8", errors="surrogateescape")
+    try:
+        return _read(queries, connection)
+    finally:
+        connection.text_factory = str
+
+
+def _read(queries: Sequence[Query], connection: sqlite3.Connection) -> Sequence[Sequence[Row]]:
     connection.execute("BEGIN")
     try:
         return [_rows(connection.execute(query.sql, dict(query.parameters)), query.budget) for query in queries]
