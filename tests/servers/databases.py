@@ -27,7 +27,7 @@ class Databases:
         """Whether databases can be had there."""
         try:
             self._execute("SELECT 1")
-        except (OSError, asyncpg.PostgresError) as error:
+        except (OSError, asyncpg.PostgresError, asyncpg.InterfaceError) as error:
             raise ServerMissing(f"the server in TAPE_TEST_POSTGRES_URL does not answer: {error}") from error
 
     def url(self, database: str) -> str:

@@ -36,7 +36,10 @@ class PostgresServer(PrivateServer, Databases):
         self.data = self.folder / "data"
 
     def kill_hard(self) -> None:
-        """Kills the postmaster and all its children at once; returns when none is left."""
+        """Kills the postmaster and all its children at once; returns when none is left.
+
+        Restart it afterwards, also at the end of a test: only PostgreSQL frees the shared memory it had.
+        """
         super().kill_hard()
         for lock in ("data/postmaster.pid", f".s.PGSQL.{self.port}", f".s.PGSQL.{self.port}.lock"):
             (self.folder / lock).unlink(missing_ok=True)  # the process ids in them may soon be somebody else's

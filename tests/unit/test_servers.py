@@ -88,8 +88,8 @@ async def test_the_wheel_has_a_second_server_for_the_same_machine(postgres_serve
     assert not folder.exists()
 
 
-def test_an_acknowledged_entry_outlives_a_kill_of_valkey(valkey_server: ValkeyServer, redis_url: str) -> None:
-    with redis.Redis.from_url(redis_url) as client:
+def test_an_acknowledged_entry_outlives_a_kill_of_valkey(valkey_server: ValkeyServer) -> None:
+    with redis.Redis.from_url(valkey_server.url) as client:
         entry = client.xadd("stream", {"key": "value"})
 
         valkey_server.kill_hard()

@@ -1,4 +1,4 @@
-"""What it costs to make an entry as a frozen data class, and as a named tuple: python entry_cost.py"""
+"""What it costs to make an entry as a frozen data class, and as a named tuple."""
 
 import timeit
 from dataclasses import make_dataclass
