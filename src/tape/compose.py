@@ -10,7 +10,7 @@ from tape.bus.feed import Feed
 from tape.bus.journal import Journal
 from tape.bus.tail import ENTRIES, Tail
 from tape.core.background import background
-from tape.core.errors import UsageError
+from tape.core.errors import UsageError, shown
 from tape.core.ports import Store
 from tape.settings import Settings
 
@@ -23,8 +23,12 @@ def open_store(url: str, *, unsafe_durability: bool = False) -> AbstractAsyncCon
             from tape.store.sqlite.store import open_store as open_sqlite
 
             return open_sqlite(Location.parse(url, unsafe_durability))
+        case "postgresql" | "postgres":
+            from tape.store.postgres.store import open_store as open_postgres
+
+            return open_postgres(url, unsafe_durability=unsafe_durability)
         case scheme:
-            raise UsageError(f"a store is sqlite:///file.db or memory://, not {scheme or url!r}")
+            raise UsageError(f"a store is sqlite:///file.db, postgresql://… or memory://, not {shown(scheme or url)}")
 
 
 @asynccontextmanager

@@ -11,6 +11,7 @@ from tape.bus.journal import Journal
 from tape.compose import open_store, run_journal
 from tape.core.ids import GlobalSeq
 from tape.core.ports import Store, Wake
+from tape.store.postgres.store import open_store as open_postgres
 from tape.store.sqlite.location import Location
 from tape.store.sqlite.store import open_store as open_sqlite
 
@@ -36,7 +37,25 @@ class Backend:
     def open(self) -> AbstractAsyncContextManager[Store]:
         return open_store(self.url)
 
+    @asynccontextmanager
+    async def open_empty(self) -> AsyncIterator[Store]:
+        """The store without what was in it."""
+        for leftover in self.files():
+            leftover.unlink()
+        async with self.open() as store:
+            if self.name == "postgres":
+                async with store.transaction() as tx:
+                    await tx.lock()
+                    await tx.fetch("TRUNCATE tape_journal, tape_heads, tape_keys, tape_cells, tape_runs", {})
+            yield store
+
+    def files(self) -> list[Path]:
+        path = Path(self.url.removeprefix("sqlite:///"))
+        return [file for file in path.parent.glob(f"{path.name}*") if file.is_file()] if self.name == "sqlite" else []
+
     def open_with(self, wake: Wake) -> AbstractAsyncContextManager[Store]:
+        if self.name == "postgres":
+            return open_postgres(self.url, wake=wake)
         return open_sqlite(Location.parse(self.url), wake)
 
     @asynccontextmanager
@@ -54,7 +73,7 @@ class Backend:
         return self.open() if wake is None else self.open_with(wake)
 
 
-NAMES = ("memory", "sqlite")
+NAMES = ("memory", "sqlite", "postgres")
 
 
 def backend(name: str, folder: Path) -> Backend:

@@ -6,13 +6,27 @@ from pathlib import Path
 import pytest
 
 from tape.bus.journal import Journal
-from tape.compose import run_journal
+from tape.compose import open_store, run_journal
 from tape.core.ports import Store
 from tests.contract.backends import NAMES, Backend, backend as make_backend
+from tests.servers.databases import Databases
+
+
+@pytest.fixture(scope="session")
+def postgres_template(postgres_databases: Databases) -> str:
+    """A database with our schema, so that each test only clones it."""
+    return postgres_databases.template(_prepare)
+
+
+async def _prepare(url: str) -> None:
+    async with open_store(url):
+        return
 
 
 @pytest.fixture(params=NAMES)
 def backend(request: pytest.FixtureRequest, tmp_path: Path) -> Backend:
+    if request.param == "postgres":
+        return Backend("postgres", request.getfixturevalue("postgres_url"), is_durable=True)
     return make_backend(request.param, tmp_path)
 
 

@@ -1,7 +1,6 @@
 """`decide` is the oracle: a store judges groups exactly as it does, conflicts and all. P18 follows."""
 
 from collections.abc import Sequence
-from pathlib import Path
 
 import anyio
 from hypothesis import given, strategies as st
@@ -78,11 +77,9 @@ async def play(store: Store, groups: Sequence[Sequence[Request]]) -> None:
     assert depths == model.depths
 
 
-def test_a_store_judges_every_group_as_decide_does(backend: Backend, tmp_path: Path) -> None:
+def test_a_store_judges_every_group_as_decide_does(backend: Backend) -> None:
     async def run(groups: Sequence[Sequence[Request]]) -> None:
-        for leftover in tmp_path.glob("tape.db*"):
-            leftover.unlink() if leftover.is_file() else leftover.rmdir()
-        async with backend.open() as store:
+        async with backend.open_empty() as store:
             await play(store, groups)
 
     @given(st.lists(st.lists(requests(), min_size=1, max_size=6), min_size=1, max_size=6))

@@ -6,13 +6,12 @@ from random import Random
 import pytest
 
 from tests.conftest import Scale
-from tests.process import history, saying
+from tests.process import history
 from tests.process.crew import Child, Crew
 from tests.process.history import History
 
 WRITERS = [f"writer{number}" for number in range(8)]
 KILLS = 40
-UNFINISHED = 5
 
 
 @pytest.fixture(scope="module")
@@ -65,28 +64,6 @@ def test_p5_nothing_arrives_below_a_position_the_tail_has_seen(told: History) ->
 
 def test_p5_the_tail_sees_every_position_once(told: History) -> None:
     assert told.missed() == [] and told.seen_twice() == []
-
-
-def test_a_journal_that_was_killed_while_it_was_made_is_made_by_the_next(
-    tmp_path_factory: pytest.TempPathFactory, scale: Scale
-) -> None:
-    crews = [Crew(tmp_path_factory.mktemp("making")) for _ in range(scale(UNFINISHED))]
-
-    heads = [make_in_two_lives(crew) for crew in crews]
-
-    assert heads == [saying.size("writer", 1, 50)] * len(crews)
-
-
-def make_in_two_lives(crew: Crew) -> int:
-    """Where the journal stands when its first writer was killed around the time it made the file."""
-    options = (crew.url, crew.log("writer"), "--requests", 1)
-    with crew:
-        first = crew.start("writer", *options)
-        crew.wait(crew.journal.exists, "the file is there")
-        time.sleep(Random().uniform(0, 0.03))
-        first.kill()
-        crew.start("writer", *options).finish()
-        return history.head(crew.journal)
 
 
 def start(crew: Crew, name: str) -> Child:

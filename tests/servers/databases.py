@@ -9,7 +9,7 @@ from urllib.parse import urlsplit
 from uuid import uuid4
 
 import anyio
-import asyncpg  # type: ignore[import-untyped]
+import asyncpg
 
 from tests.servers.errors import ServerMissing
 

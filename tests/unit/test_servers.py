@@ -1,7 +1,7 @@
 """The servers that tests run on are real, private, and come back after they were killed."""
 
 import anyio
-import asyncpg  # type: ignore[import-untyped]
+import asyncpg
 import redis
 
 from tests.servers import binaries

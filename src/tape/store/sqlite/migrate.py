@@ -10,6 +10,7 @@ from tape.store.statements import migrations, statements
 
 
 class _Sql(NamedTuple):
+    has_steps: str
     create_steps: str
     applied: str
     record: str
@@ -25,8 +26,18 @@ class Migrated(NamedTuple):
 
 
 def migrate(connection: sqlite3.Connection) -> Migrated:
-    """Applies what is missing, all or nothing. A schema newer than this code is left as it is: steps only add."""
+    """Applies what is missing, all or nothing. A schema newer than this code is left as it is: steps only add.
+
+    Nothing is locked when nothing is missing, so a journal can be opened while another process holds its lock.
+    """
     sql = _Sql(**statements("sqlite", "migrate.sql"))
+    if _missing(connection, sql):
+        return _upgrade(connection, sql)
+    (epoch,) = connection.execute(sql.epoch).fetchone()
+    return Migrated(epoch, ())
+
+
+def _upgrade(connection: sqlite3.Connection, sql: _Sql) -> Migrated:
     connection.execute("BEGIN IMMEDIATE")
     try:
         applied = tuple(_apply_missing(connection, sql))
@@ -39,15 +50,20 @@ def migrate(connection: sqlite3.Connection) -> Migrated:
     return Migrated(epoch, applied)
 
 
+def _missing(connection: sqlite3.Connection, sql: _Sql) -> list[tuple[int, str, str]]:
+    if not connection.execute(sql.has_steps).fetchall():
+        return list(migrations("sqlite"))
+    applied = {number for (number,) in connection.execute(sql.applied)}
+    return [step for step in migrations("sqlite") if step[0] not in applied]
+
+
 def _apply_missing(connection: sqlite3.Connection, sql: _Sql) -> Iterator[str]:
     connection.execute(sql.create_steps)
-    applied = {number for (number,) in connection.execute(sql.applied)}
-    for number, name, script in migrations("sqlite"):
-        if number not in applied:
-            for statement in _split(script):
-                connection.execute(statement)
-            connection.execute(sql.record, {"number": number, "name": name, "now_ms": now_ms()})
-            yield f"{number:04} {name}"
+    for number, name, script in _missing(connection, sql):
+        for statement in _split(script):
+            connection.execute(statement)
+        connection.execute(sql.record, {"number": number, "name": name, "now_ms": now_ms()})
+        yield f"{number:04} {name}"
 
 
 def _split(script: str) -> Iterator[str]:

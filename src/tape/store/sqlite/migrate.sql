@@ -1,3 +1,6 @@
+-- name: has_steps
+SELECT 1 FROM sqlite_master WHERE type = 'table' AND name = 'tape_schema';
+
 -- name: create_steps
 CREATE TABLE IF NOT EXISTS tape_schema (
   line TEXT NOT NULL, number INTEGER NOT NULL, name TEXT NOT NULL, applied_at INTEGER NOT NULL,

@@ -83,12 +83,12 @@ class DatagramWake:
         """The names of the sockets there are, looked up again only when the folder has changed."""
         try:
             changed = self._folder.stat().st_mtime_ns
-        except FileNotFoundError:
-            return []
-        if changed != self._peers[0]:
-            is_settled = time.time_ns() - changed > SETTLED_NS
-            names = [peer.name for peer in self._folder.iterdir() if peer.name != self._name]
-            self._peers = (changed if is_settled else -1, names)
+            if changed != self._peers[0]:
+                is_settled = time.time_ns() - changed > SETTLED_NS
+                names = [peer.name for peer in self._folder.iterdir() if peer.name != self._name]
+                self._peers = (changed if is_settled else -1, names)
+        except OSError:
+            return []  # nobody has listened yet, or nobody can
         return self._peers[1]
 
     def _address(self, name: str) -> str:

@@ -1,0 +1,76 @@
+"""A transaction block: its statements, and the entries it stages for the end."""
+
+import json
+import time
+from collections.abc import Mapping, Sequence
+
+import asyncpg
+
+from tape.core.errors import TapeError
+from tape.core.event import Entry
+from tape.core.ids import Epoch, GlobalSeq, Seq
+from tape.core.sequence import KeyRecord, Request
+from tape.store.connection import Row
+from tape.store.postgres.call import TYPES, Answer, Call
+from tape.store.postgres.errors import translate
+from tape.store.postgres.group import independent
+from tape.store.postgres.literal import call as calling
+from tape.store.postgres.named import numbered
+
+
+class Block:
+    """A transaction in progress."""
+
+    def __init__(self, connection: asyncpg.Connection) -> None:
+        self._connection = connection
+        self._staged: list[Request] = []
+        self.outcomes: Sequence[Sequence[Entry]] = ()
+
+    def append(self, request: Request) -> None:
+        self._staged.append(request)
+
+    async def lock(self) -> None:
+        await self._connection.execute("SELECT tape_lock()")
+
+    async def fetch(self, statement: str, parameters: Mapping[str, object]) -> Sequence[Row]:
+        sql, values = numbered(statement, parameters)
+        try:
+            return [tuple(row) for row in await self._connection.fetch(sql, *values)]
+        except asyncpg.PostgresError as error:
+            raise translate(error) from error
+
+    async def commit(self) -> None:
+        """Numbers what was staged and commits, in one message: the lock never waits for this client."""
+        calls = [Call(group) for group in independent(self._staged)]
+        now_ms = time.time_ns() // 1_000_000
+        steps = [_step(number, call, now_ms) for number, call in enumerate(calls)]
+        try:
+            await self._connection.execute("; ".join([*steps, "COMMIT"]))
+        except asyncpg.PostgresError as error:
+            raise _refusal(calls, error) from error
+        self.outcomes = [entries for number, call in enumerate(calls) for entries in await self._answers(number, call)]
+
+    async def _answers(self, number: int, call: Call) -> list[Sequence[Entry]]:
+        said = json.loads(await self._connection.fetchval(f"SELECT current_setting('tape.answer_{number}')"))
+        outcomes = call.outcomes(Answer(*said))
+        first_time = [outcome for outcome in outcomes if not isinstance(outcome, TapeError)]
+        pairs = zip(call.requests, first_time, strict=True)
+        return [o.entries(r.events, said[2]) if isinstance(o, KeyRecord) else o for r, o in pairs]
+
+
+def _step(number: int, call: Call, now_ms: int) -> str:
+    """A statement that appends, remembers the answer past the commit, and fails if anything was refused."""
+    appended = calling("tape_append", TYPES, call.arguments(now_ms, -1, -1, None))
+    answer = "json_build_array(a.base, a.ts, a.epoch, a.changes, a.lasts, a.depths, a.refused::text)::text"
+    kept = f"set_config('tape.answer_{number}', {answer}, false)"
+    return f"SELECT {kept}, tape_demand({number}, a.refused) FROM {appended} a"  # noqa: S608 - quoted in literal.py
+
+
+def _refusal(calls: Sequence[Call], error: asyncpg.PostgresError) -> Exception:
+    """The error of the first request that was refused."""
+    if error.sqlstate != "TP001":
+        return translate(error)
+    said = json.loads(str(error.detail))
+    call = calls[said["call"]]
+    answer = Answer(GlobalSeq(0), 0, Epoch(0), 0, [Seq(0)] * len(call.runs), None, json.dumps(said["refused"]))
+    return next(outcome for outcome in call.outcomes(answer) if isinstance(outcome, TapeError))

@@ -1,0 +1,97 @@
+"""Postgres as a pool to read with, one connection to append on, and one to listen on."""
+
+import re
+from collections.abc import AsyncIterator, Sequence
+from contextlib import asynccontextmanager
+from typing import Final
+
+import anyio
+import asyncpg
+
+from tape.core.ids import GlobalSeq
+from tape.core.ports import Outcome, Wake
+from tape.core.sequence import Request
+from tape.store.connection import Query, Row
+from tape.store.postgres.append import Appender
+from tape.store.postgres.block import Block
+from tape.store.postgres.errors import LOST, translate
+from tape.store.postgres.listen import Listener
+from tape.store.postgres.named import numbered
+
+POLL_S: Final = 5.0
+DEAF_POLL_S: Final = 0.5
+_PARAMETER: Final = re.compile(r"\$(\d+)")
+
+
+class Database:
+    """One database: what is read comes from a snapshot, what is written is numbered under one lock."""
+
+    def __init__(self, pool: asyncpg.Pool, appender: Appender, listener: Listener, wake: Wake) -> None:
+        self._pool = pool
+        self._appender = appender
+        self._listener = listener
+        self._wake = wake
+
+    async def snapshot(self, *queries: Query) -> Sequence[Sequence[Row]]:
+        try:
+            if len(queries) == 1:
+                sql, values = numbered(queries[0].sql, queries[0].parameters)
+                return [await self._pool.fetch(sql, *values)]
+            sql, values = _together(queries)
+            row = await self._pool.fetchrow(sql, *values)
+        except (asyncpg.PostgresError, *LOST) as error:
+            raise translate(error) from error
+        return [column or () for column in row]
+
+    async def append(self, requests: Sequence[Request]) -> Sequence[Outcome]:
+        return await self._appender.append(requests)
+
+    async def wait(self, beyond: GlobalSeq) -> None:
+        with anyio.move_on_after(POLL_S if self._listener.is_listening else DEAF_POLL_S):
+            await self._wake.wait_beyond(beyond)
+
+    @asynccontextmanager
+    async def transaction(self) -> AsyncIterator[Block]:
+        try:
+            async with self._pool.acquire() as connection:
+                await connection.execute("BEGIN")
+                block = Block(connection)
+                try:
+                    yield block
+                    await block.commit()
+                except BaseException:
+                    with anyio.CancelScope(shield=True):
+                        await _undo(connection)
+                    raise
+        except (asyncpg.PostgresError, *LOST) as error:
+            raise translate(error) from error
+
+
+async def _undo(connection: asyncpg.Connection) -> None:
+    """Ends a transaction without a trace, if the connection is still there to say so."""
+    if not connection.is_closed() and connection.is_in_transaction():
+        await connection.execute("ROLLBACK")
+
+
+def _together(queries: Sequence[Query]) -> tuple[str, list[object]]:
+    """Several queries as one statement, so that one snapshot and one round trip serve them all."""
+    columns: list[str] = []
+    values: list[object] = []
+    for query in queries:
+        sql, own = numbered(query.sql, query.parameters)
+        columns.append(_column(_shifted(sql, len(values)), query.budget))
+        values += own
+    return f"SELECT {', '.join(columns)}", values
+
+
+def _column(sql: str, budget: int | None) -> str:
+    """A query's rows as one array; with a budget, as many as begin before their payloads have used it up."""
+    if budget is None:
+        return f"(SELECT array_agg(q) FROM ({sql}) q)"  # noqa: S608 - the text of our own statements
+    size = "coalesce(octet_length(q.payload_json), octet_length(q.payload_bytes), 0)"
+    weighed = f"SELECT q, sum({size}) OVER (ORDER BY q.global_seq) - {size} AS before FROM ({sql}) q"  # noqa: S608
+    return f"(SELECT array_agg(w.q) FROM ({weighed}) w WHERE w.before < {budget})"  # noqa: S608
+
+
+def _shifted(sql: str, by: int) -> str:
+    return _PARAMETER.sub(lambda found: f"${int(found[1]) + by}", sql) if by else sql

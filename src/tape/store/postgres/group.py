@@ -1,0 +1,58 @@
+"""A group of requests as the arguments of one call, and its answer as their outcomes."""
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
+from typing import Final
+
+from tape.core.ids import RunId
+from tape.core.sequence import Request
+
+SEPARATOR: Final = "\x1f"
+NULL: Final = "\x1e"
+
+
+@dataclass(slots=True)
+class Group:
+    """Requests whose verdicts do not depend on each other."""
+
+    requests: list[Request] = field(default_factory=list)
+    _keys: set[str] = field(default_factory=set)
+    _cells: set[tuple[str, str]] = field(default_factory=set)
+    _runs: dict[RunId, tuple[bool, str]] = field(default_factory=dict)
+    _guarded: set[RunId] = field(default_factory=set)
+
+    def takes(self, request: Request) -> bool:
+        """Whether it can join: nothing before it in the group may change its verdict."""
+        if request.key in self._keys or any(change.id in self._cells for change in request.cells):
+            return False
+        if any(event.cause is not None for event in request.events) and self.requests:
+            return False
+        for run_id, content_type in request.runs.items():
+            known = self._runs.get(run_id)
+            if known is not None and (
+                run_id in self._guarded or request.expected_seq is not None or known != (request.opens, content_type)
+            ):
+                return False
+        return True
+
+    def add(self, request: Request) -> None:
+        self.requests.append(request)
+        if request.key is not None:
+            self._keys.add(request.key)
+        self._cells.update(change.id for change in request.cells)
+        for run_id, content_type in request.runs.items():
+            self._runs[run_id] = (request.opens, content_type)
+            if request.expected_seq is not None:
+                self._guarded.add(run_id)
+
+
+def independent(requests: Sequence[Request]) -> Iterator[Sequence[Request]]:
+    """The requests in order, cut where a verdict would depend on one before it."""
+    group = Group()
+    for request in requests:
+        if not group.takes(request):
+            yield group.requests
+            group = Group()
+        group.add(request)
+    if group.requests:
+        yield group.requests

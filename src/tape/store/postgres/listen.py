@@ -1,0 +1,91 @@
+"""Hearing that the journal has grown: one LISTEN connection, and a poll that never relies on it."""
+
+import asyncio
+import sys
+from collections.abc import Awaitable, Callable
+from typing import Final, NoReturn
+
+import anyio
+import asyncpg
+
+from tape.core.ids import GlobalSeq
+from tape.store.postgres.errors import LOST
+
+CHANNEL: Final = "tape"
+ECHO_S: Final = 2.0
+KEEP_ALIVE_S: Final = 15.0
+LONGEST_BACKOFF_S: Final = 30.0
+
+
+class Listener:
+    """Listens while it can, and says how long a waiter may trust the silence.
+
+    A connection that does not hear its own notification is behind a pooler, and is worth no more than none.
+    """
+
+    def __init__(self, connect: Callable[[], Awaitable[asyncpg.Connection]]) -> None:
+        self._connect = connect
+        self._heard = asyncio.Event()
+        self._head = GlobalSeq(0)
+        self.is_listening = False
+
+    async def tell(self, head: GlobalSeq) -> None:
+        return  # the append itself notifies, in its own transaction
+
+    async def wait_beyond(self, cursor: GlobalSeq) -> None:
+        """Returns when the journal is said to be beyond a position, or when a run has changed."""
+        while True:
+            await self._heard.wait()
+            self._heard.clear()
+            if self._head > cursor:
+                return
+
+    async def run(self) -> NoReturn:
+        backoff = 0.1
+        while True:
+            try:
+                connection = await self._connect()
+            except LOST:
+                await anyio.sleep(backoff)
+                backoff = min(2 * backoff, LONGEST_BACKOFF_S)
+                continue
+            backoff = 0.1
+            await self._listen(connection)
+
+    async def _listen(self, connection: asyncpg.Connection) -> None:
+        """Until the connection is lost or found to be half open."""
+        try:
+            await connection.add_listener(CHANNEL, self._hear)
+            self.is_listening = await self._has_echo(connection)
+            self._wake(None)  # whatever was said before it listened is found by looking
+            while True:
+                await anyio.sleep(KEEP_ALIVE_S)
+                with anyio.fail_after(ECHO_S):
+                    await connection.execute("SELECT 1")
+        except (TimeoutError, asyncpg.PostgresError, *LOST):
+            return
+        finally:
+            self.is_listening = False
+            self._wake(None)
+            connection.terminate()
+
+    async def _has_echo(self, connection: asyncpg.Connection) -> bool:
+        """Whether a word said on another connection is heard on this one."""
+        channel, echo = f"tape_echo_{connection.get_server_pid()}", anyio.Event()
+        await connection.add_listener(channel, lambda *_: echo.set())
+        other = await self._connect()
+        try:
+            await other.execute(f"NOTIFY {channel}")
+        finally:
+            other.terminate()
+        with anyio.move_on_after(ECHO_S):
+            await echo.wait()
+        return echo.is_set()
+
+    def _hear(self, connection: object, process: int, channel: str, payload: object) -> None:
+        self._wake(GlobalSeq(int(str(payload))) if payload else None)
+
+    def _wake(self, head: GlobalSeq | None) -> None:
+        """Without a head it is not known what has changed, so every waiter looks."""
+        self._head = GlobalSeq(sys.maxsize) if head is None else head
+        self._heard.set()

@@ -1,0 +1,86 @@
+-- The journal, the heads of its runs, the keys of its requests, the cells of its ledgers and the runs themselves.
+-- Positions are gapless; nothing but tape_append numbers. All times are milliseconds since 1970.
+-- Collation "C" is byte order: prefix ranges of subjects depend on it.
+
+CREATE TABLE tape_meta (
+  only_row         integer PRIMARY KEY CHECK (only_row = 1),
+  epoch            bigint  NOT NULL,
+  archived_through bigint  NOT NULL DEFAULT 0,
+  last_ts_ms       bigint  NOT NULL DEFAULT 0,
+  changes          bigint  NOT NULL DEFAULT 0
+);
+
+CREATE TABLE tape_journal (
+  global_seq      bigint   NOT NULL,
+  seq             bigint   NOT NULL,
+  ts_ms           bigint   NOT NULL,
+  depth           integer  NOT NULL DEFAULT 0,
+  epoch           bigint   NOT NULL,
+  crc             bigint   NOT NULL,
+  run_id          text     COLLATE "C" NOT NULL,
+  kind            text     COLLATE "C" NOT NULL,
+  type            text     COLLATE "C" NOT NULL,
+  subject         text     COLLATE "C" NOT NULL,
+  schema_version  smallint NOT NULL DEFAULT 1,
+  event_id        text     COLLATE "C" NOT NULL,
+  cause           bigint,
+  trace_id        text     COLLATE "C" NOT NULL DEFAULT '',
+  span_id         text     COLLATE "C" NOT NULL DEFAULT '',
+  parent_span_id  text     COLLATE "C" NOT NULL DEFAULT '',
+  attributes_json text     COLLATE "C" NOT NULL DEFAULT '{}',
+  payload_json    text     COLLATE "C",
+  payload_bytes   bytea,
+  PRIMARY KEY (global_seq),
+  UNIQUE (run_id, seq)
+);
+CREATE INDEX tape_journal_subject ON tape_journal (subject);
+
+CREATE TABLE tape_heads (
+  run_id       text   COLLATE "C" PRIMARY KEY,
+  last_seq     bigint NOT NULL DEFAULT 0,
+  closed_seq   bigint,
+  floor        bigint NOT NULL DEFAULT 1,
+  opened_seq   bigint NOT NULL DEFAULT 0,
+  content_type text   COLLATE "C"
+) WITH (fillfactor = 70);
+CREATE INDEX tape_heads_open ON tape_heads (run_id) WHERE closed_seq IS NULL;
+
+CREATE TABLE tape_keys (
+  key       text   COLLATE "C" PRIMARY KEY,
+  digest    bytea  NOT NULL,
+  first_seq bigint NOT NULL,
+  seqs_json text   NOT NULL,
+  ts_ms     bigint NOT NULL
+);
+CREATE INDEX tape_keys_age ON tape_keys (ts_ms);
+
+CREATE TABLE tape_cells (
+  ledger     text   COLLATE "C" NOT NULL,
+  key        text   COLLATE "C" NOT NULL,
+  version    bigint NOT NULL,
+  status     text   COLLATE "C" NOT NULL,
+  due_at_ms  bigint,
+  state_json text   NOT NULL,
+  PRIMARY KEY (ledger, key)
+) WITH (fillfactor = 70);
+CREATE INDEX tape_cells_due ON tape_cells (ledger, status, due_at_ms) WHERE due_at_ms IS NOT NULL;
+
+CREATE TABLE tape_runs (
+  run_id        text COLLATE "C" PRIMARY KEY,
+  name          text COLLATE "C",
+  label         text,
+  started_at    text,
+  content_type  text COLLATE "C",
+  ttl_s         bigint,
+  expires_at    bigint,
+  touched_at    bigint,
+  opened_at     bigint NOT NULL,
+  closed_seq    bigint,
+  closed_at     bigint,
+  reaped_at     bigint,
+  deleted_at    bigint,
+  parent_run_id text COLLATE "C",
+  fork_seq      bigint
+);
+CREATE UNIQUE INDEX tape_runs_name ON tape_runs (name) WHERE name IS NOT NULL AND deleted_at IS NULL;
+CREATE INDEX tape_runs_parent ON tape_runs (parent_run_id) WHERE parent_run_id IS NOT NULL;

@@ -1,0 +1,175 @@
+-- Numbering. VOLATILE plpgsql under READ COMMITTED, so that every statement after the lock sees all that was committed
+-- before it; as one SQL statement the snapshot would be older than the lock.
+
+CREATE OR REPLACE FUNCTION tape_lock() RETURNS void LANGUAGE plpgsql VOLATILE AS $$
+BEGIN
+  PERFORM pg_advisory_xact_lock(7461706500000001);
+  UPDATE tape_meta SET changes = changes + 1;
+  PERFORM pg_notify('tape', '');
+END $$;
+
+-- One call for a group of requests in which no verdict depends on another: no key or cell twice, and a run that has an
+-- expectation is touched by one request only. The columns of the events travel as text joined by U+001F, which neither
+-- JSON text nor any of our names can hold; U+001E stands for NULL, and a column in which no event has a value is NULL.
+CREATE OR REPLACE FUNCTION tape_append(
+  now_ms bigint,
+  seen_head bigint, seen_changes bigint, known_lasts bigint[],          -- what the appender knew; lasts NULL: nothing
+  runs text[], run_opens boolean[], run_types text[], run_counts int[], -- the distinct runs, and their events here
+  t_rq int[], t_ix int[],                                               -- which request touches which run
+  rq_size int[],                                                        -- events of request 1, 2, …
+  k_rq int[], k_key text[], k_digest bytea[],                           -- requests with a key (NULL: none)
+  x_rq int[], x_ix int[], x_seq bigint[],                               -- expectations: request, run, last seq
+  c_rq int[], c_ledger text[], c_key text[], c_seen bigint[],           -- cells: request, which, version seen
+  c_status text[], c_due bigint[], c_state text[],                      -- and their next state
+  e_ix text, e_ord text, e_crc text, e_run text, e_kind text, e_type text, e_subject text, e_version text,
+  e_id text, e_cause text, e_trace text, e_span text, e_parent text, e_attributes text, e_payload text, e_bytes bytea[],
+  OUT base bigint, OUT ts bigint, OUT epoch bigint, OUT changes bigint, OUT lasts bigint[], OUT depths int[],
+  OUT refused jsonb)
+LANGUAGE plpgsql VOLATILE AS $$
+#variable_conflict use_column
+DECLARE
+  archived bigint; archived_ts bigint; journal_ts bigint;
+  states text[]; bad int[] := '{}'; n int := 0;
+BEGIN
+  PERFORM pg_advisory_xact_lock(7461706500000001);
+  SELECT m.epoch, m.changes, m.archived_through, m.last_ts_ms INTO epoch, changes, archived, archived_ts FROM tape_meta m;
+  SELECT j.global_seq, j.ts_ms INTO base, journal_ts FROM tape_journal j ORDER BY j.global_seq DESC LIMIT 1;
+  base := greatest(coalesce(base, 0), archived);
+  ts := greatest(now_ms, coalesce(journal_ts, 0), archived_ts);
+
+  IF known_lasts IS NOT NULL AND base = seen_head AND changes = seen_changes THEN
+    lasts := known_lasts;                                               -- nobody wrote since: the appender knows
+  ELSE
+    SELECT array_agg(coalesce(h.last_seq, 0) ORDER BY r.i),
+           array_agg(CASE WHEN h.run_id IS NULL AND NOT r.opens THEN 'missing'
+                          WHEN h.closed_seq IS NOT NULL AND NOT r.opens THEN 'closed'
+                          WHEN h.content_type <> r.type THEN h.content_type END ORDER BY r.i)
+      INTO lasts, states
+      FROM unnest(runs, run_opens, run_types) WITH ORDINALITY r(id, opens, type, i)
+      LEFT JOIN tape_heads h ON h.run_id = r.id;
+  END IF;
+
+  IF k_rq IS NOT NULL OR x_rq IS NOT NULL OR c_rq IS NOT NULL OR e_cause IS NOT NULL
+     OR array_remove(states, NULL) <> '{}' THEN
+    -- The first objection to each request, in the order in which core.sequence looks for them.
+    SELECT coalesce(array_agg(o.rq), '{}'),
+           jsonb_object_agg(o.rq, jsonb_build_array(o.why, o.place, o.a, o.b)) FILTER (WHERE o.rq IS NOT NULL)
+      INTO bad, refused
+      FROM (SELECT DISTINCT ON (s.rq) s.* FROM (
+        SELECT k.rq, 0 AS rank, 0::bigint AS place, CASE WHEN t.digest = k.digest THEN 'replay' ELSE 'key' END AS why,
+               t.first_seq::text AS a, t.seqs_json || ' ' || t.ts_ms AS b
+          FROM unnest(k_rq, k_key, k_digest) k(rq, key, digest) JOIN tape_keys t ON t.key = k.key
+        UNION ALL
+        SELECT t.rq, CASE WHEN states[t.ix] IN ('missing', 'closed') THEN 1 ELSE 3 END, t.ix,
+               CASE WHEN states[t.ix] IN ('missing', 'closed') THEN states[t.ix] ELSE 'type' END, states[t.ix], NULL
+          FROM unnest(t_rq, t_ix) t(rq, ix) WHERE states[t.ix] IS NOT NULL
+        UNION ALL
+        SELECT x.rq, 2, x.ix, 'seq', lasts[x.ix]::text, NULL
+          FROM unnest(x_rq, x_ix, x_seq) x(rq, ix, seq) WHERE lasts[x.ix] <> x.seq
+        UNION ALL
+        SELECT c.rq, 4, c.i, 'cell', coalesce(t.version, 0)::text, NULL
+          FROM unnest(c_rq, c_ledger, c_key, c_seen) WITH ORDINALITY c(rq, ledger, key, seen, i)
+          LEFT JOIN tape_cells t ON t.ledger = c.ledger AND t.key = c.key WHERE coalesce(t.version, 0) <> c.seen
+        UNION ALL
+        SELECT q.rq, 5, e.i, 'cause', base::text, NULL
+          FROM unnest(string_to_array(e_cause, E'\x1f', E'\x1e')::bigint[]) WITH ORDINALITY e(cause, i)
+          JOIN (SELECT row_number() OVER () AS i, s.rq
+                  FROM unnest(rq_size) WITH ORDINALITY s(size, rq), generate_series(1, s.size)) q USING (i)
+         WHERE e.cause > base
+      ) s ORDER BY s.rq, s.rank, s.place) o;
+  END IF;
+
+  IF bad = '{}' THEN                                                    -- the usual case: the client's numbering stands
+    INSERT INTO tape_journal
+      SELECT base + e.n, lasts[e.ix] + e.ord, ts,
+             CASE WHEN e.cause IS NULL THEN 0
+                  ELSE coalesce((SELECT j.depth FROM tape_journal j WHERE j.global_seq = e.cause), 0) + 1 END,
+             epoch, e.crc, e.run, e.kind, e.type, e.subject, coalesce(e.version, 1::smallint), e.id, e.cause,
+             coalesce(e.trace, ''), coalesce(e.span, ''), coalesce(e.parent, ''), coalesce(e.attributes, '{}'),
+             e.payload, e.bytes
+        FROM unnest(
+          string_to_array(e_ix, E'\x1f')::int[], string_to_array(e_ord, E'\x1f')::int[],
+          string_to_array(e_crc, E'\x1f')::bigint[], string_to_array(e_run, E'\x1f'), string_to_array(e_kind, E'\x1f'),
+          string_to_array(e_type, E'\x1f'), string_to_array(e_subject, E'\x1f'),
+          string_to_array(e_version, E'\x1f')::smallint[], string_to_array(e_id, E'\x1f'),
+          string_to_array(e_cause, E'\x1f', E'\x1e')::bigint[], string_to_array(e_trace, E'\x1f'),
+          string_to_array(e_span, E'\x1f'), string_to_array(e_parent, E'\x1f'), string_to_array(e_attributes, E'\x1f'),
+          string_to_array(e_payload, E'\x1f', E'\x1e'), e_bytes
+        ) WITH ORDINALITY
+          e(ix, ord, crc, run, kind, type, subject, version, id, cause, trace, span, parent, attributes, payload, bytes, n);
+  ELSE                                                                  -- number what is left
+    INSERT INTO tape_journal
+      SELECT base + row_number() OVER (ORDER BY e.n), lasts[e.ix] + row_number() OVER (PARTITION BY e.ix ORDER BY e.n), ts,
+             CASE WHEN e.cause IS NULL THEN 0
+                  ELSE coalesce((SELECT j.depth FROM tape_journal j WHERE j.global_seq = e.cause), 0) + 1 END,
+             epoch, e.crc, e.run, e.kind, e.type, e.subject, coalesce(e.version, 1::smallint), e.id, e.cause,
+             coalesce(e.trace, ''), coalesce(e.span, ''), coalesce(e.parent, ''), coalesce(e.attributes, '{}'),
+             e.payload, e.bytes
+        FROM unnest(
+          string_to_array(e_ix, E'\x1f')::int[],
+          string_to_array(e_crc, E'\x1f')::bigint[], string_to_array(e_run, E'\x1f'), string_to_array(e_kind, E'\x1f'),
+          string_to_array(e_type, E'\x1f'), string_to_array(e_subject, E'\x1f'),
+          string_to_array(e_version, E'\x1f')::smallint[], string_to_array(e_id, E'\x1f'),
+          string_to_array(e_cause, E'\x1f', E'\x1e')::bigint[], string_to_array(e_trace, E'\x1f'),
+          string_to_array(e_span, E'\x1f'), string_to_array(e_parent, E'\x1f'), string_to_array(e_attributes, E'\x1f'),
+          string_to_array(e_payload, E'\x1f', E'\x1e'), e_bytes
+        ) WITH ORDINALITY
+          e(ix, crc, run, kind, type, subject, version, id, cause, trace, span, parent, attributes, payload, bytes, n)
+        JOIN (SELECT row_number() OVER () AS n, s.rq
+                FROM unnest(rq_size) WITH ORDINALITY s(size, rq), generate_series(1, s.size)) q USING (n)
+       WHERE q.rq <> ALL (bad);
+  END IF;
+  GET DIAGNOSTICS n = ROW_COUNT;
+
+  IF n > 0 THEN
+    IF bad <> '{}' THEN
+      SELECT array_agg(coalesce(a.count, 0) ORDER BY r.i) INTO run_counts
+        FROM unnest(runs) WITH ORDINALITY r(id, i)
+        LEFT JOIN (SELECT j.run_id, count(*) FROM tape_journal j WHERE j.global_seq BETWEEN base + 1 AND base + n
+                    GROUP BY j.run_id) a ON a.run_id = r.id;
+    END IF;
+    INSERT INTO tape_heads AS h (run_id, last_seq, content_type)
+      SELECT r.id, lasts[r.i] + r.count, r.type
+        FROM unnest(runs, run_types, run_counts) WITH ORDINALITY r(id, type, count, i) WHERE r.count > 0
+      ON CONFLICT (run_id) DO UPDATE SET
+        last_seq = excluded.last_seq, content_type = excluded.content_type, closed_seq = NULL,
+        opened_seq = CASE WHEN h.closed_seq IS NULL THEN h.opened_seq ELSE h.last_seq END;
+    IF states IS NOT NULL THEN
+      INSERT INTO tape_runs (run_id, opened_at)
+        SELECT r.id, ts FROM unnest(runs, run_counts, lasts) r(id, count, last) WHERE r.count > 0 AND r.last = 0
+        ON CONFLICT (run_id) DO NOTHING;
+    END IF;
+    IF e_cause IS NOT NULL THEN
+      SELECT array_agg(j.depth ORDER BY j.global_seq) INTO depths
+        FROM tape_journal j WHERE j.global_seq BETWEEN base + 1 AND base + n;
+    END IF;
+    PERFORM pg_notify('tape', (base + n)::text);
+  END IF;
+  IF k_rq IS NOT NULL THEN
+    INSERT INTO tape_keys (key, digest, first_seq, seqs_json, ts_ms)
+      SELECT k.key, k.digest, base + 1 + q.before,
+             (SELECT coalesce(jsonb_agg(j.seq ORDER BY j.global_seq), '[]') FROM tape_journal j
+               WHERE j.global_seq BETWEEN base + q.before + 1 AND base + q.before + q.size)::text, ts
+        FROM unnest(k_rq, k_key, k_digest) k(rq, key, digest)
+        JOIN (SELECT s.rq, s.size, sum(s.size) OVER (ORDER BY s.rq) - s.size AS before
+                FROM unnest(rq_size) WITH ORDINALITY s(size, rq) WHERE s.rq <> ALL (bad)) q USING (rq);
+  END IF;
+  IF c_rq IS NOT NULL THEN
+    INSERT INTO tape_cells (ledger, key, version, status, due_at_ms, state_json)
+      SELECT c.ledger, c.key, c.seen + 1, c.status, c.due, c.state
+        FROM unnest(c_rq, c_ledger, c_key, c_seen, c_status, c_due, c_state) c(rq, ledger, key, seen, status, due, state)
+       WHERE c.rq <> ALL (bad)
+      ON CONFLICT (ledger, key) DO UPDATE SET
+        version = excluded.version, status = excluded.status, due_at_ms = excluded.due_at_ms,
+        state_json = excluded.state_json;
+  END IF;
+END $$;
+
+-- Ends a transaction block in which a staged request was refused, before its COMMIT is reached.
+CREATE OR REPLACE FUNCTION tape_demand(call int, refused jsonb) RETURNS void LANGUAGE plpgsql AS $$
+BEGIN
+  IF EXISTS (SELECT FROM jsonb_each(coalesce(refused, '{}')) r WHERE r.value ->> 0 <> 'replay') THEN
+    RAISE EXCEPTION 'a staged request was refused'
+      USING ERRCODE = 'TP001', DETAIL = jsonb_build_object('call', call, 'refused', refused)::text;
+  END IF;
+END $$;

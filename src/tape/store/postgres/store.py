@@ -1,0 +1,79 @@
+"""The Postgres store: a journal, its runs and its cells in one database."""
+
+from collections.abc import AsyncIterator, Awaitable, Callable
+from contextlib import AbstractAsyncContextManager, asynccontextmanager
+from functools import partial
+from typing import Final
+
+import asyncpg
+
+from tape.core.background import background
+from tape.core.errors import Unavailable
+from tape.core.ports import Wake
+from tape.store.audit import Audit
+from tape.store.cells import Cells
+from tape.store.journal import Journal
+from tape.store.postgres.append import Appender
+from tape.store.postgres.block import Block
+from tape.store.postgres.connection import Database
+from tape.store.postgres.errors import LOST
+from tape.store.postgres.listen import Listener
+from tape.store.postgres.migrate import Migrated, check_durability, migrate
+from tape.store.retention import Retention
+from tape.store.runs import Runs
+
+SETTINGS: Final = {
+    "application_name": "tape",
+    "lock_timeout": "10s",
+    "statement_timeout": "60s",
+    "idle_in_transaction_session_timeout": "2s",
+    "jit": "off",
+}
+POOL: Final = 8
+CONNECT_S: Final = 10.0
+
+
+class PostgresStore:
+    """What one database holds."""
+
+    def __init__(self, database: Database, migrated: Migrated) -> None:
+        self._database = database
+        self.epoch, self.applied = migrated
+        self.journal = Journal(database, "postgres")
+        self.cells = Cells(database, "postgres")
+        self.retention = Retention(database, "postgres")
+        self.runs = Runs(database, "postgres")
+        self.audit = Audit(database, "postgres", self.epoch)
+
+    def transaction(self) -> AbstractAsyncContextManager[Block]:
+        return self._database.transaction()
+
+
+@asynccontextmanager
+async def open_store(
+    url: str, *, listen_url: str | None = None, unsafe_durability: bool = False, wake: Wake | None = None
+) -> AsyncIterator[PostgresStore]:
+    """The store in a database, its schema brought up to date."""
+    connect = _connector(url)
+    migrated = await _prepared(connect, unsafe_durability)
+    appender, listener = Appender(connect), Listener(_connector(listen_url or url))
+    async with asyncpg.create_pool(url, min_size=1, max_size=POOL, server_settings=SETTINGS) as pool:
+        async with background(listener.run):
+            yield PostgresStore(Database(pool, appender, listener, wake or listener), migrated)
+        await appender.close()
+
+
+async def _prepared(connect: Callable[[], Awaitable[asyncpg.Connection]], unsafe_durability: bool) -> Migrated:
+    try:
+        connection = await connect()
+    except LOST as error:
+        raise Unavailable(f"cannot connect to Postgres ({error})") from error
+    try:
+        await check_durability(connection, unsafe_durability)
+        return await migrate(connection)
+    finally:
+        await connection.close()
+
+
+def _connector(url: str) -> Callable[[], Awaitable[asyncpg.Connection]]:
+    return partial(asyncpg.connect, url, server_settings=SETTINGS, timeout=CONNECT_S)
