@@ -23,7 +23,7 @@ class Child:
 
     def __init__(self, module: str, arguments: Sequence[object], complaints: Path, under: Sequence[str] = ()) -> None:
         command = [*under, sys.executable, "-m", f"tests.process.{module}", *map(str, arguments)]
-        paths = os.pathsep.join([str(ROOT), str(Path(tape.__file__).parents[1])])
+        paths = os.pathsep.join([str(ROOT), str(Path(tape.__file__).parents[1]), *filter(None, sys.path)])
         self._complaints = complaints
         with complaints.open("ab") as stderr:
             self._process = subprocess.Popen(

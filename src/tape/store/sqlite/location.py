@@ -2,6 +2,7 @@
 
 import os
 import sqlite3
+import time
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Final, Literal
@@ -58,9 +59,22 @@ class Location:
     def connect(self) -> sqlite3.Connection:
         connection = sqlite3.connect(str(self.path or ":memory:"), BUSY_S, isolation_level=None, cached_statements=256)
         if self.path is not None:
-            connection.execute("PRAGMA journal_mode = WAL")
+            _use_wal(connection)
         connection.execute(f"PRAGMA synchronous = {self.synchronous}")
         return connection
+
+
+def _use_wal(connection: sqlite3.Connection) -> None:
+    """SQLite does not wait here: of two processes that make one file, it tells the second at once that it is locked."""
+    deadline = time.monotonic() + BUSY_S
+    while True:
+        try:
+            connection.execute("PRAGMA journal_mode = WAL")
+            return
+        except sqlite3.OperationalError as error:
+            if error.sqlite_errorname != "SQLITE_BUSY" or time.monotonic() > deadline:
+                raise
+        time.sleep(0.002)
 
 
 def _check_level(level: str, unsafe_durability: bool) -> None:

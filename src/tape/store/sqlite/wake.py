@@ -47,8 +47,10 @@ class DatagramWake:
         for peer in self._others():
             try:
                 self._socket.sendto(b"%d" % head, self._address(peer))
-            except (ConnectionRefusedError, FileNotFoundError):
+            except ConnectionRefusedError:
                 self._bury(peer)
+            except FileNotFoundError:
+                self._let_go()  # the folder is another one now, or the socket has just gone
             except OSError:
                 continue  # a full queue has been told enough
 
@@ -62,8 +64,7 @@ class DatagramWake:
             asyncio.get_running_loop().remove_reader(self._socket)
             self._bury(self._name)
         self._socket.close()
-        if self._handle is not None:
-            os.close(self._handle)
+        self._let_go()
 
     def _listen(self) -> None:
         if self._is_listening:
@@ -98,6 +99,12 @@ class DatagramWake:
         if self._handle is None:
             self._handle = os.open(self._folder, os.O_RDONLY | os.O_DIRECTORY)
         return f"/proc/self/fd/{self._handle}/{name}"
+
+    def _let_go(self) -> None:
+        """Forgets the folder it knew, to look for it again."""
+        if self._handle is not None:
+            os.close(self._handle)
+        self._handle, self._peers = None, (-1, [])
 
     def _bury(self, name: str) -> None:
         with suppress(OSError):
