@@ -3,6 +3,7 @@
 import os
 from collections.abc import AsyncIterator
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
+from importlib.util import find_spec
 from urllib.parse import urlsplit
 
 from tape.bus.append import Appender
@@ -15,7 +16,9 @@ from tape.core.ports import Store
 from tape.settings import Settings
 
 
-def open_store(url: str, *, unsafe_durability: bool = False) -> AbstractAsyncContextManager[Store]:
+def open_store(
+    url: str, *, unsafe_durability: bool = False, listen_url: str | None = None
+) -> AbstractAsyncContextManager[Store]:
     """The store a URL names."""
     match urlsplit(url).scheme:
         case "sqlite" | "memory":
@@ -24,11 +27,17 @@ def open_store(url: str, *, unsafe_durability: bool = False) -> AbstractAsyncCon
 
             return open_sqlite(Location.parse(url, unsafe_durability))
         case "postgresql" | "postgres":
+            _need("asyncpg", "postgres")
             from tape.store.postgres.store import open_store as open_postgres
 
-            return open_postgres(url, unsafe_durability=unsafe_durability)
+            return open_postgres(url, listen_url=listen_url, unsafe_durability=unsafe_durability)
         case scheme:
             raise UsageError(f"a store is sqlite:///file.db, postgresql://… or memory://, not {shown(scheme or url)}")
+
+
+def _need(driver: str, extra: str) -> None:
+    if find_spec(driver) is None:
+        raise UsageError(f"this store needs the package {driver}; install tape-bus[{extra}]")
 
 
 @asynccontextmanager
@@ -36,7 +45,7 @@ async def open_journal(url: str | None = None, *, unsafe_durability: bool = Fals
     """The journal at a URL, or at TAPE_STORE; what was acknowledged is on disk before it closes."""
     settings = Settings.read(os.environ)
     unsafe_durability = unsafe_durability or settings.unsafe_durability
-    opened = open_store(url or settings.store, unsafe_durability=unsafe_durability)
+    opened = open_store(url or settings.store, unsafe_durability=unsafe_durability, listen_url=settings.listen_url)
     async with opened as store, run_journal(store) as journal:
         yield journal
 

@@ -25,6 +25,7 @@ class Settings:
 
     data: Path
     store: str
+    listen_url: str | None
     unsafe_durability: bool
 
     @classmethod
@@ -36,6 +37,7 @@ class Settings:
         return cls(
             data=data,
             store=str(given.get("store") or f"sqlite:///{quote(str(data / 'tape.db'))}"),
+            listen_url=str(given["listen_url"]) if given.get("listen_url") else None,
             unsafe_durability=_flag("unsafe_durability", given.get("unsafe_durability", "")),
         )
 

@@ -11,7 +11,8 @@ from tape.settings import Settings
 def test_without_a_word_tape_lives_in_the_current_folder() -> None:
     settings = Settings.read({"HOME": "/nowhere"})
 
-    assert settings == Settings(data=Path(".tape"), store="sqlite:///.tape/tape.db", unsafe_durability=False)
+    here = "sqlite:///.tape/tape.db"
+    assert settings == Settings(data=Path(".tape"), store=here, listen_url=None, unsafe_durability=False)
 
 
 def test_a_data_folder_holds_the_store_whatever_its_name() -> None:
@@ -45,7 +46,7 @@ def test_the_environment_wins_over_the_file(tmp_path: Path) -> None:
 
     settings = Settings.read({"TAPE_CONFIG": str(file), "TAPE_DATA": "here"})
 
-    assert settings == Settings(data=Path("here"), store="memory://", unsafe_durability=True)
+    assert settings == Settings(data=Path("here"), store="memory://", listen_url=None, unsafe_durability=True)
 
 
 @pytest.mark.parametrize("text", ["stroe = 1", "store = ", ""])
