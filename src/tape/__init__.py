@@ -6,28 +6,90 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from tape.bus.journal import Journal
     from tape.compose import open_journal
-    from tape.core.errors import TapeError
+    from tape.core.errors import (
+        BrokerOverflowError,
+        Conflict,
+        Corrupt,
+        ExpectedSeqConflict,
+        InvalidCursor,
+        JsonLimit,
+        KeyConflict,
+        LimitReached,
+        NotFound,
+        ReservedSubject,
+        RunClosed,
+        RunNotFound,
+        RunOpen,
+        TapeError,
+        TooLarge,
+        Unavailable,
+        UsageError,
+        VersionConflict,
+    )
     from tape.core.event import Entry, Event, Trace
     from tape.core.run import LiveRun, RunMeta
 
 _HOMES = {
-    "Entry": "tape.core.event",
-    "Event": "tape.core.event",
-    "Journal": "tape.bus.journal",
-    "LiveRun": "tape.core.run",
-    "RunMeta": "tape.core.run",
-    "TapeError": "tape.core.errors",
-    "Trace": "tape.core.event",
-    "open_journal": "tape.compose",
+    "tape.bus.journal": ("Journal",),
+    "tape.compose": ("open_journal",),
+    "tape.core.errors": (
+        "BrokerOverflowError",
+        "Conflict",
+        "Corrupt",
+        "ExpectedSeqConflict",
+        "InvalidCursor",
+        "JsonLimit",
+        "KeyConflict",
+        "LimitReached",
+        "NotFound",
+        "ReservedSubject",
+        "RunClosed",
+        "RunNotFound",
+        "RunOpen",
+        "TapeError",
+        "TooLarge",
+        "Unavailable",
+        "UsageError",
+        "VersionConflict",
+    ),
+    "tape.core.event": ("Entry", "Event", "Trace"),
+    "tape.core.run": ("LiveRun", "RunMeta"),
 }
+_HOME = {name: home for home, names in _HOMES.items() for name in names}
 
-__all__ = ["Entry", "Event", "Journal", "LiveRun", "RunMeta", "TapeError", "Trace", "open_journal"]
+__all__ = [
+    "BrokerOverflowError",
+    "Conflict",
+    "Corrupt",
+    "Entry",
+    "Event",
+    "ExpectedSeqConflict",
+    "InvalidCursor",
+    "Journal",
+    "JsonLimit",
+    "KeyConflict",
+    "LimitReached",
+    "LiveRun",
+    "NotFound",
+    "ReservedSubject",
+    "RunClosed",
+    "RunMeta",
+    "RunNotFound",
+    "RunOpen",
+    "TapeError",
+    "TooLarge",
+    "Trace",
+    "Unavailable",
+    "UsageError",
+    "VersionConflict",
+    "open_journal",
+]
 
 
 def __getattr__(name: str) -> object:
-    if name not in _HOMES:
+    if name not in _HOME:
         raise AttributeError(f"module 'tape' has no attribute {name!r}")
-    return getattr(import_module(_HOMES[name]), name)
+    return getattr(import_module(_HOME[name]), name)
 
 
 def __dir__() -> list[str]:

@@ -124,7 +124,7 @@ async def _store_singles(requests: Sequence[Request]) -> float:
         try:
             return await worker.call(partial(_append_each, Writer(), requests))
         finally:
-            worker.stop()
+            await worker.stop()
 
 
 def _append_each(writer: Writer, requests: Sequence[Request], connection: sqlite3.Connection) -> float:

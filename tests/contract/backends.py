@@ -6,12 +6,16 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import anyio
+import pytest
+import redis
 
 from tape.bus.journal import Journal
 from tape.compose import open_store, run_journal
 from tape.core.ids import GlobalSeq
 from tape.core.ports import Store, Wake
 from tape.store.postgres.store import open_store as open_postgres
+from tape.store.redis.location import Location as RedisLocation
+from tape.store.redis.store import open_store as open_redis
 from tape.store.sqlite.location import Location
 from tape.store.sqlite.store import open_store as open_sqlite
 
@@ -28,11 +32,17 @@ class DeafWake:
 
 @dataclass(frozen=True, slots=True)
 class Backend:
-    """A store under test: its URL, and whether it outlives its process."""
+    """A store under test: its URL, whether it outlives its process, and whether a run keeps only its newest entries."""
 
     name: str
     url: str
-    is_durable: bool
+    is_durable: bool = True
+    is_bounded: bool = False
+
+    @property
+    def has_ledgers(self) -> bool:
+        """Cells, and with them transactions and an audit."""
+        return self.name in WITH_LEDGERS
 
     def open(self) -> AbstractAsyncContextManager[Store]:
         return open_store(self.url)
@@ -42,6 +52,9 @@ class Backend:
         """The store without what was in it."""
         for leftover in self.files():
             leftover.unlink()
+        if self.name == "redis":
+            with redis.Redis.from_url(self.url) as client:
+                client.flushdb()
         async with self.open() as store:
             if self.name == "postgres":
                 async with store.transaction() as tx:
@@ -56,6 +69,8 @@ class Backend:
     def open_with(self, wake: Wake) -> AbstractAsyncContextManager[Store]:
         if self.name == "postgres":
             return open_postgres(self.url, wake=wake)
+        if self.name == "redis":
+            return open_redis(RedisLocation.parse(self.url), wake)
         return open_sqlite(Location.parse(self.url), wake)
 
     @asynccontextmanager
@@ -73,10 +88,15 @@ class Backend:
         return self.open() if wake is None else self.open_with(wake)
 
 
-NAMES = ("memory", "sqlite", "postgres")
+NAMES = ("memory", "sqlite", "postgres", "redis")
+WITH_LEDGERS = ("memory", "sqlite", "postgres")
+
+# A test with one of these runs on the stores that have what it is about, or on those that do not.
+needs_ledgers = pytest.mark.parametrize("backend", WITH_LEDGERS, indirect=True)
+without_ledgers = pytest.mark.parametrize("backend", sorted({*NAMES} - {*WITH_LEDGERS}), indirect=True)
 
 
 def backend(name: str, folder: Path) -> Backend:
     if name == "memory":
-        return Backend(name, "memory://", is_durable=False)
-    return Backend(name, f"sqlite:///{folder / 'tape.db'}", is_durable=True)
+        return Backend(name, "memory://", is_durable=False, is_bounded=True)
+    return Backend(name, f"sqlite:///{folder / 'tape.db'}")

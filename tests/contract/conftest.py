@@ -26,7 +26,9 @@ async def _prepare(url: str) -> None:
 @pytest.fixture(params=NAMES)
 def backend(request: pytest.FixtureRequest, tmp_path: Path) -> Backend:
     if request.param == "postgres":
-        return Backend("postgres", request.getfixturevalue("postgres_url"), is_durable=True)
+        return Backend("postgres", request.getfixturevalue("postgres_url"))
+    if request.param == "redis":
+        return Backend("redis", request.getfixturevalue("redis_url"), is_bounded=True)
     return make_backend(request.param, tmp_path)
 
 

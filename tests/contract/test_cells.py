@@ -6,7 +6,10 @@ from tape.core.errors import VersionConflict
 from tape.core.ports import Store
 from tape.core.sequence import Cell, CellId, Request
 from tests.conftest import Scale
+from tests.contract.backends import needs_ledgers
 from tests.contract.saying import change, entries, said
+
+pytestmark = needs_ledgers
 
 
 async def test_a_cell_and_its_entry_are_one_request(store: Store) -> None:

@@ -6,7 +6,10 @@ import pytest
 from tape.core.errors import ExpectedSeqConflict
 from tape.core.ids import GlobalSeq
 from tape.core.ports import Store
+from tests.contract.backends import needs_ledgers
 from tests.contract.saying import append, places, request, said
+
+pytestmark = needs_ledgers
 
 COUNT = "SELECT count(*) FROM scratch"
 INSERT = "INSERT INTO scratch (n) VALUES (:n)"

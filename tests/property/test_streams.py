@@ -36,6 +36,7 @@ class Reader:
 
     run_id: str
     laziness: int
+    pattern: str | None = None
     next: int = 1
     has_ended: bool = False
     faults: list[str] = field(default_factory=list)
@@ -54,7 +55,7 @@ class Reader:
         stream = (
             journal.stream(run_id=self.run_id, from_seq=self.next)
             if self.run_id
-            else journal.stream(from_global_seq=self.next - 1)
+            else journal.stream(from_global_seq=self.next - 1, subject=self.pattern)
         )
         async for entry in stream:
             place = entry.seq if self.run_id else entry.global_seq
@@ -70,24 +71,37 @@ class Reader:
 
 
 class World:
-    """One journal and what is being done to it."""
+    """Two journals over one store, and what is being done to them."""
 
-    def __init__(self, store: Store, journal: Journal, tasks: TaskGroup) -> None:
-        self.store, self.journal, self.tasks = store, journal, tasks
+    def __init__(self, store: Store, journals: Sequence[Journal], tasks: TaskGroup) -> None:
+        self.store, self.journals, self.tasks = store, journals, tasks
         self.readers: list[Reader] = []
         self.ends: dict[str, set[int]] = {run: set() for run in RUNS}
+        self.publishing = 0
 
     async def do(self, verb: str, run_id: str, n: int) -> None:
         step: Callable[[str, int], object] = getattr(self, f"_{verb}")
         await step(run_id, n)  # type: ignore[misc]
 
     async def _append(self, run_id: str, n: int) -> None:
-        await self.journal.append([Event(run_id=run_id, payload=n)] * n, open=True)
+        self.publishing += 1
+        self.tasks.start_soon(self._publish, self.journals[n % 2], run_id, n)
+
+    async def _publish(self, journal: Journal, run_id: str, n: int) -> None:
+        """Every third with a key and again; every fifth given up at once, and then it may be there or not."""
+        events = [Event(run_id=run_id, payload=n)] * n
+        key = f"{run_id}.{n}" if n % 3 == 0 else None
+        with anyio.CancelScope() as scope:
+            if n % 5 == 0:
+                scope.cancel()
+            for _ in range(2 if key else 1):
+                await journal.append(events, key=key, open=True)
+        self.publishing -= 1
 
     async def _read(self, run_id: str, n: int) -> None:
-        reader = Reader(run_id, laziness=n)
+        reader = Reader(run_id, laziness=n, pattern="/tape/event/**" if n % 2 else None)
         self.readers.append(reader)
-        self.tasks.start_soon(reader.run, self.journal)
+        self.tasks.start_soon(reader.run, self.journals[n // 2 % 2])
 
     async def _cancel(self, _: str, n: int) -> None:
         if self.readers:
@@ -95,12 +109,12 @@ class World:
 
     async def _close(self, run_id: str, _: int) -> None:
         try:
-            self.ends[run_id].add(await self.journal.close_run(run_id))
+            self.ends[run_id].add(await self.journals[0].close_run(run_id))
         except RunNotFound:
             return
 
     async def _trim(self, _: str, n: int) -> None:
-        await self.store.retention.trim(GlobalSeq(min(n, await self.journal.head())))
+        await self.store.retention.trim(GlobalSeq(min(n, await self.journals[0].head())))
 
     async def _trim_run(self, run_id: str, n: int) -> None:
         if await self.store.runs.heads([RunId(run_id)]):
@@ -112,12 +126,14 @@ class World:
 
     async def finish(self) -> None:
         """Everybody who still reads comes to the end: of the run, or of what there is."""
-        for run_id in RUNS:
-            await self._append(run_id, 1)
-            await self._close(run_id, 0)
-        head = await self.journal.head()
-        waiting = [reader for reader in self.readers if not reader.scope.cancel_called]
         with anyio.fail_after(PATIENCE_S):
+            while self.publishing:
+                await anyio.lowlevel.checkpoint()
+            for run_id in RUNS:
+                await self.journals[1].append(Event(run_id=run_id, payload=0), open=True)
+                await self._close(run_id, 0)
+            head = await self.journals[0].head()
+            waiting = [reader for reader in self.readers if not reader.scope.cancel_called]
             while not all(reader.has_ended or (not reader.run_id and reader.next > head) for reader in waiting):
                 await anyio.lowlevel.checkpoint()
         self.tasks.cancel_scope.cancel()
@@ -129,9 +145,13 @@ class World:
 
 
 async def play(keep: int, steps: Sequence[tuple[str, str, int]]) -> list[str]:
-    async with open_store(f"memory://?keep={keep}") as store, run_journal(store, tail_entries=TAIL) as journal:
+    async with (
+        open_store(f"memory://?keep={keep}") as store,
+        run_journal(store, tail_entries=TAIL) as one,
+        run_journal(store, tail_entries=TAIL) as other,
+    ):
         async with anyio.create_task_group() as tasks:
-            world = World(store, journal, tasks)
+            world = World(store, (one, other), tasks)
             for step in steps:
                 await world.do(*step)
             await world.finish()

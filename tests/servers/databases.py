@@ -43,6 +43,11 @@ class Databases:
         """Also while others are connected to it."""
         self._execute(f"DROP DATABASE IF EXISTS {name(url)} WITH (FORCE)")
 
+    def restore_database(self, url: str, backup: str) -> None:
+        """Puts the content of another database in its place, while others are connected to it."""
+        self.drop_database(url)
+        self._execute(f"CREATE DATABASE {name(url)} TEMPLATE {name(backup)}")
+
     @contextmanager
     def database(self, template: str | None = None) -> Iterator[str]:
         url = self.create_database(template)
@@ -71,10 +76,19 @@ def name(url: str) -> str:
     return urlsplit(url).path.removeprefix("/")
 
 
-def apart(function: Callable[..., Awaitable[Any]], *arguments: object) -> None:
+def execute(url: str, statement: str) -> None:
+    apart(_execute, url, statement)
+
+
+def fetch(url: str, statement: str) -> list[tuple[Any, ...]]:
+    """The rows a database answers with."""
+    return [tuple(row) for row in apart(_fetch, url, statement)]
+
+
+def apart(function: Callable[..., Awaitable[Any]], *arguments: object) -> Any:
     """Runs it on a loop in a thread of its own, because the caller's may be running."""
     with ThreadPoolExecutor(1) as thread:
-        thread.submit(anyio.run, function, *arguments).result()
+        return thread.submit(anyio.run, function, *arguments).result()
 
 
 async def _call(prepare: Prepare, url: str) -> None:
@@ -87,5 +101,13 @@ async def _execute(url: str, statement: str) -> None:
     connection = await asyncpg.connect(url)
     try:
         await connection.execute(statement)
+    finally:
+        await connection.close()
+
+
+async def _fetch(url: str, statement: str) -> Any:
+    connection = await asyncpg.connect(url)
+    try:
+        return await connection.fetch(statement)
     finally:
         await connection.close()

@@ -1,4 +1,4 @@
-"""A way to Postgres on which things get lost: it stands between a client and the server, and a test says what it does."""
+"""A way to Postgres on which things get lost: it stands between client and server, and a test says what it does."""
 
 import asyncio
 from collections.abc import AsyncIterator, Awaitable, Callable

@@ -5,6 +5,7 @@ import pytest
 from tape.core.errors import JsonLimit, ReservedSubject, TooLarge, UsageError
 from tape.core.event import Event, Trace, check_producer
 from tape.core.ids import Epoch
+from tape.core.run import RunMeta
 
 BAD_IDS = ["", "../../x", "a\0b", "%00", "a/b", "a b", "é", "x" * 129, "-a", ".a", "_a", "a\n", None, 7, b"a"]
 
@@ -43,7 +44,7 @@ def test_attributes_are_a_small_map_of_printable_text(attributes: object) -> Non
 
 
 def test_a_payload_is_at_most_one_mebibyte() -> None:
-    assert Event(run_id="r", payload="x" * ((1 << 20) - 2)).size > 1 << 20
+    assert Event(run_id="r", payload="x" * ((1 << 20) - 2)).size == 1 << 20
 
     with pytest.raises(TooLarge, match="1,048,576"):
         Event(run_id="r", payload="x" * ((1 << 20) - 1))
@@ -106,3 +107,9 @@ def test_a_changed_byte_is_noticed() -> None:
     assert not entry._replace(crc=entry.crc + 1).is_intact
     assert not entry._replace(payload_json="\udcff").is_intact
     assert not entry._replace(payload_json=None, payload_bytes="text").is_intact  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize("text", ["\ud800", "x" * 1025, "a\nb", {"a": 1}, 7])
+def test_what_is_said_of_a_run_is_short_printable_text(text: object) -> None:
+    with pytest.raises(UsageError, match="label is printable text"):
+        RunMeta(label=text)  # type: ignore[arg-type]

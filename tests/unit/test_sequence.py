@@ -25,14 +25,23 @@ def test_a_request_is_at_most_a_thousand_events() -> None:
 
 
 def test_a_request_is_at_most_eight_mebibytes() -> None:
+    mebibyte = said(payload="é" * ((1 << 19) - 1))
+
+    assert Request(events=(mebibyte,) * 8).size == 8 << 20
     with pytest.raises(TooLarge, match="8,388,608 bytes"):
-        Request(events=(said(payload="x" * 1_000_000),) * 9)
+        Request(events=(mebibyte,) * 8 + (said(),))
 
 
-@pytest.mark.parametrize("key", ["", "x" * 257, "a\nb", "a\0"])
-def test_a_key_is_short_and_printable(key: str) -> None:
+@pytest.mark.parametrize("key", ["", "x" * 257, "a\nb", "a\0", 5, b"x"])
+def test_a_key_is_short_and_printable(key: object) -> None:
     with pytest.raises(UsageError, match="a key is"):
-        Request(events=(said(),), key=key)
+        Request(events=(said(),), key=key)  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize("expected", [-1, "0", False, 1.0])
+def test_an_expectation_is_a_seq(expected: object) -> None:
+    with pytest.raises(UsageError, match="expected_seq is"):
+        Request(events=(said(),), expected_seq=expected)  # type: ignore[arg-type]
 
 
 def test_expected_seq_is_for_one_run() -> None:
@@ -71,6 +80,12 @@ def test_ids_traces_and_attributes_are_no_part_of_the_body() -> None:
     again = said(event_id="other", attributes={"client_id": "c"})
 
     assert Request(events=(said(),)).digest == Request(events=(again,)).digest
+
+
+def test_other_cells_are_another_body() -> None:
+    one, other = (CellChange(id=CellId("l", "k"), seen=0, status="", state_json=state) for state in ("1", "2"))
+
+    assert Request(cells=(one,)).digest != Request(cells=(other,)).digest
 
 
 def test_a_body_cannot_be_shifted_between_events() -> None:

@@ -1,14 +1,15 @@
 """Feeding the tail with what others have written, for as long as anybody reads."""
 
 from collections.abc import Sequence
+from contextlib import suppress
 from typing import Final, NoReturn
 
 import anyio
 
 from tape.bus.tail import Tail
-from tape.core.errors import Corrupt, Unavailable
 from tape.core.event import Entry
-from tape.core.ports import Store
+from tape.core.ids import GlobalSeq
+from tape.core.ports import Page, Store
 
 RETRY_S: Final = 0.5
 
@@ -21,6 +22,8 @@ class Feed:
         self._tail = tail
         self._pause = anyio.CancelScope()
         self._is_hurried = False
+        self._changes: int | None = None
+        tail.when_unwanted = lambda: self._pause.cancel()
 
     def take(self, entries: Sequence[Entry]) -> None:
         """What this process has appended; when others wrote in between, their entries are fetched at once."""
@@ -29,33 +32,50 @@ class Feed:
             self._pause.cancel()
 
     async def run(self) -> NoReturn:
-        while True:
-            await self._tail.is_wanted.wait()
-            try:
-                await self._round()
-            except Unavailable:
-                await anyio.sleep(RETRY_S)  # readers who need the journal are told by their own reads
-            except Corrupt:
-                self._tail.skip((await self._store.journal.bounds()).head)
+        try:
+            while True:
+                await self._tail.is_wanted.wait()
+                try:
+                    await self._round()
+                except Exception:  # noqa: BLE001 - whatever it is, the readers meet it in their own reads
+                    await self._give_up()
+        finally:
+            self._tail.close()
+
+    async def _give_up(self) -> None:
+        """Sends the readers to the journal, and tries again a little later."""
+        with suppress(Exception):
+            self._tail.skip((await self._store.journal.bounds()).head)
+        await anyio.sleep(RETRY_S)
 
     async def _round(self) -> None:
+        """Reads a page on; when that was all, notes which runs have ended, and waits for more."""
         self._is_hurried = False
-        if await self._catch_up():
-            await self._note_ends()
-            if not self._is_hurried:
-                with anyio.CancelScope() as self._pause:
-                    await self._store.journal.wait(self._tail.head)
+        known = self._tail.head
+        page = await self._store.journal.read(known)
+        self._take_page(known, page)
+        if self._tail.head < page.bounds.head:
+            return
+        await self._note_ends(page.changes)
+        if not self._is_hurried and self._tail.is_wanted.is_set():
+            with anyio.CancelScope() as self._pause:
+                await self._store.journal.wait(self._tail.head)
 
-    async def _catch_up(self) -> bool:
-        """Reads a page on; whether that was all. Far behind, it starts again at the head."""
-        page = await self._store.journal.read(self._tail.head)
-        behind = page.bounds.head - self._tail.head
-        if behind > self._tail.capacity or page.bounds.floor > self._tail.head + 1:
+    def _take_page(self, known: GlobalSeq, page: Page) -> None:
+        """Goes on, or starts again at the head, which sends the readers to the journal.
+
+        It does that when it is far behind, when a position is missing, and before a head that has gone back because an
+        older copy of the journal was restored.
+        """
+        is_near = page.bounds.head - self._tail.head <= self._tail.capacity
+        is_whole = page.bounds.floor <= self._tail.head + 1 and page.bounds.head >= known
+        is_taken = is_near and is_whole and self._tail.push(page.entries)
+        if not is_taken or self._tail.head == known < page.bounds.head:
             self._tail.skip(page.bounds.head)
-            return True
-        self._tail.push(page.entries)
-        return self._tail.head >= page.bounds.head
 
-    async def _note_ends(self) -> None:
+    async def _note_ends(self, changes: int | None) -> None:
+        if changes is not None and changes == self._changes:
+            return
         if run_ids := self._tail.run_ids:
             self._tail.note(await self._store.runs.heads(run_ids))
+        self._changes = changes

@@ -41,7 +41,7 @@ class Journal:
         The same key and body again give the first positions. `expected_seq` is the run's last seq before. With `open`
         a run that is not open is opened.
         """
-        said = (events,) if isinstance(events, Event) else tuple(events)
+        said = (events,) if isinstance(events, Event) else _listed(events)
         request = Request(
             events=tuple(map(_producers, said)),
             key=key,
@@ -109,6 +109,12 @@ class Journal:
         return stream(selection, self._store.journal, self._tail)
 
 
+def _listed(events: Iterable[Event]) -> tuple[Event, ...]:
+    if not isinstance(events, Iterable):
+        raise UsageError(f"append takes events, not {type(events).__name__}")
+    return tuple(events)
+
+
 def _producers(event: Event) -> Event:
     """An event as a producer may say it, in the span it is said in."""
     if not isinstance(event, Event):
@@ -133,6 +139,8 @@ def _cursor(name: str, value: int) -> int:
 
 def _admits(pattern: Pattern | None, where: str | None) -> Admits | None:
     """What entries must still pass; nothing when the selection says it all."""
+    if where is not None and not isinstance(where, str):
+        raise UsageError(f"where is a CEL expression, not {type(where).__name__}")
     if where is not None and where.strip():
         from tape.core.predicate import Predicate, bind
 

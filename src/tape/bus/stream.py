@@ -10,7 +10,7 @@ from collections.abc import AsyncGenerator, Callable, Sequence
 from typing import NamedTuple, Protocol, TypeAlias
 
 from tape.bus.tail import Tail
-from tape.core.errors import BrokerOverflowError, InvalidCursor
+from tape.core.errors import BrokerOverflowError, Corrupt, InvalidCursor
 from tape.core.event import Entry
 from tape.core.ids import GlobalSeq, RunId, Seq
 from tape.core.ports import Bounds, Reader
@@ -53,6 +53,7 @@ class RunSelection:
         page = await reader.read_run(self.lane, self._after)
         run = page.run or Head()
         self._check(run)
+        _check_dense(self._after, [entry.seq for entry in page.entries], run.last_seq, f"run {self.lane!r}")
         if not self._follow and self._until is None:
             self._until = run.last_seq
         found = [entry for entry in _cut(page.entries, "seq", self._until) if self.take(entry)]
@@ -92,6 +93,8 @@ class JournalSelection:
     async def replay(self, reader: Reader) -> Replay:
         page = await reader.read(self._after, pattern=self.lane)
         self._check(page.bounds)
+        if self.lane is None:
+            _check_dense(self._after, [entry.global_seq for entry in page.entries], page.bounds.head, "the journal")
         if not self._follow and self._until is None:
             self._until = page.bounds.head
         found = [entry for entry in _cut(page.entries, "global_seq", self._until) if self.take(entry)]
@@ -145,6 +148,14 @@ async def stream(selection: Selection, reader: Reader, tail: Tail) -> Stream:
     finally:
         lane.forget(waiter)
         tail.leave(selection.lane, lane)
+
+
+def _check_dense(after: int, places: Sequence[int], last: int, where: str) -> None:
+    """A hole is an alarm: nothing may be passed over in silence."""
+    is_dense = places[-1] - after == len(places) if places else after >= last
+    if not is_dense:
+        missing = next((n for n, place in enumerate(places, after + 1) if place != n), after + 1)
+        raise Corrupt(f"{missing} is missing in {where}; tape journal verify tells more")
 
 
 def _cut(entries: Sequence[Entry], by: str, until: int | None) -> Sequence[Entry]:

@@ -13,6 +13,7 @@ from collections.abc import Callable, Mapping, Sequence
 from operator import attrgetter
 from typing import Final
 
+from tape.core.errors import Unavailable
 from tape.core.event import Entry
 from tape.core.ids import GlobalSeq, RunId, Seq
 from tape.core.run import Head
@@ -29,11 +30,12 @@ _position = attrgetter("global_seq")
 class Lane:
     """Everything of one selection after `since`, as far as the tail still holds it, numbered from `base` on."""
 
-    __slots__ = ("_future", "_weights", "base", "closed_seq", "entries", "readers", "since", "waiting")
+    __slots__ = ("_future", "_weights", "base", "closed_seq", "entries", "is_cut", "readers", "since", "waiting")
 
     def __init__(self, since: GlobalSeq) -> None:
         self.since = since
         self.readers = 0
+        self.is_cut = False
         self.closed_seq: Seq | None = None
         self.waiting: set[asyncio.Future[None]] = set()
         self.entries: list[Entry] = []
@@ -55,6 +57,8 @@ class Lane:
 
     def wait(self) -> asyncio.Future[None]:
         """Done when there may be more to read, or an end."""
+        if self.is_cut:
+            raise Unavailable("the journal was closed")
         future = self._future()
         self.waiting.add(future)
         return future
@@ -101,6 +105,7 @@ class Tail:
     def __init__(self, head: GlobalSeq, entries: int = ENTRIES, limit: int = BYTES) -> None:
         self.head = head
         self.is_wanted = asyncio.Event()
+        self.when_unwanted: Callable[[], object] = lambda: None
         self.capacity = entries
         self._limit = limit
         self._sizes: deque[int] = deque()
@@ -134,21 +139,25 @@ class Tail:
             self._trie.discard(selection, lane)
         if not self._lanes:
             self.is_wanted.clear()
+            self.when_unwanted()
 
     def push(self, entries: Sequence[Entry]) -> bool:
-        """Takes what follows its head; False when something is missing in between."""
-        if entries and entries[0].global_seq <= self.head:
-            entries = [entry for entry in entries if entry.global_seq > self.head]
-        if not entries:
-            return True
-        if entries[0].global_seq != self.head + 1:
-            return False
-        woken = {lane for entry in entries for lane in self._deal(entry)}
-        self.head = entries[-1].global_seq
+        """Takes what follows its head; False when something is missing in between.
+
+        What lies elsewhere is passed over: a request that was in already gives back its first positions.
+        """
+        following: list[Entry] = []
+        for entry in entries:
+            if entry.global_seq == self.head + len(following) + 1:
+                following.append(entry)
+        reached = GlobalSeq(self.head + len(following))
+        is_all = all(entry.global_seq <= reached for entry in entries)
+        woken = {lane for entry in following for lane in self._deal(entry)}
+        self.head = reached
         self._bound()
         for lane in woken:
             lane.wake()
-        return True
+        return is_all
 
     def skip(self, head: GlobalSeq) -> None:
         """Gives up on what lies between: the readers find it in the journal."""
@@ -157,6 +166,12 @@ class Tail:
         self._bytes = 0
         for lane in self._lanes.values():
             lane.lose(head)
+            lane.wake()
+
+    def close(self) -> None:
+        """Ends what still waits: the journal is closed, and nothing will come any more."""
+        for lane in self._lanes.values():
+            lane.is_cut = True
             lane.wake()
 
     def note(self, heads: Mapping[RunId, Head]) -> None:
@@ -169,7 +184,7 @@ class Tail:
                     lane.wake()
 
     def _deal(self, entry: Entry) -> list[Lane]:
-        size = entry.size
+        size = entry.weight
         self._sizes.append(size)
         self._bytes += size
         lanes = self._trie.match(entry.subject) if self._trie else []

@@ -10,13 +10,13 @@ import anyio
 @asynccontextmanager
 async def background(*loops: Callable[[], Coroutine[Any, Any, NoReturn]]) -> AsyncIterator[None]:
     """Starts loops and ends them with the block, whose own error leaves as it came and not in a group."""
-    failure: Exception | None = None
+    failure: BaseException | None = None
     async with anyio.create_task_group() as tasks:
         for loop in loops:
             tasks.start_soon(loop)
         try:
             yield
-        except Exception as error:  # noqa: BLE001 - it is the block's, and is raised again below
+        except (Exception, KeyboardInterrupt, SystemExit) as error:  # noqa: BLE001 - it is the block's, raised below
             failure = error
         tasks.cancel_scope.cancel()
     if failure is not None:

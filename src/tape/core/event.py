@@ -95,9 +95,9 @@ class Entry(Columns):
         return self.attributes["content_type"] if self.payload_json is None else JSON
 
     @property
-    def size(self) -> int:
-        """What it weighs in memory, in bytes; text counts as if it were ASCII."""
-        return len(self[17] or self[18] or b"") + OVERHEAD
+    def weight(self) -> int:
+        """What it weighs in memory, in bytes."""
+        return _size(self[17], self[18]) + OVERHEAD
 
     @property
     def is_intact(self) -> bool:
@@ -157,8 +157,8 @@ class Event:
 
     @property
     def size(self) -> int:
-        """What it weighs in a queue, in bytes; text counts as if it were ASCII."""
-        return len(self.content[11] or self.content[12] or b"") + OVERHEAD
+        """Its payload, in bytes."""
+        return _size(self.content[11], self.content[12])
 
     def said_in(self, trace: Trace) -> Event:
         """The same event, said in a span."""
@@ -191,6 +191,12 @@ def check_producer(event: Event) -> None:
         raise UsageError(f"run ids beginning {SYSTEM_PREFIX!r} belong to Tape; choose another than {event.run_id!r}")
     if subjects.is_reserved(event.subject):
         raise ReservedSubject(event.subject)
+
+
+def _size(text: str | None, blob: bytes | None) -> int:
+    if text is None:
+        return len(blob or b"")
+    return len(text) if text.isascii() else len(text.encode())
 
 
 def _content(event: Event) -> Content:

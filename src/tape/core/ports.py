@@ -22,11 +22,15 @@ class Bounds(NamedTuple):
 
 
 class Page(NamedTuple):
-    """Entries of a journal: all that match up to `scanned_to`, with the bounds of the same snapshot."""
+    """Entries of a journal: all that match up to `scanned_to`, with the bounds of the same snapshot.
+
+    `changes` moves whenever a run is opened, closed or trimmed otherwise than by an append; None: it may have.
+    """
 
     entries: Sequence[Entry]
     scanned_to: GlobalSeq
     bounds: Bounds
+    changes: int | None = None
 
 
 class RunPage(NamedTuple):
@@ -135,7 +139,10 @@ class Audit(Protocol):
 
 
 class Store(Protocol):
-    """One place where a journal, its runs and its cells live; `applied` is what opening it did to its schema."""
+    """One place where a journal, its runs and its cells live; `applied` is what opening it did to its schema.
+
+    A new epoch, larger than all before, is for a journal that was restored: readers of the lost one must start over.
+    """
 
     epoch: Epoch
     applied: tuple[str, ...]
@@ -151,6 +158,7 @@ class Store(Protocol):
     @property
     def audit(self) -> Audit: ...
     def transaction(self) -> AbstractAsyncContextManager[Transaction]: ...
+    async def new_epoch(self) -> Epoch: ...
 
 
 class Wake(Protocol):

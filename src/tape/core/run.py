@@ -1,8 +1,12 @@
 """A run: what its producer says of it, and where it stands."""
 
 from dataclasses import dataclass
+from typing import Final
 
+from tape.core.errors import UsageError, shown
 from tape.core.ids import RunId, Seq
+
+MAX_LENGTH: Final = 1024
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -11,6 +15,11 @@ class RunMeta:
 
     label: str | None = None
     started_at: str | None = None
+
+    def __post_init__(self) -> None:
+        for name, text in (("label", self.label), ("started_at", self.started_at)):
+            if text is not None and not (isinstance(text, str) and len(text) <= MAX_LENGTH and text.isprintable()):
+                raise UsageError(f"{name} is printable text of at most {MAX_LENGTH} characters, not {shown(text)}")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

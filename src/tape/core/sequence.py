@@ -1,5 +1,6 @@
 """How requests become positions: judged in order, each all there or absent."""
 
+import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
@@ -16,6 +17,7 @@ from tape.core.errors import (
     TooLarge,
     UsageError,
     VersionConflict,
+    shown,
 )
 from tape.core.event import Entry, Event
 from tape.core.ids import Epoch, GlobalSeq, RunId, Seq
@@ -25,6 +27,7 @@ MAX_EVENTS: Final = 1000
 MAX_BYTES: Final = 8 << 20
 MAX_KEY_LENGTH: Final = 256
 
+_is_no_text = re.compile("[\0\ud800-\udfff]").search
 _set = object.__setattr__
 
 
@@ -55,6 +58,12 @@ class CellChange:
     state_json: str
     due_at_ms: int | None = None
 
+    def __post_init__(self) -> None:
+        if max(map(len, (*self.id, self.status))) > MAX_KEY_LENGTH:
+            raise UsageError(f"a cell's ledger, key and status are at most {MAX_KEY_LENGTH} characters each")
+        if any(map(_is_no_text, (*self.id, self.status, self.state_json))):
+            raise UsageError(f"cell {shown(self.id.key)} holds U+0000 or a lone surrogate, which no store can keep")
+
     @property
     def cell(self) -> Cell:
         return Cell(version=self.seen + 1, status=self.status, state_json=self.state_json, due_at_ms=self.due_at_ms)
@@ -76,8 +85,10 @@ class Request:
         _set(self, "runs", {event.run_id: event.content_type for event in self.events})
         _set(self, "size", sum(event.size for event in self.events) + sum(len(cell.state_json) for cell in self.cells))
         self._check_size()
-        if self.key is not None and not (1 <= len(self.key) <= MAX_KEY_LENGTH and self.key.isprintable()):
-            raise UsageError(f"a key is 1 to {MAX_KEY_LENGTH} printable characters, not {self.key[:64]!r}")
+        if self.key is not None and not _is_key(self.key):
+            raise UsageError(f"a key is 1 to {MAX_KEY_LENGTH} printable characters, not {shown(self.key)}")
+        if self.expected_seq is not None and (type(self.expected_seq) is not int or self.expected_seq < 0):
+            raise UsageError(f"expected_seq is the run's last seq, not {shown(self.expected_seq)}")
         if self.expected_seq is not None and len(self.runs) != 1:
             raise UsageError(f"expected_seq is for one run, not {len(self.runs)}")
         if any(event.content_type != self.runs[event.run_id] for event in self.events):
@@ -95,13 +106,15 @@ class Request:
 
     @cached_property
     def digest(self) -> bytes:
-        """The body: runs, types, kinds, subjects, schema_versions and payload bytes in order."""
+        """The body: runs, types, kinds, subjects, schema_versions and payload bytes in order, and the cells' states."""
         body = sha256()
         for event in self.events:
             run_id, kind, name, subject, version, *_, text, blob = event.content
             payload = text.encode() if text is not None else blob or b""
             body.update(f"{run_id}\x1f{kind}\x1f{name}\x1f{subject}\x1f{version}\x1f{len(payload)}\x1f".encode())
             body.update(payload)
+        for change in self.cells:
+            body.update(f"{change.id}\x1f{change.status}\x1f{change.due_at_ms}\x1f{change.state_json}\x1f".encode())
         return body.digest()
 
 
@@ -167,6 +180,10 @@ class Decision:
     keys: dict[str, KeyRecord] = field(default_factory=dict)
     cells: dict[CellId, Cell] = field(default_factory=dict)
     head: GlobalSeq = GlobalSeq(0)
+
+
+def _is_key(key: object) -> bool:
+    return isinstance(key, str) and 1 <= len(key) <= MAX_KEY_LENGTH and key.isprintable()
 
 
 def decide(requests: Sequence[Request], known: Known) -> Decision:

@@ -42,27 +42,27 @@ class Journal:
         await self._connection.wait(beyond)
 
     async def bounds(self) -> Bounds:
-        ((row,),) = await self._connection.snapshot(Query(self._sql.bounds))
-        return Bounds(*row)
+        (((floor, head, _),),) = await self._connection.snapshot(Query(self._sql.bounds))
+        return Bounds(floor, head)
 
     async def read(self, after: GlobalSeq, *, pattern: Pattern | None = None) -> Page:
         query, through = self._after(after, pattern)
-        ((row,), rows) = await self._connection.snapshot(Query(self._sql.bounds), query)
-        bounds = Bounds(*row)
+        (((floor, head, changes),), rows) = await self._connection.snapshot(Query(self._sql.bounds), query)
+        bounds = Bounds(floor, head)
         entries = _intact(rows)
         is_cut = len(entries) < len(rows) or len(rows) == PAGE or _weight(entries) >= PAGE_BYTES
         scanned_to = entries[-1].global_seq if is_cut else max(after, min(through, bounds.head))
         if pattern is not None:
             entries = [entry for entry in entries if pattern.matches(entry.subject)]
-        return Page(entries, GlobalSeq(scanned_to), bounds)
+        return Page(entries, GlobalSeq(scanned_to), bounds, changes)
 
     async def read_run(self, run_id: RunId, after: Seq) -> RunPage:
         run = {"run_id": run_id}
         rows = Query(self._sql.run_after, {**run, "after": after, "limit": PAGE}, PAGE_BYTES)
-        ((row,), head, found) = await self._connection.snapshot(
+        (((floor, last, _),), head, found) = await self._connection.snapshot(
             Query(self._sql.bounds), Query(self._sql.run_head, run), rows
         )
-        return RunPage(_intact(found), Head(*head[0]) if head else None, Bounds(*row))
+        return RunPage(_intact(found), Head(*head[0]) if head else None, Bounds(floor, last))
 
     def _after(self, after: GlobalSeq, pattern: Pattern | None) -> tuple[Query, int]:
         """How to read on, and up to where it looks if it finds less than a page."""
@@ -72,8 +72,9 @@ class Journal:
         span = None if pattern is None else pattern.prefix_range()
         if span is None:
             return Query(self._sql.after, place, PAGE_BYTES), sys.maxsize
-        window = {"through": after + WINDOW, "low": span[0], "high": span[1]}
-        return Query(self._sql.after_in_range, {**place, **window}, PAGE_BYTES), after + WINDOW
+        through = min(after + WINDOW, sys.maxsize)
+        window = {"through": through, "low": span[0], "high": span[1]}
+        return Query(self._sql.after_in_range, {**place, **window}, PAGE_BYTES), through
 
 
 def _intact(rows: Sequence[Row]) -> list[Entry]:

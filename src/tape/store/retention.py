@@ -50,14 +50,18 @@ class Retention:
     async def trim_run(self, run_id: RunId, keep: int) -> Head:
         async with self._connection.transaction() as tx:
             await tx.lock()
-            head = await self._run_head(tx, run_id)
-            run = {"run_id": run_id, "floor": max(head.floor, head.last_seq - keep + 1)}
-            ((gone,),) = await tx.fetch(self._sql.last_gone, run)
-            if gone is not None:
-                await tx.fetch(self._sql.raise_floor, {"through": gone})
-                await tx.fetch(self._sql.raise_run_floor, run)
-                await tx.fetch(self._sql.delete_run_below, run)
-            return await self._run_head(tx, run_id)
+            return await self.trim_run_in(tx, run_id, keep)
+
+    async def trim_run_in(self, tx: Transaction, run_id: RunId, keep: int) -> Head:
+        """The same, inside a block that has the lock."""
+        head = await self._run_head(tx, run_id)
+        run = {"run_id": run_id, "floor": max(head.floor, head.last_seq - keep + 1)}
+        ((gone,),) = await tx.fetch(self._sql.last_gone, run)
+        if gone is not None:
+            await tx.fetch(self._sql.raise_floor, {"through": gone})
+            await tx.fetch(self._sql.raise_run_floor, run)
+            await tx.fetch(self._sql.delete_run_below, run)
+        return await self._run_head(tx, run_id)
 
     async def forget_keys(self, before_ms: int) -> int:
         async with self._connection.transaction() as tx:

@@ -1,15 +1,16 @@
 """The directory of runs."""
 
 import json
-import time
 from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
 from tape.core.errors import Conflict, RunNotFound, RunOpen
 from tape.core.ids import RunId
-from tape.core.ports import Retention, Transaction
+from tape.core.ports import Transaction
 from tape.core.run import Head, LiveRun, RunMeta
+from tape.store.clock import now_ms
 from tape.store.connection import Connection, Query
+from tape.store.retention import Retention
 from tape.store.statements import statements
 
 
@@ -34,7 +35,7 @@ class Runs:
         self._bounded = bounded  # a bounded store drops what is reaped, a durable one keeps it
 
     async def open(self, run_id: RunId, meta: RunMeta) -> Head:
-        run = {"run_id": run_id, "label": meta.label, "started_at": meta.started_at, "now_ms": _now_ms()}
+        run = {"run_id": run_id, "label": meta.label, "started_at": meta.started_at, "now_ms": now_ms()}
         async with self._connection.transaction() as tx:
             await tx.lock()
             head = await self._head(tx, run_id)
@@ -47,9 +48,11 @@ class Runs:
     async def close(self, run_id: RunId) -> Head:
         async with self._connection.transaction() as tx:
             await tx.lock()
-            await self._known(tx, run_id)
+            head = await self._known(tx, run_id)
+            if not head.is_open:
+                return head
             await tx.fetch(self._sql.close_head, {"run_id": run_id})
-            await tx.fetch(self._sql.close_run, {"run_id": run_id, "now_ms": _now_ms()})
+            await tx.fetch(self._sql.close_run, {"run_id": run_id, "now_ms": now_ms()})
             return await self._known(tx, run_id)
 
     async def reap(self, run_id: RunId) -> None:
@@ -60,9 +63,9 @@ class Runs:
             ((children,),) = await tx.fetch(self._sql.children, {"run_id": run_id})
             if children:
                 raise Conflict(f"run {run_id!r} has {children} living forks; reap them first")
-            await tx.fetch(self._sql.reap_run, {"run_id": run_id, "now_ms": _now_ms()})
-        if self._bounded is not None:
-            await self._bounded.trim_run(run_id, keep=0)
+            await tx.fetch(self._sql.reap_run, {"run_id": run_id, "now_ms": now_ms()})
+            if self._bounded is not None:
+                await self._bounded.trim_run_in(tx, run_id, keep=0)
 
     async def live(self) -> Sequence[LiveRun]:
         (rows,) = await self._connection.snapshot(Query(self._sql.live))
@@ -81,7 +84,3 @@ class Runs:
         if head is None:
             raise RunNotFound(run_id)
         return head
-
-
-def _now_ms() -> int:
-    return time.time_ns() // 1_000_000

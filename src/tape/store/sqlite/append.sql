@@ -60,5 +60,9 @@ ON CONFLICT (ledger, key) DO UPDATE SET
   version = excluded.version, status = excluded.status, due_at_ms = excluded.due_at_ms,
   state_json = excluded.state_json;
 
+-- name: count_change
+-- Runs were opened, closed or trimmed: readers look again where they stand.
+UPDATE tape_meta SET changes = changes + 1;
+
 -- name: data_version
 PRAGMA data_version;

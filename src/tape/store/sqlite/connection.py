@@ -2,22 +2,26 @@
 
 import asyncio
 import sqlite3
-from collections.abc import AsyncIterator, Callable, Mapping, Sequence
+from collections.abc import AsyncIterator, Mapping, Sequence
 from contextlib import asynccontextmanager
 from functools import partial
+from pathlib import Path
 from typing import Final
+from weakref import WeakKeyDictionary
 
 import anyio
 
-from tape.core.errors import TapeError
+from tape.core.errors import TapeError, Unavailable
 from tape.core.event import Entry
 from tape.core.ids import GlobalSeq
 from tape.core.ports import Outcome, Wake
 from tape.core.sequence import Request
 from tape.store.connection import Query, Row
+from tape.store.sqlite.location import Location
 from tape.store.sqlite.migrate import Migrated, migrate
 from tape.store.sqlite.worker import Worker
 from tape.store.sqlite.writer import Writer
+from tape.store.statements import statements
 
 POLL_S: Final = 0.01
 
@@ -34,7 +38,8 @@ class Block:
         self.staged.append(request)
 
     async def lock(self) -> None:
-        return  # the block has the file's write lock from its beginning
+        """The block has the file's write lock from its beginning; what is left is to say that heads move."""
+        await self.fetch(statements("sqlite", "append.sql")["count_change"], {})
 
     async def fetch(self, statement: str, parameters: Mapping[str, object]) -> Sequence[Row]:
         return await self._worker.call(lambda connection: connection.execute(statement, parameters).fetchall())
@@ -43,14 +48,16 @@ class Block:
 class Database:
     """One database: what is read comes from a snapshot, what is written is written in turn."""
 
-    def __init__(self, connect: Callable[[], sqlite3.Connection], writer: Writer, wake: Wake, is_shared: bool) -> None:
+    def __init__(self, location: Location, writer: Writer, wake: Wake) -> None:
+        self._path = location.path
+        self._identity = _identity(location.path) if location.path is not None else None
         self._writer = writer
         self._wake = wake
-        self._write = Worker("tape-writer", connect)
-        self._read = Worker("tape-reader", connect) if is_shared else self._write
+        self._write = Worker("tape-writer", location.connect)
+        self._read = self._write if location.path is None else Worker("tape-reader", location.connect)
         self._turn = asyncio.Lock()
-        self._version = -1
         self._commits = 0
+        self._seen: WeakKeyDictionary[asyncio.Task[object] | None, int] = WeakKeyDictionary()
 
     async def migrate(self) -> Migrated:
         return await self._write.call(migrate)
@@ -71,8 +78,8 @@ class Database:
     async def transaction(self) -> AsyncIterator[Block]:
         async with self._turn:
             block = Block(self._write)
-            await self._write.call(_begin)
             try:
+                await self._write.call(self._begin)
                 yield block
                 block.outcomes = await self._write.call(partial(self._finish, block.staged))
             except BaseException:
@@ -82,20 +89,29 @@ class Database:
         await self._wake.tell(self._writer.head)
 
     async def wait(self, beyond: GlobalSeq) -> None:
-        version = self._version
-        while version == self._version:
+        """Until anybody has written since this waiter last looked."""
+        waiter = asyncio.current_task()
+        seen = version = self._seen.get(waiter, -1)
+        while version == seen:
             with anyio.move_on_after(POLL_S):
                 await self._wake.wait_beyond(beyond)
             version = await self._read.call(self._changes)
-        self._version = version
+        self._seen[waiter] = version
 
-    def stop(self) -> None:
-        self._write.stop()
+    async def stop(self) -> None:
+        await self._write.stop()
         if self._read is not self._write:
-            self._read.stop()
+            await self._read.stop()
+
+    def _begin(self, connection: sqlite3.Connection) -> None:
+        if connection.in_transaction:
+            self._undo(connection)  # somebody was cancelled before it could
+        if self._path is not None and self._identity != _identity(self._path):
+            raise Unavailable("the database file was removed or replaced; open the journal again")
+        connection.execute("BEGIN IMMEDIATE")
 
     def _append(self, requests: Sequence[Request], connection: sqlite3.Connection) -> Sequence[Outcome]:
-        _begin(connection)
+        self._begin(connection)
         try:
             outcomes = self._writer.append(connection, requests)
             self._commit(connection)
@@ -124,13 +140,17 @@ class Database:
             connection.execute("ROLLBACK")
 
     def _changes(self, connection: sqlite3.Connection) -> int:
-        """A number that moves when anybody has written."""
+        """A number that moves when anybody has written; a connection does not tell its own commits."""
         (version,) = connection.execute("PRAGMA data_version").fetchone()
         return int(version) + (self._commits if self._read is self._write else 0)
 
 
-def _begin(connection: sqlite3.Connection) -> None:
-    connection.execute("BEGIN IMMEDIATE")
+def _identity(path: Path) -> tuple[int, int] | None:
+    try:
+        found = path.stat()
+    except OSError:
+        return None
+    return found.st_dev, found.st_ino
 
 
 def _snapshot(queries: Sequence[Query], connection: sqlite3.Connection) -> Sequence[Sequence[Row]]:
@@ -161,7 +181,7 @@ def _rows(cursor: sqlite3.Cursor, budget: int | None) -> Sequence[Row]:
     rows: list[Row] = []
     for row in cursor:
         rows.append(row)
-        budget -= len(row[-2] or row[-1] or b"")
+        budget -= sum(len(payload) for payload in row[-2:] if isinstance(payload, str | bytes))
         if budget <= 0:
             break
     return rows

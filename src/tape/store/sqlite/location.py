@@ -3,12 +3,13 @@
 import os
 import sqlite3
 import time
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Final, Literal
 from urllib.parse import parse_qsl, unquote, urlsplit
 
-from tape.core.errors import UsageError
+from tape.core.errors import UsageError, shown
 
 Synchronous = Literal["extra", "full", "normal", "off"]
 
@@ -29,14 +30,15 @@ class Location:
     def parse(cls, url: str, unsafe_durability: bool = False) -> "Location":
         parts = urlsplit(url)
         options = dict(parse_qsl(parts.query, keep_blank_values=True))
-        if parts.scheme == "memory":
+        if parts.scheme == "memory" and not (parts.netloc or parts.path or parts.fragment):
             return cls._in_memory(url, options)
-        if parts.scheme != "sqlite" or parts.netloc or not parts.path.strip("/"):
-            raise UsageError(f"a SQLite store is sqlite:///relative.db or sqlite:////absolute.db, not {url!r}")
+        path = unquote(parts.path[1:])
+        if parts.scheme != "sqlite" or parts.netloc or parts.fragment or not path.strip("/") or "\0" in path:
+            raise UsageError(f"a SQLite store is sqlite:///relative.db or sqlite:////absolute.db, not {shown(url)}")
         level = options.pop("synchronous", "full").lower()
         _refuse_options(url, options)
         _check_level(level, unsafe_durability)
-        return cls(path=Path(unquote(parts.path[1:])).absolute(), synchronous=level)
+        return cls(path=Path(path).absolute(), synchronous=level)
 
     @classmethod
     def _in_memory(cls, url: str, options: dict[str, str]) -> "Location":
@@ -47,12 +49,17 @@ class Location:
         return cls(path=None, synchronous="off", keep_per_run=int(keep))
 
     def prepare(self) -> None:
-        """Makes the file, readable by its owner only, whatever the umask."""
+        """Makes the file, readable by its owner only, whatever the umask.
+
+        One that is there is never opened here: closing it again would let go of every lock this process has on it.
+        """
         if self.path is None:
             return
         try:
             self.path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
-            os.close(os.open(self.path, os.O_CREAT | os.O_RDWR | os.O_CLOEXEC, 0o600))
+            if not self.path.exists():
+                with suppress(FileExistsError):
+                    os.close(os.open(self.path, os.O_CREAT | os.O_EXCL | os.O_RDWR | os.O_CLOEXEC, 0o600))
         except OSError as error:
             raise UsageError(f"cannot open {str(self.path)!r}: {error.strerror}") from error
 
@@ -89,4 +96,4 @@ def _check_level(level: str, unsafe_durability: bool) -> None:
 
 def _refuse_options(url: str, options: dict[str, str]) -> None:
     if options:
-        raise UsageError(f"unknown option {', '.join(sorted(options))} in {url!r}")
+        raise UsageError(f"unknown option {', '.join(sorted(options))} in {shown(url)}")

@@ -5,7 +5,7 @@ from collections.abc import Iterator
 from typing import NamedTuple
 
 from tape.core.ids import Epoch
-from tape.store.sqlite.writer import now_ms
+from tape.store.clock import now_ms
 from tape.store.statements import migrations, statements
 
 

@@ -20,8 +20,9 @@ ON CONFLICT (run_id) DO UPDATE SET closed_seq = NULL, opened_seq = last_seq;
 UPDATE tape_heads SET closed_seq = last_seq WHERE run_id = :run_id AND closed_seq IS NULL;
 
 -- name: close_run
-UPDATE tape_runs SET closed_at = :now_ms, closed_seq = (SELECT last_seq FROM tape_heads WHERE run_id = :run_id)
-WHERE run_id = :run_id AND closed_at IS NULL;
+UPDATE tape_runs SET
+  closed_at = :now_ms, closed_seq = (SELECT last_seq FROM tape_heads WHERE run_id = :run_id), reaped_at = NULL
+WHERE run_id = :run_id;
 
 -- name: reap_run
 UPDATE tape_runs SET reaped_at = :now_ms WHERE run_id = :run_id AND reaped_at IS NULL;

@@ -3,9 +3,11 @@
 from collections.abc import AsyncIterator
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
 
+from tape.core.ids import Epoch
 from tape.core.ports import Wake
 from tape.store.audit import Audit
 from tape.store.cells import Cells
+from tape.store.epoch import begin_epoch
 from tape.store.journal import Journal
 from tape.store.retention import Retention
 from tape.store.runs import Runs
@@ -25,11 +27,15 @@ class SqliteStore:
         self.journal = Journal(database, "sqlite")
         self.cells = Cells(database, "sqlite")
         self.retention = Retention(database, "sqlite")
-        self.audit = Audit(database, "sqlite", self.epoch)
+        self.audit = Audit(database, "sqlite")
         self.runs = Runs(database, "sqlite", bounded=self.retention if is_bounded else None)
 
     def transaction(self) -> AbstractAsyncContextManager[Block]:
         return self._database.transaction()
+
+    async def new_epoch(self) -> Epoch:
+        self.epoch = await begin_epoch(self._database, "sqlite")
+        return self.epoch
 
 
 @asynccontextmanager
@@ -37,9 +43,9 @@ async def open_store(location: Location, wake: Wake | None = None) -> AsyncItera
     """The store at a location, its schema brought up to date."""
     location.prepare()
     own = DatagramWake(location.path.with_name(location.path.name + ".wake")) if location.path else NoWake()
-    database = Database(location.connect, Writer(location.keep_per_run), wake or own, location.path is not None)
+    database = Database(location, Writer(location.keep_per_run), wake or own)
     try:
         yield SqliteStore(database, await database.migrate(), location.keep_per_run is not None)
     finally:
-        database.stop()
+        await database.stop()
         own.close()

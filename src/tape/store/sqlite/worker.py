@@ -7,6 +7,8 @@ from queue import SimpleQueue
 from threading import Thread
 from typing import Any, TypeAlias, TypeVar
 
+import anyio
+
 from tape.core.errors import Corrupt, TapeError, Unavailable
 
 T = TypeVar("T")
@@ -22,20 +24,25 @@ class Worker:
     def __init__(self, name: str, connect: Callable[[], sqlite3.Connection]) -> None:
         self._calls: SimpleQueue[_Call | None] = SimpleQueue()
         self._connect = connect
+        self._is_stopped = False
         self._thread = Thread(target=self._run, name=name, daemon=True)
         self._thread.start()
 
     async def call(self, function: Callable[[sqlite3.Connection], T]) -> T:
         """What the function returns or raises; a caller that is cancelled does not undo it."""
+        if self._is_stopped:
+            raise Unavailable("the journal is closed")
         loop = asyncio.get_running_loop()
         future: asyncio.Future[T] = loop.create_future()
         self._calls.put((function, loop, future))
         return await future
 
-    def stop(self) -> None:
-        """Finishes what was asked for and closes the connection."""
+    async def stop(self) -> None:
+        """Finishes what was asked for and closes the connection; the loop goes on meanwhile."""
+        self._is_stopped = True
         self._calls.put(None)
-        self._thread.join()
+        with anyio.CancelScope(shield=True):
+            await anyio.to_thread.run_sync(self._thread.join)
 
     def _run(self) -> None:
         connection: sqlite3.Connection | None = None
@@ -72,6 +79,8 @@ def _settle(future: "asyncio.Future[Any]", result: Any, error: Exception | None)
 
 def translate(error: Exception) -> Exception:
     """The error a caller is told: the database's own become ours, those of a bad value or of our code stay."""
+    if isinstance(error, UnicodeDecodeError):
+        return Corrupt(f"the database file is damaged ({error.reason})")
     if not isinstance(error, sqlite3.DatabaseError) or isinstance(error, _NOT_THE_DATABASE):
         return error
     ours = _ours(error)

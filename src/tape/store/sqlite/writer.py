@@ -2,7 +2,6 @@
 
 import json
 import sqlite3
-import time
 from collections.abc import Callable, Iterator, Mapping, Sequence, Set
 from dataclasses import replace
 from itertools import count
@@ -25,6 +24,7 @@ from tape.core.sequence import (
     Verdict,
     decide,
 )
+from tape.store.clock import now_ms
 from tape.store.statements import statements
 
 CACHED_RUNS: Final = 10_000
@@ -43,14 +43,11 @@ class _Sql(NamedTuple):
     insert_run: str
     insert_key: str
     put_cell: str
+    count_change: str
     data_version: str
     last_gone: str
     delete_run_below: str
     raise_floor: str
-
-
-def now_ms() -> int:
-    return time.time_ns() // 1_000_000
 
 
 class Writer:

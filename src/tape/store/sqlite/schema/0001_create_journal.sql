@@ -5,7 +5,8 @@ CREATE TABLE tape_meta (
   only_row         INTEGER PRIMARY KEY CHECK (only_row = 1),
   epoch            INTEGER NOT NULL,
   archived_through INTEGER NOT NULL DEFAULT 0,
-  last_ts_ms       INTEGER NOT NULL DEFAULT 0
+  last_ts_ms       INTEGER NOT NULL DEFAULT 0,
+  changes          INTEGER NOT NULL DEFAULT 0
 );
 
 CREATE TABLE tape_journal (

@@ -1,0 +1,36 @@
+"""What a store lacks is said at once, and leaves nothing behind."""
+
+import pytest
+
+from tape.core.errors import UsageError
+from tape.core.ports import Store
+from tape.core.sequence import CellId, Request
+from tests.contract.backends import without_ledgers
+from tests.contract.saying import change, entries, places, request, said
+
+pytestmark = without_ledgers
+
+
+async def test_a_request_with_cells_is_refused_and_the_others_are_appended(store: Store) -> None:
+    with_cells = Request(events=(said(n=2),), cells=(change("a", 0),), opens=True)
+
+    first, refused, last = await store.journal.append([request(said(n=1)), with_cells, request(said(n=3))])
+
+    assert isinstance(refused, UsageError) and "has no ledgers" in str(refused)
+    assert [places(entries(first)), places(entries(last))] == [[1], [2]]
+
+
+@pytest.mark.parametrize("what", ["ledgers", "transactions", "audit"])
+async def test_what_is_missing_is_named(store: Store, what: str) -> None:
+    with pytest.raises(UsageError, match=f"has no .*{what}"):
+        await use(store, what)
+
+
+async def use(store: Store, what: str) -> None:
+    if what == "ledgers":
+        await store.cells.read([CellId("ledger", "a")])
+    elif what == "transactions":
+        async with store.transaction():
+            pytest.fail("a transaction began")
+    else:
+        store.audit.pages()

@@ -1,0 +1,127 @@
+"""The tail: what it takes, what it passes over, and whom it wakes."""
+
+import asyncio
+
+import pytest
+
+from tape.bus.tail import Lane, Tail
+from tape.core.errors import Unavailable
+from tape.core.event import Entry, Event
+from tape.core.ids import Epoch, GlobalSeq, RunId
+from tape.core.run import Head
+from tape.core.subject import Pattern
+
+
+def entry(place: int, run_id: str = "r", seq: int | None = None) -> Entry:
+    return Event(run_id=run_id, payload=None).at(place, place if seq is None else seq, 0, 0, Epoch(1))
+
+
+def places(lane: Lane) -> list[int]:
+    return [entry.global_seq for entry in lane.entries]
+
+
+async def test_what_follows_is_taken() -> None:
+    tail = Tail(GlobalSeq(0))
+    lane = tail.join(None)
+
+    assert tail.push([entry(1), entry(2)]) and tail.push([entry(3)])
+
+    assert (tail.head, places(lane)) == (3, [1, 2, 3])
+
+
+@pytest.mark.parametrize(
+    ("pushed", "head", "is_all"),
+    [
+        ([3, 11], 11, True),
+        ([11, 3], 11, True),
+        ([11, 3, 12], 12, True),
+        ([15, 20], 10, False),
+        ([11, 20], 11, False),
+        ([3], 10, True),
+        ([], 10, True),
+    ],
+)
+async def test_what_a_repeated_request_gives_back_makes_no_hole(pushed: list[int], head: int, is_all: bool) -> None:
+    tail = Tail(GlobalSeq(10))
+    lane = tail.join(None)
+
+    assert tail.push([entry(place) for place in pushed]) is is_all
+
+    assert tail.head == head
+    assert places(lane) == list(range(11, head + 1))
+
+
+async def test_an_entry_wakes_only_the_readers_it_is_for() -> None:
+    tail = Tail(GlobalSeq(0))
+    waits = {
+        name: tail.join(selection).wait()
+        for name, selection in (
+            ("its run", RunId("r")),
+            ("another run", RunId("s")),
+            ("its subject", Pattern.parse("/tape/event/*/r")),
+            ("another subject", Pattern.parse("/tape/event/*/s")),
+            ("everything", None),
+        )
+    }
+
+    tail.push([entry(1)])
+
+    assert {name for name, future in waits.items() if future.done()} == {"its run", "its subject", "everything"}
+
+
+async def test_a_reader_that_stops_waiting_leaves_nothing_on_a_shared_lane() -> None:
+    lane = Tail(GlobalSeq(0)).join(None)
+    waiters = [lane.wait() for _ in range(100)]
+
+    for waiter in waiters[1:]:
+        lane.forget(waiter)
+
+    assert lane.waiting == {waiters[0]}
+
+
+async def test_the_last_reader_that_leaves_takes_the_lane_with_it_and_says_so() -> None:
+    tail, left = Tail(GlobalSeq(0)), asyncio.Event()
+    tail.when_unwanted = left.set
+    lane = tail.join(RunId("r"))
+    tail.join(RunId("r"))
+
+    tail.leave(RunId("r"), lane)
+    assert tail.is_wanted.is_set() and not left.is_set()
+    tail.leave(RunId("r"), lane)
+
+    assert left.is_set() and tail.run_ids == []
+
+
+async def test_a_closed_tail_lets_nobody_wait() -> None:
+    tail = Tail(GlobalSeq(0))
+    lane = tail.join(None)
+    waiting = lane.wait()
+
+    tail.close()
+
+    assert waiting.done()
+    with pytest.raises(Unavailable, match="closed"):
+        lane.wait()
+
+
+async def test_a_skip_overtakes_every_reader() -> None:
+    tail = Tail(GlobalSeq(0))
+    lane = tail.join(None)
+    tail.push([entry(1), entry(2)])
+    place = lane.after(GlobalSeq(2))
+
+    tail.skip(GlobalSeq(9))
+
+    assert place < lane.base and lane.after(GlobalSeq(8)) < lane.base
+    assert lane.after(GlobalSeq(9)) >= lane.base
+
+
+async def test_a_run_that_goes_on_is_not_at_its_end() -> None:
+    tail = Tail(GlobalSeq(0))
+    lane = tail.join(RunId("r"))
+    tail.note({RunId("r"): Head(closed_seq=0)})  # type: ignore[arg-type]
+    assert lane.closed_seq == 0
+
+    tail.push([entry(1)])
+
+    assert lane.closed_seq is None
