@@ -3,6 +3,7 @@
 import os
 from collections.abc import AsyncIterator
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
+from functools import partial
 from importlib.util import find_spec
 from urllib.parse import urlsplit
 
@@ -10,6 +11,7 @@ from tape.bus.append import Appender
 from tape.bus.feed import Feed
 from tape.bus.journal import Journal
 from tape.bus.tail import ENTRIES, Tail
+from tape.bus.upkeep import upkeep
 from tape.core.background import background
 from tape.core.errors import UsageError, shown
 from tape.core.ports import Store
@@ -31,8 +33,17 @@ def open_store(
             from tape.store.postgres.store import open_store as open_postgres
 
             return open_postgres(url, listen_url=listen_url, unsafe_durability=unsafe_durability)
+        case "redis" | "rediss":
+            _need("redis", "redis")
+            from tape.store.redis.location import Location as RedisLocation
+            from tape.store.redis.store import open_store as open_redis
+
+            return open_redis(RedisLocation.parse(url))
         case scheme:
-            raise UsageError(f"a store is sqlite:///file.db, postgresql://… or memory://, not {shown(scheme or url)}")
+            raise UsageError(
+                "a store is sqlite:///file.db, postgresql://…, redis://… or memory://, "
+                f"not {shown(scheme or url)}"
+            )  # fmt: skip
 
 
 def _need(driver: str, extra: str) -> None:
@@ -56,7 +67,7 @@ async def run_journal(store: Store, tail_entries: int = ENTRIES) -> AsyncIterato
     tail = Tail((await store.journal.bounds()).head, tail_entries)
     feed = Feed(store, tail)
     appender = Appender(store.journal, feed.take)
-    async with background(appender.run, feed.run):
+    async with background(appender.run, feed.run, partial(upkeep, store)):
         try:
             yield Journal(store, tail, appender)
         finally:
