@@ -2,18 +2,19 @@
 
 import time
 from collections.abc import Awaitable, Callable, Mapping, Sequence
+from datetime import UTC, datetime
 from typing import Final, NamedTuple
 
 import anyio
 import asyncpg
 
-from tape.core.errors import TapeError, Unavailable
+from tape.core.errors import TapeError, Unavailable, UsageError
 from tape.core.event import Entry
 from tape.core.ids import Epoch, GlobalSeq, RunId, Seq
 from tape.core.ports import Outcome
 from tape.core.sequence import KeyRecord, Request
 from tape.store.postgres.call import Answer, Call
-from tape.store.postgres.errors import LOST, translate
+from tape.store.postgres.errors import BAD_VALUE, LOST, said
 from tape.store.postgres.group import independent
 from tape.store.statements import statements
 
@@ -24,12 +25,19 @@ RETRY_S: Final = 0.1
 
 class _Sql(NamedTuple):
     append: str
-    head: str
+    begin: str
     between: str
     end_session: str
     is_alive: str
     lock: str
     written: str
+
+
+class _Session(NamedTuple):
+    """Which session of the server a connection has; its process id alone may be somebody else's after a restart."""
+
+    process: int
+    began: datetime
 
 
 class Appender:
@@ -39,6 +47,7 @@ class Appender:
         self._connect = connect
         self._sql = _Sql(**statements("postgres", "append.sql"))
         self._connection: asyncpg.Connection | None = None
+        self._session = _Session(0, datetime.fromtimestamp(0, UTC))
         self._turn = anyio.Lock()
         self._head = GlobalSeq(0)
         self._changes = -1
@@ -46,26 +55,37 @@ class Appender:
         self._lasts: dict[RunId, tuple[Seq, str]] = {}
 
     async def append(self, requests: Sequence[Request]) -> list[Outcome]:
+        """Tells each request its own outcome: once one group is written, an error of the next must not hide it."""
         outcomes: list[Outcome] = []
         async with self._turn:
             for group in independent(requests):
-                outcomes += await self._send(group)
+                outcomes += await self._outcomes(group)
         return outcomes
 
     async def close(self) -> None:
         if self._connection is not None:
             await self._connection.close()
 
+    async def _outcomes(self, requests: Sequence[Request]) -> list[Outcome]:
+        """One call for all; when a value fails it, one call each, so that it fails alone."""
+        try:
+            return await self._send(requests)
+        except BAD_VALUE as error:
+            if len(requests) == 1:
+                return [UsageError(f"Postgres cannot hold a value of the request ({error})")]
+        except (asyncpg.PostgresError, *LOST) as error:
+            return [Unavailable(f"Postgres did not append ({said(error)})")] * len(requests)
+        return [outcome for request in requests for outcome in await self._outcomes([request])]
+
     async def _send(self, requests: Sequence[Request]) -> list[Outcome]:
+        """The outcomes of one call. An error it raises means that nothing was written."""
         call = Call(requests)
         connection = await self._connected()
         arguments = call.arguments(time.time_ns() // 1_000_000, self._head, self._changes, self._known(call))
         try:
             answer = Answer(*await connection.fetchrow(self._sql.append, *arguments))
         except LOST as error:
-            return await self._recover(requests, connection, error)
-        except asyncpg.PostgresError as error:
-            raise translate(error) from error
+            return await self._recover(requests, error)
         outcomes = call.outcomes(answer)
         self._learn(call, answer, outcomes)
         return [await self._settled(connection, *pair) for pair in zip(requests, outcomes, strict=True)]
@@ -74,7 +94,8 @@ class Appender:
         if self._connection is None or self._connection.is_closed():
             self._changes = -1
             self._connection = await self._connect()
-            self._head = max(self._head, await self._connection.fetchval(self._sql.head))
+            self._head, *session = await self._connection.fetchrow(self._sql.begin)
+            self._session = _Session(*session)
         return self._connection
 
     def _known(self, call: Call) -> list[Seq] | None:
@@ -102,34 +123,35 @@ class Appender:
         if not isinstance(outcome, KeyRecord):
             return outcome
         last = outcome.first + len(outcome.seqs) - 1
-        stored = [Entry._make(row) for row in await connection.fetch(self._sql.between, outcome.first, last)]
+        try:
+            stored = [Entry._make(row) for row in await connection.fetch(self._sql.between, outcome.first, last)]
+        except (asyncpg.PostgresError, *LOST) as error:
+            return Unavailable(f"Postgres did not say where the request is ({said(error)})", "unknown")
         return stored if len(stored) == len(outcome.seqs) else outcome.entries(request.events, self._epoch)
 
-    async def _recover(
-        self, requests: Sequence[Request], lost: asyncpg.Connection, error: BaseException
-    ) -> list[Outcome]:
+    async def _recover(self, requests: Sequence[Request], error: Exception) -> list[Outcome]:
         """Unknown is not failed: the old session is ended, and under the lock the journal says what it wrote."""
-        process, self._connection = lost.get_server_pid(), None
+        since, session, self._connection = self._head, self._session, None
         with anyio.move_on_after(RECOVERY_S):
             while True:
                 try:
-                    written = await self._written(requests, process)
-                except LOST:
+                    written = await self._written(requests, since, session)
+                except (asyncpg.PostgresError, *LOST):
                     await anyio.sleep(RETRY_S)
                 else:
                     return await self._finish(requests, written)
-        return [Unavailable(f"the connection to Postgres was lost ({error})", "unknown")] * len(requests)
+        return [Unavailable(f"the connection to Postgres was lost ({said(error)})", "unknown")] * len(requests)
 
-    async def _written(self, requests: Sequence[Request], process: int) -> Mapping[str, Entry]:
+    async def _written(self, requests: Sequence[Request], since: GlobalSeq, session: _Session) -> Mapping[str, Entry]:
         """What is in the journal of these requests, once the session that sent them is gone for good."""
         connection = await self._connected()
-        await connection.execute(self._sql.end_session, process)
-        while await connection.fetchval(self._sql.is_alive, process):  # noqa: ASYNC110 - only asking can tell
+        await connection.execute(self._sql.end_session, *session)
+        while await connection.fetchval(self._sql.is_alive, *session):  # noqa: ASYNC110 - only asking can tell
             await anyio.sleep(RETRY_S)
         ids = [event.event_id for request in requests for event in request.events]
         async with connection.transaction():
             await connection.execute(self._sql.lock)
-            rows = await connection.fetch(self._sql.written, self._head, ids)
+            rows = await connection.fetch(self._sql.written, since, ids)
         return {entry.event_id: entry for entry in map(Entry._make, rows)}
 
     async def _finish(self, requests: Sequence[Request], written: Mapping[str, Entry]) -> list[Outcome]:
@@ -141,5 +163,5 @@ class Appender:
             elif request.events[0].event_id in written:
                 outcomes.append([written[event.event_id] for event in request.events])
             else:
-                outcomes += await self._send([request])
+                outcomes += await self._outcomes([request])
         return outcomes

@@ -3,9 +3,11 @@ SELECT base, ts, epoch, changes, lasts, depths, refused::text FROM tape_append(
   $1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, $16, $17, $18, $19, $20, $21, $22, $23, $24, $25,
   $26, $27, $28, $29, $30, $31, $32, $33, $34, $35, $36, $37, $38, $39, $40);
 
--- name: head
-SELECT greatest(archived_through, coalesce((SELECT global_seq FROM tape_journal ORDER BY global_seq DESC LIMIT 1), 0))
-FROM tape_meta;
+-- name: begin
+SELECT greatest(m.archived_through, coalesce((SELECT global_seq FROM tape_journal ORDER BY global_seq DESC LIMIT 1), 0)),
+       s.pid, s.backend_start
+FROM tape_meta AS m, pg_stat_activity AS s
+WHERE s.pid = pg_backend_pid();
 
 -- name: between
 SELECT global_seq, seq, ts_ms, depth, epoch, crc, run_id, kind, type, subject, schema_version, event_id, cause,
@@ -15,10 +17,10 @@ WHERE global_seq BETWEEN $1 AND $2
 ORDER BY global_seq;
 
 -- name: end_session
-SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE pid = $1;
+SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE pid = $1 AND backend_start = $2;
 
 -- name: is_alive
-SELECT count(*) FROM pg_stat_activity WHERE pid = $1;
+SELECT count(*) FROM pg_stat_activity WHERE pid = $1 AND backend_start = $2;
 
 -- name: lock
 SELECT pg_advisory_xact_lock(7461706500000001);

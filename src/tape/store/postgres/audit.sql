@@ -3,6 +3,9 @@ SELECT archived_through + 1,
        greatest(archived_through, coalesce((SELECT global_seq FROM tape_journal ORDER BY global_seq DESC LIMIT 1), 0))
 FROM tape_meta;
 
+-- name: epoch
+SELECT epoch FROM tape_meta;
+
 -- name: after
 SELECT global_seq, seq, ts_ms, depth, epoch, crc, run_id, kind, type, subject, schema_version, event_id, cause,
        trace_id, span_id, parent_span_id, attributes_json, payload_json, payload_bytes

@@ -2,8 +2,10 @@
 
 import json
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Awaitable, Mapping, Sequence
+from typing import TypeVar
 
+import anyio
 import asyncpg
 
 from tape.core.errors import TapeError
@@ -17,6 +19,15 @@ from tape.store.postgres.group import independent
 from tape.store.postgres.literal import call as calling
 from tape.store.postgres.named import numbered
 
+T = TypeVar("T")
+
+
+async def undisturbed(statement: Awaitable[T]) -> T:
+    """A statement to its end: one that is cancelled on its way leaves its connection behind in pieces."""
+    with anyio.CancelScope(shield=True):
+        return await statement
+    raise AssertionError("a shield swallows nothing")
+
 
 class Block:
     """A transaction in progress."""
@@ -29,13 +40,21 @@ class Block:
     def append(self, request: Request) -> None:
         self._staged.append(request)
 
+    async def begin(self) -> None:
+        await undisturbed(self._connection.execute("BEGIN"))
+
+    async def undo(self) -> None:
+        """Ends the transaction without a trace, if the connection is still there to say so."""
+        if not self._connection.is_closed() and self._connection.is_in_transaction():
+            await undisturbed(self._connection.execute("ROLLBACK"))
+
     async def lock(self) -> None:
-        await self._connection.execute("SELECT tape_lock()")
+        await undisturbed(self._connection.execute("SELECT tape_lock()"))
 
     async def fetch(self, statement: str, parameters: Mapping[str, object]) -> Sequence[Row]:
         sql, values = numbered(statement, parameters)
         try:
-            return [tuple(row) for row in await self._connection.fetch(sql, *values)]
+            return [tuple(row) for row in await undisturbed(self._connection.fetch(sql, *values))]
         except asyncpg.PostgresError as error:
             raise translate(error) from error
 
@@ -45,7 +64,7 @@ class Block:
         now_ms = time.time_ns() // 1_000_000
         steps = [_step(number, call, now_ms) for number, call in enumerate(calls)]
         try:
-            await self._connection.execute("; ".join([*steps, "COMMIT"]))
+            await undisturbed(self._connection.execute("; ".join([*steps, "COMMIT"])))
         except asyncpg.PostgresError as error:
             raise _refusal(calls, error) from error
         self.outcomes = [entries for number, call in enumerate(calls) for entries in await self._answers(number, call)]

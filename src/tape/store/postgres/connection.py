@@ -13,7 +13,7 @@ from tape.core.ports import Outcome, Wake
 from tape.core.sequence import Request
 from tape.store.connection import Query, Row
 from tape.store.postgres.append import Appender
-from tape.store.postgres.block import Block
+from tape.store.postgres.block import Block, undisturbed
 from tape.store.postgres.errors import LOST, translate
 from tape.store.postgres.listen import Listener
 from tape.store.postgres.named import numbered
@@ -36,9 +36,9 @@ class Database:
         try:
             if len(queries) == 1:
                 sql, values = numbered(queries[0].sql, queries[0].parameters)
-                return [await self._pool.fetch(sql, *values)]
+                return [await undisturbed(self._pool.fetch(sql, *values))]
             sql, values = _together(queries)
-            row = await self._pool.fetchrow(sql, *values)
+            row = await undisturbed(self._pool.fetchrow(sql, *values))
         except (asyncpg.PostgresError, *LOST) as error:
             raise translate(error) from error
         return [column or () for column in row]
@@ -54,23 +54,16 @@ class Database:
     async def transaction(self) -> AsyncIterator[Block]:
         try:
             async with self._pool.acquire() as connection:
-                await connection.execute("BEGIN")
                 block = Block(connection)
                 try:
+                    await block.begin()
                     yield block
                     await block.commit()
                 except BaseException:
-                    with anyio.CancelScope(shield=True):
-                        await _undo(connection)
+                    await block.undo()
                     raise
         except (asyncpg.PostgresError, *LOST) as error:
             raise translate(error) from error
-
-
-async def _undo(connection: asyncpg.Connection) -> None:
-    """Ends a transaction without a trace, if the connection is still there to say so."""
-    if not connection.is_closed() and connection.is_in_transaction():
-        await connection.execute("ROLLBACK")
 
 
 def _together(queries: Sequence[Query]) -> tuple[str, list[object]]:

@@ -8,13 +8,20 @@ LOST = (
     ConnectionError,
     OSError,
     asyncpg.InterfaceError,
+    asyncpg.InternalClientError,  # used just after the server had ended it, before that was noticed
     asyncpg.PostgresConnectionError,
     asyncpg.AdminShutdownError,
     asyncpg.CrashShutdownError,
     asyncpg.CannotConnectNowError,
     asyncpg.IdleInTransactionSessionTimeoutError,
 )
-_BUSY = (asyncpg.LockNotAvailableError, asyncpg.QueryCanceledError, asyncpg.TooManyConnectionsError)
+BAD_VALUE = (asyncpg.DataError, asyncpg.ProgramLimitExceededError)
+_BUSY = (
+    asyncpg.DeadlockDetectedError,
+    asyncpg.LockNotAvailableError,
+    asyncpg.QueryCanceledError,
+    asyncpg.TooManyConnectionsError,
+)
 
 
 def translate(error: Exception) -> Exception:
@@ -22,13 +29,13 @@ def translate(error: Exception) -> Exception:
     if isinstance(error, TapeError):
         return error
     if isinstance(error, LOST):
-        return Unavailable(f"the connection to Postgres was lost ({_said(error)})", "unknown")
+        return Unavailable(f"the connection to Postgres was lost ({said(error)})", "unknown")
     if isinstance(error, _BUSY):
-        return Unavailable(f"Postgres is busy ({_said(error)})")
+        return Unavailable(f"Postgres is busy ({said(error)})")
     if isinstance(error, asyncpg.InsufficientResourcesError):
-        return Unavailable(f"Postgres has run out of something ({_said(error)})")
+        return Unavailable(f"Postgres has run out of something ({said(error)})")
     return error
 
 
-def _said(error: Exception) -> str:
+def said(error: Exception) -> str:
     return str(error) or type(error).__name__

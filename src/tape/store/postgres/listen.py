@@ -3,6 +3,7 @@
 import asyncio
 import sys
 from collections.abc import Awaitable, Callable
+from contextlib import suppress
 from typing import Final, NoReturn
 
 import anyio
@@ -14,17 +15,20 @@ from tape.store.postgres.errors import LOST
 CHANNEL: Final = "tape"
 ECHO_S: Final = 2.0
 KEEP_ALIVE_S: Final = 15.0
+FIRST_BACKOFF_S: Final = 0.1
 LONGEST_BACKOFF_S: Final = 30.0
 
 
 class Listener:
     """Listens while it can, and says how long a waiter may trust the silence.
 
-    A connection that does not hear its own notification is behind a pooler, and is worth no more than none.
+    It begins with the first wait: a process that only writes would hear nothing but itself. A connection that does not
+    hear its own notification is behind a pooler, and is worth no more than none.
     """
 
     def __init__(self, connect: Callable[[], Awaitable[asyncpg.Connection]]) -> None:
         self._connect = connect
+        self._is_wanted = asyncio.Event()
         self._heard = asyncio.Event()
         self._head = GlobalSeq(0)
         self.is_listening = False
@@ -34,6 +38,7 @@ class Listener:
 
     async def wait_beyond(self, cursor: GlobalSeq) -> None:
         """Returns when the journal is said to be beyond a position, or when a run has changed."""
+        self._is_wanted.set()
         while True:
             await self._heard.wait()
             self._heard.clear()
@@ -41,29 +46,29 @@ class Listener:
                 return
 
     async def run(self) -> NoReturn:
-        backoff = 0.1
+        await self._is_wanted.wait()
+        backoff = FIRST_BACKOFF_S
         while True:
-            try:
-                connection = await self._connect()
-            except LOST:
-                await anyio.sleep(backoff)
-                backoff = min(2 * backoff, LONGEST_BACKOFF_S)
-                continue
-            backoff = 0.1
-            await self._listen(connection)
+            began = anyio.current_time()
+            with suppress(asyncpg.PostgresError, *LOST):
+                await self._listen(await self._connect())
+            is_steady = anyio.current_time() - began > KEEP_ALIVE_S
+            backoff = FIRST_BACKOFF_S if is_steady else min(2 * backoff, LONGEST_BACKOFF_S)
+            await anyio.sleep(backoff)
 
     async def _listen(self, connection: asyncpg.Connection) -> None:
         """Until the connection is lost or found to be half open."""
+        lost = anyio.Event()
+        connection.add_termination_listener(lambda _: lost.set())
         try:
             await connection.add_listener(CHANNEL, self._hear)
             self.is_listening = await self._has_echo(connection)
             self._wake(None)  # whatever was said before it listened is found by looking
-            while True:
-                await anyio.sleep(KEEP_ALIVE_S)
+            while not lost.is_set():
+                with anyio.move_on_after(KEEP_ALIVE_S):
+                    await lost.wait()
                 with anyio.fail_after(ECHO_S):
-                    await connection.execute("SELECT 1")
-        except (TimeoutError, asyncpg.PostgresError, *LOST):
-            return
+                    await connection.execute("SELECT 1")  # a peer that is gone without a word is found out
         finally:
             self.is_listening = False
             self._wake(None)
@@ -83,9 +88,10 @@ class Listener:
         return echo.is_set()
 
     def _hear(self, connection: object, process: int, channel: str, payload: object) -> None:
-        self._wake(GlobalSeq(int(str(payload))) if payload else None)
+        self._wake(GlobalSeq(int(str(payload))) if str(payload).isdecimal() else None)
 
     def _wake(self, head: GlobalSeq | None) -> None:
-        """Without a head it is not known what has changed, so every waiter looks."""
-        self._head = GlobalSeq(sys.maxsize) if head is None else head
+        """Without a head it is not known what has changed, so every waiter looks; a later word takes nothing back."""
+        unheard = self._head if self._heard.is_set() else 0
+        self._head = GlobalSeq(max(unheard, sys.maxsize if head is None else head))
         self._heard.set()

@@ -2,8 +2,10 @@
 SELECT last_seq, closed_seq, floor, opened_seq, content_type FROM tape_heads WHERE run_id = :run_id;
 
 -- name: heads
-SELECT h.run_id, h.last_seq, h.closed_seq, h.floor, h.opened_seq, h.content_type
-FROM json_array_elements_text(:run_ids::json) AS asked JOIN tape_heads AS h ON h.run_id = asked.value;
+-- As a join it would read the whole table: the planner takes every list for one of a hundred.
+SELECT run_id, last_seq, closed_seq, floor, opened_seq, content_type
+FROM tape_heads
+WHERE run_id = ANY (ARRAY(SELECT json_array_elements_text(:run_ids::json)));
 
 -- name: put_run
 INSERT INTO tape_runs (run_id, label, started_at, opened_at) VALUES (:run_id, :label, :started_at, :now_ms)
@@ -20,8 +22,9 @@ ON CONFLICT (run_id) DO UPDATE SET closed_seq = NULL, opened_seq = h.last_seq;
 UPDATE tape_heads SET closed_seq = last_seq WHERE run_id = :run_id AND closed_seq IS NULL;
 
 -- name: close_run
-UPDATE tape_runs SET closed_at = :now_ms, closed_seq = (SELECT last_seq FROM tape_heads WHERE run_id = :run_id)
-WHERE run_id = :run_id AND closed_at IS NULL;
+UPDATE tape_runs SET
+  closed_at = :now_ms, closed_seq = (SELECT last_seq FROM tape_heads WHERE run_id = :run_id), reaped_at = NULL
+WHERE run_id = :run_id;
 
 -- name: reap_run
 UPDATE tape_runs SET reaped_at = :now_ms WHERE run_id = :run_id AND reaped_at IS NULL;

@@ -9,9 +9,11 @@ import asyncpg
 
 from tape.core.background import background
 from tape.core.errors import Unavailable
+from tape.core.ids import Epoch
 from tape.core.ports import Wake
 from tape.store.audit import Audit
 from tape.store.cells import Cells
+from tape.store.epoch import begin_epoch
 from tape.store.journal import Journal
 from tape.store.postgres.append import Appender
 from tape.store.postgres.block import Block
@@ -28,6 +30,7 @@ SETTINGS: Final = {
     "statement_timeout": "60s",
     "idle_in_transaction_session_timeout": "2s",
     "jit": "off",
+    "plan_cache_mode": "force_generic_plan",  # every plan is checked by a test; planning was a sixth of a short append
 }
 POOL: Final = 8
 CONNECT_S: Final = 10.0
@@ -43,10 +46,14 @@ class PostgresStore:
         self.cells = Cells(database, "postgres")
         self.retention = Retention(database, "postgres")
         self.runs = Runs(database, "postgres")
-        self.audit = Audit(database, "postgres", self.epoch)
+        self.audit = Audit(database, "postgres")
 
     def transaction(self) -> AbstractAsyncContextManager[Block]:
         return self._database.transaction()
+
+    async def new_epoch(self) -> Epoch:
+        self.epoch = await begin_epoch(self._database, "postgres")
+        return self.epoch
 
 
 @asynccontextmanager
@@ -57,10 +64,12 @@ async def open_store(
     connect = _connector(url)
     migrated = await _prepared(connect, unsafe_durability)
     appender, listener = Appender(connect), Listener(_connector(listen_url or url))
-    async with asyncpg.create_pool(url, min_size=1, max_size=POOL, server_settings=SETTINGS) as pool:
-        async with background(listener.run):
-            yield PostgresStore(Database(pool, appender, listener, wake or listener), migrated)
-        await appender.close()
+    async with asyncpg.create_pool(url, min_size=0, max_size=POOL, server_settings=SETTINGS, reset=_reset) as pool:
+        try:
+            async with background(listener.run):
+                yield PostgresStore(Database(pool, appender, listener, wake or listener), migrated)
+        finally:
+            await appender.close()
 
 
 async def _prepared(connect: Callable[[], Awaitable[asyncpg.Connection]], unsafe_durability: bool) -> Migrated:
@@ -73,6 +82,12 @@ async def _prepared(connect: Callable[[], Awaitable[asyncpg.Connection]], unsafe
         return await migrate(connection)
     finally:
         await connection.close()
+
+
+async def _reset(connection: asyncpg.Connection) -> None:
+    """Undoes a transaction that was cancelled; nothing else is left behind, and asking would double each read."""
+    if connection.is_in_transaction():
+        await connection.execute("ROLLBACK")
 
 
 def _connector(url: str) -> Callable[[], Awaitable[asyncpg.Connection]]:

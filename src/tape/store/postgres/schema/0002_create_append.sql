@@ -56,27 +56,28 @@ BEGIN
            jsonb_object_agg(o.rq, jsonb_build_array(o.why, o.place, o.a, o.b)) FILTER (WHERE o.rq IS NOT NULL)
       INTO bad, refused
       FROM (SELECT DISTINCT ON (s.rq) s.* FROM (
-        SELECT k.rq, 0 AS rank, 0::bigint AS place, CASE WHEN t.digest = k.digest THEN 'replay' ELSE 'key' END AS why,
+        SELECT k.rq, 0 AS rank, 0::bigint AS turn, 0::bigint AS place, CASE WHEN t.digest = k.digest THEN 'replay' ELSE 'key' END AS why,
                t.first_seq::text AS a, t.seqs_json || ' ' || t.ts_ms AS b
           FROM unnest(k_rq, k_key, k_digest) k(rq, key, digest) JOIN tape_keys t ON t.key = k.key
         UNION ALL
-        SELECT t.rq, CASE WHEN states[t.ix] IN ('missing', 'closed') THEN 1 ELSE 3 END, t.ix,
+        SELECT x.rq, 1, 0, x.ix, 'seq', lasts[x.ix]::text, NULL
+          FROM unnest(x_rq, x_ix, x_seq) x(rq, ix, seq)
+         WHERE lasts[x.ix] <> x.seq AND coalesce(states[x.ix], '') NOT IN ('missing', 'closed')
+        UNION ALL
+        SELECT t.rq, 2, t.i, t.ix,
                CASE WHEN states[t.ix] IN ('missing', 'closed') THEN states[t.ix] ELSE 'type' END, states[t.ix], NULL
-          FROM unnest(t_rq, t_ix) t(rq, ix) WHERE states[t.ix] IS NOT NULL
+          FROM unnest(t_rq, t_ix) WITH ORDINALITY t(rq, ix, i) WHERE states[t.ix] IS NOT NULL
         UNION ALL
-        SELECT x.rq, 2, x.ix, 'seq', lasts[x.ix]::text, NULL
-          FROM unnest(x_rq, x_ix, x_seq) x(rq, ix, seq) WHERE lasts[x.ix] <> x.seq
-        UNION ALL
-        SELECT c.rq, 4, c.i, 'cell', coalesce(t.version, 0)::text, NULL
+        SELECT c.rq, 3, c.i, c.i, 'cell', coalesce(t.version, 0)::text, NULL
           FROM unnest(c_rq, c_ledger, c_key, c_seen) WITH ORDINALITY c(rq, ledger, key, seen, i)
           LEFT JOIN tape_cells t ON t.ledger = c.ledger AND t.key = c.key WHERE coalesce(t.version, 0) <> c.seen
         UNION ALL
-        SELECT q.rq, 5, e.i, 'cause', base::text, NULL
+        SELECT q.rq, 4, e.i, e.i, 'cause', base::text, NULL
           FROM unnest(string_to_array(e_cause, E'\x1f', E'\x1e')::bigint[]) WITH ORDINALITY e(cause, i)
           JOIN (SELECT row_number() OVER () AS i, s.rq
                   FROM unnest(rq_size) WITH ORDINALITY s(size, rq), generate_series(1, s.size)) q USING (i)
          WHERE e.cause > base
-      ) s ORDER BY s.rq, s.rank, s.place) o;
+      ) s ORDER BY s.rq, s.rank, s.turn) o;
   END IF;
 
   IF bad = '{}' THEN                                                    -- the usual case: the client's numbering stands
@@ -128,13 +129,16 @@ BEGIN
         LEFT JOIN (SELECT j.run_id, count(*) FROM tape_journal j WHERE j.global_seq BETWEEN base + 1 AND base + n
                     GROUP BY j.run_id) a ON a.run_id = r.id;
     END IF;
-    INSERT INTO tape_heads AS h (run_id, last_seq, content_type)
-      SELECT r.id, lasts[r.i] + r.count, r.type
-        FROM unnest(runs, run_types, run_counts) WITH ORDINALITY r(id, type, count, i) WHERE r.count > 0
-      ON CONFLICT (run_id) DO UPDATE SET
-        last_seq = excluded.last_seq, content_type = excluded.content_type, closed_seq = NULL,
-        opened_seq = CASE WHEN h.closed_seq IS NULL THEN h.opened_seq ELSE h.last_seq END;
-    IF states IS NOT NULL THEN
+    IF states IS NULL THEN                                              -- all are open: half the work of an upsert
+      UPDATE tape_heads h SET last_seq = lasts[r.i] + r.count
+        FROM unnest(runs, run_counts) WITH ORDINALITY r(id, count, i) WHERE h.run_id = r.id AND r.count > 0;
+    ELSE
+      INSERT INTO tape_heads AS h (run_id, last_seq, content_type)
+        SELECT r.id, lasts[r.i] + r.count, r.type
+          FROM unnest(runs, run_types, run_counts) WITH ORDINALITY r(id, type, count, i) WHERE r.count > 0
+        ON CONFLICT (run_id) DO UPDATE SET
+          last_seq = excluded.last_seq, content_type = excluded.content_type, closed_seq = NULL,
+          opened_seq = CASE WHEN h.closed_seq IS NULL THEN h.opened_seq ELSE h.last_seq END;
       INSERT INTO tape_runs (run_id, opened_at)
         SELECT r.id, ts FROM unnest(runs, run_counts, lasts) r(id, count, last) WHERE r.count > 0 AND r.last = 0
         ON CONFLICT (run_id) DO NOTHING;
