@@ -40,10 +40,8 @@ def open_store(
 
             return open_redis(RedisLocation.parse(url))
         case scheme:
-            raise UsageError(
-                "a store is sqlite:///file.db, postgresql://…, redis://… or memory://, "
-                f"not {shown(scheme or url)}"
-            )  # fmt: skip
+            known = "sqlite:///file.db, postgresql://…, redis://… or memory://"
+            raise UsageError(f"a store is {known}, not {shown(scheme or url)}")
 
 
 def _need(driver: str, extra: str) -> None:

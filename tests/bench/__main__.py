@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterator, Sequence
 from datetime import UTC, datetime
 from typing import Final
 
-from tests.bench import fanout, latency, loop, matching, predicates, ring, sqlite
+from tests.bench import delivery, fanout, latency, logs, loop, matching, postgres, predicates, ring, sqlite
 from tests.bench.compare import Comparison, Result, Row, compare
 from tests.bench.workload import FOLDER
 
@@ -19,6 +19,9 @@ TABLES: Final[tuple[Callable[[], list[Comparison]], ...]] = (
     fanout.comparisons,
     ring.comparisons,
     latency.comparisons,
+    postgres.comparisons,
+    logs.comparisons,
+    delivery.comparisons,
 )
 MODULES: Final[tuple[Callable[[int], list[Row]], ...]] = (matching.measure, predicates.measure)
 

@@ -78,10 +78,11 @@ class Child:
 class Crew:
     """Starts children, and ends all of them with the block."""
 
-    def __init__(self, folder: Path, journal: Path | None = None) -> None:
+    def __init__(self, folder: Path, journal: Path | None = None, url: str | None = None) -> None:
         self.folder = folder
         self.journal = journal or folder / "journal.db"
-        self.url = f"sqlite:///{self.journal}"
+        self.place = url or self.journal
+        self.url = url or f"sqlite:///{self.journal}"
         self._children: list[Child] = []
 
     def start(self, module: str, *arguments: object, under: Sequence[str] = ()) -> Child:
@@ -100,7 +101,7 @@ class Crew:
 
     def wait_for_tail(self) -> None:
         """Until the tail has seen everything there is."""
-        head = history.head(self.journal)
+        head = history.head(self.place)
         self.wait(lambda: last_seen(self.log("seen")) >= head, f"the tail is at {head}")
 
     def wait(self, condition: Callable[[], bool], what: str, within_s: float = PATIENCE_S) -> None:

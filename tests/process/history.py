@@ -6,10 +6,11 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import closing
 from itertools import groupby, pairwise
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from tests.process import log, saying
 from tests.process.log import Op, Seen
+from tests.servers import databases
 
 
 class Row(NamedTuple):
@@ -98,17 +99,22 @@ class History(NamedTuple):
         return saying.size(writer, int(number), self.most)
 
 
-def rows(path: Path) -> list[Row]:
-    """The journal of a file that nobody writes to any more."""
-    with closing(sqlite3.connect(path)) as connection:
-        cursor = connection.execute("SELECT global_seq, run_id, seq, event_id FROM tape_journal ORDER BY global_seq")
-        return [Row._make(row) for row in cursor]
+def rows(place: Path | str) -> list[Row]:
+    """The journal of a file, or of a database, that nobody writes to any more."""
+    found = fetch(place, "SELECT global_seq, run_id, seq, event_id FROM tape_journal ORDER BY global_seq")
+    return [Row._make(row) for row in found]
 
 
-def head(path: Path) -> int:
-    with closing(sqlite3.connect(path)) as connection:
-        (found,) = connection.execute("SELECT coalesce(max(global_seq), 0) FROM tape_journal").fetchone()
-        return int(found)
+def head(place: Path | str) -> int:
+    ((found,),) = fetch(place, "SELECT coalesce(max(global_seq), 0) FROM tape_journal")
+    return int(found)
+
+
+def fetch(place: Path | str, statement: str) -> list[tuple[Any, ...]]:
+    if isinstance(place, str):
+        return databases.fetch(place, statement)
+    with closing(sqlite3.connect(place)) as connection:
+        return connection.execute(statement).fetchall()
 
 
 def integrity(path: Path) -> str:
@@ -117,7 +123,7 @@ def integrity(path: Path) -> str:
         return str(verdict)
 
 
-def collect(folder: Path, writers: Sequence[str], most: int = 50) -> History:
+def collect(folder: Path, writers: Sequence[str], most: int = 50, place: str | None = None) -> History:
     """The history that a folder of logs and a journal tell."""
     ops = {writer: log.read(folder / f"{writer}.jsonl", Op) for writer in writers}
-    return History(ops, rows(folder / "journal.db"), log.read(folder / "seen.jsonl", Seen), most)
+    return History(ops, rows(place or folder / "journal.db"), log.read(folder / "seen.jsonl", Seen), most)

@@ -7,6 +7,8 @@ from typing import Literal, NamedTuple, TypeVar
 
 import msgspec
 
+from tape.core.errors import Unavailable
+
 T = TypeVar("T")
 
 LONGEST = 4096  # bytes of a line
@@ -33,6 +35,11 @@ class Seen(NamedTuple):
     run_id: str
     seq: int
     event_id: str
+
+
+def told(error: Unavailable) -> What:
+    """What a writer knows when the store did not answer."""
+    return "fail" if error.outcome == "nothing" else "unknown"
 
 
 class Log:

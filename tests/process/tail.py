@@ -7,12 +7,21 @@ from pathlib import Path
 import anyio
 
 import tape
+from tape.core.errors import Unavailable
 from tests.process import log
 from tests.process.lifetime import end_with_parent
 from tests.process.log import Log, Seen, now_ns
 
 
 async def run(url: str, path: Path) -> None:
+    while True:
+        try:
+            await follow(url, path)
+        except Unavailable:
+            await anyio.sleep(0.05)
+
+
+async def follow(url: str, path: Path) -> None:
     seen = log.last(path, Seen)
     notes = Log(path)
     async with tape.open_journal(url) as journal:

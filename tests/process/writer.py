@@ -15,16 +15,24 @@ from random import Random
 import anyio
 
 from tape.bus.journal import Journal
-from tape.compose import run_journal
+from tape.compose import open_store, run_journal
 from tape.core.errors import Unavailable
 from tape.store.sqlite.location import Location
-from tape.store.sqlite.store import open_store
+from tape.store.sqlite.store import open_store as open_sqlite
 from tests.process import log, saying
 from tests.process.lifetime import end_with_parent
 from tests.process.log import Log, Op, now_ns
 
 
 async def run(options: Namespace) -> None:
+    while True:
+        try:
+            return await work(options)
+        except Unavailable:
+            await anyio.sleep(0.05)  # a server that is down cannot even be asked to open its journal
+
+
+async def work(options: Namespace) -> None:
     done = [op.number for op in log.read(options.log, Op) if op.what == "ok"]
     first = max(done, default=0) + 1
     numbers = count(first) if options.requests is None else range(first, options.requests + 1)
@@ -44,7 +52,7 @@ async def append(journal: Journal, notes: Log, options: Namespace, number: int) 
         try:
             entries = await journal.append(events, key=saying.key(name, number), open=True)
         except Unavailable as error:
-            notes.note(Op(now_ns(), number, "fail" if error.outcome == "nothing" else "unknown", reason=error.reason))
+            notes.note(Op(now_ns(), number, log.told(error), reason=error.reason))
             await anyio.sleep(0.01)
         else:
             seqs = tuple(int(entry.seq) for entry in entries)
@@ -62,8 +70,9 @@ class Impatient(Location):
 
 @asynccontextmanager
 async def open_journal(options: Namespace) -> AsyncIterator[Journal]:
-    location = (Impatient if options.is_impatient else Location).parse(options.url)
-    async with open_store(location) as store, run_journal(store) as journal:
+    location = Impatient.parse(options.url) if options.is_impatient else None
+    opened = open_store(options.url) if location is None else open_sqlite(location)
+    async with opened as store, run_journal(store) as journal:
         yield journal
 
 

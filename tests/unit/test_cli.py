@@ -238,6 +238,15 @@ def test_migrating_says_what_was_applied(tape: Tape) -> None:
     assert again.lines == ["the schema is up to date"]
 
 
+def test_migrating_to_a_new_epoch_says_a_larger_one_and_keeps_the_entries(ten: Tape) -> None:
+    before = json.loads(ten("migrate", "--json").lines[0])["epoch"]
+
+    answer = ten("migrate", "--new-epoch", "--json")
+
+    assert json.loads(answer.lines[0])["epoch"] > before
+    assert ten("journal", "verify").code == 0
+
+
 def test_a_doctor_finds_a_new_journal_well(ten: Tape, tmp_path: Path) -> None:
     tmp_path.chmod(0o700)
 

@@ -8,9 +8,9 @@ import asyncpg
 import pytest
 
 from tape.compose import open_journal, open_store, run_journal
-from tape.core.errors import InvalidCursor, TapeError, Unavailable, UsageError
+from tape.core.errors import InvalidCursor, RunNotFound, TapeError, Unavailable, UsageError
 from tape.core.event import Entry, Event
-from tape.core.ids import GlobalSeq, Seq
+from tape.core.ids import GlobalSeq, RunId, Seq
 from tape.core.ports import Outcome, Store
 from tape.core.sequence import CellChange, CellId, Request
 from tape.store.postgres.store import PostgresStore, open_store as open_postgres
@@ -20,7 +20,17 @@ from tests.servers.process import free_port
 from tests.servers.proxy import Proxy
 
 PATIENCE_S = 10
-TAPE_SESSIONS = "SELECT pid FROM pg_stat_activity WHERE datname = current_database() AND pid <> pg_backend_pid()"
+DEAF_POLL_S = 0.5
+SLACK_S = 0.5
+REFUSE_CELLS = """
+CREATE FUNCTION refuse() RETURNS trigger LANGUAGE plpgsql AS $$
+BEGIN RAISE EXCEPTION 'busy' USING ERRCODE = 'lock_not_available'; END $$;
+CREATE TRIGGER refuse BEFORE INSERT ON tape_cells EXECUTE FUNCTION refuse();
+"""
+END_LISTENERS = """
+SELECT pg_terminate_backend(pid) FROM pg_stat_activity
+WHERE datname = current_database() AND query ~ '^(LISTEN|NOTIFY)' AND pid <> pg_backend_pid()
+"""
 
 
 @pytest.fixture
@@ -43,9 +53,7 @@ async def direct(postgres_url: str) -> AsyncIterator[asyncpg.Connection]:
     await connection.close()
 
 
-async def test_an_append_whose_answer_was_lost_is_there_once_and_is_told_its_place(
-    store: Store, proxy: Proxy
-) -> None:
+async def test_an_append_whose_answer_was_lost_is_there_once_and_is_told_its_place(store: Store, proxy: Proxy) -> None:
     await append(store, said(1))
     proxy.loses_an_answer = True
 
@@ -107,15 +115,101 @@ async def test_a_value_postgres_cannot_hold_fails_alone_in_a_group(store: Store)
 
 
 async def test_a_group_cut_in_two_keeps_what_its_first_half_was_told(store: Store, direct: asyncpg.Connection) -> None:
-    await append(store, said(1))
-    await direct.execute("CREATE RULE wait AS ON INSERT TO tape_cells DO ALSO SELECT pg_sleep(99)")
-    await direct.execute(f"ALTER ROLE CURRENT_USER IN DATABASE {name_of(direct)} SET statement_timeout = '100ms'")
-    changed = Request(events=(said(3),), cells=(cell("{}"),), expected_seq=Seq(2), opens=True)
+    await direct.execute(REFUSE_CELLS)
+    changed = Request(events=(said(2),), cells=(cell("{}"),), expected_seq=Seq(1), opens=True)
 
-    outcomes = await store.journal.append([request(said(2), expected=1), changed])
+    outcomes = await store.journal.append([request(said(1), expected=0), changed])
 
-    assert places(outcomes[0]) == [2] and isinstance(outcomes[1], Unavailable)
-    assert await numbers(store) == [1, 2]
+    assert places(outcomes[0]) == [1] and isinstance(outcomes[1], Unavailable)
+    assert await numbers(store) == [1]
+
+
+async def test_a_request_for_two_runs_is_told_of_its_own_first_that_objects(store: Store) -> None:
+    first = Request(events=(Event(run_id="a", payload=1),))
+    second = Request(events=(Event(run_id="b", payload=1), Event(run_id="a", payload=1)))
+
+    outcomes = await store.journal.append([first, second])
+
+    assert [str(outcome) for outcome in outcomes] == [str(RunNotFound(RunId("a"))), str(RunNotFound(RunId("b")))]
+
+
+async def test_a_listener_that_is_ended_over_and_over_costs_no_more_than_the_poll(
+    store: PostgresStore, postgres_url: str, direct: asyncpg.Connection
+) -> None:
+    async with anyio.create_task_group() as tasks:
+        tasks.start_soon(end_listeners, direct)
+        await everything_arrives_within_the_poll(store, postgres_url)
+        tasks.cancel_scope.cancel()
+
+
+async def test_without_a_way_to_listen_everything_arrives_within_the_poll(postgres_url: str) -> None:
+    dead = f"postgresql://tape@127.0.0.1:{free_port()}/none"
+    async with open_postgres(postgres_url, listen_url=dead) as deaf:
+        await everything_arrives_within_the_poll(deaf, postgres_url)
+
+
+async def test_a_pooler_that_swallows_notifications_is_found_out_and_polled_behind(
+    postgres_url: str, proxy: Proxy
+) -> None:
+    proxy.is_deaf = True
+    async with open_postgres(postgres_url, listen_url=proxy.url) as deaf:
+        await everything_arrives_within_the_poll(deaf, postgres_url)
+
+
+async def test_a_listener_that_may_not_connect_does_not_end_the_store(postgres_url: str) -> None:
+    stranger = postgres_url + "_that_is_not_there"
+    async with open_postgres(postgres_url, listen_url=stranger) as store:
+        await anyio.sleep(0.2)
+
+        assert [entry.seq for entry in await append(store, said(1))] == [1]
+
+
+async def test_a_reader_beyond_a_restored_backup_is_told_at_once(
+    postgres_url: str, postgres_databases: Databases
+) -> None:
+    async with open_store(postgres_url) as store:
+        await append(store, said(1))
+    with postgres_databases.database(name(postgres_url)) as backup:
+        async with open_journal(postgres_url) as journal, aclosing(journal.stream()) as stream:
+            await journal.append(said(2))
+            assert [(await anext(stream)).payload for _ in range(2)] == [1, 2]
+
+            postgres_databases.restore_database(postgres_url, backup)
+
+            with anyio.fail_after(PATIENCE_S), pytest.raises(InvalidCursor, match="the journal is at 1"):
+                await anext(stream)
+
+
+async def test_a_server_that_acknowledges_too_soon_is_refused(postgres_url: str, direct: asyncpg.Connection) -> None:
+    await direct.execute(f"ALTER DATABASE {name(postgres_url)} SET synchronous_commit = off")
+
+    with pytest.raises(UsageError, match=r"synchronous_commit=off.*--unsafe-durability"):
+        async with open_store(postgres_url):
+            pass
+
+    async with open_store(postgres_url, unsafe_durability=True) as store:
+        assert [entry.seq for entry in await append(store, said(1))] == [1]
+
+
+async def test_a_server_that_never_syncs_is_refused() -> None:
+    refused = pytest.raises(UsageError, match=r"fsync=off.*--unsafe-durability")
+    with PostgresServer(settings={"fsync": "off"}) as server, server.database() as url, refused:
+        async with open_store(url):
+            pass
+
+
+async def everything_arrives_within_the_poll(store: Store, url: str) -> None:
+    async with open_store(url) as other, run_journal(store) as journal, aclosing(journal.stream()) as stream:
+        for number in range(4):
+            await append(other, said(number))
+            with anyio.fail_after(DEAF_POLL_S + SLACK_S):
+                assert (await anext(stream)).payload == number
+
+
+async def end_listeners(direct: asyncpg.Connection) -> None:
+    while True:
+        await direct.execute(END_LISTENERS)
+        await anyio.sleep(0.02)
 
 
 def said(n: int) -> Event:
@@ -131,7 +225,8 @@ def request(event: Event, expected: int | None = None) -> Request:
 
 
 def poison(n: int) -> Request:
-    return Request(events=(said(n),), cells=(cell("\0"),), opens=True)
+    far = CellChange(id=CellId("ledger", "far"), seen=0, status="open", state_json="{}", due_at_ms=1 << 63)
+    return Request(events=(said(n),), cells=(far,), opens=True)
 
 
 async def append(store: Store, event: Event) -> Sequence[Entry]:

@@ -22,6 +22,7 @@ _in_an_index = re.compile(r"\brow (\d+) .*\bindex (?:sqlite_autoindex_tape_journ
 
 class _Sql(NamedTuple):
     bounds: str
+    epoch: str
     after: str
     place: str
     runs_after: str
@@ -40,16 +41,15 @@ class _Walk(Protocol):
 class Audit:
     """Looks for what should not be there; it takes as much memory as a page, whatever the journal's length."""
 
-    def __init__(self, connection: Connection, dialect: str, epoch: Epoch) -> None:
+    def __init__(self, connection: Connection, dialect: str) -> None:
         self._connection = connection
         self._sql = _Sql(**statements(dialect, "audit.sql"))
-        self._epoch = epoch
 
     async def pages(self) -> AsyncGenerator[AuditPage, None]:
-        ((row,),) = await self._connection.snapshot(Query(self._sql.bounds))
+        ((row,), ((epoch,),)) = await self._connection.snapshot(Query(self._sql.bounds), Query(self._sql.epoch))
         bounds = Bounds(*row)
         walks: tuple[_Walk, ...] = (
-            _Entries(self._connection, self._sql, self._epoch, bounds.head),
+            _Entries(self._connection, self._sql, epoch, bounds.head),
             _Runs(self._connection, self._sql, bounds),
             _File(self._connection, self._sql),
         )
@@ -70,6 +70,7 @@ class _Entries:
         self._expected = 0
         self._first: int | None = None
         self._ts_ms = 0
+        self._epoch_before = 0
 
     async def step(self) -> AuditPage | None:
         if self._after >= self._head:
@@ -117,13 +118,21 @@ class _Entries:
         expected = max(self._expected, floor)
         if entry.global_seq > expected:
             yield Fault(f"{_span('position', expected, entry.global_seq - 1)} missing", GlobalSeq(expected))
-        for reason in _wrongs(entry, self._epoch, self._ts_ms):
+        for reason in _wrongs(entry, self._ts_ms):
             yield Fault(reason, *place)
+        if self._is_of_an_epoch(entry):
+            self._epoch_before = entry.epoch
+        else:
+            yield Fault(f"its epoch is {entry.epoch}, the journal's is {self._epoch}", *place)
         self._expected = entry.global_seq + 1
         self._ts_ms = entry.ts_ms if isinstance(entry.ts_ms, int) else 0
 
+    def _is_of_an_epoch(self, entry: Entry) -> bool:
+        """Whether it is of the journal's epoch, or of one before that those before it do not exceed."""
+        return isinstance(entry.epoch, int) and self._epoch_before <= entry.epoch <= self._epoch
 
-def _wrongs(entry: Entry, epoch: Epoch, ts_ms: int) -> Iterator[str]:
+
+def _wrongs(entry: Entry, ts_ms: int) -> Iterator[str]:
     """What is wrong with an entry after one of that time."""
     try:
         if not entry.is_intact:
@@ -132,8 +141,6 @@ def _wrongs(entry: Entry, epoch: Epoch, ts_ms: int) -> Iterator[str]:
             yield f"its time is {ts_ms - entry.ts_ms:,} ms before that of the entry before it"
     except (TypeError, AttributeError):  # a damaged header can turn text into a number
         yield "its stored bytes are not what was written"
-    if entry.epoch != epoch:
-        yield f"its epoch is {entry.epoch}, the journal's is {epoch}"
 
 
 class _Runs:

@@ -1,0 +1,100 @@
+"""The append: one call of one script for each group; a call whose answer is lost is made again, and counts once."""
+
+import os
+from collections.abc import Sequence
+from datetime import timedelta
+from typing import Final
+
+import anyio
+
+from tape.core.errors import Corrupt, Unavailable, UsageError
+from tape.core.event import Entry
+from tape.core.ids import Epoch, GlobalSeq, RunId
+from tape.core.ports import Outcome
+from tape.core.sequence import KeyRecord, Request
+from tape.store.redis.call import EXACT, Answer, Call, Told, read_answer
+from tape.store.redis.packing import rows_of, unpack
+from tape.store.redis.scripts import APPEND, READ
+from tape.store.redis.server import Server
+
+KEY_TTL: Final = timedelta(days=60)
+RECOVERY_S: Final = 15.0
+RETRY_S: Final = 0.1
+
+
+class Appender:
+    """Appends group by group.
+
+    Its calls are numbered and Redis keeps the answer to the last one. So after a lost connection the same call is
+    sent again: one that was heard the first time is answered from there, and one that was not is made now. The first
+    message, should it still arrive, finds its number taken.
+    """
+
+    def __init__(self, server: Server, keep_per_run: int) -> None:
+        self._server = server
+        self._keep_per_run = keep_per_run
+        self._name = os.urandom(8).hex()
+        self._number = 0
+        self._turn = anyio.Lock(fast_acquire=True)
+
+    async def append(self, requests: Sequence[Request]) -> list[Outcome]:
+        """The outcome of each; one that changes cells is left out, because there are none."""
+        sent = [request for request in requests if not request.cells]
+        outcomes = iter(await self._append(sent) if sent else ())
+        return [_no_cells() if request.cells else next(outcomes) for request in requests]
+
+    async def _append(self, requests: Sequence[Request]) -> list[Outcome]:
+        call, seen = Call(requests), self._server.data_set
+        async with self._turn:
+            self._number += 1
+            ttl_ms = KEY_TTL // timedelta(milliseconds=1)
+            arguments = call.arguments(self._name, self._number, seen.epoch, seen.head, self._keep_per_run, ttl_ms)
+            answer = await self._answer(arguments)
+        told = list(call.outcomes(answer))
+        seen.see(answer.epoch, _head(answer, told))
+        return [await self._outcome(*pair, answer.epoch) for pair in zip(requests, told, strict=True)]
+
+    async def _answer(self, arguments: list[bytes]) -> Answer:
+        try:
+            return read_answer(await self._server.tell(APPEND, *arguments))
+        except Unavailable as error:
+            if error.outcome == "nothing":
+                raise
+            return await self._recover(arguments, error)
+
+    async def _recover(self, arguments: list[bytes], lost: Unavailable) -> Answer:
+        """Unknown is not failed: the call is made again until it is answered."""
+        with anyio.move_on_after(RECOVERY_S):
+            while True:
+                try:
+                    return read_answer(await self._server.tell(APPEND, *arguments))
+                except Unavailable:
+                    await anyio.sleep(RETRY_S)
+        raise lost
+
+    async def _outcome(self, request: Request, told: Told, epoch: Epoch) -> Outcome:
+        """The entries a request became the first time; a key outlives them, and then the request itself says them."""
+        if not isinstance(told, KeyRecord):
+            return told
+        try:
+            stored = await self._stored(told)
+        except Unavailable as error:  # the other requests of its group are in, and must be told so
+            return Unavailable(error.reason, "unknown")
+        except Corrupt as error:
+            return error
+        return stored if len(stored) == len(told.seqs) else told.entries(request.events, epoch)
+
+    async def _stored(self, record: KeyRecord) -> list[Entry]:
+        size = len(record.seqs)
+        *_, page = await self._server.ask(READ, size, EXACT, record.first - 1, size, "")
+        entries = [unpack(RunId(run_id.decode()), *row) for run_id, *row in rows_of(page, 4)]
+        return [entry for entry in entries if entry.global_seq < record.first + size]
+
+
+def _head(answer: Answer, told: Sequence[Told]) -> GlobalSeq:
+    """Where the journal stands after an answer."""
+    return GlobalSeq(answer.base + sum(len(outcome) for outcome in told if isinstance(outcome, list)))
+
+
+def _no_cells() -> UsageError:
+    return UsageError("redis:// has no ledgers: a request with cells needs memory://, sqlite:// or postgresql://")

@@ -1,0 +1,112 @@
+"""One call of the append script: what goes in, and what its answer means for each request."""
+
+from collections.abc import Iterator, Sequence
+from itertools import count
+from typing import Final, NamedTuple, TypeAlias
+
+import msgspec
+
+from tape.core.errors import ExpectedSeqConflict, KeyConflict, RunClosed, RunNotFound, TapeError, UsageError
+from tape.core.event import Entry
+from tape.core.ids import Epoch, GlobalSeq, RunId, Seq
+from tape.core.sequence import KeyRecord, Request
+from tape.store.redis.packing import pack
+
+EXACT: Final = 1 << 53  # Lua's numbers are exact up to here
+NEVER: Final = -1
+
+Fact: TypeAlias = int | str | tuple[int, tuple[Seq, ...]]
+Refusal: TypeAlias = tuple[int, str, int, Fact]
+Told: TypeAlias = Sequence[Entry] | KeyRecord | TapeError
+
+
+class Answer(NamedTuple):
+    """What the script returns: depths as position, depth, position, …, and a refusal for each request left out."""
+
+    base: GlobalSeq
+    ts_ms: int
+    epoch: Epoch
+    lasts: list[Seq]
+    depths: list[int]
+    refused: list[Refusal]
+
+
+_encode: Final = msgspec.msgpack.Encoder().encode
+_decode: Final = msgspec.msgpack.Decoder(Answer).decode
+
+
+class Call:
+    """A group's requests, laid out as arguments."""
+
+    def __init__(self, requests: Sequence[Request]) -> None:
+        self._requests = requests
+        self._runs: dict[RunId, int] = {}
+        self._types: dict[str, int] = {}
+        for request in requests:
+            for run_id, content_type in request.runs.items():
+                self._runs.setdefault(run_id, len(self._runs) + 1)
+                self._types.setdefault(content_type, len(self._types) + 1)
+
+    def arguments(self, *about: object) -> list[bytes]:
+        """In the order the script names them, after what it is to know of the appender."""
+        call = _encode((*about, list(self._runs), list(self._types), [*map(self._laid_out, self._requests)]))
+        return [call, *(pack(event) for request in self._requests for event in request.events)]
+
+    def outcomes(self, answer: Answer) -> Iterator[Told]:
+        """What became of each request; a key that was used before gives its record."""
+        refused = {refusal[0]: refusal for refusal in answer.refused}
+        lasts = dict(zip(self._runs, answer.lasts, strict=True))
+        depths = dict(zip(answer.depths[::2], answer.depths[1::2], strict=True))
+        places = count(answer.base + 1)
+        for number, request in enumerate(self._requests, 1):
+            if number in refused:
+                yield self._told(request, *refused[number][1:])
+                continue
+            entries = []
+            for event in request.events:
+                lasts[event.run_id] = seq = Seq(lasts[event.run_id] + 1)
+                place = next(places)
+                entries.append(event.at(place, seq, answer.ts_ms, depths.get(place, 0), answer.epoch))
+            yield entries
+
+    def _laid_out(self, request: Request) -> tuple[object, ...]:
+        causes = [event.cause or 0 for event in request.events]
+        return (
+            request.opens,
+            request.key or "",
+            "" if request.key is None else request.digest.hex(),
+            _expectation(request),
+            [index for run_id, kind in request.runs.items() for index in (self._runs[run_id], self._types[kind])],
+            [self._runs[event.run_id] for event in request.events],
+            causes if any(causes) else (),
+        )
+
+    def _told(self, request: Request, why: str, place: int, fact: Fact) -> Told:
+        if isinstance(fact, tuple):
+            ts_ms, seqs = fact
+            return KeyRecord(request.digest, GlobalSeq(place), seqs, ts_ms)
+        if why == "key":
+            return KeyConflict(request.key or "")
+        if why == "cause":
+            cause = request.events[place - 1].cause
+            return UsageError(f"cause {cause} is beyond the head {fact}: it names no entry")
+        return _run_refusal(request, list(self._runs)[place - 1], why, fact)
+
+
+def read_answer(packed: bytes) -> Answer:
+    return _decode(packed)
+
+
+def _expectation(request: Request) -> int | bool:
+    """The seq as Lua can compare it; one that no run can ever have reached stays one."""
+    if request.expected_seq is None:
+        return False
+    return request.expected_seq if 0 <= request.expected_seq < EXACT else NEVER
+
+
+def _run_refusal(request: Request, run_id: RunId, why: str, fact: int | str) -> TapeError:
+    if why == "seq" and isinstance(fact, int):
+        return ExpectedSeqConflict(run_id, request.expected_seq or Seq(0), Seq(fact))
+    if why == "type":
+        return UsageError(f"run {run_id!r} holds {fact}, not {request.runs[run_id]}")
+    return RunNotFound(run_id) if why == "missing" else RunClosed(run_id)

@@ -1,0 +1,83 @@
+-- name: reading
+-- Entries are fetched a few at a time, because the largest are 1 MiB and a page has a budget.
+local STEP = 32
+local limit, budget = tonumber(ARGV[1]), tonumber(ARGV[2])
+local page, size, weight = {}, 0, 0
+
+local function is_full()
+  return size >= limit or weight >= budget
+end
+
+local function take(entry)
+  local text = entry[2][4]
+  page[#page + 1], page[#page + 2], page[#page + 3] = entry[1], entry[2][2], text
+  size, weight = size + 1, weight + #text
+end
+
+local function fetch(run_id, seq, last)
+  local count = math.min(STEP, limit - size)
+  return redis.call('XRANGE', root .. ':entries:' .. run_id, format('%d', seq), last, 'COUNT', count)
+end
+
+-- name: bounds
+return {bounds()}
+
+-- name: read
+-- ARGV: 1 most entries  2 most bytes  3 after  4 most positions to look at  5 how an event must begin
+-- Returns the bounds and how far it looked, and run, id, at and event of each entry.
+local _, head, floor = journal()
+local looked_to, start = math.max(tonumber(ARGV[3]), floor - 1), ARGV[5]
+local through = math.min(head, looked_to + tonumber(ARGV[4]))
+
+-- Goes through a run from a seq on, to the end of a stretch or of what may be looked at.
+local function walk(run_id, seq, last)
+  while seq <= last and not is_full() do
+    local entries = fetch(run_id, seq, format('%d', last))
+    if #entries == 0 then
+      return
+    end
+    for _, entry in ipairs(entries) do
+      if looked_to >= through or is_full() then
+        return
+      end
+      if start == '' or string.sub(entry[2][4], 1, #start) == start then
+        page[#page + 1] = run_id
+        take(entry)
+      end
+      seq, looked_to = halves(entry[1])
+      seq = seq + 1
+    end
+  end
+end
+
+local before
+repeat
+  before = looked_to
+  for _, pointer in ipairs(redis.call('XRANGE', root .. ':positions', format('%d', looked_to + 1), '+', 'COUNT', STEP)) do
+    local position, last = halves(pointer[1]), tonumber(pointer[2][4])
+    walk(pointer[2][2], last - (position - looked_to) + 1, last)
+    if looked_to < position then
+      break
+    end
+  end
+until looked_to >= through or looked_to == before or is_full()
+local epoch, first, last, changes = bounds()
+return {epoch, first, last, changes, format('%d', looked_to), page}
+
+-- name: read_run
+-- ARGV: 1 most entries  2 most bytes  3 after  4 run
+-- Returns the bounds and the run's head, and id, at and event of each entry.
+local after, run_id = tonumber(ARGV[3]), ARGV[4]
+local entries
+repeat
+  entries = fetch(run_id, after + 1, '+')
+  for _, entry in ipairs(entries) do
+    if is_full() then
+      break
+    end
+    take(entry)
+    after = halves(entry[1])
+  end
+until #entries == 0 or is_full()
+local epoch, floor, head, changes = bounds()
+return {epoch, floor, head, changes, redis.call('HGET', root .. ':run:' .. run_id, 'head'), page}

@@ -1,0 +1,89 @@
+"""Reading the journal in pages, each one script's look at it."""
+
+from collections.abc import Sequence
+from typing import Final
+
+import anyio
+
+from tape.core.errors import Corrupt
+from tape.core.ids import Epoch, GlobalSeq, RunId, Seq
+from tape.core.ports import Bounds, Outcome, Page, RunPage, Wake
+from tape.core.sequence import Request
+from tape.core.subject import Pattern
+from tape.store.redis.append import Appender
+from tape.store.redis.call import EXACT
+from tape.store.redis.listen import Listener
+from tape.store.redis.packing import SEPARATOR, intact, rows_of, unpack
+from tape.store.redis.runs import head_of
+from tape.store.redis.scripts import BOUNDS, READ, READ_RUN
+from tape.store.redis.server import Server
+
+PAGE: Final = 512
+PAGE_BYTES: Final = 4 << 20
+WINDOW: Final = 1_000  # positions examined for a page of a pattern: nobody else is served while a script looks at them
+POLL_S: Final = 5.0
+DEAF_POLL_S: Final = 0.5
+
+
+class Journal:
+    """The journal of one data set."""
+
+    def __init__(self, server: Server, appender: Appender, listener: Listener, wake: Wake) -> None:
+        self._server = server
+        self._appender = appender
+        self._listener = listener
+        self._wake = wake
+
+    async def append(self, requests: Sequence[Request]) -> Sequence[Outcome]:
+        outcomes = await self._appender.append(requests)
+        await self._wake.tell(self._server.data_set.head)
+        return outcomes
+
+    async def wait(self, beyond: GlobalSeq) -> None:
+        with anyio.move_on_after(POLL_S if self._listener.is_listening else DEAF_POLL_S):
+            await self._wake.wait_beyond(beyond)
+
+    async def bounds(self) -> Bounds:
+        epoch, bounds = _bounds(await self._server.ask(BOUNDS))
+        self._server.data_set.see(epoch, bounds.head)
+        return bounds
+
+    async def read(self, after: GlobalSeq, *, pattern: Pattern | None = None) -> Page:
+        seen = self._server.data_set.head
+        window = (min(after, EXACT), WINDOW, _beginning(pattern))
+        *place, looked_to, rows = await self._server.ask(READ, PAGE, PAGE_BYTES, *window)
+        bounds = self._checked(place, seen)
+        entries = intact(unpack(RunId(run_id.decode()), *row) for run_id, *row in rows_of(rows, 4))
+        scanned_to = max(after, int(looked_to)) if len(entries) == len(rows) // 4 else entries[-1].global_seq
+        if scanned_to <= max(after, bounds.floor - 1) and scanned_to < bounds.head:
+            raise Corrupt("it is missing", GlobalSeq(max(after + 1, bounds.floor)))
+        if pattern is not None:
+            entries = [entry for entry in entries if pattern.matches(entry.subject)]
+        return Page(entries, GlobalSeq(scanned_to), bounds, int(place[-1]))
+
+    async def read_run(self, run_id: RunId, after: Seq) -> RunPage:
+        seen = self._server.data_set.head
+        *place, head, rows = await self._server.ask(READ_RUN, PAGE, PAGE_BYTES, min(after, EXACT), run_id)
+        bounds = self._checked(place, seen)
+        entries = intact(unpack(run_id, *row) for row in rows_of(rows, 3))
+        return RunPage(entries, head_of(head), bounds)
+
+    def _checked(self, place: Sequence[bytes], seen: GlobalSeq) -> Bounds:
+        epoch, bounds = _bounds(place)
+        self._server.data_set.check(epoch, bounds.head, seen)
+        return bounds
+
+
+def _bounds(place: Sequence[bytes]) -> tuple[Epoch, Bounds]:
+    epoch, floor, head, _ = map(int, place)
+    return Epoch(epoch), Bounds(GlobalSeq(floor), GlobalSeq(head))
+
+
+def _beginning(pattern: Pattern | None) -> str:
+    """What every event that the pattern matches begins with."""
+    if pattern is None:
+        return ""
+    if pattern.literal is not None:
+        return pattern.literal + SEPARATOR
+    span = pattern.prefix_range()
+    return "" if span is None else span[0]

@@ -1,0 +1,85 @@
+"""Hearing that the journal has grown: one connection that listens, and a poll that never relies on it."""
+
+import asyncio
+import sys
+from contextlib import suppress
+from typing import Final, NoReturn
+
+import anyio
+from redis.asyncio.connection import Connection
+
+from tape.core.errors import Unavailable
+from tape.core.ids import GlobalSeq
+from tape.store.redis.connection import Connections
+from tape.store.redis.errors import LOST
+
+KEEP_ALIVE_S: Final = 15.0
+ECHO_S: Final = 2.0
+SHORTEST_PAUSE_S: Final = 0.1
+LONGEST_PAUSE_S: Final = 5.0
+
+
+class Listener:
+    """Listens while it can, and says whether it does, for who must decide how long to trust the silence."""
+
+    def __init__(self, connections: Connections, root: str) -> None:
+        self._connections = connections
+        self._channel = f"{root}:grown"
+        self._heard = asyncio.Event()
+        self._head = GlobalSeq(0)
+        self.is_listening = False
+
+    async def tell(self, head: GlobalSeq) -> None:
+        return  # the script that appends has told everybody
+
+    async def wait_beyond(self, cursor: GlobalSeq) -> None:
+        """Returns when the journal is said to be beyond a position, or when a run has changed."""
+        while True:
+            await self._heard.wait()
+            self._heard.clear()
+            if self._head > cursor:
+                return
+
+    async def run(self) -> NoReturn:
+        pause = SHORTEST_PAUSE_S
+        while True:
+            with suppress(Unavailable):
+                connection = await self._connections.open()
+                pause = SHORTEST_PAUSE_S
+                await self._listen(connection)
+            await anyio.sleep(pause)
+            pause = min(2 * pause, LONGEST_PAUSE_S)
+
+    async def _listen(self, connection: Connection) -> None:
+        """Until the connection is lost, or found to be half open."""
+        try:
+            await connection.send_command("SUBSCRIBE", self._channel)
+            while (said := await self._next(connection)) is not None:
+                self._hear(*said)
+        except LOST:
+            return
+        finally:
+            self.is_listening = False
+            self._wake(None)
+            await connection.disconnect(nowait=True)
+
+    async def _next(self, connection: Connection) -> list[bytes] | None:
+        """What is said next; nothing when not even a question is answered."""
+        said = await connection.read_response(timeout=KEEP_ALIVE_S)
+        if said is None:
+            await connection.send_command("PING")
+            said = await connection.read_response(timeout=ECHO_S)
+        return said  # type: ignore[no-any-return]
+
+    def _hear(self, kind: bytes, channel: bytes, *content: bytes) -> None:
+        if kind == b"subscribe":
+            self.is_listening = True
+            self._wake(None)  # whatever was said before it listened is found by looking
+        elif kind == b"message":
+            (head,) = content
+            self._wake(GlobalSeq(int(head)) if head else None)
+
+    def _wake(self, head: GlobalSeq | None) -> None:
+        """Without a head it is not known what has changed, so every waiter looks."""
+        self._head = GlobalSeq(sys.maxsize) if head is None else head
+        self._heard.set()

@@ -1,0 +1,39 @@
+"""Our scripts: each is what they share and a block of its own."""
+
+from hashlib import sha1
+from typing import Final, NamedTuple
+
+from tape.store.statements import statements
+
+_SHARED: Final = statements("redis", "data_set.lua")["shared"]
+_READING: Final = f"{_SHARED}\n{statements('redis', 'journal.lua')['reading']}"
+
+
+class Script(NamedTuple):
+    """A script and the name Redis gives it."""
+
+    text: str
+    sha: str
+
+    @classmethod
+    def of(cls, file: str, name: str, shared: str = _SHARED) -> "Script":
+        text = f"{shared}\n{statements('redis', file)[name]}"
+        return cls(text, sha1(text.encode(), usedforsecurity=False).hexdigest())
+
+
+ENTER: Final = Script.of("data_set.lua", "enter")
+BEGIN: Final = Script.of("data_set.lua", "begin")
+APPEND: Final = Script.of("append.lua", "append")
+BOUNDS: Final = Script.of("journal.lua", "bounds")
+READ: Final = Script.of("journal.lua", "read", _READING)
+READ_RUN: Final = Script.of("journal.lua", "read_run", _READING)
+OPEN: Final = Script.of("runs.lua", "open")
+CLOSE: Final = Script.of("runs.lua", "close")
+REAP: Final = Script.of("runs.lua", "reap")
+HEADS: Final = Script.of("runs.lua", "heads")
+LIVE: Final = Script.of("runs.lua", "live")
+TRIM: Final = Script.of("retention.lua", "trim")
+TRIM_RUN: Final = Script.of("retention.lua", "trim_run")
+FORGET_KEYS: Final = Script.of("retention.lua", "forget_keys")
+
+LOADED: Final = (BEGIN, APPEND, BOUNDS, READ, READ_RUN, OPEN, CLOSE, REAP, HEADS, LIVE, TRIM, TRIM_RUN, FORGET_KEYS)

@@ -1,0 +1,76 @@
+"""The Redis store: a journal and its runs under one prefix, and what it lacks said as such."""
+
+from collections.abc import AsyncIterator, Mapping, Sequence
+from contextlib import AbstractAsyncContextManager, asynccontextmanager
+
+from tape.core.background import background
+from tape.core.errors import UsageError
+from tape.core.ids import Epoch, GlobalSeq
+from tape.core.ports import Audit, Transaction, Wake
+from tape.core.sequence import Cell, CellId
+from tape.store.redis.append import Appender
+from tape.store.redis.connection import Connections
+from tape.store.redis.journal import Journal
+from tape.store.redis.listen import Listener
+from tape.store.redis.location import Location
+from tape.store.redis.retention import Retention
+from tape.store.redis.runs import Runs
+from tape.store.redis.scripts import BEGIN
+from tape.store.redis.server import Server
+
+
+class RedisStore:
+    """What one data set holds."""
+
+    applied: tuple[str, ...] = ()
+
+    def __init__(self, server: Server, journal: Journal) -> None:
+        self._server = server
+        self.epoch = server.data_set.epoch
+        self.journal = journal
+        self.runs = Runs(server)
+        self.retention = Retention(server, journal)
+        self.cells = NoCells()
+        server.data_set.changed = self._follow
+
+    @property
+    def audit(self) -> Audit:
+        raise _lacks("an audit")
+
+    def transaction(self) -> AbstractAsyncContextManager[Transaction]:
+        raise _lacks("transactions")
+
+    async def new_epoch(self) -> Epoch:
+        seen = self._server.data_set
+        epoch, head = await self._server.tell(BEGIN, seen.epoch, seen.head)
+        seen.begin(Epoch(int(epoch)), GlobalSeq(int(head)))
+        return self.epoch
+
+    def _follow(self, epoch: Epoch) -> None:
+        self.epoch = epoch
+
+
+class NoCells:
+    """The ledgers there are not."""
+
+    async def read(self, ids: Sequence[CellId]) -> Mapping[CellId, Cell]:
+        raise _lacks("ledgers")
+
+
+@asynccontextmanager
+async def open_store(location: Location, wake: Wake | None = None) -> AsyncIterator[RedisStore]:
+    """The store under a prefix of a server, which is looked at first."""
+    connections = Connections(location.url)
+    server, listener = Server(connections, location.root), Listener(connections, location.root)
+    try:
+        await server.enter()
+        server.data_set.begin(server.data_set.epoch, server.data_set.head)
+        journal = Journal(server, Appender(server, location.keep_per_run), listener, wake or listener)
+        async with background(*([listener.run] if wake is None else [])):
+            yield RedisStore(server, journal)
+    finally:
+        await connections.close()
+
+
+def _lacks(what: str) -> UsageError:
+    return UsageError(f"redis:// has no {what}: use memory://, sqlite:///file or postgresql://")

@@ -1,0 +1,134 @@
+"""Sessions that end or stand still: what their own writers and the others notice of it."""
+
+import time
+from collections.abc import Iterator, Sequence
+from itertools import count, pairwise
+from pathlib import Path
+from random import Random
+
+import anyio
+import anyio.lowlevel
+import asyncpg
+import pytest
+
+from tape.bus.journal import Journal
+from tape.compose import open_journal
+from tape.core.errors import Unavailable
+from tests.conftest import Scale
+from tests.process import history, log, saying
+from tests.process.crew import Child, Crew
+from tests.process.history import History
+from tests.process.log import Op, now_ns
+
+PUBLISHERS = [f"publisher{number}" for number in range(8)]
+WRITERS = [f"writer{number}" for number in range(4)]
+ENDINGS = 40
+MOST = 3
+PAUSES = 4
+PAUSE_S = 3.0
+IDLE_S = 2.0  # after so long the server ends a session that is idle in a transaction
+SLACK_S = 1.5
+
+END_APPENDERS = """
+SELECT pg_terminate_backend(pid) FROM pg_stat_activity
+WHERE datname = current_database() AND query ~ 'FROM tape_append' AND pid <> pg_backend_pid()
+"""
+
+
+@pytest.fixture
+def crew(tmp_path: Path, postgres_url: str) -> Iterator[Crew]:
+    with Crew(tmp_path, url=postgres_url) as crew:
+        yield crew
+
+
+async def test_sessions_ended_at_random_leave_each_append_there_once_and_none_in_doubt(
+    postgres_url: str, scale: Scale
+) -> None:
+    ops: dict[str, list[Op]] = {}
+    async with open_journal(postgres_url) as journal, anyio.create_task_group() as tasks:
+        for name in PUBLISHERS:
+            tasks.start_soon(publish, journal, name, ops.setdefault(name, []))
+        await end_appenders(postgres_url, scale(ENDINGS))
+        tasks.cancel_scope.cancel()
+
+    told = History(ops, history.rows(postgres_url), most=MOST)
+    assert {op.reason for said in ops.values() for op in said if op.what != "ok"} == set()
+    assert told.lost() + told.partial() + told.repeated() + told.holes() == []
+
+
+def test_a_writer_that_stands_still_holds_nobody(crew: Crew, scale: Scale) -> None:
+    writers = {name: crew.start("writer", crew.url, crew.log(name), "--pause-ms", 5) for name in WRITERS}
+
+    waits_s = [pause_one(crew, writers) for _ in range(scale(PAUSES))]
+
+    for writer in writers.values():
+        writer.kill()
+    told = history.collect(crew.folder, WRITERS, place=crew.url)
+    assert [op for ops in told.ops.values() for op in ops if op.what in ("fail", "unknown")] == []
+    assert max(waits_s) <= IDLE_S + SLACK_S
+    assert told.lost() + told.partial() + told.repeated() + told.holes() == []
+
+
+@pytest.mark.parametrize("how", ["lock", "staged"])
+def test_a_transaction_that_stands_still_is_ended_and_leaves_nothing(crew: Crew, how: str) -> None:
+    crew.start("writer", crew.url, crew.log("writer"), "--pause-ms", 5)
+    crew.wait_for_line("writer")
+    holder = crew.start("holder", crew.url, how)
+    crew.wait(lambda: holder.is_paused, "the holder stands still")
+
+    time.sleep(PAUSE_S)
+    holder.resume()
+    holder.finish()
+
+    ops = log.read(crew.log("writer"), Op)
+    assert longest_s(ops) <= IDLE_S + SLACK_S
+    assert {op.what for op in ops} == {"invoke", "ok"}
+    assert history.fetch(crew.place, "SELECT run_id FROM tape_heads WHERE run_id = 'holder'") == []
+
+
+async def publish(journal: Journal, name: str, ops: list[Op]) -> None:
+    """Appends without a key, so that nothing but the store itself makes it once."""
+    for number in count(1):
+        with anyio.CancelScope(shield=True):
+            ops.append(await outcome(journal, name, number))
+        await anyio.lowlevel.checkpoint()
+
+
+async def outcome(journal: Journal, name: str, number: int) -> Op:
+    try:
+        entries = await journal.append(saying.events(name, number, MOST), open=True)
+    except Unavailable as error:
+        return Op(now_ns(), number, log.told(error), reason=error.reason)
+    return Op(now_ns(), number, "ok", int(entries[0].global_seq), tuple(int(entry.seq) for entry in entries))
+
+
+async def end_appenders(url: str, times: int) -> None:
+    chance = Random()
+    connection = await asyncpg.connect(url)
+    for _ in range(times):
+        await anyio.sleep(chance.uniform(0, 0.05))
+        while await connection.fetchval(END_APPENDERS) is None:  # noqa: ASYNC110 - only asking can tell
+            await anyio.sleep(0.001)
+    await connection.close()
+
+
+def pause_one(crew: Crew, writers: dict[str, Child]) -> float:
+    """How long others wait when a writer is paused at a random moment, for longer than a transaction may idle."""
+    chance = Random()
+    name = chance.choice(WRITERS)
+    crew.wait_for_line(name)
+    time.sleep(chance.uniform(0, 0.02))
+    began = now_ns()
+    writers[name].pause()
+    time.sleep(PAUSE_S)
+    others = [other for other in WRITERS if other != name]
+    for other in others:
+        crew.wait_for_line(other)
+    writers[name].resume()
+    crew.wait_for_line(name)
+    return max(longest_s([op for op in log.read(crew.log(other), Op) if op.at_ns >= began]) for other in others)
+
+
+def longest_s(ops: Sequence[Op]) -> float:
+    """The longest that a writer waited for an answer."""
+    return max(b.at_ns - a.at_ns for a, b in pairwise(ops) if a.what == "invoke") / 1e9

@@ -1,0 +1,22 @@
+"""Talking to a Redis server without any of our own code."""
+
+from typing import Any
+
+import redis
+
+from tests.servers.valkey import ValkeyServer
+
+
+def said_to(client: "redis.Redis", *words: object) -> Any:
+    """What the server answers, as it says it."""
+    connection: Any = client.connection_pool.get_connection()
+    try:
+        connection.send_command(*words)
+        return connection.read_response()
+    finally:
+        client.connection_pool.release(connection)
+
+
+def restart(server: ValkeyServer) -> None:
+    server.kill_hard()
+    server.restart()

@@ -1,0 +1,159 @@
+"""How Postgres goes about our statements: no page costs more than what it returns, whatever the parameters."""
+
+import json
+from collections.abc import AsyncIterator, Iterator, Sequence
+from functools import partial
+from typing import Any
+
+import asyncpg
+import pytest
+
+from tape.core.event import Event
+from tape.core.ids import Seq
+from tape.core.sequence import CellChange, CellId, Request
+from tape.store.postgres.call import Call
+from tape.store.postgres.migrate import migrate
+from tape.store.postgres.named import numbered
+from tape.store.statements import statements
+from tests.servers.databases import Databases
+
+ROWS = 20_000
+LAST = Seq(1_000)
+FILL = f"""
+INSERT INTO tape_journal (global_seq, seq, ts_ms, epoch, crc, run_id, kind, type, subject, event_id, payload_json)
+  SELECT n, n / 64 + 1, n, 1, 0, 'run-' || n % 64, 'event', 'message', '/message/run-' || n % 64, n::text, '{{}}'
+    FROM generate_series(1, {ROWS}) n;
+INSERT INTO tape_heads (run_id, last_seq) SELECT 'run-' || n, {LAST} FROM generate_series(1, {ROWS}) n;
+INSERT INTO tape_runs (run_id, opened_at, parent_run_id)
+  SELECT 'run-' || n, n, 'run-' || n / 2 FROM generate_series(1, {ROWS}) n;
+INSERT INTO tape_keys (key, digest, first_seq, seqs_json, ts_ms)
+  SELECT 'key-' || n, '', n, '[]', n FROM generate_series(1, {ROWS}) n;
+INSERT INTO tape_cells (ledger, key, version, status, state_json)
+  SELECT 'ledger', 'key-' || n, 1, 'open', '{{}}' FROM generate_series(1, {ROWS}) n;
+ANALYZE;
+"""
+
+RUN: dict[str, object] = {"run_id": "run-1"}
+READS: list[tuple[str, str, dict[str, object]]] = [
+    ("journal.sql", "bounds", {}),
+    ("journal.sql", "after", {"after": 1, "limit": 512}),
+    ("journal.sql", "after_in_range", {"after": 1, "through": 9, "low": "/m", "high": "/n", "limit": 512}),
+    ("journal.sql", "after_of_subject", {"subject": "/message/run-1", "after": 1, "limit": 512}),
+    ("journal.sql", "run_after", {**RUN, "after": 1, "limit": 512}),
+    ("journal.sql", "run_head", RUN),
+    ("audit.sql", "after", {"after": 1, "through": 999, "limit": 512}),
+    ("audit.sql", "place", {"global_seq": 1}),
+    ("audit.sql", "runs_after", {**RUN, "seq": 1, "limit": 5000}),
+    ("runs.sql", "head", RUN),
+    ("runs.sql", "heads", {"run_ids": '["run-1"]'}),
+    ("runs.sql", "children", RUN),
+    ("runs.sql", "close_head", RUN),
+    ("runs.sql", "close_run", {**RUN, "now_ms": 1}),
+    ("runs.sql", "reap_run", {**RUN, "now_ms": 1}),
+    ("cells.sql", "read", {"ids": '[["ledger", "key-1"]]'}),
+    ("retention.sql", "raise_floor", {"through": 9}),
+    ("retention.sql", "raise_run_floors", {"through": 9}),
+    ("retention.sql", "delete_through", {"through": 9}),
+    ("retention.sql", "last_gone", {**RUN, "floor": 9}),
+    ("retention.sql", "raise_run_floor", {**RUN, "floor": 9}),
+    ("retention.sql", "delete_run_below", {**RUN, "floor": 9}),
+    ("retention.sql", "delete_keys_before", {"before_ms": 9}),
+]
+EXPLAIN_NESTED = """
+LOAD 'auto_explain';
+SET auto_explain.log_format = json;
+SET auto_explain.log_level = notice;
+SET auto_explain.log_nested_statements = on;
+SET auto_explain.log_min_duration = 0;
+"""
+SAID = Event(run_id="run-1", payload=1)
+CAUSED = Event(run_id="run-2", payload=1, cause=7)
+CELL = CellChange(id=CellId("ledger", "new"), seen=0, status="open", state_json="{}")
+STALE = CellChange(id=CellId("ledger", "key-1"), seen=0, status="open", state_json="{}")
+GUARDED = Request(events=(CAUSED,), cells=(CELL,), key="new", expected_seq=LAST)
+APPENDED = [
+    [Request(events=(SAID,))],
+    [GUARDED],
+    [GUARDED, Request(events=(SAID,), cells=(STALE,))],
+]
+APPENDS = {"begin": "", "between": "1, 9", "written": "19990, ARRAY['7']"}
+
+
+@pytest.fixture(scope="module")
+async def connection(postgres_databases: Databases) -> AsyncIterator[asyncpg.Connection]:
+    """A database in which a scan of any table would show."""
+    with postgres_databases.database() as url:
+        connection = await asyncpg.connect(url)
+        await migrate(connection)
+        await connection.execute(FILL)
+        await connection.execute("SET plan_cache_mode = force_generic_plan")
+        yield connection
+        await connection.close()
+
+
+@pytest.mark.parametrize(("file", "name", "parameters"), READS, ids=[f"{read[0]} {read[1]}" for read in READS])
+async def test_a_statement_reads_no_table_from_end_to_end(
+    connection: asyncpg.Connection, file: str, name: str, parameters: dict[str, object]
+) -> None:
+    sql, values = numbered(statements("postgres", file)[name], parameters)
+
+    assert scanned(await plan(connection, sql, *values)) == []
+
+
+@pytest.mark.parametrize(("name", "arguments"), APPENDS.items())
+async def test_what_surrounds_an_append_reads_no_table_from_end_to_end(
+    connection: asyncpg.Connection, name: str, arguments: str
+) -> None:
+    await connection.execute(f"PREPARE surrounding AS {statements('postgres', 'append.sql')[name]}")
+    call = f"EXECUTE surrounding({arguments})" if arguments else "EXECUTE surrounding"
+
+    found = json.loads(await connection.fetchval(f"EXPLAIN (FORMAT JSON) {call}"))
+    await connection.execute("DEALLOCATE surrounding")
+
+    assert scanned(found) == []
+
+
+@pytest.mark.parametrize("is_known", [True, False])
+@pytest.mark.parametrize("requests", APPENDED, ids=["plain", "guarded", "refused"])
+async def test_an_append_reads_no_table_from_end_to_end(
+    connection: asyncpg.Connection, requests: Sequence[Request], is_known: bool
+) -> None:
+    heard: list[str] = []
+    listener = partial(hear, heard)
+    connection.add_log_listener(listener)
+    await connection.execute(EXPLAIN_NESTED)
+
+    transaction = connection.transaction()
+    await transaction.start()
+    call = Call(requests)
+    arguments = call.arguments(1, ROWS, 0, [LAST] * len(call.runs) if is_known else None)
+    await connection.fetchrow(statements("postgres", "append.sql")["append"], *arguments)
+    await transaction.rollback()
+
+    await connection.execute("SET auto_explain.log_min_duration = -1")
+    connection.remove_log_listener(listener)
+    plans = [json.loads(text) for text in heard]
+    assert len(plans) > 3
+    assert {found["Query Text"]: scans for found in plans if (scans := scanned([found]))} == {}
+
+
+def hear(heard: list[str], connection: object, message: asyncpg.PostgresLogMessage) -> None:
+    _, is_plan, text = str(message).partition("plan:\n")
+    if is_plan:
+        heard.append(text)
+
+
+async def plan(connection: asyncpg.Connection, sql: str, *values: object) -> Any:
+    return json.loads(await connection.fetchval(f"EXPLAIN (FORMAT JSON) {sql}", *values))
+
+
+def scanned(found: Any) -> list[str]:
+    """Those of our tables that are read from end to end, but for the one row of tape_meta."""
+    read = [node["Relation Name"] for node in nodes(found[0]["Plan"]) if node["Node Type"] == "Seq Scan"]
+    return [table for table in read if table.startswith("tape_") and table != "tape_meta"]
+
+
+def nodes(node: dict[str, Any]) -> Iterator[dict[str, Any]]:
+    yield node
+    for child in node.get("Plans", ()):
+        yield from nodes(child)

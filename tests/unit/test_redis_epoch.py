@@ -1,0 +1,128 @@
+"""Data sets in Redis come and go: whoever knew one that is lost is told, and never goes on in the next."""
+
+from collections.abc import AsyncIterator, Iterator
+
+import anyio
+import pytest
+import redis
+
+from tape.compose import open_store, run_journal
+from tape.core.errors import InvalidCursor
+from tape.core.ids import GlobalSeq, RunId, Seq
+from tape.core.ports import Store
+from tests.conftest import Scale
+from tests.contract.saying import append, drain, fill, said
+from tests.servers.valkey import ValkeyServer
+from tests.unit.redis_client import restart, said_to
+
+PATIENCE_S = 20
+
+
+@pytest.fixture
+def client(redis_url: str) -> Iterator["redis.Redis"]:
+    with redis.Redis.from_url(redis_url) as client:
+        yield client
+
+
+@pytest.fixture
+async def store(redis_url: str) -> AsyncIterator[Store]:
+    async with open_store(redis_url) as store:
+        yield store
+
+
+async def test_after_a_flush_the_next_append_begins_a_larger_epoch(store: Store, client: "redis.Redis") -> None:
+    before = store.epoch
+    await append(store, said(n=1), said(n=2))
+    client.flushall()
+
+    (entry,) = await append(store, said(n=3))
+
+    assert (entry.global_seq, entry.seq) == (1, 1)
+    assert before < entry.epoch == store.epoch
+
+
+async def test_after_a_flush_the_next_opening_begins_a_larger_epoch(redis_url: str, client: "redis.Redis") -> None:
+    async with open_store(redis_url) as store:
+        before = store.epoch
+    client.flushall()
+
+    async with open_store(redis_url) as store, open_store(redis_url) as other:
+        assert before < store.epoch == other.epoch
+
+
+async def test_no_cursor_of_a_lost_data_set_is_read_on(store: Store, client: "redis.Redis") -> None:
+    await append(store, said(n=1), said(n=2))
+    client.flushall()
+
+    with pytest.raises(InvalidCursor, match="open the store again"):
+        await store.journal.read(GlobalSeq(2))
+    await append(store, *(said(n=n) for n in range(5)))  # the numbers of old cursors are taken again
+    with pytest.raises(InvalidCursor, match="open the store again"):
+        await store.journal.read(GlobalSeq(2))
+    with pytest.raises(InvalidCursor, match="open the store again"):
+        await store.journal.read_run(RunId("r1"), Seq(2))
+
+
+async def test_live_readers_are_told_that_their_data_set_is_lost(
+    redis_url: str, store: Store, client: "redis.Redis"
+) -> None:
+    async with run_journal(store) as journal:
+        await fill(journal, "r1", 2)
+        stream = journal.stream(run_id="r1")
+        await stream.__anext__()
+        await stream.__anext__()
+        client.flushall()
+        async with open_store(redis_url) as other:
+            await append(other, *(said(n=n) for n in range(5)))
+
+        with pytest.raises(InvalidCursor, match="open the store again"), anyio.fail_after(PATIENCE_S):
+            await stream.__anext__()
+
+
+async def test_a_data_set_that_went_back_is_another_one(store: Store, client: "redis.Redis") -> None:
+    await append(store, said(n=1))
+    older = {key: said_to(client, "DUMP", key) for key in said_to(client, "KEYS", "*")}
+    await append(store, said(n=2))
+    before = store.epoch
+    client.flushall()
+    for key, content in older.items():
+        said_to(client, "RESTORE", key, 0, content)
+
+    with pytest.raises(InvalidCursor, match="ends at 1, but 2 was there before"):
+        await store.journal.read(GlobalSeq(1))
+    (entry,) = await append(store, said(n=3))
+    assert entry.global_seq == 2 and entry.epoch == store.epoch > before
+
+
+async def test_an_empty_restart_begins_a_larger_epoch() -> None:
+    with ValkeyServer(appendfsync=None) as server:
+        async with open_store(server.url) as store:
+            before = (await append(store, said(n=1), said(n=2)))[0].epoch
+            restart(server)
+
+            (entry,) = await append(store, said(n=3))
+
+        assert entry.global_seq == 1 and entry.epoch == store.epoch > before
+
+
+async def test_a_restart_that_may_have_lost_something_begins_a_larger_epoch() -> None:
+    with ValkeyServer(appendfsync="everysec") as server:
+        async with open_store(server.url) as store:
+            before = store.epoch
+            await append(store, said(n=1))
+            server.restart()
+
+            (entry,) = await append(store, said(n=2))
+
+    assert entry.global_seq == 2 and entry.epoch > before
+
+
+async def test_a_restart_that_loses_nothing_goes_on(valkey_server: ValkeyServer, scale: Scale) -> None:
+    async with open_store(f"{valkey_server.url}?prefix=restarts") as store, run_journal(store) as journal:
+        before, acknowledged = store.epoch, []
+        for n in range(scale(3)):
+            acknowledged += await journal.append([said("r1", n), said("r2", n)], open=True)
+            restart(valkey_server)
+
+        assert await drain(journal.stream(follow=False)) == acknowledged
+        assert store.epoch == before
