@@ -54,6 +54,11 @@ class Appender:
         self._epoch = Epoch(0)
         self._lasts: dict[RunId, tuple[Seq, str]] = {}
 
+    @property
+    def process(self) -> int:
+        """The server's process that appends for us."""
+        return self._session.process
+
     async def append(self, requests: Sequence[Request]) -> list[Outcome]:
         """Tells each request its own outcome: once one group is written, an error of the next must not hide it."""
         outcomes: list[Outcome] = []

@@ -26,8 +26,9 @@ class Listener:
     hear its own notification is behind a pooler, and is worth no more than none.
     """
 
-    def __init__(self, connect: Callable[[], Awaitable[asyncpg.Connection]]) -> None:
+    def __init__(self, connect: Callable[[], Awaitable[asyncpg.Connection]], own_process: Callable[[], int]) -> None:
         self._connect = connect
+        self._own_process = own_process
         self._is_wanted = asyncio.Event()
         self._heard = asyncio.Event()
         self._head = GlobalSeq(0)
@@ -88,6 +89,8 @@ class Listener:
         return echo.is_set()
 
     def _hear(self, connection: object, process: int, channel: str, payload: object) -> None:
+        if process == self._own_process():
+            return  # what this node appends is dealt out by its appender, and reading it again would double the work
         self._wake(GlobalSeq(int(str(payload))) if str(payload).isdecimal() else None)
 
     def _wake(self, head: GlobalSeq | None) -> None:

@@ -63,7 +63,8 @@ async def open_store(
     """The store in a database, its schema brought up to date."""
     connect = _connector(url)
     migrated = await _prepared(connect, unsafe_durability)
-    appender, listener = Appender(connect), Listener(_connector(listen_url or url))
+    appender = Appender(connect)
+    listener = Listener(_connector(listen_url or url), own_process=lambda: appender.process)
     async with asyncpg.create_pool(url, min_size=0, max_size=POOL, server_settings=SETTINGS, reset=_reset) as pool:
         try:
             async with background(listener.run):
