@@ -2,6 +2,7 @@
 
 from collections.abc import AsyncIterator, Sequence
 from contextlib import aclosing
+from urllib.parse import urlsplit
 
 import anyio
 import asyncpg
@@ -225,7 +226,8 @@ def request(event: Event, expected: int | None = None) -> Request:
 
 
 def poison(n: int) -> Request:
-    far = CellChange(id=CellId("ledger", "far"), seen=0, status="open", state_json="{}", due_at_ms=1 << 63)
+    far = cell("{}")
+    object.__setattr__(far, "due_at_ms", 1 << 63)  # no request can be made like this; the store must survive it anyway
     return Request(events=(said(n),), cells=(far,), opens=True)
 
 
@@ -243,3 +245,54 @@ async def numbers(store: Store) -> list[object]:
 
 def places(outcome: Outcome) -> list[int]:
     return [] if isinstance(outcome, TapeError) else [entry.global_seq for entry in outcome]
+
+
+async def test_a_block_that_fails_when_its_session_is_gone_says_why(store: Store, direct: asyncpg.Connection) -> None:
+    with pytest.raises(KeyError, match="mine"):
+        async with store.transaction() as tx:
+            ((process,),) = await tx.fetch("SELECT pg_backend_pid()", {})
+            await direct.execute("SELECT pg_terminate_backend($1)", process)
+            raise KeyError("mine")
+
+
+async def test_settings_of_a_database_do_not_change_what_we_mean(postgres_url: str, direct: asyncpg.Connection) -> None:
+    database = urlsplit(postgres_url).path[1:]
+    for setting in ("default_transaction_isolation = 'repeatable read'", "standard_conforming_strings = off"):
+        await direct.execute(f"ALTER DATABASE {database} SET {setting}")
+    said_back = Event(run_id="r", payload="back\\slash and 'quote'")
+
+    async with open_store(postgres_url) as one, open_store(postgres_url) as other:
+        async with one.transaction() as tx:
+            tx.append(Request(events=(said_back,), opens=True))
+        for n in range(20):
+            await append(one if n % 2 else other, said(n))
+        page = await one.journal.read(GlobalSeq(0))
+
+    assert page.entries[0].payload == said_back.payload
+    assert places(page.entries) == list(range(1, 22))
+
+
+async def test_a_repeated_request_in_a_block_gives_the_entry_that_is_stored(store: Store) -> None:
+    keyed = Request(events=(said(1),), opens=True, key="k")
+    (first,) = await store.journal.append([keyed])
+
+    async with store.transaction() as tx:
+        tx.append(Request(events=(said(1),), opens=True, key="k"))
+
+    assert list(tx.outcomes) == [first]
+
+
+async def test_opening_a_journal_that_is_current_needs_no_right_to_create(
+    postgres_url: str, direct: asyncpg.Connection
+) -> None:
+    role = f"reader_{urlsplit(postgres_url).path[1:]}"
+    async with open_store(postgres_url):
+        await direct.execute(f"CREATE ROLE {role} LOGIN")
+        await direct.execute(f"GRANT SELECT, INSERT, UPDATE, DELETE ON ALL TABLES IN SCHEMA public TO {role}")
+    parts = urlsplit(postgres_url)
+    try:
+        async with open_store(parts._replace(netloc=f"{role}@{parts.hostname}:{parts.port}").geturl()) as store:
+            assert places(await append(store, said(1))) == [1]
+    finally:
+        await direct.execute(f"DROP OWNED BY {role}")
+        await direct.execute(f"DROP ROLE {role}")

@@ -116,6 +116,16 @@ async def test_a_skip_overtakes_every_reader() -> None:
     assert lane.after(GlobalSeq(9)) >= lane.base
 
 
+async def test_old_news_of_an_end_does_not_end_a_run_that_has_gone_on() -> None:
+    tail = Tail(GlobalSeq(0))
+    lane = tail.join(RunId("r"))
+    tail.push([entry(1), entry(2)])
+
+    tail.note({RunId("r"): Head(last_seq=1, closed_seq=1)})  # type: ignore[arg-type]
+
+    assert lane.closed_seq is None
+
+
 async def test_a_run_that_goes_on_is_not_at_its_end() -> None:
     tail = Tail(GlobalSeq(0))
     lane = tail.join(RunId("r"))

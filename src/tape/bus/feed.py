@@ -23,11 +23,12 @@ class Feed:
         self._pause = anyio.CancelScope()
         self._is_hurried = False
         self._changes: int | None = None
+        self._epoch = store.epoch
         tail.when_unwanted = lambda: self._pause.cancel()
 
     def take(self, entries: Sequence[Entry]) -> None:
         """What this process has appended; when others wrote in between, their entries are fetched at once."""
-        if not self._tail.push(entries):
+        if any(entry.epoch > self._epoch for entry in entries) or not self._tail.push(entries):
             self._is_hurried = True
             self._pause.cancel()
 

@@ -178,7 +178,7 @@ class Tail:
         """Where runs stand now, so that the readers of a closed one can end."""
         for run_id, head in heads.items():
             lane = self._lanes.get(run_id)
-            if lane is not None:
+            if lane is not None and not (lane.entries and lane.entries[-1].seq > head.last_seq):
                 lane.closed_seq = head.closed_seq
                 if not head.is_open:
                     lane.wake()

@@ -7,7 +7,6 @@ from typing import Final, NoReturn
 
 import anyio
 
-from tape.core.errors import Unavailable
 from tape.core.ports import Store
 
 KEYS_ARE_KEPT: Final = timedelta(days=60)
@@ -15,10 +14,10 @@ EVERY: Final = timedelta(hours=1)
 
 
 async def upkeep(store: Store) -> NoReturn:
-    """Forgets the keys of requests that nobody repeats any more, every hour; a busy store is left for the next one."""
+    """Forgets the keys of requests that nobody repeats any more, every hour; what fails is tried in the next one."""
     while True:
         await anyio.sleep(EVERY.total_seconds())
-        with suppress(Unavailable):
+        with suppress(Exception):
             await forget_old_keys(store, now_ms=time.time_ns() // 1_000_000)
 
 

@@ -59,6 +59,8 @@ class CellChange:
     due_at_ms: int | None = None
 
     def __post_init__(self) -> None:
+        if not _is_count(self.seen) or not (self.due_at_ms is None or _is_count(self.due_at_ms)):
+            raise UsageError("a cell's version and due time are whole numbers from 0 to 2^63 - 1")
         if max(map(len, (*self.id, self.status))) > MAX_KEY_LENGTH:
             raise UsageError(f"a cell's ledger, key and status are at most {MAX_KEY_LENGTH} characters each")
         if any(map(_is_no_text, (*self.id, self.status, self.state_json))):
@@ -87,7 +89,7 @@ class Request:
         self._check_size()
         if self.key is not None and not _is_key(self.key):
             raise UsageError(f"a key is 1 to {MAX_KEY_LENGTH} printable characters, not {shown(self.key)}")
-        if self.expected_seq is not None and (type(self.expected_seq) is not int or self.expected_seq < 0):
+        if self.expected_seq is not None and not _is_count(self.expected_seq):
             raise UsageError(f"expected_seq is the run's last seq, not {shown(self.expected_seq)}")
         if self.expected_seq is not None and len(self.runs) != 1:
             raise UsageError(f"expected_seq is for one run, not {len(self.runs)}")
@@ -180,6 +182,10 @@ class Decision:
     keys: dict[str, KeyRecord] = field(default_factory=dict)
     cells: dict[CellId, Cell] = field(default_factory=dict)
     head: GlobalSeq = GlobalSeq(0)
+
+
+def _is_count(number: object) -> bool:
+    return type(number) is int and 0 <= number < 1 << 63
 
 
 def _is_key(key: object) -> bool:

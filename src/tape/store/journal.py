@@ -4,9 +4,9 @@ import sys
 from collections.abc import Sequence
 from typing import Final, NamedTuple
 
-from tape.core.errors import Corrupt
+from tape.core.errors import Corrupt, InvalidCursor
 from tape.core.event import Entry
-from tape.core.ids import GlobalSeq, RunId, Seq
+from tape.core.ids import Epoch, GlobalSeq, RunId, Seq
 from tape.core.ports import Bounds, Outcome, Page, RunPage
 from tape.core.run import Head
 from tape.core.sequence import Request
@@ -31,7 +31,8 @@ class _Sql(NamedTuple):
 class Journal:
     """The journal of one database."""
 
-    def __init__(self, connection: Connection, dialect: str) -> None:
+    def __init__(self, connection: Connection, dialect: str, epoch: Epoch) -> None:
+        self.epoch = epoch
         self._connection = connection
         self._sql = _Sql(**statements(dialect, "journal.sql"))
 
@@ -42,12 +43,13 @@ class Journal:
         await self._connection.wait(beyond)
 
     async def bounds(self) -> Bounds:
-        (((floor, head, _),),) = await self._connection.snapshot(Query(self._sql.bounds))
+        (((floor, head, _, _),),) = await self._connection.snapshot(Query(self._sql.bounds))
         return Bounds(floor, head)
 
     async def read(self, after: GlobalSeq, *, pattern: Pattern | None = None) -> Page:
         query, through = self._after(after, pattern)
-        (((floor, head, changes),), rows) = await self._connection.snapshot(Query(self._sql.bounds), query)
+        (((floor, head, changes, epoch),), rows) = await self._connection.snapshot(Query(self._sql.bounds), query)
+        self._check(epoch)
         bounds = Bounds(floor, head)
         entries = _intact(rows)
         is_cut = len(entries) < len(rows) or len(rows) == PAGE or _weight(entries) >= PAGE_BYTES
@@ -59,10 +61,16 @@ class Journal:
     async def read_run(self, run_id: RunId, after: Seq) -> RunPage:
         run = {"run_id": run_id}
         rows = Query(self._sql.run_after, {**run, "after": after, "limit": PAGE}, PAGE_BYTES)
-        (((floor, last, _),), head, found) = await self._connection.snapshot(
+        (((floor, last, _, epoch),), head, found) = await self._connection.snapshot(
             Query(self._sql.bounds), Query(self._sql.run_head, run), rows
         )
+        self._check(epoch)
         return RunPage(_intact(found), Head(*head[0]) if head else None, Bounds(floor, last))
+
+    def _check(self, epoch: Epoch) -> None:
+        """A cursor means nothing in another epoch, and every cursor of this store is of the one it was opened in."""
+        if epoch != self.epoch:
+            raise InvalidCursor(f"the journal is of epoch {epoch}, not of {self.epoch}, in which this store was opened")
 
     def _after(self, after: GlobalSeq, pattern: Pattern | None) -> tuple[Query, int]:
         """How to read on, and up to where it looks if it finds less than a page."""
@@ -89,4 +97,4 @@ def _intact(rows: Sequence[Row]) -> list[Entry]:
 
 
 def _weight(entries: Sequence[Entry]) -> int:
-    return sum(len(entry.payload_json or entry.payload_bytes or b"") for entry in entries)
+    return sum(entry.weight for entry in entries)

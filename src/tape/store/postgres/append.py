@@ -1,7 +1,7 @@
 """The append: one call of one function for each group, on one connection that remembers where runs stand."""
 
 import time
-from collections.abc import Awaitable, Callable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Sequence
 from datetime import UTC, datetime
 from typing import Final, NamedTuple
 
@@ -14,7 +14,7 @@ from tape.core.ids import Epoch, GlobalSeq, RunId, Seq
 from tape.core.ports import Outcome
 from tape.core.sequence import KeyRecord, Request
 from tape.store.postgres.call import Answer, Call
-from tape.store.postgres.errors import BAD_VALUE, LOST, said
+from tape.store.postgres.errors import BAD_VALUE, LOST, is_crowded, said
 from tape.store.postgres.group import independent
 from tape.store.statements import statements
 
@@ -76,10 +76,12 @@ class Appender:
         try:
             return await self._send(requests)
         except BAD_VALUE as error:
+            if is_crowded(error):
+                return [Unavailable(f"Postgres takes no more ({error})") for _ in requests]
             if len(requests) == 1:
                 return [UsageError(f"Postgres cannot hold a value of the request ({error})")]
         except (asyncpg.PostgresError, *LOST) as error:
-            return [Unavailable(f"Postgres did not append ({said(error)})")] * len(requests)
+            return [Unavailable(f"Postgres did not append ({said(error)})") for _ in requests]
         return [outcome for request in requests for outcome in await self._outcomes([request])]
 
     async def _send(self, requests: Sequence[Request]) -> list[Outcome]:
@@ -147,7 +149,7 @@ class Appender:
                     return await self._finish(requests, written)
         return [Unavailable(f"the connection to Postgres was lost ({said(error)})", "unknown")] * len(requests)
 
-    async def _written(self, requests: Sequence[Request], since: GlobalSeq, session: _Session) -> Mapping[str, Entry]:
+    async def _written(self, requests: Sequence[Request], since: GlobalSeq, session: _Session) -> list[Entry]:
         """What is in the journal of these requests, once the session that sent them is gone for good."""
         connection = await self._connected()
         await connection.execute(self._sql.end_session, *session)
@@ -157,16 +159,29 @@ class Appender:
         async with connection.transaction():
             await connection.execute(self._sql.lock)
             rows = await connection.fetch(self._sql.written, since, ids)
-        return {entry.event_id: entry for entry in map(Entry._make, rows)}
+        return [Entry._make(row) for row in rows]
 
-    async def _finish(self, requests: Sequence[Request], written: Mapping[str, Entry]) -> list[Outcome]:
+    async def _finish(self, requests: Sequence[Request], written: list[Entry]) -> list[Outcome]:
         """What is there is answered, what is provably absent is sent again; of cells alone nothing can be proved."""
         outcomes: list[Outcome] = []
         for request in requests:
             if not request.events:
                 outcomes.append(Unavailable("the connection to Postgres was lost", "unknown"))
-            elif request.events[0].event_id in written:
-                outcomes.append([written[event.event_id] for event in request.events])
+            elif found := _found(request, written):
+                outcomes.append(found)
             else:
                 outcomes += await self._outcomes([request])
         return outcomes
+
+
+def _found(request: Request, written: list[Entry]) -> Sequence[Entry]:
+    """A request's own entries, taken out of what was written: they follow each other, and say just what it said."""
+    count = len(request.events)
+    said = [(event.event_id, event.run_id, event.crc) for event in request.events]
+    for first in range(len(written) - count + 1):
+        entries = written[first : first + count]
+        is_unbroken = entries[-1].global_seq - entries[0].global_seq == count - 1
+        if is_unbroken and [(entry.event_id, entry.run_id, entry.crc) for entry in entries] == said:
+            del written[first : first + count]
+            return entries
+    return ()

@@ -3,21 +3,23 @@
 import json
 import time
 from collections.abc import Awaitable, Mapping, Sequence
+from contextlib import suppress
 from typing import TypeVar
 
 import anyio
 import asyncpg
 
-from tape.core.errors import TapeError
+from tape.core.errors import TapeError, Unavailable
 from tape.core.event import Entry
 from tape.core.ids import Epoch, GlobalSeq, Seq
 from tape.core.sequence import KeyRecord, Request
 from tape.store.connection import Row
 from tape.store.postgres.call import TYPES, Answer, Call
-from tape.store.postgres.errors import translate
+from tape.store.postgres.errors import LOST, translate
 from tape.store.postgres.group import independent
 from tape.store.postgres.literal import call as calling
 from tape.store.postgres.named import numbered
+from tape.store.statements import statements
 
 T = TypeVar("T")
 
@@ -45,8 +47,9 @@ class Block:
 
     async def undo(self) -> None:
         """Ends the transaction without a trace, if the connection is still there to say so."""
-        if not self._connection.is_closed() and self._connection.is_in_transaction():
-            await undisturbed(self._connection.execute("ROLLBACK"))
+        with suppress(asyncpg.PostgresError, *LOST):  # a session that has ended has undone it itself
+            if not self._connection.is_closed() and self._connection.is_in_transaction():
+                await undisturbed(self._connection.execute("ROLLBACK"))
 
     async def lock(self) -> None:
         await undisturbed(self._connection.execute("SELECT tape_lock()"))
@@ -67,14 +70,30 @@ class Block:
             await undisturbed(self._connection.execute("; ".join([*steps, "COMMIT"])))
         except asyncpg.PostgresError as error:
             raise _refusal(calls, error) from error
-        self.outcomes = [entries for number, call in enumerate(calls) for entries in await self._answers(number, call)]
+        try:
+            self.outcomes = [entries for n, call in enumerate(calls) for entries in await self._answers(n, call)]
+        except (asyncpg.PostgresError, *LOST) as error:
+            raise Unavailable(f"the block is committed, but its answer was lost ({error})", "unknown") from error
 
     async def _answers(self, number: int, call: Call) -> list[Sequence[Entry]]:
-        said = json.loads(await self._connection.fetchval(f"SELECT current_setting('tape.answer_{number}')"))
-        outcomes = call.outcomes(Answer(*said))
-        first_time = [outcome for outcome in outcomes if not isinstance(outcome, TapeError)]
-        pairs = zip(call.requests, first_time, strict=True)
-        return [o.entries(r.events, said[2]) if isinstance(o, KeyRecord) else o for r, o in pairs]
+        asked = self._connection.fetchval(f"SELECT current_setting('tape.answer_{number}')")
+        said = Answer(*json.loads(await undisturbed(asked)))
+        pairs = zip(call.requests, call.outcomes(said), strict=True)
+        return [await self._first_time(request, outcome, said.epoch) for request, outcome in pairs]
+
+    async def _first_time(
+        self, request: Request, outcome: Sequence[Entry] | KeyRecord | TapeError, epoch: Epoch
+    ) -> Sequence[Entry]:
+        """Its entries; those of a request that was in already are read, because a block refuses nothing it commits."""
+        if isinstance(outcome, TapeError):
+            raise outcome
+        if not isinstance(outcome, KeyRecord):
+            return outcome
+        between = statements("postgres", "append.sql")["between"]
+        last = outcome.first + len(outcome.seqs) - 1
+        rows = await undisturbed(self._connection.fetch(between, outcome.first, last))
+        whole = len(rows) == len(outcome.seqs)
+        return [Entry._make(row) for row in rows] if whole else outcome.entries(request.events, epoch)
 
 
 def _step(number: int, call: Call, now_ms: int) -> str:

@@ -28,6 +28,8 @@ def translate(error: Exception) -> Exception:
     """The database's own errors become ours; those of a bad value or of our code stay."""
     if isinstance(error, TapeError):
         return error
+    if is_crowded(error) or isinstance(error, asyncpg.ReadOnlySQLTransactionError):
+        return Unavailable(f"Postgres takes no more ({said(error)})")
     if isinstance(error, LOST):
         return Unavailable(f"the connection to Postgres was lost ({said(error)})", "unknown")
     if isinstance(error, _BUSY):
@@ -35,6 +37,11 @@ def translate(error: Exception) -> Exception:
     if isinstance(error, asyncpg.InsufficientResourcesError):
         return Unavailable(f"Postgres has run out of something ({said(error)})")
     return error
+
+
+def is_crowded(error: Exception) -> bool:
+    """Whether it is the queue of notifications that is full, which has the code of a value that is too large."""
+    return isinstance(error, asyncpg.ProgramLimitExceededError) and "NOTIFY queue" in str(error)
 
 
 def said(error: Exception) -> str:

@@ -1,7 +1,8 @@
 -- name: bounds
 SELECT archived_through + 1,
        greatest(archived_through, coalesce((SELECT global_seq FROM tape_journal ORDER BY global_seq DESC LIMIT 1), 0)),
-       changes
+       changes,
+       epoch
 FROM tape_meta;
 
 -- name: after

@@ -2,6 +2,9 @@
 -- Taken by migrations only, so that two nodes that start at once apply a step once.
 SELECT pg_advisory_xact_lock(7461706500000002);
 
+-- name: has_steps
+SELECT to_regclass('tape_schema') IS NOT NULL;
+
 -- name: create_steps
 CREATE TABLE IF NOT EXISTS tape_schema (
   line text NOT NULL, number integer NOT NULL, name text NOT NULL, applied_at bigint NOT NULL,

@@ -167,10 +167,12 @@ if state.head > base then
     floor = gone + 1
     redis.call('XTRIM', root .. ':positions', 'MINID', '=', format('%d', floor))
   end
-  redis.call('PUBLISH', root .. ':grown', format('%d', state.head))
 end
 
 local answer = cmsgpack.pack({base, ts, epoch, lasts, state.deep, refused})
 redis.call('HSET', root .. ':journal', 'state', format('%d %d %d %d %d', epoch, state.head, floor, ts, changes),
            record, format('%d %d ', number, now) .. answer)
+if state.head > base then
+  redis.pcall('PUBLISH', root .. ':grown', format('%d', state.head))
+end
 return answer

@@ -100,7 +100,7 @@ local function change(gone)
     redis.call('XTRIM', root .. ':positions', 'MINID', '=', format('%d', floor))
   end
   set_journal(epoch, head, floor, ts, changes + 1)
-  redis.call('PUBLISH', root .. ':grown', '')
+  redis.pcall('PUBLISH', root .. ':grown', '')
 end
 
 -- name: enter
@@ -132,5 +132,5 @@ local now = now_ms()
 local epoch, head, floor, ts, changes = current_journal(now, tonumber(ARGV[1]), tonumber(ARGV[2]))
 epoch = math.max(now, epoch + 1)
 set_journal(epoch, head, floor, ts, changes)
-redis.call('PUBLISH', root .. ':grown', '')
+redis.pcall('PUBLISH', root .. ':grown', '')
 return {format('%d', epoch), format('%d', head)}

@@ -7,6 +7,7 @@ from typing import Final, NoReturn
 
 import anyio
 from redis.asyncio.connection import Connection
+from redis.exceptions import ResponseError
 
 from tape.core.errors import Unavailable
 from tape.core.ids import GlobalSeq
@@ -56,7 +57,7 @@ class Listener:
             await connection.send_command("SUBSCRIBE", self._channel)
             while (said := await self._next(connection)) is not None:
                 self._hear(*said)
-        except LOST:
+        except (*LOST, ResponseError):
             return
         finally:
             self.is_listening = False

@@ -1,5 +1,6 @@
 -- name: bounds
-SELECT archived_through + 1, max(archived_through, coalesce((SELECT max(global_seq) FROM tape_journal), 0)), changes
+SELECT archived_through + 1, max(archived_through, coalesce((SELECT max(global_seq) FROM tape_journal), 0)), changes,
+       epoch
 FROM tape_meta;
 
 -- name: after

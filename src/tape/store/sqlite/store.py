@@ -24,7 +24,7 @@ class SqliteStore:
     def __init__(self, database: Database, migrated: Migrated, is_bounded: bool) -> None:
         self._database = database
         self.epoch, self.applied = migrated
-        self.journal = Journal(database, "sqlite")
+        self.journal = Journal(database, "sqlite", self.epoch)
         self.cells = Cells(database, "sqlite")
         self.retention = Retention(database, "sqlite")
         self.audit = Audit(database, "sqlite")
@@ -35,6 +35,7 @@ class SqliteStore:
 
     async def new_epoch(self) -> Epoch:
         self.epoch = await begin_epoch(self._database, "sqlite")
+        self.journal.epoch = self.epoch
         return self.epoch
 
 
