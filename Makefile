@@ -31,7 +31,7 @@ bench: ## Measure against peers into bench/latest.json (ONLY=name for one)
 	@.venv-bench/bin/python -m tests.bench $(ONLY)
 
 soak: setup ## Run contracts, properties and processes twenty times as long
-	@$(BIN)/pytest --scale 20 tests/contract tests/property tests/process
+	@$(BIN)/pytest --scale 20 -o faulthandler_timeout=1200 tests/contract tests/property tests/process
 
 lock: setup ## Resolve requirements/*.in again (with Python 3.11)
 	@$(BIN)/python tools/lock.py
