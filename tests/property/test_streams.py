@@ -145,11 +145,13 @@ class World:
 
 
 async def play(keep: int, steps: Sequence[tuple[str, str, int]]) -> list[str]:
-    async with (
-        open_store(f"memory://?keep={keep}") as store,
-        run_journal(store, tail_entries=TAIL) as one,
-        run_journal(store, tail_entries=TAIL) as other,
-    ):
+    async with open_store(f"memory://?keep={keep}") as store:
+        return await play_on(store, store, steps)
+
+
+async def play_on(store: Store, second: Store, steps: Sequence[tuple[str, str, int]]) -> list[str]:
+    """What went wrong for any reader of two nodes; nothing may."""
+    async with run_journal(store, tail_entries=TAIL) as one, run_journal(second, tail_entries=TAIL) as other:
         async with anyio.create_task_group() as tasks:
             world = World(store, (one, other), tasks)
             for step in steps:

@@ -1,0 +1,28 @@
+"""Schema steps only add, so today's code lives with tomorrow's schema."""
+
+from tape.core.ids import GlobalSeq
+from tests.contract.backends import Backend, needs_ledgers
+from tests.contract.saying import append, places, said
+
+TOMORROW = (
+    "INSERT INTO tape_schema (line, number, name, applied_at) VALUES ('journal', 9999, 'from_tomorrow', 0)",
+    "ALTER TABLE tape_journal ADD COLUMN tomorrow TEXT",
+    "ALTER TABLE tape_heads ADD COLUMN tomorrow TEXT",
+    "ALTER TABLE tape_runs ADD COLUMN tomorrow TEXT",
+)
+
+
+@needs_ledgers
+async def test_old_code_goes_on_with_a_newer_schema(backend: Backend) -> None:
+    if not backend.is_durable:
+        return
+    async with backend.open() as store:
+        await append(store, said(n=1))
+        async with store.transaction() as tx:
+            for step in TOMORROW:
+                await tx.fetch(step, {})
+
+    async with backend.open() as store:
+        assert store.applied == ()
+        assert places(await append(store, said(n=2))) == [2]
+        assert places((await store.journal.read(GlobalSeq(0))).entries) == [1, 2]
