@@ -71,6 +71,6 @@ class Server:
     async def _syncs_always(self) -> bool:
         try:
             ((_, value),) = await self._connections.exchange(("CONFIG", "GET", "appendfsync"))
-        except (ResponseError, Unavailable, ValueError):
-            return False  # who may not ask must expect the worst
+        except (ResponseError, ValueError):
+            return False  # who may not ask must expect the worst; a server that is just down is asked again
         return bool(value == b"always")
