@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterator, Sequence
 from datetime import UTC, datetime
 from typing import Final
 
-from tests.bench import delivery, fanout, latency, logs, loop, matching, postgres, predicates, ring, sqlite
+from tests.bench import delivery, fanout, forks, latency, logs, loop, matching, postgres, predicates, ring, sqlite
 from tests.bench.compare import Comparison, Result, Row, compare
 from tests.bench.workload import FOLDER
 
@@ -22,6 +22,7 @@ TABLES: Final[tuple[Callable[[], list[Comparison]], ...]] = (
     postgres.comparisons,
     logs.comparisons,
     delivery.comparisons,
+    forks.comparisons,
 )
 MODULES: Final[tuple[Callable[[int], list[Row]], ...]] = (matching.measure, predicates.measure)
 

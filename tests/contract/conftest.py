@@ -5,10 +5,12 @@ from pathlib import Path
 
 import pytest
 
+from tape.bus.broker import Broker
 from tape.bus.journal import Journal
 from tape.compose import open_store, run_journal
 from tape.core.ports import Store
 from tests.contract.backends import NAMES, Backend, backend as make_backend
+from tests.contract.brokers import NAMES as BROKERS, Brokers
 from tests.servers.databases import Databases
 
 
@@ -30,6 +32,20 @@ def backend(request: pytest.FixtureRequest, tmp_path: Path) -> Backend:
     if request.param == "redis":
         return Backend("redis", request.getfixturevalue("redis_url"), is_bounded=True)
     return make_backend(request.param, tmp_path)
+
+
+@pytest.fixture(params=BROKERS)
+async def brokers(request: pytest.FixtureRequest, tmp_path: Path) -> AsyncIterator[Brokers]:
+    urls = {"inprocess": "memory://", "sqlite": f"sqlite:///{tmp_path / 'tape.db'}"}
+    url = urls.get(request.param) or request.getfixturevalue(f"{request.param}_url")
+    brokers = Brokers(request.param, url)
+    async with brokers.stack:
+        yield brokers
+
+
+@pytest.fixture
+def broker(brokers: Brokers) -> Broker:
+    return brokers.make()
 
 
 @pytest.fixture

@@ -64,6 +64,11 @@ async def drain(stream: AsyncIterable[Entry]) -> list[Entry]:
         return [entry async for entry in stream]
 
 
+async def whole(journal: Journal, run_id: str, from_seq: int = 1) -> list[Entry]:
+    """What there is of a run now."""
+    return await drain(journal.stream(run_id=run_id, from_seq=from_seq, follow=False))
+
+
 def seqs(entries: Sequence[Entry]) -> list[int]:
     return [entry.seq for entry in entries]
 

@@ -40,3 +40,23 @@ async def test_a_new_epoch_is_found_by_whoever_opens_the_store_next(backend: Bac
 
     async with backend.open() as again:
         assert again.epoch == epoch or not backend.is_durable
+
+
+async def test_an_epoch_that_another_node_begins_is_known_after_the_next_append(backend: Backend) -> None:
+    async with backend.open() as store, backend.open() as another:
+        other = another if backend.is_durable else store
+        epoch = await other.new_epoch()
+
+        (entry,) = await append(store, said(n=1))
+
+        assert store.epoch == entry.epoch == epoch
+
+
+async def test_an_epoch_that_another_node_begins_is_known_after_the_next_read(backend: Backend) -> None:
+    async with backend.open() as store, backend.open() as another:
+        other = another if backend.is_durable else store
+        epoch = await other.new_epoch()
+
+        await store.journal.bounds()
+
+        assert store.epoch == epoch

@@ -6,6 +6,8 @@ import anyio
 from hypothesis import given, strategies as st
 
 from tape.core.errors import TapeError
+from tape.core.fork import Fork
+from tape.core.fork_request import fork_request
 from tape.core.ids import GlobalSeq, RunId, Seq
 from tape.core.ports import Outcome, Store
 from tape.core.run import Head
@@ -13,8 +15,9 @@ from tape.core.sequence import Accepted, Cell, CellId, KeyRecord, Known, Refused
 from tests.contract.backends import Backend
 from tests.contract.saying import change, said
 
-RUNS = st.sampled_from(["a", "b", "c"])
+RUNS = st.sampled_from(["a", "b", "c", "d"])
 EVENTS = st.lists(st.tuples(RUNS, st.integers(0, 1), st.one_of(st.none(), st.integers(1, 12))), min_size=0, max_size=3)
+FORKS = st.tuples(st.permutations(["a", "b", "c", "d", "e"]), st.integers(0, 4), st.sampled_from([None, 1, 2]))
 CELLS = st.dictionaries(st.sampled_from(["x", "y"]), st.integers(0, 3), max_size=2)
 
 
@@ -28,6 +31,22 @@ def requests(draw: st.DrawFn, has_cells: bool) -> Request:
     expected = Seq(draw(st.integers(0, 4))) if one_run and draw(st.booleans()) else None
     key = draw(st.one_of(st.none(), st.sampled_from(["k1", "k2"])))
     return Request(events=events, cells=cells, key=key, expected_seq=expected, opens=draw(st.booleans()))
+
+
+@st.composite
+def forks(draw: st.DrawFn, has_cells: bool) -> Request:
+    """A fork of any run at any seq, most of which cannot be; now and then it also says that something caused it."""
+    (child, parent, *_), at_seq, mutation = draw(FORKS)
+    begun = fork_request(RunId(child), Fork(RunId(parent), Seq(at_seq)), mutation)
+    said_with_it = tuple(said(child, n, cause=cause) for _, n, cause in draw(EVENTS))
+    cells = tuple(change(key, seen) for key, seen in draw(CELLS).items()) if has_cells else ()
+    key = draw(st.one_of(st.none(), st.sampled_from(["k1", "k2"])))
+    return Request(events=(*begun.events, *said_with_it), cells=cells, key=key, fork=begun.fork)
+
+
+def groups(has_cells: bool) -> st.SearchStrategy[list[list[Request]]]:
+    either = st.one_of(requests(has_cells), requests(has_cells), forks(has_cells))
+    return st.lists(st.lists(either, min_size=1, max_size=6), min_size=1, max_size=6)
 
 
 class Model:
@@ -82,7 +101,7 @@ def test_a_store_judges_every_group_as_decide_does(backend: Backend) -> None:
         async with backend.open_empty() as store:
             await play(store, groups)
 
-    @given(st.lists(st.lists(requests(backend.has_ledgers), min_size=1, max_size=6), min_size=1, max_size=6))
+    @given(groups(backend.has_ledgers))
     def check(groups: list[list[Request]]) -> None:
         anyio.run(run, groups)
 

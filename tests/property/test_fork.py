@@ -1,10 +1,16 @@
-"""Reading a fork's segments is reading a copy."""
+"""Reading a fork's segments is reading a copy, and so is streaming it from a store."""
 
+from collections.abc import Sequence
+from contextlib import aclosing
 from dataclasses import dataclass, field
 
+import anyio
 from hypothesis import given, strategies as st
 
+from tape.bus.journal import Journal
+from tape.compose import open_store, run_journal
 from tape.core import fork
+from tape.core.event import Entry, Event
 from tape.core.fork import Lineage
 from tape.core.ids import RunId
 
@@ -80,3 +86,48 @@ def test_segments_follow_each_other_without_gap_or_overlap(place: tuple[World, R
     ends = [from_seq - 1, *(segment.last_seq for segment in inherited)]
     assert [segment.first_seq - 1 for segment in (*inherited, own)] == ends
     assert (own.run_id, own.last_seq) == (run_id, None)
+
+
+STEPS = st.lists(st.tuples(st.sampled_from(["append", "fork", "fork"]), st.integers(0, 99), st.integers(0, 99)))
+
+
+class Copies:
+    """A tree of runs in a journal, and beside it a copy of what each of them must be."""
+
+    def __init__(self, journal: Journal) -> None:
+        self._journal = journal
+        self.runs: dict[str, list[Entry]] = {}
+
+    async def do(self, verb: str, which: int, n: int) -> None:
+        if not self.runs or (verb == "append" and which % 7 == 0):
+            run_id, kept = f"root-{len(self.runs)}", list[Entry]()
+        else:
+            run_id = sorted(self.runs)[which % len(self.runs)]
+            kept = self.runs[run_id]
+        if verb == "fork" and self.runs:
+            at_seq, child = n % (len(kept) + 1), f"child-{len(self.runs)}"
+            self.runs[child] = kept[:at_seq] + await self._journal.fork(run_id, at_seq, run_id=child)
+        else:
+            events = [Event(run_id=run_id, payload=n)] * (n % 5 + 1)
+            self.runs[run_id] = kept + await self._journal.append(events, open=True)
+
+    async def differences(self, from_seq: int) -> list[str]:
+        return [run_id for run_id, kept in self.runs.items() if await self._read(run_id, from_seq) != kept[from_seq:]]
+
+    async def _read(self, run_id: str, from_seq: int) -> list[Entry]:
+        first = min(from_seq, len(self.runs[run_id])) + 1
+        async with aclosing(self._journal.stream(run_id=run_id, from_seq=first, follow=False)) as stream:
+            return [entry async for entry in stream]
+
+
+async def grow(steps: Sequence[tuple[str, int, int]], from_seq: int) -> list[str]:
+    async with open_store("memory://") as store, run_journal(store) as journal:
+        copies = Copies(journal)
+        for step in steps:
+            await copies.do(*step)
+        return await copies.differences(from_seq)
+
+
+@given(STEPS, st.integers(0, 12))
+def test_any_tree_of_forks_streams_like_copies(steps: list[tuple[str, int, int]], from_seq: int) -> None:
+    assert anyio.run(grow, steps, from_seq) == []

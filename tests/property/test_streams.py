@@ -1,8 +1,9 @@
-"""Any interleaving of appends, reads, cancellations, closes and trims gives every reader 1…n, once, in order, or a gap
-that names what is missing.
+"""Any interleaving of appends, forks, reads, cancellations, closes and trims gives every reader 1…n, once, in order, or
+a gap that names what is missing.
 """
 
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field
 
 import anyio
@@ -11,23 +12,25 @@ from hypothesis import given, strategies as st
 
 from tape.bus.journal import Journal
 from tape.compose import open_store, run_journal
-from tape.core.errors import BrokerOverflowError, RunNotFound
+from tape.core.errors import BrokerOverflowError, Conflict, RunClosed, RunNotFound, UsageError
 from tape.core.event import Event
 from tape.core.ids import GlobalSeq, RunId
 from tape.core.ports import Store
 
 RUNS = ("a", "b")
+CHILDREN = ("c", "d")
 TAIL = 8
 PATIENCE_S = 20
 
 APPEND = st.tuples(st.just("append"), st.sampled_from(RUNS), st.integers(1, 12))
-READ = st.tuples(st.just("read"), st.sampled_from((*RUNS, "")), st.integers(0, 5))
+FORK = st.tuples(st.just("fork"), st.sampled_from(CHILDREN), st.integers(0, 99))
+READ = st.tuples(st.just("read"), st.sampled_from((*RUNS, *CHILDREN, "")), st.integers(0, 5))
 CANCEL = st.tuples(st.just("cancel"), st.just(""), st.integers(0, 9))
-CLOSE = st.tuples(st.just("close"), st.sampled_from(RUNS), st.just(0))
+CLOSE = st.tuples(st.just("close"), st.sampled_from((*RUNS, *CHILDREN)), st.just(0))
 TRIM = st.tuples(st.just("trim"), st.just(""), st.integers(0, 15))
-TRIM_RUN = st.tuples(st.just("trim_run"), st.sampled_from(RUNS), st.integers(0, 10))
+TRIM_RUN = st.tuples(st.just("trim_run"), st.sampled_from((*RUNS, *CHILDREN)), st.integers(0, 10))
 PAUSE = st.tuples(st.just("pause"), st.just(""), st.integers(1, 6))
-STEPS = st.lists(st.one_of(APPEND, APPEND, READ, CANCEL, CLOSE, TRIM, TRIM_RUN, PAUSE, PAUSE), max_size=25)
+STEPS = st.lists(st.one_of(APPEND, APPEND, FORK, READ, CANCEL, CLOSE, TRIM, TRIM_RUN, PAUSE, PAUSE), max_size=25)
 
 
 @dataclass
@@ -76,7 +79,7 @@ class World:
     def __init__(self, store: Store, journals: Sequence[Journal], tasks: TaskGroup) -> None:
         self.store, self.journals, self.tasks = store, journals, tasks
         self.readers: list[Reader] = []
-        self.ends: dict[str, set[int]] = {run: set() for run in RUNS}
+        self.ends: dict[str, set[int]] = {run: set() for run in (*RUNS, *CHILDREN)}
         self.publishing = 0
 
     async def do(self, verb: str, run_id: str, n: int) -> None:
@@ -98,8 +101,17 @@ class World:
                 await journal.append(events, key=key, open=True)
         self.publishing -= 1
 
+    async def _fork(self, run_id: str, n: int) -> None:
+        """Begins a child, unless it is there or what it shall inherit is gone, and says something more in it."""
+        heads = await self.store.runs.heads([RunId(run) for run in (*RUNS, *CHILDREN)])
+        if heads:
+            parent = sorted(heads)[n % len(heads)]
+            with suppress(Conflict, RunClosed, UsageError, BrokerOverflowError):
+                await self.journals[n % 2].fork(parent, n % (heads[parent].last_seq + 1), run_id=run_id, mutation=n)
+                await self.journals[1].append(Event(run_id=run_id, payload=n))
+
     async def _read(self, run_id: str, n: int) -> None:
-        reader = Reader(run_id, laziness=n, pattern="/tape/event/**" if n % 2 else None)
+        reader = Reader(run_id, laziness=n, pattern="/tape/**" if n % 2 else None)
         self.readers.append(reader)
         self.tasks.start_soon(reader.run, self.journals[n // 2 % 2])
 
@@ -129,7 +141,7 @@ class World:
         with anyio.fail_after(PATIENCE_S):
             while self.publishing:
                 await anyio.lowlevel.checkpoint()
-            for run_id in RUNS:
+            for run_id in (*RUNS, *CHILDREN):
                 await self.journals[1].append(Event(run_id=run_id, payload=0), open=True)
                 await self._close(run_id, 0)
             head = await self.journals[0].head()

@@ -28,6 +28,7 @@ EXAMPLES: list[TapeError] = [
     errors.StaleClaim("no"),
     errors.RunClosed(R1),
     errors.TooLarge("no"),
+    errors.SseFramingError("no"),
     errors.LimitReached("no"),
     errors.SubscriberLimitExceeded(64),
     errors.BrokerOverflowError(R1, 3, 7),

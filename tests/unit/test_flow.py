@@ -3,7 +3,7 @@
 import pytest
 
 from tape.core.errors import InvalidMaxQueued, UsageError
-from tape.core.flow import Evict, Flow, Reason, Signal, Steady, Threshold, Warn
+from tape.core.flow import Evict, Flow, Reason, Signal, Steady, Threshold, Warn, check_max_queued
 
 MIB = 1024 * 1024
 
@@ -19,18 +19,19 @@ def signals(flow: Flow, *lags: tuple[int, int]) -> list[Signal]:
 
 @pytest.mark.parametrize("max_queued", [16, 256, 2048])
 def test_a_cap_within_its_bounds_is_accepted(max_queued: int) -> None:
-    assert Flow(max_queued=max_queued).max_queued == max_queued
+    assert check_max_queued(max_queued) == max_queued
 
 
 @pytest.mark.parametrize("max_queued", [-1, 0, 15, 2049])
 def test_a_cap_outside_its_bounds_is_refused(max_queued: int) -> None:
     with pytest.raises(InvalidMaxQueued, match="16 to 2,048"):
-        Flow(max_queued=max_queued)
+        check_max_queued(max_queued)
 
 
-def test_a_byte_cap_must_be_positive() -> None:
-    with pytest.raises(UsageError, match="max_bytes"):
-        Flow(max_bytes=0)
+@pytest.mark.parametrize(("max_queued", "max_bytes"), [(0, 1), (1, 0)])
+def test_a_cap_must_be_positive(max_queued: int, max_bytes: int) -> None:
+    with pytest.raises(UsageError, match="at least 1"):
+        Flow(max_queued=max_queued, max_bytes=max_bytes)
 
 
 def test_a_reader_that_reads_nothing_is_warned_and_then_evicted_one_beyond_the_cap() -> None:

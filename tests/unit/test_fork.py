@@ -65,3 +65,27 @@ def test_an_ancestor_that_contributes_nothing_is_not_read() -> None:
 def test_a_fork_before_the_beginning_is_refused() -> None:
     with pytest.raises(UsageError, match="from 0 on, not at -1"):
         fork.lineage_of_child((), ROOT, -1)
+
+
+PIECES = fork.segments(LINEAGE, GRANDCHILD)
+
+
+@pytest.mark.parametrize(
+    ("floors", "begin", "through"),
+    [
+        ({}, 1, None),
+        ({ROOT: 3}, 3, None),
+        ({ROOT: 4}, 4, None),
+        ({ROOT: 9}, 4, None),
+        ({ROOT: 9, CHILD: 5}, 5, 3),
+        ({ROOT: 9, CHILD: 9}, 6, 3),
+        ({CHILD: 5}, 1, 3),
+        ({GRANDCHILD: 7}, 1, 5),
+        ({ROOT: 9, CHILD: 9, GRANDCHILD: 8}, 8, 3),
+    ],
+)
+def test_what_its_owners_have_lost_is_a_gap(floors: dict[RunId, int], begin: int, through: int | None) -> None:
+    kept = {run_id: Seq(floor) for run_id, floor in floors.items()}
+
+    assert fork.surviving_from(PIECES, kept) == begin
+    assert fork.unbroken_through(PIECES, kept) == through

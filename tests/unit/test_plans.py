@@ -39,6 +39,21 @@ def connection() -> Iterator[sqlite3.Connection]:
             {"run_id": "r", "after": 1, "limit": 9},
             "USING INDEX sqlite_autoindex_tape_journal_1 (run_id=? AND seq>?)",
         ),
+        ("runs.sql", "found", {"run_id": "r", "now_ms": 1}, "USING INDEX sqlite_autoindex_tape_runs_1 (run_id=?)"),
+        ("runs.sql", "listed_closed", {"limit": 9, "now_ms": 1}, "USING INDEX tape_runs_closed"),
+        ("runs.sql", "silent", {"silence_ms": 1, "now_ms": 1}, "USING INDEX tape_runs_leased"),
+        (
+            "runs.sql",
+            "renew",
+            {"run_ids": "[]", "producer": "p", "now_ms": 1},
+            "USING INDEX sqlite_autoindex_tape_runs_1 (run_id=?)",
+        ),
+        (
+            "journal.sql",
+            "segments",
+            {"segments": '[["a", 1, 3], ["b", 4, 9]]', "limit": 9},
+            "USING INTEGER PRIMARY KEY (rowid=?)",
+        ),
         ("retention.sql", "delete_through", {"through": 9}, "USING INTEGER PRIMARY KEY (rowid<?)"),
         ("retention.sql", "delete_keys_before", {"before_ms": 9}, "INDEX tape_keys_age (ts_ms<?)"),
     ],
@@ -50,3 +65,12 @@ def test_a_statement_reads_what_it_returns_in_order(
 
     assert plan in steps[0][3]
     assert not any("TEMP B-TREE" in step[3] for step in steps)
+
+
+def test_the_segments_of_a_page_are_found_in_the_index_of_runs(connection: sqlite3.Connection) -> None:
+    segments = {"segments": "[]", "limit": 9}
+
+    steps = connection.execute(f"EXPLAIN QUERY PLAN {statements('sqlite', 'journal.sql')['segments']}", segments)
+
+    index = "COVERING INDEX sqlite_autoindex_tape_journal_1 (run_id=? AND seq>? AND seq<?)"
+    assert any(index in step[3] for step in steps)

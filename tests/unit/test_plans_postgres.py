@@ -9,7 +9,9 @@ import asyncpg
 import pytest
 
 from tape.core.event import Event
-from tape.core.ids import Seq
+from tape.core.fork import Fork
+from tape.core.fork_request import fork_request
+from tape.core.ids import RunId, Seq
 from tape.core.sequence import CellChange, CellId, Request
 from tape.store.postgres.call import Call
 from tape.store.postgres.migrate import migrate
@@ -19,13 +21,17 @@ from tests.servers.databases import Databases
 
 ROWS = 20_000
 LAST = Seq(1_000)
+OPEN = 64
 FILL = f"""
 INSERT INTO tape_journal (global_seq, seq, ts_ms, epoch, crc, run_id, kind, type, subject, event_id, payload_json)
   SELECT n, n / 64 + 1, n, 1, 0, 'run-' || n % 64, 'event', 'message', '/message/run-' || n % 64, n::text, '{{}}'
     FROM generate_series(1, {ROWS}) n;
-INSERT INTO tape_heads (run_id, last_seq) SELECT 'run-' || n, {LAST} FROM generate_series(1, {ROWS}) n;
-INSERT INTO tape_runs (run_id, opened_at, parent_run_id)
-  SELECT 'run-' || n, n, 'run-' || n / 2 FROM generate_series(1, {ROWS}) n;
+INSERT INTO tape_heads (run_id, last_seq, closed_seq)
+  SELECT 'run-' || n, {LAST}, CASE WHEN n > {OPEN} THEN {LAST} END FROM generate_series(1, {ROWS}) n;
+INSERT INTO tape_runs (run_id, opened_at, parent_run_id, closed_at, producer, renewed_at)
+  SELECT 'run-' || n, n, 'run-' || n / 2, CASE WHEN n > {OPEN} THEN n END,
+         CASE WHEN n < {OPEN} THEN 'p' || n % 4 END, CASE WHEN n < {OPEN} THEN n END
+    FROM generate_series(1, {ROWS}) n;
 INSERT INTO tape_keys (key, digest, first_seq, seqs_json, ts_ms)
   SELECT 'key-' || n, '', n, '[]', n FROM generate_series(1, {ROWS}) n;
 INSERT INTO tape_cells (ledger, key, version, status, state_json)
@@ -34,6 +40,7 @@ ANALYZE;
 """
 
 RUN: dict[str, object] = {"run_id": "run-1"}
+RUNS: dict[str, object] = {"run_ids": '["run-1"]'}
 READS: list[tuple[str, str, dict[str, object]]] = [
     ("journal.sql", "bounds", {}),
     ("journal.sql", "after", {"after": 1, "limit": 512}),
@@ -41,15 +48,24 @@ READS: list[tuple[str, str, dict[str, object]]] = [
     ("journal.sql", "after_of_subject", {"subject": "/message/run-1", "after": 1, "limit": 512}),
     ("journal.sql", "run_after", {**RUN, "after": 1, "limit": 512}),
     ("journal.sql", "run_head", RUN),
+    ("journal.sql", "segments", {"segments": '[["run-1", 1, 3], ["run-2", 4, 9]]', "limit": 512}),
+    ("journal.sql", "floors", {"run_ids": '["run-1", "run-2"]'}),
     ("audit.sql", "after", {"after": 1, "through": 999, "limit": 512}),
     ("audit.sql", "place", {"global_seq": 1}),
     ("audit.sql", "runs_after", {**RUN, "seq": 1, "limit": 5000}),
     ("runs.sql", "head", RUN),
-    ("runs.sql", "heads", {"run_ids": '["run-1"]'}),
+    ("runs.sql", "heads", RUNS),
     ("runs.sql", "children", RUN),
-    ("runs.sql", "close_head", RUN),
-    ("runs.sql", "close_run", {**RUN, "now_ms": 1}),
-    ("runs.sql", "reap_run", {**RUN, "now_ms": 1}),
+    ("runs.sql", "lock_run", RUN),
+    ("runs.sql", "close_heads", RUNS),
+    ("runs.sql", "close_runs", RUNS),
+    ("runs.sql", "reap_run", RUN),
+    ("runs.sql", "renew", {**RUNS, "producer": "p1"}),
+    ("runs.sql", "silent", {"silence_ms": 66_000}),
+    ("runs.sql", "lock_silent", {"silence_ms": 66_000}),
+    ("runs.sql", "found", RUN),
+    ("runs.sql", "listed_open", {"limit": 1 << 62}),
+    ("runs.sql", "listed_closed", {"limit": 100}),
     ("cells.sql", "read", {"ids": '[["ledger", "key-1"]]'}),
     ("retention.sql", "raise_floor", {"through": 9}),
     ("retention.sql", "raise_run_floors", {"through": 9}),
@@ -75,6 +91,7 @@ APPENDED = [
     [Request(events=(SAID,))],
     [GUARDED],
     [GUARDED, Request(events=(SAID,), cells=(STALE,))],
+    [fork_request(RunId("forked"), Fork(RunId("run-1"), Seq(7)), mutation=1)],
 ]
 APPENDS = {"begin": "", "between": "1, 9", "written": "19990, ARRAY['7']"}
 
@@ -97,24 +114,18 @@ async def test_a_statement_reads_no_table_from_end_to_end(
 ) -> None:
     sql, values = numbered(statements("postgres", file)[name], parameters)
 
-    assert scanned(await plan(connection, sql, *values)) == []
+    assert scanned(await plan(connection, sql, ", ".join(map(literal, values)))) == []
 
 
 @pytest.mark.parametrize(("name", "arguments"), APPENDS.items())
 async def test_what_surrounds_an_append_reads_no_table_from_end_to_end(
     connection: asyncpg.Connection, name: str, arguments: str
 ) -> None:
-    await connection.execute(f"PREPARE surrounding AS {statements('postgres', 'append.sql')[name]}")
-    call = f"EXECUTE surrounding({arguments})" if arguments else "EXECUTE surrounding"
-
-    found = json.loads(await connection.fetchval(f"EXPLAIN (FORMAT JSON) {call}"))
-    await connection.execute("DEALLOCATE surrounding")
-
-    assert scanned(found) == []
+    assert scanned(await plan(connection, statements("postgres", "append.sql")[name], arguments)) == []
 
 
 @pytest.mark.parametrize("is_known", [True, False])
-@pytest.mark.parametrize("requests", APPENDED, ids=["plain", "guarded", "refused"])
+@pytest.mark.parametrize("requests", APPENDED, ids=["plain", "guarded", "refused", "fork"])
 async def test_an_append_reads_no_table_from_end_to_end(
     connection: asyncpg.Connection, requests: Sequence[Request], is_known: bool
 ) -> None:
@@ -143,8 +154,18 @@ def hear(heard: list[str], connection: object, message: asyncpg.PostgresLogMessa
         heard.append(text)
 
 
-async def plan(connection: asyncpg.Connection, sql: str, *values: object) -> Any:
-    return json.loads(await connection.fetchval(f"EXPLAIN (FORMAT JSON) {sql}", *values))
+async def plan(connection: asyncpg.Connection, sql: str, arguments: str) -> Any:
+    """How a statement is gone about when its parameters are not known yet, as the store has it done."""
+    await connection.execute(f"PREPARE asked AS {sql}")
+    call = f"EXECUTE asked({arguments})" if arguments else "EXECUTE asked"
+    try:
+        return json.loads(await connection.fetchval(f"EXPLAIN (FORMAT JSON) {call}"))
+    finally:
+        await connection.execute("DEALLOCATE asked")
+
+
+def literal(value: object) -> str:
+    return str(value) if isinstance(value, int) else f"'{value}'"
 
 
 def scanned(found: Any) -> list[str]:

@@ -1,6 +1,5 @@
 """What only Redis has: exact trimming, answers that get lost or come for nobody, and what a URL says."""
 
-import asyncio
 from collections.abc import AsyncIterator, Iterator
 from random import Random
 
@@ -19,7 +18,7 @@ from tape.store.redis.store import open_store as open_redis
 from tests.conftest import Scale
 from tests.contract.backends import DeafWake
 from tests.contract.saying import append, drain, entries, places, request, said, seqs, upto
-from tests.servers.proxy import Proxy
+from tests.servers.redis_proxy import RedisProxy
 from tests.servers.valkey import ValkeyServer
 from tests.unit.redis_client import said_to
 
@@ -47,25 +46,9 @@ async def three(redis_url: str) -> AsyncIterator[Store]:
 
 
 @pytest.fixture
-async def lossy(redis_url: str) -> AsyncIterator["RedisProxy"]:
+async def lossy(redis_url: str) -> AsyncIterator[RedisProxy]:
     async with RedisProxy(redis_url).open() as proxy:
-        assert isinstance(proxy, RedisProxy)
         yield proxy
-
-
-class RedisProxy(Proxy):
-    """A way to Redis on which an answer gets lost."""
-
-    @property
-    def url(self) -> str:
-        return f"redis://127.0.0.1:{self._port}/0"
-
-    async def _answer(self, server: asyncio.StreamReader, to_client: asyncio.StreamWriter) -> None:
-        while answer := await server.read(65_536):
-            if self.loses_an_answer:
-                self.loses_an_answer = False
-                return
-            to_client.write(answer)
 
 
 @pytest.mark.parametrize(

@@ -2,10 +2,17 @@
 
 import pytest
 
-from tape.core.errors import TooLarge, UsageError
+from tape.core.child import MAX_ANCESTORS
+from tape.core.errors import BrokerOverflowError, Conflict, LimitReached, RunNotFound, TooLarge, UsageError
 from tape.core.event import Event
-from tape.core.ids import GlobalSeq, Seq
-from tape.core.sequence import Accepted, CellChange, CellId, Known, Request, decide
+from tape.core.fork import Ancestor, Fork
+from tape.core.fork_request import fork_request
+from tape.core.ids import GlobalSeq, RunId, Seq
+from tape.core.run import Head
+from tape.core.sequence import Accepted, CellChange, CellId, Known, Refused, Request, Verdict, decide
+
+PARENT, CHILD = RunId("parent"), RunId("child")
+FORKED = Event(run_id="child", payload=1, kind="run", type="fork")
 
 
 def said(run_id: str = "r1", payload: object = 1, **more: object) -> Event:
@@ -105,3 +112,92 @@ def test_a_group_numbers_across_runs_in_order() -> None:
         Accepted(GlobalSeq(13), (Seq(2), Seq(2)), (0, 0)),
     ]
     assert decision.head == 14
+
+
+def fork_of(parent: Head | None, at_seq: int, child: Head | None = None) -> Verdict:
+    heads = {run_id: head for run_id, head in ((PARENT, parent), (CHILD, child)) if head is not None}
+    (verdict,) = decide([fork_request(CHILD, Fork(PARENT, Seq(at_seq)))], Known(GlobalSeq(0), 0, heads)).verdicts
+    return verdict
+
+
+@pytest.mark.parametrize(
+    ("events", "more"),
+    [
+        ((FORKED, said("other")), {}),
+        ((Event(run_id="parent", payload=1, kind="run", type="fork"),), {}),
+        ((said("child"), FORKED), {}),
+        ((), {"cells": (CellChange(id=CellId("l", "k"), seen=0, status="", state_json="{}"),)}),
+        ((FORKED,), {"expected_seq": Seq(0)}),
+        ((FORKED,), {"fork": Fork(RunId("no run"), Seq(0))}),
+        ((FORKED,), {"fork": Fork(PARENT, Seq(-1))}),
+        ((FORKED,), {"fork": Fork(PARENT, Seq(True))}),
+        ((FORKED,), {"fork": Fork(PARENT, "1")}),  # type: ignore[arg-type]
+    ],
+)
+def test_a_fork_is_one_new_run_that_begins_by_saying_so(events: tuple[Event, ...], more: dict[str, object]) -> None:
+    Request(events=(FORKED, said("child")), fork=Fork(PARENT, Seq(0)))
+
+    with pytest.raises(UsageError, match=r"fork|run_id"):
+        Request(**{"events": events, "fork": Fork(PARENT, Seq(0)), **more})  # type: ignore[arg-type]
+
+
+def test_another_fork_is_another_body() -> None:
+    places = [("a", 1), ("b", 1), ("a", 2)]
+    bodies = [Request(events=(FORKED,), fork=Fork(RunId(run), Seq(at))).digest for run, at in places]
+
+    assert len({*bodies, Request(events=(FORKED,), opens=True).digest}) == 4
+
+
+def test_a_child_stands_where_it_leaves_its_parent() -> None:
+    parent = Head(Seq(9), Seq(9), Seq(3), Seq(5), "text/plain", (Ancestor(RunId("root"), Seq(4)),))
+    request = fork_request(CHILD, Fork(PARENT, Seq(6)), mutation=1)
+
+    decision = decide([request], Known(GlobalSeq(10), 0, {PARENT: parent}))
+
+    lineage = (Ancestor(RunId("root"), Seq(4)), Ancestor(PARENT, Seq(6)))
+    assert decision.verdicts == [Accepted(GlobalSeq(11), (Seq(7), Seq(8)), (0, 0))]
+    assert decision.heads == {CHILD: Head(Seq(8), None, Seq(3), Seq(0), "text/plain", lineage)}
+    assert decision.forks == {CHILD: request.fork}
+
+
+@pytest.mark.parametrize(
+    ("verdict", "error", "sentence"),
+    [
+        (fork_of(Head(), 0, child=Head()), Conflict, "run 'child' is there already"),
+        (fork_of(None, 0), RunNotFound, "'parent'"),
+        (fork_of(Head(Seq(4)), 5), UsageError, "can be forked at 0 to 4, not at 5"),
+        (fork_of(Head(Seq(9), floor=Seq(5)), 3), BrokerOverflowError, "run 'parent' begins at 5; 3 to 4 are gone"),
+    ],
+)
+def test_a_fork_that_cannot_be_is_told_why(verdict: Verdict, error: type[Exception], sentence: str) -> None:
+    assert isinstance(verdict, Refused)
+    assert isinstance(verdict.error, error) and sentence in str(verdict.error)
+
+
+@pytest.mark.parametrize("at_seq", [4, 9])
+def test_a_fork_may_begin_right_below_the_floor_and_at_the_head(at_seq: int) -> None:
+    assert isinstance(fork_of(Head(Seq(9), floor=Seq(5)), at_seq), Accepted)
+
+
+def test_a_lineage_has_at_most_so_many_ancestors() -> None:
+    lineage = tuple(Ancestor(RunId(f"r{n}"), Seq(n)) for n in range(1, MAX_ANCESTORS + 1))
+    parent = Head(Seq(MAX_ANCESTORS + 1), lineage=lineage)
+
+    too_deep = fork_of(parent, MAX_ANCESTORS + 1)
+
+    assert isinstance(fork_of(parent, MAX_ANCESTORS), Accepted)
+    assert isinstance(too_deep, Refused) and isinstance(too_deep.error, LimitReached)
+
+
+def test_a_group_forks_what_it_has_just_appended_and_forks_the_fork() -> None:
+    group = [
+        Request(events=(said("parent"),), opens=True),
+        fork_request(CHILD, Fork(PARENT, Seq(1))),
+        Request(events=(said("child"),)),
+        fork_request(RunId("grandchild"), Fork(CHILD, Seq(3))),
+    ]
+
+    decision = decide(group, Known(GlobalSeq(0), 0))
+
+    assert [verdict.seqs for verdict in decision.verdicts if isinstance(verdict, Accepted)] == [(1,), (2,), (3,), (4,)]
+    assert decision.heads[RunId("grandchild")].lineage == ((PARENT, 1), (CHILD, 3))

@@ -135,3 +135,16 @@ async def test_a_run_that_goes_on_is_not_at_its_end() -> None:
     tail.push([entry(1)])
 
     assert lane.closed_seq is None
+
+
+async def test_a_reader_that_waited_for_a_fork_goes_to_the_journal_for_what_it_inherits() -> None:
+    tail = Tail(GlobalSeq(0))
+    lane, everything = tail.join(RunId("child")), tail.join(None)
+    place, woken = lane.after(GlobalSeq(0)), lane.wait()
+    forked = Event(run_id="child", payload=None, kind="run", type="fork")
+
+    tail.push([forked.at(1, 8, 0, 0, Epoch(1)), entry(2, "child", 9)])
+
+    assert place < lane.base and woken.done()
+    assert lane.after(GlobalSeq(0)) < 0
+    assert (places(lane), places(everything)) == ([2], [1, 2])

@@ -1,16 +1,22 @@
 """The journal as its users hold it: append, stream, and the runs in it."""
 
-from collections.abc import Iterable
+import asyncio
+from collections.abc import Iterable, Sequence
+from datetime import timedelta
 
 from tape import telemetry
 from tape.bus.append import Appender
-from tape.bus.stream import Admits, JournalSelection, RunSelection, Selection, Stream, stream
+from tape.bus.history import History
+from tape.bus.stream import Admits, JournalSelection, Reading, RunSelection, Selection, Stream, stream
 from tape.bus.tail import Tail
+from tape.core.codec import JsonValue
 from tape.core.errors import InvalidCursor, UsageError
 from tape.core.event import Entry, Event, check_producer, check_run_id
+from tape.core.fork import Fork
+from tape.core.fork_request import fork_request, new_run_id
 from tape.core.ids import SYSTEM_PREFIX, Epoch, GlobalSeq, RunId, Seq
-from tape.core.ports import Store
-from tape.core.run import LiveRun, RunMeta
+from tape.core.ports import Reader, Store
+from tape.core.run import LiveRun, RunMeta, RunRecord
 from tape.core.sequence import Request
 from tape.core.subject import Pattern
 
@@ -18,8 +24,9 @@ from tape.core.subject import Pattern
 class Journal:
     """One durable log, its runs, and any number of readers."""
 
-    def __init__(self, store: Store, tail: Tail, appender: Appender) -> None:
+    def __init__(self, store: Store, tail: Tail, appender: Appender, cold: Reader | None = None) -> None:
         self._store = store
+        self._history: Reader = store.journal if cold is None else History(store.journal, cold)
         self._tail = tail
         self._appender = appender
 
@@ -41,14 +48,29 @@ class Journal:
         The same key and body again give the first positions. `expected_seq` is the run's last seq before. With `open`
         a run that is not open is opened.
         """
+        return list(await self.send(events, key=key, expected_seq=expected_seq, open=open))
+
+    def send(
+        self,
+        events: Event | Iterable[Event],
+        *,
+        key: str | None = None,
+        expected_seq: int | None = None,
+        open: bool = False,
+    ) -> "asyncio.Future[Sequence[Entry]]":
+        """Appends likewise: the place in the queue is taken at once, and the entries are what the future has."""
         said = (events,) if isinstance(events, Event) else _listed(events)
         request = Request(
-            events=tuple(map(_producers, said)),
+            events=tuple(map(as_producer, said)),
             key=key,
             expected_seq=None if expected_seq is None else Seq(expected_seq),
             opens=open,
         )
-        return list(await self._appender.append(request))
+        return self._appender.append(request)
+
+    async def drain(self) -> None:
+        """Until everything that was to be appended so far is answered."""
+        await self._appender.drain()
 
     def stream(
         self,
@@ -65,16 +87,21 @@ class Journal:
         `from_seq` is inclusive, `from_global_seq` exclusive. A run's stream ends when the run is closed; without
         `follow` a stream ends at what there was when it began to read.
         """
-        pattern = None if subject is None else Pattern.parse(subject)
-        if run_id is None:
-            if from_seq != 1:
-                raise UsageError("from_seq is a place in a run; give run_id, or from_global_seq")
-            after = _cursor("from_global_seq", from_global_seq)
-            return self._stream(JournalSelection(pattern, after, follow, _admits(None, where)))
-        if from_global_seq != 0:
-            raise UsageError("from_global_seq is a place in the journal; a run is read from from_seq")
-        first = _cursor("from_seq", from_seq)
-        return self._stream(RunSelection(check_run_id(run_id), first, follow, _admits(pattern, where)))
+        selection = _selection(run_id, from_seq, subject, where, from_global_seq, follow)
+        return stream(selection, self._history, self._tail)
+
+    def reading(
+        self,
+        *,
+        run_id: str | None = None,
+        from_seq: int = 1,
+        subject: str | None = None,
+        where: str | None = None,
+        from_global_seq: int = 0,
+    ) -> Reading:
+        """The same entries for who takes them by the handful and at the pace of a socket; it must be closed."""
+        selection = _selection(run_id, from_seq, subject, where, from_global_seq, True)
+        return Reading(selection, self._history, self._tail)
 
     async def head(self) -> GlobalSeq:
         """The last position there is."""
@@ -84,14 +111,17 @@ class Journal:
         """The first position that is still there."""
         return (await self._store.journal.bounds()).floor
 
-    async def open_run(self, run_id: str, meta: RunMeta | None = None) -> None:
-        """Opens a run; one that was closed goes on at its last seq plus one."""
-        run = _users_run(run_id)
-        self._tail.note({run: await self._store.runs.open(run, meta or RunMeta())})
+    async def open_run(self, run_id: str, meta: RunMeta | None = None, *, producer: str | None = None) -> None:
+        """Opens a run; one that was closed goes on at its last seq plus one.
+
+        With a producer it is leased to that one, and closed when it has been silent for too long.
+        """
+        run = users_run(run_id)
+        self._tail.note({run: await self._store.runs.open(run, meta or RunMeta(), producer)})
 
     async def close_run(self, run_id: str) -> Seq:
         """Ends a run after everything appended before; its streams drain and end there."""
-        run = _users_run(run_id)
+        run = users_run(run_id)
         await self._appender.drain()
         head = await self._store.runs.close(run)
         self._tail.note({run: head})
@@ -99,14 +129,56 @@ class Journal:
 
     async def reap(self, run_id: str) -> None:
         """Lets go of a closed run: a bounded store drops its entries, a durable one keeps them."""
-        await self._store.runs.reap(_users_run(run_id))
+        await self._store.runs.reap(users_run(run_id))
+
+    async def fork(
+        self,
+        parent_run_id: str,
+        at_seq: int,
+        *,
+        run_id: str | None = None,
+        mutation: JsonValue = None,
+        reason: str | None = None,
+        key: str | None = None,
+    ) -> list[Entry]:
+        """Begins a run that is the parent's entries 1 to `at_seq`, then its own; the parent stays as it is.
+
+        Its first own entry says where it comes from, and the mutation follows if there is one.
+        """
+        fork = Fork(users_run(parent_run_id), Seq(at_seq))
+        child = new_run_id(fork, key) if run_id is None else users_run(run_id)
+        request = fork_request(child, fork, mutation, reason, key, telemetry.current_trace())
+        return list(await self._appender.append(request))
+
+    async def close_silent(self, silence: timedelta) -> list[RunId]:
+        """Ends the runs whose producer has not renewed its lease for so long."""
+        heads = await self._store.runs.close_silent(silence)
+        self._tail.note(heads)
+        return list(heads)
 
     async def live_runs(self) -> list[LiveRun]:
         """Every open run."""
-        return list(await self._store.runs.live())
+        return [_live(run) for run in await self._store.runs.listed(is_open=True)]
 
-    def _stream(self, selection: Selection) -> Stream:
-        return stream(selection, self._store.journal, self._tail)
+
+def _selection(
+    run_id: str | None, from_seq: int, subject: str | None, where: str | None, from_global_seq: int, follow: bool
+) -> Selection:
+    pattern = None if subject is None else Pattern.parse(subject)
+    if run_id is None:
+        if from_seq != 1:
+            raise UsageError("from_seq is a place in a run; give run_id, or from_global_seq")
+        after = _cursor("from_global_seq", from_global_seq)
+        return JournalSelection(pattern, after, follow, _admits(None, where))
+    if from_global_seq != 0:
+        raise UsageError("from_global_seq is a place in the journal; a run is read from from_seq")
+    first = _cursor("from_seq", from_seq)
+    return RunSelection(check_run_id(run_id), first, follow, _admits(pattern, where))
+
+
+def _live(run: RunRecord) -> LiveRun:
+    meta = run.meta
+    return LiveRun(run_id=run.run_id, label=meta.label, started_at=meta.started_at, n_events=run.head.last_seq)
 
 
 def _listed(events: Iterable[Event]) -> tuple[Event, ...]:
@@ -115,7 +187,7 @@ def _listed(events: Iterable[Event]) -> tuple[Event, ...]:
     return tuple(events)
 
 
-def _producers(event: Event) -> Event:
+def as_producer(event: Event) -> Event:
     """An event as a producer may say it, in the span it is said in."""
     if not isinstance(event, Event):
         raise UsageError(f"append takes events, not {type(event).__name__}")
@@ -124,7 +196,7 @@ def _producers(event: Event) -> Event:
     return event if trace is None else event.said_in(trace)
 
 
-def _users_run(run_id: str) -> RunId:
+def users_run(run_id: str) -> RunId:
     run = check_run_id(run_id)
     if run.startswith(SYSTEM_PREFIX):
         raise UsageError(f"run ids beginning {SYSTEM_PREFIX!r} belong to Tape, {run!r} too")

@@ -12,8 +12,9 @@ from typing import NamedTuple, Protocol, TypeAlias
 from tape.bus.tail import Tail
 from tape.core.errors import BrokerOverflowError, Corrupt, InvalidCursor
 from tape.core.event import Entry
+from tape.core.fork import Lineage, Segment, segments, surviving_from, unbroken_through
 from tape.core.ids import GlobalSeq, RunId, Seq
-from tape.core.ports import Bounds, Reader
+from tape.core.ports import Bounds, Reader, RunPage
 from tape.core.run import Head
 from tape.core.subject import Pattern
 
@@ -34,6 +35,8 @@ class Selection(Protocol):
 
     @property
     def lane(self) -> RunId | Pattern | None: ...
+    @property
+    def cursor(self) -> int: ...
     async def replay(self, reader: Reader) -> Replay: ...
     def take(self, entry: Entry) -> bool: ...
     def ends_at(self, closed_seq: Seq) -> bool: ...
@@ -48,17 +51,46 @@ class RunSelection:
         self._follow = follow
         self._admits = admits
         self._until: Seq | None = None
+        self._lineage: Lineage = ()
+
+    @property
+    def cursor(self) -> int:
+        return self._after
 
     async def replay(self, reader: Reader) -> Replay:
-        page = await reader.read_run(self.lane, self._after)
+        page = await self._page(reader)
         run = page.run or Head()
-        self._check(run)
-        _check_dense(self._after, [entry.seq for entry in page.entries], run.last_seq, f"run {self.lane!r}")
+        entries = self._whole(page, run)
+        _check_dense(self._after, [entry.seq for entry in entries], run.last_seq, f"run {self.lane!r}")
         if not self._follow and self._until is None:
             self._until = run.last_seq
-        found = [entry for entry in _cut(page.entries, "seq", self._until) if self.take(entry)]
+        found = [entry for entry in _cut(entries, "seq", self._until) if self.take(entry)]
         is_over = self._is_past(run.closed_seq) or self._is_past(self._until)
         return Replay(found, page.bounds.head if self._is_past(run.last_seq) else None, is_over)
+
+    async def _page(self, reader: Reader) -> RunPage:
+        """The next page. Of a run that turns out to inherit, it is read again: a lineage never changes."""
+        page = await reader.read_run(self.lane, self._after, self._segments())
+        if page.run is not None and page.run.lineage != self._lineage:
+            self._lineage = page.run.lineage
+            if self._segments():
+                return await reader.read_run(self.lane, self._after, self._segments())
+        return page
+
+    def _segments(self) -> tuple[Segment, ...]:
+        """Where to read on; nothing when that is in the run itself."""
+        pieces = segments(self._lineage, self.lane, self._after + 1)
+        return pieces if len(pieces) > 1 else ()
+
+    def _whole(self, page: RunPage, run: Head) -> Sequence[Entry]:
+        """The entries of a page before a gap; a gap right at the beginning is raised."""
+        self._check(run.last_seq)
+        pieces = segments(self._lineage, self.lane, self._after + 1)
+        floors = {owner: max(floor, run.floor) for owner, floor in page.floors.items()} or {self.lane: run.floor}
+        available_from = surviving_from(pieces, floors)
+        if self._after + 1 < available_from:
+            raise BrokerOverflowError(self.lane, self._after + 1, available_from)
+        return _cut(page.entries, "seq", unbroken_through(pieces, floors))
 
     def take(self, entry: Entry) -> bool:
         """Goes past an entry; whether it is new and wanted."""
@@ -73,11 +105,9 @@ class RunSelection:
     def _is_past(self, seq: Seq | None) -> bool:
         return seq is not None and self._after >= seq
 
-    def _check(self, run: Head) -> None:
-        if self._after + 1 < run.floor:
-            raise BrokerOverflowError(self.lane, self._after + 1, run.floor)
-        if self._after > run.last_seq:
-            raise InvalidCursor(f"run {self.lane!r} is at seq {run.last_seq}; nobody has been told of {self._after}")
+    def _check(self, last_seq: Seq) -> None:
+        if self._after > last_seq:
+            raise InvalidCursor(f"run {self.lane!r} is at seq {last_seq}; nobody has been told of {self._after}")
 
 
 class JournalSelection:
@@ -89,6 +119,10 @@ class JournalSelection:
         self._follow = follow
         self._admits = admits
         self._until: GlobalSeq | None = None
+
+    @property
+    def cursor(self) -> int:
+        return self._after
 
     async def replay(self, reader: Reader) -> Replay:
         page = await reader.read(self._after, pattern=self.lane)
@@ -117,6 +151,80 @@ class JournalSelection:
             raise BrokerOverflowError(None, self._after + 1, bounds.floor)
         if self._after > bounds.head:
             raise InvalidCursor(f"the journal is at {bounds.head}; nobody has been told of {self._after}")
+
+
+class Reading:
+    """One reader's place, for who takes entries by the handful: pages of history first, then what the tail has.
+
+    It sees everything from the moment it is made, and is closed by who made it.
+    """
+
+    __slots__ = ("_is_of_run", "_lane", "_listener", "_place", "_reader", "_selection", "_tail")
+
+    def __init__(self, selection: Selection, reader: Reader, tail: Tail) -> None:
+        self._selection = selection
+        self._reader = reader
+        self._tail = tail
+        self._lane = tail.join(selection.lane)
+        self._is_of_run = isinstance(selection.lane, str)
+        self._place = -1
+        self._listener: Callable[[], None] | None = None
+
+    async def replay(self) -> Replay:
+        """The next page of history; when it says how far it looked, what follows is taken from the tail."""
+        page = await self._selection.replay(self._reader)
+        self._place = self._lane.after(page.looked_to)
+        return page
+
+    @property
+    def is_overtaken(self) -> bool:
+        """Whether the tail no longer reaches back to its place: history must be asked again."""
+        return self._place < self._lane.base
+
+    @property
+    def has_more(self) -> bool:
+        """Whether the tail has something that it has not looked at."""
+        return 0 <= self._place - self._lane.base < len(self._lane.entries)
+
+    def take(self, most: int) -> list[Entry] | None:
+        """What the tail has and it wants, looking at no more than so many; None when there is nothing to look at."""
+        index = self._place - self._lane.base
+        found = self._lane.entries[index : index + most] if index >= 0 else ()
+        if not found:
+            return None
+        self._place += len(found)
+        return [entry for entry in found if self._selection.take(entry)]
+
+    @property
+    def lag(self) -> tuple[int, int]:
+        """How far it is behind the tail's end, in entries and bytes."""
+        return self._lane.lag(self._place)
+
+    @property
+    def cursor(self) -> int:
+        """The place up to which everything has been looked at."""
+        is_current = self._place == self._lane.base + len(self._lane.entries)
+        return max(self._selection.cursor, self._tail.head if is_current and not self._is_of_run else 0)
+
+    @property
+    def is_over(self) -> bool:
+        closed_seq = self._lane.closed_seq
+        return closed_seq is not None and self._selection.ends_at(closed_seq)
+
+    @property
+    def is_cut(self) -> bool:
+        """Whether the journal was closed, and nothing will come any more."""
+        return self._lane.is_cut
+
+    def listen(self, listener: Callable[[], None]) -> None:
+        """Has it called whenever there may be more to take, or an end. It must not fail."""
+        self._listener = listener
+        self._lane.listeners.add(listener)
+
+    def close(self) -> None:
+        if self._listener is not None:
+            self._lane.listeners.discard(self._listener)
+        self._tail.leave(self._selection.lane, self._lane)
 
 
 async def stream(selection: Selection, reader: Reader, tail: Tail) -> Stream:

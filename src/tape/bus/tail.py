@@ -15,6 +15,7 @@ from typing import Final
 
 from tape.core.errors import Unavailable
 from tape.core.event import Entry
+from tape.core.fork import FORK, RUN
 from tape.core.ids import GlobalSeq, RunId, Seq
 from tape.core.run import Head
 from tape.core.subject import Pattern
@@ -30,7 +31,10 @@ _position = attrgetter("global_seq")
 class Lane:
     """Everything of one selection after `since`, as far as the tail still holds it, numbered from `base` on."""
 
-    __slots__ = ("_future", "_weights", "base", "closed_seq", "entries", "is_cut", "readers", "since", "waiting")
+    __slots__ = (
+        "_is_telling", "_loop", "_weights", "base", "closed_seq", "entries", "is_cut", "listeners", "readers", "since",
+        "waiting",
+    )  # fmt: skip
 
     def __init__(self, since: GlobalSeq) -> None:
         self.since = since
@@ -38,11 +42,13 @@ class Lane:
         self.is_cut = False
         self.closed_seq: Seq | None = None
         self.waiting: set[asyncio.Future[None]] = set()
+        self.listeners: set[Callable[[], None]] = set()
         self.entries: list[Entry] = []
         self._weights = [0]
         self.base = 0
+        self._is_telling = False
         # Before Python 3.12 asking for the running loop is a system call, dearer than all the rest of a wait.
-        self._future: Callable[[], asyncio.Future[None]] = asyncio.get_running_loop().create_future
+        self._loop = asyncio.get_running_loop()
 
     def after(self, cursor: GlobalSeq | None) -> int:
         """The number of what follows a position, below `base` when the lane does not reach back to it."""
@@ -59,7 +65,7 @@ class Lane:
         """Done when there may be more to read, or an end."""
         if self.is_cut:
             raise Unavailable("the journal was closed")
-        future = self._future()
+        future = self._loop.create_future()
         self.waiting.add(future)
         return future
 
@@ -94,6 +100,15 @@ class Lane:
         for future in waiting:
             if not future.done():
                 future.set_result(None)
+        if self.listeners and not self._is_telling:
+            self._is_telling = True
+            self._loop.call_soon(self._tell)  # whoever appended is answered first
+
+    def _tell(self) -> None:
+        """Calls those who listen: for a thousand of them a future and a task each would cost more than their work."""
+        self._is_telling = False
+        for listener in tuple(self.listeners):
+            listener()
 
 
 class Tail:
@@ -188,9 +203,12 @@ class Tail:
         self._sizes.append(size)
         self._bytes += size
         lanes = self._trie.match(entry.subject) if self._trie else []
-        lanes += [lane for lane in (self._lanes.get(None), self._lanes.get(entry.run_id)) if lane is not None]
+        own = self._lanes.get(entry.run_id)
+        lanes += [lane for lane in (self._lanes.get(None), own) if lane is not None]
         for lane in lanes:
             lane.add(entry, size)
+        if own is not None and entry.type == FORK and entry.kind == RUN:
+            own.lose(entry.global_seq)  # what the child inherits comes first, and only the journal has it
         return lanes
 
     def _bound(self) -> None:

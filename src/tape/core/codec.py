@@ -62,6 +62,11 @@ def decode(text: str | bytes) -> JsonValue:
     return value
 
 
+def decode_request(text: bytes, max_bytes: int) -> JsonValue:
+    """The value of a text that may hold many payloads, as strict; each of them is still for `encode` to judge."""
+    return _load(_foreign(text, max_bytes))
+
+
 def parse(text: str) -> JsonValue:
     """The value of text that `encode` wrote; text of other origin belongs to `decode`."""
     try:
@@ -152,11 +157,11 @@ def _escaped(text: str) -> str:
     return ascii(text[:_ECHO])[1:-1][:_ECHO]
 
 
-def _foreign(text: str | bytes) -> str:
+def _foreign(text: str | bytes, max_bytes: int = MAX_BYTES) -> str:
     try:
         raw = text.encode() if isinstance(text, str) else text
-        if len(raw) > MAX_BYTES:
-            raise _too_large()
+        if len(raw) > max_bytes:
+            raise _too_large(max_bytes)
         plain = raw.decode()
     except UnicodeError as error:
         raise JsonLimit(f"text is not UTF-8: {error.args[-1]}") from None
@@ -201,8 +206,8 @@ def _constant(literal: str) -> NoReturn:
     raise JsonLimit(f"{literal} is not JSON")
 
 
-def _too_large() -> TooLarge:
-    return TooLarge(f"JSON text is over the limit of {MAX_BYTES:,} bytes")
+def _too_large(max_bytes: int = MAX_BYTES) -> TooLarge:
+    return TooLarge(f"JSON text is over the limit of {max_bytes:,} bytes")
 
 
 _strict = json.JSONDecoder(object_pairs_hook=_object, parse_int=_int, parse_float=_float, parse_constant=_constant)

@@ -10,6 +10,7 @@ TapeError
 │   └── RunOpen (ValueError)
 ├── RunClosed (RuntimeError)     the run has ended: fork it to continue
 ├── TooLarge                     one value is over a size limit: split it
+│   └── SseFramingError
 ├── LimitReached                 too much at once: come back later
 │   └── SubscriberLimitExceeded
 ├── BrokerOverflowError          the gap: history is gone, go on where it begins
@@ -187,6 +188,10 @@ class TooLarge(TapeError):
     http_status = 413
     grpc_status = "RESOURCE_EXHAUSTED"
     exit_code = 2
+
+
+class SseFramingError(TooLarge):
+    """More bytes than any frame has came without the end of one."""
 
 
 class LimitReached(TapeError):

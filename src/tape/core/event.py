@@ -90,6 +90,16 @@ class Entry(Columns):
         parsed = codec.parse(self.attributes_json)
         return {name: str(value) for name, value in parsed.items()} if isinstance(parsed, dict) else {}
 
+    @cached_property
+    def event(self) -> Event:
+        """What the producer said, to the byte; every reader of this entry gets the same one."""
+        return _said(self)
+
+    @cached_property
+    def memo(self) -> dict[str, bytes]:
+        """What has been made of it for one reader and serves the next."""
+        return {}
+
     @property
     def content_type(self) -> str:
         return self.attributes["content_type"] if self.payload_json is None else JSON
@@ -191,6 +201,18 @@ def check_producer(event: Event) -> None:
         raise UsageError(f"run ids beginning {SYSTEM_PREFIX!r} belong to Tape; choose another than {event.run_id!r}")
     if subjects.is_reserved(event.subject):
         raise ReservedSubject(event.subject)
+
+
+def _said(entry: Entry) -> Event:
+    """The event again, unchecked: it was checked when it was said."""
+    event = object.__new__(Event)
+    for name in ("run_id", "payload", "type", "kind", "subject", "schema_version", "event_id", "cause", "content_type"):
+        _set(event, name, getattr(entry, name))
+    _set(event, "trace", Trace(*entry[13:16]) if any(entry[13:16]) else None)
+    _set(event, "attributes", {name: text for name, text in entry.attributes.items() if name != "content_type"})
+    _set(event, "content", entry[6:])
+    _set(event, "crc", entry.crc)
+    return event
 
 
 def _size(text: str | None, blob: bytes | None) -> int:

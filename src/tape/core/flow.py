@@ -51,6 +51,13 @@ Signal: TypeAlias = Steady | Warn | Evict
 _STEADY: Final = Steady()
 
 
+def check_max_queued(asked: int) -> int:
+    """The cap a client asks for, if it is one that clients may have."""
+    if not MIN_MAX_QUEUED <= asked <= MAX_MAX_QUEUED:
+        raise InvalidMaxQueued(f"maxQueued must be {MIN_MAX_QUEUED} to {MAX_MAX_QUEUED:,}, not {asked}")
+    return asked
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Flow:
     """A live reader's caps, and whether it has been warned in this episode.
@@ -64,11 +71,8 @@ class Flow:
     is_warned: bool = False
 
     def __post_init__(self) -> None:
-        if not MIN_MAX_QUEUED <= self.max_queued <= MAX_MAX_QUEUED:
-            bounds = f"{MIN_MAX_QUEUED} to {MAX_MAX_QUEUED:,}"
-            raise InvalidMaxQueued(f"max_queued must be {bounds}, not {self.max_queued}")
-        if self.max_bytes < 1:
-            raise UsageError(f"max_bytes must be at least 1, not {self.max_bytes}")
+        if self.max_queued < 1 or self.max_bytes < 1:
+            raise UsageError(f"caps are at least 1, not {self.max_queued} entries and {self.max_bytes} bytes")
 
     def observe(self, entries: int, size: int) -> tuple["Flow", Signal]:
         """What to do about a live backlog of so many entries and bytes, and the state from which to go on."""

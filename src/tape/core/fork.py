@@ -5,11 +5,15 @@ So each seq of a run is owned by exactly one run of its lineage, at that same se
 reads what a copy would hold.
 """
 
-from collections.abc import Sequence
-from typing import NamedTuple, TypeAlias
+from collections.abc import Mapping, Sequence
+from itertools import pairwise
+from typing import Final, NamedTuple, TypeAlias
 
 from tape.core.errors import UsageError
 from tape.core.ids import RunId, Seq
+
+RUN: Final = "run"
+FORK: Final = "fork"  # of this kind and type is the first entry of every child
 
 
 class Ancestor(NamedTuple):
@@ -25,6 +29,13 @@ class Segment(NamedTuple):
     run_id: RunId
     first_seq: Seq
     last_seq: Seq | None
+
+
+class Fork(NamedTuple):
+    """Where a child leaves its parent: it inherits the parent's entries 1 to `at_seq`."""
+
+    parent_run_id: RunId
+    at_seq: Seq
 
 
 Lineage: TypeAlias = tuple[Ancestor, ...]
@@ -54,3 +65,20 @@ def lineage_of_child(parent_lineage: Sequence[Ancestor], parent_run_id: RunId, a
         for segment in segments(parent_lineage, parent_run_id)
         if segment.first_seq <= at_seq
     )
+
+
+def surviving_from(pieces: Sequence[Segment], floors: Mapping[RunId, Seq]) -> Seq:
+    """Where what is left of these segments begins: their first seq, unless its run has lost it."""
+    for run_id, first_seq, last_seq in pieces:
+        begin = max(first_seq, floors.get(run_id, Seq(1)))
+        if last_seq is None or begin <= last_seq:
+            return begin
+    raise UsageError("the last segment of a run is open")
+
+
+def unbroken_through(pieces: Sequence[Segment], floors: Mapping[RunId, Seq]) -> Seq | None:
+    """How far these segments can be read on from the first one without a gap; None: to the end."""
+    for before, segment in pairwise(pieces):
+        if floors.get(segment.run_id, Seq(1)) > segment.first_seq:
+            return before.last_seq
+    return None

@@ -1,13 +1,17 @@
 """What the rooms ask of each other; each docstring is a law that every implementation keeps."""
 
-from collections.abc import AsyncGenerator, Mapping, Sequence
+from collections.abc import AsyncGenerator, AsyncIterator, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager
+from datetime import timedelta
+from types import MappingProxyType
 from typing import Any, NamedTuple, Protocol, TypeAlias
 
+from tape.core.envelope import EventEnvelope
 from tape.core.errors import TapeError
-from tape.core.event import Entry
+from tape.core.event import Entry, Event
+from tape.core.fork import Segment
 from tape.core.ids import Epoch, GlobalSeq, RunId, Seq
-from tape.core.run import Head, LiveRun, RunMeta
+from tape.core.run import Head, LiveRun, RunMeta, RunRecord
 from tape.core.sequence import Cell, CellId, Request
 from tape.core.subject import Pattern
 
@@ -34,11 +38,15 @@ class Page(NamedTuple):
 
 
 class RunPage(NamedTuple):
-    """Entries of a run, with the run's head (None: no such run) and the journal's bounds of the same snapshot."""
+    """Entries of a run, with the run's head (None: no such run) and the journal's bounds of the same snapshot.
+
+    When it was read by segments, `floors` says where each run that owns one of them begins.
+    """
 
     entries: Sequence[Entry]
     run: Head | None
     bounds: Bounds
+    floors: Mapping[RunId, Seq] = MappingProxyType({})
 
 
 class Reader(Protocol):
@@ -46,11 +54,12 @@ class Reader(Protocol):
 
     What lies at or below a position that was read never changes and never grows. An entry whose bytes are not what
     was written raises `Corrupt` in its place; the entries before it are given first.
+    A run that inherits is read by its segments, which begin after the seq; what is gone of one of them is left out.
     """
 
     async def bounds(self) -> Bounds: ...
     async def read(self, after: GlobalSeq, *, pattern: Pattern | None = None) -> Page: ...
-    async def read_run(self, run_id: RunId, after: Seq) -> RunPage: ...
+    async def read_run(self, run_id: RunId, after: Seq, segments: Sequence[Segment] = ()) -> RunPage: ...
 
 
 class Journal(Reader, Protocol):
@@ -70,12 +79,17 @@ class RunDirectory(Protocol):
 
     A run keeps its numbers for ever: opening it again goes on at its last seq plus one. Closing it again changes
     nothing. An open run cannot be opened or reaped.
+    A run opened by a named producer is leased to it. `renew` says which of its runs the producer still holds, and
+    `close_silent` closes those whose producer has not renewed for so long; both go by the store's own clock.
     """
 
-    async def open(self, run_id: RunId, meta: RunMeta) -> Head: ...
+    async def open(self, run_id: RunId, meta: RunMeta, producer: str | None = None) -> Head: ...
     async def close(self, run_id: RunId) -> Head: ...
     async def reap(self, run_id: RunId) -> None: ...
-    async def live(self) -> Sequence[LiveRun]: ...
+    async def renew(self, producer: str, run_ids: Sequence[RunId]) -> Sequence[RunId]: ...
+    async def close_silent(self, silence: timedelta) -> Mapping[RunId, Head]: ...
+    async def find(self, run_id: RunId) -> RunRecord | None: ...
+    async def listed(self, *, is_open: bool, limit: int | None = None) -> Sequence[RunRecord]: ...
     async def heads(self, run_ids: Sequence[RunId]) -> Mapping[RunId, Head]: ...
 
 
@@ -142,11 +156,13 @@ class Store(Protocol):
     """One place where a journal, its runs and its cells live; `applied` is what opening it did to its schema.
 
     A new epoch, larger than all before, is for a journal that was restored: readers of the lost one must start over.
+    `epoch` is the newest it has met: one that another process began is known after the next read or append.
     """
 
-    epoch: Epoch
     applied: tuple[str, ...]
 
+    @property
+    def epoch(self) -> Epoch: ...
     @property
     def journal(self) -> Journal: ...
     @property
@@ -169,3 +185,27 @@ class Wake(Protocol):
 
     async def tell(self, head: GlobalSeq) -> None: ...
     async def wait_beyond(self, cursor: GlobalSeq) -> None: ...
+
+
+class EventSink(Protocol):
+    """Where a producer says its events; `emit` returns at once, in any thread, and keeps their order."""
+
+    def emit(self, event: Event) -> object: ...
+
+
+class EventBroker(Protocol):
+    """The run-sized door to a journal: open, publish, close, reap; one `stream` covers replay and live.
+
+    What was published before a close is in the stream before its end. `is_open` is what this broker has opened itself,
+    `is_open_remote` what anybody has. A run that is unknown or reaped streams nothing; one opened again goes on at its
+    last seq plus one and streams its new life only.
+    """
+
+    def open_run(self, run_id: RunId, meta: RunMeta | None = None) -> None: ...
+    def close_run(self, run_id: RunId) -> None: ...
+    def reap(self, run_id: RunId) -> None: ...
+    def is_open(self, run_id: RunId) -> bool: ...
+    async def is_open_remote(self, run_id: RunId) -> bool: ...
+    async def live_runs(self) -> Sequence[LiveRun]: ...
+    async def publish(self, run_id: RunId, event: Event) -> Seq: ...
+    def stream(self, run_id: RunId, from_seq: Seq = Seq(0)) -> AsyncIterator[EventEnvelope]: ...

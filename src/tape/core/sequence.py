@@ -8,6 +8,7 @@ from hashlib import sha256
 from itertools import count
 from typing import Final, NamedTuple
 
+from tape.core import child
 from tape.core.errors import (
     ExpectedSeqConflict,
     KeyConflict,
@@ -20,6 +21,7 @@ from tape.core.errors import (
     shown,
 )
 from tape.core.event import Entry, Event
+from tape.core.fork import Fork
 from tape.core.ids import Epoch, GlobalSeq, RunId, Seq
 from tape.core.run import Head
 
@@ -73,13 +75,14 @@ class CellChange:
 
 @dataclass(frozen=True, kw_only=True)
 class Request:
-    """Events to append and cells to change, together or not at all."""
+    """Events to append and cells to change, together or not at all; with a fork the events begin a new run."""
 
     events: tuple[Event, ...] = ()
     cells: tuple[CellChange, ...] = ()
     key: str | None = None
     expected_seq: Seq | None = None
     opens: bool = False
+    fork: Fork | None = None
     runs: Mapping[RunId, str] = field(init=False, repr=False, compare=False)
     size: int = field(init=False, repr=False, compare=False)
 
@@ -97,6 +100,8 @@ class Request:
             raise UsageError("the events of a run have one content_type")
         if len({change.id for change in self.cells}) != len(self.cells):
             raise UsageError("a request changes each cell once")
+        if self.fork is not None:
+            child.check_fork(self.fork, self.events, self.expected_seq)
 
     def _check_size(self) -> None:
         if not self.events and not self.cells:
@@ -108,7 +113,7 @@ class Request:
 
     @cached_property
     def digest(self) -> bytes:
-        """The body: runs, types, kinds, subjects, schema_versions and payload bytes in order, and the cells' states."""
+        """The body: runs, types, kinds, subjects, versions and payload bytes in order, the cells' states, the fork."""
         body = sha256()
         for event in self.events:
             run_id, kind, name, subject, version, *_, text, blob = event.content
@@ -117,6 +122,8 @@ class Request:
             body.update(payload)
         for change in self.cells:
             body.update(f"{change.id}\x1f{change.status}\x1f{change.due_at_ms}\x1f{change.state_json}\x1f".encode())
+        if self.fork is not None:
+            body.update(f"{self.fork.parent_run_id}\x1f{self.fork.at_seq}\x1f".encode())
         return body.digest()
 
 
@@ -181,6 +188,7 @@ class Decision:
     heads: dict[RunId, Head] = field(default_factory=dict)
     keys: dict[str, KeyRecord] = field(default_factory=dict)
     cells: dict[CellId, Cell] = field(default_factory=dict)
+    forks: dict[RunId, Fork] = field(default_factory=dict)
     head: GlobalSeq = GlobalSeq(0)
 
 
@@ -225,6 +233,8 @@ class _Judge:
 
     def _run_objection(self, run_id: RunId, content_type: str, request: Request) -> TapeError | None:
         head = self._head(run_id)
+        if request.fork is not None:
+            return child.objection(run_id, request.fork, head, self._head(request.fork.parent_run_id))
         if not request.opens and (head is None or not head.is_open):
             return RunNotFound(run_id) if head is None else RunClosed(run_id)
         last_seq = Seq(0) if head is None else head.last_seq
@@ -252,7 +262,8 @@ class _Judge:
         return self.decision.heads.get(run_id) or self._known.heads.get(run_id)
 
     def _accept(self, request: Request) -> Accepted:
-        accepted = Accepted(GlobalSeq(self.decision.head + 1), self._number(request), self._deepen(request))
+        seqs = self._number(request) if request.fork is None else self._fork(request, request.fork)
+        accepted = Accepted(GlobalSeq(self.decision.head + 1), seqs, self._deepen(request))
         self.decision.head = GlobalSeq(self.decision.head + len(request.events))
         for change in request.cells:
             self.decision.cells[change.id] = change.cell
@@ -271,6 +282,12 @@ class _Judge:
             self.decision.heads[run_id] = _moved(self._head(run_id) or Head(), last[run_id], content_type)
         return tuple(seqs)
 
+    def _fork(self, request: Request, fork: Fork) -> tuple[Seq, ...]:
+        (run_id,), parent = request.runs, self._head(fork.parent_run_id) or Head()
+        self.decision.forks[run_id] = fork
+        self.decision.heads[run_id] = head = child.head_of_child(fork, parent, len(request.events))
+        return tuple(map(Seq, range(fork.at_seq + 1, head.last_seq + 1)))
+
     def _deepen(self, request: Request) -> tuple[int, ...]:
         depths = tuple(0 if event.cause is None else self._depths.get(event.cause, 0) + 1 for event in request.events)
         if any(depths):
@@ -280,4 +297,4 @@ class _Judge:
 
 def _moved(head: Head, last_seq: Seq, content_type: str) -> Head:
     opened_seq = head.opened_seq if head.is_open else head.last_seq
-    return Head(last_seq, None, head.floor, opened_seq, content_type)
+    return Head(last_seq, None, head.floor, opened_seq, content_type, head.lineage)

@@ -1,17 +1,19 @@
 """Reading the journal in pages; appending is the connection's own."""
 
+import json
 import sys
 from collections.abc import Sequence
 from typing import Final, NamedTuple
 
-from tape.core.errors import Corrupt, InvalidCursor
+from tape.core.errors import Corrupt, InvalidCursor, TapeError
 from tape.core.event import Entry
+from tape.core.fork import Segment
 from tape.core.ids import Epoch, GlobalSeq, RunId, Seq
 from tape.core.ports import Bounds, Outcome, Page, RunPage
-from tape.core.run import Head
 from tape.core.sequence import Request
 from tape.core.subject import Pattern
 from tape.store.connection import Connection, Query, Row
+from tape.store.heads import head_of
 from tape.store.statements import statements
 
 PAGE: Final = 512
@@ -26,6 +28,8 @@ class _Sql(NamedTuple):
     after_of_subject: str
     run_after: str
     run_head: str
+    segments: str
+    floors: str
 
 
 class Journal:
@@ -33,17 +37,23 @@ class Journal:
 
     def __init__(self, connection: Connection, dialect: str, epoch: Epoch) -> None:
         self.epoch = epoch
+        self.newest_epoch = epoch
         self._connection = connection
         self._sql = _Sql(**statements(dialect, "journal.sql"))
 
     async def append(self, requests: Sequence[Request]) -> Sequence[Outcome]:
-        return await self._connection.append(requests)
+        outcomes = await self._connection.append(requests)
+        for outcome in outcomes:
+            if not isinstance(outcome, TapeError) and outcome:
+                self._see(outcome[-1].epoch)
+        return outcomes
 
     async def wait(self, beyond: GlobalSeq) -> None:
         await self._connection.wait(beyond)
 
     async def bounds(self) -> Bounds:
-        (((floor, head, _, _),),) = await self._connection.snapshot(Query(self._sql.bounds))
+        (((floor, head, _, epoch),),) = await self._connection.snapshot(Query(self._sql.bounds))
+        self._see(epoch)
         return Bounds(floor, head)
 
     async def read(self, after: GlobalSeq, *, pattern: Pattern | None = None) -> Page:
@@ -51,24 +61,45 @@ class Journal:
         (((floor, head, changes, epoch),), rows) = await self._connection.snapshot(Query(self._sql.bounds), query)
         self._check(epoch)
         bounds = Bounds(floor, head)
-        entries = _intact(rows)
+        entries = intact(rows)
         is_cut = len(entries) < len(rows) or len(rows) == PAGE or _weight(entries) >= PAGE_BYTES
         scanned_to = entries[-1].global_seq if is_cut else max(after, min(through, bounds.head))
         if pattern is not None:
             entries = [entry for entry in entries if pattern.matches(entry.subject)]
         return Page(entries, GlobalSeq(scanned_to), bounds, changes)
 
-    async def read_run(self, run_id: RunId, after: Seq) -> RunPage:
-        run = {"run_id": run_id}
-        rows = Query(self._sql.run_after, {**run, "after": after, "limit": PAGE}, PAGE_BYTES)
-        (((floor, last, _, epoch),), head, found) = await self._connection.snapshot(
-            Query(self._sql.bounds), Query(self._sql.run_head, run), rows
+    async def read_run(self, run_id: RunId, after: Seq, segments: Sequence[Segment] = ()) -> RunPage:
+        queries = [Query(self._sql.bounds), Query(self._sql.run_head, {"run_id": run_id})]
+        (((floor, last, _, epoch),), head, found, *floors) = await self._connection.snapshot(
+            *queries, *(self._of_segments(after, segments) if segments else self._of_run(run_id, after))
         )
         self._check(epoch)
-        return RunPage(_intact(found), Head(*head[0]) if head else None, Bounds(floor, last))
+        run = head_of(head[0]) if head else None
+        return RunPage(intact(found), run, Bounds(floor, last), dict(floors[0]) if floors else {})
+
+    def _of_run(self, run_id: RunId, after: Seq) -> tuple[Query, ...]:
+        return (Query(self._sql.run_after, {"run_id": run_id, "after": after, "limit": PAGE}, PAGE_BYTES),)
+
+    def _of_segments(self, after: Seq, segments: Sequence[Segment]) -> tuple[Query, ...]:
+        """A page of the segments, of which there is one entry for each seq, and where the runs that own them begin."""
+        through = after + PAGE
+        cut = [(run_id, first, min(last or through, through)) for run_id, first, last in segments if first <= through]
+        page = {"segments": json.dumps(cut), "limit": PAGE}
+        owners = json.dumps([segment.run_id for segment in segments])
+        return Query(self._sql.segments, page, PAGE_BYTES), Query(self._sql.floors, {"run_ids": owners})
+
+    def begin(self, epoch: Epoch) -> None:
+        """Takes an epoch for the one in which its readers read on."""
+        self.epoch = epoch
+        self._see(epoch)
+
+    def _see(self, epoch: Epoch) -> None:
+        """Takes note of an epoch that somebody else may have begun."""
+        self.newest_epoch = max(self.newest_epoch, epoch)
 
     def _check(self, epoch: Epoch) -> None:
         """A cursor means nothing in another epoch, and every cursor of this store is of the one it was opened in."""
+        self._see(epoch)
         if epoch != self.epoch:
             raise InvalidCursor(f"the journal is of epoch {epoch}, not of {self.epoch}, in which this store was opened")
 
@@ -85,7 +116,7 @@ class Journal:
         return Query(self._sql.after_in_range, {**place, **window}, PAGE_BYTES), through
 
 
-def _intact(rows: Sequence[Row]) -> list[Entry]:
+def intact(rows: Sequence[Row]) -> list[Entry]:
     """The entries before the first one that is not what was written; if that is the first, its error."""
     entries = [Entry._make(row) for row in rows]
     for place, entry in enumerate(entries):

@@ -7,6 +7,7 @@ from tape.core.ids import GlobalSeq, RunId
 from tape.core.ports import Bounds, Transaction
 from tape.core.run import Head
 from tape.store.connection import Connection, Query
+from tape.store.heads import head_of
 from tape.store.statements import statements
 
 STEP: Final = 5_000  # positions forgotten in one transaction, so that appends get their turn
@@ -56,10 +57,10 @@ class Retention:
         """The same, inside a block that has the lock."""
         head = await self._run_head(tx, run_id)
         run = {"run_id": run_id, "floor": max(head.floor, head.last_seq - keep + 1)}
+        await tx.fetch(self._sql.raise_run_floor, run)
         ((gone,),) = await tx.fetch(self._sql.last_gone, run)
-        if gone is not None:
+        if gone is not None:  # what a fork inherits is its ancestors', and stays
             await tx.fetch(self._sql.raise_floor, {"through": gone})
-            await tx.fetch(self._sql.raise_run_floor, run)
             await tx.fetch(self._sql.delete_run_below, run)
         return await self._run_head(tx, run_id)
 
@@ -75,4 +76,4 @@ class Retention:
         rows = await tx.fetch(self._sql.run_head, {"run_id": run_id})
         if not rows:
             raise RunNotFound(run_id)
-        return Head(*rows[0])
+        return head_of(rows[0])

@@ -2,62 +2,78 @@
 
 import json
 from collections.abc import Mapping, Sequence
-from typing import NamedTuple
+from datetime import timedelta
+from typing import Final, NamedTuple
 
 from tape.core.errors import Conflict, RunNotFound, RunOpen
 from tape.core.ids import RunId
 from tape.core.ports import Transaction
-from tape.core.run import Head, LiveRun, RunMeta
+from tape.core.run import Head, RunMeta, RunRecord
 from tape.store.clock import now_ms
-from tape.store.connection import Connection, Query
+from tape.store.connection import Connection, Query, Row
+from tape.store.heads import head_of
 from tape.store.retention import Retention
 from tape.store.statements import statements
+
+EVERY: Final = 1 << 62
 
 
 class _Sql(NamedTuple):
     head: str
     heads: str
+    lock_run: str
     put_run: str
     open_head: str
-    close_head: str
-    close_run: str
+    close_heads: str
+    close_runs: str
     reap_run: str
-    live: str
     children: str
+    renew: str
+    silent: str
+    lock_silent: str
+    found: str
+    listed_open: str
+    listed_closed: str
 
 
 class Runs:
-    """Which runs there are, and which of them are open."""
+    """Which runs there are, and which of them are open.
+
+    Who changes a run locks its row first and the journal last, as every block does.
+    """
 
     def __init__(self, connection: Connection, dialect: str, bounded: Retention | None = None) -> None:
         self._connection = connection
         self._sql = _Sql(**statements(dialect, "runs.sql"))
         self._bounded = bounded  # a bounded store drops what is reaped, a durable one keeps it
 
-    async def open(self, run_id: RunId, meta: RunMeta) -> Head:
-        run = {"run_id": run_id, "label": meta.label, "started_at": meta.started_at, "now_ms": now_ms()}
-        async with self._connection.transaction() as tx:
-            await tx.lock()
-            head = await self._head(tx, run_id)
-            if head is not None and head.is_open:
-                raise RunOpen(run_id)
-            await tx.fetch(self._sql.put_run, run)
-            await tx.fetch(self._sql.open_head, {"run_id": run_id})
-            return await self._known(tx, run_id)
+    async def open(self, run_id: RunId, meta: RunMeta, producer: str | None = None) -> Head:
+        opened = None
+        while opened is None:  # a run that appeared meanwhile is there the next time
+            async with self._connection.transaction() as tx:
+                opened = await self._opened(tx, run_id, meta, producer)
+        return opened
+
+    async def _opened(self, tx: Transaction, run_id: RunId, meta: RunMeta, producer: str | None) -> Head | None:
+        is_known = await self._lock(tx, run_id)
+        head = await self._head(tx, run_id)
+        if head is not None and head.is_open:
+            raise RunOpen(run_id)
+        if head is not None and not is_known:
+            return None
+        await tx.fetch(self._sql.put_run, _row(run_id, meta, producer))
+        await tx.fetch(self._sql.open_head, {"run_id": run_id})
+        return await self._known(tx, run_id)
 
     async def close(self, run_id: RunId) -> Head:
         async with self._connection.transaction() as tx:
-            await tx.lock()
+            await self._lock_known(tx, run_id)
             head = await self._known(tx, run_id)
-            if not head.is_open:
-                return head
-            await tx.fetch(self._sql.close_head, {"run_id": run_id})
-            await tx.fetch(self._sql.close_run, {"run_id": run_id, "now_ms": now_ms()})
-            return await self._known(tx, run_id)
+            return (await self._close(tx, [run_id]))[run_id] if head.is_open else head
 
     async def reap(self, run_id: RunId) -> None:
         async with self._connection.transaction() as tx:
-            await tx.lock()
+            await self._lock_known(tx, run_id)
             if (await self._known(tx, run_id)).is_open:
                 raise RunOpen(run_id, "reap")
             ((children,),) = await tx.fetch(self._sql.children, {"run_id": run_id})
@@ -67,20 +83,92 @@ class Runs:
             if self._bounded is not None:
                 await self._bounded.trim_run_in(tx, run_id, keep=0)
 
-    async def live(self) -> Sequence[LiveRun]:
-        (rows,) = await self._connection.snapshot(Query(self._sql.live))
-        return [LiveRun(run_id=row[0], label=row[1], started_at=row[2], n_events=row[3]) for row in rows]
+    async def renew(self, producer: str, run_ids: Sequence[RunId]) -> Sequence[RunId]:
+        if not run_ids:
+            return ()
+        runs = {"producer": producer, "run_ids": json.dumps(run_ids)}
+        async with self._connection.transaction() as tx:
+            rows = await tx.fetch(self._sql.renew, {**runs, "now_ms": now_ms()})
+        held = {row[0] for row in rows}
+        return [run_id for run_id in run_ids if run_id in held]
+
+    async def close_silent(self, silence: timedelta) -> Mapping[RunId, Head]:
+        limit = {"silence_ms": silence // timedelta(milliseconds=1)}
+        (rows,) = await self._connection.snapshot(Query(self._sql.silent, {**limit, "now_ms": now_ms()}))
+        if not rows:
+            return {}
+        async with self._connection.transaction() as tx:
+            rows = await tx.fetch(self._sql.lock_silent, {**limit, "now_ms": now_ms()})
+            if not rows:
+                return {}
+            await tx.lock()
+            return await self._close(tx, [row[0] for row in rows])
+
+    async def find(self, run_id: RunId) -> RunRecord | None:
+        (rows,) = await self._connection.snapshot(Query(self._sql.found, {"run_id": run_id, "now_ms": now_ms()}))
+        return _record(rows[0]) if rows else None
+
+    async def listed(self, *, is_open: bool, limit: int | None = None) -> Sequence[RunRecord]:
+        sql = self._sql.listed_open if is_open else self._sql.listed_closed
+        most = {"limit": EVERY if limit is None else limit, "now_ms": now_ms()}
+        (rows,) = await self._connection.snapshot(Query(sql, most))
+        return [_record(row) for row in rows]
 
     async def heads(self, run_ids: Sequence[RunId]) -> Mapping[RunId, Head]:
         (rows,) = await self._connection.snapshot(Query(self._sql.heads, {"run_ids": json.dumps(run_ids)}))
-        return {row[0]: Head(*row[1:]) for row in rows}
+        return {row[0]: head_of(row[1:]) for row in rows}
+
+    async def _lock(self, tx: Transaction, run_id: RunId) -> bool:
+        """Locks a run's row, if there is one, and the journal."""
+        rows = await tx.fetch(self._sql.lock_run, {"run_id": run_id})
+        await tx.lock()
+        return bool(rows)
+
+    async def _lock_known(self, tx: Transaction, run_id: RunId) -> None:
+        if not await self._lock(tx, run_id):
+            raise RunNotFound(run_id)
+
+    async def _close(self, tx: Transaction, run_ids: Sequence[RunId]) -> Mapping[RunId, Head]:
+        """Closes open runs where they stand; their rows and the journal are locked."""
+        runs = {"run_ids": json.dumps(run_ids), "now_ms": now_ms()}
+        await tx.fetch(self._sql.close_heads, runs)
+        await tx.fetch(self._sql.close_runs, runs)
+        return {row[0]: head_of(row[1:]) for row in await tx.fetch(self._sql.heads, runs)}
 
     async def _head(self, tx: Transaction, run_id: RunId) -> Head | None:
         rows = await tx.fetch(self._sql.head, {"run_id": run_id})
-        return Head(*rows[0]) if rows else None
+        return head_of(rows[0]) if rows else None
 
     async def _known(self, tx: Transaction, run_id: RunId) -> Head:
         head = await self._head(tx, run_id)
         if head is None:
             raise RunNotFound(run_id)
         return head
+
+
+def _row(run_id: RunId, meta: RunMeta, producer: str | None) -> dict[str, object]:
+    return {
+        "run_id": run_id,
+        "label": meta.label,
+        "started_at": meta.started_at,
+        "app": meta.app,
+        "user": meta.user,
+        "session": meta.session,
+        "producer": producer,
+        "now_ms": now_ms(),
+    }
+
+
+def _record(row: Row) -> RunRecord:
+    """A run as its row and its head say; what the row says of an end counts only while the head agrees."""
+    run_id, label, started_at, app, user, session, opened_at, closed_at, reaped_at, silent_ms, *place = row
+    head = head_of(place)
+    return RunRecord(
+        run_id=run_id,
+        meta=RunMeta(label=label, started_at=started_at, app=app, user=user, session=session),
+        head=head,
+        opened_at_ms=opened_at,
+        closed_at_ms=None if head.is_open else closed_at,
+        is_reaped=reaped_at is not None and not head.is_open,
+        silent_ms=None if silent_ms is None else max(0, silent_ms),
+    )

@@ -19,7 +19,6 @@ from tape.store.postgres.group import independent
 from tape.store.statements import statements
 
 CACHED_RUNS: Final = 10_000
-RECOVERY_S: Final = 15.0
 RETRY_S: Final = 0.1
 
 
@@ -43,8 +42,9 @@ class _Session(NamedTuple):
 class Appender:
     """Appends on a connection of its own; while nobody else writes, what it knows of runs is the truth."""
 
-    def __init__(self, connect: Callable[[], Awaitable[asyncpg.Connection]]) -> None:
+    def __init__(self, connect: Callable[[], Awaitable[asyncpg.Connection]], recovery_s: float) -> None:
         self._connect = connect
+        self._recovery_s = recovery_s
         self._sql = _Sql(**statements("postgres", "append.sql"))
         self._connection: asyncpg.Connection | None = None
         self._session = _Session(0, datetime.fromtimestamp(0, UTC))
@@ -82,6 +82,8 @@ class Appender:
                 return [UsageError(f"Postgres cannot hold a value of the request ({error})")]
         except (asyncpg.PostgresError, *LOST) as error:
             return [Unavailable(f"Postgres did not append ({said(error)})") for _ in requests]
+        except UsageError as error:  # a server that forgets
+            return [error for _ in requests]
         return [outcome for request in requests for outcome in await self._outcomes([request])]
 
     async def _send(self, requests: Sequence[Request]) -> list[Outcome]:
@@ -107,6 +109,8 @@ class Appender:
 
     def _known(self, call: Call) -> list[Seq] | None:
         """Where the call's runs stand, if all of them are known to be open and of the right type."""
+        if call.fork is not None:
+            return None
         lasts = []
         for run_id, content_type in call.types.items():
             last, held = self._lasts.get(run_id, (None, None))
@@ -121,8 +125,9 @@ class Appender:
         self._head, self._changes, self._epoch = answer.base, answer.changes, answer.epoch
         for outcome in outcomes:
             for entry in outcome if isinstance(outcome, list) else ():
-                self._lasts[entry.run_id] = (entry.seq, call.types[entry.run_id])
                 self._head = entry.global_seq
+                if call.fork is None:  # what a child may hold, only its parent's head says
+                    self._lasts[entry.run_id] = (entry.seq, call.types[entry.run_id])
 
     async def _settled(
         self, connection: asyncpg.Connection, request: Request, outcome: Sequence[Entry] | KeyRecord | TapeError
@@ -138,16 +143,23 @@ class Appender:
 
     async def _recover(self, requests: Sequence[Request], error: Exception) -> list[Outcome]:
         """Unknown is not failed: the old session is ended, and under the lock the journal says what it wrote."""
-        since, session, self._connection = self._head, self._session, None
-        with anyio.move_on_after(RECOVERY_S):
+        since, session = self._head, self._session
+        self._give_up()
+        with anyio.move_on_after(self._recovery_s):
             while True:
                 try:
                     written = await self._written(requests, since, session)
-                except (asyncpg.PostgresError, *LOST):
+                except (asyncpg.PostgresError, UsageError, *LOST):
                     await anyio.sleep(RETRY_S)
                 else:
                     return await self._finish(requests, written)
         return [Unavailable(f"the connection to Postgres was lost ({said(error)})", "unknown")] * len(requests)
+
+    def _give_up(self) -> None:
+        """Lets go of a connection that may still be open, with an answer to come that nobody waits for."""
+        if self._connection is not None:
+            self._connection.terminate()
+        self._connection = None
 
     async def _written(self, requests: Sequence[Request], since: GlobalSeq, session: _Session) -> list[Entry]:
         """What is in the journal of these requests, once the session that sent them is gone for good."""

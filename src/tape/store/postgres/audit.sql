@@ -17,18 +17,20 @@ ORDER BY global_seq LIMIT :limit;
 SELECT run_id, seq FROM tape_journal WHERE global_seq = :global_seq;
 
 -- name: runs_after
-SELECT j.run_id, j.seq, j.global_seq, h.floor, h.last_seq
+-- A fork's own entries begin after what it inherits.
+SELECT j.run_id, j.seq, j.global_seq, greatest(h.floor, h.fork_seq + 1), h.last_seq
 FROM tape_journal AS j LEFT JOIN tape_heads AS h ON h.run_id = j.run_id
 WHERE (j.run_id, j.seq) > (:run_id, :seq)
 ORDER BY j.run_id, j.seq LIMIT :limit;
 
 -- name: run_head
-SELECT floor, last_seq FROM tape_heads WHERE run_id = :run_id;
+SELECT greatest(floor, fork_seq + 1), last_seq FROM tape_heads WHERE run_id = :run_id;
 
 -- name: bare_heads
-SELECT h.run_id, h.floor, h.last_seq
+SELECT h.run_id, greatest(h.floor, h.fork_seq + 1), h.last_seq
 FROM tape_heads AS h
-WHERE h.last_seq >= h.floor AND NOT EXISTS (SELECT FROM tape_journal AS j WHERE j.run_id = h.run_id)
+WHERE h.last_seq >= greatest(h.floor, h.fork_seq + 1)
+  AND NOT EXISTS (SELECT FROM tape_journal AS j WHERE j.run_id = h.run_id)
 ORDER BY h.run_id LIMIT :limit;
 
 -- name: check_file

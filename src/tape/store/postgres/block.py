@@ -43,7 +43,7 @@ class Block:
         self._staged.append(request)
 
     async def begin(self) -> None:
-        await undisturbed(self._connection.execute("BEGIN"))
+        await self._said(self._connection.execute("BEGIN"))
 
     async def undo(self) -> None:
         """Ends the transaction without a trace, if the connection is still there to say so."""
@@ -52,14 +52,11 @@ class Block:
                 await undisturbed(self._connection.execute("ROLLBACK"))
 
     async def lock(self) -> None:
-        await undisturbed(self._connection.execute("SELECT tape_lock()"))
+        await self._said(self._connection.execute("SELECT tape_lock()"))
 
     async def fetch(self, statement: str, parameters: Mapping[str, object]) -> Sequence[Row]:
         sql, values = numbered(statement, parameters)
-        try:
-            return [tuple(row) for row in await undisturbed(self._connection.fetch(sql, *values))]
-        except asyncpg.PostgresError as error:
-            raise translate(error) from error
+        return [tuple(row) for row in await self._said(self._connection.fetch(sql, *values))]
 
     async def commit(self) -> None:
         """Numbers what was staged and commits, in one message: the lock never waits for this client."""
@@ -68,12 +65,19 @@ class Block:
         steps = [_step(number, call, now_ms) for number, call in enumerate(calls)]
         try:
             await undisturbed(self._connection.execute("; ".join([*steps, "COMMIT"])))
-        except asyncpg.PostgresError as error:
+        except (asyncpg.PostgresError, *LOST) as error:
             raise _refusal(calls, error) from error
         try:
             self.outcomes = [entries for n, call in enumerate(calls) for entries in await self._answers(n, call)]
         except (asyncpg.PostgresError, *LOST) as error:
             raise Unavailable(f"the block is committed, but its answer was lost ({error})", "unknown") from error
+
+    async def _said(self, statement: Awaitable[T]) -> T:
+        """What a statement answers; when that is lost, the block is undone."""
+        try:
+            return await undisturbed(statement)
+        except (asyncpg.PostgresError, *LOST) as error:
+            raise translate(error) from error
 
     async def _answers(self, number: int, call: Call) -> list[Sequence[Entry]]:
         asked = self._connection.fetchval(f"SELECT current_setting('tape.answer_{number}')")
@@ -104,10 +108,10 @@ def _step(number: int, call: Call, now_ms: int) -> str:
     return f"SELECT {kept}, tape_demand({number}, a.refused) FROM {appended} a"  # noqa: S608 - quoted in literal.py
 
 
-def _refusal(calls: Sequence[Call], error: asyncpg.PostgresError) -> Exception:
+def _refusal(calls: Sequence[Call], error: Exception) -> Exception:
     """The error of the first request that was refused."""
-    if error.sqlstate != "TP001":
-        return translate(error)
+    if not isinstance(error, asyncpg.PostgresError) or error.sqlstate != "TP001":
+        return translate(error, "unknown")
     said = json.loads(str(error.detail))
     call = calls[said["call"]]
     answer = Answer(GlobalSeq(0), 0, Epoch(0), 0, [Seq(0)] * len(call.runs), None, json.dumps(said["refused"]))

@@ -5,6 +5,7 @@ from collections.abc import Iterator, Sequence
 from itertools import count
 from typing import Any, Final, NamedTuple
 
+from tape.core.child import refusal
 from tape.core.errors import (
     ExpectedSeqConflict,
     KeyConflict,
@@ -24,7 +25,7 @@ NULL: Final = "\x1e"
 
 TYPES: Final = (
     "bigint bigint bigint bigint[] text[] boolean[] text[] int[] int[] int[] int[] int[] text[] bytea[] int[] int[] "
-    "bigint[] int[] text[] text[] bigint[] text[] bigint[] text[] " + "text " * 15 + "bytea[]"
+    "bigint[] int[] text[] text[] bigint[] text[] bigint[] text[] " + "text " * 15 + "bytea[] text bigint"
 ).split()
 
 
@@ -45,6 +46,7 @@ class Call:
 
     def __init__(self, requests: Sequence[Request]) -> None:
         self.requests = requests
+        self.fork = requests[0].fork  # one that forks is alone in its call
         self._opens: dict[RunId, tuple[bool, str]] = {}
         for request in requests:
             for run_id, content_type in request.runs.items():
@@ -73,6 +75,7 @@ class Call:
             *_columns(self._expectations(), 3),
             *_columns(self._cells(), 7),
             *events,
+            *(self.fork or (None, None)),
         ]
 
     def _touches(self) -> Iterator[tuple[object, ...]]:
@@ -160,6 +163,8 @@ class Call:
             case "cause":
                 cause = [event.cause for other in self.requests for event in other.events][place - 1]
                 return UsageError(f"cause {cause} is beyond the head {a}: it names no entry")
+            case "exists" | "orphan" | "beyond" | "gone" | "deep" if request.fork is not None:
+                return refusal(self.runs[0], request.fork, why, int(a or 0))
             case _:
                 return self._run_verdict(request, why, self.runs[place - 1], a)
 

@@ -2,7 +2,7 @@
 
 import re
 from collections.abc import AsyncIterator, Sequence
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, suppress
 from typing import Final
 
 import anyio
@@ -52,18 +52,27 @@ class Database:
 
     @asynccontextmanager
     async def transaction(self) -> AsyncIterator[Block]:
+        async with self._acquired() as connection:
+            block = Block(connection)
+            try:
+                await block.begin()
+                yield block
+                await block.commit()
+            except BaseException:
+                await block.undo()
+                raise
+
+    @asynccontextmanager
+    async def _acquired(self) -> AsyncIterator[asyncpg.Connection]:
         try:
-            async with self._pool.acquire() as connection:
-                block = Block(connection)
-                try:
-                    await block.begin()
-                    yield block
-                    await block.commit()
-                except BaseException:
-                    await block.undo()
-                    raise
+            connection = await self._pool.acquire()
         except (asyncpg.PostgresError, *LOST) as error:
             raise translate(error) from error
+        try:
+            yield connection
+        finally:
+            with suppress(asyncpg.PostgresError, *LOST):  # the pool drops what it cannot take back
+                await self._pool.release(connection)
 
 
 def _together(queries: Sequence[Query]) -> tuple[str, list[object]]:

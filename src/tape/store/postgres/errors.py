@@ -2,7 +2,7 @@
 
 import asyncpg
 
-from tape.core.errors import TapeError, Unavailable
+from tape.core.errors import Outcome, TapeError, Unavailable
 
 LOST = (
     ConnectionError,
@@ -24,14 +24,17 @@ _BUSY = (
 )
 
 
-def translate(error: Exception) -> Exception:
-    """The database's own errors become ours; those of a bad value or of our code stay."""
+def translate(error: Exception, outcome: Outcome = "nothing") -> Exception:
+    """The database's own errors become ours; those of a bad value or of our code stay.
+
+    The outcome is what is known when the answer was lost: whoever only reads, or has not committed, wrote nothing.
+    """
     if isinstance(error, TapeError):
         return error
     if is_crowded(error) or isinstance(error, asyncpg.ReadOnlySQLTransactionError):
         return Unavailable(f"Postgres takes no more ({said(error)})")
     if isinstance(error, LOST):
-        return Unavailable(f"the connection to Postgres was lost ({said(error)})", "unknown")
+        return Unavailable(f"the connection to Postgres was lost ({said(error)})", outcome)
     if isinstance(error, _BUSY):
         return Unavailable(f"Postgres is busy ({said(error)})")
     if isinstance(error, asyncpg.InsufficientResourcesError):

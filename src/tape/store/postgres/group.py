@@ -20,9 +20,12 @@ class Group:
     _cells: set[tuple[str, str]] = field(default_factory=set)
     _runs: dict[RunId, tuple[bool, str]] = field(default_factory=dict)
     _guarded: set[RunId] = field(default_factory=set)
+    _is_alone: bool = False
 
     def takes(self, request: Request) -> bool:
         """Whether it can join: nothing before it in the group may change its verdict."""
+        if self._is_alone or (request.fork is not None and self.requests):
+            return False
         if request.key in self._keys or any(change.id in self._cells for change in request.cells):
             return False
         if any(event.cause is not None for event in request.events) and self.requests:
@@ -37,6 +40,7 @@ class Group:
 
     def add(self, request: Request) -> None:
         self.requests.append(request)
+        self._is_alone = request.fork is not None
         if request.key is not None:
             self._keys.add(request.key)
         self._cells.update(change.id for change in request.cells)

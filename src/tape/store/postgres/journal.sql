@@ -35,4 +35,22 @@ WHERE run_id = :run_id AND seq > :after
 ORDER BY seq LIMIT :limit;
 
 -- name: run_head
-SELECT last_seq, closed_seq, floor, opened_seq, content_type FROM tape_heads WHERE run_id = :run_id;
+SELECT last_seq, closed_seq, floor, opened_seq, content_type, lineage_json FROM tape_heads WHERE run_id = :run_id;
+
+-- name: segments
+-- Positions rise along a run and all it inherits, so they are its order too; a page is never more than a few segments.
+SELECT global_seq, seq, ts_ms, depth, epoch, crc, run_id, kind, type, subject, schema_version, event_id, cause,
+       trace_id, span_id, parent_span_id, attributes_json, payload_json, payload_bytes
+FROM tape_journal
+WHERE global_seq = ANY (ARRAY(
+  SELECT j.global_seq FROM json_array_elements(:segments::json) AS s
+  CROSS JOIN LATERAL (
+    SELECT global_seq FROM tape_journal
+    WHERE run_id = s.value ->> 0 AND seq BETWEEN (s.value ->> 1)::bigint AND (s.value ->> 2)::bigint
+    ORDER BY seq LIMIT :limit
+  ) AS j
+))
+ORDER BY global_seq LIMIT :limit;
+
+-- name: floors
+SELECT run_id, floor FROM tape_heads WHERE run_id = ANY (ARRAY(SELECT json_array_elements_text(:run_ids::json)));

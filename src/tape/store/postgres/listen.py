@@ -10,11 +10,11 @@ import anyio
 import asyncpg
 
 from tape.core.ids import GlobalSeq
+from tape.store.patience import Patience
 from tape.store.postgres.errors import LOST
 
 CHANNEL: Final = "tape"
-ECHO_S: Final = 2.0
-KEEP_ALIVE_S: Final = 15.0
+OWN_S: Final = 0.25  # what this node appends is dealt out by its appender long before
 FIRST_BACKOFF_S: Final = 0.1
 LONGEST_BACKOFF_S: Final = 30.0
 
@@ -26,9 +26,16 @@ class Listener:
     hear its own notification is behind a pooler, and is worth no more than none.
     """
 
-    def __init__(self, connect: Callable[[], Awaitable[asyncpg.Connection]], own_process: Callable[[], int]) -> None:
+    def __init__(
+        self,
+        connect: Callable[[], Awaitable[asyncpg.Connection]],
+        own_process: Callable[[], int],
+        patience: Patience,
+    ) -> None:
         self._connect = connect
         self._own_process = own_process
+        self._patience = patience
+        self._own_head: GlobalSeq | None = None
         self._is_wanted = asyncio.Event()
         self._heard = asyncio.Event()
         self._head = GlobalSeq(0)
@@ -53,7 +60,7 @@ class Listener:
             began = anyio.current_time()
             with suppress(asyncpg.PostgresError, *LOST):
                 await self._listen(await self._connect())
-            is_steady = anyio.current_time() - began > KEEP_ALIVE_S
+            is_steady = anyio.current_time() - began > self._patience.keep_alive_s
             backoff = FIRST_BACKOFF_S if is_steady else min(2 * backoff, LONGEST_BACKOFF_S)
             await anyio.sleep(backoff)
 
@@ -66,9 +73,9 @@ class Listener:
             self.is_listening = await self._has_echo(connection)
             self._wake(None)  # whatever was said before it listened is found by looking
             while not lost.is_set():
-                with anyio.move_on_after(KEEP_ALIVE_S):
+                with anyio.move_on_after(self._patience.keep_alive_s):
                     await lost.wait()
-                with anyio.fail_after(ECHO_S):
+                with anyio.fail_after(self._patience.echo_s):
                     await connection.execute("SELECT 1")  # a peer that is gone without a word is found out
         finally:
             self.is_listening = False
@@ -84,14 +91,30 @@ class Listener:
             await other.execute(f"NOTIFY {channel}")
         finally:
             other.terminate()
-        with anyio.move_on_after(ECHO_S):
+        with anyio.move_on_after(self._patience.echo_s):
             await echo.wait()
         return echo.is_set()
 
     def _hear(self, connection: object, process: int, channel: str, payload: object) -> None:
+        head = GlobalSeq(int(str(payload)) if str(payload).isdecimal() else sys.maxsize)
         if process == self._own_process():
-            return  # what this node appends is dealt out by its appender, and reading it again would double the work
-        self._wake(GlobalSeq(int(str(payload))) if str(payload).isdecimal() else None)
+            self._hear_own(head)
+        else:
+            self._wake(head)
+
+    def _hear_own(self, head: GlobalSeq) -> None:
+        """Wakes for what this node appends a little later, and once for all that was said until then.
+
+        Its appender deals it out, and reading it again would double the work; what was appended past that appender is
+        still found sooner than by the poll.
+        """
+        if self._own_head is None:
+            asyncio.get_running_loop().call_later(OWN_S, self._wake_for_own)
+        self._own_head = max(self._own_head or head, head)
+
+    def _wake_for_own(self) -> None:
+        head, self._own_head = self._own_head, None
+        self._wake(head)
 
     def _wake(self, head: GlobalSeq | None) -> None:
         """Without a head it is not known what has changed, so every waiter looks; a later word takes nothing back."""

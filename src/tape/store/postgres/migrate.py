@@ -60,11 +60,11 @@ async def _missing(connection: asyncpg.Connection, sql: _Sql) -> list[tuple[int,
     return [step for step in migrations("postgres") if step[0] not in done]
 
 
-async def check_durability(connection: asyncpg.Connection, unsafe_durability: bool) -> None:
-    """Refuses a server that acknowledges what it may lose, unless that was asked for."""
+async def check_durability(connection: asyncpg.Connection) -> None:
+    """Refuses a server that acknowledges what it may lose."""
     sql = _Sql(**statements("postgres", "migrate.sql"))
     fsync, synchronous_commit = await connection.fetchrow(sql.durability)
-    if unsafe_durability or (fsync == "on" and synchronous_commit != "off"):
+    if fsync == "on" and synchronous_commit != "off":
         return
     raise UsageError(
         f"Postgres runs with fsync={fsync} and synchronous_commit={synchronous_commit}, which loses acknowledged "

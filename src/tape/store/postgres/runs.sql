@@ -1,39 +1,90 @@
 -- name: head
-SELECT last_seq, closed_seq, floor, opened_seq, content_type FROM tape_heads WHERE run_id = :run_id;
+SELECT last_seq, closed_seq, floor, opened_seq, content_type, lineage_json FROM tape_heads WHERE run_id = :run_id;
 
 -- name: heads
 -- As a join it would read the whole table: the planner takes every list for one of a hundred.
-SELECT run_id, last_seq, closed_seq, floor, opened_seq, content_type
+SELECT run_id, last_seq, closed_seq, floor, opened_seq, content_type, lineage_json
 FROM tape_heads
 WHERE run_id = ANY (ARRAY(SELECT json_array_elements_text(:run_ids::json)));
 
+-- name: lock_run
+-- A row of tape_runs is locked before the journal is, never after: a block that has changed one may be waiting for the
+-- journal.
+SELECT run_id FROM tape_runs WHERE run_id = :run_id FOR UPDATE;
+
 -- name: put_run
-INSERT INTO tape_runs (run_id, label, started_at, opened_at) VALUES (:run_id, :label, :started_at, :now_ms)
+INSERT INTO tape_runs (run_id, label, started_at, app, user_id, session, opened_at, producer, renewed_at)
+VALUES (:run_id, :label, :started_at, :app, :user, :session, tape_now_ms(), :producer::text,
+        CASE WHEN :producer::text IS NOT NULL THEN tape_now_ms() END)
 ON CONFLICT (run_id) DO UPDATE SET
-  label = excluded.label, started_at = excluded.started_at, opened_at = excluded.opened_at,
-  closed_seq = NULL, closed_at = NULL, reaped_at = NULL;
+  label = excluded.label, started_at = excluded.started_at, app = excluded.app, user_id = excluded.user_id,
+  session = excluded.session, opened_at = excluded.opened_at, closed_seq = NULL, closed_at = NULL, reaped_at = NULL,
+  producer = excluded.producer, renewed_at = excluded.renewed_at;
 
 -- name: open_head
 -- A life begins after the last seq of the one before.
 INSERT INTO tape_heads AS h (run_id) VALUES (:run_id)
 ON CONFLICT (run_id) DO UPDATE SET closed_seq = NULL, opened_seq = h.last_seq;
 
--- name: close_head
-UPDATE tape_heads SET closed_seq = last_seq WHERE run_id = :run_id AND closed_seq IS NULL;
+-- name: close_heads
+UPDATE tape_heads SET closed_seq = last_seq
+WHERE run_id = ANY (ARRAY(SELECT json_array_elements_text(:run_ids::json))) AND closed_seq IS NULL;
 
--- name: close_run
+-- name: close_runs
+-- A lease ends with the life it was taken for: an append that opens the run again need not look.
 UPDATE tape_runs SET
-  closed_at = :now_ms, closed_seq = (SELECT last_seq FROM tape_heads WHERE run_id = :run_id), reaped_at = NULL
-WHERE run_id = :run_id;
+  closed_at = tape_now_ms(), closed_seq = (SELECT h.last_seq FROM tape_heads AS h WHERE h.run_id = tape_runs.run_id),
+  reaped_at = NULL, producer = NULL, renewed_at = NULL
+WHERE run_id = ANY (ARRAY(SELECT json_array_elements_text(:run_ids::json)));
 
 -- name: reap_run
-UPDATE tape_runs SET reaped_at = :now_ms WHERE run_id = :run_id AND reaped_at IS NULL;
-
--- name: live
-SELECT r.run_id, r.label, r.started_at, h.last_seq
-FROM tape_heads AS h JOIN tape_runs AS r ON r.run_id = h.run_id
-WHERE h.closed_seq IS NULL AND left(r.run_id, 5) <> 'tape.'
-ORDER BY r.opened_at, r.run_id;
+UPDATE tape_runs SET reaped_at = tape_now_ms() WHERE run_id = :run_id AND reaped_at IS NULL;
 
 -- name: children
-SELECT count(*) FROM tape_runs WHERE parent_run_id = :run_id AND deleted_at IS NULL AND reaped_at IS NULL;
+-- A run that an append has opened again lives, whatever its row says of the life before.
+SELECT count(*)
+FROM tape_runs AS r JOIN tape_heads AS h ON h.run_id = r.run_id
+WHERE r.parent_run_id = :run_id AND r.deleted_at IS NULL AND (r.reaped_at IS NULL OR h.closed_seq IS NULL);
+
+-- name: renew
+-- Rows are locked in one order, whoever locks many. No head is touched: appends neither wait for this nor hinder it.
+WITH held AS MATERIALIZED (
+  SELECT run_id FROM tape_runs
+  WHERE run_id = ANY (ARRAY(SELECT json_array_elements_text(:run_ids::json))) AND producer = :producer
+  ORDER BY run_id FOR UPDATE
+)
+UPDATE tape_runs SET renewed_at = tape_now_ms()
+WHERE run_id = ANY (ARRAY(SELECT run_id FROM held)) AND producer = :producer
+RETURNING run_id;
+
+-- name: silent
+SELECT run_id FROM tape_runs
+WHERE producer IS NOT NULL AND renewed_at <= tape_now_ms() - :silence_ms::bigint
+ORDER BY run_id;
+
+-- name: lock_silent
+-- Who has locked such a row is renewing it, closing it, or will be done by the next time.
+SELECT run_id FROM tape_runs
+WHERE producer IS NOT NULL AND renewed_at <= tape_now_ms() - :silence_ms::bigint
+ORDER BY run_id FOR UPDATE SKIP LOCKED;
+
+-- name: found
+SELECT r.run_id, r.label, r.started_at, r.app, r.user_id, r.session, r.opened_at, r.closed_at, r.reaped_at,
+       tape_now_ms() - r.renewed_at, h.last_seq, h.closed_seq, h.floor, h.opened_seq, h.content_type, h.lineage_json
+FROM tape_runs AS r JOIN tape_heads AS h ON h.run_id = r.run_id
+WHERE r.run_id = :run_id;
+
+-- name: listed_open
+SELECT r.run_id, r.label, r.started_at, r.app, r.user_id, r.session, r.opened_at, r.closed_at, r.reaped_at,
+       tape_now_ms() - r.renewed_at, h.last_seq, h.closed_seq, h.floor, h.opened_seq, h.content_type, h.lineage_json
+FROM tape_heads AS h JOIN tape_runs AS r ON r.run_id = h.run_id
+WHERE h.closed_seq IS NULL AND left(h.run_id, 5) <> 'tape.'
+ORDER BY r.opened_at, r.run_id LIMIT :limit::bigint;
+
+-- name: listed_closed
+-- An append opens a run without touching its row, so only the head knows.
+SELECT r.run_id, r.label, r.started_at, r.app, r.user_id, r.session, r.opened_at, r.closed_at, r.reaped_at,
+       tape_now_ms() - r.renewed_at, h.last_seq, h.closed_seq, h.floor, h.opened_seq, h.content_type, h.lineage_json
+FROM tape_runs AS r JOIN tape_heads AS h ON h.run_id = r.run_id
+WHERE r.closed_at IS NOT NULL AND h.closed_seq IS NOT NULL AND left(r.run_id, 5) <> 'tape.'
+ORDER BY r.closed_at DESC, r.run_id DESC LIMIT :limit::bigint;

@@ -1,10 +1,11 @@
 """The Postgres store: a journal, its runs and its cells in one database."""
 
 from collections.abc import AsyncIterator, Awaitable, Callable
-from contextlib import AbstractAsyncContextManager, asynccontextmanager
+from contextlib import AbstractAsyncContextManager, asynccontextmanager, suppress
 from functools import partial
-from typing import Final
+from typing import Final, TypeAlias
 
+import anyio
 import asyncpg
 
 from tape.core.background import background
@@ -15,10 +16,11 @@ from tape.store.audit import Audit
 from tape.store.cells import Cells
 from tape.store.epoch import begin_epoch
 from tape.store.journal import Journal
+from tape.store.patience import Patience
 from tape.store.postgres.append import Appender
 from tape.store.postgres.block import Block
 from tape.store.postgres.connection import Database
-from tape.store.postgres.errors import LOST, translate
+from tape.store.postgres.errors import LOST, said, translate
 from tape.store.postgres.listen import Listener
 from tape.store.postgres.migrate import Migrated, check_durability, migrate
 from tape.store.retention import Retention
@@ -35,8 +37,9 @@ SETTINGS: Final = {
     "plan_cache_mode": "force_generic_plan",  # every plan is checked by a test; planning was a sixth of a short append
 }
 POOL: Final = 8
-CONNECT_S: Final = 10.0
-COMMAND_S: Final = 65.0  # a peer that no longer answers; the server itself gives up sooner
+PATIENCE: Final = Patience(connect_s=10.0, answer_s=65.0)  # with a statement the server itself gives up sooner
+
+Connect: TypeAlias = Callable[[], Awaitable[asyncpg.Connection]]
 
 
 class PostgresStore:
@@ -44,41 +47,73 @@ class PostgresStore:
 
     def __init__(self, database: Database, migrated: Migrated) -> None:
         self._database = database
-        self.epoch, self.applied = migrated
-        self.journal = Journal(database, "postgres", self.epoch)
+        epoch, self.applied = migrated
+        self.journal = Journal(database, "postgres", epoch)
         self.cells = Cells(database, "postgres")
         self.retention = Retention(database, "postgres")
         self.runs = Runs(database, "postgres")
         self.audit = Audit(database, "postgres")
 
+    @property
+    def epoch(self) -> Epoch:
+        return self.journal.newest_epoch
+
     def transaction(self) -> AbstractAsyncContextManager[Block]:
         return self._database.transaction()
 
     async def new_epoch(self) -> Epoch:
-        self.epoch = await begin_epoch(self._database, "postgres")
-        self.journal.epoch = self.epoch
+        self.journal.begin(await begin_epoch(self._database, "postgres"))
         return self.epoch
 
 
 @asynccontextmanager
 async def open_store(
-    url: str, *, listen_url: str | None = None, unsafe_durability: bool = False, wake: Wake | None = None
+    url: str,
+    *,
+    listen_url: str | None = None,
+    unsafe_durability: bool = False,
+    wake: Wake | None = None,
+    patience: Patience = PATIENCE,
 ) -> AsyncIterator[PostgresStore]:
     """The store in a database, its schema brought up to date."""
-    connect = _connector(url)
-    migrated = await _prepared(connect, unsafe_durability)
-    appender = Appender(connect)
-    listener = Listener(_connector(listen_url or url), own_process=lambda: appender.process)
-    options = {"server_settings": SETTINGS, "command_timeout": COMMAND_S, "reset": _reset}
-    async with asyncpg.create_pool(url, min_size=0, max_size=POOL, **options) as pool:
-        try:
-            async with background(listener.run):
-                yield PostgresStore(Database(pool, appender, listener, wake or listener), migrated)
-        finally:
-            await appender.close()
+    check = _accept if unsafe_durability else check_durability
+    connect = partial(_connected, url, patience, check)
+    migrated = await _prepared(connect, patience)
+    appender = Appender(connect, patience.recovery_s)
+    listener = Listener(
+        partial(_connected, listen_url or url, patience, _accept),
+        own_process=lambda: appender.process,
+        patience=patience,
+    )
+    options = {"server_settings": SETTINGS, "command_timeout": patience.answer_s, "reset": _reset, "init": check}
+    pool = await asyncpg.create_pool(url, min_size=0, max_size=POOL, timeout=patience.connect_s, **options)
+    try:
+        async with background(listener.run):
+            yield PostgresStore(Database(pool, appender, listener, wake or listener), migrated)
+    finally:
+        await _ended(appender.close(), patience)
+        await _ended(pool.close(), patience)
 
 
-async def _prepared(connect: Callable[[], Awaitable[asyncpg.Connection]], unsafe_durability: bool) -> Migrated:
+async def _connected(
+    url: str, patience: Patience, check: Callable[[asyncpg.Connection], Awaitable[None]]
+) -> asyncpg.Connection:
+    connection = await asyncpg.connect(
+        url, server_settings=SETTINGS, timeout=patience.connect_s, command_timeout=patience.answer_s
+    )
+    try:
+        await check(connection)
+    except BaseException:
+        connection.terminate()
+        raise
+    return connection
+
+
+async def _accept(connection: asyncpg.Connection) -> None:
+    return
+
+
+async def _prepared(connect: Connect, patience: Patience) -> Migrated:
     try:
         connection = await connect()
     except asyncpg.ProtocolViolationError as error:
@@ -86,21 +121,22 @@ async def _prepared(connect: Callable[[], Awaitable[asyncpg.Connection]], unsafe
             f"Postgres was not reached directly, but through a pooler ({error}); give its own URL"
         ) from error
     except LOST as error:
-        raise Unavailable(f"cannot connect to Postgres ({error})") from error
+        raise Unavailable(f"cannot connect to Postgres ({said(error)})") from error
     try:
-        await check_durability(connection, unsafe_durability)
         return await migrate(connection)
-    except asyncpg.PostgresError as error:
-        raise translate(error) from error
+    except (asyncpg.PostgresError, *LOST) as error:
+        raise translate(error, "unknown") from error
     finally:
-        await connection.close()
+        await _ended(connection.close(), patience)
+
+
+async def _ended(closing: Awaitable[None], patience: Patience) -> None:
+    """Closes what may be half open; the driver drops what cannot be closed properly."""
+    with suppress(asyncpg.PostgresError, *LOST), anyio.move_on_after(patience.close_s, shield=True):
+        await closing
 
 
 async def _reset(connection: asyncpg.Connection) -> None:
     """Undoes a transaction that was cancelled; nothing else is left behind, and asking would double each read."""
     if connection.is_in_transaction():
         await connection.execute("ROLLBACK")
-
-
-def _connector(url: str) -> Callable[[], Awaitable[asyncpg.Connection]]:
-    return partial(asyncpg.connect, url, server_settings=SETTINGS, timeout=CONNECT_S, command_timeout=COMMAND_S)

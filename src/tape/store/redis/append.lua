@@ -3,7 +3,8 @@
 -- ARGV: 1 the call, packed  2… the events of all requests, one after the other
 -- The call: appender, its number, epoch and head it has seen, entries a run keeps, ms a key lives, the runs' ids,
 -- content types, and the requests: opens, key, digest, expected seq (false: any), runs touched (run, type, run, type…),
--- the run of each event, the cause of each event (0: none; empty when none has one).
+-- the run of each event, the cause of each event (0: none; empty when none has one), and of a fork its parent and where
+-- it begins (false: it is none).
 local appender, number, seen_epoch, seen_head, keep, key_ttl, names, types, requests = unpack(cmsgpack.unpack(ARGV[1]))
 
 -- A call that is sent again gets its first answer; one that was overtaken by a later one is nobody's any more.
@@ -59,7 +60,36 @@ local function depth_of(cause)
   return entry and tonumber(match(entry[2][2], '%d+$')) or 0
 end
 
-local function objection(opens, expected, touched, causes, head)
+-- What a child inherits, as core.fork has it: those who own a seq up to the fork, and how many they are.
+local function lineage_of_child(parent, at)
+  parent.lineage = parent.lineage or redis.call('HGET', root .. ':run:' .. parent.name, 'lineage') or ''
+  local found, before = {}, 0
+  for name, through in string.gmatch(format('%s %s %d', parent.lineage, parent.name, at), '(%S+) (%d+)') do
+    if before < at then
+      found[#found + 1] = format('%s %d', name, math.min(tonumber(through), at))
+    end
+    before = tonumber(through)
+  end
+  return table.concat(found, ' '), #found
+end
+
+local function fork_objection(run, parent, at)
+  if run.is_known then
+    return 'exists', 0
+  elseif not parent.is_known then
+    return 'orphan', 0
+  elseif at > parent.last then
+    return 'beyond', 0, parent.last
+  elseif at + 1 < parent.floor then
+    return 'gone', 0, parent.floor
+  end
+  local _, ancestors = lineage_of_child(parent, at)
+  if ancestors > 256 then
+    return 'deep', 0, ancestors
+  end
+end
+
+local function run_objection(opens, expected, touched)
   for place = 1, #touched, 2 do
     local index, type = touched[place], types[touched[place + 1]]
     local run = runs[index]
@@ -73,6 +103,9 @@ local function objection(opens, expected, touched, causes, head)
       return 'type', index, run.type
     end
   end
+end
+
+local function cause_objection(causes, head)
   for place, cause in ipairs(causes) do
     if cause > head then
       return 'cause', place, head
@@ -85,6 +118,7 @@ local function open(run, ts)
   if run.is_known then
     opened_at = redis.call('HGET', key, 'opened_at')
     redis.call('HDEL', key, 'closed_at', 'reaped_at')
+    redis.call('ZREM', root .. ':closed', run.name)
   else
     redis.call('HSET', key, 'opened_at', ts)
     redis.call('ZADD', root .. ':runs', ts, run.name)
@@ -93,6 +127,18 @@ local function open(run, ts)
     redis.call('ZADD', root .. ':open', opened_at, run.name)
   end
   run.is_known, run.opened, run.closed = true, run.last, nil
+end
+
+-- Begins a child: it stands where it leaves its parent, and may hold what its parent may.
+local function begin(run, parent, at, ts)
+  open(run, ts)
+  run.last, run.floor, run.type, run.is_moved = at, parent.floor, parent.type, true
+  run.lineage = lineage_of_child(parent, at)
+  redis.call('HSET', root .. ':run:' .. run.name, 'parent', parent.name, 'fork_seq', format('%d', at))
+  redis.call('SADD', root .. ':forks:' .. parent.name, run.name)
+  if run.lineage ~= '' then
+    redis.call('HSET', root .. ':run:' .. run.name, 'lineage', run.lineage)
+  end
 end
 
 local function write(state, run, cause, event)
@@ -112,7 +158,7 @@ end
 
 local refused, events = {}, 1
 for index, request in ipairs(requests) do
-  local opens, key, digest, expected, touched, owners, causes = unpack(request)
+  local opens, key, digest, expected, touched, owners, causes, fork = unpack(request)
   local why, place, fact
   local kept = key ~= '' and redis.call('GET', root .. ':key:' .. key)
   if kept then
@@ -123,13 +169,23 @@ for index, request in ipairs(requests) do
       why, place = 'key', 0
     end
   else
-    why, place, fact = objection(opens, expected, touched, causes, state.head)
+    if fork then
+      why, place, fact = fork_objection(runs[touched[1]], runs[fork[1]], fork[2])
+    else
+      why, place, fact = run_objection(opens, expected, touched)
+    end
+    if not why then
+      why, place, fact = cause_objection(causes, state.head)
+    end
   end
   if why then
     refused[#refused + 1] = {index, why, place, fact or 0}
   else
     local first, seqs = state.head + 1, {}
-    for touch = 1, #touched, 2 do
+    if fork then
+      begin(runs[touched[1]], runs[fork[1]], fork[2], format('%d', ts))
+    end
+    for touch = 1, fork and 0 or #touched, 2 do
       local run = runs[touched[touch]]
       if not run.is_known or run.closed then
         open(run, format('%d', ts))

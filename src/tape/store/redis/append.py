@@ -18,7 +18,6 @@ from tape.store.redis.scripts import APPEND, READ
 from tape.store.redis.server import Server
 
 KEY_TTL: Final = timedelta(days=60)
-RECOVERY_S: Final = 15.0
 RETRY_S: Final = 0.1
 
 
@@ -30,9 +29,10 @@ class Appender:
     message, should it still arrive, finds its number taken.
     """
 
-    def __init__(self, server: Server, keep_per_run: int) -> None:
+    def __init__(self, server: Server, keep_per_run: int, recovery_s: float) -> None:
         self._server = server
         self._keep_per_run = keep_per_run
+        self._recovery_s = recovery_s
         self._name = os.urandom(8).hex()
         self._number = 0
         self._turn = anyio.Lock(fast_acquire=True)
@@ -64,7 +64,7 @@ class Appender:
 
     async def _recover(self, arguments: list[bytes], lost: Unavailable) -> Answer:
         """Unknown is not failed: the call is made again until it is answered."""
-        with anyio.move_on_after(RECOVERY_S):
+        with anyio.move_on_after(self._recovery_s):
             while True:
                 try:
                     return read_answer(await self._server.tell(APPEND, *arguments))

@@ -6,6 +6,7 @@ from typing import Final, NamedTuple, TypeAlias
 
 import msgspec
 
+from tape.core.child import refusal
 from tape.core.errors import ExpectedSeqConflict, KeyConflict, RunClosed, RunNotFound, TapeError, UsageError
 from tape.core.event import Entry
 from tape.core.ids import Epoch, GlobalSeq, RunId, Seq
@@ -43,8 +44,9 @@ class Call:
         self._runs: dict[RunId, int] = {}
         self._types: dict[str, int] = {}
         for request in requests:
-            for run_id, content_type in request.runs.items():
+            for run_id in request.runs if request.fork is None else (*request.runs, request.fork.parent_run_id):
                 self._runs.setdefault(run_id, len(self._runs) + 1)
+            for content_type in request.runs.values():
                 self._types.setdefault(content_type, len(self._types) + 1)
 
     def arguments(self, *about: object) -> list[bytes]:
@@ -63,6 +65,8 @@ class Call:
                 yield self._told(request, *refused[number][1:])
                 continue
             entries = []
+            if request.fork is not None:
+                lasts[request.events[0].run_id] = request.fork.at_seq
             for event in request.events:
                 lasts[event.run_id] = seq = Seq(lasts[event.run_id] + 1)
                 place = next(places)
@@ -79,18 +83,23 @@ class Call:
             [index for run_id, kind in request.runs.items() for index in (self._runs[run_id], self._types[kind])],
             [self._runs[event.run_id] for event in request.events],
             causes if any(causes) else (),
+            request.fork is not None and (self._runs[request.fork.parent_run_id], min(request.fork.at_seq, EXACT)),
         )
 
     def _told(self, request: Request, why: str, place: int, fact: Fact) -> Told:
         if isinstance(fact, tuple):
             ts_ms, seqs = fact
             return KeyRecord(request.digest, GlobalSeq(place), seqs, ts_ms)
-        if why == "key":
-            return KeyConflict(request.key or "")
-        if why == "cause":
-            cause = request.events[place - 1].cause
-            return UsageError(f"cause {cause} is beyond the head {fact}: it names no entry")
-        return _run_refusal(request, list(self._runs)[place - 1], why, fact)
+        match why:
+            case "key":
+                return KeyConflict(request.key or "")
+            case "cause":
+                cause = request.events[place - 1].cause
+                return UsageError(f"cause {cause} is beyond the head {fact}: it names no entry")
+            case "exists" | "orphan" | "beyond" | "gone" | "deep" if request.fork is not None:
+                return refusal(request.events[0].run_id, request.fork, why, int(fact))
+            case _:
+                return _run_refusal(request, list(self._runs)[place - 1], why, fact)
 
 
 def read_answer(packed: bytes) -> Answer:

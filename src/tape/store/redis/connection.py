@@ -1,18 +1,21 @@
 """Connections to one Redis server."""
 
-from collections.abc import Awaitable, Callable, Sequence
-from typing import Any, Final
+from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
+from contextlib import asynccontextmanager
+from typing import Any, Final, TypeAlias
 
 import anyio
 from redis.asyncio.connection import Connection, parse_url
 from redis.exceptions import NoScriptError, ResponseError
 
 from tape.core.errors import UsageError
+from tape.store.patience import Patience
 from tape.store.redis.errors import LOST, lost, translate
 
 MOST: Final = 16
-CONNECT_S: Final = 5.0
-ANSWER_S: Final = 10.0
+
+Command: TypeAlias = Sequence[str | bytes | int]
+Exchange: TypeAlias = Callable[..., Awaitable[list[Any]]]
 
 
 class Connections:
@@ -22,42 +25,52 @@ class Connections:
     that belongs to nobody: it is closed and never used again.
     """
 
-    def __init__(self, url: str) -> None:
+    def __init__(self, url: str, patience: Patience) -> None:
+        self._patience = patience
         self._options: dict[str, Any] = {**parse_url(url)}
         self._class: type[Connection] = self._options.pop("connection_class", Connection)
         self._idle: list[Connection] = []
         self._turns = anyio.Semaphore(MOST, fast_acquire=True)
 
-    async def exchange(self, *commands: Sequence[str | bytes | int]) -> list[Any]:
+    async def exchange(self, *commands: Command) -> list[Any]:
         """The answers to some commands; raises what Redis raises, and `Unavailable` when it does not answer."""
         async with self._turns:
-            connection, is_whole = await self._ready(), False
-            try:
-                with anyio.fail_after(ANSWER_S):
-                    await connection.send_packed_command(connection.pack_commands(commands))
-                    answers = [await _answer(connection) for _ in commands]
-                is_whole = True
-            except LOST as error:
-                raise lost(error, "unknown") from error
-            finally:
-                await self._leave(connection, is_whole)
+            connection = await self._ready()
+            answers = await self._answers(connection, commands)
+            self._idle.append(connection)
         return [_checked(answer) for answer in answers]
+
+    @asynccontextmanager
+    async def conversation(self) -> AsyncIterator[Exchange]:
+        """Several exchanges with one server: no connection outlives it."""
+
+        async def exchange(*commands: Command) -> list[Any]:
+            return [_checked(answer) for answer in await self._answers(connection, commands)]
+
+        async with self._turns:
+            connection = await self._ready()
+            try:
+                yield exchange
+            finally:
+                if connection.is_connected:
+                    self._idle.append(connection)
 
     async def open(self) -> Connection:
         """A connection of its own for who asks; nothing has been said on it."""
         connection = self._class(
-            **self._options, protocol=2, socket_timeout=None, socket_connect_timeout=CONNECT_S,
+            **self._options, protocol=2, socket_timeout=None, socket_connect_timeout=self._patience.connect_s,
             socket_keepalive=True, driver_info=None,
         )  # fmt: skip
         connect: Callable[[], Awaitable[None]] = connection.connect
         try:
-            await connect()
-        except LOST as error:
-            raise lost(error, "nothing") from error
-        except ResponseError as error:
-            raise UsageError(f"Redis does not accept the connection ({error})") from error
-        except BaseException:
+            with anyio.fail_after(self._patience.connect_s):  # its greeting has no bound of its own
+                await connect()
+        except BaseException as error:
             await connection.disconnect(nowait=True)  # the answers to its greeting may still come
+            if isinstance(error, LOST):
+                raise lost(error, "nothing") from error
+            if isinstance(error, ResponseError):
+                raise UsageError(f"Redis does not accept the connection ({error})") from error
             raise
         return connection
 
@@ -65,11 +78,19 @@ class Connections:
         while self._idle:
             await self._idle.pop().disconnect()
 
-    async def _leave(self, connection: Connection, is_whole: bool) -> None:
-        if is_whole:
-            self._idle.append(connection)
-        else:
-            await connection.disconnect(nowait=True)
+    async def _answers(self, connection: Connection, commands: Sequence[Command]) -> list[Any]:
+        is_whole = False
+        try:
+            with anyio.fail_after(self._patience.answer_s):
+                await connection.send_packed_command(connection.pack_commands(commands))
+                answers = [await _answer(connection) for _ in commands]
+            is_whole = True
+        except LOST as error:
+            raise lost(error, "unknown") from error
+        finally:
+            if not is_whole:
+                await connection.disconnect(nowait=True)
+        return answers
 
     async def _ready(self) -> Connection:
         """An idle connection that the server has not closed meanwhile, or a new one."""

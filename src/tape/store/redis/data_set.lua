@@ -2,14 +2,17 @@
 --
 -- KEYS[1] is the root, {prefix}: in braces, so that all keys lie on one node, which scripts need. Under it are
 --   :journal         hash        state: epoch, head, floor, ts_ms of the last entry, changes (of runs, but by appends);
---                                server: the process that had it last; appender:<id>: number, ts_ms and answer of an
---                                appender's last call
+--                                server: the process that had it last; safe: 0 once that may have lost something by
+--                                ending; appender:<id>: number, ts_ms and answer of an appender's last call
 --   :positions       stream      <global_seq>-<n>  run, seq: n entries of a run, one after the other, end here
 --   :runs            sorted set  every run there ever was, by when it was first opened
 --   :open            sorted set  the open runs of users, by when they were opened
+--   :closed          sorted set  the closed runs of users, by when they were closed
+--   :leases          sorted set  the open runs that a producer holds, by when it last said so
 --   :run:<run_id>    hash        head: last seq, floor, opened seq, closed seq or -, content type or -; label, started,
---                                opened_at, closed_at, reaped_at; a fork's parent and fork_seq and a lease's owner and
---                                expires find room here
+--                                app, user, session, opened_at, closed_at, reaped_at; producer, while it is leased; a
+--                                fork's parent, fork_seq and lineage: run, its last seq inherited, run, its last seq…
+--   :forks:<run_id>  set         the runs that were forked from it
 --   :entries:<run>   stream      <seq>-<global_seq>  at: ts_ms, epoch and depth; event: what the producer said
 --   :key:<key>       string      what an idempotency key stands for: digest, first position, ts_ms, seqs; 60 days
 --   :keys            sorted set  idempotency keys, by the ts_ms of what they stand for
@@ -76,6 +79,12 @@ local function set_head(run_id, last, floor, opened, closed, type)
   return head
 end
 
+-- A head as its reader is told it: with the lineage behind it, if there is one.
+local function told_head(run_id)
+  local head, lineage = unpack(redis.call('HMGET', root .. ':run:' .. run_id, 'head', 'lineage'))
+  return head and lineage and head .. ' ' .. lineage or head
+end
+
 -- Forgets the entries of a run below a seq. Returns the last position that went, or 0.
 local function forget(run_id, floor, last)
   local entries = root .. ':entries:' .. run_id
@@ -105,16 +114,21 @@ end
 
 -- name: enter
 -- ARGV: 1 '1' if the server's restarts lose nothing  2 seen epoch  3 seen head
--- A restart that may have lost entries begins an epoch, even if this client has seen none of what is lost.
+-- A restart that may have lost entries begins an epoch, even if this client has seen none of what is lost. It is judged
+-- by what was known of the process that ended, and by the settings of the next: nobody saw those it had at its end.
 local now = now_ms()
 local server = match(redis.call('INFO', 'server'), 'run_id:(%x+)')
 local epoch, head, floor, ts, changes = current_journal(now, tonumber(ARGV[2]), tonumber(ARGV[3]))
-local before = redis.call('HGET', root .. ':journal', 'server')
-if before and before ~= server and ARGV[1] ~= '1' then
-  epoch = math.max(now, epoch + 1)
-  set_journal(epoch, head, floor, ts, changes)
+local before, was_safe = unpack(redis.call('HMGET', root .. ':journal', 'server', 'safe'))
+local is_safe = ARGV[1] == '1' and was_safe ~= '0'
+if before and before ~= server then
+  if not is_safe then
+    epoch = math.max(now, epoch + 1)
+    set_journal(epoch, head, floor, ts, changes)
+  end
+  is_safe = ARGV[1] == '1'
 end
-redis.call('HSET', root .. ':journal', 'server', server)
+redis.call('HSET', root .. ':journal', 'server', server, 'safe', is_safe and '1' or '0')
 
 -- An appender that has said nothing for ten minutes has nothing left to say again.
 local fields = redis.call('HGETALL', root .. ':journal')

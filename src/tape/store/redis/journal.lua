@@ -65,19 +65,31 @@ local epoch, first, last, changes = bounds()
 return {epoch, first, last, changes, format('%d', looked_to), page}
 
 -- name: read_run
--- ARGV: 1 most entries  2 most bytes  3 after  4 run
--- Returns the bounds and the run's head, and id, at and event of each entry.
-local after, run_id = tonumber(ARGV[3]), ARGV[4]
-local entries
-repeat
-  entries = fetch(run_id, after + 1, '+')
-  for _, entry in ipairs(entries) do
-    if is_full() then
-      break
+-- ARGV: 1 most entries  2 most bytes  3 run  4… its segments: whose entries, from which seq, to which one or +
+-- Returns the bounds and the run's head, id, at and event of each entry, and of each segment the floor of its run and
+-- how many of the entries are its own.
+local owned = {}
+
+local function walk(run_id, seq, last)
+  local before, entries = size
+  repeat
+    entries = fetch(run_id, seq, last)
+    for _, entry in ipairs(entries) do
+      if is_full() then
+        break
+      end
+      take(entry)
+      seq = halves(entry[1]) + 1
     end
-    take(entry)
-    after = halves(entry[1])
-  end
-until #entries == 0 or is_full()
+  until #entries == 0 or is_full() or seq > (tonumber(last) or math.huge)
+  return size - before
+end
+
+for place = 4, #ARGV, 3 do
+  local run_id, first, last = unpack(ARGV, place, place + 2)
+  local _, floor = head_of(run_id)
+  owned[#owned + 1] = format('%d', floor or 1)
+  owned[#owned + 1] = is_full() and 0 or walk(run_id, tonumber(first), last)
+end
 local epoch, floor, head, changes = bounds()
-return {epoch, floor, head, changes, redis.call('HGET', root .. ':run:' .. run_id, 'head'), page}
+return {epoch, floor, head, changes, told_head(ARGV[3]), page, owned}

@@ -6,6 +6,7 @@ from typing import Final
 import anyio
 
 from tape.core.errors import Corrupt
+from tape.core.fork import Segment
 from tape.core.ids import Epoch, GlobalSeq, RunId, Seq
 from tape.core.ports import Bounds, Outcome, Page, RunPage, Wake
 from tape.core.sequence import Request
@@ -61,12 +62,16 @@ class Journal:
             entries = [entry for entry in entries if pattern.matches(entry.subject)]
         return Page(entries, GlobalSeq(scanned_to), bounds, int(place[-1]))
 
-    async def read_run(self, run_id: RunId, after: Seq) -> RunPage:
+    async def read_run(self, run_id: RunId, after: Seq, segments: Sequence[Segment] = ()) -> RunPage:
         seen = self._server.data_set.head
-        *place, head, rows = await self._server.ask(READ_RUN, PAGE, PAGE_BYTES, min(after, EXACT), run_id)
+        pieces = segments or (Segment(run_id, Seq(min(after, EXACT) + 1), None),)
+        parts = [part for owner, first, last in pieces for part in (owner, first, last or "+")]
+        *place, head, rows, owned = await self._server.ask(READ_RUN, PAGE, PAGE_BYTES, run_id, *parts)
         bounds = self._checked(place, seen)
-        entries = intact(unpack(run_id, *row) for row in rows_of(rows, 3))
-        return RunPage(entries, head_of(head), bounds)
+        owners = [piece.run_id for piece, count in zip(pieces, owned[1::2], strict=True) for _ in range(count)]
+        entries = intact(unpack(owner, *row) for owner, row in zip(owners, rows_of(rows, 3), strict=True))
+        floors = {piece.run_id: Seq(int(floor)) for piece, floor in zip(pieces, owned[::2], strict=True)}
+        return RunPage(entries, head_of(head), bounds, floors)
 
     def _checked(self, place: Sequence[bytes], seen: GlobalSeq) -> Bounds:
         epoch, bounds = _bounds(place)

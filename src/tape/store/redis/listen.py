@@ -11,11 +11,10 @@ from redis.exceptions import ResponseError
 
 from tape.core.errors import Unavailable
 from tape.core.ids import GlobalSeq
+from tape.store.patience import Patience
 from tape.store.redis.connection import Connections
 from tape.store.redis.errors import LOST
 
-KEEP_ALIVE_S: Final = 15.0
-ECHO_S: Final = 2.0
 SHORTEST_PAUSE_S: Final = 0.1
 LONGEST_PAUSE_S: Final = 5.0
 
@@ -23,8 +22,9 @@ LONGEST_PAUSE_S: Final = 5.0
 class Listener:
     """Listens while it can, and says whether it does, for who must decide how long to trust the silence."""
 
-    def __init__(self, connections: Connections, root: str) -> None:
+    def __init__(self, connections: Connections, root: str, patience: Patience) -> None:
         self._connections = connections
+        self._patience = patience
         self._channel = f"{root}:grown"
         self._heard = asyncio.Event()
         self._head = GlobalSeq(0)
@@ -66,10 +66,10 @@ class Listener:
 
     async def _next(self, connection: Connection) -> list[bytes] | None:
         """What is said next; nothing when not even a question is answered."""
-        said = await connection.read_response(timeout=KEEP_ALIVE_S)
+        said = await connection.read_response(timeout=self._patience.keep_alive_s)
         if said is None:
             await connection.send_command("PING")
-            said = await connection.read_response(timeout=ECHO_S)
+            said = await connection.read_response(timeout=self._patience.echo_s)
         return said  # type: ignore[no-any-return]
 
     def _hear(self, kind: bytes, channel: bytes, *content: bytes) -> None:

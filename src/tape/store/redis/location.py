@@ -1,6 +1,6 @@
 """Where a Redis journal lives, and how much of it: `redis://host:6379/0?prefix=tape&keep=10000`."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Final
 from urllib.parse import parse_qsl, urlsplit, urlunsplit
 
@@ -34,6 +34,10 @@ class Location:
         if not keep.isdecimal() or not 1 <= int(keep) <= MOST:
             raise UsageError(f"keep must be 1 to {MOST:,} entries a run, not {shown(keep)}")
         return cls(url=urlunsplit(parts._replace(query="")), root=f"{{{prefix}}}", keep_per_run=int(keep))
+
+    def keeping(self, keep_per_run: int | None) -> "Location":
+        """The same with so many entries a run."""
+        return self if keep_per_run is None else replace(self, keep_per_run=keep_per_run)
 
 
 def _is_place(url: str, database: str) -> bool:

@@ -28,8 +28,10 @@ end
 local runs = redis.call('ZRANGE', root .. ':runs', rank, rank + tonumber(ARGV[3]) - 1)
 for _, run_id in ipairs(runs) do
   local last, floor, opened, closed, type = head_of(run_id)
-  local first = first_above(run_id, floor, last + 1)
-  if first > floor then
+  local fork_seq = tonumber(redis.call('HGET', root .. ':run:' .. run_id, 'fork_seq') or '0')
+  local begin = math.max(floor, fork_seq + 1)
+  local first = first_above(run_id, begin, last + 1)
+  if first > begin then
     forget(run_id, first, last)
     set_head(run_id, last, first, opened, closed, type)
   end
@@ -48,7 +50,7 @@ if first > floor then
   change(forget(run_id, first, last))
   set_head(run_id, last, first, opened, closed, type)
 end
-return {'done', redis.call('HGET', root .. ':run:' .. run_id, 'head')}
+return {'done', told_head(run_id)}
 
 -- name: forget_keys
 -- ARGV: 1 before, in ms  2 how many

@@ -1,39 +1,67 @@
+-- name: ending
+-- A lease ends with the life it was taken for: an append that opens the run again need not look.
+local function end_run(run_id, now)
+  local last, floor, opened, _, type = head_of(run_id)
+  local key, closed_at = root .. ':run:' .. run_id, format('%d', now)
+  redis.call('HSET', key, 'closed_at', closed_at)
+  redis.call('HDEL', key, 'producer')
+  redis.call('ZREM', root .. ':leases', run_id)
+  redis.call('ZREM', root .. ':open', run_id)
+  if string.sub(run_id, 1, 5) ~= 'tape.' then
+    redis.call('ZADD', root .. ':closed', closed_at, run_id)
+  end
+  return set_head(run_id, last, floor, opened, last, type)
+end
+
+-- name: telling
+-- A run as the directory knows it: ms of silence, then the fields of its hash.
+local function told(run_id, now)
+  local renewed_at = redis.call('ZSCORE', root .. ':leases', run_id)
+  return {run_id, renewed_at and format('%d', now - renewed_at), told_head(run_id),
+          unpack(redis.call('HMGET', root .. ':run:' .. run_id, 'opened_at', 'closed_at', 'reaped_at', 'label',
+                            'started', 'app', 'user', 'session'))}
+end
+
 -- name: open
--- ARGV: 1 run  2 seen epoch  3 seen head  4… label and started, each a field and a value, where there are any
+-- ARGV: 1 run  2 seen epoch  3 seen head  4 producer, or nothing  5… what is said of it, each a field and a value
 -- A life begins after the last seq of the one before.
-local run_id, now = ARGV[1], now_ms()
+local run_id, now, producer = ARGV[1], now_ms(), ARGV[4]
 local epoch, head = current_journal(now, tonumber(ARGV[2]), tonumber(ARGV[3]))
 local last, floor, opened, closed, type = head_of(run_id)
 if last and not closed then
   return {'open'}
 end
 local key, opened_at = root .. ':run:' .. run_id, format('%d', now)
-redis.call('HDEL', key, 'closed_at', 'reaped_at', 'label', 'started')
-redis.call('HSET', key, 'opened_at', opened_at, unpack(ARGV, 4))
+redis.call('HDEL', key, 'closed_at', 'reaped_at', 'label', 'started', 'app', 'user', 'session')
+redis.call('HSET', key, 'opened_at', opened_at, unpack(ARGV, 5))
 redis.call('ZADD', root .. ':runs', 'NX', opened_at, run_id)
+redis.call('ZREM', root .. ':closed', run_id)
 if string.sub(run_id, 1, 5) ~= 'tape.' then
   redis.call('ZADD', root .. ':open', opened_at, run_id)
 end
-local found = set_head(run_id, last or 0, floor or 1, last or 0, nil, type)
+if producer ~= '' then
+  redis.call('HSET', key, 'producer', producer)
+  redis.call('ZADD', root .. ':leases', opened_at, run_id)
+end
+set_head(run_id, last or 0, floor or 1, last or 0, nil, type)
 change(0)
-return {'done', found, format('%d', epoch), format('%d', head)}
+return {'done', told_head(run_id), format('%d', epoch), format('%d', head)}
 
 -- name: close
 -- ARGV: 1 run
-local run_id, key = ARGV[1], root .. ':run:' .. ARGV[1]
-local last, floor, opened, closed, type = head_of(run_id)
+local run_id = ARGV[1]
+local last, _, _, closed = head_of(run_id)
 if not last then
   return {'missing'}
 elseif not closed then
-  set_head(run_id, last, floor, opened, last, type)
-  redis.call('HSET', key, 'closed_at', format('%d', now_ms()))
-  redis.call('ZREM', root .. ':open', run_id)
+  end_run(run_id, now_ms())
   change(0)
 end
-return {'done', redis.call('HGET', key, 'head')}
+return {'done', told_head(run_id)}
 
 -- name: reap
 -- ARGV: 1 run
+-- A fork that an append has opened again lives: it is reaped no more.
 local run_id = ARGV[1]
 local last, floor, opened, closed, type = head_of(run_id)
 if not last then
@@ -41,22 +69,65 @@ if not last then
 elseif not closed then
   return {'open'}
 end
+local living = 0
+for _, child in ipairs(redis.call('SMEMBERS', root .. ':forks:' .. run_id)) do
+  living = living + 1 - redis.call('HEXISTS', root .. ':run:' .. child, 'reaped_at')
+end
+if living > 0 then
+  return {'forked', living}
+end
 redis.call('HSETNX', root .. ':run:' .. run_id, 'reaped_at', format('%d', now_ms()))
 change(forget(run_id, last + 1, last))
-local found = set_head(run_id, last, last + 1, opened, closed, type)
-return {'done', found}
+set_head(run_id, last, last + 1, opened, closed, type)
+return {'done', told_head(run_id)}
+
+-- name: renew
+-- ARGV: 1 producer  2… the runs
+-- Returns those it still holds.
+local held, now = {}, format('%d', now_ms())
+for place = 2, #ARGV do
+  local run_id = ARGV[place]
+  if redis.call('HGET', root .. ':run:' .. run_id, 'producer') == ARGV[1] then
+    redis.call('ZADD', root .. ':leases', now, run_id)
+    held[#held + 1] = run_id
+  end
+end
+return held
+
+-- name: close_silent
+-- ARGV: 1 ms of silence
+-- Returns run and head, run and head, …
+local closed, now = {}, now_ms()
+local through = format('%d', now - tonumber(ARGV[1]))
+for _, run_id in ipairs(redis.call('ZRANGEBYSCORE', root .. ':leases', '-inf', through)) do
+  end_run(run_id, now)
+  closed[#closed + 1], closed[#closed + 2] = run_id, told_head(run_id)
+end
+if #closed > 0 then
+  change(0)
+end
+return closed
+
+-- name: find
+-- ARGV: 1 run
+return redis.call('EXISTS', root .. ':run:' .. ARGV[1]) == 1 and told(ARGV[1], now_ms())
+
+-- name: listed
+-- ARGV: 1 open or closed  2 how many, or -1
+-- The open ones in the order they were opened, of the closed ones the newest first.
+local found, now, last = {}, now_ms(), tonumber(ARGV[2])
+local range = ARGV[1] == 'open' and 'ZRANGE' or 'ZREVRANGE'
+if last ~= 0 then
+  for index, run_id in ipairs(redis.call(range, root .. ':' .. ARGV[1], 0, last < 0 and -1 or last - 1)) do
+    found[index] = told(run_id, now)
+  end
+end
+return found
 
 -- name: heads
 -- ARGV: the runs
 local found = {}
 for index, run_id in ipairs(ARGV) do
-  found[index] = redis.call('HGET', root .. ':run:' .. run_id, 'head')
-end
-return found
-
--- name: live
-local found = {}
-for index, run_id in ipairs(redis.call('ZRANGE', root .. ':open', 0, -1)) do
-  found[index] = {run_id, unpack(redis.call('HMGET', root .. ':run:' .. run_id, 'head', 'label', 'started'))}
+  found[index] = told_head(run_id)
 end
 return found

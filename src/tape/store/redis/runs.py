@@ -1,11 +1,14 @@
 """The directory of runs."""
 
 from collections.abc import Mapping, Sequence
+from datetime import timedelta
 
-from tape.core.errors import RunNotFound, RunOpen
+from tape.core.errors import Conflict, RunNotFound, RunOpen
+from tape.core.fork import Ancestor
 from tape.core.ids import Epoch, GlobalSeq, RunId, Seq
-from tape.core.run import Head, LiveRun, RunMeta
-from tape.store.redis.scripts import CLOSE, HEADS, LIVE, OPEN, REAP, Script
+from tape.core.run import Head, RunMeta, RunRecord
+from tape.store.redis.packing import rows_of
+from tape.store.redis.scripts import CLOSE, CLOSE_SILENT, FIND, HEADS, LISTED, OPEN, REAP, RENEW, Script
 from tape.store.redis.server import Server
 
 
@@ -15,11 +18,9 @@ class Runs:
     def __init__(self, server: Server) -> None:
         self._server = server
 
-    async def open(self, run_id: RunId, meta: RunMeta) -> Head:
+    async def open(self, run_id: RunId, meta: RunMeta, producer: str | None = None) -> Head:
         seen = self._server.data_set
-        said = {"label": meta.label, "started": meta.started_at}
-        fields = [part for field, value in said.items() if value is not None for part in (field, value)]
-        verdict, *found = await self._server.tell(OPEN, run_id, seen.epoch, seen.head, *fields)
+        verdict, *found = await self._server.tell(OPEN, run_id, seen.epoch, seen.head, producer or "", *_fields(meta))
         if verdict != b"done":
             raise RunOpen(run_id)
         head, epoch, last = found
@@ -32,9 +33,21 @@ class Runs:
     async def reap(self, run_id: RunId) -> None:
         await self._change(REAP, run_id)
 
-    async def live(self) -> Sequence[LiveRun]:
-        rows = await self._server.ask(LIVE)
-        return [_live(*row) for row in rows]
+    async def renew(self, producer: str, run_ids: Sequence[RunId]) -> Sequence[RunId]:
+        held = await self._server.tell(RENEW, producer, *run_ids)
+        return [RunId(run_id.decode()) for run_id in held]
+
+    async def close_silent(self, silence: timedelta) -> Mapping[RunId, Head]:
+        closed = await self._server.tell(CLOSE_SILENT, silence // timedelta(milliseconds=1))
+        return {RunId(run_id.decode()): known_head(head) for run_id, head in rows_of(closed, 2)}
+
+    async def find(self, run_id: RunId) -> RunRecord | None:
+        row = await self._server.ask(FIND, run_id)
+        return None if row is None else _record(*row)
+
+    async def listed(self, *, is_open: bool, limit: int | None = None) -> Sequence[RunRecord]:
+        rows = await self._server.ask(LISTED, "open" if is_open else "closed", -1 if limit is None else limit)
+        return [_record(*row) for row in rows]
 
     async def heads(self, run_ids: Sequence[RunId]) -> Mapping[RunId, Head]:
         rows = await self._server.ask(HEADS, *run_ids)
@@ -47,6 +60,8 @@ class Runs:
             raise RunNotFound(run_id)
         if verdict == b"open":
             raise RunOpen(run_id, "reap")
+        if verdict == b"forked":
+            raise Conflict(f"run {run_id!r} has {found[0]} living forks; reap them first")
         return known_head(*found)
 
 
@@ -56,20 +71,39 @@ def head_of(text: bytes | None) -> Head | None:
 
 
 def known_head(text: bytes) -> Head:
-    last, floor, opened, closed, content_type = text.decode().split(" ")
+    last, floor, opened, closed, content_type, *lineage = text.decode().split(" ")
     return Head(
         Seq(int(last)),
         None if closed == "-" else Seq(int(closed)),
         Seq(int(floor)),
         Seq(int(opened)),
         None if content_type == "-" else content_type,
+        tuple(Ancestor(RunId(run_id), Seq(int(seq))) for run_id, seq in zip(lineage[::2], lineage[1::2], strict=True)),
     )
 
 
-def _live(run_id: bytes, head: bytes, label: bytes | None, started_at: bytes | None) -> LiveRun:
-    return LiveRun(
+def _fields(meta: RunMeta) -> list[str]:
+    said = {"label": meta.label, "started": meta.started_at}
+    said |= {"app": meta.app, "user": meta.user, "session": meta.session}
+    return [part for field, value in said.items() if value is not None for part in (field, value)]
+
+
+def _record(
+    run_id: bytes,
+    silent_ms: bytes | None,
+    head: bytes,
+    opened_at: bytes,
+    closed_at: bytes | None,
+    reaped_at: bytes | None,
+    *meta: bytes | None,
+) -> RunRecord:
+    label, started_at, app, user, session = (None if text is None else text.decode() for text in meta)
+    return RunRecord(
         run_id=RunId(run_id.decode()),
-        label=None if label is None else label.decode(),
-        started_at=None if started_at is None else started_at.decode(),
-        n_events=known_head(head).last_seq,
+        meta=RunMeta(label=label, started_at=started_at, app=app, user=user, session=session),
+        head=known_head(head),
+        opened_at_ms=int(opened_at),
+        closed_at_ms=None if closed_at is None else int(closed_at),
+        is_reaped=reaped_at is not None,
+        silent_ms=None if silent_ms is None else max(0, int(silent_ms)),
     )

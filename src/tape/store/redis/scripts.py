@@ -7,6 +7,8 @@ from tape.store.statements import statements
 
 _SHARED: Final = statements("redis", "data_set.lua")["shared"]
 _READING: Final = f"{_SHARED}\n{statements('redis', 'journal.lua')['reading']}"
+_ENDING: Final = f"{_SHARED}\n{statements('redis', 'runs.lua')['ending']}"
+_TELLING: Final = f"{_SHARED}\n{statements('redis', 'runs.lua')['telling']}"
 
 
 class Script(NamedTuple):
@@ -28,12 +30,18 @@ BOUNDS: Final = Script.of("journal.lua", "bounds")
 READ: Final = Script.of("journal.lua", "read", _READING)
 READ_RUN: Final = Script.of("journal.lua", "read_run", _READING)
 OPEN: Final = Script.of("runs.lua", "open")
-CLOSE: Final = Script.of("runs.lua", "close")
+CLOSE: Final = Script.of("runs.lua", "close", _ENDING)
 REAP: Final = Script.of("runs.lua", "reap")
+RENEW: Final = Script.of("runs.lua", "renew")
+CLOSE_SILENT: Final = Script.of("runs.lua", "close_silent", _ENDING)
+FIND: Final = Script.of("runs.lua", "find", _TELLING)
+LISTED: Final = Script.of("runs.lua", "listed", _TELLING)
 HEADS: Final = Script.of("runs.lua", "heads")
-LIVE: Final = Script.of("runs.lua", "live")
 TRIM: Final = Script.of("retention.lua", "trim")
 TRIM_RUN: Final = Script.of("retention.lua", "trim_run")
 FORGET_KEYS: Final = Script.of("retention.lua", "forget_keys")
 
-LOADED: Final = (BEGIN, APPEND, BOUNDS, READ, READ_RUN, OPEN, CLOSE, REAP, HEADS, LIVE, TRIM, TRIM_RUN, FORGET_KEYS)
+LOADED: Final = (
+    BEGIN, APPEND, BOUNDS, READ, READ_RUN, OPEN, CLOSE, REAP, RENEW, CLOSE_SILENT, FIND, LISTED, HEADS, TRIM, TRIM_RUN,
+    FORGET_KEYS,
+)  # fmt: skip

@@ -2,12 +2,13 @@
 
 from typing import Any, TypeAlias
 
-from redis.exceptions import NoScriptError, ResponseError
+from redis.exceptions import NoScriptError
 
-from tape.core.errors import Unavailable, UsageError
+from tape.core.errors import Unavailable
 from tape.core.ids import Epoch, GlobalSeq
-from tape.store.redis.connection import Connections
+from tape.store.redis.connection import Connections, Exchange
 from tape.store.redis.data_set import DataSet
+from tape.store.redis.durability import loses_nothing
 from tape.store.redis.scripts import ENTER, LOADED, Script
 
 Argument: TypeAlias = str | bytes | int
@@ -47,30 +48,16 @@ class Server:
         """Looks at a server that does not know our scripts, and gives them to it.
 
         A restart forgets scripts, and nobody else gives them: so nobody writes to a restarted server that has not been
-        looked at. All of it leaves in one message, so it is one server that hears it.
+        looked at. All of it is said on one connection, so it is one server that hears it.
         """
-        is_safe = await self._loses_nothing()
-        seen = self.data_set
-        enter = ("EVAL", ENTER.text, 1, self.root, int(is_safe), seen.epoch, seen.head)
-        loads = [("SCRIPT", "LOAD", script.text) for script in LOADED]
-        (epoch, head), *_ = await self._connections.exchange(enter, *loads)
-        seen.see(Epoch(int(epoch)), GlobalSeq(int(head)))
-
-    async def _loses_nothing(self) -> bool:
-        """Whether what it acknowledged is there after any restart of it: not on a replica that was promoted."""
-        (answer,) = await self._connections.exchange(("INFO",))
-        facts = dict(line.split(":", 1) for line in answer.decode().splitlines() if ":" in line)
-        if facts["maxmemory"] != "0" and facts["maxmemory_policy"] != "noeviction":
-            raise UsageError(
-                f"this Redis throws keys away when its memory is full (maxmemory-policy {facts['maxmemory_policy']}), "
-                "and a journal with them; set it to noeviction"
-            )
-        was_replica = facts.get("master_replid2", "").strip("0") != ""
-        return facts["aof_enabled"] == "1" and not was_replica and await self._syncs_always()
-
-    async def _syncs_always(self) -> bool:
         try:
-            ((_, value),) = await self._connections.exchange(("CONFIG", "GET", "appendfsync"))
-        except (ResponseError, ValueError):
-            return False  # who may not ask must expect the worst; a server that is just down is asked again
-        return bool(value == b"always")
+            async with self._connections.conversation() as exchange:
+                await self._enter(exchange)
+        except Unavailable as error:
+            raise Unavailable(error.reason) from error  # whatever it was for has not been said yet
+
+    async def _enter(self, exchange: Exchange) -> None:
+        is_safe, seen = await loses_nothing(exchange), self.data_set
+        ((epoch, head),) = await exchange(("EVAL", ENTER.text, 1, self.root, int(is_safe), seen.epoch, seen.head))
+        await exchange(*(("SCRIPT", "LOAD", script.text) for script in LOADED))
+        seen.see(Epoch(int(epoch)), GlobalSeq(int(head)))

@@ -2,12 +2,14 @@
 
 from collections.abc import AsyncIterator, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
+from typing import Final
 
 from tape.core.background import background
 from tape.core.errors import UsageError
 from tape.core.ids import Epoch, GlobalSeq
 from tape.core.ports import Audit, Transaction, Wake
 from tape.core.sequence import Cell, CellId
+from tape.store.patience import Patience
 from tape.store.redis.append import Appender
 from tape.store.redis.connection import Connections
 from tape.store.redis.journal import Journal
@@ -17,6 +19,8 @@ from tape.store.redis.retention import Retention
 from tape.store.redis.runs import Runs
 from tape.store.redis.scripts import BEGIN
 from tape.store.redis.server import Server
+
+PATIENCE: Final = Patience(connect_s=5.0, answer_s=10.0)
 
 
 class RedisStore:
@@ -58,14 +62,17 @@ class NoCells:
 
 
 @asynccontextmanager
-async def open_store(location: Location, wake: Wake | None = None) -> AsyncIterator[RedisStore]:
+async def open_store(
+    location: Location, wake: Wake | None = None, patience: Patience = PATIENCE
+) -> AsyncIterator[RedisStore]:
     """The store under a prefix of a server, which is looked at first."""
-    connections = Connections(location.url)
-    server, listener = Server(connections, location.root), Listener(connections, location.root)
+    connections = Connections(location.url, patience)
+    server, listener = Server(connections, location.root), Listener(connections, location.root, patience)
     try:
         await server.enter()
         server.data_set.begin(server.data_set.epoch, server.data_set.head)
-        journal = Journal(server, Appender(server, location.keep_per_run), listener, wake or listener)
+        appender = Appender(server, location.keep_per_run, patience.recovery_s)
+        journal = Journal(server, appender, listener, wake or listener)
         async with background(*([listener.run] if wake is None else [])):
             yield RedisStore(server, journal)
     finally:

@@ -14,7 +14,7 @@ DELETE FROM tape_journal WHERE run_id = ? AND seq < ?;
 UPDATE tape_meta SET archived_through = max(archived_through, ?), last_ts_ms = max(last_ts_ms, ?);
 
 -- name: head
-SELECT last_seq, closed_seq, floor, opened_seq, content_type FROM tape_heads WHERE run_id = ?;
+SELECT last_seq, closed_seq, floor, opened_seq, content_type, lineage_json FROM tape_heads WHERE run_id = ?;
 
 -- name: key
 SELECT digest, first_seq, seqs_json, ts_ms FROM tape_keys WHERE key = ?;
@@ -39,7 +39,8 @@ INSERT INTO tape_journal (
 ) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?);
 
 -- name: put_head
-INSERT INTO tape_heads (run_id, last_seq, closed_seq, floor, opened_seq, content_type) VALUES (?, ?, ?, ?, ?, ?)
+INSERT INTO tape_heads (run_id, last_seq, closed_seq, floor, opened_seq, content_type, fork_seq, lineage_json)
+VALUES (?, ?, ?, ?, ?, ?, ?, ?)
 ON CONFLICT (run_id) DO UPDATE SET
   last_seq = excluded.last_seq, closed_seq = excluded.closed_seq, floor = excluded.floor,
   opened_seq = excluded.opened_seq, content_type = excluded.content_type;
@@ -49,7 +50,7 @@ ON CONFLICT (run_id) DO UPDATE SET
 UPDATE tape_heads SET last_seq = ?, floor = ?, content_type = ? WHERE run_id = ?;
 
 -- name: insert_run
-INSERT INTO tape_runs (run_id, opened_at) VALUES (?, ?) ON CONFLICT (run_id) DO NOTHING;
+INSERT INTO tape_runs (run_id, opened_at, parent_run_id, fork_seq) VALUES (?, ?, ?, ?) ON CONFLICT (run_id) DO NOTHING;
 
 -- name: insert_key
 INSERT INTO tape_keys (key, digest, first_seq, seqs_json, ts_ms) VALUES (?, ?, ?, ?, ?);

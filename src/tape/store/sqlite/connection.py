@@ -63,10 +63,13 @@ class Database:
         return await self._write.call(migrate)
 
     async def snapshot(self, *queries: Query) -> Sequence[Sequence[Row]]:
-        if self._read is not self._write:
-            return await self._read.call(partial(_snapshot, queries))
-        async with self._turn:  # without a file there is one connection, and a block may be open on it
-            return await self._read.call(partial(_snapshot, queries))
+        try:
+            if self._read is not self._write:
+                return await self._read.call(partial(_snapshot, queries))
+            async with self._turn:  # without a file there is one connection, and a block may be open on it
+                return await self._read.call(partial(_snapshot, queries))
+        except Unavailable as error:
+            raise Unavailable(error.reason) from error  # whatever it was, nothing was written
 
     async def append(self, requests: Sequence[Request]) -> Sequence[Outcome]:
         async with self._turn:
@@ -172,7 +175,8 @@ def _read(queries: Sequence[Query], connection: sqlite3.Connection) -> Sequence[
     try:
         return [_rows(connection.execute(query.sql, dict(query.parameters)), query.budget) for query in queries]
     finally:
-        connection.execute("ROLLBACK")
+        if connection.in_transaction:  # an error of the disk has ended it already
+            connection.execute("ROLLBACK")
 
 
 def _rows(cursor: sqlite3.Cursor, budget: int | None) -> Sequence[Row]:

@@ -33,4 +33,19 @@ WHERE run_id = :run_id AND seq > :after
 ORDER BY seq LIMIT :limit;
 
 -- name: run_head
-SELECT last_seq, closed_seq, floor, opened_seq, content_type FROM tape_heads WHERE run_id = :run_id;
+SELECT last_seq, closed_seq, floor, opened_seq, content_type, lineage_json FROM tape_heads WHERE run_id = :run_id;
+
+-- name: segments
+-- Positions rise along a run and all it inherits, so they are its order too; a page is never more than a few segments.
+SELECT global_seq, seq, ts_ms, depth, epoch, crc, run_id, kind, type, subject, schema_version, event_id, cause,
+       trace_id, span_id, parent_span_id, attributes_json, payload_json, payload_bytes
+FROM tape_journal
+WHERE global_seq IN (
+  SELECT j.global_seq FROM json_each(:segments) AS s
+  CROSS JOIN tape_journal AS j ON j.run_id = json_extract(s.value, '$[0]')
+    AND j.seq BETWEEN json_extract(s.value, '$[1]') AND json_extract(s.value, '$[2]')
+)
+ORDER BY global_seq LIMIT :limit;
+
+-- name: floors
+SELECT h.run_id, h.floor FROM json_each(:run_ids) AS asked JOIN tape_heads AS h ON h.run_id = asked.value;

@@ -4,7 +4,7 @@ import os
 import sqlite3
 import time
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Final, Literal
 from urllib.parse import parse_qsl, unquote, urlsplit
@@ -47,6 +47,10 @@ class Location:
         if not keep.isdecimal() or not 1 <= int(keep) <= 1_000_000:
             raise UsageError(f"keep must be 1 to 1,000,000 entries a run, not {keep!r}")
         return cls(path=None, synchronous="off", keep_per_run=int(keep))
+
+    def keeping(self, keep_per_run: int | None) -> "Location":
+        """The same with so many entries a run, if it is bounded at all."""
+        return self if keep_per_run is None or self.path is not None else replace(self, keep_per_run=keep_per_run)
 
     def prepare(self) -> None:
         """Makes the file, readable by its owner only, whatever the umask.

@@ -17,7 +17,7 @@ WHERE tape_heads.run_id = gone.run_id;
 DELETE FROM tape_journal WHERE global_seq <= :through;
 
 -- name: run_head
-SELECT last_seq, closed_seq, floor, opened_seq, content_type FROM tape_heads WHERE run_id = :run_id;
+SELECT last_seq, closed_seq, floor, opened_seq, content_type, lineage_json FROM tape_heads WHERE run_id = :run_id;
 
 -- name: last_gone
 SELECT max(global_seq) FROM tape_journal WHERE run_id = :run_id AND seq < :floor;

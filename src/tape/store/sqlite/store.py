@@ -23,19 +23,22 @@ class SqliteStore:
 
     def __init__(self, database: Database, migrated: Migrated, is_bounded: bool) -> None:
         self._database = database
-        self.epoch, self.applied = migrated
-        self.journal = Journal(database, "sqlite", self.epoch)
+        epoch, self.applied = migrated
+        self.journal = Journal(database, "sqlite", epoch)
         self.cells = Cells(database, "sqlite")
         self.retention = Retention(database, "sqlite")
         self.audit = Audit(database, "sqlite")
         self.runs = Runs(database, "sqlite", bounded=self.retention if is_bounded else None)
 
+    @property
+    def epoch(self) -> Epoch:
+        return self.journal.newest_epoch
+
     def transaction(self) -> AbstractAsyncContextManager[Block]:
         return self._database.transaction()
 
     async def new_epoch(self) -> Epoch:
-        self.epoch = await begin_epoch(self._database, "sqlite")
-        self.journal.epoch = self.epoch
+        self.journal.begin(await begin_epoch(self._database, "sqlite"))
         return self.epoch
 
 

@@ -25,6 +25,7 @@ from tape.core.sequence import (
     decide,
 )
 from tape.store.clock import now_ms
+from tape.store.heads import head_of, lineage_json
 from tape.store.statements import statements
 
 CACHED_RUNS: Final = 10_000
@@ -95,6 +96,8 @@ class Writer:
         for request in requests:
             for run_id in request.runs:
                 self._find_head(connection, run_id)
+            if request.fork is not None:
+                self._find_head(connection, request.fork.parent_run_id)
             if request.key is not None:
                 for digest, first, seqs, ts_ms in connection.execute(self._sql.key, (request.key,)):
                     keys[request.key] = KeyRecord(digest, first, tuple(json.loads(seqs)), ts_ms)
@@ -107,7 +110,7 @@ class Writer:
     def _find_head(self, connection: sqlite3.Connection, run_id: RunId) -> None:
         if run_id not in self._heads:
             for row in connection.execute(self._sql.head, (run_id,)):
-                self._heads[run_id] = Head(*row)
+                self._heads[run_id] = head_of(row)
 
     def _entries(self, request: Request, verdict: Verdict, ts_ms: int) -> list[Entry]:
         if not isinstance(verdict, Accepted):
@@ -119,11 +122,12 @@ class Writer:
         connection.executemany(self._sql.insert_entry, map(tuple, entries))  # a plain tuple is bound faster
         for run_id, head in decision.heads.items():
             if run_id not in known.heads:
-                connection.execute(self._sql.insert_run, (run_id, known.ts_ms))
+                fork = decision.forks.get(run_id, (None, None))
+                connection.execute(self._sql.insert_run, (run_id, known.ts_ms, *fork))
             decision.heads[run_id] = self._trimmed(connection, run_id, head, known.ts_ms)
         goes_on = {run_id for run_id in decision.heads if (before := known.heads.get(run_id)) and before.is_open}
         connection.executemany(self._sql.move_head, _moved_rows(decision.heads, goes_on))
-        connection.executemany(self._sql.put_head, _head_rows(decision.heads, goes_on))
+        connection.executemany(self._sql.put_head, _head_rows(decision, goes_on))
         connection.executemany(self._sql.insert_key, _key_rows(decision.keys))
         connection.executemany(self._sql.put_cell, _cell_rows(decision.cells))
 
@@ -163,10 +167,11 @@ def _moved_rows(heads: Mapping[RunId, Head], goes_on: Set[RunId]) -> Iterator[tu
         yield head.last_seq, head.floor, head.content_type, run_id
 
 
-def _head_rows(heads: Mapping[RunId, Head], goes_on: Set[RunId]) -> Iterator[tuple[object, ...]]:
-    for run_id in heads.keys() - goes_on:
-        head = heads[run_id]
-        yield run_id, head.last_seq, head.closed_seq, head.floor, head.opened_seq, head.content_type
+def _head_rows(decision: Decision, goes_on: Set[RunId]) -> Iterator[tuple[object, ...]]:
+    for run_id in decision.heads.keys() - goes_on:
+        head, fork = decision.heads[run_id], decision.forks.get(run_id)
+        place = (head.last_seq, head.closed_seq, head.floor, head.opened_seq, head.content_type)
+        yield run_id, *place, fork and fork.at_seq, lineage_json(head.lineage)
 
 
 def _key_rows(keys: Mapping[str, KeyRecord]) -> Iterator[tuple[object, ...]]:

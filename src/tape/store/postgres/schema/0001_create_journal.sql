@@ -41,9 +41,11 @@ CREATE TABLE tape_heads (
   closed_seq   bigint,
   floor        bigint NOT NULL DEFAULT 1,
   opened_seq   bigint NOT NULL DEFAULT 0,
-  content_type text   COLLATE "C"
+  content_type text   COLLATE "C",
+  fork_seq     bigint,
+  lineage_json text   COLLATE "C"
 ) WITH (fillfactor = 70);
-CREATE INDEX tape_heads_open ON tape_heads (run_id) WHERE closed_seq IS NULL;
+CREATE INDEX tape_heads_open ON tape_heads (run_id) WHERE closed_seq IS NULL AND left(run_id, 5) <> 'tape.';
 
 CREATE TABLE tape_keys (
   key       text   COLLATE "C" PRIMARY KEY,
@@ -70,6 +72,9 @@ CREATE TABLE tape_runs (
   name          text COLLATE "C",
   label         text,
   started_at    text,
+  app           text,
+  user_id       text,
+  session       text,
   content_type  text COLLATE "C",
   ttl_s         bigint,
   expires_at    bigint,
@@ -80,7 +85,16 @@ CREATE TABLE tape_runs (
   reaped_at     bigint,
   deleted_at    bigint,
   parent_run_id text COLLATE "C",
-  fork_seq      bigint
-);
+  fork_seq      bigint,
+  producer      text COLLATE "C",
+  renewed_at    bigint
+) WITH (fillfactor = 70);
 CREATE UNIQUE INDEX tape_runs_name ON tape_runs (name) WHERE name IS NOT NULL AND deleted_at IS NULL;
 CREATE INDEX tape_runs_parent ON tape_runs (parent_run_id) WHERE parent_run_id IS NOT NULL;
+CREATE INDEX tape_runs_closed ON tape_runs (closed_at DESC, run_id DESC) WHERE closed_at IS NOT NULL;
+-- When a lease was renewed is in no index, so that renewing it writes none.
+CREATE INDEX tape_runs_leased ON tape_runs (run_id) WHERE producer IS NOT NULL;
+
+-- One clock for all leases: that of the database.
+CREATE FUNCTION tape_now_ms() RETURNS bigint LANGUAGE sql VOLATILE AS
+  'SELECT floor(extract(epoch FROM clock_timestamp()) * 1000)::bigint';

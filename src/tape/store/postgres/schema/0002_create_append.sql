@@ -8,9 +8,42 @@ BEGIN
   PERFORM pg_notify('tape', '');
 END $$;
 
--- One call for a group of requests in which no verdict depends on another: no key or cell twice, and a run that has an
--- expectation is touched by one request only. The columns of the events travel as text joined by U+001F, which neither
--- JSON text nor any of our names can hold; U+001E stands for NULL, and a column in which no event has a value is NULL.
+-- A fork as core.child judges it: why it cannot be, with a fact, or else where the child begins.
+CREATE OR REPLACE FUNCTION tape_fork(
+  child text, parent text, at_seq bigint,
+  OUT why text, OUT fact bigint, OUT first_kept bigint, OUT type text, OUT lineage text)
+LANGUAGE plpgsql VOLATILE AS $$
+DECLARE
+  last bigint; ancestors jsonb;
+BEGIN
+  IF EXISTS (SELECT FROM tape_heads h WHERE h.run_id = child) THEN
+    why := 'exists';
+    RETURN;
+  END IF;
+  SELECT h.last_seq, h.floor, h.content_type, coalesce(h.lineage_json, '[]')::jsonb
+    INTO last, first_kept, type, ancestors FROM tape_heads h WHERE h.run_id = parent;
+  IF NOT FOUND THEN
+    why := 'orphan';
+  ELSIF at_seq > last THEN
+    why := 'beyond'; fact := last;
+  ELSIF at_seq + 1 < first_kept THEN
+    why := 'gone'; fact := first_kept;
+  ELSE                                                                  -- those who own a seq up to the fork
+    SELECT jsonb_agg(jsonb_build_array(a.owner, least(a.through, at_seq)) ORDER BY a.i)::text, count(*)
+      INTO lineage, fact
+      FROM (SELECT e.pair ->> 0 AS owner, (e.pair ->> 1)::bigint AS through, e.i,
+                   coalesce(lag((e.pair ->> 1)::bigint) OVER (ORDER BY e.i), 0) AS before
+              FROM jsonb_array_elements(ancestors || jsonb_build_array(jsonb_build_array(parent, at_seq)))
+                   WITH ORDINALITY e(pair, i)) a
+     WHERE a.before < at_seq;
+    why := CASE WHEN fact > 256 THEN 'deep' END;
+  END IF;
+END $$;
+
+-- One call for a group of requests in which no verdict depends on another: no key or cell twice, a run that has an
+-- expectation is touched by one request only, and a fork is alone. The columns of the events travel as text joined by
+-- U+001F, which neither JSON text nor any of our names can hold; U+001E stands for NULL, and a column in which no event
+-- has a value is NULL.
 CREATE OR REPLACE FUNCTION tape_append(
   now_ms bigint,
   seen_head bigint, seen_changes bigint, known_lasts bigint[],          -- what the appender knew; lasts NULL: nothing
@@ -23,6 +56,7 @@ CREATE OR REPLACE FUNCTION tape_append(
   c_status text[], c_due bigint[], c_state text[],                      -- and their next state
   e_ix text, e_ord text, e_crc text, e_run text, e_kind text, e_type text, e_subject text, e_version text,
   e_id text, e_cause text, e_trace text, e_span text, e_parent text, e_attributes text, e_payload text, e_bytes bytea[],
+  f_parent text, f_at bigint,                                           -- the fork that the only request is, if it is
   OUT base bigint, OUT ts bigint, OUT epoch bigint, OUT changes bigint, OUT lasts bigint[], OUT depths int[],
   OUT refused jsonb)
 LANGUAGE plpgsql VOLATILE AS $$
@@ -30,6 +64,7 @@ LANGUAGE plpgsql VOLATILE AS $$
 DECLARE
   archived bigint; archived_ts bigint; journal_ts bigint;
   states text[]; bad int[] := '{}'; n int := 0;
+  fork_why text; fork_fact bigint; fork_floor bigint; fork_type text; fork_lineage text;
 BEGIN
   PERFORM pg_advisory_xact_lock(7461706500000001);
   SELECT m.epoch, m.changes, m.archived_through, m.last_ts_ms INTO epoch, changes, archived, archived_ts FROM tape_meta m;
@@ -48,8 +83,14 @@ BEGIN
       FROM unnest(runs, run_opens, run_types) WITH ORDINALITY r(id, opens, type, i)
       LEFT JOIN tape_heads h ON h.run_id = r.id;
   END IF;
+  IF f_parent IS NOT NULL THEN
+    SELECT f.why, f.fact, f.first_kept, f.type, f.lineage
+      INTO fork_why, fork_fact, fork_floor, fork_type, fork_lineage FROM tape_fork(runs[1], f_parent, f_at) f;
+    lasts := ARRAY[f_at];
+    states := ARRAY[NULL]::text[];
+  END IF;
 
-  IF k_rq IS NOT NULL OR x_rq IS NOT NULL OR c_rq IS NOT NULL OR e_cause IS NOT NULL
+  IF k_rq IS NOT NULL OR x_rq IS NOT NULL OR c_rq IS NOT NULL OR e_cause IS NOT NULL OR fork_why IS NOT NULL
      OR array_remove(states, NULL) <> '{}' THEN
     -- The first objection to each request, in the order in which core.sequence looks for them.
     SELECT coalesce(array_agg(o.rq), '{}'),
@@ -67,6 +108,8 @@ BEGIN
         SELECT t.rq, 2, t.i, t.ix,
                CASE WHEN states[t.ix] IN ('missing', 'closed') THEN states[t.ix] ELSE 'type' END, states[t.ix], NULL
           FROM unnest(t_rq, t_ix) WITH ORDINALITY t(rq, ix, i) WHERE states[t.ix] IS NOT NULL
+        UNION ALL
+        SELECT 1, 2, 0, 1, fork_why, fork_fact::text, NULL WHERE fork_why IS NOT NULL
         UNION ALL
         SELECT c.rq, 3, c.i, c.i, 'cell', coalesce(t.version, 0)::text, NULL
           FROM unnest(c_rq, c_ledger, c_key, c_seen) WITH ORDINALITY c(rq, ledger, key, seen, i)
@@ -132,6 +175,10 @@ BEGIN
     IF states IS NULL THEN                                              -- all are open: half the work of an upsert
       UPDATE tape_heads h SET last_seq = lasts[r.i] + r.count
         FROM unnest(runs, run_counts) WITH ORDINALITY r(id, count, i) WHERE h.run_id = r.id AND r.count > 0;
+    ELSIF f_parent IS NOT NULL THEN
+      INSERT INTO tape_heads (run_id, last_seq, floor, content_type, fork_seq, lineage_json)
+        VALUES (runs[1], f_at + n, fork_floor, fork_type, f_at, fork_lineage);
+      INSERT INTO tape_runs (run_id, opened_at, parent_run_id, fork_seq) VALUES (runs[1], ts, f_parent, f_at);
     ELSE
       INSERT INTO tape_heads AS h (run_id, last_seq, content_type)
         SELECT r.id, lasts[r.i] + r.count, r.type
@@ -141,7 +188,7 @@ BEGIN
           opened_seq = CASE WHEN h.closed_seq IS NULL THEN h.opened_seq ELSE h.last_seq END;
       INSERT INTO tape_runs (run_id, opened_at)
         SELECT r.id, ts FROM unnest(runs, run_counts, lasts) r(id, count, last) WHERE r.count > 0 AND r.last = 0
-        ON CONFLICT (run_id) DO NOTHING;
+           AND NOT EXISTS (SELECT FROM tape_runs t WHERE t.run_id = r.id); -- ON CONFLICT waits for who changes the row
     END IF;
     IF e_cause IS NOT NULL THEN
       SELECT array_agg(j.depth ORDER BY j.global_seq) INTO depths

@@ -39,9 +39,11 @@ CREATE TABLE tape_heads (
   closed_seq   INTEGER,
   floor        INTEGER NOT NULL DEFAULT 1,
   opened_seq   INTEGER NOT NULL DEFAULT 0,
-  content_type TEXT
+  content_type TEXT,
+  fork_seq     INTEGER,
+  lineage_json TEXT
 ) WITHOUT ROWID;
-CREATE INDEX tape_heads_open ON tape_heads (run_id) WHERE closed_seq IS NULL;
+CREATE INDEX tape_heads_open ON tape_heads (run_id) WHERE closed_seq IS NULL AND substr(run_id, 1, 5) <> 'tape.';
 
 CREATE TABLE tape_keys (
   key       TEXT    PRIMARY KEY,
@@ -68,6 +70,9 @@ CREATE TABLE tape_runs (
   name          TEXT,
   label         TEXT,
   started_at    TEXT,
+  app           TEXT,
+  user_id       TEXT,
+  session       TEXT,
   content_type  TEXT,
   ttl_s         INTEGER,
   expires_at    INTEGER,
@@ -78,7 +83,11 @@ CREATE TABLE tape_runs (
   reaped_at     INTEGER,
   deleted_at    INTEGER,
   parent_run_id TEXT,
-  fork_seq      INTEGER
+  fork_seq      INTEGER,
+  producer      TEXT,
+  renewed_at    INTEGER
 );
 CREATE UNIQUE INDEX tape_runs_name ON tape_runs (name) WHERE name IS NOT NULL AND deleted_at IS NULL;
 CREATE INDEX tape_runs_parent ON tape_runs (parent_run_id) WHERE parent_run_id IS NOT NULL;
+CREATE INDEX tape_runs_closed ON tape_runs (closed_at DESC, run_id DESC) WHERE closed_at IS NOT NULL;
+CREATE INDEX tape_runs_leased ON tape_runs (run_id) WHERE producer IS NOT NULL;

@@ -1,0 +1,37 @@
+"""What a fork says: its lineage, its first entry and its mutation are one request."""
+
+from hashlib import sha256
+from os import urandom
+
+from tape.core.codec import JsonValue
+from tape.core.event import Event, Trace
+from tape.core.fork import FORK, RUN, Fork
+from tape.core.ids import RunId
+from tape.core.sequence import Request
+
+
+def fork_request(
+    run_id: RunId,
+    fork: Fork,
+    mutation: JsonValue = None,
+    reason: str | None = None,
+    key: str | None = None,
+    trace: Trace | None = None,
+) -> Request:
+    """Begins the child with an entry that says where it comes from; what is changed for it, if anything, follows."""
+    said: dict[str, JsonValue] = {"parent_run_id": fork.parent_run_id, "at_seq": fork.at_seq}
+    if reason is not None:
+        said["reason"] = reason
+    subject = f"/tape/run/forked/{fork.parent_run_id}/{run_id}"
+    forked = Event(run_id=run_id, payload=said, kind=RUN, type=FORK, subject=subject, trace=trace)
+    if mutation is None:
+        return Request(events=(forked,), key=key, fork=fork)
+    changed = Event(run_id=run_id, payload=mutation, type="mutation", trace=trace)
+    return Request(events=(forked, changed), key=key, fork=fork)
+
+
+def new_run_id(fork: Fork, key: str | None) -> RunId:
+    """A name for a child that was given none; the same for the same key, so that a retry says the same."""
+    if key is None:
+        return RunId(f"fork-{urandom(16).hex()}")
+    return RunId(f"fork-{sha256(f'{fork.parent_run_id} {fork.at_seq} {key}'.encode()).hexdigest()[:32]}")

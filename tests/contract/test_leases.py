@@ -1,0 +1,269 @@
+"""A producer's lease on a run: renewed, lost, or left to somebody who ends the run."""
+
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from datetime import timedelta
+
+import anyio
+import pytest
+
+from tape.bus.journal import Journal
+from tape.core.errors import RunClosed
+from tape.core.ids import RunId
+from tape.core.lease import GONE
+from tape.core.ports import Store
+from tape.core.run import Head, RunMeta, RunRecord, Status
+from tests.contract.ageing import age
+from tests.contract.backends import Backend
+from tests.contract.saying import PATIENCE_S, append, entries, request, said
+
+R1, R2, R3 = RunId("r1"), RunId("r2"), RunId("r3")
+NONE_AT_ALL = timedelta(0)
+SEVEN_SECONDS = timedelta(seconds=7)
+SEVEN_HOURS = timedelta(hours=7)
+META = RunMeta(label="race", started_at="2026-05-21T10:00:00Z", app="arena", user="ann", session="s-1")
+
+
+async def found(store: Store, run_id: RunId = R1) -> RunRecord:
+    record = await store.runs.find(run_id)
+    assert record is not None
+    return record
+
+
+@asynccontextmanager
+async def two_stores(backend: Backend) -> AsyncIterator[tuple[Store, Store]]:
+    """Two nodes over the same data; where the data cannot be shared, one twice."""
+    async with backend.open() as one:
+        if not backend.is_durable:
+            yield one, one
+            return
+        async with backend.open() as other:
+            yield one, other
+
+
+async def leased(store: Store, count: int) -> list[RunId]:
+    """So many open runs that one producer holds."""
+    runs = [RunId(f"r{n:02}") for n in range(count)]
+    for run_id in runs:
+        await store.runs.open(run_id, RunMeta(), "p1")
+    return runs
+
+
+async def test_a_leased_run_becomes_stale_when_its_producer_is_silent(backend: Backend, store: Store) -> None:
+    await store.runs.open(R1, RunMeta(), "p1")
+    before = (await found(store)).status
+
+    await age(backend, store, SEVEN_SECONDS)
+
+    run = await found(store)
+    assert (before, run.status) == (Status.RUNNING, Status.STALE)
+    assert (run.silent_ms or 0) >= 7_000
+
+
+async def test_a_run_without_a_lease_is_never_stale(backend: Backend, store: Store) -> None:
+    await store.runs.open(R1, RunMeta())
+    await age(backend, store, SEVEN_HOURS)
+
+    assert (await found(store)).status is Status.RUNNING
+    assert await store.runs.close_silent(NONE_AT_ALL) == {}
+
+
+async def test_a_run_older_than_six_hours_that_is_renewed_is_still_running(backend: Backend, store: Store) -> None:
+    await store.runs.open(R1, RunMeta(), "p1")
+    await age(backend, store, SEVEN_HOURS)
+
+    held = await store.runs.renew("p1", [R1])
+
+    run = await found(store)
+    assert (list(held), run.status) == ([R1], Status.RUNNING)
+    assert (run.silent_ms or 0) < 6_000
+    assert await store.runs.close_silent(GONE) == {}
+
+
+async def test_a_producer_renews_only_what_it_holds(store: Store) -> None:
+    await store.runs.open(R1, RunMeta(), "p1")
+    await store.runs.open(R2, RunMeta(), "p2")
+    await store.runs.open(R3, RunMeta())
+
+    held = await store.runs.renew("p1", [R3, R2, R1, RunId("unknown")])
+
+    assert list(held) == [R1]
+
+
+async def test_renewing_nothing_holds_nothing(store: Store) -> None:
+    assert list(await store.runs.renew("p1", [])) == []
+
+
+async def test_a_strangers_renewal_does_not_break_the_silence(backend: Backend, store: Store) -> None:
+    await store.runs.open(R1, RunMeta(), "p1")
+    await age(backend, store, SEVEN_SECONDS)
+
+    await store.runs.renew("p2", [R1])
+
+    assert (await found(store)).status is Status.STALE
+
+
+async def test_a_run_whose_producer_is_gone_is_closed_at_its_last_seq(backend: Backend, store: Store) -> None:
+    await store.runs.open(R1, RunMeta(), "p1")
+    await append(store, said(n=1), said(n=2))
+    await age(backend, store, GONE)
+
+    closed = await store.runs.close_silent(GONE)
+
+    assert [*closed] == [R1]
+    assert (closed[R1].last_seq, closed[R1].closed_seq) == (2, 2)
+    assert (await found(store)).status is Status.COMPLETE
+
+
+async def test_only_the_silent_are_closed(backend: Backend, store: Store) -> None:
+    await store.runs.open(R1, RunMeta(), "p1")
+    await store.runs.open(R2, RunMeta(), "p2")
+    await age(backend, store, GONE)
+    await store.runs.open(R3, RunMeta(), "p2")
+    await store.runs.renew("p2", [R2])
+
+    closed = await store.runs.close_silent(GONE)
+
+    assert [*closed] == [R1]
+    assert [run.run_id for run in await store.runs.listed(is_open=True)] == [R2, R3]
+
+
+async def test_a_late_producer_is_told_that_its_run_is_closed(backend: Backend, store: Store) -> None:
+    await store.runs.open(R1, RunMeta(), "p1")
+    await append(store, said())
+    await age(backend, store, GONE)
+    await store.runs.close_silent(GONE)
+
+    held = await store.runs.renew("p1", [R1])
+    (outcome,) = await store.journal.append([request(said(), opens=False)])
+
+    assert list(held) == []
+    assert isinstance(outcome, RunClosed)
+
+
+async def test_a_stream_ends_where_a_silent_run_was_closed(backend: Backend, store: Store, journal: Journal) -> None:
+    await store.runs.open(R1, RunMeta(), "p1")
+    await journal.append([said(n=1), said(n=2)])
+    seen: list[int] = []
+
+    async def read() -> None:
+        async for entry in journal.stream(run_id="r1"):
+            seen.append(entry.seq)
+
+    with anyio.fail_after(PATIENCE_S):
+        async with anyio.create_task_group() as tasks:
+            tasks.start_soon(read)
+            await anyio.wait_all_tasks_blocked()
+            await store.runs.close_silent(NONE_AT_ALL)
+
+    assert seen == [1, 2]
+
+
+async def test_a_lease_ends_when_its_run_is_closed(store: Store) -> None:
+    await store.runs.open(R1, RunMeta(), "p1")
+    await store.runs.close(R1)
+
+    assert list(await store.runs.renew("p1", [R1])) == []
+
+
+async def test_opening_again_without_a_producer_leaves_no_lease(backend: Backend, store: Store) -> None:
+    await store.runs.open(R1, RunMeta(), "p1")
+    await store.runs.close(R1)
+    await store.runs.open(R1, RunMeta())
+    await age(backend, store, GONE)
+
+    assert list(await store.runs.renew("p1", [R1])) == []
+    assert await store.runs.close_silent(NONE_AT_ALL) == {}
+    assert (await found(store)).silent_ms is None
+
+
+async def test_opening_again_gives_the_lease_to_the_new_producer(store: Store) -> None:
+    await store.runs.open(R1, META, "p1")
+    await store.runs.close(R1)
+    await store.runs.open(R1, RunMeta(label="again"), "p2")
+
+    assert list(await store.runs.renew("p1", [R1])) == []
+    assert list(await store.runs.renew("p2", [R1])) == [R1]
+    assert (await found(store)).meta == RunMeta(label="again")
+
+
+async def test_a_lease_of_a_former_life_means_nothing_to_a_run_that_an_append_opened(
+    backend: Backend, store: Store
+) -> None:
+    await store.runs.open(R1, RunMeta(), "p1")
+    await store.runs.close(R1)
+    await append(store, said())
+    await age(backend, store, GONE)
+
+    assert list(await store.runs.renew("p1", [R1])) == []
+    assert await store.runs.close_silent(NONE_AT_ALL) == {}
+    run = await found(store)
+    assert (run.status, run.silent_ms, run.closed_at_ms) == (Status.RUNNING, None, None)
+
+
+async def test_an_append_to_an_open_run_leaves_its_lease(store: Store) -> None:
+    await store.runs.open(R1, RunMeta(), "p1")
+    await append(store, said())
+
+    assert list(await store.runs.renew("p1", [R1])) == [R1]
+
+
+async def test_two_nodes_close_each_silent_run_once_and_agree_where(backend: Backend) -> None:
+    closed: list[tuple[RunId, Head]] = []
+
+    async def close(store: Store) -> None:
+        closed.extend((await store.runs.close_silent(NONE_AT_ALL)).items())
+
+    async with two_stores(backend) as stores:
+        runs = await leased(stores[0], 20)
+        async with anyio.create_task_group() as tasks:
+            for store in stores:
+                tasks.start_soon(close, store)
+        heads = await stores[0].runs.heads(runs)
+
+    assert sorted(run_id for run_id, _ in closed) == runs
+    assert dict(closed) == heads
+
+
+@pytest.mark.parametrize("is_renewed_first", [True, False])
+async def test_a_renewal_that_races_with_the_end_is_told_the_truth(backend: Backend, is_renewed_first: bool) -> None:
+    held: list[RunId] = []
+    closed: list[RunId] = []
+
+    async def renew(store: Store) -> None:
+        held.extend(await store.runs.renew("p1", runs))
+
+    async def close(store: Store) -> None:
+        closed.extend(await store.runs.close_silent(SEVEN_SECONDS))
+
+    async with two_stores(backend) as (one, other):
+        runs = await leased(one, 20)
+        await age(backend, one, SEVEN_SECONDS)
+        async with anyio.create_task_group() as tasks:
+            for task in (renew, close) if is_renewed_first else (close, renew):
+                tasks.start_soon(task, one if task is renew else other)
+        still_open = [run.run_id for run in await one.runs.listed(is_open=True)]
+
+    assert sorted([*held, *closed]) == runs
+    assert sorted(held) == still_open
+
+
+async def test_renewing_beside_appends_and_closes_disturbs_none_of_them(store: Store) -> None:
+    ended, *runs = await leased(store, 6)
+
+    async def renew() -> None:
+        for _ in range(20):
+            assert sorted(await store.runs.renew("p1", runs)) == runs
+
+    async def say() -> None:
+        for n in range(20):
+            (outcome,) = await store.journal.append([request(*(said(run_id, n) for run_id in runs), opens=False)])
+            entries(outcome)
+
+    with anyio.fail_after(PATIENCE_S):
+        async with anyio.create_task_group() as tasks:
+            tasks.start_soon(renew)
+            tasks.start_soon(say)
+            await store.runs.close(ended)
+
+    assert {head.last_seq for head in (await store.runs.heads(runs)).values()} == {20}

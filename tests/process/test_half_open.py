@@ -1,0 +1,184 @@
+"""Servers that keep their connections open and answer nothing: everything ends within a bound, and goes on after."""
+
+import asyncio
+from collections.abc import Iterator
+from contextlib import AbstractAsyncContextManager, ExitStack, aclosing, contextmanager
+from dataclasses import replace
+from typing import NamedTuple
+
+import anyio
+import pytest
+
+from tape.compose import run_journal
+from tape.core.errors import Unavailable
+from tape.core.ids import GlobalSeq
+from tape.core.ports import Store
+from tape.store.patience import Patience
+from tape.store.postgres.store import open_store as open_postgres
+from tape.store.redis.location import Location
+from tape.store.redis.store import RedisStore, open_store as open_redis
+from tests.contract.saying import append, said
+from tests.servers.postgres import PostgresServer
+from tests.servers.process import PrivateServer
+from tests.servers.proxy import Proxy
+from tests.servers.redis_proxy import RedisProxy
+from tests.servers.valkey import ValkeyServer
+
+PATIENCE = Patience(connect_s=0.3, answer_s=0.3, recovery_s=0.6, keep_alive_s=0.2, echo_s=0.2, close_s=0.3)
+PATIENT = replace(PATIENCE, answer_s=60)
+BOUND_S = 4.0  # a few of these, one after the other, on a busy machine; by default they are many times longer
+POLL_S = 5.0  # behind a listener that is trusted
+PATIENCE_S = 20
+
+
+class Peer(NamedTuple):
+    """A server, and a journal on it."""
+
+    server: PrivateServer
+    url: str
+
+    def open(self) -> AbstractAsyncContextManager[Store]:
+        return opened(self.url)
+
+
+class Silent(Proxy):
+    """A way on which the server is not heard any more, though the connections stay open."""
+
+    unheard: tuple[bytes, ...] = (b"",)
+    is_silent = False
+
+    async def _answer(self, server: asyncio.StreamReader, to_client: asyncio.StreamWriter) -> None:
+        while answer := await server.read(65_536):
+            if not (self.is_silent and answer.startswith(self.unheard)):
+                to_client.write(answer)
+
+
+class SilentRedis(Silent, RedisProxy):
+    """The same for those who listen: there is no other way to the server for them."""
+
+    unheard = (b"*3\r\n$7\r\nmessage", b"*3\r\n$9\r\nsubscribe", b"*2\r\n$4\r\npong")
+
+
+def opened(
+    url: str, listen_url: str | None = None, patience: Patience = PATIENCE
+) -> AbstractAsyncContextManager[Store]:
+    if url.startswith("redis"):
+        return open_redis(Location.parse(listen_url or url), patience=patience)
+    return open_postgres(url, listen_url=listen_url, patience=patience)
+
+
+@pytest.fixture(scope="module", params=["postgres", "redis"])
+def peer(request: pytest.FixtureRequest) -> Iterator[Peer]:
+    """One that may be stopped without disturbing anybody."""
+    with postgres_peer() if request.param == "postgres" else redis_peer() as peer:
+        yield peer
+
+
+@contextmanager
+def postgres_peer() -> Iterator[Peer]:
+    with PostgresServer() as server, server.database() as url:
+        yield Peer(server, url)
+
+
+@contextmanager
+def redis_peer() -> Iterator[Peer]:
+    with ValkeyServer() as server:
+        yield Peer(server, server.url.removesuffix("0") + "1")  # whoever connects must ask for it first
+
+
+async def test_an_append_to_a_server_that_stands_still_is_in_doubt_within_its_bound_and_there_once_at_most(
+    peer: Peer,
+) -> None:
+    async with peer.open() as store:
+        first = (await append(store, said(n=1)))[0].global_seq
+        with peer.server.frozen(), anyio.fail_after(BOUND_S), pytest.raises(Unavailable) as lost:
+            await append(store, said(n=2))
+
+        await until_back(store)
+        await append(store, said(n=3))
+
+        found = [entry.payload for entry in (await store.journal.read(GlobalSeq(first - 1))).entries]
+    assert lost.value.outcome == "unknown"
+    assert found in ([{"n": 1}, {"n": 3}], [{"n": 1}, {"n": 2}, {"n": 3}])
+
+
+async def test_a_read_from_a_server_that_stands_still_ends_within_its_bound_and_has_written_nothing(
+    peer: Peer,
+) -> None:
+    async with peer.open() as store:
+        head = (await append(store, said(n=1)))[0].global_seq
+        with peer.server.frozen(), anyio.fail_after(BOUND_S), pytest.raises(Unavailable) as lost:
+            await store.journal.read(GlobalSeq(0))
+
+        await until_back(store)
+
+        assert lost.value.outcome == "nothing"
+        assert (await store.journal.bounds()).head == head
+
+
+async def test_a_store_whose_server_stands_still_is_closed_within_its_bound_though_an_answer_is_to_come(
+    peer: Peer,
+) -> None:
+    with ExitStack() as stack, anyio.fail_after(BOUND_S):
+        async with opened(peer.url, patience=PATIENT) as store:
+            await append(store, said(n=1))
+            stack.enter_context(peer.server.frozen())
+            with anyio.move_on_after(0.1):
+                await append(store, said(n=2))
+
+
+async def test_a_store_on_a_server_that_stands_still_is_not_opened_within_its_bound(peer: Peer) -> None:
+    with peer.server.frozen(), anyio.fail_after(BOUND_S), pytest.raises(Unavailable):
+        async with peer.open():
+            pytest.fail("it was opened")
+
+
+async def test_a_stream_reads_on_after_its_server_stood_still(peer: Peer) -> None:
+    async with peer.open() as store, run_journal(store) as journal:
+        await journal.append(said(n=1), open=True)
+        async with aclosing(journal.stream(from_global_seq=await journal.head() - 1)) as stream:
+            await anext(stream)
+            await until_listening(store, True)
+            with peer.server.frozen():
+                await until_listening(store, False)
+            await until_back(store)
+            await journal.append(said(n=2), open=True)
+
+            with anyio.fail_after(BOUND_S):
+                assert (await anext(stream)).payload == {"n": 2}
+
+
+async def test_a_listener_that_is_told_nothing_any_more_is_found_out_and_polled_behind(peer: Peer) -> None:
+    way = SilentRedis(peer.url) if peer.url.startswith("redis") else Silent(peer.url)
+    async with (
+        way.open(), opened(peer.url, way.url) as store, peer.open() as other, run_journal(store) as journal,
+        aclosing(journal.stream(from_global_seq=await journal.head())) as stream,
+    ):  # fmt: skip
+        await append(other, said(n=1))
+        await anext(stream)
+        await until_listening(store, True)
+        way.is_silent = True
+        await until_listening(store, False)
+
+        await append(other, said(n=2))
+
+        with anyio.fail_after(POLL_S / 2):
+            assert (await anext(stream)).payload == {"n": 2}
+
+
+async def until_back(store: Store) -> None:
+    with anyio.fail_after(PATIENCE_S):
+        while True:
+            try:
+                await store.journal.bounds()
+            except Unavailable:
+                await anyio.sleep(0.01)
+            else:
+                return
+
+
+async def until_listening(store: Store, is_listening: bool) -> None:
+    place = store.journal if isinstance(store, RedisStore) else store._database  # type: ignore[attr-defined]  # noqa: SLF001
+    with anyio.fail_after(PATIENCE_S):
+        while place._listener.is_listening != is_listening:  # noqa: ASYNC110, SLF001 - nobody else is told of it
+            await anyio.sleep(0.001)

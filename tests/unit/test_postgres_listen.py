@@ -1,0 +1,35 @@
+"""Hearing on Postgres of what this node itself has appended."""
+
+from contextlib import aclosing
+
+import anyio
+
+from tape.compose import run_journal
+from tape.store.postgres.store import PostgresStore, open_store
+from tests.contract.saying import append, said
+
+PATIENCE_S = 20
+SOON_S = 2.0  # the poll behind a listener takes 5
+
+
+async def test_what_is_appended_past_the_appender_of_this_node_reaches_its_streams_before_the_poll(
+    postgres_url: str,
+) -> None:
+    async with (
+        open_store(postgres_url) as store, run_journal(store) as journal, aclosing(journal.stream()) as stream,
+    ):  # fmt: skip
+        await append(store, said(n=1))
+        await anext(stream)
+        await until_listening(store)
+        await journal.append(said(n=2))  # a word about this one is under way when the next is said
+        await append(store, said(n=3))
+
+        with anyio.fail_after(SOON_S):
+            assert [(await anext(stream)).payload for _ in range(2)] == [{"n": 2}, {"n": 3}]
+
+
+async def until_listening(store: PostgresStore) -> None:
+    listener = store._database._listener  # noqa: SLF001 - nobody else is told of it
+    with anyio.fail_after(PATIENCE_S):
+        while not listener.is_listening:  # noqa: ASYNC110
+            await anyio.sleep(0.001)

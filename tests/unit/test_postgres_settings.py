@@ -1,0 +1,72 @@
+"""Settings of a Postgres server that change while a journal is open: whoever connects looks at them again."""
+
+from collections.abc import AsyncIterator
+
+import anyio
+import asyncpg
+import pytest
+
+from tape.core.errors import UsageError
+from tape.core.ids import GlobalSeq
+from tape.core.ports import Store
+from tape.store.patience import Patience
+from tape.store.postgres.store import PostgresStore, open_store
+from tests.contract.saying import append, request, said
+from tests.servers.databases import name
+
+PATIENCE_S = 10
+PATIENCE = Patience(connect_s=5, answer_s=5, recovery_s=0.3)
+END_SESSIONS = """
+SELECT pg_terminate_backend(pid, 5000) FROM pg_stat_activity
+WHERE datname = current_database() AND pid <> pg_backend_pid()
+"""
+
+
+@pytest.fixture
+async def direct(postgres_url: str) -> AsyncIterator[asyncpg.Connection]:
+    connection = await asyncpg.connect(postgres_url)
+    yield connection
+    await connection.close()
+
+
+@pytest.fixture
+async def store(postgres_url: str) -> AsyncIterator[PostgresStore]:
+    async with open_store(postgres_url, patience=PATIENCE) as store:
+        yield store
+
+
+async def test_a_server_that_acknowledges_too_soon_from_now_on_gets_nothing_from_whoever_connects(
+    store: Store, direct: asyncpg.Connection, postgres_url: str
+) -> None:
+    await append(store, said(n=1))
+    await direct.execute(f"ALTER DATABASE {name(postgres_url)} SET synchronous_commit = off")
+    await direct.execute(END_SESSIONS)
+
+    await until_refused(store)
+    with pytest.raises(UsageError, match="synchronous_commit=off"):
+        async with store.transaction():
+            pytest.fail("it began")
+    with pytest.raises(UsageError, match="synchronous_commit=off"):
+        await store.journal.read(GlobalSeq(0))
+
+
+async def test_a_server_that_was_put_right_is_used_again(
+    store: Store, direct: asyncpg.Connection, postgres_url: str
+) -> None:
+    await append(store, said(n=1))
+    await direct.execute(f"ALTER DATABASE {name(postgres_url)} SET synchronous_commit = off")
+    await direct.execute(END_SESSIONS)
+    await until_refused(store)
+
+    await direct.execute(f"ALTER DATABASE {name(postgres_url)} RESET synchronous_commit")
+
+    assert [entry.global_seq for entry in await append(store, said(n=2))] == [2]
+
+
+async def until_refused(store: Store) -> None:
+    """The first answer may be that a connection was lost."""
+    with anyio.fail_after(PATIENCE_S):
+        while True:
+            (outcome,) = await store.journal.append([request(said(n=9))])
+            if isinstance(outcome, UsageError):
+                return
