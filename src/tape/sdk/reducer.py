@@ -1,0 +1,52 @@
+"""State as a fold over a stream, which stops believing its deltas when some of them are gone."""
+
+from collections.abc import Callable, Set as AbstractSet
+from dataclasses import dataclass, replace
+from typing import Final, Generic, TypeVar
+
+from tape.sdk.cursor import Cursor
+from tape.wire.frames import NAMES, Checkpoint, Delivered, Frame, StateResyncRequired
+
+S = TypeVar("S")
+
+RESYNC_PASSTHROUGH_TYPES: Final = frozenset(
+    "state_resync_required client_evicted stream_error goaway"
+    " session_snapshot session_died session_closed recording_degraded".split()
+)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class State(Generic[S]):
+    """What a fold has made of a stream so far.
+
+    While it awaits a resync its value may lack what was lost, so only words about the stream, the last words of a run
+    and snapshots of everything change it. The cursor moves all the same. It is the consumer that loads the whole state
+    and clears the latch, with `resynced`.
+    """
+
+    value: S
+    cursor: int | None = None
+    awaiting_resync: bool = False
+
+    def resynced(self, value: S) -> "State[S]":
+        return replace(self, value=value, awaiting_resync=False)
+
+
+@dataclass(frozen=True, slots=True)
+class Reducer(Generic[S]):
+    """Applies frames to a state; `fold` is told of every one that may change it. Nothing here is changed in place."""
+
+    fold: Callable[[S, Frame], S]
+    passthrough: AbstractSet[str] = RESYNC_PASSTHROUGH_TYPES
+
+    def __call__(self, state: State[S], frame: Frame) -> State[S]:
+        is_awaiting = state.awaiting_resync or isinstance(frame, StateResyncRequired)
+        value = self.fold(state.value, frame) if self._applies(frame, is_awaiting) else state.value
+        cursor = Cursor(state.cursor).after(frame, None).place
+        return State(value=value, cursor=cursor, awaiting_resync=is_awaiting)
+
+    def _applies(self, frame: Frame, is_awaiting: bool) -> bool:
+        if isinstance(frame, Checkpoint):
+            return False
+        name = frame.type if isinstance(frame, Delivered) else NAMES[type(frame)]
+        return not is_awaiting or name in self.passthrough

@@ -1,0 +1,195 @@
+"""A stream of events over any number of connections: every id once, in order."""
+
+import random
+from collections import deque
+from collections.abc import Callable
+from datetime import timedelta
+from typing import Any, Final, Self, TypeAlias
+
+import anyio
+import httpx
+import msgspec
+
+from tape.core.errors import UsageError
+from tape.sdk.backoff import Backoff
+from tape.sdk.connection import EPOCH, MEDIA_TYPE, Connection, Ending, check_answer
+from tape.sdk.cursor import Cursor
+from tape.sdk.problems import raised_from
+from tape.sdk.subscription import Subscription
+from tape.wire.frames import Checkpoint, ClientEvicted, Delivered, Frame, Goaway, StreamError, Synthetic
+
+Event: TypeAlias = Delivered | Synthetic
+
+TRANSIENT: Final = frozenset({408, 429})
+PATIENT: Final = Backoff()
+LONGEST_RETRY_AFTER: Final = timedelta(minutes=5)
+WARNS: Final = "slow_client_warning"  # the capability that comes with maxQueued
+
+
+class EventStream:
+    """What a server has to tell, from a place on: entries, and typed words about the stream.
+
+    A lost connection is opened again after the last id; what the server says of its pace is followed. Iteration ends
+    when the run has ended, and a request that can never succeed is raised as the error it was on the server. Use it as
+    a context manager, or call `aclose`, when you leave before the end. A cancelled read loses a connection, no event.
+    """
+
+    def __init__(
+        self,
+        http: httpx.AsyncClient,
+        subscription: Subscription,
+        *,
+        backoff: Backoff = PATIENT,
+        jitter: Callable[[], float] = random.random,
+    ) -> None:
+        self._http = http
+        self._subscription = subscription
+        self._jitter = jitter
+        self._cursor = Cursor()
+        self._backoff = backoff
+        self._pause = timedelta(0)
+        self._connection: Connection | None = None
+        self._parting: Synthetic | None = None
+        self._ready: deque[Event] = deque()
+        self._is_over = False
+        self._may_ask = subscription.max_queued is None
+        self.skipped = 0
+
+    @property
+    def cursor(self) -> Cursor:
+        """Where the stream would go on; `events(from_seq=place + 1)` does so in another process."""
+        return self._cursor
+
+    def __aiter__(self) -> Self:
+        return self
+
+    async def __anext__(self) -> Event:
+        if not self._ready:
+            self._ready.extend(await self.batch())
+        if not self._ready:
+            raise StopAsyncIteration
+        return self._ready.popleft()
+
+    async def __aenter__(self) -> Self:
+        return self
+
+    async def __aexit__(self, *_: object) -> None:
+        await self.aclose()
+
+    async def aclose(self) -> None:
+        """Ends the stream; reading on gives nothing."""
+        self._is_over = True
+        self._ready.clear()
+        connection, self._connection = self._connection, None
+        if connection is not None:
+            await connection.aclose()
+
+    async def batch(self) -> list[Event]:
+        """At least one event, as many as have come together; none when the stream is over."""
+        events: list[Event] = []
+        while not events and not self._is_over:
+            # While it is read the connection is nobody's, so a cancelled read leaves none behind that is half read.
+            connection, self._connection = self._connection, None
+            if connection is None:
+                self._connection = await self._connect()
+            else:
+                events = self._accepted(await connection.read(), connection)
+        return events
+
+    def _accepted(self, frames: list[Frame], connection: Connection) -> list[Event]:
+        fresh = [frame for frame in frames if self._take(frame, connection.epoch)]
+        self._backoff = self._backoff.asked(connection.retry_ms)
+        if connection.ending is None:
+            self._connection = connection
+        else:
+            self.skipped += connection.skipped
+            self._part(connection.ending)
+        return [frame for frame in fresh if not isinstance(frame, Checkpoint)]
+
+    def _take(self, frame: Frame, epoch: str | None) -> bool:
+        if self._cursor.has_passed(frame):
+            return False
+        self._cursor = self._cursor.after(frame, epoch)
+        if isinstance(frame, ClientEvicted | Goaway | StreamError):
+            self._parting = frame
+        if not isinstance(frame, StreamError):
+            self._backoff = self._backoff.succeeded()
+        return True
+
+    def _part(self, ending: Ending) -> None:
+        """What follows from an end: the run is over, or the stream goes on after a while."""
+        parting, self._parting = self._parting, None
+        is_over = ending is Ending.PROPER and parting is None and self._subscription.run_id is not None
+        self._is_over = self._is_over or is_over
+        if isinstance(parting, Goaway):
+            self._pause = timedelta(milliseconds=parting.reconnect_after_ms) * (1 + self._jitter() / 2)
+        else:
+            self._wait_longer()
+
+    def _wait_longer(self, at_least: timedelta = timedelta(0)) -> None:
+        self._pause = self._backoff.delay(self._jitter(), at_least)
+        self._backoff = self._backoff.failed()
+
+    async def _connect(self) -> Connection | None:
+        """A connection, or None when it is to be tried again."""
+        await anyio.sleep(self._pause.total_seconds())
+        try:
+            if not self._may_ask:
+                await self._check_capabilities()
+            response = await self._send("/events", self._subscription.query, stream=True)
+        except httpx.TransportError:
+            self._wait_longer()
+            return None
+        if response is None:
+            return None
+        try:
+            check_answer(response)
+        except UsageError:
+            await response.aclose()
+            raise
+        return Connection(response)
+
+    async def _check_capabilities(self) -> None:
+        """A server that cannot warn would take maxQueued for nothing, and evict without a word."""
+        response = await self._send("/capabilities", {}, stream=False)
+        if response is None:
+            return
+        if not _offers(response, WARNS):
+            raise UsageError(f"max_queued needs a server with the capability {WARNS!r}, which {response.url} has not")
+        self._may_ask = True
+
+    async def _send(self, path: str, query: dict[str, str], *, stream: bool) -> httpx.Response | None:
+        """A server's answer, or None when it asks to come back; a refusal is raised."""
+        request = self._http.build_request("GET", path, params=query, headers=self._headers())
+        response = await self._http.send(request, stream=stream)
+        status = response.status_code
+        if status < httpx.codes.BAD_REQUEST:
+            return response
+        body = await response.aread()
+        if status in TRANSIENT or status >= httpx.codes.INTERNAL_SERVER_ERROR:
+            self._wait_longer(_retry_after(response))
+            return None
+        raise raised_from(status, body, {"run_id": self._subscription.run_id})
+
+    def _headers(self) -> dict[str, str]:
+        headers = {"Accept": MEDIA_TYPE, "Accept-Encoding": "identity", "Cache-Control": "no-store"}
+        if self._cursor.place is not None:
+            headers["Last-Event-ID"] = str(self._cursor.place)
+            if self._cursor.epoch is not None:
+                headers[EPOCH] = self._cursor.epoch
+        return headers
+
+
+def _retry_after(response: httpx.Response) -> timedelta:
+    seconds = response.headers.get("retry-after", "")
+    is_number = seconds.isascii() and seconds.isdigit()
+    return min(timedelta(seconds=int(seconds[:9])), LONGEST_RETRY_AFTER) if is_number else timedelta(0)
+
+
+def _offers(response: httpx.Response, capability: str) -> bool:
+    try:
+        told: Any = msgspec.json.decode(response.content)
+    except (ValueError, RecursionError):
+        return False
+    features = told.get("features", told) if isinstance(told, dict) else told
+    return bool(features.get(capability)) if isinstance(features, dict) else capability in (features or ())
