@@ -1,33 +1,46 @@
 """The composition root: rooms are put together here and nowhere else."""
 
 import os
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Callable
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
+from dataclasses import dataclass
+from datetime import timedelta
 from functools import partial
 from importlib.util import find_spec
+from pathlib import Path
+from typing import TYPE_CHECKING, Final
 from urllib.parse import urlsplit
 
 from tape.bus.append import Appender
 from tape.bus.feed import Feed
 from tape.bus.journal import Journal
+from tape.bus.keeper import Backing
 from tape.bus.tail import ENTRIES, Tail
 from tape.bus.upkeep import upkeep
 from tape.core.background import background
 from tape.core.errors import UsageError, shown
-from tape.core.ports import Store
+from tape.core.ports import Reader, Store
+from tape.server.address import Address
 from tape.settings import Settings
+
+if TYPE_CHECKING:
+    from tape.server.node import ColdRuns
+
+MOST_KEPT: Final = 1_000_000
 
 
 def open_store(
-    url: str, *, unsafe_durability: bool = False, listen_url: str | None = None
+    url: str, *, unsafe_durability: bool = False, listen_url: str | None = None, keep_per_run: int | None = None
 ) -> AbstractAsyncContextManager[Store]:
-    """The store a URL names."""
+    """The store a URL names; `keep_per_run` is how many entries of a run one that is bounded keeps."""
+    if keep_per_run is not None and not 1 <= keep_per_run <= MOST_KEPT:
+        raise UsageError(f"a run keeps 1 to {MOST_KEPT:,} events, not {keep_per_run}")
     match urlsplit(url).scheme:
         case "sqlite" | "memory":
             from tape.store.sqlite.location import Location
             from tape.store.sqlite.store import open_store as open_sqlite
 
-            return open_sqlite(Location.parse(url, unsafe_durability))
+            return open_sqlite(Location.parse(url, unsafe_durability).keeping(keep_per_run))
         case "postgresql" | "postgres":
             _need("asyncpg", "postgres")
             from tape.store.postgres.store import open_store as open_postgres
@@ -38,7 +51,7 @@ def open_store(
             from tape.store.redis.location import Location as RedisLocation
             from tape.store.redis.store import open_store as open_redis
 
-            return open_redis(RedisLocation.parse(url))
+            return open_redis(RedisLocation.parse(url).keeping(keep_per_run))
         case scheme:
             known = "sqlite:///file.db, postgresql://…, redis://… or memory://"
             raise UsageError(f"a store is {known}, not {shown(scheme or url)}")
@@ -46,7 +59,7 @@ def open_store(
 
 def _need(driver: str, extra: str) -> None:
     if find_spec(driver) is None:
-        raise UsageError(f"this store needs the package {driver}; install tape-bus[{extra}]")
+        raise UsageError(f"this needs the package {driver}; install tape-bus[{extra}]")
 
 
 @asynccontextmanager
@@ -60,13 +73,90 @@ async def open_journal(url: str | None = None, *, unsafe_durability: bool = Fals
 
 
 @asynccontextmanager
-async def run_journal(store: Store, tail_entries: int = ENTRIES) -> AsyncIterator[Journal]:
-    """A journal over a store, with the tasks that move it."""
+async def open_backing(url: str, keep_per_run: int | None = None) -> AsyncIterator[Backing]:
+    """The store at a URL with a journal over it; a reader that a run has outgrown cannot live on the tail."""
+    settings = Settings.read(os.environ)
+    opened = open_store(
+        url,
+        unsafe_durability=settings.unsafe_durability,
+        listen_url=settings.listen_url,
+        keep_per_run=keep_per_run,
+    )
+    async with opened as store, run_journal(store, min(ENTRIES, keep_per_run or ENTRIES)) as journal:
+        yield Backing(store, journal, is_ephemeral=urlsplit(url).scheme == "memory")
+
+
+@asynccontextmanager
+async def run_journal(
+    store: Store, tail_entries: int = ENTRIES, cold: Reader | None = None
+) -> AsyncIterator[Journal]:
+    """A journal over a store and the lake behind it, with the tasks that move it."""
     tail = Tail((await store.journal.bounds()).head, tail_entries)
     feed = Feed(store, tail)
     appender = Appender(store.journal, feed.take)
     async with background(appender.run, feed.run, partial(upkeep, store)):
         try:
-            yield Journal(store, tail, appender)
+            yield Journal(store, tail, appender, cold)
         finally:
             await appender.drain()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Service:
+    """What a server is to serve, where, and within which bounds."""
+
+    store: str
+    http: Address
+    data: Path
+    origins: tuple[str, ...] = ()
+    event_ring_size: int = 8_000
+    reap_after: timedelta = timedelta(minutes=30)
+    max_subscribers: int = 64
+    unsafe_durability: bool = False
+    listen_url: str | None = None
+
+    @property
+    def is_ephemeral(self) -> bool:
+        return urlsplit(self.store).scheme == "memory"
+
+    @property
+    def is_bounded(self) -> bool:
+        return self.is_ephemeral or urlsplit(self.store).scheme in ("redis", "rediss")
+
+
+async def serve(service: Service, tell: Callable[[Address], None]) -> None:
+    """Serves a journal over HTTP until a signal says to leave."""
+    _need("uvicorn", "server")
+    from tape.server.limits import Subscribers
+    from tape.server.node import Node
+    from tape.server.service import serve as serve_node
+
+    subscribers = Subscribers(service.max_subscribers)
+    opened = open_store(
+        service.store,
+        unsafe_durability=service.unsafe_durability,
+        listen_url=service.listen_url,
+        keep_per_run=service.event_ring_size,
+    )
+    tail_entries = min(ENTRIES, service.event_ring_size) if service.is_bounded else ENTRIES
+    async with opened as store, run_journal(store, tail_entries) as journal:
+        node = Node(
+            journal=journal,
+            runs=store.runs,
+            subscribers=subscribers,
+            cold=_cold_runs(service.data) if service.is_bounded else None,
+            is_bounded=service.is_bounded,
+            is_ephemeral=service.is_ephemeral,
+            reap_after=service.reap_after,
+        )
+        await serve_node(node, service.http, service.origins, tell)
+
+
+def _cold_runs(data: Path) -> "ColdRuns | None":
+    """Where a store that forgets keeps its runs; without DuckDB it just forgets."""
+    if find_spec("duckdb") is None:
+        return None
+    from tape.lake.cold_runs import ColdRuns as ColdFiles
+    from tape.server.node import ColdRuns
+
+    return ColdRuns(ColdFiles(data))

@@ -1,5 +1,6 @@
 """What the environment and the file it names say, read once and checked."""
 
+import re
 import tomllib
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -15,8 +16,19 @@ NAMES: Final = frozenset(
     "allowed_origins broker_backend config connections data generation grpc http lake listen_url outbox_url "
     "spark_master store unsafe_durability url".split()
 )
+BACKENDS: Final = ("inprocess", "redis", "journal")
+LOCAL_REDIS: Final = "localhost:6379/0"
+OLD_NAMES: Final = {
+    "ARENA_BROKER_BACKEND": "TAPE_BROKER_BACKEND",
+    "ARENA_LOGS_ROOT": "TAPE_DATA",
+    "ARENA_WEB_CORS_ORIGINS": "TAPE_ALLOWED_ORIGINS",
+    "SPECTRAL_GENERATION": "TAPE_GENERATION",
+}
+HTTP: Final = "127.0.0.1:7880"
+GRPC: Final = "127.0.0.1:7878"
 _TRUE: Final = ("1", "true", "yes", "on")
 _FALSE: Final = ("", "0", "false", "no", "off")
+_is_origin = re.compile(r"https?://[a-z0-9.-]+(:[0-9]{1,5})?|https?://\[[0-9a-f:]+\](:[0-9]{1,5})?").fullmatch
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -27,10 +39,16 @@ class Settings:
     store: str
     listen_url: str | None
     unsafe_durability: bool
+    broker_backend: str = BACKENDS[0]
+    redis_url: str = f"redis://{LOCAL_REDIS}"
+    http: str = HTTP
+    grpc: str = GRPC
+    allowed_origins: tuple[str, ...] = ()
 
     @classmethod
     def read(cls, environment: Mapping[str, str]) -> "Settings":
         """The settings of an environment, over those of the file it names; a name nobody reads is a typing mistake."""
+        _refuse_old_names(environment)
         said = _of_environment(environment)
         given = {**_of_file(said.get("config")), **said}
         data = Path(str(given.get("data") or ".tape"))
@@ -39,7 +57,39 @@ class Settings:
             store=str(given.get("store") or f"sqlite:///{quote(str(data / 'tape.db'))}"),
             listen_url=str(given["listen_url"]) if given.get("listen_url") else None,
             unsafe_durability=_flag("unsafe_durability", given.get("unsafe_durability", "")),
+            broker_backend=_backend(given.get("broker_backend") or BACKENDS[0]),
+            redis_url=_redis_url(environment),
+            http=str(given.get("http") or HTTP),
+            grpc=str(given.get("grpc") or GRPC),
+            allowed_origins=_origins(given.get("allowed_origins") or ""),
         )
+
+
+def _refuse_old_names(environment: Mapping[str, str]) -> None:
+    for old in sorted(environment.keys() & OLD_NAMES.keys()):
+        raise UsageError(f"{old} is not read any more; say {OLD_NAMES[old]}")
+
+
+def _backend(name: object) -> str:
+    if name not in BACKENDS:
+        raise UsageError(f"TAPE_BROKER_BACKEND must be {', '.join(BACKENDS[:-1])} or {BACKENDS[-1]}, not {shown(name)}")
+    return str(name)
+
+
+def _redis_url(environment: Mapping[str, str]) -> str:
+    """The server that is named, else the one on this machine, with its password if that is given."""
+    password = environment.get("REDIS_PASSWORD")
+    local = f"redis://:{quote(password, safe='')}@{LOCAL_REDIS}" if password else f"redis://{LOCAL_REDIS}"
+    return environment.get("REDIS_URL") or local
+
+
+def _origins(value: object) -> tuple[str, ...]:
+    """Pages that may ask from elsewhere, each by its own name: `*` and `null` would be anybody."""
+    names = [str(name) for name in value] if isinstance(value, list) else str(value).replace(",", " ").split()
+    for name in names:
+        if not _is_origin(name):
+            raise UsageError(f"TAPE_ALLOWED_ORIGINS names origins like http://localhost:5173, not {shown(name)}")
+    return tuple(names)
 
 
 def _of_environment(environment: Mapping[str, str]) -> dict[str, str]:

@@ -57,3 +57,46 @@ def test_a_file_that_is_wrong_or_missing_is_an_error(tmp_path: Path, text: str) 
 
     with pytest.raises(UsageError):
         Settings.read({"TAPE_CONFIG": str(file)})
+
+
+@pytest.mark.parametrize("backend", ["inprocess", "redis", "journal"])
+def test_a_broker_is_chosen_by_name(backend: str) -> None:
+    assert Settings.read({"TAPE_BROKER_BACKEND": backend}).broker_backend == backend
+
+
+def test_another_broker_is_an_error_and_not_the_usual_one() -> None:
+    with pytest.raises(UsageError, match="must be inprocess, redis or journal, not 'kafka'"):
+        Settings.read({"TAPE_BROKER_BACKEND": "kafka"})
+
+
+@pytest.mark.parametrize(
+    ("environment", "url"),
+    [
+        ({"REDIS_URL": "redis://cache:1/2", "REDIS_PASSWORD": "x"}, "redis://cache:1/2"),
+        ({"REDIS_PASSWORD": "p@ss/word"}, "redis://:p%40ss%2Fword@localhost:6379/0"),
+        ({}, "redis://localhost:6379/0"),
+    ],
+)
+def test_redis_is_where_its_url_says_or_here_with_its_password(environment: dict[str, str], url: str) -> None:
+    assert Settings.read(environment).redis_url == url
+
+
+@pytest.mark.parametrize(
+    ("old", "new"),
+    [("ARENA_BROKER_BACKEND", "TAPE_BROKER_BACKEND"), ("SPECTRAL_GENERATION", "TAPE_GENERATION")],
+)
+def test_a_name_of_before_is_refused_and_the_new_one_named(old: str, new: str) -> None:
+    with pytest.raises(UsageError, match=f"{old} is not read any more; say {new}"):
+        Settings.read({old: "1"})
+
+
+def test_allowed_origins_are_named_one_by_one() -> None:
+    settings = Settings.read({"TAPE_ALLOWED_ORIGINS": "http://localhost:5173, https://console.example"})
+
+    assert settings.allowed_origins == ("http://localhost:5173", "https://console.example")
+
+
+@pytest.mark.parametrize("text", ["*", "null", "localhost:5173", "http://a/path", "ftp://a", "http://A"])
+def test_what_is_not_an_origin_is_an_error(text: str) -> None:
+    with pytest.raises(UsageError, match="TAPE_ALLOWED_ORIGINS"):
+        Settings.read({"TAPE_ALLOWED_ORIGINS": text})

@@ -1,0 +1,67 @@
+"""The public door to runs: brokers over any store, and the sinks that producers speak into."""
+
+import os
+from functools import partial
+
+from tape.bus.broker import Broker
+from tape.bus.sinks import BrokerEventSink, MultiRunBrokerSink
+from tape.compose import open_backing, open_store
+from tape.core.envelope import BrokerMetricsSnapshot, EventEnvelope
+from tape.core.errors import BrokerOverflowError
+from tape.core.ids import RunId, Seq
+from tape.core.lease import Lease
+from tape.core.ports import EventBroker
+from tape.core.run import LiveRun, RunMeta
+from tape.settings import Settings
+
+__all__ = [
+    "BrokerEventSink",
+    "BrokerMetricsSnapshot",
+    "BrokerOverflowError",
+    "EventBroker",
+    "EventEnvelope",
+    "InProcessEventBroker",
+    "JournalBroker",
+    "Lease",
+    "LiveRun",
+    "MultiRunBrokerSink",
+    "RedisStreamsBroker",
+    "RunId",
+    "RunMeta",
+    "Seq",
+    "make_broker",
+]
+
+
+class JournalBroker(Broker):
+    """Runs in a store that a URL names, shared with everybody who names the same one."""
+
+    def __init__(self, store_url: str, *, max_events: int | None = None, lease: Lease | None = None) -> None:
+        open_store(store_url, keep_per_run=max_events)  # a bad URL is told now, and nothing is opened yet
+        super().__init__(partial(open_backing, store_url, max_events), lease=lease)
+
+
+class RedisStreamsBroker(JournalBroker):
+    """Runs on a Redis server; each keeps its newest events, 10,000 unless the URL or `max_events` says otherwise."""
+
+    def __init__(self, url: str, *, max_events: int | None = None, lease: Lease | None = None) -> None:
+        super().__init__(url, max_events=max_events, lease=lease)
+
+
+class InProcessEventBroker(JournalBroker):
+    """Runs that live and end with this process; each keeps its newest events."""
+
+    def __init__(self, *, max_events: int = 10_000, lease: Lease | None = None) -> None:
+        super().__init__("memory://", max_events=max_events, lease=lease)
+
+
+def make_broker() -> Broker:
+    """The broker that the environment names, as it stands now: TAPE_BROKER_BACKEND, REDIS_URL, TAPE_STORE."""
+    settings = Settings.read(os.environ)
+    match settings.broker_backend:
+        case "redis":
+            return RedisStreamsBroker(settings.redis_url)
+        case "journal":
+            return JournalBroker(settings.store)
+        case _:
+            return InProcessEventBroker()

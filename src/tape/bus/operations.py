@@ -1,0 +1,167 @@
+"""What a broker was asked to do, in the order it was asked, from whatever thread."""
+
+import asyncio
+from collections import deque
+from collections.abc import Callable, Coroutine, Generator
+from concurrent.futures import Future
+from dataclasses import dataclass, field
+from threading import Lock
+from typing import Any, Final, TypeAlias, TypeVar
+
+from tape.core.errors import LimitReached, RunOpen
+from tape.core.event import Event
+from tape.core.ids import RunId, Seq
+from tape.core.run import RunMeta
+
+QUEUE_EVENTS: Final = 100_000
+QUEUE_BYTES: Final = 64 << 20
+
+T = TypeVar("T")
+
+
+class Receipt(Future[T]):
+    """What becomes of an operation: `result()` in another thread, `await` in a loop. Nobody can cancel it."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.is_heard = False
+
+    def cancel(self) -> bool:
+        return False
+
+    def result(self, timeout: float | None = None) -> T:
+        self.is_heard = True
+        return super().result(timeout)
+
+    def exception(self, timeout: float | None = None) -> BaseException | None:
+        self.is_heard = True
+        return super().exception(timeout)
+
+    def __await__(self) -> Generator[Any, None, T]:
+        self.is_heard = True
+        return asyncio.wrap_future(self).__await__()
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Open:
+    """A run is to be opened; the object itself stands for the run's new life."""
+
+    run_id: RunId
+    meta: RunMeta
+    receipt: Receipt[None] = field(default_factory=Receipt)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Close:
+    """A run is to be closed, after everything that was said before."""
+
+    run_id: RunId
+    receipt: Receipt[None] = field(default_factory=Receipt)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Reap:
+    """A closed run is to be let go."""
+
+    run_id: RunId
+    receipt: Receipt[None] = field(default_factory=Receipt)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Publish:
+    """An event is to be appended to its run."""
+
+    event: Event
+    receipt: Receipt[Seq] = field(default_factory=Receipt)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Attend:
+    """A coroutine is to run beside the broker, from here on."""
+
+    work: Callable[[], Coroutine[Any, Any, None]]
+    receipt: Receipt[None] = field(default_factory=Receipt)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Mark:
+    """Nothing is to be done; everything before it has been."""
+
+    receipt: Receipt[None] = field(default_factory=Receipt)
+
+
+Operation: TypeAlias = Open | Close | Reap | Publish | Attend | Mark
+
+
+class Operations:
+    """A queue with one end in every thread; which runs are open is decided where an operation enters it."""
+
+    def __init__(self) -> None:
+        self._lock = Lock()
+        self._queue: deque[Operation] = deque()
+        self._open: dict[RunId, Open] = {}
+        self._events = 0
+        self._bytes = 0
+
+    def __len__(self) -> int:
+        return len(self._queue)
+
+    @property
+    def runs_open(self) -> int:
+        return len(self._open)
+
+    def is_open(self, run_id: RunId) -> bool:
+        return run_id in self._open
+
+    def add(self, operation: Operation) -> bool:
+        """Takes its place in the order; whether the queue was empty before."""
+        with self._lock:
+            self._judge(operation)
+            self._queue.append(operation)
+            return len(self._queue) == 1
+
+    def take(self) -> Operation | None:
+        with self._lock:
+            operation = self._queue.popleft() if self._queue else None
+            if isinstance(operation, Publish):
+                self._events -= 1
+                self._bytes -= operation.event.size
+            return operation
+
+    def withdraw(self, opened: Open) -> None:
+        """That life of the run has ended, or never began; another one may have."""
+        with self._lock:
+            if self._open.get(opened.run_id) is opened:
+                del self._open[opened.run_id]
+
+    def give_up(self, error: Exception) -> None:
+        """Tells who waits that it will not be done; opening, closing and reaping stay for another time."""
+        with self._lock:
+            left, self._queue = self._queue, deque()
+            self._queue.extend(operation for operation in left if isinstance(operation, Open | Close | Reap))
+            self._events = self._bytes = 0
+        for operation in left:
+            if not isinstance(operation, Open | Close | Reap):
+                operation.receipt.set_exception(error)
+
+    def _judge(self, operation: Operation) -> None:
+        match operation:
+            case Open(run_id):
+                if run_id in self._open:
+                    raise RunOpen(run_id)
+                self._open[run_id] = operation
+            case Close(run_id):
+                self._open.pop(run_id, None)
+            case Reap(run_id):
+                if run_id in self._open:
+                    raise RunOpen(run_id, "reap")
+            case Publish(event):
+                self._count(event)
+            case Attend() | Mark():
+                pass
+
+    def _count(self, event: Event) -> None:
+        if self._events >= QUEUE_EVENTS or self._bytes >= QUEUE_BYTES:
+            raise LimitReached(f"{self._events:,} events wait to be published already; come back later")
+        self._events += 1
+        self._bytes += event.size

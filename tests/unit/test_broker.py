@@ -1,0 +1,341 @@
+"""A broker's one task: when it begins, what it does in which order, and that it leaves nothing behind."""
+
+import asyncio
+import gc
+import subprocess
+import sys
+from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
+from contextlib import aclosing, asynccontextmanager
+from functools import partial
+from operator import itemgetter
+from pathlib import Path
+
+import anyio
+import pytest
+
+from tape.broker import BrokerEventSink, InProcessEventBroker, JournalBroker, RedisStreamsBroker, RunId, make_broker
+from tape.bus.append import Appender
+from tape.bus.broker import Broker
+from tape.bus.feed import Feed
+from tape.bus.journal import Journal
+from tape.bus.keeper import Backing
+from tape.bus.operations import QUEUE_BYTES
+from tape.bus.tail import Tail
+from tape.compose import open_store
+from tape.core.background import background
+from tape.core.errors import LimitReached, RunClosed, Unavailable, UsageError
+from tape.core.event import Event
+from tape.core.ids import GlobalSeq
+from tape.core.lease import Lease
+from tape.core.ports import Outcome
+from tape.core.sequence import Request
+
+R1 = RunId("r1")
+PATIENCE_S = 20
+
+
+def said(n: int = 0) -> Event:
+    return Event(run_id=R1, payload={"n": n})
+
+
+async def seqs(broker: Broker) -> list[int]:
+    with anyio.fail_after(PATIENCE_S):
+        return [envelope.seq async for envelope in broker.stream(R1)]
+
+
+def keepers() -> list[str]:
+    return [task.get_name() for task in asyncio.all_tasks() if task.get_name() == "tape.broker"]
+
+
+def test_what_was_asked_before_there_is_a_loop_is_done_in_it() -> None:
+    broker = InProcessEventBroker()
+    broker.open_run(R1)
+    receipt = broker.emit(R1, said())
+    broker.close_run(R1)
+
+    assert asyncio.run(seqs(broker)) == [1]
+    assert receipt.result() == 1
+
+
+def test_a_loop_that_ends_under_a_broker_ends_without_a_word() -> None:
+    program = """if True:
+        import asyncio, threading
+        from tape import Event
+        from tape.broker import InProcessEventBroker
+
+        async def main():
+            asyncio.get_running_loop().slow_callback_duration = 60  # a busy machine is slow, not wrong
+            broker = InProcessEventBroker()
+            broker.open_run("r1")
+            await broker.publish("r1", Event(run_id="r1", payload=1))
+            stream = broker.stream("r1")
+            await anext(stream)
+            broker.emit("r1", Event(run_id="r1", payload=2))
+
+        asyncio.run(main())
+        print([thread.name for thread in threading.enumerate() if "tape" in thread.name])
+    """
+    ended = subprocess.run(
+        [sys.executable, "-X", "dev", "-W", "error", "-c", program], capture_output=True, text=True, timeout=PATIENCE_S
+    )
+
+    assert (ended.returncode, ended.stdout, ended.stderr) == (0, "[]\n", "")
+
+
+def test_in_a_second_loop_a_durable_run_goes_on(tmp_path: Path) -> None:
+    broker = JournalBroker(f"sqlite:///{tmp_path / 'tape.db'}")
+    broker.open_run(R1)
+
+    assert asyncio.run(broker.publish(R1, said())) == 1
+    assert asyncio.run(broker.publish(R1, said())) == 2
+    assert broker.is_open(R1)
+
+
+def test_in_a_second_loop_a_run_in_memory_is_gone_and_says_so() -> None:
+    broker = InProcessEventBroker()
+    broker.open_run(R1)
+    asyncio.run(broker.publish(R1, said()))
+
+    assert not broker.is_open(R1)
+    with pytest.raises(RunClosed):
+        asyncio.run(broker.publish(R1, said()))
+    broker.open_run(R1)
+    assert asyncio.run(broker.publish(R1, said())) == 1
+
+
+async def test_a_broker_at_work_in_one_loop_is_not_used_in_another() -> None:
+    async with InProcessEventBroker() as broker:
+        with pytest.raises(UsageError, match="another event loop"):
+            await anyio.to_thread.run_sync(partial(asyncio.run, broker.live_runs()))
+
+
+async def test_there_is_one_task_however_much_is_asked_and_none_after_the_end() -> None:
+    broker = InProcessEventBroker()
+    assert keepers() == []
+
+    broker.open_run(R1)
+    for n in range(10):
+        await broker.publish(R1, said(n))
+    assert keepers() == ["tape.broker"]
+
+    await broker.aclose()
+    assert keepers() == []
+
+
+async def test_a_broker_that_is_dropped_does_what_was_asked_and_leaves_nothing_behind(tmp_path: Path) -> None:
+    url = f"sqlite:///{tmp_path / 'tape.db'}"
+    broker = JournalBroker(url)
+    broker.open_run(R1)
+    receipt = broker.emit(R1, said())
+    broker.close_run(R1)
+
+    del broker
+    gc.collect()
+
+    await until(lambda: keepers() == [])
+    assert receipt.result() == 1
+    async with JournalBroker(url) as other:
+        assert await seqs(other) == [1]
+
+
+async def test_leaving_the_block_does_what_was_asked(tmp_path: Path) -> None:
+    url = f"sqlite:///{tmp_path / 'tape.db'}"
+    async with JournalBroker(url) as broker:
+        broker.open_run(R1)
+        receipts = [broker.emit(R1, said(n)) for n in range(100)]
+        broker.close_run(R1)
+
+    assert receipts[-1].result() == 100
+    async with JournalBroker(url) as broker:
+        assert len(await seqs(broker)) == 100
+
+
+async def test_the_block_raises_a_failure_nobody_has_heard_of() -> None:
+    with pytest.raises(RuntimeError, match="not open"):
+        async with InProcessEventBroker() as broker:
+            broker.emit(R1, said())
+
+
+async def test_the_blocks_own_error_is_not_hidden_by_a_failure() -> None:
+    with pytest.raises(ZeroDivisionError):
+        async with InProcessEventBroker() as broker:
+            broker.emit(R1, said())
+            _ = 1 / 0
+
+
+async def test_a_sink_that_knows_its_loop_needs_nobody_to_start_the_broker() -> None:
+    broker = InProcessEventBroker()
+    loop = asyncio.get_running_loop()
+
+    def produce() -> int:
+        broker.open_run(R1)
+        return BrokerEventSink(broker, R1, loop).emit(said()).result(PATIENCE_S)
+
+    assert await anyio.to_thread.run_sync(produce) == 1
+    await broker.aclose()
+
+
+async def test_emits_of_a_thread_are_stored_in_their_order() -> None:
+    async with InProcessEventBroker() as broker:
+        broker.open_run(R1)
+        async with anyio.create_task_group() as tasks:
+            for name in "abcd":
+                tasks.start_soon(anyio.to_thread.run_sync, emit_numbered, broker, name)
+        broker.close_run(R1)
+
+        found = [(envelope.event.type, envelope.event.schema_version) async for envelope in broker.stream(R1)]
+
+    assert sorted(found, key=itemgetter(0)) == [(name, n) for name in "abcd" for n in range(1, 201)]
+
+
+def emit_numbered(broker: Broker, name: str) -> None:
+    for n in range(1, 201):
+        broker.emit(R1, Event(run_id=R1, payload=None, type=name, schema_version=n))
+
+
+async def test_more_than_a_journal_takes_at_once_waits_its_turn() -> None:
+    event = said()
+    async with InProcessEventBroker(max_events=10) as broker:
+        broker.open_run(R1)
+
+        receipts = [broker.emit(R1, event) for _ in range(25_000)]
+        await broker.flush()
+
+    assert receipts[-1].result() == 25_000
+
+
+def test_more_than_may_wait_is_refused_where_it_is_said() -> None:
+    event = Event(run_id=R1, payload="x" * (1 << 19))
+    broker = InProcessEventBroker()
+    broker.open_run(R1)
+    for _ in range(QUEUE_BYTES >> 19):
+        broker.emit(R1, event)
+
+    with pytest.raises(LimitReached):
+        broker.emit(R1, event)
+
+
+async def test_a_store_that_cannot_be_opened_fails_the_call_and_is_tried_again_by_the_next() -> None:
+    attempts = iter([Unavailable("the server is down")])
+
+    @asynccontextmanager
+    async def connect() -> AsyncIterator[Backing]:
+        for failure in attempts:
+            raise failure
+        async with standing() as (backing, _, _):
+            yield backing
+
+    async with aclosing(Broker(connect)) as broker:
+        broker.open_run(R1)
+        with pytest.raises(Unavailable, match="the server is down"):
+            await broker.publish(R1, said(1))
+
+        assert await broker.publish(R1, said(2)) == 1
+
+
+async def test_what_is_emitted_in_one_tick_shares_commits() -> None:
+    async with standing() as (backing, counting, _), aclosing(Broker(lambda: lent(backing))) as broker:
+        broker.open_run(R1)
+        await broker.flush()
+
+        for n in range(500):
+            broker.emit(R1, said(n))
+        await broker.flush()
+
+        assert counting.calls == [500]
+
+
+async def test_what_is_published_at_once_shares_commits() -> None:
+    async with standing() as (backing, counting, _), aclosing(Broker(lambda: lent(backing))) as broker:
+        broker.open_run(R1)
+        await broker.flush()
+
+        async with anyio.create_task_group() as tasks:
+            for n in range(500):
+                tasks.start_soon(broker.publish, R1, said(n))
+
+        assert sum(counting.calls) == 500 and len(counting.calls) <= 2
+
+
+async def test_a_cancelled_listener_leaves_no_place_in_the_tail() -> None:
+    async with standing() as (backing, _, tail), aclosing(Broker(lambda: lent(backing))) as broker:
+        broker.open_run(R1)
+        for n in range(50):
+            async with anyio.create_task_group() as tasks:
+                tasks.start_soon(seqs, broker)
+                await until(lambda: tail.run_ids == [R1])
+                await broker.publish(R1, said(n))
+                tasks.cancel_scope.cancel()
+
+            assert tail.run_ids == []
+
+
+def test_a_lease_is_renewed_before_it_is_gone() -> None:
+    lease = Lease()
+
+    assert lease.renew.total_seconds() == 2 and lease.gone.total_seconds() == 66
+    with pytest.raises(UsageError, match="a lease is renewed before it is gone"):
+        Lease(renew=lease.gone, gone=lease.renew)
+
+
+@pytest.mark.parametrize("max_events", [0, -1, 1_000_001])
+def test_a_run_keeps_1_to_a_million_events(max_events: int) -> None:
+    with pytest.raises(ValueError, match="1 to 1,000,000"):
+        InProcessEventBroker(max_events=max_events)
+
+
+def test_a_bad_url_is_told_where_the_broker_is_made() -> None:
+    with pytest.raises(UsageError):
+        JournalBroker("oracle://here")
+
+
+@pytest.mark.parametrize(
+    ("backend", "kind"),
+    [("inprocess", InProcessEventBroker), ("redis", RedisStreamsBroker), ("journal", JournalBroker)],
+)
+def test_the_environment_says_which_broker_is_made(
+    monkeypatch: pytest.MonkeyPatch, backend: str, kind: type[Broker]
+) -> None:
+    monkeypatch.setenv("TAPE_BROKER_BACKEND", backend)
+
+    assert type(make_broker()) is kind
+
+
+class Counting:
+    """A journal that counts the events of each call."""
+
+    def __init__(self, append: Callable[[Sequence[Request]], Awaitable[Sequence[Outcome]]]) -> None:
+        self._append = append
+        self.calls: list[int] = []
+
+    async def append(self, requests: Sequence[Request]) -> Sequence[Outcome]:
+        self.calls.append(len(requests))
+        return await self._append(requests)
+
+    async def wait(self, beyond: GlobalSeq) -> None:
+        await anyio.sleep_forever()
+
+
+@asynccontextmanager
+async def standing() -> AsyncIterator[tuple[Backing, Counting, Tail]]:
+    """A store in memory with its journal, the calls it gets, and the tail."""
+    async with open_store("memory://") as store:
+        tail = Tail(GlobalSeq(0))
+        feed = Feed(store, tail)
+        counting = Counting(store.journal.append)
+        appender = Appender(counting, feed.take)  # type: ignore[arg-type]
+        async with background(appender.run, feed.run):
+            yield Backing(store, Journal(store, tail, appender)), counting, tail
+
+
+@asynccontextmanager
+async def lent(backing: Backing) -> AsyncIterator[Backing]:
+    yield backing
+
+
+async def until(condition: Callable[[], bool]) -> None:
+    with anyio.fail_after(PATIENCE_S):
+        while True:
+            if condition():
+                return
+            await anyio.sleep(0.005)
