@@ -1,0 +1,27 @@
+"""The lake: copies of the journal that are read without it."""
+
+from importlib import import_module
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from tape.lake.cold import stream_cold
+    from tape.lake.persist import persist_to_duckdb
+    from tape.lake.sink import DuckDBEventSink
+
+_HOME = {
+    "DuckDBEventSink": "tape.lake.sink",
+    "persist_to_duckdb": "tape.lake.persist",
+    "stream_cold": "tape.lake.cold",
+}
+
+__all__ = ["DuckDBEventSink", "persist_to_duckdb", "stream_cold"]
+
+
+def __getattr__(name: str) -> object:
+    if name not in _HOME:
+        raise AttributeError(f"module 'tape.lake' has no attribute {name!r}")
+    return getattr(import_module(_HOME[name]), name)
+
+
+def __dir__() -> list[str]:
+    return __all__

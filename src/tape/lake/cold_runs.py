@@ -1,0 +1,82 @@
+"""The runs of a store that forgets, kept in a file each."""
+
+from collections.abc import AsyncGenerator, AsyncIterator, Callable
+from hashlib import sha256
+from pathlib import Path
+
+from anyio import to_thread
+
+from tape.core.errors import Conflict, Unavailable
+from tape.core.event import Entry
+from tape.core.ids import RunId, Seq
+from tape.core.run import RunMeta
+from tape.lake.cold import read_page, read_runs
+from tape.lake.ownership import is_owned, owned
+from tape.lake.persist import persist_entries
+from tape.store.duckdb.events import ColdRun
+
+
+def cold_path(data: Path, run_id: str) -> Path:
+    """Where a run is kept; its id never is a part of a path."""
+    return data / "runs" / f"{sha256(run_id.encode()).hexdigest()}.duckdb"
+
+
+class ColdRuns:
+    """All of them, in one folder."""
+
+    def __init__(self, data: Path) -> None:
+        self._data = data
+        self._known: dict[Path, tuple[int, list[ColdRun]]] = {}
+
+    def has(self, run_id: RunId) -> bool:
+        return cold_path(self._data, run_id).exists()
+
+    def is_owned(self, run_id: RunId) -> bool:
+        """Whether it is being written, and so cannot be read from here."""
+        return is_owned(cold_path(self._data, run_id))
+
+    async def keep(
+        self, run_id: RunId, read: Callable[[Seq], AsyncIterator[Entry]], meta: RunMeta | None = None
+    ) -> None:
+        """Writes a run to its end. What another journal said under its id is set aside, not mixed with it."""
+        path = cold_path(self._data, run_id)
+        try:
+            await persist_entries(read, run_id, path, meta=meta)
+        except Conflict:
+            await _set_aside(path)
+            await persist_entries(read, run_id, path, meta=meta)
+
+    async def stream(self, run_id: RunId, from_seq: Seq = Seq(1)) -> AsyncGenerator[Entry, None]:
+        """The entries of a run; raises the gap where they were gone, and Unavailable once somebody writes them."""
+        path = cold_path(self._data, run_id)
+        seq = Seq(max(from_seq, 1))
+        while page := await to_thread.run_sync(read_page, path, run_id, seq):
+            for entry in page:
+                yield entry
+            seq = Seq(page[-1].seq + 1)
+
+    async def listed(self) -> list[ColdRun]:
+        """Every run that is not being written; a file is opened once for each time it has changed."""
+        return await to_thread.run_sync(self._list)
+
+    def _list(self) -> list[ColdRun]:
+        return [run for path in sorted((self._data / "runs").glob("*.duckdb")) for run in self._runs(path)]
+
+    def _runs(self, path: Path) -> list[ColdRun]:
+        try:
+            changed = path.stat().st_mtime_ns
+            if self._known.get(path, (0, []))[0] != changed:
+                self._known[path] = changed, read_runs(path)
+        except (Unavailable, FileNotFoundError):
+            return []
+        return self._known[path][1]
+
+
+async def _set_aside(path: Path) -> None:
+    async with owned(path):
+        await to_thread.run_sync(_rename, path)
+
+
+def _rename(path: Path) -> None:
+    number = sum(1 for _ in path.parent.glob(f"{path.name}.*.aside")) + 1
+    path.rename(path.with_name(f"{path.name}.{number}.aside"))

@@ -1,0 +1,68 @@
+"""What has been read and not yet written: as much as arrives while the last batch is being written, within bounds."""
+
+from typing import Final, NamedTuple
+
+import anyio
+
+from tape.core.errors import TapeError
+from tape.store.duckdb.events import Gap, Row
+
+ROWS: Final = 2_000
+BYTES: Final = 8 << 20
+
+
+class Batch(NamedTuple):
+    """What is written at once."""
+
+    rows: list[Row]
+    gaps: list[Gap]
+
+
+class Inbox:
+    """One side puts, the other takes all there is; after the end the taker gets nothing, or why it ended."""
+
+    def __init__(self) -> None:
+        self._batch = Batch([], [])
+        self._weight = 0
+        self._is_over = False
+        self._failure: TapeError | None = None
+        self._filled = anyio.Event()
+        self._emptied = anyio.Event()
+
+    @property
+    def is_full(self) -> bool:
+        return len(self._batch.rows) >= ROWS or self._weight >= BYTES
+
+    def put(self, row: Row) -> None:
+        self._batch.rows.append(row)
+        self._weight += row.weight
+        self._filled.set()
+
+    def put_gap(self, gap: Gap) -> None:
+        self._batch.gaps.append(gap)
+        self._filled.set()
+
+    def end(self, failure: TapeError | None = None) -> None:
+        self._is_over = True
+        self._failure = failure
+        self._filled.set()
+
+    async def room(self) -> None:
+        """Until there is room again."""
+        while self.is_full:
+            await self._emptied.wait()
+
+    async def take(self) -> Batch | None:
+        """All there is, at least one thing; None at the end."""
+        await self._filled.wait()
+        if self._failure is not None and not any(self._batch):
+            raise self._failure
+        if not any(self._batch):
+            return None
+        taken, self._batch = self._batch, Batch([], [])
+        self._weight = 0
+        self._emptied.set()
+        self._emptied = anyio.Event()
+        if not self._is_over:
+            self._filled = anyio.Event()
+        return taken

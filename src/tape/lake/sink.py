@@ -1,0 +1,32 @@
+"""A producer's own DuckDB table, without a journal in between."""
+
+from collections.abc import Iterable
+from threading import Lock
+
+from duckdb import DuckDBPyConnection
+
+from tape.core.envelope import EventEnvelope
+from tape.core.event import Event
+from tape.core.ids import Seq
+from tape.store.duckdb.events import Events, Row
+
+
+class DuckDBEventSink:
+    """Writes to a connection that stays its caller's: it is neither opened nor closed here."""
+
+    def __init__(self, connection: DuckDBPyConnection) -> None:
+        self._events = Events(connection)
+        self._events.create()
+        self._lock = Lock()
+
+    def emit(self, event: Event) -> Seq:
+        """Writes an event as the next of its run."""
+        with self._lock:
+            seq = Seq(self._events.last(event.run_id).seq + 1)
+            self._events.insert([Row.of_envelope(EventEnvelope(event.run_id, seq, event))])
+            return seq
+
+    def write(self, envelopes: Iterable[EventEnvelope]) -> None:
+        """Writes envelopes at the places they have, all or none."""
+        with self._lock:
+            self._events.insert([Row.of_envelope(envelope) for envelope in envelopes])
