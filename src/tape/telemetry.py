@@ -1,8 +1,17 @@
-"""Every signal Tape gives or takes: traces here, logs and metrics as their parts come."""
+"""Every signal Tape gives or takes: traces, log lines and metrics. docs/signals.md has them in a table."""
 
+import json
+import logging
 import sys
+from bisect import bisect_left
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from itertools import accumulate
+from typing import Final
 
 from tape.core.event import Trace
+
+LATENCIES_S: Final = (0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0)
 
 
 def current_trace() -> Trace | None:
@@ -16,3 +25,110 @@ def current_trace() -> Trace | None:
         return None
     parent = getattr(span, "parent", None)
     return Trace(f"{context.trace_id:032x}", f"{context.span_id:016x}", f"{parent.span_id:016x}" if parent else "")
+
+
+class Log:
+    """What is worth a line: `noun.verb` and its facts, which are never part of the text."""
+
+    def __init__(self, name: str) -> None:
+        self._logger = logging.getLogger(name)
+
+    def error(self, event: str, **facts: object) -> None:
+        """Something a person must act on."""
+        self._logger.error(event, extra={"facts": facts})
+
+    def warning(self, event: str, **facts: object) -> None:
+        """A limit was reached."""
+        self._logger.warning(event, extra={"facts": facts})
+
+    def info(self, event: str, **facts: object) -> None:
+        """Something began or ended."""
+        self._logger.info(event, extra={"facts": facts})
+
+
+log: Final = Log("tape")
+
+
+class JsonLines(logging.Formatter):
+    """A line of JSON for each event; whatever a stranger said in it is escaped."""
+
+    def format(self, record: logging.LogRecord) -> str:
+        head = {"ts_ms": round(record.created * 1000), "level": record.levelname.lower(), "event": record.getMessage()}
+        return json.dumps({**head, **getattr(record, "facts", {})}, default=str)
+
+
+@dataclass(slots=True)
+class Counter:
+    """A number that only rises, for each value of its labels; a label has few values and never an id."""
+
+    name: str
+    help: str
+    labels: tuple[str, ...] = ()
+    values: dict[tuple[str, ...], int] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        if not self.labels:
+            self.values[()] = 0
+
+    def add(self, amount: int = 1, *labels: str) -> None:
+        self.values[labels] = self.values.get(labels, 0) + amount
+
+    @property
+    def total(self) -> int:
+        return sum(self.values.values())
+
+
+@dataclass(slots=True)
+class Gauge:
+    """A number that rises and falls."""
+
+    name: str
+    help: str
+    value: float = 0
+
+
+@dataclass(slots=True)
+class Histogram:
+    """How long something took, counted in steps."""
+
+    name: str
+    help: str
+    bounds: Sequence[float] = LATENCIES_S
+    total: float = 0.0
+    counts: list[int] = field(default_factory=list)
+
+    def __post_init__(self) -> None:
+        self.counts = [0] * (len(self.bounds) + 1)
+
+    def observe(self, value: float) -> None:
+        self.counts[bisect_left(self.bounds, value)] += 1
+        self.total += value
+
+    @property
+    def cumulated(self) -> list[int]:
+        return list(accumulate(self.counts))
+
+
+class Meters:
+    """What one server counts; each name is a line of the table."""
+
+    def __init__(self) -> None:
+        self.published = Counter("tape_events_published_total", "Events appended through this server.")
+        self.streamed = Counter("tape_events_streamed_total", "Entries written to streams.")
+        self.dropped = Counter("tape_streams_dropped_total", "Streams that met a gap or were evicted.")
+        self.opened = Counter("tape_streams_opened_total", "Streams that were opened.")
+        self.warned = Counter("tape_slow_client_warnings_total", "Warnings to slow clients.")
+        self.evicted = Counter("tape_evictions_total", "Streams ended because the client was slow.", ("reason",))
+        self.resynced = Counter("tape_resyncs_total", "Clients told that history is gone.", ("reason",))
+        self.refused = Counter("tape_appends_refused_total", "Appends that were refused.", ("code",))
+        self.requests = Counter("tape_requests_total", "Requests answered.", ("method", "route", "status"))
+        self.append_seconds = Histogram("tape_append_seconds", "From a whole request to its positions.")
+        self.store_up = Gauge("tape_store_up", "Whether the store answers.")
+        self.runs_open = Gauge("tape_runs_open", "Runs that are open.")
+        self.subscribers = Gauge("tape_subscribers", "Streams that are open.")
+        self.lag = Gauge("tape_stream_lag_entries", "How far the slowest live stream is behind.")
+        self.head = Gauge("tape_journal_head", "The last position.")
+        self.floor = Gauge("tape_journal_floor", "The first position that is still there.")
+
+    def all(self) -> list[Counter | Gauge | Histogram]:
+        return list(vars(self).values())

@@ -207,3 +207,13 @@ def test_a_map_holds_texts_only() -> None:
 
     with pytest.raises(Corrupt):
         codec.parse_map('{"client_id":1}')
+
+
+def test_a_request_may_be_larger_than_a_payload_and_is_as_strict() -> None:
+    text = b'["' + b"x" * codec.MAX_BYTES + b'"]'
+
+    assert codec.decode_request(text, 2 * codec.MAX_BYTES) == ["x" * codec.MAX_BYTES]
+    with pytest.raises(TooLarge, match="1,048,576"):
+        codec.decode_request(text, codec.MAX_BYTES)
+    with pytest.raises(JsonLimit, match="more than once"):
+        codec.decode_request(b'{"a": 1, "a": 2}', 100)

@@ -1,5 +1,6 @@
 """Traces: an event says which span it was said in, if the application has spans."""
 
+import re
 import subprocess
 import sys
 
@@ -7,7 +8,8 @@ from opentelemetry.sdk.trace import TracerProvider
 
 from tape.compose import open_journal
 from tape.core.event import Event, Trace
-from tape.telemetry import current_trace
+from tape.telemetry import Meters, current_trace
+from tests.conftest import ROOT
 
 tracer = TracerProvider().get_tracer("tests")
 
@@ -33,6 +35,15 @@ async def test_a_trace_that_was_given_is_kept() -> None:
     assert (entry.trace_id, entry.span_id, entry.parent_span_id) == ("a" * 32, "b" * 16, "")
 
 
+async def test_a_fork_and_its_mutation_are_said_in_the_span_of_who_forks() -> None:
+    async with open_journal("memory://") as journal:
+        await journal.append(Event(run_id="r", payload=1), open=True)
+        with tracer.start_as_current_span("outer") as outer:
+            forked = await journal.fork("r", 1, mutation=1)
+
+    assert [entry.span_id for entry in forked] == [f"{outer.get_span_context().span_id:016x}"] * 2
+
+
 def test_outside_a_span_there_is_no_trace() -> None:
     assert current_trace() is None
 
@@ -43,3 +54,14 @@ def test_an_application_without_opentelemetry_never_loads_it() -> None:
     )
 
     subprocess.run([sys.executable, "-c", program], check=True)
+
+
+def test_every_metric_and_log_line_stands_in_the_table() -> None:
+    table = (ROOT / "docs" / "signals.md").read_text()
+    sources = "".join(path.read_text() for path in (ROOT / "src" / "tape").rglob("*.py"))
+    lines = set(re.findall(r"log\.(?:info|warning|error)\(\s*\"([a-z_.]+)\"", sources))
+
+    missing = {name for name in {meter.name for meter in Meters().all()} | lines if f"`{name}`" not in table}
+
+    assert lines
+    assert missing == set()

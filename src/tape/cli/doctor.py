@@ -158,7 +158,7 @@ async def _contents(choices: Choices) -> list[Finding]:
     try:
         async with choices.open_store() as store:
             bounds = await store.journal.bounds()
-            runs = await store.runs.live()
+            runs = await store.runs.listed(is_open=True)
     except TapeError as error:
         return [Finding("journal", str(error), "fail", "restore it from a copy, or make the file usable")]
     entries = output.count(bounds.head - bounds.floor + 1, "entry", "entries")

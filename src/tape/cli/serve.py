@@ -1,0 +1,133 @@
+"""`tape serve`: the journal for everybody on this machine, over HTTP."""
+
+from __future__ import annotations
+
+import logging
+import os
+import re
+from datetime import timedelta
+from functools import partial
+from importlib.util import find_spec
+from typing import TYPE_CHECKING, Any, Final
+
+import click
+
+from tape.cli import output
+from tape.cli.choices import Choices, shared
+
+if TYPE_CHECKING:
+    from tape.compose import Service
+    from tape.server.address import Address
+
+_UNITS: Final = {"s": "seconds", "m": "minutes", "h": "hours", "d": "days"}
+_is_span = re.compile("([0-9]{1,6})([smhd])").fullmatch
+
+
+class Span(click.ParamType[timedelta]):
+    """A length of time, like 30m."""
+
+    name = "span"
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> timedelta:
+        found = _is_span(str(value))
+        if found is None:
+            self.fail(f"{value!r} is not a span like 90s, 30m, 12h or 7d", param, ctx)
+        return timedelta(**{_UNITS[found[2]]: int(found[1])})
+
+
+@click.command()
+@click.option(
+    "--http", metavar="HOST:PORT", help="Where to listen; port 0 is any.  [default: TAPE_HTTP, 127.0.0.1:7880]"
+)
+@click.option("--grpc", metavar="HOST:PORT", help="Accepted, and not served yet.")
+@click.option("--lake", metavar="DIR", help="Accepted, and not read yet.")
+@click.option(
+    "--event-ring-size",
+    type=click.IntRange(1, 1_000_000),
+    default=8_000,
+    show_default=True,
+    help="How many events of a run memory or Redis keeps.",
+)
+@click.option(
+    "--reap-after", type=Span(), default="30m", show_default=True, help="When memory or Redis lets go of a closed run."
+)
+@click.option(
+    "--max-subscribers", type=click.IntRange(1, 100_000), default=64, show_default=True, help="Streams on one run."
+)
+@shared
+@click.pass_obj
+def serve(
+    choices: Choices,
+    http: str | None,
+    grpc: str | None,
+    lake: str | None,
+    event_ring_size: int,
+    reap_after: timedelta,
+    max_subscribers: int,
+) -> None:
+    """Serve the journal over HTTP until a signal says to stop; a second one stops at once.
+
+    One line says that it is ready and where. Only this machine can reach it.
+    """
+    service = _service(choices, http, event_ring_size, reap_after, max_subscribers)
+    _note_unserved(grpc, lake)
+    _log_to_stderr()
+    os.umask(0o077)  # whatever is created from now on is its owner's alone
+    _run(service, choices)
+
+
+def _service(choices: Choices, http: str | None, ring: int, reap_after: timedelta, max_subscribers: int) -> Service:
+    from tape.compose import Service
+    from tape.server.address import Address
+    from tape.settings import Settings
+
+    settings = Settings.read(os.environ)
+    store, is_unsafe = choices.location()
+    return Service(
+        store=store,
+        http=Address.parse(http or settings.http),
+        data=settings.data,
+        origins=settings.allowed_origins,
+        event_ring_size=ring,
+        reap_after=reap_after,
+        max_subscribers=max_subscribers,
+        unsafe_durability=is_unsafe,
+        listen_url=settings.listen_url,
+    )
+
+
+def _note_unserved(grpc: str | None, lake: str | None) -> None:
+    from tape.server.address import Address
+
+    if grpc is not None:
+        Address.parse(grpc)
+        output.note(f"gRPC is not served yet; {output.escape(grpc)} stays free")
+    if lake is not None:
+        output.note("a lake is not read by the server yet")
+
+
+def _log_to_stderr() -> None:
+    from tape.telemetry import JsonLines
+
+    handler = logging.StreamHandler()
+    handler.setFormatter(JsonLines())
+    logger = logging.getLogger("tape")
+    logger.handlers, logger.propagate = [handler], False
+    logger.setLevel(logging.INFO)
+
+
+def _run(service: Service, choices: Choices) -> None:
+    import anyio
+
+    from tape import compose
+
+    options = {"use_uvloop": find_spec("uvloop") is not None}
+    anyio.run(partial(compose.serve, service, partial(_tell, choices)), backend_options=options)
+
+
+def _tell(choices: Choices, address: Address) -> None:
+    if choices.is_json:
+        output.say_json({"url": address.url, "pid": os.getpid()})
+    else:
+        output.say(f"tape serves at {output.paint(address.url, 'bold')}")
+    output.flush()

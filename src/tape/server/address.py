@@ -1,0 +1,34 @@
+"""Where a server listens: on this machine and nowhere else."""
+
+from dataclasses import dataclass
+from typing import Final
+
+from tape.core.errors import UsageError, shown
+
+HOSTS: Final = {"127.0.0.1": "127.0.0.1", "localhost": "127.0.0.1", "[::1]": "::1", "::1": "::1"}
+
+
+@dataclass(frozen=True, slots=True)
+class Address:
+    """A loopback host and a port; port 0 is any that is free."""
+
+    host: str
+    port: int
+
+    @classmethod
+    def parse(cls, text: str) -> "Address":
+        name, colon, port = text.rpartition(":")
+        if not colon or not port.isdecimal() or int(port) > 65_535:
+            raise UsageError(f"an address is HOST:PORT, like 127.0.0.1:7880, not {shown(text)}")
+        host = HOSTS.get(name)
+        if host is None:
+            raise UsageError(f"only this machine may be served until there are grants: 127.0.0.1, not {shown(name)}")
+        return cls(host, int(port))
+
+    @property
+    def is_six(self) -> bool:
+        return ":" in self.host
+
+    @property
+    def url(self) -> str:
+        return f"http://[{self.host}]:{self.port}" if self.is_six else f"http://{self.host}:{self.port}"

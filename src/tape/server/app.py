@@ -1,0 +1,78 @@
+"""The ASGI application: who may ask, which route it is, its handler, and whatever goes wrong as a problem."""
+
+import traceback
+from typing import Final
+
+from tape.core.errors import TapeError
+from tape.server.answer import Answer
+from tape.server.guard import Guard
+from tape.server.node import Node
+from tape.server.problem import Problem
+from tape.server.refusals import ClientGone
+from tape.server.request import Receive, Request, Scope, Send
+from tape.server.response import Response
+from tape.server.router import Router
+from tape.telemetry import log
+
+PREFLIGHT_S: Final = 600
+
+
+class App:
+    """One server's door; every answer that is not a handler's own is a problem with a code and a trace id."""
+
+    def __init__(self, node: Node, guard: Guard, router: Router) -> None:
+        self._node = node
+        self._guard = guard
+        self._router = router
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        request = Request(scope, receive)
+        answer = Answer(request, send)
+        try:
+            await self._answer(request, answer)
+        except ClientGone:
+            pass
+        except Exception as error:  # noqa: BLE001 - whatever it is, it becomes an answer or ends the connection
+            await self._fail(request, answer, error)
+        finally:
+            self._node.meters.requests.add(1, answer.method, answer.route, answer.status)
+
+    async def _answer(self, request: Request, answer: Answer) -> None:
+        answer.origin = self._guard.check(request.raw_headers)
+        if request.method == "OPTIONS":
+            await self._preflight(request).send(answer)
+            return
+        route, request.values = self._router.find(request.method, request.raw_path)
+        answer.route = route.path
+        await route.handler(request, self._node, answer)
+
+    def _preflight(self, request: Request) -> Response:
+        """What a page may send from another origin that may ask; no credentials, ever."""
+        methods = ", ".join(self._router.methods(request.raw_path))
+        headers = {
+            "allow": methods,
+            "access-control-allow-methods": methods,
+            "access-control-allow-headers": "content-type, expected-seq, idempotency-key, last-event-id, traceparent, "
+            "x-client-id, x-tape-epoch",
+            "access-control-max-age": str(PREFLIGHT_S),
+        }
+        return Response.empty(headers)
+
+    async def _fail(self, request: Request, answer: Answer, error: Exception) -> None:
+        problem = Problem.of(error, request.trace_id)
+        if problem.status >= 500:
+            _tell(problem, answer.route, error)
+        if answer.is_started:
+            request.connection.transport.abort()  # half an answer must not look like a whole one
+            return
+        await Response.of_problem(problem).send(answer)
+
+
+def _tell(problem: Problem, route: str, error: Exception) -> None:
+    """The log has what the caller is not told: what the store said, or where it broke, but no values."""
+    facts: dict[str, object] = {"trace_id": problem.trace_id, "code": problem.code, "route": route}
+    if isinstance(error, TapeError):
+        log.warning("request.refused", **facts, reason=str(error))
+    else:
+        frames = [f"{frame.name}:{frame.lineno}" for frame in traceback.extract_tb(error.__traceback__)]
+        log.error("request.failed", **facts, error=type(error).__name__, frames=frames)

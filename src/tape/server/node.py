@@ -1,0 +1,88 @@
+"""What a server's handlers work with, put together by compose."""
+
+from collections.abc import AsyncIterator, Callable, Sequence
+from dataclasses import dataclass, field
+from datetime import timedelta
+from typing import Protocol
+
+import anyio
+
+from tape.bus.journal import Journal
+from tape.core.event import Entry
+from tape.core.ids import RunId, Seq
+from tape.core.ports import RunDirectory
+from tape.core.run import Head, RunMeta, RunRecord
+from tape.server.limits import Subscribers
+from tape.telemetry import Meters
+
+
+class ColdFile(Protocol):
+    """What a file says of a run it holds."""
+
+    @property
+    def run_id(self) -> RunId: ...
+    @property
+    def meta(self) -> RunMeta: ...
+    @property
+    def last_seq(self) -> Seq: ...
+
+
+class ColdFiles(Protocol):
+    """Runs of a store that forgets, as files keep them: the same entries, the same numbers, the same bytes.
+
+    `keep` follows a run into its file and returns when the run has ended and all of it is there. A file belongs to
+    whoever writes it: while one does, `is_owned` says so and nobody reads it.
+    """
+
+    def has(self, run_id: RunId) -> bool: ...
+    def is_owned(self, run_id: RunId) -> bool: ...
+    def stream(self, run_id: RunId, from_seq: Seq) -> AsyncIterator[Entry]: ...
+    async def listed(self) -> Sequence[ColdFile]: ...
+    async def keep(self, run_id: RunId, read: Callable[[Seq], AsyncIterator[Entry]], meta: RunMeta) -> None: ...
+
+
+class ColdRuns:
+    """The same runs as a directory would know them: they have ended, and no store holds them any more."""
+
+    def __init__(self, files: ColdFiles) -> None:
+        self._files = files
+        self.has = files.has
+        self.is_owned = files.is_owned
+        self.stream = files.stream
+        self.keep = files.keep
+
+    async def find(self, run_id: RunId) -> RunRecord | None:
+        if not self._files.has(run_id):
+            return None
+        return next((record for record in await self.listed() if record.run_id == run_id), None)
+
+    async def listed(self) -> list[RunRecord]:
+        return [_record(file) for file in await self._files.listed()]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Node:
+    """One server over one journal.
+
+    A bounded store forgets, an ephemeral one ends with this process; `cold` is there when files keep what it forgets.
+    """
+
+    journal: Journal
+    runs: RunDirectory
+    subscribers: Subscribers = field(default_factory=Subscribers)
+    meters: Meters = field(default_factory=Meters)
+    draining: anyio.Event = field(default_factory=anyio.Event)
+    cold: ColdRuns | None = None
+    is_bounded: bool = False
+    is_ephemeral: bool = False
+    reap_after: timedelta = timedelta(minutes=30)
+
+    @property
+    def is_draining(self) -> bool:
+        """Whether the server is leaving: streams say so, and nobody new is let in."""
+        return self.draining.is_set()
+
+
+def _record(file: ColdFile) -> RunRecord:
+    head = Head(last_seq=file.last_seq, closed_seq=file.last_seq)
+    return RunRecord(run_id=file.run_id, meta=file.meta, head=head, opened_at_ms=0, is_reaped=True)

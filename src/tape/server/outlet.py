@@ -1,0 +1,77 @@
+"""The bytes of one SSE response, written straight into its connection.
+
+ASGI has no word for how much a socket has taken, and a message for every frame costs more than the frame. So the
+handshake and the end go through ASGI, everything between them goes into the transport.
+"""
+
+import asyncio
+from collections.abc import Callable
+from typing import Final, Protocol
+
+STALL_S: Final = 30.0
+TICK_S: Final = 5.0
+QUIET_TICKS: Final = 1
+
+
+class Connection(Protocol):
+    """What a stream needs of the connection it is written to; `resumed` is called when there is room again."""
+
+    transport: asyncio.Transport
+    resumed: Callable[[], object] | None
+
+    @property
+    def is_paused(self) -> bool: ...
+    async def drain(self) -> None: ...
+
+
+class Outlet:
+    """Writes chunks, knows whether the socket takes them, and lets go of one that takes nothing for long."""
+
+    def __init__(self, connection: Connection, quiet: Callable[[], bytes]) -> None:
+        self.connection = connection
+        self._transport = connection.transport
+        self._loop = asyncio.get_running_loop()
+        self._quiet = quiet
+        self._moved_at = self._loop.time()
+        self._quiet_ticks = 0
+        self._pending = 0
+        self._timer = self._loop.call_later(TICK_S, self._tick)
+
+    @property
+    def is_paused(self) -> bool:
+        return self.connection.is_paused
+
+    @property
+    def is_closing(self) -> bool:
+        return self._transport.is_closing()
+
+    def write(self, chunks: bytes) -> None:
+        self._transport.write(chunks)
+        self._quiet_ticks = 0
+
+    async def drain(self) -> None:
+        """Until there is room, or nobody is there any more."""
+        if self.connection.is_paused:
+            await self.connection.drain()
+
+    def when_resumed(self, pump: Callable[[], object] | None) -> None:
+        self.connection.resumed = pump
+
+    def close(self) -> None:
+        self._timer.cancel()
+        self.connection.resumed = None
+
+    def _tick(self) -> None:
+        """A word every fifteen seconds at the latest; and an end to a socket that has taken no byte for thirty."""
+        now = self._loop.time()
+        pending = self._transport.get_write_buffer_size()
+        if pending == 0 or pending < self._pending:
+            self._moved_at = now
+        self._pending = pending
+        if now - self._moved_at >= STALL_S:
+            self._transport.abort()
+            return
+        self._quiet_ticks += 1
+        if self._quiet_ticks > QUIET_TICKS and not self.connection.is_paused:
+            self.write(self._quiet())
+        self._timer = self._loop.call_later(TICK_S, self._tick)

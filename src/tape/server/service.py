@@ -1,0 +1,66 @@
+"""A server from its first socket to its last byte: ready, serving, draining, gone."""
+
+import os
+import resource
+import signal
+from collections.abc import AsyncIterator, Callable, Iterable
+from contextlib import suppress
+from functools import partial
+from typing import Final, NoReturn
+
+import anyio
+
+from tape.core.background import background
+from tape.server.address import Address
+from tape.server.app import App
+from tape.server.guard import Guard
+from tape.server.listener import Listener, bind
+from tape.server.node import Node
+from tape.server.router import Router
+from tape.server.routes import ROUTES
+from tape.server.upkeep import Upkeep
+from tape.telemetry import log
+
+AGAIN_S: Final = 0.05
+
+
+async def serve(node: Node, address: Address, origins: Iterable[str], tell: Callable[[Address], None]) -> None:
+    """Serves until a signal says to leave, then lets everything under way end."""
+    _raise_file_limit()
+    upkeep = Upkeep(node)
+    with bind(address) as bound:
+        here = Address(address.host, bound.getsockname()[1])
+        guard = Guard(origins=frozenset(origins))
+        listener = Listener(App(node, guard, Router(ROUTES)), partial(tell, here))
+        with anyio.open_signal_receiver(signal.SIGTERM, signal.SIGINT) as signals:
+            leave = partial(_leave_when_told, signals, node, listener)
+            async with background(upkeep.run, leave, partial(_send_away, node)):
+                await listener.serve([bound])
+                await upkeep.finish()
+
+
+async def _leave_when_told(signals: AsyncIterator[signal.Signals], node: Node, listener: Listener) -> NoReturn:
+    """The first signal drains, the second ends at once; what was acknowledged is safe either way."""
+    while True:
+        number = await anext(signals)
+        if node.is_draining:
+            os._exit(128 + number)
+        log.info("server.draining", subscribers=len(node.subscribers))
+        node.draining.set()
+        listener.leave()
+
+
+async def _send_away(node: Node) -> NoReturn:
+    """Ends the streams of a server that is leaving, also those that only just began."""
+    await node.draining.wait()
+    while True:
+        node.subscribers.send_away()
+        await anyio.sleep(AGAIN_S)
+
+
+def _raise_file_limit() -> None:
+    """A connection is a file, and the usual limit is for desktops."""
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    if soft != hard:
+        with suppress(OSError, ValueError):  # some systems name a limit that they do not grant
+            resource.setrlimit(resource.RLIMIT_NOFILE, (hard, hard))

@@ -1,0 +1,272 @@
+"""One SSE stream: what a reading gives, in frames, at the pace of its socket.
+
+Catching up is a loop of pages and has no caps. Live, the stream is driven by two callbacks, the tail has grown and the
+socket has room, because waking a task for every event and client costs more than the event.
+"""
+
+import asyncio
+from collections.abc import Awaitable, Callable, Iterable
+from dataclasses import replace
+from enum import Enum
+from typing import Final
+
+import anyio
+
+from tape.bus.stream import Replay
+from tape.core.errors import BrokerOverflowError, InvalidCursor, TapeError
+from tape.core.event import Entry
+from tape.core.flow import Evict, Flow, Reason, Threshold, Warn
+from tape.server.chunks import chunk, encoded, said, slices
+from tape.server.outlet import Outlet
+from tape.server.sources import Source
+from tape.telemetry import Meters
+from tape.wire import sse
+from tape.wire.frames import (
+    ClientEvicted,
+    Goaway,
+    ReplayComplete,
+    SlowClientWarning,
+    StateResyncRequired,
+    StreamError,
+)
+
+BATCH: Final = 64
+GRACE_S: Final = 1.0
+
+
+class End(Enum):
+    """Why a stream has stopped, for now or for good."""
+
+    BEHIND = "behind"
+    OVER = "over"
+    EVICTED = "evicted"
+    GOAWAY = "goaway"
+    FAILED = "failed"
+    GONE = "gone"
+
+
+class Sender:
+    """Sends a source from a place on, until it ends, its reader is too slow, or nobody listens."""
+
+    def __init__(
+        self, source: Source, after: int, outlet: Outlet, meters: Meters, *, flow: Flow | None, is_replayed: bool
+    ) -> None:
+        self._source = source
+        self._outlet = outlet
+        self._meters = meters
+        self._flow = flow or Flow()
+        self._may_lag = flow is None
+        self._last_id = after
+        self._replayed = 0
+        self._is_complete = not is_replayed
+        self._reading = source.open(after)
+        self._is_lost = False
+        self._leave_after_ms: int | None = None
+        self._grace: asyncio.TimerHandle | None = None
+        self._scope = anyio.CancelScope()
+        self._end: End | None = End.BEHIND
+
+    async def start_over(self) -> None:
+        """For a reader whose cursor is of another journal."""
+        after, earliest = await self._source.restart()
+        self._resync("epoch_reset", earliest)
+        self._reopen(after)
+
+    def _resync(self, reason: str, earliest: int) -> None:
+        """Tells the reader that what it has is not the beginning of what follows."""
+        self._meters.resynced.add(1, reason)
+        self._meters.dropped.add()
+        self._outlet.write(
+            said(StateResyncRequired(reason=reason, last_delivered_id=self._last_id, earliest_available_id=earliest))
+        )
+
+    def goaway(self, reconnect_after_ms: int) -> None:
+        """Sends the reader elsewhere; one that is catching up, after its page."""
+        self._leave_after_ms = reconnect_after_ms
+        if self._end is None:
+            self._stop(self._leave())
+
+    def quiet(self) -> bytes:
+        """What to say when there is nothing to say: where a filtered stream has come to, or just a sign of life."""
+        is_current = self._end is None and not self._reading.has_more
+        return self._checkpoint() if is_current and self._source.is_filtered else chunk(sse.comment())
+
+    async def run(self, gone: Callable[[], Awaitable[None]]) -> End:
+        try:
+            while True:
+                end = await self._catch_up() or await self._stay_live(gone)
+                if end is not End.BEHIND:
+                    return end
+        except TapeError as error:
+            self._fail(error)
+            return End.FAILED
+        finally:
+            self._end = self._end or End.GONE
+            self._reading.close()
+            self._settle()
+
+    async def _catch_up(self) -> End | None:
+        while not self._outlet.is_closing:
+            if self._leave_after_ms is not None:
+                return self._leave()
+            page = await self._page()
+            await self._deliver(page.entries)
+            is_caught_up = page.looked_to is not None and await self._drain_tail()
+            if self._source.is_filtered and self._reading.cursor > self._last_id:
+                self._outlet.write(self._checkpoint())
+            if page.is_over or is_caught_up:
+                self._complete()
+                return End.OVER if page.is_over else None
+        return End.GONE
+
+    def _leave(self) -> End:
+        self._outlet.write(said(Goaway(reconnect_after_ms=self._leave_after_ms or 0)))
+        return End.GOAWAY
+
+    async def _page(self) -> Replay:
+        """The next page; where history is gone, or is another, the reader is told and goes on where it can."""
+        try:
+            page = await self._reading.replay()
+        except BrokerOverflowError as gap:
+            self._resync("ring_evicted", gap.available_from)
+            self._reopen(gap.available_from - 1)
+        except InvalidCursor:
+            if self._is_lost:
+                raise
+            self._is_lost = True
+            await self.start_over()
+        else:
+            self._is_lost = False
+            return page
+        return Replay((), None, False)
+
+    def _reopen(self, after: int) -> None:
+        self._reading.close()
+        self._reading = self._source.open(after)
+        self._last_id = after
+
+    async def _drain_tail(self) -> bool:
+        """What has come meanwhile; whether the tail still reaches back to it."""
+        while not self._outlet.is_closing and (entries := self._reading.take(BATCH)) is not None:
+            await self._deliver(entries)
+        return not self._reading.is_overtaken
+
+    async def _deliver(self, entries: Iterable[Entry]) -> None:
+        for part in slices(entries, self._source.by):
+            self._write(part)
+            await self._outlet.drain()
+            if self._outlet.is_closing:
+                return
+
+    def _complete(self) -> None:
+        if not self._is_complete:
+            self._is_complete = True
+            self._outlet.write(said(ReplayComplete(replayed_count=self._replayed, last_event_id=self._last_id)))
+
+    async def _stay_live(self, gone: Callable[[], Awaitable[None]]) -> End:
+        self._end = None
+        with anyio.CancelScope() as self._scope:
+            self._outlet.when_resumed(self._pump)
+            self._reading.listen(self._pump)
+            self._pump()
+            if self._end is None:
+                await gone()
+        self._settle()
+        return self._end or End.GONE
+
+    def _settle(self) -> None:
+        self._outlet.when_resumed(None)
+        if self._grace is not None:
+            self._grace.cancel()
+            self._grace = None
+
+    def _pump(self) -> None:
+        """Called when there may be more to send, or room for it."""
+        if self._end is not None:
+            return
+        try:
+            self._advance()
+        except Exception as error:  # noqa: BLE001 - one stream's failure is not its neighbours'
+            self._fail(error)
+
+    def _advance(self) -> None:
+        """Live, an event costs each client what stands here: whatever is added, a thousand pay for."""
+        reading, connection = self._reading, self._outlet.connection
+        while not connection.is_paused:
+            entries = reading.take(BATCH)
+            if entries is None:
+                break
+            if entries:
+                self._write(entries)
+        if reading.is_overtaken:
+            self._stop(End.BEHIND)
+        elif reading.has_more or self._flow.is_warned:
+            self._observe()
+        elif reading.is_over:
+            self._stop(End.OVER)
+        elif reading.is_cut or self._outlet.is_closing:
+            self._stop(End.GONE)
+
+    def _fail(self, error: Exception) -> None:
+        known = str(error) if isinstance(error, TapeError) else "the server failed"
+        self._outlet.write(said(StreamError(error=known)))
+        self._stop(End.FAILED)
+
+    def _write(self, entries: list[Entry]) -> None:
+        by = self._source.by
+        if len(entries) == 1:
+            self._outlet.write(encoded(entries[0], by))
+        else:
+            self._outlet.write(b"".join([encoded(entry, by) for entry in entries]))
+        self._last_id = getattr(entries[-1], by)
+        self._meters.streamed.add(len(entries))
+        if not self._is_complete:
+            self._replayed += len(entries)
+
+    def _observe(self) -> None:
+        """Warns once an episode; a reader that stays beyond a cap, warned, is evicted."""
+        self._flow, signal = self._flow.observe(*self._reading.lag)
+        if isinstance(signal, Evict):
+            if not self._flow.is_warned:
+                self._flow = replace(self._flow, is_warned=True)
+                self._warn(_THRESHOLDS[signal.reason])
+            if self._grace is None and not self._may_lag:
+                self._grace = asyncio.get_running_loop().call_later(GRACE_S, self._judge)
+        elif self._grace is not None:
+            self._grace.cancel()
+            self._grace = None
+        if isinstance(signal, Warn):
+            self._warn(signal.threshold)
+
+    def _warn(self, threshold: Threshold) -> None:
+        self._meters.warned.add()
+        entries, size = self._reading.lag
+        warning = SlowClientWarning(
+            queue_size=entries,
+            max_queued=self._flow.max_queued,
+            queued_bytes=size,
+            max_queued_bytes=self._flow.max_bytes,
+            last_event_id=self._last_id,
+            threshold=threshold,
+        )
+        self._outlet.write(said(warning))
+
+    def _judge(self) -> None:
+        self._grace = None
+        _, signal = self._flow.observe(*self._reading.lag)
+        if self._end is None and isinstance(signal, Evict):
+            self._meters.evicted.add(1, signal.reason)
+            self._meters.dropped.add()
+            self._outlet.write(said(ClientEvicted(reason=signal.reason, dropped_after=self._last_id)))
+            self._stop(End.EVICTED)
+
+    def _checkpoint(self) -> bytes:
+        self._last_id = max(self._last_id, self._reading.cursor)
+        return chunk(sse.checkpoint(self._last_id))
+
+    def _stop(self, end: End) -> None:
+        self._end = end
+        self._scope.cancel()
+
+
+_THRESHOLDS: Final = {Reason.QUEUE_OVERFLOW: Threshold.FRAMES, Reason.QUEUE_BYTES_OVERFLOW: Threshold.BYTES}

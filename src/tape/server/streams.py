@@ -1,0 +1,98 @@
+"""`GET /events` and `GET /session/{run_id}/events`: a stream for as long as somebody listens."""
+
+import socket
+from dataclasses import replace
+from typing import Final
+
+from tape.core.errors import RunNotFound, Unavailable
+from tape.core.ids import RunId
+from tape.core.run import RunRecord
+from tape.server.asked import MAX_CURSOR, Asked
+from tape.server.node import ColdRuns, Node
+from tape.server.outlet import Outlet
+from tape.server.request import Request, Send
+from tape.server.sources import ColdSource, JournalSource, RunSource, Source
+from tape.server.sse import End, Sender
+from tape.wire import sse
+
+RETRY_MS: Final = 3000
+SEND_BUFFER: Final = 128 * 1024
+
+
+async def events(request: Request, node: Node, send: Send) -> None:
+    """A run from its beginning, or the journal from now on, unless the reader brings a cursor."""
+    asked = Asked.of(request)
+    await _stream(request, node, send, replace(asked, after=0) if asked.is_of_run_only else asked)
+
+
+async def session_events(request: Request, node: Node, send: Send) -> None:
+    """A run from now on, unless the reader brings a cursor."""
+    await _stream(request, node, send, Asked.of(request))
+
+
+async def _stream(request: Request, node: Node, send: Send, asked: Asked) -> None:
+    if node.is_draining:
+        raise Unavailable("the server is leaving; come back in a moment")
+    source, last = await _source(asked, node)
+    outlet = Outlet(request.connection, lambda: sender.quiet())
+    try:
+        with node.subscribers.join(asked.run_id) as subscriber:
+            after, is_replayed = (last, False) if asked.after is None else (asked.after, True)
+            sender = Sender(source, after, outlet, node.meters, flow=asked.flow, is_replayed=is_replayed)
+            subscriber.goaway = sender.goaway
+            await _greet(request, node, send, None if is_replayed else last)
+            if asked.after is not None and asked.epoch not in (None, node.journal.epoch):
+                await sender.start_over()
+            end = await sender.run(request.gone)
+        if end is not End.GONE:
+            await send({"type": "http.response.body", "body": b"", "more_body": False})
+    finally:
+        outlet.close()
+
+
+async def _source(asked: Asked, node: Node) -> tuple[Source, int]:
+    """What the stream is read from, and the last place there is."""
+    if asked.run_id is None:
+        return JournalSource(node.journal, asked.subject, asked.where), await node.journal.head()
+    record = await node.runs.find(asked.run_id)
+    is_ended = record is None or not record.head.is_open
+    if node.cold is not None and is_ended and _is_kept(node.cold, asked.run_id, record):
+        return ColdSource(node.cold, asked.run_id), MAX_CURSOR
+    if record is None:
+        raise RunNotFound(asked.run_id)
+    return RunSource(node.journal, node.runs, asked.run_id, asked.subject, asked.where), record.head.last_seq
+
+
+def _is_kept(cold: ColdRuns, run_id: RunId, record: RunRecord | None) -> bool:
+    """Whether to read a run that has ended from its file, which nobody opens while it is being written."""
+    if not cold.is_owned(run_id):
+        return cold.has(run_id)
+    if record is None or record.is_reaped:
+        raise Unavailable(f"run {run_id!r} is still being written to its file; come back in a moment")
+    return False
+
+
+async def _greet(request: Request, node: Node, send: Send, cursor: int | None) -> None:
+    """The handshake. A reader without a cursor is given one, so that it can come back even before its first event."""
+    _bound_send_buffer(request)
+    node.meters.opened.add()
+    begin = (
+        sse.retry(RETRY_MS) if cursor is None or cursor == MAX_CURSOR else sse.retry(RETRY_MS) + sse.checkpoint(cursor)
+    )
+    await send({"type": "http.response.start", "status": 200, "headers": _headers(node)})
+    await send({"type": "http.response.body", "body": begin, "more_body": True})
+
+
+def _headers(node: Node) -> list[tuple[bytes, bytes]]:
+    return [
+        (b"content-type", b"text/event-stream; charset=utf-8"),
+        (b"cache-control", b"no-store, no-transform"),
+        (b"x-accel-buffering", b"no"),
+        (b"x-tape-epoch", str(node.journal.epoch).encode()),
+    ]
+
+
+def _bound_send_buffer(request: Request) -> None:
+    """The kernel would take megabytes for a reader that takes nothing, and call them delivered."""
+    connection = request.connection.transport.get_extra_info("socket")
+    connection.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, SEND_BUFFER)

@@ -1,0 +1,92 @@
+"""A real `tape serve` in a process of its own, on any free port, gone with its block."""
+
+import json
+import os
+import signal
+import subprocess
+import sys
+from collections.abc import Mapping
+from pathlib import Path
+from types import TracebackType
+from typing import Self
+
+import httpx
+import psutil
+
+PATIENCE_S = 30
+
+
+class TapeServer:
+    """Ready when it is made; what it logs is kept in a file."""
+
+    def __init__(self, folder: Path, store: str, *options: str, environment: Mapping[str, str] | None = None) -> None:
+        self.folder = folder
+        self.store = store
+        self._log = folder / "serve.log"
+        command = [sys.executable, "-m", "tape.cli.main", "serve", "--store", store, "--http", "127.0.0.1:0", "--json"]
+        with self._log.open("ab") as errors:
+            self._process = subprocess.Popen(
+                [*command, *options], cwd=folder, stdout=subprocess.PIPE, stderr=errors, start_new_session=True,
+                env={**clean_environment(), "TAPE_DATA": str(folder), **(environment or {})},
+            )  # fmt: skip
+        self.url = self._ready_url()
+        self.port = httpx.URL(self.url).port or 0
+
+    def _ready_url(self) -> str:
+        assert self._process.stdout is not None
+        line = self._process.stdout.readline()
+        assert line, f"it did not start: {self.log}"
+        return str(json.loads(line)["url"])
+
+    @property
+    def pid(self) -> int:
+        return self._process.pid
+
+    @property
+    def log(self) -> str:
+        return self._log.read_text(errors="replace")
+
+    @property
+    def rss(self) -> int:
+        return int(psutil.Process(self.pid).memory_info().rss)
+
+    @property
+    def is_running(self) -> bool:
+        return self._process.poll() is None
+
+    def client(self, **options: object) -> httpx.Client:
+        return httpx.Client(base_url=self.url, timeout=PATIENCE_S, trust_env=False, **options)  # type: ignore[arg-type]
+
+    def async_client(self, **options: object) -> httpx.AsyncClient:
+        return httpx.AsyncClient(base_url=self.url, timeout=PATIENCE_S, trust_env=False, **options)  # type: ignore[arg-type]
+
+    def signal(self, number: signal.Signals) -> None:
+        self._process.send_signal(number)
+
+    def wait(self, within_s: float = PATIENCE_S) -> int:
+        """Its exit code."""
+        return self._process.wait(within_s)
+
+    def stop(self) -> int:
+        self.signal(signal.SIGTERM)
+        return self.wait()
+
+    def kill(self) -> None:
+        if self.is_running:
+            os.killpg(self.pid, signal.SIGKILL)
+            self.wait()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.kill()
+        if self._process.stdout is not None:
+            self._process.stdout.close()
+
+
+def clean_environment() -> dict[str, str]:
+    """What a new user has: nothing of ours is set."""
+    return {name: value for name, value in os.environ.items() if not name.startswith(("TAPE_", "REDIS_"))}
