@@ -16,6 +16,7 @@ demo: setup ## Watch producers and readers share one journal
 	@$(BIN)/tape demo
 
 test: check ## Run everything that must hold
+	@$(BIN)/python -m tests.servers.chromium
 	@$(BIN)/pytest --quiet --scale 1 --ignore tests/house
 
 check: setup ## Check style, types, floors and sizes
@@ -38,5 +39,5 @@ lock: setup ## Resolve requirements/*.in again (with Python 3.11)
 
 clean: ## Delete the environments and what tools leave behind
 	@rm -rf .venv .venv.lock .venv-bench .venv-bench.lock .hypothesis .import_linter_cache .mypy_cache .pytest_cache
-	@rm -rf .ruff_cache build dist
+	@rm -rf .browser .browser.lock .ruff_cache build dist tests/browser/shots
 	@find src tests tools -name __pycache__ -type d -prune -exec rm -rf {} +

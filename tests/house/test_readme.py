@@ -1,19 +1,27 @@
-"""What the README shows is what happens."""
+"""What the pages show is what happens."""
 
 import subprocess
 import sys
 from pathlib import Path
 
+import pytest
+
 from tests.house.tree import ROOT
 
-EXAMPLE = ROOT / "examples" / "first.py"
+PAGES = {"first.py": "README.md", "broker.py": "docs/broker.md"}
+
+shown = pytest.mark.parametrize(("example", "page"), PAGES.items())
 
 
-def test_the_readme_shows_the_example_as_it_is() -> None:
-    assert f"```python\n{EXAMPLE.read_text()}```" in (ROOT / "README.md").read_text()
+@shown
+def test_a_page_shows_its_example_as_it_is(example: str, page: str) -> None:
+    assert f"```python\n{(ROOT / 'examples' / example).read_text()}```" in (ROOT / page).read_text()
 
 
-def test_the_example_prints_what_the_readme_says(tmp_path: Path) -> None:
-    ended = subprocess.run([sys.executable, EXAMPLE], cwd=tmp_path, capture_output=True, text=True, check=True)
+@shown
+def test_an_example_prints_what_its_page_says(example: str, page: str, tmp_path: Path) -> None:
+    command = [sys.executable, str(ROOT / "examples" / example)]
 
-    assert f"```console\n{ended.stdout}```" in (ROOT / "README.md").read_text()
+    ended = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, check=True)
+
+    assert f"```console\n{ended.stdout}```" in (ROOT / page).read_text()

@@ -1,4 +1,4 @@
-"""Where the servers' programs are: on this machine, or inside the wheels that carry them."""
+"""Where the servers' programs are: on this machine, or inside the packages that carry them."""
 
 import os
 import re
@@ -8,6 +8,7 @@ from collections.abc import Iterator
 from importlib.util import find_spec
 from pathlib import Path
 
+from tests.servers import npm_chromium
 from tests.servers.errors import ServerMissing
 
 OLDEST_POSTGRES = 14
@@ -46,6 +47,18 @@ def valkey() -> Path:
     for program in (*carried, *map(Path, installed)):
         return program
     raise ServerMissing("no valkey-server or redis-server; install one, or name a server in TAPE_TEST_REDIS_URL")
+
+
+def chromium() -> Path:
+    """The program named, else the machine's, else the one that npm carries."""
+    if named := os.environ.get("TAPE_TEST_CHROMIUM"):
+        if npm_chromium.answers(Path(named)):
+            return Path(named)
+        raise ServerMissing(f"TAPE_TEST_CHROMIUM names {named!r}, which is no Chromium that runs here")
+    for program in filter(None, map(shutil.which, ("chromium", "chromium-browser", "google-chrome"))):
+        if npm_chromium.answers(Path(program)):
+            return Path(program)
+    return npm_chromium.program()
 
 
 def version(folder: Path) -> int:

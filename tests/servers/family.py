@@ -2,7 +2,7 @@
 
 import signal
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from contextlib import suppress
 
 import psutil
@@ -11,7 +11,7 @@ PATIENCE_S = 30.0
 
 
 def end(server: psutil.Process) -> None:
-    """Asks PostgreSQL or Valkey to finish now, and insists if it does not."""
+    """Asks a server to finish now, and insists if it does not."""
     with suppress(psutil.NoSuchProcess):
         server.send_signal(signal.SIGINT)
         server.resume()  # a paused one hears nothing
@@ -26,6 +26,22 @@ def kill(server: psutil.Process) -> None:
         with suppress(psutil.NoSuchProcess):
             process.kill()
     assert _wait(lambda: all(map(is_gone, family))), f"some of {family} cannot be killed"
+
+
+def freeze(server: psutil.Process) -> list[psutil.Process]:
+    """Stops all of them where they stand: their connections stay open, and nobody answers."""
+    family = _frozen(server)
+    for process in family:
+        with suppress(psutil.NoSuchProcess):
+            process.suspend()
+    _wait(lambda: all(is_gone(process) or process.status() == psutil.STATUS_STOPPED for process in family))
+    return family
+
+
+def thaw(family: Iterable[psutil.Process]) -> None:
+    for process in family:
+        with suppress(psutil.NoSuchProcess):
+            process.resume()
 
 
 def is_gone(process: psutil.Process) -> bool:

@@ -8,12 +8,13 @@ from typing import TypeVar
 import pytest
 import redis
 
+from tests.servers.chromium import ChromiumServer
 from tests.servers.databases import Databases
 from tests.servers.errors import ServerMissing
 from tests.servers.postgres import PostgresServer
 from tests.servers.valkey import ValkeyServer
 
-Server = TypeVar("Server", PostgresServer, ValkeyServer)
+Server = TypeVar("Server", ChromiumServer, PostgresServer, ValkeyServer)
 
 
 @pytest.fixture(scope="session")
@@ -75,6 +76,13 @@ def redis_url(redis_location: str) -> str:
     """An empty database for one test."""
     empty(redis_location)
     return redis_location
+
+
+@pytest.fixture(scope="session")
+def browser() -> Iterator[ChromiumServer]:
+    """A Chromium of our own; a test that kills it restarts it."""
+    with running(ChromiumServer) as server:
+        yield server
 
 
 @contextmanager

@@ -5,7 +5,8 @@ import subprocess
 import sys
 import time
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 from random import SystemRandom
 from types import TracebackType
@@ -54,6 +55,15 @@ class PrivateServer(ABC):
         """On the same data and the same port, whether it was killed or not; returns when it can be used."""
         self._finish(family.end)
         self._start()
+
+    @contextmanager
+    def frozen(self) -> Iterator[None]:
+        """Stands still with all its children; at the end of the block they hear what was said to them meanwhile."""
+        stopped = family.freeze(psutil.Process(self.pid))
+        try:
+            yield
+        finally:
+            family.thaw(stopped)
 
     def stop(self) -> None:
         """Ends it for good and deletes its folder."""

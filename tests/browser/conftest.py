@@ -1,0 +1,34 @@
+"""A page for each test, in the one Chromium of the run."""
+
+from collections.abc import AsyncIterator, Awaitable, Callable
+from pathlib import Path
+
+import pytest
+from playwright.async_api import Error, Page, async_playwright
+
+from tests.servers.chromium import ChromiumServer
+
+SHOTS = Path(__file__).parent / "shots"
+
+Shoot = Callable[[], Awaitable[bytes]]
+
+
+@pytest.fixture
+async def page(browser: ChromiumServer) -> AsyncIterator[Page]:
+    """An empty page without cookies or cache; an error in it that nobody catches fails the test."""
+    failures: list[Error] = []
+    async with async_playwright() as playwright:
+        chromium = await playwright.chromium.connect_over_cdp(browser.url)
+        context = await chromium.new_context(viewport={"width": 1280, "height": 800})
+        page = await context.new_page()
+        page.on("pageerror", lambda error: failures.append(error))  # playwright marks what it calls
+        yield page
+        await context.close()
+        await chromium.close()
+    assert failures == []
+
+
+@pytest.fixture
+def shoot(page: Page, request: pytest.FixtureRequest) -> Shoot:
+    """Takes a picture of the page as it is now, and leaves it in `shots` under the name of the test."""
+    return lambda: page.screenshot(path=SHOTS / f"{request.node.name}.png")
