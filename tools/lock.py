@@ -11,7 +11,7 @@ OLDEST = (3, 11)
 # Wheels lying about on one machine have hashes that nobody else can download.
 LOCAL_SOURCES = {"PIP_CONFIG_FILE": os.devnull, "PIP_FIND_LINKS": "", "PIP_EXTRA_INDEX_URL": ""}
 
-EXTRAS = ("cel", "postgres", "redis")
+EXTRAS = ("cel", "duckdb", "postgres", "redis", "sdk", "server", "spark")
 
 OPTIONS = [
     "--quiet",

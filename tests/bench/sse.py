@@ -1,0 +1,89 @@
+"""SSE to a thousand clients: what a server's CPU costs a delivered event."""
+
+import asyncio
+import subprocess
+import sys
+from functools import partial
+from typing import Any
+
+from tests.bench.compare import Comparison, Goal
+from tests.bench.loop import run
+from tests.bench.sse_listeners import Crowd
+from tests.bench.sse_servers import RUNS
+
+AREA = "SSE, 1,000 clients over 16 runs"
+UNIT = "events/CPU-s"
+CLIENTS = 1_000
+LIVE = (60, 1, 25)
+BURSTS = (6, 50, 400)
+
+
+def comparisons() -> list[Comparison]:
+    row = partial(Comparison, area=AREA, unit=UNIT)
+    live, burst = partial(rate, "ours", LIVE), partial(rate, "ours", BURSTS)
+    return [
+        row(name="against bare sockets", ours=live, peer=partial(rate, "bare", LIVE), goal=Goal(">=", 0.5)),
+        row(name="against sse-starlette", ours=live, peer=partial(rate, "starlette", LIVE), goal=Goal(">=", 4)),
+        row(name="bursts of 50 against bare sockets", ours=burst, peer=partial(rate, "bare", BURSTS)),
+        row(
+            name="bursts of 50 against sse-starlette",
+            ours=burst,
+            peer=partial(rate, "starlette", BURSTS),
+            goal=Goal(">=", 15),
+        ),
+    ]
+
+
+def rate(kind: str, load: tuple[int, int, int]) -> float:
+    """Delivered events a second of the server's CPU time."""
+    return run(_rate(kind, load))
+
+
+async def _rate(kind: str, load: tuple[int, int, int]) -> float:
+    server = subprocess.Popen(
+        [sys.executable, "-m", "tests.bench.sse_servers", kind],
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        text=True,
+    )
+    with server:
+        port = int(await _line(server))
+        crowd = Crowd()
+        transports = await crowd.come(port, [f"/events?run_id=run-{n % RUNS}&slow=lag" for n in range(CLIENTS)])
+        await _warm_up(server, crowd)
+        before, seen = float((await _told(server, (0, 0, 0)))[0]), crowd.seen
+        await _told(server, load)
+        delivered = CLIENTS * load[0] * load[1]
+        await crowd.wait(seen + delivered)
+        spent = float((await _told(server, (0, 0, 0)))[0]) - before
+        for transport in transports:
+            transport.close()
+        server.kill()
+    return delivered / spent
+
+
+async def _warm_up(server: "subprocess.Popen[str]", crowd: Crowd) -> None:
+    """Until an event reaches everybody, and nothing is on its way any more."""
+    while True:
+        seen = crowd.seen
+        await _told(server, (1, 1, 300))
+        if crowd.seen - seen == CLIENTS:
+            return
+
+
+async def _told(server: "subprocess.Popen[str]", load: tuple[int, int, int]) -> list[str]:
+    assert server.stdin is not None
+    print(*load, file=server.stdin, flush=True)
+    return (await _line(server)).split()
+
+
+async def _line(server: "subprocess.Popen[str]") -> str:
+    stdout: Any = server.stdout
+    line: str = await asyncio.to_thread(stdout.readline)
+    return line
+
+
+if __name__ == "__main__":
+    for kind in sys.argv[1:]:
+        for name, load in (("live", LIVE), ("bursts", BURSTS)):
+            print(kind, name, f"{1e6 / rate(kind, load):.2f} µs/event")
