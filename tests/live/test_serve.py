@@ -136,6 +136,24 @@ def test_readers_are_told_to_come_back_and_do_not_hold_it_up(start: Start) -> No
     assert server.wait(5) == 0
 
 
+def test_a_reader_that_is_catching_up_is_told_too(start: Start) -> None:
+    server = start("memory://")
+    with server.client() as http, socket.socket() as slow:
+        http.post("/runs", json={"run_id": "r"})
+        http.post("/runs/r/events", json=[{"payload": "x" * 100_000}] * 20)
+        slow.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4096)
+        slow.settimeout(PATIENCE_S)
+        slow.connect(("127.0.0.1", server.port))
+        slow.sendall(b"GET /events?run_id=r HTTP/1.1\r\nhost: localhost\r\n\r\n")
+        assert slow.recv(1024).startswith(b"HTTP/1.1 200")
+        server.signal(signal.SIGTERM)
+        wait_until_deaf(server)
+        rest = b"".join(iter(lambda: slow.recv(1 << 20), b""))
+
+    assert b"event: goaway" in rest and rest.endswith(b"0\r\n\r\n")
+    assert server.wait(5) == 0
+
+
 def test_a_reader_that_takes_nothing_does_not_hold_it_up_for_long(start: Start) -> None:
     server = start("memory://")
     with server.client() as http, socket.create_connection(("127.0.0.1", server.port)) as deaf:

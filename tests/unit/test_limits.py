@@ -61,7 +61,7 @@ def test_the_slowest_stream_is_the_lag() -> None:
     subscribers = Subscribers()
 
     with subscribers.join(RUN) as one, subscribers.join(None) as two:
-        one.lag, two.lag = 3, 5
+        one.lag, two.lag = lambda: 3, lambda: 5
 
         assert subscribers.lag == 5
 

@@ -18,10 +18,10 @@ LATEST_MS: Final = 5_000
 
 @dataclass(slots=True, eq=False)
 class Subscriber:
-    """An open stream; it says itself how many entries it is behind, and how it is sent away."""
+    """An open stream, how many entries it is behind, and how it is sent away."""
 
     run_id: RunId | None
-    lag: int = 0
+    lag: Callable[[], int] = lambda: 0
     goaway: Callable[[int], None] | None = None
     is_sent_away: bool = False
 
@@ -43,7 +43,7 @@ class Subscribers:
     @property
     def lag(self) -> int:
         """How far the slowest one is behind."""
-        return max((subscriber.lag for subscriber in self._present), default=0)
+        return max((subscriber.lag() for subscriber in self._present), default=0)
 
     def send_away(self) -> None:
         """Tells everybody to come back, some sooner and some later, so that they do not all come at once."""

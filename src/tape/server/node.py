@@ -12,6 +12,7 @@ from tape.core.event import Entry
 from tape.core.ids import RunId, Seq
 from tape.core.ports import RunDirectory
 from tape.core.run import Head, RunMeta, RunRecord
+from tape.runs.forks import Forks
 from tape.server.limits import Subscribers
 from tape.telemetry import Meters
 
@@ -69,6 +70,7 @@ class Node:
 
     journal: Journal
     runs: RunDirectory
+    forks: Forks
     subscribers: Subscribers = field(default_factory=Subscribers)
     meters: Meters = field(default_factory=Meters)
     draining: anyio.Event = field(default_factory=anyio.Event)

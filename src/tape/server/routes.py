@@ -5,7 +5,7 @@ from typing import Annotated, Final, Literal
 from msgspec import Meta
 
 from tape.core.flow import MAX_MAX_QUEUED, MIN_MAX_QUEUED
-from tape.server import console, documents, events, health, metrics, runs, streams
+from tape.server import console, documents, events, forks, health, metrics, runs, streams
 from tape.server.route import Answers, Handler, Parameter, Route, answering
 from tape.server.shapes import (
     Appended,
@@ -13,9 +13,11 @@ from tape.server.shapes import (
     Capabilities,
     ClosedRun,
     Count,
+    ForkedRun,
     Health,
     Id,
     NewEvent,
+    NewFork,
     NewRun,
     OpenedRun,
     Readiness,
@@ -108,6 +110,17 @@ _WORK: Final = (
         method="POST", path="/runs/{run_id}/close", name="closeRun", summary="Close a run; its streams drain and end",
         handler=answering(runs.close_run), parameters=(_RUN_ID,), answers=Answers(shape=ClosedRun),
         problems=(400, 404, 503),
+    ),
+    Route(
+        method="POST", path="/runs/{run_id}/cancel", name="cancelRun",
+        summary="Stop whoever goes on in a run, and close it with an entry that says so",
+        handler=answering(forks.cancel_run), parameters=(_RUN_ID,), answers=Answers(shape=ClosedRun),
+        problems=(400, 404, 503),
+    ),
+    Route(
+        method="POST", path="/forks", name="forkRun", summary="Begin a run that leaves another one at a seq",
+        handler=answering(forks.fork_run), body=NewFork, answers=Answers(shape=ForkedRun),
+        problems=(400, 404, 410, 413, 415, 429, 503),
     ),
     Route(
         method="POST", path="/runs/{run_id}/events", name="appendEvents", summary="Append one event or many",

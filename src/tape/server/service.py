@@ -36,6 +36,7 @@ async def serve(node: Node, address: Address, origins: Iterable[str], tell: Call
             leave = partial(_leave_when_told, signals, node, listener)
             async with background(upkeep.run, leave, partial(_send_away, node)):
                 await listener.serve([bound])
+                await node.forks.leave()
                 await upkeep.finish()
 
 

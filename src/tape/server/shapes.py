@@ -8,6 +8,7 @@ from msgspec import UNSET, Meta, Struct, UnsetType
 from tape.core.codec import JsonValue
 from tape.core.errors import UsageError, shown
 from tape.core.ids import ID_GRAMMAR
+from tape.core.producer import MOST_TURNS, TURNS
 from tape.core.run import MAX_LENGTH, RunRecord
 
 Id = Annotated[str, Meta(pattern=f"^{ID_GRAMMAR}$", description="1 to 128 of A-Z a-z 0-9 . _ -")]
@@ -98,6 +99,26 @@ class ClosedRun(Struct, frozen=True, kw_only=True):
     run_id: Id
     status: State
     last_seq: Count
+
+
+class NewFork(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """A child to begin: its parent's entries 1 to `at_seq`, then its own; without a producer nobody goes on in it."""
+
+    parent_run_id: Id
+    at_seq: Count
+    mutation: Any = None
+    n_turns: Annotated[int, Meta(ge=0, le=MOST_TURNS)] = TURNS
+    producer: Id | None = None
+    effects: Annotated[Any, Meta(description="refused until effects are recorded")] = None
+    reason: Text | None = None
+
+
+class ForkedRun(Struct, frozen=True, kw_only=True):
+    """A child that can be streamed from now on."""
+
+    child_run_id: Id
+    parent_run_id: Id
+    at_seq: Count
 
 
 class NewEvent(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):

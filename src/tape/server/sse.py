@@ -86,6 +86,10 @@ class Sender:
         if self._end is None:
             self._stop(self._leave())
 
+    def lag(self) -> int:
+        """How many entries it is behind, once it is live."""
+        return self._reading.lag[0] if self._end is None else 0
+
     def quiet(self) -> bytes:
         """What to say when there is nothing to say: where a filtered stream has come to, or just a sign of life."""
         is_current = self._end is None and not self._reading.has_more
@@ -169,6 +173,8 @@ class Sender:
             self._outlet.when_resumed(self._pump)
             self._reading.listen(self._pump)
             self._pump()
+            if self._end is None and self._leave_after_ms is not None:  # it was sent away during its last page
+                self._end = self._leave()
             if self._end is None:
                 await gone()
         self._settle()

@@ -4,12 +4,13 @@ import socket
 from dataclasses import replace
 from typing import Final
 
-from tape.core.errors import RunNotFound, Unavailable
+from tape.core.errors import RunNotFound
 from tape.core.ids import RunId
 from tape.core.run import RunRecord
 from tape.server.asked import MAX_CURSOR, Asked
 from tape.server.node import ColdRuns, Node
 from tape.server.outlet import Outlet
+from tape.server.refusals import NotNow
 from tape.server.request import Request, Send
 from tape.server.sources import ColdSource, JournalSource, RunSource, Source
 from tape.server.sse import End, Sender
@@ -32,14 +33,14 @@ async def session_events(request: Request, node: Node, send: Send) -> None:
 
 async def _stream(request: Request, node: Node, send: Send, asked: Asked) -> None:
     if node.is_draining:
-        raise Unavailable("the server is leaving; come back in a moment")
+        raise NotNow("the server is leaving; come back in a moment")
     source, last = await _source(asked, node)
     outlet = Outlet(request.connection, lambda: sender.quiet())
     try:
         with node.subscribers.join(asked.run_id) as subscriber:
             after, is_replayed = (last, False) if asked.after is None else (asked.after, True)
             sender = Sender(source, after, outlet, node.meters, flow=asked.flow, is_replayed=is_replayed)
-            subscriber.goaway = sender.goaway
+            subscriber.goaway, subscriber.lag = sender.goaway, sender.lag
             await _greet(request, node, send, None if is_replayed else last)
             if asked.after is not None and asked.epoch not in (None, node.journal.epoch):
                 await sender.start_over()
@@ -68,7 +69,7 @@ def _is_kept(cold: ColdRuns, run_id: RunId, record: RunRecord | None) -> bool:
     if not cold.is_owned(run_id):
         return cold.has(run_id)
     if record is None or record.is_reaped:
-        raise Unavailable(f"run {run_id!r} is still being written to its file; come back in a moment")
+        raise NotNow(f"run {run_id!r} is still being written to its file; come back in a moment")
     return False
 
 
