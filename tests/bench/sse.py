@@ -9,7 +9,7 @@ from typing import Any
 from tests.bench.compare import Comparison, Goal
 from tests.bench.loop import run
 from tests.bench.sse_listeners import Crowd
-from tests.bench.sse_servers import RUNS
+from tests.bench.sse_servers import RUNS, started
 
 AREA = "SSE, 1,000 clients over 16 runs"
 UNIT = "events/CPU-s"
@@ -40,47 +40,41 @@ def rate(kind: str, load: tuple[int, int, int]) -> float:
 
 
 async def _rate(kind: str, load: tuple[int, int, int]) -> float:
-    server = subprocess.Popen(
-        [sys.executable, "-m", "tests.bench.sse_servers", kind],
-        stdin=subprocess.PIPE,
-        stdout=subprocess.PIPE,
-        text=True,
-    )
-    with server:
-        port = int(await _line(server))
+    with started(kind) as server:
+        port = int(await line(server))
         crowd = Crowd()
         transports = await crowd.come(port, [f"/events?run_id=run-{n % RUNS}&slow=lag" for n in range(CLIENTS)])
-        await _warm_up(server, crowd)
-        before, seen = float((await _told(server, (0, 0, 0)))[0]), crowd.seen
-        await _told(server, load)
+        await warm_up(server, crowd)
+        before, seen = float((await told(server, (0, 0, 0)))[0]), crowd.seen
+        await told(server, load)
         delivered = CLIENTS * load[0] * load[1]
         await crowd.wait(seen + delivered)
-        spent = float((await _told(server, (0, 0, 0)))[0]) - before
+        spent = float((await told(server, (0, 0, 0)))[0]) - before
         for transport in transports:
             transport.close()
         server.kill()
     return delivered / spent
 
 
-async def _warm_up(server: "subprocess.Popen[str]", crowd: Crowd) -> None:
+async def warm_up(server: "subprocess.Popen[str]", crowd: Crowd) -> None:
     """Until an event reaches everybody, and nothing is on its way any more."""
     while True:
         seen = crowd.seen
-        await _told(server, (1, 1, 300))
+        await told(server, (1, 1, 300))
         if crowd.seen - seen == CLIENTS:
             return
 
 
-async def _told(server: "subprocess.Popen[str]", load: tuple[int, int, int]) -> list[str]:
+async def told(server: "subprocess.Popen[str]", load: tuple[int, int, int]) -> list[str]:
     assert server.stdin is not None
     print(*load, file=server.stdin, flush=True)
-    return (await _line(server)).split()
+    return (await line(server)).split()
 
 
-async def _line(server: "subprocess.Popen[str]") -> str:
+async def line(server: "subprocess.Popen[str]") -> str:
     stdout: Any = server.stdout
-    line: str = await asyncio.to_thread(stdout.readline)
-    return line
+    text: str = await asyncio.to_thread(stdout.readline)
+    return text
 
 
 if __name__ == "__main__":

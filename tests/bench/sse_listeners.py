@@ -32,7 +32,7 @@ class Crowd:
         self._wanted = 0
         self._done = asyncio.Event()
 
-    async def come(self, port: int, paths: Sequence[str]) -> list[asyncio.BaseTransport]:
+    async def come(self, port: int, paths: Sequence[str]) -> list[Any]:
         loop = asyncio.get_running_loop()
         pairs = [await loop.create_connection(lambda p=path: Listener(self, p), "127.0.0.1", port) for path in paths]  # type: ignore[misc]
         return [transport for transport, _ in pairs]

@@ -7,6 +7,7 @@ seconds it has used so far, and the memory it has.
 import asyncio
 import json
 import resource
+import subprocess
 import sys
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
@@ -42,6 +43,7 @@ async def ours() -> AsyncIterator[tuple[int, Say]]:
     from tape.bus.journal import Journal
     from tape.compose import open_store, run_journal
     from tape.core.event import Event
+    from tape.runs.forks import Forks
     from tape.server.address import Address
     from tape.server.limits import Subscribers
     from tape.server.node import Node
@@ -53,7 +55,7 @@ async def ours() -> AsyncIterator[tuple[int, Say]]:
     async with open_store("memory://") as store, run_journal(store) as journal, asyncio.TaskGroup() as tasks:
         for n in range(RUNS):
             await journal.open_run(f"run-{n}")
-        node = Node(journal=journal, runs=store.runs, subscribers=Subscribers(2000))
+        node = Node(journal=journal, runs=store.runs, forks=Forks(journal), subscribers=Subscribers(2000))
         told: asyncio.Future[Address] = asyncio.get_running_loop().create_future()
         serving = tasks.create_task(serve(node, Address("127.0.0.1", 0), (), told.set_result))
         yield (await told).port, lambda burst: say(journal, burst)
@@ -140,6 +142,12 @@ async def starlette() -> AsyncIterator[tuple[int, Say]]:
         serving = tasks.create_task(server.serve([bound]))
         yield bound.getsockname()[1], say
         serving.cancel()
+
+
+def started(kind: str) -> "subprocess.Popen[str]":
+    """One of them, as a process."""
+    program = [sys.executable, "-m", "tests.bench.sse_servers", kind]
+    return subprocess.Popen(program, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
 
 
 async def _main(kind: str) -> None:

@@ -1,6 +1,6 @@
 """Frames as chunks of HTTP/1.1, an entry's made once for all who read it."""
 
-from collections.abc import Iterable, Iterator
+from collections import deque
 from typing import Final
 
 from tape.core.event import Entry
@@ -8,6 +8,7 @@ from tape.wire import sse
 from tape.wire.frames import Synthetic
 
 SLICE: Final = 32 * 1024
+KEPT: Final = 32 * 1024
 
 
 def chunk(data: bytes) -> bytes:
@@ -28,15 +29,20 @@ def encoded(entry: Entry, by: sse.By) -> bytes:
     return found
 
 
-def slices(entries: Iterable[Entry], by: sse.By) -> Iterator[list[Entry]]:
-    """Entries in parts of about so many bytes that a socket can take at once."""
+def first_slice(entries: deque[Entry], by: sse.By) -> list[Entry]:
+    """Takes about as much from the beginning as a socket can take at once."""
     part: list[Entry] = []
     size = 0
-    for entry in entries:
-        part.append(entry)
-        size += len(encoded(entry, by))
-        if size >= SLICE:
-            yield part
-            part, size = [], 0
-    if part:
-        yield part
+    while entries and size < SLICE:
+        part.append(entries.popleft())
+        size += len(encoded(part[-1], by))
+    return part
+
+
+def shorten(entries: deque[Entry]) -> bool:
+    """Lets go of what a slow reader need not have waiting in memory; whether there was nothing to let go."""
+    size = sum(entry.weight for entry in entries)
+    is_short = size <= KEPT
+    while size > KEPT and len(entries) > 1:
+        size -= entries.pop().weight
+    return is_short

@@ -5,7 +5,8 @@ socket has room, because waking a task for every event and client costs more tha
 """
 
 import asyncio
-from collections.abc import Awaitable, Callable, Iterable
+from collections import deque
+from collections.abc import Awaitable, Callable
 from dataclasses import replace
 from enum import Enum
 from typing import Final
@@ -16,7 +17,7 @@ from tape.bus.stream import Replay
 from tape.core.errors import BrokerOverflowError, InvalidCursor, TapeError
 from tape.core.event import Entry
 from tape.core.flow import Evict, Flow, Reason, Threshold, Warn
-from tape.server.chunks import chunk, encoded, said, slices
+from tape.server.chunks import chunk, encoded, first_slice, said, shorten
 from tape.server.outlet import Outlet
 from tape.server.sources import Source
 from tape.telemetry import Meters
@@ -113,14 +114,18 @@ class Sender:
         while not self._outlet.is_closing:
             if self._leave_after_ms is not None:
                 return self._leave()
-            page = await self._page()
-            await self._deliver(page.entries)
-            is_caught_up = page.looked_to is not None and await self._drain_tail()
+            entries, looked_to, is_over = await self._page()
+            waiting = deque(entries)
+            del entries  # what is let go of must be held by nobody
+            if not await self._deliver(waiting):
+                self._reopen(self._last_id)
+                continue
+            is_caught_up = looked_to is not None and await self._drain_tail()
             if self._source.is_filtered and self._reading.cursor > self._last_id:
                 self._outlet.write(self._checkpoint())
-            if page.is_over or is_caught_up:
+            if is_over or is_caught_up:
                 self._complete()
-                return End.OVER if page.is_over else None
+                return End.OVER if is_over else None
         return End.GONE
 
     def _leave(self) -> End:
@@ -152,15 +157,20 @@ class Sender:
     async def _drain_tail(self) -> bool:
         """What has come meanwhile; whether the tail still reaches back to it."""
         while not self._outlet.is_closing and (entries := self._reading.take(BATCH)) is not None:
-            await self._deliver(entries)
+            if entries:
+                self._write(entries)
+                await self._outlet.drain()
         return not self._reading.is_overtaken
 
-    async def _deliver(self, entries: Iterable[Entry]) -> None:
-        for part in slices(entries, self._source.by):
-            self._write(part)
-            await self._outlet.drain()
-            if self._outlet.is_closing:
-                return
+    async def _deliver(self, entries: deque[Entry]) -> bool:
+        """Whether it was all of them: for a reader that makes it wait it keeps little, and asks for the rest again."""
+        is_whole = True
+        while entries and not self._outlet.is_closing:
+            self._write(first_slice(entries, self._source.by))
+            if self._outlet.is_paused:
+                is_whole = shorten(entries) and is_whole
+                await self._outlet.drain()
+        return is_whole
 
     def _complete(self) -> None:
         if not self._is_complete:
