@@ -46,7 +46,6 @@ def test_every_file_is_given_whole_with_its_type_and_the_policy(lasting: httpx.C
     assert given.headers["x-content-type-options"] == "nosniff" and "content-security-policy" in given.headers
 
 
-
 def test_a_file_that_has_not_changed_is_not_sent_again(lasting: httpx.Client) -> None:
     first = lasting.get("/assets/main.js")
 

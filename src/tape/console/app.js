@@ -1,0 +1,80 @@
+// The page: runs at the side, what was chosen in the middle.
+
+import { html, useEffect, useRef, useState } from "./vendor/preact-htm.js"
+import { Compare } from "./compare.js"
+import { Directory } from "./directory.js"
+import { Icon } from "./icons.js"
+import { Journal } from "./journal.js"
+import { usePlace } from "./place.js"
+import { Run } from "./run.js"
+import { Runs } from "./runs.js"
+import { useKeys, useOpened, useWatched } from "./watching.js"
+
+const THEMES = ["auto", "light", "dark"]
+
+export function App() {
+  const place = usePlace()
+  const directory = useOpened(() => new Directory(), [])
+  const [isHelping, setHelping] = useState(false)
+  useKeys(event => event.key === "?" && setHelping(true))
+  useEffect(() => {
+    document.title = place.name ? `${place.name} · Tape` : "Tape"
+  }, [place.name])
+  return html`
+    <header class="top">
+      <a class="brand" href="#/"><img src="/assets/tape.svg" alt="" width="22" height="22" />Tape</a>
+      <${Reach} directory=${directory} />
+      <span class="space"></span>
+      <${Theme} />
+      <button class="plain" onClick=${() => setHelping(true)} aria-label="keys" title="keys (?)"><${Icon} name="keys" /></button>
+    </header>
+    <main class=${place.view ? "chosen" : "choosing"}>
+      <${Runs} directory=${directory} chosen=${place.view === "journal" ? null : place.name || undefined} />
+      <${View} place=${place} directory=${directory} />
+    </main>
+    ${isHelping && html`<${Keys} onClose=${() => setHelping(false)} />`}`
+}
+
+function View({ place, directory }) {
+  if (place.view === "journal") return html`<${Journal} place=${place} />`
+  if (place.view !== "runs" || !place.name) return html`<${Welcome} directory=${directory} />`
+  if (place.with) return html`<${Compare} key=${`${place.name} ${place.with}`} place=${place} directory=${directory} />`
+  return html`<${Run} place=${place} directory=${directory} />`
+}
+
+function Reach({ directory }) {
+  useWatched(directory)
+  return directory.problem && html`<span class="status bad" role="alert"><i></i>${directory.problem.message}</span>`
+}
+
+function Welcome({ directory }) {
+  useWatched(directory)
+  return html`<section class="events"><div class="empty">
+    ${directory.runs.length ? html`<b>Choose a run</b><p>Its events appear here as they flow.</p>` : html`<b>Nothing has been said yet</b><p>Open a run and say something:</p><pre>tape publish hello --open '{"text": "hello"}'</pre>`}
+  </div></section>`
+}
+
+// The browser's own choice, unless a person made another.
+function Theme() {
+  const [theme, setTheme] = useState(() => localStorage.getItem("tape-theme") ?? "auto")
+  useEffect(() => {
+    document.documentElement.dataset.theme = theme
+    localStorage.setItem("tape-theme", theme)
+  }, [theme])
+  const next = THEMES[(THEMES.indexOf(theme) + 1) % THEMES.length]
+  return html`<button class="plain" onClick=${() => setTheme(next)} aria-label=${`theme: ${theme}`} title=${`theme: ${theme}; next: ${next}`}><${Icon} name=${theme} /></button>`
+}
+
+const KEYS = [
+  ["/", "filter"], ["j k ↑ ↓", "next and previous event"], ["Home End", "first and last event"], ["l", "follow the latest"],
+  ["f", "fork here"], ["d", "first difference, side by side"], ["Esc", "close"], ["?", "these keys"],
+]
+
+function Keys({ onClose }) {
+  const dialog = useRef()
+  useEffect(() => dialog.current.showModal(), [])
+  return html`<dialog ref=${dialog} class="keys" onClose=${onClose} aria-label="keys">
+    <dl>${KEYS.map(([keys, about]) => html`<dt>${keys.split(" ").map(key => html`<kbd>${key}</kbd>`)}</dt><dd>${about}</dd>`)}</dl>
+    <button onClick=${() => dialog.current.close()}>Close</button>
+  </dialog>`
+}

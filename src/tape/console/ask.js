@@ -1,0 +1,40 @@
+// Asks the server, and says what went wrong in its own words.
+
+export class Problem extends Error {
+  constructor(status, facts) {
+    super(facts.detail || facts.title || `the server answered ${status}`)
+    this.status = status
+    this.code = facts.code || ""
+    this.traceId = facts.trace_id || ""
+  }
+
+  // Whether asking again later may help.
+  get isPassing() {
+    return this.status === 0 || this.status === 408 || this.status === 429 || this.status >= 500
+  }
+
+  static async of(response) {
+    return new Problem(response.status, await response.json().catch(() => ({})))
+  }
+
+  static unreachable() {
+    return new Problem(0, { detail: "the server does not answer", code: "unreachable" })
+  }
+}
+
+export async function ask(path, options) {
+  const response = await fetch(path, options).catch(error => {
+    throw error.name === "AbortError" ? error : Problem.unreachable()
+  })
+  if (!response.ok) throw await Problem.of(response)
+  return response.json()
+}
+
+export const runPath = runId => `/runs/${encodeURIComponent(runId)}`
+
+// Asks for a fork. The mutation is sent as it was typed, so that no number in it is rounded.
+export function fork(facts, mutation) {
+  const said = JSON.stringify(facts)
+  const body = mutation ? `${said.slice(0, -1)},"mutation":${mutation}}` : said
+  return ask("/forks", { method: "POST", headers: { "content-type": "application/json" }, body })
+}

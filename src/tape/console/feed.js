@@ -1,0 +1,135 @@
+// The entries of one stream, as many as a page can hold, and how the stream is doing.
+
+import { Entry } from "./entry.js"
+import { Stream } from "./stream.js"
+
+export const MOST = 20_000
+const REDRAW_MS = 50
+const NOTICE_MS = 8000
+
+export class Feed {
+  entries = []
+  status = { is: "opening" }
+  notice = null
+  isFollowed = true
+  dropped = 0 // how many entries have left at the front, so that lists can stay where they are
+  fork = null
+  #query
+  #stream
+  #watchers = new Set()
+  #redraw = null
+  #ear = {
+    entries: frames => this.#came(frames),
+    notice: (name, facts) => this.#noticed(name, facts),
+    status: status => this.#is(status),
+  }
+
+  // `cursor` is the id before the first one wanted, or null for a stream that begins now.
+  constructor(query, cursor) {
+    this.#query = query
+    this.open(cursor)
+  }
+
+  // Begins again elsewhere; what was read before is forgotten.
+  open(cursor) {
+    this.#stream?.close()
+    this.#clear()
+    this.status = { is: "opening" }
+    this.#stream = new Stream(this.#query, cursor, this.#ear)
+    this.#changed()
+  }
+
+  // Reads on after the end: the run may have gone on, or there may be room again.
+  resume() {
+    this.#stream.close()
+    this.status = { is: "opening" }
+    this.#stream = new Stream(this.#query, this.last?.id ?? 0, this.#ear, this.#stream.epoch)
+  }
+
+  close() {
+    this.#stream.close()
+    clearTimeout(this.#redraw)
+    this.#watchers.clear()
+  }
+
+  watch(watcher) {
+    this.#watchers.add(watcher)
+    return () => this.#watchers.delete(watcher)
+  }
+
+  get last() {
+    return this.entries.at(-1)
+  }
+
+  find(id) {
+    const found = this.entries[this.place(id)]
+    return found?.id === id ? found : undefined
+  }
+
+  // Where an id stands among the entries, or would stand.
+  place(id) {
+    let [low, high] = [0, this.entries.length]
+    while (low < high) {
+      const middle = (low + high) >> 1
+      if (this.entries[middle].id < id) low = middle + 1
+      else high = middle
+    }
+    return low
+  }
+
+  #came(frames) {
+    if (!frames.length) return
+    for (const frame of frames) this.#add(new Entry(frame))
+    if (this.entries.length > MOST) this.#makeRoom()
+    this.#changed()
+  }
+
+  #add(entry) {
+    if (this.entries.length && entry.id <= this.last.id) return
+    this.entries.push(entry)
+    this.fork = entry.fork ?? this.fork
+  }
+
+  // Who follows the end needs the newest; who reads elsewhere keeps what is there, and the stream waits.
+  #makeRoom() {
+    if (this.isFollowed) {
+      this.dropped += this.entries.splice(0, MOST / 4).length
+      return
+    }
+    this.#stream.close()
+    this.status = { is: "full" }
+  }
+
+  #clear() {
+    this.dropped += this.entries.length
+    this.entries = []
+    this.fork = null
+  }
+
+  #noticed(name, facts) {
+    if (name === "replay_complete") return
+    if (name === "state_resync_required" && facts.reason === "epoch_reset") this.#clear()
+    this.notice = { name, facts, at: Date.now() }
+    setTimeout(() => this.#changed(), NOTICE_MS + 100)
+    this.#changed()
+  }
+
+  get currentNotice() {
+    const isLasting = this.notice?.name === "state_resync_required"
+    return this.notice && (isLasting || Date.now() - this.notice.at < NOTICE_MS) ? this.notice : null
+  }
+
+  #is(status) {
+    const isKnown = status.is === "reading" && ["live", "looking", "full"].includes(this.status.is)
+    if (isKnown || this.status.is === "full") return
+    this.status = status
+    this.#changed()
+  }
+
+  #changed() {
+    this.#redraw ??= setTimeout(() => {
+      this.#redraw = null
+      for (const watcher of this.#watchers) watcher()
+    }, REDRAW_MS)
+  }
+}

@@ -1,0 +1,6 @@
+// Puts the page together.
+
+import { html, render } from "./vendor/preact-htm.js"
+import { App } from "./app.js"
+
+render(html`<${App} />`, document.body)

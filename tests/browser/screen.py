@@ -1,0 +1,46 @@
+"""The page as a person uses it, and a server of its own for it."""
+
+from pathlib import Path
+from typing import Any
+
+from playwright.async_api import ConsoleMessage, Page, expect
+
+from tests.live.server import TapeServer
+
+QUIETLY = "Failed to load resource"  # the browser says so of every answer that is an error, also of those we ask for
+
+
+class Screen:
+    """One tab on a server's page; whatever its console says as an error is kept."""
+
+    def __init__(self, page: Page, url: str) -> None:
+        self.page = page
+        self._url = url
+        self.complaints: list[str] = []
+        page.on("console", self._heard)
+
+    def _heard(self, message: ConsoleMessage) -> None:
+        if message.type in ("error", "warning") and QUIETLY not in message.text:
+            self.complaints.append(message.text)
+
+    async def open(self, fragment: str = "") -> None:
+        """Loads the page anew at a place; a fragment alone would load nothing."""
+        await self.page.goto("about:blank")
+        await self.page.goto(f"{self._url}/{fragment}")
+
+    @property
+    def rows(self) -> Any:
+        return self.page.get_by_role("listbox").get_by_role("option")
+
+    def row(self, seq: int) -> Any:
+        return self.page.locator(f"#entry-{seq}")
+
+    async def shows(self, text: str, timeout_s: float = 20) -> None:
+        await expect(self.page.get_by_text(text).first).to_be_visible(timeout=timeout_s * 1000)
+
+    async def status(self, text: str, timeout_s: float = 20) -> None:
+        await expect(self.page.locator(".about .status").first).to_contain_text(text, timeout=timeout_s * 1000)
+
+
+def serve(folder: Path, *options: str, store: str | None = None) -> TapeServer:
+    return TapeServer(folder, store or f"sqlite:///{folder}/tape.db", *options)

@@ -1,0 +1,36 @@
+"""Honest events for pages: the arena's, said over HTTP as a producer would."""
+
+from typing import Any
+
+import httpx
+
+from tape.arena.producer import arena
+from tape.core.event import Event
+
+AT_ONCE = 500
+
+
+class Kept:
+    """A sink that keeps what is said to it, as HTTP takes it."""
+
+    def __init__(self) -> None:
+        self.events: list[dict[str, Any]] = []
+
+    def emit(self, event: Event) -> None:
+        self.events.append({"type": event.type, "payload": event.payload, "subject": event.subject})
+
+
+def told(n_turns: int) -> list[dict[str, Any]]:
+    """So many turns of the arena, 20 events each."""
+    kept = Kept()
+    arena((), None, n_turns, kept)
+    return kept.events
+
+
+def open_run(http: httpx.Client, run_id: str, label: str | None = None, **meta: str) -> None:
+    http.post("/runs", json={"run_id": run_id, "label": label, **meta}).raise_for_status()
+
+
+def say(http: httpx.Client, run_id: str, events: list[dict[str, Any]]) -> None:
+    for first in range(0, len(events), AT_ONCE):
+        http.post(f"/runs/{run_id}/events", json=events[first : first + AT_ONCE]).raise_for_status()
