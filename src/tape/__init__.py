@@ -27,6 +27,7 @@ if TYPE_CHECKING:
         VersionConflict,
     )
     from tape.core.event import Entry, Event, Trace
+    from tape.core.producer import producer
     from tape.core.run import LiveRun, RunMeta
 
 _HOMES = {
@@ -53,6 +54,7 @@ _HOMES = {
         "VersionConflict",
     ),
     "tape.core.event": ("Entry", "Event", "Trace"),
+    "tape.core.producer": ("producer",),
     "tape.core.run": ("LiveRun", "RunMeta"),
 }
 _HOME = {name: home for home, names in _HOMES.items() for name in names}
@@ -83,6 +85,7 @@ __all__ = [
     "UsageError",
     "VersionConflict",
     "open_journal",
+    "producer",
 ]
 
 

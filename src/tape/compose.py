@@ -1,12 +1,13 @@
 """The composition root: rooms are put together here and nowhere else."""
 
 import os
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator, Callable, Iterable
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from dataclasses import dataclass
 from datetime import timedelta
 from functools import partial
 from importlib.util import find_spec
+from itertools import chain
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 from urllib.parse import urlsplit
@@ -20,8 +21,12 @@ from tape.bus.upkeep import upkeep
 from tape.core.background import background
 from tape.core.errors import UsageError, shown
 from tape.core.ports import Reader, Store
+from tape.core.producer import Producer
+from tape.runs.forks import open_forks
+from tape.runs.producers import Producers, load
 from tape.server.address import Address
 from tape.settings import Settings
+from tape.telemetry import Meters
 
 if TYPE_CHECKING:
     from tape.server.node import ColdRuns
@@ -68,7 +73,8 @@ async def open_journal(url: str | None = None, *, unsafe_durability: bool = Fals
     settings = Settings.read(os.environ)
     unsafe_durability = unsafe_durability or settings.unsafe_durability
     opened = open_store(url or settings.store, unsafe_durability=unsafe_durability, listen_url=settings.listen_url)
-    async with opened as store, run_journal(store) as journal:
+    cold = _lake(url or settings.store, settings.lake_folder)
+    async with opened as store, run_journal(store, cold=cold) as journal:
         yield journal
 
 
@@ -82,14 +88,13 @@ async def open_backing(url: str, keep_per_run: int | None = None) -> AsyncIterat
         listen_url=settings.listen_url,
         keep_per_run=keep_per_run,
     )
-    async with opened as store, run_journal(store, min(ENTRIES, keep_per_run or ENTRIES)) as journal:
+    cold = _lake(url, settings.lake_folder)
+    async with opened as store, run_journal(store, min(ENTRIES, keep_per_run or ENTRIES), cold) as journal:
         yield Backing(store, journal, is_ephemeral=urlsplit(url).scheme == "memory")
 
 
 @asynccontextmanager
-async def run_journal(
-    store: Store, tail_entries: int = ENTRIES, cold: Reader | None = None
-) -> AsyncIterator[Journal]:
+async def run_journal(store: Store, tail_entries: int = ENTRIES, cold: Reader | None = None) -> AsyncIterator[Journal]:
     """A journal over a store and the lake behind it, with the tasks that move it."""
     tail = Tail((await store.journal.bounds()).head, tail_entries)
     feed = Feed(store, tail)
@@ -114,6 +119,8 @@ class Service:
     max_subscribers: int = 64
     unsafe_durability: bool = False
     listen_url: str | None = None
+    lake: Path | None = None
+    producers: tuple[str, ...] = ()
 
     @property
     def is_ephemeral(self) -> bool:
@@ -131,7 +138,8 @@ async def serve(service: Service, tell: Callable[[Address], None]) -> None:
     from tape.server.node import Node
     from tape.server.service import serve as serve_node
 
-    subscribers = Subscribers(service.max_subscribers)
+    subscribers, meters = Subscribers(service.max_subscribers), Meters()
+    producers = load_producers(service.producers)
     opened = open_store(
         service.store,
         unsafe_durability=service.unsafe_durability,
@@ -139,17 +147,38 @@ async def serve(service: Service, tell: Callable[[Address], None]) -> None:
         keep_per_run=service.event_ring_size,
     )
     tail_entries = min(ENTRIES, service.event_ring_size) if service.is_bounded else ENTRIES
-    async with opened as store, run_journal(store, tail_entries) as journal:
+    cold = _lake(service.store, service.lake or service.data / "lake")
+    async with (
+        opened as store,
+        run_journal(store, tail_entries, cold) as journal,
+        open_forks(journal, producers, meters.published.add) as forks,
+    ):
         node = Node(
             journal=journal,
             runs=store.runs,
+            forks=forks,
             subscribers=subscribers,
+            meters=meters,
             cold=_cold_runs(service.data) if service.is_bounded else None,
             is_bounded=service.is_bounded,
             is_ephemeral=service.is_ephemeral,
             reap_after=service.reap_after,
         )
         await serve_node(node, service.http, service.origins, tell)
+
+
+def _lake(store: str, lake: Path) -> Reader | None:
+    """What a journal that keeps everything may have archived; a store that forgets has no lake."""
+    from tape.lake.late_reader import LateReader
+
+    return LateReader(lake) if urlsplit(store).scheme in ("sqlite", "postgresql", "postgres") else None
+
+
+def load_producers(places: Iterable[str] = ()) -> Producers:
+    """The arena, and what the named modules hold."""
+    from tape.arena.producer import arena
+
+    return Producers([Producer("arena", arena), *chain.from_iterable(map(load, places))])
 
 
 def _cold_runs(data: Path) -> "ColdRuns | None":

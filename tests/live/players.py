@@ -50,3 +50,23 @@ def flood(prefix: Sequence[tape.Entry], mutation: JsonValue, n_turns: int, sink:
     """More than fits into any request, as fast as it can."""
     for number in range(n_turns * 50):
         sink.emit(tape.Event(run_id=sink.run_id, type="flood", payload={"number": number, "text": "x" * 5_000}))
+
+
+@tape.producer("exhausted")
+def run_out(prefix: Sequence[tape.Entry], mutation: JsonValue, n_turns: int, sink: Any) -> None:
+    next(iter(()))
+
+
+@tape.producer("deaf")
+def wait(prefix: Sequence[tape.Entry], mutation: JsonValue, n_turns: int, sink: Any) -> None:
+    """Waits for an answer that takes long, as a model may."""
+    Path("deaf.txt").touch()
+    sleep(600)
+
+
+@tape.producer("steady")
+def keep_on(prefix: Sequence[tape.Entry], mutation: JsonValue, n_turns: int, sink: Any) -> None:
+    """A turn every twentieth of a second."""
+    for turn in range(1, n_turns + 1):
+        sink.emit(tape.Event(run_id=sink.run_id, type="turn", payload={"turn": turn}))
+        sleep(0.05)

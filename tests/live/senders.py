@@ -75,7 +75,7 @@ class Client:
         """Everything up to and including what is waited for."""
         with anyio.fail_after(PATIENCE_S):
             while not until(self.frames):
-                self._take(await asyncio.get_running_loop().sock_recv(self.socket, 65536))
+                self.take(await asyncio.get_running_loop().sock_recv(self.socket, 65536))
         return self.frames
 
     async def first(self, kind: type[Kind]) -> Kind:
@@ -87,7 +87,8 @@ class Client:
         await self.read(lambda frames: len(ids(frames)) >= count)
         return ids(self.frames)
 
-    def _take(self, data: bytes) -> None:
+    def take(self, data: bytes) -> None:
+        """What has been read from the socket."""
         assert data, f"the stream ended after {self.frames[-3:]}"
         self._buffer += data
         while (cut := self._buffer.find(b"\r\n")) >= 0:
@@ -129,6 +130,7 @@ async def sending(
             yield client
         finally:
             outlet.close()
-            line.transport.abort()
+            if not line.lost.is_set():
+                line.transport.abort()
             far.close()
             tasks.cancel_scope.cancel()

@@ -9,6 +9,7 @@ import httpx
 import pytest
 
 from tape.compose import open_store, run_journal
+from tape.runs.forks import Forks
 from tape.server.app import App
 from tape.server.guard import Guard
 from tape.server.node import Node
@@ -43,7 +44,7 @@ def route(path: str, handler: object) -> Route:
 @pytest.fixture
 async def node() -> AsyncIterator[Node]:
     async with open_store("memory://") as store, run_journal(store) as journal:
-        yield Node(journal=journal, runs=store.runs)
+        yield Node(journal=journal, runs=store.runs, forks=Forks(journal))
 
 
 @pytest.fixture

@@ -33,12 +33,15 @@ async def main() -> None:
         path = Path(folder) / "tape.db"
         async with open_journal(f"sqlite:///{path}") as journal:
             await fill(journal, "parent")
-            for name, begin in (("lineage", lambda n: journal.fork("parent", ENTRIES)), ("copy", lambda n: copy(journal, f"copy-{n}"))):
+            ways = {"lineage": lambda n: journal.fork("parent", ENTRIES), "copy": lambda n: copy(journal, f"copy-{n}")}
+            for name, begin in ways.items():
                 head, began = await journal.head(), time.perf_counter()
                 for n in range(CHILDREN):
                     await begin(n)
                 took_ms = (time.perf_counter() - began) * 1000 / CHILDREN
-                print(f"{name:8} {took_ms:9.2f} ms a child, {(await journal.head() - head) // CHILDREN:7,} entries each")
+                print(
+                    f"{name:8} {took_ms:9.2f} ms a child, {(await journal.head() - head) // CHILDREN:7,} entries each"
+                )
 
 
 asyncio.run(main())

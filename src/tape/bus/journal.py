@@ -2,6 +2,7 @@
 
 import asyncio
 from collections.abc import Iterable, Sequence
+from contextlib import suppress
 from datetime import timedelta
 
 from tape import telemetry
@@ -10,7 +11,9 @@ from tape.bus.history import History
 from tape.bus.stream import Admits, JournalSelection, Reading, RunSelection, Selection, Stream, stream
 from tape.bus.tail import Tail
 from tape.core.codec import JsonValue
-from tape.core.errors import InvalidCursor, UsageError
+from tape.core.diff import Diff, parting, side_by_side
+from tape.core.ending import Ending, ending
+from tape.core.errors import InvalidCursor, RunClosed, RunNotFound, UsageError
 from tape.core.event import Entry, Event, check_producer, check_run_id
 from tape.core.fork import Fork
 from tape.core.fork_request import fork_request, new_run_id
@@ -66,6 +69,10 @@ class Journal:
             expected_seq=None if expected_seq is None else Seq(expected_seq),
             opens=open,
         )
+        return self._appender.append(request)
+
+    def ask(self, request: Request) -> "asyncio.Future[Sequence[Entry]]":
+        """Sends a request that Tape itself has made, such as a ledger's; its entries may be of any kind."""
         return self._appender.append(request)
 
     async def drain(self) -> None:
@@ -127,6 +134,13 @@ class Journal:
         self._tail.note({run: head})
         return head.last_seq
 
+    async def end_run(self, run_id: str, how: Ending, reason: str) -> Seq:
+        """Closes a run after an entry that says why; one that has ended stays as it is."""
+        run = users_run(run_id)
+        with suppress(RunClosed, UsageError):  # a run of another content_type has no place for it
+            await self._appender.append(Request(events=(ending(run, how, reason),)))
+        return await self.close_run(run)
+
     async def reap(self, run_id: str) -> None:
         """Lets go of a closed run: a bounded store drops its entries, a durable one keeps them."""
         await self._store.runs.reap(users_run(run_id))
@@ -149,6 +163,21 @@ class Journal:
         child = new_run_id(fork, key) if run_id is None else users_run(run_id)
         request = fork_request(child, fork, mutation, reason, key, telemetry.current_trace())
         return list(await self._appender.append(request))
+
+    async def diff(self, one: str, other: str) -> Diff:
+        """Where two runs part, and what each of them says from there on, as it is now."""
+        runs = check_run_id(one), check_run_id(other)
+        heads = await self._store.runs.heads(runs)
+        for run_id in runs:
+            if run_id not in heads:
+                raise RunNotFound(run_id)
+        shared = parting(heads, *runs)
+        mine, theirs = [await self._rest(run_id, shared) for run_id in runs]
+        return Diff(one=runs[0], other=runs[1], shared=shared, rows=side_by_side(mine, theirs))
+
+    async def _rest(self, run_id: RunId, after: Seq) -> list[Entry]:
+        stream = self.stream(run_id=run_id, from_seq=after + 1, follow=False)
+        return [entry async for entry in stream]
 
     async def close_silent(self, silence: timedelta) -> list[RunId]:
         """Ends the runs whose producer has not renewed its lease for so long."""

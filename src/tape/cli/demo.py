@@ -28,7 +28,8 @@ def demo(choices: Choices, seconds: float, keep: Path | None) -> int:
     """Watch producers and readers share one journal.
 
     Four producers, two of them in processes of their own, and five readers: of a run, of a pattern, of a predicate, a
-    slow one, and one that keeps reconnecting. It ends by itself, with 0 if everybody got exactly what was theirs.
+    slow one, and one that keeps reconnecting. Then a little world runs and is forked with one thing changed. It ends by
+    itself, with 0 if everybody got exactly what was theirs.
     """
     with _home(choices.store, keep) as url:
         report = run(partial(_demo, choices, url, seconds))
@@ -54,6 +55,7 @@ def _home(store: str | None, keep: Path | None) -> Iterator[str]:
 
 async def _demo(choices: Choices, url: str, seconds: float) -> Report:
     from tape import compose
+    from tape.cli import demo_fork
     from tape.cli.demo_stage import Stage
     from tape.cli.journal import audit
 
@@ -62,15 +64,23 @@ async def _demo(choices: Choices, url: str, seconds: float) -> Report:
         async with compose.run_journal(store) as journal:
             stage = Stage(journal, url, await journal.head(), is_quiet=choices.is_json)
             report = await stage.perform(seconds)
+            report = report.with_story(await demo_fork.tell(journal, store.runs, stage.prefix))
         return report.audited(await audit(store, lambda fault: None))
 
 
 def _say(report: Report, choices: Choices, kept_at: str | None) -> None:
-    from tape.cli import demo_report
+    from tape.cli import demo_fork, demo_report
 
     if choices.is_json:
         output.say_json(demo_report.as_json(report))
         return
+    if report.story is not None:
+        demo_fork.say(report.story)
     demo_report.say(report)
-    if kept_at is not None:
-        output.say(f"\nLook at it again: tape tail --no-follow --store '{kept_at}'")
+    output.say()
+    if kept_at is None:
+        output.say("Keep it with tape demo --keep demo, and look at it on the page:")
+        output.say("  tape serve --store sqlite:///demo/tape.db, then http://127.0.0.1:7880/")
+    else:
+        output.say(f"Look at it again: tape tail --no-follow --store '{kept_at}'")
+        output.say(f"or on the page: tape serve --store '{kept_at}', then http://127.0.0.1:7880/")

@@ -5,9 +5,12 @@ from __future__ import annotations
 from bisect import bisect_left
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 from tape.cli import output
+
+if TYPE_CHECKING:
+    from tape.cli.demo_fork import Story
 
 
 class Check(NamedTuple):
@@ -28,10 +31,15 @@ class Report:
     same_process: Sequence[int]
     other_process: Sequence[int]
     checks: Sequence[Check]
+    story: Story | None = None
 
     @property
     def is_kept(self) -> bool:
         return all(check.is_kept for check in self.checks)
+
+    def with_story(self, story: Story) -> Report:
+        """The same, with a run and its fork."""
+        return replace(self, checks=[*self.checks, *story.checks], story=story)
 
     def audited(self, faults: int) -> Report:
         """The same, with what an audit of the journal found."""

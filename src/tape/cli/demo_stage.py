@@ -34,8 +34,8 @@ class Stage:
         self._journal = journal
         self._url = url
         self._start = start
-        self._prefix = f"{start}-" if start else ""  # in a journal that is not new, other runs than last time
-        streams = self._streams(f"{self._prefix}{HERE[0]}.1")
+        self.prefix = f"{start}-" if start else ""  # in a journal that is not new, other runs than last time
+        streams = self._streams(f"{self.prefix}{HERE[0]}.1")
         self._lanes = Lanes(list(streams), is_quiet=is_quiet)
         self._tails = [
             (Tail(title, wants, partial(self._lanes.show, lane)), stream)
@@ -86,7 +86,7 @@ class Stage:
         return acks
 
     def _work(self, name: str, until_ns: int) -> Work:
-        return Work(url=self._url, name=name, prefix=self._prefix, until_ns=until_ns)
+        return Work(url=self._url, name=name, prefix=self.prefix, until_ns=until_ns)
 
     @property
     def _readers(self) -> list[Reader]:
@@ -98,7 +98,7 @@ class Stage:
                 await reader.reach(max((entry.global_seq for entry in entries if reader.wants(entry)), default=0))
 
     def _report(self, took_s: float, acks: Sequence[int], entries: Sequence[Entry]) -> Report:
-        own = {f"{self._prefix}{name}" for name in HERE}
+        own = {f"{self.prefix}{name}" for name in HERE}
         delays = [(run_id.rpartition(".")[0] in own, delay) for tail, _ in self._tails for run_id, delay in tail.delays]
         return Report(
             seconds=took_s,

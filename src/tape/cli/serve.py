@@ -4,35 +4,22 @@ from __future__ import annotations
 
 import logging
 import os
-import re
+import sys
+from dataclasses import replace
 from datetime import timedelta
 from functools import partial
 from importlib.util import find_spec
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING
 
 import click
 
 from tape.cli import output
 from tape.cli.choices import Choices, shared
+from tape.cli.spans import Span
 
 if TYPE_CHECKING:
     from tape.compose import Service
     from tape.server.address import Address
-
-_UNITS: Final = {"s": "seconds", "m": "minutes", "h": "hours", "d": "days"}
-_is_span = re.compile("([0-9]{1,6})([smhd])").fullmatch
-
-
-class Span(click.ParamType[timedelta]):
-    """A length of time, like 30m."""
-
-    name = "span"
-
-    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> timedelta:
-        found = _is_span(str(value))
-        if found is None:
-            self.fail(f"{value!r} is not a span like 90s, 30m, 12h or 7d", param, ctx)
-        return timedelta(**{_UNITS[found[2]]: int(found[1])})
 
 
 @click.command()
@@ -40,7 +27,7 @@ class Span(click.ParamType[timedelta]):
     "--http", metavar="HOST:PORT", help="Where to listen; port 0 is any.  [default: TAPE_HTTP, 127.0.0.1:7880]"
 )
 @click.option("--grpc", metavar="HOST:PORT", help="Accepted, and not served yet.")
-@click.option("--lake", metavar="DIR", help="Accepted, and not read yet.")
+@click.option("--lake", metavar="DIR", help="Where archived entries are.  [default: TAPE_LAKE, <data>/lake]")
 @click.option(
     "--event-ring-size",
     type=click.IntRange(1, 1_000_000),
@@ -54,6 +41,12 @@ class Span(click.ParamType[timedelta]):
 @click.option(
     "--max-subscribers", type=click.IntRange(1, 100_000), default=64, show_default=True, help="Streams on one run."
 )
+@click.option(
+    "--producers",
+    multiple=True,
+    metavar="MODULE[:NAME]",
+    help="Load producers that a fork can name, beside the arena; may be said again.",
+)
 @shared
 @click.pass_obj
 def serve(
@@ -64,19 +57,26 @@ def serve(
     event_ring_size: int,
     reap_after: timedelta,
     max_subscribers: int,
+    producers: tuple[str, ...],
 ) -> None:
     """Serve the journal over HTTP until a signal says to stop; a second one stops at once.
 
     One line says that it is ready and where. Only this machine can reach it.
     """
-    service = _service(choices, http, event_ring_size, reap_after, max_subscribers)
-    _note_unserved(grpc, lake)
+    service = _service(choices, http, lake, event_ring_size, reap_after, max_subscribers)
+    service = replace(service, producers=producers)
+    look_here(producers)
+    _note_unserved(grpc)
     _log_to_stderr()
     os.umask(0o077)  # whatever is created from now on is its owner's alone
     _run(service, choices)
 
 
-def _service(choices: Choices, http: str | None, ring: int, reap_after: timedelta, max_subscribers: int) -> Service:
+def _service(
+    choices: Choices, http: str | None, lake: str | None, ring: int, reap_after: timedelta, max_subscribers: int
+) -> Service:
+    from pathlib import Path
+
     from tape.compose import Service
     from tape.server.address import Address
     from tape.settings import Settings
@@ -93,17 +93,22 @@ def _service(choices: Choices, http: str | None, ring: int, reap_after: timedelt
         max_subscribers=max_subscribers,
         unsafe_durability=is_unsafe,
         listen_url=settings.listen_url,
+        lake=Path(lake) if lake else settings.lake_folder,
     )
 
 
-def _note_unserved(grpc: str | None, lake: str | None) -> None:
+def look_here(producers: tuple[str, ...]) -> None:
+    """Modules are looked for where the command was typed, too, as `python -m` does."""
+    if producers and "" not in sys.path:
+        sys.path.insert(0, "")
+
+
+def _note_unserved(grpc: str | None) -> None:
     from tape.server.address import Address
 
     if grpc is not None:
         Address.parse(grpc)
         output.note(f"gRPC is not served yet; {output.escape(grpc)} stays free")
-    if lake is not None:
-        output.note("a lake is not read by the server yet")
 
 
 def _log_to_stderr() -> None:

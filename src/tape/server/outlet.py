@@ -34,7 +34,7 @@ class Outlet:
         self._quiet = quiet
         self._moved_at = self._loop.time()
         self._quiet_ticks = 0
-        self._pending = 0
+        self._written = self._taken = 0
         self._timer = self._loop.call_later(TICK_S, self._tick)
 
     @property
@@ -47,6 +47,7 @@ class Outlet:
 
     def write(self, chunks: bytes) -> None:
         self._transport.write(chunks)
+        self._written += len(chunks)
         self._quiet_ticks = 0
 
     async def drain(self) -> None:
@@ -65,9 +66,10 @@ class Outlet:
         """A word every fifteen seconds at the latest; and an end to a socket that has taken no byte for thirty."""
         now = self._loop.time()
         pending = self._transport.get_write_buffer_size()
-        if pending == 0 or pending < self._pending:
+        taken = self._written - pending  # what waits may have grown although the socket has taken some of it
+        if pending == 0 or taken > self._taken:
             self._moved_at = now
-        self._pending = pending
+        self._taken = taken
         if now - self._moved_at >= STALL_S:
             self._transport.abort()
             return

@@ -19,8 +19,9 @@ from tape.core.event import Entry
 from tape.core.flow import Evict, Flow, Reason, Threshold, Warn
 from tape.server.chunks import chunk, encoded, first_slice, said, shorten
 from tape.server.outlet import Outlet
+from tape.server.problem import Problem
 from tape.server.sources import Source
-from tape.telemetry import Meters
+from tape.telemetry import Meters, log
 from tape.wire import sse
 from tape.wire.frames import (
     ClientEvicted,
@@ -67,7 +68,7 @@ class Sender:
         self._scope = anyio.CancelScope()
         self._end: End | None = End.BEHIND
 
-    async def start_over(self) -> None:
+    async def _start_over(self) -> None:
         """For a reader whose cursor is of another journal."""
         after, earliest = await self._source.restart()
         self._resync("epoch_reset", earliest)
@@ -96,13 +97,16 @@ class Sender:
         is_current = self._end is None and not self._reading.has_more
         return self._checkpoint() if is_current and self._source.is_filtered else chunk(sse.comment())
 
-    async def run(self, gone: Callable[[], Awaitable[None]]) -> End:
+    async def run(self, gone: Callable[[], Awaitable[None]], *, starts_over: bool = False) -> End:
+        """Sends until there is an end; it starts over for a reader whose cursor is of another journal."""
         try:
+            if starts_over:
+                await self._start_over()
             while True:
                 end = await self._catch_up() or await self._stay_live(gone)
                 if end is not End.BEHIND:
                     return end
-        except TapeError as error:
+        except Exception as error:  # noqa: BLE001 - whatever it is, a stream says that it ends
             self._fail(error)
             return End.FAILED
         finally:
@@ -121,6 +125,8 @@ class Sender:
                 self._reopen(self._last_id)
                 continue
             is_caught_up = looked_to is not None and await self._drain_tail()
+            if self._outlet.is_closing:  # a reader that has closed its half would still hear of what it did not get
+                break
             if self._source.is_filtered and self._reading.cursor > self._last_id:
                 self._outlet.write(self._checkpoint())
             if is_over or is_caught_up:
@@ -143,7 +149,7 @@ class Sender:
             if self._is_lost:
                 raise
             self._is_lost = True
-            await self.start_over()
+            await self._start_over()
         else:
             self._is_lost = False
             return page
@@ -215,16 +221,31 @@ class Sender:
             if entries:
                 self._write(entries)
         if reading.is_overtaken:
-            self._stop(End.BEHIND)
-        elif reading.has_more or self._flow.is_warned:
+            self._fall_behind()
+        elif reading.has_more:
             self._observe()
-        elif reading.is_over:
+        else:
+            self._rest()
+
+    def _fall_behind(self) -> None:
+        """Goes back to history, unless it is beyond its cap as well."""
+        if self._grace is not None:
+            self._judge()
+        if self._end is None:
+            self._stop(End.BEHIND)
+
+    def _rest(self) -> None:
+        """Everything has been sent: an episode may be over, and so may the stream."""
+        if self._flow.is_warned:
+            self._observe()
+        if self._reading.is_over:
             self._stop(End.OVER)
-        elif reading.is_cut or self._outlet.is_closing:
+        elif self._reading.is_cut or self._outlet.is_closing:
             self._stop(End.GONE)
 
     def _fail(self, error: Exception) -> None:
-        known = str(error) if isinstance(error, TapeError) else "the server failed"
+        known = Problem.of(error).detail if isinstance(error, TapeError) else "the server failed"
+        log.warning("stream.failed", error=type(error).__name__, reason=str(error))
         self._outlet.write(said(StreamError(error=known)))
         self._stop(End.FAILED)
 

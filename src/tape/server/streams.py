@@ -10,7 +10,7 @@ from tape.core.run import RunRecord
 from tape.server.asked import MAX_CURSOR, Asked
 from tape.server.node import ColdRuns, Node
 from tape.server.outlet import Outlet
-from tape.server.refusals import NotNow
+from tape.server.refusals import ClientGone, NotNow
 from tape.server.request import Request, Send
 from tape.server.sources import ColdSource, JournalSource, RunSource, Source
 from tape.server.sse import End, Sender
@@ -23,7 +23,7 @@ SEND_BUFFER: Final = 128 * 1024
 async def events(request: Request, node: Node, send: Send) -> None:
     """A run from its beginning, or the journal from now on, unless the reader brings a cursor."""
     asked = Asked.of(request)
-    await _stream(request, node, send, replace(asked, after=0) if asked.is_of_run_only else asked)
+    await _stream(request, node, send, replace(asked, after=0, epoch=None) if asked.is_of_run_only else asked)
 
 
 async def session_events(request: Request, node: Node, send: Send) -> None:
@@ -35,6 +35,7 @@ async def _stream(request: Request, node: Node, send: Send, asked: Asked) -> Non
     if node.is_draining:
         raise NotNow("the server is leaving; come back in a moment")
     source, last = await _source(asked, node)
+    _bound_send_buffer(request)
     outlet = Outlet(request.connection, lambda: sender.quiet())
     try:
         with node.subscribers.join(asked.run_id) as subscriber:
@@ -42,9 +43,8 @@ async def _stream(request: Request, node: Node, send: Send, asked: Asked) -> Non
             sender = Sender(source, after, outlet, node.meters, flow=asked.flow, is_replayed=is_replayed)
             subscriber.goaway, subscriber.lag = sender.goaway, sender.lag
             await _greet(request, node, send, None if is_replayed else last)
-            if asked.after is not None and asked.epoch not in (None, node.journal.epoch):
-                await sender.start_over()
-            end = await sender.run(request.gone)
+            is_stranger = asked.after is not None and asked.epoch not in (None, node.journal.epoch)
+            end = await sender.run(request.gone, starts_over=is_stranger)
         if end is not End.GONE:
             await send({"type": "http.response.body", "body": b"", "more_body": False})
     finally:
@@ -75,7 +75,6 @@ def _is_kept(cold: ColdRuns, run_id: RunId, record: RunRecord | None) -> bool:
 
 async def _greet(request: Request, node: Node, send: Send, cursor: int | None) -> None:
     """The handshake. A reader without a cursor is given one, so that it can come back even before its first event."""
-    _bound_send_buffer(request)
     node.meters.opened.add()
     begin = (
         sse.retry(RETRY_MS) if cursor is None or cursor == MAX_CURSOR else sse.retry(RETRY_MS) + sse.checkpoint(cursor)
@@ -95,5 +94,7 @@ def _headers(node: Node) -> list[tuple[bytes, bytes]]:
 
 def _bound_send_buffer(request: Request) -> None:
     """The kernel would take megabytes for a reader that takes nothing, and call them delivered."""
-    connection = request.connection.transport.get_extra_info("socket")
-    connection.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, SEND_BUFFER)
+    transport = request.connection.transport
+    if transport.is_closing():
+        raise ClientGone
+    transport.get_extra_info("socket").setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, SEND_BUFFER)

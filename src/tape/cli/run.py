@@ -1,0 +1,235 @@
+"""`tape run`: look at runs, fork one, stop one, compare two."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from functools import partial
+from typing import TYPE_CHECKING, Final
+
+import click
+
+from tape.cli import output
+from tape.cli.choices import Choices, run as finish, shared
+from tape.cli.serve import look_here
+
+if TYPE_CHECKING:
+    from tape.core.diff import Diff
+    from tape.core.errors import NotFound
+    from tape.core.ids import RunId
+    from tape.core.ports import Store
+    from tape.core.run import RunRecord
+    from tape.runs.forks import ForkOrder
+
+MOST: Final = 1_000
+
+
+@click.group(no_args_is_help=False)
+@shared
+def run() -> None:
+    """Look at runs, fork one, stop one, compare two."""
+
+
+@run.command("ls")
+@click.option("--limit", type=click.IntRange(1, MOST), default=50, show_default=True, help="How many at most.")
+@shared
+@click.pass_obj
+def list_runs(choices: Choices, limit: int) -> None:
+    """List runs, open ones first."""
+    records = finish(partial(_listed, choices, limit))
+    if choices.is_json:
+        for record in records:
+            output.say_json(_facts(record))
+    elif records:
+        output.table((_status(record), output.paint(record.run_id, "bold"), *_numbers(record)) for record in records)
+
+
+@run.command()
+@click.argument("run_id", metavar="RUN")
+@shared
+@click.pass_obj
+def show(choices: Choices, run_id: str) -> None:
+    """Show what is known of RUN."""
+    record = finish(partial(_find, choices, run_id))
+    if choices.is_json:
+        output.say_json(_facts(record))
+    else:
+        output.table((output.paint(name, "bold"), output.escape(text)) for name, text in _described(record))
+
+
+@run.command()
+@click.argument("run_id", metavar="RUN")
+@click.option("--at", "at_seq", metavar="SEQ", type=int, required=True, help="The last seq that is inherited.")
+@click.option("--mutation", metavar="JSON", help="What is changed for the fork.")
+@click.option("--turns", "n_turns", type=int, default=10, show_default=True, help="For how long a producer goes on.")
+@click.option("--producer", metavar="NAME", help="Who goes on in it, here and now: arena, or one of --producers.")
+@click.option("--producers", multiple=True, metavar="MODULE[:NAME]", help="Load producers; may be said again.")
+@click.option("--reason", help="Why; the fork's first entry says it.")
+@shared
+@click.pass_obj
+def fork(
+    choices: Choices,
+    run_id: str,
+    at_seq: int,
+    mutation: str | None,
+    n_turns: int,
+    producer: str | None,
+    producers: tuple[str, ...],
+    reason: str | None,
+) -> int:
+    """Begin a run that is RUN up to a seq and then its own.
+
+    Without --producer it stays open for whoever goes on in it. With one it is played to its end and closed;
+    interrupted, it ends as cancelled.
+    """
+    from tape.core import codec
+    from tape.runs.forks import ForkOrder
+
+    changed = None if mutation is None else codec.decode(mutation)
+    order = ForkOrder(at_seq=at_seq, mutation=changed, n_turns=n_turns, producer=producer, reason=reason)
+    look_here(producers)
+    return finish(partial(_fork, choices, run_id, order, producers))
+
+
+@run.command()
+@click.argument("run_id", metavar="RUN")
+@click.option("--reason", default="it was asked for", show_default=True, help="Why; its last entry says it.")
+@shared
+@click.pass_obj
+def cancel(choices: Choices, run_id: str, reason: str) -> None:
+    """Close RUN, with an entry that says so, and thereby stop whoever goes on in it, wherever that is."""
+    last_seq = finish(partial(_cancel, choices, run_id, reason))
+    if choices.is_json:
+        output.say_json({"run_id": run_id, "status": "complete", "last_seq": last_seq})
+    else:
+        output.say(f"{output.escape(run_id)}  closed at seq {last_seq}")
+
+
+@run.command()
+@click.argument("one", metavar="A")
+@click.argument("other", metavar="B")
+@click.option("--limit", type=click.IntRange(1), default=40, show_default=True, help="How many lines of the table.")
+@shared
+@click.pass_obj
+def diff(choices: Choices, one: str, other: str, limit: int) -> None:
+    """Show where A and B part, and how they differ from there on.
+
+    With --json a line says where, and a line for each place shows both sides.
+    """
+    from tape.cli import run_diff
+
+    found = finish(partial(_diff, choices, one, other))
+    if choices.is_json:
+        run_diff.say_json(found)
+    else:
+        run_diff.say(found, limit)
+
+
+async def _listed(choices: Choices, limit: int) -> list[RunRecord]:
+    from tape.core.ids import SYSTEM_PREFIX
+
+    async with choices.open_store() as store:
+        live = await store.runs.listed(is_open=True, limit=limit)
+        ended = await store.runs.listed(is_open=False, limit=limit)
+    return [record for record in (*live, *ended) if not record.run_id.startswith(SYSTEM_PREFIX)][:limit]
+
+
+async def _find(choices: Choices, run_id: str) -> RunRecord:
+    async with choices.open_store() as store:
+        return await _found(store, run_id)
+
+
+async def _found(store: Store, run_id: str) -> RunRecord:
+    from tape.core.event import check_run_id
+
+    record = await store.runs.find(check_run_id(run_id))
+    if record is None:
+        raise _unknown(run_id)
+    return record
+
+
+def _unknown(run_id: str) -> NotFound:
+    from tape.core.errors import NotFound
+
+    return NotFound(f"there is no run {run_id!r}; tape run ls lists those there are")
+
+
+async def _fork(choices: Choices, run_id: str, order: ForkOrder, producers: tuple[str, ...]) -> int:
+    from tape import compose
+    from tape.runs.forks import open_forks
+
+    known = compose.load_producers(producers)
+    async with (
+        choices.open_store() as store,
+        compose.run_journal(store) as journal,
+        open_forks(journal, known) as forks,
+    ):
+        child = await forks.fork(await _found(store, run_id), order)
+        _tell_child(choices, child, run_id, order.at_seq)
+        replay = await forks.settled(child)
+    if replay is not None and replay.outcome == "failed":
+        output.note(f"the producer failed: {output.escape(replay.reason or '')}")
+        return 1
+    return 0
+
+
+def _tell_child(choices: Choices, child: RunId, parent: str, at_seq: int) -> None:
+    """At once, so that somebody can watch it being played."""
+    if choices.is_json:
+        output.say_json({"child_run_id": child, "parent_run_id": parent, "at_seq": at_seq})
+    else:
+        output.say(f"{output.paint(child, 'bold')}  forked from {output.escape(parent)} at seq {at_seq}")
+    output.flush()
+
+
+async def _cancel(choices: Choices, run_id: str, reason: str) -> int:
+    from tape.core.errors import RunNotFound
+
+    async with choices.open_journal() as journal:
+        try:
+            return await journal.end_run(run_id, "cancelled", reason)
+        except RunNotFound as error:
+            raise _unknown(error.run_id) from error
+
+
+async def _diff(choices: Choices, one: str, other: str) -> Diff:
+    from tape.core.errors import RunNotFound
+
+    async with choices.open_journal() as journal:
+        try:
+            return await journal.diff(one, other)
+        except RunNotFound as error:
+            raise _unknown(error.run_id) from error
+
+
+def _facts(record: RunRecord) -> dict[str, object]:
+    return {
+        "run_id": record.run_id,
+        "label": record.meta.label,
+        "started_at": record.meta.started_at,
+        "n_events": record.head.last_seq,
+        "status": record.status.value,
+        "floor": record.head.floor,
+        "is_reaped": record.is_reaped,
+        "lineage": [ancestor._asdict() for ancestor in record.head.lineage],
+    }
+
+
+def _status(record: RunRecord) -> str:
+    colours = {"running": "green", "stale": "yellow", "complete": "dim"}
+    return output.paint(record.status.value, colours[record.status.value])
+
+
+def _numbers(record: RunRecord) -> tuple[str, str]:
+    forked = f"from {record.head.lineage[-1].run_id}" if record.head.lineage else ""
+    return output.count(record.head.last_seq, "event", "events"), output.escape(record.meta.label or forked)
+
+
+def _described(record: RunRecord) -> Iterator[tuple[str, str]]:
+    yield "run", record.run_id
+    yield "status", f"{record.status.value}, reaped" if record.is_reaped else record.status.value
+    yield "events", f"{record.head.last_seq:,}, from {record.head.floor} on"
+    for name in ("label", "started_at", "app", "user", "session"):
+        if (text := getattr(record.meta, name)) is not None:
+            yield name.replace("_", " "), text
+    for ancestor in record.head.lineage:
+        yield "inherits", f"{ancestor.run_id} through seq {ancestor.through_seq}"

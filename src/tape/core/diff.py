@@ -1,0 +1,120 @@
+"""Where two runs part, and how they differ from there on."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from itertools import zip_longest
+from typing import Any, Final, NamedTuple
+
+from tape.core import codec
+from tape.core.codec import JsonValue
+from tape.core.event import Entry
+from tape.core.fork import FORK, RUN, segments
+from tape.core.ids import RunId, Seq
+from tape.core.run import Head
+
+MUTATION: Final = "mutation"
+
+
+class Change(NamedTuple):
+    """A field that differs, by its path, with its JSON text on either side; None: it is not there."""
+
+    path: str
+    one: str | None
+    other: str | None
+
+
+class Row(NamedTuple):
+    """An entry of each run at the same place after the parting; a side that has none has None."""
+
+    one: Entry | None
+    other: Entry | None
+
+    @property
+    def is_same(self) -> bool:
+        """Whether both say the same."""
+        return self.one is not None and self.other is not None and _content(self.one) == _content(self.other)
+
+    @property
+    def changes(self) -> tuple[Change, ...]:
+        """Which fields differ where both are of one type; entries of two types have nothing to compare."""
+        if self.one is None or self.other is None or self.is_same or _kind(self.one) != _kind(self.other):
+            return ()
+        return tuple(_changes(_leaves(self.one.payload), _leaves(self.other.payload)))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Diff:
+    """Two runs: they share their entries 1 to `shared`, the very same ones; the rows are what follows."""
+
+    one: RunId
+    other: RunId
+    shared: Seq
+    rows: tuple[Row, ...]
+
+    @property
+    def differing(self) -> tuple[Row, ...]:
+        return tuple(row for row in self.rows if not row.is_same)
+
+
+def parting(heads: Mapping[RunId, Head], one: RunId, other: RunId) -> Seq:
+    """The last seq at which both runs have the same entry, because the same run owns it."""
+    reach = min(heads[one].last_seq, heads[other].last_seq)
+    pieces = (segments(heads[run_id].lineage, run_id) for run_id in (one, other))
+    for mine, theirs in zip(*pieces, strict=False):
+        if mine.run_id != theirs.run_id:
+            return min(Seq(mine.first_seq - 1), reach)
+        if mine.last_seq != theirs.last_seq:
+            return min(last for last in (mine.last_seq, theirs.last_seq, reach) if last is not None)
+    return reach
+
+
+def side_by_side(one: Sequence[Entry], other: Sequence[Entry]) -> tuple[Row, ...]:
+    """Rows of two runs after their parting.
+
+    What a fork begins with has no counterpart in its parent, so it stands beside nothing or beside that of a sibling,
+    and what follows stands beside what followed there.
+    """
+    mine, theirs = _preamble(one), _preamble(other)
+    begin = zip_longest(one[:mine], other[:theirs])
+    rest = zip_longest(one[mine:], other[theirs:])
+    return tuple(Row(*pair) for pairs in (begin, rest) for pair in pairs)
+
+
+def _preamble(entries: Sequence[Entry]) -> int:
+    if not entries or _kind(entries[0]) != (RUN, FORK):
+        return 0
+    return 2 if len(entries) > 1 and entries[1].type == MUTATION else 1
+
+
+def _kind(entry: Entry) -> tuple[str, str]:
+    return entry.kind, entry.type
+
+
+def _content(entry: Entry) -> tuple[object, ...]:
+    return (*_kind(entry), entry.payload_json, entry.payload_bytes)
+
+
+def _changes(one: Mapping[str, str], other: Mapping[str, str]) -> Iterator[Change]:
+    for path in {**one, **other}:
+        if one.get(path) != other.get(path):
+            yield Change(path, one.get(path), other.get(path))
+
+
+def _leaves(payload: JsonValue | bytes) -> dict[str, str]:
+    if isinstance(payload, bytes):
+        return {"": f"{len(payload):,} bytes"}
+    return {path: codec.encode(value) for path, value in _walk("", payload)}
+
+
+def _walk(path: str, value: Any) -> Iterator[tuple[str, JsonValue]]:
+    """Every value that holds no other, by its path."""
+    if isinstance(value, dict) and value:
+        for name, inner in value.items():
+            yield from _walk(f"{path}.{name}" if path else name, inner)
+    elif isinstance(value, list) and value:
+        for place, inner in enumerate(value):
+            yield from _walk(f"{path}[{place}]", inner)
+    else:
+        yield path, value

@@ -1,0 +1,48 @@
+"""Producers: plain loops that go on where a history ends, each under the name by which a fork asks for it."""
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Final, Protocol
+
+from tape.core.codec import JsonValue
+from tape.core.errors import UsageError, shown
+from tape.core.event import Entry
+from tape.core.ids import ID_IN_WORDS, is_id
+from tape.core.ports import EventSink
+
+TURNS: Final = 10
+MOST_TURNS: Final = 200
+
+
+class Loop(Protocol):
+    """Goes on after a prefix, in a world that a mutation has changed, for so many turns, and says it to a sink.
+
+    It runs in a thread of its own. The sink's `run_id` is the run it speaks in; `emit` raises once that has ended.
+    """
+
+    def __call__(self, prefix: Sequence[Entry], mutation: JsonValue, n_turns: int, sink: EventSink, /) -> object: ...
+
+
+@dataclass(frozen=True, slots=True)
+class Producer:
+    """A loop and its name; called, it is the loop."""
+
+    name: str
+    loop: Loop
+
+    def __post_init__(self) -> None:
+        check_name(self.name)
+
+    def __call__(self, prefix: Sequence[Entry], mutation: JsonValue, n_turns: int, sink: EventSink) -> object:
+        return self.loop(prefix, mutation, n_turns, sink)
+
+
+def producer(name: str) -> Callable[[Loop], Producer]:
+    """Gives a loop a name; who loads the module it is in (`tape serve --producers`) can be asked for it."""
+    check_name(name)
+    return lambda loop: Producer(name, loop)
+
+
+def check_name(name: str) -> None:
+    if not isinstance(name, str) or not is_id(name):
+        raise UsageError(f"a producer has a name, {ID_IN_WORDS}, not {shown(name)}")

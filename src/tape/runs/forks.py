@@ -1,0 +1,151 @@
+"""Forks as a service: a child begins, and a producer goes on in it if one is asked for."""
+
+import asyncio
+from collections.abc import AsyncIterator, Callable
+from contextlib import asynccontextmanager
+from dataclasses import dataclass
+from typing import Any, Final, NoReturn
+
+import anyio
+from anyio.abc import TaskGroup
+
+from tape.bus.journal import Journal
+from tape.core.background import background
+from tape.core.codec import JsonValue
+from tape.core.errors import BrokerOverflowError, LimitReached, TapeError, Unavailable, UsageError, shown
+from tape.core.ids import RunId, Seq
+from tape.core.producer import MOST_TURNS, TURNS
+from tape.core.run import RunRecord
+from tape.runs.producers import Producers
+from tape.runs.replay import Replay, Work
+from tape.telemetry import log
+
+AT_ONCE: Final = 16  # each has a thread
+MOST: Final = 256
+LEAVE_S: Final = 2.0
+LEAVING: Final = "whoever replayed it is leaving"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ForkOrder:
+    """What a fork is to be: where it leaves its parent, what is changed for it, and who goes on in it, if anybody."""
+
+    at_seq: int
+    mutation: JsonValue = None
+    n_turns: int = TURNS
+    producer: str | None = None
+    effects: Any = None
+    reason: str | None = None
+
+    def __post_init__(self) -> None:
+        if type(self.n_turns) is not int or not 0 <= self.n_turns <= MOST_TURNS:
+            raise UsageError(f"n_turns is 0 to {MOST_TURNS}, not {shown(self.n_turns)}")
+        if self.effects is not None:
+            raise UsageError("effects are not recorded yet, so no policy for them can be kept; leave effects out")
+
+
+class Forks:
+    """Begins children and has their producers play, so many at once; the others wait for their turn."""
+
+    def __init__(
+        self, journal: Journal, producers: Producers | None = None, appended: Callable[[int], None] = lambda count: None
+    ) -> None:
+        self._journal = journal
+        self._producers = producers or Producers()
+        self._appended = appended
+        self._threads = anyio.CapacityLimiter(AT_ONCE)
+        self._replays: dict[RunId, Replay] = {}
+        self._begun: asyncio.Queue[Replay] = asyncio.Queue()
+        self._is_leaving = False
+
+    async def run(self) -> NoReturn:
+        """Plays whatever was begun; it ends with the block it runs in."""
+        while True:
+            async with anyio.create_task_group() as tasks:
+                await self._play_in(tasks)
+
+    async def fork(self, parent: RunRecord, order: ForkOrder) -> RunId:
+        """The child, which can be read at once; what cannot be replayed is refused before there is one."""
+        check_parent(parent, order.at_seq)
+        producer = None if order.producer is None else self._producers.find(order.producer)
+        if producer is not None:
+            self._check_room()
+        first, *_ = entries = await self._journal.fork(
+            parent.run_id, order.at_seq, mutation=order.mutation, reason=order.reason
+        )
+        self._appended(len(entries))
+        if producer is not None:
+            at_seq, n_turns = Seq(order.at_seq), order.n_turns
+            work = Work(child=first.run_id, at_seq=at_seq, producer=producer, mutation=order.mutation, n_turns=n_turns)
+            self._begin(work)
+            if self._is_leaving:
+                await self.cancel(first.run_id, LEAVING)
+        return first.run_id
+
+    async def cancel(self, run_id: RunId, reason: str = "") -> Seq:
+        """Stops whoever goes on in an open run, here or elsewhere: the run says that it was cancelled, and ends."""
+        if (replay := self._replays.get(run_id)) is not None:
+            replay.stop()
+        return await self._journal.end_run(run_id, "cancelled", reason)
+
+    async def settled(self, run_id: RunId) -> Replay | None:
+        """A run's replay when it is over; None if it has none under way."""
+        replay = self._replays.get(run_id)
+        if replay is not None:
+            await replay.over.wait()
+        return replay
+
+    async def leave(self) -> None:
+        """Cancels what is under way, and begins nothing more."""
+        self._is_leaving = True
+        with anyio.move_on_after(LEAVE_S):
+            async with anyio.create_task_group() as tasks:
+                for run_id in list(self._replays):
+                    tasks.start_soon(self._drop, run_id)
+
+    async def _drop(self, run_id: RunId) -> None:
+        try:
+            await self.cancel(run_id, LEAVING)
+        except TapeError as error:
+            log.warning("run.not_ended", run_id=run_id, error=type(error).__name__)
+
+    def _check_room(self) -> None:
+        if self._is_leaving:
+            raise Unavailable("the server is leaving; come back in a moment")
+        if len(self._replays) >= MOST:
+            raise LimitReached(f"{MOST:,} replays are under way already; come back later")
+
+    def _begin(self, work: Work) -> None:
+        replay = Replay(journal=self._journal, work=work, threads=self._threads, appended=self._appended)
+        self._replays[work.child] = replay
+        self._begun.put_nowait(replay)
+
+    async def _play_in(self, tasks: TaskGroup) -> NoReturn:
+        while True:
+            tasks.start_soon(self._perform, await self._begun.get())
+
+    async def _perform(self, replay: Replay) -> None:
+        try:
+            await replay.perform()
+        finally:
+            self._replays.pop(replay.work.child, None)
+
+
+@asynccontextmanager
+async def open_forks(
+    journal: Journal, producers: Producers, appended: Callable[[int], None] = lambda count: None
+) -> AsyncIterator[Forks]:
+    """Forks whose replays end with the block."""
+    forks = Forks(journal, producers, appended)
+    async with background(forks.run):
+        try:
+            yield forks
+        finally:
+            with anyio.CancelScope(shield=True):
+                await forks.leave()
+
+
+def check_parent(parent: RunRecord, at_seq: int) -> None:
+    """Refuses a run that was let go: on some stores its entries are gone, and on none does a broker read them."""
+    if parent.is_reaped:
+        raise BrokerOverflowError(parent.run_id, max(at_seq, 1), parent.head.last_seq + 1)

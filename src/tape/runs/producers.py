@@ -1,0 +1,53 @@
+"""The producers that a process knows, and how it comes to know them."""
+
+from collections.abc import Iterable
+from importlib import import_module
+from types import ModuleType
+
+from tape.core.errors import UsageError, shown
+from tape.core.producer import Producer
+
+
+class Producers:
+    """Producers by name; two of one name are a mistake."""
+
+    def __init__(self, producers: Iterable[Producer] = ()) -> None:
+        self._by_name: dict[str, Producer] = {}
+        for each in producers:
+            if self._by_name.setdefault(each.name, each) != each:
+                raise UsageError(f"two producers are called {each.name!r}")
+
+    def find(self, name: str) -> Producer:
+        found = self._by_name.get(name)
+        if found is None:
+            known = ", ".join(map(repr, sorted(self._by_name))) or "none"
+            raise UsageError(f"there is no producer {shown(name)} here; there are {known}")
+        return found
+
+
+def load(place: str) -> list[Producer]:
+    """The producers that `module` holds, or the one that `module:name` names; that may be a plain function."""
+    name, _, attribute = place.partition(":")
+    module = _import(name)
+    if not attribute:
+        found = [value for value in vars(module).values() if isinstance(value, Producer)]
+        if not found:
+            raise UsageError(f"module {shown(name)} holds no producer; @tape.producer makes one of a function")
+        return list(dict.fromkeys(found))
+    return [_one(module, attribute)]
+
+
+def _one(module: ModuleType, attribute: str) -> Producer:
+    value = getattr(module, attribute, None)
+    if isinstance(value, Producer):
+        return value
+    if not callable(value):
+        raise UsageError(f"module {shown(module.__name__)} has no producer {shown(attribute)}")
+    return Producer(attribute, value)
+
+
+def _import(name: str) -> ModuleType:
+    try:
+        return import_module(name)
+    except Exception as error:  # it is the user's module, and whatever is wrong with it is for the user
+        raise UsageError(f"module {shown(name)} cannot be loaded: {type(error).__name__}: {error}") from error

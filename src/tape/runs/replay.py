@@ -1,0 +1,115 @@
+"""A replay: a producer goes on in a child, in a thread, until it has finished, failed or is told to stop."""
+
+import traceback
+from collections.abc import Callable, Sequence
+from contextlib import aclosing
+from dataclasses import dataclass, field
+from functools import partial
+from typing import Literal, TypeAlias
+
+import anyio
+
+from tape.bus.journal import Journal
+from tape.core.background import background
+from tape.core.codec import JsonValue
+from tape.core.errors import BrokerOverflowError, RunClosed, TapeError
+from tape.core.event import Entry
+from tape.core.ids import RunId, Seq
+from tape.core.producer import Producer
+from tape.runs.sink import RunSink
+from tape.runs.thread import run_in_thread
+from tape.telemetry import log
+
+Outcome: TypeAlias = Literal["done", "failed", "closed", "cancelled"]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Work:
+    """What is to be replayed: which loop goes on where in which child, in what changed world, and for how long."""
+
+    child: RunId
+    at_seq: Seq
+    producer: Producer
+    mutation: JsonValue
+    n_turns: int
+
+
+@dataclass(slots=True, kw_only=True)
+class Replay:
+    """One producer at work; `outcome` is how it ended, and `reason` why if it failed."""
+
+    journal: Journal
+    work: Work
+    threads: anyio.CapacityLimiter
+    appended: Callable[[int], None]
+    outcome: Outcome = "cancelled"
+    reason: str | None = None
+    over: anyio.Event = field(default_factory=anyio.Event)
+    _scope: anyio.CancelScope = field(default_factory=anyio.CancelScope)
+
+    def stop(self) -> None:
+        """The producer is told at its next event, and nothing it says from now on is stored."""
+        self._scope.cancel()
+
+    async def perform(self) -> None:
+        """Plays to the end and closes the child, whatever happens."""
+        try:
+            with self._scope:
+                await self._play()
+        finally:
+            log.info("replay.ended", run_id=self.work.child, producer=self.work.producer.name, outcome=self.outcome)
+            self.over.set()
+
+    async def _play(self) -> None:
+        try:
+            await self._produce()
+            await self.journal.close_run(self.work.child)
+            self.outcome = "done"
+        except Exception as error:  # noqa: BLE001 - a producer may raise anything, and the server goes on
+            if isinstance(error, RunClosed) and error.run_id == self.work.child:
+                self.outcome = "closed"
+            else:
+                await self._fail(error)
+
+    async def _produce(self) -> None:
+        sink = RunSink(self.journal, self.work.child, self.appended)
+        try:
+            async with background(sink.run):
+                async with self.threads:
+                    await run_in_thread(partial(self._loop, await self._prefix(), sink))
+                await sink.drain()
+        finally:
+            sink.end(RunClosed(self.work.child))
+
+    def _loop(self, prefix: Sequence[Entry], sink: RunSink) -> None:
+        """The producer itself, in its thread."""
+        self.work.producer(prefix, self.work.mutation, self.work.n_turns, sink)
+
+    async def _prefix(self) -> list[Entry]:
+        """What the child inherits, as far as it is still there."""
+        try:
+            return await self._inherited(Seq(1))
+        except BrokerOverflowError as gap:
+            return await self._inherited(Seq(gap.available_from))
+
+    async def _inherited(self, from_seq: Seq) -> list[Entry]:
+        found: list[Entry] = []
+        if from_seq > self.work.at_seq:
+            return found
+        async with aclosing(self.journal.stream(run_id=self.work.child, from_seq=from_seq, follow=False)) as entries:
+            async for entry in entries:
+                if entry.seq > self.work.at_seq:
+                    break
+                found.append(entry)
+        return found
+
+    async def _fail(self, error: Exception) -> None:
+        self.outcome = "failed"
+        self.reason = f"{type(error).__name__}: {error}"
+        frames = [f"{frame.name}:{frame.lineno}" for frame in traceback.extract_tb(error.__traceback__)]
+        facts = {"run_id": self.work.child, "producer": self.work.producer.name, "error": type(error).__name__}
+        log.warning("replay.failed", **facts, frames=frames)
+        try:
+            await self.journal.end_run(self.work.child, "failed", f"{self.work.producer.name}: {self.reason}")
+        except TapeError as refused:
+            log.warning("run.not_ended", run_id=self.work.child, error=type(refused).__name__)

@@ -1,0 +1,124 @@
+"""Where a producer in a thread says the events of one run."""
+
+import asyncio
+from collections import deque
+from collections.abc import Callable, Sequence
+from copy import copy
+from threading import Condition
+from typing import Final, NamedTuple, NoReturn
+
+from tape.bus.journal import Journal, as_producer
+from tape.bus.operations import Receipt
+from tape.core.errors import LimitReached, UsageError
+from tape.core.event import Entry, Event
+from tape.core.ids import RunId, Seq
+from tape.core.sequence import MAX_BYTES
+
+WAITING: Final = 256
+
+
+class _Said(NamedTuple):
+    event: Event
+    receipt: Receipt[Seq]
+
+
+class RunSink:
+    """An `EventSink` of one run, made in the event loop, that keeps its producer from running ahead.
+
+    `emit` may be called in any other thread and keeps its order. It waits while too much is not stored yet, and raises
+    once nothing can be said any more: the run has ended, or an append was refused.
+    """
+
+    def __init__(self, journal: Journal, run_id: RunId, appended: Callable[[int], None]) -> None:
+        self.run_id = run_id
+        self._journal = journal
+        self._appended = appended
+        self._loop = asyncio.get_running_loop()
+        self._changed = Condition()
+        self._queue: deque[_Said] = deque()
+        self._under_way: Sequence[_Said] = ()
+        self._bytes = 0
+        self._said = 0
+        self._stored = 0
+        self._error: Exception | None = None
+        self._wanted = asyncio.Event()
+        self._progress = asyncio.Event()
+
+    def emit(self, event: Event) -> Receipt[Seq]:
+        """The receipt has the event's place as soon as it is stored, or what went wrong."""
+        event = as_producer(event)
+        if event.run_id != self.run_id:
+            raise UsageError(f"the event's run_id {event.run_id!r} does not match {self.run_id!r}")
+        said = _Said(event, Receipt())
+        with self._changed:
+            self._changed.wait_for(lambda: self._error is not None or self._has_room(event))
+            if self._error is not None:
+                raise copy(self._error)
+            self._add(said)
+        self._loop.call_soon_threadsafe(self._wanted.set)
+        return said.receipt
+
+    def end(self, error: Exception) -> None:
+        """Nothing more is taken; whoever says something, or waits for room, is told why."""
+        with self._changed:
+            self._error = self._error or error
+            left = [*self._under_way, *self._take()]
+        for said in left:
+            said.receipt.set_exception(copy(self._error))
+        self._under_way = ()
+        self._progress.set()
+
+    async def drain(self) -> None:
+        """Until everything said so far is stored; raises if it cannot be."""
+        while self._error is None and self._stored < self._said:
+            self._progress.clear()
+            await self._progress.wait()
+        if self._error is not None:
+            raise self._error
+
+    async def run(self) -> NoReturn:
+        """Appends what is said; what is said during an append leaves with the next one."""
+        while True:
+            await self._wanted.wait()
+            self._wanted.clear()
+            with self._changed:
+                batch = self._take()
+            if batch:
+                await self._store(batch)
+
+    def _has_room(self, event: Event) -> bool:
+        """Whatever waits fits into one request."""
+        return not self._queue or (len(self._queue) < WAITING and self._bytes + event.size <= MAX_BYTES)
+
+    def _add(self, said: _Said) -> None:
+        self._queue.append(said)
+        self._bytes += said.event.size
+        self._said += 1
+
+    def _take(self) -> list[_Said]:
+        taken = list(self._queue)
+        self._queue.clear()
+        self._bytes = 0
+        self._changed.notify_all()
+        return taken
+
+    async def _store(self, batch: Sequence[_Said]) -> None:
+        self._under_way = batch
+        try:
+            entries = await self._append([said.event for said in batch])
+        except Exception as error:  # noqa: BLE001 - it is the producer's, and told to it
+            self.end(error)
+            return
+        self._under_way = ()
+        self._appended(len(entries))
+        for said, entry in zip(batch, entries, strict=True):
+            said.receipt.set_result(entry.seq)
+        self._stored += len(entries)
+        self._progress.set()
+
+    async def _append(self, events: Sequence[Event]) -> Sequence[Entry]:
+        while True:
+            try:
+                return await self._journal.append(events)
+            except LimitReached:
+                await self._journal.drain()

@@ -1,0 +1,75 @@
+"""Runs that are ended with a word, and runs that are compared."""
+
+import pytest
+
+from tape.bus.journal import Journal
+from tape.core.diff import Change
+from tape.core.errors import RunNotFound
+from tape.core.event import Event
+from tests.contract.saying import fill, said, seqs, upto, whole
+
+
+async def test_a_run_that_is_ended_says_why_and_is_closed(journal: Journal) -> None:
+    await fill(journal, "r1", 2)
+
+    last_seq = await journal.end_run("r1", "failed", "out of dice")
+
+    *_, last = found = await whole(journal, "r1")
+    assert (last_seq, seqs(found)) == (3, upto(3))
+    assert (last.kind, last.type, last.subject) == ("run", "failed", "/tape/run/failed/_/_/_/r1")
+    assert last.payload == {"reason": "out of dice"}
+    assert await journal.live_runs() == []
+
+
+async def test_a_run_that_has_ended_is_not_ended_again(journal: Journal) -> None:
+    await fill(journal, "r1", 2)
+    await journal.close_run("r1")
+
+    assert await journal.end_run("r1", "cancelled", "") == 2
+    assert seqs(await whole(journal, "r1")) == upto(2)
+
+
+async def test_a_run_that_holds_no_json_is_just_closed(journal: Journal) -> None:
+    await journal.append(Event(run_id="r1", payload=b"x", content_type="text/plain"), open=True)
+
+    assert await journal.end_run("r1", "cancelled", "") == 1
+    assert await journal.live_runs() == []
+
+
+async def test_whatever_a_reason_holds_can_be_stored(journal: Journal) -> None:
+    await fill(journal, "r1", 0)
+
+    await journal.end_run("r1", "failed", "\x00\ud800\n" + "x" * 10_000)
+
+    (last,) = await whole(journal, "r1")
+    assert isinstance(last.payload, dict) and str(last.payload["reason"]).startswith("   xxx")
+
+
+async def test_a_run_that_is_not_there_cannot_be_ended(journal: Journal) -> None:
+    with pytest.raises(RunNotFound):
+        await journal.end_run("r1", "cancelled", "")
+
+
+async def test_a_child_differs_from_its_parent_by_what_followed_the_fork(journal: Journal) -> None:
+    await fill(journal, "parent", 3)
+    await journal.fork("parent", 2, run_id="child", mutation={"wind": 9})
+    await journal.append(said("child", 30))
+
+    found = await journal.diff("parent", "child")
+
+    assert (found.one, found.other, found.shared) == ("parent", "child", 2)
+    assert [(row.one and row.one.seq, row.other and row.other.seq) for row in found.rows] == [
+        (None, 3),
+        (None, 4),
+        (3, 5),
+    ]
+    assert found.rows[-1].changes == (Change("n", "3", "30"),)
+
+
+async def test_runs_that_are_not_there_cannot_be_compared(journal: Journal) -> None:
+    await fill(journal, "parent", 1)
+
+    with pytest.raises(RunNotFound) as refused:
+        await journal.diff("parent", "child")
+
+    assert refused.value.run_id == "child"

@@ -1,0 +1,237 @@
+"""Replays: a producer is held back, told when its run has ended, and waits for its turn."""
+
+from collections.abc import AsyncIterator, Callable, Sequence
+from contextlib import asynccontextmanager
+from functools import partial
+from threading import Event as Flag, Lock
+from typing import Any
+
+import anyio
+import pytest
+from anyio import to_thread
+
+from tape.bus.journal import Journal
+from tape.compose import open_store, run_journal
+from tape.core.background import background
+from tape.core.codec import JsonValue
+from tape.core.errors import LimitReached, RunClosed, Unavailable, UsageError
+from tape.core.event import Entry, Event
+from tape.core.ids import RunId, Seq
+from tape.core.producer import Producer
+from tape.core.run import RunRecord
+from tape.runs.forks import AT_ONCE, MOST, ForkOrder, Forks, open_forks
+from tape.runs.producers import Producers
+from tape.runs.sink import WAITING, RunSink
+
+PATIENCE_S = 20
+PARENT = RunId("parent")
+
+
+class Room:
+    """A journal with a parent, and forks whose producer waits for its flag."""
+
+    def __init__(self, journal: Journal, forks: Forks, parent: RunRecord, crowd: "Crowd") -> None:
+        self.journal = journal
+        self.forks = forks
+        self.parent = parent
+        self.crowd = crowd
+
+    async def fork(self, producer: str = "waits") -> RunId:
+        return await self.forks.fork(self.parent, ForkOrder(at_seq=1, producer=producer))
+
+
+class Crowd:
+    """Producers that have begun, and wait until they are let go."""
+
+    def __init__(self) -> None:
+        self.flag = Flag()
+        self.most = 0
+        self._now = 0
+        self._lock = Lock()
+
+    def __call__(self, prefix: Sequence[Entry], mutation: JsonValue, n_turns: int, sink: Any, /) -> None:
+        with self._lock:
+            self._now += 1
+            self.most = max(self.most, self._now)
+        self.flag.wait(PATIENCE_S)
+        with self._lock:
+            self._now -= 1
+
+
+@asynccontextmanager
+async def opened() -> AsyncIterator[Room]:
+    crowd = Crowd()
+    async with open_store("memory://") as store, run_journal(store) as journal:
+        await journal.append(Event(run_id=PARENT, payload=1), open=True)
+        parent = await store.runs.find(PARENT)
+        assert parent is not None
+        try:
+            async with open_forks(
+                journal, Producers([Producer("waits", crowd), Producer("confused", confuse)])
+            ) as forks:
+                with anyio.fail_after(PATIENCE_S):
+                    yield Room(journal, forks, parent, crowd)
+        finally:
+            crowd.flag.set()
+
+
+def said(number: int = 0, size: int = 0, run_id: str = PARENT) -> Event:
+    return Event(run_id=run_id, payload={"number": number, "text": "x" * size})
+
+
+async def test_a_producer_that_is_ahead_waits_until_its_events_are_stored() -> None:
+    async with opened() as room, anyio.create_task_group() as tasks:
+        sink = RunSink(room.journal, PARENT, lambda count: None)
+        receipts: list[Any] = []
+        tasks.start_soon(to_thread.run_sync, partial(emit, sink, receipts, WAITING + 10))
+        await until(lambda: len(receipts) == WAITING)
+        assert not receipts[-1].done()
+
+        async with background(sink.run):
+            await until(lambda: len(receipts) == WAITING + 10)
+            await sink.drain()
+
+    assert [receipt.result() for receipt in receipts] == [*range(2, WAITING + 12)]
+
+
+async def test_what_waits_always_fits_into_one_request() -> None:
+    async with opened() as room, anyio.create_task_group() as tasks:
+        sink = RunSink(room.journal, PARENT, lambda count: None)
+        receipts: list[Any] = []
+        tasks.start_soon(to_thread.run_sync, partial(emit, sink, receipts, 20, 1_000_000))
+        await until(lambda: len(receipts) == 8)
+
+        async with background(sink.run):
+            await until(lambda: len(receipts) == 20)
+            await sink.drain()
+
+    assert [receipt.result() for receipt in receipts] == [*range(2, 22)]
+
+
+async def test_a_producer_that_waits_is_told_when_its_run_has_ended() -> None:
+    async with opened() as room, anyio.create_task_group() as tasks:
+        sink = RunSink(room.journal, PARENT, lambda count: None)
+        receipts: list[Any] = []
+        failures: list[Exception] = []
+        tasks.start_soon(to_thread.run_sync, partial(emit, sink, receipts, WAITING + 1, 0, failures))
+        await until(lambda: len(receipts) == WAITING)
+        sink.end(RunClosed(PARENT))
+        await until(lambda: len(failures) == 1)
+
+    assert isinstance(failures[0], RunClosed)
+    assert {type(receipt.exception()) for receipt in receipts} == {RunClosed}
+
+
+async def test_an_append_that_is_refused_is_told_to_the_producer() -> None:
+    async with opened() as room:
+        sink = RunSink(room.journal, PARENT, lambda count: None)
+        await room.journal.close_run(PARENT)
+        async with background(sink.run):
+            receipt = await to_thread.run_sync(sink.emit, said())
+            with pytest.raises(RunClosed):
+                await receipt
+            with pytest.raises(RunClosed):
+                await sink.drain()
+            with pytest.raises(RunClosed):
+                sink.emit(said())
+
+
+async def test_a_sink_takes_events_of_its_own_run_only() -> None:
+    async with opened() as room:
+        sink = RunSink(room.journal, PARENT, lambda count: None)
+
+        with pytest.raises(UsageError, match="'other' does not match 'parent'"):
+            sink.emit(said(run_id="other"))
+
+
+async def test_no_more_than_so_many_play_at_once_and_the_others_wait() -> None:
+    async with opened() as room:
+        children = [await room.fork() for _ in range(AT_ONCE + 3)]
+        await until(lambda: room.crowd.most == AT_ONCE)
+        room.crowd.flag.set()
+        await until_closed(room.journal, children)
+
+    assert room.crowd.most == AT_ONCE
+
+
+async def test_one_replay_too_many_is_refused_and_leaves_no_child() -> None:
+    async with opened() as room:
+        for _ in range(MOST):
+            await room.fork()
+
+        before = await room.journal.head()
+        with pytest.raises(LimitReached, match="256 replays"):
+            await room.fork()
+
+        assert await room.journal.head() == before
+
+
+async def test_leaving_ends_every_child_also_those_that_waited_for_their_turn() -> None:
+    async with opened() as room:
+        children = [await room.fork() for _ in range(AT_ONCE + 3)]
+
+        await room.forks.leave()
+
+        open_runs = {run.run_id for run in await room.journal.live_runs()}
+        endings = [(await last_of(room.journal, child)).type for child in children]
+        with pytest.raises(Unavailable):
+            await room.fork()
+    assert open_runs == {PARENT}
+    assert endings == ["cancelled"] * len(children)
+
+
+async def test_a_cancelled_replay_is_over_though_its_producer_hears_nothing() -> None:
+    async with opened() as room:
+        child = await room.fork()
+        await until(lambda: room.crowd.most == 1)
+
+        last_seq = await room.forks.cancel(child, "enough")
+
+        last = await last_of(room.journal, child)
+        assert (last.seq, last.type, last.payload) == (last_seq, "cancelled", {"reason": "enough"})
+        await until_closed(room.journal, [child])
+        await room.forks.settled(child)
+
+
+async def test_a_producer_that_met_the_end_of_another_run_has_failed() -> None:
+    async with opened() as room:
+        child = await room.fork("confused")
+        await until_closed(room.journal, [child])
+        last = await last_of(room.journal, child)
+
+    assert last.type == "failed" and "'other' is closed" in str(last.payload)
+
+
+def confuse(prefix: Sequence[Entry], mutation: JsonValue, n_turns: int, sink: Any, /) -> None:
+    raise RunClosed(RunId("other"))
+
+
+def emit(
+    sink: RunSink, receipts: list[Any], count: int, size: int = 0, failures: list[Exception] | None = None
+) -> None:
+    try:
+        for number in range(count):
+            receipts.append(sink.emit(said(number, size)))
+    except RunClosed as error:
+        if failures is None:
+            raise
+        failures.append(error)
+
+
+async def last_of(journal: Journal, run_id: RunId) -> Entry:
+    entries = [entry async for entry in journal.stream(run_id=run_id, from_seq=Seq(1), follow=False)]
+    return entries[-1]
+
+
+async def until_closed(journal: Journal, run_ids: Sequence[RunId]) -> None:
+    """Until none of them is open: their streams end."""
+    for run_id in run_ids:
+        async for _ in journal.stream(run_id=run_id):
+            pass
+
+
+async def until(condition: Callable[[], bool]) -> None:
+    while True:
+        if condition():
+            return
+        await anyio.sleep(0.01)
