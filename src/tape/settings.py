@@ -26,6 +26,7 @@ OLD_NAMES: Final = {
 }
 HTTP: Final = "127.0.0.1:7880"
 GRPC: Final = "127.0.0.1:7878"
+SPARK_MASTER: Final = "local[*]"
 _TRUE: Final = ("1", "true", "yes", "on")
 _FALSE: Final = ("", "0", "false", "no", "off")
 _is_origin = re.compile(r"https?://[a-z0-9.-]+(:[0-9]{1,5})?|https?://\[[0-9a-f:]+\](:[0-9]{1,5})?").fullmatch
@@ -44,6 +45,12 @@ class Settings:
     http: str = HTTP
     grpc: str = GRPC
     allowed_origins: tuple[str, ...] = ()
+    lake: Path | None = None
+    spark_master: str = SPARK_MASTER
+
+    @property
+    def lake_folder(self) -> Path:
+        return self.lake or self.data / "lake"
 
     @classmethod
     def read(cls, environment: Mapping[str, str]) -> "Settings":
@@ -62,6 +69,8 @@ class Settings:
             http=str(given.get("http") or HTTP),
             grpc=str(given.get("grpc") or GRPC),
             allowed_origins=_origins(given.get("allowed_origins") or ""),
+            lake=Path(str(given["lake"])) if given.get("lake") else None,
+            spark_master=str(given.get("spark_master") or SPARK_MASTER),
         )
 
 

@@ -12,20 +12,21 @@ import asyncpg
 import pyarrow as pa
 from pyspark.sql import DataFrame, DataFrameReader, SparkSession
 
+from tape.compose import open_store
 from tape.lake.session import open_session
 from tape.store.ranges import EVERYTHING, arrow_schema, sql_of
 from tape.store.sqlite.migrate import migrate
 from tape.store.statements import statements
+from tests.bench import servers
 from tests.bench.compare import Comparison, Goal, Side
 from tests.bench.copying import copy, encoded
 from tests.bench.loop import run
-from tests.bench.servers import journal_url
 from tests.bench.workload import FOLDER, database, entries, events
 
 AREA = "lake"
-ROWS = 300_000
+ROWS = 1_000_000
 PART = 10_000
-BATCH = 20_000
+BATCH = 1_000  # where it is fastest
 PARTITIONS = 2
 UNIT = "rows/s"
 COLUMNS = arrow_schema().names
@@ -135,12 +136,13 @@ def file() -> Path:
 @cache
 def postgres() -> str:
     """The same in Postgres."""
-    url = _stack.enter_context(journal_url())
-    run(_fill(url))
-    return url
+    server = servers.postgres()
+    return server.url(server.template(_fill))
 
 
 async def _fill(url: str) -> None:
+    async with open_store(url):
+        pass
     connection = await asyncpg.connect(url)
     placed = entries(events(ROWS))
     for first in range(0, ROWS, PART):

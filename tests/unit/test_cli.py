@@ -350,6 +350,7 @@ def test_the_demo_keeps_its_promises(tape: Tape) -> None:
     report = json.loads(answer.out)
     assert (answer.code, report["is_kept"]) == (0, True)
     assert report["events"] > 8000
+    assert {"fork", "what if"} <= {check["name"] for check in report["checks"]}
 
 
 def command(*arguments: str, url: str) -> list[str]:

@@ -25,9 +25,14 @@ def test_a_misspelt_name_is_an_error() -> None:
 
 
 def test_names_of_tests_and_of_other_parts_are_let_be() -> None:
-    others = {"TAPE_TEST_POSTGRES_URL": "x", "TAPE_LAKE": "y", "TAPE_GENERATION": "3"}
+    others = {"TAPE_TEST_POSTGRES_URL": "x", "TAPE_OUTBOX_URL": "y", "TAPE_GENERATION": "3"}
 
     assert Settings.read(others) == Settings.read({})
+
+
+def test_the_lake_lies_with_the_data_unless_it_is_said_where() -> None:
+    assert Settings.read({"TAPE_DATA": "here"}).lake_folder == Path("here/lake")
+    assert Settings.read({"TAPE_DATA": "here", "TAPE_LAKE": "there"}).lake_folder == Path("there")
 
 
 @pytest.mark.parametrize(("text", "expected"), [("1", True), ("true", True), ("0", False), ("", False)])

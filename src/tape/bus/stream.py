@@ -1,7 +1,8 @@
 """The only way to read: replay and then live, in one call, in order, once each.
 
-A stream starts in the journal and goes on in the shared tail; a reader that the tail has overtaken goes back to the
-journal. Only this module knows the difference.
+A stream starts in the journal, or in the lake where the journal no longer reaches back (`history` makes one reader of
+the two), and goes on in the shared tail; a reader that the tail has overtaken goes back. Nobody else knows the
+difference.
 """
 
 from __future__ import annotations

@@ -27,6 +27,7 @@ class Choices:
     store: str | None = None
     is_json: bool = False
     is_unsafe: bool = False
+    lake: str | None = None
 
     def location(self) -> tuple[str, bool]:
         """The store's URL, and whether less than full durability is allowed."""
@@ -34,6 +35,14 @@ class Choices:
 
         settings = Settings.read(os.environ)
         return self.store or settings.store, self.is_unsafe or settings.unsafe_durability
+
+    def lake_folder(self) -> Path:
+        """Where the lake is."""
+        from pathlib import Path
+
+        from tape.settings import Settings
+
+        return Path(self.lake) if self.lake else Settings.read(os.environ).lake_folder
 
     def file(self) -> Path | None:
         """The file the store lives in, if it is one; another kind of store has none."""
@@ -79,6 +88,11 @@ def shared(command: Command) -> Command:
     return command
 
 
+def in_lake(command: Command) -> Command:
+    """Gives a command the option that says where the lake is."""
+    return _LAKE(command)
+
+
 def _keep(context: click.Context, parameter: click.Parameter, value: object) -> None:
     if value:  # what was said before the command's name stands unless it is said again
         setattr(context.ensure_object(Choices), str(parameter.name), value)
@@ -101,4 +115,11 @@ _UNSAFE = click.option(
     expose_value=False,
     callback=_keep,
     help="Accept a store that may lose acknowledged events.",
+)
+_LAKE = click.option(
+    "--lake",
+    metavar="DIR",
+    expose_value=False,
+    callback=_keep,
+    help="Where the lake is.  [default: TAPE_LAKE, <data>/lake]",
 )

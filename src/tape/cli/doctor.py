@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import platform
 import re
 import shutil
@@ -63,7 +64,7 @@ def _row(finding: Finding) -> tuple[str, str, str]:
 async def _look(choices: Choices) -> list[Finding]:
     url, is_unsafe = choices.location()
     path = choices.file()
-    findings = [*_programs(), Finding("store", without_credentials(url))]
+    findings = [*_programs(), *_spark(), Finding("store", without_credentials(url))]
     if path is not None:
         findings += [_synchronous(url, is_unsafe), *_place(path)]
     if path is None or path.exists():
@@ -105,6 +106,24 @@ def _programs() -> Iterator[Finding]:
         version = _version(distribution)
         fix = "" if version else f"pip install 'tape-bus[{extra}]' gives {gives}"
         yield Finding(subject, version or "not installed", "ok" if version else "warn", fix)
+
+
+def _spark() -> Iterator[Finding]:
+    """What the lake is filled with: Spark, and the Java it would run on."""
+    from tape.core.errors import UsageError
+    from tape.lake.java import FIX, find_java
+
+    version = _version("pyspark")
+    if version is None:
+        yield Finding("spark", "not installed", "warn", "pip install 'tape-bus[spark]' gives the lake")
+        return
+    yield Finding("spark", version)
+    try:
+        java = find_java(os.environ)
+    except UsageError:
+        yield Finding("java", "no 17 or 21", "warn", FIX)
+    else:
+        yield Finding("java", f"{java.version} at {java.home}, {java.why}")
 
 
 def _synchronous(url: str, is_unsafe: bool) -> Finding:

@@ -4,16 +4,20 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from contextlib import aclosing
+from datetime import timedelta
 from functools import partial
+from time import time
 from typing import TYPE_CHECKING, Final
 
 import click
 
 from tape.cli import output
-from tape.cli.choices import Choices, run, shared
+from tape.cli.choices import Choices, in_lake, run, shared
+from tape.cli.spans import Span
 
 if TYPE_CHECKING:
     from tape.core.ports import AuditPage, Bounds, Fault, Store
+    from tape.lake.archive import Compared
 
 STAGES: Final = {"entries": "entries in order", "runs": "runs", "file": "the file itself"}
 
@@ -40,10 +44,53 @@ async def _verify(choices: Choices) -> int:
 
     choices.check_exists()
     async with choices.open_store() as store:
-        faults = await audit(store, _tell_json if choices.is_json else _tell)
+        faults = await audit(store, tell_fault_json if choices.is_json else tell_fault)
         bounds = await store.journal.bounds()
     _sum_up(bounds, faults, is_json=choices.is_json)
     return Corrupt.exit_code if faults else 0
+
+
+@journal.command()
+@click.option("--keep", type=Span(), required=True, help="How much of the newest stays in the journal: 12h, 7d.")
+@shared
+@in_lake
+@click.pass_obj
+def archive(choices: Choices, keep: timedelta) -> None:
+    """Let go of what is old and in the lake; whoever reads from before that reads on in the lake.
+
+    Everything is compared, byte for byte, before anything is deleted.
+    """
+    run(partial(_archive, choices, keep))
+
+
+async def _archive(choices: Choices, keep: timedelta) -> None:
+    from tape.lake.late_reader import TABLE, check_installed
+    from tape.lake.reference import check_kind
+
+    check_installed()
+    from tape.lake.archive import archive as let_go
+    from tape.lake.log import Log
+
+    check_kind(choices.location()[0])
+    choices.check_exists()
+    before_ms = int(time() * 1000) - keep // timedelta(milliseconds=1)
+    async with choices.open_store() as store:
+        before = await store.journal.bounds()
+        bounds = await let_go(store, Log(choices.lake_folder() / TABLE), before_ms, _show_compared)
+    _sum_up_archive(before, bounds, is_json=choices.is_json)
+
+
+def _show_compared(compared: Compared) -> None:
+    output.progress(f"comparing with the lake: {compared.through:,} of {compared.last:,} …")
+
+
+def _sum_up_archive(before: Bounds, bounds: Bounds, *, is_json: bool) -> None:
+    gone = bounds.floor - before.floor
+    if is_json:
+        output.say_json({"archived": gone, "floor": bounds.floor, "head": bounds.head})
+        return
+    entries = output.count(gone, "entry", "entries")
+    output.say(f"{output.paint('ok', 'green', 'bold')}  {entries} archived; the journal begins at {bounds.floor:,}")
 
 
 async def audit(store: Store, tell: Callable[[Fault], None]) -> int:
@@ -63,11 +110,11 @@ def _show_progress(page: AuditPage) -> None:
     output.progress(f"checking {STAGES[page.stage]}{share} …")
 
 
-def _tell_json(fault: Fault) -> None:
+def tell_fault_json(fault: Fault) -> None:
     output.say_json(fault._asdict())
 
 
-def _tell(fault: Fault) -> None:
+def tell_fault(fault: Fault) -> None:
     names = (("entry", fault.global_seq), ("run", fault.run_id), ("seq", fault.seq))
     place = "  ".join(f"{name} {output.escape(str(value))}" for name, value in names if value is not None)
     reason = output.escape(fault.reason)

@@ -1,0 +1,196 @@
+"""`tape lake`: the journal's history as files, filled by Spark and read by anybody."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable
+from contextlib import aclosing
+from datetime import timedelta
+from functools import partial
+from typing import TYPE_CHECKING, TypeVar
+
+import click
+
+from tape.cli import lake_answers as answers, output
+from tape.cli.choices import Choices, in_lake, run, shared
+from tape.cli.spans import Span
+
+if TYPE_CHECKING:
+    from tape.lake.log import Log, Snapshot
+    from tape.lake.pipeline import Done
+    from tape.store.duckdb.parquet import Parquet
+
+T = TypeVar("T")
+
+
+@click.group(no_args_is_help=False)
+@shared
+@in_lake
+def lake() -> None:
+    """Keep the journal's whole history as files, and ask it questions."""
+
+
+@lake.command()
+@click.option("--follow", is_flag=True, help="Go on with what comes, until interrupted.")
+@click.option("--step", type=click.IntRange(min=1), default=250_000, show_default=True, help="Entries a commit.")
+@shared
+@in_lake
+@click.pass_obj
+def sync(choices: Choices, follow: bool, step: int) -> None:
+    """Copy what is new in the journal into the lake, with Spark.
+
+    The lake's own log says where to go on, whatever happened the last time.
+    """
+    run(partial(_sync, choices, follow, step))
+
+
+async def _sync(choices: Choices, is_following: bool, step: int) -> None:
+    from tape.lake.pipeline import follow, spark_writer, sync as sync_once
+    from tape.lake.reference import check_kind
+    from tape.lake.session import open_session
+    from tape.settings import Settings
+
+    settings = Settings.read(os.environ)
+    url = check_kind(choices.location()[0])
+    choices.check_exists()
+    open_spark = partial(open_session, settings.spark_master, settings.data / "spark")
+    last: Done | None = None
+    async with choices.open_store() as store:
+        with spark_writer(open_spark, url) as write:
+            steps = (follow if is_following else sync_once)(store.journal, _log(choices), write, step)
+            async with aclosing(steps):
+                async for last in steps:
+                    answers.tell_step(last, is_json=choices.is_json)
+    answers.tell_synced(last, is_json=choices.is_json)
+
+
+@lake.command()
+@shared
+@in_lake
+@click.pass_obj
+def status(choices: Choices) -> None:
+    """Say where the entries are, cold, warm and hot, and how far the lake is behind."""
+    run(partial(_status, choices))
+
+
+async def _status(choices: Choices) -> None:
+    from tape.lake.pipeline import check_kinship
+    from tape.lake.status import status_of
+
+    choices.check_exists()
+    log = _log(choices)
+    async with choices.open_store() as store:
+        await check_kinship(store.journal, log, log.snapshot())
+        answers.tell_status(await status_of(store.journal, log), is_json=choices.is_json)
+
+
+@lake.command()
+@shared
+@in_lake
+@click.pass_obj
+def compact(choices: Choices) -> None:
+    """Merge small files that lie side by side; every version still holds what it held."""
+    from tape.lake.compaction import compact as merge
+
+    answers.tell_compacted(run(partial(_alone, _there(choices), merge)), is_json=choices.is_json)
+
+
+@lake.command()
+@click.option("--grace", type=Span(), default="1h", show_default=True, help="Leave alone what is younger than this.")
+@shared
+@in_lake
+@click.pass_obj
+def vacuum(choices: Choices, grace: timedelta) -> None:
+    """Delete files that the lake no longer names."""
+    from tape.lake.compaction import vacuum as delete
+
+    done = run(partial(_alone, _there(choices), partial(delete, grace=grace)))
+    answers.tell_vacuumed(done, is_json=choices.is_json)
+
+
+async def _alone(log: Log, task: Callable[[Log], T]) -> T:
+    """Does something to a lake that nobody on this machine writes meanwhile: a step names its files when it is done."""
+    from anyio import to_thread
+
+    from tape.lake.ownership import owned
+
+    async with owned(log.table):
+        return await to_thread.run_sync(task, log)
+
+
+@lake.command()
+@click.option("--deep", is_flag=True, help="Check the checksum of every entry, too.")
+@shared
+@in_lake
+@click.pass_obj
+def verify(choices: Choices, deep: bool) -> int:
+    """Check that every version is exactly 1 to its end, and that the files hold what the log says.
+
+    Ends with 0 when all is well and with 8 when something is not.
+    """
+    from tape.core.errors import Corrupt
+    from tape.lake.verify import faults
+
+    log = _there(choices)
+    count = 0
+    output.progress("checking versions and files …")
+    for fault in faults(log, is_deep=deep):
+        answers.tell_fault(fault, is_json=choices.is_json)
+        count += 1
+    answers.tell_verified(None if count else log.snapshot(), count, is_json=choices.is_json)
+    return Corrupt.exit_code if count else 0
+
+
+@lake.command("as-of")
+@click.argument("position", metavar="G", type=click.IntRange(min=0))
+@click.argument("sql", required=False)
+@shared
+@in_lake
+@click.pass_obj
+def as_of(choices: Choices, position: int, sql: str | None) -> None:
+    """Say what there was at a position of the journal, or ask SQL of it."""
+    from tape.core.errors import InvalidCursor
+
+    log = _there(choices)
+    seen = log.snapshot()
+    if position > seen.through:
+        raise InvalidCursor(f"the lake ends at {seen.through}, before {position}")
+    with _asked(log, seen, position) as parquet:
+        answers.tell_rows(parquet.query(sql) if sql else parquet.as_of(), is_json=choices.is_json)
+
+
+@lake.command()
+@click.argument("sql")
+@shared
+@in_lake
+@click.pass_obj
+def query(choices: Choices, sql: str) -> None:
+    """Answer one SELECT, with DuckDB; the view journal is everything in the lake."""
+    log = _there(choices)
+    with _asked(log, log.snapshot()) as parquet:
+        answers.tell_rows(parquet.query(sql), is_json=choices.is_json)
+
+
+def _asked(log: Log, seen: Snapshot, through: int | None = None) -> Parquet:
+    from tape.store.duckdb.parquet import Parquet
+
+    return Parquet(log.table, [file.path for file in seen.files], through)
+
+
+def _there(choices: Choices) -> Log:
+    """The log of a lake that exists."""
+    from tape.core.errors import NotFound
+
+    log = _log(choices)
+    if not log.exists:
+        raise NotFound(f"there is no lake at {str(log.table.parent)!r}; tape lake sync makes one")
+    return log
+
+
+def _log(choices: Choices) -> Log:
+    from tape.lake.late_reader import TABLE, check_installed
+
+    check_installed()
+    from tape.lake.log import Log
+
+    return Log(choices.lake_folder() / TABLE)

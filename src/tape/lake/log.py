@@ -1,0 +1,214 @@
+"""The lake's Delta log, through delta-rs: the only memory there is of what the lake holds.
+
+Every commit carries ("tape", w), w being the last position the lake then holds, on the version it has read. So Delta
+refuses whoever was second, be it an append or a compaction; two compactions without it would both be accepted, and
+the entries they merge would be there twice.
+"""
+
+from __future__ import annotations
+
+import errno
+import json
+import os
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+from time import time
+from typing import Any, Final, NamedTuple
+
+import pyarrow as pa
+from deltalake import CommitProperties, DeltaTable, Transaction
+from deltalake.exceptions import CommitFailedError, DeltaError
+from deltalake.transaction import AddAction, RemoveAction
+
+from tape.core.errors import Conflict, Corrupt, TapeError, Unavailable
+from tape.core.ids import GlobalSeq
+from tape.lake.schema import arrow_schema
+
+APP: Final = "tape"
+DATA: Final = "data"
+LOG: Final = "_delta_log"
+CONFIGURATION: Final[dict[str, str | None]] = {"delta.logRetentionDuration": "interval 30 days"}
+
+
+class File(NamedTuple):
+    """A Parquet file of the lake, by its path in the table: all entries of a closed range of positions."""
+
+    path: str
+    first: GlobalSeq
+    last: GlobalSeq
+    size: int
+
+    @property
+    def rows(self) -> int:
+        return self.last - self.first + 1
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Snapshot:
+    """One version of the lake: exactly the positions 1 to `through`, in files that follow each other."""
+
+    version: int = -1
+    through: GlobalSeq = GlobalSeq(0)
+    files: tuple[File, ...] = ()
+    table: DeltaTable | None = field(default=None, repr=False, compare=False)
+
+    @property
+    def size(self) -> int:
+        return sum(file.size for file in self.files)
+
+
+class Log:
+    """The log of the table at a path. Every call blocks."""
+
+    def __init__(self, table: Path) -> None:
+        self.table = table
+        self.folder = table / LOG
+
+    @property
+    def exists(self) -> bool:
+        return self.folder.is_dir() and any(self.folder.glob("*.json"))
+
+    def snapshot(self) -> Snapshot:
+        """The newest version; an empty one where there is no table yet."""
+        if not self.exists:
+            return Snapshot()
+        self._check_last()
+        with translated(self.folder):
+            return _snapshot(DeltaTable(self.table))
+
+    def at(self, version: int) -> Snapshot:
+        """An older version, for as long as the log reaches back to it."""
+        with translated(self.folder):
+            return _snapshot(DeltaTable(self.table, version=version))
+
+    def append(self, seen: Snapshot, files: Sequence[File]) -> Snapshot:
+        """Adds the files that follow what was seen; raises Conflict if somebody has written since."""
+        table = self._created() if seen.table is None else seen.table
+        return self._commit(table, [_add(file, is_new=True) for file in files], files[-1].last)
+
+    def replace(self, seen: Snapshot, old: Sequence[File], new: Sequence[File]) -> Snapshot:
+        """Puts files in the place of others that hold the same; raises Conflict if somebody has written since."""
+        if seen.table is None or not set(old) <= set(seen.files):
+            raise Conflict("the files to replace are not those of the version that was seen")
+        actions = [*map(_remove, old), *(_add(file, is_new=False) for file in new)]
+        return self._commit(seen.table, actions, seen.through)
+
+    def committed_at_ms(self) -> int | None:
+        """When the last commit was made."""
+        names = sorted(self.folder.glob("*.json")) if self.exists else []
+        return names[-1].stat().st_mtime_ns // 1_000_000 if names else None
+
+    def sync(self) -> None:
+        """What has been committed is on disk when this returns."""
+        for path in (*self.folder.glob("*"), self.folder, self.table):
+            sync_to_disk(path)
+
+    def _created(self) -> DeltaTable:
+        self.table.mkdir(parents=True, exist_ok=True)
+        if self.exists:
+            raise Conflict("somebody else has made the lake meanwhile")
+        with translated(self.folder):
+            return DeltaTable.create(self.table, arrow_schema(), name="journal", configuration=CONFIGURATION)
+
+    def _commit(self, table: DeltaTable, actions: list[Any], through: GlobalSeq) -> Snapshot:
+        properties = CommitProperties(app_transactions=[Transaction(APP, through)])
+        with translated(self.folder):
+            table.create_write_transaction(actions, "append", table.schema(), commit_properties=properties)
+        sync_to_disk(self.folder / f"{table.version():020}.json")
+        sync_to_disk(self.folder)
+        return self.snapshot()
+
+    def _check_last(self) -> None:
+        """An empty file is what a power cut leaves of a commit; delta-rs would take it for one that says nothing."""
+        last = max(self.folder.glob("*.json"))
+        if last.stat().st_size == 0:
+            raise Corrupt(f"the lake's log is damaged: {last} is empty")
+
+
+@contextmanager
+def translated(folder: Path) -> Iterator[None]:
+    """What delta-rs raises, as ours."""
+    try:
+        yield
+    except CommitFailedError as error:
+        raise Conflict(f"somebody else has written the lake meanwhile: {_first_line(error)}") from error
+    except (DeltaError, OSError, ValueError) as error:
+        raise _refusal(folder, error) from error
+
+
+def sync_to_disk(path: Path) -> None:
+    """Until a file, or a folder's list of files, is on disk whoever wrote it."""
+    handle = os.open(path, os.O_RDONLY)
+    try:
+        os.fsync(handle)
+    finally:
+        os.close(handle)
+
+
+def check_ranges(files: Sequence[File], after: int, through: int) -> None:
+    """Raises Corrupt unless the files are exactly the positions after one through another, each once."""
+    ends = [after, *(file.last for file in files)]
+    begins = [*(file.first - 1 for file in files), through]
+    for end, begin in zip(ends, begins, strict=True):
+        if end != begin:
+            what = f"{end + 1} to {begin} are missing" if end < begin else f"{begin + 1} to {end} are there twice"
+            raise Corrupt(f"the lake is not {after + 1} to {through}: {what}")
+
+
+def _snapshot(table: DeltaTable) -> Snapshot:
+    through = GlobalSeq(table.transaction_version(APP) or 0)
+    actions = pa.table(table.get_add_actions(flatten=True)).to_pylist()
+    files = tuple(sorted(map(_file, actions), key=lambda file: file.first))
+    check_ranges(files, 0, through)
+    return Snapshot(version=table.version(), through=through, files=files, table=table)
+
+
+def _file(action: dict[str, Any]) -> File:
+    file = File(action["path"], action["min.global_seq"], action["max.global_seq"], action["size_bytes"])
+    if file.first is None or file.last is None or action["num_records"] != file.rows:
+        raise Corrupt(f"the lake's log does not say which positions {file.path} holds")
+    return file
+
+
+def _add(file: File, *, is_new: bool) -> AddAction:
+    statistics = {
+        "numRecords": file.rows,
+        "minValues": {"global_seq": file.first},
+        "maxValues": {"global_seq": file.last},
+        "nullCount": {"global_seq": 0},
+    }
+    return AddAction(
+        path=file.path,
+        size=file.size,
+        partition_values={},
+        modification_time=_now_ms(),
+        data_change=is_new,
+        stats=json.dumps(statistics),
+    )
+
+
+def _remove(file: File) -> RemoveAction:
+    return RemoveAction(
+        path=file.path, data_change=False, deletion_timestamp=_now_ms(), size=file.size, partition_values={}
+    )
+
+
+def _refusal(folder: Path, error: Exception) -> TapeError:
+    reason = _first_line(error)
+    if "already exists" in reason:
+        return Conflict(f"somebody else has made the lake meanwhile: {reason}")
+    if (isinstance(error, OSError) and error.errno in (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)) or any(
+        sign in str(error) for sign in ("No space left on device", "StorageFull", "File too large", "QuotaExceeded")
+    ):
+        return Unavailable(f"there is no room for the lake's log in {folder}: {reason}")
+    return Corrupt(f"the lake's log in {folder} is damaged: {reason}")
+
+
+def _first_line(error: Exception) -> str:
+    return str(error).partition("\n")[0]
+
+
+def _now_ms() -> int:
+    return int(time() * 1000)

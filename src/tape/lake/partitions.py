@@ -1,0 +1,102 @@
+"""The journal in ranges that tasks read side by side; each counts what it reads."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from itertools import pairwise
+from typing import TYPE_CHECKING
+
+from pyspark.sql.datasource import InputPartition
+
+from tape.core.errors import BrokerOverflowError, Corrupt, InvalidCursor, UsageError, shown
+from tape.core.ids import GlobalSeq
+from tape.core.ports import Bounds
+from tape.lake.options import EARLIEST
+from tape.lake.schema import COLUMNS, spark_type
+from tape.store.ranges import EVERYTHING, Ranges, Selection, open_ranges
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+    from pyspark.sql.types import StructType
+
+
+@dataclass(frozen=True)
+class Span(InputPartition):
+    """Positions above `after` and up to `through`."""
+
+    after: int
+    through: int
+
+    @classmethod
+    def of(cls, partition: InputPartition) -> Span:
+        if not isinstance(partition, cls):
+            raise UsageError(f"a partition is a range of positions, not {shown(partition)}")
+        return partition
+
+    def __len__(self) -> int:
+        return self.through - self.after
+
+
+def split(span: Span, rows: int) -> Iterator[Span]:
+    """Ranges of about the same length, each at most so long; one without a position where there is nothing."""
+    count = max(1, -(-len(span) // rows))
+    edges = [span.after + len(span) * place // count for place in range(count + 1)]
+    return (Span(after, through) for after, through in pairwise(edges))
+
+
+@dataclass(frozen=True, slots=True)
+class Reading:
+    """Some columns of the journal at a URL, which may hold a password and is shown nowhere."""
+
+    url: str = field(repr=False)
+    schema: pa.Schema = field(repr=False)
+
+    @classmethod
+    def of(cls, url: str, schema: StructType) -> Reading:
+        from pyspark.sql.pandas.types import to_arrow_schema
+
+        for each in schema.fields:
+            if each.name not in COLUMNS or each.dataType.simpleString().upper() != spark_type(each.name):
+                raise UsageError(f"an entry has no column {each.name} {each.dataType.simpleString()}")
+        return cls(url, to_arrow_schema(schema, timezone="UTC"))
+
+    def bounds(self) -> Bounds:
+        with open_ranges(self.url) as ranges:
+            return ranges.bounds()
+
+    def span(self, after: int, through: int | None) -> Span:
+        """The range that is asked for, if all of it is there."""
+        floor, head = self.bounds()
+        if after == EARLIEST:
+            after = floor - 1
+        if after > head:
+            raise InvalidCursor(f"the journal ends at {head}: nobody can have read up to {after}")
+        if after + 1 < floor:
+            raise BrokerOverflowError(None, after + 1, floor)
+        if through is not None and through > head:
+            raise InvalidCursor(f"the journal ends at {head}, before {through}")
+        return Span(after, head if through is None else max(after, through))
+
+    def read(self, span: Span, selection: Selection = EVERYTHING) -> Iterator[pa.RecordBatch]:
+        """The entries of a range. It fails if they are not all: positions are dense, so their count is a checksum."""
+        import pyarrow as pa
+
+        if not len(span):
+            return
+        with open_ranges(self.url) as ranges:
+            rows = 0
+            for batch in ranges.read(span.after, span.through, self.schema.names, selection):
+                rows += batch.num_rows
+                yield pa.RecordBatch.from_arrays(batch.columns, schema=self.schema)
+            _check_whole(ranges, span, rows if selection.is_everything else None)
+
+
+def _check_whole(ranges: Ranges, span: Span, rows: int | None) -> None:
+    """A floor rises before anything goes: if it is still below the range, nothing of it went while it was read."""
+    floor = ranges.bounds().floor
+    if span.after + 1 < floor:
+        raise BrokerOverflowError(None, span.after + 1, floor)
+    if rows is not None and rows != len(span):
+        reason = f"{len(span)} entries are above {span.after} and up to {span.through}, but {rows} were found"
+        raise Corrupt(reason, GlobalSeq(span.after))

@@ -1,0 +1,148 @@
+"""From the journal to the lake, a step at a time; the lake's log alone says where to go on.
+
+A step may run twice, on two machines at once, or be killed anywhere: what is not committed is not there, and of two
+commits on one version Delta takes the first.
+"""
+
+from __future__ import annotations
+
+import shutil
+from collections.abc import AsyncGenerator, Callable, Iterator
+from contextlib import AbstractContextManager, ExitStack, contextmanager
+from functools import cache
+from pathlib import Path
+from typing import TYPE_CHECKING, Final, NamedTuple, TypeAlias
+from uuid import uuid4
+
+import pyarrow.parquet as pq
+from anyio import to_thread
+
+from tape.core.errors import BrokerOverflowError, Conflict, TapeError, Unavailable
+from tape.core.event import Entry
+from tape.core.ids import GlobalSeq
+from tape.core.ports import Journal
+from tape.lake.compaction import TARGET, compact
+from tape.lake.log import DATA, Log, Snapshot
+from tape.lake.ownership import owned
+from tape.lake.parts import GROUP_BYTES, GROUP_ROWS, groups, written
+from tape.lake.reference import refer
+from tape.lake.schema import COLUMNS
+from tape.lake.shelf import entries_of
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+STEP: Final = 250_000
+MANY: Final = 64
+
+Write: TypeAlias = Callable[[GlobalSeq, GlobalSeq, Path], None]
+
+
+class Done(NamedTuple):
+    """A step that is committed: what the lake holds now, and how much of it is new."""
+
+    through: GlobalSeq
+    head: GlobalSeq
+    rows: int
+    files: int
+    version: int
+
+
+async def sync(journal: Journal, log: Log, write: Write, step: int = STEP) -> AsyncGenerator[Done, None]:
+    """Steps until the lake holds what the journal held when it was last asked."""
+    while True:
+        head = (await journal.bounds()).head
+        done = await _advance(journal, log, write, step, head)
+        if done is None:
+            return
+        yield done
+
+
+async def follow(journal: Journal, log: Log, write: Write, step: int = STEP) -> AsyncGenerator[Done, None]:
+    """The same, and then whatever comes, for as long as it is asked; many small files become few."""
+    while True:
+        async for done in sync(journal, log, write, step):
+            yield done
+            if done.files >= MANY:
+                await _tidy(log)
+        await journal.wait((await to_thread.run_sync(log.snapshot)).through)
+
+
+async def _tidy(log: Log) -> None:
+    async with owned(log.table):
+        small = [file for file in (await to_thread.run_sync(log.snapshot)).files if file.size * 2 <= TARGET]
+        if len(small) >= MANY:
+            await to_thread.run_sync(compact, log)
+
+
+async def _advance(journal: Journal, log: Log, write: Write, step: int, head: GlobalSeq) -> Done | None:
+    """One step, or None if there is nothing to do."""
+    async with owned(log.table):  # it only saves work: two that step at once cannot both commit
+        seen = await to_thread.run_sync(log.snapshot)
+        await check_kinship(journal, log, seen)
+        if seen.through == head:
+            return None
+        through = GlobalSeq(min(head, seen.through + step))
+        done = await to_thread.run_sync(take_step, log, write, seen, through, abandon_on_cancel=True)
+    return Done(done.through, head, through - seen.through, len(done.files), done.version)
+
+
+def take_step(log: Log, write: Write, seen: Snapshot, through: GlobalSeq) -> Snapshot:
+    """Writes what follows up to a position and commits it; whatever fails before that leaves the lake as it was."""
+    folder = log.table / DATA / f"{seen.through + 1:020}-{through:020}-{uuid4().hex[:12]}"
+    try:
+        write(seen.through, through, folder)
+        if not folder.is_dir():
+            raise Unavailable(f"what Spark wrote is not in {folder}: it and its executors must share this folder")
+        files = written(log.table, folder, seen.through, through)
+    except Exception as error:
+        shutil.rmtree(folder, ignore_errors=True)
+        raise _refusal(error) from error
+    return log.append(seen, files)
+
+
+async def check_kinship(journal: Journal, log: Log, seen: Snapshot) -> None:
+    """Refuses a lake that the journal does not continue: another journal's, or one from before a restore."""
+    bounds = await journal.bounds()
+    if seen.through > bounds.head:
+        raise Conflict(f"the lake ends at {seen.through} and the journal at {bounds.head}: it is not this journal's")
+    if seen.through + 1 < bounds.floor:
+        raise BrokerOverflowError(None, seen.through + 1, bounds.floor)
+    if bounds.floor <= seen.through:
+        page = await journal.read(GlobalSeq(seen.through - 1))
+        if page.entries[0] != await to_thread.run_sync(last_entry, log, seen):
+            raise Conflict(f"entry {seen.through} of the lake is not the journal's: it is another journal's lake")
+
+
+def last_entry(log: Log, seen: Snapshot) -> Entry:
+    """The last entry of a version."""
+    path = log.table / seen.files[-1].path
+    with pq.ParquetFile(path) as file:
+        rows = file.read_row_group(groups(path, file.metadata)[-1].number)
+    return entries_of(rows.slice(len(rows) - 1).select(COLUMNS))[0]
+
+
+@contextmanager
+def spark_writer(open_spark: Callable[[], AbstractContextManager[SparkSession]], url: str) -> Iterator[Write]:
+    """Writes ranges of the journal at a URL as Parquet, with a session that is opened when there is one to write.
+
+    The URL's secrets stay out of Spark's plans.
+    """
+    store = refer(url)
+    with ExitStack() as stack:
+        spark = cache(lambda: stack.enter_context(open_spark()))
+        yield lambda after, through, folder: _write(spark(), store, after, through, folder)
+
+
+def _write(spark: SparkSession, store: str, after: GlobalSeq, through: GlobalSeq, folder: Path) -> None:
+    source = spark.read.format("tape").options(store=store, fromGlobalSeq=after, toGlobalSeq=through)
+    target = source.load().write.option("compression", "zstd").option("parquet.block.size", GROUP_BYTES)
+    target = target.option("parquet.block.row.count.limit", GROUP_ROWS)  # bytes alone do not bound what repeats itself
+    target.parquet(folder.absolute().as_uri())
+
+
+def _refusal(error: Exception) -> TapeError:
+    if isinstance(error, TapeError):
+        return error
+    reason = next((line for line in str(error).splitlines() if "No space left" in line), str(error).partition("\n")[0])
+    return Unavailable(f"the step was not written: {type(error).__name__}: {reason.strip()}")

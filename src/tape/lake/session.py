@@ -1,0 +1,167 @@
+"""The Spark session: one a process, on this machine, on a cluster or behind a Spark Connect server."""
+
+from __future__ import annotations
+
+import os
+import re
+import sys
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from importlib.util import find_spec
+from pathlib import Path
+from typing import TYPE_CHECKING, Final
+
+from tape.core.errors import UsageError, shown
+from tape.lake.java import find_java, launch_home
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+APPLICATION: Final = "tape"
+LOOPBACK: Final = "127.0.0.1"
+LEAST_MEMORY: Final = 1 << 30
+MOST_MEMORY: Final = 4 << 30
+SHARE: Final = 4  # of the machine's memory a driver may have one part in so many
+_is_local = re.compile(r"local(\[(\*|\d+)(,\d+)?\]|-cluster\[\d+,\d+,\d+\])?").fullmatch
+_is_remote = re.compile(r"spark://[^/@\s]+|sc://[^/@\s]+(/\S*)?").fullmatch
+
+ALWAYS: Final = {
+    "spark.sql.execution.arrow.pyspark.enabled": "true",
+    "spark.sql.python.filterPushdown.enabled": "true",
+    "spark.sql.session.timeZone": "UTC",
+}
+ON_THIS_MACHINE: Final = {
+    "spark.driver.bindAddress": LOOPBACK,
+    "spark.driver.host": LOOPBACK,
+    "spark.sql.shuffle.partitions": "8",
+    "spark.ui.enabled": "false",  # it would listen on every address
+}
+# What a person has to know is in the exception; what the JVM thinks besides is kept in a file.
+LOGGING: Final = """status = fatal
+appender.file.type = RollingFile
+appender.file.name = file
+appender.file.fileName = ${{sys:tape.log:-{log}}}
+appender.file.filePattern = {log}.%i
+appender.file.filePermissions = rw-------
+appender.file.layout.type = PatternLayout
+appender.file.layout.pattern = %d{{ISO8601}} %p %c{{1}}: %m%n%ex
+appender.file.policies.type = SizeBasedTriggeringPolicy
+appender.file.policies.size = 8MB
+appender.file.strategy.type = DefaultRolloverStrategy
+appender.file.strategy.max = 2
+rootLogger.level = {level}
+rootLogger.appenderRef.file.ref = file
+"""
+
+
+@contextmanager
+def open_session(
+    master: str, folder: Path, options: Mapping[str, str] | None = None, *, log_level: str = "warn"
+) -> Iterator[SparkSession]:
+    """A session on this master, stopped at the end; one that this process has already is shared and left alone.
+
+    The folder keeps what belongs to Spark and to nobody else: its launcher, its log and its scratch files.
+    """
+    check_master(master)
+    if find_spec("pyspark") is None:
+        raise UsageError("this needs the package pyspark; install tape-bus[spark]")
+    shared = _running()
+    if shared is not None:
+        yield shared
+        return
+    is_remote = master.startswith("sc://")
+    session = _connected(master, options or {}) if is_remote else _started(master, folder, options or {}, log_level)
+    try:
+        yield session
+    finally:
+        session.stop()
+
+
+def _running() -> SparkSession | None:
+    """The session of this process, whichever thread asks."""
+    from pyspark.errors import PySparkRuntimeError
+    from pyspark.sql import SparkSession
+
+    try:
+        return SparkSession.active()
+    except PySparkRuntimeError:
+        return None
+
+
+def check_master(master: str) -> str:
+    if not _is_local(master) and not _is_remote(master):
+        kinds = "local[*], local[N], local-cluster[N,CORES,MB], spark://host:port or sc://host:port"
+        raise UsageError(f"TAPE_SPARK_MASTER must be {kinds}, not {shown(master)}")
+    return master
+
+
+def configuration(master: str, folder: Path, logging: Path) -> dict[str, str]:
+    """What a session on this master is told, before what its user says."""
+    quiet = f"-Dlog4j2.configurationFile={logging.as_uri()} -Duser.timezone=UTC"
+    return {
+        **ALWAYS,
+        **(ON_THIS_MACHINE if _is_local(master) else {}),
+        "spark.driver.memory": f"{_memory() >> 20}m",
+        "spark.driver.extraJavaOptions": quiet,
+        "spark.executor.extraJavaOptions": quiet if _is_local(master) else "",
+        "spark.executorEnv.PYTHONPATH": _python_path(),
+        "spark.local.dir": str(folder / "scratch"),
+        "spark.sql.warehouse.dir": str(folder / "warehouse"),
+        "spark.ui.showConsoleProgress": str(sys.stderr.isatty()).lower(),
+    }
+
+
+def _started(master: str, folder: Path, options: Mapping[str, str], log_level: str) -> SparkSession:
+    """A session in a JVM of this process, which inherits what it must know of us and goes when we go."""
+    from pyspark.sql import SparkSession
+
+    folder = folder.absolute()
+    folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+    home = launch_home(find_java(os.environ), folder)
+    given = configuration(master, folder, _logging(folder, log_level)) | dict(options)
+    builder = SparkSession.builder.master(master).appName(APPLICATION).config(map={**given})
+    with _environment(_inherited(master, folder, home)):
+        return builder.getOrCreate()
+
+
+def _connected(url: str, options: Mapping[str, str]) -> SparkSession:
+    from pyspark.sql import SparkSession
+
+    if find_spec("grpc") is None:
+        raise UsageError("sc:// needs the packages of pyspark[connect]; install tape-bus[spark]")
+    return SparkSession.builder.remote(url).config(map={**ALWAYS, **options}).getOrCreate()
+
+
+def _inherited(master: str, folder: Path, home: Path) -> dict[str, str]:
+    local = {"SPARK_LOCAL_IP": LOOPBACK, "SPARK_WORKER_DIR": str(folder / "work")} if _is_local(master) else {}
+    python = {"PYSPARK_PYTHON": sys.executable, "PYSPARK_DRIVER_PYTHON": sys.executable}
+    return {"JAVA_HOME": str(home), "PYTHONPATH": _python_path(), **python, **local}
+
+
+def _python_path() -> str:
+    """Where our own packages are, for workers that would not find them by themselves."""
+    ours = str(Path(__file__).resolve().parents[2])
+    return os.pathsep.join(filter(None, [ours, os.environ.get("PYTHONPATH")]))
+
+
+def _logging(folder: Path, level: str) -> Path:
+    path = folder / f"log4j2-{level}.properties"
+    path.write_text(LOGGING.format(log=folder / "spark.log", level=level), encoding="utf-8")
+    return path
+
+
+def _memory() -> int:
+    machine = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
+    return max(LEAST_MEMORY, min(MOST_MEMORY, machine // SHARE))
+
+
+@contextmanager
+def _environment(variables: Mapping[str, str]) -> Iterator[None]:
+    """Variables that a child is to inherit, put back as they were."""
+    before = {name: os.environ.get(name) for name in variables}
+    os.environ.update(variables)
+    try:
+        yield
+    finally:
+        for name, value in before.items():
+            os.environ.pop(name, None) if value is None else os.environ.__setitem__(name, value)

@@ -1,0 +1,166 @@
+"""The journal as a Spark source and sink: `spark.read.format("tape")`, batch and streaming.
+
+Options: `store` (see `reference`), `fromGlobalSeq` (a cursor, exclusive; `earliest` is where the journal begins now),
+`toGlobalSeq` (inclusive), `rowsPerPartition`, and for a stream `maxRowsPerTrigger`.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Iterable, Iterator
+from typing import TYPE_CHECKING, Final
+
+from pyspark.sql.datasource import (
+    DataSource,
+    DataSourceArrowWriter,
+    DataSourceReader,
+    DataSourceStreamArrowWriter,
+    DataSourceStreamReader,
+    Filter,
+    InputPartition,
+)
+from pyspark.sql.streaming.datasource import (
+    ReadAllAvailable,
+    ReadLimit,
+    ReadMaxRows,
+    SupportsTriggerAvailableNow,
+)
+
+from tape.lake.options import EARLIEST, Asking, read_options
+from tape.lake.partitions import Reading, Span, split
+from tape.lake.pushdown import Asked, push
+from tape.lake.reference import resolve
+from tape.lake.schema import spark_ddl
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+    from pyspark.sql import SparkSession
+    from pyspark.sql.types import StructType
+
+NAME: Final = "tape"
+POSITION: Final = "global_seq"
+_PUSHDOWN: Final = "pyspark.sql.worker.data_source_pushdown_filters"
+
+
+def register(spark: SparkSession) -> None:
+    """Makes the source known to a session that did not find it by itself."""
+    spark.dataSource.register(JournalSource)
+
+
+class JournalSource(DataSource):
+    """The journal of the store that the options mean."""
+
+    def __init__(self, options: dict[str, str]) -> None:
+        super().__init__(options)
+        self._asking = read_options(options)
+        resolve(self._asking.store, os.environ)  # said now and not when the first task fails
+
+    @classmethod
+    def name(cls) -> str:
+        return NAME
+
+    def schema(self) -> str:
+        return spark_ddl()
+
+    def reader(self, schema: StructType) -> JournalReader:
+        kind = PushingReader if _is_pushing() else JournalReader
+        return kind(self._asking, self._reading(schema))
+
+    def streamReader(self, schema: StructType) -> JournalStreamReader:  # noqa: N802 - Spark's name
+        return JournalStreamReader(self._asking, self._reading(schema))
+
+    def writer(self, schema: StructType, overwrite: bool) -> DataSourceArrowWriter:
+        from tape.lake.spark_sink import JournalWriter
+
+        return JournalWriter.of(self.options, schema, overwrite)
+
+    def streamWriter(self, schema: StructType, overwrite: bool) -> DataSourceStreamArrowWriter:  # noqa: N802
+        from tape.lake.spark_sink import JournalStreamWriter
+
+        return JournalStreamWriter.of(self.options, schema, overwrite)
+
+    def _reading(self, schema: StructType) -> Reading:
+        return Reading.of(resolve(self._asking.store, os.environ), schema)
+
+
+class JournalReader(DataSourceReader):
+    """A range of the journal, in partitions."""
+
+    def __init__(self, asking: Asking, reading: Reading) -> None:
+        self._asking = asking
+        self._reading = reading
+        self._asked = Asked()
+
+    def partitions(self) -> list[InputPartition]:
+        span = self._reading.span(self._asking.after, self._asking.through)
+        after = max(span.after, min(self._asked.after, span.through))
+        through = min(span.through, max(self._asked.through, after))
+        return [*split(Span(after, through), self._asking.rows_per_partition)]
+
+    def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
+        return self._reading.read(Span.of(partition), self._asked.selection)
+
+
+class PushingReader(JournalReader):
+    """The same, where Spark asks first what it need not filter itself."""
+
+    def pushFilters(self, filters: list[Filter]) -> Iterable[Filter]:  # noqa: N802 - Spark's name
+        self._asked, left = push(filters)
+        return left
+
+
+class JournalStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
+    """The journal as it grows. Nothing hangs on `commit`, which Spark calls late or never."""
+
+    def __init__(self, asking: Asking, reading: Reading) -> None:
+        self._asking = asking
+        self._reading = reading
+        self._last: int | None = None
+
+    def initialOffset(self) -> dict[str, int]:  # noqa: N802 - Spark's names, here and below
+        if self._asking.after == EARLIEST:
+            return {POSITION: self._reading.bounds().floor - 1}
+        return {POSITION: self._asking.after}
+
+    def getDefaultReadLimit(self) -> ReadLimit:  # noqa: N802
+        most = self._asking.max_rows_per_trigger
+        return ReadAllAvailable() if most is None else ReadMaxRows(most)
+
+    def prepareForTriggerAvailableNow(self) -> None:  # noqa: N802
+        self._last = self._reading.bounds().head
+
+    def latestOffset(self, start: dict[str, int], limit: ReadLimit) -> dict[str, int]:  # noqa: N802
+        after = start[POSITION]
+        through = self._reading.span(after, self._last_wanted()).through
+        if isinstance(limit, ReadMaxRows):
+            through = min(through, after + limit.max_rows)
+        return {POSITION: max(after, through)}
+
+    def reportLatestOffset(self) -> dict[str, int]:  # noqa: N802
+        return {POSITION: self._reading.bounds().head}
+
+    def partitions(self, start: dict[str, int], end: dict[str, int]) -> list[InputPartition]:
+        return [*split(Span(start[POSITION], end[POSITION]), self._asking.rows_per_partition)]
+
+    def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
+        return self._reading.read(Span.of(partition))
+
+    def commit(self, end: dict[str, int]) -> None:
+        return
+
+    def stop(self) -> None:
+        return
+
+    def _last_wanted(self) -> int | None:
+        limits = [limit for limit in (self._last, self._asking.through) if limit is not None]
+        return min(limits) if limits else None
+
+
+def _is_pushing() -> bool:
+    """Whether Spark has asked for a reader in order to push filters.
+
+    Where pushdown is not enabled it refuses a reader that can, and it pushes in a process of its own.
+    """
+    main = getattr(sys.modules.get("__main__"), "__spec__", None)
+    return _PUSHDOWN in sys.modules or (main is not None and main.name == _PUSHDOWN)

@@ -1,0 +1,126 @@
+"""The journal as a Spark sink: `df.writeStream.format("tape")`, and `df.write.format("tape")` for a few rows.
+
+Options: `store` (see `reference`) and `sinkId`, the name under which batches are counted. Tasks send their rows to the
+driver with their commit message, and it appends a batch in one transaction keyed `sink:<id>:<batch>`.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
+
+import anyio
+from pyspark.sql.datasource import DataSourceArrowWriter, DataSourceStreamArrowWriter, WriterCommitMessage
+
+from tape.core.errors import UsageError
+from tape.lake.batch import Batch, append_batch, check_columns, check_rows, events_of
+from tape.lake.reference import resolve
+from tape.lake.stores import open_lasting
+from tape.settings import Settings
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+    from pyspark.sql.types import StructType
+
+
+@dataclass(frozen=True)
+class Rows(WriterCommitMessage):
+    """What one task had, as an Arrow stream."""
+
+    stream: bytes = field(repr=False)
+
+
+@dataclass(frozen=True, slots=True)
+class Sink:
+    """Where batches go and under which name; the URL may hold a password and is shown nowhere."""
+
+    url: str = field(repr=False)
+    sink_id: str
+
+    @classmethod
+    def of(cls, options: Mapping[str, str], schema: StructType, overwrite: bool) -> Sink:
+        if overwrite:
+            raise UsageError("a journal is only ever appended to; use mode('append')")
+        check_columns(schema.fieldNames())
+        if not options.get("sinkId"):
+            raise UsageError("the option sinkId is missing: it names what writes, so that a batch is appended once")
+        sink = cls(resolve(options.get("store") or None, os.environ), options["sinkId"])
+        Batch(sink_id=sink.sink_id, number=0, events=())
+        return sink
+
+    def collect(self, batches: Iterator[pa.RecordBatch]) -> Rows:
+        """The rows of a task; it stops as soon as they are too many."""
+        import pyarrow as pa
+
+        target, rows = pa.BufferOutputStream(), 0
+        writer = None
+        for batch in batches:
+            rows += batch.num_rows
+            check_rows(rows)
+            writer = writer or pa.ipc.new_stream(target, batch.schema)
+            writer.write_batch(batch)
+        if writer is not None:
+            writer.close()
+        return Rows(target.getvalue().to_pybytes())
+
+    def append(self, messages: Sequence[WriterCommitMessage | None], number: int) -> None:
+        """Appends the rows of all tasks, in the order of their partitions."""
+        rows = [row for message in messages if isinstance(message, Rows) for row in _rows(message.stream)]
+        check_rows(len(rows))
+        anyio.run(self._append, Batch(sink_id=self.sink_id, number=number, events=events_of(rows)))
+
+    async def _append(self, batch: Batch) -> None:
+        async with open_lasting(self.url, Settings.read(os.environ)) as store:
+            await append_batch(store, batch)
+
+
+class JournalStreamWriter(DataSourceStreamArrowWriter):
+    """A stream into the journal."""
+
+    def __init__(self, sink: Sink) -> None:
+        self._sink = sink
+
+    @classmethod
+    def of(cls, options: Mapping[str, str], schema: StructType, overwrite: bool) -> JournalStreamWriter:
+        return cls(Sink.of(options, schema, overwrite))
+
+    def write(self, iterator: Iterator[pa.RecordBatch]) -> WriterCommitMessage:
+        return self._sink.collect(iterator)
+
+    def commit(self, messages: list[WriterCommitMessage | None], batchId: int) -> None:  # noqa: N803 - Spark's name
+        self._sink.append(messages, batchId)
+
+    def abort(self, messages: list[WriterCommitMessage | None], batchId: int) -> None:  # noqa: N803
+        return
+
+
+class JournalWriter(DataSourceArrowWriter):
+    """Some rows into the journal, as the only batch of their sink: written again, they are in already."""
+
+    def __init__(self, sink: Sink) -> None:
+        self._sink = sink
+
+    @classmethod
+    def of(cls, options: Mapping[str, str], schema: StructType, overwrite: bool) -> JournalWriter:
+        return cls(Sink.of(options, schema, overwrite))
+
+    def write(self, iterator: Iterator[pa.RecordBatch]) -> WriterCommitMessage:
+        return self._sink.collect(iterator)
+
+    def commit(self, messages: list[WriterCommitMessage | None]) -> None:
+        self._sink.append(messages, 0)
+
+    def abort(self, messages: list[WriterCommitMessage | None]) -> None:
+        return
+
+
+def _rows(stream: bytes) -> list[dict[str, Any]]:
+    import pyarrow as pa
+
+    if not stream:
+        return []
+    with pa.ipc.open_stream(stream) as reader:
+        rows: list[dict[str, Any]] = reader.read_all().to_pylist()
+    return rows

@@ -1,0 +1,45 @@
+"""Where the entries are, cold, warm and hot, and how far the lake is behind."""
+
+from __future__ import annotations
+
+from time import time
+from typing import NamedTuple
+
+from anyio import to_thread
+
+from tape.bus.tail import ENTRIES
+from tape.core.ids import GlobalSeq
+from tape.core.ports import Bounds, Reader
+from tape.lake.log import Log
+
+
+class Status(NamedTuple):
+    """Positions by temperature; the lag is of the oldest entry that is not in the lake."""
+
+    cold: Bounds
+    warm: Bounds
+    hot: Bounds
+    lag: int
+    lag_ms: int
+    files: int
+    size: int
+    version: int
+    committed_at_ms: int | None
+
+
+async def status_of(journal: Reader, log: Log) -> Status:
+    """The lake beside its journal. Hot is what a process that has run long enough keeps in memory, at most."""
+    seen = await to_thread.run_sync(log.snapshot)
+    warm = await journal.bounds()
+    behind = (await journal.read(seen.through)).entries if seen.through < warm.head else ()
+    return Status(
+        cold=Bounds(GlobalSeq(1), seen.through),
+        warm=warm,
+        hot=Bounds(GlobalSeq(max(warm.floor, warm.head - ENTRIES + 1)), warm.head),
+        lag=warm.head - seen.through,
+        lag_ms=max(int(time() * 1000) - behind[0].ts_ms, 0) if behind else 0,
+        files=len(seen.files),
+        size=seen.size,
+        version=seen.version,
+        committed_at_ms=log.committed_at_ms(),
+    )

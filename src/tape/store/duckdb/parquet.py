@@ -1,0 +1,84 @@
+"""The entries of Parquet files as the view `journal`, for whoever asks in SQL."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+from types import TracebackType
+from typing import Any, Final, NamedTuple
+
+import duckdb
+
+from tape.core.errors import UsageError
+from tape.store.duckdb.connection import translated
+from tape.store.ranges import arrow_schema
+from tape.store.statements import statements
+
+VIEW: Final = "journal"
+QUESTIONS: Final = (duckdb.StatementType.SELECT, duckdb.StatementType.EXPLAIN)
+
+
+class Answer(NamedTuple):
+    """The rows of an answer, and what their columns are called."""
+
+    names: tuple[str, ...]
+    rows: list[tuple[Any, ...]]
+
+
+class _Sql(NamedTuple):
+    totals: str
+    as_of: str
+    allow_folder: str
+    refuse_the_rest: str
+    keep_it_so: str
+
+
+class Parquet:
+    """The files of a folder, up to a position if one is given. It answers and changes nothing; every call blocks."""
+
+    def __init__(self, folder: Path, files: Sequence[str], through: int | None = None) -> None:
+        self._sql = _Sql(**statements("duckdb", "parquet.sql"))
+        self._connection = duckdb.connect(":memory:", config={"autoinstall_known_extensions": False})
+        with translated():
+            self._connection.execute(self._sql.allow_folder, {"folder": f"{folder.absolute()}/"})
+            self._connection.execute(self._sql.refuse_the_rest)
+            rows = self._rows([str(folder.absolute() / file) for file in files])
+            if through is not None:
+                rows = rows.filter(duckdb.ColumnExpression("global_seq") <= duckdb.ConstantExpression(through))
+            rows.create_view(VIEW)
+            self._connection.execute(self._sql.keep_it_so)
+
+    def __enter__(self) -> Parquet:
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, at: TracebackType | None) -> None:
+        self._connection.close()
+
+    def totals(self) -> tuple[int, int, int]:
+        """How many rows there are, how many positions, and the last one."""
+        with translated():
+            count, distinct, last = self._connection.execute(self._sql.totals).fetchall()[0]
+        return count, distinct, last
+
+    def as_of(self) -> Answer:
+        """What there is, in numbers."""
+        return self._ask(self._sql.as_of)
+
+    def query(self, question: str) -> Answer:
+        """The answer to one question; whatever would change or write something is refused."""
+        try:
+            asked = self._connection.extract_statements(question)
+            if len(asked) != 1 or asked[0].type not in QUESTIONS:
+                raise UsageError("a query is one SELECT over the view journal")
+            return self._ask(question)
+        except duckdb.Error as error:
+            raise UsageError(f"the query cannot be answered: {' '.join(str(error).split())}") from error
+
+    def _ask(self, statement: str) -> Answer:
+        found = self._connection.execute(statement)
+        return Answer(tuple(column[0] for column in found.description or ()), found.fetchall())
+
+    def _rows(self, paths: list[str]) -> duckdb.DuckDBPyRelation:
+        if paths:
+            return self._connection.read_parquet(paths)
+        return self._connection.from_arrow(arrow_schema().empty_table())

@@ -1,0 +1,27 @@
+-- name: bounds
+SELECT archived_through + 1,
+       greatest(archived_through, coalesce((SELECT global_seq FROM tape_journal ORDER BY global_seq DESC LIMIT 1), 0))
+FROM tape_meta;
+
+-- name: range
+-- What is asked of it is put behind, then the order.
+SELECT global_seq, seq, ts_ms, depth::bigint, epoch, crc, run_id, kind, type, subject, schema_version::bigint,
+       event_id, cause, trace_id, span_id, parent_span_id, attributes_json, payload_json, payload_bytes
+FROM tape_journal
+WHERE global_seq > :after AND global_seq <= :through;
+
+-- name: of_runs
+AND run_id = ANY (:run_ids);
+
+-- name: of_kinds
+AND kind = ANY (:kinds);
+
+-- name: of_subjects
+AND subject = ANY (:subjects);
+
+-- name: of_span
+-- The sums keep the planner from an index of the whole journal for a range of it.
+AND subject || '' >= :low AND subject || '' < :high;
+
+-- name: in_order
+ORDER BY global_seq;

@@ -1,0 +1,145 @@
+"""Ranges of the journal as Arrow batches, for those who read much of it at once."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from contextlib import AbstractContextManager
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Final, NamedTuple, Protocol
+from urllib.parse import urlsplit
+
+from tape.core.errors import UsageError, shown
+from tape.core.event import Columns
+from tape.core.ports import Bounds
+from tape.store.statements import statements
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+BATCH_BYTES: Final = 8 << 20
+BYTES: Final = frozenset({"payload_bytes"})
+INTEGERS: Final = frozenset("global_seq seq ts_ms depth epoch crc schema_version cause".split())
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Selection:
+    """Which entries of a range are wanted: None asks nothing. A span is [low, high) of subjects in byte order."""
+
+    run_ids: frozenset[str] | None = None
+    kinds: frozenset[str] | None = None
+    subjects: frozenset[str] | None = None
+    span: tuple[str, str] | None = None
+
+    @property
+    def is_everything(self) -> bool:
+        return self == Selection()
+
+    @property
+    def is_nothing(self) -> bool:
+        """Whether what is asked contradicts itself."""
+        is_crossed = self.span is not None and self.span[0] >= self.span[1]
+        return is_crossed or any(values is not None and not values for values in self._sets())
+
+    def _sets(self) -> tuple[frozenset[str] | None, ...]:
+        return self.run_ids, self.kinds, self.subjects
+
+    def among(self, column: str, values: frozenset[str]) -> Selection:
+        """The same, and one of these besides."""
+        match column:
+            case "run_id":
+                return replace(self, run_ids=values & (self.run_ids if self.run_ids is not None else values))
+            case "kind":
+                return replace(self, kinds=values & (self.kinds if self.kinds is not None else values))
+            case "subject":
+                return replace(self, subjects=values & (self.subjects if self.subjects is not None else values))
+            case _:
+                raise UsageError(f"nothing is looked up by {shown(column)}")
+
+    def within(self, low: str, high: str) -> Selection:
+        """The same, and with a subject in this span besides."""
+        before = self.span or (low, high)
+        return replace(self, span=(max(low, before[0]), min(high, before[1])))
+
+
+EVERYTHING: Final = Selection()
+
+
+class Ranges(Protocol):
+    """Reads ranges of one journal.
+
+    Batches come in the order of positions with just the columns that were asked for; whoever reads counts the rows.
+    """
+
+    def bounds(self) -> Bounds: ...
+    def read(
+        self, after: int, through: int, columns: Sequence[str], selection: Selection
+    ) -> Iterator[pa.RecordBatch]: ...
+
+
+class Sql(NamedTuple):
+    """The statements of a dialect."""
+
+    bounds: str
+    range: str
+    of_runs: str
+    of_kinds: str
+    of_subjects: str
+    of_span: str
+    in_order: str
+
+    def selecting(self, columns: Sequence[str], selection: Selection) -> str:
+        """The statement for these columns of this selection, made of nothing but the dialect's own text."""
+        parts = [
+            _narrowed(self.range, columns),
+            self.of_runs if selection.run_ids is not None else "",
+            self.of_kinds if selection.kinds is not None else "",
+            self.of_subjects if selection.subjects is not None else "",
+            self.of_span if selection.span is not None else "",
+            self.in_order,
+        ]
+        return "\n".join(filter(None, parts))
+
+
+def arrow_schema(columns: Sequence[str] = Columns._fields) -> pa.Schema:
+    """The journal's columns as Arrow has them."""
+    import pyarrow as pa
+
+    kinds = {**dict.fromkeys(INTEGERS, pa.int64()), **dict.fromkeys(BYTES, pa.binary())}
+    return pa.schema([(column, kinds.get(column, pa.string())) for column in columns])
+
+
+def sql_of(dialect: str) -> Sql:
+    return Sql(**statements(dialect, "lake.sql"))
+
+
+def open_ranges(url: str) -> AbstractContextManager[Ranges]:
+    """The journal at a URL, if its store keeps everything; nothing is created or migrated."""
+    match urlsplit(url).scheme:
+        case "sqlite":
+            from tape.store.sqlite.ranges import open_sqlite
+
+            return open_sqlite(url)
+        case "postgresql" | "postgres":
+            from tape.store.postgres.ranges import open_postgres
+
+            return open_postgres(url)
+        case scheme:
+            raise refused(scheme)
+
+
+def refused(scheme: str) -> UsageError:
+    """Why there is no lake over a store of this kind."""
+    kind = {"memory": "memory://", "redis": "redis://", "rediss": "redis://"}.get(scheme)
+    if kind is None:
+        return UsageError(f"a lake is filled from sqlite:///file.db or postgresql://…, not from {shown(scheme)}")
+    return UsageError(f"{kind} has no lake: it keeps only the newest entries; use sqlite:///file.db or postgresql://…")
+
+
+def _narrowed(statement: str, columns: Sequence[str]) -> str:
+    """The statement with these of its columns."""
+    listed, source = statement.removeprefix("SELECT").split("FROM", 1)
+    expressions = dict(zip(Columns._fields, listed.split(","), strict=True))
+    unknown = [column for column in columns if column not in expressions]
+    if unknown or not columns:
+        raise UsageError(f"an entry has the columns {', '.join(expressions)}, not {shown(next(iter(unknown), ''))}")
+    return "SELECT" + ",".join(expressions[column] for column in columns) + "\nFROM" + source

@@ -1,0 +1,27 @@
+-- name: bounds
+SELECT archived_through + 1, max(archived_through, coalesce((SELECT max(global_seq) FROM tape_journal), 0))
+FROM tape_meta;
+
+-- name: range
+-- What is asked of it is put behind, then the order. A range is read along the primary key, whatever is asked:
+-- several readers share the journal by ranges, and each of them walking a whole index would read it many times.
+SELECT global_seq, seq, ts_ms, depth, epoch, crc, run_id, kind, type, subject, schema_version, event_id, cause,
+       trace_id, span_id, parent_span_id, attributes_json, payload_json, payload_bytes
+FROM tape_journal
+WHERE global_seq > :after AND global_seq <= :through;
+
+-- name: of_runs
+AND +run_id IN (SELECT value FROM json_each(:run_ids));
+
+-- name: of_kinds
+AND kind IN (SELECT value FROM json_each(:kinds));
+
+-- name: of_subjects
+-- The exception: this index knows the position too.
+AND subject IN (SELECT value FROM json_each(:subjects));
+
+-- name: of_span
+AND +subject >= :low AND +subject < :high;
+
+-- name: in_order
+ORDER BY global_seq;

@@ -1,0 +1,132 @@
+"""Archiving: nothing is let go that the lake does not hold, and no reader notices."""
+
+import sys
+from contextlib import aclosing, suppress
+from random import Random
+
+import anyio
+import anyio.lowlevel
+import pytest
+
+from tape.bus.journal import Journal
+from tape.core.errors import Conflict, NotFound
+from tape.core.event import Entry
+from tape.core.ids import GlobalSeq
+from tape.core.ports import Bounds
+from tape.lake.archive import Compared, archive
+from tape.lake.log import Log
+from tests.conftest import ROOT, Scale
+from tests.lake.archiver import STEP
+from tests.lake.plain import all_of, fill, opened, say
+
+PATIENCE_S = 60
+LATER = 1 << 60
+
+
+def ignore(compared: Compared) -> None:
+    return
+
+
+async def test_only_what_is_old_and_in_the_lake_is_let_go(log: Log, url: str) -> None:
+    async with opened(url, log) as (store, journal):
+        said = await say(journal, 600)
+        cutoff = said[399].ts_ms
+        old = sum(entry.ts_ms < cutoff for entry in said)
+        await fill(store, log, url)
+        said += await say(journal, 100)
+
+        assert await archive(store, log, cutoff, ignore) == Bounds(GlobalSeq(old + 1), GlobalSeq(700))
+        assert await archive(store, log, LATER, ignore) == Bounds(GlobalSeq(601), GlobalSeq(700))
+        assert await all_of(journal) == said
+
+
+async def test_without_a_lake_nothing_is_let_go(log: Log, url: str) -> None:
+    async with opened(url) as (store, journal):
+        await say(journal, 60)
+
+        with pytest.raises(NotFound, match="no lake"):
+            await archive(store, log, LATER, ignore)
+        assert await journal.floor() == 1
+
+
+async def test_an_entry_that_differs_in_the_lake_keeps_everything_in_the_journal(log: Log, url: str) -> None:
+    async with opened(url) as (store, journal):
+        await say(journal, 600)
+        await fill(store, log, url)
+        async with store.transaction() as tx:
+            await tx.fetch("UPDATE tape_journal SET ts_ms = ts_ms + 1 WHERE global_seq = 555", {})
+
+        with pytest.raises(Conflict, match="entry 555"):
+            await archive(store, log, LATER, ignore)
+        assert (await store.journal.bounds()).floor == 1
+
+
+async def test_the_head_never_restarts_when_everything_is_archived(log: Log, url: str) -> None:
+    async with opened(url, log) as (store, journal):
+        said = await say(journal, 60)
+        await fill(store, log, url)
+        await archive(store, log, LATER, ignore)
+        said += await say(journal, 3)
+
+        assert said[-1].global_seq == 63 and said[-1].seq == 21 and await all_of(journal) == said
+
+
+async def test_subscribers_at_the_beginning_in_the_middle_and_live_miss_nothing_while_it_is_archived(
+    log: Log, url: str, scale: Scale
+) -> None:
+    rounds, seen = scale(4), {0: [], 300: [], 600: []}  # type: tuple[int, dict[int, list[Entry]]]
+    last = 600 + 200 * rounds
+    async with opened(url, log) as (store, journal):
+        await say(journal, 600)
+        await fill(store, log, url)
+        with anyio.fail_after(PATIENCE_S):
+            async with anyio.create_task_group() as tasks:
+                for after, entries in seen.items():
+                    tasks.start_soon(read_to, journal, after, last, entries)
+                for _ in range(rounds):
+                    await say(journal, 200)
+                    await fill(store, log, url)
+                    await archive(store, log, LATER, ignore)
+        everything = await all_of(journal)
+
+    assert [entry.global_seq for entry in everything] == list(range(1, last + 1))
+    assert seen == {after: everything[after:] for after in seen}
+
+
+async def test_an_archiver_killed_at_any_step_loses_nothing_and_the_next_one_goes_on(
+    log: Log, url: str, scale: Scale
+) -> None:
+    async with opened(url, log) as (store, journal):
+        said = await say(journal, 4_000)
+        await fill(store, log, url)
+        floors = [await killed_archiver(log, url, journal) for _ in range(scale(5))]
+        survived = await all_of(journal)
+        await archive(store, log, LATER, ignore)
+
+        assert survived == said == await all_of(journal) and await journal.floor() == 4_001
+    assert floors == sorted(floors) and any(1 < floor < 4_001 for floor in floors)
+
+
+async def killed_archiver(log: Log, url: str, journal: Journal) -> int:
+    """Kills one while it compares, as it begins to trim, or while it trims; where the journal begins then."""
+    begin = await journal.floor()
+    command = [sys.executable, "-m", "tests.lake.archiver", url, str(log.table)]
+    async with await anyio.open_process(command, cwd=ROOT, stderr=None) as archiver:
+        assert archiver.stdout is not None
+        with anyio.fail_after(PATIENCE_S):
+            with suppress(anyio.EndOfStream):  # there may be nothing left to archive
+                await archiver.stdout.receive()
+            steps = Random().randrange(0, 20)
+            while archiver.returncode is None and await journal.floor() < begin + steps * STEP:
+                pass
+        archiver.kill()
+    return await journal.floor()
+
+
+async def read_to(journal: Journal, after: int, last: int, entries: list[Entry]) -> None:
+    async with aclosing(journal.stream(from_global_seq=after)) as stream:
+        async for entry in stream:
+            entries.append(entry)
+            await anyio.lowlevel.checkpoint()
+            if entry.global_seq == last:
+                return

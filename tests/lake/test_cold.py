@@ -1,0 +1,213 @@
+"""One cursor: cold, warm and hot give the same entries, to the byte, and nobody notices where one ends."""
+
+from contextlib import aclosing
+from datetime import timedelta
+from pathlib import Path
+
+import anyio
+import pytest
+from hypothesis import given, settings, strategies as st
+
+from tape.core.errors import BrokerOverflowError, Corrupt
+from tape.core.event import Entry, Event, Trace
+from tape.core.ids import GlobalSeq, RunId, Seq
+from tape.core.subject import Pattern
+from tape.lake.cold_reader import LakeReader
+from tape.lake.compaction import compact, vacuum
+from tape.lake.log import Log
+from tests.lake.plain import all_of, fill, opened, say
+
+PATIENCE_S = 30
+NOW = timedelta(seconds=-1)
+
+numbers = st.integers(-(2**63), 2**63 - 1) | st.floats(allow_nan=False, allow_infinity=False)
+texts = st.text(st.characters(exclude_categories=["Cs"], exclude_characters="\0"), max_size=20)
+payloads = st.recursive(
+    st.none() | st.booleans() | numbers | texts,
+    lambda inner: st.lists(inner, max_size=4) | st.dictionaries(texts, inner, max_size=4),
+    max_leaves=20,
+)
+ODD: list[object] = [2**53 + 1, -(2**63), -0.0, 1e308, 5e-324, '\u2028\x7f\U0010ffff☃\\"', {"": {"\\": '"'}}, []]
+
+
+def deep(levels: int) -> object:
+    value: object = "bottom"
+    for level in range(levels):
+        value = [value] if level % 2 else {"in": value}
+    return value
+
+
+async def hot_then_archived(log: Log, url: str, events: list[Event]) -> tuple[list[Entry], list[Entry], list[Entry]]:
+    """What was handed out live, read in the journal, and read in the lake when the journal has let go of it all."""
+    async with opened(url, log) as (store, journal):
+        live = journal.stream(from_global_seq=0)
+        async with aclosing(live):
+            for event in events:
+                await journal.append(event, open=True)
+            with anyio.fail_after(PATIENCE_S):
+                hot = [await anext(live) for _ in events]
+        warm = await all_of(journal)
+        await fill(store, log, url)
+        await store.retention.trim(GlobalSeq(len(events)))
+        return hot, warm, await all_of(journal)
+
+
+@settings(max_examples=5)
+@given(payloads=st.lists(payloads, min_size=1, max_size=50))
+async def test_p21_cold_warm_and_hot_are_equal_to_the_byte_whatever_was_said(
+    payloads: list[object], tmp_path_factory: pytest.TempPathFactory
+) -> None:
+    folder = tmp_path_factory.mktemp("p21")
+    said = [*payloads, *ODD, deep(60)]
+    events = [Event(run_id="r", payload=payload) for payload in said]  # type: ignore[arg-type]
+
+    hot, warm, cold = await hot_then_archived(Log(folder / "lake" / "journal"), f"sqlite:///{folder}/j.db", events)
+
+    assert cold == warm == hot and [list(map(type, entry)) for entry in cold] == [list(map(type, e)) for e in hot]
+    assert [repr(entry.payload) for entry in cold] == [repr(event.payload) for event in events]
+
+
+async def test_p21_everything_but_the_payload_is_equal_too(log: Log, lasting_url: str) -> None:
+    trace = Trace("0af7651916cd43dd8448eb211c80319c", "b7ad6b7169203331", "00f067aa0ba902b7")
+    first = Event(run_id="a.b-c_1", payload=None, type="X.y", subject="/a/b%20c", schema_version=32767, trace=trace)
+    second = Event(run_id="bin", payload=b"\0\xff", content_type="image/png", attributes={"client_id": "é"}, cause=1)
+
+    hot, warm, cold = await hot_then_archived(log, lasting_url, [first, second])
+
+    assert cold == warm == hot and cold[1].payload == b"\0\xff" and cold[1].depth == 1
+
+
+@pytest.mark.parametrize("through", [1, 99, 100, 101, 499, 500, 700])
+async def test_a_stream_from_the_beginning_has_no_seam_wherever_the_journal_begins(
+    log: Log, url: str, through: int
+) -> None:
+    async with opened(url, log) as (store, journal):
+        said = await say(journal, 700)
+        await fill(store, log, url, 200)
+        await store.retention.trim(GlobalSeq(through))
+        said += await say(journal, 10)
+
+        assert await all_of(journal) == said
+        assert await all_of(journal, from_global_seq=98) == said[98:]
+        assert await all_of(journal, run_id="run1") == [entry for entry in said if entry.run_id == "run1"]
+        assert await all_of(journal, run_id="run2", from_seq=40) == [e for e in said if e.run_id == "run2"][39:]
+        assert await all_of(journal, subject="/n/3/*") == [e for e in said if e.subject.startswith("/n/3/")]
+
+
+async def test_a_pattern_finds_in_the_lake_what_it_finds_in_the_journal(log: Log, url: str) -> None:
+    patterns = ["/n/1/**", "/n/**", "/*/2/*", "/**", "/n/3/10", "/nothing/**", "/n/*/699"]
+    async with opened(url, log) as (store, journal):
+        await say(journal, 700)
+        await fill(store, log, url, 200)
+        warm = [await all_of(journal, subject=pattern) for pattern in patterns]
+
+        await store.retention.trim(GlobalSeq(700))
+
+        assert [await all_of(journal, subject=pattern) for pattern in patterns] == warm
+
+
+async def test_a_fork_reads_through_lake_and_journal_what_it_inherits(log: Log, url: str) -> None:
+    async with opened(url, log) as (store, journal):
+        await say(journal, 300)
+        await journal.fork("run0", 50, run_id="child", mutation={"x": 1})
+        await say(journal, 300)
+        await journal.fork("child", 20, run_id="grandchild")
+        warm = [await all_of(journal, run_id=run_id) for run_id in ("run0", "child", "grandchild")]
+        await fill(store, log, url)
+
+        await store.retention.trim(GlobalSeq(400))
+
+        assert [await all_of(journal, run_id=run_id) for run_id in ("run0", "child", "grandchild")] == warm
+
+
+async def test_a_live_reader_is_not_disturbed_when_the_journal_lets_go_of_its_place(log: Log, url: str) -> None:
+    async with opened(url, log) as (store, journal):
+        said = await say(journal, 600)
+        await fill(store, log, url)
+        stream = journal.stream(from_global_seq=0)
+        async with aclosing(stream):
+            first = [await anext(stream) for _ in range(10)]
+            await store.retention.trim(GlobalSeq(600))
+            said += await say(journal, 5)
+
+            with anyio.fail_after(PATIENCE_S):
+                rest = [await anext(stream) for _ in range(595)]
+
+    assert first + rest == said
+
+
+async def test_without_a_lake_what_is_gone_is_a_gap(log: Log, url: str) -> None:
+    async with opened(url, log) as (store, journal):
+        await say(journal, 100)
+        await store.retention.trim(GlobalSeq(40))
+
+        with pytest.raises(BrokerOverflowError, match="begins at 41"):
+            await all_of(journal)
+        with pytest.raises(BrokerOverflowError, match="begins at 15"):
+            await all_of(journal, run_id="run0")
+
+
+async def test_a_lake_that_ends_too_soon_is_read_to_its_end_and_then_there_is_a_gap(log: Log, url: str) -> None:
+    async with opened(url, log) as (store, journal):
+        said = await say(journal, 50)
+        await fill(store, log, url)
+        await say(journal, 50)
+        await store.retention.trim(GlobalSeq(80))
+        seen: list[Entry] = []
+
+        with pytest.raises(BrokerOverflowError, match="51 to 80 are gone"):
+            async for entry in journal.stream():
+                seen.append(entry)
+
+    assert seen == said
+
+
+async def test_the_lake_of_another_journal_has_nothing_for_this_one(log: Log, url: str, tmp_path: Path) -> None:
+    async with opened(url) as (store, journal):
+        await say(journal, 100)
+        await fill(store, log, url)
+
+    async with opened(f"sqlite:///{tmp_path}/other.db", log) as (store, journal):
+        await say(journal, 200)
+        await store.retention.trim(GlobalSeq(50))
+
+        with pytest.raises(BrokerOverflowError, match="1 to 50 are gone"):
+            await all_of(journal)
+
+
+async def test_an_entry_that_is_not_what_was_written_is_refused_in_its_place(log: Log, url: str) -> None:
+    async with opened(url, log) as (store, journal):
+        said = await say(journal, 100)
+        async with store.transaction() as tx:
+            await tx.fetch("UPDATE tape_journal SET payload_json = '0' WHERE global_seq = 60", {})
+        await fill(store, log, url)
+    reader = LakeReader(log)
+
+    assert list((await reader.read(GlobalSeq(50))).entries) == said[50:59]
+    with pytest.raises(Corrupt, match="entry 60"):
+        await reader.read(GlobalSeq(59))
+
+
+async def test_a_reader_whose_files_were_compacted_and_vacuumed_reads_on(log: Log, url: str) -> None:
+    async with opened(url) as (store, journal):
+        said = await say(journal, 700)
+        await fill(store, log, url, 100)
+    reader = LakeReader(log)
+    before = (await reader.read(GlobalSeq(0))).entries
+
+    compact(log)
+    vacuum(log, NOW)
+
+    after = (await reader.read(GlobalSeq(len(before)))).entries
+    assert [*before, *after] == said[: len(before) + len(after)] and after
+    page = await reader.read_run(RunId("run1"), Seq(0))
+    assert list(page.entries) == [entry for entry in said if entry.run_id == "run1"]
+
+
+async def test_a_page_of_a_pattern_says_how_far_it_looked(log: Log, url: str) -> None:
+    async with opened(url) as (store, journal):
+        await say(journal, 700)
+        await fill(store, log, url, 200)
+    page = await LakeReader(log).read(GlobalSeq(10), pattern=Pattern.parse("/nothing/**"))
+
+    assert page.entries == () and page.scanned_to == 700

@@ -1,0 +1,142 @@
+"""History on Spark: exactly the entries that the live matcher would have matched, and exactly its errors."""
+
+from collections import Counter
+
+import pytest
+from pyspark.sql import DataFrame, SparkSession
+
+from tape.core.errors import UsageError
+from tape.core.event import Entry, Event
+from tape.core.ids import Epoch
+from tape.core.predicate import Predicate, Verdict, bind
+from tape.core.subject import Pattern
+from tape.lake.history import Route, causes, errors, explain, history, subject_condition
+from tape.lake.schema import COLUMNS, spark_ddl
+from tests.lake.expressions import Maker
+
+ENTRIES = 300
+PREDICATES = {
+    "blank": "",
+    "native": "type == 'tick' && payload.i > 0 && payload.s != 'a'",
+    "in doubt": "double(payload.s) > 1.0 || payload.x == payload.y",
+    "evaluator": "payload.l.exists_one(e, e == 1)",
+    "both": "payload.b && type(payload.x) == string",
+    "both, in doubt": "payload.l.exists(e, e == 1) && size(payload.l + [1]) > 2",
+    "columns only": "type == 'tick' || seq == 7",
+    "always an error": "payload.i / 0 == 1",
+}
+SUBJECTS = ["/a", "/a/b", "/a/b/c", "/ab", "/a.b/c", "/axb/c", "/A/b", "/a/b!c", "/a/%2A", "/b/a", "/a/_/c", "/a/b/c/d"]
+PATTERNS = [
+    "/**",
+    "/a",
+    "/a/**",
+    "/a/*",
+    "/*",
+    "/*/b",
+    "/a/*/c",
+    "/a.b/*",
+    "/a/*/**",
+    "/*/*/c",
+    "/a/b!c",
+    "/x/**",
+    "/*/**",
+]
+
+
+@pytest.fixture(scope="module")
+def entries() -> list[Entry]:
+    return Maker(seed=7).entries(ENTRIES)
+
+
+@pytest.fixture(scope="module")
+def frame(spark: SparkSession, entries: list[Entry]) -> DataFrame:
+    return spark.createDataFrame([tuple(entry) for entry in entries], spark_ddl(COLUMNS))
+
+
+@pytest.mark.parametrize("where", PREDICATES.values(), ids=PREDICATES)
+def test_history_has_what_the_live_matcher_matches(frame: DataFrame, entries: list[Entry], where: str) -> None:
+    matched = history(frame, "/tape/event/*/r-1", where)
+
+    found = matched.collect()
+
+    assert matched.schema == frame.schema
+    assert {Entry._make(row) for row in found} == {entry for entry, verdict in judged(entries, where) if verdict}
+    assert len(found) == len({row["global_seq"] for row in found})
+
+
+@pytest.mark.parametrize("where", PREDICATES.values(), ids=PREDICATES)
+def test_every_error_is_counted_under_its_cause(frame: DataFrame, entries: list[Entry], where: str) -> None:
+    said = Counter(verdict.error for _, verdict in judged(entries, where) if verdict.error is not None)
+
+    counted = causes(errors(frame, "/tape/event/*/r-1", where)).collect()
+
+    assert {row["error"]: row["entries"] for row in counted} == said
+
+
+def test_a_cause_names_its_first_and_last_entry(frame: DataFrame, entries: list[Entry]) -> None:
+    where = "payload.missing == 1 && payload.i / 0 == 1"
+    said = {entry.global_seq: verdict.error for entry, verdict in judged(entries, where)}
+    [common] = [cause for cause, _ in Counter(said.values()).most_common(1)]
+
+    [row] = causes(errors(frame, "/tape/event/*/r-1", where)).filter("error LIKE '%missing%'").collect()
+
+    places = [place for place, cause in said.items() if cause == common]
+    assert (row["first_global_seq"], row["last_global_seq"]) == (min(places), max(places))
+
+
+def test_the_value_before_is_read_from_its_column(spark: SparkSession) -> None:
+    rows = [
+        (*Event(run_id="r", payload={"v": "2"}).at(n, n, 0, 0, Epoch(1)), before) for n, before in [(1, "2"), (2, "1")]
+    ]
+    frame = spark.createDataFrame(rows, f"{spark_ddl(COLUMNS)}, prev_value_json STRING")
+
+    native = history(frame, "/**", "payload.v != prev_value_json")
+    asked = history(frame, "/**", "payload.v != prev_value_json && type(payload) == map")
+
+    assert [row["global_seq"] for row in native.collect()] == [row["global_seq"] for row in asked.collect()] == [2]
+
+
+@pytest.mark.parametrize("text", PATTERNS)
+def test_a_pattern_is_the_same_in_spark(spark: SparkSession, text: str) -> None:
+    subjects = spark.createDataFrame([(subject,) for subject in SUBJECTS], "subject STRING")
+
+    found = subjects.filter(subject_condition(Pattern(text))).collect()
+
+    assert {row["subject"] for row in found} == {subject for subject in SUBJECTS if Pattern(text).matches(subject)}
+
+
+def test_what_spark_can_compare_reaches_the_files(frame: DataFrame, capsys: pytest.CaptureFixture[str]) -> None:
+    history(frame, "/tape/event/tick/**", "type == 'tick' && payload.i > 0").explain()
+
+    plan = capsys.readouterr().out
+
+    assert "StartsWith(subject" in plan
+    assert "Python" not in plan and "mapInArrow" not in plan.lower()
+
+
+@pytest.mark.parametrize(
+    ("text", "routes"),
+    [
+        ("", []),
+        ("payload.a == 1 && kind == 'event'", [Route.NATIVE, Route.NATIVE]),
+        ("payload.a == 1 && payload.l.exists_one(e, e == 1)", [Route.NATIVE, Route.EVALUATOR]),
+        ("payload.a == 1 || payload.l.exists_one(e, e == 1)", [Route.EVALUATOR]),
+        ("payload.s.matches('^(?:a|b)$') && payload.s.matches('(a+)+b')", [Route.NATIVE, Route.EVALUATOR]),
+    ],
+)
+def test_explain_says_which_part_goes_where(text: str, routes: list[Route]) -> None:
+    parts = explain(text)
+
+    assert [part.route for part in parts] == routes
+    assert all(part.reason for part in parts)
+
+
+def test_what_could_not_be_registered_has_no_history(frame: DataFrame) -> None:
+    with pytest.raises(UsageError, match="no matching overload"):
+        history(frame, "/**", "seq > 'a'")
+
+
+def judged(entries: list[Entry], where: str) -> list[tuple[Entry, Verdict]]:
+    """What the live matcher says of the entries under a pattern."""
+    pattern, predicate = Pattern("/tape/event/*/r-1"), Predicate(where)
+    return [(entry, predicate.evaluate(bind(entry))) for entry in entries if pattern.matches(entry.subject)]

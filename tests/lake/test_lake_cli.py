@@ -1,0 +1,151 @@
+"""`tape lake` and `tape journal archive`, as they are typed."""
+
+import json
+from functools import partial
+from pathlib import Path
+
+import anyio
+import pytest
+
+from tape.cli.main import run
+from tape.lake.compaction import compact
+from tape.lake.log import Log
+from tests.lake.plain import fill, opened, say
+
+Answers = list[dict[str, object]]
+
+
+@pytest.fixture(autouse=True)
+def environment(tmp_path: Path, url: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("TAPE_DATA", str(tmp_path))
+    monkeypatch.setenv("TAPE_STORE", url)
+
+
+@pytest.fixture
+def filled(log: Log, url: str) -> Log:
+    """A lake of 300 entries, of a journal of 310."""
+    anyio.run(partial(fill_and_say, log, url))
+    return log
+
+
+async def fill_and_say(log: Log, url: str) -> None:
+    async with opened(url) as (store, journal):
+        await say(journal, 300)
+        await fill(store, log, url, 100)
+        await say(journal, 10)
+
+
+def asked(capsys: pytest.CaptureFixture[str], *arguments: str) -> Answers:
+    assert run([*arguments, "--json"]) == 0
+    return [json.loads(line) for line in capsys.readouterr().out.splitlines()]
+
+
+def test_status_says_what_is_cold_warm_and_hot_and_how_far_behind(
+    filled: Log, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (status,) = asked(capsys, "lake", "status")
+
+    assert status["cold"] == {"floor": 1, "head": 300} and status["warm"] == {"floor": 1, "head": 310}
+    assert (status["lag"], status["files"], status["version"]) == (10, 6, 3)
+    assert run(["lake", "status"]) == 0 and "1 to 300" in capsys.readouterr().out
+
+
+def test_status_of_no_lake_is_that_everything_is_warm(url: str, capsys: pytest.CaptureFixture[str]) -> None:
+    anyio.run(partial(say_only, url))
+
+    (status,) = asked(capsys, "lake", "status")
+
+    assert (status["lag"], status["files"], status["committed_at_ms"]) == (5, 0, None)
+
+
+async def say_only(url: str) -> None:
+    async with opened(url) as (_, journal):
+        await say(journal, 5)
+
+
+def test_a_query_is_answered_over_the_view(filled: Log, capsys: pytest.CaptureFixture[str]) -> None:
+    rows = asked(capsys, "lake", "query", "SELECT run_id, count(*) AS n FROM journal GROUP BY ALL ORDER BY 1")
+
+    assert rows == [{"run_id": f"run{n}", "n": 100} for n in range(3)]
+
+
+def test_as_of_is_what_there_was_at_a_position(filled: Log, capsys: pytest.CaptureFixture[str]) -> None:
+    (then,) = asked(capsys, "lake", "as-of", "150")
+    (last,) = asked(capsys, "lake", "as-of", "150", "SELECT max(global_seq) AS g FROM journal")
+
+    assert (then["entries"], then["global_seq"], then["runs"]) == (150, 150, 3) and last == {"g": 150}
+
+
+def test_as_of_beyond_the_lake_is_refused(filled: Log, capsys: pytest.CaptureFixture[str]) -> None:
+    assert run(["lake", "as-of", "301"]) == 2 and "ends at 300" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    "sql",
+    [
+        "COPY journal TO 'x.csv'",
+        "SELECT * FROM read_text('/etc/hostname')",
+        "SELECT 1; SELECT 2",
+        "DROP VIEW journal",
+        "SET enable_external_access = true",
+        "SELEC",
+    ],
+)
+def test_a_query_that_reads_or_writes_elsewhere_is_refused(
+    filled: Log, sql: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert run(["lake", "query", sql]) == 2 and capsys.readouterr().out == ""
+
+
+def test_compact_and_vacuum_say_what_they_did(filled: Log, capsys: pytest.CaptureFixture[str]) -> None:
+    (merged,) = asked(capsys, "lake", "compact")
+    (young,) = asked(capsys, "lake", "vacuum")
+    (deleted,) = asked(capsys, "lake", "vacuum", "--grace", "0s")
+
+    assert merged == {"before": 6, "after": 1, "version": 4} and young["files"] == 0 and deleted["files"] == 6
+
+
+def test_verify_ends_with_0_when_all_is_well_and_with_8_when_not(
+    filled: Log, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert asked(capsys, "lake", "verify", "--deep") == [{"through": 300, "faults": 0}]
+
+    (filled.table / filled.snapshot().files[2].path).unlink()
+
+    assert run(["lake", "verify"]) == 8 and "is missing" in capsys.readouterr().out
+
+
+def test_a_lake_that_is_not_there_is_not_found(url: str, capsys: pytest.CaptureFixture[str]) -> None:
+    assert run(["lake", "verify"]) == 4 and "tape lake sync makes one" in capsys.readouterr().err
+
+
+def test_a_store_that_forgets_has_no_lake(capsys: pytest.CaptureFixture[str]) -> None:
+    assert run(["lake", "sync", "--store", "memory://"]) == 2 and "memory://" in capsys.readouterr().err
+
+
+def test_archive_lets_go_of_what_is_old_and_tail_still_reads_from_the_beginning(
+    filled: Log, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert asked(capsys, "journal", "archive", "--keep", "1d") == [{"archived": 0, "floor": 1, "head": 310}]
+    assert asked(capsys, "journal", "archive", "--keep", "0s") == [{"archived": 300, "floor": 301, "head": 310}]
+
+    entries = asked(capsys, "tail", "--no-follow")
+    of_a_run = asked(capsys, "tail", "--no-follow", "--run", "run1")
+
+    assert [entry["global_seq"] for entry in entries] == list(range(1, 311))
+    assert [entry["seq"] for entry in of_a_run] == list(range(1, 104))
+
+
+def test_archive_without_a_lake_is_refused(url: str, capsys: pytest.CaptureFixture[str]) -> None:
+    anyio.run(partial(say_only, url))
+
+    assert run(["journal", "archive", "--keep", "0s"]) == 4 and "no lake" in capsys.readouterr().err
+
+
+def test_a_compacted_lake_answers_as_before(filled: Log, capsys: pytest.CaptureFixture[str]) -> None:
+    question = ("lake", "query", "SELECT sum(crc) AS sum, count(*) AS n FROM journal")
+    before = asked(capsys, *question)
+
+    compact(filled)
+
+    assert asked(capsys, *question) == before

@@ -1,0 +1,209 @@
+"""The lake's log: what is committed is exactly 1 to w, by one writer at a time, or it is refused."""
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+from deltalake import DeltaTable
+
+from tape.core.errors import BrokerOverflowError, Conflict, Corrupt
+from tape.core.ids import GlobalSeq
+from tape.lake.compaction import compact
+from tape.lake.log import File, Log
+from tape.lake.parts import merge
+from tape.lake.pipeline import sync, take_step
+from tape.lake.verify import faults, versions
+from tests.lake.plain import fill, opened, plain_writer, say, write_plain
+
+
+async def filled(log: Log, url: str, count: int = 600, step: int = 200) -> None:
+    async with opened(url) as (store, journal):
+        await say(journal, count)
+        await fill(store, log, url, step)
+
+
+async def test_every_version_is_exactly_one_to_its_end(log: Log, url: str) -> None:
+    await filled(log, url)
+
+    assert [(number, seen.through) for number, seen in versions(log)] == [(0, 0), (1, 200), (2, 400), (3, 600)]
+
+
+async def test_what_the_commits_say_is_what_deltalake_reads_at_every_version(log: Log, url: str) -> None:
+    await filled(log, url)
+    compact(log)
+
+    assert [seen for _, seen in versions(log)] == [log.at(number) for number in range(5)]
+
+
+async def test_of_two_steps_on_one_version_delta_takes_one(log: Log, url: str) -> None:
+    await filled(log, url, 600, 600)
+    async with opened(url) as (_, journal):
+        await say(journal, 100)
+    seen, also_seen = log.snapshot(), log.snapshot()
+
+    take_step(log, plain_writer(url), seen, GlobalSeq(700))
+
+    with pytest.raises(Conflict, match="somebody else"):
+        take_step(log, plain_writer(url), also_seen, GlobalSeq(650))
+    assert log.snapshot().through == 700 and list(faults(log)) == []
+
+
+async def test_of_two_first_steps_one_makes_the_table(log: Log, url: str) -> None:
+    async with opened(url) as (_, journal):
+        await say(journal, 10)
+    seen = log.snapshot()
+
+    take_step(log, plain_writer(url), seen, GlobalSeq(10))
+
+    with pytest.raises(Conflict):
+        take_step(log, plain_writer(url), seen, GlobalSeq(10))
+    assert log.snapshot().through == 10 and list(faults(log)) == []
+
+
+async def test_two_compactions_of_the_same_files_do_not_double_them(log: Log, url: str) -> None:
+    await filled(log, url)
+    seen, also_seen = log.snapshot(), log.snapshot()
+    ours, theirs = (merge(log.table, seen.files, log.table / "data" / name) for name in ("a.parquet", "b.parquet"))
+
+    log.replace(seen, seen.files, [ours])
+
+    with pytest.raises(Conflict):
+        log.replace(also_seen, also_seen.files, [theirs])
+    assert log.snapshot().files == (ours,)
+
+
+async def test_a_step_that_a_compaction_has_overtaken_is_refused_and_goes_on(log: Log, url: str) -> None:
+    await filled(log, url)
+    async with opened(url) as (store, journal):
+        await say(journal, 100)
+        seen = log.snapshot()
+        compact(log)
+
+        with pytest.raises(Conflict):
+            take_step(log, plain_writer(url), seen, GlobalSeq(700))
+        await fill(store, log, url)
+
+    assert log.snapshot().through == 700 and list(faults(log)) == []
+
+
+async def test_a_step_whose_files_miss_an_entry_is_not_committed(log: Log, url: str) -> None:
+    await filled(log, url)
+
+    def write_less(after: GlobalSeq, through: GlobalSeq, folder: Path) -> None:
+        write_plain(url, after, GlobalSeq(through - 2), folder)
+
+    async with opened(url) as (_, journal):
+        await say(journal, 10)
+
+    with pytest.raises(Corrupt, match="609 to 610 are missing"):
+        take_step(log, write_less, log.snapshot(), GlobalSeq(610))
+
+    assert log.snapshot().through == 600 and len(list((log.table / "data").iterdir())) == 3
+
+
+def truncate(path: Path) -> None:
+    path.write_bytes(path.read_bytes()[:-40])
+
+
+def empty(path: Path) -> None:
+    path.write_bytes(b"")
+
+
+def overwrite(path: Path) -> None:
+    path.write_bytes(bytes(200))
+
+
+@pytest.mark.parametrize(
+    ("damage", "number"),
+    [(truncate, 2), (empty, 2), (overwrite, 2), (Path.unlink, 2), (truncate, 3), (empty, 3), (overwrite, 3)],
+)
+async def test_a_damaged_log_is_refused_with_a_reason_and_left_alone(
+    log: Log, url: str, damage: Callable[[Path], None], number: int
+) -> None:
+    await filled(log, url)
+    damage(log.folder / f"{number:020}.json")
+    before = sorted(path.name for path in log.table.rglob("*"))
+
+    async with opened(url) as (store, _):
+        with pytest.raises(Corrupt, match=r"damaged|missing"):
+            await fill(store, log, url)
+
+    assert [fault.reason for fault in faults(log)] != []
+    assert sorted(path.name for path in log.table.rglob("*")) == before
+
+
+async def test_the_whole_log_is_healthy_again_when_what_was_damaged_is_put_back(log: Log, url: str) -> None:
+    await filled(log, url)
+    path = log.folder / f"{2:020}.json"
+    kept = path.read_bytes()
+    empty(path)
+    assert list(faults(log))
+
+    path.write_bytes(kept)
+
+    assert list(faults(log)) == [] and log.snapshot().through == 600
+
+
+async def test_a_log_that_begins_at_a_checkpoint_goes_on_as_before(log: Log, url: str) -> None:
+    await filled(log, url)
+    compact(log)
+    DeltaTable(log.table).create_checkpoint()
+    for number in range(4):
+        (log.folder / f"{number:020}.json").unlink()
+
+    async with opened(url) as (store, journal):
+        await say(journal, 50)
+        await fill(store, log, url)
+
+    assert [(number, seen.through) for number, seen in versions(log)] == [(4, 600), (5, 650)]
+    assert list(faults(log)) == []
+
+
+async def test_a_missing_file_is_named(log: Log, url: str) -> None:
+    await filled(log, url)
+    lost: File = log.snapshot().files[1]
+    (log.table / lost.path).unlink()
+
+    assert [(fault.global_seq, "is missing" in fault.reason) for fault in faults(log)] == [(lost.first, True)]
+
+
+async def test_a_log_that_counts_an_entry_twice_is_refused(log: Log, url: str) -> None:
+    await filled(log, url)
+    path = log.folder / f"{3:020}.json"
+    actions = [json.loads(line) for line in path.read_text().splitlines()]
+    twice = [{"add": {**action["add"], "path": "data/again.parquet"}} for action in actions if "add" in action]
+    path.write_text("\n".join(map(json.dumps, [*actions, *twice])))
+
+    with pytest.raises(Corrupt, match="twice"):
+        log.snapshot()
+
+
+async def test_a_lake_of_another_journal_is_refused(log: Log, url: str, tmp_path: Path) -> None:
+    await filled(log, url)
+
+    async with opened(f"sqlite:///{tmp_path}/other.db") as (store, journal):
+        await say(journal, 700)
+        with pytest.raises(Conflict, match="another journal"):
+            await fill(store, log, url)
+
+
+async def test_a_lake_beyond_the_journal_is_refused(log: Log, url: str, tmp_path: Path) -> None:
+    await filled(log, url)
+
+    async with opened(f"sqlite:///{tmp_path}/other.db") as (store, journal):
+        await say(journal, 7)
+        with pytest.raises(Conflict, match="ends at 600"):
+            await fill(store, log, url)
+
+
+async def test_a_journal_that_has_lost_its_beginning_cannot_fill_a_lake(log: Log, url: str) -> None:
+    async with opened(url) as (store, journal):
+        await say(journal, 100)
+        await store.retention.trim(GlobalSeq(40))
+
+        with pytest.raises(BrokerOverflowError, match="1 to 40 are gone"):
+            async for _ in sync(store.journal, log, plain_writer(url)):
+                pass
+
+    assert not log.exists

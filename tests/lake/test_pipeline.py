@@ -1,0 +1,94 @@
+"""From the journal to the lake with Spark: each position once, whoever is killed, and whoever counts."""
+
+import os
+import subprocess
+from collections.abc import Iterator
+from contextlib import AbstractContextManager, nullcontext
+from pathlib import Path
+
+import duckdb
+import pytest
+from deltalake import DeltaTable
+from pyspark.sql import SparkSession
+
+from tape.core.errors import Unavailable
+from tape.core.event import Event
+from tape.core.ids import GlobalSeq
+from tape.lake.log import Log
+from tape.lake.pipeline import Write, spark_writer, sync
+from tape.lake.verify import faults, versions
+from tests.lake.plain import all_of, opened, say
+
+COUNTS = ("count(*)", "count(distinct global_seq)", "max(global_seq)")
+
+
+@pytest.fixture
+def write(spark: SparkSession, url: str) -> Iterator[Write]:
+    with writing(spark, url) as write:
+        yield write
+
+
+def writing(spark: SparkSession, url: str) -> AbstractContextManager[Write]:
+    return spark_writer(lambda: nullcontext(spark), url)
+
+
+@pytest.fixture
+def small_disk(tmp_path: Path) -> Iterator[Path]:
+    """A disk of 4 MiB, where we may mount one."""
+    disk = tmp_path / "disk"
+    disk.mkdir()
+    if os.geteuid() != 0 or subprocess.run(["mount", "-t", "tmpfs", "-o", "size=4m", "tmpfs", disk]).returncode:
+        pytest.skip("only root can mount a small disk, and not everywhere")
+    yield disk
+    subprocess.run(["umount", "--lazy", disk], check=True)  # the JVM may still hold what it could not write
+
+
+async def test_p21_what_spark_wrote_is_to_the_byte_what_was_said(
+    spark: SparkSession, log: Log, lasting_url: str
+) -> None:
+    odd: list[object] = [2**53 + 1, -(2**63), -0.0, 1e308, "\u2028\U0010ffff☃\\", {"": {"\\": '"'}}, None]
+    async with opened(lasting_url, log) as (store, journal):
+        said = await journal.append([Event(run_id="odd", payload=each) for each in odd], open=True)  # type: ignore[arg-type]
+        said += await journal.append(Event(run_id="b", payload=b"\0\xff", content_type="image/png"), open=True)
+        said += await say(journal, 2_500)
+        with writing(spark, lasting_url) as write:
+            steps = [done.through async for done in sync(store.journal, log, write, 1_000)]
+        await store.retention.trim(GlobalSeq(len(said)))
+
+        assert await all_of(journal) == said
+    assert steps == [1_000, 2_000, 2_508] and list(faults(log, is_deep=True)) == []
+
+
+async def test_deltalake_duckdb_and_spark_count_the_same(spark: SparkSession, write: Write, log: Log, url: str) -> None:
+    async with opened(url) as (store, journal):
+        await say(journal, 1_500)
+        async for _ in sync(store.journal, log, write, 1_000):
+            pass
+    table = DeltaTable(log.table)
+
+    by_duckdb = duckdb.connect().read_parquet(table.file_uris()).aggregate(", ".join(COUNTS)).fetchall()
+    by_spark = spark.read.parquet(*table.file_uris()).selectExpr(*COUNTS).collect()
+
+    assert by_duckdb == [tuple(row) for row in by_spark] == [(1_500,) * 3]
+    assert table.to_pyarrow_dataset().count_rows() == table.transaction_version("tape") == 1_500
+
+
+async def test_a_full_disk_refuses_a_step_with_the_reason_and_it_goes_on_when_there_is_room(
+    write: Write, url: str, small_disk: Path
+) -> None:
+    log = Log(small_disk / "journal")
+    ballast = small_disk / "ballast"
+    async with opened(url) as (store, journal):
+        await say(journal, 100)
+        assert [done.through async for done in sync(store.journal, log, write)] == [100]
+        ballast.write_bytes(bytes(3 << 20))
+        await journal.append([Event(run_id="r", payload=os.urandom(20_000).hex()) for _ in range(100)], open=True)
+
+        with pytest.raises(Unavailable, match="No space left"):
+            async for _ in sync(store.journal, log, write):
+                pass
+        refused = [(number, seen.through) for number, seen in versions(log)]
+        ballast.unlink()
+        went_on = [done.through async for done in sync(store.journal, log, write)]
+
+    assert refused == [(0, 0), (1, 100)] and went_on == [200] and list(faults(log, is_deep=True)) == []

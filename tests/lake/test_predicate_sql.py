@@ -1,0 +1,151 @@
+"""Compiled to Spark SQL, run in a UDF or evaluated live, a predicate says the same about every entry."""
+
+import os
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from pyspark.sql import SparkSession
+
+from tape.core.codec import JsonValue
+from tape.core.errors import UsageError
+from tape.core.event import Entry, Event
+from tape.core.ids import Epoch
+from tape.lake.predicate_sql import Route, explain
+from tape.lake.sql_regex import to_java
+from tests.conftest import Scale
+from tests.lake import cel_spec
+from tests.lake.agreement import Agreement, outcome
+from tests.lake.expressions import Maker
+
+CEL_SPEC = os.environ.get("TAPE_TEST_CEL_SPEC", "")
+NOT_IN_THE_EVALUATOR = {"dyn({0: 1, 0u: 2}[0.0]) == dyn(0)"}  # it takes 0 and 0u for two keys
+ENTRIES = 100
+BATCH = 25
+PAIRS = 10_000
+
+# What a pool of random expressions meets too rarely, each with a payload that decides it.
+CORNERS: list[tuple[str, JsonValue]] = [
+    ("(payload.a + 4611686018427387904) + 4611686018427387904 > 0", {"a": -1}),
+    ("payload.a * 3037000500 > 0", {"a": 3037000500}),
+    ("payload.a / -1 == 1", {"a": -(2**63)}),
+    ("payload.a % -1 == 0", {"a": -(2**63)}),
+    ("payload.a % payload.b == 0", {"a": 5, "b": 0}),
+    ("payload.a % payload.b == 1", {"a": 5, "b": 2}),
+    ("-payload.a == 1 || -seq == -1", {"a": 1}),
+    ("payload.a == 9007199254740993", {"a": 2**53 + 1}),
+    ("payload.a == 9007199254740992", {"a": 2**53 + 1}),
+    ("payload.a == 9007199254740992.0", {"a": 2**53 + 1}),
+    ("payload.a < payload.b", {"a": 2**53, "b": 2**53 + 1}),
+    ("payload.a < payload.b", {"a": float(2**53), "b": 2**53 + 1}),
+    ("int(payload.a) == 1", {"a": -(2.0**63)}),
+    ("int(payload.a) > 1", {"a": 9223372036854774784.0}),
+    ("payload.a * 1e300 - payload.a * 1e300 == 0.0", {"a": 1e300}),
+    ("payload.a * 1e300 - payload.a * 1e300 != payload.b", {"a": 1e300, "b": 1}),
+    ("payload.a * 1e300 - payload.a * 1e300 < payload.missing", {"a": 1e300}),
+    ("1.0 / payload.a < 0.0", {"a": -0.0}),
+    ("payload.s < payload.t", {"s": "\uffff", "t": "😀"}),
+    ("size(payload.s) == 2", {"s": "é😀"}),
+    ("payload.m['${x}'] == '${x}'", {"m": {"${x}": "${x}"}}),
+    ("payload['\"'] == 1 && payload[''] == 2", {'"': 1, "": 2}),
+    ("payload.a.b.c == 1", {"a": {"b": {"c": 1}}}),
+    ("payload.l.exists(e, e > 1)", {"l": [1] * 301}),
+    ("payload.l.all(e, e > 0)", {"l": [1] * 10_001}),
+    ("payload.l.all(e, e.k > 0) || payload.l.exists(e, e.k == 'a')", {"l": [{"k": 1}, {"k": "a"}, 3]}),
+    ("payload.m.exists(e, e == 'k')", {"m": {"k": 1}}),
+    ("payload == null || payload.a == null", None),
+    ("1 in payload.m || 'k' in payload.m", {"m": {"k": 1}}),
+    ("null in payload.l && !(2 in payload.l)", {"l": [None, 1]}),
+    ("payload.s.matches('^a.b$') || payload.s.matches('a$')", {"s": "a\nb\na\n"}),
+    ("payload.s.matches('^.$')", {"s": "😀"}),
+    ("double(payload.s) == 16.0", {"s": "0x10"}),
+    ("string(payload.a) == '1'", {"a": 1.0}),
+]
+
+
+def test_the_compiled_the_udf_and_the_live_evaluator_agree(spark: SparkSession, scale: Scale) -> None:
+    agreement = Agreement(spark)
+
+    for seed in range(scale(PAIRS / (ENTRIES * BATCH))):
+        maker = Maker(seed)
+        agreement.compare([maker.predicate() for _ in range(BATCH)], maker.entries(ENTRIES))
+
+    print(dict(agreement.tally))
+    assert agreement.differences == []
+    assert min(agreement.tally[said] for said in ("true", "false", "error")) > agreement.tally["pairs"] / 10
+    assert agreement.tally["native predicates"] > agreement.tally["predicates"] / 2
+
+
+def test_they_agree_in_every_corner(spark: SparkSession) -> None:
+    agreement = Agreement(spark)
+
+    agreement.compare([text for text, _ in CORNERS], list(corner_entries()))
+
+    assert agreement.differences == []
+
+
+@pytest.mark.skipif(not CEL_SPEC, reason="TAPE_TEST_CEL_SPEC names no folder with the CEL specification's cases")
+def test_the_specification_s_cases_hold_in_the_evaluator_and_in_sql(spark: SparkSession) -> None:
+    cases = [case for case in cel_spec.cases(Path(CEL_SPEC)) if case.text not in NOT_IN_THE_EVALUATOR]
+    agreement = Agreement(spark)
+
+    agreement.compare([case.text for case in cases], Maker(seed=1).entries(1))
+
+    print(dict(agreement.tally))
+    assert [case for case in cases if list(map(outcome, agreement.verdicts[case.text])) != [case.expected]] == []
+    assert agreement.differences == []
+    assert len(cases) > 600 and agreement.tally["native predicates"] > 300
+
+
+@pytest.mark.parametrize(
+    ("pattern", "java"),
+    [
+        ("^a.b$", r"\Aa[^\n]b\z"),
+        (r"^(?:x|y-z)\.$", r"\A(?:x|y\-z)\.\z"),
+        (r"^[^a-z&&_-]+$", r"\A[^a-z\&\&\_\-]+\z"),
+        (r"\s\d", "[\\t\\n\\f\\r ][0-9]"),
+    ],
+)
+def test_a_regular_expression_is_rewritten_for_java(pattern: str, java: str) -> None:
+    assert to_java(pattern) == java
+
+
+@pytest.mark.parametrize(
+    "pattern",
+    ["a*b", "^a*b*", "(a|b)(a|b)", "(ab)+", r"\bx", r"\pL", "(?i)a", "é", "[[:alpha:]]", "a{65}", "^(a|b)*$", "a++"],
+)
+def test_a_regular_expression_that_java_might_read_otherwise_or_slowly_is_left_alone(pattern: str) -> None:
+    with pytest.raises(UsageError, match=r"Java|repeated"):
+        to_java(pattern)
+
+
+@pytest.mark.parametrize(
+    ("text", "needles"),
+    [
+        ("payload.status == 'late'", {'"status":"late"', '"status":'}),
+        ("payload.user.id == 7", {'"user":', '"id":7', '"id":'}),
+        ("payload.amount == 0 || payload.is_open", set()),
+        ("double(payload.amount) > 1.0", {'"amount":'}),
+        ("has(payload.user.id)", {'"user":', '"id":'}),
+        ("!has(payload.user.id)", {'"user":'}),
+        ("payload.is_open", {'"is_open":true', '"is_open":'}),
+        ("payload.name == 'Ada \"L\"' && payload.x == -1", {'"name":', '"x":'}),
+        ("payload.items.exists_one(e, e.id == 1)", set()),
+    ],
+)
+def test_a_payload_without_what_a_condition_needs_is_not_parsed(text: str, needles: set[str]) -> None:
+    assert {needle for part in explain(text) for needle in part.needles} == needles
+
+
+def test_sql_that_would_grow_without_bound_is_left_to_the_evaluator() -> None:
+    text = "payload.a" + " % (payload.a" * 14 + ")" * 14 + " == 0"
+
+    [part] = explain(text)
+
+    assert part.route is Route.EVALUATOR
+    assert "longer than" in part.reason
+
+
+def corner_entries() -> Iterator[Entry]:
+    for number, (_, payload) in enumerate(CORNERS, start=1):
+        yield Event(run_id="r", payload=payload).at(number, number, 0, 0, Epoch(1))

@@ -1,0 +1,75 @@
+"""Ranges of the journal: which statement reads them, and along which index."""
+
+import sqlite3
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from tape.core.errors import UsageError
+from tape.core.event import Columns
+from tape.store.ranges import EVERYTHING, Selection, arrow_schema, open_ranges, sql_of
+from tape.store.sqlite.migrate import migrate
+from tests.lake.journals import fill, numbered, plain, read
+
+SOME = frozenset({"a", "b"})
+PARAMETERS = {"after": 1, "through": 9, "run_ids": "[]", "kinds": "[]", "subjects": "[]", "low": "/a", "high": "/b"}
+
+
+@pytest.fixture
+def connection(tmp_path: Path) -> Iterator[sqlite3.Connection]:
+    connection = sqlite3.connect(tmp_path / "empty.db", isolation_level=None)
+    migrate(connection)
+    yield connection
+    connection.close()
+
+
+@pytest.mark.parametrize(
+    "selection", [EVERYTHING, Selection(run_ids=SOME), Selection(kinds=SOME), Selection(span=("/a", "/b"))]
+)
+def test_a_range_is_read_along_the_positions(connection: sqlite3.Connection, selection: Selection) -> None:
+    statement = sql_of("sqlite").selecting(Columns._fields, selection)
+
+    (step, *_) = connection.execute(f"EXPLAIN QUERY PLAN {statement}", PARAMETERS).fetchall()
+
+    assert step[3] == "SEARCH tape_journal USING INTEGER PRIMARY KEY (rowid>? AND rowid<?)"
+
+
+def test_subjects_are_looked_up_within_the_range(connection: sqlite3.Connection) -> None:
+    statement = sql_of("sqlite").selecting(["global_seq"], Selection(subjects=SOME))
+
+    steps = [step[3] for step in connection.execute(f"EXPLAIN QUERY PLAN {statement}", PARAMETERS)]
+
+    assert any("tape_journal_subject (subject=? AND rowid>? AND rowid<?)" in step for step in steps)
+
+
+@pytest.mark.parametrize("columns", [["nobody"], ["global_seq", "1); DROP TABLE tape_journal; --"], []])
+def test_only_columns_of_an_entry_get_into_a_statement(columns: list[str]) -> None:
+    with pytest.raises(UsageError, match="an entry has the columns global_seq, seq"):
+        sql_of("sqlite").selecting(columns, EVERYTHING)
+
+
+def test_columns_come_as_they_were_asked_for(lasting_url: str) -> None:
+    fill(lasting_url, numbered(10))
+    columns = ["subject", "depth", "global_seq"]
+
+    with open_ranges(lasting_url) as ranges:
+        (batch,) = ranges.read(2, 7, columns, Selection(run_ids=frozenset({"run0", "run1"})))
+
+    wanted = [entry for entry in read(lasting_url)[2:7] if entry.run_id != "run2"]
+    assert batch.schema == arrow_schema(columns)
+    assert [tuple(row.values()) for row in batch.to_pylist()] == plain(wanted, *columns)
+
+
+@pytest.mark.parametrize("selection", [Selection(kinds=frozenset()), Selection(span=("/b", "/a"))])
+def test_what_contradicts_itself_finds_nothing(lasting_url: str, selection: Selection) -> None:
+    fill(lasting_url, numbered(3))
+
+    with open_ranges(lasting_url) as ranges:
+        assert list(ranges.read(0, 3, ["global_seq"], selection)) == []
+
+
+def test_a_selection_narrows_with_each_thing_asked() -> None:
+    both = EVERYTHING.among("run_id", SOME).among("run_id", frozenset({"b", "c"})).within("/a", "/c").within("/b", "/d")
+
+    assert both == Selection(run_ids=frozenset({"b"}), span=("/b", "/c"))

@@ -1,0 +1,124 @@
+"""A password reaches the database and nothing else: no plan, no page, no log, no error."""
+
+import stat
+from collections.abc import Iterator
+from pathlib import Path
+from urllib.parse import urlsplit
+
+import pytest
+from pyspark.errors import PySparkException
+from pyspark.sql import SparkSession
+
+from tape.core.errors import UsageError
+from tape.lake.reference import refer, resolve
+from tests.lake.journals import fill, numbered, read, source
+from tests.lake.pump import pump
+
+PASSWORD = "Xyzzy-plugh-29%2F"
+
+
+@pytest.fixture
+def secret_url(postgres_url: str) -> str:
+    """The server trusts everybody, so any password will do."""
+    return with_password(postgres_url)
+
+
+def with_password(url: str) -> str:
+    parts = urlsplit(url)
+    return parts._replace(netloc=f"{parts.username}:{PASSWORD}@{parts.hostname}:{parts.port}").geturl()
+
+
+def test_a_password_is_in_no_plan_page_or_log(
+    spark: SparkSession,
+    spark_folder: Path,
+    secret_url: str,
+    tmp_path: Path,
+    capfd: pytest.CaptureFixture[str],
+) -> None:
+    fill(secret_url, numbered(40))
+    store = refer(secret_url)
+
+    frame = source(spark, store).where("run_id = 'run1' AND seq > 2")
+    frame.explain("extended")
+    frame.explain("formatted")
+    assert frame.count() > 0
+    pump(spark, store, refer(with_password(f"{secret_url}?application_name=x")), tmp_path, rows=20)
+
+    assert len(read(secret_url)) == 80
+    assert "tape" in capfd.readouterr().out
+    assert [path for path in written(spark_folder, tmp_path) if has_password(path.read_bytes())] == []
+
+
+def written(*folders: Path) -> Iterator[Path]:
+    """Every file of Spark's: its log, what its pages are made of, and checkpoints."""
+    found = [path for folder in folders for path in folder.rglob("*") if path.is_file()]
+    assert any(path.parent.name == "events" or "events" in str(path) for path in found)
+    return iter(found)
+
+
+def has_password(text: bytes) -> bool:
+    return b"Xyzzy" in text
+
+
+def test_an_explained_plan_shows_no_password(
+    spark: SparkSession, secret_url: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    fill(secret_url, numbered(1))
+
+    source(spark, refer(secret_url)).explain("extended")
+
+    said = capsys.readouterr().out
+    assert "tape" in said and "Xyzzy" not in said
+
+
+def test_a_failing_task_tells_no_password(spark: SparkSession, secret_url: str) -> None:
+    port = urlsplit(secret_url).port
+    nobody = secret_url.replace(f":{port}/", ":1/")
+
+    with pytest.raises(PySparkException, match="Postgres did not answer") as failed:
+        source(spark, refer(nobody)).collect()
+
+    assert "Xyzzy" not in str(failed.value)
+
+
+@pytest.mark.parametrize("tail", ["?password=Xyzzy-1", "?sslmode=disable&password=Xyzzy-1"])
+def test_a_password_in_an_option_is_refused_without_being_told(
+    spark: SparkSession, postgres_url: str, tail: str
+) -> None:
+    with pytest.raises(PySparkException, match="a password in an option stands in Spark's plans") as failed:
+        source(spark, postgres_url + tail)
+
+    assert "Xyzzy" not in str(failed.value)
+
+
+def test_a_url_that_no_driver_understands_is_quoted_without_its_password(spark: SparkSession, url: str) -> None:
+    broken = f"postgresql://u:{PASSWORD}@host:port:port/x?y"
+
+    with pytest.raises(PySparkException) as failed:
+        source(spark, refer(broken)).collect()
+
+    assert "Xyzzy" not in str(failed.value)
+
+
+def test_a_url_without_a_password_says_itself(postgres_url: str, url: str) -> None:
+    assert (refer(postgres_url), refer(url)) == (postgres_url, url)
+
+
+def test_a_url_with_a_password_is_in_a_file_of_its_owner(secret_url: str) -> None:
+    option = refer(secret_url)
+
+    mode = Path(option.removeprefix("file:")).stat().st_mode
+    assert (stat.S_IMODE(mode), resolve(option, {})) == (0o600, secret_url)
+
+
+def test_a_reference_may_name_a_variable() -> None:
+    assert resolve("env:LEDGER", {"LEDGER": "postgresql://u:p@h/d"}) == "postgresql://u:p@h/d"
+
+
+def test_without_an_option_it_is_the_store_of_the_settings() -> None:
+    assert resolve(None, {"TAPE_STORE": "sqlite:///x.db"}) == "sqlite:///x.db"
+
+
+def test_a_variable_that_is_not_set_is_named() -> None:
+    with pytest.raises(UsageError, match="'LEDGER', which is not set"):
+        resolve("env:LEDGER", {})

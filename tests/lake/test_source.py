@@ -1,0 +1,207 @@
+"""The journal as a Spark source: the same rows, byte for byte, or a reason."""
+
+import sqlite3
+
+import pytest
+from pyspark.errors import PySparkException
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql.functions import expr
+
+from tape.core.event import Event
+from tape.lake import register
+from tests.conftest import Scale
+from tests.lake.journals import fill, hostile, numbered, plain, read, rows, source, trim
+
+PUSHDOWN = "spark.sql.python.filterPushdown.enabled"
+FILTERS = [
+    "global_seq > 10 AND global_seq <= 40",
+    "global_seq >= 20 AND global_seq < 21",
+    "global_seq = 33",
+    "global_seq > 1000000 OR global_seq = 3",
+    "global_seq > 1000000",
+    "run_id = 'run1'",
+    "run_id IN ('run0', 'run2', 'nobody') AND kind = 'event'",
+    "kind = 'run'",
+    "subject LIKE '/n3/%'",
+    "subject LIKE '/n3/%' AND subject LIKE '/n4/%'",
+    "subject = '/n1/6/x' AND type = 'b'",
+    "subject IN ('/n1/1/x', '/n2/2/x') AND run_id = 'run1'",
+    "subject LIKE '%3/x'",
+    "run_id = 'it''s \\\\ :after' OR seq = 1",
+    "subject > '/n3' AND NOT run_id = 'run1'",
+    "cause IS NULL AND payload_bytes IS NULL AND run_id IS NOT NULL AND global_seq < 9",
+]
+
+
+def test_a_batch_is_the_journal_byte_for_byte(spark: SparkSession, lasting_url: str, scale: Scale) -> None:
+    fill(lasting_url, hostile(scale(200), seed=7))
+
+    frame = source(spark, lasting_url, rowsPerPartition=50)
+
+    assert frame.rdd.getNumPartitions() > 1
+    assert rows(frame) == plain(read(lasting_url))
+
+
+def test_an_empty_journal_has_no_rows(spark: SparkSession, lasting_url: str) -> None:
+    fill(lasting_url, [])
+
+    assert rows(source(spark, lasting_url)) == []
+
+
+def test_a_schema_chooses_the_columns(spark: SparkSession, lasting_url: str) -> None:
+    fill(lasting_url, numbered(30))
+
+    narrow = spark.read.format("tape").schema("subject STRING, global_seq BIGINT").option("store", lasting_url).load()
+
+    assert rows(narrow) == plain(read(lasting_url), "subject", "global_seq")
+
+
+@pytest.mark.parametrize("schema", ["nobody STRING", "global_seq STRING", "payload_bytes STRING"])
+def test_a_column_that_no_entry_has_is_refused(spark: SparkSession, url: str, schema: str) -> None:
+    fill(url, numbered(1))
+
+    with pytest.raises(PySparkException, match="an entry has no column"):
+        spark.read.format("tape").schema(schema).option("store", url).load().collect()
+
+
+def test_every_filter_finds_what_spark_finds_without_asking_the_journal(spark: SparkSession, lasting_url: str) -> None:
+    fill(lasting_url, numbered(70))
+    frame = source(spark, lasting_url, rowsPerPartition=25)
+
+    found = {condition: positions(frame.where(condition)) for condition in FILTERS}
+
+    judged = frame.select("global_seq", *(expr(condition) for condition in FILTERS)).collect()
+    assert found == {
+        condition: sorted(row[0] for row in judged if row[place]) for place, condition in enumerate(FILTERS, 1)
+    }
+    assert len(set(map(len, found.values()))) > 5
+
+
+def test_a_plain_session_finds_the_same(spark: SparkSession, lasting_url: str) -> None:
+    fill(lasting_url, numbered(70))
+    condition = "subject LIKE '/n3/%' AND run_id = 'run1' AND global_seq > 5"
+    frame = source(spark, lasting_url)
+    pushed = positions(frame.where(condition))
+
+    spark.conf.set(PUSHDOWN, "false")
+    unpushed = positions(frame.where(condition))
+    spark.conf.set(PUSHDOWN, "true")
+
+    assert pushed == unpushed != []
+
+
+def positions(frame: DataFrame) -> list[int]:
+    return sorted(row[0] for row in frame.select("global_seq").collect())
+
+
+def test_what_is_pushed_down_is_not_asked_again(
+    spark: SparkSession, url: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    fill(url, numbered(1))
+
+    source(spark, url).where("subject LIKE '/n3/%' AND run_id = 'run1' AND global_seq > 5 AND kind = 'event'").explain()
+
+    assert "Filter" not in capsys.readouterr().out.replace("RuntimeFilters", "")
+
+
+def test_a_plain_session_filters_by_itself(spark: SparkSession, url: str, capsys: pytest.CaptureFixture[str]) -> None:
+    fill(url, numbered(1))
+    spark.conf.set(PUSHDOWN, "false")
+
+    source(spark, url).where("run_id = 'run1'").explain()
+
+    spark.conf.set(PUSHDOWN, "true")
+    assert "Filter (" in capsys.readouterr().out
+
+
+def test_a_range_is_what_lies_above_one_position_and_up_to_another(spark: SparkSession, lasting_url: str) -> None:
+    fill(lasting_url, numbered(30))
+
+    found = rows(source(spark, lasting_url, fromGlobalSeq=10, toGlobalSeq=20).select("global_seq"))
+
+    assert found == [(position,) for position in range(11, 21)]
+
+
+@pytest.mark.parametrize(
+    ("options", "reason"),
+    [
+        ({"fromGlobalSeq": 31}, "nobody can have read up to 31"),
+        ({"toGlobalSeq": 31}, "the journal ends at 30, before 31"),
+        ({"fromGlobalSeq": "-1"}, "fromGlobalSeq must be a whole number"),
+        ({"rowsPerPartition": "0"}, "rowsPerPartition must be a whole number from 1 on"),
+    ],
+)
+def test_what_is_not_there_cannot_be_asked_for(
+    spark: SparkSession, url: str, options: dict[str, object], reason: str
+) -> None:
+    fill(url, numbered(30))
+
+    with pytest.raises(PySparkException, match=reason):
+        source(spark, url, **options).collect()
+
+
+def test_what_is_gone_is_a_gap_and_never_silence(spark: SparkSession, lasting_url: str) -> None:
+    fill(lasting_url, numbered(30))
+    trim(lasting_url, 10)
+
+    with pytest.raises(PySparkException, match="the journal begins at 11; 1 to 10 are gone"):
+        source(spark, lasting_url).collect()
+
+    assert rows(source(spark, lasting_url, fromGlobalSeq="earliest")) == plain(read(lasting_url))
+
+
+def test_a_gap_that_opens_after_planning_is_found_by_the_task(spark: SparkSession, lasting_url: str) -> None:
+    fill(lasting_url, numbered(30))
+    planned = source(spark, lasting_url).where("run_id = 'run1'")
+    planned.collect()
+
+    trim(lasting_url, 10)
+
+    with pytest.raises(PySparkException, match="the journal begins at 11; 1 to 10 are gone"):
+        planned.collect()
+
+
+def test_a_hole_fails_the_task_that_finds_it(spark: SparkSession, url: str) -> None:
+    fill(url, numbered(30))
+    with sqlite3.connect(url.removeprefix("sqlite:///")) as connection:
+        connection.execute("DELETE FROM tape_journal WHERE global_seq = 17")
+
+    with pytest.raises(PySparkException, match="10 entries are above 10 and up to 20, but 9 were found"):
+        source(spark, url, rowsPerPartition=10).collect()
+
+
+@pytest.mark.parametrize(
+    ("store", "reason"),
+    [
+        ("memory://", "memory:// has no lake: it keeps only the newest entries"),
+        ("redis://localhost", "redis:// has no lake: it keeps only the newest entries"),
+        ("mysql://localhost", "filled from sqlite:///file.db or postgresql://…, not from 'mysql'"),
+        ("env:NOBODY_SET_THIS", "the variable 'NOBODY_SET_THIS', which is not set"),
+        ("file:/nowhere/at/all", "a file that cannot be read"),
+    ],
+)
+def test_a_store_that_forgets_is_refused_at_once(spark: SparkSession, store: str, reason: str) -> None:
+    with pytest.raises(PySparkException, match=reason):
+        source(spark, store)
+
+
+def test_a_journal_that_is_not_there_is_not_made(spark: SparkSession, url: str) -> None:
+    with pytest.raises(PySparkException, match="there is no journal at"):
+        source(spark, url).collect()
+
+    with pytest.raises(sqlite3.OperationalError):
+        sqlite3.connect(f"file:{url.removeprefix('sqlite:///')}?mode=ro", uri=True).execute("SELECT 1")
+
+
+def test_a_long_payload_is_a_row_like_any_other(spark: SparkSession, lasting_url: str) -> None:
+    fill(lasting_url, [Event(run_id="long", payload="x" * 900_000) for _ in range(9)])
+
+    assert rows(source(spark, lasting_url)) == plain(read(lasting_url))
+
+
+def test_a_session_can_be_told_of_the_source(spark: SparkSession, url: str) -> None:
+    fill(url, numbered(3))
+
+    register(spark)
+
+    assert source(spark, url).count() == 3

@@ -1,0 +1,192 @@
+"""The journal as a Spark sink: each batch once, whole, or not at all."""
+
+import os
+import signal
+import subprocess
+import sys
+from pathlib import Path
+
+import anyio
+import pytest
+from pyspark.errors import PySparkException
+from pyspark.sql import DataFrame, SparkSession
+
+from tape.compose import open_store
+from tape.core.errors import Conflict, TooLarge
+from tape.core.event import Event
+from tape.lake.batch import Batch, append_batch
+from tests.lake.journals import fill, hostile, numbered, plain, read
+from tests.lake.pump import pump
+
+SAID = ("run_id", "type", "subject", "payload_json")
+PATIENCE_S = 90
+
+
+def test_a_sink_appends_what_it_is_given(spark: SparkSession, lasting_url: str, tmp_path: Path) -> None:
+    origin = f"sqlite:///{tmp_path}/origin.db"
+    fill(origin, [event for event in hostile(50, seed=3) if event.run_id == "json"])
+
+    pump(spark, origin, lasting_url, tmp_path, rows=20)
+
+    assert plain(read(lasting_url), *SAID) == plain(read(origin), *SAID)
+
+
+def test_a_batch_that_comes_again_appends_nothing(spark: SparkSession, lasting_url: str, tmp_path: Path) -> None:
+    origin = f"sqlite:///{tmp_path}/origin.db"
+    fill(origin, numbered(50))
+    pump(spark, origin, lasting_url, tmp_path, rows=20)
+    forget_newest(tmp_path / "checkpoint" / "commits")
+
+    pump(spark, origin, lasting_url, tmp_path, rows=20)
+
+    assert plain(read(lasting_url), *SAID) == plain(read(origin), *SAID)
+
+
+def forget_newest(commits: Path) -> None:
+    """Leaves a checkpoint as a kill between the append and the commit does."""
+    newest = max(int(path.name) for path in commits.iterdir() if path.name.isdecimal())
+    (commits / str(newest)).unlink()
+    (commits / f".{newest}.crc").unlink()
+
+
+def test_a_query_that_starts_over_under_the_same_name_is_refused(spark: SparkSession, url: str, tmp_path: Path) -> None:
+    origin = f"sqlite:///{tmp_path}/origin.db"
+    fill(origin, numbered(50))
+    pump(spark, origin, url, tmp_path, rows=20)
+
+    with pytest.raises(PySparkException, match="has appended batch 2 already, and batch 0 is not that one again"):
+        pump(spark, origin, url, tmp_path / "another", rows=20)
+
+    assert len(read(url)) == 50
+
+
+def test_a_frame_is_written_once_however_often(spark: SparkSession, lasting_url: str, tmp_path: Path) -> None:
+    frame = spark.createDataFrame([("r", '{"n": 1}'), ("r", '"two"')], "run_id STRING, payload_json STRING")
+
+    for _ in range(2):
+        write(frame, lasting_url)
+
+    assert [entry.payload for entry in read(lasting_url)] == [{"n": 1}, "two"]
+
+
+def write(frame: DataFrame, store: str, mode: str = "append") -> None:
+    frame.write.format("tape").mode(mode).options(store=store, sinkId="once").save()
+
+
+@pytest.mark.parametrize(
+    ("columns", "reason"),
+    [
+        ("'r' AS run_id", "the column payload_json is missing"),
+        ("'r' AS run_id, '1' AS payload_json, 1 AS crc", "an event has no column 'crc'"),
+        ("'r' AS run_id, '{' AS payload_json", "row 1 of the batch is no event"),
+        ("'tape.mine' AS run_id, '1' AS payload_json", "row 1 of the batch is no event: run ids beginning 'tape.'"),
+        ("'r' AS run_id, '1' AS payload_json, '/tape/x' AS subject", "subject '/tape/x' is reserved"),
+    ],
+)
+def test_rows_that_are_no_events_append_nothing(spark: SparkSession, url: str, columns: str, reason: str) -> None:
+    fill(url, [])
+
+    with pytest.raises(PySparkException, match=reason):
+        write(spark.sql(f"SELECT {columns}"), url)
+
+    assert read(url) == []
+
+
+def test_a_journal_is_never_overwritten(spark: SparkSession, url: str) -> None:
+    with pytest.raises(PySparkException, match="a journal is only ever appended to"):
+        write(spark.sql("SELECT 'r' AS run_id, '1' AS payload_json"), url, mode="overwrite")
+
+
+def test_more_rows_than_a_batch_may_have_are_refused_naming_the_limit(spark: SparkSession, url: str) -> None:
+    fill(url, [])
+
+    with pytest.raises(PySparkException, match=r"at most 20,000 rows, not .*; set or lower maxRowsPerTrigger"):
+        write(spark.range(20_001).selectExpr("'r' AS run_id", "'1' AS payload_json"), url)
+
+    assert read(url) == []
+
+
+def test_a_sink_without_a_name_is_refused(spark: SparkSession, url: str) -> None:
+    frame = spark.sql("SELECT 'r' AS run_id, '1' AS payload_json")
+
+    with pytest.raises(PySparkException, match="the option sinkId is missing"):
+        frame.write.format("tape").mode("append").option("store", url).save()
+
+
+async def test_twenty_thousand_rows_are_one_transaction(lasting_url: str) -> None:
+    batch = Batch(sink_id="s", number=0, events=[Event(run_id="r", payload=n) for n in range(20_000)])
+
+    async with open_store(lasting_url) as store:
+        first, again = await append_batch(store, batch), await append_batch(store, batch)
+        head = (await store.journal.bounds()).head
+
+    assert (first, again, head) == (True, False, 20_000)
+
+
+async def test_a_batch_is_known_again_in_another_order(lasting_url: str) -> None:
+    events = [Event(run_id="r", payload=n) for n in range(2_000)]
+    turned = [Event(run_id="r", payload=n) for n in reversed(range(2_000))]
+
+    async with open_store(lasting_url) as store:
+        await append_batch(store, Batch(sink_id="s", number=4, events=events))
+        is_new = await append_batch(store, Batch(sink_id="s", number=4, events=turned))
+
+    assert not is_new
+
+
+@pytest.mark.parametrize(("number", "count"), [(4, 2_001), (3, 2_000), (4, 1_000)])
+async def test_another_batch_under_an_old_number_is_a_conflict(lasting_url: str, number: int, count: int) -> None:
+    events = [Event(run_id="r", payload=n) for n in range(2_001)]
+
+    async with open_store(lasting_url) as store:
+        await append_batch(store, Batch(sink_id="s", number=4, events=events[:2_000]))
+        with pytest.raises(Conflict):
+            await append_batch(store, Batch(sink_id="s", number=number, events=events[:count]))
+        head = (await store.journal.bounds()).head
+
+    assert head == 2_000
+
+
+async def test_of_two_that_append_one_batch_at_once_one_does(lasting_url: str) -> None:
+    batch = Batch(sink_id="s", number=0, events=[Event(run_id="r", payload=n) for n in range(3_000)])
+
+    async with open_store(lasting_url) as one, open_store(lasting_url) as other, anyio.create_task_group() as tasks:
+        for store in (one, other, one, other):
+            tasks.start_soon(append_batch, store, batch)
+
+    async with open_store(lasting_url) as store:
+        assert (await store.journal.bounds()).head == 3_000
+
+
+def test_a_batch_has_an_end_in_bytes_too() -> None:
+    events = [Event(run_id="r", payload="x" * 1_000_000)] * 68
+
+    with pytest.raises(TooLarge, match="lower maxRowsPerTrigger"):
+        Batch(sink_id="s", number=0, events=events)
+
+
+def test_a_sink_killed_among_its_batches_has_each_row_once(spark: SparkSession, url: str, tmp_path: Path) -> None:
+    origin = f"sqlite:///{tmp_path}/origin.db"
+    fill(origin, numbered(400))
+    fill(url, [])
+    command = [sys.executable, "-m", "tests.lake.pump", origin, url, str(tmp_path), "50"]
+    process = subprocess.Popen(command, start_new_session=True)
+
+    try:
+        anyio.run(reached, url, 150)
+    finally:
+        os.killpg(process.pid, signal.SIGKILL)
+        process.wait()
+    at_kill = len(read(url))
+    pump(spark, origin, url, tmp_path, rows=50)
+
+    assert at_kill < 400
+    assert plain(read(url), *SAID) == plain(read(origin), *SAID)
+
+
+async def reached(url: str, position: int) -> None:
+    """Waits until the journal has grown so far."""
+    async with open_store(url) as store:
+        with anyio.fail_after(PATIENCE_S):
+            while (head := (await store.journal.bounds()).head) < position:
+                await store.journal.wait(head)
