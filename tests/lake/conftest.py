@@ -39,6 +39,7 @@ def spark(spark_folder: Path) -> Iterator[SparkSession]:
         "spark.eventLog.compress": "false",
         "spark.eventLog.dir": (spark_folder / "events").as_uri(),
         "spark.eventLog.enabled": "true",
+        "spark.log.level": "INFO",
         "spark.sql.shuffle.partitions": "2",
     }
     with open_session("local[2]", spark_folder, events, log_level="info") as session:

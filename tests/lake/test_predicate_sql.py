@@ -122,15 +122,15 @@ def test_a_regular_expression_that_java_might_read_otherwise_or_slowly_is_left_a
 @pytest.mark.parametrize(
     ("text", "needles"),
     [
-        ("payload.status == 'late'", {'"status":"late"', '"status":'}),
-        ("payload.user.id == 7", {'"user":', '"id":7', '"id":'}),
+        ("payload.status == 'late'", {'"status":"late"'}),
+        ("payload.user.id == 7", {'"user":', '"id":7'}),
         ("payload.amount == 0 || payload.is_open", set()),
         ("double(payload.amount) > 1.0", {'"amount":'}),
         ("has(payload.user.id)", {'"user":', '"id":'}),
         ("!has(payload.user.id)", {'"user":'}),
-        ("payload.is_open", {'"is_open":true', '"is_open":'}),
+        ("payload.is_open", {'"is_open":true'}),
         ("payload.name == 'Ada \"L\"' && payload.x == -1", {'"name":', '"x":'}),
-        ("payload.items.exists_one(e, e.id == 1)", set()),
+        ("payload.items.exists_one(e, e.id == 1)", {'"items":'}),
     ],
 )
 def test_a_payload_without_what_a_condition_needs_is_not_parsed(text: str, needles: set[str]) -> None:

@@ -52,7 +52,8 @@ def test_a_password_is_in_no_plan_page_or_log(
 def written(*folders: Path) -> Iterator[Path]:
     """Every file of Spark's: its log, what its pages are made of, and checkpoints."""
     found = [path for folder in folders for path in folder.rglob("*") if path.is_file()]
-    assert any(path.parent.name == "events" or "events" in str(path) for path in found)
+    assert any("tape" in path.read_text(errors="replace") for path in found if "events" in path.parts)
+    assert any(" INFO " in path.read_text(errors="replace") for path in found if path.name == "spark.log")
     return iter(found)
 
 

@@ -66,11 +66,11 @@ def test_a_column_that_no_entry_has_is_refused(spark: SparkSession, url: str, sc
 
 def test_every_filter_finds_what_spark_finds_without_asking_the_journal(spark: SparkSession, lasting_url: str) -> None:
     fill(lasting_url, numbered(70))
-    frame = source(spark, lasting_url, rowsPerPartition=25)
+    judged = source(spark, lasting_url).select("global_seq", *map(expr, FILTERS)).collect()
 
-    found = {condition: positions(frame.where(condition)) for condition in FILTERS}
+    frames = {condition: pushing(spark, lasting_url, rowsPerPartition=25) for condition in FILTERS}
+    found = {condition: positions(frame.where(condition)) for condition, frame in frames.items()}
 
-    judged = frame.select("global_seq", *(expr(condition) for condition in FILTERS)).collect()
     assert found == {
         condition: sorted(row[0] for row in judged if row[place]) for place, condition in enumerate(FILTERS, 1)
     }
@@ -80,14 +80,27 @@ def test_every_filter_finds_what_spark_finds_without_asking_the_journal(spark: S
 def test_a_plain_session_finds_the_same(spark: SparkSession, lasting_url: str) -> None:
     fill(lasting_url, numbered(70))
     condition = "subject LIKE '/n3/%' AND run_id = 'run1' AND global_seq > 5"
-    frame = source(spark, lasting_url)
-    pushed = positions(frame.where(condition))
+    pushed = positions(pushing(spark, lasting_url).where(condition))
 
     spark.conf.set(PUSHDOWN, "false")
-    unpushed = positions(frame.where(condition))
+    unpushed = positions(pushing(spark, lasting_url).where(condition))
     spark.conf.set(PUSHDOWN, "true")
 
     assert pushed == unpushed != []
+
+
+def test_a_frame_is_whole_again_after_it_was_filtered(spark: SparkSession, url: str) -> None:
+    fill(url, numbered(30))
+    frame = source(spark, url)
+    filtered = positions(frame.where("global_seq < 5"))
+
+    both = frame.where("run_id = 'run1'").unionAll(frame.where("run_id = 'run2'"))
+
+    assert (filtered, frame.count(), both.count()) == ([1, 2, 3, 4], 30, 20)
+
+
+def pushing(spark: SparkSession, url: str, **options: object) -> DataFrame:
+    return source(spark, url, pushdown=True, **options)
 
 
 def positions(frame: DataFrame) -> list[int]:
@@ -99,7 +112,9 @@ def test_what_is_pushed_down_is_not_asked_again(
 ) -> None:
     fill(url, numbered(1))
 
-    source(spark, url).where("subject LIKE '/n3/%' AND run_id = 'run1' AND global_seq > 5 AND kind = 'event'").explain()
+    pushing(spark, url).where(
+        "subject LIKE '/n3/%' AND run_id = 'run1' AND global_seq > 5 AND kind = 'event'"
+    ).explain()
 
     assert "Filter" not in capsys.readouterr().out.replace("RuntimeFilters", "")
 
@@ -108,7 +123,7 @@ def test_a_plain_session_filters_by_itself(spark: SparkSession, url: str, capsys
     fill(url, numbered(1))
     spark.conf.set(PUSHDOWN, "false")
 
-    source(spark, url).where("run_id = 'run1'").explain()
+    pushing(spark, url).where("run_id = 'run1'").explain()
 
     spark.conf.set(PUSHDOWN, "true")
     assert "Filter (" in capsys.readouterr().out

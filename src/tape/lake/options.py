@@ -19,6 +19,7 @@ class Asking:
     through: int | None = None
     rows_per_partition: int = ROWS_PER_PARTITION
     max_rows_per_trigger: int | None = None
+    is_pushing: bool = False
 
 
 def read_options(options: Mapping[str, str]) -> Asking:
@@ -30,12 +31,19 @@ def read_options(options: Mapping[str, str]) -> Asking:
         through=_optional("toGlobalSeq", options, 0),
         rows_per_partition=_optional("rowsPerPartition", options, 1) or ROWS_PER_PARTITION,
         max_rows_per_trigger=_optional("maxRowsPerTrigger", options, 1),
+        is_pushing=_flag("pushdown", options.get("pushdown", "false")),
     )
 
 
 def _optional(name: str, options: Mapping[str, str], least: int) -> int | None:
     text = options.get(name)
     return None if text is None else _count(name, text, least)
+
+
+def _flag(name: str, text: str) -> bool:
+    if text.lower() not in ("true", "false"):
+        raise UsageError(f"{name} must be true or false, not {shown(text)}")
+    return text.lower() == "true"
 
 
 def _count(name: str, text: str, least: int) -> int:

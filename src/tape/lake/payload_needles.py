@@ -7,7 +7,7 @@ import re
 from collections.abc import Iterator
 from typing import Final
 
-from tape.core.predicate_ast import Call, Const, Expression, Ident, Literal, Select
+from tape.core.predicate_ast import Call, Comprehension, Const, Expression, Ident, Literal, Select
 
 MOST: Final = 4
 BOUND: Final = 10**9  # below it a whole number begins with the same digits, whether it is an int or a double
@@ -18,8 +18,11 @@ _is_plain = re.compile(r"[A-Za-z0-9 _.,:@+-]*").fullmatch  # what no writer of J
 
 def needles(condition: Expression) -> tuple[str, ...]:
     """Texts that are all in the payload of every entry for which the condition is true; the longest say most."""
-    found = dict.fromkeys(_at_top(condition))
-    return tuple(sorted(found, key=len, reverse=True)[:MOST])
+    longest: list[str] = []
+    for needle in sorted(_at_top(condition), key=len, reverse=True):
+        if not any(needle in each for each in longest):
+            longest.append(needle)
+    return tuple(longest[:MOST])
 
 
 def _at_top(node: Expression) -> Iterator[str]:
@@ -42,6 +45,8 @@ def _within(node: Expression) -> Iterator[str]:
         case Call() if node.function not in _LENIENT:
             for operand in node.operands:
                 yield from _within(operand)
+        case Comprehension():
+            yield from _within(node.range)
         case _:
             return
 

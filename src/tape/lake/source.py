@@ -2,6 +2,10 @@
 
 Options: `store` (see `reference`), `fromGlobalSeq` (a cursor, exclusive; `earliest` is where the journal begins now),
 `toGlobalSeq` (inclusive), `rowsPerPartition`, and for a stream `maxRowsPerTrigger`.
+
+`pushdown` (off) lets filters on run_id, kind, subject and global_seq go down where the session has that enabled. It is
+for a frame that is used in one query and once in it: Spark 4.3 keeps what was planned for a frame, and a second query
+of the same frame without a filter would get the rows of the first.
 """
 
 from __future__ import annotations
@@ -64,7 +68,7 @@ class JournalSource(DataSource):
         return spark_ddl()
 
     def reader(self, schema: StructType) -> JournalReader:
-        kind = PushingReader if _is_pushing() else JournalReader
+        kind = PushingReader if self._asking.is_pushing and _is_pushing() else JournalReader
         return kind(self._asking, self._reading(schema))
 
     def streamReader(self, schema: StructType) -> JournalStreamReader:  # noqa: N802 - Spark's name
