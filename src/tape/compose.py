@@ -1,8 +1,8 @@
 """The composition root: rooms are put together here and nowhere else."""
 
 import os
-from collections.abc import AsyncIterator, Callable, Iterable
-from contextlib import AbstractAsyncContextManager, asynccontextmanager
+from collections.abc import AsyncIterator, Callable, Iterable, Iterator
+from contextlib import AbstractAsyncContextManager, asynccontextmanager, contextmanager
 from dataclasses import dataclass
 from datetime import timedelta
 from functools import partial
@@ -12,8 +12,11 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Final
 from urllib.parse import urlsplit
 
+from anyio.from_thread import start_blocking_portal
+
 from tape.bus.append import Appender
 from tape.bus.feed import Feed
+from tape.bus.history import History
 from tape.bus.journal import Journal
 from tape.bus.keeper import Backing
 from tape.bus.tail import ENTRIES, Tail
@@ -29,6 +32,10 @@ from tape.settings import Settings
 from tape.telemetry import Meters
 
 if TYPE_CHECKING:
+    from tape.core.reaction import Reaction
+    from tape.matcher.dispatcher import Crew
+    from tape.sdk.nouns.blocking import Node
+    from tape.sdk.nouns.node import AsyncNode
     from tape.server.node import ColdRuns
 
 MOST_KEPT: Final = 1_000_000
@@ -94,6 +101,27 @@ async def open_backing(url: str, keep_per_run: int | None = None) -> AsyncIterat
 
 
 @asynccontextmanager
+async def aconnect(url: str | None = None) -> AsyncIterator["AsyncNode"]:
+    """The ledgers of the node at a URL, or at TAPE_STORE, as nouns; a store's URL is a node in this process."""
+    from tape.runs.ledgers import Ledgers
+    from tape.sdk.nouns.node import AsyncNode
+
+    async with open_backing(url or Settings.read(os.environ).store) as backing:
+        ledgers = Ledgers(backing.store, backing.journal)
+        await ledgers.check()
+        yield AsyncNode(ledgers)
+
+
+@contextmanager
+def connect(url: str | None = None) -> Iterator["Node"]:
+    """The same for a program without async."""
+    from tape.sdk.nouns.blocking import Node
+
+    with start_blocking_portal() as portal, portal.wrap_async_context_manager(aconnect(url)) as node:
+        yield Node(portal, node)
+
+
+@asynccontextmanager
 async def run_journal(store: Store, tail_entries: int = ENTRIES, cold: Reader | None = None) -> AsyncIterator[Journal]:
     """A journal over a store and the lake behind it, with the tasks that move it."""
     tail = Tail((await store.journal.bounds()).head, tail_entries)
@@ -104,6 +132,51 @@ async def run_journal(store: Store, tail_entries: int = ENTRIES, cold: Reader | 
             yield Journal(store, tail, appender, cold)
         finally:
             await appender.drain()
+
+
+async def register(url: str | None, reactions: "Iterable[Reaction]") -> None:
+    """Registers reactions with the store at a URL, or at TAPE_STORE."""
+    async with open_history(url) as (store, _):
+        for reaction in reactions:
+            await store.reactions.register(reaction)
+
+
+async def dispatch(url: str | None, crew: "Crew", once: bool = False) -> int:
+    """Matches and handles at a store until a signal says to leave, or once; how many tasks were settled."""
+    from tape.matcher.dispatcher import Dispatcher
+
+    async with open_history(url) as (store, history), run_journal(store) as journal:
+        dispatcher = Dispatcher(store, crew, history, journal)
+        return await (dispatcher.run_once() if once else dispatcher.run_until_told())
+    raise AssertionError("a store swallows nothing")
+
+
+@asynccontextmanager
+async def open_history(url: str | None) -> AsyncIterator[tuple[Store, Reader]]:
+    """The store at a URL, or at TAPE_STORE, and all of its history, some of which may be in the lake."""
+    settings = Settings.read(os.environ)
+    opened = open_store(
+        url or settings.store, unsafe_durability=settings.unsafe_durability, listen_url=settings.listen_url
+    )
+    async with opened as store:
+        yield store, _history(store, _lake(url or settings.store, settings.lake_folder))
+
+
+def _history(store: Store, cold: Reader | None) -> Reader:
+    return store.journal if cold is None else History(store.journal, cold)
+
+
+@asynccontextmanager
+async def _matching(store: Store, journal: Journal, cold: Reader | None, is_able: bool) -> AsyncIterator[None]:
+    """Turns what reactions match into tasks and agents' runs, where the store has them."""
+    if not is_able:
+        yield
+        return
+    from tape.matcher.dispatcher import Crew, Dispatcher
+
+    dispatcher = Dispatcher(store, Crew(handlers={}), _history(store, cold), journal)
+    async with background(dispatcher.match):
+        yield
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -125,6 +198,10 @@ class Service:
     @property
     def is_ephemeral(self) -> bool:
         return urlsplit(self.store).scheme == "memory"
+
+    @property
+    def has_reactions(self) -> bool:
+        return urlsplit(self.store).scheme not in ("redis", "rediss")
 
     @property
     def is_bounded(self) -> bool:
@@ -151,6 +228,7 @@ async def serve(service: Service, tell: Callable[[Address], None]) -> None:
     async with (
         opened as store,
         run_journal(store, tail_entries, cold) as journal,
+        _matching(store, journal, cold, service.has_reactions),
         open_forks(journal, producers, meters.published.add) as forks,
     ):
         node = Node(
@@ -177,8 +255,9 @@ def _lake(store: str, lake: Path) -> Reader | None:
 def load_producers(places: Iterable[str] = ()) -> Producers:
     """The arena, and what the named modules hold."""
     from tape.arena.producer import arena
+    from tape.arena.world import decreed
 
-    return Producers([Producer("arena", arena), *chain.from_iterable(map(load, places))])
+    return Producers([Producer("arena", arena, check=decreed), *chain.from_iterable(map(load, places))])
 
 
 def _cold_runs(data: Path) -> "ColdRuns | None":

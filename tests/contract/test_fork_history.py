@@ -26,6 +26,20 @@ async def test_history_that_is_gone_cannot_be_forked(journal: Journal, store: St
     assert seqs(await journal.fork("parent", 3, run_id="child")) == [4]
 
 
+async def test_a_child_of_a_trimmed_run_can_be_forked_no_further_back_than_its_parent(
+    journal: Journal, store: Store
+) -> None:
+    await fill(journal, "parent", 5)
+    await store.retention.trim_run(PARENT, keep=2)
+    await journal.fork("parent", 4, run_id="child")
+
+    with pytest.raises(BrokerOverflowError) as gap:
+        await journal.fork("child", 2, run_id="grandchild")
+
+    assert (gap.value.run_id, gap.value.requested_seq, gap.value.available_from) == ("child", 2, 4)
+    assert seqs(await journal.fork("child", 3, run_id="grandchild")) == [4]
+
+
 async def test_what_a_bounded_store_has_dropped_with_its_run_cannot_be_forked(
     backend: Backend, journal: Journal
 ) -> None:
@@ -103,10 +117,11 @@ async def test_a_trimmed_child_keeps_the_newest_wherever_they_are(journal: Journ
     await journal.append([said("child", n) for n in (6, 7)])
 
     inherited = await store.retention.trim_run(CHILD, keep=5)
-    floor_then = await journal.floor()
+    floor_then, gap_then = await journal.floor(), await gap_of(journal, "child")
     own = await store.retention.trim_run(CHILD, keep=2)
 
     assert (inherited.floor, floor_then, own.floor) == (3, 1, 6)
+    assert (gap_then, await gap_of(journal, "child")) == ((1, 3), (1, 6))
     assert seqs(await whole(journal, "parent")) == upto(4)
     assert seqs(await whole(journal, "child", 6)) == [6, 7]
 

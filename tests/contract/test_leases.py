@@ -208,6 +208,66 @@ async def test_an_append_to_an_open_run_leaves_its_lease(store: Store) -> None:
     assert list(await store.runs.renew("p1", [R1])) == [R1]
 
 
+async def test_a_run_that_nobody_holds_is_leased_to_who_adopts_it(backend: Backend, store: Store) -> None:
+    await append(store, said())
+
+    assert list(await store.runs.renew("p1", [R1], adopts=True)) == [R1]
+    await age(backend, store, SEVEN_SECONDS)
+    assert (await found(store)).status is Status.STALE
+    assert list(await store.runs.renew("p1", [R1])) == [R1]
+    assert (await found(store)).status is Status.RUNNING
+
+
+async def test_an_adopted_run_is_closed_when_its_producer_falls_silent(backend: Backend, store: Store) -> None:
+    await append(store, said(), said())
+    await store.runs.renew("p1", [R1], adopts=True)
+    await age(backend, store, GONE)
+
+    (head,) = (await store.runs.close_silent(GONE)).values()
+
+    assert head.closed_seq == 2
+
+
+async def test_a_run_that_another_holds_is_not_adopted(store: Store) -> None:
+    await store.runs.open(R1, RunMeta(), "p1")
+
+    assert list(await store.runs.renew("p2", [R1], adopts=True)) == []
+    assert list(await store.runs.renew("p1", [R1])) == [R1]
+
+
+async def test_a_run_that_has_ended_or_never_was_is_not_adopted(backend: Backend, store: Store) -> None:
+    await append(store, said())
+    closed = await store.runs.close(R1)
+
+    assert list(await store.runs.renew("p1", [R1, R2], adopts=True)) == []
+    await age(backend, store, GONE)
+    assert await store.runs.close_silent(NONE_AT_ALL) == {}
+    assert (await store.runs.heads([R1, R2])) == {R1: closed}
+
+
+async def test_who_adopts_a_run_while_it_is_closed_is_told_the_truth(backend: Backend) -> None:
+    held: list[RunId] = []
+
+    async def adopt(store: Store) -> None:
+        held.extend(await store.runs.renew("p1", runs, adopts=True))
+
+    async def close(store: Store) -> None:
+        for run_id in runs:
+            await store.runs.close(run_id)
+
+    async with two_stores(backend) as (one, other):
+        runs = [RunId(f"r{n}") for n in range(10, 30)]
+        await append(one, *(said(run_id) for run_id in runs))
+        async with anyio.create_task_group() as tasks:
+            tasks.start_soon(close, other)
+            tasks.start_soon(adopt, one)
+        still_held = list(await one.runs.renew("p1", runs))
+        left = await one.runs.close_silent(NONE_AT_ALL)
+
+    assert (still_held, left) == ([], {})
+    assert set(held) <= set(runs)
+
+
 async def test_two_nodes_close_each_silent_run_once_and_agree_where(backend: Backend) -> None:
     closed: list[tuple[RunId, Head]] = []
 

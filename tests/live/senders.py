@@ -69,6 +69,7 @@ class Client:
         self.ended = anyio.Event()
         self.frames: list[Frame] = []
         self._buffer = b""
+        self._raw = b""
         self._parser = Parser()
 
     async def read(self, until: Callable[[list[Frame]], bool]) -> list[Frame]:
@@ -81,6 +82,12 @@ class Client:
     async def first(self, kind: type[Kind]) -> Kind:
         frames = await self.read(lambda frames: any(isinstance(frame, kind) for frame in frames))
         return next(frame for frame in frames if isinstance(frame, kind))
+
+    async def heard(self, data: bytes, *, times: int) -> None:
+        """Until something that is no frame has come so many times."""
+        with anyio.fail_after(PATIENCE_S):
+            while self._raw.count(data) < times:
+                self.take(await asyncio.get_running_loop().sock_recv(self.socket, 65536))
 
     async def entries(self, count: int) -> list[int]:
         """The ids of so many entries."""
@@ -95,6 +102,7 @@ class Client:
             size = int(self._buffer[:cut], 16)
             if len(self._buffer) < cut + size + 4:
                 return
+            self._raw += self._buffer[cut + 2 : cut + 2 + size]
             self.frames += self._parser.feed(self._buffer[cut + 2 : cut + 2 + size])
             self._buffer = self._buffer[cut + size + 4 :]
 

@@ -3,6 +3,7 @@
 import signal
 import time
 from collections.abc import Iterator
+from datetime import timedelta
 from hashlib import sha256
 from pathlib import Path
 from shutil import copy
@@ -12,6 +13,7 @@ import httpx
 import pytest
 
 from tape.broker import JournalBroker, RunId
+from tape.compose import open_store, run_journal
 from tape.wire.frames import Delivered
 from tests.conftest import Scale
 from tests.live import players
@@ -195,7 +197,7 @@ def test_a_fork_of_a_missing_run_is_a_404(http: httpx.Client, run_id: str) -> No
 
 
 @pytest.mark.parametrize("store", ["sqlite", "postgres", "redis"])
-@pytest.mark.parametrize("at_seq", [1, 2])
+@pytest.mark.parametrize("at_seq", [0, 1, 2, 9])
 async def test_a_fork_of_a_reaped_run_is_a_410_that_says_what_is_gone(
     request: pytest.FixtureRequest, start: Start, tmp_path: Path, store: str, at_seq: int
 ) -> None:
@@ -209,7 +211,7 @@ async def test_a_fork_of_a_reaped_run_is_a_410_that_says_what_is_gone(
         status, code, said = refusal(http, parent_run_id="r", at_seq=at_seq)
 
     assert (status, code) == (410, "broker_overflow_error")
-    assert said == f"run 'r' begins at 3; {at_seq} to 2 are gone"
+    assert said == f"run 'r' begins at 3; {min(max(at_seq, 1), 2)} to 2 are gone"
 
 
 def test_a_run_that_memory_has_let_go_of_cannot_be_forked(start: Start) -> None:
@@ -249,6 +251,8 @@ def test_a_run_that_only_its_file_still_has_cannot_be_forked(start: Start) -> No
     [
         ({"effects": "replay"}, "effects are not recorded yet"),
         ({"producer": "nobody"}, "there is no producer 'nobody' here; there are 'arena', 'broken'"),
+        ({"producer": "arena", "mutation": {"gods": 1}}, "producer 'arena' refuses the mutation: a mutation may name"),
+        ({"producer": "arena", "mutation": [1]}, "producer 'arena' refuses the mutation: a mutation is an object"),
         ({"n_turns": 201}, "n_turns"),
         ({"n_turns": -1}, "n_turns"),
         ({"at_seq": -1}, "at_seq"),
@@ -317,6 +321,27 @@ def test_no_subject_stream_and_no_count_sees_an_inherited_entry_twice(http: http
     after = http.get("/metrics", headers={"accept": "application/json"}).json()["events_published"]
     assert seen == [0, 1, 2, "last"]
     assert after - before == 3 + 4 * (1 + 1) + 1  # the parent's, a fork entry and a turn of each child, the last
+
+
+@pytest.mark.parametrize("store", ["sqlite", "postgres", "redis"])
+async def test_kill_9_in_the_middle_of_a_replay_leaves_a_child_that_any_node_closes(
+    request: pytest.FixtureRequest, start: Start, tmp_path: Path, store: str
+) -> None:
+    url = url_of(store, with_players(tmp_path), request)
+    server = start(url, *PLAYERS)
+    with server.client() as http:
+        say(http, "r", *range(3))
+        child, idle = fork(http, "r", 2, producer="endless"), fork(http, "r", 2)
+        until(lambda: int(str(detail(http, child)["n_events"])) > 5, "it is at work")
+        server.kill()
+
+    async with open_store(url) as found, run_journal(found) as journal:
+        closed = await journal.close_silent(timedelta(0))
+        seqs = [entry.seq async for entry in journal.stream(run_id=child)]
+        open_runs = {run.run_id for run in await journal.live_runs()}
+
+    assert (closed, seqs) == ([child], [*range(1, len(seqs) + 1)])
+    assert open_runs == {"r", idle}
 
 
 @pytest.mark.parametrize("store", ["sqlite", "postgres", "redis"])

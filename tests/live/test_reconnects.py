@@ -2,6 +2,7 @@
 
 import random
 import signal
+import socket
 from collections.abc import Callable
 from contextlib import aclosing
 from dataclasses import dataclass, field
@@ -20,6 +21,7 @@ from tests.contract.saying import upto
 from tests.live.conftest import Start
 from tests.live.reading import PATIENCE_S, say
 from tests.live.server import TapeServer
+from tests.process.crew import until
 from tests.servers.faults import fault_proxy, seeded
 from tests.servers.process import free_port
 
@@ -148,6 +150,19 @@ async def test_leaving_readers_leave_nothing_behind(
     with anyio.fail_after(PATIENCE_S):
         await _until(lambda: "tape_subscribers 0\n" in lasting.get("/metrics").text)
     assert len(say(lasting, run_id, "still there")) == 1
+
+
+def test_a_reader_that_is_gone_before_its_answer_is_no_failure(start: Start, tmp_path: Path, run_id: str) -> None:
+    server = start(f"sqlite:///{tmp_path}/tape.db")
+    with server.client() as http:
+        say(http, run_id, 1)
+        for _ in range(50):
+            with socket.create_connection(("127.0.0.1", server.port)) as line:
+                line.sendall(f"GET /events?run_id={run_id} HTTP/1.1\r\nHost: localhost\r\n\r\n".encode())
+        until(lambda: "tape_subscribers 0\n" in http.get("/metrics").text, "everybody is gone")
+
+        assert 'status="500"' not in http.get("/metrics").text
+    assert "request.failed" not in server.log
 
 
 async def _until(is_true: Callable[[], bool]) -> None:

@@ -112,6 +112,20 @@ async def test_a_reader_that_is_overtaken_while_it_is_beyond_its_cap_is_evicted(
     assert [type(frame) for frame in client.frames].count(SlowClientWarning) == 1
 
 
+async def test_a_reader_that_may_lag_is_warned_and_never_evicted(journal: Journal, run: RunSource) -> None:
+    await fill(journal, "r1", 0)
+
+    async with sending(run) as client:
+        await client.first(ReplayComplete)
+        await say(journal, 1, "y" * 200_000)
+        await journal.append([said("r1", n) for n in range(1000)])
+        with anyio.move_on_after(1.5):
+            await client.ended.wait()
+        assert (client.end, client.meters.warned.total) == (None, 1)
+
+        assert await client.entries(1001) == upto(1001)
+
+
 @pytest.mark.parametrize("count", range(14, 26))
 async def test_a_reader_that_closes_its_half_in_a_replay_is_given_no_cursor_beyond_what_it_got(
     journal: Journal, store: Store, count: int

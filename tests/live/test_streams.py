@@ -6,7 +6,7 @@ import pytest
 from tape.wire.frames import Checkpoint, Delivered, ReplayComplete, StateResyncRequired
 from tests.contract.saying import upto
 from tests.live.conftest import Start
-from tests.live.reading import ids, listening, say
+from tests.live.reading import Listener, ids, listening, say
 from tests.live.server import TapeServer
 
 
@@ -116,12 +116,14 @@ def test_a_cursor_of_another_journal_starts_over_however_plausible(
     assert ids(listener.frames) == [1, 2, 3]
 
 
-def test_an_epoch_without_a_cursor_means_nothing(http: httpx.Client, run_id: str) -> None:
+@pytest.mark.parametrize(("path", "told"), [("/session/{}/events", [3]), ("/events?run_id={}", [1, 2, 3])])
+def test_an_epoch_without_a_cursor_means_nothing(http: httpx.Client, run_id: str, path: str, told: list[int]) -> None:
     say(http, run_id, 1, 2)
 
-    with listening(http, f"/session/{run_id}/events", {"x-tape-epoch": "7"}) as listener:
+    with http.stream("GET", path.format(run_id), headers={"x-tape-epoch": "7"}) as response:
+        listener = Listener(response)
         say(http, run_id, 3)
-        assert listener.ids(1) == [3]
+        assert listener.ids(len(told)) == told
 
     assert not any(isinstance(frame, StateResyncRequired) for frame in listener.frames)
 

@@ -60,6 +60,18 @@ def test_an_open_run_is_never_let_go(start: Start, forgetful: str) -> None:
         assert (detail(http, "open")["status"], detail(http, "open")["is_reaped"]) == ("running", False)
 
 
+def test_a_run_that_cannot_be_written_to_its_file_is_not_let_go(start: Start, tmp_path: Path) -> None:
+    (tmp_path / "runs").write_text("something is in the way")
+    server = start("memory://", "--reap-after", "1s")
+    with server.client() as http:
+        write(http, "r", 100)
+        http.post("/runs/r/close")
+        until(lambda: server.log.count("run.not_kept") >= 4, "it was tried again and again, and was due long ago")
+
+        assert detail(http, "r")["is_reaped"] is False
+        assert len(frames(http, "r")) == 100
+
+
 def test_a_run_that_began_again_is_listed_once_as_running(start: Start, forgetful: str) -> None:
     server = start(forgetful, "--reap-after", "1s")
     with server.client() as http:

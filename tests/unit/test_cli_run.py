@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 
+from tape.cli import output
 from tape.cli.main import run
 
 Lines = list[dict[str, Any]]
@@ -74,10 +75,12 @@ def test_a_producer_is_loaded_from_where_the_command_is_typed(
 
 
 def test_a_producer_that_fails_ends_the_command_with_1_and_the_reason(tape: Tape) -> None:
-    code, out, err = tape("run", "fork", "parent", "--at", "1", "--producer", "arena", "--mutation", '{"gods": 1}')
+    tape("publish", "parent", "7", "--type", "turn_start")
 
-    assert (code, "forked from parent at seq 1" in out) == (1, True)
-    assert err.startswith("tape: the producer failed: UsageError: ") and "gods" in err
+    code, out, err = tape("run", "fork", "parent", "--at", "3", "--producer", "arena")
+
+    assert (code, "forked from parent at seq 3" in out) == (1, True)
+    assert err == "tape: the producer failed: Corrupt: a turn_start holds no world\n"
 
 
 def test_runs_are_listed_open_ones_first(tape: Tape) -> None:
@@ -114,6 +117,7 @@ def test_two_runs_are_compared_from_where_they_part(tape: Tape) -> None:
     assert lines[-1] == ["2", "4", "message", "n", "2", "3"]
     assert (summary["shared"], summary["rows"], summary["differing"]) == (1, 3, 3)
     assert rows[-1]["changes"] == [{"path": "n", "one": 2, "other": 3}]
+    assert (rows[1]["one"], rows[1]["other"]["type"], rows[1]["other"]["payload"]) == (None, "mutation", {})
 
 
 def test_a_long_table_is_cut_and_says_so(tape: Tape) -> None:
@@ -122,6 +126,23 @@ def test_a_long_table_is_cut_and_says_so(tape: Tape) -> None:
     _, out, _ = tape("run", "diff", "parent", child, "--limit", "2")
 
     assert len(out.splitlines()) == 5 and out.endswith("… and more; --limit shows it\n")
+
+
+def test_a_table_fits_a_terminal_of_80_columns_and_shows_where_texts_differ(
+    tape: Tape, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(output, "columns", lambda: 80)
+    child = tape.fork("parent", 1)
+    long = {"a": {"rather": {"long": {"way": {"down": "the same beginning and then %s"}}}}}
+    tape("publish", "parent", json.dumps(long) % "this", "--type", "world_mutation")
+    tape("publish", child, "1")
+    tape("publish", child, json.dumps(long) % "that\u202e", "--type", "world_mutation")
+
+    _, out, _ = tape("run", "diff", "parent", child)
+
+    _, _, _, *lines = out.splitlines()
+    assert max(map(len, lines)) <= 80
+    assert lines[-1].split() == ["3", "4", "world_mutation", "…r.long.way.down", "…en", 'this"', "…en", "that\\u{202e…"]
 
 
 def test_a_run_does_not_differ_from_itself(tape: Tape) -> None:
@@ -146,6 +167,7 @@ def test_a_run_that_is_not_there_is_4(tape: Tape, arguments: tuple[str, ...]) ->
         (("--at", "1", "--turns", "201"), "n_turns is 0 to 200, not 201"),
         (("--at", "1", "--producer", "nobody"), "there is no producer 'nobody' here; there are 'arena'"),
         (("--at", "1", "--mutation", "{"), "JSON"),
+        (("--at", "1", "--producer", "arena", "--mutation", '{"gods": 1}'), "producer 'arena' refuses the mutation"),
     ],
 )
 def test_what_cannot_be_forked_is_2_and_leaves_nothing(tape: Tape, arguments: tuple[str, ...], why: str) -> None:

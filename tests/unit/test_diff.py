@@ -90,7 +90,13 @@ def test_a_run_that_ended_earlier_has_nothing_to_show() -> None:
         ({"a": []}, {"a": [1]}, [("a", "[]", None), ("a[0]", None, "1")]),
         ({}, {"b": "é"}, [("", "{}", None), ("b", None, '"é"')]),
         (1, 1.5, [("", "1", "1.5")]),
-        (b"one", b"three", [("", "3 bytes", "5 bytes")]),
+        ({"a.b": 1}, {"a": {"b": 1}}, [('["a.b"]', "1", None), ("a.b", None, "1")]),
+        ({"a": {"b.c": 1, "b": {"c": 2}}}, {"a": {"b.c": 3, "b": {"c": 2}}}, [('a["b.c"]', "1", "3")]),
+        ({"": 1}, 1, [('[""]', "1", None), ("", None, "1")]),
+        ({"a[0]": 1}, {"a": [1]}, [('["a[0]"]', "1", None), ("a[0]", None, "1")]),
+        ({"größe": 1}, {"größe": 2}, [("größe", "1", "2")]),
+        (b"one", b"three", [("", "3 bytes, 7692c3ad3540", "5 bytes, 8b5b9db0c13d")]),
+        (b"one", b"two", [("", "3 bytes, 7692c3ad3540", "3 bytes, 3fc4ccfe7458")]),
     ],
 )
 def test_fields_that_differ_are_named_by_their_path(

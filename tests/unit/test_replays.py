@@ -2,6 +2,7 @@
 
 from collections.abc import AsyncIterator, Callable, Sequence
 from contextlib import asynccontextmanager
+from datetime import timedelta
 from functools import partial
 from threading import Event as Flag, Lock
 from typing import Any
@@ -17,6 +18,8 @@ from tape.core.codec import JsonValue
 from tape.core.errors import LimitReached, RunClosed, Unavailable, UsageError
 from tape.core.event import Entry, Event
 from tape.core.ids import RunId, Seq
+from tape.core.lease import Lease
+from tape.core.ports import Store
 from tape.core.producer import Producer
 from tape.core.run import RunRecord
 from tape.runs.forks import AT_ONCE, MOST, ForkOrder, Forks, open_forks
@@ -25,19 +28,26 @@ from tape.runs.sink import WAITING, RunSink
 
 PATIENCE_S = 20
 PARENT = RunId("parent")
+BRISK = Lease(renew=timedelta(milliseconds=20))
 
 
 class Room:
     """A journal with a parent, and forks whose producer waits for its flag."""
 
-    def __init__(self, journal: Journal, forks: Forks, parent: RunRecord, crowd: "Crowd") -> None:
+    def __init__(self, store: Store, journal: Journal, forks: Forks, parent: RunRecord, crowd: "Crowd") -> None:
+        self.store = store
         self.journal = journal
         self.forks = forks
         self.parent = parent
         self.crowd = crowd
 
-    async def fork(self, producer: str = "waits") -> RunId:
-        return await self.forks.fork(self.parent, ForkOrder(at_seq=1, producer=producer))
+    async def fork(self, producer: str = "waits", mutation: JsonValue = None) -> RunId:
+        return await self.forks.fork(self.parent, ForkOrder(at_seq=1, producer=producer, mutation=mutation))
+
+    async def found(self, run_id: RunId) -> RunRecord:
+        record = await self.store.runs.find(run_id)
+        assert record is not None
+        return record
 
 
 class Crowd:
@@ -66,13 +76,21 @@ async def opened() -> AsyncIterator[Room]:
         parent = await store.runs.find(PARENT)
         assert parent is not None
         try:
-            async with open_forks(
-                journal, Producers([Producer("waits", crowd), Producer("confused", confuse)])
-            ) as forks:
+            async with open_forks(journal, producers(crowd), lease=BRISK) as forks:
                 with anyio.fail_after(PATIENCE_S):
-                    yield Room(journal, forks, parent, crowd)
+                    yield Room(store, journal, forks, parent, crowd)
         finally:
             crowd.flag.set()
+
+
+def producers(crowd: Crowd) -> Producers:
+    return Producers(
+        [
+            Producer("waits", crowd, check=refuse_all_but_wind),
+            Producer("confused", confuse),
+            Producer("speechless", fall_silent),
+        ]
+    )
 
 
 def said(number: int = 0, size: int = 0, run_id: str = PARENT) -> Event:
@@ -166,6 +184,81 @@ async def test_one_replay_too_many_is_refused_and_leaves_no_child() -> None:
         assert await room.journal.head() == before
 
 
+async def test_a_storm_of_forks_begins_no_more_replays_than_there_may_be() -> None:
+    refused: list[LimitReached] = []
+
+    async def fork(room: Room) -> None:
+        try:
+            await room.fork()
+        except LimitReached as error:
+            refused.append(error)
+
+    async with opened() as room:
+        async with anyio.create_task_group() as tasks:
+            for _ in range(MOST + 20):
+                tasks.start_soon(fork, room)
+        children = len(await room.journal.live_runs()) - 1
+
+    assert (children, len(refused)) == (MOST, 20)
+
+
+async def test_a_mutation_that_its_producer_refuses_begins_no_child() -> None:
+    async with opened() as room:
+        before = await room.journal.head()
+
+        with pytest.raises(UsageError, match="producer 'waits' refuses the mutation: KeyError: 'wind'"):
+            await room.fork(mutation={"rain": 1})
+
+        assert await room.journal.head() == before
+        await room.fork(mutation={"wind": 1})
+
+
+async def test_a_child_is_leased_to_who_replays_it_from_its_first_moment_to_its_last() -> None:
+    async with opened() as room:
+        child = await room.fork()
+        during = await room.found(child)
+        room.crowd.flag.set()
+        await until_closed(room.journal, [child])
+        after = await room.found(child)
+        parent = await room.found(PARENT)
+
+    assert during.silent_ms is not None
+    assert (after.silent_ms, parent.silent_ms) == (None, None)
+
+
+async def test_a_lease_is_renewed_while_its_producer_says_nothing() -> None:
+    async with opened() as room:
+        child = await room.fork()
+        async with room.store.transaction() as tx:
+            await tx.fetch("UPDATE tape_runs SET renewed_at = renewed_at - 60000", {})
+        await until_heard(room, child)
+
+        assert await room.journal.close_silent(timedelta(seconds=30)) == []
+
+
+async def test_a_producer_that_hears_nothing_is_left_when_another_process_has_ended_its_run() -> None:
+    async with opened() as room:
+        child = await room.fork()
+        await until(lambda: room.crowd.most == 1)
+
+        await room.store.runs.close(child)
+
+        replay = await room.forks.settled(child)
+    assert replay is not None and replay.outcome == "closed"
+
+
+async def test_an_error_without_words_ends_its_own_child_and_no_other() -> None:
+    async with opened() as room:
+        other = await room.fork()
+        child = await room.fork("speechless")
+        await until_closed(room.journal, [child])
+
+        last, open_runs = await last_of(room.journal, child), {run.run_id for run in await room.journal.live_runs()}
+
+    assert (last.type, last.payload) == ("failed", {"reason": "speechless: Speechless"})
+    assert open_runs == {PARENT, other}
+
+
 async def test_leaving_ends_every_child_also_those_that_waited_for_their_turn() -> None:
     async with opened() as room:
         children = [await room.fork() for _ in range(AT_ONCE + 3)]
@@ -178,6 +271,30 @@ async def test_leaving_ends_every_child_also_those_that_waited_for_their_turn() 
             await room.fork()
     assert open_runs == {PARENT}
     assert endings == ["cancelled"] * len(children)
+
+
+async def test_a_fork_that_was_under_way_when_its_server_left_ends_as_well() -> None:
+    async with opened() as room:
+        async with anyio.create_task_group() as tasks:
+            tasks.start_soon(room.fork)
+            await anyio.lowlevel.checkpoint()
+            await room.forks.leave()
+
+        open_runs = {run.run_id for run in await room.journal.live_runs()}
+        entries = await room.journal.head()
+    assert (open_runs, entries) == ({PARENT}, 3)
+
+
+async def test_a_replay_that_is_done_has_nothing_to_lose() -> None:
+    async with opened() as room:
+        child = await room.fork()
+        room.crowd.flag.set()
+        replay = await room.forks.settled(child)
+        assert replay is not None
+
+        replay.lose()
+
+    assert replay.outcome == "done"
 
 
 async def test_a_cancelled_replay_is_over_though_its_producer_hears_nothing() -> None:
@@ -206,6 +323,19 @@ def confuse(prefix: Sequence[Entry], mutation: JsonValue, n_turns: int, sink: An
     raise RunClosed(RunId("other"))
 
 
+class Speechless(Exception):
+    def __str__(self) -> str:
+        raise ValueError("no words")
+
+
+def fall_silent(prefix: Sequence[Entry], mutation: JsonValue, n_turns: int, sink: Any, /) -> None:
+    raise Speechless
+
+
+def refuse_all_but_wind(mutation: Any) -> None:
+    mutation["wind"]
+
+
 def emit(
     sink: RunSink, receipts: list[Any], count: int, size: int = 0, failures: list[Exception] | None = None
 ) -> None:
@@ -228,6 +358,14 @@ async def until_closed(journal: Journal, run_ids: Sequence[RunId]) -> None:
     for run_id in run_ids:
         async for _ in journal.stream(run_id=run_id):
             pass
+
+
+async def until_heard(room: Room, run_id: RunId) -> None:
+    """Until its lease has been renewed."""
+    while True:
+        if ((await room.found(run_id)).silent_ms or 0) < 30_000:
+            return
+        await anyio.sleep(0.01)
 
 
 async def until(condition: Callable[[], bool]) -> None:

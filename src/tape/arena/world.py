@@ -107,11 +107,17 @@ def found(seed: int = 7, names: tuple[str, ...] = FOUNDERS) -> World:
 
 def mutate(world: World, mutation: JsonValue | bytes) -> World:
     """The world after a decree: every settlement gets the same number of what is named, and the same age."""
+    decree = decreed(mutation)
+    return replace(world, settlements=tuple(_decreed(settlement, decree) for settlement in world.settlements))
+
+
+def decreed(mutation: JsonValue | bytes) -> Mapping[str, JsonValue]:
+    """What a mutation names, if it is one that this world knows."""
     if not isinstance(mutation, dict):
         raise UsageError(f"a mutation is an object, not {shown(mutation)}")
     for name, value in mutation.items():
         _check(name, value)
-    return replace(world, settlements=tuple(_decreed(settlement, mutation) for settlement in world.settlements))
+    return mutation
 
 
 def _check(name: str, value: JsonValue) -> None:

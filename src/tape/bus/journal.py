@@ -3,6 +3,7 @@
 import asyncio
 from collections.abc import Iterable, Sequence
 from contextlib import suppress
+from dataclasses import replace
 from datetime import timedelta
 
 from tape import telemetry
@@ -10,6 +11,7 @@ from tape.bus.append import Appender
 from tape.bus.history import History
 from tape.bus.stream import Admits, JournalSelection, Reading, RunSelection, Selection, Stream, stream
 from tape.bus.tail import Tail
+from tape.core.causation import current_cause
 from tape.core.codec import JsonValue
 from tape.core.diff import Diff, parting, side_by_side
 from tape.core.ending import Ending, ending
@@ -179,6 +181,10 @@ class Journal:
         stream = self.stream(run_id=run_id, from_seq=after + 1, follow=False)
         return [entry async for entry in stream]
 
+    async def lease(self, run_ids: Sequence[RunId], producer: str) -> list[RunId]:
+        """Says that a producer lives: the open runs among these that are its own or nobody's are leased to it anew."""
+        return list(await self._store.runs.renew(producer, run_ids, adopts=True))
+
     async def close_silent(self, silence: timedelta) -> list[RunId]:
         """Ends the runs whose producer has not renewed its lease for so long."""
         heads = await self._store.runs.close_silent(silence)
@@ -217,12 +223,14 @@ def _listed(events: Iterable[Event]) -> tuple[Event, ...]:
 
 
 def as_producer(event: Event) -> Event:
-    """An event as a producer may say it, in the span it is said in."""
+    """An event as a producer may say it, in the span it is said in, and by whoever answers an entry as caused by it."""
     if not isinstance(event, Event):
         raise UsageError(f"append takes events, not {type(event).__name__}")
     check_producer(event)
+    cause = current_cause() if event.cause is None else None
     trace = telemetry.current_trace() if event.trace is None else None
-    return event if trace is None else event.said_in(trace)
+    said = event if trace is None else event.said_in(trace)
+    return said if cause is None else replace(said, cause=cause)
 
 
 def users_run(run_id: str) -> RunId:
@@ -236,6 +244,11 @@ def _cursor(name: str, value: int) -> int:
     if type(value) is not int or not 0 <= value < 1 << 63:
         raise InvalidCursor(f"{name} must be 0 or more, not {value!r}")
     return value
+
+
+def admitted(subject: str | None, where: str | None) -> Admits | None:
+    """What a pattern and a predicate let through; None when that is everything."""
+    return _admits(None if subject is None else Pattern.parse(subject), where)
 
 
 def _admits(pattern: Pattern | None, where: str | None) -> Admits | None:

@@ -13,6 +13,9 @@ from tape.core.event import Entry
 
 FIELDS: Final = 3  # of one entry; the rest is counted
 WIDEST: Final = 28
+NARROWEST: Final = 10
+TYPE: Final = 14
+BESIDE: Final = 32  # what two seqs, a type and the blanks between the columns take of a terminal
 NOTHING: Final = "–"
 
 Line = tuple[str, str, str, str, str, str]
@@ -21,9 +24,10 @@ Line = tuple[str, str, str, str, str, str]
 def say(found: Diff, limit: int, more: str = "… and more; --limit shows it") -> None:
     """The table, for people: what differs, field by field."""
     output.say(summary(found))
-    lines = list(islice(_lines(found), limit + 1))
+    cells = _widest()
+    lines = list(islice(_lines(found, cells), limit + 1))
     if lines:
-        heads = ("A", "B", "type", "field", output.fit(found.one, WIDEST), output.fit(found.other, WIDEST))
+        heads = ("A", "B", "type", "field", output.fit(found.one, cells), output.fit(found.other, cells))
         output.table([tuple(output.paint(head, "bold") for head in heads), *lines[:limit]])
     if len(lines) > limit:
         output.say(more)
@@ -41,7 +45,7 @@ def say_json(found: Diff) -> None:
         }
     )
     for row in found.rows:
-        output.say_json({"is_same": row.is_same, "one": _facts(row.one), "other": _facts(row.other), **_changed(row)})
+        output.say_json(_told(row))
 
 
 def summary(found: Diff) -> str:
@@ -54,20 +58,26 @@ def summary(found: Diff) -> str:
     return f"{begin}; of {places} after that {len(found.differing):,} differ"
 
 
-def _lines(found: Diff) -> Iterator[Line]:
+def _widest() -> int:
+    """How wide a field or a value may be for the table to fit the terminal, if there is one."""
+    room = output.columns()
+    return WIDEST if room is None else max(NARROWEST, min(WIDEST, (room - BESIDE) // 3))
+
+
+def _lines(found: Diff, cells: int) -> Iterator[Line]:
     """An entry's place and type stand in the first of its lines only."""
     for row in found.differing:
         where = _seq(row.one), _seq(row.other), _type(row)
-        for field in _fields(row):
+        for field in _fields(row, cells):
             yield (*where, *field)
             where = "", "", ""
 
 
-def _fields(row: Row) -> Iterator[tuple[str, str, str]]:
+def _fields(row: Row, cells: int) -> Iterator[tuple[str, str, str]]:
     if not (changes := row.changes):
-        yield "", _text(row.one), _text(row.other)
+        yield "", *_sides(_text(row.one), _text(row.other), cells)
     for change in changes[:FIELDS]:
-        yield _fitted(change.path), _value(change.one), _value(change.other)
+        yield _end_of(change.path, cells), *_sides(change.one, change.other, cells)
     if len(changes) > FIELDS:
         yield f"… {output.count(len(changes) - FIELDS, 'more', 'more')}", "", ""
 
@@ -78,29 +88,47 @@ def _seq(entry: Entry | None) -> str:
 
 def _type(row: Row) -> str:
     types = dict.fromkeys(entry.type for entry in row if entry is not None)
-    return " ≠ ".join(types)
+    return output.fit(" ≠ ".join(types), output.columns() and TYPE)
 
 
-def _text(entry: Entry | None) -> str:
+def _text(entry: Entry | None) -> str | None:
+    return entry and (entry.payload_json or f"{len(entry.payload_bytes or b''):,} bytes")
+
+
+def _sides(one: str | None, other: str | None, cells: int) -> tuple[str, str]:
+    """Both texts as far as they fit; what is the same in both does not hide where they differ."""
+    texts = [NOTHING if text is None else output.escape(text) for text in (one, other)]
+    same = _same(*texts)
+    if same > cells - 3:
+        texts = [f"…{text[same - cells // 3 :]}" for text in texts]
+    mine, theirs = (output.fit(text, cells) for text in texts)
+    return mine, theirs
+
+
+def _same(one: str, other: str) -> int:
+    """How many characters two texts begin with alike."""
+    pairs = enumerate(zip(one, other, strict=False))
+    return next((place for place, (mine, its) in pairs if mine != its), min(len(one), len(other)))
+
+
+def _end_of(path: str, cells: int) -> str:
+    """A path, or as much of its end as fits: that is where paths differ."""
+    return output.fit(output.escape(path)[::-1], cells)[::-1]
+
+
+def _told(row: Row) -> dict[str, object]:
+    """A place; where fields cannot be compared the payloads are told."""
+    changes = [_parsed(change) for change in row.changes]
+    is_bare = row.is_same or bool(changes)
+    sides = {"one": _facts(row.one, is_bare), "other": _facts(row.other, is_bare)}
+    return {"is_same": row.is_same, **sides, **({"changes": changes} if changes else {})}
+
+
+def _facts(entry: Entry | None, is_bare: bool) -> dict[str, object] | None:
     if entry is None:
-        return NOTHING
-    return _fitted(entry.payload_json or f"{len(entry.payload_bytes or b''):,} bytes")
-
-
-def _value(text: str | None) -> str:
-    return NOTHING if text is None else _fitted(text)
-
-
-def _fitted(text: str) -> str:
-    return output.fit(output.escape(text), WIDEST)
-
-
-def _facts(entry: Entry | None) -> dict[str, object] | None:
-    return None if entry is None else {"seq": entry.seq, "global_seq": entry.global_seq, "type": entry.type}
-
-
-def _changed(row: Row) -> dict[str, object]:
-    return {"changes": [_parsed(change) for change in row.changes]} if row.changes else {}
+        return None
+    facts: dict[str, object] = {"seq": entry.seq, "global_seq": entry.global_seq, "type": entry.type}
+    return facts if is_bare or entry.payload_json is None else {**facts, "payload": entry.payload}
 
 
 def _parsed(change: Change) -> dict[str, object]:

@@ -57,7 +57,7 @@ def refusal(run_id: RunId, fork: Fork, why: Reason, fact: int = 0) -> TapeError:
         case "beyond":
             return UsageError(f"run {fork.parent_run_id!r} can be forked at 0 to {fact}, not at {fork.at_seq}")
         case "gone":
-            return BrokerOverflowError(fork.parent_run_id, fork.at_seq, fact)
+            return BrokerOverflowError(fork.parent_run_id, max(fork.at_seq, 1), fact)
         case "deep":
             return LimitReached(f"run {run_id!r} would have {fact} ancestors; at most {MAX_ANCESTORS} are read")
         case _:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from hashlib import sha256
 from itertools import zip_longest
 from typing import Any, Final, NamedTuple
 
@@ -60,14 +61,13 @@ class Diff:
 
 def parting(heads: Mapping[RunId, Head], one: RunId, other: RunId) -> Seq:
     """The last seq at which both runs have the same entry, because the same run owns it."""
-    reach = min(heads[one].last_seq, heads[other].last_seq)
-    pieces = (segments(heads[run_id].lineage, run_id) for run_id in (one, other))
-    for mine, theirs in zip(*pieces, strict=False):
+    pieces, others = (segments(heads[run_id].lineage, run_id) for run_id in (one, other))
+    for mine, theirs in zip(pieces, others, strict=False):
         if mine.run_id != theirs.run_id:
-            return min(Seq(mine.first_seq - 1), reach)
+            return Seq(mine.first_seq - 1)
         if mine.last_seq != theirs.last_seq:
-            return min(last for last in (mine.last_seq, theirs.last_seq, reach) if last is not None)
-    return reach
+            return min(last for last in (mine.last_seq, theirs.last_seq) if last is not None)
+    return heads[one].last_seq
 
 
 def side_by_side(one: Sequence[Entry], other: Sequence[Entry]) -> tuple[Row, ...]:
@@ -104,17 +104,24 @@ def _changes(one: Mapping[str, str], other: Mapping[str, str]) -> Iterator[Chang
 
 def _leaves(payload: JsonValue | bytes) -> dict[str, str]:
     if isinstance(payload, bytes):
-        return {"": f"{len(payload):,} bytes"}
+        return {"": f"{len(payload):,} bytes, {sha256(payload).hexdigest()[:12]}"}
     return {path: codec.encode(value) for path, value in _walk("", payload)}
 
 
 def _walk(path: str, value: Any) -> Iterator[tuple[str, JsonValue]]:
-    """Every value that holds no other, by its path."""
+    """Every value that holds no other, by its path; no two have the same."""
     if isinstance(value, dict) and value:
         for name, inner in value.items():
-            yield from _walk(f"{path}.{name}" if path else name, inner)
+            yield from _walk(path + _step(name, is_first=not path), inner)
     elif isinstance(value, list) and value:
         for place, inner in enumerate(value):
             yield from _walk(f"{path}[{place}]", inner)
     else:
         yield path, value
+
+
+def _step(name: str, *, is_first: bool) -> str:
+    """A name as a path has it: one that could be taken for more of the path stands in quotes."""
+    if not name.replace("-", "_").isidentifier():
+        return f"[{codec.encode(name)}]"
+    return name if is_first else f".{name}"

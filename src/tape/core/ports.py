@@ -4,16 +4,19 @@ from collections.abc import AsyncGenerator, AsyncIterator, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager
 from datetime import timedelta
 from types import MappingProxyType
-from typing import Any, NamedTuple, Protocol, TypeAlias
+from typing import Any, Final, NamedTuple, Protocol, TypeAlias
 
 from tape.core.envelope import EventEnvelope
-from tape.core.errors import TapeError
+from tape.core.errors import StaleClaim, TapeError
 from tape.core.event import Entry, Event
 from tape.core.fork import Segment
 from tape.core.ids import Epoch, GlobalSeq, RunId, Seq
+from tape.core.matched import MatchedPage, Pack, ReactionRecord
+from tape.core.reaction import Reaction
 from tape.core.run import Head, LiveRun, RunMeta, RunRecord
 from tape.core.sequence import Cell, CellId, Request
 from tape.core.subject import Pattern
+from tape.core.task import Claim, Claimed, Settlement, Task, TaskId, Want
 
 Outcome: TypeAlias = Sequence[Entry] | TapeError
 
@@ -80,23 +83,93 @@ class RunDirectory(Protocol):
     A run keeps its numbers for ever: opening it again goes on at its last seq plus one. Closing it again changes
     nothing. An open run cannot be opened or reaped.
     A run opened by a named producer is leased to it. `renew` says which of its runs the producer still holds, and
-    `close_silent` closes those whose producer has not renewed for so long; both go by the store's own clock.
+    `close_silent` closes those whose producer has not renewed for so long; both go by the store's own clock. Who
+    renews and `adopts` also takes the lease of open runs that nobody holds.
     """
 
     async def open(self, run_id: RunId, meta: RunMeta, producer: str | None = None) -> Head: ...
     async def close(self, run_id: RunId) -> Head: ...
     async def reap(self, run_id: RunId) -> None: ...
-    async def renew(self, producer: str, run_ids: Sequence[RunId]) -> Sequence[RunId]: ...
+    async def renew(self, producer: str, run_ids: Sequence[RunId], *, adopts: bool = False) -> Sequence[RunId]: ...
     async def close_silent(self, silence: timedelta) -> Mapping[RunId, Head]: ...
     async def find(self, run_id: RunId) -> RunRecord | None: ...
     async def listed(self, *, is_open: bool, limit: int | None = None) -> Sequence[RunRecord]: ...
     async def heads(self, run_ids: Sequence[RunId]) -> Mapping[RunId, Head]: ...
 
 
+class Sight(NamedTuple):
+    """Cells as they were at one moment, which is a time of the store's own clock; what is absent does not exist."""
+
+    now_ms: int
+    cells: Mapping[CellId, Cell]
+
+
+class Due(NamedTuple):
+    """Where a list of due cells goes on: after this time and key."""
+
+    due_at_ms: int = -1
+    key: str = ""
+
+
+BEGINNING: Final = Due()
+
+
 class Cells(Protocol):
-    """The rows of all ledgers; only a request changes them."""
+    """The rows of all ledgers; only a request changes them.
+
+    `due` lists those of a ledger and status whose time has come, earliest first; `under` those whose key begins with a
+    parent and a slash, in the order of keys. Both give a page at a time.
+    """
 
     async def read(self, ids: Sequence[CellId]) -> Mapping[CellId, Cell]: ...
+    async def look(self, ids: Sequence[CellId]) -> Sight: ...
+    async def due(
+        self, ledger: str, status: str, through_ms: int, limit: int, after: Due = BEGINNING
+    ) -> Mapping[CellId, Cell]: ...
+    async def under(self, ledger: str, parent: str, limit: int, after: str = "") -> Mapping[CellId, Cell]: ...
+
+
+class Queue(Protocol):
+    """Work that is taken with a lease, by the store's own clock.
+
+    An attempt is counted when it is claimed, and only the newest one may extend its lease or settle: to any other it is
+    a `StaleClaim`. What is not settled before its lease ends is claimed again, or dead if it was the last attempt.
+    However many claim, no more is leased and no more starts than the limits of a reaction allow.
+    """
+
+    async def claim(self, want: Want) -> Claimed: ...
+    async def extend(self, claims: Sequence[Claim], lease: timedelta) -> Sequence[StaleClaim | None]: ...
+    async def settle(self, settlements: Sequence[Settlement]) -> Sequence[StaleClaim | None]: ...
+
+
+class Tasks(Queue, Protocol):
+    """All tasks there are. A dead one that is replayed begins to count its attempts anew and keeps its fencing number.
+
+    Whoever dies or is replayed leaves an entry that says so.
+    """
+
+    async def find(self, task_id: TaskId) -> Task | None: ...
+    async def listed(self, *, reaction_id: str = "", status: int = 0, limit: int = 200) -> Sequence[Task]: ...
+    async def replay(self, task_ids: Sequence[TaskId]) -> Sequence[TaskId]: ...
+    async def dead(self, reaction_id: str, limit: int) -> Sequence[TaskId]: ...
+    async def forget(self, before_ms: int) -> int: ...
+
+
+class Reactions(Protocol):
+    """Which reactions there are, and how far they have been matched.
+
+    Whatever is said of one is an entry, and is in force from its position on. Registering one again moves no cursor.
+    `record` writes what a matcher has made of a page, or nothing when another was first.
+    """
+
+    async def register(self, reaction: Reaction) -> ReactionRecord: ...
+    async def remove(self, reaction_id: str) -> bool: ...
+    async def pause(self, reaction_id: str, reason: str) -> ReactionRecord: ...
+    async def resume(self, reaction_id: str) -> ReactionRecord: ...
+    async def find(self, reaction_id: str) -> ReactionRecord | None: ...
+    async def listed(self, subject_pattern: str = "") -> Sequence[ReactionRecord]: ...
+    async def pack(self, seen: int) -> Pack: ...
+    async def record(self, page: MatchedPage) -> int | None: ...
 
 
 class Retention(Protocol):
@@ -169,6 +242,10 @@ class Store(Protocol):
     def runs(self) -> RunDirectory: ...
     @property
     def cells(self) -> Cells: ...
+    @property
+    def reactions(self) -> Reactions: ...
+    @property
+    def tasks(self) -> Tasks: ...
     @property
     def retention(self) -> Retention: ...
     @property

@@ -1,8 +1,9 @@
 """Forks as a service: a child begins, and a producer goes on in it if one is asked for."""
 
 import asyncio
-from collections.abc import AsyncIterator, Callable
-from contextlib import asynccontextmanager
+import os
+from collections.abc import AsyncIterator, Callable, Iterator, Sequence
+from contextlib import asynccontextmanager, contextmanager
 from dataclasses import dataclass
 from typing import Any, Final, NoReturn
 
@@ -14,7 +15,8 @@ from tape.core.background import background
 from tape.core.codec import JsonValue
 from tape.core.errors import BrokerOverflowError, LimitReached, TapeError, Unavailable, UsageError, shown
 from tape.core.ids import RunId, Seq
-from tape.core.producer import MOST_TURNS, TURNS
+from tape.core.lease import Lease
+from tape.core.producer import MOST_TURNS, TURNS, Producer
 from tape.core.run import RunRecord
 from tape.runs.producers import Producers
 from tape.runs.replay import Replay, Work
@@ -45,14 +47,24 @@ class ForkOrder:
 
 
 class Forks:
-    """Begins children and has their producers play, so many at once; the others wait for their turn."""
+    """Begins children and has their producers play, so many at once; the others wait for their turn.
+
+    Every child that is to be played is leased: should this process die, any other one closes it.
+    """
 
     def __init__(
-        self, journal: Journal, producers: Producers | None = None, appended: Callable[[int], None] = lambda count: None
+        self,
+        journal: Journal,
+        producers: Producers | None = None,
+        appended: Callable[[int], None] = lambda count: None,
+        lease: Lease | None = None,
     ) -> None:
         self._journal = journal
         self._producers = producers or Producers()
         self._appended = appended
+        self._lease = lease or Lease()
+        self._holder = os.urandom(16).hex()
+        self._expected = 0
         self._threads = anyio.CapacityLimiter(AT_ONCE)
         self._replays: dict[RunId, Replay] = {}
         self._begun: asyncio.Queue[Replay] = asyncio.Queue()
@@ -64,23 +76,27 @@ class Forks:
             async with anyio.create_task_group() as tasks:
                 await self._play_in(tasks)
 
+    async def keep(self) -> NoReturn:
+        """Says every so often that who plays here lives; what fails is tried again."""
+        while True:
+            await anyio.sleep(self._lease.renew.total_seconds())
+            if self._replays:
+                await self._hold(list(self._replays))
+
     async def fork(self, parent: RunRecord, order: ForkOrder) -> RunId:
         """The child, which can be read at once; what cannot be replayed is refused before there is one."""
         check_parent(parent, order.at_seq)
-        producer = None if order.producer is None else self._producers.find(order.producer)
-        if producer is not None:
-            self._check_room()
-        first, *_ = entries = await self._journal.fork(
-            parent.run_id, order.at_seq, mutation=order.mutation, reason=order.reason
-        )
-        self._appended(len(entries))
-        if producer is not None:
-            at_seq, n_turns = Seq(order.at_seq), order.n_turns
-            work = Work(child=first.run_id, at_seq=at_seq, producer=producer, mutation=order.mutation, n_turns=n_turns)
-            self._begin(work)
-            if self._is_leaving:
-                await self.cancel(first.run_id, LEAVING)
-        return first.run_id
+        if order.producer is None:
+            return await self._child(parent.run_id, order)
+        producer = self._producers.find(order.producer)
+        producer.check_mutation(order.mutation)
+        with self._room():
+            child = await self._child(parent.run_id, order)
+            await self._hold([child])
+            self._begin(_work(child, order, producer))
+        if self._is_leaving:
+            await self.cancel(child, LEAVING)
+        return child
 
     async def cancel(self, run_id: RunId, reason: str = "") -> Seq:
         """Stops whoever goes on in an open run, here or elsewhere: the run says that it was cancelled, and ends."""
@@ -109,11 +125,34 @@ class Forks:
         except TapeError as error:
             log.warning("run.not_ended", run_id=run_id, error=type(error).__name__)
 
-    def _check_room(self) -> None:
+    @contextmanager
+    def _room(self) -> Iterator[None]:
+        """Room for one more, which is kept while its child is made."""
         if self._is_leaving:
             raise Unavailable("the server is leaving; come back in a moment")
-        if len(self._replays) >= MOST:
+        if len(self._replays) + self._expected >= MOST:
             raise LimitReached(f"{MOST:,} replays are under way already; come back later")
+        self._expected += 1
+        try:
+            yield
+        finally:
+            self._expected -= 1
+
+    async def _child(self, parent: RunId, order: ForkOrder) -> RunId:
+        entries = await self._journal.fork(parent, order.at_seq, mutation=order.mutation, reason=order.reason)
+        self._appended(len(entries))
+        return entries[0].run_id
+
+    async def _hold(self, children: Sequence[RunId]) -> None:
+        """Renews the leases of children; who plays in one that has ended meanwhile is told."""
+        try:
+            held = set(await self._journal.lease(children, self._holder))
+        except Exception as error:  # noqa: BLE001 - a lease lasts for many renewals, so one may fail
+            log.warning("replay.not_leased", count=len(children), error=type(error).__name__)
+            return
+        for child in children:
+            if child not in held and (replay := self._replays.get(child)) is not None:
+                replay.lose()
 
     def _begin(self, work: Work) -> None:
         replay = Replay(journal=self._journal, work=work, threads=self._threads, appended=self._appended)
@@ -133,11 +172,14 @@ class Forks:
 
 @asynccontextmanager
 async def open_forks(
-    journal: Journal, producers: Producers, appended: Callable[[int], None] = lambda count: None
+    journal: Journal,
+    producers: Producers,
+    appended: Callable[[int], None] = lambda count: None,
+    lease: Lease | None = None,
 ) -> AsyncIterator[Forks]:
     """Forks whose replays end with the block."""
-    forks = Forks(journal, producers, appended)
-    async with background(forks.run):
+    forks = Forks(journal, producers, appended, lease)
+    async with background(forks.run, forks.keep):
         try:
             yield forks
         finally:
@@ -145,7 +187,13 @@ async def open_forks(
                 await forks.leave()
 
 
+def _work(child: RunId, order: ForkOrder, producer: Producer) -> Work:
+    at_seq, n_turns = Seq(order.at_seq), order.n_turns
+    return Work(child=child, at_seq=at_seq, producer=producer, mutation=order.mutation, n_turns=n_turns)
+
+
 def check_parent(parent: RunRecord, at_seq: int) -> None:
     """Refuses a run that was let go: on some stores its entries are gone, and on none does a broker read them."""
     if parent.is_reaped:
-        raise BrokerOverflowError(parent.run_id, max(at_seq, 1), parent.head.last_seq + 1)
+        last_seq = parent.head.last_seq
+        raise BrokerOverflowError(parent.run_id, max(min(at_seq, last_seq), 1), last_seq + 1)

@@ -12,7 +12,7 @@ import anyio
 from tape.bus.journal import Journal
 from tape.core.background import background
 from tape.core.codec import JsonValue
-from tape.core.errors import BrokerOverflowError, RunClosed, TapeError
+from tape.core.errors import BrokerOverflowError, RunClosed
 from tape.core.event import Entry
 from tape.core.ids import RunId, Seq
 from tape.core.producer import Producer
@@ -45,7 +45,14 @@ class Replay:
     outcome: Outcome = "cancelled"
     reason: str | None = None
     over: anyio.Event = field(default_factory=anyio.Event)
+    _is_playing: bool = False
     _scope: anyio.CancelScope = field(default_factory=anyio.CancelScope)
+
+    def lose(self) -> None:
+        """Its child has ended, whoever ended it: a producer that has not heard is left behind."""
+        if self._is_playing:
+            self.outcome = "closed"
+            self._scope.cancel()
 
     def stop(self) -> None:
         """The producer is told at its next event, and nothing it says from now on is stored."""
@@ -73,12 +80,14 @@ class Replay:
 
     async def _produce(self) -> None:
         sink = RunSink(self.journal, self.work.child, self.appended)
+        self._is_playing = True
         try:
             async with background(sink.run):
                 async with self.threads:
                     await run_in_thread(partial(self._loop, await self._prefix(), sink))
                 await sink.drain()
         finally:
+            self._is_playing = False
             sink.end(RunClosed(self.work.child))
 
     def _loop(self, prefix: Sequence[Entry], sink: RunSink) -> None:
@@ -105,11 +114,19 @@ class Replay:
 
     async def _fail(self, error: Exception) -> None:
         self.outcome = "failed"
-        self.reason = f"{type(error).__name__}: {error}"
+        self.reason = _told(error)
         frames = [f"{frame.name}:{frame.lineno}" for frame in traceback.extract_tb(error.__traceback__)]
         facts = {"run_id": self.work.child, "producer": self.work.producer.name, "error": type(error).__name__}
         log.warning("replay.failed", **facts, frames=frames)
         try:
             await self.journal.end_run(self.work.child, "failed", f"{self.work.producer.name}: {self.reason}")
-        except TapeError as refused:
+        except Exception as refused:  # noqa: BLE001 - its lease ends with it, and then somebody closes the child
             log.warning("run.not_ended", run_id=self.work.child, error=type(refused).__name__)
+
+
+def _told(error: Exception) -> str:
+    """An error in words, as far as it has any."""
+    try:
+        return f"{type(error).__name__}: {error}"
+    except Exception:  # noqa: BLE001 - the error is the producer's, and so is what it says of itself
+        return type(error).__name__

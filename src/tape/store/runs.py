@@ -28,6 +28,7 @@ class _Sql(NamedTuple):
     close_runs: str
     reap_run: str
     children: str
+    lock_runs: str
     renew: str
     silent: str
     lock_silent: str
@@ -83,12 +84,13 @@ class Runs:
             if self._bounded is not None:
                 await self._bounded.trim_run_in(tx, run_id, keep=0)
 
-    async def renew(self, producer: str, run_ids: Sequence[RunId]) -> Sequence[RunId]:
+    async def renew(self, producer: str, run_ids: Sequence[RunId], *, adopts: bool = False) -> Sequence[RunId]:
         if not run_ids:
             return ()
-        runs = {"producer": producer, "run_ids": json.dumps(run_ids)}
+        runs = {"run_ids": json.dumps(run_ids)}
         async with self._connection.transaction() as tx:
-            rows = await tx.fetch(self._sql.renew, {**runs, "now_ms": now_ms()})
+            await tx.fetch(self._sql.lock_runs, runs)
+            rows = await tx.fetch(self._sql.renew, {**runs, "producer": producer, "adopts": adopts, "now_ms": now_ms()})
         held = {row[0] for row in rows}
         return [run_id for run_id in run_ids if run_id in held]
 

@@ -46,15 +46,19 @@ SELECT count(*)
 FROM tape_runs AS r JOIN tape_heads AS h ON h.run_id = r.run_id
 WHERE r.parent_run_id = :run_id AND r.deleted_at IS NULL AND (r.reaped_at IS NULL OR h.closed_seq IS NULL);
 
+-- name: lock_runs
+-- Rows are locked in one order, whoever locks many.
+SELECT run_id FROM tape_runs
+WHERE run_id = ANY (ARRAY(SELECT json_array_elements_text(:run_ids::json)))
+ORDER BY run_id FOR UPDATE;
+
 -- name: renew
--- Rows are locked in one order, whoever locks many. No head is touched: appends neither wait for this nor hinder it.
-WITH held AS MATERIALIZED (
-  SELECT run_id FROM tape_runs
-  WHERE run_id = ANY (ARRAY(SELECT json_array_elements_text(:run_ids::json))) AND producer = :producer
-  ORDER BY run_id FOR UPDATE
-)
-UPDATE tape_runs SET renewed_at = tape_now_ms()
-WHERE run_id = ANY (ARRAY(SELECT run_id FROM held)) AND producer = :producer
+-- Who closes a run has its row first, so with the rows locked a head that is open stays open. No head is touched:
+-- appends neither wait for this nor hinder it.
+UPDATE tape_runs SET producer = :producer, renewed_at = tape_now_ms()
+WHERE run_id = ANY (ARRAY(SELECT json_array_elements_text(:run_ids::json)))
+  AND (producer = :producer OR (:adopts::boolean AND producer IS NULL AND EXISTS (
+    SELECT FROM tape_heads AS h WHERE h.run_id = tape_runs.run_id AND h.closed_seq IS NULL)))
 RETURNING run_id;
 
 -- name: silent

@@ -82,12 +82,21 @@ set_head(run_id, last, last + 1, opened, closed, type)
 return {'done', told_head(run_id)}
 
 -- name: renew
--- ARGV: 1 producer  2… the runs
--- Returns those it still holds.
-local held, now = {}, format('%d', now_ms())
-for place = 2, #ARGV do
+-- ARGV: 1 producer  2 whether it takes open runs that nobody holds  3… the runs
+-- Returns those it holds now.
+local producer, adopts, held, now = ARGV[1], ARGV[2] == '1', {}, format('%d', now_ms())
+for place = 3, #ARGV do
   local run_id = ARGV[place]
-  if redis.call('HGET', root .. ':run:' .. run_id, 'producer') == ARGV[1] then
+  local key = root .. ':run:' .. run_id
+  local holder = redis.call('HGET', key, 'producer')
+  if not holder and adopts then
+    local last, _, _, closed = head_of(run_id)
+    if last and not closed then
+      redis.call('HSET', key, 'producer', producer)
+      holder = producer
+    end
+  end
+  if holder == producer then
     redis.call('ZADD', root .. ':leases', now, run_id)
     held[#held + 1] = run_id
   end

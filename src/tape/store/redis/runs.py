@@ -33,8 +33,8 @@ class Runs:
     async def reap(self, run_id: RunId) -> None:
         await self._change(REAP, run_id)
 
-    async def renew(self, producer: str, run_ids: Sequence[RunId]) -> Sequence[RunId]:
-        held = await self._server.tell(RENEW, producer, *run_ids)
+    async def renew(self, producer: str, run_ids: Sequence[RunId], *, adopts: bool = False) -> Sequence[RunId]:
+        held = await self._server.tell(RENEW, producer, int(adopts), *run_ids)
         return [RunId(run_id.decode()) for run_id in held]
 
     async def close_silent(self, silence: timedelta) -> Mapping[RunId, Head]:

@@ -43,9 +43,14 @@ SELECT count(*)
 FROM tape_runs AS r JOIN tape_heads AS h ON h.run_id = r.run_id
 WHERE r.parent_run_id = :run_id AND r.deleted_at IS NULL AND (r.reaped_at IS NULL OR h.closed_seq IS NULL);
 
+-- name: lock_runs
+SELECT run_id FROM tape_runs WHERE run_id IN (SELECT value FROM json_each(:run_ids)) ORDER BY run_id;
+
 -- name: renew
-UPDATE tape_runs SET renewed_at = :now_ms
-WHERE run_id IN (SELECT value FROM json_each(:run_ids)) AND producer = :producer
+UPDATE tape_runs SET producer = :producer, renewed_at = :now_ms
+WHERE run_id IN (SELECT value FROM json_each(:run_ids))
+  AND (producer = :producer OR (:adopts AND producer IS NULL AND EXISTS (
+    SELECT 1 FROM tape_heads AS h WHERE h.run_id = tape_runs.run_id AND h.closed_seq IS NULL)))
 RETURNING run_id;
 
 -- name: silent
