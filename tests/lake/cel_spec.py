@@ -6,8 +6,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import NamedTuple
 
-from tape.core.errors import UsageError
-from tape.core.predicate import Predicate
+from tests.lake.expressions import is_registered
 
 CASE = re.compile(r"^  test:? \{\n(.*?)^  \}", re.DOTALL | re.MULTILINE)
 TEXT = r"""("(?:[^"\\]|\\.)*"|'(?:[^'\\]|\\.)*')"""
@@ -26,7 +25,7 @@ class Case(NamedTuple):
 def cases(folder: Path) -> list[Case]:
     """Those that can be registered: without variables of their own, messages and types that Tape does not have."""
     found = (case for path in sorted(folder.glob("*.textproto")) for case in read(path.read_text()))
-    return [case for case in dict.fromkeys(found) if is_admitted(case.text)]
+    return [case for case in dict.fromkeys(found) if is_registered(case.text)]
 
 
 def read(source: str) -> Iterator[Case]:
@@ -68,11 +67,3 @@ def unquoted(quoted: str) -> str:
 
 def spelled(text: str) -> str:
     return "'" + "".join(f"\\U{ord(character):08x}" for character in text) + "'"
-
-
-def is_admitted(text: str) -> bool:
-    try:
-        Predicate(text)
-    except UsageError:
-        return False
-    return True

@@ -28,6 +28,22 @@ NUMBERS = "payload.i payload.d seq global_seq size(payload.l) size(payload.s) si
 WORDS = "payload.s payload.t payload.x kind type subject prev_value_json".split()
 RANGES = "payload.l payload.l payload.x payload.m [1,2] ['a','b']".split()
 BODIES = "e==1 e>0 e!='a' e.k==1 has(e.k) e e==payload.x e.size()>1 double(e)>1.0".split()
+ATOMS = [
+    *"ab-.$^|&",
+    r"\\.",
+    r"\\-",
+    r"\\d",
+    r"\\S",
+    "[a-c]",
+    "[^a]",
+    r"[\\-\\]a]",
+    "[-a]",
+    "[&&a]",
+    "[a|$]",
+    "(a|b)",
+    "(?:-)",
+]
+REPEATS = ["", "", "", "*", "+", "?", "{2}", "{1,2}", "{2,}", "+?"]
 
 
 class Maker:
@@ -90,11 +106,8 @@ class Maker:
         """One that may be registered."""
         while True:
             text = self.condition(self.pick([0, 1, 1, 2]))
-            try:
-                Predicate(text)
-            except UsageError:
-                continue
-            return text
+            if is_registered(text):
+                return text
 
     def condition(self, depth: int) -> str:
         if depth == 0:
@@ -130,6 +143,20 @@ class Maker:
 
     def _regex(self) -> str:
         return f"{self.text()}.matches('{self.pick(PATTERNS)}')"
+
+    def regex(self) -> str:
+        """A predicate that matches the payload itself."""
+        while True:
+            atoms = (self.pick(ATOMS) + self.pick(REPEATS) for _ in range(self.pick([1, 2, 3])))
+            text = f"payload.matches('{self.pick(['', '^'])}{''.join(atoms)}{self.pick(['', '$'])}')"
+            if is_registered(text):
+                return text
+
+    def short_texts(self, amount: int) -> list[Entry]:
+        texts = (
+            "".join(self.random.choices("ab-.$&|]\n\r\u20281é😀", k=self.pick([0, 1, 2, 3, 5]))) for _ in range(amount)
+        )
+        return [Event(run_id="r", payload=text).at(place, place, 0, 0, Epoch(1)) for place, text in enumerate(texts, 1)]
 
     def _loop(self) -> str:
         macro = self.pick(["all", "exists", "exists_one"])
@@ -180,3 +207,12 @@ def quoted(text: str) -> str:
     """A CEL literal."""
     escaped = text.replace("\\", "\\\\").replace("'", "\\'").replace("\n", "\\n")
     return f"'{escaped}'"
+
+
+def is_registered(text: str) -> bool:
+    """Whether a predicate is accepted at all."""
+    try:
+        Predicate(text)
+    except UsageError:
+        return False
+    return True

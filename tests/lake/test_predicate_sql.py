@@ -1,6 +1,7 @@
 """Compiled to Spark SQL, run in a UDF or evaluated live, a predicate says the same about every entry."""
 
 import os
+from ast import literal_eval
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -58,8 +59,13 @@ CORNERS: list[tuple[str, JsonValue]] = [
     ("null in payload.l && !(2 in payload.l)", {"l": [None, 1]}),
     ("payload.s.matches('^a.b$') || payload.s.matches('a$')", {"s": "a\nb\na\n"}),
     ("payload.s.matches('^.$')", {"s": "😀"}),
+    (r"payload.s.matches('[\\-\\]x]')", {"s": "-1"}),
     ("double(payload.s) == 16.0", {"s": "0x10"}),
     ("string(payload.a) == '1'", {"a": 1.0}),
+    ("payload.l[399999] == 1 && size(payload.l) == 400000", {"l": [1] * 400_000}),
+    ("payload.k9999 == 9999 && size(payload) == 10000", {f"k{number}": number for number in range(10_000)}),
+    ("payload.s.endsWith('é') && payload.s.matches('^[a-z]+.$')", {"s": "a" * 1_000_000 + "é"}),
+    ("payload.a[0][0][0] == payload.b", {"a": literal_eval("[" * 62 + "]" * 62), "b": []}),
 ]
 
 
@@ -84,6 +90,15 @@ def test_they_agree_in_every_corner(spark: SparkSession) -> None:
     assert agreement.differences == []
 
 
+def test_java_finds_what_re2_finds(spark: SparkSession, scale: Scale) -> None:
+    maker, agreement = Maker(seed=3), Agreement(spark)
+
+    agreement.compare([maker.regex() for _ in range(scale(120))], maker.short_texts(200))
+
+    assert agreement.differences == []
+    assert agreement.tally["native predicates"] > agreement.tally["predicates"] / 4
+
+
 @pytest.mark.skipif(not CEL_SPEC, reason="TAPE_TEST_CEL_SPEC names no folder with the CEL specification's cases")
 def test_the_specification_s_cases_hold_in_the_evaluator_and_in_sql(spark: SparkSession) -> None:
     cases = [case for case in cel_spec.cases(Path(CEL_SPEC)) if case.text not in NOT_IN_THE_EVALUATOR]
@@ -103,6 +118,7 @@ def test_the_specification_s_cases_hold_in_the_evaluator_and_in_sql(spark: Spark
         ("^a.b$", r"\Aa[^\n]b\z"),
         (r"^(?:x|y-z)\.$", r"\A(?:x|y\-z)\.\z"),
         (r"^[^a-z&&_-]+$", r"\A[^a-z\&\&\_\-]+\z"),
+        (r"[\-\]x-]", r"[\-\]x\-]"),
         (r"\s\d", "[\\t\\n\\f\\r ][0-9]"),
     ],
 )

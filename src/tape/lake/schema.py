@@ -1,14 +1,38 @@
-"""The columns of the journal, as Spark and Arrow name their types."""
+"""The columns of the journal and of the tables made from it, as Spark and Arrow name their types."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Final
 
 from tape.core.event import Columns
 from tape.store.ranges import BYTES, INTEGERS, arrow_schema
 
-__all__ = ["COLUMNS", "arrow_schema", "spark_ddl", "spark_type"]
+__all__ = ["COLUMNS", "QUARANTINE", "TABLES", "arrow_schema", "spark_ddl", "spark_type"]
 
 COLUMNS: Final = Columns._fields
+
+GLOBAL_SEQ: Final = "global_seq"
+SEQ: Final = "seq"
+TS_MS: Final = "ts_ms"
+RUN_ID: Final = "run_id"
+KIND: Final = "kind"
+TYPE: Final = "type"
+SUBJECT: Final = "subject"
+PAYLOAD_JSON: Final = "payload_json"
+
+DEFINITION: Final = 1  # rises when a table says something else of the same journal
+QUARANTINE: Final = "global_seq BIGINT, table STRING, reason STRING, payload_json STRING"
+TABLES: Final[Mapping[str, str]] = {
+    "runs": "run_id STRING, status STRING, parent_run_id STRING, at_seq BIGINT, n_events BIGINT, first_ts_ms BIGINT, "
+    "last_ts_ms BIGINT, duration_ms BIGINT, first_global_seq BIGINT, last_global_seq BIGINT",
+    "types_per_minute": "minute_ms BIGINT, kind STRING, type STRING, n_events BIGINT",
+    "subjects_per_minute": "minute_ms BIGINT, subject STRING, n_events BIGINT",
+    "model_usage": "run_id STRING, model STRING, n_calls BIGINT, prompt_tokens BIGINT, tokens BIGINT, cost_usd DOUBLE",
+    "tool_usage": "run_id STRING, tool STRING, n_asked BIGINT, n_ok BIGINT, n_failed BIGINT",
+    "metrics": "run_id STRING, name STRING, agent STRING, turn_num BIGINT, value DOUBLE",
+    "forks": "run_id STRING, parent_run_id STRING, at_seq BIGINT, parted_global_seq BIGINT, parted_ts_ms BIGINT, "
+    "forked_ts_ms BIGINT, reason STRING, mutation_json STRING, agent STRING, turn_num BIGINT, parent_value DOUBLE, "
+    "value DOUBLE, difference DOUBLE",
+}
 
 
 def spark_ddl(columns: Sequence[str] = COLUMNS) -> str:

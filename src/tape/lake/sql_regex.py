@@ -14,7 +14,8 @@ from tape.lake.sql_types import NotCompiled
 MOST_REPEATS: Final = 64
 
 _PUNCTUATION: Final = r"[!-/:-@\[-`{-~]"
-_MEMBER: Final = rf"[A-Za-z0-9]-[A-Za-z0-9]|\\{_PUNCTUATION}|[A-Za-z0-9 _.,:;/@#%&=!'\"<>~*+?$|(){{}}]"
+_SPAN: Final = "[A-Za-z0-9]-[A-Za-z0-9]"
+_MEMBER: Final = rf"{_SPAN}|\\{_PUNCTUATION}|[A-Za-z0-9 _.,:;/@#%&=!'\"<>~*+?$|(){{}}]"
 _TOKEN: Final = re.compile(
     r"\\(?P<class>[dwsDWS])"
     rf"|\\(?P<escaped>{_PUNCTUATION})"
@@ -33,7 +34,7 @@ _CLASSES: Final = {
     "S": f"[^{_SPACE}]",
 }
 _FIXED: Final = {"start": r"\A", "stop": r"\z", "dot": r"[^\n]", "either": "|", "end": ")", "group": "(?:"}
-_SET_MEMBER: Final = re.compile(r"(.-.)|\\?(.)")
+_SET_MEMBER: Final = re.compile(rf"({_SPAN})|\\?(.)")
 _UNREPEATABLE: Final = frozenset({"", "start", "stop", "either", "group", "end", "repeat"})
 _REPEAT: Final = re.compile(r"\{(?P<least>\d+)(?P<range>,(?P<most>\d*))?\}")
 

@@ -1,0 +1,191 @@
+"""The tables of the lake: each a pure function of the journal, and of nothing else."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Final, TypeAlias
+
+from pyspark.sql import Column, DataFrame, functions as F  # noqa: N812 - as everybody calls them
+
+from tape.core.fork import FORK, RUN
+from tape.core.ids import SYSTEM_PREFIX
+from tape.lake import readings
+from tape.lake.readings import Field, Reading, What
+from tape.lake.schema import GLOBAL_SEQ, KIND, PAYLOAD_JSON, RUN_ID, SEQ, SUBJECT, TABLES, TS_MS, TYPE
+
+MINUTE_MS: Final = 60_000
+SEGMENTS: Final = 2
+OPEN: Final = "open"
+SYSTEM: Final = "system"
+MUTATION: Final = "mutation"
+PROSPERITY: Final = "prosperity"
+MONEY: Final = "decimal(28, 12)"  # sums of it do not depend on who adds first
+
+Table: TypeAlias = Callable[[DataFrame], DataFrame]
+
+FORKS: Final = Reading(
+    table="forks",
+    kind=RUN,
+    type=FORK,
+    fields=(Field("parent_run_id", What.TEXT), Field("at_seq", What.COUNT), Field("reason", What.TEXT, False)),
+)
+PROMPTS: Final = Reading(
+    table="model_usage", type="llm_prompt", fields=(Field("model", What.TEXT), Field("tokens", What.COUNT))
+)
+RESPONSES: Final = Reading(
+    table="model_usage", type="llm_response", fields=(*PROMPTS.fields, Field("cost_usd", What.NUMBER))
+)
+ACTIONS: Final = Reading(table="tool_usage", type="action", fields=(Field("tool", What.TEXT),))
+RESULTS: Final = Reading(table="tool_usage", type="action_result", fields=(*ACTIONS.fields, Field("ok", What.FLAG)))
+METRICS: Final = Reading(
+    table="metrics",
+    type="metric",
+    fields=(
+        Field("name", What.TEXT),
+        Field("agent", What.TEXT),
+        Field("turn_num", What.COUNT),
+        Field("value", What.NUMBER),
+    ),
+)
+READINGS: Final = (FORKS, PROMPTS, RESPONSES, ACTIONS, RESULTS, METRICS)
+
+
+def runs(journal: DataFrame) -> DataFrame:
+    """Every run by what it added itself; it is open until an entry of its own says otherwise."""
+    told = F.when((F.col(KIND) == RUN) & (F.col(TYPE) != FORK), F.col(GLOBAL_SEQ))
+    own = journal.groupBy(RUN_ID).agg(
+        F.coalesce(F.max_by(TYPE, told), F.lit(OPEN)).alias("last_status"),
+        F.count("*").alias("n_events"),
+        F.min(TS_MS).alias("first_ts_ms"),
+        F.max(TS_MS).alias("last_ts_ms"),
+        F.min(GLOBAL_SEQ).alias("first_global_seq"),
+        F.max(GLOBAL_SEQ).alias("last_global_seq"),
+    )
+    parents = FORKS.taken(journal).select(RUN_ID, "parent_run_id", "at_seq")
+    status = F.when(F.col(RUN_ID).startswith(SYSTEM_PREFIX), F.lit(SYSTEM)).otherwise(F.col("last_status"))
+    duration = F.col("last_ts_ms") - F.col("first_ts_ms")
+    rows = own.join(parents, RUN_ID, "left").withColumns({"status": status, "duration_ms": duration})
+    return _as_declared("runs", rows)
+
+
+def types_per_minute(journal: DataFrame) -> DataFrame:
+    """How many entries of each type were said in each minute."""
+    rows = journal.groupBy(_minute().alias("minute_ms"), KIND, TYPE).agg(F.count("*").alias("n_events"))
+    return _as_declared("types_per_minute", rows)
+
+
+def subjects_per_minute(journal: DataFrame) -> DataFrame:
+    """The same by what they are about: the first two segments of the subject."""
+    about = F.substring_index(SUBJECT, "/", SEGMENTS + 1)  # a subject begins with a slash
+    rows = journal.groupBy(_minute().alias("minute_ms"), about.alias(SUBJECT)).agg(F.count("*").alias("n_events"))
+    return _as_declared("subjects_per_minute", rows)
+
+
+def model_usage(journal: DataFrame) -> DataFrame:
+    """What each model was asked and answered in each run, and what that cost."""
+    zero, one = F.lit(0), F.lit(1)
+    asked = PROMPTS.taken(journal).select(
+        RUN_ID, "model", zero.alias("calls"), F.col("tokens").alias("asked"), zero.alias("said"), zero.alias("cost")
+    )
+    said = RESPONSES.taken(journal).select(
+        RUN_ID, "model", one.alias("calls"), zero.alias("asked"), F.col("tokens").alias("said"), _money().alias("cost")
+    )
+    rows = asked.unionByName(said).groupBy(RUN_ID, "model")
+    summed = rows.agg(
+        F.sum("calls").alias("n_calls"),
+        F.sum("asked").alias("prompt_tokens"),
+        F.sum("said").alias("tokens"),
+        F.sum("cost").cast("double").alias("cost_usd"),
+    )
+    return _as_declared("model_usage", summed)
+
+
+def tool_usage(journal: DataFrame) -> DataFrame:
+    """How often each tool was asked for in each run, and what came of it."""
+    asked = ACTIONS.taken(journal).select(RUN_ID, "tool", F.lit(None).cast("boolean").alias("ok"))
+    rows = asked.unionByName(RESULTS.taken(journal).select(RUN_ID, "tool", "ok")).groupBy(RUN_ID, "tool")
+    counted = rows.agg(
+        F.count_if(F.col("ok").isNull()).alias("n_asked"),
+        F.count_if(F.col("ok")).alias("n_ok"),
+        F.count_if(~F.col("ok")).alias("n_failed"),
+    )
+    return _as_declared("tool_usage", counted)
+
+
+def metrics(journal: DataFrame) -> DataFrame:
+    """What every agent of a run was worth after each turn; of two that say so the later one."""
+    rows = METRICS.taken(journal).groupBy(RUN_ID, "name", "agent", "turn_num")
+    return _as_declared("metrics", rows.agg(F.max_by("value", GLOBAL_SEQ).alias("value")))
+
+
+def forks(journal: DataFrame) -> DataFrame:
+    """Every fork beside its parent: where they part, what was changed, and where it took each agent.
+
+    Outcomes are the agent's prosperity after the last turn that both have told themselves; without one there is a row
+    without an agent.
+    """
+    rows = FORKS.taken(journal).withColumnRenamed(TS_MS, "forked_ts_ms").drop(SEQ, GLOBAL_SEQ, PAYLOAD_JSON)
+    rows = rows.join(_partings(journal, rows), ["parent_run_id", "at_seq"], "left")
+    rows = rows.join(_mutations(journal), [RUN_ID, "at_seq"], "left")
+    rows = rows.join(_outcomes(metrics(journal), rows), RUN_ID, "left")
+    return _as_declared("forks", rows.withColumn("difference", F.col("value") - F.col("parent_value")))
+
+
+def quarantine(journal: DataFrame) -> DataFrame:
+    """Every entry that a table would have needed to say something else, with the table and the reason."""
+    return readings.quarantine(journal, READINGS)
+
+
+EVERY: Final[Mapping[str, Table]] = {
+    "runs": runs,
+    "types_per_minute": types_per_minute,
+    "subjects_per_minute": subjects_per_minute,
+    "model_usage": model_usage,
+    "tool_usage": tool_usage,
+    "metrics": metrics,
+    "forks": forks,
+}
+
+
+def _partings(journal: DataFrame, children: DataFrame) -> DataFrame:
+    """The parents' own entries that forks leave them after; an inherited one is another run's."""
+    left = F.broadcast(children.select("parent_run_id", "at_seq").distinct())  # else the whole journal is shuffled
+    entries = journal.select(
+        F.col(RUN_ID).alias("parent_run_id"),
+        F.col(SEQ).alias("at_seq"),
+        F.col(GLOBAL_SEQ).alias("parted_global_seq"),
+        F.col(TS_MS).alias("parted_ts_ms"),
+    )
+    return entries.join(left, ["parent_run_id", "at_seq"])
+
+
+def _mutations(journal: DataFrame) -> DataFrame:
+    """What was changed for a fork: the entry after the one it begins with."""
+    changed = journal.where((F.col(TYPE) == MUTATION) & (F.col(KIND) != RUN))
+    return changed.select(RUN_ID, (F.col(SEQ) - 2).alias("at_seq"), F.col(PAYLOAD_JSON).alias("mutation_json"))
+
+
+def _outcomes(told: DataFrame, children: DataFrame) -> DataFrame:
+    own = told.where(F.col("name") == PROSPERITY).drop("name")
+    theirs = own.withColumnsRenamed({RUN_ID: "parent_run_id", "value": "parent_value"})
+    both = (
+        children.select(RUN_ID, "parent_run_id").join(own, RUN_ID).join(theirs, ["parent_run_id", "agent", "turn_num"])
+    )
+    return both.groupBy(RUN_ID, "agent").agg(
+        F.max_by("parent_value", "turn_num").alias("parent_value"),
+        F.max_by("value", "turn_num").alias("value"),
+        F.max("turn_num").alias("turn_num"),
+    )
+
+
+def _minute() -> Column:
+    return F.col(TS_MS) - F.pmod(F.col(TS_MS), F.lit(MINUTE_MS))
+
+
+def _money() -> Column:
+    return F.col("cost_usd").cast(MONEY)
+
+
+def _as_declared(name: str, rows: DataFrame) -> DataFrame:
+    columns = [column.split() for column in TABLES[name].split(", ")]
+    return rows.select(*(F.col(column).cast(kind) for column, kind in columns))

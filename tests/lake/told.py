@@ -1,0 +1,75 @@
+"""Tables as a lake would have them, written by hand, with names that mean harm."""
+
+from typing import Any
+
+from tape.core.ids import GlobalSeq
+from tape.core.ports import Bounds
+from tape.lake.status import Status
+
+MINUTE_MS = 60_000
+HOSTILE = '</title><script>alert(1)</script>$x_{1}$ #3b6fb6 \\frac ☃ 漢字 "&'
+
+Rows = list[dict[str, Any]]
+
+
+def status(cold: int = 900, floor: int = 501, head: int = 1_000) -> Status:
+    return Status(
+        cold=Bounds(GlobalSeq(1), GlobalSeq(cold)),
+        warm=Bounds(GlobalSeq(floor), GlobalSeq(head)),
+        hot=Bounds(GlobalSeq(head - 99), GlobalSeq(head)),
+        lag=head - cold,
+        lag_ms=5,
+        files=3,
+        size=1_000,
+        version=2,
+        committed_at_ms=0,
+    )
+
+
+def tables(minutes: int = 30, name: str = HOSTILE) -> dict[str, Rows]:
+    """A run and its fork, and agents that use models and tools."""
+    return {
+        "runs": [
+            run("arena"),
+            run("child", "arena", 40),
+            run("tape.value.0", status="system"),
+            run(name, status="failed"),
+        ],
+        "types_per_minute": [
+            {"minute_ms": minute * MINUTE_MS, "kind": "event", "type": said, "n_events": 10 + minute}
+            for minute in range(minutes)
+            for said in ("action", "metric", name)
+        ],
+        "subjects_per_minute": [{"minute_ms": 0, "subject": "/arena/ada", "n_events": 7}],
+        "model_usage": [
+            {"run_id": "arena", "model": name, "n_calls": 2, "prompt_tokens": 90, "tokens": 7, "cost_usd": 1.25},
+            {"run_id": "child", "model": name, "n_calls": 2, "prompt_tokens": 10, "tokens": 3, "cost_usd": 0.75},
+        ],
+        "tool_usage": [
+            {"run_id": "arena", "tool": "gather", "n_asked": 4, "n_ok": 3, "n_failed": 1},
+            {"run_id": "arena", "tool": "asked-only", "n_asked": 4, "n_ok": 0, "n_failed": 0},
+        ],
+        "metrics": [metric("arena", turn, 80 + turn) for turn in range(1, 7)]
+        + [metric("child", turn, 80 - turn) for turn in range(3, 7)],
+        "forks": [fork("child", "arena", name)],
+        "quarantine": [{"global_seq": 9, "table": "metrics", "reason": name, "payload_json": "{}"}],
+    }
+
+
+def run(run_id: str, parent: str | None = None, at_seq: int | None = None, status: str = "open") -> dict[str, Any]:
+    return {
+        "run_id": run_id, "status": status, "parent_run_id": parent, "at_seq": at_seq, "n_events": 100,
+        "first_ts_ms": 0, "last_ts_ms": 9_000, "duration_ms": 9_000, "first_global_seq": 1, "last_global_seq": 100,
+    }  # fmt: skip
+
+
+def metric(run_id: str, turn: int, value: float) -> dict[str, Any]:
+    return {"run_id": run_id, "name": "prosperity", "agent": "ada", "turn_num": turn, "value": float(value)}
+
+
+def fork(run_id: str, parent: str, reason: str) -> dict[str, Any]:
+    return {
+        "run_id": run_id, "parent_run_id": parent, "at_seq": 40, "parted_global_seq": 40, "parted_ts_ms": 3_000,
+        "forked_ts_ms": 5_000, "reason": reason, "mutation_json": reason, "agent": "ada", "turn_num": 6,
+        "parent_value": 86.0, "value": 74.0, "difference": -12.0,
+    }  # fmt: skip
