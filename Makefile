@@ -4,15 +4,15 @@ BIN := .venv/bin
 ONLY ?=
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo test check bench soak lock clean
+.PHONY: help setup demo test check bench bench-scale soak lock clean
 
 help: ## Show this list
-	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-8s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-11s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
 
 setup: ## Build .venv from requirements/dev.lock
 	@$(PYTHON) tools/bootstrap.py dev
 
-demo: setup ## Watch producers and readers share one journal
+demo: setup ## Watch producers and readers share one journal, and see it drawn from a lake
 	@$(BIN)/tape demo
 
 test: check ## Run everything that must hold
@@ -30,6 +30,10 @@ check: setup ## Check style, types, floors and sizes
 bench: ## Measure against peers into bench/latest.json (ONLY=name for one)
 	@$(PYTHON) tools/bootstrap.py bench
 	@.venv-bench/bin/python -m tests.bench $(ONLY)
+
+bench-scale: ## Fill the lake from 100 k, 3 M and 10 M entries; a row must cost the same
+	@$(PYTHON) tools/bootstrap.py bench
+	@.venv-bench/bin/python -m tests.bench.scale
 
 soak: setup ## Run contracts, properties and processes twenty times as long
 	@$(BIN)/pytest --scale 20 -o faulthandler_timeout=1200 tests/contract tests/property tests/process

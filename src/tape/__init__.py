@@ -5,7 +5,9 @@ from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from tape.bus.journal import Journal
-    from tape.compose import open_journal
+    from tape.compose import aconnect, connect, open_journal
+    from tape.core.caller import Caller
+    from tape.core.effect import Compensation, DispatchMode, EffectStatus, Resolution, Semantics
     from tape.core.errors import (
         BrokerOverflowError,
         Conflict,
@@ -16,10 +18,13 @@ if TYPE_CHECKING:
         KeyConflict,
         LimitReached,
         NotFound,
+        NotReady,
         ReservedSubject,
         RunClosed,
         RunNotFound,
         RunOpen,
+        ScopeDenied,
+        StaleClaim,
         TapeError,
         TooLarge,
         Unavailable,
@@ -27,12 +32,27 @@ if TYPE_CHECKING:
         VersionConflict,
     )
     from tape.core.event import Entry, Event, Trace
+    from tape.core.obligation import ObligationStatus
     from tape.core.producer import producer
     from tape.core.run import LiveRun, RunMeta
+    from tape.core.run_state import Identity, RunStatus
+    from tape.reactions import (
+        on,
+        on_decision_recorded,
+        on_effect_confirmed,
+        on_effect_failed,
+        on_effect_unknown,
+        on_gate,
+        on_run,
+        on_value_change,
+        on_value_deleted,
+    )
 
 _HOMES = {
     "tape.bus.journal": ("Journal",),
-    "tape.compose": ("open_journal",),
+    "tape.compose": ("aconnect", "connect", "open_journal"),
+    "tape.core.caller": ("Caller",),
+    "tape.core.effect": ("Compensation", "DispatchMode", "EffectStatus", "Resolution", "Semantics"),
     "tape.core.errors": (
         "BrokerOverflowError",
         "Conflict",
@@ -43,10 +63,13 @@ _HOMES = {
         "KeyConflict",
         "LimitReached",
         "NotFound",
+        "NotReady",
         "ReservedSubject",
         "RunClosed",
         "RunNotFound",
         "RunOpen",
+        "ScopeDenied",
+        "StaleClaim",
         "TapeError",
         "TooLarge",
         "Unavailable",
@@ -55,17 +78,36 @@ _HOMES = {
     ),
     "tape.core.event": ("Entry", "Event", "Trace"),
     "tape.core.producer": ("producer",),
+    "tape.core.obligation": ("ObligationStatus",),
     "tape.core.run": ("LiveRun", "RunMeta"),
+    "tape.core.run_state": ("Identity", "RunStatus"),
+    "tape.reactions": (
+        "on",
+        "on_decision_recorded",
+        "on_effect_confirmed",
+        "on_effect_failed",
+        "on_effect_unknown",
+        "on_gate",
+        "on_run",
+        "on_value_change",
+        "on_value_deleted",
+    ),
 }
+_FACADES = ("broker", "reactions")
 _HOME = {name: home for home, names in _HOMES.items() for name in names}
 
 __all__ = [
     "BrokerOverflowError",
+    "Caller",
+    "Compensation",
     "Conflict",
     "Corrupt",
+    "DispatchMode",
+    "EffectStatus",
     "Entry",
     "Event",
     "ExpectedSeqConflict",
+    "Identity",
     "InvalidCursor",
     "Journal",
     "JsonLimit",
@@ -73,23 +115,43 @@ __all__ = [
     "LimitReached",
     "LiveRun",
     "NotFound",
+    "NotReady",
+    "ObligationStatus",
     "ReservedSubject",
+    "Resolution",
     "RunClosed",
     "RunMeta",
     "RunNotFound",
     "RunOpen",
+    "RunStatus",
+    "ScopeDenied",
+    "Semantics",
+    "StaleClaim",
     "TapeError",
     "TooLarge",
     "Trace",
     "Unavailable",
     "UsageError",
     "VersionConflict",
+    "aconnect",
+    "connect",
+    "on",
+    "on_decision_recorded",
+    "on_effect_confirmed",
+    "on_effect_failed",
+    "on_effect_unknown",
+    "on_gate",
+    "on_run",
+    "on_value_change",
+    "on_value_deleted",
     "open_journal",
     "producer",
 ]
 
 
 def __getattr__(name: str) -> object:
+    if name in _FACADES:
+        return import_module(f"tape.{name}")
     if name not in _HOME:
         raise AttributeError(f"module 'tape' has no attribute {name!r}")
     return getattr(import_module(_HOME[name]), name)

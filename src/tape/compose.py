@@ -16,7 +16,6 @@ from anyio.from_thread import start_blocking_portal
 
 from tape.bus.append import Appender
 from tape.bus.feed import Feed
-from tape.bus.history import History
 from tape.bus.journal import Journal
 from tape.bus.keeper import Backing
 from tape.bus.tail import ENTRIES, Tail
@@ -136,46 +135,30 @@ async def run_journal(store: Store, tail_entries: int = ENTRIES, cold: Reader | 
 
 async def register(url: str | None, reactions: "Iterable[Reaction]") -> None:
     """Registers reactions with the store at a URL, or at TAPE_STORE."""
-    async with open_history(url) as (store, _):
+    async with open_backing(url or Settings.read(os.environ).store) as backing:
         for reaction in reactions:
-            await store.reactions.register(reaction)
+            await backing.store.reactions.register(reaction)
 
 
 async def dispatch(url: str | None, crew: "Crew", once: bool = False) -> int:
     """Matches and handles at a store until a signal says to leave, or once; how many tasks were settled."""
     from tape.matcher.dispatcher import Dispatcher
 
-    async with open_history(url) as (store, history), run_journal(store) as journal:
-        dispatcher = Dispatcher(store, crew, history, journal)
+    async with open_backing(url or Settings.read(os.environ).store) as backing:
+        dispatcher = Dispatcher(backing.store, crew, backing.journal)
         return await (dispatcher.run_once() if once else dispatcher.run_until_told())
     raise AssertionError("a store swallows nothing")
 
 
 @asynccontextmanager
-async def open_history(url: str | None) -> AsyncIterator[tuple[Store, Reader]]:
-    """The store at a URL, or at TAPE_STORE, and all of its history, some of which may be in the lake."""
-    settings = Settings.read(os.environ)
-    opened = open_store(
-        url or settings.store, unsafe_durability=settings.unsafe_durability, listen_url=settings.listen_url
-    )
-    async with opened as store:
-        yield store, _history(store, _lake(url or settings.store, settings.lake_folder))
-
-
-def _history(store: Store, cold: Reader | None) -> Reader:
-    return store.journal if cold is None else History(store.journal, cold)
-
-
-@asynccontextmanager
-async def _matching(store: Store, journal: Journal, cold: Reader | None, is_able: bool) -> AsyncIterator[None]:
+async def _matching(store: Store, journal: Journal, is_able: bool) -> AsyncIterator[None]:
     """Turns what reactions match into tasks and agents' runs, where the store has them."""
     if not is_able:
         yield
         return
     from tape.matcher.dispatcher import Crew, Dispatcher
 
-    dispatcher = Dispatcher(store, Crew(handlers={}), _history(store, cold), journal)
-    async with background(dispatcher.match):
+    async with background(Dispatcher(store, Crew(handlers={}), journal).match):
         yield
 
 
@@ -228,7 +211,7 @@ async def serve(service: Service, tell: Callable[[Address], None]) -> None:
     async with (
         opened as store,
         run_journal(store, tail_entries, cold) as journal,
-        _matching(store, journal, cold, service.has_reactions),
+        _matching(store, journal, service.has_reactions),
         open_forks(journal, producers, meters.published.add) as forks,
     ):
         node = Node(

@@ -47,6 +47,12 @@ class Settings:
     allowed_origins: tuple[str, ...] = ()
     lake: Path | None = None
     spark_master: str = SPARK_MASTER
+    generation: int = 0
+    outbox: str | None = None
+
+    @property
+    def outbox_url(self) -> str:
+        return self.outbox or self.store
 
     @property
     def lake_folder(self) -> Path:
@@ -71,6 +77,8 @@ class Settings:
             allowed_origins=_origins(given.get("allowed_origins") or ""),
             lake=Path(str(given["lake"])) if given.get("lake") else None,
             spark_master=str(given.get("spark_master") or SPARK_MASTER),
+            generation=_generation(given.get("generation") or 0),
+            outbox=str(given["outbox_url"]) if given.get("outbox_url") else None,
         )
 
 
@@ -90,6 +98,12 @@ def _redis_url(environment: Mapping[str, str]) -> str:
     password = environment.get("REDIS_PASSWORD")
     local = f"redis://:{quote(password, safe='')}@{LOCAL_REDIS}" if password else f"redis://{LOCAL_REDIS}"
     return environment.get("REDIS_URL") or local
+
+
+def _generation(value: object) -> int:
+    if not str(value).isdecimal() or not 0 <= int(str(value)) < 2**63:
+        raise UsageError(f"TAPE_GENERATION is a whole number from 0 on, not {shown(value)}")
+    return int(str(value))
 
 
 def _origins(value: object) -> tuple[str, ...]:

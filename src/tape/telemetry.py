@@ -4,7 +4,8 @@ import json
 import logging
 import sys
 from bisect import bisect_left
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from itertools import accumulate
 from typing import Final
@@ -25,6 +26,22 @@ def current_trace() -> Trace | None:
         return None
     parent = getattr(span, "parent", None)
     return Trace(f"{context.trace_id:032x}", f"{context.span_id:016x}", f"{parent.span_id:016x}" if parent else "")
+
+
+@contextmanager
+def span(name: str, trace_id: str, span_id: str) -> Iterator[None]:
+    """A span that is a child of another one, which may be of another process; none without OpenTelemetry."""
+    otel = sys.modules.get("opentelemetry.trace")
+    if otel is None:
+        yield
+        return
+    context = None
+    if trace_id and span_id:
+        flags = otel.TraceFlags(otel.TraceFlags.SAMPLED)
+        parent = otel.SpanContext(int(trace_id, 16), int(span_id, 16), is_remote=True, trace_flags=flags)
+        context = otel.set_span_in_context(otel.NonRecordingSpan(parent))
+    with otel.get_tracer("tape").start_as_current_span(name, context=context):
+        yield
 
 
 class Log:

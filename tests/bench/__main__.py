@@ -7,6 +7,8 @@ import sqlite3
 import sys
 from collections.abc import Callable, Iterator, Sequence
 from datetime import UTC, datetime
+from importlib import import_module
+from importlib.util import find_spec
 from typing import Final
 
 from tests.bench import delivery, fanout, forks, latency, logs, loop, matching, postgres, predicates, ring, sqlite
@@ -24,6 +26,7 @@ TABLES: Final[tuple[Callable[[], list[Comparison]], ...]] = (
     delivery.comparisons,
     forks.comparisons,
 )
+SPARK: Final = ("tests.bench.lake", "tests.bench.filling")  # loaded where Spark is installed
 MODULES: Final[tuple[Callable[[int], list[Row]], ...]] = (matching.measure, predicates.measure)
 
 
@@ -43,10 +46,18 @@ def main(only: str = "") -> None:
 
 
 def measure(only: str) -> Iterator[Result]:
-    for table in TABLES:
+    for table in (*TABLES, *_spark_tables()):
         yield from compare([each for each in table() if is_about(only, each.area, each.name)], REPETITIONS)
     for module in MODULES:
         yield from (Result(row) for row in module(REPETITIONS) if is_about(only, row["area"], row["name"]))
+
+
+def _spark_tables() -> Iterator[Callable[[], list[Comparison]]]:
+    if find_spec("pyspark") is None:
+        print("the lake is left out: Spark is not installed")
+        return
+    for name in SPARK:
+        yield import_module(name).comparisons
 
 
 def is_about(only: str, area: object, name: object) -> bool:

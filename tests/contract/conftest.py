@@ -9,6 +9,8 @@ from tape.bus.broker import Broker
 from tape.bus.journal import Journal
 from tape.compose import open_store, run_journal
 from tape.core.ports import Store
+from tape.runs.ledgers import Ledgers
+from tape.sdk.nouns.node import AsyncNode
 from tests.contract.backends import NAMES, Backend, backend as make_backend
 from tests.contract.brokers import NAMES as BROKERS, Brokers
 from tests.servers.databases import Databases
@@ -58,3 +60,9 @@ async def store(backend: Backend) -> AsyncIterator[Store]:
 async def journal(store: Store) -> AsyncIterator[Journal]:
     async with run_journal(store) as journal:
         yield journal
+
+
+@pytest.fixture
+def node(store: Store, journal: Journal) -> AsyncNode:
+    """A client of ledgers in this process."""
+    return AsyncNode(Ledgers(store, journal))

@@ -20,7 +20,7 @@ async def test_a_request_with_cells_is_refused_and_the_others_are_appended(store
     assert [places(entries(first)), places(entries(last))] == [[1], [2]]
 
 
-@pytest.mark.parametrize("what", ["ledgers", "transactions", "audit"])
+@pytest.mark.parametrize("what", ["ledgers", "transactions", "audit", "reactions", "tasks"])
 async def test_what_is_missing_is_named(store: Store, what: str) -> None:
     with pytest.raises(UsageError, match=f"has no .*{what}"):
         await use(store, what)
@@ -32,5 +32,9 @@ async def use(store: Store, what: str) -> None:
     elif what == "transactions":
         async with store.transaction():
             pytest.fail("a transaction began")
+    elif what == "reactions":
+        await store.reactions.listed()
+    elif what == "tasks":
+        await store.tasks.listed()
     else:
         store.audit.pages()

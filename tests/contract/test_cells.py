@@ -3,8 +3,8 @@
 import anyio
 
 from tape.core.errors import VersionConflict
-from tape.core.ports import Store
-from tape.core.sequence import Cell, CellId, Request
+from tape.core.ports import Due, Store
+from tape.core.sequence import Cell, CellChange, CellId, Request
 from tests.conftest import Scale
 from tests.contract.backends import needs_ledgers
 from tests.contract.saying import change, entries, said
@@ -63,3 +63,53 @@ async def test_versions_form_a_chain_without_a_lost_update(store: Store, scale: 
 
     cell = (await store.cells.read([counter]))[counter]
     assert (cell.version, cell.state_json) == (5 * rounds, str(5 * rounds))
+
+
+async def keep(store: Store, *cells: tuple[str, str, int | None], ledger: str = "timer") -> None:
+    """Cells by key, status and time."""
+    changes = tuple(
+        CellChange(id=CellId(ledger, key), seen=0, status=status, state_json="{}", due_at_ms=due)
+        for key, status, due in cells
+    )
+    await store.journal.append([Request(cells=changes)])
+
+
+async def test_cells_that_are_due_are_listed_the_earliest_first(store: Store) -> None:
+    await keep(store, ("a", "set", 30), ("b", "set", 10), ("c", "set", 31), ("d", "fired", 1), ("e", "set", None))
+    await keep(store, ("f", "set", 1), ledger="other")
+
+    due = await store.cells.due("timer", "set", 30, 10)
+
+    assert [(cell_id.key, cell.due_at_ms) for cell_id, cell in due.items()] == [("b", 10), ("a", 30)]
+
+
+async def test_a_list_of_due_cells_goes_on_where_its_page_ended(store: Store) -> None:
+    await keep(store, *((f"k{n}", "set", 5 + n // 3) for n in range(7)))
+    seen: list[str] = []
+
+    after = Due()
+    while page := await store.cells.due("timer", "set", 100, 2, after):
+        seen += [cell_id.key for cell_id in page]
+        *_, (last, cell) = page.items()
+        after = Due(cell.due_at_ms or 0, last.key)
+
+    assert seen == [f"k{n}" for n in range(7)]
+
+
+async def test_cells_below_a_key_are_listed_by_key(store: Store) -> None:
+    await keep(store, *((key, "set", None) for key in ("r1/b", "r1/a", "r1", "r1-2/a", "r10/a", "r2/a")))
+
+    first = await store.cells.under("timer", "r1", 1)
+    rest = await store.cells.under("timer", "r1", 10, "r1/a")
+
+    assert [cell_id.key for cell_id in (*first, *rest)] == ["r1/a", "r1/b"]
+
+
+async def test_a_look_has_the_time_of_the_store(store: Store) -> None:
+    await keep(store, ("a", "set", 1))
+
+    before = (await store.cells.look([])).now_ms
+    sight = await store.cells.look([CellId("timer", "a"), CellId("timer", "absent")])
+
+    assert [cell_id.key for cell_id in sight.cells] == ["a"]
+    assert before <= sight.now_ms < before + 60_000

@@ -13,7 +13,7 @@ from deltalake import DeltaTable
 from pyspark.sql import SparkSession
 
 from tape.cli.main import run
-from tape.core.errors import NotFound
+from tape.core.errors import NotFound, Unavailable
 from tape.core.event import Event
 from tape.lake import derived
 from tape.lake.log import Log
@@ -77,6 +77,21 @@ def test_a_table_of_another_definition_is_written_again(
     monkeypatch.setattr("tape.lake.derived.DEFINITION", 1_000)
 
     assert [table.is_new for table in made(spark, log, "tool_usage")] == [True]
+
+
+def test_a_table_that_cannot_be_written_is_refused_with_the_reason_and_stays_as_it_was(
+    spark: SparkSession, url: str, log: Log
+) -> None:
+    say(url, log, action("dig", ok=True))
+    made(spark, log, "tool_usage")
+    say(url, log, action("dig", ok=True))
+    (log.table / log.snapshot().files[-1].path).write_bytes(b"no Parquet")
+
+    with pytest.raises(Unavailable, match="the table tool_usage was not written"):
+        made(spark, log, "tool_usage")
+
+    assert [row["n_ok"] for row in derived.rows_of(log.table.parent, "tool_usage")] == [1]
+    assert len(list(derived.folder_of(log.table.parent, "tool_usage").glob("data/*"))) == 1
 
 
 def test_a_table_that_was_never_made_is_not_found(log: Log) -> None:

@@ -1,10 +1,13 @@
 """Runs that a store has let go of, as a reader of the server gets them: as if they were still there."""
 
+from pathlib import Path
 from typing import Any
 
 import httpx
 import pytest
 
+from tape.lake.cold_runs import cold_path
+from tape.lake.ownership import owned
 from tape.wire.frames import Checkpoint, Delivered, Frame, StateResyncRequired
 from tests.live.conftest import Start
 from tests.live.reading import ids, listening, say
@@ -84,3 +87,19 @@ def test_a_file_of_another_journal_is_not_taken_for_a_run_of_the_same_name(start
         say(http, run_id, "ours", "ours")
         http.post(f"/runs/{run_id}/close")
         assert payloads(told(http, run_id)) == ["ours", "ours"]
+
+
+@pytest.mark.parametrize("path", ["/events?run_id={}", "/session/{}/events", "/runs/{}"])
+async def test_a_file_that_somebody_writes_is_503_and_not_opened(
+    start: Start, tmp_path: Path, run_id: str, path: str
+) -> None:
+    first = start("memory://")
+    with first.client() as http:
+        say(http, run_id, 1)
+        assert first.stop() == 0
+
+    async with owned(cold_path(tmp_path, run_id)):
+        with start("memory://").client() as http:
+            refused = http.get(path.format(run_id))
+
+    assert (refused.status_code, refused.headers["retry-after"]) == (503, "1")

@@ -7,7 +7,12 @@ from pathlib import Path
 import httpx
 import pytest
 
-from tape.compose import open_journal
+from tape.compose import open_journal, open_store
+from tape.core.ids import RunId
+from tape.core.lease import GONE
+from tape.core.run import RunMeta
+from tests.contract.ageing import age
+from tests.contract.backends import Backend
 from tests.live.conftest import Start
 from tests.live.server import TapeServer
 from tests.process.crew import until
@@ -119,6 +124,19 @@ def test_a_durable_store_lets_go_of_nothing(start: Start, tmp_path: Path) -> Non
 
         assert detail(http, "r")["is_reaped"] is False
     assert not (tmp_path / "runs").exists()
+
+
+async def test_a_run_whose_producer_has_long_been_silent_is_ended_by_the_server(start: Start, tmp_path: Path) -> None:
+    url = f"sqlite:///{tmp_path}/tape.db"
+    async with open_store(url) as store:
+        for run_id, producer in (("silent", "p1"), ("nobodys", None)):
+            await store.runs.open(RunId(run_id), RunMeta(), producer)
+        await age(Backend("sqlite", url), store, GONE)
+
+    with start(url).client() as http:
+        until(lambda: detail(http, "silent")["status"] == "complete", "the silent run is ended")
+
+        assert detail(http, "nobodys")["status"] == "running"
 
 
 async def test_a_run_of_another_process_is_listed_too(start: Start, redis_url: str) -> None:

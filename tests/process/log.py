@@ -48,7 +48,7 @@ class Log:
     def __init__(self, path: Path) -> None:
         self._file = os.open(path, os.O_CREAT | os.O_WRONLY | os.O_APPEND | os.O_CLOEXEC, 0o600)
 
-    def note(self, fact: Op | Seen) -> None:
+    def note(self, fact: tuple[object, ...]) -> None:
         os.write(self._file, msgspec.json.encode(fact) + b"\n")
 
 

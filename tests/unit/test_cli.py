@@ -345,7 +345,7 @@ def test_a_reader_that_goes_away_ends_it_quietly(ten: Tape, url: str) -> None:
 
 
 def test_the_demo_keeps_its_promises(tape: Tape) -> None:
-    answer = tape("demo", "--seconds", "2", "--json")
+    answer = tape("demo", "--seconds", "2", "--no-lake", "--json")
 
     report = json.loads(answer.out)
     assert (answer.code, report["is_kept"]) == (0, True)

@@ -45,7 +45,7 @@ def connection() -> Iterator[sqlite3.Connection]:
         (
             "runs.sql",
             "renew",
-            {"run_ids": "[]", "producer": "p", "now_ms": 1},
+            {"run_ids": "[]", "producer": "p", "adopts": True, "now_ms": 1},
             "USING INDEX sqlite_autoindex_tape_runs_1 (run_id=?)",
         ),
         (
@@ -53,6 +53,18 @@ def connection() -> Iterator[sqlite3.Connection]:
             "segments",
             {"segments": '[["a", 1, 3], ["b", 4, 9]]', "limit": 9},
             "USING INTEGER PRIMARY KEY (rowid=?)",
+        ),
+        (
+            "cells.sql",
+            "due",
+            {"ledger": "l", "status": "s", "through": 9, "after_due": 1, "after_key": "k", "limit": 9},
+            "USING INDEX tape_cells_due (ledger=? AND status=? AND (due_at_ms,key)>(?,?) AND due_at_ms<?)",
+        ),
+        (
+            "cells.sql",
+            "under",
+            {"ledger": "l", "low": "a/", "high": "a0", "limit": 9},
+            "USING PRIMARY KEY (ledger=? AND key>? AND key<?)",
         ),
         ("retention.sql", "delete_through", {"through": 9}, "USING INTEGER PRIMARY KEY (rowid<?)"),
         ("retention.sql", "delete_keys_before", {"before_ms": 9}, "INDEX tape_keys_age (ts_ms<?)"),

@@ -34,8 +34,8 @@ INSERT INTO tape_runs (run_id, opened_at, parent_run_id, closed_at, producer, re
     FROM generate_series(1, {ROWS}) n;
 INSERT INTO tape_keys (key, digest, first_seq, seqs_json, ts_ms)
   SELECT 'key-' || n, '', n, '[]', n FROM generate_series(1, {ROWS}) n;
-INSERT INTO tape_cells (ledger, key, version, status, state_json)
-  SELECT 'ledger', 'key-' || n, 1, 'open', '{{}}' FROM generate_series(1, {ROWS}) n;
+INSERT INTO tape_cells (ledger, key, version, status, due_at_ms, state_json)
+  SELECT 'ledger', 'key-' || n, 1, 'open', CASE WHEN n % 2 = 0 THEN n END, '{{}}' FROM generate_series(1, {ROWS}) n;
 ANALYZE;
 """
 
@@ -60,13 +60,20 @@ READS: list[tuple[str, str, dict[str, object]]] = [
     ("runs.sql", "close_heads", RUNS),
     ("runs.sql", "close_runs", RUNS),
     ("runs.sql", "reap_run", RUN),
-    ("runs.sql", "renew", {**RUNS, "producer": "p1"}),
+    ("runs.sql", "lock_runs", RUNS),
+    ("runs.sql", "renew", {**RUNS, "producer": "p1", "adopts": True}),
     ("runs.sql", "silent", {"silence_ms": 66_000}),
     ("runs.sql", "lock_silent", {"silence_ms": 66_000}),
     ("runs.sql", "found", RUN),
     ("runs.sql", "listed_open", {"limit": 1 << 62}),
     ("runs.sql", "listed_closed", {"limit": 100}),
     ("cells.sql", "read", {"ids": '[["ledger", "key-1"]]'}),
+    (
+        "cells.sql",
+        "due",
+        {"ledger": "ledger", "status": "open", "through": 9, "after_due": 1, "after_key": "key-1", "limit": 200},
+    ),
+    ("cells.sql", "under", {"ledger": "ledger", "low": "key-1", "high": "key-2", "limit": 200}),
     ("retention.sql", "raise_floor", {"through": 9}),
     ("retention.sql", "raise_run_floors", {"through": 9}),
     ("retention.sql", "delete_through", {"through": 9}),
@@ -115,6 +122,16 @@ async def test_a_statement_reads_no_table_from_end_to_end(
     sql, values = numbered(statements("postgres", file)[name], parameters)
 
     assert scanned(await plan(connection, sql, ", ".join(map(literal, values)))) == []
+
+
+async def test_cells_that_are_due_are_found_by_their_time(connection: asyncpg.Connection) -> None:
+    asked = {"ledger": "ledger", "status": "open", "through": 9, "after_due": 1, "after_key": "key-1", "limit": 200}
+    sql, values = numbered(statements("postgres", "cells.sql")["due"], asked)
+
+    (found,) = await plan(connection, sql, ", ".join(map(literal, values)))
+
+    assert "tape_cells_due" in {node.get("Index Name") for node in nodes(found["Plan"])}
+    assert "Sort" not in {node["Node Type"] for node in nodes(found["Plan"])}
 
 
 @pytest.mark.parametrize(("name", "arguments"), APPENDS.items())

@@ -9,6 +9,7 @@ from datetime import timedelta
 from tape import telemetry
 from tape.bus.append import Appender
 from tape.bus.history import History
+from tape.bus.source import Source
 from tape.bus.stream import Admits, JournalSelection, Reading, RunSelection, Selection, Stream, stream
 from tape.bus.tail import Tail
 from tape.core.causation import current_cause
@@ -111,6 +112,10 @@ class Journal:
         """The same entries for who takes them by the handful and at the pace of a socket; it must be closed."""
         selection = _selection(run_id, from_seq, subject, where, from_global_seq, True)
         return Reading(selection, self._history, self._tail)
+
+    def source(self) -> Source:
+        """The whole journal in pages, for who makes something of every entry; it must be closed."""
+        return Source(self._history, self._tail)
 
     async def head(self) -> GlobalSeq:
         """The last position there is."""

@@ -11,6 +11,7 @@ from tape.cli import output
 
 if TYPE_CHECKING:
     from tape.cli.demo_fork import Story
+    from tape.cli.demo_lake import Slice
 
 
 class Check(NamedTuple):
@@ -32,6 +33,7 @@ class Report:
     other_process: Sequence[int]
     checks: Sequence[Check]
     story: Story | None = None
+    lake: Slice | None = None
 
     @property
     def is_kept(self) -> bool:
@@ -40,6 +42,10 @@ class Report:
     def with_story(self, story: Story) -> Report:
         """The same, with a run and its fork."""
         return replace(self, checks=[*self.checks, *story.checks], story=story)
+
+    def with_lake(self, lake: Slice) -> Report:
+        """The same, with what Spark made of it."""
+        return replace(self, checks=[*self.checks, *lake.checks], lake=lake)
 
     def audited(self, faults: int) -> Report:
         """The same, with what an audit of the journal found."""
@@ -79,7 +85,12 @@ def as_json(report: Report) -> dict[str, object]:
         "other_process_ms": _both(report.other_process),
         "checks": [check._asdict() for check in report.checks],
         "is_kept": report.is_kept,
+        "lake": None if report.lake is None else _lake(report.lake),
     }
+
+
+def _lake(lake: Slice) -> dict[str, object]:
+    return {**dict(lake.lines), "page": str(lake.page) if lake.page else None, "skipped": lake.skipped}
 
 
 def _figures(report: Report) -> Iterator[tuple[str, str]]:

@@ -2,17 +2,19 @@
 
 from __future__ import annotations
 
-import os
-from collections.abc import Callable
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import aclosing
 from datetime import timedelta
 from functools import partial
+from pathlib import Path
 from typing import TYPE_CHECKING, TypeVar
 
 import click
 
 from tape.cli import lake_answers as answers, output
 from tape.cli.choices import Choices, in_lake, run, shared
+from tape.cli.lake_place import existing, log_of, spark_opener
+from tape.cli.lake_tables import report, tables
 from tape.cli.spans import Span
 
 if TYPE_CHECKING:
@@ -47,17 +49,13 @@ def sync(choices: Choices, follow: bool, step: int) -> None:
 async def _sync(choices: Choices, is_following: bool, step: int) -> None:
     from tape.lake.pipeline import follow, spark_writer, sync as sync_once
     from tape.lake.reference import check_kind
-    from tape.lake.session import open_session
-    from tape.settings import Settings
 
-    settings = Settings.read(os.environ)
     url = check_kind(choices.location()[0])
     choices.check_exists()
-    open_spark = partial(open_session, settings.spark_master, settings.data / "spark")
     last: Done | None = None
     async with choices.open_store() as store:
-        with spark_writer(open_spark, url) as write:
-            steps = (follow if is_following else sync_once)(store.journal, _log(choices), write, step)
+        with spark_writer(spark_opener(), url) as write:
+            steps = (follow if is_following else sync_once)(store.journal, log_of(choices), write, step)
             async with aclosing(steps):
                 async for last in steps:
                     answers.tell_step(last, is_json=choices.is_json)
@@ -78,7 +76,7 @@ async def _status(choices: Choices) -> None:
     from tape.lake.status import status_of
 
     choices.check_exists()
-    log = _log(choices)
+    log = log_of(choices)
     async with choices.open_store() as store:
         await check_kinship(store.journal, log, log.snapshot())
         answers.tell_status(await status_of(store.journal, log), is_json=choices.is_json)
@@ -92,7 +90,7 @@ def compact(choices: Choices) -> None:
     """Merge small files that lie side by side; every version still holds what it held."""
     from tape.lake.compaction import compact as merge
 
-    answers.tell_compacted(run(partial(_alone, _there(choices), merge)), is_json=choices.is_json)
+    answers.tell_compacted(run(partial(_alone, existing(choices), merge)), is_json=choices.is_json)
 
 
 @lake.command()
@@ -104,7 +102,7 @@ def vacuum(choices: Choices, grace: timedelta) -> None:
     """Delete files that the lake no longer names."""
     from tape.lake.compaction import vacuum as delete
 
-    done = run(partial(_alone, _there(choices), partial(delete, grace=grace)))
+    done = run(partial(_alone, existing(choices), partial(delete, grace=grace)))
     answers.tell_vacuumed(done, is_json=choices.is_json)
 
 
@@ -131,7 +129,7 @@ def verify(choices: Choices, deep: bool) -> int:
     from tape.core.errors import Corrupt
     from tape.lake.verify import faults
 
-    log = _there(choices)
+    log = existing(choices)
     count = 0
     output.progress("checking versions and files …")
     for fault in faults(log, is_deep=deep):
@@ -151,7 +149,7 @@ def as_of(choices: Choices, position: int, sql: str | None) -> None:
     """Say what there was at a position of the journal, or ask SQL of it."""
     from tape.core.errors import InvalidCursor
 
-    log = _there(choices)
+    log = existing(choices)
     seen = log.snapshot()
     if position > seen.through:
         raise InvalidCursor(f"the lake ends at {seen.through}, before {position}")
@@ -165,32 +163,22 @@ def as_of(choices: Choices, position: int, sql: str | None) -> None:
 @in_lake
 @click.pass_obj
 def query(choices: Choices, sql: str) -> None:
-    """Answer one SELECT, with DuckDB; the view journal is everything in the lake."""
-    log = _there(choices)
-    with _asked(log, log.snapshot()) as parquet:
+    """Answer one SELECT, with DuckDB; the view journal is everything in the lake, and every table is a view."""
+    from tape.lake.derived import every
+
+    log = existing(choices)
+    views = {table.name: table.files for table in every(log.table.parent)}
+    with _asked(log, log.snapshot(), views=views) as parquet:
         answers.tell_rows(parquet.query(sql), is_json=choices.is_json)
 
 
-def _asked(log: Log, seen: Snapshot, through: int | None = None) -> Parquet:
+def _asked(
+    log: Log, seen: Snapshot, through: int | None = None, views: Mapping[str, Sequence[Path]] | None = None
+) -> Parquet:
     from tape.store.duckdb.parquet import Parquet
 
-    return Parquet(log.table, [file.path for file in seen.files], through)
+    return Parquet(log.table, [file.path for file in seen.files], through, views)
 
 
-def _there(choices: Choices) -> Log:
-    """The log of a lake that exists."""
-    from tape.core.errors import NotFound
-
-    log = _log(choices)
-    if not log.exists:
-        raise NotFound(f"there is no lake at {str(log.table.parent)!r}; tape lake sync makes one")
-    return log
-
-
-def _log(choices: Choices) -> Log:
-    from tape.lake.late_reader import TABLE, check_installed
-
-    check_installed()
-    from tape.lake.log import Log
-
-    return Log(choices.lake_folder() / TABLE)
+lake.add_command(tables)
+lake.add_command(report)

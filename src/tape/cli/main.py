@@ -16,7 +16,20 @@ from tape.cli.choices import Choices, shared
 if TYPE_CHECKING:
     from tape.core.errors import TapeError
 
-COMMANDS: Final = ("serve", "demo", "publish", "tail", "run", "journal", "lake", "migrate", "doctor")
+COMMANDS: Final = (
+    "serve",
+    "demo",
+    "publish",
+    "tail",
+    "run",
+    "reaction",
+    "task",
+    "work",
+    "journal",
+    "lake",
+    "migrate",
+    "doctor",
+)
 INTERRUPTED: Final = 130
 BROKEN_PIPE: Final = 141
 

@@ -67,7 +67,7 @@ def serve(
     service = replace(service, producers=producers)
     look_here(producers)
     _note_unserved(grpc)
-    _log_to_stderr()
+    log_to_stderr()
     os.umask(0o077)  # whatever is created from now on is its owner's alone
     _run(service, choices)
 
@@ -111,7 +111,8 @@ def _note_unserved(grpc: str | None) -> None:
         output.note(f"gRPC is not served yet; {output.escape(grpc)} stays free")
 
 
-def _log_to_stderr() -> None:
+def log_to_stderr() -> None:
+    """Log lines are JSON, beside the answer."""
     from tape.telemetry import JsonLines
 
     handler = logging.StreamHandler()

@@ -5,12 +5,13 @@ import math
 from collections import Counter
 from collections.abc import Iterable
 from types import NoneType
-from typing import NoReturn, TypeAlias
+from typing import NoReturn, TypeAlias, TypeVar
 
 import msgspec
 
 from tape.core.errors import Corrupt, JsonLimit, TooLarge
 
+S = TypeVar("S")
 JsonValue: TypeAlias = "dict[str, JsonValue] | list[JsonValue] | str | int | float | bool | None"
 
 MAX_BYTES = 1_048_576
@@ -82,6 +83,22 @@ def parse_map(text: str) -> dict[str, str]:
         return _read_map(text)
     except (msgspec.DecodeError, UnicodeEncodeError) as error:
         raise Corrupt("stored text is not a map of texts") from error
+
+
+def encode_state(state: object) -> str:
+    """The text of a value of ours, from which `decode_state` gives back an equal one."""
+    try:
+        return _write(state).decode()
+    except UnicodeEncodeError:
+        raise JsonLimit("a text holds a lone surrogate") from None
+
+
+def decode_state(text: str, shape: type[S]) -> S:
+    """The value of that shape."""
+    try:
+        return msgspec.json.decode(text, type=shape)
+    except (msgspec.DecodeError, msgspec.ValidationError, UnicodeEncodeError) as error:
+        raise Corrupt(f"a cell holds no {shape.__name__}") from error
 
 
 def _write_text(value: object) -> bytes:

@@ -9,6 +9,8 @@ TapeError
 │   ├── ExpectedSeqConflict · KeyConflict · StaleClaim · VersionConflict
 │   └── RunOpen (ValueError)
 ├── RunClosed (RuntimeError)     the run has ended: fork it to continue
+├── NotReady                     the thing is not in a state for this yet: do first what comes first
+├── ScopeDenied                  the run was not granted what this needs
 ├── TooLarge                     one value is over a size limit: split it
 │   └── SseFramingError
 ├── LimitReached                 too much at once: come back later
@@ -180,6 +182,33 @@ class RunClosed(TapeError, RuntimeError):
 
     def __str__(self) -> str:
         return f"run {self.run_id!r} is closed, not open; fork it to continue"
+
+
+class NotReady(TapeError):
+    """Something else must happen first."""
+
+    http_status = 409
+    grpc_status = "FAILED_PRECONDITION"
+    exit_code = 5
+
+
+class ScopeDenied(TapeError):
+    """The run lacks the scope that an effect needs."""
+
+    http_status = 403
+    grpc_status = "PERMISSION_DENIED"
+    exit_code = 3
+
+    def __init__(self, run_id: RunId, tool: str, required: str) -> None:
+        super().__init__(run_id, tool, required)
+        self.run_id = run_id
+        self.tool = tool
+        self.required = required
+
+    def __str__(self) -> str:
+        if not self.required:
+            return f"effect {self.tool!r} cannot be repeated, so it must name a scope that run {self.run_id!r} has"
+        return f"run {self.run_id!r} was not granted scope {self.required!r}, which effect {self.tool!r} needs"
 
 
 class TooLarge(TapeError):

@@ -25,6 +25,7 @@ from tape.core.errors import NotFound, UsageError, shown
 from tape.core.ids import GlobalSeq
 from tape.lake.compaction import GRACE
 from tape.lake.log import APP, DATA, LOG, Log, Snapshot, sync_to_disk, translated
+from tape.lake.pipeline import refusal
 from tape.lake.schema import DEFINITION, TABLES, spark_ddl
 
 if TYPE_CHECKING:
@@ -141,9 +142,9 @@ def _replace(lake: Path, name: str, frame: DataFrame, through: GlobalSeq) -> int
         ordered = frame.repartition(1).sortWithinPartitions(*frame.columns)
         ordered.write.option("compression", "zstd").parquet(part.absolute().as_uri())
         footers = {path: pq.read_metadata(path) for path in part.glob("*.parquet")}
-    except Exception:
+    except Exception as error:
         shutil.rmtree(part, ignore_errors=True)
-        raise
+        raise refusal(error, f"the table {name}") from error
     for path in (*footers, part, folder / DATA):
         sync_to_disk(path)
     _commit(folder, footers, through)

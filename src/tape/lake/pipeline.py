@@ -97,7 +97,7 @@ def take_step(log: Log, write: Write, seen: Snapshot, through: GlobalSeq) -> Sna
         files = written(log.table, folder, seen.through, through)
     except Exception as error:
         shutil.rmtree(folder, ignore_errors=True)
-        raise _refusal(error) from error
+        raise refusal(error, "the step") from error
     return log.append(seen, files)
 
 
@@ -141,8 +141,9 @@ def _write(spark: SparkSession, store: str, after: GlobalSeq, through: GlobalSeq
     target.parquet(folder.absolute().as_uri())
 
 
-def _refusal(error: Exception) -> TapeError:
+def refusal(error: Exception, what: str) -> TapeError:
+    """What Spark raises of something it could not write, as ours."""
     if isinstance(error, TapeError):
         return error
     reason = next((line for line in str(error).splitlines() if "No space left" in line), str(error).partition("\n")[0])
-    return Unavailable(f"the step was not written: {type(error).__name__}: {reason.strip()}")
+    return Unavailable(f"{what} was not written: {type(error).__name__}: {reason.strip()}")

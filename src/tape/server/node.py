@@ -43,10 +43,14 @@ class ColdFiles(Protocol):
 
 
 class ColdRuns:
-    """The same runs as a directory would know them: they have ended, and no store holds them any more."""
+    """The same runs as a directory would know them: they have ended, and no store holds them any more.
+
+    `lives` are those that a store still holds and whose files are known to be whole, by run and where they began.
+    """
 
     def __init__(self, files: ColdFiles) -> None:
         self._files = files
+        self.lives: set[tuple[RunId, Seq]] = set()
         self.has = files.has
         self.is_owned = files.is_owned
         self.stream = files.stream

@@ -1,14 +1,18 @@
 """What an SSE stream can be about: a run, the journal across runs, or a run that only a cold file has."""
 
 from collections.abc import AsyncIterator, Callable
+from contextlib import suppress
+from functools import partial
 from typing import Final, Protocol
 
-from tape.bus.journal import Journal
-from tape.bus.stream import Reading as JournalReading, Replay
+from tape.bus.journal import Journal, admitted
+from tape.bus.stream import Admits, Reading as JournalReading, Replay
+from tape.core.errors import BrokerOverflowError, InvalidCursor
 from tape.core.event import Entry
 from tape.core.ids import RunId, Seq
 from tape.core.ports import RunDirectory
 from tape.core.run import Head
+from tape.server.asked import MAX_CURSOR
 from tape.server.node import ColdRuns
 from tape.wire.sse import By
 
@@ -98,14 +102,15 @@ class ColdSource:
     """A run that has ended, from the file that kept it; there is nothing live about it."""
 
     by: Final[By] = "seq"
-    is_filtered = False
 
-    def __init__(self, cold: ColdRuns, run_id: RunId) -> None:
+    def __init__(self, cold: ColdRuns, run_id: RunId, subject: str | None = None, where: str | None = None) -> None:
         self._cold = cold
         self._run_id = run_id
+        self._admits = admitted(subject, where) or _everything
+        self.is_filtered = subject is not None or where is not None
 
     def open(self, after: int) -> "ColdReading":
-        return ColdReading(self._cold.stream(self._run_id, Seq(after + 1)))
+        return ColdReading(partial(self._cold.stream, self._run_id), after, self._admits)
 
     async def restart(self) -> tuple[int, int]:
         return 0, 1
@@ -117,18 +122,28 @@ class ColdReading:
     is_overtaken = has_more = is_cut = False
     is_over = True
     lag = (0, 0)
-    cursor = 0
 
-    def __init__(self, entries: AsyncIterator[Entry]) -> None:
-        self._entries = entries
+    def __init__(self, read: Callable[[Seq], AsyncIterator[Entry]], after: int, admits: Admits) -> None:
+        self._read = read
+        self._admits = admits
+        self._is_known = after in (0, MAX_CURSOR)
+        self._entries = read(Seq(after + 1))
+        self.cursor = after
 
     async def replay(self) -> Replay:
-        page: list[Entry] = []
-        async for entry in self._entries:
-            page.append(entry)
-            if len(page) == PAGE:
-                return Replay(page, None, False)
-        return Replay(page, None, True)
+        """The next page; a cursor that the file has never come to is of another journal."""
+        page = [entry async for entry in first(PAGE, self._entries)]
+        if page:
+            self._is_known, self.cursor = True, page[-1].seq
+        elif not self._is_known:
+            await self._check()
+        return Replay([entry for entry in page if self._admits(entry)], None, len(page) < PAGE)
+
+    async def _check(self) -> None:
+        with suppress(BrokerOverflowError):  # it is known, and gone
+            async for _ in self._read(Seq(self.cursor)):
+                return
+            raise InvalidCursor(f"the run has ended before {self.cursor}; nobody has been told of it")
 
     def take(self, most: int) -> list[Entry] | None:
         return None
@@ -138,3 +153,16 @@ class ColdReading:
 
     def close(self) -> None:
         """The pages go with the last reference to them."""
+
+
+async def first(most: int, entries: AsyncIterator[Entry]) -> AsyncIterator[Entry]:
+    """As many as there are, up to so many; the next call goes on."""
+    for _ in range(most):
+        try:
+            yield await anext(entries)
+        except StopAsyncIteration:
+            return
+
+
+def _everything(_: Entry) -> bool:
+    return True

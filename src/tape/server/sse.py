@@ -115,7 +115,7 @@ class Sender:
             self._settle()
 
     async def _catch_up(self) -> End | None:
-        while not self._outlet.is_closing:
+        while not self._is_left():
             if self._leave_after_ms is not None:
                 return self._leave()
             entries, looked_to, is_over = await self._page()
@@ -125,7 +125,7 @@ class Sender:
                 self._reopen(self._last_id)
                 continue
             is_caught_up = looked_to is not None and await self._drain_tail()
-            if self._outlet.is_closing:  # a reader that has closed its half would still hear of what it did not get
+            if self._is_left():  # a reader that has closed only its half would hear of what it did not get
                 break
             if self._source.is_filtered and self._reading.cursor > self._last_id:
                 self._outlet.write(self._checkpoint())
@@ -133,6 +133,9 @@ class Sender:
                 self._complete()
                 return End.OVER if is_over else None
         return End.GONE
+
+    def _is_left(self) -> bool:
+        return self._outlet.is_closing
 
     def _leave(self) -> End:
         self._outlet.write(said(Goaway(reconnect_after_ms=self._leave_after_ms or 0)))

@@ -58,19 +58,22 @@ async def _source(asked: Asked, node: Node) -> tuple[Source, int]:
     record = await node.runs.find(asked.run_id)
     is_ended = record is None or not record.head.is_open
     if node.cold is not None and is_ended and _is_kept(node.cold, asked.run_id, record):
-        return ColdSource(node.cold, asked.run_id), MAX_CURSOR
+        return ColdSource(node.cold, asked.run_id, asked.subject, asked.where), MAX_CURSOR
     if record is None:
         raise RunNotFound(asked.run_id)
     return RunSource(node.journal, node.runs, asked.run_id, asked.subject, asked.where), record.head.last_seq
 
 
 def _is_kept(cold: ColdRuns, run_id: RunId, record: RunRecord | None) -> bool:
-    """Whether to read a run that has ended from its file, which nobody opens while it is being written."""
-    if not cold.is_owned(run_id):
-        return cold.has(run_id)
-    if record is None or record.is_reaped:
+    """Whether to read a run that has ended from its file, which nobody opens while it is being written.
+
+    While the store holds the run, the file may be an earlier life's, another journal's or half of it.
+    """
+    if record is not None and not record.is_reaped:
+        return (run_id, record.head.opened_seq) in cold.lives
+    if cold.is_owned(run_id):
         raise NotNow(f"run {run_id!r} is still being written to its file; come back in a moment")
-    return False
+    return cold.has(run_id)
 
 
 async def _greet(request: Request, node: Node, send: Send, cursor: int | None) -> None:

@@ -33,7 +33,7 @@ class Upkeep:
     def __init__(self, node: Node) -> None:
         self._node = node
         self._being_kept: set[Life] = set()
-        self._kept: set[Life] = set()
+        self._kept: set[Life] = set() if node.cold is None else node.cold.lives
         self._not_kept: set[Life] = set()
         self._changed = anyio.Event()
         self._files = anyio.CapacityLimiter(FILES)

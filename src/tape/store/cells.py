@@ -4,13 +4,18 @@ import json
 from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
+from tape.core.ports import BEGINNING, Due, Sight
 from tape.core.sequence import Cell, CellId
-from tape.store.connection import Connection, Query
+from tape.store.clock import now_ms
+from tape.store.connection import Connection, Query, Row
 from tape.store.statements import statements
 
 
 class _Sql(NamedTuple):
+    clock: str
     read: str
+    due: str
+    under: str
 
 
 class Cells:
@@ -22,7 +27,31 @@ class Cells:
 
     async def read(self, ids: Sequence[CellId]) -> Mapping[CellId, Cell]:
         (rows,) = await self._connection.snapshot(Query(self._sql.read, {"ids": json.dumps(ids)}))
-        return {
-            CellId(ledger, key): Cell(version=version, status=status, due_at_ms=due, state_json=state)
-            for ledger, key, version, status, due, state in rows
-        }
+        return _cells(rows)
+
+    async def look(self, ids: Sequence[CellId]) -> Sight:
+        clock = Query(self._sql.clock, {"now_ms": now_ms()})  # a server has a clock of its own
+        times, rows = await self._connection.snapshot(clock, Query(self._sql.read, {"ids": json.dumps(ids)}))
+        ((now,),) = times
+        return Sight(now, _cells(rows))
+
+    async def due(
+        self, ledger: str, status: str, through_ms: int, limit: int, after: Due = BEGINNING
+    ) -> Mapping[CellId, Cell]:
+        asked = {"ledger": ledger, "status": status, "through": through_ms, "limit": limit}
+        place = {"after_due": after.due_at_ms, "after_key": after.key}
+        (rows,) = await self._connection.snapshot(Query(self._sql.due, asked | place))
+        return _cells(rows)
+
+    async def under(self, ledger: str, parent: str, limit: int, after: str = "") -> Mapping[CellId, Cell]:
+        first, beyond = f"{parent}/", f"{parent}0"  # 0 comes right after /
+        asked = {"ledger": ledger, "low": max(first, after), "high": beyond, "limit": limit}
+        (rows,) = await self._connection.snapshot(Query(self._sql.under, asked))
+        return _cells(rows)
+
+
+def _cells(rows: Sequence[Row]) -> Mapping[CellId, Cell]:
+    return {
+        CellId(ledger, key): Cell(version=version, status=status, due_at_ms=due, state_json=state)
+        for ledger, key, version, status, due, state in rows
+    }

@@ -16,9 +16,9 @@ def statements(dialect: str, file: str) -> dict[str, str]:
 
 
 @cache
-def migrations(dialect: str) -> tuple[tuple[int, str, str], ...]:
-    """The journal's schema, step by step: number, name and script."""
-    folder = files("tape.store").joinpath(dialect, "schema")
+def migrations(dialect: str, line: str = "") -> tuple[tuple[int, str, str], ...]:
+    """The schema of a line, the journal's unless another is named, step by step: number, name and script."""
+    folder = files("tape.store").joinpath(dialect, "schema", line)
     steps = [file for file in folder.iterdir() if file.name.endswith(".sql")]
     named = sorted((file.name.removesuffix(".sql"), file.read_text(encoding="utf-8")) for file in steps)
     return tuple((int(name[:4]), name[5:], text) for name, text in named)

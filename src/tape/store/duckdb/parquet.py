@@ -1,8 +1,8 @@
-"""The entries of Parquet files as the view `journal`, for whoever asks in SQL."""
+"""The entries of Parquet files as the view `journal`, and tables beside it, for whoever asks in SQL."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from types import TracebackType
 from typing import Any, Final, NamedTuple
@@ -28,24 +28,36 @@ class Answer(NamedTuple):
 class _Sql(NamedTuple):
     totals: str
     as_of: str
-    allow_folder: str
+    allow_folders: str
     refuse_the_rest: str
     keep_it_so: str
 
 
 class Parquet:
-    """The files of a folder, up to a position if one is given. It answers and changes nothing; every call blocks."""
+    """The files of a folder, up to a position if one is given, and what was made from them as views of their own.
 
-    def __init__(self, folder: Path, files: Sequence[str], through: int | None = None) -> None:
+    It answers and changes nothing; every call blocks.
+    """
+
+    def __init__(
+        self,
+        folder: Path,
+        files: Sequence[str],
+        through: int | None = None,
+        views: Mapping[str, Sequence[Path]] | None = None,
+    ) -> None:
         self._sql = _Sql(**statements("duckdb", "parquet.sql"))
         self._connection = duckdb.connect(":memory:", config={"autoinstall_known_extensions": False})
         with translated():
-            self._connection.execute(self._sql.allow_folder, {"folder": f"{folder.absolute()}/"})
+            folders = {folder, *(part.parent for parts in (views or {}).values() for part in parts)}
+            self._connection.execute(self._sql.allow_folders, {"folders": [f"{each.absolute()}/" for each in folders]})
             self._connection.execute(self._sql.refuse_the_rest)
             rows = self._rows([str(folder.absolute() / file) for file in files])
             if through is not None:
                 rows = rows.filter(duckdb.ColumnExpression("global_seq") <= duckdb.ConstantExpression(through))
             rows.create_view(VIEW)
+            for name, parts in (views or {}).items():
+                self._connection.read_parquet([str(part.absolute()) for part in parts]).create_view(name)
             self._connection.execute(self._sql.keep_it_so)
 
     def __enter__(self) -> Parquet:
@@ -69,7 +81,7 @@ class Parquet:
         try:
             asked = self._connection.extract_statements(question)
             if len(asked) != 1 or asked[0].type not in QUESTIONS:
-                raise UsageError("a query is one SELECT over the view journal")
+                raise UsageError("a query is one SELECT over the view journal and the tables")
             return self._ask(question)
         except duckdb.Error as error:
             raise UsageError(f"the query cannot be answered: {' '.join(str(error).split())}") from error

@@ -6,8 +6,8 @@ SELECT coalesce(max(global_seq), 0) AS global_seq, count(*) AS entries, count(DI
        count(DISTINCT type) AS types, min(ts_ms) AS first_ts_ms, max(ts_ms) AS last_ts_ms
 FROM journal;
 
--- name: allow_folder
-SET allowed_directories = [$folder];
+-- name: allow_folders
+SET allowed_directories = $folders;
 
 -- name: refuse_the_rest
 -- Whoever asks sees the table's own files and nothing else of this machine.

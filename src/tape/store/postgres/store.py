@@ -23,8 +23,10 @@ from tape.store.postgres.connection import Database
 from tape.store.postgres.errors import LOST, said, translate
 from tape.store.postgres.listen import Listener
 from tape.store.postgres.migrate import Migrated, check_durability, migrate
+from tape.store.reactions import Reactions
 from tape.store.retention import Retention
 from tape.store.runs import Runs
+from tape.store.tasks import Tasks
 
 SETTINGS: Final = {
     "application_name": "tape",
@@ -50,6 +52,8 @@ class PostgresStore:
         epoch, self.applied = migrated
         self.journal = Journal(database, "postgres", epoch)
         self.cells = Cells(database, "postgres")
+        self.reactions = Reactions(database, "postgres")
+        self.tasks = Tasks(database, "postgres")
         self.retention = Retention(database, "postgres")
         self.runs = Runs(database, "postgres")
         self.audit = Audit(database, "postgres")

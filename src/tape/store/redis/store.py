@@ -7,7 +7,7 @@ from typing import Final
 from tape.core.background import background
 from tape.core.errors import UsageError
 from tape.core.ids import Epoch, GlobalSeq
-from tape.core.ports import Audit, Transaction, Wake
+from tape.core.ports import BEGINNING, Audit, Due, Reactions, Sight, Tasks, Transaction, Wake
 from tape.core.sequence import Cell, CellId
 from tape.store.patience import Patience
 from tape.store.redis.append import Appender
@@ -38,6 +38,14 @@ class RedisStore:
         server.data_set.changed = self._follow
 
     @property
+    def reactions(self) -> Reactions:
+        raise _lacks("reactions")
+
+    @property
+    def tasks(self) -> Tasks:
+        raise _lacks("tasks")
+
+    @property
     def audit(self) -> Audit:
         raise _lacks("an audit")
 
@@ -58,6 +66,17 @@ class NoCells:
     """The ledgers there are not."""
 
     async def read(self, ids: Sequence[CellId]) -> Mapping[CellId, Cell]:
+        raise _lacks("ledgers")
+
+    async def look(self, ids: Sequence[CellId]) -> Sight:
+        raise _lacks("ledgers")
+
+    async def due(
+        self, ledger: str, status: str, through_ms: int, limit: int, after: Due = BEGINNING
+    ) -> Mapping[CellId, Cell]:
+        raise _lacks("ledgers")
+
+    async def under(self, ledger: str, parent: str, limit: int, after: str = "") -> Mapping[CellId, Cell]:
         raise _lacks("ledgers")
 
 

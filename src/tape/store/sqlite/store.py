@@ -9,6 +9,7 @@ from tape.store.audit import Audit
 from tape.store.cells import Cells
 from tape.store.epoch import begin_epoch
 from tape.store.journal import Journal
+from tape.store.reactions import Reactions
 from tape.store.retention import Retention
 from tape.store.runs import Runs
 from tape.store.sqlite.connection import Block, Database
@@ -16,6 +17,7 @@ from tape.store.sqlite.location import Location
 from tape.store.sqlite.migrate import Migrated
 from tape.store.sqlite.wake import DatagramWake, NoWake
 from tape.store.sqlite.writer import Writer
+from tape.store.tasks import Tasks
 
 
 class SqliteStore:
@@ -26,6 +28,8 @@ class SqliteStore:
         epoch, self.applied = migrated
         self.journal = Journal(database, "sqlite", epoch)
         self.cells = Cells(database, "sqlite")
+        self.reactions = Reactions(database, "sqlite")
+        self.tasks = Tasks(database, "sqlite")
         self.retention = Retention(database, "sqlite")
         self.audit = Audit(database, "sqlite")
         self.runs = Runs(database, "sqlite", bounded=self.retention if is_bounded else None)

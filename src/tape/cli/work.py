@@ -1,0 +1,62 @@
+"""`tape work`: run the handlers of a module."""
+
+from __future__ import annotations
+
+from functools import partial
+from importlib import import_module
+
+import click
+
+from tape.cli import output
+from tape.cli.choices import Choices, run as finish, shared
+from tape.cli.serve import log_to_stderr, look_here
+
+
+@click.command()
+@click.argument("modules", metavar="MODULE...", nargs=-1, required=True)
+@click.option("--slots", type=click.IntRange(1, 10_000), default=16, show_default=True, help="Tasks at a time.")
+@click.option("--lease-ms", type=int, default=60_000, show_default=True, help="How long a task is ours unrenewed.")
+@click.option("--owner", help="The name it claims under.  [default: one of its own]")
+@click.option("--register/--no-register", "is_registering", default=True, help="Register its reactions first.")
+@click.option("--once", is_flag=True, help="Only what is due now.")
+@shared
+@click.pass_obj
+def work(
+    choices: Choices,
+    modules: tuple[str, ...],
+    slots: int,
+    lease_ms: int,
+    owner: str | None,
+    is_registering: bool,
+    once: bool,
+) -> None:
+    """Load MODULE, register the reactions its decorators have collected, and run their handlers.
+
+    The first signal lets what was begun come to its end, the second does not wait.
+    """
+    from datetime import timedelta
+
+    from tape import compose
+    from tape.matcher.dispatcher import crew_of
+    from tape.work.collected import collected
+
+    look_here(modules)
+    for name in modules:
+        _load(name)
+    log_to_stderr()
+    lease = timedelta(milliseconds=lease_ms)
+    crew = crew_of(collected, is_registering=is_registering, owner=owner, slots=slots, lease=lease)
+    handled = finish(partial(compose.dispatch, choices.location()[0], crew, once))
+    if choices.is_json:
+        output.say_json({"handled": handled})
+    else:
+        output.say(f"{output.count(handled, 'task', 'tasks')} handled")
+
+
+def _load(name: str) -> None:
+    from tape.core.errors import UsageError, shown
+
+    try:
+        import_module(name)
+    except Exception as error:  # it is the user's module, and whatever is wrong with it is for the user
+        raise UsageError(f"module {shown(name)} cannot be loaded: {type(error).__name__}: {error}") from error

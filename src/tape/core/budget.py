@@ -1,0 +1,79 @@
+"""A budget: what a run may spend, in dollars and tokens, reserved before it is spent."""
+
+from dataclasses import dataclass
+from decimal import Decimal
+from typing import Final
+
+from tape.core.errors import UsageError, shown
+from tape.core.ids import RunId
+
+MICROS: Final = 1_000_000
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Amount:
+    """Money in millionths of a dollar, so that sums are exact; and tokens."""
+
+    usd_micros: int = 0
+    tokens: int = 0
+
+    def __post_init__(self) -> None:
+        for number in (self.usd_micros, self.tokens):
+            if type(number) is not int or not 0 <= number < 1 << 53:
+                raise UsageError(f"an amount is whole millionths of a dollar and whole tokens, not {shown(number)}")
+
+    @classmethod
+    def of(cls, usd: float | Decimal = 0, tokens: int = 0) -> "Amount":
+        try:
+            micros = int((Decimal(str(usd)) * MICROS).to_integral_value())
+        except (ArithmeticError, ValueError):
+            raise UsageError(f"an amount is a number of dollars, not {shown(str(usd))}") from None
+        return cls(usd_micros=micros, tokens=tokens)
+
+    @property
+    def usd(self) -> float:
+        return self.usd_micros / MICROS
+
+    def __add__(self, other: "Amount") -> "Amount":
+        return Amount(usd_micros=self.usd_micros + other.usd_micros, tokens=self.tokens + other.tokens)
+
+    def __sub__(self, other: "Amount") -> "Amount":
+        return Amount(usd_micros=self.usd_micros - other.usd_micros, tokens=self.tokens - other.tokens)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Budget:
+    """What may be spent (None: any amount), what was spent, and what is reserved for what goes on now."""
+
+    run_id: RunId
+    usd_cap_micros: int | None = None
+    token_cap: int | None = None
+    spent: Amount = Amount()
+    reserved: Amount = Amount()
+
+    def objection(self, asked: Amount) -> str:
+        """Why so much more cannot be spent; nothing if it can."""
+        total = self.spent + self.reserved + asked
+        if self.usd_cap_micros is not None and total.usd_micros > self.usd_cap_micros:
+            return f"{total.usd:.6f} dollars would be over the cap of {self.usd_cap_micros / MICROS:.6f}"
+        if self.token_cap is not None and total.tokens > self.token_cap:
+            return f"{total.tokens:,} tokens would be over the cap of {self.token_cap:,}"
+        return ""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Reservation:
+    """An amount set aside under a name; settling it again changes nothing."""
+
+    reservation_id: str
+    held: Amount
+    spent: Amount | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Admission:
+    """Whether an amount may be spent; if not, why."""
+
+    budget: Budget
+    is_admitted: bool
+    reason: str = ""

@@ -1,0 +1,27 @@
+"""A decision: what a model was asked and answered, kept so that nobody asks again."""
+
+from dataclasses import dataclass
+
+from tape.core.ids import RunId
+from tape.core.text import check_body, check_count, check_name
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Decision:
+    """The decision at one place of a run; the first that is written stays."""
+
+    run_id: RunId
+    decision_index: int
+    model: str = ""
+    request_json: str = ""
+    response_json: str = ""
+    rationale: str = ""
+    policy_version: str = ""
+    ts_ms: int = 0
+
+    def __post_init__(self) -> None:
+        check_count("decision_index", self.decision_index)
+        for name in ("model", "policy_version"):
+            check_name(name, getattr(self, name), may_be_empty=True)
+        for name in ("request_json", "response_json", "rationale"):
+            check_body(name, getattr(self, name))

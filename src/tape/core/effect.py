@@ -1,0 +1,149 @@
+"""An effect: something done to the world outside, written down before it is done."""
+
+from dataclasses import dataclass, field
+from enum import StrEnum
+from typing import Final
+
+from tape.core.claim import UNCLAIMED, Claim
+from tape.core.errors import UsageError
+from tape.core.ids import RunId
+from tape.core.text import MAX_NAME, check_body, check_count, check_name
+
+ATTEMPTS: Final = 5
+
+
+class EffectStatus(StrEnum):
+    PENDING = "pending"
+    CONFIRMED = "confirmed"
+    FAILED = "failed"
+    UNKNOWN = "unknown"
+
+
+class Semantics(StrEnum):
+    IDEMPOTENT = "idempotent"
+    NON_IDEMPOTENT = "non_idempotent"
+    OBSERVE_ONLY = "observe_only"
+
+
+class DispatchMode(StrEnum):
+    INLINE = "inline"
+    OUTBOX = "outbox"
+
+
+class Resolution(StrEnum):
+    """What looking at the world outside has shown of an effect."""
+
+    CONFIRMED = "confirmed"
+    FAILED = "failed"
+    ABSENT = "absent"
+    DUPLICATE = "duplicate"
+    STUCK = "stuck"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Compensation:
+    """How an effect is undone, told before it is done; who drains obligations finds the function by its name."""
+
+    kind: str
+    payload_json: str = ""
+    compensator_ref: str = ""
+    max_attempts: int = ATTEMPTS
+
+    def __post_init__(self) -> None:
+        check_name("kind", self.kind)
+        check_body("payload_json", self.payload_json)
+        check_name("compensator_ref", self.compensator_ref, may_be_empty=True)
+        check_count("max_attempts", self.max_attempts, 1)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class EffectOrder:
+    """What is to be done, and how it may be; an order that could be done twice by mistake cannot exist."""
+
+    run_id: RunId
+    tool: str
+    decision_index: int = -1
+    call_index: int = 0
+    request_json: str = ""
+    custom_key: str = ""
+    semantics: Semantics = Semantics.IDEMPOTENT
+    dispatch_mode: DispatchMode = DispatchMode.INLINE
+    business_key: str = ""
+    connector: str = ""
+    scope: str = ""
+    compensation: Compensation | None = None
+
+    def __post_init__(self) -> None:
+        check_name("tool", self.tool)
+        check_count("decision_index", self.decision_index, -1)
+        check_count("call_index", self.call_index)
+        check_body("request_json", self.request_json)
+        for name in ("custom_key", "business_key", "connector", "scope"):
+            check_name(name, getattr(self, name), may_be_empty=True)
+        if self.semantics is Semantics.NON_IDEMPOTENT and self.dispatch_mode is not DispatchMode.OUTBOX:
+            raise UsageError("a NON_IDEMPOTENT effect requires dispatch mode OUTBOX: inline, a crash would repeat it")
+        if self.business_key and not self.connector:
+            raise UsageError("a business_key requires a connector: it is unique within one")
+
+    @property
+    def idempotency_key(self) -> str:
+        key = self.custom_key or f"{self.run_id}/decision-{self.decision_index}/{self.tool}/{self.call_index}"
+        if len(key) > MAX_NAME:
+            raise UsageError(f"the effect's key is over {MAX_NAME} characters; give a custom_key")
+        return key
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Effect:
+    """Where an effect stands."""
+
+    run_id: RunId
+    idempotency_key: str
+    tool: str
+    status: EffectStatus
+    decision_index: int = -1
+    request_json: str = ""
+    response_json: str = ""
+    error_json: str = ""
+    semantics: Semantics = Semantics.IDEMPOTENT
+    dispatch_mode: DispatchMode = DispatchMode.INLINE
+    business_key: str = ""
+    connector: str = ""
+    scope: str = ""
+    external_ref: str = ""
+    began_at_ms: int = 0
+    settled_at_ms: int = 0
+    claim: Claim = UNCLAIMED
+    dispatch_attempts: int = 0
+    next_dispatch_at_ms: int = 0
+    last_dispatch_error: str = ""
+    compensation: Compensation | None = None
+
+    @property
+    def is_settled(self) -> bool:
+        """Whether its outcome is known for good."""
+        return self.status in (EffectStatus.CONFIRMED, EffectStatus.FAILED)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class EffectClaim:
+    """What came of claiming an effect; who did not get it sees who has it."""
+
+    effect: Effect
+    is_acquired: bool
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Observation:
+    """What somebody saw outside, and what must be undone if it was there twice."""
+
+    resolution: Resolution
+    external_ref: str = ""
+    response_json: str = ""
+    error_json: str = ""
+    compensate_on_duplicate: Compensation | None = field(default=None)
+
+    def __post_init__(self) -> None:
+        check_name("external_ref", self.external_ref, may_be_empty=True)
+        check_body("response_json", self.response_json)
+        check_body("error_json", self.error_json)

@@ -1,0 +1,41 @@
+"""How much of a reaction's work may start now: free slots, and a rate held by the time of the next start."""
+
+from typing import Final, NamedTuple
+
+SECOND_US: Final = 1_000_000
+BURST: Final = 10  # a tenth of a second's starts may come at once
+
+
+class Share(NamedTuple):
+    """How many may start, and when the start after them may be (microseconds; 0: at any time)."""
+
+    starts: int
+    next_start_us: int
+
+
+def share(wanted: int, *, slots: int, rate_per_s: int, now_us: int, next_start_us: int) -> Share:
+    """What of the wanted starts the limits allow; rate 0 is no limit."""
+    starts = max(min(wanted, slots), 0)
+    if rate_per_s == 0:
+        return Share(starts, 0)
+    paced = min(starts, _allowance(rate_per_s, now_us, next_start_us))
+    return Share(paced, max(next_start_us, now_us) + _span_us(paced, rate_per_s) if paced else next_start_us)
+
+
+def wait_us(rate_per_s: int, now_us: int, next_start_us: int) -> int:
+    """How long until a start is allowed."""
+    return max(next_start_us - _tolerance_us(rate_per_s) - now_us, 0) if rate_per_s else 0
+
+
+def _allowance(rate_per_s: int, now_us: int, next_start_us: int) -> int:
+    """GCRA: a start may be as much too early as a burst lasts."""
+    room_us = now_us + _tolerance_us(rate_per_s) - max(next_start_us, now_us)
+    return room_us * rate_per_s // SECOND_US + 1 if room_us >= 0 else 0
+
+
+def _tolerance_us(rate_per_s: int) -> int:
+    return _span_us(max(rate_per_s // BURST, 1) - 1, rate_per_s)
+
+
+def _span_us(starts: int, rate_per_s: int) -> int:
+    return -(-starts * SECOND_US // rate_per_s)  # rounded up, so that rounding never allows more

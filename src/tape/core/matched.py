@@ -1,0 +1,54 @@
+"""What a matcher knows, and what it has made of a page: everything that is written together."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import NamedTuple
+
+from tape.core.ids import GlobalSeq
+from tape.core.reaction import Reaction
+from tape.core.registration import Force
+from tape.core.sequence import Request
+from tape.core.task import Hit
+
+
+class Pack(NamedTuple):
+    """Where the caught-up reactions are, and what is in force there; the version says which page was the last.
+
+    `forces` are those that have changed since the version that was asked about.
+    """
+
+    version: int
+    cursor: GlobalSeq
+    forces: Mapping[str, Force]
+
+
+class Slip(NamedTuple):
+    """How often a predicate has erred, and how at last."""
+
+    errors: int
+    last_error: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class MatchedPage:
+    """What follows from a page, decided on a version of the pack: all of it is written, or nothing when that is old."""
+
+    seen: int
+    cursor: GlobalSeq
+    forces: Mapping[str, Force]
+    hits: Sequence[Hit] = ()
+    slips: Mapping[str, Slip]
+    requests: Sequence[Request] = ()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ReactionRecord:
+    """A reaction as the directory knows it: as it was last registered, and how its matching goes."""
+
+    reaction: Reaction
+    created_at_ms: int
+    paused: str
+    is_removed: bool
+    cursor: GlobalSeq
+    errors: int
+    last_error: str

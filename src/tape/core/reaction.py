@@ -1,0 +1,121 @@
+"""A reaction: for which entries work is made, of what kind, and within which limits."""
+
+import re
+from dataclasses import asdict, dataclass
+from enum import IntEnum
+from hashlib import sha256
+from typing import Final
+
+from tape.core.codec import JsonValue
+from tape.core.errors import UsageError, shown
+from tape.core.ids import ID_IN_WORDS, SYSTEM_PREFIX, RunId, is_id
+from tape.core.subject import Pattern
+
+EVERYTHING: Final = "/**"
+MAX_NAME: Final = 256
+BOUNDS: Final = {
+    "max_concurrency": (1, 100_000),
+    "rate_limit_per_s": (0, 1_000_000),
+    "debounce_ms": (0, 86_400_000),
+    "retry_max": (0, 1_000),
+    "retry_backoff_ms": (0, 3_600_000),
+    "dlq_after_n": (1, 1_001),
+    "num_shards": (1, 1_024),
+}
+
+_is_target = re.compile(r"(pubsub://[^/\s]+/|nats://|kafka://|redis-stream://|webhook://)[!-~]{1,256}").fullmatch
+
+
+class HandlerKind(IntEnum):
+    """What a match becomes: a run of an agent, a call of a local function, or a message to a broker."""
+
+    AGENT = 1
+    TASK = 2
+    PUBLISH = 3
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Reaction:
+    """A rule as it is registered. A bad one cannot exist, but for its predicate, which needs the CEL compiler."""
+
+    reaction_id: str
+    subject_pattern: str = EVERYTHING
+    name: str = ""
+    predicate_cel: str = ""
+    handler_kind: HandlerKind = HandlerKind.TASK
+    agent_app: str = ""
+    publish_target: str = ""
+    max_concurrency: int = 1
+    rate_limit_per_s: int = 0
+    debounce_ms: int = 0
+    retry_max: int = 5
+    retry_backoff_ms: int = 1000
+    dlq_after_n: int = 5
+    num_shards: int = 1
+    bootstrap_from_head: bool = False
+
+    def __post_init__(self) -> None:
+        if not isinstance(self.reaction_id, str) or not is_id(self.reaction_id):
+            raise UsageError(f"reaction_id must be {ID_IN_WORDS}, not {shown(self.reaction_id)}")
+        object.__setattr__(self, "subject_pattern", self.subject_pattern or EVERYTHING)
+        Pattern.parse(self.subject_pattern)
+        _check_texts(self)
+        for option, (least, most) in BOUNDS.items():
+            _check_number(option, getattr(self, option), least, most)
+        _check_kind(self)
+
+    @property
+    def max_attempts(self) -> int:
+        """How often a task is claimed before it is dead."""
+        return min(self.retry_max + 1, self.dlq_after_n)
+
+    def definition(self) -> dict[str, JsonValue]:
+        """What an entry says of it; `from_definition` reads it again."""
+        return {**asdict(self), "handler_kind": int(self.handler_kind)}
+
+
+def from_definition(definition: JsonValue) -> Reaction:
+    """The reaction of an entry; what later versions may have added is passed over."""
+    if not isinstance(definition, dict):
+        raise UsageError("a definition is a JSON object")
+    known = {name: value for name, value in definition.items() if name in Reaction.__dataclass_fields__}
+    return Reaction(**known)  # type: ignore[arg-type]
+
+
+def system_run(reaction_id: str) -> RunId:
+    """The run that holds what happens to a reaction and to its tasks."""
+    return RunId(f"{SYSTEM_PREFIX}reaction.{sha256(reaction_id.encode()).hexdigest()[:32]}")
+
+
+def _check_texts(reaction: Reaction) -> None:
+    for option in ("name", "predicate_cel", "agent_app", "publish_target"):
+        if not isinstance(getattr(reaction, option), str):
+            raise UsageError(f"{option} must be text, not {shown(getattr(reaction, option))}")
+    if len(reaction.name) > MAX_NAME or not reaction.name.isprintable():
+        raise UsageError(f"name must be printable text of at most {MAX_NAME} characters, not {shown(reaction.name)}")
+    if type(reaction.bootstrap_from_head) is not bool:
+        raise UsageError(f"bootstrap_from_head is true or false, not {shown(reaction.bootstrap_from_head)}")
+
+
+def _check_number(option: str, value: object, least: int, most: int) -> None:
+    if type(value) is not int or not least <= value <= most:
+        raise UsageError(f"{option} must be {least:,} to {most:,}, not {shown(value)}")
+
+
+def _check_kind(reaction: Reaction) -> None:
+    try:
+        kind = HandlerKind(reaction.handler_kind)
+    except ValueError:
+        raise UsageError(
+            f"handler_kind must be 1 (agent), 2 (task) or 3 (publish), not {shown(reaction.handler_kind)}"
+        ) from None
+    object.__setattr__(reaction, "handler_kind", kind)
+    if (kind is HandlerKind.AGENT) != bool(reaction.agent_app):
+        raise UsageError("an agent reaction, and no other, names its agent_app")
+    if reaction.agent_app and not is_id(reaction.agent_app):
+        raise UsageError(f"agent_app must be {ID_IN_WORDS}, not {shown(reaction.agent_app)}")
+    if (kind is HandlerKind.PUBLISH) != bool(reaction.publish_target):
+        raise UsageError("a publish reaction, and no other, names its publish_target")
+    if reaction.publish_target and not _is_target(reaction.publish_target):
+        targets = "pubsub://project/topic, nats://subject, kafka://topic, redis-stream://key or webhook://name"
+        raise UsageError(f"publish_target must be {targets}, not {shown(reaction.publish_target)}")

@@ -1,0 +1,152 @@
+"""Registering is an entry: a fold over those entries says which reactions are in force at a position."""
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, replace
+from enum import StrEnum
+from typing import Final
+
+from tape.core.codec import JsonValue
+from tape.core.event import Entry, Event
+from tape.core.reaction import Reaction, from_definition, system_run
+from tape.core.subject import canonical
+
+REACTION: Final = "reaction"
+QUARANTINED: Final = "quarantined"
+
+
+class Verb(StrEnum):
+    """What can happen to a reaction; it is resumed by a change."""
+
+    REGISTERED = "registered"
+    CHANGED = "changed"
+    PAUSED = "paused"
+    REMOVED = "removed"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Version:
+    """A definition, in force after a position."""
+
+    since: int
+    reaction: Reaction
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Force:
+    """A reaction as the entries up to a position have left it.
+
+    Everything up to its cursor has been matched; None: everything up to that position. While it is behind, it keeps the
+    versions it has still to pass.
+    """
+
+    versions: tuple[Version, ...]
+    cursor: int | None = None
+    paused: str = ""
+    is_removed: bool = False
+
+    @property
+    def is_matching(self) -> bool:
+        return not self.paused and not self.is_removed
+
+    @property
+    def reaction(self) -> Reaction:
+        """The newest definition."""
+        return self.versions[-1].reaction
+
+    def at(self, global_seq: int) -> Reaction:
+        """The definition that an entry is matched with: the newest before it, or the first there was."""
+        older = [version.reaction for version in self.versions if version.since < global_seq]
+        return older[-1] if older else self.versions[0].reaction
+
+    def reached(self, cursor: int) -> "Force":
+        """The same with its cursor moved on, and without the versions that are now behind it."""
+        passed = [place for place, version in enumerate(self.versions) if version.since <= cursor]
+        return replace(self, cursor=cursor, versions=self.versions[passed[-1] if passed else 0 :])
+
+    def joined(self) -> "Force":
+        """The same, caught up."""
+        return replace(self, cursor=None, versions=self.versions[-1:])
+
+    def stopped(self, cursor: int, reason: str = "") -> "Force":
+        """The same, out of the pack at a position; with a reason it is paused there."""
+        return replace(self, cursor=cursor if self.cursor is None else self.cursor, paused=reason or self.paused)
+
+    def left(self, cursor: int, reason: str = "") -> "Force":
+        """The same, left behind at a position by those it was catching up with."""
+        return replace(self.reached(cursor), paused=reason or self.paused)
+
+
+def in_force(entries: Iterable[Entry]) -> dict[str, Force]:
+    """Which reactions there are after these entries, of which it reads those that registering has left."""
+    forces: dict[str, Force] = {}
+    for entry in entries:
+        reaction_id = subject_of(entry)
+        if reaction_id is not None and (force := after(forces.get(reaction_id), entry)) is not None:
+            forces[reaction_id] = force
+    return forces
+
+
+def subject_of(entry: Entry) -> str | None:
+    """The reaction that an entry is about, if it tells what happened to one."""
+    said = entry.payload if entry.kind == REACTION else None
+    return str(said["reaction_id"]) if isinstance(said, dict) else None
+
+
+def after(force: Force | None, entry: Entry) -> Force | None:
+    """A reaction after an entry about it."""
+    payload = entry.payload if isinstance(entry.payload, dict) else {}
+    return _next(force, Verb(entry.type), payload, entry.global_seq)
+
+
+def _next(force: Force | None, verb: Verb, payload: Mapping[str, JsonValue], place: int) -> Force | None:
+    if verb in (Verb.REGISTERED, Verb.CHANGED):
+        version = Version(since=place, reaction=from_definition(payload["reaction"]))
+        return _begun(version) if force is None else _redefined(force, version, str(payload.get("paused") or ""))
+    if force is None:
+        return None
+    if verb is Verb.REMOVED:
+        return replace(force.stopped(place), is_removed=True, paused="")
+    cursor = payload.get("cursor")
+    return force if force.paused else force.stopped(cursor if isinstance(cursor, int) else place, _reason(payload))
+
+
+def _begun(version: Version) -> Force:
+    return Force(versions=(version,), cursor=None if version.reaction.bootstrap_from_head else 0)
+
+
+def _redefined(force: Force, version: Version, paused: str) -> Force:
+    """A change moves no cursor. What was held back meanwhile is for the newest definition."""
+    is_behind = force.is_matching and force.cursor is not None
+    versions = (*force.versions, version) if is_behind else (version,)
+    return replace(force, versions=versions, paused=paused, is_removed=False)
+
+
+def _reason(payload: Mapping[str, JsonValue]) -> str:
+    return str(payload.get("reason") or Verb.PAUSED)
+
+
+def defined(verb: Verb, reaction: Reaction, paused: str = "") -> Event:
+    """The entry of a definition."""
+    facts: dict[str, JsonValue] = {"reaction": reaction.definition(), "paused": paused}
+    return _event(verb, reaction.reaction_id, facts)
+
+
+def paused(reaction_id: str, reason: str, cursor: int | None = None) -> Event:
+    """The entry of a pause; with a cursor it was stopped there."""
+    place: dict[str, JsonValue] = {} if cursor is None else {"cursor": cursor}
+    return _event(Verb.PAUSED, reaction_id, {"reason": reason, **place})
+
+
+def removed(reaction_id: str) -> Event:
+    """The entry of a removal."""
+    return _event(Verb.REMOVED, reaction_id, {})
+
+
+def _event(verb: Verb, reaction_id: str, facts: dict[str, JsonValue]) -> Event:
+    return Event(
+        run_id=system_run(reaction_id),
+        kind=REACTION,
+        type=verb.value,
+        subject=canonical(REACTION, verb.value, reaction_id),
+        payload={"reaction_id": reaction_id, **facts},
+    )

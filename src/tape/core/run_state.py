@@ -1,0 +1,135 @@
+"""A run as its ledger knows it: whose it is, how it is doing, who works on it."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from datetime import timedelta
+from enum import StrEnum
+from hashlib import sha256
+from typing import Final
+
+from tape.core.claim import RUN_LEASE, UNCLAIMED, Claim, check_lease, check_owner
+from tape.core.errors import UsageError, shown
+from tape.core.ids import RunId
+from tape.core.text import check_name
+
+MOST_LABELS: Final = 64
+MOST_SCOPES: Final = 256
+
+
+class RunStatus(StrEnum):
+    """In the order of their numbers on the wire, from 1 on."""
+
+    RUNNABLE = "runnable"
+    RUNNING = "running"
+    WAITING = "waiting"
+    TERMINAL = "terminal"
+    FAILED = "failed"
+    COMPENSATING = "compensating"
+    STUCK = "stuck"
+    CANCELLED = "cancelled"
+
+
+ACTIVE: Final = frozenset({RunStatus.RUNNABLE, RunStatus.RUNNING, RunStatus.WAITING})
+FINAL: Final = frozenset({RunStatus.TERMINAL, RunStatus.FAILED, RunStatus.CANCELLED})
+ENDINGS: Final = frozenset(RunStatus) - ACTIVE
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Identity:
+    """On whose behalf a run acts; Tape keeps it and puts it on every entry of the run's life."""
+
+    tenant_id: str = ""
+    actor: str = ""
+    subject: str = ""
+    agent_id: str = ""
+
+    def __post_init__(self) -> None:
+        for name in self.__slots__:
+            check_name(name, getattr(self, name), may_be_empty=True)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Invocation:
+    """What is to be run once: the four names together are unique."""
+
+    app: str
+    user: str = ""
+    session: str = ""
+    invocation: str = ""
+
+    def __post_init__(self) -> None:
+        for name in self.__slots__:
+            check_name(name, getattr(self, name), may_be_empty=name != "app")
+
+    @property
+    def run_id(self) -> RunId:
+        """The same for the same names, so that whoever begins it twice means one run."""
+        names = "\x1f".join((self.app, self.user, self.session, self.invocation))
+        return RunId(f"run-{sha256(names.encode()).hexdigest()[:32]}")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RunOrder:
+    """How a run is to begin; without an owner it waits for whoever takes it."""
+
+    of: Invocation
+    owner: str = ""
+    lease: timedelta = RUN_LEASE
+    identity: Identity = Identity()
+    scopes: tuple[str, ...] = ()
+    labels: Mapping[str, str] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        check_lease(self.lease)
+        if self.owner:
+            check_owner(self.owner)
+        if len(self.scopes) > MOST_SCOPES or len(self.labels) > MOST_LABELS:
+            raise UsageError(f"a run has at most {MOST_SCOPES} scopes and {MOST_LABELS} labels")
+        for scope in self.scopes:
+            check_name("a scope", scope)
+        for label, value in self.labels.items():
+            check_name("a label", label)
+            check_name(f"label {shown(label)}", value, may_be_empty=True)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RunState:
+    """Where a run stands; `claim.attempt` is what fences its worker."""
+
+    run_id: RunId
+    of: Invocation
+    status: RunStatus
+    claim: Claim = UNCLAIMED
+    lease_ms: int
+    started_at_ms: int
+    ended_at_ms: int = 0
+    waiting_on_gate: str = ""
+    detail_json: str = ""
+    identity: Identity = Identity()
+    scopes: tuple[str, ...] = ()
+    labels: Mapping[str, str] = field(default_factory=dict)
+    compacted_at_ms: int = 0
+
+    @property
+    def is_active(self) -> bool:
+        return self.status in ACTIVE
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Begun:
+    """What came of beginning or taking a run: whether it was there before, and whether it is the caller's to run."""
+
+    run: RunState
+    is_resumed: bool
+    is_acquired: bool
+    next_seq: int = 1
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Compaction:
+    """What compacting a run did away with."""
+
+    decisions_zeroed: int = 0
+    effects_zeroed: int = 0
+    bytes_saved: int = 0
+    already_compacted: bool = False

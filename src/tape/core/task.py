@@ -1,0 +1,203 @@
+"""A task: one piece of work for one matching entry, its states, and how they follow each other."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import timedelta
+from enum import IntEnum
+from typing import Final, NamedTuple, NewType, TypeAlias, assert_never
+from zlib import crc32
+
+from tape.core.claim import WORK_LEASE, check_lease, check_owner
+from tape.core.errors import UsageError, shown
+from tape.core.event import Entry, Event
+from tape.core.reaction import Reaction, system_run
+from tape.core.retry import backoff, is_last
+from tape.core.subject import canonical
+
+TaskId = NewType("TaskId", str)
+
+ANY_SHARD: Final = -1
+MAX_CLAIM: Final = 10_000
+MAX_DEPTH: Final = 16
+MAX_ERROR: Final = 4096
+DEREGISTERED: Final = "deregistered"
+DEBOUNCE_WINDOWS: Final = 10  # a stream of events holds a debounced task back for so many windows at most
+TASK: Final = "task"
+
+
+class TaskStatus(IntEnum):
+    """A task's state by its number; 4 (failed) exists on the wire and is never written."""
+
+    PENDING = 1
+    CLAIMED = 2
+    DONE = 3
+    FAILED = 4
+    DLQ = 5
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Task:
+    """A row: `attempt` is the fencing number and never falls, `attempts` counts since the last replay."""
+
+    task_id: TaskId
+    reaction_id: str
+    shard: int
+    source_run_id: str
+    source_seq: int
+    source_global_seq: int
+    kind: str
+    type: str
+    subject: str
+    schema_version: int
+    ts_ms: int
+    payload_json: str
+    prev_value_json: str
+    status: TaskStatus
+    attempt: int
+    attempts: int
+    next_attempt_at_ms: int
+    lease_owner: str
+    lease_expires_at_ms: int
+    last_error: str
+    coalesced: int
+    created_at_ms: int
+    completed_at_ms: int
+    trace_id: str
+    span_id: str
+
+
+class Hit(NamedTuple):
+    """An entry that a reaction matches."""
+
+    reaction: Reaction
+    entry: Entry
+    prev_value_json: str = ""
+
+    @property
+    def is_too_deep(self) -> bool:
+        return self.entry.depth >= MAX_DEPTH
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Want:
+    """Whose work to claim, and how much: no reaction_ids means any, and so does shard -1."""
+
+    owner: str
+    most: int = 16
+    reaction_ids: Sequence[str] = ()
+    shard: int = ANY_SHARD
+    lease: timedelta = WORK_LEASE
+
+    def __post_init__(self) -> None:
+        check_owner(self.owner)
+        check_lease(self.lease)
+        if not 1 <= self.most <= MAX_CLAIM:
+            raise UsageError(f"a claim is for 1 to {MAX_CLAIM:,} tasks, not {shown(self.most)}")
+
+
+class Claimed(NamedTuple):
+    """What was claimed, and after how long there may be more (None: nothing is known to come)."""
+
+    tasks: Sequence[Task]
+    more_after: timedelta | None = None
+
+
+class Claim(NamedTuple):
+    """Which attempt of whom; attempt 0 is the owner's own, as long as it is the newest and its lease has not ended."""
+
+    task_id: TaskId
+    owner: str
+    attempt: int
+
+
+@dataclass(frozen=True, slots=True)
+class Done:
+    """The work is done."""
+
+
+@dataclass(frozen=True, slots=True)
+class Failed:
+    """The work has failed, and is tried again if an attempt is left: after the backoff, or after a time of its own."""
+
+    error: str
+    after: timedelta | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Died:
+    """The work has failed for good."""
+
+    error: str
+
+
+Outcome: TypeAlias = Done | Failed | Died
+
+
+class Settlement(NamedTuple):
+    """How an attempt ended."""
+
+    claim: Claim
+    outcome: Outcome
+
+
+class Policy(NamedTuple):
+    """What a reaction says of failures; a removed one has no more attempts."""
+
+    retry_max: int
+    retry_backoff_ms: int
+    dlq_after_n: int
+    is_removed: bool = False
+
+
+class Next(NamedTuple):
+    """A task's state after an attempt has ended."""
+
+    status: TaskStatus
+    next_attempt_at_ms: int
+    last_error: str
+
+
+def settled(attempts: int, outcome: Outcome, policy: Policy, now_ms: int, jitter: float) -> Next:
+    """What becomes of a task whose newest attempt has ended so."""
+    match outcome:
+        case Done():
+            return Next(TaskStatus.DONE, 0, "")
+        case Died(error):
+            return Next(TaskStatus.DLQ, 0, error[:MAX_ERROR])
+        case Failed(error, after):
+            if policy.is_removed:
+                return Next(TaskStatus.DLQ, 0, DEREGISTERED)
+            if is_last(attempts, policy.retry_max, policy.dlq_after_n):
+                return Next(TaskStatus.DLQ, 0, error[:MAX_ERROR])
+            base = timedelta(milliseconds=policy.retry_backoff_ms)
+            wait = backoff(attempts, base, jitter) if after is None else max(after, timedelta(0))
+            return Next(TaskStatus.PENDING, now_ms + wait // timedelta(milliseconds=1), error[:MAX_ERROR])
+        case _:
+            assert_never(outcome)
+
+
+def due_at_ms(now_ms: int, first_at_ms: int, debounce_ms: int) -> int:
+    """When a debounced task is due: a quiet window after its newest event, but not for ever."""
+    return min(now_ms + debounce_ms, first_at_ms + DEBOUNCE_WINDOWS * debounce_ms)
+
+
+def task_id(reaction_id: str, global_seq: int) -> TaskId:
+    """The same wherever and whenever it is made."""
+    return TaskId(f"{system_run(reaction_id)[-16:]}.{global_seq}")
+
+
+def shard_hash(run_id: str) -> int:
+    """A number for a run, the same in every process."""
+    return crc32(run_id.encode()) & 0x7FFFFFFF
+
+
+def told(verb: str, reaction_id: str, task: TaskId, cause: int, facts: dict[str, int | str]) -> Event:
+    """The entry of a task that died or was replayed."""
+    return Event(
+        run_id=system_run(reaction_id),
+        kind=TASK,
+        type=verb,
+        subject=canonical(TASK, verb, reaction_id, task),
+        payload={"task_id": task, "reaction_id": reaction_id, "source_global_seq": cause, **facts},
+        cause=cause,
+    )

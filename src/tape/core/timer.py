@@ -1,0 +1,43 @@
+"""A timer: something to be done for a run at a time, at least once."""
+
+from dataclasses import dataclass
+from enum import StrEnum
+from typing import Final
+
+from tape.core.claim import UNCLAIMED, Claim
+from tape.core.ids import RunId
+
+GATE_TIMEOUT: Final = "gate_timeout"
+
+
+class TimerStatus(StrEnum):
+    SET = "set"
+    FIRED = "fired"
+    CANCELLED = "cancelled"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Timer:
+    """Where a timer stands; while somebody handles it, it is due again when that one's lease ends."""
+
+    run_id: RunId
+    timer_id: str
+    fire_at_ms: int
+    kind: str = ""
+    payload_json: str = ""
+    status: TimerStatus = TimerStatus.SET
+    claim: Claim = UNCLAIMED
+
+    @property
+    def due_at_ms(self) -> int | None:
+        if self.status is not TimerStatus.SET:
+            return None
+        return max(self.fire_at_ms, self.claim.expires_at_ms)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TimerClaim:
+    """What came of claiming a timer."""
+
+    timer: Timer
+    is_acquired: bool

@@ -1,0 +1,60 @@
+"""Agents: a match starts a run, once for each entry, and holds a slot of its reaction until that run has ended."""
+
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import aclosing
+
+from tape.bus.journal import Journal
+from tape.core.caller import Caller
+from tape.core.reaction import HandlerKind
+from tape.core.registration import Force
+from tape.core.run_state import Invocation, RunOrder
+from tape.core.subject import canonical
+from tape.runs.runs import Runs
+from tape.work.answers import Dead
+from tape.work.envelope import Envelope
+from tape.work.handler import Handler
+
+
+class Agents(Mapping[str, Handler]):
+    """The handlers of all reactions that start agents, whichever there are just now."""
+
+    def __init__(
+        self, forces: Callable[[], Mapping[str, Force]], runs: Runs, journal: Journal, *, is_waiting: bool = True
+    ) -> None:
+        self._forces = forces
+        self._runs = runs
+        self._journal = journal
+        self._is_waiting = is_waiting
+        self._handler = Handler(self._start, takes=(Envelope,))
+
+    def __getitem__(self, reaction_id: str) -> Handler:
+        return self._handler
+
+    def __iter__(self) -> Iterator[str]:
+        forces = self._forces().items()
+        return iter([name for name, force in forces if force.reaction.handler_kind is HandlerKind.AGENT])
+
+    def __len__(self) -> int:
+        return len(list(iter(self)))
+
+    async def _start(self, envelope: Envelope) -> None:
+        """Begins the run, or finds it begun: an entry starts one, however often it is handled."""
+        force = self._forces().get(envelope.reaction_id)
+        if force is None or force.reaction.handler_kind is not HandlerKind.AGENT:
+            raise Dead("its reaction starts no agent any more")
+        order = RunOrder(of=invocation(force.reaction.agent_app, envelope.reaction_id, envelope.global_seq))
+        await self._runs.begin(order, Caller(cause=envelope.global_seq))
+        if self._is_waiting:
+            await self._ended(order.of)
+
+    async def _ended(self, of: Invocation) -> None:
+        subject = canonical("run", "any", of.app, of.user, of.session, of.run_id).replace("/any/", "/*/", 1)
+        async with aclosing(self._journal.stream(subject=subject)) as stream:
+            async for _ in stream:
+                if not (await self._runs.find(of.run_id)).is_active:
+                    return
+
+
+def invocation(app: str, reaction_id: str, global_seq: int) -> Invocation:
+    """What an agent is invoked for, the same wherever it is matched."""
+    return Invocation(app=app, invocation=f"react-{reaction_id}-{global_seq}")

@@ -1,0 +1,131 @@
+"""A dispatcher: matches the journal and works off the tasks, in one process or in many."""
+
+import os
+import signal
+import socket
+from collections.abc import AsyncIterator, Mapping
+from dataclasses import dataclass, field
+from datetime import timedelta
+from functools import partial
+from typing import Final, NoReturn
+
+import anyio
+
+from tape.bus.journal import Journal
+from tape.core.background import background
+from tape.core.claim import WORK_LEASE
+from tape.core.ports import Store
+from tape.core.reaction import Reaction
+from tape.matcher.agents import Agents
+from tape.matcher.matcher import Matcher
+from tape.runs.ledgers import Ledgers
+from tape.telemetry import log
+from tape.work.collected import Collection
+from tape.work.handler import Handler
+from tape.work.loop import Loop
+
+AGENTS: Final = 1_000  # runs that one process waits for
+
+
+def new_owner() -> str:
+    """A name that no other worker has."""
+    host = "".join(char if char.isalnum() else "-" for char in socket.gethostname())[:64].lstrip("-")
+    return f"{host or 'worker'}-{os.getpid()}-{os.urandom(4).hex()}"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Crew:
+    """Who works: what is registered first, which functions handle what, and under which name."""
+
+    handlers: Mapping[str, Handler]
+    reactions: tuple[Reaction, ...] = ()
+    owner: str = field(default_factory=new_owner)
+    slots: int = 16
+    lease: timedelta = WORK_LEASE
+
+
+def crew_of(collection: Collection, *, is_registering: bool, owner: str | None, slots: int, lease: timedelta) -> Crew:
+    """Those whom decorators have collected."""
+    return Crew(
+        reactions=tuple(each.reaction for each in collection) if is_registering else (),
+        handlers=collection.handlers,
+        owner=owner or new_owner(),
+        slots=slots,
+        lease=lease,
+    )
+
+
+class Dispatcher:
+    """A matcher and workers over one store; the workers are woken by what the matcher writes.
+
+    With a journal it starts agents too.
+    """
+
+    def __init__(self, store: Store, crew: Crew, journal: Journal | None = None) -> None:
+        self._store = store
+        self._crew = crew
+        self.loop = Loop(store.tasks, crew.handlers, owner=crew.owner, slots=crew.slots, lease=crew.lease)
+        self.matcher = Matcher(store, None if journal is None else journal.source(), self._wake)
+        self._journal = journal
+        self._starter = self._agents(is_waiting=True)
+
+    async def register(self) -> None:
+        for reaction in self._crew.reactions:
+            await self._store.reactions.register(reaction)
+
+    async def run(self) -> int:
+        """Works until it is stopped; how many tasks it has settled."""
+        await self.register()
+        async with background(self.matcher.run, self._start_agents):
+            log.info("dispatcher.started", owner=self._crew.owner, handlers=len(self._crew.handlers))
+            await self.loop.run()
+        log.info("dispatcher.stopped", owner=self._crew.owner, handled=self.loop.handled)
+        return self.loop.handled
+
+    async def match(self) -> NoReturn:
+        """Matches and starts agents, and leaves the other tasks to others."""
+        async with background(self.matcher.run):
+            await self._start_agents()
+        raise AssertionError("agents are started for ever")
+
+    async def run_until_told(self) -> int:
+        """The same until a signal says to leave; a second one does not wait for what was begun."""
+        with anyio.open_signal_receiver(signal.SIGTERM, signal.SIGINT) as signals:
+            async with background(partial(self._leave, signals)):
+                return await self.run()
+        raise AssertionError("a receiver of signals swallows nothing")
+
+    async def run_once(self) -> int:
+        """Matches what there is and works off what is due, until neither makes more."""
+        await self.register()
+        self.matcher = Matcher(self._store)  # a tail may not have heard yet of what there is
+        starter = self._agents(is_waiting=False)
+        while await self.matcher.step() or await has_worked(self.loop) or await has_worked(starter):
+            pass
+        return self.loop.handled
+
+    def _agents(self, *, is_waiting: bool) -> Loop:
+        agents: Mapping[str, Handler] = {}
+        if self._journal is not None:
+            runs = Ledgers(self._store, self._journal).runs
+            agents = Agents(lambda: self.matcher.forces, runs, self._journal, is_waiting=is_waiting)
+        return Loop(self._store.tasks, agents, owner=self._crew.owner, slots=AGENTS, lease=self._crew.lease)
+
+    def _wake(self) -> None:
+        self.loop.wake()
+        self._starter.wake()
+
+    async def _start_agents(self) -> NoReturn:
+        while True:
+            await self._starter.run()
+
+    async def _leave(self, signals: AsyncIterator[signal.Signals]) -> NoReturn:
+        await anext(signals)
+        self.loop.stop()
+        number = await anext(signals)
+        os._exit(128 + number)
+
+
+async def has_worked(loop: Loop) -> bool:
+    before = loop.handled
+    return await loop.run_once() > before

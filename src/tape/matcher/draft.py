@@ -1,0 +1,100 @@
+"""What follows from the entries of a page, as far as it has been read: decided here, written elsewhere."""
+
+from collections.abc import Mapping
+from typing import Final
+
+from tape.core.event import Entry
+from tape.core.ids import GlobalSeq
+from tape.core.matched import MatchedPage, Slip
+from tape.core.registration import QUARANTINED, Force, after, paused, subject_of
+from tape.core.sequence import Request
+from tape.core.task import MAX_DEPTH, Hit
+from tape.matcher.rules import Finding, Rules, previous_value
+
+MOST_HITS: Final = 2_000
+MOST_BYTES: Final = 8 << 20
+RULE_S: Final = 0.100  # who takes longer than this over a page goes on alone, so that nobody waits for it
+PAGE_S: Final = 0.250
+
+
+class Draft:
+    """A page in the making. The rules follow it at once; whoever drops the draft has to put them back.
+
+    Of the pack, the entries of registrations are applied as they are passed.
+    """
+
+    def __init__(self, rules: Rules, forces: Mapping[str, Force], *, is_pack: bool) -> None:
+        self.changed: dict[str, Force] = {}
+        self.hits: list[Hit] = []
+        self._rules = rules
+        self._forces = forces
+        self._is_pack = is_pack
+        self._slips: dict[str, Slip] = {}
+        self._requests: list[Request] = []
+        self._spent: dict[str, float] = {}
+        self._total = 0.0
+        self._bytes = 0
+
+    @property
+    def is_full(self) -> bool:
+        return len(self.hits) >= MOST_HITS or self._bytes >= MOST_BYTES or self._total >= PAGE_S
+
+    @property
+    def is_empty(self) -> bool:
+        return not (self.hits or self.changed or self._slips)
+
+    def take(self, entry: Entry) -> None:
+        for finding in self._rules.ask(entry):
+            self._note(entry, finding)
+        if self._is_pack:
+            self._apply(entry)
+
+    def page(self, seen: int, cursor: GlobalSeq) -> MatchedPage:
+        """Everything so far, decided on a version of the pack, which is then at the cursor."""
+        return MatchedPage(
+            seen=seen,
+            cursor=cursor,
+            forces=self.changed,
+            hits=self.hits,
+            slips=self._slips,
+            requests=self._requests,
+        )
+
+    def _note(self, entry: Entry, finding: Finding) -> None:
+        reaction = finding.rule.reaction
+        if finding.is_too_slow:
+            self._quarantine(reaction.reaction_id, entry.global_seq - 1)
+            return
+        if finding.error is not None:
+            before = self._slips.get(reaction.reaction_id, Slip(0, ""))
+            self._slips[reaction.reaction_id] = Slip(before.errors + 1, finding.error)
+        elif finding.matched and entry.depth <= MAX_DEPTH:
+            self.hits.append(Hit(reaction, entry, previous_value(entry)))
+            self._bytes += entry.weight
+        self._charge(reaction.reaction_id, finding.seconds, entry.global_seq)
+
+    def _charge(self, reaction_id: str, seconds: float, place: int) -> None:
+        self._total += seconds
+        self._spent[reaction_id] = spent = self._spent.get(reaction_id, 0.0) + seconds
+        if spent > RULE_S:
+            self._leave(reaction_id, place)
+
+    def _quarantine(self, reaction_id: str, cursor: int) -> None:
+        """Paused before the entry, which is read again when it is resumed."""
+        self._leave(reaction_id, cursor, QUARANTINED)
+        event = paused(reaction_id, QUARANTINED, cursor)
+        self._requests.append(Request(events=(event,), opens=True))
+
+    def _leave(self, reaction_id: str, cursor: int, reason: str = "") -> None:
+        force = self.changed.get(reaction_id) or self._forces[reaction_id]
+        self.changed[reaction_id] = force.stopped(cursor, reason) if self._is_pack else force.left(cursor, reason)
+        self._rules.drop(reaction_id)
+
+    def _apply(self, entry: Entry) -> None:
+        reaction_id = subject_of(entry)
+        if reaction_id is None:
+            return
+        force = after(self.changed.get(reaction_id) or self._forces.get(reaction_id), entry)
+        if force is not None:
+            self.changed[reaction_id] = force
+            self._rules.sort(reaction_id, force)

@@ -1,0 +1,184 @@
+"""The matcher: tails the journal once for all reactions and turns what they match into tasks."""
+
+import time
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from typing import Final, NoReturn, Protocol
+
+import anyio
+from anyio.lowlevel import checkpoint
+
+from tape.core.errors import Unavailable
+from tape.core.event import Entry
+from tape.core.ids import GlobalSeq
+from tape.core.ports import Page, Store
+from tape.core.registration import Force
+from tape.core.subject import Pattern
+from tape.matcher.draft import Draft
+from tape.matcher.rules import Clocks, Rules
+from tape.telemetry import log
+
+SLICE_S: Final = 0.005
+LATE_PAGES: Final = 4  # those who catch up are given more pages than the pack, so that they arrive
+PAUSE_S: Final = 0.5
+REGISTRATIONS: Final = Pattern("/tape/reaction/**")
+
+
+class Source(Protocol):
+    """The journal in pages; `wait` returns when what was read last may go on beyond a position."""
+
+    async def read(self, after: GlobalSeq, *, pattern: Pattern | None = None) -> Page: ...
+    async def wait(self, beyond: GlobalSeq) -> None: ...
+
+
+class Matcher:
+    """One of any number: whoever writes a page first has matched it, the others read on behind it.
+
+    `told` is called when there may be new tasks, whoever has made them.
+    """
+
+    def __init__(
+        self,
+        store: Store,
+        source: Source | None = None,
+        told: Callable[[], None] = lambda: None,
+        clocks: Clocks | None = None,
+    ) -> None:
+        self._source = store.journal if source is None else source
+        self._reactions = store.reactions
+        self._told = told
+        self._clocks = clocks
+        self._rules = Rules(clocks)
+        self._forces: dict[str, Force] = {}
+        self._version = 0
+        self._is_loaded = False
+        self._cursor = GlobalSeq(0)
+        self._group: tuple[Sequence[tuple[str, object]], Rules] = ((), self._rules)
+        self._served = -1
+
+    @property
+    def forces(self) -> Mapping[str, Force]:
+        """Which reactions there are, as far as this matcher has read."""
+        return self._forces
+
+    async def run(self) -> NoReturn:
+        while True:
+            try:
+                if not await self.step():
+                    await self._source.wait(self._cursor)
+            except Unavailable as error:
+                log.warning("matcher.unavailable", reason=str(error))
+                self._forget()  # what became of the last page is not known
+                await anyio.sleep(PAUSE_S)
+
+    async def step(self) -> bool:
+        """Matches a page of the pack and some of those behind it; False when there was nothing to read."""
+        if not self._is_loaded:
+            await self._load()
+        has_moved = await self._match_pack()
+        for _ in range(LATE_PAGES):
+            if not await self._match_late():
+                return has_moved
+            has_moved = True
+        return has_moved
+
+    async def _load(self) -> None:
+        """What others have written since the version that is known here."""
+        pack = await self._reactions.pack(self._version)
+        self._version, self._cursor, self._is_loaded = pack.version, pack.cursor, True
+        self._put(pack.forces)
+
+    def _forget(self) -> None:
+        self._put(dict.fromkeys(self._forces))
+        self._rules = Rules(self._clocks)
+        self._version, self._is_loaded = 0, False
+
+    async def _match_pack(self) -> bool:
+        page = await self._next_page()
+        if page.scanned_to <= self._cursor:
+            return False
+        draft = Draft(self._rules, self._forces, is_pack=True)
+        reached = await _drafted(draft, page.entries, page.scanned_to)
+        if draft.is_empty and not self._rules:
+            self._cursor = reached  # nobody is to be told, so nobody is
+        else:
+            await self._record(draft, reached)
+        return True
+
+    async def _next_page(self) -> Page:
+        """Everything that follows; as long as there is no reaction, only the first that is registered."""
+        if self._forces:
+            return await self._source.read(self._cursor)
+        page = await self._source.read(self._cursor, pattern=REGISTRATIONS)
+        first = page.entries[:1]
+        return page._replace(entries=first, scanned_to=first[0].global_seq) if first else page
+
+    async def _match_late(self) -> bool:
+        """A page for those who are equally far behind; each time it is the turn of others."""
+        behind = {name: force for name, force in self._forces.items() if _is_behind(force)}
+        if not behind:
+            return False
+        cursor = self._next({force.cursor or 0 for force in behind.values()})
+        group = {name: force for name, force in behind.items() if force.cursor == cursor}
+        page = await self._source.read(GlobalSeq(cursor))
+        draft = Draft(self._group_rules(group), group, is_pack=False)
+        through = min(page.scanned_to, self._cursor)
+        reached = await _drafted(draft, [entry for entry in page.entries if entry.global_seq <= through], through)
+        if draft.changed:
+            self._group = ((), self._rules)  # somebody was left behind, and is no longer one of them
+        has_arrived = reached >= self._cursor
+        moved = {name: force.joined() if has_arrived else force.reached(reached) for name, force in group.items()}
+        draft.changed = {**moved, **draft.changed}
+        await self._record(draft, self._cursor)
+        return True
+
+    def _next(self, cursors: Iterable[int]) -> int:
+        ordered = sorted(cursors)
+        self._served = next((cursor for cursor in ordered if cursor > self._served), ordered[0])
+        return self._served
+
+    def _group_rules(self, group: Mapping[str, Force]) -> Rules:
+        """The rules of a group, made once as long as it stays together."""
+        members = [(name, force.versions) for name, force in group.items()]
+        if self._group[0] != members:
+            rules = Rules(self._clocks)
+            for name, force in group.items():
+                rules.put(name, force)
+            self._group = members, rules
+        return self._group[1]
+
+    async def _record(self, draft: Draft, cursor: GlobalSeq) -> None:
+        version = await self._reactions.record(draft.page(self._version, cursor))
+        if version is None:
+            self._put({name: self._forces.get(name) for name in draft.changed})
+            self._group = ((), self._rules)
+            await self._load()
+        else:
+            self._version, self._cursor = version, cursor
+            self._put(draft.changed)
+        if draft.hits or version is None:
+            self._told()
+
+    def _put(self, forces: Mapping[str, Force | None]) -> None:
+        for name, force in forces.items():
+            self._rules.sort(name, force)
+            if force is None:
+                self._forces.pop(name, None)
+            else:
+                self._forces[name] = force
+
+
+def _is_behind(force: Force) -> bool:
+    return force.is_matching and force.cursor is not None
+
+
+async def _drafted(draft: Draft, entries: Sequence[Entry], scanned_to: GlobalSeq) -> GlobalSeq:
+    """How far a page was taken: to its end, or until the draft was full. Others get their turn meanwhile."""
+    began = time.perf_counter()
+    for entry in entries:
+        draft.take(entry)
+        if draft.is_full:
+            return entry.global_seq
+        if time.perf_counter() - began > SLICE_S:
+            await checkpoint()
+            began = time.perf_counter()
+    return scanned_to

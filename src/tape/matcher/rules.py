@@ -1,0 +1,148 @@
+"""Reactions made ready to be asked about an entry: patterns in a trie, predicates compiled once."""
+
+import time
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from functools import lru_cache
+from typing import Final, NamedTuple, Protocol
+
+from tape.core.errors import UsageError
+from tape.core.event import Entry
+from tape.core.predicate import Activation, Predicate, Verdict, bind
+from tape.core.reaction import Reaction
+from tape.core.registration import Force
+from tape.core.subject import Pattern
+from tape.core.trie import Trie
+
+SLOW_S: Final = 0.050
+NOTICED_S: Final = 0.005
+VALUE: Final = "value"
+
+
+@dataclass(frozen=True, slots=True, eq=False, kw_only=True)
+class Rule:
+    """A version of a reaction and the positions it is for: after `above`, up to and including `through`."""
+
+    reaction: Reaction
+    pattern: Pattern
+    predicate: "Predicate | Broken"
+    above: int = 0
+    through: int | None = None
+
+    def is_for(self, global_seq: int) -> bool:
+        return self.above < global_seq and (self.through is None or global_seq <= self.through)
+
+
+class Finding(NamedTuple):
+    """What a rule says of an entry: whether it matches, how it erred if it did, and how long that took."""
+
+    rule: Rule
+    matched: bool
+    error: str | None = None
+    seconds: float = 0.0
+    is_too_slow: bool = False
+
+
+class Clocks(Protocol):
+    """The time that passes, and the time this thread was working."""
+
+    def wall(self) -> float: ...
+    def cpu(self) -> float: ...
+
+
+class SystemClocks:
+    """The clocks of this machine."""
+
+    wall = staticmethod(time.perf_counter)
+    cpu = staticmethod(time.thread_time)
+
+
+class Rules:
+    """The reactions that are asked together."""
+
+    def __init__(self, clocks: Clocks | None = None) -> None:
+        self._clocks = clocks or SystemClocks()
+        self._trie: Trie[Rule] = Trie()
+        self._rules: dict[str, Sequence[Rule]] = {}
+
+    def __contains__(self, reaction_id: str) -> bool:
+        return reaction_id in self._rules
+
+    def __len__(self) -> int:
+        return len(self._rules)
+
+    def put(self, reaction_id: str, force: Force) -> None:
+        self.drop(reaction_id)
+        self._rules[reaction_id] = rules = list(_rules(force))
+        for rule in rules:
+            self._trie.add(rule.pattern, rule)
+
+    def sort(self, reaction_id: str, force: Force | None) -> None:
+        """Has it if it is one of the pack, and else not."""
+        if force is not None and force.is_matching and force.cursor is None:
+            self.put(reaction_id, force)
+        else:
+            self.drop(reaction_id)
+
+    def drop(self, reaction_id: str) -> None:
+        for rule in self._rules.pop(reaction_id, ()):
+            self._trie.discard(rule.pattern, rule)
+
+    def ask(self, entry: Entry) -> list[Finding]:
+        """What each rule whose pattern matches says; one activation serves them all."""
+        rules = [rule for rule in self._trie.match(entry.subject) if rule.is_for(entry.global_seq)]
+        findings = [Finding(rule, True) for rule in rules if rule.predicate.is_blank]
+        if len(findings) < len(rules):
+            findings += self._evaluated([rule for rule in rules if not rule.predicate.is_blank], entry)
+        return findings
+
+    def _evaluated(self, rules: Sequence[Rule], entry: Entry) -> Iterator[Finding]:
+        activation = bind(entry, previous_value(entry))
+        began, worked = self._clocks.wall(), self._clocks.cpu()
+        for rule in rules:
+            verdict = rule.predicate.evaluate(activation)
+            ended = self._clocks.wall()
+            seconds, began, is_too_slow = ended - began, ended, False
+            if seconds > NOTICED_S:  # being held up by others is not its fault, but asking for its own time is dear
+                spent, worked = self._clocks.cpu() - worked, self._clocks.cpu()
+                is_too_slow = spent > SLOW_S
+            yield Finding(rule, verdict.matched, verdict.error, seconds, is_too_slow)
+
+
+def previous_value(entry: Entry) -> str:
+    """What a value was before the change that an entry tells."""
+    said = entry.payload if entry.kind == VALUE else None
+    return str(said.get("prev_value_json") or "") if isinstance(said, dict) else ""
+
+
+def _rules(force: Force) -> Iterator[Rule]:
+    ends = [version.since for version in force.versions[1:]]
+    begins = [0, *ends]
+    for version, above, through in zip(force.versions, begins, [*ends, None], strict=True):
+        yield Rule(
+            reaction=version.reaction,
+            pattern=Pattern.parse(version.reaction.subject_pattern),
+            predicate=_predicate(version.reaction.predicate_cel),
+            above=max(above, force.cursor or 0),
+            through=through,
+        )
+
+
+class Broken:
+    """A predicate that was accepted once and no longer is: it errs, and says why."""
+
+    is_blank = False
+
+    def __init__(self, reason: str) -> None:
+        self._verdict = Verdict(matched=False, error=reason)
+
+    def evaluate(self, activation: Activation) -> Verdict:
+        return self._verdict
+
+
+@lru_cache(maxsize=16_384)
+def _predicate(text: str) -> Predicate | Broken:
+    try:
+        return Predicate(text)
+    except UsageError as error:
+        return Broken(str(error))

@@ -1,0 +1,139 @@
+"""Reactions as users write them: decorators collect, and a dispatcher registers and runs what they have collected.
+
+`@on("/a/**")` makes the function under it a handler; with `agent=` or `publish=` the reaction is of another kind, and
+the function is not called. Nothing happens before `register_all` or `run_dispatcher`.
+"""
+
+from collections.abc import Callable
+from datetime import timedelta
+from typing import Any, TypeVar, Unpack
+
+from tape.core.reaction import Reaction
+from tape.core.subject import ONE, REST, escape
+from tape.work.answers import Dead, Retry
+from tape.work.collected import collected
+from tape.work.envelope import Envelope
+from tape.work.options import Options, definition
+
+__all__ = [
+    "Dead",
+    "Envelope",
+    "Retry",
+    "collected",
+    "on",
+    "on_decision_recorded",
+    "on_effect_confirmed",
+    "on_effect_failed",
+    "on_effect_unknown",
+    "on_gate",
+    "on_run",
+    "on_value_change",
+    "on_value_deleted",
+    "register_all",
+    "run_dispatcher",
+]
+
+Function = TypeVar("Function", bound=Callable[..., Any])
+
+
+def on(pattern: str, **options: Unpack[Options]) -> Callable[[Function], Function]:
+    """A reaction to the entries that a pattern matches; the function stays as it is."""
+    fields = definition(pattern, options)
+
+    def decorate(function: Function) -> Function:
+        collected.add(function, options.get("batch", 1), fields)
+        return function
+
+    return decorate
+
+
+def on_value_change(
+    namespace: str, key: str | None = None, **options: Unpack[Options]
+) -> Callable[[Function], Function]:
+    """A reaction to new values of a namespace, or of one of its keys."""
+    return on(_pattern("value", "changed", namespace, key), **options)
+
+
+def on_value_deleted(
+    namespace: str, key: str | None = None, **options: Unpack[Options]
+) -> Callable[[Function], Function]:
+    """A reaction to values that were deleted."""
+    return on(_pattern("value", "deleted", namespace, key), **options)
+
+
+def on_effect_confirmed(tool: str | None = None, **options: Unpack[Options]) -> Callable[[Function], Function]:
+    """A reaction to effects of a tool, or of any, that have taken place."""
+    return on(_pattern("effect", "confirmed", tool, None), **options)
+
+
+def on_effect_failed(tool: str | None = None, **options: Unpack[Options]) -> Callable[[Function], Function]:
+    """A reaction to effects that have not."""
+    return on(_pattern("effect", "failed", tool, None), **options)
+
+
+def on_effect_unknown(tool: str | None = None, **options: Unpack[Options]) -> Callable[[Function], Function]:
+    """A reaction to effects of which nobody knows."""
+    return on(_pattern("effect", "unknown", tool, None), **options)
+
+
+def on_decision_recorded(
+    decision_index: int | None = None, **options: Unpack[Options]
+) -> Callable[[Function], Function]:
+    """A reaction to the decisions of any run, or to those of one index."""
+    index = ONE if decision_index is None else str(decision_index)
+    return on(f"/tape/decision/recorded/{ONE}/{index}", **options)
+
+
+def on_gate(
+    gate: str | None = None, verb: str = "released", **options: Unpack[Options]
+) -> Callable[[Function], Function]:
+    """A reaction to a gate that was released, or is waited for."""
+    return on(_pattern("gate", verb, gate, None), **options)
+
+
+def on_run(
+    status: str = "terminal", app: str | None = None, **options: Unpack[Options]
+) -> Callable[[Function], Function]:
+    """A reaction to runs that have come to a status."""
+    return on(_pattern("run", status.lower(), app, None), **options)
+
+
+def register_all(url: str | None = None) -> list[Reaction]:
+    """Registers what was collected with the store at a URL, or at TAPE_STORE."""
+    import anyio
+
+    from tape.compose import register
+
+    reactions = [each.reaction for each in collected]
+    anyio.run(register, url, reactions)
+    return reactions
+
+
+def run_dispatcher(
+    url: str | None = None,
+    register: bool = True,
+    *,
+    owner: str | None = None,
+    once: bool = False,
+    claim_max: int = 16,
+    lease_ms: int = 60_000,
+) -> int:
+    """Matches and handles until a signal says to leave, then finishes what was begun; how many tasks it settled.
+
+    With `once` it only works off what is due now.
+    """
+    import anyio
+
+    from tape.compose import dispatch
+    from tape.matcher.dispatcher import crew_of
+
+    lease = timedelta(milliseconds=lease_ms)
+    crew = crew_of(collected, is_registering=register, owner=owner, slots=claim_max, lease=lease)
+    return anyio.run(dispatch, url, crew, once)
+
+
+def _pattern(kind: str, verb: str, first: str | None, second: str | None) -> str:
+    """The subjects of a kind and verb, as far as their dimensions are given."""
+    given = [escape(each) for each in (first, second) if each is not None]
+    rest = [] if second is not None else [REST]
+    return "/".join(["", "tape", kind, verb, *given, *rest])

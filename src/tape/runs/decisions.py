@@ -1,0 +1,68 @@
+"""The ledger of decisions: the first that is written at a place stays."""
+
+from dataclasses import replace
+from functools import partial
+from typing import Final
+
+from tape.core.caller import PLAIN, Caller
+from tape.core.decision import Decision
+from tape.core.event import check_run_id
+from tape.core.ports import Sight
+from tape.runs.desk import Desk
+from tape.runs.ledger import Ledger, Line, Step
+from tape.runs.lifecycle import RUNS, active, proven
+
+DECISIONS: Final = Ledger("decision", Decision)
+DIGITS: Final = 19  # so that keys are in the order of their numbers
+
+
+def key_of(run_id: str, decision_index: int) -> str:
+    return f"{run_id}/{decision_index:0{DIGITS}}"
+
+
+def record(sight: Sight, decision: Decision, fence: int | None = None) -> Step[Decision]:
+    """The decision, unless there is one at its place."""
+    key = key_of(decision.run_id, decision.decision_index)
+    stored = DECISIONS.find(sight, key)
+    if stored is not None:
+        return Step(result=stored)
+    run = active(sight, decision.run_id)
+    written = replace(decision, ts_ms=sight.now_ms)
+    cells = (DECISIONS.change(sight, key, written, "recorded"), *proven(sight, run, fence))
+    return Step(result=written, cells=cells, lines=(_line(written),))
+
+
+class Decisions:
+    """What a run's model decided, in order."""
+
+    def __init__(self, desk: Desk) -> None:
+        self._desk = desk
+
+    async def record(self, decision: Decision, fence: int | None = None, caller: Caller = PLAIN) -> Decision:
+        """The stored decision: this one, or the one that was there first."""
+        key = key_of(check_run_id(decision.run_id), decision.decision_index)
+        ids = RUNS.at(decision.run_id), DECISIONS.at(key)
+        return await self._desk.change(ids, partial(record, decision=decision, fence=fence), caller)
+
+    async def find(self, run_id: str, decision_index: int) -> Decision | None:
+        key = key_of(check_run_id(run_id), decision_index)
+        return DECISIONS.find(await self._desk.cells.look((DECISIONS.at(key),)), key)
+
+    async def listed(self, run_id: str) -> list[Decision]:
+        """All of a run, in order."""
+        return list(DECISIONS.states(await self._desk.under(DECISIONS.name, check_run_id(run_id))))
+
+
+def _line(decision: Decision) -> Line:
+    return Line(
+        run_id=decision.run_id,
+        kind="decision",
+        verb="recorded",
+        dims=(decision.run_id, str(decision.decision_index)),
+        payload={
+            "decision_index": decision.decision_index,
+            "model": decision.model,
+            "policy_version": decision.policy_version,
+            "rationale": decision.rationale,
+        },
+    )

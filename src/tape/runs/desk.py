@@ -1,0 +1,97 @@
+"""Where ledger operations are done: read the cells, decide, send one request; decide again if somebody was first."""
+
+from collections.abc import AsyncGenerator, Awaitable, Callable, Mapping
+from contextlib import AbstractAsyncContextManager, nullcontext
+from dataclasses import replace
+from typing import Final, TypeVar
+from weakref import WeakValueDictionary
+
+import anyio
+
+from tape import telemetry
+from tape.bus.journal import Journal
+from tape.core.caller import PLAIN, Caller
+from tape.core.causation import current_cause
+from tape.core.errors import Conflict, RunClosed, VersionConflict
+from tape.core.ids import RunId
+from tape.core.ports import BEGINNING, Cells, Due, Sight, Store
+from tape.core.run import Head
+from tape.core.sequence import Cell, CellId, Request
+from tape.runs.ledger import Step
+
+TRIES: Final = 256  # of n who want one cell, one gets it each time: the last has tried n times
+PAGE: Final = 200
+
+S = TypeVar("S")
+T = TypeVar("T")
+
+
+class Desk:
+    """One store's ledgers, and the journal that their entries go to."""
+
+    def __init__(self, store: Store, journal: Journal) -> None:
+        self._runs = store.runs
+        self.cells: Cells = store.cells
+        self.journal = journal
+        self._turns: WeakValueDictionary[CellId, anyio.Lock] = WeakValueDictionary()
+
+    async def change(self, ids: tuple[CellId, ...], decide: Callable[[Sight], Step[T]], caller: Caller = PLAIN) -> T:
+        """Decides on these cells, as often as it takes."""
+        return await self.settle(lambda: self.cells.look(ids), decide, caller)
+
+    async def settle(self, read: Callable[[], Awaitable[S]], decide: Callable[[S], Step[T]], caller: Caller) -> T:
+        turn: AbstractAsyncContextManager[object] = nullcontext()
+        was_closed = False
+        for _ in range(TRIES):
+            async with turn:
+                step = decide(await read())
+                try:
+                    await self._send(step, caller)
+                except VersionConflict as lost:
+                    turn = self._turn(CellId(lost.ledger, lost.key))
+                    continue
+                except RunClosed:
+                    if was_closed:
+                        raise
+                    was_closed = True  # the run may have ended since it was looked at, and then it takes other things
+                    continue
+            if step.error is not None:
+                raise step.error
+            return step.result
+        raise Conflict(f"others have changed the same cells {TRIES} times meanwhile; come back later")
+
+    def _turn(self, cell_id: CellId) -> anyio.Lock:
+        """Who lost a race for a cell queues for it in this process: that guards nothing, but saves many more races."""
+        return self._turns.setdefault(cell_id, anyio.Lock())
+
+    async def now_ms(self, given: int | None = None) -> int:
+        return given if given is not None else (await self.cells.look(())).now_ms
+
+    async def due(self, ledger: str, status: str, through_ms: int) -> AsyncGenerator[tuple[CellId, Cell], None]:
+        """Every cell that is due, earliest first."""
+        after = BEGINNING
+        while page := await self.cells.due(ledger, status, through_ms, PAGE, after):
+            for cell_id, cell in page.items():
+                after = Due(cell.due_at_ms or 0, cell_id.key)
+                yield cell_id, cell
+
+    async def under(self, ledger: str, parent: str) -> Mapping[CellId, Cell]:
+        """Every cell below a key."""
+        found: dict[CellId, Cell] = {}
+        after = ""
+        while page := await self.cells.under(ledger, parent, PAGE, after):
+            found.update(page)
+            after = list(page)[-1].key
+        return found
+
+    async def head(self, run_id: RunId) -> Head:
+        return (await self._runs.heads([run_id])).get(run_id, Head())
+
+    async def _send(self, step: Step[T], caller: Caller) -> None:
+        if step.cells or step.lines:
+            said = caller if caller.trace is not None else replace(caller, trace=telemetry.current_trace())
+            said = said if said.cause is not None else replace(said, cause=current_cause())
+            events = tuple(line.event(said) for line in step.lines)
+            await self.journal.ask(Request(events=events, cells=step.cells, opens=step.opens))
+        if step.closes is not None:
+            await self.journal.close_run(step.closes)

@@ -1,0 +1,217 @@
+"""Effects that others carry out: offered when due, held by one dispatcher at a time, in doubt when that one is lost."""
+
+from collections.abc import Sequence
+from contextlib import aclosing
+from dataclasses import replace
+from datetime import timedelta
+from functools import partial
+from typing import Final
+
+from tape.core.caller import PLAIN, Caller
+from tape.core.claim import WORK_LEASE, check_lease, check_owner
+from tape.core.codec import JsonValue
+from tape.core.effect import (
+    Compensation,
+    DispatchMode,
+    Effect,
+    EffectClaim,
+    EffectStatus,
+    Observation,
+    Resolution,
+    Semantics,
+)
+from tape.core.errors import UsageError
+from tape.core.event import check_run_id
+from tape.core.ports import Sight
+from tape.core.run_state import ACTIVE, RunStatus
+from tape.core.text import check_body, check_count, check_name
+from tape.runs.compensation import owe
+from tape.runs.desk import Desk
+from tape.runs.effects import EFFECTS, IN_FLIGHT, LIMIT, OUTBOX, Place, changed, found, line, settled, sighted
+from tape.runs.ledger import Line, Step
+from tape.runs.lifecycle import find
+
+SILENT: Final = "the dispatcher fell silent"
+
+
+def claim(sight: Sight, place: Place, owner: str, lease: timedelta) -> Step[EffectClaim]:
+    """An effect for one dispatcher. One that cannot be repeated is offered once: after a silence it is in doubt."""
+    effect = found(sight, place)
+    if effect.dispatch_mode is not DispatchMode.OUTBOX:
+        raise UsageError(f"effect {effect.idempotency_key!r} is done inline; nobody else may dispatch it")
+    if effect.status is not EffectStatus.PENDING or _is_taken(effect, sight.now_ms):
+        return Step(result=EffectClaim(effect=effect, is_acquired=False))
+    if effect.claim.owner and effect.semantics is Semantics.NON_IDEMPOTENT:
+        return _claimed(doubt(sight, place), is_acquired=False)
+    run = find(sight, effect.run_id)
+    if run.status not in (*ACTIVE, RunStatus.TERMINAL):
+        return _claimed(_given_up(sight, effect), is_acquired=False)
+    taken = replace(effect, claim=effect.claim.taken(owner, lease, sight.now_ms))
+    lines = (_line(taken, "claimed", "claimed"),)
+    step = Step(result=taken, cells=(changed(sight, taken),), lines=lines, opens=not run.is_active)
+    return _claimed(step, is_acquired=True)
+
+
+def attempt(sight: Sight, place: Place, fence: int, error: str, next_dispatch_at_ms: int) -> Step[Effect]:
+    """A dispatch that failed: it is due again at a time; without one, nobody knows what came of it."""
+    effect = found(sight, place)
+    if effect.status is not EffectStatus.PENDING:
+        return Step(result=effect)
+    effect.claim.check(f"effect {effect.idempotency_key!r}", fence)
+    tried = replace(
+        effect,
+        dispatch_attempts=effect.dispatch_attempts + 1,
+        next_dispatch_at_ms=next_dispatch_at_ms,
+        last_dispatch_error=error,
+        status=EffectStatus.PENDING if next_dispatch_at_ms else EffectStatus.UNKNOWN,
+    )
+    return settled(sight, tried, _line(tried, "attempted", "retried" if next_dispatch_at_ms else ""))
+
+
+def doubt(sight: Sight, place: Place) -> Step[Effect]:
+    """What a silent dispatcher leaves behind of an effect that cannot be repeated."""
+    effect = found(sight, place)
+    is_lost = effect.claim.owner and not effect.claim.is_live(sight.now_ms)
+    if effect.status is not EffectStatus.PENDING or not is_lost or effect.semantics is not Semantics.NON_IDEMPOTENT:
+        return Step(result=effect)
+    return attempt(sight, place, effect.claim.attempt, SILENT, 0)
+
+
+def observe(sight: Sight, place: Place, seen: Observation) -> Step[Effect]:
+    """What a look outside has shown of an effect whose outcome is not known."""
+    effect = found(sight, place)
+    if effect.is_settled:
+        return Step(result=effect)
+    status = _status_of(seen.resolution, effect)
+    shown = replace(
+        effect,
+        status=status,
+        external_ref=seen.external_ref or effect.external_ref,
+        response_json=seen.response_json,
+        error_json=seen.error_json,
+        next_dispatch_at_ms=sight.now_ms if status is EffectStatus.PENDING else effect.next_dispatch_at_ms,
+    )
+    step = settled(sight, shown, _line(shown, f"observed_{seen.resolution}"))
+    if seen.resolution is Resolution.DUPLICATE and seen.compensate_on_duplicate is not None:
+        return _with_duplicate(sight, step, seen.compensate_on_duplicate)
+    return step
+
+
+class Dispatch:
+    """The outbox of effects."""
+
+    def __init__(self, desk: Desk) -> None:
+        self._desk = desk
+
+    async def due(self, connector: str = "", limit: int = LIMIT, now_ms: int | None = None) -> list[Effect]:
+        """Effects that wait for a dispatcher, of one connector or of any, the longest due first."""
+        now = await self._desk.now_ms(now_ms)
+        found: list[Effect] = []
+        async with aclosing(self._desk.due(EFFECTS.name, OUTBOX, now)) as cells:
+            async for _, cell in cells:
+                effect = EFFECTS.state(cell)
+                if connector in ("", effect.connector):
+                    found.append(effect)
+                if len(found) >= limit:
+                    break
+        return found
+
+    async def claim(
+        self, run_id: str, idempotency_key: str, owner: str, lease: timedelta = WORK_LEASE, caller: Caller = PLAIN
+    ) -> EffectClaim:
+        """Leases an effect to a dispatcher; who does not get it sees who has it."""
+        place = check_run_id(run_id), check_name("idempotency_key", idempotency_key)
+        decide = partial(claim, place=place, owner=check_owner(owner), lease=check_lease(lease))
+        return await self._desk.settle(partial(sighted, self._desk, place), decide, caller)
+
+    async def attempt(
+        self,
+        run_id: str,
+        idempotency_key: str,
+        attempt_number: int,
+        error: str,
+        next_dispatch_at_ms: int = 0,
+        caller: Caller = PLAIN,
+    ) -> Effect:
+        """Says that a dispatch failed; without a next time the outcome is unknown, and it is not offered again."""
+        place = check_run_id(run_id), check_name("idempotency_key", idempotency_key)
+        check_body("error", error)
+        decide = partial(
+            attempt, place=place, fence=attempt_number, error=error,
+            next_dispatch_at_ms=check_count("next_dispatch_at_ms", next_dispatch_at_ms),
+        )  # fmt: skip
+        return await self._desk.settle(partial(sighted, self._desk, place), decide, caller)
+
+    async def observe(self, run_id: str, idempotency_key: str, seen: Observation, caller: Caller = PLAIN) -> Effect:
+        """Says what a look outside has shown."""
+        place = check_run_id(run_id), check_name("idempotency_key", idempotency_key)
+        kinds = [seen.compensate_on_duplicate.kind] if seen.compensate_on_duplicate else []
+        decide = partial(observe, place=place, seen=seen)
+        return await self._desk.settle(partial(sighted, self._desk, place, *kinds), decide, caller)
+
+    async def doubt_silent(self, limit: int = LIMIT, now_ms: int | None = None) -> Sequence[Effect]:
+        """Puts in doubt what silent dispatchers may have done and must not be repeated."""
+        now = await self._desk.now_ms(now_ms)
+        lost = list(EFFECTS.states(await self._desk.cells.due(EFFECTS.name, IN_FLIGHT, now, limit)))
+        return [await self._doubt((effect.run_id, effect.idempotency_key)) for effect in lost]
+
+    async def _doubt(self, place: Place) -> Effect:
+        return await self._desk.settle(partial(sighted, self._desk, place), partial(doubt, place=place), PLAIN)
+
+
+def _is_taken(effect: Effect, now_ms: int) -> bool:
+    return effect.claim.is_live(now_ms) or (not effect.claim.owner and now_ms < effect.next_dispatch_at_ms)
+
+
+def _claimed(step: Step[Effect], *, is_acquired: bool) -> Step[EffectClaim]:
+    result = EffectClaim(effect=step.result, is_acquired=is_acquired)
+    return Step(result=result, cells=step.cells, lines=step.lines, opens=step.opens, closes=step.closes)
+
+
+def _status_of(resolution: Resolution, effect: Effect) -> EffectStatus:
+    match resolution:
+        case Resolution.CONFIRMED | Resolution.DUPLICATE:
+            return EffectStatus.CONFIRMED
+        case Resolution.FAILED:
+            return EffectStatus.FAILED
+        case Resolution.ABSENT:
+            can_repeat = effect.semantics is not Semantics.NON_IDEMPOTENT
+            return EffectStatus.PENDING if can_repeat else EffectStatus.FAILED
+        case Resolution.STUCK:
+            return EffectStatus.UNKNOWN
+
+
+def _with_duplicate(sight: Sight, step: Step[Effect], how: Compensation) -> Step[Effect]:
+    """What was done twice is undone once, whatever becomes of the run."""
+    effect = step.result
+    after = sight._replace(cells={**sight.cells, **{change.id: change.cell for change in step.cells}})
+    owed = owe(
+        after, find(sight, effect.run_id), effect.idempotency_key, how, external_ref=effect.external_ref, at_once=True
+    )
+    earlier = tuple(change for change in step.cells if change.id not in {each.id for each in owed.cells})
+    seen = {cell_id: cell.version for cell_id, cell in sight.cells.items()}
+    later = tuple(replace(change, seen=seen.get(change.id, 0)) for change in owed.cells)
+    return replace(step, cells=(*earlier, *later), lines=(*step.lines, *owed.lines), closes=None)
+
+
+def _given_up(sight: Sight, effect: Effect) -> Step[Effect]:
+    """What is left undone when its run has failed; if somebody had it before, nobody knows whether it is undone."""
+    status = EffectStatus.UNKNOWN if effect.claim.attempt else EffectStatus.FAILED
+    left = replace(effect, status=status, last_dispatch_error="its run ended before it was done")
+    return settled(sight, left, _line(left, "given_up"))
+
+
+def _line(effect: Effect, transition: str, verb: str = "") -> Line:
+    """A dispatch says more than its outcome."""
+    plain = line(effect, verb)
+    more: dict[str, JsonValue] = {"transition": transition, "dispatch_attempts": effect.dispatch_attempts}
+    if effect.claim.owner:
+        more["claimer"] = effect.claim.owner
+    if effect.last_dispatch_error:
+        more["error"] = effect.last_dispatch_error
+    if effect.next_dispatch_at_ms:
+        more["next_dispatch_at_ms"] = effect.next_dispatch_at_ms
+    if effect.external_ref:
+        more["external_ref"] = effect.external_ref
+    said = plain.payload if isinstance(plain.payload, dict) else {}
+    return replace(plain, payload={**said, **more})

@@ -1,0 +1,104 @@
+"""A ledger: cells of one shape, and what a decision on them is made of."""
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from hashlib import sha256
+from typing import Final, Generic, TypeVar
+
+from tape.core import codec, subject as subjects
+from tape.core.caller import Caller
+from tape.core.codec import JsonValue
+from tape.core.errors import TapeError
+from tape.core.event import Event
+from tape.core.ids import RunId
+from tape.core.ports import Sight
+from tape.core.sequence import Cell, CellChange, CellId
+
+IN_A_RUN: Final = 120  # beside the run's id it fits into a key
+OF_FOUR: Final = 62
+
+S = TypeVar("S")
+T = TypeVar("T")
+
+
+class Ledger(Generic[S]):
+    """Reads and changes the cells of one name as values of one type."""
+
+    def __init__(self, name: str, shape: type[S]) -> None:
+        self.name = name
+        self._shape = shape
+
+    def at(self, key: str) -> CellId:
+        return CellId(self.name, key)
+
+    def find(self, sight: Sight, key: str) -> S | None:
+        cell = sight.cells.get(self.at(key))
+        return None if cell is None else self.state(cell)
+
+    def state(self, cell: Cell) -> S:
+        return codec.decode_state(cell.state_json, self._shape)
+
+    def states(self, cells: Mapping[CellId, Cell]) -> Iterator[S]:
+        return (self.state(cell) for cell_id, cell in cells.items() if cell_id.ledger == self.name)
+
+    def change(self, sight: Sight, key: str, state: S, status: str, due_at_ms: int | None = None) -> CellChange:
+        """The next state, decided on what was seen."""
+        cell = sight.cells.get(self.at(key))
+        seen = 0 if cell is None else cell.version
+        text = codec.encode_state(state)
+        return CellChange(id=self.at(key), seen=seen, status=status, state_json=text, due_at_ms=due_at_ms)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Line:
+    """What a change says in the journal."""
+
+    run_id: RunId
+    kind: str
+    verb: str
+    dims: tuple[str, ...]
+    payload: JsonValue
+
+    def event(self, caller: Caller) -> Event:
+        return Event(
+            run_id=self.run_id,
+            payload=self.payload,
+            type=self.verb,
+            kind=self.kind,
+            subject=subjects.canonical(self.kind, self.verb, *self.dims),
+            schema_version=caller.schema_version,
+            cause=caller.cause,
+            trace=caller.trace,
+        )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Step(Generic[T]):
+    """What was decided: the answer, the cells that change, what is said of it; all of it is one request.
+
+    `opens` is for runs that may have been closed, and `closes` names one to be closed afterwards. With an error the
+    answer is that error, although something was written.
+    """
+
+    result: T
+    cells: tuple[CellChange, ...] = ()
+    lines: tuple[Line, ...] = ()
+    opens: bool = False
+    closes: RunId | None = None
+    error: TapeError | None = None
+
+
+def part(text: str, longest: int = IN_A_RUN) -> str:
+    """A text as a part of a cell's key; one that is long stands there by its hash."""
+    escaped = subjects.escape(text)
+    return escaped if len(escaped) <= longest else f"#{sha256(text.encode()).hexdigest()[:40]}"
+
+
+def parts(*texts: str) -> str:
+    """Up to four texts as one key; `under` finds all keys that begin with the same ones."""
+    return "/".join(part(text, OF_FOUR) for text in texts)
+
+
+def digest(*texts: str) -> str:
+    """What stands for texts in the name of a system run."""
+    return sha256("/".join(texts).encode()).hexdigest()[:32]

@@ -1,0 +1,207 @@
+"""The life of a run, decided: it begins once, is leased to one worker at a time, and ends for good."""
+
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass, replace
+from datetime import timedelta
+from typing import Final
+
+from tape.core.claim import Claim
+from tape.core.codec import JsonValue
+from tape.core.errors import NotFound, RunClosed, UsageError
+from tape.core.ids import RunId
+from tape.core.ports import Sight
+from tape.core.run_state import ENDINGS, FINAL, Begun, RunOrder, RunState, RunStatus
+from tape.core.sequence import CellChange
+from tape.runs.ledger import Ledger, Line, Step, parts
+
+# What a run's cell is listed under; the times are when it may be taken, or when it ended.
+LEASED: Final = "leased"
+READY: Final = "ready"
+PARKED: Final = "parked"
+UNWINDING: Final = "unwinding"
+ENDED: Final = "ended"
+COMPACTED: Final = "compacted"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Newest:
+    """The newest run of a session."""
+
+    run_id: RunId
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Debt:
+    """What a run still has to undo: how many obligations it ever had, how many are open, how many of those cannot wait.
+
+    The others wait until the run has failed, which it is then unwinding.
+    """
+
+    count: int = 0
+    owed: int = 0
+    urgent: int = 0
+    is_unwinding: bool = False
+
+    @property
+    def is_due(self) -> bool:
+        return bool(self.urgent or (self.is_unwinding and self.owed))
+
+    def index(self, due_at_ms: int) -> tuple[str, int | None]:
+        """What its cell is listed under."""
+        return ("due", due_at_ms) if self.is_due else ("held", None)
+
+
+RUNS: Final = Ledger("run", RunState)
+NEWEST: Final = Ledger("newest", Newest)
+DEBTS: Final = Ledger("debt", Debt)
+
+
+def begin(sight: Sight, order: RunOrder) -> Step[Begun]:
+    """A run for a new invocation; for one that was begun before, that run again, if possible leased to the caller."""
+    stored = RUNS.find(sight, order.of.run_id)
+    if stored is not None:
+        return take(sight, stored.run_id, order.owner, order.lease, is_resumed=True)
+    run = _new(order, sight.now_ms)
+    newest = NEWEST.change(sight, session_key(run), Newest(run_id=run.run_id), "newest")
+    result = Begun(run=run, is_resumed=False, is_acquired=bool(order.owner))
+    return Step(result=result, cells=(changed(sight, run), newest), lines=(line(run),), opens=True)
+
+
+def take(sight: Sight, run_id: RunId, owner: str, lease: timedelta, *, is_resumed: bool = True) -> Step[Begun]:
+    """Leases a run to an owner, unless it has ended or another one's lease lives."""
+    run = find(sight, run_id)
+    is_held = run.claim.is_live(sight.now_ms) and run.claim.owner != owner
+    if not owner or is_held or not run.is_active:
+        return Step(result=Begun(run=run, is_resumed=is_resumed, is_acquired=False))
+    claim = run.claim.taken(owner, lease, sight.now_ms)
+    lease_ms = claim.expires_at_ms - sight.now_ms
+    taken = replace(run, status=RunStatus.RUNNING, claim=claim, lease_ms=lease_ms, waiting_on_gate="")
+    result = Begun(run=taken, is_resumed=is_resumed, is_acquired=True)
+    return Step(result=result, cells=(changed(sight, taken),), lines=(line(taken),), opens=True)
+
+
+def heartbeat(sight: Sight, run_id: RunId, attempt: int) -> Step[RunState]:
+    """A longer lease for whoever holds it; of a run that has ended or is parked, that it is."""
+    run = find(sight, run_id)
+    if not run.is_active:
+        return Step(result=run)
+    run.claim.check_newest(f"run {run_id!r}", attempt)
+    if not run.claim.owner:
+        return Step(result=run)
+    alive = renewed(run, sight.now_ms)
+    return Step(result=alive, cells=(changed(sight, alive),))
+
+
+def end(
+    sight: Sight, run_id: RunId, status: RunStatus, detail_json: str = "", fence: int | None = None
+) -> Step[RunState]:
+    """How a run ended; what has ended for good stays as it is. A failed run's obligations fall due."""
+    if status not in ENDINGS:
+        raise UsageError(f"a run ends as {', '.join(sorted(ENDINGS))}, not {status}")
+    run = find(sight, run_id)
+    debt = DEBTS.find(sight, run_id) or Debt()
+    if run.status in FINAL or run.status is status:
+        return Step(result=run, closes=closable(run, debt))
+    if fence is not None:
+        run.claim.check_newest(f"run {run_id!r}", fence)
+    ended = replace(
+        run, status=status, claim=run.claim.released(), waiting_on_gate="", ended_at_ms=sight.now_ms,
+        detail_json=detail_json,
+    )  # fmt: skip
+    debt = replace(debt, is_unwinding=status is not RunStatus.TERMINAL)
+    owing = DEBTS.change(sight, run_id, debt, *debt.index(sight.now_ms))
+    cells = (changed(sight, ended), owing)
+    return Step(result=ended, cells=cells, lines=(line(ended),), opens=True, closes=closable(ended, debt))
+
+
+def find(sight: Sight, run_id: RunId) -> RunState:
+    run = RUNS.find(sight, run_id)
+    if run is None:
+        raise NotFound(f"no run {run_id!r} was begun here")
+    return run
+
+
+def active(sight: Sight, run_id: RunId) -> RunState:
+    """A run that has not ended; one that has takes nothing new."""
+    run = find(sight, run_id)
+    if not run.is_active:
+        raise RunClosed(run_id)
+    return run
+
+
+def proven(sight: Sight, run: RunState, fence: int | None) -> tuple[CellChange, ...]:
+    """What a worker that shows its attempt adds to its request: the lease it has, renewed, or nothing of it counts."""
+    if fence is None:
+        return ()
+    run.claim.check_newest(f"run {run.run_id!r}", fence)
+    if not run.is_active:
+        return ()
+    return (changed(sight, renewed(run, sight.now_ms) if run.claim.owner else run),)
+
+
+def renewed(run: RunState, now_ms: int) -> RunState:
+    return replace(run, claim=run.claim.renewed(timedelta(milliseconds=run.lease_ms), now_ms))
+
+
+def parked(run: RunState, gate: str) -> RunState:
+    """A run that waits at a gate; nobody needs to hold it."""
+    return replace(run, status=RunStatus.WAITING, claim=run.claim.released(), waiting_on_gate=gate)
+
+
+def released(run: RunState) -> RunState:
+    """A run that may go on, with whoever takes it."""
+    return replace(run, status=RunStatus.RUNNABLE, waiting_on_gate="")
+
+
+def changed(sight: Sight, run: RunState) -> CellChange:
+    return RUNS.change(sight, run.run_id, run, *_index(run))
+
+
+def closable(run: RunState, debt: Debt) -> RunId | None:
+    """The run, if nothing more is to be said in it."""
+    return None if run.is_active or debt.is_due else run.run_id
+
+
+def session_key(run: RunState) -> str:
+    return parts(run.of.app, run.of.user, run.of.session)
+
+
+def line(run: RunState, more: Mapping[str, JsonValue] | None = None) -> Line:
+    """What the journal says of a run's life."""
+    of, detail = run.of, {"detail_json": run.detail_json} if run.detail_json else {}
+    said: dict[str, JsonValue] = {
+        "app": of.app, "user": of.user, "session": of.session, "run_id": run.run_id, "invocation_id": of.invocation,
+        "status": run.status.value, "lease_owner": run.claim.owner, "attempt": run.claim.attempt,
+        **asdict(run.identity), "scopes": list(run.scopes), "labels": dict(run.labels), **detail, **(more or {}),
+    }  # fmt: skip
+    dims = (of.app, of.user, of.session, run.run_id)
+    return Line(run_id=run.run_id, kind="run", verb=run.status.value, dims=dims, payload=said)
+
+
+def _new(order: RunOrder, now_ms: int) -> RunState:
+    claim = Claim().taken(order.owner, order.lease, now_ms) if order.owner else Claim()
+    return RunState(
+        run_id=order.of.run_id,
+        of=order.of,
+        status=RunStatus.RUNNING if order.owner else RunStatus.RUNNABLE,
+        claim=claim,
+        lease_ms=order.lease // timedelta(milliseconds=1),
+        started_at_ms=now_ms,
+        identity=order.identity,
+        scopes=order.scopes,
+        labels=dict(order.labels),
+    )
+
+
+def _index(run: RunState) -> tuple[str, int | None]:
+    match run.status:
+        case RunStatus.RUNNABLE:
+            return READY, run.started_at_ms
+        case RunStatus.RUNNING:
+            return LEASED, run.claim.expires_at_ms
+        case RunStatus.WAITING:
+            return PARKED, None
+        case RunStatus.COMPENSATING:
+            return UNWINDING, None
+        case _:
+            return (COMPACTED, None) if run.compacted_at_ms else (ENDED, run.ended_at_ms)

@@ -1,0 +1,95 @@
+"""The ledger of obligations, as those see it who meet them."""
+
+from collections.abc import Awaitable, Callable
+from datetime import timedelta
+from functools import partial
+from typing import Final
+
+from tape.core.caller import PLAIN, Caller
+from tape.core.claim import WORK_LEASE, check_lease, check_owner
+from tape.core.effect import Compensation
+from tape.core.event import check_run_id
+from tape.core.ids import RunId
+from tape.core.obligation import Obligation, ObligationClaim, ObligationStatus
+from tape.core.ports import Sight
+from tape.core.text import check_body, check_count, check_name
+from tape.runs import compensation
+from tape.runs.compensation import OBLIGATIONS, newest_first
+from tape.runs.desk import Desk
+from tape.runs.lifecycle import DEBTS, RUNS
+
+LIMIT: Final = 500
+
+
+class Obligations:
+    """What runs have to undo."""
+
+    def __init__(self, desk: Desk) -> None:
+        self._desk = desk
+
+    async def register(self, run_id: str, effect_key: str, how: Compensation, caller: Caller = PLAIN) -> Obligation:
+        """One for each effect and kind; it waits until its run has failed."""
+        run, effect_key = check_run_id(run_id), check_name("effect_key", effect_key)
+        ids = RUNS.at(run), *compensation.ids_of(run, effect_key, how.kind)
+        decide = partial(compensation.register, run_id=run, effect_key=effect_key, compensation=how)
+        return await self._desk.change(ids, decide, caller)
+
+    async def listed(self, run_id: str, *, only_unresolved: bool = False) -> list[Obligation]:
+        """Those of a run, the newest first."""
+        found = OBLIGATIONS.states(await self._desk.under(OBLIGATIONS.name, check_run_id(run_id)))
+        return newest_first([each for each in found if each.is_owed or not only_unresolved])
+
+    async def due(self, limit: int = LIMIT, now_ms: int | None = None) -> list[Obligation]:
+        """Those whose turn and time it is, one of each run, the longest due first."""
+        now = await self._desk.now_ms(now_ms)
+        debts = await self._desk.cells.due(DEBTS.name, "due", now, limit)
+        turns = [compensation.first(await self._sight(RunId(cell_id.key)), RunId(cell_id.key)) for cell_id in debts]
+        return [turn for turn in turns if turn is not None and turn.due_at_ms <= now]
+
+    async def stuck(self, limit: int = LIMIT) -> list[Obligation]:
+        """Those that somebody must look at, the longest stuck first."""
+        now = await self._desk.now_ms()
+        return list(OBLIGATIONS.states(await self._desk.cells.due(OBLIGATIONS.name, "stuck", now, limit)))
+
+    async def claim(
+        self, run_id: str, number: int, owner: str, lease: timedelta = WORK_LEASE, caller: Caller = PLAIN
+    ) -> ObligationClaim:
+        """Leases an obligation, if it is its turn and time."""
+        run, owner, lease = check_run_id(run_id), check_owner(owner), check_lease(lease)
+        decide = partial(compensation.claim, run_id=run, number=number, owner=owner, lease=lease)
+        return await self._desk.settle(self._read(run), decide, caller)
+
+    async def attempt(
+        self, run_id: str, number: int, attempt: int, error: str, next_attempt_at_ms: int = 0, caller: Caller = PLAIN
+    ) -> Obligation:
+        """Says that an attempt failed; without a next time the obligation is stuck."""
+        run, error = check_run_id(run_id), check_body("error", error)
+        decide = partial(
+            compensation.attempt, run_id=run, number=number, fence=attempt, error=error,
+            next_attempt_at_ms=check_count("next_attempt_at_ms", next_attempt_at_ms),
+        )  # fmt: skip
+        return await self._desk.settle(self._read(run), decide, caller)
+
+    async def resolve(
+        self,
+        run_id: str,
+        number: int,
+        status: ObligationStatus = ObligationStatus.COMPENSATED,
+        result_json: str = "",
+        attempt: int | None = None,
+        caller: Caller = PLAIN,
+    ) -> Obligation:
+        """Ends an obligation; a holder shows its attempt, a person need not."""
+        run, result_json = check_run_id(run_id), check_body("result_json", result_json)
+        decide = partial(
+            compensation.resolve, run_id=run, number=number, status=status, result_json=result_json, fence=attempt
+        )
+        return await self._desk.settle(self._read(run), decide, caller)
+
+    def _read(self, run_id: RunId) -> Callable[[], Awaitable[Sight]]:
+        return partial(self._sight, run_id)
+
+    async def _sight(self, run_id: RunId) -> Sight:
+        """The run and its debt first: whatever of its obligations changes meanwhile changes the debt."""
+        sight = await self._desk.cells.look((RUNS.at(run_id), DEBTS.at(run_id)))
+        return sight._replace(cells={**sight.cells, **await self._desk.under(OBLIGATIONS.name, run_id)})

@@ -1,0 +1,193 @@
+"""The ledger of timers: each is handled at least once after its time has come."""
+
+from dataclasses import replace
+from datetime import timedelta
+from functools import partial
+from typing import Final
+
+from tape.core import codec
+from tape.core.caller import PLAIN, Caller
+from tape.core.claim import WORK_LEASE, check_lease, check_owner
+from tape.core.codec import JsonValue
+from tape.core.errors import JsonLimit, NotFound
+from tape.core.event import check_run_id
+from tape.core.gate import Signal
+from tape.core.ids import RunId
+from tape.core.ports import Sight
+from tape.core.sequence import CellChange
+from tape.core.text import check_body, check_count, check_name
+from tape.core.timer import GATE_TIMEOUT, Timer, TimerClaim, TimerStatus
+from tape.runs import gates, lifecycle
+from tape.runs.desk import Desk
+from tape.runs.ledger import Ledger, Line, Step, part
+from tape.runs.lifecycle import RUNS
+
+LIMIT: Final = 200
+
+TIMERS: Final = Ledger("timer", Timer)
+
+
+def key_of(run_id: str, timer_id: str) -> str:
+    return f"{run_id}/{part(timer_id)}"
+
+
+def arm(sight: Sight, timer: Timer) -> Step[Timer]:
+    """The timer, set; one that was set otherwise, or has fired, is set anew."""
+    stored = TIMERS.find(sight, key_of(timer.run_id, timer.timer_id))
+    if stored is not None:
+        timer = replace(timer, claim=stored.claim.released())
+        if replace(stored, claim=timer.claim) == timer:
+            return Step(result=stored)
+    lifecycle.active(sight, timer.run_id)
+    return _step(sight, timer, "set")
+
+
+def cancel(sight: Sight, run_id: RunId, timer_id: str) -> Step[bool]:
+    """Whether there was something to cancel."""
+    timer = TIMERS.find(sight, key_of(run_id, timer_id))
+    if timer is None or timer.status is not TimerStatus.SET:
+        return Step(result=False)
+    step = _step(sight, _ended(timer, TimerStatus.CANCELLED), "cancelled")
+    return Step(result=True, cells=step.cells, lines=step.lines, opens=step.opens, closes=step.closes)
+
+
+def claim(sight: Sight, run_id: RunId, timer_id: str, owner: str, lease: timedelta) -> Step[TimerClaim]:
+    """A due timer for one handler; if that one never says that it fired, it is due again. An ended run needs none."""
+    timer = _found(sight, run_id, timer_id)
+    if timer.due_at_ms is None or sight.now_ms < timer.due_at_ms:
+        return Step(result=TimerClaim(timer=timer, is_acquired=False))
+    if not lifecycle.find(sight, run_id).is_active:
+        step = _step(sight, _ended(timer, TimerStatus.CANCELLED), "cancelled")
+        result = TimerClaim(timer=step.result, is_acquired=False)
+        return Step(result=result, cells=step.cells, lines=step.lines, opens=step.opens, closes=step.closes)
+    taken = replace(timer, claim=timer.claim.taken(owner, lease, sight.now_ms))
+    return Step(result=TimerClaim(timer=taken, is_acquired=True), cells=(_changed(sight, taken),))
+
+
+def fire(sight: Sight, run_id: RunId, timer_id: str, fence: int) -> Step[Timer]:
+    """A timer that was handled. One that ends the wait at a gate does that in the same step, if nobody has answered."""
+    timer = _found(sight, run_id, timer_id)
+    if timer.status is not TimerStatus.SET:
+        return Step(result=timer)
+    timer.claim.check(f"timer {timer_id!r} of run {run_id!r}", fence)
+    step = _step(sight, _ended(timer, TimerStatus.FIRED), "fired")
+    timeout = _timeout(sight, timer)
+    if timeout is None:
+        return step
+    return replace(step, cells=(*step.cells, *timeout.cells), lines=(*step.lines, *timeout.lines))
+
+
+class Timers:
+    """What is to be done for runs at a time."""
+
+    def __init__(self, desk: Desk) -> None:
+        self._desk = desk
+
+    async def set(
+        self,
+        run_id: str,
+        timer_id: str,
+        fire_at_ms: int,
+        kind: str = "",
+        payload_json: str = "",
+        caller: Caller = PLAIN,
+    ) -> Timer:
+        """Sets a timer, or sets it anew."""
+        timer = Timer(
+            run_id=check_run_id(run_id),
+            timer_id=check_name("timer_id", timer_id),
+            fire_at_ms=check_count("fire_at_ms", fire_at_ms),
+            kind=check_name("kind", kind, may_be_empty=True),
+            payload_json=check_body("payload_json", payload_json),
+        )
+        if kind == GATE_TIMEOUT:
+            _asked(timer)
+        ids = RUNS.at(timer.run_id), TIMERS.at(key_of(timer.run_id, timer_id))
+        return await self._desk.change(ids, partial(arm, timer=timer), caller)
+
+    async def cancel(self, run_id: str, timer_id: str, caller: Caller = PLAIN) -> bool:
+        """Whether there was a timer to cancel."""
+        run = check_run_id(run_id)
+        ids = RUNS.at(run), lifecycle.DEBTS.at(run), TIMERS.at(key_of(run, timer_id))
+        return await self._desk.change(ids, partial(cancel, run_id=run, timer_id=timer_id), caller)
+
+    async def due(self, limit: int = LIMIT, now_ms: int | None = None) -> list[Timer]:
+        """Timers whose time has come and that nobody is handling, the longest due first."""
+        now = await self._desk.now_ms(now_ms)
+        return list(TIMERS.states(await self._desk.cells.due(TIMERS.name, TimerStatus.SET, now, limit)))
+
+    async def claim(
+        self, run_id: str, timer_id: str, owner: str, lease: timedelta = WORK_LEASE, caller: Caller = PLAIN
+    ) -> TimerClaim:
+        """Leases a due timer to its handler."""
+        run, owner, lease = check_run_id(run_id), check_owner(owner), check_lease(lease)
+        ids = RUNS.at(run), lifecycle.DEBTS.at(run), TIMERS.at(key_of(run, timer_id))
+        decide = partial(claim, run_id=run, timer_id=timer_id, owner=owner, lease=lease)
+        return await self._desk.change(ids, decide, caller)
+
+    async def fire(self, run_id: str, timer_id: str, attempt: int, caller: Caller = PLAIN) -> Timer:
+        """Says that a timer was handled."""
+        run = check_run_id(run_id)
+
+        async def read() -> Sight:
+            ids = [RUNS.at(run), lifecycle.DEBTS.at(run), TIMERS.at(key_of(run, timer_id))]
+            sight = await self._desk.cells.look(ids)
+            timer = TIMERS.find(sight, key_of(run, timer_id))
+            if timer is None or timer.kind != GATE_TIMEOUT:
+                return sight
+            gate = gates.GATES.at(gates.key_of(run, _asked(timer)[0]))
+            return sight._replace(cells={**sight.cells, **await self._desk.cells.read([gate])})
+
+        return await self._desk.settle(read, partial(fire, run_id=run, timer_id=timer_id, fence=attempt), caller)
+
+
+def _timeout(sight: Sight, timer: Timer) -> Step[Signal] | None:
+    """What a timer says at its gate, unless somebody was first."""
+    if timer.kind != GATE_TIMEOUT:
+        return None
+    gate, index = _asked(timer)
+    here = gates.GATES.find(sight, gates.key_of(timer.run_id, gate))
+    if index < (0 if here is None else len(here.resolutions)):
+        return None
+    resolution: JsonValue = {"timed_out": True, "payload": codec.decode(timer.payload_json)}
+    return gates.send(sight, timer.run_id, gate, codec.encode(resolution))
+
+
+def _asked(timer: Timer) -> tuple[str, int]:
+    """Which wait at which gate a timer is to end."""
+    payload = codec.decode(timer.payload_json or "null")
+    gate = payload.get("gate") if isinstance(payload, dict) else None
+    index = payload.get("index", 0) if isinstance(payload, dict) else 0
+    if not isinstance(gate, str) or type(index) is not int:
+        raise JsonLimit('the payload of a gate_timeout is {"gate": its name, "index": which wait}')
+    return check_name("gate", gate), index
+
+
+def _found(sight: Sight, run_id: RunId, timer_id: str) -> Timer:
+    timer = TIMERS.find(sight, key_of(run_id, timer_id))
+    if timer is None:
+        raise NotFound(f"run {run_id!r} has no timer {timer_id!r}")
+    return timer
+
+
+def _ended(timer: Timer, status: TimerStatus) -> Timer:
+    return replace(timer, status=status, claim=timer.claim.released())
+
+
+def _step(sight: Sight, timer: Timer, verb: str) -> Step[Timer]:
+    run = lifecycle.find(sight, timer.run_id)
+    debt = lifecycle.DEBTS.find(sight, timer.run_id) or lifecycle.Debt()
+    said: dict[str, JsonValue] = {
+        "timer_id": timer.timer_id,
+        "kind": timer.kind,
+        "status": timer.status.value,
+        "fire_at_ms": timer.fire_at_ms,
+        "payload_json": timer.payload_json,
+    }
+    line = Line(run_id=timer.run_id, kind="timer", verb=verb, dims=(timer.kind, timer.run_id), payload=said)
+    closes = lifecycle.closable(run, debt)
+    return Step(result=timer, cells=(_changed(sight, timer),), lines=(line,), opens=not run.is_active, closes=closes)
+
+
+def _changed(sight: Sight, timer: Timer) -> CellChange:
+    return TIMERS.change(sight, key_of(timer.run_id, timer.timer_id), timer, timer.status, timer.due_at_ms)

@@ -1,0 +1,204 @@
+"""The ledger of values: every version is an entry, and who decides on a stale one is refused."""
+
+from dataclasses import replace
+from functools import partial
+from typing import Final, Self
+
+from tape.bus.stream import Stream
+from tape.core import subject as subjects
+from tape.core.caller import PLAIN, Caller
+from tape.core.codec import JsonValue
+from tape.core.errors import TooLarge
+from tape.core.event import Entry
+from tape.core.ids import RunId
+from tape.core.ports import Sight
+from tape.core.text import check_body, check_name
+from tape.core.value import Value, ValueChange
+from tape.runs.calls import Keyed
+from tape.runs.desk import Desk
+from tape.runs.ledger import Ledger, Line, Step, digest, parts
+
+MAX_VALUE: Final = 160 << 10  # an entry holds two of them, escaped
+
+VALUES: Final = Ledger("value", Value)
+
+
+def write(
+    sight: Sight, namespace: str, key: str, value_json: str, if_version: int | None = None, writer: str = ""
+) -> Step[Value]:
+    """The next version, if the caller decided on the last."""
+    before = value_of(sight, namespace, key)
+    before.check(if_version)
+    after = Value(
+        namespace=namespace,
+        key=key,
+        version=before.version + 1,
+        value_json=value_json,
+        writer=writer,
+        ts_ms=sight.now_ms,
+    )
+    return _step(sight, before, after)
+
+
+def delete(sight: Sight, namespace: str, key: str, if_version: int | None = None, writer: str = "") -> Step[Value]:
+    """A tombstone, which is a version too; what is not there stays as it is."""
+    before = value_of(sight, namespace, key)
+    before.check(if_version)
+    if before.deleted or before.version == 0:
+        return Step(result=before)
+    after = replace(before, version=before.version + 1, value_json="", writer=writer, ts_ms=sight.now_ms, deleted=True)
+    return _step(sight, before, after)
+
+
+def value_of(sight: Sight, namespace: str, key: str) -> Value:
+    """What is known; a value that never was is a deleted one of version 0."""
+    unknown = Value(namespace=namespace, key=key, version=0, deleted=True)
+    return VALUES.find(sight, parts(namespace, key)) or unknown
+
+
+def run_of(namespace: str) -> RunId:
+    return RunId(f"tape.value.{digest(namespace)}")
+
+
+class Values:
+    """Values by namespace and key."""
+
+    def __init__(self, desk: Desk) -> None:
+        self._desk = desk
+
+    async def write(
+        self,
+        namespace: str,
+        key: str,
+        value_json: str,
+        if_version: int | None = None,
+        writer: str = "",
+        call_key: str | None = None,
+        caller: Caller = PLAIN,
+    ) -> Value:
+        """Writes the next version; with `if_version`, only over that one (0: over none). With a call's key, once."""
+        _check(namespace, key, value_json, writer)
+        keyed = Keyed.of(call_key, "value", namespace, key, value_json, if_version, writer)
+        decide = partial(
+            write, namespace=namespace, key=key, value_json=value_json, if_version=if_version, writer=writer
+        )
+        return await self._settle(namespace, key, keyed, decide, caller)
+
+    async def delete(
+        self,
+        namespace: str,
+        key: str,
+        if_version: int | None = None,
+        writer: str = "",
+        call_key: str | None = None,
+        caller: Caller = PLAIN,
+    ) -> Value:
+        """Writes a tombstone; what is not there stays as it is."""
+        _check(namespace, key, "", writer)
+        keyed = Keyed.of(call_key, "value deleted", namespace, key, if_version, writer)
+        decide = partial(delete, namespace=namespace, key=key, if_version=if_version, writer=writer)
+        return await self._settle(namespace, key, keyed, decide, caller)
+
+    async def find(self, namespace: str, key: str) -> Value:
+        """The newest version; `deleted` if there is no value, with version 0 if there never was one."""
+        _check(namespace, key)
+        return value_of(await self._desk.cells.look((VALUES.at(parts(namespace, key)),)), namespace, key)
+
+    async def listed(self, namespace: str) -> list[Value]:
+        """The values of a namespace, by key."""
+        found = VALUES.states(await self._desk.under(VALUES.name, parts(check_name("namespace", namespace))))
+        return sorted((each for each in found if not each.deleted), key=lambda each: each.key)
+
+    async def watch(self, namespace: str, key: str, from_version: int | None = None) -> "Watch":
+        """What is known now and every version after it; or every version after the one that is named."""
+        _check(namespace, key)
+        subject = f"/tape/value/*/{subjects.escape(namespace)}/{subjects.escape(key)}"
+        if from_version is not None:
+            run_id = run_of(namespace)
+            first = (await self._desk.head(run_id)).floor
+            return Watch(self._desk.journal.stream(run_id=run_id, from_seq=first, subject=subject), from_version)
+        head = await self._desk.journal.head()  # before the look, so that nothing is between them
+        now = await self.find(namespace, key)
+        return Watch(self._desk.journal.stream(subject=subject, from_global_seq=head), now.version, now)
+
+    async def _settle(
+        self, namespace: str, key: str, keyed: Keyed, decide: "partial[Step[Value]]", caller: Caller
+    ) -> Value:
+        def once(sight: Sight) -> Step[Value]:
+            return keyed.answer(sight, Value) or keyed.remember(sight, decide(sight))
+
+        return await self._desk.change((VALUES.at(parts(namespace, key)), *keyed.ids), once, caller)
+
+
+class Watch:
+    """Versions of a value as they come, each once."""
+
+    def __init__(self, stream: Stream, seen: int, first: Value | None = None) -> None:
+        self._stream = stream
+        self._seen = seen
+        self._first = first if first is not None and first.version else None
+
+    def __aiter__(self) -> Self:
+        return self
+
+    async def __anext__(self) -> ValueChange:
+        if self._first is not None:
+            first, self._first = self._first, None
+            return ValueChange(value=first)
+        async for entry in self._stream:
+            change = change_of(entry)
+            if change.value.version > self._seen:
+                self._seen = change.value.version
+                return change
+        raise StopAsyncIteration
+
+    async def aclose(self) -> None:
+        await self._stream.aclose()
+
+
+def change_of(entry: Entry) -> ValueChange:
+    """What an entry says of a value."""
+    said = entry.payload if isinstance(entry.payload, dict) else {}
+    held = said.get("value")
+    text = held.get("value_json") if isinstance(held, dict) else ""
+    version, before, prev = said["version"], said["prev_version"], said["prev_value_json"]
+    value = Value(
+        namespace=str(said["namespace"]),
+        key=str(said["key"]),
+        version=version if isinstance(version, int) else 0,
+        value_json=str(text),
+        writer=str(said["writer"]),
+        ts_ms=entry.ts_ms,
+        deleted=entry.type == "deleted",
+    )
+    return ValueChange(value=value, prev_version=before if isinstance(before, int) else None, prev_value_json=str(prev))
+
+
+def _step(sight: Sight, before: Value, after: Value) -> Step[Value]:
+    said: dict[str, JsonValue] = {
+        "namespace": after.namespace,
+        "key": after.key,
+        "version": after.version,
+        "writer": after.writer,
+        "prev_version": before.version,
+        "prev_value_json": before.value_json,
+    }
+    if after.deleted:
+        said["deleted"] = True
+    else:
+        names = ("namespace", "key", "value_json", "version")
+        said["value"] = {name: getattr(after, name) for name in names}
+    verb = "deleted" if after.deleted else "changed"
+    line = Line(
+        run_id=run_of(after.namespace), kind="value", verb=verb, dims=(after.namespace, after.key), payload=said
+    )
+    change = VALUES.change(sight, parts(after.namespace, after.key), after, verb)
+    return Step(result=after, cells=(change,), lines=(line,), opens=True)
+
+
+def _check(namespace: str, key: str, value_json: str = "", writer: str = "") -> None:
+    check_name("namespace", namespace)
+    check_name("key", key)
+    check_name("writer", writer, may_be_empty=True)
+    if len(check_body("value_json", value_json).encode()) > MAX_VALUE:
+        raise TooLarge(f"a value is at most {MAX_VALUE:,} bytes; keep what is larger elsewhere and its name here")

@@ -1,0 +1,163 @@
+"""The nouns for programs without async: the same methods, run on one event loop in a thread of their own."""
+
+from collections.abc import Awaitable, Callable
+from functools import partial, wraps
+from typing import Concatenate, Generic, ParamSpec, Self, TypeVar
+
+from anyio.from_thread import BlockingPortal
+
+from tape.core.ledgers import Watching
+from tape.core.value import ValueChange
+from tape.sdk.nouns import budgets, decisions, effects, gates, obligations, runs, sessions, timers, values
+from tape.sdk.nouns.node import AsyncNode
+
+P = ParamSpec("P")
+N = TypeVar("N")
+T = TypeVar("T")
+
+
+class Noun(Generic[N]):
+    """A noun whose methods are waited for."""
+
+    def __init__(self, portal: BlockingPortal, noun: N) -> None:
+        self.portal = portal
+        self.noun = noun
+
+
+def waiting(method: Callable[Concatenate[N, P], Awaitable[T]]) -> Callable[Concatenate[Noun[N], P], T]:
+    """A method of the async noun, for a program that waits."""
+
+    @wraps(method)
+    def call(noun: Noun[N], /, *args: P.args, **kwargs: P.kwargs) -> T:
+        return noun.portal.call(partial(method, noun.noun, *args, **kwargs))
+
+    return call
+
+
+class Runs(Noun[runs.Runs]):
+    begin = waiting(runs.Runs.begin)
+    take = waiting(runs.Runs.take)
+    heartbeat = waiting(runs.Runs.heartbeat)
+    end = waiting(runs.Runs.end)
+    cancel = waiting(runs.Runs.cancel)
+    find = waiting(runs.Runs.find)
+    newest = waiting(runs.Runs.newest)
+    to_recover = waiting(runs.Runs.to_recover)
+    compactable = waiting(runs.Runs.compactable)
+    compact = waiting(runs.Runs.compact)
+
+
+class Decisions(Noun[decisions.Decisions]):
+    record = waiting(decisions.Decisions.record)
+    find = waiting(decisions.Decisions.find)
+    listed = waiting(decisions.Decisions.listed)
+
+
+class Effects(Noun[effects.Effects]):
+    begin = waiting(effects.Effects.begin)
+    complete = waiting(effects.Effects.complete)
+    reconcile = waiting(effects.Effects.reconcile)
+    find = waiting(effects.Effects.find)
+    listed = waiting(effects.Effects.listed)
+    in_doubt = waiting(effects.Effects.in_doubt)
+
+
+class Dispatch(Noun[effects.Dispatch]):
+    due = waiting(effects.Dispatch.due)
+    claim = waiting(effects.Dispatch.claim)
+    attempt = waiting(effects.Dispatch.attempt)
+    observe = waiting(effects.Dispatch.observe)
+    doubt_silent = waiting(effects.Dispatch.doubt_silent)
+
+
+class Obligations(Noun[obligations.Obligations]):
+    register = waiting(obligations.Obligations.register)
+    listed = waiting(obligations.Obligations.listed)
+    due = waiting(obligations.Obligations.due)
+    stuck = waiting(obligations.Obligations.stuck)
+    claim = waiting(obligations.Obligations.claim)
+    attempt = waiting(obligations.Obligations.attempt)
+    resolve = waiting(obligations.Obligations.resolve)
+
+
+class Gates(Noun[gates.Gates]):
+    wait = waiting(gates.Gates.wait)
+    send = waiting(gates.Gates.send)
+    send_to_session = waiting(gates.Gates.send_to_session)
+    find = waiting(gates.Gates.find)
+
+
+class Timers(Noun[timers.Timers]):
+    set = waiting(timers.Timers.set)
+    cancel = waiting(timers.Timers.cancel)
+    due = waiting(timers.Timers.due)
+    claim = waiting(timers.Timers.claim)
+    fire = waiting(timers.Timers.fire)
+
+
+class Budgets(Noun[budgets.Budgets]):
+    set = waiting(budgets.Budgets.set)
+    admit = waiting(budgets.Budgets.admit)
+    reserve = waiting(budgets.Budgets.reserve)
+    settle = waiting(budgets.Budgets.settle)
+    charge = waiting(budgets.Budgets.charge)
+    find = waiting(budgets.Budgets.find)
+
+
+class BlockingWatch:
+    """Versions of a value, each waited for."""
+
+    def __init__(self, portal: BlockingPortal, watch: Watching) -> None:
+        self._portal = portal
+        self._watch = watch
+
+    def __iter__(self) -> Self:
+        return self
+
+    def __next__(self) -> ValueChange:
+        try:
+            return self._portal.call(self._watch.__anext__)
+        except StopAsyncIteration:
+            raise StopIteration from None
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._portal.call(self._watch.aclose)
+
+
+class Values(Noun[values.Values]):
+    set = waiting(values.Values.set)
+    get = waiting(values.Values.get)
+    find = waiting(values.Values.find)
+    delete = waiting(values.Values.delete)
+    listed = waiting(values.Values.listed)
+
+    def watch(self, namespace: str, name: str, from_version: int | None = None) -> BlockingWatch:
+        """What is known now and every version after it; or every version after the one that is named."""
+        return BlockingWatch(self.portal, self.portal.call(self.noun.watch, namespace, name, from_version))
+
+
+class Sessions(Noun[sessions.Sessions]):
+    create = waiting(sessions.Sessions.create)
+    append = waiting(sessions.Sessions.append)
+    find = waiting(sessions.Sessions.find)
+    listed = waiting(sessions.Sessions.listed)
+    delete = waiting(sessions.Sessions.delete)
+
+
+class Node:
+    """The same nouns as `AsyncNode` has, for a program that waits."""
+
+    def __init__(self, portal: BlockingPortal, node: AsyncNode) -> None:
+        self.runs = Runs(portal, node.runs)
+        self.decisions = Decisions(portal, node.decisions)
+        self.effects = Effects(portal, node.effects)
+        self.dispatch = Dispatch(portal, node.dispatch)
+        self.obligations = Obligations(portal, node.obligations)
+        self.gates = Gates(portal, node.gates)
+        self.timers = Timers(portal, node.timers)
+        self.budgets = Budgets(portal, node.budgets)
+        self.values = Values(portal, node.values)
+        self.sessions = Sessions(portal, node.sessions)

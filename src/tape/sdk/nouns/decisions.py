@@ -1,0 +1,49 @@
+"""Decisions, as a program records and finds them."""
+
+from collections.abc import Sequence
+
+from tape.core.caller import PLAIN, Caller
+from tape.core.codec import JsonValue
+from tape.core.decision import Decision
+from tape.core.ids import RunId
+from tape.core.ledgers import DecisionLedger
+from tape.sdk.nouns.body import text_of
+
+
+class Decisions:
+    """What a run's model decided, in order."""
+
+    def __init__(self, ledger: DecisionLedger) -> None:
+        self._ledger = ledger
+
+    async def record(
+        self,
+        run_id: str,
+        decision_index: int,
+        *,
+        model: str = "",
+        request: JsonValue = None,
+        response: JsonValue = None,
+        rationale: str = "",
+        policy_version: str = "",
+        fence: int | None = None,
+        caller: Caller = PLAIN,
+    ) -> Decision:
+        """The stored decision: this one, or the one that was there first."""
+        decision = Decision(
+            run_id=RunId(run_id),
+            decision_index=decision_index,
+            model=model,
+            request_json=text_of(request),
+            response_json=text_of(response),
+            rationale=rationale,
+            policy_version=policy_version,
+        )
+        return await self._ledger.record(decision, fence, caller)
+
+    async def find(self, run_id: str, decision_index: int) -> Decision | None:
+        return await self._ledger.find(run_id, decision_index)
+
+    async def listed(self, run_id: str) -> Sequence[Decision]:
+        """All of a run, in order."""
+        return await self._ledger.listed(run_id)

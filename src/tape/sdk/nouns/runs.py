@@ -1,0 +1,93 @@
+"""Runs, as a program begins, works on and ends them."""
+
+from collections.abc import Mapping, Sequence
+from datetime import timedelta
+
+from tape.core.caller import PLAIN, Caller
+from tape.core.claim import RUN_LEASE
+from tape.core.codec import JsonValue
+from tape.core.ids import RunId
+from tape.core.ledgers import CompactionLedger, RunLedger
+from tape.core.run_state import Begun, Compaction, Identity, Invocation, RunOrder, RunState, RunStatus
+from tape.sdk.nouns.body import text_of
+
+
+class Runs:
+    """Work that is begun once, done by one at a time, and ended for good."""
+
+    def __init__(self, ledger: RunLedger, compactions: CompactionLedger) -> None:
+        self._ledger = ledger
+        self._compactions = compactions
+
+    async def begin(
+        self,
+        app: str,
+        user: str = "",
+        session: str = "",
+        invocation: str = "",
+        *,
+        owner: str = "",
+        lease: timedelta = RUN_LEASE,
+        identity: Identity | None = None,
+        scopes: Sequence[str] = (),
+        labels: Mapping[str, str] | None = None,
+        caller: Caller = PLAIN,
+    ) -> Begun:
+        """Begins a run that is unique for its four names; beginning it again resumes it.
+
+        Without an owner it waits for whoever takes it.
+        """
+        order = RunOrder(
+            of=Invocation(app=app, user=user, session=session, invocation=invocation),
+            owner=owner,
+            lease=lease,
+            identity=identity or Identity(),
+            scopes=tuple(scopes),
+            labels=labels or {},
+        )
+        return await self._ledger.begin(order, caller)
+
+    async def take(self, run_id: str, owner: str, lease: timedelta = RUN_LEASE, caller: Caller = PLAIN) -> Begun:
+        """Leases a run to an owner, unless it has ended or somebody else holds it."""
+        return await self._ledger.take(run_id, owner, lease, caller)
+
+    async def heartbeat(self, run_id: str, attempt: int) -> RunState:
+        """Renews a worker's lease, and tells it how its run is doing."""
+        return await self._ledger.heartbeat(run_id, attempt)
+
+    async def end(
+        self,
+        run_id: str,
+        status: RunStatus = RunStatus.TERMINAL,
+        detail: JsonValue = None,
+        *,
+        fence: int | None = None,
+        caller: Caller = PLAIN,
+    ) -> RunState:
+        """Ends a run; what has ended for good stays as it is."""
+        return await self._ledger.end(run_id, RunStatus(status), text_of(detail), fence, caller)
+
+    async def cancel(self, run_id: str, detail: JsonValue = None, caller: Caller = PLAIN) -> RunState:
+        """Ends a run for its worker, who hears of it with the next heartbeat."""
+        return await self._ledger.end(run_id, RunStatus.CANCELLED, text_of(detail), None, caller)
+
+    async def find(self, run_id: str) -> RunState:
+        return await self._ledger.find(run_id)
+
+    async def newest(self, app: str, user: str, session: str) -> RunId:
+        """The run that was begun last in a session."""
+        return await self._ledger.newest(app, user, session)
+
+    async def to_recover(
+        self, app: str | None = None, limit: int = 100, now_ms: int | None = None
+    ) -> Sequence[RunState]:
+        """Runs that nobody works on and somebody should."""
+        return await self._ledger.to_recover(app, limit, now_ms)
+
+    async def compactable(self, before_ms: int, limit: int = 100) -> Sequence[RunState]:
+        """Runs that ended before a time and were never compacted, the oldest first."""
+        return await self._compactions.compactable(before_ms, limit)
+
+    async def compact(self, run_id: str, caller: Caller = PLAIN) -> Compaction:
+        """Lets go of what a settled run's decisions and effects said."""
+        return await self._compactions.compact(run_id, caller)

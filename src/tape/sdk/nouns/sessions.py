@@ -1,0 +1,64 @@
+"""Sessions, as a program holds them."""
+
+from collections.abc import Mapping, Sequence
+from os import urandom
+
+from tape.core import codec
+from tape.core.caller import PLAIN, Caller
+from tape.core.codec import JsonValue
+from tape.core.ledgers import SessionLedger
+from tape.core.session import Session, SessionEvent, SessionId
+from tape.sdk.nouns.body import text_of
+
+
+class Sessions:
+    """Conversations of users with applications."""
+
+    def __init__(self, ledger: SessionLedger) -> None:
+        self._ledger = ledger
+
+    async def create(
+        self,
+        app: str,
+        user: str,
+        session: str = "",
+        state: Mapping[str, JsonValue] | None = None,
+        caller: Caller = PLAIN,
+    ) -> Session:
+        """The session of that name, or a new one with a name of its own."""
+        return await self._ledger.create(app, user, session, codec.encode(dict(state or {})), caller)
+
+    async def append(
+        self,
+        app: str,
+        user: str,
+        session: str,
+        content: JsonValue = None,
+        state_delta: Mapping[str, JsonValue] | None = None,
+        *,
+        event_id: str | None = None,
+        author: str = "",
+        invocation_id: str = "",
+        caller: Caller = PLAIN,
+    ) -> Session:
+        """Appends an event, once for each id, and merges its change into the state."""
+        event = SessionEvent(
+            id=event_id or urandom(16).hex(),
+            author=author,
+            invocation_id=invocation_id,
+            content_json=text_of(content),
+        )
+        of = SessionId(app=app, user=user, session=session)
+        return await self._ledger.append(of, event, codec.encode(dict(state_delta or {})), caller)
+
+    async def find(self, app: str, user: str, session: str, max_events: int | None = None) -> Session:
+        """The session with its events, or the newest so many of them."""
+        return await self._ledger.find(SessionId(app=app, user=user, session=session), max_events)
+
+    async def listed(self, app: str, user: str) -> Sequence[Session]:
+        """A user's sessions without their events, the newest first."""
+        return await self._ledger.listed(app, user)
+
+    async def delete(self, app: str, user: str, session: str, caller: Caller = PLAIN) -> bool:
+        """Whether there was one."""
+        return await self._ledger.delete(SessionId(app=app, user=user, session=session), caller)

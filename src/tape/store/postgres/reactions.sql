@@ -1,0 +1,74 @@
+-- name: lock_pack
+-- Registering and matching take turns, so that a task is made under the number of shards it is claimed with.
+SELECT cursor FROM tape_pack FOR UPDATE;
+
+-- name: head
+SELECT greatest(archived_through, coalesce((SELECT max(global_seq) FROM tape_journal), 0)) FROM tape_meta;
+
+-- name: found
+SELECT r.reaction_id, r.subject_pattern, r.name, r.predicate_cel, r.handler_kind, r.agent_app, r.publish_target,
+       r.max_concurrency, r.rate_limit_per_s, r.debounce_ms, r.retry_max, r.retry_backoff_ms, r.dlq_after_n,
+       r.num_shards, r.bootstrap_from_head, r.created_at_ms, r.paused, r.deleted, coalesce(r.own_cursor, p.cursor),
+       r.errors, r.last_error
+FROM tape_reactions AS r CROSS JOIN tape_pack AS p
+WHERE r.reaction_id = :reaction_id;
+
+-- name: listed
+SELECT r.reaction_id, r.subject_pattern, r.name, r.predicate_cel, r.handler_kind, r.agent_app, r.publish_target,
+       r.max_concurrency, r.rate_limit_per_s, r.debounce_ms, r.retry_max, r.retry_backoff_ms, r.dlq_after_n,
+       r.num_shards, r.bootstrap_from_head, r.created_at_ms, r.paused, r.deleted, coalesce(r.own_cursor, p.cursor),
+       r.errors, r.last_error
+FROM tape_reactions AS r CROSS JOIN tape_pack AS p
+WHERE r.deleted = 0 AND (:subject_pattern = '' OR r.subject_pattern = :subject_pattern)
+ORDER BY r.reaction_id;
+
+-- name: put
+INSERT INTO tape_reactions (
+  reaction_id, subject_pattern, name, predicate_cel, handler_kind, agent_app, publish_target, max_concurrency,
+  rate_limit_per_s, debounce_ms, retry_max, retry_backoff_ms, dlq_after_n, num_shards, bootstrap_from_head,
+  created_at_ms, own_cursor)
+VALUES (
+  :reaction_id, :subject_pattern, :name, :predicate_cel, :handler_kind, :agent_app, :publish_target, :max_concurrency,
+  :rate_limit_per_s, :debounce_ms, :retry_max, :retry_backoff_ms, :dlq_after_n, :num_shards, :bootstrap_from_head,
+  tape_now_ms(), :own_cursor)
+ON CONFLICT (reaction_id) DO UPDATE SET
+  subject_pattern = excluded.subject_pattern, name = excluded.name, predicate_cel = excluded.predicate_cel,
+  handler_kind = excluded.handler_kind, agent_app = excluded.agent_app, publish_target = excluded.publish_target,
+  max_concurrency = excluded.max_concurrency, rate_limit_per_s = excluded.rate_limit_per_s,
+  debounce_ms = excluded.debounce_ms, retry_max = excluded.retry_max, retry_backoff_ms = excluded.retry_backoff_ms,
+  dlq_after_n = excluded.dlq_after_n, num_shards = excluded.num_shards, deleted = 0;
+
+-- name: put_limit
+INSERT INTO tape_limits (reaction_id) VALUES (:reaction_id) ON CONFLICT (reaction_id) DO NOTHING;
+
+-- name: reshard
+UPDATE tape_tasks SET shard = shard_hash % :num_shards
+WHERE reaction_id = :reaction_id AND status IN (1, 2);
+
+-- name: mark
+UPDATE tape_reactions SET paused = :paused, deleted = :deleted WHERE reaction_id = :reaction_id;
+
+-- name: pack
+SELECT version, cursor FROM tape_pack;
+
+-- name: forces
+SELECT reaction_id, own_cursor, force_json
+FROM tape_reactions
+WHERE force_version > :seen
+ORDER BY force_version, reaction_id;
+
+-- name: move_pack
+UPDATE tape_pack SET version = version + 1, cursor = :cursor, matched_at = tape_now_ms()
+WHERE version = :seen
+RETURNING version, matched_at;
+
+-- name: put_forces
+UPDATE tape_reactions AS r SET
+  own_cursor = f.own_cursor, force_json = f.force_json, force_version = :version, paused = coalesce(f.paused, r.paused)
+FROM json_to_recordset(:forces::json) AS f(reaction_id text, own_cursor bigint, force_json text, paused text)
+WHERE r.reaction_id = f.reaction_id;
+
+-- name: add_slips
+UPDATE tape_reactions AS r SET errors = r.errors + s.errors, last_error = s.last_error
+FROM json_to_recordset(:slips::json) AS s(reaction_id text, errors bigint, last_error text)
+WHERE r.reaction_id = s.reaction_id;

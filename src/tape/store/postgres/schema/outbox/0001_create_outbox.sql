@@ -1,0 +1,129 @@
+-- The outbox: what business transactions say, who handles it, and what was handled. All of it lies in one schema.
+
+CREATE TABLE core.outbox (
+  id              uuid        PRIMARY KEY DEFAULT gen_random_uuid(),
+  event_type      text        NOT NULL,
+  event_version   integer     NOT NULL DEFAULT 1,
+  occurred_at     timestamptz NOT NULL DEFAULT now(),
+  source          text        NOT NULL,
+  target          text,
+  content_class   text        NOT NULL DEFAULT 'internal',
+  channel         text        NOT NULL DEFAULT 'outbox_default',
+  generation      bigint      NOT NULL DEFAULT 0,
+  workspace_id    uuid,
+  payload         jsonb       NOT NULL,
+  idempotency_key text        NOT NULL,
+  trace_context   text,
+  status          text        NOT NULL DEFAULT 'pending'
+                  CHECK (status IN ('pending', 'in_flight', 'delivered', 'failed')),
+  attempts        integer     NOT NULL DEFAULT 0,
+  last_error      text,
+  failure_history jsonb       NOT NULL DEFAULT '[]',
+  first_failed_at timestamptz,
+  deleted_at      timestamptz,
+  order_key       text,
+  is_dealt        boolean     NOT NULL DEFAULT false,
+  position        bigint      GENERATED ALWAYS AS IDENTITY,
+  created_at      timestamptz NOT NULL DEFAULT now(),
+  ended_at        timestamptz
+) WITH (fillfactor = 80, autovacuum_vacuum_scale_factor = 0.02);
+CREATE INDEX outbox_undealt ON core.outbox (generation, position) WHERE NOT is_dealt;
+CREATE INDEX outbox_undealt_keys ON core.outbox (generation, order_key, position)
+  WHERE NOT is_dealt AND order_key IS NOT NULL;
+CREATE INDEX outbox_open ON core.outbox (generation, position) WHERE status IN ('pending', 'in_flight');
+CREATE INDEX outbox_failed ON core.outbox (position) WHERE status = 'failed';
+CREATE INDEX outbox_age ON core.outbox (created_at);
+
+-- One for each handler of a row: the row's own status is their summary. While one is in flight, next_attempt_at is the
+-- end of its lease; attempt is the fencing number.
+CREATE TABLE core.outbox_deliveries (
+  event_id        uuid        NOT NULL,
+  handler_name    text        COLLATE "C" NOT NULL,
+  generation      bigint      NOT NULL,
+  position        bigint      NOT NULL,
+  order_key       text,
+  status          text        NOT NULL DEFAULT 'pending'
+                  CHECK (status IN ('pending', 'in_flight', 'delivered', 'failed')),
+  attempt         bigint      NOT NULL DEFAULT 0,
+  attempts        integer     NOT NULL DEFAULT 0,
+  next_attempt_at timestamptz NOT NULL DEFAULT now(),
+  lease_owner     text,
+  last_error      text,
+  first_failed_at timestamptz,
+  ended_at        timestamptz,
+  PRIMARY KEY (event_id, handler_name)
+) WITH (fillfactor = 80, autovacuum_vacuum_scale_factor = 0.02);
+CREATE INDEX outbox_deliveries_due ON core.outbox_deliveries (handler_name, generation, next_attempt_at, position)
+  WHERE status IN ('pending', 'in_flight');
+CREATE INDEX outbox_deliveries_order ON core.outbox_deliveries (handler_name, order_key, position)
+  WHERE status IN ('pending', 'in_flight') AND order_key IS NOT NULL;
+
+CREATE TABLE core.event_handled (
+  handler_name    text        COLLATE "C" NOT NULL,
+  idempotency_key text        COLLATE "C" NOT NULL,
+  handled_at      timestamptz NOT NULL DEFAULT now(),
+  UNIQUE (handler_name, idempotency_key)
+);
+CREATE INDEX event_handled_age ON core.event_handled (handled_at);
+
+CREATE TABLE core.event_handlers (
+  handler_name  text        COLLATE "C" NOT NULL,
+  generation    bigint      NOT NULL,
+  channel       text        NOT NULL,
+  event_types   jsonb,
+  target        text,
+  is_ordered    boolean     NOT NULL DEFAULT false,
+  max_attempts  integer     NOT NULL DEFAULT 6,
+  registered_at timestamptz NOT NULL DEFAULT now(),
+  seen_at       timestamptz NOT NULL DEFAULT now(),
+  PRIMARY KEY (handler_name, generation)
+);
+
+-- Frozen: who publishes composes the channel, and the payload of a notification is the row's id alone.
+CREATE FUNCTION core.outbox_notify() RETURNS trigger LANGUAGE plpgsql AS $$
+BEGIN
+  PERFORM pg_notify(NEW.channel, NEW.id::text);
+  RETURN NULL;
+END $$;
+CREATE TRIGGER outbox_notify AFTER INSERT ON core.outbox FOR EACH ROW EXECUTE FUNCTION core.outbox_notify();
+
+-- Whether a handler takes a row. A row whose channel was left at its default is for whoever is of its generation.
+CREATE FUNCTION core.outbox_matches(
+  h core.event_handlers, p_generation bigint, p_channel text, p_event_type text, p_target text
+) RETURNS boolean LANGUAGE sql IMMUTABLE AS $$
+  SELECT h.generation = p_generation AND p_channel IN (h.channel, 'outbox_default')
+    AND (h.event_types IS NULL OR jsonb_exists(h.event_types, p_event_type))
+    AND (p_target IS NULL OR p_target = h.target)
+$$;
+
+-- Begins a new cycle of a row that has ended: what went wrong is kept in its history, its key stays, so a handler that
+-- succeeded before is not run again. False if there is no such row or it has not ended.
+CREATE FUNCTION core.outbox_replay(p_event_id uuid, p_new_generation bigint, p_replayed_by text) RETURNS boolean
+LANGUAGE plpgsql AS $$
+DECLARE
+  o core.outbox;
+BEGIN
+  SELECT * INTO o FROM core.outbox
+  WHERE id = p_event_id AND status IN ('delivered', 'failed') AND deleted_at IS NULL FOR UPDATE;
+  IF NOT FOUND THEN
+    RETURN false;
+  END IF;
+  UPDATE core.outbox SET
+    failure_history = o.failure_history || jsonb_build_array(jsonb_build_object(
+      'status', o.status, 'generation', o.generation, 'attempts', o.attempts, 'last_error', o.last_error,
+      'first_failed_at', o.first_failed_at, 'replayed_by', p_replayed_by, 'replayed_at', now(),
+      'deliveries', (
+        SELECT coalesce(jsonb_agg(jsonb_build_object('handler_name', d.handler_name, 'status', d.status,
+                                                     'attempts', d.attempts, 'last_error', d.last_error)
+                                  ORDER BY d.handler_name), '[]'::jsonb)
+        FROM core.outbox_deliveries AS d WHERE d.event_id = p_event_id))),
+    status = 'pending', attempts = 0, last_error = NULL, first_failed_at = NULL, ended_at = NULL, is_dealt = false,
+    generation = p_new_generation,
+    channel = CASE WHEN o.channel ~ '^outbox_gen_[0-9]+'
+                   THEN regexp_replace(o.channel, '^outbox_gen_[0-9]+', 'outbox_gen_' || p_new_generation)
+                   ELSE 'outbox_gen_' || p_new_generation END
+  WHERE id = p_event_id RETURNING channel INTO o.channel;
+  DELETE FROM core.outbox_deliveries WHERE event_id = p_event_id;
+  PERFORM pg_notify(o.channel, p_event_id::text);
+  RETURN true;
+END $$;

@@ -1,0 +1,181 @@
+-- name: insert
+-- A reaction's newest number of shards is read here: whoever changes it holds the pack's row, as this block does.
+INSERT INTO tape_tasks (
+  task_id, reaction_id, shard, source_run_id, source_global_seq, subject, payload_json, status, next_attempt_at_ms,
+  last_error, created_at_ms, completed_at_ms, trace_id, span_id, shard_hash, source_seq, kind, type, schema_version,
+  ts_ms, prev_value_json, first_at_ms, coalesced)
+SELECT h.task_id, h.reaction_id,
+       h.shard_hash % (SELECT r.num_shards FROM tape_reactions AS r WHERE r.reaction_id = h.reaction_id),
+       h.run_id, h.global_seq, h.subject, h.payload_json, h.status, h.due_at_ms, h.last_error, :now,
+       CASE WHEN h.status = 5 THEN :now::bigint ELSE 0 END, h.trace_id, h.span_id, h.shard_hash, h.seq, h.kind, h.type,
+       h.schema_version, h.ts_ms, h.prev_value_json, h.first_at_ms, h.coalesced
+FROM json_to_recordset(:hits::json) AS h(
+       task_id text, reaction_id text, status smallint, due_at_ms bigint, last_error text, prev_value_json text,
+       first_at_ms bigint, coalesced integer, global_seq bigint, seq bigint, run_id text, shard_hash bigint, kind text,
+       type text, subject text, schema_version smallint, ts_ms bigint, payload_json text, trace_id text, span_id text)
+ON CONFLICT (reaction_id, source_global_seq) DO NOTHING
+RETURNING task_id;
+
+-- name: lock_waiting
+-- A task that somebody is claiming just now is waited for, and then no longer waits itself.
+SELECT t.reaction_id, t.subject, t.task_id, t.first_at_ms
+FROM json_to_recordset(:keys::json) AS k(reaction_id text, subject text)
+CROSS JOIN LATERAL (
+  SELECT w.reaction_id, w.subject, w.task_id, w.first_at_ms
+  FROM tape_tasks AS w
+  WHERE w.reaction_id = k.reaction_id AND w.subject = k.subject AND w.status = 1 AND w.first_at_ms > 0
+  FOR UPDATE
+) AS t;
+
+-- name: coalesce
+UPDATE tape_tasks AS t SET
+  source_run_id = h.run_id, source_global_seq = h.global_seq, payload_json = h.payload_json, trace_id = h.trace_id,
+  span_id = h.span_id, shard_hash = h.shard_hash, source_seq = h.seq, kind = h.kind, type = h.type,
+  schema_version = h.schema_version, ts_ms = h.ts_ms, prev_value_json = h.prev_value_json,
+  next_attempt_at_ms = h.due_at_ms, coalesced = t.coalesced + h.coalesced,
+  shard = h.shard_hash % (SELECT r.num_shards FROM tape_reactions AS r WHERE r.reaction_id = h.reaction_id)
+FROM json_to_recordset(:hits::json) AS h(
+       task_id text, reaction_id text, due_at_ms bigint, prev_value_json text, coalesced integer, global_seq bigint,
+       seq bigint, run_id text, shard_hash bigint, kind text, type text, schema_version smallint, ts_ms bigint,
+       payload_json text, trace_id text, span_id text)
+WHERE t.task_id = h.task_id;
+
+-- name: kill_pending
+UPDATE tape_tasks SET status = 5, last_error = :last_error, completed_at_ms = tape_now_ms(), first_at_ms = 0
+WHERE reaction_id = :reaction_id AND status = 1
+RETURNING task_id, reaction_id, source_global_seq, attempts, last_error;
+
+-- name: waiting
+-- The first of each reaction, whether or not its time has come.
+SELECT r.reaction_id, w.next_attempt_at_ms, tape_now_ms()
+FROM tape_reactions AS r CROSS JOIN LATERAL (
+  SELECT t.next_attempt_at_ms
+  FROM tape_tasks AS t
+  WHERE t.reaction_id = r.reaction_id AND t.status IN (1, 2) AND (:shard < 0 OR t.shard = :shard)
+  ORDER BY t.next_attempt_at_ms LIMIT 1
+) AS w
+WHERE r.deleted = 0 AND r.paused = ''
+  AND ((:is_any AND r.handler_kind <> 1) OR r.reaction_id = ANY (ARRAY(SELECT json_array_elements_text(:reaction_ids::json))))
+ORDER BY w.next_attempt_at_ms, r.reaction_id LIMIT :most;
+
+-- name: exhausted
+-- Claims that nobody will repeat: their lease has ended, and no attempt is left. Whoever waits for an agent's run may
+-- come and go, so that is no failed attempt.
+SELECT 1
+FROM tape_reactions AS r JOIN tape_tasks AS t ON t.reaction_id = r.reaction_id
+WHERE t.status = 2 AND t.lease_expires_at_ms <= tape_now_ms()
+  AND (r.deleted = 1 OR (r.handler_kind <> 1 AND t.attempts >= least(r.retry_max + 1, r.dlq_after_n)))
+LIMIT 1;
+
+-- name: bury
+UPDATE tape_tasks AS t SET
+  status = 5, completed_at_ms = tape_now_ms(),
+  last_error = CASE WHEN r.deleted = 1 THEN 'deregistered'
+                    ELSE 'the lease of attempt ' || t.attempts || ' ended without an answer' END
+FROM tape_reactions AS r
+WHERE r.reaction_id = t.reaction_id AND t.status = 2 AND t.lease_expires_at_ms <= tape_now_ms()
+  AND (r.deleted = 1 OR (r.handler_kind <> 1 AND t.attempts >= least(r.retry_max + 1, r.dlq_after_n)))
+RETURNING t.task_id, t.reaction_id, t.source_global_seq, t.attempts, t.last_error;
+
+-- name: lock_limits
+-- Always in one order, so that two who claim never wait for each other.
+SELECT l.reaction_id, l.next_start_at_us, r.max_concurrency, r.rate_limit_per_s
+FROM tape_limits AS l JOIN tape_reactions AS r ON r.reaction_id = l.reaction_id
+WHERE l.reaction_id = ANY (ARRAY(SELECT json_array_elements_text(:reaction_ids::json)))
+  AND r.deleted = 0 AND r.paused = ''
+ORDER BY l.reaction_id
+FOR UPDATE OF l;
+
+-- name: leases
+-- Its own statement, after the locks: only then is everything counted that was claimed before.
+SELECT a.reaction_id, tape_now_ms(), (
+  SELECT count(*) FROM tape_tasks AS t
+  WHERE t.reaction_id = a.reaction_id AND t.status = 2 AND t.lease_expires_at_ms > tape_now_ms()
+)
+FROM json_array_elements_text(:reaction_ids::json) AS a(reaction_id);
+
+-- name: claim
+-- SKIP LOCKED is the correctness; the notification only saves waiting.
+UPDATE tape_tasks SET
+  status = 2, attempt = attempt + 1, attempts = attempts + 1, lease_owner = :owner, first_at_ms = 0,
+  lease_expires_at_ms = :now + :lease_ms::bigint, next_attempt_at_ms = :now + :lease_ms::bigint
+WHERE task_id IN (
+  SELECT t.task_id FROM tape_tasks AS t
+  WHERE t.reaction_id = :reaction_id AND t.status IN (1, 2) AND t.next_attempt_at_ms <= :now::bigint
+    AND (:shard < 0 OR t.shard = :shard)
+  ORDER BY t.next_attempt_at_ms, t.task_id LIMIT :most FOR UPDATE SKIP LOCKED
+)
+RETURNING task_id, reaction_id, shard, source_run_id, source_seq, source_global_seq, kind, type, subject,
+          schema_version, ts_ms, payload_json, prev_value_json, status, attempt, attempts, next_attempt_at_ms,
+          lease_owner, lease_expires_at_ms, last_error, coalesced, created_at_ms, completed_at_ms, trace_id, span_id;
+
+-- name: move_limits
+UPDATE tape_limits AS l SET next_start_at_us = m.next_start_at_us
+FROM json_to_recordset(:limits::json) AS m(reaction_id text, next_start_at_us bigint)
+WHERE l.reaction_id = m.reaction_id;
+
+-- name: extend
+-- A lease that has ended is not taken up again: its slot may be somebody else's by now.
+UPDATE tape_tasks AS t SET
+  lease_expires_at_ms = tape_now_ms() + :lease_ms::bigint, next_attempt_at_ms = tape_now_ms() + :lease_ms::bigint
+FROM json_to_recordset(:claims::json) AS c(task_id text, owner text, attempt bigint)
+WHERE t.task_id = c.task_id AND t.lease_owner = c.owner AND t.status = 2 AND c.attempt IN (0, t.attempt)
+  AND t.lease_expires_at_ms > tape_now_ms()
+RETURNING t.task_id;
+
+-- name: finish
+UPDATE tape_tasks AS t SET status = 3, completed_at_ms = tape_now_ms(), lease_expires_at_ms = 0
+FROM json_to_recordset(:claims::json) AS c(task_id text, owner text, attempt bigint)
+WHERE t.task_id = c.task_id AND t.lease_owner = c.owner AND t.status = 2
+  AND (t.attempt = c.attempt OR (c.attempt = 0 AND t.lease_expires_at_ms > tape_now_ms()))
+RETURNING t.task_id;
+
+-- name: lock_claims
+SELECT t.task_id, t.reaction_id, t.source_global_seq, t.attempts, r.retry_max, r.retry_backoff_ms, r.dlq_after_n,
+       r.deleted, tape_now_ms()
+FROM json_to_recordset(:claims::json) AS c(task_id text, owner text, attempt bigint)
+JOIN tape_tasks AS t ON t.task_id = c.task_id
+JOIN tape_reactions AS r ON r.reaction_id = t.reaction_id
+WHERE t.lease_owner = c.owner AND t.status = 2
+  AND (t.attempt = c.attempt OR (c.attempt = 0 AND t.lease_expires_at_ms > tape_now_ms()))
+FOR UPDATE OF t;
+
+-- name: put_settled
+UPDATE tape_tasks AS t SET
+  status = s.status, next_attempt_at_ms = s.next_attempt_at_ms, last_error = s.last_error, lease_expires_at_ms = 0,
+  completed_at_ms = CASE WHEN s.status = 1 THEN 0 ELSE tape_now_ms() END
+FROM json_to_recordset(:settled::json) AS s(task_id text, status smallint, next_attempt_at_ms bigint, last_error text)
+WHERE t.task_id = s.task_id;
+
+-- name: found
+SELECT task_id, reaction_id, shard, source_run_id, source_seq, source_global_seq, kind, type, subject,
+       schema_version, ts_ms, payload_json, prev_value_json, status, attempt, attempts, next_attempt_at_ms,
+       lease_owner, lease_expires_at_ms, last_error, coalesced, created_at_ms, completed_at_ms, trace_id, span_id
+FROM tape_tasks
+WHERE task_id = :task_id;
+
+-- name: listed
+-- An agent's run is not a task: it is listed only where it could not be started.
+SELECT task_id, reaction_id, shard, source_run_id, source_seq, source_global_seq, kind, type, subject,
+       schema_version, ts_ms, payload_json, prev_value_json, status, attempt, attempts, next_attempt_at_ms,
+       lease_owner, lease_expires_at_ms, last_error, coalesced, created_at_ms, completed_at_ms, trace_id, span_id
+FROM tape_tasks
+WHERE (:reaction_id = '' OR reaction_id = :reaction_id) AND (:status::int = 0 OR status = :status::int)
+  AND (status = 5 OR (
+    SELECT r.handler_kind FROM tape_reactions AS r WHERE r.reaction_id = tape_tasks.reaction_id) IS DISTINCT FROM 1)
+ORDER BY created_at_ms DESC, task_id DESC LIMIT :limit;
+
+-- name: dead
+SELECT task_id FROM tape_tasks
+WHERE status = 5 AND (:reaction_id = '' OR reaction_id = :reaction_id)
+ORDER BY reaction_id, task_id LIMIT :limit;
+
+-- name: replay
+UPDATE tape_tasks SET
+  status = 1, attempts = 0, next_attempt_at_ms = tape_now_ms(), completed_at_ms = 0, lease_owner = '',
+  lease_expires_at_ms = 0
+WHERE task_id = ANY (ARRAY(SELECT json_array_elements_text(:task_ids::json))) AND status = 5
+RETURNING task_id, reaction_id, source_global_seq, attempt, last_error;
+
+-- name: forget
+DELETE FROM tape_tasks WHERE status = 3 AND completed_at_ms < :before_ms RETURNING task_id;

@@ -1,0 +1,220 @@
+"""The directory of reactions, and what matchers have made of the journal."""
+
+import json
+from collections.abc import Sequence
+from dataclasses import asdict, replace
+from typing import NamedTuple
+
+from tape.core import codec
+from tape.core.errors import NotFound
+from tape.core.event import Event
+from tape.core.ids import GlobalSeq
+from tape.core.matched import MatchedPage, Pack, ReactionRecord
+from tape.core.ports import Transaction
+from tape.core.predicate import Predicate
+from tape.core.reaction import HandlerKind, Reaction
+from tape.core.registration import QUARANTINED, Force, Verb, defined, paused, removed
+from tape.core.sequence import Request
+from tape.core.task import DEREGISTERED
+from tape.store.clock import now_ms
+from tape.store.connection import Connection, Query, Row
+from tape.store.matched_tasks import MatchedTasks
+from tape.store.statements import statements
+
+
+class _Sql(NamedTuple):
+    lock_pack: str
+    head: str
+    found: str
+    listed: str
+    put: str
+    put_limit: str
+    reshard: str
+    mark: str
+    pack: str
+    forces: str
+    move_pack: str
+    put_forces: str
+    add_slips: str
+
+
+class Reactions:
+    """Which reactions there are, and how far they have been matched.
+
+    Who registers or matches locks the pack's row first, so all of that happens in turn.
+    """
+
+    def __init__(self, connection: Connection, dialect: str) -> None:
+        self._connection = connection
+        self._sql = _Sql(**statements(dialect, "reactions.sql"))
+        self._tasks = MatchedTasks(dialect)
+
+    async def register(self, reaction: Reaction) -> ReactionRecord:
+        Predicate(reaction.predicate_cel)  # refuses what is not one, with the reason
+        async with self._connection.transaction() as tx:
+            known = await self._locked(tx, reaction.reaction_id)
+            event = _registering(known, reaction)
+            if event is not None:
+                await self._put(tx, known, reaction)
+                _stage(tx, event)
+            return await self._known(tx, reaction.reaction_id)
+
+    async def remove(self, reaction_id: str) -> bool:
+        async with self._connection.transaction() as tx:
+            known = await self._locked(tx, reaction_id)
+            if known is None or known.is_removed:
+                return False
+            await tx.fetch(self._sql.mark, {"reaction_id": reaction_id, "paused": "", "deleted": 1})
+            await self._tasks.kill_pending(tx, reaction_id, DEREGISTERED)
+            _stage(tx, removed(reaction_id))
+            return True
+
+    async def pause(self, reaction_id: str, reason: str) -> ReactionRecord:
+        async with self._connection.transaction() as tx:
+            known = await self._living(tx, reaction_id)
+            if not known.paused:
+                await tx.fetch(self._sql.mark, {"reaction_id": reaction_id, "paused": reason, "deleted": 0})
+                _stage(tx, paused(reaction_id, reason))
+            return await self._known(tx, reaction_id)
+
+    async def resume(self, reaction_id: str) -> ReactionRecord:
+        async with self._connection.transaction() as tx:
+            known = await self._living(tx, reaction_id)
+            if known.paused:
+                await tx.fetch(self._sql.mark, {"reaction_id": reaction_id, "paused": "", "deleted": 0})
+                _stage(tx, defined(Verb.CHANGED, known.reaction))
+            return await self._known(tx, reaction_id)
+
+    async def find(self, reaction_id: str) -> ReactionRecord | None:
+        (rows,) = await self._connection.snapshot(Query(self._sql.found, {"reaction_id": reaction_id}))
+        return _record(rows[0]) if rows else None
+
+    async def listed(self, subject_pattern: str = "") -> Sequence[ReactionRecord]:
+        (rows,) = await self._connection.snapshot(Query(self._sql.listed, {"subject_pattern": subject_pattern}))
+        return [_record(row) for row in rows]
+
+    async def pack(self, seen: int) -> Pack:
+        queries = Query(self._sql.pack), Query(self._sql.forces, {"seen": seen})
+        ((version, cursor),), rows = await self._connection.snapshot(*queries)
+        forces = {reaction_id: replace(_force(text), cursor=own) for reaction_id, own, text in rows}
+        return Pack(version, cursor, forces)
+
+    async def record(self, page: MatchedPage) -> int | None:
+        """The pack's new version, or None when it was no longer the one the page was decided on."""
+        async with self._connection.transaction() as tx:
+            place = {"seen": page.seen, "cursor": page.cursor, "now_ms": now_ms()}
+            moved = await tx.fetch(self._sql.move_pack, place)
+            if not moved:
+                return None
+            ((version, now),) = moved
+            await self._tasks.add(tx, page.hits, now)
+            await self._put_page(tx, page, version)
+            for request in page.requests:
+                tx.append(request)
+            return int(version)
+
+    async def _put_page(self, tx: Transaction, page: MatchedPage, version: int) -> None:
+        if page.forces:
+            rows = [_force_row(reaction_id, force) for reaction_id, force in page.forces.items()]
+            await tx.fetch(self._sql.put_forces, {"forces": json.dumps(rows), "version": version})
+        for reaction_id, force in page.forces.items():
+            if force.is_removed:  # what was matched after the removal was asked for, and before its entry
+                await self._tasks.kill_pending(tx, reaction_id, DEREGISTERED)
+        if page.slips:
+            slips = [{"reaction_id": name, **slip._asdict()} for name, slip in page.slips.items()]
+            await tx.fetch(self._sql.add_slips, {"slips": json.dumps(slips)})
+
+    async def _locked(self, tx: Transaction, reaction_id: str) -> ReactionRecord | None:
+        await tx.fetch(self._sql.lock_pack, {})
+        rows = await tx.fetch(self._sql.found, {"reaction_id": reaction_id})
+        return _record(rows[0]) if rows else None
+
+    async def _living(self, tx: Transaction, reaction_id: str) -> ReactionRecord:
+        known = await self._locked(tx, reaction_id)
+        if known is None or known.is_removed:
+            raise NotFound(f"there is no reaction {reaction_id!r}")
+        return known
+
+    async def _known(self, tx: Transaction, reaction_id: str) -> ReactionRecord:
+        (row,) = await tx.fetch(self._sql.found, {"reaction_id": reaction_id})
+        return _record(row)
+
+    async def _put(self, tx: Transaction, known: ReactionRecord | None, reaction: Reaction) -> None:
+        ((head,),) = await tx.fetch(self._sql.head, {})
+        own_cursor = head if reaction.bootstrap_from_head else 0
+        await tx.fetch(self._sql.put, {**_row(reaction), "own_cursor": own_cursor, "now_ms": now_ms()})
+        await tx.fetch(self._sql.put_limit, {"reaction_id": reaction.reaction_id})
+        if known is not None and known.reaction.num_shards != reaction.num_shards:
+            shards = {"reaction_id": reaction.reaction_id, "num_shards": reaction.num_shards}
+            await tx.fetch(self._sql.reshard, shards)
+
+
+def _registering(known: ReactionRecord | None, reaction: Reaction) -> Event | None:
+    """The entry of a registration; none when nothing changes."""
+    if known is None:
+        return defined(Verb.REGISTERED, reaction)
+    asked = replace(reaction, bootstrap_from_head=known.reaction.bootstrap_from_head)  # counts at the first time only
+    if known.is_removed:
+        return defined(Verb.REGISTERED, asked)
+    return None if asked == known.reaction else defined(Verb.CHANGED, asked, known.paused)
+
+
+def _stage(tx: Transaction, event: Event) -> None:
+    tx.append(Request(events=(event,), opens=True))
+
+
+def _row(reaction: Reaction) -> dict[str, object]:
+    definition = asdict(reaction)
+    return {
+        **definition,
+        "handler_kind": int(reaction.handler_kind),
+        "bootstrap_from_head": int(reaction.bootstrap_from_head),
+    }
+
+
+def _record(row: Row) -> ReactionRecord:
+    (
+        reaction_id, subject_pattern, name, predicate_cel, handler_kind, agent_app, publish_target, max_concurrency,
+        rate_limit_per_s, debounce_ms, retry_max, retry_backoff_ms, dlq_after_n, num_shards, bootstrap_from_head,
+        created_at_ms, paused, deleted, cursor, errors, last_error,
+    ) = row  # fmt: skip
+    reaction = Reaction(
+        reaction_id=reaction_id,
+        subject_pattern=subject_pattern,
+        name=name,
+        predicate_cel=predicate_cel,
+        handler_kind=HandlerKind(handler_kind),
+        agent_app=agent_app,
+        publish_target=publish_target,
+        max_concurrency=max_concurrency,
+        rate_limit_per_s=rate_limit_per_s,
+        debounce_ms=debounce_ms,
+        retry_max=retry_max,
+        retry_backoff_ms=retry_backoff_ms,
+        dlq_after_n=dlq_after_n,
+        num_shards=num_shards,
+        bootstrap_from_head=bool(bootstrap_from_head),
+    )
+    return ReactionRecord(
+        reaction=reaction,
+        created_at_ms=created_at_ms,
+        paused=paused,
+        is_removed=bool(deleted),
+        cursor=GlobalSeq(cursor),
+        errors=errors,
+        last_error=last_error,
+    )
+
+
+def _force(text: str) -> Force:
+    return codec.decode_state(text, Force)
+
+
+def _force_row(reaction_id: str, force: Force) -> dict[str, object]:
+    """A row as it is stored; only a quarantine is told the directory here, everything else it was told before."""
+    return {
+        "reaction_id": reaction_id,
+        "own_cursor": force.cursor,
+        "force_json": codec.encode_state(force),
+        "paused": QUARANTINED if force.paused == QUARANTINED else None,
+    }

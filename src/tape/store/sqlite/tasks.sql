@@ -1,0 +1,175 @@
+-- name: insert
+INSERT INTO tape_tasks (
+  task_id, reaction_id, shard, source_run_id, source_global_seq, subject, payload_json, status, next_attempt_at_ms,
+  last_error, created_at_ms, completed_at_ms, trace_id, span_id, shard_hash, source_seq, kind, type, schema_version,
+  ts_ms, prev_value_json, first_at_ms, coalesced)
+SELECT h.value ->> 'task_id', h.value ->> 'reaction_id',
+       (h.value ->> 'shard_hash') % (
+         SELECT r.num_shards FROM tape_reactions AS r WHERE r.reaction_id = h.value ->> 'reaction_id'),
+       h.value ->> 'run_id', h.value ->> 'global_seq', h.value ->> 'subject', h.value ->> 'payload_json',
+       h.value ->> 'status', h.value ->> 'due_at_ms', h.value ->> 'last_error', :now,
+       CASE WHEN h.value ->> 'status' = 5 THEN :now ELSE 0 END, h.value ->> 'trace_id', h.value ->> 'span_id',
+       h.value ->> 'shard_hash', h.value ->> 'seq', h.value ->> 'kind', h.value ->> 'type',
+       h.value ->> 'schema_version', h.value ->> 'ts_ms', h.value ->> 'prev_value_json', h.value ->> 'first_at_ms',
+       h.value ->> 'coalesced'
+FROM json_each(:hits) AS h
+WHERE true
+ON CONFLICT (reaction_id, source_global_seq) DO NOTHING
+RETURNING task_id;
+
+-- name: lock_waiting
+SELECT t.reaction_id, t.subject, t.task_id, t.first_at_ms
+FROM json_each(:keys) AS k
+CROSS JOIN tape_tasks AS t ON t.reaction_id = k.value ->> 'reaction_id' AND t.subject = k.value ->> 'subject'
+WHERE t.status = 1 AND t.first_at_ms > 0;
+
+-- name: coalesce
+UPDATE tape_tasks SET
+  source_run_id = h.value ->> 'run_id', source_global_seq = h.value ->> 'global_seq',
+  payload_json = h.value ->> 'payload_json', trace_id = h.value ->> 'trace_id', span_id = h.value ->> 'span_id',
+  shard_hash = h.value ->> 'shard_hash', source_seq = h.value ->> 'seq', kind = h.value ->> 'kind',
+  type = h.value ->> 'type', schema_version = h.value ->> 'schema_version', ts_ms = h.value ->> 'ts_ms',
+  prev_value_json = h.value ->> 'prev_value_json', next_attempt_at_ms = h.value ->> 'due_at_ms',
+  coalesced = coalesced + (h.value ->> 'coalesced'),
+  shard = (h.value ->> 'shard_hash') % (
+         SELECT r.num_shards FROM tape_reactions AS r WHERE r.reaction_id = h.value ->> 'reaction_id')
+FROM json_each(:hits) AS h
+WHERE task_id = h.value ->> 'task_id';
+
+-- name: kill_pending
+UPDATE tape_tasks SET status = 5, last_error = :last_error, completed_at_ms = :now_ms, first_at_ms = 0
+WHERE reaction_id = :reaction_id AND status = 1
+RETURNING task_id, reaction_id, source_global_seq, attempts, last_error;
+
+-- name: waiting
+-- The first of each reaction, whether or not its time has come.
+SELECT reaction_id, next_attempt_at_ms, :now_ms
+FROM (
+  SELECT r.reaction_id, (
+    SELECT t.next_attempt_at_ms
+    FROM tape_tasks AS t
+    WHERE t.reaction_id = r.reaction_id AND t.status IN (1, 2) AND (:shard < 0 OR t.shard = :shard)
+    ORDER BY t.next_attempt_at_ms LIMIT 1
+  ) AS next_attempt_at_ms
+  FROM tape_reactions AS r
+  WHERE r.deleted = 0 AND r.paused = ''
+    AND ((:is_any AND r.handler_kind <> 1) OR r.reaction_id IN (SELECT value FROM json_each(:reaction_ids)))
+)
+WHERE next_attempt_at_ms IS NOT NULL
+ORDER BY next_attempt_at_ms, reaction_id LIMIT :most;
+
+-- name: exhausted
+-- Claims that nobody will repeat: their lease has ended, and no attempt is left. Whoever waits for an agent's run may
+-- come and go, so that is no failed attempt.
+SELECT 1
+FROM tape_reactions AS r JOIN tape_tasks AS t ON t.reaction_id = r.reaction_id
+WHERE t.status = 2 AND t.lease_expires_at_ms <= :now_ms
+  AND (r.deleted = 1 OR (r.handler_kind <> 1 AND t.attempts >= min(r.retry_max + 1, r.dlq_after_n)))
+LIMIT 1;
+
+-- name: bury
+UPDATE tape_tasks SET
+  status = 5, completed_at_ms = :now_ms,
+  last_error = CASE WHEN r.deleted = 1 THEN 'deregistered'
+                    ELSE 'the lease of attempt ' || attempts || ' ended without an answer' END
+FROM tape_reactions AS r
+WHERE r.reaction_id = tape_tasks.reaction_id AND status = 2 AND lease_expires_at_ms <= :now_ms
+  AND (r.deleted = 1 OR (r.handler_kind <> 1 AND attempts >= min(r.retry_max + 1, r.dlq_after_n)))
+RETURNING task_id, reaction_id, source_global_seq, attempts, last_error;
+
+-- name: lock_limits
+SELECT l.reaction_id, l.next_start_at_us, r.max_concurrency, r.rate_limit_per_s
+FROM tape_limits AS l JOIN tape_reactions AS r ON r.reaction_id = l.reaction_id
+WHERE l.reaction_id IN (SELECT value FROM json_each(:reaction_ids)) AND r.deleted = 0 AND r.paused = ''
+ORDER BY l.reaction_id;
+
+-- name: leases
+SELECT a.value, :now_ms, (
+  SELECT count(*) FROM tape_tasks AS t
+  WHERE t.reaction_id = a.value AND t.status = 2 AND t.lease_expires_at_ms > :now_ms
+)
+FROM json_each(:reaction_ids) AS a;
+
+-- name: claim
+UPDATE tape_tasks SET
+  status = 2, attempt = attempt + 1, attempts = attempts + 1, lease_owner = :owner, first_at_ms = 0,
+  lease_expires_at_ms = :now + :lease_ms, next_attempt_at_ms = :now + :lease_ms
+WHERE task_id IN (
+  SELECT t.task_id FROM tape_tasks AS t
+  WHERE t.reaction_id = :reaction_id AND t.status IN (1, 2) AND t.next_attempt_at_ms <= :now
+    AND (:shard < 0 OR t.shard = :shard)
+  ORDER BY t.next_attempt_at_ms, t.task_id LIMIT :most
+)
+RETURNING task_id, reaction_id, shard, source_run_id, source_seq, source_global_seq, kind, type, subject,
+          schema_version, ts_ms, payload_json, prev_value_json, status, attempt, attempts, next_attempt_at_ms,
+          lease_owner, lease_expires_at_ms, last_error, coalesced, created_at_ms, completed_at_ms, trace_id, span_id;
+
+-- name: move_limits
+UPDATE tape_limits SET next_start_at_us = m.value ->> 'next_start_at_us'
+FROM json_each(:limits) AS m
+WHERE reaction_id = m.value ->> 'reaction_id';
+
+-- name: extend
+-- A lease that has ended is not taken up again: its slot may be somebody else's by now.
+UPDATE tape_tasks SET lease_expires_at_ms = :now_ms + :lease_ms, next_attempt_at_ms = :now_ms + :lease_ms
+FROM json_each(:claims) AS c
+WHERE task_id = c.value ->> 'task_id' AND lease_owner = c.value ->> 'owner' AND status = 2
+  AND c.value ->> 'attempt' IN (0, attempt) AND lease_expires_at_ms > :now_ms
+RETURNING task_id;
+
+-- name: finish
+UPDATE tape_tasks SET status = 3, completed_at_ms = :now_ms, lease_expires_at_ms = 0
+FROM json_each(:claims) AS c
+WHERE task_id = c.value ->> 'task_id' AND lease_owner = c.value ->> 'owner' AND status = 2
+  AND (attempt = c.value ->> 'attempt' OR (c.value ->> 'attempt' = 0 AND lease_expires_at_ms > :now_ms))
+RETURNING task_id;
+
+-- name: lock_claims
+SELECT t.task_id, t.reaction_id, t.source_global_seq, t.attempts, r.retry_max, r.retry_backoff_ms, r.dlq_after_n,
+       r.deleted, :now_ms
+FROM json_each(:claims) AS c
+CROSS JOIN tape_tasks AS t ON t.task_id = c.value ->> 'task_id'
+JOIN tape_reactions AS r ON r.reaction_id = t.reaction_id
+WHERE t.lease_owner = c.value ->> 'owner' AND t.status = 2
+  AND (t.attempt = c.value ->> 'attempt' OR (c.value ->> 'attempt' = 0 AND t.lease_expires_at_ms > :now_ms));
+
+-- name: put_settled
+UPDATE tape_tasks SET
+  status = s.value ->> 'status', next_attempt_at_ms = s.value ->> 'next_attempt_at_ms',
+  last_error = s.value ->> 'last_error', lease_expires_at_ms = 0,
+  completed_at_ms = CASE WHEN s.value ->> 'status' = 1 THEN 0 ELSE :now_ms END
+FROM json_each(:settled) AS s
+WHERE task_id = s.value ->> 'task_id';
+
+-- name: found
+SELECT task_id, reaction_id, shard, source_run_id, source_seq, source_global_seq, kind, type, subject,
+       schema_version, ts_ms, payload_json, prev_value_json, status, attempt, attempts, next_attempt_at_ms,
+       lease_owner, lease_expires_at_ms, last_error, coalesced, created_at_ms, completed_at_ms, trace_id, span_id
+FROM tape_tasks
+WHERE task_id = :task_id;
+
+-- name: listed
+-- An agent's run is not a task: it is listed only where it could not be started.
+SELECT task_id, reaction_id, shard, source_run_id, source_seq, source_global_seq, kind, type, subject,
+       schema_version, ts_ms, payload_json, prev_value_json, status, attempt, attempts, next_attempt_at_ms,
+       lease_owner, lease_expires_at_ms, last_error, coalesced, created_at_ms, completed_at_ms, trace_id, span_id
+FROM tape_tasks
+WHERE (:reaction_id = '' OR reaction_id = :reaction_id) AND (:status = 0 OR status = :status)
+  AND (status = 5 OR (
+    SELECT r.handler_kind FROM tape_reactions AS r WHERE r.reaction_id = tape_tasks.reaction_id) IS NOT 1)
+ORDER BY created_at_ms DESC, task_id DESC LIMIT :limit;
+
+-- name: dead
+SELECT task_id FROM tape_tasks
+WHERE status = 5 AND (:reaction_id = '' OR reaction_id = :reaction_id)
+ORDER BY reaction_id, task_id LIMIT :limit;
+
+-- name: replay
+UPDATE tape_tasks SET
+  status = 1, attempts = 0, next_attempt_at_ms = :now_ms, completed_at_ms = 0, lease_owner = '',
+  lease_expires_at_ms = 0
+WHERE task_id IN (SELECT value FROM json_each(:task_ids)) AND status = 5
+RETURNING task_id, reaction_id, source_global_seq, attempt, last_error;
+
+-- name: forget
+DELETE FROM tape_tasks WHERE status = 3 AND completed_at_ms < :before_ms RETURNING task_id;

@@ -1,0 +1,220 @@
+"""Tasks: claimed with a lease, settled by the newest attempt, replayed."""
+
+import json
+import random
+from collections.abc import Mapping, Sequence
+from datetime import timedelta
+from typing import NamedTuple
+
+from tape.core import limits
+from tape.core.claim import check_lease
+from tape.core.errors import StaleClaim
+from tape.core.ports import Transaction
+from tape.core.task import (
+    Claim,
+    Claimed,
+    Done,
+    Next,
+    Outcome,
+    Policy,
+    Settlement,
+    Task,
+    TaskId,
+    TaskStatus,
+    Want,
+    settled,
+)
+from tape.store.clock import now_ms
+from tape.store.connection import Connection, Query, Row
+from tape.store.matched_tasks import stage
+from tape.store.statements import statements
+
+_MS = timedelta(milliseconds=1)
+
+
+class _Sql(NamedTuple):
+    waiting: str
+    exhausted: str
+    bury: str
+    lock_limits: str
+    leases: str
+    claim: str
+    move_limits: str
+    extend: str
+    finish: str
+    lock_claims: str
+    put_settled: str
+    found: str
+    listed: str
+    dead: str
+    replay: str
+    forget: str
+
+
+class _Limit(NamedTuple):
+    reaction_id: str
+    next_start_us: int
+    max_concurrency: int
+    rate_per_s: int
+
+
+class Tasks:
+    """All tasks there are."""
+
+    def __init__(self, connection: Connection, dialect: str) -> None:
+        self._connection = connection
+        found = statements(dialect, "tasks.sql")
+        self._sql = _Sql(**{name: found[name] for name in _Sql._fields})
+
+    async def claim(self, want: Want) -> Claimed:
+        asked = {
+            "shard": want.shard,
+            "is_any": not want.reaction_ids,
+            "reaction_ids": json.dumps(list(want.reaction_ids)),
+            "most": want.most,
+            "now_ms": now_ms(),
+        }
+        queries = Query(self._sql.waiting, asked), Query(self._sql.exhausted, asked)
+        waiting, exhausted = await self._connection.snapshot(*queries)
+        if exhausted:
+            await self._bury()
+        due = [reaction_id for reaction_id, at_ms, now in waiting if at_ms <= now]
+        later = [(at_ms - now) * _MS for _, at_ms, now in waiting if at_ms > now]
+        claimed, waits = await self._claim(want, due) if due else ([], [])
+        return Claimed(claimed, min([*later, *waits], default=None))
+
+    async def extend(self, claims: Sequence[Claim], lease: timedelta) -> Sequence[StaleClaim | None]:
+        asked = {"claims": _json(claims), "lease_ms": check_lease(lease) // _MS, "now_ms": now_ms()}
+        async with self._connection.transaction() as tx:
+            held = {row[0] for row in await tx.fetch(self._sql.extend, asked)}
+        return [None if claim.task_id in held else _stale(claim) for claim in claims]
+
+    async def settle(self, settlements: Sequence[Settlement]) -> Sequence[StaleClaim | None]:
+        done = [claim for claim, outcome in settlements if isinstance(outcome, Done)]
+        others = {each.claim.task_id: each for each in settlements if not isinstance(each.outcome, Done)}
+        held: set[TaskId] = set()
+        async with self._connection.transaction() as tx:
+            if done:
+                rows = await tx.fetch(self._sql.finish, {"claims": _json(done), "now_ms": now_ms()})
+                held.update(row[0] for row in rows)
+            if others:
+                held.update(await self._settle(tx, others))
+        return [None if claim.task_id in held else _stale(claim) for claim, _ in settlements]
+
+    async def find(self, task_id: TaskId) -> Task | None:
+        (rows,) = await self._connection.snapshot(Query(self._sql.found, {"task_id": task_id}))
+        return _task(rows[0]) if rows else None
+
+    async def listed(self, *, reaction_id: str = "", status: int = 0, limit: int = 200) -> Sequence[Task]:
+        asked = {"reaction_id": reaction_id, "status": status, "limit": limit}
+        (rows,) = await self._connection.snapshot(Query(self._sql.listed, asked))
+        return [_task(row) for row in rows]
+
+    async def dead(self, reaction_id: str, limit: int) -> Sequence[TaskId]:
+        asked = {"reaction_id": reaction_id, "limit": limit}
+        (rows,) = await self._connection.snapshot(Query(self._sql.dead, asked))
+        return [row[0] for row in rows]
+
+    async def replay(self, task_ids: Sequence[TaskId]) -> Sequence[TaskId]:
+        async with self._connection.transaction() as tx:
+            rows = await tx.fetch(self._sql.replay, {"task_ids": json.dumps(list(task_ids)), "now_ms": now_ms()})
+            stage(tx, "replayed", rows)
+        return [row[0] for row in rows]
+
+    async def forget(self, before_ms: int) -> int:
+        async with self._connection.transaction() as tx:
+            return len(await tx.fetch(self._sql.forget, {"before_ms": before_ms}))
+
+    async def _bury(self) -> None:
+        """Ends what was claimed for the last time and never answered."""
+        async with self._connection.transaction() as tx:
+            stage(tx, "dead", await tx.fetch(self._sql.bury, {"now_ms": now_ms()}))
+
+    async def _claim(self, want: Want, due: Sequence[str]) -> tuple[list[Task], list[timedelta]]:
+        """What the limits of these reactions allow, the longest waiting first, and how long their rates make wait."""
+        taken: dict[str, list[Task]] = {}
+        left = want.most
+        async with self._connection.transaction() as tx:
+            known, leases, now = await self._limits(tx, due)
+            for limit in (known[reaction_id] for reaction_id in due if reaction_id in known):
+                starts = _share(limit, left, leases[limit.reaction_id], now).starts
+                taken[limit.reaction_id] = await self._take(tx, want, limit.reaction_id, starts, now)
+                left -= len(taken[limit.reaction_id])
+            waits = await self._pace(tx, [limit for limit in known.values() if limit.rate_per_s], taken, now)
+        return [task for tasks in taken.values() for task in tasks], waits
+
+    async def _pace(
+        self, tx: Transaction, paced: Sequence[_Limit], taken: Mapping[str, Sequence[Task]], now: int
+    ) -> list[timedelta]:
+        """Says when the next of each may start, and how long that is from now."""
+        moved = [
+            limit._replace(next_start_us=_share(limit, len(taken[limit.reaction_id]), 0, now).next_start_us)
+            for limit in paced
+        ]
+        if moved:
+            rows = [{"reaction_id": limit.reaction_id, "next_start_at_us": limit.next_start_us} for limit in moved]
+            await tx.fetch(self._sql.move_limits, {"limits": json.dumps(rows)})
+        waits = [limits.wait_us(limit.rate_per_s, now * 1000, limit.next_start_us) for limit in moved]
+        return [timedelta(microseconds=wait) for wait in waits if wait]
+
+    async def _limits(
+        self, tx: Transaction, reaction_ids: Sequence[str]
+    ) -> tuple[Mapping[str, _Limit], Mapping[str, int], int]:
+        asked = {"reaction_ids": json.dumps(list(reaction_ids)), "now_ms": now_ms()}
+        known = {row[0]: _Limit(*row) for row in await tx.fetch(self._sql.lock_limits, asked)}
+        leases = await tx.fetch(self._sql.leases, asked)
+        return known, {row[0]: row[2] for row in leases}, leases[0][1]
+
+    async def _take(self, tx: Transaction, want: Want, reaction_id: str, most: int, now: int) -> list[Task]:
+        if not most:
+            return []
+        asked = {
+            "reaction_id": reaction_id,
+            "owner": want.owner,
+            "shard": want.shard,
+            "most": most,
+            "lease_ms": want.lease // _MS,
+            "now": now,
+        }
+        tasks = [_task(row) for row in await tx.fetch(self._sql.claim, asked)]
+        return sorted(tasks, key=lambda task: task.source_global_seq)
+
+    async def _settle(self, tx: Transaction, others: Mapping[TaskId, Settlement]) -> list[TaskId]:
+        claims = _json([claim for claim, _ in others.values()])
+        rows = await tx.fetch(self._sql.lock_claims, {"claims": claims, "now_ms": now_ms()})
+        after = {row[0]: _after(row, others[row[0]][1]) for row in rows}
+        put = [{"task_id": task, **state._asdict()} for task, state in after.items()]
+        if put:
+            await tx.fetch(self._sql.put_settled, {"settled": json.dumps(put), "now_ms": now_ms()})
+        dead = [row for row in rows if after[row[0]].status is TaskStatus.DLQ]
+        stage(tx, "dead", [(row[0], row[1], row[2], row[3], after[row[0]].last_error) for row in dead])
+        return list(after)
+
+
+def _share(limit: _Limit, wanted: int, leases: int, now: int) -> limits.Share:
+    return limits.share(
+        wanted,
+        slots=limit.max_concurrency - leases,
+        rate_per_s=limit.rate_per_s,
+        now_us=now * 1000,
+        next_start_us=limit.next_start_us,
+    )
+
+
+def _after(row: Row, outcome: Outcome) -> Next:
+    _, _, _, attempts, retry_max, retry_backoff_ms, dlq_after_n, deleted, now = row
+    policy = Policy(retry_max, retry_backoff_ms, dlq_after_n, bool(deleted))
+    return settled(attempts, outcome, policy, now, random.uniform(-1, 1))
+
+
+def _json(claims: Sequence[Claim]) -> str:
+    return json.dumps([claim._asdict() for claim in claims])
+
+
+def _stale(claim: Claim) -> StaleClaim:
+    return StaleClaim(f"attempt {claim.attempt} of task {claim.task_id!r} is not {claim.owner!r}'s any more")
+
+
+def _task(row: Row) -> Task:
+    fields = dict(zip(Task.__slots__, row, strict=True))
+    return Task(**{**fields, "status": TaskStatus(fields["status"])})

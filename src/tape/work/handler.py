@@ -1,0 +1,81 @@
+"""A function made ready to handle tasks: plain or async, for one or for many, with the payload as it asks for it."""
+
+import inspect
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from functools import partial
+from typing import Any, Final, get_args, get_type_hints
+
+import anyio
+import msgspec
+
+from tape.core.errors import UsageError
+from tape.core.task import Task
+from tape.work.answers import Dead
+from tape.work.envelope import Envelope, envelope
+
+MOST_AT_ONCE: Final = 1_000
+
+_ENVELOPES: Final = (inspect.Parameter.empty, Any, object, dict, Mapping, Envelope)
+
+
+@dataclass(frozen=True, slots=True)
+class Handler:
+    """A user's function. With `batch` it is given a list of up to so many at once."""
+
+    function: Callable[..., Any]
+    batch: int = 1
+    takes: tuple[object, ...] = ()
+
+    @property
+    def is_async(self) -> bool:
+        return inspect.iscoroutinefunction(self.function)
+
+    async def handle(self, tasks: Sequence[Task], threads: anyio.CapacityLimiter) -> object:
+        """Calls the function; a plain one in a thread."""
+        arguments = self._arguments([envelope(task) for task in tasks])
+        if self.is_async:
+            return await self.function(*arguments)
+        call = partial(self.function, *arguments)
+        return await anyio.to_thread.run_sync(call, abandon_on_cancel=True, limiter=threads)
+
+    def _arguments(self, envelopes: Sequence[Envelope]) -> list[object]:
+        if self.batch == 1:
+            return [_as(wanted, envelopes[0]) for wanted in self.takes]
+        return [[_as(_item(wanted), each) for each in envelopes] for wanted in self.takes]
+
+
+def handler(function: Callable[..., Any], batch: int = 1) -> Handler:
+    """A handler of a function that takes nothing, the envelope, or the payload as a type and then the envelope."""
+    if not 1 <= batch <= MOST_AT_ONCE:
+        raise UsageError(f"a batch is 1 to {MOST_AT_ONCE:,} tasks, not {batch}")
+    hints = _hints(function)
+    names = [name for name, each in inspect.signature(function).parameters.items() if each.default is each.empty]
+    if len(names) > 2:
+        raise UsageError(f"a handler takes the envelope, or a payload and the envelope, not {len(names)} arguments")
+    wanted = [hints.get(name, inspect.Parameter.empty) for name in names[:1]] + [Envelope] * (len(names) - 1)
+    return Handler(function, batch, tuple(wanted))
+
+
+def _hints(function: Callable[..., Any]) -> Mapping[str, object]:
+    try:
+        return get_type_hints(function)
+    except NameError:
+        return {}  # a name that only a type checker sees: then it is the envelope
+
+
+def _as(wanted: object, given: Envelope) -> object:
+    """The envelope, or its payload as a type; one that does not fit will not fit the next time either."""
+    if wanted in _ENVELOPES or getattr(wanted, "__origin__", None) in _ENVELOPES:
+        return given
+    try:
+        if validate := getattr(wanted, "model_validate", None):
+            return validate(given.payload)
+        return msgspec.convert(given.payload, type=wanted)
+    except ValueError as error:  # what pydantic and msgspec raise are both ValueErrors
+        raise Dead(f"the payload is no {getattr(wanted, '__name__', wanted)}: {error}") from error
+
+
+def _item(wanted: object) -> object:
+    """What a list is to hold."""
+    return next(iter(get_args(wanted)), inspect.Parameter.empty)

@@ -1,0 +1,205 @@
+"""The one loop: claim, run, settle. It never holds more leases than it can run."""
+
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import ExitStack
+from dataclasses import dataclass, field
+from datetime import timedelta
+from itertools import groupby
+from typing import Final, Protocol
+
+import anyio
+from anyio.abc import TaskGroup
+
+from tape.core.causation import caused_by
+from tape.core.claim import WORK_LEASE, check_lease, check_owner
+from tape.core.errors import Unavailable, UsageError
+from tape.core.ports import Queue
+from tape.core.task import Claim, Claimed, Failed, Outcome, Settlement, Task, Want
+from tape.telemetry import log, span
+from tape.work.answers import outcome_of
+
+POLL_S: Final = 0.5
+PAUSE_S: Final = 0.5
+BEATS: Final = 3  # heartbeats in a lease, so that two may be lost
+MOST_SLOTS: Final = 10_000
+
+
+class Works(Protocol):
+    """What the loop asks of a handler: its answer for up to `batch` tasks, which it may give by raising."""
+
+    @property
+    def batch(self) -> int: ...
+    async def handle(self, tasks: Sequence[Task], threads: anyio.CapacityLimiter) -> object: ...
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Running:
+    """Work in hand, and the scope to stop it with."""
+
+    tasks: Sequence[Task]
+    scope: anyio.CancelScope = field(default_factory=anyio.CancelScope)
+
+    @property
+    def claims(self) -> list[Claim]:
+        return [Claim(task.task_id, task.lease_owner, task.attempt) for task in self.tasks]
+
+
+class Loop:
+    """Works off a queue for as long as it runs; `stop` lets what was begun come to its end."""
+
+    def __init__(
+        self,
+        queue: Queue,
+        handlers: Mapping[str, Works],
+        *,
+        owner: str,
+        slots: int = 16,
+        lease: timedelta = WORK_LEASE,
+    ) -> None:
+        if not 1 <= slots <= MOST_SLOTS:
+            raise UsageError(f"a worker has 1 to {MOST_SLOTS:,} slots, not {slots}")
+        self.handled = 0
+        self._queue = queue
+        self._handlers = handlers
+        self._owner = check_owner(owner)
+        self._slots = slots
+        self._lease = check_lease(lease)
+        self._threads = anyio.CapacityLimiter(slots)
+        self._running: set[Running] = set()
+        self._ended: list[tuple[Running, Outcome]] = []
+        self._has_ended = anyio.Event()
+        self._is_awake = anyio.Event()
+        self._is_stopping = False
+
+    def wake(self) -> None:
+        """There may be work."""
+        self._is_awake.set()
+
+    def stop(self) -> None:
+        """Claims nothing more; `run` returns when everything that was claimed is settled."""
+        self._is_stopping = True
+        self.wake()
+
+    async def run(self) -> None:
+        async with anyio.create_task_group() as tasks:
+            tasks.start_soon(self._beat)
+            tasks.start_soon(self._settle)
+            while not self._is_stopping:
+                self._is_awake = anyio.Event()
+                claimed = await self._claim(tasks)
+                await self._rest(claimed)
+            await self._drain()
+            tasks.cancel_scope.cancel()
+
+    async def run_once(self) -> int:
+        """Works off what is due now, and what that makes due; how many tasks that were."""
+        async with anyio.create_task_group() as tasks:
+            tasks.start_soon(self._beat)
+            tasks.start_soon(self._settle)
+            while (await self._claim(tasks)).tasks:
+                await self._drain()
+            tasks.cancel_scope.cancel()
+        return self.handled
+
+    @property
+    def _free(self) -> int:
+        return self._slots - sum(len(running.tasks) for running in self._running)
+
+    async def _claim(self, tasks: TaskGroup) -> Claimed:
+        if not self._handlers or self._free < 1:
+            return Claimed(())
+        want = Want(owner=self._owner, most=self._free, reaction_ids=tuple(self._handlers), lease=self._lease)
+        try:
+            claimed = await self._queue.claim(want)
+        except Unavailable as error:
+            log.warning("queue.unavailable", reason=str(error))
+            return Claimed((), timedelta(seconds=PAUSE_S))
+        for work in self._dealt(claimed.tasks):
+            running = Running(work)
+            self._running.add(running)
+            tasks.start_soon(self._work, running)
+        return claimed
+
+    def _dealt(self, tasks: Sequence[Task]) -> Iterator[list[Task]]:
+        """The tasks as their handlers take them: one by one, or in batches."""
+        for reaction_id, group in groupby(sorted(tasks, key=_reaction_of), key=_reaction_of):
+            mine, size = list(group), self._handlers[reaction_id].batch
+            yield from (mine[first : first + size] for first in range(0, len(mine), size))
+
+    async def _rest(self, claimed: Claimed) -> None:
+        """Until there may be work and a slot for it; hints may be lost, so not for ever."""
+        if claimed.tasks and self._free > 0:
+            return
+        wait_s = POLL_S if claimed.more_after is None else min(claimed.more_after.total_seconds(), POLL_S)
+        with anyio.move_on_after(wait_s if self._free > 0 else None):
+            await self._is_awake.wait()
+
+    async def _work(self, running: Running) -> None:
+        outcome: Outcome = Failed("the worker was stopped", timedelta(0))
+        with running.scope:
+            outcome = outcome_of(await self._answer(running.tasks))
+        if running.scope.cancelled_caught:
+            self._forget(running)  # its lease was lost, and with it the right to settle
+        else:
+            self._ended.append((running, outcome))
+            self._has_ended.set()
+
+    async def _answer(self, tasks: Sequence[Task]) -> object:
+        first = tasks[0]
+        try:
+            with ExitStack() as context:
+                context.enter_context(caused_by(max(task.source_global_seq for task in tasks)))
+                context.enter_context(span(f"handle {first.reaction_id}", first.trace_id, first.span_id))
+                return await self._handlers[first.reaction_id].handle(tasks, self._threads)
+        except Exception as error:  # noqa: BLE001 - a handler may raise anything, and that is its answer
+            return error
+
+    async def _settle(self) -> None:
+        """Settles together what ended while the last settling ran."""
+        while True:
+            await self._has_ended.wait()
+            self._has_ended = anyio.Event()
+            ended, self._ended = self._ended, []
+            settlements = [Settlement(claim, outcome) for running, outcome in ended for claim in running.claims]
+            try:
+                with anyio.CancelScope(shield=True):
+                    answers = await self._queue.settle(settlements)
+            except Unavailable as error:
+                log.warning("queue.unavailable", reason=str(error))
+                self._ended = [*ended, *self._ended]
+                await anyio.sleep(PAUSE_S)
+                self._has_ended.set()
+                continue
+            for stale in filter(None, answers):
+                log.warning("task.stale", reason=str(stale))
+            self.handled += len(settlements)
+            for running, _ in ended:
+                self._forget(running)
+
+    async def _beat(self) -> None:
+        """Keeps the leases of what runs; what it no longer holds is stopped."""
+        while True:
+            await anyio.sleep(self._lease.total_seconds() / BEATS)
+            holders = [running for running in self._running for _ in running.tasks]
+            claims = [claim for running in self._running for claim in running.claims]
+            try:
+                answers = await self._queue.extend(claims, self._lease) if claims else ()
+            except Unavailable as error:
+                log.warning("queue.unavailable", reason=str(error))
+                continue
+            for running, stale in zip(holders, answers, strict=False):
+                if stale is not None:
+                    running.scope.cancel()
+
+    def _forget(self, running: Running) -> None:
+        self._running.discard(running)
+        self.wake()
+
+    async def _drain(self) -> None:
+        while self._running:
+            self._is_awake = anyio.Event()
+            await self._is_awake.wait()
+
+
+def _reaction_of(task: Task) -> str:
+    return task.reaction_id

@@ -1,0 +1,44 @@
+"""What a decorator accepts beside its pattern."""
+
+from collections.abc import Mapping
+from typing import Any, TypedDict
+
+from tape.core.errors import UsageError
+from tape.core.reaction import HandlerKind
+
+
+class Options(TypedDict, total=False):
+    """The options of a reaction, as they are registered; `agent` and `publish` choose its kind."""
+
+    reaction_id: str
+    name: str
+    predicate: str
+    agent: str
+    publish: str
+    max_concurrency: int
+    rate_limit_per_s: int
+    debounce_ms: int
+    retry_max: int
+    retry_backoff_ms: int
+    dlq_after_n: int
+    num_shards: int
+    bootstrap_from_head: bool
+    batch: int
+
+
+def definition(pattern: str, options: Options) -> Mapping[str, Any]:
+    """The fields of a reaction."""
+    agent, publish = options.get("agent"), options.get("publish")
+    if agent and publish:
+        raise UsageError("a reaction starts an agent or publishes, not both")
+    fields: dict[str, Any] = {name: value for name, value in options.items() if name not in _OURS}
+    fields["subject_pattern"] = pattern
+    fields["predicate_cel"] = options.get("predicate", "")
+    if agent:
+        fields |= {"handler_kind": HandlerKind.AGENT, "agent_app": agent}
+    elif publish:
+        fields |= {"handler_kind": HandlerKind.PUBLISH, "publish_target": publish}
+    return fields
+
+
+_OURS = {"agent", "batch", "predicate", "publish"}

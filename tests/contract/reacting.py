@@ -1,0 +1,68 @@
+"""Short ways to say what reactions and tasks are about."""
+
+from collections.abc import Sequence
+from datetime import timedelta
+
+import anyio
+
+from tape.core.event import Entry
+from tape.core.ports import Store
+from tape.core.reaction import Reaction
+from tape.core.task import Claim, Done, Outcome, Settlement, Task, Want
+from tape.matcher.matcher import Matcher
+from tests.contract.saying import PATIENCE_S, append, said
+
+LONG = timedelta(seconds=60)
+
+
+def reaction(reaction_id: str = "rule", pattern: str = "/a/**", **options: object) -> Reaction:
+    options = {"max_concurrency": 1_000, **options}
+    return Reaction(reaction_id=reaction_id, subject_pattern=pattern, **options)  # type: ignore[arg-type]
+
+
+async def match(store: Store) -> Matcher:
+    """A matcher that has read everything there is."""
+    matcher = Matcher(store)
+    await catch_up(matcher)
+    return matcher
+
+
+async def catch_up(matcher: Matcher) -> None:
+    with anyio.fail_after(PATIENCE_S):
+        while await matcher.step():
+            pass
+
+
+async def publish(store: Store, count: int, subject: str = "/a/b", run_id: str = "r1") -> Sequence[Entry]:
+    return await append(store, *(said(run_id, n, subject=subject) for n in range(1, count + 1)))
+
+
+async def tasks(store: Store, reaction_id: str = "", status: int = 0) -> list[Task]:
+    """Tasks in the order of the entries they are for."""
+    found = await store.tasks.listed(reaction_id=reaction_id, status=status, limit=100_000)
+    return sorted(found, key=lambda task: (task.reaction_id, task.source_global_seq))
+
+
+async def sources(store: Store, reaction_id: str = "", status: int = 0) -> list[int]:
+    return [task.source_global_seq for task in await tasks(store, reaction_id, status)]
+
+
+async def claim(store: Store, most: int = 100, owner: str = "me", lease: timedelta = LONG) -> list[Task]:
+    return list((await store.tasks.claim(Want(owner=owner, most=most, lease=lease))).tasks)
+
+
+async def settle(store: Store, task: Task, outcome: Outcome | None = None) -> object:
+    """None, or why the claim no longer counts."""
+    (answer,) = await store.tasks.settle([Settlement(held(task), outcome or Done())])
+    return answer
+
+
+def held(task: Task) -> Claim:
+    return Claim(task.task_id, task.lease_owner, task.attempt)
+
+
+async def expire(store: Store) -> None:
+    """Lets every lease and every waiting time end now, as time would."""
+    async with store.transaction() as tx:
+        await tx.fetch("UPDATE tape_tasks SET lease_expires_at_ms = 1, next_attempt_at_ms = 1 WHERE status = 2", {})
+        await tx.fetch("UPDATE tape_tasks SET next_attempt_at_ms = 1 WHERE status = 1", {})

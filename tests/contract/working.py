@@ -1,0 +1,79 @@
+"""Short ways to say what the contract of ledgers is about."""
+
+from collections import Counter
+from collections.abc import AsyncIterator, Awaitable, Callable
+from contextlib import asynccontextmanager
+from typing import TypeVar
+
+import anyio
+
+from tape.bus.journal import Journal
+from tape.compose import run_journal
+from tape.core.effect import DispatchMode, Effect, Semantics
+from tape.core.event import Entry
+from tape.core.run_state import RunState
+from tape.runs.ledgers import Ledgers
+from tape.sdk.nouns.node import AsyncNode
+from tests.contract.backends import Backend
+from tests.contract.saying import PATIENCE_S, drain
+
+T = TypeVar("T")
+
+
+async def begun(node: AsyncNode, name: str = "1", owner: str = "worker", *scopes: str) -> RunState:
+    begun = await node.runs.begin("treasury", "ann", "s", name, owner=owner, scopes=scopes)
+    return begun.run
+
+
+async def queued(node: AsyncNode, semantics: Semantics = Semantics.IDEMPOTENT, name: str = "1") -> Effect:
+    """An effect in the outbox, of a run of its own."""
+    run = await begun(node, name, "worker", "payments")
+    mode, scope = DispatchMode.OUTBOX, "payments"
+    return await node.effects.begin(
+        run.run_id, "wire", 7, semantics=semantics, dispatch_mode=mode, scope=scope, connector="bank"
+    )
+
+
+async def everything(journal: Journal) -> list[Entry]:
+    return await drain(journal.stream(follow=False))
+
+
+async def subjects(journal: Journal) -> list[str]:
+    return [entry.subject for entry in await everything(journal)]
+
+
+async def kinds(journal: Journal) -> Counter[str]:
+    return Counter(entry.kind for entry in await everything(journal))
+
+
+async def until(ask: Callable[[], Awaitable[T]], is_enough: Callable[[T], bool]) -> T:
+    """Asks until the answer is as it must become."""
+    with anyio.fail_after(PATIENCE_S):
+        while not is_enough(answer := await ask()):  # noqa: ASYNC110 - only asking can tell
+            await anyio.sleep(0.02)
+    return answer
+
+
+@asynccontextmanager
+async def two_nodes(backend: Backend) -> AsyncIterator[tuple[AsyncNode, AsyncNode]]:
+    """Two clients over the same data, each with a store of its own where the data can be shared."""
+    async with backend.open() as first, run_journal(first) as one:
+        if not backend.is_durable:
+            async with run_journal(first) as other:
+                yield AsyncNode(Ledgers(first, one)), AsyncNode(Ledgers(first, other))
+            return
+        async with backend.open() as second, run_journal(second) as other:
+            yield AsyncNode(Ledgers(first, one)), AsyncNode(Ledgers(second, other))
+
+
+async def at_once(count: int, work: Callable[[int], Awaitable[T]]) -> list[T]:
+    """What so many get who begin together."""
+    answers: dict[int, T] = {}
+
+    async def one(number: int) -> None:
+        answers[number] = await work(number)
+
+    async with anyio.create_task_group() as tasks:
+        for number in range(count):
+            tasks.start_soon(one, number)
+    return [answers[number] for number in range(count)]

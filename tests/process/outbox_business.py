@@ -1,0 +1,40 @@
+"""A process whose every transaction writes a business row and publishes an event; one in ten is rolled back."""
+
+import sys
+import time
+from random import Random
+from uuid import uuid4
+
+import psycopg
+
+from tape.outbox import OutboxEvent, publish
+from tests.process.lifetime import end_with_parent
+
+ROLLED_BACK = 0.1
+
+
+def run(url: str, pause_ms: float) -> None:
+    while True:
+        try:
+            with psycopg.connect(url, connect_timeout=5) as connection:
+                trade(connection, pause_ms)
+        except psycopg.Error:
+            time.sleep(0.05)  # the server is gone for now
+
+
+def trade(connection: psycopg.Connection, pause_ms: float) -> None:
+    chance = Random()
+    while True:
+        n = uuid4().int % 2**31
+        connection.execute("INSERT INTO orders (n) VALUES (%s)", (n,))
+        publish(OutboxEvent(event_type="orders.placed", source="orders", payload={"n": n}), connection)
+        time.sleep(pause_ms / 1000 * chance.random())
+        if chance.random() < ROLLED_BACK:
+            connection.rollback()
+        else:
+            connection.commit()
+
+
+if __name__ == "__main__":
+    end_with_parent()
+    run(sys.argv[1], float(sys.argv[2]))

@@ -1,0 +1,40 @@
+"""A process that handles events of an outbox: one handler writes in our transaction, another one by itself."""
+
+import sys
+from datetime import timedelta
+
+import anyio
+import asyncpg
+
+from tape.core.errors import Unavailable
+from tape.outbox import OutboxEvent, OutboxListener
+from tests.process.lifetime import end_with_parent
+
+LEASE = timedelta(seconds=1)
+
+
+async def apply_once(event: OutboxEvent, connection: asyncpg.Connection) -> None:
+    await connection.execute("INSERT INTO effects (n, handler) VALUES ($1, 'once')", event.payload["n"])
+
+
+async def run(url: str) -> None:
+    async def apply_by_itself(event: OutboxEvent) -> None:
+        connection = await asyncpg.connect(url)
+        try:
+            await connection.execute("INSERT INTO effects (n, handler) VALUES ($1, 'itself')", event.payload["n"])
+        finally:
+            connection.terminate()
+
+    while True:
+        listener = OutboxListener(url, lease=LEASE, slots=8)
+        listener.listen(handler_name="test.once", handler=apply_once)
+        listener.listen(handler_name="test.itself", handler=apply_by_itself)
+        try:
+            await listener.run()
+        except Unavailable:
+            await anyio.sleep(0.05)  # the server was gone as it began
+
+
+if __name__ == "__main__":
+    end_with_parent()
+    anyio.run(run, sys.argv[1])

@@ -1,0 +1,96 @@
+"""kill -9 in the middle of work: no half state is left, and what was begun is finished once."""
+
+import time
+from collections import Counter, defaultdict
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from random import Random
+
+import anyio
+import pytest
+
+from tape.compose import aconnect, open_backing
+from tape.core.effect import EffectStatus
+from tape.core.event import Entry
+from tape.core.run_state import RunStatus
+from tape.runs.ledgers import Ledgers
+from tests.conftest import Scale
+from tests.process.crew import Crew
+from tests.process.treasurer import STEPS
+
+KILLS = 4
+PATIENCE_S = 30
+
+
+@pytest.fixture(params=["sqlite", "postgres"])
+def url(request: pytest.FixtureRequest, crew: Crew) -> str:
+    if request.param == "sqlite":
+        return crew.url
+    found: str = request.getfixturevalue("postgres_url")
+    return found
+
+
+@pytest.mark.parametrize("step", STEPS)
+def test_a_worker_killed_at_any_step_is_replaced_and_the_bank_has_one_wire(
+    url: str, crew: Crew, tmp_path: Path, step: str
+) -> None:
+    bank = tmp_path / "bank"
+    bank.mkdir()
+    dying = crew.start("treasurer", url, bank, "w1", "--dies-at", step)
+    crew.wait(lambda: not dying.is_running, f"it dies when {step}", PATIENCE_S)
+
+    crew.start("treasurer", url, bank, "w2").finish(PATIENCE_S)
+
+    assert len(list(bank.iterdir())) == 1
+    assert anyio.run(ended, url) == (RunStatus.TERMINAL, [EffectStatus.CONFIRMED], 1)
+
+
+async def ended(url: str) -> tuple[RunStatus, list[EffectStatus], int]:
+    async with aconnect(url) as node:
+        run = await node.runs.find(await node.runs.newest("treasury", "ann", "s"))
+        effects = [effect.status for effect in await node.effects.listed(run.run_id)]
+        return run.status, effects, len(await node.decisions.listed(run.run_id))
+
+
+def test_kill_9_leaves_no_half_state_in_any_ledger(url: str, crew: Crew, scale: Scale) -> None:
+    for _ in range(scale(KILLS)):
+        keeper = crew.start("bookkeeper", url, crew.log("told"))
+        crew.wait_for_line("told")
+        time.sleep(Random().uniform(0, 0.05))
+        keeper.kill()
+
+    runs, versions = anyio.run(read, url)
+
+    assert len(runs) > KILLS
+    assert {run_id: odd for run_id, odd in runs.items() if odd} == {}
+    assert versions[0] == versions[1]
+
+
+async def read(url: str) -> tuple[Mapping[str, object], tuple[int, int]]:
+    """What does not agree in each run, and the versions of the value, by its cell and by its entries."""
+    async with open_backing(url) as backing:
+        ledgers = Ledgers(backing.store, backing.journal)
+        said: dict[str, list[Entry]] = defaultdict(list)
+        async for entry in backing.journal.stream(follow=False):
+            said[entry.run_id].append(entry)
+        values = [entries for run_id, entries in said.items() if run_id.startswith("tape.")]
+        version = (await ledgers.values.find("books", "n")).version
+        of_runs = {run_id: entries for run_id, entries in said.items() if not run_id.startswith("tape.")}
+        return {run: await odd(ledgers, run, entries) for run, entries in of_runs.items()}, (version, len(values[0]))
+
+
+async def odd(ledgers: Ledgers, run_id: str, entries: Sequence[Entry]) -> object:
+    last = {kind: [entry.type for entry in entries if entry.kind == kind][-1:] for kind in {e.kind for e in entries}}
+    count = Counter(entry.subject.split("/")[2] for entry in entries if entry.type == "registered")
+    run, budget = await ledgers.runs.find(run_id), await ledgers.budgets.find(run_id)
+    effects, owed = await ledgers.effects.listed(run_id), await ledgers.obligations.listed(run_id)
+    gate = await ledgers.gates.find(run_id, "gate")
+    facts = {
+        "run": [run.status.value] == last["run"],
+        "effect": [effect.status.value for effect in effects] == last.get("effect", []),
+        "obligations": len(owed) == count["obligation"] == sum(e.status is EffectStatus.CONFIRMED for e in effects),
+        "obligation": not owed or last["obligation"][0] in ("registered", owed[0].status.value),
+        "gate": gate is None or last["gate"] == ["released" if gate.resolutions else "waiting"],
+        "budget": bool(budget.reserved.usd_micros) is ("reserved" in last.get("budget", [])),
+    }
+    return [name for name, is_so in facts.items() if not is_so]

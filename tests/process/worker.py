@@ -1,0 +1,81 @@
+"""A process that matches and handles, and keeps a log of every attempt it begins and ends."""
+
+import os
+import signal
+import sys
+from argparse import ArgumentParser, Namespace
+from collections.abc import Awaitable, Callable
+from datetime import timedelta
+from pathlib import Path
+from typing import NamedTuple
+
+import anyio
+
+from tape.compose import open_store
+from tape.core.errors import Unavailable
+from tape.matcher.dispatcher import Crew, Dispatcher
+from tape.work.envelope import Envelope
+from tape.work.handler import handler
+from tests.process.lifetime import end_with_parent
+from tests.process.log import Log, now_ns
+
+SLOW, POISON = "slow", "poison"
+
+
+class Attempt(NamedTuple):
+    """A step of an attempt, seen from inside the handler."""
+
+    at_ns: int
+    what: str
+    reaction_id: str
+    task_id: str
+    attempt: int
+    global_seq: int
+
+
+def handling(notes: Log, work_s: float) -> Callable[[Envelope], Awaitable[None]]:
+    def note(what: str, envelope: Envelope) -> None:
+        place = envelope.reaction_id, envelope.task_id, envelope.attempt, envelope.global_seq
+        notes.note(Attempt(now_ns(), what, *place))
+
+    async def handle(envelope: Envelope) -> None:
+        note("begin", envelope)
+        if envelope.payload == POISON:
+            os.kill(os.getpid(), signal.SIGKILL)
+        await anyio.sleep(work_s)
+        note("end", envelope)
+
+    return handle
+
+
+async def run(options: Namespace) -> None:
+    handle = handler(handling(Log(options.log), options.work_ms / 1000))
+    crew = Crew(
+        handlers=dict.fromkeys(options.reactions, handle),
+        owner=options.owner or options.log.stem,
+        slots=options.slots,
+        lease=timedelta(milliseconds=options.lease_ms),
+    )
+    while True:
+        try:
+            async with open_store(options.url) as store:
+                await Dispatcher(store, crew).run()
+        except Unavailable:
+            await anyio.sleep(0.05)
+
+
+def parse(arguments: list[str]) -> Namespace:
+    parser = ArgumentParser()
+    parser.add_argument("url")
+    parser.add_argument("log", type=Path)
+    parser.add_argument("reactions", nargs="+")
+    parser.add_argument("--owner")
+    parser.add_argument("--slots", type=int, default=4)
+    parser.add_argument("--lease-ms", type=int, default=1_000)
+    parser.add_argument("--work-ms", type=float, default=0)
+    return parser.parse_args(arguments)
+
+
+if __name__ == "__main__":
+    end_with_parent()
+    anyio.run(run, parse(sys.argv[1:]))

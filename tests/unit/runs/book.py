@@ -1,0 +1,56 @@
+"""A book of cells in memory, for decisions that need no store: time stands still until it is moved."""
+
+from datetime import timedelta
+from typing import TypeVar
+
+from tape.core.ids import RunId
+from tape.core.ports import Sight
+from tape.core.run_state import Begun, Invocation, RunOrder, RunState, RunStatus
+from tape.core.sequence import Cell, CellId
+from tape.runs import lifecycle
+from tape.runs.ledger import Line, Step
+
+T = TypeVar("T")
+
+MINUTE = timedelta(minutes=1)
+
+
+class Book:
+    """What a store would hold, and what the journal would say."""
+
+    def __init__(self) -> None:
+        self.cells: dict[CellId, Cell] = {}
+        self.lines: list[Line] = []
+        self.now_ms = 1_000_000
+
+    @property
+    def sight(self) -> Sight:
+        return Sight(self.now_ms, dict(self.cells))
+
+    def write(self, step: Step[T]) -> T:
+        """Does as a store does: all of a step or nothing, and nothing on a stale version."""
+        for change in step.cells:
+            found = self.cells.get(change.id)
+            assert change.seen == (found.version if found else 0), f"{change.id} was decided on another version"
+        self.cells.update((change.id, change.cell) for change in step.cells)
+        self.lines += step.lines
+        if step.error is not None:
+            raise step.error
+        return step.result
+
+    def passes(self, time: timedelta) -> None:
+        self.now_ms += time // timedelta(milliseconds=1)
+
+    def said(self, kind: str) -> list[str]:
+        """The verbs of a kind, in order."""
+        return [line.verb for line in self.lines if line.kind == kind]
+
+    def begin(self, owner: str = "worker", *, name: str = "1", scopes: tuple[str, ...] = ()) -> RunState:
+        return self.begun(owner, name=name, scopes=scopes).run
+
+    def begun(self, owner: str = "worker", *, name: str = "1", scopes: tuple[str, ...] = ()) -> Begun:
+        of = Invocation(app="treasury", user="ann", session="s", invocation=name)
+        return self.write(lifecycle.begin(self.sight, RunOrder(of=of, owner=owner, scopes=scopes)))
+
+    def end(self, run_id: RunId, status: RunStatus, fence: int | None = None) -> RunState:
+        return self.write(lifecycle.end(self.sight, run_id, status, fence=fence))

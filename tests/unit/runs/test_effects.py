@@ -1,0 +1,203 @@
+"""Effects: the intent before the act, the outcome once."""
+
+from typing import Any
+
+import pytest
+
+from tape.core.effect import Compensation, DispatchMode, Effect, EffectOrder, EffectStatus, Semantics
+from tape.core.errors import NotReady, RunClosed, ScopeDenied, StaleClaim, UsageError
+from tape.core.ids import RunId
+from tape.core.run_state import RunState, RunStatus
+from tape.runs import effects
+from tape.runs.effects import EFFECTS
+from tests.unit.runs.book import Book
+
+ONCE: dict[str, Any] = {"semantics": Semantics.NON_IDEMPOTENT, "dispatch_mode": DispatchMode.OUTBOX}
+
+
+def begin(book: Book, run: RunState, tool: str = "wire", fence: int | None = None, **more: object) -> Effect:
+    order = EffectOrder(run_id=run.run_id, tool=tool, decision_index=0, **more)  # type: ignore[arg-type]
+    return book.write(effects.begin(book.sight, order, fence))
+
+
+def complete(book: Book, effect: Effect, status: EffectStatus, response: str = "") -> Effect:
+    place = effect.run_id, effect.idempotency_key
+    return book.write(effects.complete(book.sight, place, status, response))
+
+
+def test_beginning_twice_is_one_effect_that_is_still_pending() -> None:
+    book = Book()
+    run = book.begin()
+
+    first, second = begin(book, run), begin(book, run)
+
+    assert first == second and second.status is EffectStatus.PENDING
+    assert first.idempotency_key == f"{run.run_id}/decision-0/wire/0"
+    assert book.said("effect") == ["pending"]
+
+
+def test_completing_before_beginning_is_refused() -> None:
+    book = Book()
+    run = book.begin()
+
+    with pytest.raises(NotReady, match="has not begun"):
+        effects.complete(book.sight, (run.run_id, "k"), EffectStatus.CONFIRMED)
+
+
+def test_the_first_outcome_stays() -> None:
+    book = Book()
+    effect = begin(book, book.begin())
+
+    complete(book, effect, EffectStatus.CONFIRMED, "paid")
+    late = complete(book, effect, EffectStatus.FAILED, "no")
+
+    assert (late.status, late.response_json) == (EffectStatus.CONFIRMED, "paid")
+    assert book.said("effect") == ["pending", "confirmed"]
+
+
+@pytest.mark.parametrize("status", [EffectStatus.CONFIRMED, EffectStatus.FAILED, EffectStatus.UNKNOWN])
+def test_each_outcome_is_said_under_its_name(status: EffectStatus) -> None:
+    book = Book()
+    effect = begin(book, book.begin())
+
+    complete(book, effect, status)
+
+    assert book.lines[-1].verb == status.value
+    assert book.lines[-1].payload == {"tool": "wire", "idempotency_key": effect.idempotency_key, "status": status.value}
+
+
+def test_what_is_unknown_is_reconciled_once() -> None:
+    book = Book()
+    effect = begin(book, book.begin())
+    place = effect.run_id, effect.idempotency_key
+    complete(book, effect, EffectStatus.UNKNOWN)
+
+    known = book.write(effects.reconcile(book.sight, place, EffectStatus.CONFIRMED, "found"))
+    again = book.write(effects.reconcile(book.sight, place, EffectStatus.FAILED))
+
+    assert known == again and known.response_json == "found"
+    assert book.said("effect") == ["pending", "unknown", "reconciled"]
+
+
+def test_what_cannot_be_repeated_is_not_done_inline() -> None:
+    with pytest.raises(UsageError, match="NON_IDEMPOTENT effect requires dispatch mode OUTBOX"):
+        EffectOrder(run_id=RunId("r"), tool="wire", semantics=Semantics.NON_IDEMPOTENT)
+
+
+def test_what_cannot_be_repeated_needs_a_scope() -> None:
+    book = Book()
+    run = book.begin(scopes=("payments",))
+
+    with pytest.raises(ScopeDenied, match="must name a scope"):
+        begin(book, run, **ONCE)
+    assert begin(book, run, scope="payments", **ONCE).status is EffectStatus.PENDING
+
+
+def test_a_scope_that_the_run_lacks_is_denied_and_said() -> None:
+    book = Book()
+    run = book.begin(scopes=("read",))
+
+    with pytest.raises(ScopeDenied, match="'payments'"):
+        begin(book, run, scope="payments")
+
+    assert [cell_id for cell_id in book.cells if cell_id.ledger == "effect"] == []
+    assert book.said("policy") == ["denied"]
+    assert book.lines[-1].payload == {
+        "tool": "wire",
+        "decision_index": 0,
+        "required_scope": "payments",
+        "granted_scopes": ["read"],
+        "violation": "scope_missing",
+    }
+
+
+def test_an_idempotent_effect_needs_no_scope() -> None:
+    book = Book()
+
+    assert begin(book, book.begin()).status is EffectStatus.PENDING
+
+
+def test_a_business_key_is_one_effect_in_all_runs() -> None:
+    book = Book()
+    one, other = book.begin(name="1"), book.begin(name="2")
+
+    first = begin(book, one, business_key="invoice-7", connector="bank")
+    second = begin(book, other, business_key="invoice-7", connector="bank")
+    third = begin(book, other, tool="post", business_key="invoice-7", connector="post")
+
+    assert first == second and second.run_id == one.run_id
+    assert third.run_id == other.run_id
+
+
+def test_a_business_key_needs_a_connector() -> None:
+    with pytest.raises(UsageError, match="business_key requires a connector"):
+        EffectOrder(run_id=RunId("r"), tool="wire", business_key="k")
+
+
+def test_no_intent_follows_the_end_of_a_run() -> None:
+    book = Book()
+    run = book.begin()
+    order = EffectOrder(run_id=run.run_id, tool="wire")
+    late = effects.begin(book.sight, order)
+    book.end(run.run_id, RunStatus.CANCELLED)
+
+    with pytest.raises(AssertionError, match="another version"):
+        book.write(late)
+    with pytest.raises(RunClosed):
+        effects.begin(book.sight, order)
+
+
+def test_what_was_under_way_when_its_run_ended_still_gets_its_outcome() -> None:
+    book = Book()
+    run = book.begin()
+    effect = begin(book, run)
+    book.end(run.run_id, RunStatus.CANCELLED)
+
+    step = effects.complete(book.sight, (run.run_id, effect.idempotency_key), EffectStatus.CONFIRMED)
+
+    assert step.opens and step.closes == run.run_id
+    assert book.write(step).status is EffectStatus.CONFIRMED
+
+
+def test_a_stale_worker_begins_and_completes_nothing() -> None:
+    book = Book()
+    stale, run = book.begin("w1"), book.begin("w1")
+    effect = begin(book, run, fence=run.claim.attempt)
+    place = run.run_id, effect.idempotency_key
+
+    with pytest.raises(StaleClaim):
+        begin(book, run, "other", fence=stale.claim.attempt)
+    with pytest.raises(StaleClaim):
+        effects.complete(book.sight, place, EffectStatus.CONFIRMED, fence=stale.claim.attempt)
+
+
+def test_an_effect_that_can_be_undone_is_owed_as_soon_as_it_is_confirmed() -> None:
+    book = Book()
+    effect = begin(book, book.begin(), compensation=Compensation(kind="refund", payload_json="7"))
+
+    step = effects.complete(book.sight, (effect.run_id, effect.idempotency_key), EffectStatus.CONFIRMED)
+
+    assert [change.id.ledger for change in step.cells] == ["effect", "obligation", "debt"]
+    assert [(line.kind, line.verb) for line in step.lines] == [("effect", "confirmed"), ("obligation", "registered")]
+
+
+@pytest.mark.parametrize("status", [EffectStatus.FAILED, EffectStatus.UNKNOWN])
+def test_what_was_not_done_is_not_owed(status: EffectStatus) -> None:
+    book = Book()
+    effect = begin(book, book.begin(), compensation=Compensation(kind="refund"))
+
+    complete(book, effect, status)
+
+    assert book.said("obligation") == []
+
+
+def test_an_inline_effect_is_listed_by_its_age_until_it_has_an_outcome() -> None:
+    book = Book()
+    effect = begin(book, book.begin())
+    cell_id = EFFECTS.at(effects.key_of(effect.run_id, effect.idempotency_key))
+    pending = book.cells[cell_id]
+
+    complete(book, effect, EffectStatus.CONFIRMED)
+
+    assert (pending.status, pending.due_at_ms) == ("pending", book.now_ms)
+    assert (book.cells[cell_id].status, book.cells[cell_id].due_at_ms) == ("confirmed", None)

@@ -1,0 +1,89 @@
+"""The source: every entry once and in order, from history or from the tail, and no waiting for what is there."""
+
+from collections.abc import AsyncIterator
+
+import anyio
+import pytest
+
+from tape.bus.journal import Journal
+from tape.bus.source import Source
+from tape.compose import open_store, run_journal
+from tape.core.ids import GlobalSeq
+from tape.core.ports import Store
+from tape.core.subject import Pattern
+from tests.contract.saying import fill, places, said
+
+PATIENCE_S = 10
+
+
+@pytest.fixture
+async def store() -> AsyncIterator[Store]:
+    async with open_store("memory://") as store:
+        yield store
+
+
+@pytest.fixture
+async def journal(store: Store) -> AsyncIterator[Journal]:
+    async with run_journal(store) as journal:
+        yield journal
+
+
+async def read(source: Source, after: int, count: int, pattern: Pattern | None = None) -> list[int]:
+    """The positions that follow one, as they come."""
+    found: list[int] = []
+    cursor = GlobalSeq(after)
+    with anyio.fail_after(PATIENCE_S):
+        while len(found) < count:
+            page = await source.read(cursor, pattern=pattern)
+            found += places(page.entries)
+            cursor = page.scanned_to
+            if not page.entries:
+                await source.wait(cursor)
+    return found
+
+
+async def test_history_and_what_comes_are_one_row(journal: Journal) -> None:
+    await fill(journal, "before", 700)
+    source = journal.source()
+
+    first = await read(source, 0, 700)
+    await fill(journal, "after", 700)
+    rest = await read(source, 700, 700)
+    source.close()
+
+    assert first + rest == list(range(1, 1401))
+
+
+async def test_one_that_is_far_behind_goes_back_to_history(journal: Journal) -> None:
+    source = journal.source()
+    await read(source, 0, 0)
+    await fill(journal, "run", 900)
+
+    assert await read(source, 0, 900) == await read(source, 0, 900) == list(range(1, 901))
+    source.close()
+
+
+async def test_a_reader_that_waits_is_woken_by_what_it_reads(journal: Journal) -> None:
+    source = journal.source()
+    found: list[int] = []
+
+    async def follow() -> None:
+        found.extend(await read(source, 0, 1, Pattern("/b/**")))
+
+    with anyio.fail_after(PATIENCE_S):
+        async with anyio.create_task_group() as group:
+            group.start_soon(follow)
+            await anyio.wait_all_tasks_blocked()
+            await journal.append([said(subject="/a/x"), said(subject="/b/x")], open=True)
+
+    assert found == [2]
+    source.close()
+
+
+async def test_what_others_append_is_found_too(store: Store, journal: Journal) -> None:
+    source = journal.source()
+    async with run_journal(store) as other:
+        await other.append(said(), open=True)
+
+        assert await read(source, 0, 1) == [1]
+    source.close()
