@@ -5,6 +5,8 @@ from collections import Counter
 import pytest
 
 from tape.bus.journal import Journal
+from tape.core.caller import Caller
+from tape.core.causation import caused_by
 from tape.core.effect import Compensation, EffectStatus
 from tape.core.errors import RunClosed
 from tape.core.event import Event
@@ -96,6 +98,30 @@ async def test_repeating_everything_says_nothing(node: AsyncNode, journal: Journ
     await node.runs.heartbeat(run.run_id, run.claim.attempt)
 
     assert await everything(journal) == before
+
+
+async def test_what_a_run_says_was_caused_by_what_it_was_begun_for(node: AsyncNode, journal: Journal) -> None:
+    (cause,) = await journal.append(Event(run_id="r0", payload=1), open=True)
+    begun = await node.runs.begin("treasury", owner="w", caller=Caller(cause=cause.global_seq))
+
+    await node.decisions.record(begun.run.run_id, 0)
+    await node.runs.end(begun.run.run_id)
+    entries = await whole(journal, begun.run.run_id)
+
+    assert [(entry.type, entry.cause, entry.depth) for entry in entries] == [
+        (verb, cause.global_seq, 1) for verb in ("running", "recorded", "terminal")
+    ]
+
+
+async def test_what_a_handler_changes_was_caused_by_what_it_handles(node: AsyncNode, journal: Journal) -> None:
+    (cause,) = await journal.append(Event(run_id="r0", payload=1), open=True)
+
+    with caused_by(cause.global_seq):
+        run = await begun(node)
+        await node.values.set("treasury", "fx", 1)
+    await node.decisions.record(run.run_id, 0)
+
+    assert [entry.cause for entry in await everything(journal)] == [None, *[cause.global_seq] * 3]
 
 
 async def test_a_refused_change_leaves_neither_cell_nor_entry(store: Store, node: AsyncNode, journal: Journal) -> None:

@@ -169,3 +169,12 @@ async def test_a_run_stays_open_until_it_has_met_all(node: AsyncNode, journal: J
 
     assert before == [run_id] and await journal.live_runs() == []
     assert (await whole(journal, run_id))[-1].subject == f"/tape/obligation/compensated/undo_sweep/{run_id}"
+
+
+async def test_what_is_registered_after_a_good_end_leaves_the_run_closed(node: AsyncNode, journal: Journal) -> None:
+    run = await begun(node)
+    await node.runs.end(run.run_id)
+
+    await node.obligations.register(run.run_id, "effect", "refund")
+
+    assert await journal.live_runs() == [] and await node.obligations.due() == []

@@ -310,7 +310,7 @@ async def test_p13_no_more_start_in_a_second_than_the_rate_allows(store: Store) 
             group.start_soon(dispatch, f"dispatcher{number}")
 
     more = (await store.tasks.claim(Want(owner="me", most=1))).more_after
-    assert 5 <= len(started) <= 55
+    assert 2 <= len(started) <= 55
     assert more is None or more < timedelta(seconds=1)
 
 

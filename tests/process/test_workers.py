@@ -4,6 +4,7 @@ from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from functools import partial
+from itertools import accumulate
 from pathlib import Path
 from random import Random
 
@@ -23,6 +24,7 @@ from tests.process.worker import POISON, Attempt
 RULES = [f"rule{number}" for number in range(5)]
 NAMES = [f"worker{number}" for number in range(3)]
 ROUNDS = 12
+LONG_SECOND_NS = 1_000_000_000
 
 
 @pytest.fixture(params=["sqlite", "postgres"])
@@ -93,6 +95,41 @@ def test_p11_a_worker_that_was_stopped_past_its_lease_settles_nothing(crew: Crew
     assert (before.attempt, before.lease_owner) == (2, second) and after == before
 
 
+def test_p13_dispatchers_together_start_no_more_than_the_rate_and_run_no_more_than_the_slots(crew: Crew) -> None:
+    register(crew, ["rule0"], max_concurrency=8, rate_limit_per_s=50)
+    for name in [*NAMES, "worker3"]:
+        start(crew, name, work_ms=30)
+    publish(crew, 120)
+
+    crew.wait(partial(is_all_done, crew, 120), "everything is handled", within_s=60)
+
+    steps = sorted((each.at_ns, each.what) for each in attempts(crew))
+    starts = [at_ns for at_ns, what in steps if what == "begin"]
+    running = list(accumulate(1 if what == "begin" else -1 for _, what in steps))
+    windows = [sum(1 for other in starts if at <= other < at + LONG_SECOND_NS) for at in starts]
+    assert max(running) <= 8
+    assert max(windows) <= 55
+
+
+def test_a_debounced_change_is_handled_although_its_dispatcher_is_killed(crew: Crew) -> None:
+    register(crew, ["rule0"], debounce_ms=500)
+    worker = start(crew, "worker0")
+    last = {}
+    for number in range(30):
+        (place,) = publish(crew, 1, subject=f"/a/key{number % 3}")
+        last[number % 3] = place
+        if number == 15:
+            worker.kill()
+            worker = start(crew, "worker0")
+
+    crew.wait(lambda: {*last.values()} <= {each.global_seq for each in attempts(crew) if each.what == "end"}, "all")
+    crew.wait(partial(is_all_done, crew, 3), "none is left")
+
+    found = tasks(crew)
+    assert sum(task.coalesced + 1 for task in found) == 30
+    assert {*last.values()} <= {task.source_global_seq for task in found}
+
+
 def start(crew: Crew, name: str, seed: int = 0, owner: str | None = None, work_ms: int = 1) -> Child:
     options = ["--owner", owner] if owner else []
     under = ["env", f"PYTHONHASHSEED={seed}"]
@@ -103,16 +140,16 @@ def register(crew: Crew, rules: Sequence[str] = RULES, **options: int) -> None:
     async def main() -> None:
         async with open_store(crew.url) as store:
             for rule in rules:
-                base = Reaction(reaction_id=rule, subject_pattern="/a/**", max_concurrency=100, retry_max=100)
-                await store.reactions.register(replace(base, **{"dlq_after_n": 100, **options}))  # type: ignore[arg-type]
+                base = Reaction(reaction_id=rule, subject_pattern="/a/**", retry_max=100)
+                await store.reactions.register(replace(base, **{"max_concurrency": 100, "dlq_after_n": 100, **options}))  # type: ignore[arg-type]
 
     anyio.run(main)
 
 
-def publish(crew: Crew, count: int, payload: str = "plain") -> list[int]:
+def publish(crew: Crew, count: int, payload: str = "plain", subject: str = "/a/b") -> list[int]:
     async def main() -> list[int]:
         async with open_store(crew.url) as store:
-            events = (Event(run_id=f"r{number}", payload=payload, subject="/a/b") for number in range(count))
+            events = (Event(run_id=f"r{number}", payload=payload, subject=subject) for number in range(count))
             (entries,) = await store.journal.append([Request(events=tuple(events), opens=True)])
             assert not isinstance(entries, Exception)
             return [entry.global_seq for entry in entries]

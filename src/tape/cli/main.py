@@ -26,6 +26,7 @@ COMMANDS: Final = (
     "task",
     "work",
     "journal",
+    "outbox",
     "lake",
     "migrate",
     "doctor",

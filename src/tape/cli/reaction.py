@@ -10,6 +10,7 @@ import click
 
 from tape.cli import output
 from tape.cli.choices import Choices, run as finish, shared
+from tape.cli.reaction_dry_run import dry_run
 
 if TYPE_CHECKING:
     from tape.core.matched import ReactionRecord
@@ -157,3 +158,6 @@ def _line(record: ReactionRecord) -> tuple[str, ...]:
     rule = record.reaction
     kind, place = _KINDS[rule.handler_kind], f"at {record.cursor:,}"
     return state, output.paint(output.escape(rule.reaction_id), "bold"), kind, place, rule.subject_pattern, trouble
+
+
+reaction.add_command(dry_run)

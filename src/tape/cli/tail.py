@@ -90,10 +90,15 @@ async def _show(stream: Stream, show: Callable[[Entry], None]) -> None:
 
 
 def _show_json(entry: Entry) -> None:
+    output.say_json(as_columns(entry))
+
+
+def as_columns(entry: Entry) -> dict[str, object]:
+    """An entry for programs, by the names of its columns."""
     columns = entry._asdict()
     if entry.payload_bytes is not None:
         columns["payload_bytes"] = b64encode(entry.payload_bytes).decode()
-    output.say_json(columns)
+    return columns
 
 
 class Lines:

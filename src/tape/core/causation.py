@@ -17,8 +17,8 @@ def current_cause() -> GlobalSeq | None:
 
 @contextmanager
 def caused_by(global_seq: int) -> Iterator[None]:
-    """Whatever is appended in this block is caused by an entry, in threads that it starts too."""
-    token = _CAUSE.set(GlobalSeq(global_seq))
+    """Whatever is appended in this block is caused by an entry, in threads that it starts too; 0 is by none."""
+    token = _CAUSE.set(GlobalSeq(global_seq) if global_seq else None)
     try:
         yield
     finally:

@@ -3,7 +3,7 @@
 from typing import Final, NamedTuple
 
 SECOND_US: Final = 1_000_000
-BURST: Final = 10  # a tenth of a second's starts may come at once
+BURST: Final = 20  # a twentieth of a second's starts may come at once
 
 
 class Share(NamedTuple):

@@ -78,6 +78,7 @@ class RunOrder:
     identity: Identity = Identity()
     scopes: tuple[str, ...] = ()
     labels: Mapping[str, str] = field(default_factory=dict)
+    cause: int | None = None
 
     def __post_init__(self) -> None:
         check_lease(self.lease)
@@ -94,7 +95,7 @@ class RunOrder:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RunState:
-    """Where a run stands; `claim.attempt` is what fences its worker."""
+    """Where a run stands; `claim.attempt` is what fences its worker, and `cause` the entry that it was begun for."""
 
     run_id: RunId
     of: Invocation
@@ -109,6 +110,7 @@ class RunState:
     scopes: tuple[str, ...] = ()
     labels: Mapping[str, str] = field(default_factory=dict)
     compacted_at_ms: int = 0
+    cause: int | None = None
 
     @property
     def is_active(self) -> bool:

@@ -17,7 +17,7 @@ from tape.core.subject import ONE, Pattern
 from tape.lake.predicate_sql import Part, Route, compile_predicate, explain
 from tape.lake.sql_text import call, chain, infix, literal
 
-__all__ = ["Part", "Route", "causes", "errors", "explain", "history"]
+__all__ = ["Part", "Route", "causes", "errors", "explain", "history", "left_to_evaluator"]
 
 PREVIOUS: Final = "prev_value_json"
 IN_DOUBT: Final = "in_doubt"
@@ -56,6 +56,15 @@ def history(entries: DataFrame, pattern: str, where: str = "") -> DataFrame:
     if compiled.doubt is not None:
         return ask(passed, where, compiled.doubt).select(*entries.columns)
     return passed.select(*entries.columns)
+
+
+def left_to_evaluator(entries: DataFrame, pattern: str, where: str = "") -> DataFrame | None:
+    """The entries of which the evaluator is asked whether they match; None if Spark can tell of every one."""
+    compiled = compile_predicate(Predicate(where))
+    passed = under(entries, pattern).filter(compiled.may_match)
+    if not compiled.is_native:
+        return passed
+    return None if compiled.doubt is None else passed.filter(compiled.doubt)
 
 
 def errors(entries: DataFrame, pattern: str, where: str = "") -> DataFrame:

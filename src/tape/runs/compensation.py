@@ -71,8 +71,9 @@ def owe(
 def register(sight: Sight, run_id: RunId, effect_key: str, compensation: Compensation) -> Step[Obligation]:
     """An obligation that is registered by itself."""
     run = find(sight, run_id)
-    owed = owe(sight, run, effect_key, compensation)
-    return Step(result=owed.obligation, cells=owed.cells, lines=owed.lines, opens=not run.is_active)
+    owed, debt = owe(sight, run, effect_key, compensation), DEBTS.find(sight, run_id) or Debt()
+    closes = None if debt.is_unwinding else closable(run, debt)
+    return Step(result=owed.obligation, cells=owed.cells, lines=owed.lines, opens=not run.is_active, closes=closes)
 
 
 def first(sight: Sight, run_id: RunId) -> Obligation | None:

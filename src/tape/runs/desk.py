@@ -17,12 +17,12 @@ from tape.core.ids import RunId
 from tape.core.ports import BEGINNING, Cells, Due, Sight, Store
 from tape.core.run import Head
 from tape.core.sequence import Cell, CellId, Request
-from tape.runs.ledger import Step
+from tape.runs.ledger import Line, Step
+from tape.runs.lifecycle import cause_of
 
 TRIES: Final = 256  # of n who want one cell, one gets it each time: the last has tried n times
 PAGE: Final = 200
 
-S = TypeVar("S")
 T = TypeVar("T")
 
 
@@ -39,14 +39,17 @@ class Desk:
         """Decides on these cells, as often as it takes."""
         return await self.settle(lambda: self.cells.look(ids), decide, caller)
 
-    async def settle(self, read: Callable[[], Awaitable[S]], decide: Callable[[S], Step[T]], caller: Caller) -> T:
+    async def settle(
+        self, read: Callable[[], Awaitable[Sight]], decide: Callable[[Sight], Step[T]], caller: Caller
+    ) -> T:
         turn: AbstractAsyncContextManager[object] = nullcontext()
         was_closed = False
         for _ in range(TRIES):
             async with turn:
-                step = decide(await read())
+                sight = await read()
+                step = decide(sight)
                 try:
-                    await self._send(step, caller)
+                    await self._send(step, sight, caller)
                 except VersionConflict as lost:
                     turn = self._turn(CellId(lost.ledger, lost.key))
                     continue
@@ -87,11 +90,18 @@ class Desk:
     async def head(self, run_id: RunId) -> Head:
         return (await self._runs.heads([run_id])).get(run_id, Head())
 
-    async def _send(self, step: Step[T], caller: Caller) -> None:
+    async def _send(self, step: Step[T], sight: Sight, caller: Caller) -> None:
         if step.cells or step.lines:
             said = caller if caller.trace is not None else replace(caller, trace=telemetry.current_trace())
-            said = said if said.cause is not None else replace(said, cause=current_cause())
-            events = tuple(line.event(said) for line in step.lines)
+            events = tuple(line.event(_caused(said, line, sight)) for line in step.lines)
             await self.journal.ask(Request(events=events, cells=step.cells, opens=step.opens))
         if step.closes is not None:
             await self.journal.close_run(step.closes)
+
+
+def _caused(caller: Caller, line: Line, sight: Sight) -> Caller:
+    """Who names no cause answers to an entry, or speaks for a run that was begun for one."""
+    if caller.cause is not None:
+        return caller
+    cause = current_cause()
+    return replace(caller, cause=cause_of(sight, line.run_id) if cause is None else cause)

@@ -162,6 +162,12 @@ def closable(run: RunState, debt: Debt) -> RunId | None:
     return None if run.is_active or debt.is_due else run.run_id
 
 
+def cause_of(sight: Sight, run_id: RunId) -> int | None:
+    """What a run was begun for is what all it says was caused by."""
+    run = RUNS.find(sight, run_id)
+    return None if run is None else run.cause
+
+
 def session_key(run: RunState) -> str:
     return parts(run.of.app, run.of.user, run.of.session)
 
@@ -190,6 +196,7 @@ def _new(order: RunOrder, now_ms: int) -> RunState:
         identity=order.identity,
         scopes=order.scopes,
         labels=dict(order.labels),
+        cause=order.cause,
     )
 
 

@@ -8,6 +8,7 @@ from functools import partial
 from typing import Final
 
 from tape.core.caller import PLAIN, Caller
+from tape.core.causation import current_cause
 from tape.core.claim import RUN_LEASE, check_lease, check_owner
 from tape.core.errors import NotFound
 from tape.core.event import check_run_id
@@ -32,7 +33,9 @@ class Runs:
         """A run that is unique for its invocation; beginning it again resumes it, if it has not ended."""
         run_id, session = order.of.run_id, parts(order.of.app, order.of.user, order.of.session)
         ids = RUNS.at(run_id), NEWEST.at(session)
-        begun = await self._desk.change(ids, partial(lifecycle.begin, order=order), caller)
+        cause = current_cause() if caller.cause is None else caller.cause
+        caused = order if order.cause is not None else replace(order, cause=cause)
+        begun = await self._desk.change(ids, partial(lifecycle.begin, order=caused), caller)
         return await self._numbered(begun)
 
     async def take(self, run_id: str, owner: str, lease: timedelta = RUN_LEASE, caller: Caller = PLAIN) -> Begun:

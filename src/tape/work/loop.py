@@ -1,5 +1,6 @@
 """The one loop: claim, run, settle. It never holds more leases than it can run."""
 
+from collections import deque
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass, field
@@ -9,6 +10,7 @@ from typing import Final, Protocol
 
 import anyio
 from anyio.abc import TaskGroup
+from anyio.lowlevel import checkpoint
 
 from tape.core.causation import caused_by
 from tape.core.claim import WORK_LEASE, check_lease, check_owner
@@ -20,6 +22,7 @@ from tape.work.answers import outcome_of
 
 POLL_S: Final = 0.5
 PAUSE_S: Final = 0.5
+TURN: Final = 64  # things that a hand does before it looks whether anybody else wants to
 BEATS: Final = 3  # heartbeats in a lease, so that two may be lost
 MOST_SLOTS: Final = 10_000
 
@@ -66,6 +69,9 @@ class Loop:
         self._lease = check_lease(lease)
         self._threads = anyio.CapacityLimiter(slots)
         self._running: set[Running] = set()
+        self._waiting: deque[Running] = deque()
+        self._idle: list[anyio.Event] = []
+        self._is_rousing = False
         self._ended: list[tuple[Running, Outcome]] = []
         self._has_ended = anyio.Event()
         self._is_awake = anyio.Event()
@@ -82,8 +88,7 @@ class Loop:
 
     async def run(self) -> None:
         async with anyio.create_task_group() as tasks:
-            tasks.start_soon(self._beat)
-            tasks.start_soon(self._settle)
+            self._begin(tasks)
             while not self._is_stopping:
                 self._is_awake = anyio.Event()
                 claimed = await self._claim(tasks)
@@ -94,12 +99,16 @@ class Loop:
     async def run_once(self) -> int:
         """Works off what is due now, and what that makes due; how many tasks that were."""
         async with anyio.create_task_group() as tasks:
-            tasks.start_soon(self._beat)
-            tasks.start_soon(self._settle)
+            self._begin(tasks)
             while (await self._claim(tasks)).tasks:
                 await self._drain()
             tasks.cancel_scope.cancel()
         return self.handled
+
+    def _begin(self, tasks: TaskGroup) -> None:
+        self._idle, self._is_rousing = [], False
+        tasks.start_soon(self._beat)
+        tasks.start_soon(self._settle)
 
     @property
     def _free(self) -> int:
@@ -117,8 +126,35 @@ class Loop:
         for work in self._dealt(claimed.tasks):
             running = Running(work)
             self._running.add(running)
-            tasks.start_soon(self._work, running)
+            self._waiting.append(running)
+        self._rouse(tasks)
         return claimed
+
+    def _rouse(self, tasks: TaskGroup) -> None:
+        """Has one more hand take what waits. Each rouses the next, so that quick work is done by few."""
+        if self._waiting and not self._is_rousing:
+            self._is_rousing = True
+            if self._idle:
+                self._idle.pop().set()
+            else:
+                tasks.start_soon(self._hand, tasks)
+
+    async def _hand(self, tasks: TaskGroup) -> None:
+        """Takes one thing after the other: beginning a task for each would cost more than most handlers do."""
+        while True:
+            self._is_rousing = False
+            for _ in range(TURN):
+                if not self._waiting:
+                    break
+                running = self._waiting.popleft()
+                self._rouse(tasks)
+                await self._work(running)
+            if self._waiting:
+                await checkpoint()
+            else:
+                is_roused = anyio.Event()
+                self._idle.append(is_roused)
+                await is_roused.wait()
 
     def _dealt(self, tasks: Sequence[Task]) -> Iterator[list[Task]]:
         """The tasks as their handlers take them: one by one, or in batches."""

@@ -13,7 +13,7 @@ FROM json_to_recordset(:hits::json) AS h(
        task_id text, reaction_id text, status smallint, due_at_ms bigint, last_error text, prev_value_json text,
        first_at_ms bigint, coalesced integer, global_seq bigint, seq bigint, run_id text, shard_hash bigint, kind text,
        type text, subject text, schema_version smallint, ts_ms bigint, payload_json text, trace_id text, span_id text)
-ON CONFLICT (reaction_id, source_global_seq) DO NOTHING
+ON CONFLICT (source_global_seq, reaction_id) DO NOTHING
 RETURNING task_id;
 
 -- name: lock_waiting
@@ -163,7 +163,7 @@ FROM tape_tasks
 WHERE (:reaction_id = '' OR reaction_id = :reaction_id) AND (:status::int = 0 OR status = :status::int)
   AND (status = 5 OR (
     SELECT r.handler_kind FROM tape_reactions AS r WHERE r.reaction_id = tape_tasks.reaction_id) IS DISTINCT FROM 1)
-ORDER BY created_at_ms DESC, task_id DESC LIMIT :limit;
+ORDER BY source_global_seq DESC, reaction_id DESC LIMIT :limit;
 
 -- name: dead
 SELECT task_id FROM tape_tasks
@@ -178,4 +178,5 @@ WHERE task_id = ANY (ARRAY(SELECT json_array_elements_text(:task_ids::json))) AN
 RETURNING task_id, reaction_id, source_global_seq, attempt, last_error;
 
 -- name: forget
+-- It reads the whole table: an index for it would cost every task more than this costs once a day.
 DELETE FROM tape_tasks WHERE status = 3 AND completed_at_ms < :before_ms RETURNING task_id;

@@ -14,7 +14,7 @@ SELECT h.value ->> 'task_id', h.value ->> 'reaction_id',
        h.value ->> 'coalesced'
 FROM json_each(:hits) AS h
 WHERE true
-ON CONFLICT (reaction_id, source_global_seq) DO NOTHING
+ON CONFLICT (source_global_seq, reaction_id) DO NOTHING
 RETURNING task_id;
 
 -- name: lock_waiting
@@ -37,8 +37,9 @@ FROM json_each(:hits) AS h
 WHERE task_id = h.value ->> 'task_id';
 
 -- name: kill_pending
+-- Said twice, because SQLite does not see that the index of what is pending or claimed holds what is pending.
 UPDATE tape_tasks SET status = 5, last_error = :last_error, completed_at_ms = :now_ms, first_at_ms = 0
-WHERE reaction_id = :reaction_id AND status = 1
+WHERE reaction_id = :reaction_id AND status = 1 AND status IN (1, 2)
 RETURNING task_id, reaction_id, source_global_seq, attempts, last_error;
 
 -- name: waiting
@@ -157,7 +158,7 @@ FROM tape_tasks
 WHERE (:reaction_id = '' OR reaction_id = :reaction_id) AND (:status = 0 OR status = :status)
   AND (status = 5 OR (
     SELECT r.handler_kind FROM tape_reactions AS r WHERE r.reaction_id = tape_tasks.reaction_id) IS NOT 1)
-ORDER BY created_at_ms DESC, task_id DESC LIMIT :limit;
+ORDER BY source_global_seq DESC, reaction_id DESC LIMIT :limit;
 
 -- name: dead
 SELECT task_id FROM tape_tasks
@@ -172,4 +173,5 @@ WHERE task_id IN (SELECT value FROM json_each(:task_ids)) AND status = 5
 RETURNING task_id, reaction_id, source_global_seq, attempt, last_error;
 
 -- name: forget
+-- It reads the whole table: an index for it would cost every task more than this costs once a day.
 DELETE FROM tape_tasks WHERE status = 3 AND completed_at_ms < :before_ms RETURNING task_id;

@@ -72,12 +72,10 @@ CREATE TABLE tape_tasks (
   prev_value_json     TEXT    NOT NULL DEFAULT '',
   first_at_ms         INTEGER NOT NULL DEFAULT 0,
   coalesced           INTEGER NOT NULL DEFAULT 0,
-  UNIQUE (reaction_id, source_global_seq)
+  UNIQUE (source_global_seq, reaction_id)
 );
 CREATE INDEX tape_tasks_due ON tape_tasks (reaction_id, next_attempt_at_ms, task_id) WHERE status IN (1, 2);
 CREATE INDEX tape_tasks_leased ON tape_tasks (reaction_id, lease_expires_at_ms) WHERE status = 2;
-CREATE INDEX tape_tasks_age ON tape_tasks (created_at_ms, task_id);
-CREATE INDEX tape_tasks_done ON tape_tasks (completed_at_ms) WHERE status = 3;
 CREATE INDEX tape_tasks_dead ON tape_tasks (reaction_id, task_id) WHERE status = 5;
 CREATE UNIQUE INDEX tape_tasks_waiting ON tape_tasks (reaction_id, subject) WHERE status = 1 AND first_at_ms > 0;
 

@@ -1,0 +1,246 @@
+"""An outbox event, who may handle it, and where its handling stands."""
+
+import os
+import re
+import time
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+from datetime import UTC, datetime, timedelta
+from typing import Final, Literal, NamedTuple, TypeAlias, assert_never
+from uuid import UUID
+
+from tape.core import codec
+from tape.core.codec import JsonValue
+from tape.core.errors import UsageError, shown
+from tape.core.task import Died, Done, Failed, Outcome
+
+Status: TypeAlias = Literal["pending", "in_flight", "delivered", "failed"]
+
+DEFAULT_CHANNEL: Final = "outbox_default"
+MAX_GENERATION: Final = 2**63 - 1
+MAX_CHANNEL: Final = 63  # what Postgres keeps of a name
+MAX_TEXT: Final = 512
+MAX_ERROR: Final = 4096
+NUL: Final = "\\u0000"
+
+_is_class = re.compile("[a-z][a-z0-9_]{0,31}").fullmatch
+_is_channel = re.compile("[a-z][a-z0-9_]{0,62}").fullmatch
+_is_handler = re.compile("[a-z0-9][a-z0-9_-]*([.][a-z0-9][a-z0-9_-]*)+").fullmatch
+_generation_of = re.compile("outbox_gen_([0-9]+)(_[a-z0-9_]+)?").fullmatch
+_trace_of = re.compile("[0-9a-f]{2}-([0-9a-f]{32})-([0-9a-f]{16})-[0-9a-f]{2}").fullmatch
+_set = object.__setattr__
+
+
+def new_event_id() -> UUID:
+    """An id whose order is that of time (UUID version 7), so that new rows lie beside each other in an index."""
+    stamp = (time.time_ns() // 1_000_000).to_bytes(6, "big")
+    chance = os.urandom(10)
+    return UUID(bytes=stamp + bytes([0x70 | chance[0] & 0x0F, chance[1], 0x80 | chance[2] & 0x3F]) + chance[3:])
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class OutboxEvent:
+    """What is said inside a business transaction. Without a key of its own, its id makes its handling idempotent.
+
+    A target of None is for everybody. Events with one `order_key` can be handled in their order.
+    """
+
+    event_type: str
+    source: str
+    payload: Mapping[str, JsonValue]
+    event_id: UUID = field(default_factory=new_event_id)
+    event_version: int = 1
+    occurred_at: datetime = field(default_factory=lambda: datetime.now(UTC))
+    target: str | None = None
+    workspace_id: UUID | None = None
+    idempotency_key: str = ""
+    trace_context: str | None = None
+    content_class: str = "internal"
+    order_key: str | None = None
+    payload_json: str = field(init=False, repr=False, compare=False)
+
+    @property
+    def span(self) -> tuple[str, str]:
+        """The trace and the span that said it; empty if none is known."""
+        found = _trace_of(self.trace_context or "")
+        return (found[1], found[2]) if found else ("", "")
+
+    def __post_init__(self) -> None:
+        for name in ("event_type", "source", "content_class"):
+            _check_text(name, getattr(self, name))
+        for name in ("target", "order_key", "trace_context"):
+            if getattr(self, name) is not None:
+                _check_text(name, getattr(self, name))
+        if not isinstance(self.event_version, int) or not 1 <= self.event_version < 2**31:
+            raise UsageError(f"event_version is a whole number from 1 on, not {shown(self.event_version)}")
+        if self.occurred_at.tzinfo is None:
+            raise UsageError("occurred_at needs a time zone: the same hour is another one elsewhere")
+        _set(self, "payload_json", _payload_text(self.payload))
+        _set(self, "idempotency_key", self.idempotency_key or str(self.event_id))
+        _check_text("idempotency_key", self.idempotency_key)
+
+
+def _payload_text(payload: object) -> str:
+    if not isinstance(payload, Mapping):
+        raise UsageError(f"a payload is an object with named fields, not {type(payload).__name__}")
+    text = codec.encode(dict(payload))
+    if NUL in text.replace("\\\\", ""):
+        raise UsageError("a payload cannot hold the character NUL, which Postgres refuses inside your transaction")
+    return text
+
+
+def _check_text(name: str, value: object) -> None:
+    if not isinstance(value, str) or not 1 <= len(value) <= MAX_TEXT or not value.isprintable():
+        raise UsageError(f"{name} is 1 to {MAX_TEXT} visible characters, not {shown(value)}")
+
+
+def check_generation(generation: int) -> int:
+    if isinstance(generation, bool) or not isinstance(generation, int) or not 0 <= generation <= MAX_GENERATION:
+        raise UsageError(f"a generation is a whole number from 0 on, not {shown(generation)}")
+    return generation
+
+
+def channel(generation: int, processing_class: str | None = None) -> str:
+    """The channel of a generation, or of one class of work in it."""
+    if processing_class is not None and not _is_class(processing_class):
+        raise UsageError(f"a processing class is like llm_bound, not {shown(processing_class)}")
+    suffix = f"_{processing_class}" if processing_class else ""
+    return f"outbox_gen_{check_generation(generation)}{suffix}"
+
+
+def own_channel(name: str | None, generation: int) -> str:
+    """A channel that a worker of a generation may listen on: never that of another one."""
+    if name is None:
+        return channel(generation)
+    found = _generation_of(name)
+    if not _is_channel(name) or found is None or int(found[1]) != generation:
+        raise UsageError(f"generation {generation} listens on outbox_gen_{generation} or its classes, not {name!r}")
+    return name
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RetryPolicy:
+    """How often and after how long a failed delivery is tried again; the defaults are five retries, six attempts."""
+
+    retries: int = 5
+    base: timedelta = timedelta(seconds=1)
+    multiplier: float = 2.0
+    cap: timedelta = timedelta(minutes=5)
+
+    def __post_init__(self) -> None:
+        if self.retries < 0 or self.multiplier < 1 or not timedelta(0) <= self.base <= self.cap:
+            raise UsageError("a retry policy has retries from 0, a multiplier from 1, and a base up to its cap")
+
+    @property
+    def attempts(self) -> int:
+        return self.retries + 1
+
+    def delay(self, attempts: int, jitter: float) -> timedelta:
+        """How long to wait after so many attempts: anything from nothing to the doubled base, by a jitter of 0 to 1."""
+        most = self.cap.total_seconds()
+        steps = min(max(attempts - 1, 0), 64)
+        return timedelta(seconds=min(self.base.total_seconds() * self.multiplier**steps, most) * jitter)
+
+
+DEFAULT_RETRY_POLICY: Final = RetryPolicy()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Subscription:
+    """Which events of its generation a handler is for: no types means all, no target only those for everybody.
+
+    A handler gets whatever its generation published and still keeps, also from before it was there, unless it
+    `skips_past`. An ordered one gets events of one order_key one after the other.
+    """
+
+    handler_name: str
+    generation: int
+    channel: str
+    event_types: tuple[str, ...] = ()
+    target: str | None = None
+    is_ordered: bool = False
+    skips_past: bool = False
+    max_attempts: int = DEFAULT_RETRY_POLICY.attempts
+
+    def __post_init__(self) -> None:
+        if len(self.handler_name) > 128 or not _is_handler(self.handler_name):
+            raise UsageError(
+                f"a handler is named with its scope, like orders.invoice_writer, not {self.handler_name!r}"
+            )
+        own_channel(self.channel, self.generation)
+
+
+class Letter(NamedTuple):
+    """A row of the outbox as an operator sees it."""
+
+    event: OutboxEvent
+    generation: int
+    channel: str
+    status: Status
+    attempts: int
+    last_error: str | None
+    failure_history: list[dict[str, JsonValue]]
+    first_failed_at_ms: int | None
+    deleted_at_ms: int | None
+
+
+class DeliveryState(NamedTuple):
+    """Where the delivery of an event to one handler stands."""
+
+    handler_name: str
+    status: Status
+    attempts: int
+    last_error: str | None
+    lease_owner: str | None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class OutboxRetention:
+    """How long rows are kept: active, then marked for a grace, then gone.
+
+    What was handled must be remembered for longer than its row can come again.
+    """
+
+    active: timedelta = timedelta(days=45)
+    grace: timedelta = timedelta(days=7)
+    handled_active: timedelta = timedelta(days=60)
+    handled_grace: timedelta = timedelta(days=7)
+
+    def __post_init__(self) -> None:
+        if min(self.active, self.grace, self.handled_active, self.handled_grace) < timedelta(0):
+            raise UsageError("a retention is never negative")
+        if self.handled_active <= self.active + self.grace:
+            raise UsageError(
+                f"event_handled is kept for {self.handled_active.days} days, which must be more than the "
+                f"{(self.active + self.grace).days} days of the outbox: a row replayed later would be handled twice"
+            )
+
+
+def with_trace(event: OutboxEvent, traceparent: str | None) -> OutboxEvent:
+    """The event with the span that said it, unless it names one."""
+    return (
+        event if traceparent is None or event.trace_context is not None else replace(event, trace_context=traceparent)
+    )
+
+
+class Settled(NamedTuple):
+    """A delivery's state after an attempt has ended."""
+
+    status: Status
+    error: str | None = None
+    after: timedelta = timedelta(0)
+
+
+def settled(outcome: Outcome, attempts: int, policy: RetryPolicy, jitter: float) -> Settled:
+    """What becomes of a delivery whose newest attempt has ended so, by a jitter of 0 to 1."""
+    match outcome:
+        case Done():
+            return Settled("delivered")
+        case Died(error):
+            return Settled("failed", error[:MAX_ERROR])
+        case Failed(error, after):
+            if attempts >= policy.attempts:
+                return Settled("failed", error[:MAX_ERROR])
+            return Settled("pending", error[:MAX_ERROR], policy.delay(attempts, jitter) if after is None else after)
+        case _:
+            assert_never(outcome)

@@ -1,0 +1,57 @@
+"""The database an outbox lives in, by its URL."""
+
+from collections.abc import Callable, Coroutine
+from contextlib import AbstractAsyncContextManager
+from importlib.util import find_spec
+from typing import Any, NoReturn, Protocol
+from urllib.parse import urlsplit
+
+from tape.core.errors import UsageError, shown
+from tape.store.outbox import OutboxDatabase
+
+
+class Wake(Protocol):
+    """Calls whenever an outbox may have grown; losing a call costs latency, never an event."""
+
+    @property
+    def is_listening(self) -> bool: ...
+    def run(self, call: Callable[[], None]) -> Coroutine[Any, Any, NoReturn]: ...
+
+
+class Database(OutboxDatabase, Protocol):
+    """An outbox's database and what wakes its listeners."""
+
+    def wake(self, channels: tuple[str, ...]) -> Wake: ...
+
+
+def open_outbox(
+    url: str, *, schema: str = "core", listen_url: str | None = None, connections: int = 12
+) -> AbstractAsyncContextManager[Database]:
+    """The outbox at a URL."""
+    if _is_sqlite(url):
+        from tape.store.sqlite.outbox import open_outbox as open_sqlite
+
+        return open_sqlite(url, schema=schema)
+    from tape.store.postgres.outbox import open_outbox as open_postgres
+
+    return open_postgres(url, schema=schema, listen_url=listen_url, connections=connections)
+
+
+async def migrate(url: str, *, schema: str = "core") -> tuple[str, ...]:
+    """Brings an outbox's tables up to date, and says which steps were missing."""
+    if _is_sqlite(url):
+        from tape.store.sqlite.outbox import migrate_outbox as migrate_sqlite
+
+        return await migrate_sqlite(url, schema)
+    from tape.store.postgres.outbox import migrate_outbox as migrate_postgres
+
+    return await migrate_postgres(url, schema)
+
+
+def _is_sqlite(url: str) -> bool:
+    scheme = urlsplit(url).scheme
+    if scheme not in ("sqlite", "postgresql", "postgres"):
+        raise UsageError(f"an outbox lives in postgresql://… or sqlite:///file.db, not {shown(scheme or url)}")
+    if scheme != "sqlite" and find_spec("asyncpg") is None:
+        raise UsageError("this needs the package asyncpg; install tape-bus[postgres]")
+    return scheme == "sqlite"

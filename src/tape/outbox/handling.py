@@ -1,0 +1,88 @@
+"""One delivery to one handler: in the transaction that remembers it, or at least once."""
+
+import inspect
+import time
+from collections.abc import Awaitable, Callable, Sequence
+from contextlib import AbstractAsyncContextManager
+from dataclasses import dataclass
+from functools import partial
+from typing import Any, TypeAlias
+
+import anyio
+
+from tape.core.errors import UsageError
+from tape.core.outbox import OutboxEvent
+from tape.core.task import Claim, Task
+from tape.outbox.failures import is_terminal
+from tape.outbox.publisher import facts
+from tape.store.outbox import Deliveries, Held
+from tape.telemetry import log
+from tape.work.answers import Dead
+
+EventHandler: TypeAlias = Callable[[OutboxEvent], Awaitable[None]] | Callable[..., Any]
+Transaction: TypeAlias = Callable[[], AbstractAsyncContextManager[Any]]
+
+
+@dataclass(frozen=True, slots=True)
+class DeliveryHandler:
+    """A user's function. One that takes a connection writes in the transaction that settles its delivery."""
+
+    function: Callable[..., Any]
+    deliveries: Deliveries
+    transaction: Transaction
+    batch: int = 1
+
+    async def handle(self, tasks: Sequence[Task], threads: anyio.CapacityLimiter) -> object:
+        (task,) = tasks
+        began, held = time.monotonic(), self.deliveries.held(task.task_id)
+        result = "failed"
+        try:
+            await self._deliver(task, held, threads)
+            result = "delivered"
+        except Exception as error:
+            if is_terminal(error):
+                raise Dead(f"{type(error).__name__}: {error}") from error
+            result = "retry"
+            raise
+        finally:
+            took = round((time.monotonic() - began) * 1000, 3)
+            said = {"handler_name": held.handler_name, "attempts": held.attempts, "duration_ms": took}
+            log.info("outbox.handled", status_result=result, **said, **facts(held.event))
+        return None
+
+    async def _deliver(self, task: Task, held: Held, threads: anyio.CapacityLimiter) -> None:
+        if takes_connection(self.function):
+            await self._deliver_once(task, held, threads)
+        elif not held.is_handled:
+            await self._call(threads, held.event)
+
+    async def _deliver_once(self, task: Task, held: Held, threads: anyio.CapacityLimiter) -> None:
+        claim = Claim(task.task_id, task.lease_owner, task.attempt)
+        try:
+            async with self.transaction() as connection:
+                if await self.deliveries.begin(connection, held):
+                    await self._call(threads, held.event, connection)
+                await self.deliveries.finish(connection, claim)
+        except BaseException:
+            self.deliveries.unfinish(claim)
+            raise
+
+    async def _call(self, threads: anyio.CapacityLimiter, *arguments: object) -> None:
+        if is_async(self.function):
+            await self.function(*arguments)
+        else:
+            await anyio.to_thread.run_sync(partial(self.function, *arguments), limiter=threads)
+
+
+def takes_connection(function: Callable[..., Any]) -> bool:
+    """Whether it wants a connection beside the event."""
+    given = [each for each in inspect.signature(function).parameters.values() if each.default is each.empty]
+    if len(given) not in (1, 2):
+        raise UsageError(f"a handler takes an event, or an event and a connection, not {len(given)} arguments")
+    return len(given) == 2
+
+
+def is_async(function: Callable[..., Any]) -> bool:
+    """Whether it is to be awaited, also when it is an object that is called."""
+    called = getattr(function, "__call__", None)  # noqa: B004 - what it is, not whether it is there
+    return inspect.iscoroutinefunction(function) or inspect.iscoroutinefunction(called)

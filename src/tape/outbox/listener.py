@@ -1,0 +1,141 @@
+"""Listening: the handlers of one process, and the loop that gives them their events."""
+
+import os
+import socket
+from collections.abc import Sequence
+from datetime import timedelta
+from functools import partial
+from typing import Final, NoReturn, Protocol
+from uuid import uuid4
+
+from tape.core.background import background
+from tape.core.claim import WORK_LEASE
+from tape.core.errors import UsageError
+from tape.core.outbox import DEFAULT_RETRY_POLICY, RetryPolicy, Subscription, check_generation, own_channel
+from tape.outbox.database import Wake, open_outbox
+from tape.outbox.handling import DeliveryHandler, EventHandler, Transaction, takes_connection
+from tape.outbox.pace import Paced
+from tape.outbox.publisher import own_generation
+from tape.settings import Settings
+from tape.store.outbox import Deliveries
+from tape.work.loop import Loop
+
+SLOTS: Final = 16
+SPARE_CONNECTIONS: Final = 3  # to claim, to settle and to keep leases while every handler has one
+
+
+class EventListener(Protocol):
+    """Gives a handler the events of a channel, each at least once."""
+
+    def listen(self, *, channel: str | None = None, handler_name: str, handler: EventHandler) -> None: ...
+
+
+class OutboxListener:
+    """The handlers of one process, all of one generation: it never sees a row of another one.
+
+    `transaction` is where a handler with a connection gets it: a function that gives an async context manager over a
+    connection of any library, in a transaction that commits with its block. Without it, it is one of ours.
+    """
+
+    def __init__(
+        self,
+        url: str | None = None,
+        *,
+        generation: int | None = None,
+        schema: str = "core",
+        listen_url: str | None = None,
+        transaction: Transaction | None = None,
+        slots: int = SLOTS,
+        lease: timedelta = WORK_LEASE,
+    ) -> None:
+        settings = Settings.read(os.environ)
+        self._url = url or settings.outbox_url
+        self._listen_url = listen_url or settings.listen_url
+        self._generation = own_generation() if generation is None else check_generation(generation)
+        self._schema = schema
+        self._transaction = transaction
+        self._slots = slots
+        self._lease = lease
+        self._subscriptions: dict[str, Subscription] = {}
+        self._functions: dict[str, EventHandler] = {}
+        self._policies: dict[str, RetryPolicy] = {}
+        self._loop: Loop | None = None
+        self._wake: Wake | None = None
+        self._is_stopped = False
+
+    def listen(
+        self,
+        *,
+        channel: str | None = None,
+        handler_name: str,
+        handler: EventHandler,
+        event_types: Sequence[str] = (),
+        target: str | None = None,
+        ordered: bool = False,
+        skips_past: bool = False,
+        retry_policy: RetryPolicy = DEFAULT_RETRY_POLICY,
+    ) -> None:
+        """Adds a handler; it begins with `run`."""
+        if handler_name in self._subscriptions:
+            raise UsageError(f"handler {handler_name!r} listens already; give this one a name of its own")
+        takes_connection(handler)
+        self._subscriptions[handler_name] = Subscription(
+            handler_name=handler_name,
+            generation=self._generation,
+            channel=own_channel(channel, self._generation),
+            event_types=tuple(event_types),
+            target=target,
+            is_ordered=ordered,
+            skips_past=skips_past,
+            max_attempts=retry_policy.attempts,
+        )
+        self._functions[handler_name] = handler
+        self._policies[handler_name] = retry_policy
+
+    @property
+    def is_listening(self) -> bool:
+        """Whether it hears of new rows at once; if not, it is degraded to its poll."""
+        return self._wake is not None and self._wake.is_listening
+
+    def stop(self) -> None:
+        """Claims nothing more; `run` returns when what was begun is settled."""
+        self._is_stopped = True
+        if self._loop is not None:
+            self._loop.stop()
+
+    async def run(self) -> None:
+        """Handles events until `stop`."""
+        if not self._subscriptions:
+            raise UsageError("a listener needs a handler; say listen(handler_name=..., handler=...) first")
+        connections = self._slots + SPARE_CONNECTIONS
+        opened = open_outbox(self._url, schema=self._schema, listen_url=self._listen_url, connections=connections)
+        async with opened as database:
+            subscriptions = list(self._subscriptions.values())
+            deliveries = Deliveries(database, subscriptions, self._policies)
+            await deliveries.register()
+            queue = Paced(deliveries, is_ordered=any(each.is_ordered for each in subscriptions))
+            transaction = self._transaction or database.transaction
+            handlers = {
+                name: DeliveryHandler(function, deliveries=deliveries, transaction=transaction)
+                for name, function in self._functions.items()
+            }
+            self._loop = Loop(queue, handlers, owner=_owner(), slots=self._slots, lease=self._lease)
+            self._wake = database.wake(tuple(sorted({each.channel for each in subscriptions})))
+            if self._is_stopped:
+                return
+            async with background(partial(_stir, self._wake, queue, self._loop)):
+                await self._loop.run()
+
+
+async def _stir(wake: Wake, queue: Paced, loop: Loop) -> NoReturn:
+    def call() -> None:
+        queue.stir()
+        loop.wake()
+
+    await wake.run(call)
+
+
+def _owner() -> str:
+    """A name nobody else has, that says where to look."""
+    host = "".join(char for char in socket.gethostname() if char.isalnum() or char == "-")[:40]
+    return f"{host.strip('-') or 'host'}.{os.getpid()}.{uuid4().hex[:8]}"

@@ -1,0 +1,69 @@
+"""Where a fork ended, beside its parent: what its agents were worth, and how much of what followed differs."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, Final, NamedTuple
+
+from tape.core.codec import JsonValue
+from tape.core.diff import side_by_side
+from tape.core.event import Entry
+from tape.core.ids import RunId
+
+METRIC: Final = "metric"
+PROSPERITY: Final = "prosperity"
+
+
+class Outcome(NamedTuple):
+    """What an agent was worth in the end, and in the parent after the same turn if that tells it."""
+
+    agent: str
+    turn_num: int
+    value: float
+    parent_value: float | None
+
+    @property
+    def difference(self) -> float | None:
+        return None if self.parent_value is None else self.value - self.parent_value
+
+
+class SweptRun(NamedTuple):
+    """A fork of a sweep: what was changed for it, how far it came, and how it ended."""
+
+    run_id: RunId
+    mutation: dict[str, JsonValue]
+    last_seq: int
+    differing: int
+    outcomes: tuple[Outcome, ...]
+    error: str | None = None
+
+    @property
+    def label(self) -> str:
+        return ", ".join(f"{name}={value}" for name, value in self.mutation.items())
+
+
+def outcomes(parent: Sequence[Entry], child: Sequence[Entry]) -> tuple[Outcome, ...]:
+    """The last word on every agent of a child, beside what its parent says of the same turn."""
+    theirs = {(agent, turn): value for agent, turn, value in _told(parent)}
+    last = {agent: (turn, value) for agent, turn, value in _told(child)}
+    return tuple(Outcome(agent, turn, value, theirs.get((agent, turn))) for agent, (turn, value) in last.items())
+
+
+def differing(parent: Sequence[Entry], child: Sequence[Entry]) -> int:
+    """At how many places after the parting they do not say the same; what a fork begins with is no such place."""
+    rows = side_by_side(parent, child)
+    return sum(not row.is_same for row in rows if row.other is None or not _is_beginning(row.other))
+
+
+def _is_beginning(entry: Entry) -> bool:
+    return entry.kind == "run" or entry.type == "mutation"
+
+
+def _told(entries: Sequence[Entry]) -> list[tuple[str, int, float]]:
+    payloads: list[Any] = [entry.payload for entry in entries if entry.type == METRIC]
+    said = [payload for payload in payloads if isinstance(payload, dict) and payload.get("name") == PROSPERITY]
+    return [(str(each["agent"]), int(each["turn_num"]), each["value"]) for each in said if _is_whole(each)]
+
+
+def _is_whole(metric: dict[str, Any]) -> bool:
+    return {"agent", "turn_num", "value"} <= metric.keys() and isinstance(metric["value"], int | float)

@@ -1,0 +1,127 @@
+"""The outbox in somebody's Postgres: a pool to work with, and a connection of its own to listen on."""
+
+from collections.abc import AsyncIterator, Awaitable, Callable
+from contextlib import asynccontextmanager, suppress
+from functools import partial
+from typing import Final, NamedTuple
+
+import anyio
+import asyncpg
+
+from tape.core.errors import Unavailable
+from tape.store.clock import now_ms
+from tape.store.foreign import check_schema, in_schema, moved
+from tape.store.patience import Patience
+from tape.store.postgres.channels import Channels
+from tape.store.postgres.errors import LOST, said, translate
+from tape.store.postgres.named import numbered
+from tape.store.statements import migrations
+
+SETTINGS: Final = {"application_name": "tape-outbox", "lock_timeout": "10s", "jit": "off"}
+PATIENCE: Final = Patience(connect_s=10.0, answer_s=65.0)
+
+Connect = Callable[[], Awaitable[asyncpg.Connection]]
+
+
+class _Sql(NamedTuple):
+    lock: str
+    has_schema: str
+    create_schema: str
+    has_steps: str
+    create_steps: str
+    applied: str
+    record: str
+
+
+class PostgresOutbox:
+    """The database an outbox lives in."""
+
+    dialect: Final = "postgres"
+
+    def __init__(self, pool: asyncpg.Pool, connect: Connect, schema: str) -> None:
+        self._pool = pool
+        self._connect = connect
+        self.schema = schema
+
+    def wake(self, channels: tuple[str, ...]) -> Channels:
+        """What hears of new rows."""
+        return Channels(self._connect, channels, PATIENCE)
+
+    @asynccontextmanager
+    async def transaction(self) -> AsyncIterator[asyncpg.Connection]:
+        """A connection in a transaction that commits with the block; its errors are the driver's own."""
+        connection = await self._pool.acquire()
+        try:
+            transaction = connection.transaction()
+            await transaction.start()
+            try:
+                yield connection
+            except BaseException:
+                with suppress(asyncpg.PostgresError, *LOST), anyio.CancelScope(shield=True):
+                    await transaction.rollback()
+                raise
+            with anyio.CancelScope(shield=True):
+                await transaction.commit()
+        finally:
+            with suppress(asyncpg.PostgresError, *LOST), anyio.CancelScope(shield=True):
+                await self._pool.release(connection)
+
+    @asynccontextmanager
+    async def own(self) -> AsyncIterator[asyncpg.Connection]:
+        """The same for our own statements: the driver's errors become ours."""
+        try:
+            async with self.transaction() as connection:
+                yield connection
+        except (asyncpg.PostgresError, *LOST) as error:
+            raise translate(error, "unknown") from error
+
+
+@asynccontextmanager
+async def open_outbox(
+    url: str, *, schema: str, listen_url: str | None = None, connections: int = 12
+) -> AsyncIterator[PostgresOutbox]:
+    """The outbox of a database, which must have been migrated."""
+    check_schema(schema)
+    options = {"server_settings": SETTINGS, "timeout": PATIENCE.connect_s, "statement_cache_size": 0}
+    try:
+        pool = await asyncpg.create_pool(
+            url, min_size=0, max_size=connections, server_settings=SETTINGS, timeout=PATIENCE.connect_s
+        )
+    except LOST as error:
+        raise Unavailable(f"cannot connect to Postgres ({said(error)})") from error
+    try:
+        yield PostgresOutbox(pool, partial(asyncpg.connect, listen_url or url, **options), schema)
+    finally:
+        with suppress(asyncpg.PostgresError, *LOST), anyio.move_on_after(PATIENCE.close_s, shield=True):
+            await pool.close()
+
+
+async def migrate_outbox(url: str, schema: str) -> tuple[str, ...]:
+    """Brings the line `outbox` up to date, all or nothing, and says which steps were missing."""
+    try:
+        connection = await asyncpg.connect(url, server_settings=SETTINGS, timeout=PATIENCE.connect_s)
+    except LOST as error:
+        raise Unavailable(f"cannot connect to Postgres ({said(error)})") from error
+    try:
+        async with connection.transaction():
+            return tuple(await _apply_missing(connection, check_schema(schema)))
+    except (asyncpg.PostgresError, *LOST) as error:
+        raise translate(error, "unknown") from error
+    finally:
+        connection.terminate()
+
+
+async def _apply_missing(connection: asyncpg.Connection, schema: str) -> list[str]:
+    sql = _Sql(**in_schema("postgres", "outbox_migrate.sql", schema))
+    await connection.execute(sql.lock)
+    if not await connection.fetchval(sql.has_schema):
+        await connection.execute(sql.create_schema)
+    if not await connection.fetchval(sql.has_steps):
+        await connection.execute(sql.create_steps)
+    done = {row[0] for row in await connection.fetch(sql.applied)}
+    missing = [step for step in migrations("postgres", "outbox") if step[0] not in done]
+    for number, name, script in missing:
+        await connection.execute(moved("postgres", script, schema))
+        text, values = numbered(sql.record, {"number": number, "name": name, "now_ms": now_ms()})
+        await connection.execute(text, *values)
+    return [f"{number:04} {name}" for number, name, _ in missing]

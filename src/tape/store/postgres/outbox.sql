@@ -1,0 +1,180 @@
+-- name: publish
+-- Every parameter is text, because drivers disagree on all other types.
+INSERT INTO core.outbox (
+  id, event_type, event_version, occurred_at, source, target, content_class, channel, generation, workspace_id,
+  payload, idempotency_key, trace_context, order_key
+) VALUES (
+  CAST(CAST(:event_id AS text) AS uuid), :event_type, CAST(CAST(:event_version AS text) AS integer),
+  CAST(CAST(:occurred_at AS text) AS timestamptz), :source, :target, :content_class, :channel,
+  CAST(CAST(:generation AS text) AS bigint), CAST(CAST(:workspace_id AS text) AS uuid),
+  CAST(CAST(:payload AS text) AS jsonb), :idempotency_key, :trace_context, :order_key
+);
+
+-- name: handle
+-- Comes first in the handler's transaction: whoever is second waits here for the first one's end.
+INSERT INTO core.event_handled (handler_name, idempotency_key) VALUES (:handler_name, :idempotency_key)
+ON CONFLICT (handler_name, idempotency_key) DO NOTHING RETURNING 1;
+
+-- name: hold
+-- Rows are locked before their deliveries are settled, so that a summary is made of what is true by then.
+SELECT id FROM core.outbox
+WHERE id IN (SELECT CAST(i AS uuid) FROM jsonb_array_elements_text(CAST(CAST(:ids AS text) AS jsonb)) AS i)
+ORDER BY id FOR NO KEY UPDATE;
+
+-- name: settle
+-- Only the newest attempt is settled; an earlier one is told so by its absence.
+UPDATE core.outbox_deliveries AS d SET
+  status = s.status,
+  lease_owner = NULL,
+  last_error = coalesce(s.error, d.last_error),
+  first_failed_at = CASE WHEN s.error IS NULL THEN d.first_failed_at ELSE coalesce(d.first_failed_at, now()) END,
+  next_attempt_at = now() + s.after_ms * INTERVAL '1 millisecond',
+  ended_at = CASE WHEN s.status = 'pending' THEN NULL ELSE now() END
+FROM jsonb_to_recordset(CAST(CAST(:settled AS text) AS jsonb)) AS s(
+  event_id uuid, handler_name text, owner text, attempt bigint, status text, error text, after_ms bigint
+)
+WHERE d.event_id = s.event_id AND d.handler_name = s.handler_name AND d.attempt = s.attempt
+  AND d.lease_owner = s.owner AND d.status = 'in_flight'
+RETURNING CAST(d.event_id AS text), d.handler_name;
+
+-- name: summarise
+UPDATE core.outbox AS o SET
+  status = s.status,
+  attempts = s.attempts,
+  last_error = s.last_error,
+  first_failed_at = s.first_failed_at,
+  ended_at = CASE WHEN s.status = 'in_flight' THEN NULL ELSE now() END
+FROM (
+  SELECT d.event_id,
+    CASE WHEN bool_or(d.status IN ('pending', 'in_flight')) THEN 'in_flight'
+         WHEN bool_or(d.status = 'failed') THEN 'failed' ELSE 'delivered' END AS status,
+    max(d.attempts) AS attempts,
+    min(d.first_failed_at) AS first_failed_at,
+    (array_agg(d.last_error ORDER BY d.status = 'failed' DESC, d.next_attempt_at DESC)
+      FILTER (WHERE d.last_error IS NOT NULL))[1] AS last_error
+  FROM core.outbox_deliveries AS d
+  WHERE d.event_id IN (SELECT CAST(i AS uuid) FROM jsonb_array_elements_text(CAST(CAST(:ids AS text) AS jsonb)) AS i)
+  GROUP BY d.event_id
+) AS s
+WHERE o.id = s.event_id;
+
+-- name: share
+-- Who deals rows out shares it; who registers has it alone, so no row falls between an old list of handlers and a new.
+SELECT pg_advisory_xact_lock_shared(hashtext('core.outbox'));
+
+-- name: alone
+SELECT pg_advisory_xact_lock(hashtext('core.outbox'));
+
+-- name: register
+INSERT INTO core.event_handlers AS h (
+  handler_name, generation, channel, event_types, target, is_ordered, max_attempts
+)
+SELECT r.handler_name, r.generation, r.channel, r.event_types, r.target, r.is_ordered, r.max_attempts
+FROM jsonb_to_recordset(CAST(:subscriptions AS jsonb)) AS r(
+  handler_name text, generation bigint, channel text, event_types jsonb, target text, is_ordered boolean,
+  max_attempts integer
+)
+ON CONFLICT (handler_name, generation) DO UPDATE SET
+  channel = excluded.channel, event_types = excluded.event_types, target = excluded.target,
+  is_ordered = excluded.is_ordered, max_attempts = excluded.max_attempts, seen_at = now()
+RETURNING h.handler_name, (xmax = 0) AS is_new;
+
+-- name: bury
+-- What was claimed for the last time and never answered.
+UPDATE core.outbox_deliveries AS d SET
+  status = 'failed', lease_owner = NULL, ended_at = now(), first_failed_at = coalesce(d.first_failed_at, now()),
+  last_error = 'no attempt was answered: ' || coalesce(d.last_error, 'whoever handled it was gone')
+FROM core.event_handlers AS h
+WHERE d.handler_name = h.handler_name AND d.generation = h.generation AND d.status = 'in_flight'
+  AND d.next_attempt_at <= now() AND d.attempts >= h.max_attempts AND d.generation = :generation
+  AND d.handler_name IN (SELECT jsonb_array_elements_text(CAST(:handlers AS jsonb)))
+RETURNING CAST(d.event_id AS text);
+
+-- name: soon
+SELECT CAST(extract(epoch FROM min(f.next_attempt_at) - now()) * 1000 AS bigint)
+FROM jsonb_array_elements_text(CAST(:handlers AS jsonb)) AS n(handler_name)
+CROSS JOIN LATERAL (
+  SELECT d.next_attempt_at FROM core.outbox_deliveries AS d
+  WHERE d.handler_name = n.handler_name AND d.generation = :generation AND d.status IN ('pending', 'in_flight')
+    AND d.next_attempt_at > now()
+  ORDER BY d.next_attempt_at LIMIT 1
+) AS f;
+
+-- name: extend
+UPDATE core.outbox_deliveries AS d SET next_attempt_at = now() + :lease_ms * INTERVAL '1 millisecond'
+FROM jsonb_to_recordset(CAST(:claims AS jsonb)) AS c(event_id uuid, handler_name text, owner text, attempt bigint)
+WHERE d.event_id = c.event_id AND d.handler_name = c.handler_name AND d.attempt = c.attempt
+  AND d.lease_owner = c.owner AND d.status = 'in_flight'
+RETURNING CAST(d.event_id AS text), d.handler_name;
+
+-- name: catch_up
+-- What was dealt out before these handlers were known.
+INSERT INTO core.outbox_deliveries (event_id, handler_name, generation, position, order_key)
+SELECT o.id, h.handler_name, o.generation, o.position, o.order_key
+FROM core.outbox AS o JOIN core.event_handlers AS h
+  ON core.outbox_matches(h, o.generation, o.channel, o.event_type, o.target)
+WHERE o.is_dealt AND o.deleted_at IS NULL AND o.generation = :generation AND h.generation = :generation
+  AND h.handler_name IN (SELECT jsonb_array_elements_text(CAST(:handlers AS jsonb)))
+  AND (NOT CAST(:is_pending_only AS boolean) OR o.status = 'pending')
+ON CONFLICT DO NOTHING RETURNING CAST(event_id AS text);
+
+-- name: take
+-- SKIP LOCKED is the correctness; the notification only saves waiting.
+SELECT CAST(id AS text) FROM core.outbox WHERE NOT is_dealt AND generation = :generation AND deleted_at IS NULL
+ORDER BY position LIMIT :most FOR UPDATE SKIP LOCKED;
+
+-- name: deal
+INSERT INTO core.outbox_deliveries (event_id, handler_name, generation, position, order_key)
+SELECT o.id, h.handler_name, o.generation, o.position, o.order_key
+FROM core.outbox AS o JOIN core.event_handlers AS h
+  ON core.outbox_matches(h, o.generation, o.channel, o.event_type, o.target)
+WHERE o.id IN (SELECT CAST(i AS uuid) FROM jsonb_array_elements_text(CAST(:ids AS jsonb)) AS i)
+  AND h.generation = :generation
+ON CONFLICT DO NOTHING RETURNING CAST(event_id AS text);
+
+-- name: dealt
+-- A row that nobody takes stays pending, until somebody registers who does.
+UPDATE core.outbox SET
+  is_dealt = true, ended_at = NULL,
+  status = CASE WHEN jsonb_exists(CAST(:taken AS jsonb), CAST(id AS text)) THEN 'in_flight' ELSE 'pending' END
+WHERE id IN (SELECT CAST(i AS uuid) FROM jsonb_array_elements_text(CAST(:ids AS jsonb)) AS i);
+
+-- name: claim
+-- Those of one order_key wait for all before them, also for those that are not dealt out yet.
+WITH due AS (
+  SELECT f.event_id, f.handler_name
+  FROM jsonb_array_elements_text(CAST(:handlers AS jsonb)) AS n(handler_name)
+  JOIN core.event_handlers AS h ON h.handler_name = n.handler_name AND h.generation = :generation
+  CROSS JOIN LATERAL (
+    SELECT d.event_id, d.handler_name FROM core.outbox_deliveries AS d
+    WHERE d.handler_name = h.handler_name AND d.generation = :generation AND d.status IN ('pending', 'in_flight')
+      AND d.next_attempt_at <= now() AND d.attempts < h.max_attempts
+      AND NOT (h.is_ordered AND d.order_key IS NOT NULL AND (
+        EXISTS (
+          SELECT 1 FROM core.outbox_deliveries AS b
+          WHERE b.handler_name = d.handler_name AND b.order_key = d.order_key AND b.position < d.position
+            AND b.status IN ('pending', 'in_flight') AND b.generation = d.generation
+        ) OR EXISTS (
+          SELECT 1 FROM core.outbox AS u
+          WHERE NOT u.is_dealt AND u.generation = d.generation AND u.order_key = d.order_key
+            AND u.position < d.position
+        )))
+    ORDER BY d.next_attempt_at, d.position LIMIT :most FOR UPDATE SKIP LOCKED
+  ) AS f
+  LIMIT :most
+)
+UPDATE core.outbox_deliveries AS d SET
+  status = 'in_flight', attempt = d.attempt + 1, attempts = d.attempts + 1, lease_owner = :owner,
+  next_attempt_at = now() + :lease_ms * INTERVAL '1 millisecond'
+FROM due WHERE d.event_id = due.event_id AND d.handler_name = due.handler_name
+RETURNING CAST(d.event_id AS text), d.handler_name, d.attempt, d.attempts, d.position;
+
+-- name: events
+SELECT CAST(id AS text), event_type, event_version, to_json(occurred_at) #>> '{}', source, target, content_class,
+  CAST(workspace_id AS text), CAST(payload AS text), idempotency_key, trace_context, order_key
+FROM core.outbox
+WHERE id IN (SELECT CAST(i AS uuid) FROM jsonb_array_elements_text(CAST(:ids AS jsonb)) AS i);
+
+-- name: handled
+SELECT CAST(o.id AS text), h.handler_name FROM core.outbox AS o JOIN core.event_handled AS h ON h.idempotency_key = o.idempotency_key
+WHERE o.id IN (SELECT CAST(i AS uuid) FROM jsonb_array_elements_text(CAST(:ids AS jsonb)) AS i) AND h.handler_name IN (SELECT jsonb_array_elements_text(CAST(:handlers AS jsonb)));

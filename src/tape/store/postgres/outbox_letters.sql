@@ -1,0 +1,88 @@
+-- name: listed
+SELECT CAST(id AS text), event_type, event_version, to_json(occurred_at) #>> '{}', source, target, content_class,
+  CAST(workspace_id AS text), CAST(payload AS text), idempotency_key, trace_context, order_key,
+  generation, channel, status, attempts, last_error, CAST(failure_history AS text),
+  CAST(extract(epoch FROM first_failed_at) * 1000 AS bigint), CAST(extract(epoch FROM deleted_at) * 1000 AS bigint)
+FROM core.outbox
+WHERE (:status = '' OR status = :status) AND (:event_type = '' OR event_type = :event_type)
+  AND (CAST(:generation AS bigint) < 0 OR generation = :generation) AND (:event_id = '' OR CAST(id AS text) = :event_id)
+ORDER BY position DESC LIMIT :most;
+
+-- name: deliveries
+SELECT handler_name, status, attempts, last_error, lease_owner FROM core.outbox_deliveries
+WHERE CAST(event_id AS text) = :event_id ORDER BY handler_name;
+
+-- name: ended
+SELECT CAST(id AS text) FROM core.outbox
+WHERE status = 'failed' AND deleted_at IS NULL AND (:event_type = '' OR event_type = :event_type)
+  AND (CAST(:generation AS bigint) < 0 OR generation = :generation) AND (:handler_name = '' OR EXISTS (
+    SELECT 1 FROM core.outbox_deliveries AS d
+    WHERE d.event_id = id AND d.handler_name = :handler_name AND d.status = 'failed'))
+ORDER BY position LIMIT :most;
+
+-- name: replay
+SELECT CAST(i AS text) FROM jsonb_array_elements_text(CAST(:ids AS jsonb)) AS i
+WHERE core.outbox_replay(CAST(i AS uuid), :new_generation, :replayed_by);
+
+-- name: hand_over
+-- Rows of a generation that nobody will end any more; their handlers are those of the new one.
+UPDATE core.outbox SET
+  generation = CAST(:new_generation AS bigint), is_dealt = false, status = 'pending', ended_at = NULL,
+  channel = CASE WHEN channel ~ '^outbox_gen_[0-9]+'
+                 THEN regexp_replace(channel, '^outbox_gen_[0-9]+', 'outbox_gen_' || CAST(:new_generation AS bigint))
+                 ELSE channel END
+WHERE id IN (
+  SELECT id FROM core.outbox
+  WHERE generation = :generation AND status IN ('pending', 'in_flight') ORDER BY position LIMIT :most FOR UPDATE
+)
+RETURNING CAST(id AS text);
+
+-- name: undeal
+DELETE FROM core.outbox_deliveries
+WHERE event_id IN (SELECT CAST(i AS uuid) FROM jsonb_array_elements_text(CAST(:ids AS jsonb)) AS i);
+
+-- name: announce
+SELECT pg_notify(channel, CAST(max(CAST(id AS text)) AS text)) FROM core.outbox
+WHERE id IN (SELECT CAST(i AS uuid) FROM jsonb_array_elements_text(CAST(:ids AS jsonb)) AS i) GROUP BY channel;
+
+-- name: mark
+-- Ended rows only: what was never handled is never forgotten by age.
+UPDATE core.outbox SET deleted_at = now() WHERE id IN (
+  SELECT id FROM core.outbox
+  WHERE created_at < now() - :active_ms * INTERVAL '1 millisecond' AND deleted_at IS NULL
+    AND status IN ('delivered', 'failed')
+  ORDER BY created_at LIMIT :most FOR UPDATE SKIP LOCKED
+)
+RETURNING 1;
+
+-- name: delete
+DELETE FROM core.outbox WHERE id IN (
+  SELECT id FROM core.outbox
+  WHERE created_at < now() - :active_ms * INTERVAL '1 millisecond'
+    AND deleted_at < now() - :grace_ms * INTERVAL '1 millisecond'
+  ORDER BY created_at LIMIT :most FOR UPDATE SKIP LOCKED
+)
+RETURNING CAST(id AS text);
+
+-- name: forget_handled
+DELETE FROM core.event_handled WHERE ctid IN (
+  SELECT ctid FROM core.event_handled
+  WHERE handled_at < now() - :handled_ms * INTERVAL '1 millisecond' ORDER BY handled_at LIMIT :most
+)
+RETURNING 1;
+
+-- name: stats
+SELECT
+  (SELECT count(*) FROM core.outbox WHERE status = 'pending'),
+  (SELECT count(*) FROM core.outbox WHERE status = 'in_flight'),
+  (SELECT count(*) FROM core.outbox WHERE status = 'failed'),
+  (SELECT CAST(coalesce(extract(epoch FROM now() - min(created_at)) * 1000, 0) AS bigint) FROM core.outbox
+   WHERE status IN ('pending', 'in_flight')),
+  (SELECT CAST(greatest(reltuples, 0) AS bigint) FROM pg_class WHERE oid = CAST('core.outbox' AS regclass)),
+  (SELECT CAST(coalesce(percentile_cont(0.5) WITHIN GROUP (ORDER BY extract(epoch FROM a.took)) * 1000, 0) AS float8)
+   FROM (SELECT ended_at - created_at AS took FROM core.outbox
+         WHERE created_at > now() - INTERVAL '1 hour' AND status = 'delivered' LIMIT 10000) AS a),
+  (SELECT CAST(coalesce(percentile_cont(0.99) WITHIN GROUP (ORDER BY extract(epoch FROM a.took)) * 1000, 0) AS float8)
+   FROM (SELECT ended_at - created_at AS took FROM core.outbox
+         WHERE created_at > now() - INTERVAL '1 hour' AND status = 'delivered' LIMIT 10000) AS a),
+  pg_notification_queue_usage();

@@ -1,0 +1,148 @@
+"""The outbox in a SQLite file: one connection for everything, used by one transaction at a time."""
+
+import sqlite3
+from collections.abc import AsyncIterator, Callable, Iterator
+from contextlib import asynccontextmanager, suppress
+from typing import Final, NamedTuple, NoReturn
+
+import anyio
+
+from tape.core.errors import Unavailable, UsageError
+from tape.store.clock import now_ms
+from tape.store.foreign import check_schema, in_schema, moved
+from tape.store.sqlite.location import BUSY_S, Location
+from tape.store.sqlite.worker import translate
+from tape.store.statements import migrations
+
+POLL_S: Final = 0.05
+
+
+class _Sql(NamedTuple):
+    create_steps: str
+    applied: str
+    record: str
+
+
+class Watch:
+    """Calls whenever somebody else has written to the file."""
+
+    is_listening: Final = True
+
+    def __init__(self, connect: Callable[[], sqlite3.Connection]) -> None:
+        self._connect = connect
+
+    async def run(self, call: Callable[[], None]) -> NoReturn:
+        connection, seen = self._connect(), -1
+        try:
+            while True:
+                (version,) = connection.execute("PRAGMA data_version").fetchone()
+                if version != seen:
+                    seen = version
+                    call()
+                await anyio.sleep(POLL_S)
+        finally:
+            connection.close()
+
+
+class SqliteOutbox:
+    """The file an outbox lives in."""
+
+    dialect: Final = "sqlite"
+
+    def __init__(self, connect: Callable[[], sqlite3.Connection], schema: str) -> None:
+        self._connect = connect
+        self._connection = connect()
+        self._turn = anyio.Lock()
+        self.schema = schema
+
+    def wake(self, channels: tuple[str, ...]) -> Watch:
+        return Watch(self._connect)
+
+    def close(self) -> None:
+        self._connection.close()
+
+    @asynccontextmanager
+    async def transaction(self) -> AsyncIterator[sqlite3.Connection]:
+        """The connection in a transaction that commits with the block; its errors are the driver's own."""
+        async with self._turn:
+            await anyio.to_thread.run_sync(self._connection.execute, "BEGIN IMMEDIATE")
+            try:
+                yield self._connection
+                with anyio.CancelScope(shield=True):
+                    await anyio.to_thread.run_sync(self._connection.execute, "COMMIT")
+            except BaseException:
+                with suppress(sqlite3.Error):
+                    self._connection.execute("ROLLBACK")
+                raise
+
+    @asynccontextmanager
+    async def own(self) -> AsyncIterator[sqlite3.Connection]:
+        """The same for our own statements: the driver's errors become ours."""
+        try:
+            async with self.transaction() as connection:
+                yield connection
+        except sqlite3.Error as error:
+            raise translate(error) from error
+
+
+@asynccontextmanager
+async def open_outbox(url: str, *, schema: str) -> AsyncIterator[SqliteOutbox]:
+    """The outbox of a file, which must have been migrated."""
+    outbox = SqliteOutbox(_connector(url), check_schema(schema))
+    try:
+        yield outbox
+    finally:
+        outbox.close()
+
+
+async def migrate_outbox(url: str, schema: str) -> tuple[str, ...]:
+    """Brings the line `outbox` up to date, all or nothing, and says which steps were missing."""
+    return await anyio.to_thread.run_sync(_migrate, url, check_schema(schema))
+
+
+def _connector(url: str) -> Callable[[], sqlite3.Connection]:
+    location = Location.parse(url, unsafe_durability=True)
+    if location.path is None:
+        raise UsageError("an outbox lives beside your own tables: in a file or in Postgres, not in memory")
+    location.prepare()
+
+    def connect() -> sqlite3.Connection:
+        """Used by whichever thread has its turn, so a handler that is not async may run in one of its own."""
+        connection = sqlite3.connect(str(location.path), BUSY_S, isolation_level=None, check_same_thread=False)
+        try:
+            connection.execute("PRAGMA journal_mode = WAL")
+            connection.execute(f"PRAGMA synchronous = {location.synchronous}")
+        except sqlite3.Error as error:
+            connection.close()
+            raise Unavailable(f"the database file cannot be used ({error})") from error
+        return connection
+
+    return connect
+
+
+def _migrate(url: str, schema: str) -> tuple[str, ...]:
+    sql = _Sql(**in_schema("sqlite", "outbox_migrate.sql", schema))
+    connection = _connector(url)()
+    try:
+        connection.execute("BEGIN IMMEDIATE")
+        connection.execute(sql.create_steps)
+        done = {number for (number,) in connection.execute(sql.applied)}
+        missing = [step for step in migrations("sqlite", "outbox") if step[0] not in done]
+        for number, name, script in missing:
+            for statement in _split(moved("sqlite", script, schema)):
+                connection.execute(statement)
+            connection.execute(sql.record, {"number": number, "name": name, "now_ms": now_ms()})
+        connection.execute("COMMIT")
+    finally:
+        connection.close()
+    return tuple(f"{number:04} {name}" for number, name, _ in missing)
+
+
+def _split(script: str) -> Iterator[str]:
+    """The statements of a script, because running it whole would commit what came before."""
+    statement = ""
+    for line in script.splitlines(keepends=True):
+        statement += line
+        if sqlite3.complete_statement(statement):
+            yield statement
+            statement = ""

@@ -1,0 +1,159 @@
+-- name: publish
+INSERT INTO core_outbox (
+  id, event_type, event_version, occurred_at, source, target, content_class, channel, generation, workspace_id,
+  payload, idempotency_key, trace_context, order_key, position, created_at
+) VALUES (
+  :event_id, :event_type, CAST(:event_version AS INTEGER), :occurred_at, :source, :target, :content_class, :channel,
+  CAST(:generation AS INTEGER), :workspace_id, :payload, :idempotency_key, :trace_context, :order_key,
+  (SELECT coalesce(max(position), 0) + 1 FROM core_outbox), CAST(:now_ms AS INTEGER)
+);
+
+-- name: handle
+INSERT INTO core_event_handled (handler_name, idempotency_key, handled_at)
+VALUES (:handler_name, :idempotency_key, CAST(:now_ms AS INTEGER))
+ON CONFLICT (handler_name, idempotency_key) DO NOTHING RETURNING 1;
+
+-- name: hold
+SELECT id FROM core_outbox WHERE id IN (SELECT value FROM json_each(:ids));
+
+-- name: settle
+UPDATE core_outbox_deliveries AS d SET
+  status = s.value ->> 'status',
+  lease_owner = NULL,
+  last_error = coalesce(s.value ->> 'error', d.last_error),
+  first_failed_at = CASE WHEN s.value ->> 'error' IS NULL THEN d.first_failed_at
+                         ELSE coalesce(d.first_failed_at, CAST(:now_ms AS INTEGER)) END,
+  next_attempt_at = CAST(:now_ms AS INTEGER) + (s.value ->> 'after_ms'),
+  ended_at = CASE WHEN s.value ->> 'status' = 'pending' THEN NULL ELSE CAST(:now_ms AS INTEGER) END
+FROM json_each(:settled) AS s
+WHERE d.event_id = s.value ->> 'event_id' AND d.handler_name = s.value ->> 'handler_name'
+  AND d.attempt = s.value ->> 'attempt' AND d.lease_owner = s.value ->> 'owner' AND d.status = 'in_flight'
+RETURNING event_id, handler_name;
+
+-- name: summarise
+UPDATE core_outbox AS o SET
+  status = s.status,
+  attempts = s.attempts,
+  last_error = s.last_error,
+  first_failed_at = s.first_failed_at,
+  ended_at = CASE WHEN s.status = 'in_flight' THEN NULL ELSE CAST(:now_ms AS INTEGER) END
+FROM (
+  SELECT d.event_id,
+    CASE WHEN max(d.status IN ('pending', 'in_flight')) THEN 'in_flight'
+         WHEN max(d.status = 'failed') THEN 'failed' ELSE 'delivered' END AS status,
+    max(d.attempts) AS attempts,
+    min(d.first_failed_at) AS first_failed_at,
+    (SELECT e.last_error FROM core_outbox_deliveries AS e
+     WHERE e.event_id = d.event_id AND e.last_error IS NOT NULL
+     ORDER BY e.status = 'failed' DESC, e.next_attempt_at DESC LIMIT 1) AS last_error
+  FROM core_outbox_deliveries AS d
+  WHERE d.event_id IN (SELECT value FROM json_each(:ids))
+  GROUP BY d.event_id
+) AS s
+WHERE o.id = s.event_id;
+
+-- name: share
+-- Whoever writes has the file's lock already.
+SELECT 1;
+
+-- name: alone
+SELECT 1;
+
+-- name: register
+INSERT INTO core_event_handlers (
+  handler_name, generation, channel, event_types, target, is_ordered, max_attempts, registered_at, seen_at
+)
+SELECT value ->> 'handler_name', value ->> 'generation', value ->> 'channel', value ->> 'event_types',
+  value ->> 'target', value ->> 'is_ordered', value ->> 'max_attempts', :now_ms, :now_ms
+FROM json_each(:subscriptions) WHERE true
+ON CONFLICT (handler_name, generation) DO UPDATE SET
+  channel = excluded.channel, event_types = excluded.event_types, target = excluded.target,
+  is_ordered = excluded.is_ordered, max_attempts = excluded.max_attempts, seen_at = max(excluded.seen_at, registered_at + 1)
+RETURNING handler_name, seen_at = registered_at;
+
+-- name: bury
+UPDATE core_outbox_deliveries SET
+  status = 'failed', lease_owner = NULL, ended_at = :now_ms, first_failed_at = coalesce(first_failed_at, :now_ms),
+  last_error = 'no attempt was answered: ' || coalesce(last_error, 'whoever handled it was gone')
+WHERE status = 'in_flight' AND next_attempt_at <= :now_ms AND generation = :generation
+  AND handler_name IN (SELECT value FROM json_each(:handlers))
+  AND attempts >= (
+    SELECT h.max_attempts FROM core_event_handlers AS h
+    WHERE h.handler_name = core_outbox_deliveries.handler_name AND h.generation = core_outbox_deliveries.generation
+  )
+RETURNING event_id;
+
+-- name: events
+SELECT id, event_type, event_version, occurred_at, source, target, content_class, workspace_id, payload,
+  idempotency_key, trace_context, order_key
+FROM core_outbox WHERE id IN (SELECT value FROM json_each(:ids));
+
+-- name: soon
+SELECT min(next_attempt_at) - :now_ms FROM core_outbox_deliveries
+WHERE handler_name IN (SELECT value FROM json_each(:handlers)) AND generation = :generation
+  AND status IN ('pending', 'in_flight') AND next_attempt_at > :now_ms;
+
+-- name: extend
+UPDATE core_outbox_deliveries AS d SET next_attempt_at = :now_ms + :lease_ms
+FROM json_each(:claims) AS c
+WHERE d.event_id = c.value ->> 'event_id' AND d.handler_name = c.value ->> 'handler_name'
+  AND d.attempt = c.value ->> 'attempt' AND d.lease_owner = c.value ->> 'owner' AND d.status = 'in_flight'
+RETURNING event_id, handler_name;
+
+-- name: catch_up
+INSERT INTO core_outbox_deliveries (event_id, handler_name, generation, position, order_key, next_attempt_at)
+SELECT o.id, h.handler_name, o.generation, o.position, o.order_key, :now_ms
+FROM core_outbox AS o JOIN core_event_handlers AS h
+  ON h.generation = o.generation AND o.channel IN (h.channel, 'outbox_default')
+  AND (h.event_types IS NULL OR o.event_type IN (SELECT value FROM json_each(h.event_types)))
+  AND (o.target IS NULL OR o.target = h.target)
+WHERE o.is_dealt = 1 AND o.deleted_at IS NULL AND o.generation = :generation
+  AND h.handler_name IN (SELECT value FROM json_each(:handlers))
+  AND (NOT :is_pending_only OR o.status = 'pending')
+ON CONFLICT DO NOTHING RETURNING event_id;
+
+-- name: take
+SELECT id FROM core_outbox WHERE is_dealt = 0 AND generation = :generation AND deleted_at IS NULL
+ORDER BY position LIMIT :most;
+
+-- name: deal
+INSERT INTO core_outbox_deliveries (event_id, handler_name, generation, position, order_key, next_attempt_at)
+SELECT o.id, h.handler_name, o.generation, o.position, o.order_key, :now_ms
+FROM core_outbox AS o JOIN core_event_handlers AS h
+  ON h.generation = o.generation AND o.channel IN (h.channel, 'outbox_default')
+  AND (h.event_types IS NULL OR o.event_type IN (SELECT value FROM json_each(h.event_types)))
+  AND (o.target IS NULL OR o.target = h.target)
+WHERE o.id IN (SELECT value FROM json_each(:ids)) AND h.generation = :generation
+ON CONFLICT DO NOTHING RETURNING event_id;
+
+-- name: dealt
+UPDATE core_outbox SET
+  is_dealt = 1, ended_at = NULL,
+  status = CASE WHEN id IN (SELECT value FROM json_each(:taken)) THEN 'in_flight' ELSE 'pending' END
+WHERE id IN (SELECT value FROM json_each(:ids));
+
+-- name: claim
+UPDATE core_outbox_deliveries SET
+  status = 'in_flight', attempt = attempt + 1, attempts = attempts + 1, lease_owner = :owner,
+  next_attempt_at = :now_ms + :lease_ms
+WHERE rowid IN (
+  SELECT d.rowid FROM core_outbox_deliveries AS d
+  JOIN core_event_handlers AS h ON h.handler_name = d.handler_name AND h.generation = d.generation
+  WHERE d.handler_name IN (SELECT value FROM json_each(:handlers)) AND d.generation = :generation
+    AND d.status IN ('pending', 'in_flight') AND d.next_attempt_at <= :now_ms AND d.attempts < h.max_attempts
+    AND NOT (h.is_ordered AND d.order_key IS NOT NULL AND (
+      EXISTS (
+        SELECT 1 FROM core_outbox_deliveries AS b
+        WHERE b.handler_name = d.handler_name AND b.order_key = d.order_key AND b.position < d.position
+          AND b.status IN ('pending', 'in_flight') AND b.generation = d.generation
+      ) OR EXISTS (
+        SELECT 1 FROM core_outbox AS u
+        WHERE u.is_dealt = 0 AND u.generation = d.generation AND u.order_key = d.order_key AND u.position < d.position
+      )))
+  ORDER BY d.next_attempt_at, d.position LIMIT :most
+)
+RETURNING event_id, handler_name, attempt, attempts, position;
+
+-- name: handled
+SELECT o.id, h.handler_name FROM core_outbox AS o JOIN core_event_handled AS h ON h.idempotency_key = o.idempotency_key
+WHERE o.id IN (SELECT value FROM json_each(:ids)) AND h.handler_name IN (SELECT value FROM json_each(:handlers));

@@ -1,0 +1,37 @@
+"""Every test here that asks for a place runs in Postgres and in SQLite."""
+
+from pathlib import Path
+
+import pytest
+
+from tape.outbox import migrate
+from tests.outbox.places import Place
+from tests.servers.databases import Databases, execute
+
+BUSINESS = "CREATE TABLE orders (n INTEGER NOT NULL, note TEXT NOT NULL DEFAULT '')"
+
+
+@pytest.fixture(scope="session")
+def postgres_template(postgres_databases: Databases) -> str:
+    """A database with an outbox and a business table, so that each test only clones it."""
+    return postgres_databases.template(_prepare)
+
+
+async def _prepare(url: str) -> None:
+    await migrate(url)
+    execute(url, BUSINESS)
+
+
+@pytest.fixture(params=["postgres", "sqlite"])
+async def place(request: pytest.FixtureRequest, tmp_path: Path) -> Place:
+    if request.param == "postgres":
+        return Place("postgres", request.getfixturevalue("postgres_url"))
+    place = Place("sqlite", f"sqlite:///{tmp_path / 'business.db'}")
+    await migrate(place.url)
+    await place.run(BUSINESS)
+    return place
+
+
+@pytest.fixture
+async def postgres(postgres_url: str) -> Place:
+    return Place("postgres", postgres_url)

@@ -1,0 +1,134 @@
+"""A database with an outbox and a business table, as a user of either sees it."""
+
+import sqlite3
+from collections.abc import AsyncIterator, Callable, Mapping
+from contextlib import asynccontextmanager
+from dataclasses import dataclass
+from datetime import timedelta
+from typing import Any
+
+import anyio
+import asyncpg
+
+from tape.core.background import background
+from tape.outbox import EventHandler, OutboxEvent, OutboxListener, RetryPolicy, publish
+
+PATIENCE_S = 30.0
+QUICK = RetryPolicy(base=timedelta(milliseconds=1), cap=timedelta(milliseconds=2))
+
+
+@dataclass(frozen=True, slots=True)
+class Place:
+    """Where business and outbox live together."""
+
+    name: str
+    url: str
+
+    @property
+    def outbox(self) -> str:
+        return "core.outbox" if self.name == "postgres" else "core_outbox"
+
+    @asynccontextmanager
+    async def connected(self) -> AsyncIterator[Any]:
+        """A connection of the business's own, in no transaction yet."""
+        if self.name == "sqlite":
+            connection = sqlite3.connect(self.url.removeprefix("sqlite:///"), 10, isolation_level=None)
+            try:
+                yield connection
+            finally:
+                connection.close()
+            return
+        connection = await asyncpg.connect(self.url)
+        try:
+            yield connection
+        finally:
+            await connection.close()
+
+    async def rows(self, statement: str) -> list[tuple[Any, ...]]:
+        async with self.connected() as connection:
+            return await rows(connection, statement)
+
+    async def run(self, statement: str) -> None:
+        await self.rows(statement)
+
+    async def said(self, *events: OutboxEvent, generation: int = 0, is_kept: bool = True) -> None:
+        """Events of one business transaction, which commits or does not."""
+        async with self.connected() as connection:
+            await rows(connection, "BEGIN")
+            for event in events:
+                await rows(connection, f"INSERT INTO orders (n) VALUES ({number(event)})")
+                await publish(event, connection, generation=generation)
+            await rows(connection, "COMMIT" if is_kept else "ROLLBACK")
+
+    async def states(self, columns: str = "status") -> list[tuple[Any, ...]]:
+        return await self.rows(f"SELECT {columns} FROM {self.outbox} ORDER BY position")
+
+    async def wait_until(self, status: str, count: int, within_s: float = PATIENCE_S) -> None:
+        """Until so many rows have come to a status."""
+        wanted = f"SELECT count(*) FROM {self.outbox} WHERE status = '{status}'"
+        with anyio.fail_after(within_s):
+            async with self.connected() as connection:
+                while await rows(connection, wanted) != [(count,)]:  # noqa: ASYNC110 - the database tells nobody
+                    await anyio.sleep(0.01)
+
+    @asynccontextmanager
+    async def listening(self, handlers: Mapping[str, EventHandler], **options: Any) -> AsyncIterator[OutboxListener]:
+        """A listener that runs for as long as the block; what is said of each handler comes as `listen`."""
+        said = {"retry_policy": QUICK} | options.pop("listen", {})
+        listener = OutboxListener(self.url, **options)
+        for name, handler in handlers.items():
+            listener.listen(handler_name=name, handler=handler, **said)
+
+        async def run() -> Any:
+            await listener.run()
+            await anyio.sleep_forever()
+
+        async with background(run):
+            yield listener
+
+
+async def rows(connection: Any, statement: str) -> list[tuple[Any, ...]]:
+    if isinstance(connection, sqlite3.Connection):
+        return connection.execute(statement).fetchall()
+    return [tuple(row) for row in await connection.fetch(statement)]
+
+
+def said(n: int, **fields: Any) -> OutboxEvent:
+    return OutboxEvent(**({"event_type": "orders.placed", "source": "orders", "payload": {"n": n}} | fields))
+
+
+def number(event: OutboxEvent) -> int:
+    n = event.payload["n"]
+    assert isinstance(n, int)
+    return n
+
+
+class Seen:
+    """A handler that keeps what it was given."""
+
+    def __init__(self, answer: Callable[[OutboxEvent], object] = lambda _: None) -> None:
+        self.events: list[OutboxEvent] = []
+        self._answer = answer
+        self._has_more = anyio.Event()
+
+    @property
+    def numbers(self) -> list[int]:
+        return [number(event) for event in self.events]
+
+    async def __call__(self, event: OutboxEvent) -> None:
+        self.events.append(event)
+        self._has_more.set()
+        answer = self._answer(event)
+        if isinstance(answer, Exception):
+            raise answer
+
+    async def wait_for(self, count: int) -> None:
+        with anyio.fail_after(PATIENCE_S):
+            while len(self.events) < count:
+                self._has_more = anyio.Event()
+                await self._has_more.wait()
+
+
+async def note(event: OutboxEvent, connection: Any) -> None:
+    """A handler whose effect is a row."""
+    await rows(connection, f"INSERT INTO orders (n, note) VALUES ({number(event)}, 'handled')")

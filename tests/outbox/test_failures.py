@@ -1,0 +1,162 @@
+"""What becomes of an event whose handler fails."""
+
+import sqlite3
+from datetime import timedelta
+from random import Random
+
+import asyncpg
+import msgspec
+import psycopg
+import pydantic
+import pytest
+import sqlalchemy.exc
+
+from tape.core.outbox import settled
+from tape.core.task import Died, Done, Failed
+from tape.outbox import DEFAULT_RETRY_POLICY, OutboxEvent, RetryPolicy, TerminalHandlerError, parse
+from tape.outbox.failures import is_terminal
+from tests.outbox.places import Place, Seen, said
+
+
+class Placed(msgspec.Struct):
+    """A consumer's own model."""
+
+    n: int
+
+
+class PlacedModel(pydantic.BaseModel):
+    """The same with pydantic."""
+
+    n: int
+
+
+def invalid() -> Exception:
+    try:
+        PlacedModel.model_validate({})
+    except pydantic.ValidationError as error:
+        return error
+    raise AssertionError
+
+
+TERMINAL = [
+    TerminalHandlerError("no"),
+    sqlite3.IntegrityError("unique"),
+    asyncpg.UniqueViolationError("unique"),
+    psycopg.IntegrityError("unique"),
+    psycopg.errors.ForeignKeyViolation("parent"),
+    sqlalchemy.exc.IntegrityError("statement", {}, Exception("unique")),
+    msgspec.ValidationError("no such field"),
+    invalid(),
+]
+TRANSIENT = [
+    ConnectionError("gone"),
+    TimeoutError("late"),
+    sqlite3.OperationalError("locked"),
+    psycopg.OperationalError("gone"),
+    sqlalchemy.exc.OperationalError("statement", {}, Exception("gone")),
+    ValueError("of the handler's own"),
+    KeyError("n"),
+    RuntimeError("whatever"),
+]
+
+
+@pytest.mark.parametrize("error", TERMINAL, ids=lambda error: type(error).__qualname__)
+def test_trying_again_is_no_use_after(error: Exception) -> None:
+    assert is_terminal(error)
+
+
+@pytest.mark.parametrize("error", TRANSIENT, ids=lambda error: type(error).__qualname__)
+def test_trying_again_may_help_after(error: Exception) -> None:
+    assert not is_terminal(error)
+
+
+@pytest.mark.parametrize("attempts", range(1, 12))
+def test_a_delay_lies_between_nothing_and_the_doubled_base_or_the_cap(attempts: int) -> None:
+    most = min(300.0, 2.0 ** (attempts - 1))
+    chance = Random(attempts)
+
+    delays = [DEFAULT_RETRY_POLICY.delay(attempts, chance.random()).total_seconds() for _ in range(200)]
+
+    assert all(0 <= delay <= most for delay in delays) and max(delays) > most / 2
+
+
+def test_the_default_is_five_retries_and_so_six_attempts() -> None:
+    policy = DEFAULT_RETRY_POLICY
+
+    assert (policy.retries, policy.attempts) == (5, 6)
+    assert (policy.base, policy.multiplier, policy.cap) == (timedelta(seconds=1), 2.0, timedelta(minutes=5))
+
+
+def test_an_attempt_ends_done_tried_again_or_dead() -> None:
+    policy = RetryPolicy(retries=1)
+
+    assert settled(Done(), 1, policy, 0.5).status == "delivered"
+    assert settled(Failed("x"), 1, policy, 0.5) == ("pending", "x", timedelta(seconds=0.5))
+    assert settled(Failed("x"), 2, policy, 0.5).status == "failed"
+    assert settled(Died("x"), 1, policy, 0.5).status == "failed"
+
+
+async def test_five_failures_and_then_success_are_six_attempts(place: Place) -> None:
+    seen = Seen(lambda _: ConnectionError("not yet") if len(seen.events) < 6 else None)
+    await place.said(said(1))
+
+    async with place.listening({"test.flaky": seen}):
+        await place.wait_until("delivered", 1)
+
+    assert await place.states("status, attempts") == [("delivered", 6)] and len(seen.events) == 6
+
+
+async def test_six_failures_are_a_dead_letter_that_remembers_the_first(place: Place) -> None:
+    seen = Seen(lambda _: ConnectionError(f"attempt {len(seen.events)}"))
+    await place.said(said(1))
+
+    async with place.listening({"test.broken": seen}):
+        await place.wait_until("failed", 1)
+
+    ((attempts, error, first, ended),) = await place.states("attempts, last_error, first_failed_at, ended_at")
+    assert (attempts, error) == (6, "ConnectionError: attempt 6") and first < ended and len(seen.events) == 6
+
+
+async def test_a_terminal_error_is_a_dead_letter_after_one_attempt(place: Place) -> None:
+    seen = Seen(lambda _: TerminalHandlerError("never"))
+    await place.said(said(1))
+
+    async with place.listening({"test.broken": seen}):
+        await place.wait_until("failed", 1)
+
+    assert await place.states("attempts, last_error") == [(1, "TerminalHandlerError: never")]
+
+
+async def test_a_poison_event_holds_up_no_other(place: Place) -> None:
+    seen = Seen(lambda event: ConnectionError("poison") if event.payload["n"] == 0 else None)
+    await place.said(*(said(n) for n in range(20)))
+
+    async with place.listening({"test.seen": seen}):
+        await place.wait_until("delivered", 19)
+        await place.wait_until("failed", 1)
+
+    assert set(seen.numbers) == set(range(20))
+
+
+@pytest.mark.parametrize("model", [Placed, PlacedModel])
+def test_a_consumer_ignores_fields_it_does_not_know(model: type[Placed] | type[PlacedModel]) -> None:
+    assert parse(said(1, payload={"n": 1, "new": True}), model).n == 1
+
+
+@pytest.mark.parametrize("model", [Placed, PlacedModel])
+def test_a_payload_without_a_field_that_is_needed_is_terminal(model: type[Placed] | type[PlacedModel]) -> None:
+    with pytest.raises(TerminalHandlerError):
+        parse(said(1, payload={}), model)
+
+
+async def test_a_payload_that_does_not_fit_is_a_dead_letter_after_one_attempt(place: Place) -> None:
+    async def handle(event: OutboxEvent) -> None:
+        parse(event, Placed)
+
+    await place.said(said(1, payload={"n": 1}), said(2, payload={"n": 2}))
+    bad = "jsonb '{}'" if place.name == "postgres" else "'{}'"
+    await place.run(f"UPDATE {place.outbox} SET payload = {bad} WHERE position = 1")
+    async with place.listening({"test.parses": handle}):
+        await place.wait_until("failed", 1)
+
+    assert (await place.states("status, attempts"))[0] == ("failed", 1)

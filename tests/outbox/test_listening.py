@@ -1,0 +1,197 @@
+"""What a listener hears, what it finds without hearing, and what it shares with others."""
+
+import logging
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from datetime import timedelta
+from typing import Any
+
+import anyio
+import psycopg
+import pytest
+from opentelemetry import trace
+from opentelemetry.sdk.trace import TracerProvider
+from opentelemetry.sdk.trace.export import SimpleSpanProcessor
+from opentelemetry.sdk.trace.export.in_memory_span_exporter import InMemorySpanExporter
+from sqlalchemy import text
+from sqlalchemy.ext.asyncio import AsyncSession, create_async_engine
+
+from tape.core.errors import UsageError
+from tape.core.outbox import Subscription
+from tape.core.task import Want
+from tape.outbox import OutboxEvent, OutboxListener, RetryPolicy
+from tape.outbox.database import open_outbox
+from tape.store.outbox import Deliveries
+from tests.outbox.places import PATIENCE_S, Place, Seen, note, number, said
+from tests.servers.proxy import Proxy
+
+POLL_S = 6.0
+SOON_S = 2.0  # the poll behind a listener takes 5
+EFFECTS = "SELECT n FROM orders WHERE note = 'handled' ORDER BY n"
+
+
+async def until_listening(listener: OutboxListener, wanted: bool = True) -> None:
+    with anyio.fail_after(PATIENCE_S):
+        while listener.is_listening is not wanted:  # noqa: ASYNC110 - nobody is told of it
+            await anyio.sleep(0.005)
+
+
+async def test_a_commit_wakes_a_listener_long_before_its_poll(place: Place) -> None:
+    seen = Seen()
+    async with place.listening({"test.seen": seen}) as listener:
+        await until_listening(listener)
+        await place.said(said(1))
+        await seen.wait_for(1)
+
+        with anyio.fail_after(SOON_S):
+            await place.said(said(2))
+            await seen.wait_for(2)
+
+
+async def test_without_a_way_to_listen_an_event_is_handled_within_the_poll(
+    postgres: Place, caplog: pytest.LogCaptureFixture
+) -> None:
+    seen, proxy = Seen(), Proxy(postgres.url)
+    async with proxy.open():
+        listening = postgres.listening({"test.seen": seen}, listen_url=proxy.url)
+        listener = await listening.__aenter__()
+        await until_listening(listener)
+    with caplog.at_level(logging.WARNING, "tape"):
+        await until_listening(listener, wanted=False)
+
+    with anyio.fail_after(POLL_S):
+        await postgres.said(said(1))
+        await seen.wait_for(1)
+    await listening.__aexit__(None, None, None)
+
+    assert "outbox.degraded" in caplog.messages
+
+
+async def test_behind_a_pooler_it_says_so_and_lives_by_its_poll(
+    postgres: Place, caplog: pytest.LogCaptureFixture
+) -> None:
+    seen, proxy = Seen(), Proxy(postgres.url)
+    proxy.is_deaf = True
+
+    async with proxy.open(), postgres.listening({"test.seen": seen}, listen_url=proxy.url) as listener:
+        await seen.wait_for(0)
+        with caplog.at_level(logging.WARNING, "tape"), anyio.fail_after(PATIENCE_S):
+            while "outbox.degraded" not in caplog.messages:  # noqa: ASYNC110
+                await anyio.sleep(0.01)
+        await postgres.said(said(1))
+        with anyio.fail_after(POLL_S):
+            await seen.wait_for(1)
+
+        assert not listener.is_listening
+
+
+async def test_of_two_workers_one_handles_a_row(place: Place) -> None:
+    one, other = Seen(), Seen()
+
+    async with place.listening({"test.seen": one}), place.listening({"test.seen": other}):
+        await place.said(*(said(n) for n in range(40)))
+        await place.wait_until("delivered", 40)
+
+    assert sorted(one.numbers + other.numbers) == list(range(40))
+
+
+async def test_what_a_worker_took_and_never_answered_is_handled_when_its_lease_ends(place: Place) -> None:
+    seen = Seen()
+    await place.said(said(1))
+    await claimed(place, attempts=6)
+
+    async with place.listening({"test.seen": seen}):
+        await place.wait_until("delivered", 1)
+
+    assert await place.states("attempts") == [(2,)]
+
+
+async def test_what_was_taken_for_the_last_time_and_never_answered_is_a_dead_letter(place: Place) -> None:
+    await place.said(said(1))
+    await claimed(place, attempts=1)
+
+    once = {"retry_policy": RetryPolicy(retries=0)}
+    async with place.listening({"test.seen": Seen()}, listen=once):
+        await place.wait_until("failed", 1)
+
+    ((error,),) = await place.states("last_error")
+    assert error.startswith("no attempt was answered")
+
+
+async def claimed(place: Place, attempts: int) -> None:
+    """A worker that claims and is never heard of again."""
+    subscription = Subscription(
+        handler_name="test.seen", generation=0, channel="outbox_gen_0", max_attempts=attempts
+    )  # fmt: skip
+    async with open_outbox(place.url) as database:
+        deliveries = Deliveries(database, [subscription], {})
+        await deliveries.register()
+        want = Want(owner="lost", reaction_ids=("test.seen",), lease=timedelta(seconds=1))
+        assert len((await deliveries.claim(want)).tasks) == 1
+
+
+async def test_a_handler_can_write_through_a_session_of_sqlalchemy(postgres: Place) -> None:
+    engine = create_async_engine(postgres.url.replace("postgresql://", "postgresql+asyncpg://"))
+
+    @asynccontextmanager
+    async def session() -> AsyncIterator[AsyncSession]:
+        async with AsyncSession(engine) as session, session.begin():
+            yield session
+
+    async def write(event: OutboxEvent, session: AsyncSession) -> None:
+        await session.execute(text("INSERT INTO orders (n, note) VALUES (:n, 'handled')"), {"n": number(event)})
+
+    await postgres.said(said(1), said(1, idempotency_key="k"), said(1, idempotency_key="k"))
+    async with postgres.listening({"test.write": write}, transaction=session):
+        await postgres.wait_until("delivered", 3)
+    await engine.dispose()
+
+    assert await postgres.rows(EFFECTS) == [(1,), (1,)]
+
+
+async def test_a_handler_can_write_through_a_connection_of_psycopg(postgres: Place) -> None:
+    @asynccontextmanager
+    async def connected() -> AsyncIterator[psycopg.AsyncConnection[Any]]:
+        async with await psycopg.AsyncConnection.connect(postgres.url) as connection:
+            yield connection
+
+    async def write(event: OutboxEvent, connection: psycopg.AsyncConnection[Any]) -> None:
+        await connection.execute("INSERT INTO orders (n, note) VALUES (%s, 'handled')", (number(event),))
+
+    await postgres.said(said(1))
+    async with postgres.listening({"test.write": write}, transaction=connected):
+        await postgres.wait_until("delivered", 1)
+
+    assert await postgres.rows(EFFECTS) == [(1,)]
+
+
+async def test_the_span_of_a_handler_is_a_child_of_the_one_that_published(place: Place) -> None:
+    exporter, provider = InMemorySpanExporter(), TracerProvider()
+    provider.add_span_processor(SimpleSpanProcessor(exporter))
+    inner: list[int] = []
+
+    async def look(event: OutboxEvent) -> None:
+        inner.append(trace.get_current_span().get_span_context().trace_id)
+
+    with provider.get_tracer("test").start_as_current_span("business") as span:
+        await place.said(said(1))
+    async with place.listening({"test.look": look}):
+        await place.wait_until("delivered", 1)
+
+    assert inner == [span.get_span_context().trace_id]
+
+
+@pytest.mark.parametrize("name", ["nameless", "Orders.Writer", "a..b", ""])
+def test_a_handler_is_named_with_its_scope(name: str, tmp_path: Any) -> None:
+    listener = OutboxListener(f"sqlite:///{tmp_path / 'x.db'}")
+
+    with pytest.raises(UsageError, match="scope"):
+        listener.listen(handler_name=name, handler=note)
+
+
+def test_two_handlers_cannot_have_one_name(tmp_path: Any) -> None:
+    listener = OutboxListener(f"sqlite:///{tmp_path / 'x.db'}")
+    listener.listen(handler_name="test.note", handler=note)
+
+    with pytest.raises(UsageError, match="listens already"):
+        listener.listen(handler_name="test.note", handler=Seen())

@@ -1,0 +1,223 @@
+"""Publishing through connections that are not ours."""
+
+import sqlite3
+import threading
+from collections.abc import Callable
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+from uuid import uuid4
+
+import asyncpg
+import psycopg
+import pytest
+from psycopg.rows import dict_row
+from sqlalchemy import create_engine, text
+from sqlalchemy.ext.asyncio import AsyncSession, create_async_engine
+from sqlalchemy.orm import Session
+
+from tape.core.errors import UsageError
+from tape.outbox import OutboxPublisher, migrate, publish
+from tests.outbox.places import Place, said
+
+PUT = "INSERT INTO orders (n) VALUES (1)"
+BIG = 20_261_115_083_000  # a generation that is a time, larger than 32 bits
+
+
+def engine_url(url: str, driver: str) -> str:
+    return url.replace("postgresql://", f"postgresql+{driver}://").replace("postgres://", f"postgresql+{driver}://")
+
+
+def with_psycopg(url: str, is_kept: bool) -> None:
+    with psycopg.connect(url, row_factory=dict_row) as connection:
+        connection.execute(PUT)
+        publish(said(1), connection, generation=BIG)
+        connection.commit() if is_kept else connection.rollback()
+
+
+def with_a_psycopg_cursor(url: str, is_kept: bool) -> None:
+    with psycopg.connect(url) as connection, connection.cursor() as cursor:
+        cursor.execute(PUT)
+        publish(said(1), cursor, generation=BIG)
+        connection.commit() if is_kept else connection.rollback()
+
+
+def with_sqlalchemy_core(url: str, is_kept: bool) -> None:
+    engine = create_engine(engine_url(url, "psycopg"))
+    with engine.connect() as connection:
+        connection.execute(text(PUT))
+        OutboxPublisher(connection, generation=BIG).publish(said(1))
+        connection.commit() if is_kept else connection.rollback()
+    engine.dispose()
+
+
+def with_a_sqlalchemy_session(url: str, is_kept: bool) -> None:
+    engine = create_engine(engine_url(url, "psycopg"))
+    with Session(engine) as session:
+        session.execute(text(PUT))
+        publish(said(1), session, generation=BIG)
+        session.commit() if is_kept else session.rollback()
+    engine.dispose()
+
+
+async def with_psycopg_async(url: str, is_kept: bool) -> None:
+    async with await psycopg.AsyncConnection.connect(url) as connection:
+        await connection.execute(PUT)
+        await publish(said(1), connection, generation=BIG)
+        await (connection.commit() if is_kept else connection.rollback())
+
+
+async def with_asyncpg(url: str, is_kept: bool) -> None:
+    connection = await asyncpg.connect(url)
+    transaction = connection.transaction()
+    await transaction.start()
+    await connection.execute(PUT)
+    await publish(said(1), connection, generation=BIG)
+    await (transaction.commit() if is_kept else transaction.rollback())
+    await connection.close()
+
+
+async def with_an_asyncpg_pool(url: str, is_kept: bool) -> None:
+    async with asyncpg.create_pool(url, min_size=1) as pool, pool.acquire() as connection:
+        transaction = connection.transaction()
+        await transaction.start()
+        await connection.execute(PUT)
+        await publish(said(1), connection, generation=BIG)
+        await (transaction.commit() if is_kept else transaction.rollback())
+
+
+async def with_an_async_session(url: str, is_kept: bool) -> None:
+    engine = create_async_engine(engine_url(url, "asyncpg"))
+    async with AsyncSession(engine) as session:
+        await session.execute(text(PUT))
+        await publish(said(1, workspace_id=uuid4()), session, generation=BIG)
+        await (session.commit() if is_kept else session.rollback())
+    await engine.dispose()
+
+
+WAYS: list[Callable[[str, bool], Any]] = [
+    with_psycopg,
+    with_a_psycopg_cursor,
+    with_sqlalchemy_core,
+    with_a_sqlalchemy_session,
+    with_psycopg_async,
+    with_asyncpg,
+    with_an_asyncpg_pool,
+    with_an_async_session,
+]
+
+
+@pytest.mark.parametrize("is_kept", [True, False], ids=["commit", "rollback"])
+@pytest.mark.parametrize("way", WAYS, ids=lambda way: way.__name__)
+async def test_p14_an_event_and_the_business_row_are_there_together_or_not_at_all(
+    way: Callable[[str, bool], Any], is_kept: bool, postgres: Place
+) -> None:
+    done = way(postgres.url, is_kept)
+    if done is not None:
+        await done
+
+    channel = f"outbox_gen_{BIG}"
+    assert await postgres.states("generation, channel") == ([(BIG, channel)] if is_kept else [])
+    assert len(await postgres.rows("SELECT n FROM orders")) == is_kept
+
+
+@pytest.mark.parametrize("is_kept", [True, False], ids=["commit", "rollback"])
+async def test_p14_the_same_in_a_file(is_kept: bool, tmp_path: Path) -> None:
+    place = Place("sqlite", f"sqlite:///{tmp_path / 'business.db'}")
+    await migrate(place.url)
+    connection = sqlite3.connect(tmp_path / "business.db")
+    publish(said(1), connection)
+    connection.commit() if is_kept else connection.rollback()
+    connection.close()
+
+    assert await place.states("event_type") == ([("orders.placed",)] if is_kept else [])
+
+
+async def test_sqlalchemy_publishes_in_a_file_too(tmp_path: Path) -> None:
+    place = Place("sqlite", f"sqlite:///{tmp_path / 'business.db'}")
+    await migrate(place.url)
+
+    engine = create_engine(place.url)
+    with Session(engine) as session:
+        publish(said(1), session)
+        session.commit()
+    engine.dispose()
+
+    assert await place.states("event_type, status") == [("orders.placed", "pending")]
+
+
+async def test_a_notification_names_the_rows_id_and_comes_with_the_commit(postgres: Place) -> None:
+    heard: list[tuple[str, str]] = []
+    event = said(1)
+    async with postgres.connected() as connection:
+        await connection.add_listener("outbox_gen_7", lambda _, __, channel, payload: heard.append((channel, payload)))
+        await postgres.said(said(2), generation=7, is_kept=False)
+        await postgres.said(said(3), generation=8)
+        await postgres.said(event, generation=7)
+        await connection.execute("SELECT 1")
+
+    assert heard == [("outbox_gen_7", str(event.event_id))]
+
+
+async def test_a_class_of_work_has_a_channel_of_its_own(postgres: Place) -> None:
+    async with postgres.connected() as connection:
+        await publish(said(1), connection, generation=3, processing_class="llm_bound")
+
+    assert await postgres.states("channel") == [("outbox_gen_3_llm_bound",)]
+
+
+async def test_the_generation_is_that_of_the_environment(place: Place, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("TAPE_GENERATION", "41")
+
+    async with place.connected() as connection:
+        await publish(said(1), connection)
+
+    assert await place.states("generation, channel") == [(41, "outbox_gen_41")]
+
+
+async def test_an_outbox_lives_in_the_schema_that_is_named(place: Place) -> None:
+    await migrate(place.url, schema="billing")
+
+    async with place.connected() as connection:
+        await publish(said(1), connection, schema="billing")
+
+    assert await place.states() == []
+    assert await place.rows(f"SELECT status FROM {place.outbox.replace('core', 'billing')}") == [("pending",)]
+
+
+async def test_migrating_twice_changes_nothing(place: Place) -> None:
+    assert await migrate(place.url) == ()
+
+
+def test_without_a_key_of_its_own_the_id_is_the_key() -> None:
+    event = said(1)
+
+    assert event.idempotency_key == str(event.event_id)
+
+
+@pytest.mark.parametrize(
+    "fields",
+    [
+        {"event_type": ""},
+        {"event_version": 0},
+        {"occurred_at": datetime.now(UTC).replace(tzinfo=None)},
+        {"payload": [1]},
+        {"payload": {"n": "\0"}},
+        {"payload": {"n": float("nan")}},
+        {"target": "a\nb"},
+        {"idempotency_key": "x" * 513},
+    ],
+    ids=lambda fields: next(iter(fields)),
+)
+def test_what_postgres_would_refuse_inside_a_transaction_is_no_event(fields: dict[str, Any]) -> None:
+    with pytest.raises(UsageError):
+        said(1, **fields)
+
+
+def test_a_text_that_only_looks_like_nul_is_fine() -> None:
+    assert said(1, payload={"n": "\\u0000"}).payload == {"n": "\\u0000"}
+
+
+def test_a_connection_of_an_unknown_library_is_refused() -> None:
+    with pytest.raises(UsageError, match=r"not a _thread\.lock"):
+        publish(said(1), threading.Lock())
