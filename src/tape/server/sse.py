@@ -34,6 +34,7 @@ from tape.wire.frames import (
 
 BATCH: Final = 64
 GRACE_S: Final = 1.0
+PATIENCE_S: Final = 0.5
 
 
 class End(Enum):
@@ -172,14 +173,19 @@ class Sender:
         return not self._reading.is_overtaken
 
     async def _deliver(self, entries: deque[Entry]) -> bool:
-        """Whether it was all of them: for a reader that makes it wait it keeps little, and asks for the rest again."""
+        """Whether it was all of them: for a reader that makes it wait long it keeps little, and asks again later."""
         is_whole = True
         while entries and not self._outlet.is_closing:
             self._write(first_slice(entries, self._source.by))
-            if self._outlet.is_paused:
+            if self._outlet.is_paused and not await self._is_drained_soon():
                 is_whole = shorten(entries) and is_whole
                 await self._outlet.drain()
         return is_whole
+
+    async def _is_drained_soon(self) -> bool:
+        with anyio.move_on_after(PATIENCE_S):
+            await self._outlet.drain()
+        return not self._outlet.is_paused
 
     def _complete(self) -> None:
         if not self._is_complete:
