@@ -26,7 +26,12 @@ TABLES: Final[tuple[Callable[[], list[Comparison]], ...]] = (
     delivery.comparisons,
     forks.comparisons,
 )
-SPARK: Final = ("tests.bench.lake", "tests.bench.filling")  # loaded where Spark is installed
+SPARK: Final = (  # loaded where Spark is installed
+    "tests.bench.lake",
+    "tests.bench.filling",
+    "tests.bench.history",
+    "tests.bench.sweep",
+)
 MODULES: Final[tuple[Callable[[int], list[Row]], ...]] = (matching.measure, predicates.measure)
 
 

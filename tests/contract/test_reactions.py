@@ -3,6 +3,8 @@
 import anyio
 import pytest
 
+from tape.bus.journal import Journal
+from tape.core.codec import JsonValue
 from tape.core.errors import NotFound
 from tape.core.event import Event
 from tape.core.ids import GlobalSeq
@@ -308,6 +310,40 @@ async def test_reactions_to_dead_tasks_come_to_an_end(store: Store) -> None:
 
     head = (await store.journal.bounds()).head
     assert head == 2 + 18 + 1
+
+
+async def test_a_fork_makes_no_task_of_what_it_inherits(store: Store, journal: Journal) -> None:
+    await store.reactions.register(reaction())
+    await publish(store, 10)
+    await match(store)
+
+    await journal.fork("r1", 10, run_id="child")
+    await match(store)
+
+    assert await sources(store) == list(range(2, 12))
+
+
+async def test_a_large_entry_that_many_react_to_makes_all_their_tasks(store: Store) -> None:
+    for number in range(30):
+        await store.reactions.register(reaction(f"rule{number}"))
+    await append(store, Event(run_id="r1", payload="x" * 900_000, subject="/a/b"))
+
+    await match(store)
+
+    assert len(await tasks(store)) == 30
+
+
+async def test_the_predicates_printed_in_the_specification_match(store: Store) -> None:
+    where = "payload.value.value_json != prev_value_json && double(payload.value.value_json) > 100.0"
+    await store.reactions.register(reaction(pattern="/tape/value/changed/treasury/**", predicate_cel=where))
+    for now, before in (("120.5", "99"), ("120.5", "120.5"), ("99", "120.5"), ("150", "")):
+        payload: JsonValue = {"value": {"value_json": now}, "prev_value_json": before}
+        subject = "/tape/value/changed/treasury/fx"
+        await append(store, Event(run_id="r1", kind="value", type="changed", payload=payload, subject=subject))
+
+    await match(store)
+
+    assert [(task.source_global_seq, task.prev_value_json) for task in await tasks(store)] == [(2, "99"), (5, "")]
 
 
 class SlowClocks:

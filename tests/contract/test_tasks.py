@@ -11,8 +11,9 @@ from tape.core.ids import GlobalSeq
 from tape.core.ports import Store
 from tape.core.subject import Pattern
 from tape.core.task import Claim, Died, Done, Failed, Settlement, Task, TaskId, TaskStatus, Want
+from tape.store.clock import now_ms
 from tests.conftest import Scale
-from tests.contract.backends import needs_ledgers
+from tests.contract.backends import Backend, needs_ledgers
 from tests.contract.reacting import (
     LONG,
     claim,
@@ -119,6 +120,28 @@ async def test_p11_a_stale_owner_changes_nothing(store: Store) -> None:
 
     assert all(isinstance(answer, StaleClaim) for answer in answers)
     assert now == second
+
+
+@pytest.mark.parametrize("second_owner", ["me", "you"])
+async def test_p11_of_two_who_settle_at_once_only_the_newest_attempt_does(
+    store: Store, second_owner: str, scale: Scale
+) -> None:
+    await given(store, min(scale(200), 1_000))
+    late = await claim(store, 1_000, "me")
+    await expire(store)
+    fresh = await claim(store, 1_000, second_owner)
+    settled: list[tuple[TaskId, int]] = []
+
+    async def settle_all(tasks: list[Task]) -> None:
+        for task in tasks:
+            if await settle(store, task) is None:
+                settled.append((task.task_id, task.attempt))
+
+    async with anyio.create_task_group() as group:
+        group.start_soon(settle_all, late)
+        group.start_soon(settle_all, fresh)
+
+    assert sorted(settled) == sorted((task.task_id, 2) for task in fresh) and len(fresh) == len(late)
 
 
 async def test_p11_a_heartbeat_of_an_older_attempt_is_refused(store: Store) -> None:
@@ -286,6 +309,21 @@ async def test_p13_no_more_are_leased_than_may_run_at_once(store: Store, scale: 
     assert {task.status for task in await tasks(store)} == {TaskStatus.DONE}
 
 
+async def test_reactions_whose_slots_are_full_hold_up_no_other(store: Store) -> None:
+    for number in range(70):
+        await store.reactions.register(reaction(f"full{number}", "/a/full", max_concurrency=1))
+    await store.reactions.register(reaction("free", "/a/free"))
+    await publish(store, 2, "/a/full")
+    await match(store)
+    await claim(store, 70)
+    await publish(store, 1, "/a/free")
+    await match(store)
+
+    (task,) = await claim(store, 1)
+
+    assert task.reaction_id == "free"
+
+
 async def test_p13_a_lease_that_ended_frees_its_slot(store: Store) -> None:
     await given(store, 3, max_concurrency=1)
     (first,) = await claim(store)
@@ -372,6 +410,26 @@ async def test_a_debounced_task_that_failed_does_not_gather_again(store: Store) 
     await match(store)
 
     assert [task.attempts for task in await tasks(store)] == [1, 0]
+
+
+@pytest.mark.parametrize("minutes", [-10, 10])
+async def test_where_there_is_a_server_the_clock_of_a_worker_changes_nothing(
+    backend: Backend, store: Store, monkeypatch: pytest.MonkeyPatch, minutes: int
+) -> None:
+    if backend.name != "postgres":
+        return
+    await given(store, 2, retry_backoff_ms=60_000)
+    (held_task,) = await claim(store, 1)
+    (failed,) = await claim(store, 1)
+    monkeypatch.setattr("tape.store.tasks.now_ms", lambda: now_ms() + minutes * 60_000)
+
+    await settle(store, failed, Failed("boom"))
+    stolen = await claim(store, owner="you")
+    (extended,) = await store.tasks.extend([held(held_task)], LONG)
+
+    (now,) = await tasks(store, status=TaskStatus.CLAIMED)
+    assert stolen == [] and extended is None
+    assert abs(now.lease_expires_at_ms - held_task.lease_expires_at_ms) < 30_000
 
 
 async def test_done_tasks_can_be_forgotten_and_are_not_made_again(store: Store) -> None:

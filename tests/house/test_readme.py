@@ -8,7 +8,13 @@ import pytest
 
 from tests.house.tree import ROOT
 
-PAGES = {"first.py": "README.md", "broker.py": "docs/broker.md", "forks.py": "docs/forks.md", "runs.py": "docs/runs.md"}
+PAGES = {
+    "first.py": "README.md",
+    "broker.py": "docs/broker.md",
+    "forks.py": "docs/forks.md",
+    "runs.py": "docs/runs.md",
+    "outbox.py": "docs/outbox.md",
+}
 
 shown = pytest.mark.parametrize(("example", "page"), PAGES.items())
 

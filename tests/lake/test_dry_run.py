@@ -153,13 +153,11 @@ def test_the_value_before_is_the_one_the_matcher_sees(spark: SparkSession, url: 
 
 async def _change_values(url: str) -> None:
     """Two changes as the ledger of values tells them, and an event that only looks like one."""
-    befores: tuple[str | None, ...] = (None, '"ä\n"'.replace("\n", "\\n"))
-    told = [Event(run_id="r", kind="value", payload={"prev_value_json": before}) for before in befores]
-    async with opened(url) as (store, _):
-        async with store.transaction() as transaction:
-            transaction.append(
-                Request(events=(*told, Event(run_id="r", payload={"prev_value_json": '"ä\\n"'})), opens=True)
-            )
+    before = '"ä\\n"'
+    told = [Event(run_id="r", kind="value", payload={"prev_value_json": each}) for each in (None, before)]
+    looks_like = Event(run_id="r", payload={"prev_value_json": before})
+    async with opened(url) as (store, _), store.transaction() as transaction:
+        transaction.append(Request(events=(*told, looks_like), opens=True))
 
 
 def test_since_leaves_out_what_is_older(spark: SparkSession, place: Path) -> None:

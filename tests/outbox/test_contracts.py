@@ -16,15 +16,16 @@ from tape.outbox.contracts import Contract, Snapshots, Standing, catalog, contra
 ADDRESS = {"street": str, "city": str}
 
 
-def struct(required: dict[str, Any], optional: dict[str, Any] | None = None) -> type:
+def struct(required: dict[str, Any], optional: dict[str, Any] | None = None, name: str = "OrderPlaced") -> type:
     more = [(name, kind, None) for name, kind in (optional or {}).items()]
-    return msgspec.defstruct("OrderPlaced", [*required.items(), *more], kw_only=True)
+    made: type = msgspec.defstruct(name, [*required.items(), *more], kw_only=True)
+    return made
 
 
-def model(required: dict[str, Any], optional: dict[str, Any] | None = None) -> type:
+def model(required: dict[str, Any], optional: dict[str, Any] | None = None, name: str = "OrderPlaced") -> type:
     fields: dict[str, Any] = {name: (kind, ...) for name, kind in required.items()}
     fields |= {name: (kind, None) for name, kind in (optional or {}).items()}
-    return pydantic.create_model("OrderPlaced", **fields)
+    return pydantic.create_model(name, **fields)
 
 
 def contract(payload: type, version: int = 1) -> Contract:
@@ -82,10 +83,11 @@ def test_what_a_consumer_may_rely_on_is_not_taken_away(
 
 @libraries
 def test_a_field_inside_a_field_counts_too(made: Made, snapshots: Snapshots) -> None:
-    snapshots.record(contract(made({"to": made(ADDRESS), "all": list[made(ADDRESS)]})))  # type: ignore[misc]
-    less = made({"street": str})
+    address: Any = made(ADDRESS, name="Address")
+    less: Any = made({"street": str}, name="Address")
+    snapshots.record(contract(made({"to": address, "all": list[address]})))
 
-    (verdict,) = snapshots.check([contract(made({"to": less, "all": list[less]}), version=2)])  # type: ignore[valid-type]
+    (verdict,) = snapshots.check([contract(made({"to": less, "all": list[less]}), version=2)])
 
     assert verdict.standing is Standing.BROKEN
     assert set(verdict.reasons) >= {"$.to.city is gone", "$.all[].city is gone"}

@@ -3,6 +3,7 @@
 from collections.abc import AsyncIterator
 from datetime import timedelta
 
+import anyio
 import pytest
 
 from tape.core.errors import UsageError
@@ -10,7 +11,7 @@ from tape.core.outbox import OutboxRetention
 from tape.outbox import TerminalHandlerError
 from tape.outbox.database import open_outbox
 from tape.store.outbox_letters import Letters, Which
-from tests.outbox.places import Place, Seen, said
+from tests.outbox.places import PATIENCE_S, Place, Seen, said
 
 
 @pytest.fixture
@@ -155,3 +156,14 @@ def test_what_was_handled_is_remembered_for_longer_than_its_row_can_come_again()
     assert (kept.active.days, kept.grace.days, kept.handled_active.days, kept.handled_grace.days) == (45, 7, 60, 7)
     with pytest.raises(UsageError, match="52 days"):
         OutboxRetention(handled_active=timedelta(days=52))
+
+
+async def test_a_listener_with_a_retention_forgets_meanwhile(place: Place) -> None:
+    await place.said(said(1))
+    async with place.listening({"test.seen": Seen()}):
+        await place.wait_until("delivered", 1)
+
+    async with place.listening({"test.seen": Seen()}, retention=SOON):
+        with anyio.fail_after(PATIENCE_S):
+            while await place.states("deleted_at IS NULL") == [(True,)]:  # noqa: ASYNC110 - nobody is told of it
+                await anyio.sleep(0.01)

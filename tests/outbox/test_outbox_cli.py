@@ -71,7 +71,9 @@ def test_naming_nothing_to_replay_is_refused(url: str, dead: str, capsys: pytest
     assert "--failed" in capsys.readouterr().err
 
 
-def test_a_retention_that_would_handle_twice_is_refused(url: str, dead: str, capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_retention_that_would_handle_twice_is_refused(
+    url: str, dead: str, capsys: pytest.CaptureFixture[str]
+) -> None:
     assert run(["outbox", "retain", "--handled-active", "52d", "--store", url]) == 2
     assert "handled twice" in capsys.readouterr().err
     assert asked(capsys, "retain", "--store", url) == [{"marked": 0, "deleted": 0, "forgotten": 0}]

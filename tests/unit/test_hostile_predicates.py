@@ -7,6 +7,7 @@ import anyio
 import pytest
 
 from tape.compose import open_store
+from tape.core.codec import JsonValue
 from tape.core.event import Event
 from tape.core.ports import Store
 from tape.matcher.matcher import Matcher
@@ -34,8 +35,8 @@ async def store() -> AsyncIterator[Store]:
 
 
 def heavy(number: int) -> Event:
-    numbers = list(range(60_000))
-    payload = {"n": number, "xs": numbers, "ys": numbers[:-1], "s": "a" * 200_000}
+    numbers: list[JsonValue] = list(range(60_000))
+    payload: dict[str, JsonValue] = {"n": number, "xs": numbers, "ys": numbers[:-1], "s": "a" * 200_000}
     return Event(run_id="r1", payload=payload, subject="/heavy/entry")
 
 

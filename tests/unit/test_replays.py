@@ -88,6 +88,7 @@ def producers(crowd: Crowd) -> Producers:
         [
             Producer("waits", crowd, check=refuse_all_but_wind),
             Producer("confused", confuse),
+            Producer("hasty", fail_hastily),
             Producer("speechless", fall_silent),
         ]
     )
@@ -317,6 +318,21 @@ async def test_a_producer_that_met_the_end_of_another_run_has_failed() -> None:
         last = await last_of(room.journal, child)
 
     assert last.type == "failed" and "'other' is closed" in str(last.payload)
+
+
+async def test_what_a_producer_said_before_it_failed_is_kept() -> None:
+    async with opened() as room:
+        child = await room.fork("hasty")
+        await until_closed(room.journal, [child])
+        types = [entry.type async for entry in room.journal.stream(run_id=child)]
+
+    assert types[-4:] == ["word", "word", "word", "failed"]
+
+
+def fail_hastily(prefix: Sequence[Entry], mutation: JsonValue, n_turns: int, sink: Any, /) -> None:
+    for _ in range(3):
+        sink.emit(Event(run_id=sink.run_id, type="word", payload=1))
+    raise RuntimeError("too hasty")
 
 
 def confuse(prefix: Sequence[Entry], mutation: JsonValue, n_turns: int, sink: Any, /) -> None:

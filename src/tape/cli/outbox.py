@@ -166,7 +166,7 @@ def handover(choices: Choices, retired: int, generation: int | None, schema: str
 @_SCHEMA
 @shared
 @click.pass_obj
-def retain(choices: Choices, schema: str, **spans: timedelta) -> None:
+def retain(choices: Choices, /, schema: str, **spans: timedelta) -> None:
     """Mark old rows that have ended, and delete those that have been marked for long enough."""
     from tape.core.outbox import OutboxRetention
 

@@ -39,7 +39,7 @@ def dry_run(choices: Choices, /, since: timedelta | None, explain: bool, plot: P
     Nothing is registered, and nothing is done.
     """
     question = _question(since, asked)
-    _check_plot(plot)
+    check_plot(plot)
     found = _rehearse(choices, question)
     if plot is not None:
         _draw(found, plot)
@@ -60,7 +60,8 @@ def _question(since: timedelta | None, asked: dict[str, Any]) -> Question:
     return Question(**asked, since=None if since is None else datetime.now(UTC) - since)
 
 
-def _check_plot(plot: Path | None) -> None:
+def check_plot(plot: Path | None) -> None:
+    """Refuses a picture that could not be drawn, before there is anything to draw."""
     if plot is None:
         return
     from tape.lake.report import check_drawable

@@ -1,4 +1,4 @@
-"""`tape run`: look at runs, fork one, stop one, compare two."""
+"""`tape run`: look at runs, fork one, once or by the hundred, stop one, compare two."""
 
 from __future__ import annotations
 
@@ -10,6 +10,7 @@ import click
 
 from tape.cli import output
 from tape.cli.choices import Choices, run as finish, shared
+from tape.cli.run_sweep import sweep
 from tape.cli.serve import look_here
 
 if TYPE_CHECKING:
@@ -135,10 +136,11 @@ async def _listed(choices: Choices, limit: int) -> list[RunRecord]:
 
 async def _find(choices: Choices, run_id: str) -> RunRecord:
     async with choices.open_store() as store:
-        return await _found(store, run_id)
+        return await found_run(store, run_id)
 
 
-async def _found(store: Store, run_id: str) -> RunRecord:
+async def found_run(store: Store, run_id: str) -> RunRecord:
+    """What is known of a run; NotFound if there is none."""
     from tape.core.event import check_run_id
 
     record = await store.runs.find(check_run_id(run_id))
@@ -163,7 +165,7 @@ async def _fork(choices: Choices, run_id: str, order: ForkOrder, producers: tupl
         compose.run_journal(store) as journal,
         open_forks(journal, known) as forks,
     ):
-        child = await forks.fork(await _found(store, run_id), order)
+        child = await forks.fork(await found_run(store, run_id), order)
         _tell_child(choices, child, run_id, order.at_seq)
         replay = await forks.settled(child)
     if replay is not None and replay.outcome == "failed":
@@ -233,3 +235,6 @@ def _described(record: RunRecord) -> Iterator[tuple[str, str]]:
             yield name.replace("_", " "), text
     for ancestor in record.head.lineage:
         yield "inherits", f"{ancestor.run_id} through seq {ancestor.through_seq}"
+
+
+run.add_command(sweep)

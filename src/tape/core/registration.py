@@ -118,7 +118,8 @@ def _redefined(force: Force, version: Version, paused: str) -> Force:
     """A change moves no cursor. What was held back meanwhile is for the newest definition."""
     is_behind = force.is_matching and force.cursor is not None
     versions = (*force.versions, version) if is_behind else (version,)
-    return replace(force, versions=versions, paused=paused, is_removed=False)
+    changed = replace(force, versions=versions, paused="", is_removed=False)
+    return changed.stopped(version.since, paused) if paused else changed
 
 
 def _reason(payload: Mapping[str, JsonValue]) -> str:

@@ -51,7 +51,7 @@ class Batch:
     def requests(self, seen: int, state_json: str) -> Iterator[Request]:
         """The events in their order, in requests that are for one transaction; the first says which batch this was."""
         change = CellChange(id=self.cell_id, seen=seen, status="done", state_json=state_json)
-        for place, events in enumerate(_cut(self.events)):
+        for place, events in enumerate(cut(self.events)):
             key = self.key if place == 0 else f"{self.key}:{place}"
             yield Request(events=events, cells=(change,) if place == 0 else (), key=key, opens=True)
 
@@ -130,7 +130,7 @@ def _event(row: Mapping[str, Any]) -> Event:
     return event
 
 
-def _cut(events: Sequence[Event]) -> Iterator[tuple[Event, ...]]:
+def cut(events: Sequence[Event]) -> Iterator[tuple[Event, ...]]:
     """As many events as a request may hold, and then again."""
     part: list[Event] = []
     size = 0

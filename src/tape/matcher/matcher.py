@@ -7,7 +7,7 @@ from typing import Final, NoReturn, Protocol
 import anyio
 from anyio.lowlevel import checkpoint
 
-from tape.core.errors import Unavailable
+from tape.core.errors import TapeError, Unavailable
 from tape.core.event import Entry
 from tape.core.ids import GlobalSeq
 from tape.core.ports import Page, Store
@@ -67,8 +67,18 @@ class Matcher:
                     await self._source.wait(self._cursor)
             except Unavailable as error:
                 log.warning("matcher.unavailable", reason=str(error))
-                self._forget()  # what became of the last page is not known
-                await anyio.sleep(PAUSE_S)
+                await self._recover()
+            except TapeError as error:  # whoever serves beside it goes on serving
+                log.error("matcher.failed", code=error.code, reason=str(error))
+                await self._recover()
+
+    async def _recover(self) -> None:
+        """Begins again from what is written: what became of the last page is not known."""
+        self._put(dict.fromkeys(self._forces))
+        self._rules = Rules(self._clocks)
+        self._group = ((), self._rules)
+        self._version, self._is_loaded = 0, False
+        await anyio.sleep(PAUSE_S)
 
     async def step(self) -> bool:
         """Matches a page of the pack and some of those behind it; False when there was nothing to read."""
@@ -86,11 +96,6 @@ class Matcher:
         pack = await self._reactions.pack(self._version)
         self._version, self._cursor, self._is_loaded = pack.version, pack.cursor, True
         self._put(pack.forces)
-
-    def _forget(self) -> None:
-        self._put(dict.fromkeys(self._forces))
-        self._rules = Rules(self._clocks)
-        self._version, self._is_loaded = 0, False
 
     async def _match_pack(self) -> bool:
         page = await self._next_page()

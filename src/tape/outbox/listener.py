@@ -11,11 +11,19 @@ from uuid import uuid4
 from tape.core.background import background
 from tape.core.claim import WORK_LEASE
 from tape.core.errors import UsageError
-from tape.core.outbox import DEFAULT_RETRY_POLICY, RetryPolicy, Subscription, check_generation, own_channel
+from tape.core.outbox import (
+    DEFAULT_RETRY_POLICY,
+    OutboxRetention,
+    RetryPolicy,
+    Subscription,
+    check_generation,
+    own_channel,
+)
 from tape.outbox.database import Wake, open_outbox
 from tape.outbox.handling import DeliveryHandler, EventHandler, Transaction, takes_connection
 from tape.outbox.pace import Paced
 from tape.outbox.publisher import own_generation
+from tape.outbox.retention import retain
 from tape.settings import Settings
 from tape.store.outbox import Deliveries
 from tape.work.loop import Loop
@@ -34,7 +42,8 @@ class OutboxListener:
     """The handlers of one process, all of one generation: it never sees a row of another one.
 
     `transaction` is where a handler with a connection gets it: a function that gives an async context manager over a
-    connection of any library, in a transaction that commits with its block. Without it, it is one of ours.
+    connection of any library, in a transaction that commits with its block. Without it, it is one of ours. With a
+    retention, what need not be kept is forgotten meanwhile.
     """
 
     def __init__(
@@ -47,6 +56,7 @@ class OutboxListener:
         transaction: Transaction | None = None,
         slots: int = SLOTS,
         lease: timedelta = WORK_LEASE,
+        retention: OutboxRetention | None = None,
     ) -> None:
         settings = Settings.read(os.environ)
         self._url = url or settings.outbox_url
@@ -56,6 +66,7 @@ class OutboxListener:
         self._transaction = transaction
         self._slots = slots
         self._lease = lease
+        self._retention = retention
         self._subscriptions: dict[str, Subscription] = {}
         self._functions: dict[str, EventHandler] = {}
         self._policies: dict[str, RetryPolicy] = {}
@@ -123,7 +134,10 @@ class OutboxListener:
             self._wake = database.wake(tuple(sorted({each.channel for each in subscriptions})))
             if self._is_stopped:
                 return
-            async with background(partial(_stir, self._wake, queue, self._loop)):
+            loops = [partial(_stir, self._wake, queue, self._loop)]
+            if self._retention is not None:
+                loops.append(partial(retain, database, self._retention))
+            async with background(*loops):
                 await self._loop.run()
 
 

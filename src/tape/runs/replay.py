@@ -83,8 +83,12 @@ class Replay:
         self._is_playing = True
         try:
             async with background(sink.run):
-                async with self.threads:
-                    await run_in_thread(partial(self._loop, await self._prefix(), sink))
+                try:
+                    async with self.threads:
+                        await run_in_thread(partial(self._loop, await self._prefix(), sink))
+                except Exception:
+                    await sink.drain()  # what was said before it failed was said
+                    raise
                 await sink.drain()
         finally:
             self._is_playing = False
@@ -95,26 +99,11 @@ class Replay:
         self.work.producer(prefix, self.work.mutation, self.work.n_turns, sink)
 
     async def _prefix(self) -> list[Entry]:
-        """What the child inherits, as far as it is still there."""
-        try:
-            return await self._inherited(Seq(1))
-        except BrokerOverflowError as gap:
-            return await self._inherited(Seq(gap.available_from))
-
-    async def _inherited(self, from_seq: Seq) -> list[Entry]:
-        found: list[Entry] = []
-        if from_seq > self.work.at_seq:
-            return found
-        async with aclosing(self.journal.stream(run_id=self.work.child, from_seq=from_seq, follow=False)) as entries:
-            async for entry in entries:
-                if entry.seq > self.work.at_seq:
-                    break
-                found.append(entry)
-        return found
+        return await inherited(self.journal, self.work.child, self.work.at_seq)
 
     async def _fail(self, error: Exception) -> None:
         self.outcome = "failed"
-        self.reason = _told(error)
+        self.reason = told(error)
         frames = [f"{frame.name}:{frame.lineno}" for frame in traceback.extract_tb(error.__traceback__)]
         facts = {"run_id": self.work.child, "producer": self.work.producer.name, "error": type(error).__name__}
         log.warning("replay.failed", **facts, frames=frames)
@@ -124,7 +113,27 @@ class Replay:
             log.warning("run.not_ended", run_id=self.work.child, error=type(refused).__name__)
 
 
-def _told(error: Exception) -> str:
+async def inherited(journal: Journal, run_id: RunId, at_seq: Seq) -> list[Entry]:
+    """A run up to a seq, as far as it is still there: what a fork of it inherits there."""
+    try:
+        return await _through(journal, run_id, Seq(1), at_seq)
+    except BrokerOverflowError as gap:
+        return await _through(journal, run_id, Seq(gap.available_from), at_seq)
+
+
+async def _through(journal: Journal, run_id: RunId, from_seq: Seq, at_seq: Seq) -> list[Entry]:
+    found: list[Entry] = []
+    if from_seq > at_seq:
+        return found
+    async with aclosing(journal.stream(run_id=run_id, from_seq=from_seq, follow=False)) as entries:
+        async for entry in entries:
+            if entry.seq > at_seq:
+                break
+            found.append(entry)
+    return found
+
+
+def told(error: Exception) -> str:
     """An error in words, as far as it has any."""
     try:
         return f"{type(error).__name__}: {error}"

@@ -15,6 +15,7 @@ from tape.store.statements import statements
 T = TypeVar("T")
 
 ROWS: Final = 1_000
+MOST_BYTES: Final = 8 << 20
 TOO_DEEP: Final = f"caused by an entry at depth {MAX_DEPTH}, where a chain of reactions ends"
 
 
@@ -47,7 +48,7 @@ class MatchedTasks:
         stage(tx, "dead", await tx.fetch(self._sql.kill_pending, asked))
 
     async def _insert(self, tx: Transaction, rows: Sequence[Mapping[str, object]], now: int) -> None:
-        for group in _groups(rows, ROWS):
+        for group in _groups(rows, _size(rows)):
             await tx.fetch(self._sql.insert, {"hits": json.dumps(group), "now": now})
 
     async def _gather(self, tx: Transaction, hits: Sequence[Hit], now: int) -> None:
@@ -88,6 +89,12 @@ def _groups(rows: Iterable[T], size: int) -> Iterator[list[T]]:
     left = iter(rows)
     while group := list(islice(left, size)):
         yield group
+
+
+def _size(rows: Sequence[Mapping[str, object]]) -> int:
+    """How many rows are sent at once: one entry may be large and match many reactions."""
+    heaviest = max((len(str(row["payload_json"])) for row in rows), default=0)
+    return max(1, min(ROWS, MOST_BYTES // (heaviest + 1)))
 
 
 def _row(hit: Hit, due_at_ms: int) -> dict[str, object]:

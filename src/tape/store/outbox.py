@@ -7,6 +7,8 @@ from contextlib import AbstractAsyncContextManager
 from datetime import timedelta
 from typing import Any, Final, NamedTuple, Protocol
 
+import anyio
+
 from tape.core.errors import StaleClaim, TapeError
 from tape.core.outbox import DEFAULT_RETRY_POLICY, OutboxEvent, RetryPolicy, Subscription, settled
 from tape.core.task import Claim, Claimed, Died, Done, Outcome, Settlement, Task, TaskId, TaskStatus, Want
@@ -17,6 +19,7 @@ from tape.store.outbox_event import event_of
 
 FILE: Final = "outbox.sql"
 MOST_DEALT: Final = 500
+BURIAL_S: Final = 1.0
 _MS: Final = timedelta(milliseconds=1)
 
 
@@ -58,6 +61,7 @@ class Deliveries:
         (self._generation,) = {each.generation for each in subscriptions}
         self._held: dict[TaskId, Held] = {}
         self._finished: set[Claim] = set()
+        self._next_burial = 0.0
 
     async def register(self) -> None:
         """Makes the handlers known, and gives those that are new what was dealt out before."""
@@ -81,7 +85,8 @@ class Deliveries:
         handlers = json.dumps(list(want.reaction_ids))
         async with self._database.own() as connection:
             await self._deal(connection)
-            await self._bury(connection, handlers)
+            if anyio.current_time() >= self._next_burial:
+                await self._bury(connection, handlers)
             asked = {"handlers": handlers, "most": want.most, "owner": want.owner, "lease_ms": want.lease // _MS}
             rows = await self._run(connection, "claim", **asked)
             ids = json.dumps([row[0] for row in rows])
@@ -98,8 +103,7 @@ class Deliveries:
 
     async def begin(self, connection: object, held: Held) -> bool:
         """Whether a handler is the first to handle an event; whoever comes at the same time waits to know."""
-        asked = {"handler_name": held.handler_name, "idempotency_key": held.event.idempotency_key}
-        return bool(await self._run(connection, "handle", **asked))
+        return bool(await self._run(connection, "handle", handled=_keys([held])))
 
     async def finish(self, connection: object, claim: Claim) -> None:
         """Settles an attempt as done in a transaction that is under way."""
@@ -122,9 +126,9 @@ class Deliveries:
         settled_ones: set[TaskId] = {claim.task_id for claim, _ in settlements if claim in self._finished}
         if open_ones:
             async with self._database.own() as connection:
-                for claim, outcome in open_ones.items():
-                    if isinstance(outcome, Done) and claim.task_id in self._held:
-                        await self.begin(connection, self._held[claim.task_id])
+                done = [claim.task_id for claim, outcome in open_ones.items() if isinstance(outcome, Done)]
+                if handled := [self._held[task_id] for task_id in done if task_id in self._held]:
+                    await self._run(connection, "handle", handled=_keys(handled))
                 settled_ones |= await self._settle(connection, open_ones)
         answers = self._told([claim for claim, _ in settlements], settled_ones)
         for claim, _ in settlements:
@@ -149,6 +153,7 @@ class Deliveries:
         await self._run(connection, "dealt", ids=ids, taken=json.dumps(sorted(taken)))
 
     async def _bury(self, connection: object, handlers: str) -> None:
+        self._next_burial = anyio.current_time() + BURIAL_S
         rows = await self._run(connection, "bury", handlers=handlers)
         if rows:
             await self._run(connection, "summarise", ids=json.dumps([event_id for (event_id,) in rows]))
@@ -168,9 +173,9 @@ class Deliveries:
     async def _settle(self, connection: object, outcomes: Mapping[Claim, Outcome]) -> set[TaskId]:
         rows = [{**_named(claim), **self._after(claim, outcome)} for claim, outcome in outcomes.items()]
         ids = json.dumps(sorted({row["event_id"] for row in rows}))
-        await self._run(connection, "hold", ids=ids)
         ours = await self._run(connection, "settle", settled=json.dumps(rows))
-        await self._run(connection, "summarise", ids=ids)
+        if self._database.dialect == "sqlite":  # which has no function that does both
+            await self._run(connection, "summarise", ids=ids)
         return {_task_id(*row) for row in ours}
 
     def _after(self, claim: Claim, outcome: Outcome) -> dict[str, object]:
@@ -239,3 +244,8 @@ def _task(task_id: TaskId, held: Held, attempt: int, owner: str) -> Task:
         trace_id=event.span[0],
         span_id=event.span[1],
     )
+
+
+def _keys(held: Sequence[Held]) -> str:
+    pairs = {(each.handler_name, each.event.idempotency_key) for each in held}
+    return json.dumps([{"handler_name": name, "idempotency_key": key} for name, key in sorted(pairs)])

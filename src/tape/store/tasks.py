@@ -4,7 +4,7 @@ import json
 import random
 from collections.abc import Mapping, Sequence
 from datetime import timedelta
-from typing import NamedTuple
+from typing import Final, NamedTuple
 
 from tape.core import limits
 from tape.core.claim import check_lease
@@ -29,7 +29,10 @@ from tape.store.connection import Connection, Query, Row
 from tape.store.matched_tasks import stage
 from tape.store.statements import statements
 
-_MS = timedelta(milliseconds=1)
+CANDIDATES: Final = 1_000
+AT_ONCE: Final = 64
+
+_MS: Final = timedelta(milliseconds=1)
 
 
 class _Sql(NamedTuple):
@@ -71,7 +74,7 @@ class Tasks:
             "shard": want.shard,
             "is_any": not want.reaction_ids,
             "reaction_ids": json.dumps(list(want.reaction_ids)),
-            "most": want.most,
+            "most": CANDIDATES,
             "now_ms": now_ms(),
         }
         queries = Query(self._sql.waiting, asked), Query(self._sql.exhausted, asked)
@@ -80,7 +83,7 @@ class Tasks:
             await self._bury()
         due = [reaction_id for reaction_id, at_ms, now in waiting if at_ms <= now]
         later = [(at_ms - now) * _MS for _, at_ms, now in waiting if at_ms > now]
-        claimed, waits = await self._claim(want, due) if due else ([], [])
+        claimed, waits = await self._claim_some(want, due)
         return Claimed(claimed, min([*later, *waits], default=None))
 
     async def extend(self, claims: Sequence[Claim], lease: timedelta) -> Sequence[StaleClaim | None]:
@@ -130,10 +133,20 @@ class Tasks:
         async with self._connection.transaction() as tx:
             stage(tx, "dead", await tx.fetch(self._sql.bury, {"now_ms": now_ms()}))
 
-    async def _claim(self, want: Want, due: Sequence[str]) -> tuple[list[Task], list[timedelta]]:
+    async def _claim_some(self, want: Want, due: Sequence[str]) -> tuple[list[Task], list[timedelta]]:
+        """As much as is wanted, a few reactions at a time: those whose limits are reached hold up no other."""
+        tasks: list[Task] = []
+        waits: list[timedelta] = []
+        for first in range(0, len(due), AT_ONCE):
+            if len(tasks) < want.most:
+                found, more = await self._claim(want, due[first : first + AT_ONCE], want.most - len(tasks))
+                tasks += found
+                waits += more
+        return tasks, waits
+
+    async def _claim(self, want: Want, due: Sequence[str], left: int) -> tuple[list[Task], list[timedelta]]:
         """What the limits of these reactions allow, the longest waiting first, and how long their rates make wait."""
         taken: dict[str, list[Task]] = {}
-        left = want.most
         async with self._connection.transaction() as tx:
             known, leases, now = await self._limits(tx, due)
             for limit in (known[reaction_id] for reaction_id in due if reaction_id in known):

@@ -14,7 +14,7 @@ from anyio.lowlevel import checkpoint
 
 from tape.core.causation import caused_by
 from tape.core.claim import WORK_LEASE, check_lease, check_owner
-from tape.core.errors import Unavailable, UsageError
+from tape.core.errors import TapeError, UsageError
 from tape.core.ports import Queue
 from tape.core.task import Claim, Claimed, Failed, Outcome, Settlement, Task, Want
 from tape.telemetry import log, span
@@ -120,7 +120,7 @@ class Loop:
         want = Want(owner=self._owner, most=self._free, reaction_ids=tuple(self._handlers), lease=self._lease)
         try:
             claimed = await self._queue.claim(want)
-        except Unavailable as error:
+        except TapeError as error:
             log.warning("queue.unavailable", reason=str(error))
             return Claimed((), timedelta(seconds=PAUSE_S))
         for work in self._dealt(claimed.tasks):
@@ -200,7 +200,7 @@ class Loop:
             try:
                 with anyio.CancelScope(shield=True):
                     answers = await self._queue.settle(settlements)
-            except Unavailable as error:
+            except TapeError as error:
                 log.warning("queue.unavailable", reason=str(error))
                 self._ended = [*ended, *self._ended]
                 await anyio.sleep(PAUSE_S)
@@ -220,7 +220,7 @@ class Loop:
             claims = [claim for running in self._running for claim in running.claims]
             try:
                 answers = await self._queue.extend(claims, self._lease) if claims else ()
-            except Unavailable as error:
+            except TapeError as error:
                 log.warning("queue.unavailable", reason=str(error))
                 continue
             for running, stale in zip(holders, answers, strict=False):

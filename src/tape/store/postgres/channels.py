@@ -13,6 +13,7 @@ from tape.telemetry import log
 
 FIRST_BACKOFF_S: Final = 0.1
 LONGEST_BACKOFF_S: Final = 30.0
+FULL_QUEUE: Final = 0.25
 
 
 class Channels:
@@ -55,7 +56,7 @@ class Channels:
                 with anyio.move_on_after(self._patience.keep_alive_s):
                     await lost.wait()
                 with anyio.fail_after(self._patience.echo_s):
-                    await connection.execute("SELECT 1")
+                    _judge(await connection.fetchval("SELECT pg_notification_queue_usage()"))
         finally:
             self.is_listening = False
             connection.terminate()
@@ -86,3 +87,9 @@ class Channels:
         if self._is_told:
             log.info("outbox.recovered", channels=self._channels)
         self._is_told = False
+
+
+def _judge(usage: float) -> None:
+    """Somebody who listens inside a transaction holds up the notifications of the whole server."""
+    if usage >= FULL_QUEUE:
+        log.warning("outbox.notify_queue_filling", usage=usage)

@@ -12,51 +12,15 @@ INSERT INTO core.outbox (
 
 -- name: handle
 -- Comes first in the handler's transaction: whoever is second waits here for the first one's end.
-INSERT INTO core.event_handled (handler_name, idempotency_key) VALUES (:handler_name, :idempotency_key)
+INSERT INTO core.event_handled (handler_name, idempotency_key)
+SELECT DISTINCT h.handler_name, h.idempotency_key
+FROM jsonb_to_recordset(CAST(CAST(:handled AS text) AS jsonb)) AS h(handler_name text, idempotency_key text)
+ORDER BY h.handler_name, h.idempotency_key
 ON CONFLICT (handler_name, idempotency_key) DO NOTHING RETURNING 1;
 
--- name: hold
--- Rows are locked before their deliveries are settled, so that a summary is made of what is true by then.
-SELECT id FROM core.outbox
-WHERE id IN (SELECT CAST(i AS uuid) FROM jsonb_array_elements_text(CAST(CAST(:ids AS text) AS jsonb)) AS i)
-ORDER BY id FOR NO KEY UPDATE;
-
 -- name: settle
--- Only the newest attempt is settled; an earlier one is told so by its absence.
-UPDATE core.outbox_deliveries AS d SET
-  status = s.status,
-  lease_owner = NULL,
-  last_error = coalesce(s.error, d.last_error),
-  first_failed_at = CASE WHEN s.error IS NULL THEN d.first_failed_at ELSE coalesce(d.first_failed_at, now()) END,
-  next_attempt_at = now() + s.after_ms * INTERVAL '1 millisecond',
-  ended_at = CASE WHEN s.status = 'pending' THEN NULL ELSE now() END
-FROM jsonb_to_recordset(CAST(CAST(:settled AS text) AS jsonb)) AS s(
-  event_id uuid, handler_name text, owner text, attempt bigint, status text, error text, after_ms bigint
-)
-WHERE d.event_id = s.event_id AND d.handler_name = s.handler_name AND d.attempt = s.attempt
-  AND d.lease_owner = s.owner AND d.status = 'in_flight'
-RETURNING CAST(d.event_id AS text), d.handler_name;
-
--- name: summarise
-UPDATE core.outbox AS o SET
-  status = s.status,
-  attempts = s.attempts,
-  last_error = s.last_error,
-  first_failed_at = s.first_failed_at,
-  ended_at = CASE WHEN s.status = 'in_flight' THEN NULL ELSE now() END
-FROM (
-  SELECT d.event_id,
-    CASE WHEN bool_or(d.status IN ('pending', 'in_flight')) THEN 'in_flight'
-         WHEN bool_or(d.status = 'failed') THEN 'failed' ELSE 'delivered' END AS status,
-    max(d.attempts) AS attempts,
-    min(d.first_failed_at) AS first_failed_at,
-    (array_agg(d.last_error ORDER BY d.status = 'failed' DESC, d.next_attempt_at DESC)
-      FILTER (WHERE d.last_error IS NOT NULL))[1] AS last_error
-  FROM core.outbox_deliveries AS d
-  WHERE d.event_id IN (SELECT CAST(i AS uuid) FROM jsonb_array_elements_text(CAST(CAST(:ids AS text) AS jsonb)) AS i)
-  GROUP BY d.event_id
-) AS s
-WHERE o.id = s.event_id;
+-- The function locks the rows, settles the deliveries and summarises, each with a snapshot of its own.
+SELECT CAST(f.event_id AS text), f.handler_name FROM core.outbox_settle(CAST(CAST(:settled AS text) AS jsonb)) AS f;
 
 -- name: share
 -- Who deals rows out shares it; who registers has it alone, so no row falls between an old list of handlers and a new.
@@ -128,7 +92,7 @@ INSERT INTO core.outbox_deliveries (event_id, handler_name, generation, position
 SELECT o.id, h.handler_name, o.generation, o.position, o.order_key
 FROM core.outbox AS o JOIN core.event_handlers AS h
   ON core.outbox_matches(h, o.generation, o.channel, o.event_type, o.target)
-WHERE o.id IN (SELECT CAST(i AS uuid) FROM jsonb_array_elements_text(CAST(:ids AS jsonb)) AS i)
+WHERE o.id = ANY(ARRAY(SELECT CAST(i AS uuid) FROM jsonb_array_elements_text(CAST(:ids AS jsonb)) AS i))
   AND h.generation = :generation
 ON CONFLICT DO NOTHING RETURNING CAST(event_id AS text);
 
@@ -137,7 +101,7 @@ ON CONFLICT DO NOTHING RETURNING CAST(event_id AS text);
 UPDATE core.outbox SET
   is_dealt = true, ended_at = NULL,
   status = CASE WHEN jsonb_exists(CAST(:taken AS jsonb), CAST(id AS text)) THEN 'in_flight' ELSE 'pending' END
-WHERE id IN (SELECT CAST(i AS uuid) FROM jsonb_array_elements_text(CAST(:ids AS jsonb)) AS i);
+WHERE id = ANY(ARRAY(SELECT CAST(i AS uuid) FROM jsonb_array_elements_text(CAST(:ids AS jsonb)) AS i));
 
 -- name: claim
 -- Those of one order_key wait for all before them, also for those that are not dealt out yet.
@@ -173,8 +137,18 @@ RETURNING CAST(d.event_id AS text), d.handler_name, d.attempt, d.attempts, d.pos
 SELECT CAST(id AS text), event_type, event_version, to_json(occurred_at) #>> '{}', source, target, content_class,
   CAST(workspace_id AS text), CAST(payload AS text), idempotency_key, trace_context, order_key
 FROM core.outbox
-WHERE id IN (SELECT CAST(i AS uuid) FROM jsonb_array_elements_text(CAST(:ids AS jsonb)) AS i);
+WHERE id = ANY(ARRAY(SELECT CAST(i AS uuid) FROM jsonb_array_elements_text(CAST(:ids AS jsonb)) AS i));
 
 -- name: handled
-SELECT CAST(o.id AS text), h.handler_name FROM core.outbox AS o JOIN core.event_handled AS h ON h.idempotency_key = o.idempotency_key
-WHERE o.id IN (SELECT CAST(i AS uuid) FROM jsonb_array_elements_text(CAST(:ids AS jsonb)) AS i) AND h.handler_name IN (SELECT jsonb_array_elements_text(CAST(:handlers AS jsonb)));
+SELECT CAST(o.id AS text), n.handler_name
+FROM core.outbox AS o CROSS JOIN jsonb_array_elements_text(CAST(:handlers AS jsonb)) AS n(handler_name)
+WHERE o.id = ANY(ARRAY(SELECT CAST(i AS uuid) FROM jsonb_array_elements_text(CAST(:ids AS jsonb)) AS i))
+  AND EXISTS (
+    SELECT 1 FROM core.event_handled AS h
+    WHERE h.handler_name = n.handler_name AND h.idempotency_key = o.idempotency_key OFFSET 0
+  );
+
+-- name: summarise
+SELECT core.outbox_summarise(
+  ARRAY(SELECT CAST(i AS uuid) FROM jsonb_array_elements_text(CAST(:ids AS jsonb)) AS i ORDER BY 1)
+);

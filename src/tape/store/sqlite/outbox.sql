@@ -10,11 +10,9 @@ INSERT INTO core_outbox (
 
 -- name: handle
 INSERT INTO core_event_handled (handler_name, idempotency_key, handled_at)
-VALUES (:handler_name, :idempotency_key, CAST(:now_ms AS INTEGER))
+SELECT value ->> 'handler_name', value ->> 'idempotency_key', CAST(:now_ms AS INTEGER) FROM json_each(:handled)
+WHERE true
 ON CONFLICT (handler_name, idempotency_key) DO NOTHING RETURNING 1;
-
--- name: hold
-SELECT id FROM core_outbox WHERE id IN (SELECT value FROM json_each(:ids));
 
 -- name: settle
 UPDATE core_outbox_deliveries AS d SET

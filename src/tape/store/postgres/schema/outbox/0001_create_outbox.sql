@@ -127,3 +127,51 @@ BEGIN
   PERFORM pg_notify(o.channel, p_event_id::text);
   RETURN true;
 END $$;
+
+-- Rows are locked before they are summarised, in their order, so that a summary is made of what is true by then.
+CREATE FUNCTION core.outbox_summarise(p_ids uuid[]) RETURNS void LANGUAGE plpgsql AS $$
+BEGIN
+  PERFORM 1 FROM core.outbox WHERE id = ANY (p_ids) ORDER BY id FOR NO KEY UPDATE;
+  UPDATE core.outbox AS o SET
+    status = s.status,
+    attempts = s.attempts,
+    last_error = s.last_error,
+    first_failed_at = s.first_failed_at,
+    ended_at = CASE WHEN s.status = 'in_flight' THEN NULL ELSE now() END
+  FROM (
+    SELECT d.event_id,
+      CASE WHEN bool_or(d.status IN ('pending', 'in_flight')) THEN 'in_flight'
+           WHEN bool_or(d.status = 'failed') THEN 'failed' ELSE 'delivered' END AS status,
+      max(d.attempts) AS attempts,
+      min(d.first_failed_at) AS first_failed_at,
+      (array_agg(d.last_error ORDER BY d.status = 'failed' DESC, d.next_attempt_at DESC)
+        FILTER (WHERE d.last_error IS NOT NULL))[1] AS last_error
+    FROM core.outbox_deliveries AS d WHERE d.event_id = ANY (p_ids) GROUP BY d.event_id
+  ) AS s
+  WHERE o.id = s.event_id AND o.id = ANY (p_ids);
+END $$;
+
+-- Settles attempts and says which of them were the newest; an earlier one is told so by its absence.
+CREATE FUNCTION core.outbox_settle(p_settled jsonb) RETURNS TABLE (event_id uuid, handler_name text)
+LANGUAGE plpgsql AS $$
+#variable_conflict use_column
+DECLARE
+  v_ids uuid[] := ARRAY(SELECT DISTINCT s.event_id FROM jsonb_to_recordset(p_settled) AS s(event_id uuid) ORDER BY 1);
+BEGIN
+  PERFORM 1 FROM core.outbox WHERE id = ANY (v_ids) ORDER BY id FOR NO KEY UPDATE;
+  RETURN QUERY
+  UPDATE core.outbox_deliveries AS d SET
+    status = s.status,
+    lease_owner = NULL,
+    last_error = coalesce(s.error, d.last_error),
+    first_failed_at = CASE WHEN s.error IS NULL THEN d.first_failed_at ELSE coalesce(d.first_failed_at, now()) END,
+    next_attempt_at = now() + s.after_ms * INTERVAL '1 millisecond',
+    ended_at = CASE WHEN s.status = 'pending' THEN NULL ELSE now() END
+  FROM jsonb_to_recordset(p_settled) AS s(
+    event_id uuid, handler_name text, owner text, attempt bigint, status text, error text, after_ms bigint
+  )
+  WHERE d.event_id = ANY (v_ids) AND d.event_id = s.event_id AND d.handler_name = s.handler_name
+    AND d.attempt = s.attempt AND d.lease_owner = s.owner AND d.status = 'in_flight'
+  RETURNING d.event_id, d.handler_name;
+  PERFORM core.outbox_summarise(v_ids);
+END $$;

@@ -1,0 +1,126 @@
+"""A sweep: many forks of one place, each with something else changed, played on Spark and appended as real runs."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from functools import partial
+from itertools import product
+from typing import TYPE_CHECKING, Final
+
+import anyio
+from anyio import to_thread
+
+from tape.bus.journal import Journal
+from tape.core.child import objection
+from tape.core.codec import JsonValue
+from tape.core.errors import LimitReached, UsageError
+from tape.core.event import Entry, Event
+from tape.core.fork import Fork
+from tape.core.fork_request import new_run_id
+from tape.core.ids import RunId, Seq
+from tape.core.run import RunRecord
+from tape.lake.batch import cut
+from tape.lake.continuations import Asked, Continuation, Load, Task, continuations
+from tape.runs.forks import ForkOrder, check_parent
+from tape.runs.outcomes import SweptRun, differing, outcomes
+from tape.runs.replay import inherited
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+MOST: Final = 1_000
+AT_ONCE: Final = 16
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SweepOrder:
+    """Where the forks leave their parent, which values each field takes, and who goes on for how long."""
+
+    at_seq: int
+    vary: Mapping[str, Sequence[JsonValue]]
+    n_turns: int
+    producer: str
+    reason: str | None = None
+
+    def __post_init__(self) -> None:
+        ForkOrder(at_seq=self.at_seq, n_turns=self.n_turns)
+        count = len(list(self.mutations()))
+        if not self.vary or not 1 <= count <= MOST:
+            raise UsageError(f"a sweep is 1 to {MOST:,} forks, not {count if self.vary else 0:,}")
+
+    def mutations(self) -> Iterator[dict[str, JsonValue]]:
+        """Every value of a field with every value of the others."""
+        for values in product(*self.vary.values()):
+            yield dict(zip(self.vary, values, strict=True))
+
+
+async def sweep(
+    spark: SparkSession, journal: Journal, parent: RunRecord, order: SweepOrder, load: Load
+) -> list[SweptRun]:
+    """Plays all forks in one job, then appends each: its beginning, what was said in it, and its end.
+
+    What cannot be played is refused before there is a fork.
+    """
+    forks = list(_forks(parent, order, load))
+    prefix = await inherited(journal, parent.run_id, Seq(order.at_seq))
+    task = Task(prefix, load, order.n_turns)
+    played = await to_thread.run_sync(continuations, spark, task, forks, abandon_on_cancel=True)
+    trunk = [entry async for entry in journal.stream(run_id=parent.run_id, from_seq=order.at_seq + 1, follow=False)]
+    append = partial(_append, journal, parent.run_id, order)
+    grown = await _at_once([partial(append, *each) for each in zip(forks, played, strict=True)])
+    return [_swept(fork, part, trunk, own) for fork, part, own in zip(forks, played, grown, strict=True)]
+
+
+def _forks(parent: RunRecord, order: SweepOrder, load: Load) -> Iterator[Asked]:
+    check_parent(parent, order.at_seq)
+    fork, producer = Fork(parent.run_id, Seq(order.at_seq)), load()
+    refused = objection(new_run_id(fork, None), fork, None, parent.head)
+    if refused is not None:
+        raise refused
+    for mutation in order.mutations():
+        producer.check_mutation(mutation)
+        yield Asked(new_run_id(fork, None), mutation)
+
+
+async def _at_once(appends: Sequence[Callable[[], Awaitable[list[Entry]]]]) -> list[list[Entry]]:
+    """Some at a time: they leave in common commits."""
+    grown: dict[int, list[Entry]] = {}
+    places = anyio.CapacityLimiter(AT_ONCE)
+
+    async def run(number: int) -> None:
+        async with places:
+            grown[number] = await appends[number]()
+
+    async with anyio.create_task_group() as tasks:
+        for number in range(len(appends)):
+            tasks.start_soon(run, number)
+    return [grown[number] for number in range(len(appends))]
+
+
+async def _append(journal: Journal, parent: RunId, order: SweepOrder, fork: Asked, played: Continuation) -> list[Entry]:
+    """The fork as a run; it is leased until it ends, so that somebody closes it should this process die here."""
+    own = await journal.fork(parent, order.at_seq, run_id=fork.run_id, mutation=fork.mutation, reason=order.reason)
+    await journal.lease([fork.run_id], os.urandom(16).hex())
+    for events in cut(played.events):
+        own += await _said(journal, events) if events else []
+    if played.error is None:
+        await journal.close_run(fork.run_id)
+    else:
+        await journal.end_run(fork.run_id, "failed", f"{order.producer}: {played.error}")
+    return own
+
+
+async def _said(journal: Journal, events: Sequence[Event]) -> list[Entry]:
+    while True:
+        try:
+            return await journal.append(events)
+        except LimitReached:
+            await journal.drain()
+
+
+def _swept(fork: Asked, played: Continuation, trunk: Sequence[Entry], own: Sequence[Entry]) -> SweptRun:
+    changed = fork.mutation if isinstance(fork.mutation, dict) else {}
+    ends = outcomes(trunk, own)
+    return SweptRun(fork.run_id, changed, own[-1].seq, differing(trunk, own), ends, played.error)
