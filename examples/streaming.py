@@ -4,7 +4,8 @@ from collections.abc import Iterable, Iterator
 from pathlib import Path
 
 import pandas as pd
-from pyspark.sql import DataFrame, SparkSession, functions as F
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql.functions import from_json
 from pyspark.sql.streaming.state import GroupState, GroupStateTimeout
 
 from tape import Event, open_journal
@@ -22,7 +23,7 @@ def add_up(key: tuple[str], parts: Iterable[pd.DataFrame], state: GroupState) ->
 
 
 def totals(entries: DataFrame) -> DataFrame:
-    order = F.from_json("payload_json", "customer STRING, amount BIGINT").alias("order")
+    order = from_json("payload_json", "customer STRING, amount BIGINT").alias("order")
     orders = entries.where("subject LIKE '/shop/order/%'").select(order).select("order.*")
     columns = "run_id STRING, subject STRING, payload_json STRING"
     by_customer = orders.groupBy("customer")

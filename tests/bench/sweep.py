@@ -113,5 +113,5 @@ def spark() -> SparkSession:
     FOLDER.mkdir(exist_ok=True)
     folder = Path(_stack.enter_context(TemporaryDirectory(prefix=".sweep-", dir=FOLDER)))
     session = _stack.enter_context(open_session(f"local[{CORES}]", folder / "spark"))
-    session.range(CORES).mapInArrow(iter, "id BIGINT").count()
+    session.range(CORES).mapInArrow(lambda batches: batches, "id BIGINT").count()
     return session

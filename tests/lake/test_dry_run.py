@@ -107,10 +107,10 @@ def test_every_position_is_read_once_wherever_it_is(spark: SparkSession, place: 
     assert sorted(row["global_seq"] for row in found.select("global_seq").collect()) == [*range(after + 1, through + 1)]
 
 
-def test_what_was_archived_is_read_in_the_lake(spark: SparkSession, url: str, log: Log) -> None:
-    anyio.run(_archived, url, log)
+def test_what_was_archived_is_read_in_the_lake(spark: SparkSession, lasting_url: str, log: Log) -> None:
+    anyio.run(_archived, lasting_url, log)
 
-    told = rehearse(spark, url, log.table.parent, Question(pattern="/n/3/*", where="payload.n >= 0"))
+    told = rehearse(spark, lasting_url, log.table.parent, Question(pattern="/n/3/*", where="payload.n >= 0"))
 
     assert told.matches == len([n for n in range(70) if n % 7 == 3]) + len([n for n in range(14) if n % 7 == 3])
     assert told.cost.entries == 84

@@ -25,7 +25,8 @@ def struct(required: dict[str, Any], optional: dict[str, Any] | None = None, nam
 def model(required: dict[str, Any], optional: dict[str, Any] | None = None, name: str = "OrderPlaced") -> type:
     fields: dict[str, Any] = {name: (kind, ...) for name, kind in required.items()}
     fields |= {name: (kind, None) for name, kind in (optional or {}).items()}
-    return pydantic.create_model(name, **fields)
+    made: type = pydantic.create_model(name, **fields)
+    return made
 
 
 def contract(payload: type, version: int = 1) -> Contract:

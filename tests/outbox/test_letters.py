@@ -2,6 +2,7 @@
 
 from collections.abc import AsyncIterator
 from datetime import timedelta
+from typing import Any
 
 import anyio
 import pytest
@@ -10,7 +11,7 @@ from tape.core.errors import UsageError
 from tape.core.outbox import OutboxRetention
 from tape.outbox import TerminalHandlerError
 from tape.outbox.database import open_outbox
-from tape.store.outbox_letters import Letters, Which
+from tape.store.outbox_letters import Letters, OutboxStats, Which
 from tests.outbox.places import PATIENCE_S, Place, Seen, said
 
 
@@ -167,3 +168,20 @@ async def test_a_listener_with_a_retention_forgets_meanwhile(place: Place) -> No
         with anyio.fail_after(PATIENCE_S):
             while await place.states("deleted_at IS NULL") == [(True,)]:  # noqa: ASYNC110 - nobody is told of it
                 await anyio.sleep(0.01)
+
+
+@pytest.mark.parametrize(
+    ("grown", "count"),
+    [
+        ({}, 0),
+        ({"rows": 5_000_001}, 1),
+        ({"rows": 20_000_001}, 2),
+        ({"ack_p99_ms": 501.0}, 1),
+        ({"notify_queue_usage": 0.25}, 1),
+    ],
+    ids=["small", "5M", "20M", "slow", "queue"],
+)
+def test_an_outbox_says_when_it_has_outgrown_itself(grown: dict[str, Any], count: int) -> None:
+    small = OutboxStats(0, 0, 0, 0, 5_000_000, 1.0, 500.0, 0.24)
+
+    assert len(small._replace(**grown).advice) == count

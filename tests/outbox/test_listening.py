@@ -23,6 +23,7 @@ from tape.outbox import OutboxEvent, OutboxListener, RetryPolicy
 from tape.outbox.database import open_outbox
 from tape.store.outbox import Deliveries
 from tests.outbox.places import PATIENCE_S, Place, Seen, note, number, said
+from tests.servers.databases import Databases
 from tests.servers.proxy import Proxy
 
 POLL_S = 6.0
@@ -74,10 +75,7 @@ async def test_behind_a_pooler_it_says_so_and_lives_by_its_poll(
     proxy.is_deaf = True
 
     async with proxy.open(), postgres.listening({"test.seen": seen}, listen_url=proxy.url) as listener:
-        await seen.wait_for(0)
-        with caplog.at_level(logging.WARNING, "tape"), anyio.fail_after(PATIENCE_S):
-            while "outbox.degraded" not in caplog.messages:  # noqa: ASYNC110
-                await anyio.sleep(0.01)
+        await until_degraded(caplog)
         await postgres.said(said(1))
         with anyio.fail_after(POLL_S):
             await seen.wait_for(1)
@@ -195,3 +193,29 @@ def test_two_handlers_cannot_have_one_name(tmp_path: Any) -> None:
 
     with pytest.raises(UsageError, match="listens already"):
         listener.listen(handler_name="test.note", handler=Seen())
+
+
+async def test_listening_in_another_database_is_found_out(
+    postgres: Place, postgres_databases: Databases, caplog: pytest.LogCaptureFixture
+) -> None:
+    with postgres_databases.database() as elsewhere:
+        async with postgres.listening({"test.seen": Seen()}, listen_url=elsewhere) as listener:
+            await until_degraded(caplog)
+
+            assert not listener.is_listening
+
+
+async def until_degraded(caplog: pytest.LogCaptureFixture) -> None:
+    with caplog.at_level(logging.WARNING, "tape"), anyio.fail_after(PATIENCE_S):
+        while "outbox.degraded" not in caplog.messages:  # noqa: ASYNC110 - only the log tells
+            await anyio.sleep(0.01)
+
+
+async def test_a_way_to_listen_that_is_closed_from_the_beginning_only_delays(postgres: Place) -> None:
+    seen = Seen()
+    closed = "postgresql://nobody@127.0.0.1:1/nothing"
+
+    async with postgres.listening({"test.seen": seen}, listen_url=closed):
+        await postgres.said(said(1))
+        with anyio.fail_after(POLL_S):
+            await seen.wait_for(1)

@@ -24,10 +24,20 @@ def test_a_misspelt_name_is_an_error() -> None:
         Settings.read({"TAPE_STROE": "memory://"})
 
 
-def test_names_of_tests_and_of_other_parts_are_let_be() -> None:
-    others = {"TAPE_TEST_POSTGRES_URL": "x", "TAPE_OUTBOX_URL": "y", "TAPE_GENERATION": "3"}
+def test_names_of_tests_are_let_be() -> None:
+    assert Settings.read({"TAPE_TEST_POSTGRES_URL": "x"}) == Settings.read({})
 
-    assert Settings.read(others) == Settings.read({})
+
+def test_the_outbox_lies_with_the_journal_unless_it_is_said_where() -> None:
+    assert Settings.read({"TAPE_STORE": "x"}).outbox_url == "x"
+    assert Settings.read({"TAPE_STORE": "x", "TAPE_OUTBOX_URL": "y"}).outbox_url == "y"
+
+
+@pytest.mark.parametrize("text", ["-1", "one", "9223372036854775808"])
+def test_a_generation_is_a_number(text: str) -> None:
+    assert Settings.read({"TAPE_GENERATION": "3"}).generation == 3
+    with pytest.raises(UsageError, match="TAPE_GENERATION"):
+        Settings.read({"TAPE_GENERATION": text})
 
 
 def test_the_lake_lies_with_the_data_unless_it_is_said_where() -> None:

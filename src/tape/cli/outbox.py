@@ -183,11 +183,13 @@ def retain(choices: Choices, /, schema: str, **spans: timedelta) -> None:
 @click.pass_obj
 def stats(choices: Choices, schema: str) -> None:
     """Say how much waits, for how long, and what delivering took."""
-    found = _with(choices, schema, lambda letters: letters.stats())._asdict()
+    found = _with(choices, schema, lambda letters: letters.stats())
     if choices.is_json:
-        output.say_json(found)
-    else:
-        output.table((output.paint(name, "bold"), f"{value:,}") for name, value in found.items())
+        output.say_json({**found._asdict(), "advice": list(found.advice)})
+        return
+    output.table((output.paint(name, "bold"), f"{value:,}") for name, value in found._asdict().items())
+    for advice in found.advice:
+        output.note(advice)
 
 
 def _tell(choices: Choices, facts: dict[str, int], sentence: str) -> None:

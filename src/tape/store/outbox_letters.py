@@ -18,6 +18,10 @@ FILE: Final = "outbox_letters.sql"
 PAGE: Final = 1_000
 EVENT_COLUMNS: Final = 12
 ANY_GENERATION: Final = -1
+MANY_ROWS: Final = 5_000_000
+TOO_MANY_ROWS: Final = 20_000_000
+SLOW_ACK_MS: Final = 500.0
+FULL_QUEUE: Final = 0.25
 _MS: Final = timedelta(milliseconds=1)
 
 
@@ -45,6 +49,16 @@ class OutboxStats(NamedTuple):
     ack_p50_ms: float
     ack_p99_ms: float
     notify_queue_usage: float
+
+    @property
+    def advice(self) -> tuple[str, ...]:
+        """What has grown so far that something should be done."""
+        found = {
+            "keep less, or divide the table by time": self.rows > MANY_ROWS,
+            "relay to another substrate": self.rows > TOO_MANY_ROWS or self.ack_p99_ms > SLOW_ACK_MS,
+            "find who listens inside a long transaction": self.notify_queue_usage >= FULL_QUEUE,
+        }
+        return tuple(advice for advice, is_due in found.items() if is_due)
 
 
 class Kept(NamedTuple):

@@ -19,14 +19,19 @@ FULL_QUEUE: Final = 0.25
 class Channels:
     """Calls whenever one of its channels is notified, and whenever something may have been missed.
 
-    A connection that does not hear its own notification is behind a pooler; then only the poll behind it is left. While
-    it does not hear, it is degraded, and says so once.
+    A connection that does not hear what is said in the outbox's database is behind a pooler, or is one to another
+    database; then only the poll behind it is left. While it does not hear, it is degraded, and says so once.
     """
 
     def __init__(
-        self, connect: Callable[[], Awaitable[asyncpg.Connection]], channels: tuple[str, ...], patience: Patience
+        self,
+        connect: Callable[[], Awaitable[asyncpg.Connection]],
+        notify: Callable[[str], Awaitable[None]],
+        channels: tuple[str, ...],
+        patience: Patience,
     ) -> None:
         self._connect = connect
+        self._notify = notify
         self._channels = channels
         self._patience = patience
         self._is_told = False
@@ -62,21 +67,17 @@ class Channels:
             connection.terminate()
 
     async def _check_echo(self, connection: asyncpg.Connection) -> None:
-        """Whether a word said on another connection is heard on this one."""
+        """Whether a word said where the outbox is written is heard on this connection."""
         channel, echo = f"tape_echo_{connection.get_server_pid()}", anyio.Event()
         await connection.add_listener(channel, lambda *_: echo.set())
-        other = await self._connect()
-        try:
-            await other.execute(f"NOTIFY {channel}")
-        finally:
-            other.terminate()
+        await self._notify(channel)
         with anyio.move_on_after(self._patience.echo_s):
             await echo.wait()
         self.is_listening = echo.is_set()
         if self.is_listening:
             self._recover()
         else:
-            self._degrade("a pooler is in between; give TAPE_LISTEN_URL, a direct connection")
+            self._degrade("no notification is heard; give TAPE_LISTEN_URL, a direct connection to the same database")
 
     def _degrade(self, reason: str) -> None:
         if not self._is_told:

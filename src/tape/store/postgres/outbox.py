@@ -3,7 +3,7 @@
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager, suppress
 from functools import partial
-from typing import Final, NamedTuple
+from typing import Any, Final, NamedTuple
 
 import anyio
 import asyncpg
@@ -16,6 +16,7 @@ from tape.store.postgres.channels import Channels
 from tape.store.postgres.errors import LOST, said, translate
 from tape.store.postgres.named import numbered
 from tape.store.statements import migrations
+from tape.telemetry import log
 
 SETTINGS: Final = {"application_name": "tape-outbox", "lock_timeout": "10s", "jit": "off"}
 PATIENCE: Final = Patience(connect_s=10.0, answer_s=65.0)
@@ -45,7 +46,10 @@ class PostgresOutbox:
 
     def wake(self, channels: tuple[str, ...]) -> Channels:
         """What hears of new rows."""
-        return Channels(self._connect, channels, PATIENCE)
+        return Channels(self._connect, self._notify, channels, PATIENCE)
+
+    async def _notify(self, channel: str) -> None:
+        await self._pool.execute("SELECT pg_notify($1, '')", channel)
 
     @asynccontextmanager
     async def transaction(self) -> AsyncIterator[asyncpg.Connection]:
@@ -82,18 +86,28 @@ async def open_outbox(
 ) -> AsyncIterator[PostgresOutbox]:
     """The outbox of a database, which must have been migrated."""
     check_schema(schema)
-    options = {"server_settings": SETTINGS, "timeout": PATIENCE.connect_s, "statement_cache_size": 0}
     try:
-        pool = await asyncpg.create_pool(
-            url, min_size=0, max_size=connections, server_settings=SETTINGS, timeout=PATIENCE.connect_s
-        )
+        options = await _options(url)
+        pool = await asyncpg.create_pool(url, min_size=0, max_size=connections, **options)
     except LOST as error:
         raise Unavailable(f"cannot connect to Postgres ({said(error)})") from error
     try:
-        yield PostgresOutbox(pool, partial(asyncpg.connect, listen_url or url, **options), schema)
+        connect = partial(asyncpg.connect, listen_url or url, timeout=PATIENCE.connect_s, statement_cache_size=0)
+        yield PostgresOutbox(pool, connect, schema)
     finally:
         with suppress(asyncpg.PostgresError, *LOST), anyio.move_on_after(PATIENCE.close_s, shield=True):
             await pool.close()
+
+
+async def _options(url: str) -> dict[str, Any]:
+    """How to connect: a pooler takes no settings, and a statement prepared through it may be gone the next time."""
+    direct: dict[str, Any] = {"server_settings": SETTINGS, "timeout": PATIENCE.connect_s}
+    try:
+        (await asyncpg.connect(url, **direct)).terminate()
+    except asyncpg.ProtocolViolationError as error:
+        log.warning("outbox.pooled", reason=said(error))
+        return {"statement_cache_size": 0, "timeout": PATIENCE.connect_s}
+    return direct
 
 
 async def migrate_outbox(url: str, schema: str) -> tuple[str, ...]:
