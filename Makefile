@@ -36,7 +36,7 @@ bench-scale: ## Fill the lake from 100 k, 3 M and 10 M entries; a row must cost 
 	@.venv-bench/bin/python -m tests.bench.scale
 
 soak: setup ## Run contracts, properties and processes twenty times as long
-	@$(BIN)/pytest --scale 20 -o faulthandler_timeout=1200 tests/contract tests/property tests/process
+	@$(BIN)/pytest --scale 20 -o faulthandler_timeout=1200 tests/contract tests/property tests/process tests/lake tests/live tests/outbox
 
 lock: setup ## Resolve requirements/*.in again (with Python 3.11)
 	@$(BIN)/python tools/lock.py
