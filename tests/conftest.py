@@ -1,6 +1,7 @@
 """What every test shares: how much work to do, and which event loop to do it on."""
 
-from collections.abc import Callable
+import logging
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -46,3 +47,13 @@ def scale(pytestconfig: pytest.Config) -> Scale:
 @pytest.fixture(scope="session")
 def anyio_backend() -> tuple[str, dict[str, Any]]:
     return "asyncio", {"use_uvloop": False}
+
+
+@pytest.fixture(autouse=True)
+def _logging_as_it_was() -> Iterator[None]:
+    """A command that logs to stderr does so in its own test only: the next one has another stderr."""
+    logger = logging.getLogger("tape")
+    before = logger.handlers, logger.propagate, logger.level
+    yield
+    logger.handlers, logger.propagate = before[:2]
+    logger.setLevel(before[2])

@@ -136,6 +136,7 @@ async def starlette() -> AsyncIterator[tuple[int, Say]]:
 
     bound = socket.socket()
     bound.bind(("127.0.0.1", 0))
+    bound.listen(2048)  # who comes before it serves waits
     app = Starlette(routes=[Route("/events", events)])
     server = uvicorn.Server(uvicorn.Config(app, log_level="critical", http="httptools", backlog=2048))
     async with asyncio.TaskGroup() as tasks:

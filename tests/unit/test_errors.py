@@ -47,7 +47,9 @@ def family(error: type[TapeError]) -> set[type[TapeError]]:
 
 
 def test_every_class_has_an_example() -> None:
-    assert {type(error) for error in EXAMPLES} == family(TapeError) - {TapeError}
+    ours = {error for error in family(TapeError) if error.__module__ == TapeError.__module__}
+
+    assert {type(error) for error in EXAMPLES} == ours - {TapeError}
 
 
 @pytest.mark.parametrize("error", EXAMPLES, ids=ids)
