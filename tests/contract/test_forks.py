@@ -247,6 +247,9 @@ async def test_p16_a_parent_that_is_written_to_and_forked_keeps_its_hash(journal
     assert seqs(after) == upto(70)
     assert hash_of(after[:20]) == before
     assert {entry.run_id for entry in after} == {"parent"}
+    for n in range(0, 71, 7):
+        await journal.fork("parent", n)
+    assert hash_of(await whole(journal, "parent")) == hash_of(after)
 
 
 async def test_a_child_is_tailed_from_its_first_moment(journal: Journal) -> None:
