@@ -48,7 +48,7 @@ class Appender:
         self._sql = _Sql(**statements("postgres", "append.sql"))
         self._connection: asyncpg.Connection | None = None
         self._session = _Session(0, datetime.fromtimestamp(0, UTC))
-        self._turn = anyio.Lock()
+        self._turn = anyio.Lock(fast_acquire=True)
         self._head = GlobalSeq(0)
         self._changes = -1
         self._epoch = Epoch(0)

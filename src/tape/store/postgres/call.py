@@ -132,7 +132,7 @@ class Call:
 
     def outcomes(self, answer: Answer) -> list[Sequence[Entry] | KeyRecord | TapeError]:
         """What became of each request; a key that was used before gives its record."""
-        refused = {int(number): why for number, why in json.loads(answer.refused or "{}").items()}
+        refused = {int(number): why for number, why in json.loads(answer.refused).items()} if answer.refused else {}
         lasts = dict(zip(self.runs, answer.lasts or (), strict=True))
         depths = iter(answer.depths or ())
         places = count(answer.base + 1)

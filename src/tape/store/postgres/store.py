@@ -60,13 +60,13 @@ class PostgresStore:
 
     @property
     def epoch(self) -> Epoch:
-        return self.journal.newest_epoch
+        return self.journal.epoch
 
     def transaction(self) -> AbstractAsyncContextManager[Block]:
         return self._database.transaction()
 
     async def new_epoch(self) -> Epoch:
-        self.journal.begin(await begin_epoch(self._database, "postgres"))
+        self.journal.see(await begin_epoch(self._database, "postgres"))
         return self.epoch
 
 

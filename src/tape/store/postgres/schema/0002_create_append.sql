@@ -123,7 +123,13 @@ BEGIN
       ) s ORDER BY s.rq, s.rank, s.turn) o;
   END IF;
 
-  IF bad = '{}' THEN                                                    -- the usual case: the client's numbering stands
+  IF bad = '{}' AND rq_size = '{1}' AND e_cause IS NULL THEN            -- one event alone: half the work of a set
+    INSERT INTO tape_journal VALUES (
+      base + 1, lasts[1] + 1, ts, 0, epoch, e_crc::bigint, e_run, e_kind, e_type, e_subject,
+      coalesce(e_version::smallint, 1::smallint), e_id, NULL,
+      coalesce(e_trace, ''), coalesce(e_span, ''), coalesce(e_parent, ''), coalesce(e_attributes, '{}'),
+      e_payload, e_bytes[1]);
+  ELSIF bad = '{}' THEN                                                 -- the usual case: the client's numbering stands
     INSERT INTO tape_journal
       SELECT base + e.n, lasts[e.ix] + e.ord, ts,
              CASE WHEN e.cause IS NULL THEN 0
@@ -172,7 +178,9 @@ BEGIN
         LEFT JOIN (SELECT j.run_id, count(*) FROM tape_journal j WHERE j.global_seq BETWEEN base + 1 AND base + n
                     GROUP BY j.run_id) a ON a.run_id = r.id;
     END IF;
-    IF states IS NULL THEN                                              -- all are open: half the work of an upsert
+    IF states IS NULL AND cardinality(runs) = 1 THEN
+      UPDATE tape_heads h SET last_seq = lasts[1] + n WHERE h.run_id = runs[1];
+    ELSIF states IS NULL THEN                                           -- all are open: half the work of an upsert
       UPDATE tape_heads h SET last_seq = lasts[r.i] + r.count
         FROM unnest(runs, run_counts) WITH ORDINALITY r(id, count, i) WHERE h.run_id = r.id AND r.count > 0;
     ELSIF f_parent IS NOT NULL THEN
