@@ -1,17 +1,18 @@
 """The composition root: rooms are put together here and nowhere else."""
 
 import os
-from collections.abc import AsyncIterator, Callable, Iterable, Iterator
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Iterator
 from contextlib import AbstractAsyncContextManager, asynccontextmanager, contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import timedelta
 from functools import partial
 from importlib.util import find_spec
 from itertools import chain
 from pathlib import Path
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Final, TypeVar, Unpack
 from urllib.parse import urlsplit
 
+import anyio
 from anyio.from_thread import start_blocking_portal
 
 from tape.bus.append import Appender
@@ -24,7 +25,7 @@ from tape.core.background import background
 from tape.core.errors import UsageError, shown
 from tape.core.ports import Reader, Store
 from tape.core.producer import Producer
-from tape.runs.forks import open_forks
+from tape.runs.forks import Forks, open_forks
 from tape.runs.producers import Producers, load
 from tape.server.address import Address
 from tape.settings import Settings
@@ -32,12 +33,21 @@ from tape.telemetry import Meters
 
 if TYPE_CHECKING:
     from tape.core.reaction import Reaction
+    from tape.core.run_state import RunState
     from tape.matcher.dispatcher import Crew
+    from tape.outbox.forwarding import Goal
+    from tape.runs.ledgers import Ledgers
+    from tape.sdk.durable.agents import Function
+    from tape.sdk.durable.crew import CrewOptions
     from tape.sdk.nouns.blocking import Node
     from tape.sdk.nouns.node import AsyncNode
-    from tape.server.node import ColdRuns
+    from tape.server.limits import Subscribers
+    from tape.server.node import ColdRuns, OpenOutbox
+    from tape.server.rpc.door import Door
 
 MOST_KEPT: Final = 1_000_000
+
+T = TypeVar("T")
 
 
 def open_store(
@@ -101,14 +111,34 @@ async def open_backing(url: str, keep_per_run: int | None = None) -> AsyncIterat
 
 @asynccontextmanager
 async def aconnect(url: str | None = None) -> AsyncIterator["AsyncNode"]:
-    """The ledgers of the node at a URL, or at TAPE_STORE, as nouns; a store's URL is a node in this process."""
+    """The ledgers of the node at a URL as nouns: tape://host:port is a server's, a store's URL one in this process.
+
+    Without a URL it is TAPE_URL, or else the store of the environment.
+    """
     from tape.runs.ledgers import Ledgers
     from tape.sdk.nouns.node import AsyncNode
 
-    async with open_backing(url or Settings.read(os.environ).store) as backing:
+    settings = Settings.read(os.environ)
+    place = url or settings.url or settings.store
+    if urlsplit(place).scheme == "tape":
+        async with _reach(place) as node:
+            yield node
+        return
+    async with open_backing(place) as backing:
         ledgers = Ledgers(backing.store, backing.journal)
         await ledgers.check()
         yield AsyncNode(ledgers)
+
+
+@asynccontextmanager
+async def _reach(url: str) -> AsyncIterator["AsyncNode"]:
+    _need("grpc", "grpc")
+    from tape.sdk.nouns.node import AsyncNode
+    from tape.sdk.remote.channel import Channel
+    from tape.sdk.remote.ledgers import Ledgers
+
+    async with Channel(url) as channel:
+        yield AsyncNode(Ledgers(channel))
 
 
 @contextmanager
@@ -120,10 +150,38 @@ def connect(url: str | None = None) -> Iterator["Node"]:
         yield Node(portal, node)
 
 
+def run_agent(
+    app: str, function: "Function", url: str | None = None, *, once: bool = False, **options: "Unpack[CrewOptions]"
+) -> int:
+    """Runs a durable function for each run of an application that nobody works on, until a signal says to leave.
+
+    It also meets obligations, keeps timers, and carries out effects that it has connectors for. With `once` it only
+    works off what is due now. How much was done.
+    """
+    from tape.sdk.durable.crew import Crew as DurableCrew
+
+    crew = DurableCrew(app=app, function=function, **options)
+    return anyio.run(_at, url, crew.run_once if once else crew.run_until_told)
+
+
+def resume(run_id: str, function: "Function", url: str | None = None, **options: "Unpack[CrewOptions]") -> "RunState":
+    """Goes on with one run here and now; where it stands afterwards."""
+    from tape.sdk.durable.crew import Crew as DurableCrew
+
+    crew = DurableCrew(app=None, function=function, **options)
+    return anyio.run(_at, url, lambda node: crew.resume(node, run_id))
+
+
+async def _at(url: str | None, work: "Callable[[AsyncNode], Awaitable[T]]") -> T:
+    async with aconnect(url) as node:
+        return await work(node)
+    raise AssertionError("a node swallows nothing")
+
+
 @asynccontextmanager
 async def run_journal(store: Store, tail_entries: int = ENTRIES, cold: Reader | None = None) -> AsyncIterator[Journal]:
     """A journal over a store and the lake behind it, with the tasks that move it."""
-    tail = Tail((await store.journal.bounds()).head, tail_entries)
+    tail = Tail((await store.journal.bounds()).head, tail_entries, epoch=store.epoch)
     feed = Feed(store, tail)
     appender = Appender(store.journal, feed.take)
     async with background(appender.run, feed.run, partial(upkeep, store)):
@@ -142,12 +200,24 @@ async def register(url: str | None, reactions: "Iterable[Reaction]") -> None:
 
 async def dispatch(url: str | None, crew: "Crew", once: bool = False) -> int:
     """Matches and handles at a store until a signal says to leave, or once; how many tasks were settled."""
+    from tape.bridges.opening import lines_of
     from tape.matcher.dispatcher import Dispatcher
 
-    async with open_backing(url or Settings.read(os.environ).store) as backing:
-        dispatcher = Dispatcher(backing.store, crew, backing.journal)
+    settings = Settings.read(os.environ)
+    equipped = crew if crew.lines else replace(crew, lines=tuple(lines_of(settings.connections).values()))
+    async with open_backing(url or settings.store) as backing:
+        dispatcher = Dispatcher(backing.store, equipped, backing.journal)
         return await (dispatcher.run_once() if once else dispatcher.run_until_told())
     raise AssertionError("a store swallows nothing")
+
+
+async def forward(url: str | None, to: "Goal", cursor: Path, pattern: str, once: bool = False) -> int:
+    """Relays a journal to a target or to a function until a signal says to leave, or once; how many entries."""
+    from tape.outbox.forwarding import relay_journal
+
+    async with open_journal(url) as journal:
+        return await relay_journal(journal, to, cursor, pattern, once)
+    raise AssertionError("a journal swallows nothing")
 
 
 @asynccontextmanager
@@ -177,6 +247,8 @@ class Service:
     listen_url: str | None = None
     lake: Path | None = None
     producers: tuple[str, ...] = ()
+    grpc: Address | None = None
+    needs_grpc: bool = False
 
     @property
     def is_ephemeral(self) -> bool:
@@ -191,8 +263,8 @@ class Service:
         return self.is_ephemeral or urlsplit(self.store).scheme in ("redis", "rediss")
 
 
-async def serve(service: Service, tell: Callable[[Address], None]) -> None:
-    """Serves a journal over HTTP until a signal says to leave."""
+async def serve(service: Service, tell: Callable[[Address, Address | None], None]) -> None:
+    """Serves a journal over HTTP and gRPC until a signal says to leave; tells where once both can be reached."""
     _need("uvicorn", "server")
     from tape.server.limits import Subscribers
     from tape.server.node import Node
@@ -212,7 +284,7 @@ async def serve(service: Service, tell: Callable[[Address], None]) -> None:
         opened as store,
         run_journal(store, tail_entries, cold) as journal,
         _matching(store, journal, service.has_reactions),
-        open_forks(journal, producers, meters.published.add) as forks,
+        _forking(store, journal, producers, meters, service.has_reactions) as (forks, ledgers),
     ):
         node = Node(
             journal=journal,
@@ -221,11 +293,55 @@ async def serve(service: Service, tell: Callable[[Address], None]) -> None:
             subscribers=subscribers,
             meters=meters,
             cold=_cold_runs(service.data) if service.is_bounded else None,
+            store=store if service.has_reactions else None,
+            ledgers=ledgers,
+            outbox=_outbox(Settings.read(os.environ).outbox or service.store),
             is_bounded=service.is_bounded,
             is_ephemeral=service.is_ephemeral,
             reap_after=service.reap_after,
         )
-        await serve_node(node, service.http, service.origins, tell)
+        door = _door(service, store, journal, subscribers)
+        told = partial(_tell_both, tell, door)
+        await serve_node(node, service.http, service.origins, told, door)
+
+
+def _door(service: Service, store: Store, journal: Journal, subscribers: "Subscribers") -> "Door | None":
+    """The way in by gRPC; without its packages there is none, unless somebody asked for it."""
+    if service.grpc is None or (find_spec("grpc") is None and not service.needs_grpc):
+        return None
+    for package in ("grpc", "grpc_health", "grpc_reflection"):
+        _need(package, "grpc")
+    from tape.runs.ledgers import Ledgers
+    from tape.server.rpc.door import Door
+    from tape.server.rpc.hall import Hall
+
+    hall = Hall(store=store, journal=journal, ledgers=Ledgers(store, journal), subscribers=subscribers)
+    return Door(hall, service.grpc, may_stay_shut=not service.needs_grpc)
+
+
+def _tell_both(tell: Callable[[Address, Address | None], None], door: "Door | None", http: Address) -> None:
+    tell(http, None if door is None else door.address)
+
+
+@asynccontextmanager
+async def _forking(
+    store: Store, journal: Journal, producers: Producers, meters: Meters, is_able: bool
+) -> AsyncIterator[tuple[Forks, "Ledgers | None"]]:
+    """Forks, and the ledgers that their children inherit, where the store has them."""
+    from tape.runs.ledgers import Ledgers
+
+    ledgers = Ledgers(store, journal) if is_able else None
+    async with open_forks(journal, producers, meters.published.add, ledgers=ledgers) as forks:
+        yield forks, ledgers
+
+
+def _outbox(url: str) -> "OpenOutbox | None":
+    """How to open the outbox at a URL, which lives in Postgres or in a file or nowhere."""
+    if urlsplit(url).scheme not in ("sqlite", "postgresql", "postgres"):
+        return None
+    from tape.outbox.database import open_letters
+
+    return partial(open_letters, url)
 
 
 def _lake(store: str, lake: Path) -> Reader | None:

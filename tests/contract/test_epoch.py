@@ -1,10 +1,30 @@
 """A new epoch: the journal goes on where it is, and nobody takes a cursor of the lost one for its own."""
 
+from collections.abc import AsyncIterator
 from contextlib import aclosing
 
+import anyio
+import pytest
+
+from tape.bus.journal import Journal
+from tape.compose import run_journal
+from tape.core.errors import InvalidCursor
+from tape.core.event import Entry
+from tape.core.ids import GlobalSeq, RunId, Seq
 from tape.core.ports import Store
 from tests.contract.backends import Backend, needs_ledgers
-from tests.contract.saying import append, places, said
+from tests.contract.reacting import catch_up, match, publish, reaction, sources
+from tests.contract.saying import PATIENCE_S, append, fill, places, said, whole
+
+
+@pytest.fixture
+async def other(backend: Backend, store: Store) -> AsyncIterator[Store]:
+    """Another node at the same data; where that cannot be shared, the same one."""
+    if not backend.is_durable:
+        yield store
+        return
+    async with backend.open() as other:
+        yield other
 
 
 async def test_a_new_epoch_is_larger_than_the_one_before(store: Store) -> None:
@@ -60,3 +80,101 @@ async def test_an_epoch_that_another_node_begins_is_known_after_the_next_read(ba
         await store.journal.bounds()
 
         assert store.epoch == epoch
+
+
+async def test_a_store_reads_on_in_an_epoch_that_another_node_begins(store: Store, other: Store) -> None:
+    entries = await append(store, said(n=1), said(n=2))
+    epoch = await other.new_epoch()
+
+    page, run = await store.journal.read(GlobalSeq(1)), await store.journal.read_run(RunId("r1"), Seq(1))
+
+    assert (page.entries, page.epoch) == (entries[1:], epoch)
+    assert (run.entries, run.epoch) == (entries[1:], epoch)
+
+
+@pytest.mark.parametrize("selection", [{"run_id": "r1"}, {}, {"subject": "/tape/event/**"}])
+async def test_a_live_stream_is_told_of_an_epoch_that_begins_under_it(
+    journal: Journal, other: Store, selection: dict[str, str]
+) -> None:
+    await fill(journal, "r1", 2)
+    async with aclosing(journal.stream(**selection)) as live:  # type: ignore[arg-type]
+        seen = [await anext(live), await anext(live)]
+        before = journal.epoch
+
+        async with anyio.create_task_group() as tasks:
+            tasks.start_soon(begin, other)
+            with (
+                pytest.raises(InvalidCursor, match=f"a cursor of {before} means nothing"),
+                anyio.fail_after(PATIENCE_S),
+            ):
+                await anext(live)
+
+    assert places(seen) == [1, 2] and journal.epoch > before
+
+
+async def begin(store: Store) -> None:
+    await anyio.wait_all_tasks_blocked()
+    await store.new_epoch()
+
+
+async def test_a_node_goes_on_in_a_new_epoch_with_streams_and_appends(journal: Journal, other: Store) -> None:
+    await fill(journal, "r1", 2)
+    async with aclosing(journal.stream(run_id="r1")) as live:
+        await anext(live)
+        await other.new_epoch()
+        await until_told(live)
+
+    (entry,) = await journal.append(said("r1", 3))
+    async with aclosing(journal.stream(run_id="r1", from_seq=2)) as again:
+        assert places([await anext(again), await anext(again)]) == [2, 3]
+        await journal.append(said("r1", 4))
+        assert (await anext(again)).seq == 4
+    assert entry.epoch == journal.epoch == other.epoch
+
+
+async def until_told(live: AsyncIterator[Entry]) -> None:
+    with pytest.raises(InvalidCursor), anyio.fail_after(PATIENCE_S):
+        while True:
+            await anext(live)
+
+
+async def test_a_cursor_from_before_a_new_epoch_is_refused_once_and_a_beginning_never(
+    journal: Journal, other: Store
+) -> None:
+    await fill(journal, "r1", 3)
+    stale = journal.stream(run_id="r1", from_seq=3, follow=False)
+    fresh = journal.stream(run_id="r1", follow=False)
+    await other.new_epoch()
+
+    assert [entry.seq async for entry in fresh] == [1, 2, 3]
+    with pytest.raises(InvalidCursor):
+        await anext(stale)
+    assert [entry.seq for entry in await whole(journal, "r1", 3)] == [3]
+
+
+async def test_a_run_that_is_closed_in_a_new_epoch_ends_its_streams(journal: Journal, other: Store) -> None:
+    await fill(journal, "r1", 1)
+    async with aclosing(journal.stream(run_id="r1")) as live:
+        await anext(live)
+        await other.new_epoch()
+        await until_told(live)
+
+    async with aclosing(journal.stream(run_id="r1")) as again, run_journal(other) as elsewhere:
+        await anext(again)
+        await elsewhere.append(said("r1", 2))
+        await elsewhere.close_run("r1")
+        with anyio.fail_after(PATIENCE_S):
+            assert [entry.seq async for entry in again] == [2]
+
+
+@needs_ledgers
+async def test_a_matcher_goes_on_in_an_epoch_that_another_node_begins(store: Store, other: Store) -> None:
+    await store.reactions.register(reaction())
+    await publish(store, 1)
+    matcher = await match(store)
+
+    await other.new_epoch()
+    await publish(store, 1)
+    await catch_up(matcher)
+
+    assert await sources(store) == [2, 3]

@@ -8,7 +8,8 @@ import anyio
 import pytest
 
 from tape.bus.journal import Journal
-from tape.bus.stream import RunSelection, stream
+from tape.bus.selection import RunSelection
+from tape.bus.stream import stream
 from tape.bus.tail import Tail
 from tape.core.errors import (
     Conflict,

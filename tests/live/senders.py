@@ -9,6 +9,7 @@ from typing import TypeVar, cast
 import anyio
 
 from tape.core.flow import Flow
+from tape.server.company import Companies
 from tape.server.outlet import Outlet
 from tape.server.sources import Source
 from tape.server.sse import End, Sender
@@ -26,6 +27,7 @@ class Line(asyncio.Protocol):
     """The server's end of a connection."""
 
     def __init__(self) -> None:
+        self.paused: Callable[[], object] | None = None
         self.resumed: Callable[[], object] | None = None
         self.room = asyncio.Event()
         self.room.set()
@@ -46,6 +48,8 @@ class Line(asyncio.Protocol):
 
     def pause_writing(self) -> None:
         self.room.clear()
+        if self.paused is not None:
+            self.paused()
 
     def resume_writing(self) -> None:
         self.room.set()
@@ -65,6 +69,7 @@ class Client:
     def __init__(self, end: socket.socket, meters: Meters) -> None:
         self.socket = end
         self.meters = meters
+        self.goaway: Callable[[int], None] = lambda _: None
         self.end: End | None = None
         self.ended = anyio.Event()
         self.frames: list[Frame] = []
@@ -113,7 +118,12 @@ def ids(frames: list[Frame]) -> list[int]:
 
 @asynccontextmanager
 async def sending(
-    source: Source, after: int = 0, *, flow: Flow | None = None, is_replayed: bool = True
+    source: Source,
+    after: int = 0,
+    *,
+    flow: Flow | None = None,
+    is_replayed: bool = True,
+    companies: Companies | None = None,
 ) -> AsyncIterator[Client]:
     """A stream under way, and its client; without a flow it may lag."""
     near, far = socket.socketpair()
@@ -131,7 +141,9 @@ async def sending(
         client.ended.set()
 
     outlet = Outlet(line, lambda: sender.quiet())
-    sender = Sender(source, after, outlet, client.meters, flow=flow, is_replayed=is_replayed)
+    company = companies or Companies()
+    sender = Sender(source, after, outlet, company, client.meters, flow=flow, is_replayed=is_replayed)
+    client.goaway = sender.goaway
     async with anyio.create_task_group() as tasks:
         tasks.start_soon(run)
         try:

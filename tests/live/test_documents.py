@@ -6,9 +6,11 @@ from typing import Any
 import httpx
 import jsonschema_rs
 import pytest
+import requests
 import schemathesis
 from hypothesis import HealthCheck, Phase, given, settings, strategies as st
 from prometheus_client.parser import text_string_to_metric_families
+from schemathesis import GenerationMode
 from schemathesis.checks import not_a_server_error
 from schemathesis.core.result import Ok
 from schemathesis.specs.openapi.checks import (
@@ -20,6 +22,7 @@ from schemathesis.specs.openapi.checks import (
 from tape.telemetry import Meters
 from tests.conftest import Scale
 from tests.live.server import TapeServer
+from tests.process.crew import until
 
 CHECKS = [not_a_server_error, status_code_conformance, content_type_conformance, response_schema_conformance]
 EXAMPLES = 25
@@ -49,10 +52,55 @@ def test_nothing_that_the_document_allows_breaks_the_server(
     assert lasting.get("/health").status_code == 200
 
 
+def test_every_stream_that_the_document_allows_begins_and_every_other_is_refused_as_it_says(
+    lasting_server: TapeServer, lasting: httpx.Client, scale: Scale
+) -> None:
+    document = lasting.get("/openapi.json").json()
+    lasting.post("/runs", json={"run_id": "r"})
+    lasting.post("/runs/r/events", json=[{"payload": n} for n in range(3)])
+    schema = schemathesis.openapi.from_dict(streams(document))
+    operations = [found.ok() for found in schema.get_all_operations() if isinstance(found, Ok)]
+    seen: set[int] = set()
+
+    @settings(max_examples=scale(EXAMPLES) * 8, phases=[Phase.generate], suppress_health_check=list(HealthCheck))
+    @given(st.data())
+    def ask(data: st.DataObject) -> None:
+        operation = data.draw(st.sampled_from(operations))
+        case = data.draw(operation.as_strategy(data.draw(st.sampled_from(GenerationMode))))
+        for place in (case.path_parameters, case.query):
+            if "run_id" in (place or {}) and data.draw(st.booleans()):
+                place["run_id"] = "r"
+        seen.add(begun(case, lasting_server.url))
+
+    ask()
+
+    assert len(operations) == 2 and seen >= {200, 400, 404} and max(seen) < 500
+    until(lambda: "tape_subscribers 0\n" in lasting.get("/metrics").text, "everybody is gone")
+
+
+def begun(case: schemathesis.Case[Any], url: str) -> int:
+    """The status of an answer; one that is a stream is left after its head, because it need not end."""
+    with requests.request(**case.as_transport_kwargs(base_url=url), stream=True, timeout=20) as answer:
+        if answer.status_code == 200:
+            assert answer.headers["content-type"] == "text/event-stream; charset=utf-8"
+        else:
+            case.validate_response(answer, checks=CHECKS)
+        return answer.status_code
+
+
 def plain(document: dict[str, Any]) -> dict[str, Any]:
     """The document without its streams, which never end."""
-    paths = {path: item for path, item in document["paths"].items() if not path.endswith("/events") or "post" in item}
+    paths = {path: item for path, item in document["paths"].items() if path not in streams(document)["paths"]}
     return {**document, "paths": paths}
+
+
+def streams(document: dict[str, Any]) -> dict[str, Any]:
+    """The document with nothing but its streams."""
+    paths = document["paths"].items()
+    return {
+        **document,
+        "paths": {path: item for path, item in paths if path.endswith("/events") and "post" not in item},
+    }
 
 
 def test_every_reference_of_both_documents_leads_somewhere(lasting: httpx.Client) -> None:

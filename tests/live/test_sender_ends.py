@@ -8,16 +8,17 @@ import anyio
 import pytest
 
 from tape.bus.journal import Journal
-from tape.bus.stream import Replay
+from tape.bus.selection import Replay
+from tape.bus.stream import Reading
 from tape.compose import open_store, run_journal
 from tape.core.errors import Unavailable
 from tape.core.event import Event
 from tape.core.flow import Flow
 from tape.core.ids import RunId
-from tape.core.ports import Store
+from tape.core.ports import NO_EPOCH, Store
 from tape.server.sources import ColdReading, RunSource
 from tape.server.sse import End
-from tape.wire.frames import Checkpoint, ClientEvicted, ReplayComplete, SlowClientWarning, StreamError
+from tape.wire.frames import Checkpoint, ClientEvicted, Goaway, ReplayComplete, SlowClientWarning, StreamError
 from tests.contract.saying import fill, said, upto
 from tests.live.senders import PATIENCE_S, Client, ids, sending
 
@@ -155,6 +156,8 @@ class Broken(ColdReading):
 
 
 class BrokenRun(RunSource):
+    epoch = NO_EPOCH
+
     def __init__(self, error: Exception) -> None:
         self._error = error
         self.is_filtered = False
@@ -176,3 +179,47 @@ async def test_a_reader_whose_history_cannot_be_read_is_told_and_nothing_about_t
     async with sending(BrokenRun(error)) as client:
         assert await client.first(StreamError) == StreamError(error=told)
         assert await ended(client) is End.FAILED
+
+
+class HeldReading:
+    """A reading whose pages are under way until they are let through."""
+
+    def __init__(self, reading: Reading) -> None:
+        self._reading = reading
+        self.asked, self.let = anyio.Event(), anyio.Event()
+
+    def __getattr__(self, name: str) -> object:
+        return getattr(self._reading, name)
+
+    async def replay(self) -> Replay:
+        page = await self._reading.replay()
+        self.asked.set()
+        await self.let.wait()
+        return page
+
+
+class HeldRun(RunSource):
+    held: HeldReading
+
+    def open(self, after: int) -> HeldReading:  # type: ignore[override]
+        self.held = HeldReading(super().open(after))
+        return self.held
+
+
+async def test_a_reader_that_is_sent_away_during_its_last_page_gets_the_page_and_leaves(
+    journal: Journal, store: Store
+) -> None:
+    await fill(journal, "r1", 3)
+    run = HeldRun(journal, store.runs, RunId("r1"))
+
+    async with sending(run) as client:  # type: ignore[arg-type]
+        with anyio.fail_after(PATIENCE_S):
+            await run.held.asked.wait()
+        client.goaway(50)
+        run.held.let.set()
+        told = await client.first(Goaway)
+        assert await ended(client) is End.GOAWAY
+
+    assert ids(client.frames) == [1, 2, 3]
+    assert client.frames[-2:] == [ReplayComplete(replayed_count=3, last_event_id=3), told]
+    assert told == Goaway(reconnect_after_ms=50)

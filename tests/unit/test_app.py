@@ -18,6 +18,7 @@ from tape.server.request import Message, Request
 from tape.server.response import Response
 from tape.server.route import Answers, Route, answering
 from tape.server.router import Router
+from tape.server.routes import ROUTES
 from tape.telemetry import JsonLines
 
 SECRET = "hunter2 in /srv/tape.db"
@@ -109,3 +110,15 @@ async def test_a_body_that_never_ends_is_not_waited_for(monkeypatch: pytest.Monk
 
     with anyio.fail_after(5), pytest.raises(RequestTimeout):
         await Request(scope, nothing_comes).json()
+
+
+@pytest.mark.parametrize("path", ["/events", "/events?run_id=unknown", "/session/unknown/events"])
+async def test_a_server_that_is_leaving_lets_no_new_stream_in(node: Node, path: str) -> None:
+    transport = httpx.ASGITransport(app=App(node, Guard(), Router(ROUTES)))
+    node.draining.set()
+
+    async with httpx.AsyncClient(transport=transport, base_url="http://localhost:7880") as client:
+        answer = await client.get(path)
+
+    assert (answer.status_code, answer.json()["code"]) == (503, "unavailable")
+    assert "leaving" in answer.json()["reason"] and answer.headers["retry-after"]

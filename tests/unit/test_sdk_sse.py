@@ -134,6 +134,39 @@ async def test_another_journal_is_read_from_its_own_ids() -> None:
     assert [request.cursor for request in stage.asked][1:] == [("2", "5"), ("1", "6")]
 
 
+async def test_another_journal_that_begins_under_a_stream_is_come_back_to_as_such() -> None:
+    reset = StateResyncRequired(reason="epoch_reset", last_delivered_id=2, earliest_available_id=1, epoch=6)
+    under_way = cut_off(EAGER, told(1, 2), sse.synthetic(reset), told(1))
+    async with streaming(under_way, streamed(told(2, 3), epoch=6)) as (stage, stream):
+        events = await everything(stream)
+
+    assert ids(events) == [1, 2, 1, 2, 3] and events[2] == reset
+    assert [request.cursor for request in stage.asked] == [(None, None), ("1", "6")]
+
+
+async def test_a_checkpoint_below_the_cursor_moves_nobody_back() -> None:
+    acts = [cut_off(EAGER, told(1, 2, 3), sse.checkpoint(2)), cut_off(sse.checkpoint(7)), streamed(told(8))]
+    async with streaming(*acts) as (stage, stream):
+        events = await everything(stream)
+
+    assert ids(events) == [1, 2, 3, 8] and stage.cursors == [None, "3", "7"]
+
+
+async def test_a_server_that_answers_only_to_fail_is_asked_less_and_less() -> None:
+    failure = streamed(sse.synthetic(StreamError(error="the store did not answer")))
+    async with streaming(sse_retry(20), failure, failure, failure, failure, streamed(told(1))) as (_, stream):
+        await anext(stream)
+        started = anyio.current_time()
+        events = await everything(stream)
+
+    assert ids(events) == [1] and anyio.current_time() - started >= 0.02 * (1 + 2 + 4 + 8)
+
+
+def sse_retry(milliseconds: int) -> Act:
+    """A stream that sets the pace, and fails."""
+    return streamed(sse.retry(milliseconds), sse.synthetic(StreamError(error="the store did not answer")))
+
+
 async def test_a_reader_cut_off_before_it_was_told_of_another_journal_still_belongs_to_the_old_one() -> None:
     acts = [cut_off(EAGER, told(1, 2)), cut_off(epoch=6), streamed(told(3), epoch=6)]
     async with streaming(*acts) as (stage, stream):

@@ -1,15 +1,22 @@
 """The tail: what it takes, what it passes over, and whom it wakes."""
 
 import asyncio
+from typing import Final
 
 import pytest
 
-from tape.bus.tail import Lane, Tail
+from tape.bus.feed import Feed
+from tape.bus.tail import SWEEP, Lane, Tail
+from tape.compose import open_store
 from tape.core.errors import Unavailable
 from tape.core.event import Entry, Event
-from tape.core.ids import Epoch, GlobalSeq, RunId
+from tape.core.ids import Epoch, GlobalSeq, RunId, Seq
 from tape.core.run import Head
 from tape.core.subject import Pattern
+from tape.server.chunks import encoded
+from tape.wire.sse import By
+
+BOTH: Final[tuple[By, ...]] = ("seq", "global_seq")
 
 
 def entry(place: int, run_id: str = "r", seq: int | None = None) -> Entry:
@@ -81,7 +88,7 @@ async def test_a_reader_that_stops_waiting_leaves_nothing_on_a_shared_lane() -> 
 
 async def test_the_last_reader_that_leaves_takes_the_lane_with_it_and_says_so() -> None:
     tail, left = Tail(GlobalSeq(0)), asyncio.Event()
-    tail.when_unwanted = left.set
+    tail.interrupt = left.set
     lane = tail.join(RunId("r"))
     tail.join(RunId("r"))
 
@@ -126,6 +133,30 @@ async def test_old_news_of_an_end_does_not_end_a_run_that_has_gone_on() -> None:
     assert lane.closed_seq is None
 
 
+async def test_news_of_an_end_that_come_after_the_run_was_opened_again_end_nobody() -> None:
+    """The answers of two connections may overtake each other."""
+    tail = Tail(GlobalSeq(0))
+    lane = tail.join(RunId("r"))
+    tail.push([entry(1), entry(2)])
+
+    tail.note({RunId("r"): Head(last_seq=Seq(2), opened_seq=Seq(2))})
+    waiting = lane.wait()
+    tail.note({RunId("r"): Head(last_seq=Seq(2), closed_seq=Seq(2))})
+
+    assert lane.closed_seq is None and not waiting.done()
+
+
+async def test_the_end_of_the_life_that_is_read_is_heard_at_once() -> None:
+    tail = Tail(GlobalSeq(0))
+    lane = tail.join(RunId("r"))
+    tail.push([entry(1), entry(2)])
+    waiting = lane.wait()
+
+    tail.note({RunId("r"): Head(last_seq=Seq(2), closed_seq=Seq(2))})
+
+    assert lane.closed_seq == 2 and waiting.done()
+
+
 async def test_a_run_that_goes_on_is_not_at_its_end() -> None:
     tail = Tail(GlobalSeq(0))
     lane = tail.join(RunId("r"))
@@ -148,3 +179,61 @@ async def test_a_reader_that_waited_for_a_fork_goes_to_the_journal_for_what_it_i
     assert place < lane.base and woken.done()
     assert lane.after(GlobalSeq(0)) < 0
     assert (places(lane), places(everything)) == ([2], [1, 2])
+
+
+async def test_a_later_epoch_leaves_nothing_of_the_one_before() -> None:
+    tail = Tail(GlobalSeq(0), epoch=Epoch(1))
+    lane = tail.join(RunId("r"))
+    tail.push([entry(1), entry(2)])
+    tail.note({RunId("r"): Head(last_seq=Seq(2), closed_seq=Seq(2))})
+    place, woken, interrupted = lane.after(GlobalSeq(2)), lane.wait(), asyncio.Event()
+    tail.interrupt = interrupted.set
+
+    assert tail.meets(Epoch(2), GlobalSeq(1))
+
+    assert place < lane.base and (lane.entries, lane.closed_seq, lane.lag(lane.base)) == ([], None, (0, 0))
+    assert (tail.head, tail.epoch) == (1, 2)
+    assert woken.done() and interrupted.is_set()
+
+
+async def test_an_earlier_epoch_is_not_met_and_the_same_one_changes_nothing() -> None:
+    tail = Tail(GlobalSeq(0), epoch=Epoch(2))
+    lane = tail.join(None)
+    tail.push([entry(1)])
+
+    assert not tail.meets(Epoch(1), GlobalSeq(9)) and tail.meets(Epoch(2), GlobalSeq(9))
+
+    assert (tail.head, tail.epoch, places(lane)) == (1, 2, [1])
+
+
+@pytest.mark.parametrize(("epoch", "held"), [(1, []), (2, [1]), (3, [])])
+async def test_what_is_answered_in_another_epoch_is_fetched_and_not_believed(epoch: int, held: list[int]) -> None:
+    """An answer may come late, when its journal is lost already, or before the tail has met its epoch."""
+    async with open_store("memory://") as store:
+        tail = Tail(GlobalSeq(0), epoch=Epoch(2))
+        lane = tail.join(None)
+
+        Feed(store, tail).take([entry(1)._replace(epoch=Epoch(epoch))])
+
+    assert places(lane) == held and tail.head == len(held)
+
+
+@pytest.mark.parametrize("size", [0, 100, 10_000])
+@pytest.mark.parametrize("content", ["text", "bytes"])
+async def test_the_frames_made_of_entries_are_within_the_bounds_of_the_ring(size: int, content: str) -> None:
+    limit = 1 << 20
+    tail = Tail(GlobalSeq(0), entries=1 << 20, limit=limit)
+    lane = tail.join(None)
+    payload: str | bytes = "x" * size if content == "text" else b"x" * size
+    event = Event(
+        run_id="a-run-of-usual-length-0123456789",
+        payload=payload,
+        content_type="application/json" if content == "text" else "application/octet-stream",
+    )
+
+    for place in range(1, 4 * limit // (size + 256)):
+        tail.push([event.at(place, place, 1_800_000_000_000, 0, Epoch(1))])
+
+    kept = sum(entry.weight for entry in lane.entries)
+    made = sum(len(encoded(entry, by)) for entry in lane.entries for by in BOTH)
+    assert lane.base > 0 and limit / 2 < kept + made <= limit * (1 + 1 / SWEEP) + 4 * (size + 256)

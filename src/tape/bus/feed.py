@@ -8,7 +8,7 @@ import anyio
 
 from tape.bus.tail import Tail
 from tape.core.event import Entry
-from tape.core.ids import GlobalSeq
+from tape.core.ids import Epoch, GlobalSeq
 from tape.core.ports import Page, Store
 
 RETRY_S: Final = 0.5
@@ -22,13 +22,15 @@ class Feed:
         self._tail = tail
         self._pause = anyio.CancelScope()
         self._is_hurried = False
-        self._changes: int | None = None
-        self._epoch = store.epoch
-        tail.when_unwanted = lambda: self._pause.cancel()
+        self._noted: tuple[Epoch, int | None] = (tail.epoch, None)
+        tail.interrupt = lambda: self._pause.cancel()
 
     def take(self, entries: Sequence[Entry]) -> None:
-        """What this process has appended; when others wrote in between, their entries are fetched at once."""
-        if any(entry.epoch > self._epoch for entry in entries) or not self._tail.push(entries):
+        """What this process has appended; when others wrote in between, their entries are fetched at once.
+
+        So is everything where an entry is of another epoch: the tail has yet to begin that one, or its place is lost.
+        """
+        if any(entry.epoch != self._tail.epoch for entry in entries) or not self._tail.push(entries):
             self._is_hurried = True
             self._pause.cancel()
 
@@ -54,10 +56,11 @@ class Feed:
         self._is_hurried = False
         known = self._tail.head
         page = await self._store.journal.read(known)
-        self._take_page(known, page)
-        if self._tail.head < page.bounds.head:
+        if self._tail.meets(page.epoch, page.bounds.head):
+            self._take_page(known, page)
+        if page.epoch != self._tail.epoch or self._tail.head < page.bounds.head:
             return
-        await self._note_ends(page.changes)
+        await self._note_ends(page)
         if not self._is_hurried and self._tail.is_wanted.is_set():
             with anyio.CancelScope() as self._pause:
                 await self._store.journal.wait(self._tail.head)
@@ -74,9 +77,9 @@ class Feed:
         if not is_taken or self._tail.head == known < page.bounds.head:
             self._tail.skip(page.bounds.head)
 
-    async def _note_ends(self, changes: int | None) -> None:
-        if changes is not None and changes == self._changes:
+    async def _note_ends(self, page: Page) -> None:
+        if page.changes is not None and self._noted == (page.epoch, page.changes):
             return
         if run_ids := self._tail.run_ids:
             self._tail.note(await self._store.runs.heads(run_ids))
-        self._changes = changes
+        self._noted = page.epoch, page.changes

@@ -9,8 +9,9 @@ from datetime import timedelta
 from tape import telemetry
 from tape.bus.append import Appender
 from tape.bus.history import History
+from tape.bus.selection import Admits, JournalSelection, RunSelection, Selection
 from tape.bus.source import Source
-from tape.bus.stream import Admits, JournalSelection, Reading, RunSelection, Selection, Stream, stream
+from tape.bus.stream import Reading, Stream, stream
 from tape.bus.tail import Tail
 from tape.core.causation import current_cause
 from tape.core.codec import JsonValue
@@ -95,9 +96,10 @@ class Journal:
         """Entries in order, once each: first what there is, then what comes.
 
         `from_seq` is inclusive, `from_global_seq` exclusive. A run's stream ends when the run is closed; without
-        `follow` a stream ends at what there was when it began to read.
+        `follow` a stream ends at what there was when it began to read. When a new epoch begins under it, it raises
+        `InvalidCursor`: its place means nothing any more, and a new stream starts over.
         """
-        selection = _selection(run_id, from_seq, subject, where, from_global_seq, follow)
+        selection = _selection(run_id, from_seq, subject, where, from_global_seq, follow, self.epoch)
         return stream(selection, self._history, self._tail)
 
     def reading(
@@ -110,7 +112,7 @@ class Journal:
         from_global_seq: int = 0,
     ) -> Reading:
         """The same entries for who takes them by the handful and at the pace of a socket; it must be closed."""
-        selection = _selection(run_id, from_seq, subject, where, from_global_seq, True)
+        selection = _selection(run_id, from_seq, subject, where, from_global_seq, True, self.epoch)
         return Reading(selection, self._history, self._tail)
 
     def source(self) -> Source:
@@ -202,18 +204,24 @@ class Journal:
 
 
 def _selection(
-    run_id: str | None, from_seq: int, subject: str | None, where: str | None, from_global_seq: int, follow: bool
+    run_id: str | None,
+    from_seq: int,
+    subject: str | None,
+    where: str | None,
+    from_global_seq: int,
+    follow: bool,
+    epoch: Epoch,
 ) -> Selection:
     pattern = None if subject is None else Pattern.parse(subject)
     if run_id is None:
         if from_seq != 1:
             raise UsageError("from_seq is a place in a run; give run_id, or from_global_seq")
         after = _cursor("from_global_seq", from_global_seq)
-        return JournalSelection(pattern, after, follow, _admits(None, where))
+        return JournalSelection(pattern, after, follow, _admits(None, where), epoch)
     if from_global_seq != 0:
         raise UsageError("from_global_seq is a place in the journal; a run is read from from_seq")
     first = _cursor("from_seq", from_seq)
-    return RunSelection(check_run_id(run_id), first, follow, _admits(pattern, where))
+    return RunSelection(check_run_id(run_id), first, follow, _admits(pattern, where), epoch)
 
 
 def _live(run: RunRecord) -> LiveRun:

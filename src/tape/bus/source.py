@@ -27,7 +27,7 @@ class Source:
         found = lane.entries[first : first + PAGE]
         is_all = first + len(found) == len(lane.entries)
         scanned_to = max(after, self._tail.head) if is_all else found[-1].global_seq
-        return Page(found, GlobalSeq(scanned_to), Bounds(GlobalSeq(1), self._tail.head))
+        return Page(found, GlobalSeq(scanned_to), Bounds(GlobalSeq(1), self._tail.head), None, self._tail.epoch)
 
     async def wait(self, beyond: GlobalSeq) -> None:
         """Until what was read last may go on beyond a position."""

@@ -16,7 +16,8 @@ from typing import Final
 from tape.core.errors import Unavailable
 from tape.core.event import Entry
 from tape.core.fork import FORK, RUN
-from tape.core.ids import GlobalSeq, RunId, Seq
+from tape.core.ids import Epoch, GlobalSeq, RunId, Seq
+from tape.core.ports import NO_EPOCH
 from tape.core.run import Head
 from tape.core.subject import Pattern
 from tape.core.trie import Trie
@@ -24,6 +25,7 @@ from tape.core.trie import Trie
 ENTRIES: Final = 8_192
 BYTES: Final = 64 << 20
 SWEEP: Final = 8
+HELD: Final = 4  # times its weight, an entry with both frames that are made of it once for all its readers
 
 _position = attrgetter("global_seq")
 
@@ -32,14 +34,15 @@ class Lane:
     """Everything of one selection after `since`, as far as the tail still holds it, numbered from `base` on."""
 
     __slots__ = (
-        "_is_telling", "_loop", "_weights", "base", "closed_seq", "entries", "is_cut", "listeners", "readers", "since",
-        "waiting",
+        "_is_telling", "_loop", "_weights", "base", "closed_seq", "entries", "is_cut", "listeners", "opened_seq",
+        "readers", "since", "waiting",
     )  # fmt: skip
 
     def __init__(self, since: GlobalSeq) -> None:
         self.since = since
         self.readers = 0
         self.is_cut = False
+        self.opened_seq = Seq(0)
         self.closed_seq: Seq | None = None
         self.waiting: set[asyncio.Future[None]] = set()
         self.listeners: set[Callable[[], None]] = set()
@@ -114,13 +117,14 @@ class Lane:
 class Tail:
     """A ring over the whole journal, bounded in entries and bytes, dealt out to lanes.
 
-    `head` is the last position it has seen. Nothing a reader does, or fails to do, reaches back to `push`.
+    `head` is the last position it has seen, in `epoch`. Nothing a reader does, or fails to do, reaches back to `push`.
     """
 
-    def __init__(self, head: GlobalSeq, entries: int = ENTRIES, limit: int = BYTES) -> None:
+    def __init__(self, head: GlobalSeq, entries: int = ENTRIES, limit: int = BYTES, *, epoch: Epoch = NO_EPOCH) -> None:
         self.head = head
+        self.epoch = epoch
         self.is_wanted = asyncio.Event()
-        self.when_unwanted: Callable[[], object] = lambda: None
+        self.interrupt: Callable[[], object] = lambda: None
         self.capacity = entries
         self._limit = limit
         self._sizes: deque[int] = deque()
@@ -154,7 +158,7 @@ class Tail:
             self._trie.discard(selection, lane)
         if not self._lanes:
             self.is_wanted.clear()
-            self.when_unwanted()
+            self.interrupt()
 
     def push(self, entries: Sequence[Entry]) -> bool:
         """Takes what follows its head; False when something is missing in between.
@@ -183,6 +187,16 @@ class Tail:
             lane.lose(head)
             lane.wake()
 
+    def meets(self, epoch: Epoch, head: GlobalSeq) -> bool:
+        """Whether an epoch is its own; a later one is begun at its head, and nothing is left of the one before."""
+        if epoch > self.epoch:
+            self.epoch = epoch
+            for lane in self._lanes.values():
+                lane.opened_seq, lane.closed_seq = Seq(0), None
+            self.skip(head)
+            self.interrupt()
+        return epoch == self.epoch
+
     def close(self) -> None:
         """Ends what still waits: the journal is closed, and nothing will come any more."""
         for lane in self._lanes.values():
@@ -190,18 +204,21 @@ class Tail:
             lane.wake()
 
     def note(self, heads: Mapping[RunId, Head]) -> None:
-        """Where runs stand now, so that the readers of a closed one can end."""
+        """Where runs stand now, so that the readers of a closed one can end; news of an earlier life come too late."""
         for run_id, head in heads.items():
             lane = self._lanes.get(run_id)
-            if lane is not None and not (lane.entries and lane.entries[-1].seq > head.last_seq):
-                lane.closed_seq = head.closed_seq
+            if lane is None or head.opened_seq < lane.opened_seq:
+                continue
+            if not (lane.entries and lane.entries[-1].seq > head.last_seq):
+                lane.opened_seq, lane.closed_seq = head.opened_seq, head.closed_seq
                 if not head.is_open:
                     lane.wake()
 
     def _deal(self, entry: Entry) -> list[Lane]:
         size = entry.weight
-        self._sizes.append(size)
-        self._bytes += size
+        held = size * HELD
+        self._sizes.append(held)
+        self._bytes += held
         lanes = self._trie.match(entry.subject) if self._trie else []
         own = self._lanes.get(entry.run_id)
         lanes += [lane for lane in (self._lanes.get(None), own) if lane is not None]

@@ -11,14 +11,16 @@ from tape.core.errors import StaleClaim, TapeError
 from tape.core.event import Entry, Event
 from tape.core.fork import Segment
 from tape.core.ids import Epoch, GlobalSeq, RunId, Seq
-from tape.core.matched import MatchedPage, Pack, ReactionRecord
+from tape.core.matched import MatchedPage, Pack, ReactionRecord, Recorded
 from tape.core.reaction import Reaction
 from tape.core.run import Head, LiveRun, RunMeta, RunRecord
 from tape.core.sequence import Cell, CellId, Request
 from tape.core.subject import Pattern
-from tape.core.task import Claim, Claimed, Settlement, Task, TaskId, Want
+from tape.core.task import Claim, Claimed, Hit, Settlement, Task, TaskId, Want
 
 Outcome: TypeAlias = Sequence[Entry] | TapeError
+
+NO_EPOCH: Final = Epoch(0)  # a copy of a journal does not know whose epoch it is
 
 
 class Bounds(NamedTuple):
@@ -29,7 +31,7 @@ class Bounds(NamedTuple):
 
 
 class Page(NamedTuple):
-    """Entries of a journal: all that match up to `scanned_to`, with the bounds of the same snapshot.
+    """Entries of a journal: all that match up to `scanned_to`, with the bounds and the epoch of the same snapshot.
 
     `changes` moves whenever a run is opened, closed or trimmed otherwise than by an append; None: it may have.
     """
@@ -38,10 +40,11 @@ class Page(NamedTuple):
     scanned_to: GlobalSeq
     bounds: Bounds
     changes: int | None = None
+    epoch: Epoch = NO_EPOCH
 
 
 class RunPage(NamedTuple):
-    """Entries of a run, with the run's head (None: no such run) and the journal's bounds of the same snapshot.
+    """Entries of a run, with its head (None: no such run) and the journal's bounds and epoch of the same snapshot.
 
     When it was read by segments, `floors` says where each run that owns one of them begins.
     """
@@ -50,12 +53,14 @@ class RunPage(NamedTuple):
     run: Head | None
     bounds: Bounds
     floors: Mapping[RunId, Seq] = MappingProxyType({})
+    epoch: Epoch = NO_EPOCH
 
 
 class Reader(Protocol):
     """Reads a journal, or a copy of it, in the order of positions.
 
-    What lies at or below a position that was read never changes and never grows. An entry whose bytes are not what
+    Within an epoch, what lies at or below a position that was read never changes and never grows. A cursor is read as
+    one of the epoch that the page names: who has it from another one must not go on. An entry whose bytes are not what
     was written raises `Corrupt` in its place; the entries before it are given first.
     A run that inherits is read by its segments, which begin after the seq; what is gone of one of them is left out.
     """
@@ -145,10 +150,13 @@ class Queue(Protocol):
 class Tasks(Queue, Protocol):
     """All tasks there are. A dead one that is replayed begins to count its attempts anew and keeps its fencing number.
 
-    Whoever dies or is replayed leaves an entry that says so.
+    Whoever dies or is replayed leaves an entry that says so. `made_of` is an entry's task, or else the first of a newer
+    entry of the same subject. `make` makes the tasks that are missing, and says how many those were.
     """
 
     async def find(self, task_id: TaskId) -> Task | None: ...
+    async def made_of(self, reaction_id: str, global_seq: int, subject: str) -> Task | None: ...
+    async def make(self, hits: Sequence[Hit]) -> int: ...
     async def listed(self, *, reaction_id: str = "", status: int = 0, limit: int = 200) -> Sequence[Task]: ...
     async def replay(self, task_ids: Sequence[TaskId]) -> Sequence[TaskId]: ...
     async def dead(self, reaction_id: str, limit: int) -> Sequence[TaskId]: ...
@@ -169,7 +177,7 @@ class Reactions(Protocol):
     async def find(self, reaction_id: str) -> ReactionRecord | None: ...
     async def listed(self, subject_pattern: str = "") -> Sequence[ReactionRecord]: ...
     async def pack(self, seen: int) -> Pack: ...
-    async def record(self, page: MatchedPage) -> int | None: ...
+    async def record(self, page: MatchedPage) -> Recorded | None: ...
 
 
 class Retention(Protocol):
@@ -229,7 +237,8 @@ class Store(Protocol):
     """One place where a journal, its runs and its cells live; `applied` is what opening it did to its schema.
 
     A new epoch, larger than all before, is for a journal that was restored: readers of the lost one must start over.
-    `epoch` is the newest it has met: one that another process began is known after the next read or append.
+    `epoch` is the newest it has met: one that another process began is known after the next read or append, and the
+    store goes on in it.
     """
 
     applied: tuple[str, ...]

@@ -10,9 +10,11 @@ from anyio.lowlevel import checkpoint
 from tape.core.errors import TapeError, Unavailable
 from tape.core.event import Entry
 from tape.core.ids import GlobalSeq
-from tape.core.ports import Page, Store
+from tape.core.matched import Recorded
+from tape.core.ports import NO_EPOCH, Page, Store
 from tape.core.registration import Force
 from tape.core.subject import Pattern
+from tape.core.task import Task, Want
 from tape.matcher.draft import Draft
 from tape.matcher.rules import Clocks, Rules
 from tape.telemetry import log
@@ -30,10 +32,17 @@ class Source(Protocol):
     async def wait(self, beyond: GlobalSeq) -> None: ...
 
 
+class Hands(Protocol):
+    """Who works in this process: what it wants is held for it until `take` gives it what there is."""
+
+    def wanted(self) -> Want | None: ...
+    def take(self, want: Want, tasks: Sequence[Task]) -> None: ...
+
+
 class Matcher:
     """One of any number: whoever writes a page first has matched it, the others read on behind it.
 
-    `told` is called when there may be new tasks, whoever has made them.
+    `told` is called when there may be new tasks, whoever has made them; what the hands want is given to them at once.
     """
 
     def __init__(
@@ -42,7 +51,9 @@ class Matcher:
         source: Source | None = None,
         told: Callable[[], None] = lambda: None,
         clocks: Clocks | None = None,
+        hands: Hands | None = None,
     ) -> None:
+        self._hands = hands
         self._source = store.journal if source is None else source
         self._reactions = store.reactions
         self._told = told
@@ -52,6 +63,7 @@ class Matcher:
         self._version = 0
         self._is_loaded = False
         self._cursor = GlobalSeq(0)
+        self._epoch = NO_EPOCH
         self._group: tuple[Sequence[tuple[str, object]], Rules] = ((), self._rules)
         self._served = -1
 
@@ -73,12 +85,16 @@ class Matcher:
                 await self._recover()
 
     async def _recover(self) -> None:
-        """Begins again from what is written: what became of the last page is not known."""
+        """Begins again: what became of the last page is not known."""
+        self._forget()
+        await anyio.sleep(PAUSE_S)
+
+    def _forget(self) -> None:
+        """Trusts only what is written."""
         self._put(dict.fromkeys(self._forces))
         self._rules = Rules(self._clocks)
         self._group = ((), self._rules)
         self._version, self._is_loaded = 0, False
-        await anyio.sleep(PAUSE_S)
 
     async def step(self) -> bool:
         """Matches a page of the pack and some of those behind it; False when there was nothing to read."""
@@ -99,8 +115,8 @@ class Matcher:
 
     async def _match_pack(self) -> bool:
         page = await self._next_page()
-        if page.scanned_to <= self._cursor:
-            return False
+        if not self._is_loaded or page.scanned_to <= self._cursor:
+            return not self._is_loaded
         draft = Draft(self._rules, self._forces, is_pack=True)
         reached = await _drafted(draft, page.entries, page.scanned_to)
         if draft.is_empty and not self._rules:
@@ -112,10 +128,18 @@ class Matcher:
     async def _next_page(self) -> Page:
         """Everything that follows; as long as there is no reaction, only the first that is registered."""
         if self._forces:
-            return await self._source.read(self._cursor)
-        page = await self._source.read(self._cursor, pattern=REGISTRATIONS)
+            return await self._read(self._cursor)
+        page = await self._read(self._cursor, REGISTRATIONS)
         first = page.entries[:1]
         return page._replace(entries=first, scanned_to=first[0].global_seq) if first else page
+
+    async def _read(self, after: GlobalSeq, pattern: Pattern | None = None) -> Page:
+        """A page. In another epoch the place it was to follow means nothing, nor does anything that is known here."""
+        page = await self._source.read(after, pattern=pattern)
+        if self._epoch not in (NO_EPOCH, page.epoch):
+            self._forget()
+        self._epoch = page.epoch
+        return page
 
     async def _match_late(self) -> bool:
         """A page for those who are equally far behind; each time it is the turn of others."""
@@ -124,7 +148,9 @@ class Matcher:
             return False
         cursor = self._next({force.cursor or 0 for force in behind.values()})
         group = {name: force for name, force in behind.items() if force.cursor == cursor}
-        page = await self._source.read(GlobalSeq(cursor))
+        page = await self._read(GlobalSeq(cursor))
+        if not self._is_loaded:
+            return True
         draft = Draft(self._group_rules(group), group, is_pack=False)
         through = min(page.scanned_to, self._cursor)
         reached = await _drafted(draft, [entry for entry in page.entries if entry.global_seq <= through], through)
@@ -152,16 +178,28 @@ class Matcher:
         return self._group[1]
 
     async def _record(self, draft: Draft, cursor: GlobalSeq) -> None:
-        version = await self._reactions.record(draft.page(self._version, cursor))
-        if version is None:
+        recorded = await self._written(draft, cursor)
+        if recorded is None:
             self._put({name: self._forces.get(name) for name in draft.changed})
             self._group = ((), self._rules)
             await self._load()
         else:
-            self._version, self._cursor = version, cursor
+            self._version, self._cursor = recorded.version, cursor
             self._put(draft.changed)
-        if draft.hits or version is None:
+        if recorded is None or len(recorded.tasks) < len(draft.hits):
             self._told()
+
+    async def _written(self, draft: Draft, cursor: GlobalSeq) -> Recorded | None:
+        want = self._hands.wanted() if self._hands is not None and draft.hits else None
+        if self._hands is None or want is None:
+            return await self._reactions.record(draft.page(self._version, cursor))
+        tasks: Sequence[Task] = ()
+        try:
+            recorded = await self._reactions.record(draft.page(self._version, cursor, want))
+            tasks = () if recorded is None else recorded.tasks
+        finally:
+            self._hands.take(want, tasks)
+        return recorded
 
     def _put(self, forces: Mapping[str, Force | None]) -> None:
         for name, force in forces.items():

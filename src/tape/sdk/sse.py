@@ -16,7 +16,16 @@ from tape.sdk.connection import EPOCH, MEDIA_TYPE, Connection, Ending, check_ans
 from tape.sdk.cursor import Cursor
 from tape.sdk.problems import raised_from
 from tape.sdk.subscription import Subscription
-from tape.wire.frames import Checkpoint, ClientEvicted, Delivered, Frame, Goaway, StreamError, Synthetic
+from tape.wire.frames import (
+    Checkpoint,
+    ClientEvicted,
+    Delivered,
+    Frame,
+    Goaway,
+    StateResyncRequired,
+    StreamError,
+    Synthetic,
+)
 
 Event: TypeAlias = Delivered | Synthetic
 
@@ -97,7 +106,7 @@ class EventStream:
         return events
 
     def _accepted(self, frames: list[Frame], connection: Connection) -> list[Event]:
-        fresh = [frame for frame in frames if self._take(frame, connection.epoch)]
+        fresh = [frame for frame in frames if self._take(frame, connection)]
         self._backoff = self._backoff.asked(connection.retry_ms)
         if connection.ending is None:
             self._connection = connection
@@ -106,10 +115,12 @@ class EventStream:
             self._part(connection.ending)
         return [frame for frame in fresh if not isinstance(frame, Checkpoint)]
 
-    def _take(self, frame: Frame, epoch: str | None) -> bool:
+    def _take(self, frame: Frame, connection: Connection) -> bool:
         if self._cursor.has_passed(frame):
             return False
-        self._cursor = self._cursor.after(frame, epoch)
+        if isinstance(frame, StateResyncRequired) and frame.epoch is not None:
+            connection.epoch = str(frame.epoch)
+        self._cursor = self._cursor.after(frame, connection.epoch)
         if isinstance(frame, ClientEvicted | Goaway | StreamError):
             self._parting = frame
         if not isinstance(frame, StreamError):

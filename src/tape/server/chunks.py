@@ -1,6 +1,7 @@
 """Frames as chunks of HTTP/1.1, an entry's made once for all who read it."""
 
 from collections import deque
+from collections.abc import Sequence
 from typing import Final
 
 from tape.core.event import Entry
@@ -27,6 +28,11 @@ def encoded(entry: Entry, by: sse.By) -> bytes:
     if found is None:
         found = entry.memo[by] = chunk(sse.frame(entry, by=by))
     return found
+
+
+def joined(entries: Sequence[Entry], by: sse.By) -> bytes:
+    """The frames of entries that follow each other."""
+    return encoded(entries[0], by) if len(entries) == 1 else b"".join([encoded(entry, by) for entry in entries])
 
 
 def first_slice(entries: deque[Entry], by: sse.By) -> list[Entry]:

@@ -1,19 +1,23 @@
 """What a server's handlers work with, put together by compose."""
 
 from collections.abc import AsyncIterator, Callable, Sequence
+from contextlib import AbstractAsyncContextManager
 from dataclasses import dataclass, field
 from datetime import timedelta
-from typing import Protocol
+from typing import Protocol, TypeAlias
 
 import anyio
 
 from tape.bus.journal import Journal
 from tape.core.event import Entry
 from tape.core.ids import RunId, Seq
-from tape.core.ports import RunDirectory
+from tape.core.ports import RunDirectory, Store
 from tape.core.run import Head, RunMeta, RunRecord
 from tape.runs.forks import Forks
+from tape.runs.ledgers import Ledgers
+from tape.server.company import Companies
 from tape.server.limits import Subscribers
+from tape.store.outbox_letters import Letters
 from tape.telemetry import Meters
 
 
@@ -65,20 +69,29 @@ class ColdRuns:
         return [_record(file) for file in await self._files.listed()]
 
 
+OpenOutbox: TypeAlias = Callable[[], AbstractAsyncContextManager[Letters]]
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Node:
     """One server over one journal.
 
-    A bounded store forgets, an ephemeral one ends with this process; `cold` is there when files keep what it forgets.
+    A bounded store forgets, an ephemeral one ends with this process; `cold` is there when files keep what it forgets,
+    and `store` and `ledgers` when it has reactions, tasks and ledgers. An outbox is opened for each look at it: it is
+    somebody else's database, and looked at now and then.
     """
 
     journal: Journal
     runs: RunDirectory
     forks: Forks
     subscribers: Subscribers = field(default_factory=Subscribers)
+    companies: Companies = field(default_factory=Companies)
     meters: Meters = field(default_factory=Meters)
     draining: anyio.Event = field(default_factory=anyio.Event)
     cold: ColdRuns | None = None
+    store: Store | None = None
+    ledgers: Ledgers | None = None
+    outbox: OpenOutbox | None = None
     is_bounded: bool = False
     is_ephemeral: bool = False
     reap_after: timedelta = timedelta(minutes=30)

@@ -22,6 +22,7 @@ class Connection(HttpToolsProtocol):
 
     def __init__(self, *arguments: Any, **named: Any) -> None:
         super().__init__(*arguments, **named)
+        self.paused: Callable[[], object] | None = None
         self.resumed: Callable[[], object] | None = None
         self._head = Head()
         self._refused: TapeError | None = None
@@ -47,6 +48,11 @@ class Connection(HttpToolsProtocol):
         self._forget_deadline()
         super().connection_lost(exc)
         self._tell_resumed()
+
+    def pause_writing(self) -> None:
+        super().pause_writing()
+        if self.paused is not None:
+            self.paused()
 
     def resume_writing(self) -> None:
         super().resume_writing()

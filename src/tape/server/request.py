@@ -15,7 +15,7 @@ from tape.core.event import Trace
 from tape.server.body import MAX_BODY, SMALL, Inflow
 from tape.server.protocol import EXTENSION, Connection
 from tape.server.refusals import ClientGone, RequestTimeout, UnsupportedMediaType
-from tape.server.traceparent import parse as parse_traceparent
+from tape.wire.traceparent import parse as parse_traceparent
 
 Scope: TypeAlias = MutableMapping[str, Any]
 Message: TypeAlias = MutableMapping[str, Any]

@@ -6,11 +6,12 @@ from functools import partial
 from typing import Final, Protocol
 
 from tape.bus.journal import Journal, admitted
-from tape.bus.stream import Admits, Reading as JournalReading, Replay
+from tape.bus.selection import Admits, Replay
+from tape.bus.stream import Reading as JournalReading
 from tape.core.errors import BrokerOverflowError, InvalidCursor
 from tape.core.event import Entry
-from tape.core.ids import RunId, Seq
-from tape.core.ports import RunDirectory
+from tape.core.ids import Epoch, RunId, Seq
+from tape.core.ports import NO_EPOCH, RunDirectory
 from tape.core.run import Head
 from tape.server.asked import MAX_CURSOR
 from tape.server.node import ColdRuns
@@ -47,6 +48,8 @@ class Source(Protocol):
     def by(self) -> By: ...
     @property
     def is_filtered(self) -> bool: ...
+    @property
+    def epoch(self) -> Epoch: ...
     def open(self, after: int) -> Reading: ...
     async def restart(self) -> tuple[int, int]: ...
 
@@ -65,6 +68,10 @@ class RunSource:
         self._subject = subject
         self._where = where
         self.is_filtered = subject is not None or where is not None
+
+    @property
+    def epoch(self) -> Epoch:
+        return self._journal.epoch
 
     def open(self, after: int) -> JournalReading:
         return self._journal.reading(run_id=self._run_id, from_seq=after + 1, subject=self._subject, where=self._where)
@@ -89,6 +96,10 @@ class JournalSource:
         self._where = where
         self.is_filtered = subject is not None or where is not None
 
+    @property
+    def epoch(self) -> Epoch:
+        return self._journal.epoch
+
     def open(self, after: int) -> JournalReading:
         return self._journal.reading(subject=self._subject, where=self._where, from_global_seq=after)
 
@@ -102,6 +113,7 @@ class ColdSource:
     """A run that has ended, from the file that kept it; there is nothing live about it."""
 
     by: Final[By] = "seq"
+    epoch: Final = NO_EPOCH
 
     def __init__(self, cold: ColdRuns, run_id: RunId, subject: str | None = None, where: str | None = None) -> None:
         self._cold = cold

@@ -1,26 +1,28 @@
 """One SSE stream: what a reading gives, in frames, at the pace of its socket.
 
 Catching up is a loop of pages and has no caps. Live, the stream is driven by two callbacks, the tail has grown and the
-socket has room, because waking a task for every event and client costs more than the event.
+socket has room, because waking a task for every event and client costs more than the event. Once it has caught up it
+walks with the company of those who have.
 """
 
-import asyncio
 from collections import deque
 from collections.abc import Awaitable, Callable
-from dataclasses import replace
 from enum import Enum
 from typing import Final
 
 import anyio
 
-from tape.bus.stream import Replay
+from tape.bus.selection import Replay
+from tape.bus.stream import Reading as JournalReading
 from tape.core.errors import BrokerOverflowError, InvalidCursor, TapeError
 from tape.core.event import Entry
-from tape.core.flow import Evict, Flow, Reason, Threshold, Warn
-from tape.server.chunks import chunk, encoded, first_slice, said, shorten
+from tape.core.flow import Flow, Reason, Threshold
+from tape.server.chunks import chunk, first_slice, joined, said, shorten
+from tape.server.company import BATCH, Companies, Company
 from tape.server.outlet import Outlet
 from tape.server.problem import Problem
 from tape.server.sources import Source
+from tape.server.watch import Watch
 from tape.telemetry import Meters, log
 from tape.wire import sse
 from tape.wire.frames import (
@@ -32,8 +34,6 @@ from tape.wire.frames import (
     StreamError,
 )
 
-BATCH: Final = 64
-GRACE_S: Final = 1.0
 PATIENCE_S: Final = 0.5
 
 
@@ -52,36 +52,47 @@ class Sender:
     """Sends a source from a place on, until it ends, its reader is too slow, or nobody listens."""
 
     def __init__(
-        self, source: Source, after: int, outlet: Outlet, meters: Meters, *, flow: Flow | None, is_replayed: bool
+        self,
+        source: Source,
+        after: int,
+        outlet: Outlet,
+        companies: Companies,
+        meters: Meters,
+        *,
+        flow: Flow | None,
+        is_replayed: bool,
     ) -> None:
         self._source = source
         self._outlet = outlet
+        self._companies = companies
+        self._company: Company | None = None
         self._meters = meters
-        self._flow = flow or Flow()
-        self._may_lag = flow is None
+        self._watch = Watch(flow, self._warn, self._evict)
         self._last_id = after
         self._replayed = 0
         self._is_complete = not is_replayed
+        self._epoch = source.epoch
         self._reading = source.open(after)
         self._is_lost = False
         self._leave_after_ms: int | None = None
-        self._grace: asyncio.TimerHandle | None = None
         self._scope = anyio.CancelScope()
         self._end: End | None = End.BEHIND
 
     async def _start_over(self) -> None:
-        """For a reader whose cursor is of another journal."""
+        """For a reader whose cursor is of another journal; one that has begun since the handshake is named."""
         after, earliest = await self._source.restart()
-        self._resync("epoch_reset", earliest)
+        known, self._epoch = self._epoch, self._source.epoch
+        self._resync("epoch_reset", earliest, None if self._epoch == known else self._epoch)
         self._reopen(after)
 
-    def _resync(self, reason: str, earliest: int) -> None:
+    def _resync(self, reason: str, earliest: int, epoch: int | None = None) -> None:
         """Tells the reader that what it has is not the beginning of what follows."""
         self._meters.resynced.add(1, reason)
         self._meters.dropped.add()
-        self._outlet.write(
-            said(StateResyncRequired(reason=reason, last_delivered_id=self._last_id, earliest_available_id=earliest))
+        told = StateResyncRequired(
+            reason=reason, last_delivered_id=self._last_id, earliest_available_id=earliest, epoch=epoch
         )
+        self._outlet.write(said(told))
 
     def goaway(self, reconnect_after_ms: int) -> None:
         """Sends the reader elsewhere; one that is catching up, after its page."""
@@ -91,10 +102,12 @@ class Sender:
 
     def lag(self) -> int:
         """How many entries it is behind, once it is live."""
+        self._look()
         return self._reading.lag[0] if self._end is None else 0
 
     def quiet(self) -> bytes:
         """What to say when there is nothing to say: where a filtered stream has come to, or just a sign of life."""
+        self._look()
         is_current = self._end is None and not self._reading.has_more
         return self._checkpoint() if is_current and self._source.is_filtered else chunk(sse.comment())
 
@@ -108,7 +121,7 @@ class Sender:
                 if end is not End.BEHIND:
                     return end
         except Exception as error:  # noqa: BLE001 - whatever it is, a stream says that it ends
-            self._fail(error)
+            self.fail(error)
             return End.FAILED
         finally:
             self._end = self._end or End.GONE
@@ -195,9 +208,9 @@ class Sender:
     async def _stay_live(self, gone: Callable[[], Awaitable[None]]) -> End:
         self._end = None
         with anyio.CancelScope() as self._scope:
-            self._outlet.when_resumed(self._pump)
-            self._reading.listen(self._pump)
-            self._pump()
+            self._outlet.when_full(self._rest_a_while, self.pump)
+            self._reading.listen(self.pump)
+            self.pump()
             if self._end is None and self._leave_after_ms is not None:  # it was sent away during its last page
                 self._end = self._leave()
             if self._end is None:
@@ -205,23 +218,51 @@ class Sender:
         self._settle()
         return self._end or End.GONE
 
-    def _settle(self) -> None:
-        self._outlet.when_resumed(None)
-        if self._grace is not None:
-            self._grace.cancel()
-            self._grace = None
+    def part(self) -> None:
+        """Leaves its company and goes on from where it is."""
+        self._look()
+        if self._company is not None:
+            self._company.leave(self)
+            self._company = None
+            self._outlet.own()
+            self._reading.listen(self.pump)
 
-    def _pump(self) -> None:
+    def _join(self) -> None:
+        """Walks with those who have caught up, if it wants all that they want."""
+        reading = self._reading
+        if isinstance(reading, JournalReading) and reading.is_whole:
+            self._company = self._companies.meet(reading, self._source.by, self._meters.streamed)
+        if self._company is not None:
+            reading.ignore()
+            self._company.join(self, self._outlet.share(self._company))
+
+    def _look(self) -> None:
+        """Finds out where it is: its company does not say so at every step."""
+        if self._company is not None and isinstance(self._reading, JournalReading):
+            self._reading.catch_up_with(self._company.reading)
+            self._last_id = max(self._last_id, self._company.last_id)
+
+    def _rest_a_while(self) -> None:
+        """Called when the socket is full."""
+        if self._company is not None:
+            self._company.tire(self)
+
+    def _settle(self) -> None:
+        self.part()
+        self._outlet.when_full(None, None)
+        self._watch.forget()
+
+    def pump(self) -> None:
         """Called when there may be more to send, or room for it."""
-        if self._end is not None:
+        if self._end is not None or self._company is not None:
             return
         try:
             self._advance()
         except Exception as error:  # noqa: BLE001 - one stream's failure is not its neighbours'
-            self._fail(error)
+            self.fail(error)
 
     def _advance(self) -> None:
-        """Live, an event costs each client what stands here: whatever is added, a thousand pay for."""
+        """Sends what there is, for as long as the socket takes it."""
         reading, connection = self._reading, self._outlet.connection
         while not connection.is_paused:
             entries = reading.take(BATCH)
@@ -238,21 +279,23 @@ class Sender:
 
     def _fall_behind(self) -> None:
         """Goes back to history, unless it is beyond its cap as well."""
-        if self._grace is not None:
+        if self._watch.is_beyond:
             self._judge()
         if self._end is None:
             self._stop(End.BEHIND)
 
     def _rest(self) -> None:
         """Everything has been sent: an episode may be over, and so may the stream."""
-        if self._flow.is_warned:
+        if self._watch.is_warned:
             self._observe()
         if self._reading.is_over:
             self._stop(End.OVER)
         elif self._reading.is_cut or self._outlet.is_closing:
             self._stop(End.GONE)
+        elif not self._watch.is_warned:
+            self._join()
 
-    def _fail(self, error: Exception) -> None:
+    def fail(self, error: Exception) -> None:
         known = Problem.of(error).detail if isinstance(error, TapeError) else "the server failed"
         log.warning("stream.failed", error=type(error).__name__, reason=str(error))
         self._outlet.write(said(StreamError(error=known)))
@@ -260,51 +303,37 @@ class Sender:
 
     def _write(self, entries: list[Entry]) -> None:
         by = self._source.by
-        if len(entries) == 1:
-            self._outlet.write(encoded(entries[0], by))
-        else:
-            self._outlet.write(b"".join([encoded(entry, by) for entry in entries]))
+        self._outlet.write(joined(entries, by))
         self._last_id = getattr(entries[-1], by)
         self._meters.streamed.add(len(entries))
         if not self._is_complete:
             self._replayed += len(entries)
 
     def _observe(self) -> None:
-        """Warns once an episode; a reader that stays beyond a cap, warned, is evicted."""
-        self._flow, signal = self._flow.observe(*self._reading.lag)
-        if isinstance(signal, Evict):
-            if not self._flow.is_warned:
-                self._flow = replace(self._flow, is_warned=True)
-                self._warn(_THRESHOLDS[signal.reason])
-            if self._grace is None and not self._may_lag:
-                self._grace = asyncio.get_running_loop().call_later(GRACE_S, self._judge)
-        elif self._grace is not None:
-            self._grace.cancel()
-            self._grace = None
-        if isinstance(signal, Warn):
-            self._warn(signal.threshold)
+        self._watch.observe(self._reading.lag, self._judge)
 
-    def _warn(self, threshold: Threshold) -> None:
+    def _judge(self) -> None:
+        if self._end is None:
+            self._watch.judge(self._reading.lag)
+
+    def _warn(self, flow: Flow, threshold: Threshold) -> None:
         self._meters.warned.add()
         entries, size = self._reading.lag
         warning = SlowClientWarning(
             queue_size=entries,
-            max_queued=self._flow.max_queued,
+            max_queued=flow.max_queued,
             queued_bytes=size,
-            max_queued_bytes=self._flow.max_bytes,
+            max_queued_bytes=flow.max_bytes,
             last_event_id=self._last_id,
             threshold=threshold,
         )
         self._outlet.write(said(warning))
 
-    def _judge(self) -> None:
-        self._grace = None
-        _, signal = self._flow.observe(*self._reading.lag)
-        if self._end is None and isinstance(signal, Evict):
-            self._meters.evicted.add(1, signal.reason)
-            self._meters.dropped.add()
-            self._outlet.write(said(ClientEvicted(reason=signal.reason, dropped_after=self._last_id)))
-            self._stop(End.EVICTED)
+    def _evict(self, reason: Reason) -> None:
+        self._meters.evicted.add(1, reason)
+        self._meters.dropped.add()
+        self._outlet.write(said(ClientEvicted(reason=reason, dropped_after=self._last_id)))
+        self._stop(End.EVICTED)
 
     def _checkpoint(self) -> bytes:
         self._last_id = max(self._last_id, self._reading.cursor)
@@ -312,7 +341,5 @@ class Sender:
 
     def _stop(self, end: End) -> None:
         self._end = end
+        self.part()
         self._scope.cancel()
-
-
-_THRESHOLDS: Final = {Reason.QUEUE_OVERFLOW: Threshold.FRAMES, Reason.QUEUE_BYTES_OVERFLOW: Threshold.BYTES}

@@ -40,10 +40,12 @@ async def _stream(request: Request, node: Node, send: Send, asked: Asked) -> Non
     try:
         with node.subscribers.join(asked.run_id) as subscriber:
             after, is_replayed = (last, False) if asked.after is None else (asked.after, True)
-            sender = Sender(source, after, outlet, node.meters, flow=asked.flow, is_replayed=is_replayed)
+            sender = Sender(
+                source, after, outlet, node.companies, node.meters, flow=asked.flow, is_replayed=is_replayed
+            )
             subscriber.goaway, subscriber.lag = sender.goaway, sender.lag
-            await _greet(request, node, send, None if is_replayed else last)
             is_stranger = asked.after is not None and asked.epoch not in (None, node.journal.epoch)
+            await _greet(request, node, send, None if is_replayed else last)
             end = await sender.run(request.gone, starts_over=is_stranger)
         if end is not End.GONE:
             await send({"type": "http.response.body", "body": b"", "more_body": False})

@@ -39,6 +39,7 @@ class Upkeep:
         self._files = anyio.CapacityLimiter(FILES)
         self._next_sweep = 0.0
         self._is_failing = False
+        self._epoch = node.journal.epoch
 
     async def run(self) -> NoReturn:
         while True:
@@ -74,6 +75,7 @@ class Upkeep:
         await self._node.journal.close_silent(GONE)
         if not self._node.is_bounded:
             return
+        await self._follow_epoch()
         is_sweep = anyio.current_time() >= self._next_sweep
         live = await self._users(is_open=True)
         ended = await self._users(is_open=False, limit=None if is_sweep else RECENT)
@@ -82,6 +84,14 @@ class Upkeep:
                 self._keep(record, self._node.cold, tasks)
         if is_sweep:
             await self._sweep(ended)
+
+    async def _follow_epoch(self) -> None:
+        """What was kept of another journal's runs says nothing about those of this one."""
+        await self._node.journal.head()
+        if self._epoch != self._node.journal.epoch:
+            self._epoch = self._node.journal.epoch
+            self._kept.clear()
+            self._not_kept.clear()
 
     async def _sweep(self, ended: list[RunRecord]) -> None:
         """Lets go of what is due; all that have ended are looked at, so it is done now and then only."""

@@ -37,7 +37,6 @@ class Journal:
 
     def __init__(self, connection: Connection, dialect: str, epoch: Epoch) -> None:
         self.epoch = epoch
-        self.newest_epoch = epoch
         self._connection = connection
         self._sql = _Sql(**statements(dialect, "journal.sql"))
 
@@ -45,7 +44,7 @@ class Journal:
         outcomes = await self._connection.append(requests)
         for outcome in outcomes:
             if not isinstance(outcome, TapeError) and outcome:
-                self._see(outcome[-1].epoch)
+                self.see(outcome[-1].epoch)
         return outcomes
 
     async def wait(self, beyond: GlobalSeq) -> None:
@@ -53,29 +52,31 @@ class Journal:
 
     async def bounds(self) -> Bounds:
         (((floor, head, _, epoch),),) = await self._connection.snapshot(Query(self._sql.bounds))
-        self._see(epoch)
+        self.see(epoch)
         return Bounds(floor, head)
 
     async def read(self, after: GlobalSeq, *, pattern: Pattern | None = None) -> Page:
         query, through = self._after(after, pattern)
+        known = self.epoch
         (((floor, head, changes, epoch),), rows) = await self._connection.snapshot(Query(self._sql.bounds), query)
-        self._check(epoch)
+        self._check(epoch, known)
         bounds = Bounds(floor, head)
         entries = intact(rows)
         is_cut = len(entries) < len(rows) or len(rows) == PAGE or _weight(entries) >= PAGE_BYTES
         scanned_to = entries[-1].global_seq if is_cut else max(after, min(through, bounds.head))
         if pattern is not None:
             entries = [entry for entry in entries if pattern.matches(entry.subject)]
-        return Page(entries, GlobalSeq(scanned_to), bounds, changes)
+        return Page(entries, GlobalSeq(scanned_to), bounds, changes, epoch)
 
     async def read_run(self, run_id: RunId, after: Seq, segments: Sequence[Segment] = ()) -> RunPage:
         queries = [Query(self._sql.bounds), Query(self._sql.run_head, {"run_id": run_id})]
+        known = self.epoch
         (((floor, last, _, epoch),), head, found, *floors) = await self._connection.snapshot(
             *queries, *(self._of_segments(after, segments) if segments else self._of_run(run_id, after))
         )
-        self._check(epoch)
+        self._check(epoch, known)
         run = head_of(head[0]) if head else None
-        return RunPage(intact(found), run, Bounds(floor, last), dict(floors[0]) if floors else {})
+        return RunPage(intact(found), run, Bounds(floor, last), dict(floors[0]) if floors else {}, epoch)
 
     def _of_run(self, run_id: RunId, after: Seq) -> tuple[Query, ...]:
         return (Query(self._sql.run_after, {"run_id": run_id, "after": after, "limit": PAGE}, PAGE_BYTES),)
@@ -88,20 +89,18 @@ class Journal:
         owners = json.dumps([segment.run_id for segment in segments])
         return Query(self._sql.segments, page, PAGE_BYTES), Query(self._sql.floors, {"run_ids": owners})
 
-    def begin(self, epoch: Epoch) -> None:
-        """Takes an epoch for the one in which its readers read on."""
-        self.epoch = epoch
-        self._see(epoch)
+    def see(self, epoch: Epoch) -> None:
+        """Takes note of an epoch that somebody else may have begun; one answer may overtake another."""
+        self.epoch = max(self.epoch, epoch)
 
-    def _see(self, epoch: Epoch) -> None:
-        """Takes note of an epoch that somebody else may have begun."""
-        self.newest_epoch = max(self.newest_epoch, epoch)
-
-    def _check(self, epoch: Epoch) -> None:
-        """A cursor means nothing in another epoch, and every cursor of this store is of the one it was opened in."""
-        self._see(epoch)
-        if epoch != self.epoch:
-            raise InvalidCursor(f"the journal is of epoch {epoch}, not of {self.epoch}, in which this store was opened")
+    def _check(self, epoch: Epoch, known: Epoch) -> None:
+        """An epoch below the one known before asking is an older copy's, which nobody has said to go on with."""
+        self.see(epoch)
+        if epoch < known:
+            raise InvalidCursor(
+                f"the journal is of epoch {epoch}, but {known} was here before: it is an older one; "
+                "begin a new epoch with tape migrate --new-epoch"
+            )
 
     def _after(self, after: GlobalSeq, pattern: Pattern | None) -> tuple[Query, int]:
         """How to read on, and up to where it looks if it finds less than a page."""

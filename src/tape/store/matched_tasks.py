@@ -2,12 +2,26 @@
 
 import json
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from datetime import timedelta
 from itertools import islice
-from typing import Final, NamedTuple, TypeVar
+from typing import Any, Final, NamedTuple, TypeVar
+
+import msgspec
 
 from tape.core.ports import Transaction
 from tape.core.sequence import MAX_EVENTS, Request
-from tape.core.task import MAX_DEPTH, Hit, TaskId, TaskStatus, due_at_ms, shard_hash, task_id, told
+from tape.core.task import (
+    MAX_DEPTH,
+    Hit,
+    Task,
+    TaskId,
+    TaskStatus,
+    Want,
+    due_at_ms,
+    shard_hash,
+    task_id,
+    told,
+)
 from tape.store.clock import now_ms
 from tape.store.connection import Row
 from tape.store.statements import statements
@@ -16,14 +30,19 @@ T = TypeVar("T")
 
 ROWS: Final = 1_000
 MOST_BYTES: Final = 8 << 20
+_MS: Final = timedelta(milliseconds=1)
 TOO_DEEP: Final = f"caused by an entry at depth {MAX_DEPTH}, where a chain of reactions ends"
 
 
 class _Sql(NamedTuple):
     insert: str
+    lock_slots: str
+    insert_claimed: str
     lock_waiting: str
     coalesce: str
     kill_pending: str
+    present: str
+    newest: str
 
 
 class MatchedTasks:
@@ -33,15 +52,65 @@ class MatchedTasks:
         found = statements(dialect, "tasks.sql")
         self._sql = _Sql(**{name: found[name] for name in _Sql._fields})
 
-    async def add(self, tx: Transaction, hits: Sequence[Hit], now: int) -> None:
-        """Makes a task of each, or counts it as part of a newer one."""
+    async def add(self, tx: Transaction, hits: Sequence[Hit], now: int, want: Want | None) -> list[Task]:
+        """Makes a task of each, or counts it as part of a newer one; those that were claimed for who wants them."""
         deep = [hit for hit in hits if hit.is_too_deep]
         waiting = [hit for hit in hits if hit.reaction.debounce_ms and not hit.is_too_deep]
         plain = [hit for hit in hits if not hit.reaction.debounce_ms and not hit.is_too_deep]
-        await self._insert(tx, [_row(hit, due_at_ms=now) for hit in plain], now)
+        claimed = await self._insert_plain(tx, plain, now, want)
         await self._gather(tx, waiting, now)
         await self._insert(tx, [_dead_row(hit) for hit in deep], now)
         stage(tx, "dead", (_told_of(hit) for hit in deep))
+        return claimed
+
+    async def _insert_plain(self, tx: Transaction, hits: Sequence[Hit], now: int, want: Want | None) -> list[Task]:
+        rows = [_row(hit, due_at_ms=now) for hit in hits]
+        wanted = () if want is None else {hit.reaction.reaction_id for hit in hits}.intersection(want.reaction_ids)
+        if want is None or not wanted:
+            await self._insert(tx, rows, now)
+            return []
+        return await self._insert_claimed(tx, rows, now, want, json.dumps(sorted(wanted)))
+
+    async def _insert_claimed(
+        self, tx: Transaction, rows: Sequence[Mapping[str, object]], now: int, want: Want, reaction_ids: str
+    ) -> list[Task]:
+        """What is made after the slots are used up is left for who claims next."""
+        await tx.fetch(self._sql.lock_slots, {"reaction_ids": reaction_ids})
+        asked = {"reaction_ids": reaction_ids, "now": now, "owner": want.owner, "lease_ms": want.lease // _MS}
+        claimed: list[Task] = []
+        for group in _groups(rows, _size(rows)):
+            made = {**asked, "hits": _text(group), "most": want.most - len(claimed)}
+            found = await tx.fetch(self._sql.insert_claimed, made)
+            shards = {task: shard for task, shard, status in found if status == TaskStatus.CLAIMED}
+            claimed += [_task(row, shards[name], now, want) for row in group if (name := row["task_id"]) in shards]
+        return claimed
+
+    async def add_missing(self, tx: Transaction, hits: Sequence[Hit], now: int) -> int:
+        """Makes the tasks that are not there yet; a debounced one is also there if a newer of its subject is."""
+        missing = await self._missing(tx, hits)
+        deep = [hit for hit in missing if hit.is_too_deep]
+        plain = [{**_row(hit, due_at_ms=now), "coalesced": hit.older} for hit in missing if not hit.is_too_deep]
+        await self._insert(tx, [*plain, *map(_dead_row, deep)], now)
+        stage(tx, "dead", map(_told_of, deep))
+        return len(missing)
+
+    async def _missing(self, tx: Transaction, hits: Sequence[Hit]) -> list[Hit]:
+        names = [_named(hit) for hit in hits]
+        there = await tx.fetch(self._sql.present, {"hits": json.dumps(names)})
+        known, places = {row[0] for row in there}, {row[1] for row in there}
+        left = [
+            hit
+            for hit, name in zip(hits, names, strict=True)
+            if name["task_id"] not in known and hit.entry.global_seq not in places
+        ]
+        waiting = [hit for hit in left if hit.reaction.debounce_ms]
+        newer = await self._newest(tx, waiting) if waiting else {}
+        return [hit for hit in left if newer.get(hit.entry.subject, 0) < hit.entry.global_seq]
+
+    async def _newest(self, tx: Transaction, hits: Sequence[Hit]) -> dict[str, int]:
+        subjects = json.dumps([hit.entry.subject for hit in hits])
+        asked = {"reaction_id": hits[0].reaction.reaction_id, "subjects": subjects}
+        return {row[0]: row[1] for row in await tx.fetch(self._sql.newest, asked)}
 
     async def kill_pending(self, tx: Transaction, reaction_id: str, reason: str) -> None:
         asked = {"reaction_id": reaction_id, "last_error": reason, "now_ms": now_ms()}
@@ -49,7 +118,7 @@ class MatchedTasks:
 
     async def _insert(self, tx: Transaction, rows: Sequence[Mapping[str, object]], now: int) -> None:
         for group in _groups(rows, _size(rows)):
-            await tx.fetch(self._sql.insert, {"hits": json.dumps(group), "now": now})
+            await tx.fetch(self._sql.insert, {"hits": _text(group), "now": now})
 
     async def _gather(self, tx: Transaction, hits: Sequence[Hit], now: int) -> None:
         """One task waits for each reaction and subject: the newest entry is in it, the others are counted."""
@@ -97,8 +166,17 @@ def _size(rows: Sequence[Mapping[str, object]]) -> int:
     return max(1, min(ROWS, MOST_BYTES // (heaviest + 1)))
 
 
+def _text(rows: Sequence[Mapping[str, object]]) -> str:
+    return msgspec.json.encode(rows).decode()
+
+
+def _named(hit: Hit) -> dict[str, object]:
+    reaction_id, place = hit.reaction.reaction_id, hit.entry.global_seq
+    return {"task_id": task_id(reaction_id, place), "reaction_id": reaction_id, "global_seq": place}
+
+
 def _row(hit: Hit, due_at_ms: int) -> dict[str, object]:
-    reaction, entry, prev_value_json = hit
+    reaction, entry, prev_value_json, _ = hit
     return {
         "task_id": task_id(reaction.reaction_id, entry.global_seq),
         "reaction_id": reaction.reaction_id,
@@ -121,6 +199,38 @@ def _row(hit: Hit, due_at_ms: int) -> dict[str, object]:
         "trace_id": entry.trace_id,
         "span_id": entry.span_id,
     }
+
+
+def _task(row: Mapping[str, Any], shard: int, now: int, want: Want) -> Task:
+    """A row that was claimed as it was made."""
+    until = now + want.lease // _MS
+    return Task(
+        task_id=row["task_id"],
+        reaction_id=row["reaction_id"],
+        shard=shard,
+        source_run_id=row["run_id"],
+        source_seq=row["seq"],
+        source_global_seq=row["global_seq"],
+        kind=row["kind"],
+        type=row["type"],
+        subject=row["subject"],
+        schema_version=row["schema_version"],
+        ts_ms=row["ts_ms"],
+        payload_json=row["payload_json"],
+        prev_value_json=row["prev_value_json"],
+        status=TaskStatus.CLAIMED,
+        attempt=1,
+        attempts=1,
+        next_attempt_at_ms=until,
+        lease_owner=want.owner,
+        lease_expires_at_ms=until,
+        last_error="",
+        coalesced=0,
+        created_at_ms=now,
+        completed_at_ms=0,
+        trace_id=row["trace_id"],
+        span_id=row["span_id"],
+    )
 
 
 def _dead_row(hit: Hit) -> dict[str, object]:

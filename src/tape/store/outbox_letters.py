@@ -7,6 +7,7 @@ from datetime import timedelta
 from typing import Final, NamedTuple
 from uuid import UUID
 
+from tape.core.errors import UsageError
 from tape.core.outbox import DeliveryState, Letter, OutboxRetention, Status, check_generation
 from tape.store import foreign
 from tape.store.clock import now_ms
@@ -18,6 +19,7 @@ FILE: Final = "outbox_letters.sql"
 PAGE: Final = 1_000
 EVENT_COLUMNS: Final = 12
 ANY_GENERATION: Final = -1
+MONTHS: Final = 3  # so many partitions are ready before they are needed
 MANY_ROWS: Final = 5_000_000
 TOO_MANY_ROWS: Final = 20_000_000
 SLOW_ACK_MS: Final = 500.0
@@ -54,8 +56,8 @@ class OutboxStats(NamedTuple):
     def advice(self) -> tuple[str, ...]:
         """What has grown so far that something should be done."""
         found = {
-            "keep less, or divide the table by time": self.rows > MANY_ROWS,
-            "relay to another substrate": self.rows > TOO_MANY_ROWS or self.ack_p99_ms > SLOW_ACK_MS,
+            "keep less, or divide the table by time (tape outbox partition)": self.rows > MANY_ROWS,
+            "relay it elsewhere (tape outbox relay)": self.rows > TOO_MANY_ROWS or self.ack_p99_ms > SLOW_ACK_MS,
             "find who listens inside a long transaction": self.notify_queue_usage >= FULL_QUEUE,
         }
         return tuple(advice for advice, is_due in found.items() if is_due)
@@ -74,6 +76,12 @@ class Letters:
 
     def __init__(self, database: OutboxDatabase) -> None:
         self._database = database
+
+    async def is_there(self) -> bool:
+        """Whether the outbox has been made."""
+        async with self._database.own() as connection:
+            ((found,),) = await self._run(connection, "is_there")
+        return bool(found)
 
     async def listed(self, which: Which = ALL, limit: int = 50) -> list[Letter]:
         """The newest first."""
@@ -123,12 +131,24 @@ class Letters:
         return count
 
     async def retain(self, retention: OutboxRetention) -> Kept:
-        """Marks what is old, and deletes what has been marked for long enough."""
+        """Marks what is old, deletes what has been marked for long enough, and sees to it that time goes on."""
         active, grace = retention.active // _MS, retention.grace // _MS
         handled = (retention.handled_active + retention.handled_grace) // _MS
         deleted = await self._in_pages("delete", active_ms=active, grace_ms=grace)
         marked = await self._in_pages("mark", active_ms=active)
-        return Kept(marked, deleted, await self._in_pages("forget_handled", handled_ms=handled))
+        forgotten = await self._in_pages("forget_handled", handled_ms=handled)
+        async with self._database.own() as connection:
+            ((is_divided,),) = await self._run(connection, "is_divided")
+        if is_divided:
+            await self.divide()
+        return Kept(marked, deleted, forgotten)
+
+    async def divide(self) -> list[str]:
+        """Divides the table by time, if it is still one, and makes the partitions of the months to come."""
+        if self._database.dialect == "sqlite":
+            raise UsageError("SQLite has no partitions; an outbox that large belongs into Postgres")
+        async with self._database.own() as connection:
+            return [name for (name,) in await self._run(connection, "divide", months=MONTHS)]
 
     async def stats(self) -> OutboxStats:
         async with self._database.own() as connection:

@@ -9,11 +9,11 @@ from tape.core import codec
 from tape.core.errors import NotFound
 from tape.core.event import Event
 from tape.core.ids import GlobalSeq
-from tape.core.matched import MatchedPage, Pack, ReactionRecord
+from tape.core.matched import MatchedPage, Pack, ReactionRecord, Recorded
 from tape.core.ports import Transaction
 from tape.core.predicate import Predicate
 from tape.core.reaction import HandlerKind, Reaction
-from tape.core.registration import QUARANTINED, Force, Verb, defined, paused, removed
+from tape.core.registration import QUARANTINED, Force, Verb, check_reason, defined, paused, removed
 from tape.core.sequence import Request
 from tape.core.task import DEREGISTERED
 from tape.store.clock import now_ms
@@ -70,6 +70,7 @@ class Reactions:
             return True
 
     async def pause(self, reaction_id: str, reason: str) -> ReactionRecord:
+        check_reason(reason)
         async with self._connection.transaction() as tx:
             known = await self._living(tx, reaction_id)
             if not known.paused:
@@ -99,7 +100,7 @@ class Reactions:
         forces = {reaction_id: replace(_force(text), cursor=own) for reaction_id, own, text in rows}
         return Pack(version, cursor, forces)
 
-    async def record(self, page: MatchedPage) -> int | None:
+    async def record(self, page: MatchedPage) -> Recorded | None:
         """The pack's new version, or None when it was no longer the one the page was decided on."""
         async with self._connection.transaction() as tx:
             place = {"seen": page.seen, "cursor": page.cursor, "now_ms": now_ms()}
@@ -107,11 +108,11 @@ class Reactions:
             if not moved:
                 return None
             ((version, now),) = moved
-            await self._tasks.add(tx, page.hits, now)
+            claimed = await self._tasks.add(tx, page.hits, now, page.want)
             await self._put_page(tx, page, version)
             for request in page.requests:
                 tx.append(request)
-            return int(version)
+        return Recorded(int(version), claimed)
 
     async def _put_page(self, tx: Transaction, page: MatchedPage, version: int) -> None:
         if page.forces:

@@ -14,6 +14,7 @@ from tape.core.task import (
     Claim,
     Claimed,
     Done,
+    Hit,
     Next,
     Outcome,
     Policy,
@@ -26,7 +27,7 @@ from tape.core.task import (
 )
 from tape.store.clock import now_ms
 from tape.store.connection import Connection, Query, Row
-from tape.store.matched_tasks import stage
+from tape.store.matched_tasks import MatchedTasks, stage
 from tape.store.statements import statements
 
 CANDIDATES: Final = 1_000
@@ -48,6 +49,8 @@ class _Sql(NamedTuple):
     lock_claims: str
     put_settled: str
     found: str
+    made_of: str
+    lock_pack: str
     listed: str
     dead: str
     replay: str
@@ -68,6 +71,7 @@ class Tasks:
         self._connection = connection
         found = statements(dialect, "tasks.sql")
         self._sql = _Sql(**{name: found[name] for name in _Sql._fields})
+        self._matched = MatchedTasks(dialect)
 
     async def claim(self, want: Want) -> Claimed:
         asked = {
@@ -107,6 +111,18 @@ class Tasks:
     async def find(self, task_id: TaskId) -> Task | None:
         (rows,) = await self._connection.snapshot(Query(self._sql.found, {"task_id": task_id}))
         return _task(rows[0]) if rows else None
+
+    async def made_of(self, reaction_id: str, global_seq: int, subject: str) -> Task | None:
+        asked = {"reaction_id": reaction_id, "global_seq": global_seq, "subject": subject}
+        (rows,) = await self._connection.snapshot(Query(self._sql.made_of, asked))
+        return _task(rows[0]) if rows else None
+
+    async def make(self, hits: Sequence[Hit]) -> int:
+        """Takes turns with the matchers, so that a task is made by one of them only."""
+        async with self._connection.transaction() as tx:
+            ((now,),) = await tx.fetch(self._sql.lock_pack, {"now_ms": now_ms()})
+            return await self._matched.add_missing(tx, hits, now)
+        raise AssertionError("a transaction swallows nothing")
 
     async def listed(self, *, reaction_id: str = "", status: int = 0, limit: int = 200) -> Sequence[Task]:
         asked = {"reaction_id": reaction_id, "status": status, "limit": limit}

@@ -62,12 +62,16 @@ class ClientEvicted(Struct, frozen=True, kw_only=True, rename="camel"):
     dropped_after: int | None = None
 
 
-class StateResyncRequired(Struct, frozen=True, kw_only=True, rename="camel"):
-    """History between the two ids is gone, or the cursor was another journal's; the stream goes on."""
+class StateResyncRequired(Struct, frozen=True, kw_only=True, rename="camel", omit_defaults=True):
+    """History between the two ids is gone, or the cursor was another journal's; the stream goes on.
+
+    The epoch is said where it is not the one of the answer's header any more: what follows is of this one.
+    """
 
     reason: str
     last_delivered_id: int
     earliest_available_id: int
+    epoch: int | None = None
 
 
 class StreamError(Struct, frozen=True, kw_only=True, rename="camel"):

@@ -78,7 +78,9 @@ SELECT
   (SELECT count(*) FROM core.outbox WHERE status = 'failed'),
   (SELECT CAST(coalesce(extract(epoch FROM now() - min(created_at)) * 1000, 0) AS bigint) FROM core.outbox
    WHERE status IN ('pending', 'in_flight')),
-  (SELECT CAST(greatest(reltuples, 0) AS bigint) FROM pg_class WHERE oid = CAST('core.outbox' AS regclass)),
+  (SELECT CAST(coalesce(sum(greatest(reltuples, 0)), 0) AS bigint) FROM pg_class
+   WHERE oid = CAST('core.outbox' AS regclass)
+      OR oid IN (SELECT inhrelid FROM pg_inherits WHERE inhparent = CAST('core.outbox' AS regclass))),
   (SELECT CAST(coalesce(percentile_cont(0.5) WITHIN GROUP (ORDER BY extract(epoch FROM a.took)) * 1000, 0) AS float8)
    FROM (SELECT ended_at - created_at AS took FROM core.outbox
          WHERE created_at > now() - INTERVAL '1 hour' AND status = 'delivered' LIMIT 10000) AS a),
@@ -86,3 +88,12 @@ SELECT
    FROM (SELECT ended_at - created_at AS took FROM core.outbox
          WHERE created_at > now() - INTERVAL '1 hour' AND status = 'delivered' LIMIT 10000) AS a),
   pg_notification_queue_usage();
+
+-- name: divide
+SELECT f FROM core.outbox_divide(CAST(:months AS integer)) AS f;
+
+-- name: is_divided
+SELECT relkind = 'p' FROM pg_class WHERE oid = CAST('core.outbox' AS regclass);
+
+-- name: is_there
+SELECT to_regclass('core.outbox') IS NOT NULL;

@@ -16,6 +16,53 @@ FROM json_to_recordset(:hits::json) AS h(
 ON CONFLICT (source_global_seq, reaction_id) DO NOTHING
 RETURNING task_id;
 
+-- name: lock_slots
+SELECT 1 FROM tape_limits
+WHERE reaction_id = ANY (ARRAY(SELECT json_array_elements_text(:reaction_ids::json)))
+ORDER BY reaction_id
+FOR UPDATE;
+
+-- name: insert_claimed
+-- After the locks: where nothing waits and slots are free, a task is claimed as it is made, for who made it.
+WITH hit AS MATERIALIZED (
+  SELECT h.*, row_number() OVER (PARTITION BY h.reaction_id ORDER BY h.global_seq) AS place,
+         row_number() OVER (ORDER BY h.global_seq) AS overall
+  FROM json_to_recordset(:hits::json) AS h(
+       task_id text, reaction_id text, due_at_ms bigint, prev_value_json text, global_seq bigint, seq bigint,
+       run_id text, shard_hash bigint, kind text, type text, subject text, schema_version smallint, ts_ms bigint,
+       payload_json text, trace_id text, span_id text)
+), room AS MATERIALIZED (
+  SELECT r.reaction_id, r.num_shards, CASE WHEN r.deleted = 0 AND r.paused = '' AND r.rate_limit_per_s = 0
+    AND r.reaction_id = ANY (ARRAY(SELECT json_array_elements_text(:reaction_ids::json)))
+    AND coalesce((
+      SELECT t.next_attempt_at_ms FROM tape_tasks AS t
+      WHERE t.reaction_id = r.reaction_id AND t.status IN (1, 2)
+      ORDER BY t.next_attempt_at_ms LIMIT 1) > :now::bigint, true)
+    THEN r.max_concurrency - (
+      SELECT count(*) FROM tape_tasks AS t
+      WHERE t.reaction_id = r.reaction_id AND t.status = 2 AND t.lease_expires_at_ms > :now::bigint)
+    ELSE 0 END AS free
+  FROM tape_reactions AS r
+  WHERE r.reaction_id IN (SELECT hit.reaction_id FROM hit)
+), judged AS (
+  SELECT hit.*, room.num_shards, hit.place <= room.free AND hit.overall <= :most AS is_ours
+  FROM hit JOIN room ON room.reaction_id = hit.reaction_id
+)
+INSERT INTO tape_tasks (
+  task_id, reaction_id, shard, source_run_id, source_global_seq, subject, payload_json, status, attempt, attempts,
+  next_attempt_at_ms, lease_owner, lease_expires_at_ms, created_at_ms, trace_id, span_id, shard_hash, source_seq, kind,
+  type, schema_version, ts_ms, prev_value_json)
+SELECT j.task_id, j.reaction_id, j.shard_hash % j.num_shards, j.run_id, j.global_seq, j.subject, j.payload_json,
+       CASE WHEN j.is_ours THEN 2 ELSE 1 END, j.is_ours::int, j.is_ours::int,
+       CASE WHEN j.is_ours THEN :now::bigint + :lease_ms::bigint ELSE :now::bigint END,
+       CASE WHEN j.is_ours THEN :owner ELSE '' END,
+       CASE WHEN j.is_ours THEN :now::bigint + :lease_ms::bigint ELSE 0 END,
+       :now::bigint, j.trace_id, j.span_id, j.shard_hash, j.seq, j.kind, j.type, j.schema_version, j.ts_ms,
+       j.prev_value_json
+FROM judged AS j
+ON CONFLICT (source_global_seq, reaction_id) DO NOTHING
+RETURNING task_id, shard, status;
+
 -- name: lock_waiting
 -- A task that somebody is claiming just now is waited for, and then no longer waits itself.
 SELECT t.reaction_id, t.subject, t.task_id, t.first_at_ms
@@ -153,6 +200,35 @@ SELECT task_id, reaction_id, shard, source_run_id, source_seq, source_global_seq
        lease_owner, lease_expires_at_ms, last_error, coalesced, created_at_ms, completed_at_ms, trace_id, span_id
 FROM tape_tasks
 WHERE task_id = :task_id;
+
+-- name: made_of
+-- The entry's own first; else a debounced task that waited for a newer entry of the subject may hold it.
+SELECT task_id, reaction_id, shard, source_run_id, source_seq, source_global_seq, kind, type, subject,
+       schema_version, ts_ms, payload_json, prev_value_json, status, attempt, attempts, next_attempt_at_ms,
+       lease_owner, lease_expires_at_ms, last_error, coalesced, created_at_ms, completed_at_ms, trace_id, span_id
+FROM tape_tasks
+WHERE reaction_id = :reaction_id AND source_global_seq >= :global_seq AND subject = :subject
+ORDER BY source_global_seq LIMIT 1;
+
+-- name: lock_pack
+-- Whoever makes tasks takes turns with the matchers and with those who change shards.
+SELECT tape_now_ms() FROM tape_pack FOR UPDATE;
+
+-- name: present
+-- A debounced task has the name of its first entry, and the place of its newest.
+SELECT t.task_id, t.source_global_seq
+FROM json_to_recordset(:hits::json) AS h(task_id text, reaction_id text, global_seq bigint)
+JOIN tape_tasks AS t ON t.task_id = h.task_id
+UNION
+SELECT t.task_id, t.source_global_seq
+FROM json_to_recordset(:hits::json) AS h(task_id text, reaction_id text, global_seq bigint)
+JOIN tape_tasks AS t ON t.source_global_seq = h.global_seq AND t.reaction_id = h.reaction_id;
+
+-- name: newest
+SELECT subject, max(source_global_seq)
+FROM tape_tasks
+WHERE reaction_id = :reaction_id AND subject = ANY (ARRAY(SELECT json_array_elements_text(:subjects::json)))
+GROUP BY subject;
 
 -- name: listed
 -- An agent's run is not a task: it is listed only where it could not be started.

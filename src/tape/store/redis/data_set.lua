@@ -54,12 +54,13 @@ local function bounds()
 end
 
 -- The same for who is going to write. Where there is no journal, or one that ends before what the caller has seen of
--- it, the data set is not the one it was: a larger epoch begins.
+-- it, the data set is not the one it was: a larger epoch begins, and everybody who waits is told to look.
 local function current_journal(now, seen_epoch, seen_head)
   local epoch, head, floor, ts, changes = journal()
-  if epoch == 0 or (epoch == seen_epoch and head < seen_head) then
+  if epoch == 0 or epoch < seen_epoch or (epoch == seen_epoch and head < seen_head) then
     epoch = math.max(now, epoch + 1, seen_epoch + 1)
     set_journal(epoch, head, floor, ts, changes)
+    redis.pcall('PUBLISH', root .. ':grown', '')
   end
   return epoch, head, floor, ts, changes
 end

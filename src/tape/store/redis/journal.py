@@ -1,7 +1,7 @@
 """Reading the journal in pages, each one script's look at it."""
 
 from collections.abc import Sequence
-from typing import Final
+from typing import Any, Final
 
 import anyio
 
@@ -16,8 +16,8 @@ from tape.store.redis.call import EXACT
 from tape.store.redis.listen import Listener
 from tape.store.redis.packing import SEPARATOR, intact, rows_of, unpack
 from tape.store.redis.runs import head_of
-from tape.store.redis.scripts import BOUNDS, READ, READ_RUN
-from tape.store.redis.server import Server
+from tape.store.redis.scripts import BOUNDS, READ, READ_RUN, Script
+from tape.store.redis.server import Argument, Server
 
 PAGE: Final = 512
 PAGE_BYTES: Final = 4 << 20
@@ -45,43 +45,45 @@ class Journal:
             await self._wake.wait_beyond(beyond)
 
     async def bounds(self) -> Bounds:
-        epoch, bounds = _bounds(await self._server.ask(BOUNDS))
-        self._server.data_set.see(epoch, bounds.head)
-        return bounds
+        return _bounds(await self._look(BOUNDS))
 
     async def read(self, after: GlobalSeq, *, pattern: Pattern | None = None) -> Page:
-        seen = self._server.data_set.head
         window = (min(after, EXACT), WINDOW, _beginning(pattern))
-        *place, looked_to, rows = await self._server.ask(READ, PAGE, PAGE_BYTES, *window)
-        bounds = self._checked(place, seen)
+        *place, looked_to, rows = await self._look(READ, PAGE, PAGE_BYTES, *window)
+        bounds = _bounds(place)
         entries = intact(unpack(RunId(run_id.decode()), *row) for run_id, *row in rows_of(rows, 4))
         scanned_to = max(after, int(looked_to)) if len(entries) == len(rows) // 4 else entries[-1].global_seq
         if scanned_to <= max(after, bounds.floor - 1) and scanned_to < bounds.head:
             raise Corrupt("it is missing", GlobalSeq(max(after + 1, bounds.floor)))
         if pattern is not None:
             entries = [entry for entry in entries if pattern.matches(entry.subject)]
-        return Page(entries, GlobalSeq(scanned_to), bounds, int(place[-1]))
+        return Page(entries, GlobalSeq(scanned_to), bounds, int(place[-1]), Epoch(int(place[0])))
 
     async def read_run(self, run_id: RunId, after: Seq, segments: Sequence[Segment] = ()) -> RunPage:
-        seen = self._server.data_set.head
         pieces = segments or (Segment(run_id, Seq(min(after, EXACT) + 1), None),)
         parts = [part for owner, first, last in pieces for part in (owner, first, last or "+")]
-        *place, head, rows, owned = await self._server.ask(READ_RUN, PAGE, PAGE_BYTES, run_id, *parts)
-        bounds = self._checked(place, seen)
+        *place, head, rows, owned = await self._look(READ_RUN, PAGE, PAGE_BYTES, run_id, *parts)
         owners = [piece.run_id for piece, count in zip(pieces, owned[1::2], strict=True) for _ in range(count)]
         entries = intact(unpack(owner, *row) for owner, row in zip(owners, rows_of(rows, 3), strict=True))
         floors = {piece.run_id: Seq(int(floor)) for piece, floor in zip(pieces, owned[::2], strict=True)}
-        return RunPage(entries, head_of(head), bounds, floors)
+        return RunPage(entries, head_of(head), _bounds(place), floors, Epoch(int(place[0])))
 
-    def _checked(self, place: Sequence[bytes], seen: GlobalSeq) -> Bounds:
-        epoch, bounds = _bounds(place)
-        self._server.data_set.check(epoch, bounds.head, seen)
-        return bounds
+    async def _look(self, script: Script, *arguments: Argument) -> Any:
+        """What a script finds, the place first; where that is less than was there before, an epoch begins meanwhile."""
+        seen = self._server.data_set
+        while True:
+            known = seen.place
+            found = await self._server.ask(script, *arguments)
+            epoch, _, head, _ = map(int, found[:4])
+            if epoch and (epoch, head) >= known:
+                seen.see(Epoch(epoch), GlobalSeq(head))
+                return found
+            await self._server.enter()
 
 
-def _bounds(place: Sequence[bytes]) -> tuple[Epoch, Bounds]:
-    epoch, floor, head, _ = map(int, place)
-    return Epoch(epoch), Bounds(GlobalSeq(floor), GlobalSeq(head))
+def _bounds(place: Sequence[bytes]) -> Bounds:
+    _, floor, head, _ = map(int, place)
+    return Bounds(GlobalSeq(floor), GlobalSeq(head))
 
 
 def _beginning(pattern: Pattern | None) -> str:

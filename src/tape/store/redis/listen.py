@@ -81,6 +81,7 @@ class Listener:
             self._wake(GlobalSeq(int(head)) if head else None)
 
     def _wake(self, head: GlobalSeq | None) -> None:
-        """Without a head it is not known what has changed, so every waiter looks."""
-        self._head = GlobalSeq(sys.maxsize) if head is None else head
+        """Without a head it is not known what has changed, so every waiter looks; a later word takes nothing back."""
+        unheard = self._head if self._heard.is_set() else 0
+        self._head = GlobalSeq(max(unheard, sys.maxsize if head is None else head))
         self._heard.set()

@@ -30,12 +30,14 @@ class RedisStore:
 
     def __init__(self, server: Server, journal: Journal) -> None:
         self._server = server
-        self.epoch = server.data_set.epoch
         self.journal = journal
         self.runs = Runs(server)
         self.retention = Retention(server, journal)
         self.cells = NoCells()
-        server.data_set.changed = self._follow
+
+    @property
+    def epoch(self) -> Epoch:
+        return self._server.data_set.epoch
 
     @property
     def reactions(self) -> Reactions:
@@ -55,11 +57,8 @@ class RedisStore:
     async def new_epoch(self) -> Epoch:
         seen = self._server.data_set
         epoch, head = await self._server.tell(BEGIN, seen.epoch, seen.head)
-        seen.begin(Epoch(int(epoch)), GlobalSeq(int(head)))
+        seen.see(Epoch(int(epoch)), GlobalSeq(int(head)))
         return self.epoch
-
-    def _follow(self, epoch: Epoch) -> None:
-        self.epoch = epoch
 
 
 class NoCells:
@@ -89,7 +88,6 @@ async def open_store(
     server, listener = Server(connections, location.root), Listener(connections, location.root, patience)
     try:
         await server.enter()
-        server.data_set.begin(server.data_set.epoch, server.data_set.head)
         appender = Appender(server, location.keep_per_run, patience.recovery_s)
         journal = Journal(server, appender, listener, wake or listener)
         async with background(*([listener.run] if wake is None else [])):

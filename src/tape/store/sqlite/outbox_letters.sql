@@ -94,3 +94,9 @@ SELECT
     FROM (SELECT ended_at - created_at AS took FROM core_outbox WHERE status = 'delivered' LIMIT 10000))
    WHERE place = (among * 99 + 99) / 100),
   0.0;
+
+-- name: is_divided
+SELECT 0;
+
+-- name: is_there
+SELECT count(*) FROM sqlite_master WHERE type = 'table' AND name = 'core_outbox';

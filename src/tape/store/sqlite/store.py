@@ -36,13 +36,13 @@ class SqliteStore:
 
     @property
     def epoch(self) -> Epoch:
-        return self.journal.newest_epoch
+        return self.journal.epoch
 
     def transaction(self) -> AbstractAsyncContextManager[Block]:
         return self._database.transaction()
 
     async def new_epoch(self) -> Epoch:
-        self.journal.begin(await begin_epoch(self._database, "sqlite"))
+        self.journal.see(await begin_epoch(self._database, "sqlite"))
         return self.epoch
 
 

@@ -17,6 +17,47 @@ WHERE true
 ON CONFLICT (source_global_seq, reaction_id) DO NOTHING
 RETURNING task_id;
 
+-- name: lock_slots
+SELECT 1 WHERE :reaction_ids IS NULL;
+
+-- name: insert_claimed
+-- Where nothing waits and slots are free, a task is claimed as it is made, for who made it.
+WITH hit AS MATERIALIZED (
+  SELECT h.value AS h, h.value ->> 'reaction_id' AS reaction_id,
+         row_number() OVER (PARTITION BY h.value ->> 'reaction_id' ORDER BY h.value ->> 'global_seq') AS place,
+         row_number() OVER (ORDER BY h.value ->> 'global_seq') AS overall
+  FROM json_each(:hits) AS h
+), room AS MATERIALIZED (
+  SELECT r.reaction_id, r.num_shards, CASE WHEN r.deleted = 0 AND r.paused = '' AND r.rate_limit_per_s = 0
+    AND r.reaction_id IN (SELECT value FROM json_each(:reaction_ids))
+    AND coalesce((
+      SELECT t.next_attempt_at_ms FROM tape_tasks AS t
+      WHERE t.reaction_id = r.reaction_id AND t.status IN (1, 2)
+      ORDER BY t.next_attempt_at_ms LIMIT 1) > :now, true)
+    THEN r.max_concurrency - (
+      SELECT count(*) FROM tape_tasks AS t
+      WHERE t.reaction_id = r.reaction_id AND t.status = 2 AND t.lease_expires_at_ms > :now)
+    ELSE 0 END AS free
+  FROM tape_reactions AS r
+  WHERE r.reaction_id IN (SELECT value ->> 'reaction_id' FROM json_each(:hits))
+), judged AS MATERIALIZED (
+  SELECT hit.h, hit.reaction_id, room.num_shards, hit.place <= room.free AND hit.overall <= :most AS is_ours
+  FROM hit JOIN room ON room.reaction_id = hit.reaction_id
+)
+INSERT INTO tape_tasks (
+  task_id, reaction_id, shard, source_run_id, source_global_seq, subject, payload_json, status, attempt, attempts,
+  next_attempt_at_ms, lease_owner, lease_expires_at_ms, created_at_ms, trace_id, span_id, shard_hash, source_seq, kind,
+  type, schema_version, ts_ms, prev_value_json)
+SELECT h ->> 'task_id', reaction_id, (h ->> 'shard_hash') % num_shards, h ->> 'run_id', h ->> 'global_seq',
+       h ->> 'subject', h ->> 'payload_json', CASE WHEN is_ours THEN 2 ELSE 1 END, is_ours, is_ours,
+       CASE WHEN is_ours THEN :now + :lease_ms ELSE :now END, CASE WHEN is_ours THEN :owner ELSE '' END,
+       CASE WHEN is_ours THEN :now + :lease_ms ELSE 0 END, :now, h ->> 'trace_id', h ->> 'span_id', h ->> 'shard_hash',
+       h ->> 'seq', h ->> 'kind', h ->> 'type', h ->> 'schema_version', h ->> 'ts_ms', h ->> 'prev_value_json'
+FROM judged
+WHERE true
+ON CONFLICT (source_global_seq, reaction_id) DO NOTHING
+RETURNING task_id, shard, status;
+
 -- name: lock_waiting
 SELECT t.reaction_id, t.subject, t.task_id, t.first_at_ms
 FROM json_each(:keys) AS k
@@ -148,6 +189,36 @@ SELECT task_id, reaction_id, shard, source_run_id, source_seq, source_global_seq
        lease_owner, lease_expires_at_ms, last_error, coalesced, created_at_ms, completed_at_ms, trace_id, span_id
 FROM tape_tasks
 WHERE task_id = :task_id;
+
+-- name: made_of
+-- The entry's own first; else a debounced task that waited for a newer entry of the subject may hold it.
+SELECT task_id, reaction_id, shard, source_run_id, source_seq, source_global_seq, kind, type, subject,
+       schema_version, ts_ms, payload_json, prev_value_json, status, attempt, attempts, next_attempt_at_ms,
+       lease_owner, lease_expires_at_ms, last_error, coalesced, created_at_ms, completed_at_ms, trace_id, span_id
+FROM tape_tasks
+WHERE reaction_id = :reaction_id AND source_global_seq >= :global_seq AND subject = :subject
+ORDER BY source_global_seq LIMIT 1;
+
+-- name: lock_pack
+-- Whoever makes tasks takes turns with the matchers and with those who change shards.
+SELECT :now_ms FROM tape_pack;
+
+-- name: present
+-- A debounced task has the name of its first entry, and the place of its newest.
+SELECT t.task_id, t.source_global_seq
+FROM json_each(:hits) AS h
+CROSS JOIN tape_tasks AS t ON t.task_id = h.value ->> 'task_id'
+UNION
+SELECT t.task_id, t.source_global_seq
+FROM json_each(:hits) AS h
+CROSS JOIN tape_tasks AS t
+  ON t.source_global_seq = h.value ->> 'global_seq' AND t.reaction_id = h.value ->> 'reaction_id';
+
+-- name: newest
+SELECT subject, max(source_global_seq)
+FROM tape_tasks
+WHERE reaction_id = :reaction_id AND subject IN (SELECT value FROM json_each(:subjects))
+GROUP BY subject;
 
 -- name: listed
 -- An agent's run is not a task: it is listed only where it could not be started.

@@ -10,11 +10,16 @@ _GRAMMAR: Final = re.compile(
 )
 
 
-def parse(header: str | None) -> Trace | None:
-    """The span; a header that is wrong counts as missing, as the standard wants it."""
+def parse(header: str | None, parent_span_id: str = "") -> Trace | None:
+    """The span, which may have a parent; a header that is wrong counts as missing, as the standard wants it."""
     found = _GRAMMAR.fullmatch(header.strip()) if header else None
     if found is None or found["version"] == "ff" or (found["version"] == "00" and found[4]):
         return None
     if not found["trace"].strip("0") or not found["span"].strip("0"):
         return None
-    return Trace(found["trace"], found["span"])
+    return Trace(found["trace"], found["span"], parent_span_id)
+
+
+def written(trace: Trace | None) -> str:
+    """The header of a span; nothing without one."""
+    return "" if trace is None else f"00-{trace.trace_id}-{trace.span_id}-01"

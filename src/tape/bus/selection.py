@@ -1,0 +1,201 @@
+"""Which entries a stream is about: a run or the journal, from a place on, page by page, without a hole.
+
+A selection knows how far it has come and in which epoch; whether what it is given is whole is judged here.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import NamedTuple, Protocol, TypeAlias
+
+from tape.core.errors import BrokerOverflowError, Corrupt, InvalidCursor
+from tape.core.event import Entry
+from tape.core.fork import Lineage, Segment, segments, surviving_from, unbroken_through
+from tape.core.ids import Epoch, GlobalSeq, RunId, Seq
+from tape.core.ports import NO_EPOCH, Bounds, Reader, RunPage
+from tape.core.run import Head
+from tape.core.subject import Pattern
+
+Admits: TypeAlias = Callable[[Entry], bool]
+
+
+class Replay(NamedTuple):
+    """A page of history, and the position up to which everything has been looked at (None: there is more)."""
+
+    entries: Sequence[Entry]
+    looked_to: GlobalSeq | None
+    is_over: bool
+
+
+class Selection(Protocol):
+    """Which entries a stream is about, how far it has come, and in which epoch."""
+
+    @property
+    def epoch(self) -> Epoch: ...
+    @property
+    def lane(self) -> RunId | Pattern | None: ...
+    @property
+    def cursor(self) -> int: ...
+    @property
+    def is_whole(self) -> bool: ...
+    async def replay(self, reader: Reader) -> Replay: ...
+    def go_to(self, cursor: int) -> None: ...
+    def take(self, entry: Entry) -> bool: ...
+    def ends_at(self, closed_seq: Seq) -> bool: ...
+
+
+class RunSelection:
+    """A run, from a seq on, to its end."""
+
+    def __init__(
+        self, run_id: RunId, from_seq: int, follow: bool, admits: Admits | None, epoch: Epoch = NO_EPOCH
+    ) -> None:
+        self.lane = run_id
+        self.epoch = epoch if from_seq > 1 else NO_EPOCH
+        self._after = Seq(max(from_seq, 1) - 1)
+        self._follow = follow
+        self._admits = admits
+        self._until: Seq | None = None
+        self._lineage: Lineage = ()
+
+    @property
+    def cursor(self) -> int:
+        return self._after
+
+    @property
+    def is_whole(self) -> bool:
+        """Whether it wants everything of its lane."""
+        return self._admits is None
+
+    def go_to(self, cursor: int) -> None:
+        self._after = Seq(cursor)
+
+    async def replay(self, reader: Reader) -> Replay:
+        page = await self._page(reader)
+        self.epoch = _same_epoch(self.epoch, page.epoch)
+        run = page.run or Head()
+        entries = self._whole(page, run)
+        _check_dense(self._after, [entry.seq for entry in entries], run.last_seq, f"run {self.lane!r}")
+        if not self._follow and self._until is None:
+            self._until = run.last_seq
+        found = [entry for entry in _cut(entries, "seq", self._until) if self.take(entry)]
+        is_over = self._is_past(run.closed_seq) or self._is_past(self._until)
+        return Replay(found, page.bounds.head if self._is_past(run.last_seq) else None, is_over)
+
+    async def _page(self, reader: Reader) -> RunPage:
+        """The next page. Of a run that turns out to inherit, it is read again: a lineage never changes."""
+        page = await reader.read_run(self.lane, self._after, self._segments())
+        if page.run is not None and page.run.lineage != self._lineage:
+            self._lineage = page.run.lineage
+            if self._segments():
+                return await reader.read_run(self.lane, self._after, self._segments())
+        return page
+
+    def _segments(self) -> tuple[Segment, ...]:
+        """Where to read on; nothing when that is in the run itself."""
+        pieces = segments(self._lineage, self.lane, self._after + 1)
+        return pieces if len(pieces) > 1 else ()
+
+    def _whole(self, page: RunPage, run: Head) -> Sequence[Entry]:
+        """The entries of a page before a gap; a gap right at the beginning is raised."""
+        self._check(run.last_seq)
+        pieces = segments(self._lineage, self.lane, self._after + 1)
+        floors = {owner: max(floor, run.floor) for owner, floor in page.floors.items()} or {self.lane: run.floor}
+        available_from = surviving_from(pieces, floors)
+        if self._after + 1 < available_from:
+            raise BrokerOverflowError(self.lane, self._after + 1, available_from)
+        return _cut(page.entries, "seq", unbroken_through(pieces, floors))
+
+    def take(self, entry: Entry) -> bool:
+        """Goes past an entry; whether it is new and wanted."""
+        if entry.seq <= self._after:
+            return False
+        self._after = entry.seq
+        return self._admits is None or self._admits(entry)
+
+    def ends_at(self, closed_seq: Seq) -> bool:
+        return self._after >= closed_seq
+
+    def _is_past(self, seq: Seq | None) -> bool:
+        return seq is not None and self._after >= seq
+
+    def _check(self, last_seq: Seq) -> None:
+        if self._after > last_seq:
+            raise InvalidCursor(f"run {self.lane!r} is at seq {last_seq}; nobody has been told of {self._after}")
+
+
+class JournalSelection:
+    """The whole journal or the subjects of a pattern, after a position."""
+
+    def __init__(
+        self, pattern: Pattern | None, after: int, follow: bool, admits: Admits | None, epoch: Epoch = NO_EPOCH
+    ) -> None:
+        self.lane = pattern
+        self.epoch = epoch if after else NO_EPOCH
+        self._after = GlobalSeq(after)
+        self._follow = follow
+        self._admits = admits
+        self._until: GlobalSeq | None = None
+
+    @property
+    def cursor(self) -> int:
+        return self._after
+
+    @property
+    def is_whole(self) -> bool:
+        """Whether it wants everything of its lane."""
+        return self._admits is None
+
+    def go_to(self, cursor: int) -> None:
+        self._after = GlobalSeq(cursor)
+
+    async def replay(self, reader: Reader) -> Replay:
+        page = await reader.read(self._after, pattern=self.lane)
+        self.epoch = _same_epoch(self.epoch, page.epoch)
+        self._check(page.bounds)
+        if self.lane is None:
+            _check_dense(self._after, [entry.global_seq for entry in page.entries], page.bounds.head, "the journal")
+        if not self._follow and self._until is None:
+            self._until = page.bounds.head
+        found = [entry for entry in _cut(page.entries, "global_seq", self._until) if self.take(entry)]
+        self._after = page.scanned_to
+        is_over = self._until is not None and self._after >= self._until
+        return Replay(found, self._after if self._after >= page.bounds.head else None, is_over)
+
+    def take(self, entry: Entry) -> bool:
+        """Goes past an entry; whether it is new and wanted."""
+        if entry.global_seq <= self._after:
+            return False
+        self._after = entry.global_seq
+        return self._admits is None or self._admits(entry)
+
+    def ends_at(self, closed_seq: Seq) -> bool:
+        return False
+
+    def _check(self, bounds: Bounds) -> None:
+        if self._after + 1 < bounds.floor:
+            raise BrokerOverflowError(None, self._after + 1, bounds.floor)
+        if self._after > bounds.head:
+            raise InvalidCursor(f"the journal is at {bounds.head}; nobody has been told of {self._after}")
+
+
+def _same_epoch(known: Epoch, epoch: Epoch) -> Epoch:
+    """The epoch of a page, which must be that of the cursor; a beginning is one in every epoch."""
+    if known not in (NO_EPOCH, epoch):
+        raise InvalidCursor(f"the journal is of epoch {epoch} now; a cursor of {known} means nothing in it: start over")
+    return epoch
+
+
+def _check_dense(after: int, places: Sequence[int], last: int, where: str) -> None:
+    """A hole is an alarm: nothing may be passed over in silence."""
+    is_dense = places[-1] - after == len(places) if places else after >= last
+    if not is_dense:
+        missing = next((n for n, place in enumerate(places, after + 1) if place != n), after + 1)
+        raise Corrupt(f"{missing} is missing in {where}; tape journal verify tells more")
+
+
+def _cut(entries: Sequence[Entry], by: str, until: int | None) -> Sequence[Entry]:
+    """What lies at or before an end."""
+    if until is None or not entries or getattr(entries[-1], by) <= until:
+        return entries
+    return [entry for entry in entries if getattr(entry, by) <= until]
