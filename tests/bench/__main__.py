@@ -8,29 +8,29 @@ import sys
 from collections.abc import Callable, Iterator, Sequence
 from datetime import UTC, datetime
 from importlib import import_module
-from importlib.util import find_spec
 from typing import Final
 
-from tests.bench import delivery, fanout, forks, latency, logs, loop, matching, postgres, predicates, ring, sqlite
+from tests.bench import loop, matching, predicates
 from tests.bench.compare import Comparison, Result, Row, compare
 from tests.bench.workload import FOLDER
 
 REPETITIONS: Final = 5
-TABLES: Final[tuple[Callable[[], list[Comparison]], ...]] = (
-    sqlite.comparisons,
-    fanout.comparisons,
-    ring.comparisons,
-    latency.comparisons,
-    postgres.comparisons,
-    logs.comparisons,
-    delivery.comparisons,
-    forks.comparisons,
-)
-SPARK: Final = (  # loaded where Spark is installed
-    "tests.bench.lake",
-    "tests.bench.filling",
-    "tests.bench.history",
-    "tests.bench.sweep",
+TABLES: Final = (
+    "sqlite",
+    "fanout",
+    "ring",
+    "latency",
+    "postgres",
+    "logs",
+    "delivery",
+    "forks",
+    "sse",
+    "sse_replay",
+    "lake",
+    "filling",
+    "history",
+    "sweep",
+    "outbox",
 )
 MODULES: Final[tuple[Callable[[int], list[Row]], ...]] = (matching.measure, predicates.measure)
 
@@ -51,18 +51,20 @@ def main(only: str = "") -> None:
 
 
 def measure(only: str) -> Iterator[Result]:
-    for table in (*TABLES, *_spark_tables()):
+    for table in _tables():
         yield from compare([each for each in table() if is_about(only, each.area, each.name)], REPETITIONS)
     for module in MODULES:
         yield from (Result(row) for row in module(REPETITIONS) if is_about(only, row["area"], row["name"]))
 
 
-def _spark_tables() -> Iterator[Callable[[], list[Comparison]]]:
-    if find_spec("pyspark") is None:
-        print("the lake is left out: Spark is not installed")
-        return
-    for name in SPARK:
-        yield import_module(name).comparisons
+def _tables() -> Iterator[Callable[[], list[Comparison]]]:
+    for name in TABLES:
+        try:
+            module = import_module(f"tests.bench.{name}")
+        except ModuleNotFoundError as error:
+            print(f"{name} is left out: {error.name} is not installed")
+        else:
+            yield module.comparisons
 
 
 def is_about(only: str, area: object, name: object) -> bool:

@@ -12,10 +12,12 @@ from subprocess import PIPE
 from time import monotonic_ns
 from typing import TypeAlias
 
+import asyncpg
 import redis.asyncio
 
 from tape.compose import open_journal
 from tape.core.event import Event
+from tests.bench.bare import Publisher
 from tests.bench.compare import Comparison, Goal, Side
 from tests.bench.loop import run
 from tests.bench.reader import RUN, delays
@@ -49,11 +51,16 @@ class Delays:
 def comparisons() -> list[Comparison]:
     ours, theirs = Delays(lambda: run(_ours(RATE))), Delays(lambda: run(_theirs()))
     ours_apart, theirs_apart = Delays(lambda: run(_ours_apart())), Delays(lambda: run(_theirs_apart()))
+    least, least_apart = Delays(lambda: run(_least())), Delays(lambda: run(_least_apart()))
+    same, apart = partial(ours.percentile, 50), partial(ours_apart.percentile, 50)
+    late_apart = partial(ours_apart.percentile, 99)
     return [
-        _row("same process, p50", partial(ours.percentile, 50), partial(theirs.percentile, 50), 1.7),
-        _row("same process, p99", partial(ours.percentile, 99), partial(theirs.percentile, 99), 4),
-        _row("another process, p50", partial(ours_apart.percentile, 50), partial(theirs_apart.percentile, 50), 2.5),
-        _row("another process, p99", partial(ours_apart.percentile, 99), partial(theirs_apart.percentile, 99), 4),
+        _row("Redis, same process, p50", same, partial(theirs.percentile, 50), 1.7),
+        _row("Redis, same process, p99", partial(ours.percentile, 99), partial(theirs.percentile, 99), 4),
+        _row("Redis, another process, p50", apart, partial(theirs_apart.percentile, 50), 2.5),
+        _row("Redis, another process, p99", late_apart, partial(theirs_apart.percentile, 99), 4),
+        _row("a bare INSERT, same process, p50", same, partial(least.percentile, 50)),
+        _row("a bare INSERT and SELECT, another process, p50", apart, partial(least_apart.percentile, 50)),
         Comparison(
             area=AREA, name="publish to subscriber, 5,000/s asked for and held", unit="events/s",
             ours=achieved, peer=lambda: HIGH_RATE, goal=Goal(">=", 0.98),
@@ -61,9 +68,10 @@ def comparisons() -> list[Comparison]:
     ]  # fmt: skip
 
 
-def _row(name: str, ours: Side, peer: Side, bound: float) -> Comparison:
-    name = f"publish to subscriber at 1,000/s against Redis, {name}"
-    return Comparison(area=AREA, name=name, unit="ms", ours=ours, peer=peer, goal=Goal("<=", bound))
+def _row(name: str, ours: Side, peer: Side, bound: float | None = None) -> Comparison:
+    name = f"publish to subscriber at 1,000/s against {name}"
+    goal = None if bound is None else Goal("<=", bound)
+    return Comparison(area=AREA, name=name, unit="ms", ours=ours, peer=peer, goal=goal)
 
 
 def achieved() -> float:
@@ -105,6 +113,24 @@ async def _theirs_apart() -> list[int]:
         await client.xadd(STREAM, {"p": monotonic_ns()})
         reader = await _started("tests.bench.xread", valkey(None).url)
         await steadily(lambda due: client.xadd(STREAM, {"p": due}), RATE)
+        return await _said(reader)
+
+
+async def _least() -> list[int]:
+    with journal_url() as url:
+        publisher = Publisher(await asyncpg.connect(url))
+        await publisher.prepare()
+        await steadily(publisher.send, RATE)
+        return publisher.late
+
+
+async def _least_apart() -> list[int]:
+    with journal_url() as url:
+        publisher = Publisher(await asyncpg.connect(url))
+        await publisher.prepare()
+        await publisher.send(monotonic_ns())
+        reader = await _started("tests.bench.bare", url)
+        await steadily(publisher.send, RATE)
         return await _said(reader)
 
 

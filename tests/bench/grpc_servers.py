@@ -1,0 +1,109 @@
+"""gRPC servers for the bench, each a process: ours over a journal, and the bare library with nothing behind it.
+
+They say their port and then do what is written to them: `burst N` says N events, `cpu` tells the CPU time they have spent.
+"""
+
+import asyncio
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any
+
+import grpc
+
+from tape.bus.journal import Journal
+from tape.compose import open_store, run_journal
+from tape.core.event import Event
+from tape.runs.ledgers import Ledgers
+from tape.server.address import Address
+from tape.server.limits import Subscribers
+from tape.server.rpc.door import Door
+from tape.server.rpc.hall import Hall
+from tape.wire import tape_pb2 as pb
+from tape.wire.messages.entries import in_batch
+from tests.bench import workload
+from tests.bench.loop import run
+
+BATCH = 100
+HELD = 20_000
+
+
+@contextmanager
+def started(kind: str, store: str) -> Iterator["subprocess.Popen[str]"]:
+    command = [sys.executable, "-m", "tests.bench.grpc_servers", kind, store]
+    pipe = subprocess.PIPE
+    with subprocess.Popen(command, stdin=pipe, stdout=pipe, text=True, bufsize=1) as server:
+        try:
+            yield server
+        finally:
+            server.kill()
+
+
+async def serve_ours(store_url: str) -> None:
+    async with open_store(store_url) as store, run_journal(store) as journal:
+        for n in range(workload.RUNS):
+            await journal.open_run(f"run-{n}")
+        said = workload.events(HELD)
+        for first in range(0, HELD, BATCH):
+            await journal.append(said[first : first + BATCH])
+        hall = Hall(store=store, journal=journal, ledgers=Ledgers(store, journal), subscribers=Subscribers(2_000))
+        door = Door(hall, Address("127.0.0.1", 0))
+        await door.open()
+        assert door.address is not None
+        await _obey(door.address.port, lambda count: _burst(journal, count))
+
+
+async def _burst(journal: Journal, count: int) -> None:
+    await journal.append([Event(run_id="run-0", payload=workload.TEXT) for _ in range(count)])
+
+
+async def serve_bare() -> None:
+    """Batches that were encoded before anybody asked."""
+    batch = b"".join(map(in_batch, workload.entries(workload.events(BATCH))))
+    burst = b"".join(
+        map(in_batch, workload.entries([Event(run_id="run-0", payload=workload.TEXT) for _ in range(BATCH)]))
+    )
+    waiting: set[asyncio.Queue[bytes]] = set()
+
+    async def tail(request: bytes, context: Any) -> None:
+        if pb.TailBatchesRequest.FromString(request).no_follow:
+            for _ in range(HELD // BATCH):
+                await context.write(batch)
+            return
+        mine: asyncio.Queue[bytes] = asyncio.Queue()
+        waiting.add(mine)
+        await context.send_initial_metadata(())
+        while True:
+            await context.write(await mine.get())
+
+    async def nothing(request: bytes, context: Any) -> bytes:
+        return b""
+
+    async def say(count: int) -> None:
+        for each in waiting:
+            each.put_nowait(burst)
+
+    server: Any = grpc.aio.server()
+    handlers = {
+        "TailBatches": grpc.unary_stream_rpc_method_handler(tail),
+        "Append": grpc.unary_unary_rpc_method_handler(nothing),
+    }
+    server.add_generic_rpc_handlers((grpc.method_handlers_generic_handler("tape.v1.Tape", handlers),))
+    port = server.add_insecure_port("127.0.0.1:0")
+    await server.start()
+    await _obey(port, say)
+
+
+async def _obey(port: int, say: Any) -> None:
+    print(port, flush=True)
+    while line := await asyncio.to_thread(sys.stdin.readline):
+        word, _, count = line.partition(" ")
+        if word == "burst":
+            await say(int(count))
+        print(time.process_time(), flush=True)
+
+
+if __name__ == "__main__":
+    run(serve_ours(sys.argv[2]) if sys.argv[1] == "ours" else serve_bare())

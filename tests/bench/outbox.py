@@ -1,0 +1,244 @@
+"""The outbox: what publishing adds to a transaction, how soon and how fast events are handled, and in a full table."""
+
+import asyncio
+import logging
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
+from contextlib import ExitStack, asynccontextmanager, contextmanager
+from functools import cache, partial
+from importlib import import_module
+from time import perf_counter
+from typing import Any
+
+import asyncpg
+
+from tape.outbox import OutboxEvent, OutboxListener, migrate, publish
+from tests.bench import tasks
+from tests.bench.compare import Comparison, Goal, Side
+from tests.bench.loop import run
+from tests.bench.servers import postgres
+from tests.bench.tasks import Count, Waits
+
+AREA = "outbox"
+TRANSACTIONS = 2_000
+EVENTS = 5_000
+SLOTS = 100
+DELIVERED = 1_000_000
+ORDERS = "CREATE TABLE orders (n bigint NOT NULL)"
+PLAIN = """
+CREATE TABLE plain (
+  id uuid PRIMARY KEY, event_type text NOT NULL, event_version integer NOT NULL, occurred_at timestamptz NOT NULL,
+  source text NOT NULL, content_class text NOT NULL, channel text NOT NULL, generation bigint NOT NULL,
+  payload jsonb NOT NULL, idempotency_key text NOT NULL, status text NOT NULL DEFAULT 'pending',
+  created_at timestamptz NOT NULL DEFAULT now()
+)
+"""
+INSERT = """
+INSERT INTO plain (id, event_type, event_version, occurred_at, source, content_class, channel, generation, payload,
+                   idempotency_key)
+VALUES ($1, 'orders.placed', 1, $2, 'orders', 'internal', 'outbox_gen_0', 0, $3, $4)
+"""
+FILL = f"""
+ALTER TABLE core.outbox DISABLE TRIGGER outbox_notify;
+INSERT INTO core.outbox (id, event_type, source, payload, idempotency_key, status, is_dealt, ended_at)
+SELECT gen_random_uuid(), 'orders.placed', 'orders', '{{"n": 1}}', n::text, 'delivered', true, now()
+FROM generate_series(1, {DELIVERED}) AS n;
+INSERT INTO core.outbox_deliveries (event_id, handler_name, generation, position, status, attempt, attempts, ended_at)
+SELECT id, 'bench.handler', 0, position, 'delivered', 1, 1, now() FROM core.outbox;
+INSERT INTO core.event_handled (handler_name, idempotency_key) SELECT 'bench.handler', idempotency_key FROM core.outbox;
+ALTER TABLE core.outbox ENABLE TRIGGER outbox_notify;
+"""
+
+
+def comparisons() -> list[Comparison]:
+    waits = [(50, "p50"), (99, "p99")]
+    soon = [
+        _row(f"commit to handled {name} against {peer.__name__}", "ms", partial(handled, percent), side, Goal("<=", 1))
+        for percent, name in waits
+        for peer, side in (
+            (pgqueuer, partial(tasks.pick_up_pgqueuer, percent)),
+            (procrastinate, partial(handled_by_procrastinate, percent)),
+        )
+    ]
+    return [
+        _row("publish in the caller's transaction against a plain insert", "ms", published, inserted, Goal("<=", 1.3)),
+        *soon,
+        _row("events handled against pgqueuer", "events/s", worked_off, pgqueuer, Goal(">=", 1)),
+        _row("events handled against procrastinate", "events/s", worked_off, procrastinate, Goal(">=", 1)),
+        _row("events handled beside 1 M delivered ones", "events/s", worked_off_beside, worked_off, Goal(">=", 0.9)),
+    ]
+
+
+def _row(name: str, unit: str, ours: Side, peer: Side, goal: Goal) -> Comparison:
+    return Comparison(area=AREA, name=name, unit=unit, ours=ours, peer=peer, goal=goal)
+
+
+def published() -> float:
+    return run(_transactions(lambda connection, event: publish(event, connection)))
+
+
+def inserted() -> float:
+    return run(_transactions(_insert))
+
+
+def handled(percent: int) -> float:
+    return tasks.percentile(run(_handled()), percent)
+
+
+def handled_by_procrastinate(percent: int) -> float:
+    return tasks.percentile(run(_handled_by_procrastinate()), percent)
+
+
+def worked_off() -> float:
+    with _database() as url:
+        return run(_worked_off(url))
+
+
+def worked_off_beside() -> float:
+    return run(_worked_off(_full()))
+
+
+def pgqueuer() -> float:
+    return tasks.pgqueuer(True)
+
+
+def procrastinate() -> float:
+    return run(_worked_off_by_procrastinate())
+
+
+async def _transactions(say: Callable[[Any, OutboxEvent], Awaitable[object]]) -> float:
+    with _database() as url:
+        connection = await asyncpg.connect(url)
+        began = perf_counter()
+        for number in range(TRANSACTIONS):
+            async with connection.transaction():
+                await connection.execute("INSERT INTO orders VALUES ($1)", number)
+                await say(connection, _event(number))
+        took = perf_counter() - began
+        await connection.close()
+    return took / TRANSACTIONS * 1000
+
+
+async def _insert(connection: asyncpg.Connection, event: OutboxEvent) -> None:
+    said = event.event_id, event.occurred_at, event.payload_json, event.idempotency_key
+    await connection.execute(INSERT, *said)
+
+
+async def _handled() -> list[float]:
+    waits = Waits()
+
+    async def end(event: OutboxEvent) -> None:
+        await waits.end()
+
+    with _database() as url:
+        connection = await asyncpg.connect(url)
+        async with _listening(url, end):
+            await waits.all(lambda: publish(_event(1), connection))
+        await connection.close()
+    return waits.found
+
+
+async def _worked_off(url: str) -> float:
+    count = Count(EVENTS)
+
+    async def end(event: OutboxEvent) -> None:
+        await count.one()
+
+    connection = await asyncpg.connect(url)
+    async with connection.transaction():
+        for number in range(EVENTS):
+            await publish(_event(number), connection)
+    await connection.close()
+    began = perf_counter()
+    async with _listening(url, end):
+        await count.is_done.wait()
+        took = perf_counter() - began
+    return EVENTS / took
+
+
+@asynccontextmanager
+async def _listening(url: str, handler: Callable[[OutboxEvent], Awaitable[None]]) -> AsyncIterator[None]:
+    listener = OutboxListener(url, slots=SLOTS)
+    listener.listen(handler_name="bench.handler", handler=handler)
+    async with asyncio.TaskGroup() as group:
+        working = group.create_task(listener.run())
+        yield
+        listener.stop()
+        await working
+
+
+async def _handled_by_procrastinate() -> list[float]:
+    waits = Waits()
+    async with _procrastinating(waits.end) as (app, task), asyncio.TaskGroup() as group:
+        working = group.create_task(app.run_worker_async(concurrency=SLOTS, install_signal_handlers=False))
+        await waits.all(lambda: task.defer_async(n=1))
+        working.cancel()
+    return waits.found
+
+
+async def _worked_off_by_procrastinate() -> float:
+    count = Count(EVENTS)
+    async with _procrastinating(count.one) as (app, task):
+        await task.batch_defer_async(*({"n": number} for number in range(EVENTS)))
+        began = perf_counter()
+        await app.run_worker_async(concurrency=SLOTS, wait=False, install_signal_handlers=False)
+        took = perf_counter() - began
+        assert count.is_done.is_set()
+    return EVENTS / took
+
+
+@asynccontextmanager
+async def _procrastinating(handle: Callable[[], Awaitable[None]]) -> AsyncIterator[tuple[Any, Any]]:
+    library = import_module("procrastinate")
+    with postgres().database() as url, _quiet():
+        app = library.App(connector=library.PsycopgConnector(conninfo=url, max_size=20))
+
+        @app.task(name="bench")  # type: ignore[untyped-decorator]
+        async def bench(n: int) -> None:
+            await handle()
+
+        async with app.open_async():
+            await app.schema_manager.apply_schema_async()
+            yield app, bench
+
+
+def _event(number: int) -> OutboxEvent:
+    return OutboxEvent(event_type="orders.placed", source="orders", payload={"n": number, "status": "placed"})
+
+
+@contextmanager
+def _database() -> Iterator[str]:
+    server = postgres()
+    with server.database(server.template(_prepare)) as url:
+        yield url
+
+
+async def _prepare(url: str) -> None:
+    await migrate(url)
+    connection = await asyncpg.connect(url)
+    await connection.execute(f"{ORDERS}; {PLAIN}")
+    await connection.close()
+
+
+@cache
+def _full() -> str:
+    """One for all turns: filling it takes longer than they do."""
+    url = ExitStack().enter_context(_database())
+    run(_fill(url))
+    return url
+
+
+async def _fill(url: str) -> None:
+    connection = await asyncpg.connect(url)
+    await connection.execute(FILL)
+    await connection.execute("VACUUM ANALYZE")
+    await connection.close()
+
+
+@contextmanager
+def _quiet() -> Iterator[None]:
+    """A peer that tells of every job would be measured by its logger."""
+    logging.disable(logging.WARNING)
+    try:
+        yield
+    finally:
+        logging.disable(logging.NOTSET)
