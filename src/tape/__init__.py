@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from tape.bus.journal import Journal
-    from tape.compose import aconnect, connect, open_journal
+    from tape.compose import aconnect, connect, open_journal, resume, run_agent
     from tape.core.caller import Caller
     from tape.core.effect import Compensation, DispatchMode, EffectStatus, Resolution, Semantics
     from tape.core.errors import (
@@ -47,10 +47,18 @@ if TYPE_CHECKING:
         on_value_change,
         on_value_deleted,
     )
+    from tape.sdk.durable.answers import AckLost, EffectFailed, EffectUnknown
+    from tape.sdk.durable.budgets import Budget, reserve
+    from tape.sdk.durable.calling import idempotency_key
+    from tape.sdk.durable.decisions import decide
+    from tape.sdk.durable.effects import effect
+    from tape.sdk.durable.gates import gate
+    from tape.sdk.durable.retrying import Retries
+    from tape.sdk.durable.samples import mutation, now, random, sample, uuid
 
 _HOMES = {
     "tape.bus.journal": ("Journal",),
-    "tape.compose": ("aconnect", "connect", "open_journal"),
+    "tape.compose": ("aconnect", "connect", "open_journal", "resume", "run_agent"),
     "tape.core.caller": ("Caller",),
     "tape.core.effect": ("Compensation", "DispatchMode", "EffectStatus", "Resolution", "Semantics"),
     "tape.core.errors": (
@@ -92,18 +100,30 @@ _HOMES = {
         "on_value_change",
         "on_value_deleted",
     ),
+    "tape.sdk.durable.answers": ("AckLost", "EffectFailed", "EffectUnknown"),
+    "tape.sdk.durable.budgets": ("Budget", "reserve"),
+    "tape.sdk.durable.decisions": ("decide",),
+    "tape.sdk.durable.calling": ("idempotency_key",),
+    "tape.sdk.durable.effects": ("effect",),
+    "tape.sdk.durable.gates": ("gate",),
+    "tape.sdk.durable.retrying": ("Retries",),
+    "tape.sdk.durable.samples": ("mutation", "now", "random", "sample", "uuid"),
 }
-_FACADES = ("broker", "reactions")
+_FACADES = ("broker", "reactions", "testing")
 _HOME = {name: home for home, names in _HOMES.items() for name in names}
 
 __all__ = [
+    "AckLost",
     "BrokerOverflowError",
+    "Budget",
     "Caller",
     "Compensation",
     "Conflict",
     "Corrupt",
     "DispatchMode",
+    "EffectFailed",
     "EffectStatus",
+    "EffectUnknown",
     "Entry",
     "Event",
     "ExpectedSeqConflict",
@@ -119,6 +139,7 @@ __all__ = [
     "ObligationStatus",
     "ReservedSubject",
     "Resolution",
+    "Retries",
     "RunClosed",
     "RunMeta",
     "RunNotFound",
@@ -135,6 +156,12 @@ __all__ = [
     "VersionConflict",
     "aconnect",
     "connect",
+    "decide",
+    "effect",
+    "gate",
+    "idempotency_key",
+    "mutation",
+    "now",
     "on",
     "on_decision_recorded",
     "on_effect_confirmed",
@@ -146,6 +173,12 @@ __all__ = [
     "on_value_deleted",
     "open_journal",
     "producer",
+    "random",
+    "reserve",
+    "resume",
+    "run_agent",
+    "sample",
+    "uuid",
 ]
 
 

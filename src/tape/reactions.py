@@ -6,8 +6,10 @@ the function is not called. Nothing happens before `register_all` or `run_dispat
 
 from collections.abc import Callable
 from datetime import timedelta
+from pathlib import Path
 from typing import Any, TypeVar, Unpack
 
+from tape.core.event import Entry
 from tape.core.reaction import Reaction
 from tape.core.subject import ONE, REST, escape
 from tape.work.answers import Dead, Retry
@@ -31,6 +33,8 @@ __all__ = [
     "on_value_deleted",
     "register_all",
     "run_dispatcher",
+    "run_outbox_relay",
+    "run_pubsub_bridge",
 ]
 
 Function = TypeVar("Function", bound=Callable[..., Any])
@@ -130,6 +134,51 @@ def run_dispatcher(
     lease = timedelta(milliseconds=lease_ms)
     crew = crew_of(collected, is_registering=register, owner=owner, slots=claim_max, lease=lease)
     return anyio.run(dispatch, url, crew, once)
+
+
+def run_pubsub_bridge(
+    url: str | None = None,
+    *,
+    project: str,
+    topic: str,
+    reaction_id: str = "",
+    owner: str | None = None,
+    once: bool = False,
+    claim_max: int = 32,
+    lease_ms: int = 60_000,
+) -> int:
+    """Publishes to a Pub/Sub topic what reactions have for it, or all that one reaction has; how many messages.
+
+    It is a dispatcher like the other one: it ends at a signal, or with `once` when nothing is due.
+    """
+    import anyio
+
+    from tape.compose import dispatch
+    from tape.matcher.dispatcher import pubsub_crew
+
+    lease = timedelta(milliseconds=lease_ms)
+    crew = pubsub_crew(f"pubsub://{project}/{topic}", reaction_id, owner=owner, slots=claim_max, lease=lease)
+    return anyio.run(dispatch, url, crew, once)
+
+
+def run_outbox_relay(
+    url: str | None = None,
+    *,
+    to: str | Callable[[Entry], object],
+    cursor_path: str | Path = "outbox.cursor.json",
+    subject_pattern: str = "/tape/**",
+    once: bool = False,
+) -> int:
+    """Relays the journal's entries to a target or a function, in order and at least once; how many those were.
+
+    Its place is in the cursor file; an older one, which was a time, is converted. It ends at a signal, or with `once`
+    at what there is.
+    """
+    import anyio
+
+    from tape.compose import forward
+
+    return anyio.run(forward, url, to, Path(cursor_path), subject_pattern, once)
 
 
 def _pattern(kind: str, verb: str, first: str | None, second: str | None) -> str:

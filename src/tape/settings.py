@@ -3,7 +3,7 @@
 import re
 import tomllib
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Final
 from urllib.parse import quote
@@ -44,11 +44,13 @@ class Settings:
     redis_url: str = f"redis://{LOCAL_REDIS}"
     http: str = HTTP
     grpc: str = GRPC
+    url: str | None = None
     allowed_origins: tuple[str, ...] = ()
     lake: Path | None = None
     spark_master: str = SPARK_MASTER
     generation: int = 0
     outbox: str | None = None
+    connections: Mapping[str, Mapping[str, object]] = field(default_factory=dict, repr=False)
 
     @property
     def outbox_url(self) -> str:
@@ -74,11 +76,13 @@ class Settings:
             redis_url=_redis_url(environment),
             http=str(given.get("http") or HTTP),
             grpc=str(given.get("grpc") or GRPC),
+            url=str(given["url"]) if given.get("url") else None,
             allowed_origins=_origins(given.get("allowed_origins") or ""),
             lake=Path(str(given["lake"])) if given.get("lake") else None,
             spark_master=str(given.get("spark_master") or SPARK_MASTER),
             generation=_generation(given.get("generation") or 0),
             outbox=str(given["outbox_url"]) if given.get("outbox_url") else None,
+            connections=_connections(given.get("connections") or {}),
         )
 
 
@@ -104,6 +108,13 @@ def _generation(value: object) -> int:
     if not str(value).isdecimal() or not 0 <= int(str(value)) < 2**63:
         raise UsageError(f"TAPE_GENERATION is a whole number from 0 on, not {shown(value)}")
     return int(str(value))
+
+
+def _connections(value: object) -> Mapping[str, Mapping[str, object]]:
+    """The peers of bridges by their names; they have hosts and secrets, so only a file can hold them."""
+    if not isinstance(value, dict) or not all(isinstance(table, dict) for table in value.values()):
+        raise UsageError("connections are tables in the file of TAPE_CONFIG: [connections.nats] and so on")
+    return value
 
 
 def _origins(value: object) -> tuple[str, ...]:

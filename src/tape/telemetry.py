@@ -5,14 +5,15 @@ import logging
 import sys
 from bisect import bisect_left
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from dataclasses import dataclass, field
 from itertools import accumulate
-from typing import Final
+from typing import Any, Final
 
 from tape.core.event import Trace
 
 LATENCIES_S: Final = (0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0)
+_NO_SPAN: Final[AbstractContextManager[None]] = nullcontext()
 
 
 def current_trace() -> Trace | None:
@@ -28,13 +29,16 @@ def current_trace() -> Trace | None:
     return Trace(f"{context.trace_id:032x}", f"{context.span_id:016x}", f"{parent.span_id:016x}" if parent else "")
 
 
-@contextmanager
-def span(name: str, trace_id: str, span_id: str) -> Iterator[None]:
-    """A span that is a child of another one, which may be of another process; none without OpenTelemetry."""
+def span(name: str, trace_id: str, span_id: str) -> AbstractContextManager[None]:
+    """A span that is a child of another one, which may be of another process; none where nobody would see it."""
     otel = sys.modules.get("opentelemetry.trace")
-    if otel is None:
-        yield
-        return
+    if otel is None or not (trace_id or hasattr(otel.get_tracer_provider(), "add_span_processor")):
+        return _NO_SPAN
+    return _span(otel, name, trace_id, span_id)
+
+
+@contextmanager
+def _span(otel: Any, name: str, trace_id: str, span_id: str) -> Iterator[None]:
     context = None
     if trace_id and span_id:
         flags = otel.TraceFlags(otel.TraceFlags.SAMPLED)
@@ -146,6 +150,18 @@ class Meters:
         self.lag = Gauge("tape_stream_lag_entries", "How far the slowest live stream is behind.")
         self.head = Gauge("tape_journal_head", "The last position.")
         self.floor = Gauge("tape_journal_floor", "The first position that is still there.")
+
+        self.outbox_up = Gauge("tape_outbox_up", "Whether there is an outbox that answers.")
+        self.outbox_pending = Gauge("tape_outbox_pending", "Rows that nobody has taken up yet.")
+        self.outbox_in_flight = Gauge("tape_outbox_in_flight", "Rows of which a delivery has not ended.")
+        self.outbox_failed = Gauge("tape_outbox_failed", "Rows that a handler has given up on: the dead letters.")
+        self.outbox_rows = Gauge("tape_outbox_rows", "Rows there are, as the database estimates.")
+        self.outbox_oldest_s = Gauge("tape_outbox_oldest_seconds", "How long the oldest row that has not ended waits.")
+        self.outbox_ack_p50_s = Gauge("tape_outbox_ack_p50_seconds", "From publishing to the last handler's end.")
+        self.outbox_ack_p99_s = Gauge("tape_outbox_ack_p99_seconds", "The same for the slowest of a hundred.")
+        self.outbox_notify_queue = Gauge(
+            "tape_outbox_notify_queue_usage", "How full Postgres's queue of notifications is; a quarter is a warning."
+        )
 
     def all(self) -> list[Counter | Gauge | Histogram]:
         return list(vars(self).values())

@@ -13,6 +13,7 @@ from tape.runs.ledgers import Ledgers
 from tape.sdk.nouns.node import AsyncNode
 from tests.contract.backends import NAMES, Backend, backend as make_backend
 from tests.contract.brokers import NAMES as BROKERS, Brokers
+from tests.contract.serving import reached
 from tests.servers.databases import Databases
 
 
@@ -62,7 +63,11 @@ async def journal(store: Store) -> AsyncIterator[Journal]:
         yield journal
 
 
-@pytest.fixture
-def node(store: Store, journal: Journal) -> AsyncNode:
-    """A client of ledgers in this process."""
-    return AsyncNode(Ledgers(store, journal))
+@pytest.fixture(params=["embedded", "grpc"])
+async def node(request: pytest.FixtureRequest, store: Store, journal: Journal) -> AsyncIterator[AsyncNode]:
+    """A client of ledgers, in this process and over a wire: the laws are the same."""
+    if request.param == "embedded":
+        yield AsyncNode(Ledgers(store, journal))
+        return
+    async with reached(store, journal) as node:
+        yield node

@@ -145,6 +145,22 @@ async def test_a_paused_reaction_waits_and_reads_on_when_it_is_resumed(store: St
     assert await sources(store) == [2, 4, 5, 7]
 
 
+async def test_one_that_is_paused_while_it_is_behind_still_meets_each_entry_with_the_definition_of_its_time(
+    store: Store,
+) -> None:
+    await store.reactions.register(reaction())
+    await publish(store, 1)
+    await store.reactions.register(reaction(pattern="/b/**"))
+    await store.reactions.pause("rule", "maintenance")
+    await publish(store, 1)
+    await publish(store, 1, "/b/c")
+    await store.reactions.resume("rule")
+
+    await match(store)
+
+    assert await sources(store) == [2, 6]
+
+
 async def test_work_of_a_paused_reaction_is_not_claimed(store: Store) -> None:
     await store.reactions.register(reaction())
     await publish(store, 1)

@@ -1,11 +1,14 @@
 """Tasks: leased, fenced, counted, limited, debounced and replayed, whoever claims them."""
 
 from datetime import timedelta
+from functools import partial
 
 import anyio
 import pytest
 from anyio.lowlevel import checkpoint
 
+from tape.bus.upkeep import upkeep
+from tape.core.background import background
 from tape.core.errors import StaleClaim, UsageError
 from tape.core.ids import GlobalSeq
 from tape.core.ports import Store
@@ -25,7 +28,7 @@ from tests.contract.reacting import (
     settle,
     tasks,
 )
-from tests.contract.saying import append, said
+from tests.contract.saying import PATIENCE_S, append, said
 
 pytestmark = needs_ledgers
 
@@ -441,6 +444,23 @@ async def test_done_tasks_can_be_forgotten_and_are_not_made_again(store: Store) 
     await match(store)
 
     assert gone == 1 and len(await tasks(store)) == 1
+
+
+async def test_a_node_forgets_what_was_done_long_ago_and_keeps_what_is_dead(store: Store) -> None:
+    await given(store, 3)
+    done, dead, recent = await claim(store, 3)
+    await settle(store, done)
+    await settle(store, dead, Died("no such account"))
+    async with store.transaction() as tx:
+        await tx.fetch("UPDATE tape_tasks SET completed_at_ms = 1 WHERE status IN (3, 5)", {})
+    await settle(store, recent)
+
+    async with background(partial(upkeep, store, every=timedelta(milliseconds=10))):
+        with anyio.fail_after(PATIENCE_S):
+            while await store.tasks.find(done.task_id) is not None:
+                await checkpoint()
+
+    assert {task.task_id for task in await tasks(store)} == {dead.task_id, recent.task_id}
 
 
 async def unfinished(store: Store) -> list[Task]:

@@ -23,20 +23,23 @@ class TapeServer:
         self.folder = folder
         self.store = store
         self._log = folder / "serve.log"
-        command = [sys.executable, "-m", "tape.cli.main", "serve", "--store", store, "--http", "127.0.0.1:0", "--json"]
+        serve = [sys.executable, "-m", "tape.cli.main", "serve", "--json", "--store", store]
+        command = [*serve, "--http", "127.0.0.1:0", "--grpc", "127.0.0.1:0"]
         with self._log.open("ab") as errors:
             self._process = subprocess.Popen(
                 [*command, *options], cwd=folder, stdout=subprocess.PIPE, stderr=errors, start_new_session=True,
                 env={**clean_environment(), "TAPE_DATA": str(folder), **(environment or {})},
             )  # fmt: skip
-        self.url = self._ready_url()
+        said = self._ready()
+        self.url, self.rpc = str(said["url"]), str(said["grpc"])
         self.port = httpx.URL(self.url).port or 0
 
-    def _ready_url(self) -> str:
+    def _ready(self) -> dict[str, object]:
         assert self._process.stdout is not None
         line = self._process.stdout.readline()
         assert line, f"it did not start: {self.log}"
-        return str(json.loads(line)["url"])
+        said: dict[str, object] = json.loads(line)
+        return said
 
     @property
     def pid(self) -> int:

@@ -249,7 +249,7 @@ def test_a_run_that_only_its_file_still_has_cannot_be_forked(start: Start) -> No
 @pytest.mark.parametrize(
     ("asked", "said"),
     [
-        ({"effects": "replay"}, "effects are not recorded yet"),
+        ({"effects": "sometimes"}, "effects"),
         ({"producer": "nobody"}, "there is no producer 'nobody' here; there are 'arena', 'broken'"),
         ({"producer": "arena", "mutation": {"gods": 1}}, "producer 'arena' refuses the mutation: a mutation may name"),
         ({"producer": "arena", "mutation": [1]}, "producer 'arena' refuses the mutation: a mutation is an object"),

@@ -65,10 +65,12 @@ def test_a_port_that_is_taken_exits_2_and_says_so(refused: Callable[..., Done]) 
     assert "cannot listen on" in done.stderr and "in use" in done.stderr
 
 
-def test_grpc_is_accepted_and_said_not_to_be_served(start: Start) -> None:
-    server = start("memory://", "--grpc", "localhost:7878", "--lake", "lake")
+def test_a_port_for_grpc_that_is_taken_exits_2_and_says_so(refused: Callable[..., Done]) -> None:
+    with socket.create_server(("127.0.0.1", 0)) as taken:
+        done = refused("--http", "127.0.0.1:0", "--grpc", f"127.0.0.1:{taken.getsockname()[1]}")
 
-    assert "gRPC is not served yet" in server.log
+    assert done.returncode == 2
+    assert "for gRPC: the port is taken" in done.stderr
 
 
 def test_it_listens_on_this_machine_only(start: Start) -> None:
@@ -78,7 +80,9 @@ def test_it_listens_on_this_machine_only(start: Start) -> None:
         each.laddr for each in psutil.Process(server.pid).net_connections() if each.status == psutil.CONN_LISTEN
     ]
 
-    assert [(each.ip, each.port) for each in listening] == [("127.0.0.1", server.port)]
+    grpc_port = int(server.rpc.rpartition(":")[2])
+    places = {(each.ip.removeprefix("::ffff:"), each.port) for each in listening}
+    assert places == {("127.0.0.1", server.port), ("127.0.0.1", grpc_port)}
 
 
 def test_its_files_are_its_owners_whatever_the_umask(start: Start, tmp_path: Path) -> None:

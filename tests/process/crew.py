@@ -62,6 +62,14 @@ class Child:
         """Whether it ended by itself, and badly."""
         return self._process.poll() not in (None, 0, -signal.SIGKILL)
 
+    def tell(self, number: signal.Signals) -> None:
+        """Sends it a signal that it can answer."""
+        self._signal(number)
+
+    def died(self, within_s: float = PATIENCE_S) -> bool:
+        """Waits for its end; whether it was killed, by itself or by another."""
+        return self._process.wait(within_s) == -signal.SIGKILL
+
     def finish(self, within_s: float = PATIENCE_S) -> None:
         """Waits for its own end, which must be a good one."""
         assert self._process.wait(within_s) == 0, self.complaints

@@ -7,7 +7,7 @@ from hypothesis import given, strategies as st
 from tape.core.event import Entry, Event
 from tape.core.ids import Epoch
 from tape.core.reaction import Reaction, from_definition
-from tape.core.registration import Verb, defined, in_force, paused, removed
+from tape.core.registration import Force, Verb, after as following, defined, in_force, paused, removed, told_of
 
 names = st.sampled_from(["a", "b"])
 reactions = st.builds(
@@ -60,3 +60,42 @@ def test_moving_on_drops_no_version_that_is_still_needed(said: list[Event], curs
         later = range(cursor + 1, 27)
 
         assert [force.reached(cursor).at(place) for place in later] == [force.at(place) for place in later]
+
+
+@given(st.lists(st.tuples(events, st.booleans()), max_size=20))
+def test_which_definition_an_entry_is_matched_with_does_not_depend_on_when_a_matcher_comes_by(
+    said: list[tuple[Event, bool]],
+) -> None:
+    told = entries([event for event, _ in said])
+    about = [entry for entry in told if _about(entry) == "a"]
+
+    matched = play([(entry, is_there) for entry, (_, is_there) in zip(told, said, strict=True)])
+
+    force = told_of(about)
+    covered = [place for place in range(1, len(told) + 1) if force is not None and force.covers(place)]
+    assert matched == {place: force.at(place) for place in covered if force and (force.is_matching or place in matched)}
+
+
+def play(told: Sequence[tuple[Entry, bool]]) -> dict[int, Reaction]:
+    """Which definition of `a` each entry meets, if the matcher catches up only where it is there, and at the end."""
+    force: Force | None = None
+    matched: dict[int, Reaction] = {}
+    for entry, is_there in told:
+        place = entry.global_seq
+        if force is not None and force.is_matching and force.cursor is None:
+            matched[place] = force.reaction
+        force = following(force, entry) if _about(entry) == "a" else force
+        if force is not None and (is_there or place == len(told)):
+            force = _caught_up(force, place, matched)
+    return matched
+
+
+def _caught_up(force: Force, place: int, matched: dict[int, Reaction]) -> Force:
+    if not force.is_matching or force.cursor is None:
+        return force
+    matched |= {each: force.at(each) for each in range(force.cursor + 1, place + 1)}
+    return force.joined()
+
+
+def _about(entry: Entry) -> object:
+    return entry.payload["reaction_id"] if isinstance(entry.payload, dict) else None

@@ -118,6 +118,21 @@ def test_people_get_tables(tape: Tape) -> None:
     assert "dlq" in tasks and "two is not allowed" in tasks
 
 
+def test_why_an_entry_became_a_task_is_told_to_programs_and_to_people(tape: Tape) -> None:
+    tape.json("reaction", "add", "orders", "/orders/**", "--where", "payload.n > 1")
+    tape.json("publish", "r1", '{"n": 1}', "--subject", "/orders/new", "--open")
+    tape.json("publish", "r1", '{"n": 2}', "--subject", "/orders/new")
+    tape("work", "orders", "--once", "--no-register")
+
+    (told,) = tape.json("reaction", "explain", "orders", "3")
+    _, said, _ = tape("reaction", "explain", "orders", "2")
+
+    assert (told["outcome"], told["task"]["attempts"]) == ("task", 1)
+    assert [(part["text"], part["value"]) for part in told["predicate"]["parts"]][1] == ("payload.n", "2")
+    assert "the predicate does not hold" in said and "payload.n > 1" in said and "false" in said
+    assert tape("reaction", "explain", "nobody", "1")[0] == 4 and tape("reaction", "explain", "orders", "99")[0] == 4
+
+
 def test_a_module_that_is_not_there_is_a_mistake_in_the_call(tape: Tape) -> None:
     code, _, err = tape("work", "nowhere")
 

@@ -3,7 +3,7 @@
 import pytest
 
 from tape.core.event import Trace
-from tape.server.traceparent import parse
+from tape.wire.traceparent import parse
 
 TRACE, SPAN = "4bf92f3577b34da6a3ce929d0e0e4736", "00f067aa0ba902b7"
 

@@ -15,6 +15,7 @@ if TYPE_CHECKING:
 
     from tape.bus.journal import Journal
     from tape.core.ports import Store
+    from tape.sdk.nouns.node import AsyncNode
 
 T = TypeVar("T")
 Command = TypeVar("Command", bound=Callable[..., Any])
@@ -66,6 +67,17 @@ class Choices:
 
         url, is_unsafe = self.location()
         return compose.open_journal(url, unsafe_durability=is_unsafe)
+
+    def has_ledgers(self) -> bool:
+        from urllib.parse import urlsplit
+
+        return urlsplit(self.location()[0]).scheme not in ("redis", "rediss")
+
+    def open_node(self) -> AbstractAsyncContextManager[AsyncNode]:
+        """The ledgers, here or at a server."""
+        from tape import compose
+
+        return compose.aconnect(self.location()[0])
 
     def open_store(self) -> AbstractAsyncContextManager[Store]:
         from tape import compose

@@ -19,6 +19,7 @@ import click
 
 from tape.cli import output
 from tape.cli.choices import Choices, run, shared
+from tape.cli.doctor_outbox import look_at_outbox
 
 LEAST_SQLITE: Final = (3, 35, 0)
 LITTLE_DISK: Final = 1 << 30
@@ -71,6 +72,8 @@ async def _look(choices: Choices) -> list[Finding]:
         findings += await _contents(choices)
     if path is not None and path.exists():
         findings.append(await _wake(path))
+    if path is None or path.exists():
+        findings += await look_at_outbox(url)
     return findings
 
 

@@ -22,6 +22,7 @@ COMMANDS: Final = (
     "publish",
     "tail",
     "run",
+    "value",
     "reaction",
     "task",
     "work",

@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import os
-from collections.abc import Awaitable, Callable, Iterator
-from contextlib import asynccontextmanager
+from collections.abc import Iterator
 from functools import partial
 from getpass import getuser
 from typing import TYPE_CHECKING, Any, Final, TypeVar
@@ -15,10 +13,11 @@ import click
 from tape.cli import output
 from tape.cli.choices import Choices, run, shared
 from tape.cli.outbox_contracts import contracts
+from tape.cli.outbox_growth import partition, relay
+from tape.cli.outbox_place import GENERATION, SCHEMA, generation_of, tell, url_of, with_letters
 from tape.cli.spans import Span
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncIterator
     from datetime import timedelta
 
     from tape.core.outbox import DeliveryState, Letter, OutboxRetention
@@ -28,9 +27,6 @@ T = TypeVar("T")
 STATUSES: Final = ("pending", "in_flight", "delivered", "failed")
 MOST: Final = 1_000
 _COLOURS: Final = {"pending": "yellow", "in_flight": "cyan", "delivered": "green", "failed": "red"}
-
-_SCHEMA = click.option("--schema", default="core", show_default=True, help="Where its tables are.")
-_GENERATION = click.option("--generation", type=click.IntRange(0), help="For whom.  [default: TAPE_GENERATION]")
 
 
 @click.group(no_args_is_help=False)
@@ -42,18 +38,19 @@ def outbox() -> None:
     """
 
 
-outbox.add_command(contracts)
+for command in (contracts, partition, relay):
+    outbox.add_command(command)
 
 
 @outbox.command()
-@_SCHEMA
+@SCHEMA
 @shared
 @click.pass_obj
 def migrate(choices: Choices, schema: str) -> None:
     """Create the outbox's tables, or bring them up to date."""
     from tape.outbox.database import migrate as bring_up
 
-    applied = run(partial(bring_up, _url(choices), schema=schema))
+    applied = run(partial(bring_up, url_of(choices), schema=schema))
     if choices.is_json:
         output.say_json({"applied": list(applied)})
     for step in () if choices.is_json else applied:
@@ -66,8 +63,8 @@ def migrate(choices: Choices, schema: str) -> None:
 @click.option("--status", type=click.Choice(STATUSES), help="Only those; failed ones are the dead letters.")
 @click.option("--type", "event_type", default="", help="Only events of this type.")
 @click.option("--limit", type=click.IntRange(1, MOST), default=50, show_default=True, help="How many at most.")
-@_GENERATION
-@_SCHEMA
+@GENERATION
+@SCHEMA
 @shared
 @click.pass_obj
 def list_letters(
@@ -78,7 +75,7 @@ def list_letters(
 
     asked: Any = {"status": status, "event_type": event_type}
     which = Which(generation=ANY_GENERATION if generation is None else generation, **asked)
-    letters = _with(choices, schema, lambda found: found.listed(which, limit))
+    letters = with_letters(choices, schema, lambda found: found.listed(which, limit))
     if choices.is_json:
         for letter in letters:
             output.say_json(_facts(letter))
@@ -88,14 +85,14 @@ def list_letters(
 
 @outbox.command()
 @click.argument("event_id", type=click.UUID, metavar="EVENT")
-@_SCHEMA
+@SCHEMA
 @shared
 @click.pass_obj
 def show(choices: Choices, event_id: UUID, schema: str) -> None:
     """Show a row, its deliveries and what went wrong with it before."""
     from tape.core.errors import NotFound
 
-    found = _with(choices, schema, lambda letters: letters.find(event_id))
+    found = with_letters(choices, schema, lambda letters: letters.find(event_id))
     if found is None:
         raise NotFound(f"no row of the outbox is {str(event_id)!r}")
     letter, deliveries = found
@@ -112,8 +109,8 @@ def show(choices: Choices, event_id: UUID, schema: str) -> None:
 @click.option("--handler", "handler_name", default="", help="With --failed: only those this handler could not handle.")
 @click.option("--from-generation", type=click.IntRange(0), help="With --failed: only those of this generation.")
 @click.option("--by", "replayed_by", default=getuser, help="Who replays; the row's history says it.")
-@_GENERATION
-@_SCHEMA
+@GENERATION
+@SCHEMA
 @shared
 @click.pass_obj
 def replay(
@@ -134,9 +131,9 @@ def replay(
         raise click.UsageError("name the events to replay, or say --failed")
     from_one = ANY_GENERATION if from_generation is None else from_generation
     which = Which(event_type=event_type, handler_name=handler_name, generation=from_one)
-    target = _generation(generation)
-    count = _with(choices, schema, lambda letters: _replayed(letters, event_ids, which, target, replayed_by))
-    _tell(choices, {"replayed": count}, f"{output.count(count, 'row is', 'rows are')} pending for {target}")
+    target = generation_of(generation)
+    count = with_letters(choices, schema, lambda letters: _replayed(letters, event_ids, which, target, replayed_by))
+    tell(choices, {"replayed": count}, f"{output.count(count, 'row is', 'rows are')} pending for {target}")
 
 
 async def _replayed(letters: Letters, event_ids: tuple[UUID, ...], which: Which, target: int, who: str) -> int:
@@ -145,17 +142,17 @@ async def _replayed(letters: Letters, event_ids: tuple[UUID, ...], which: Which,
     return await letters.replay_failed(which, target, who)
 
 
-@outbox.command()
+@outbox.command("hand-over")
 @click.argument("retired", type=click.IntRange(0))
-@_GENERATION
-@_SCHEMA
+@GENERATION
+@SCHEMA
 @shared
 @click.pass_obj
-def handover(choices: Choices, retired: int, generation: int | None, schema: str) -> None:
+def hand_over(choices: Choices, retired: int, generation: int | None, schema: str) -> None:
     """Give what the generation RETIRED has not ended to another one."""
-    target = _generation(generation)
-    count = _with(choices, schema, lambda letters: letters.hand_over(retired, target))
-    _tell(choices, {"handed_over": count}, f"{output.count(count, 'row is', 'rows are')} handed over to {target}")
+    target = generation_of(generation)
+    count = with_letters(choices, schema, lambda letters: letters.hand_over(retired, target))
+    tell(choices, {"handed_over": count}, f"{output.count(count, 'row is', 'rows are')} handed over to {target}")
 
 
 @outbox.command()
@@ -163,69 +160,33 @@ def handover(choices: Choices, retired: int, generation: int | None, schema: str
 @click.option("--grace", type=Span(), default="7d", show_default=True, help="For how long it is marked before it goes.")
 @click.option("--handled-active", type=Span(), default="60d", show_default=True, help="The same for what was handled.")
 @click.option("--handled-grace", type=Span(), default="7d", show_default=True, help="And its grace.")
-@_SCHEMA
+@SCHEMA
 @shared
 @click.pass_obj
-def retain(choices: Choices, /, schema: str, **spans: timedelta) -> None:
+def retention(choices: Choices, /, schema: str, **spans: timedelta) -> None:
     """Mark old rows that have ended, and delete those that have been marked for long enough."""
     from tape.core.outbox import OutboxRetention
 
-    retention: OutboxRetention = OutboxRetention(**spans)
-    kept = _with(choices, schema, lambda letters: letters.retain(retention))
-    _tell(
+    wanted: OutboxRetention = OutboxRetention(**spans)
+    kept = with_letters(choices, schema, lambda letters: letters.retain(wanted))
+    tell(
         choices, kept._asdict(), f"{kept.marked:,} marked, {kept.deleted:,} deleted, {kept.forgotten:,} keys forgotten"
     )
 
 
 @outbox.command()
-@_SCHEMA
+@SCHEMA
 @shared
 @click.pass_obj
 def stats(choices: Choices, schema: str) -> None:
     """Say how much waits, for how long, and what delivering took."""
-    found = _with(choices, schema, lambda letters: letters.stats())
+    found = with_letters(choices, schema, lambda letters: letters.stats())
     if choices.is_json:
         output.say_json({**found._asdict(), "advice": list(found.advice)})
         return
     output.table((output.paint(name, "bold"), f"{value:,}") for name, value in found._asdict().items())
     for advice in found.advice:
         output.note(advice)
-
-
-def _tell(choices: Choices, facts: dict[str, int], sentence: str) -> None:
-    if choices.is_json:
-        output.say_json(facts)
-    else:
-        output.say(sentence)
-
-
-def _url(choices: Choices) -> str:
-    from tape.settings import Settings
-
-    return choices.store or Settings.read(os.environ).outbox_url
-
-
-def _generation(given: int | None) -> int:
-    from tape.settings import Settings
-
-    return Settings.read(os.environ).generation if given is None else given
-
-
-def _with(choices: Choices, schema: str, act: Callable[[Letters], Awaitable[T]]) -> T:
-    async def acted() -> T:
-        async with _letters(choices, schema) as letters:
-            return await act(letters)
-
-    return run(acted)
-
-
-@asynccontextmanager
-async def _letters(choices: Choices, schema: str) -> AsyncIterator[Letters]:
-    from tape.outbox.database import open_outbox
-    from tape.store.outbox_letters import Letters
-
-    async with open_outbox(_url(choices), schema=schema) as database:
-        yield Letters(database)
 
 
 def _facts(letter: Letter) -> dict[str, object]:

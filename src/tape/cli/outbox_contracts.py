@@ -53,13 +53,22 @@ def check(choices: Choices, modules: tuple[str, ...], snapshots: Path, update: b
 
 @contracts.command()
 @_MODULES
+@click.option("--output", "path", type=click.Path(path_type=Path, dir_okay=False), help="Write it to a file instead.")
+@click.option("--check", "is_checking", is_flag=True, help="With --output: end with 1 if the file says otherwise.")
 @shared
-def catalog(modules: tuple[str, ...]) -> None:
+def catalog(modules: tuple[str, ...], path: Path | None, is_checking: bool) -> int:
     """Print the contracts of modules as a page of Markdown."""
     from tape.outbox.contracts import catalog as page, load
 
     sys.path.insert(0, str(Path.cwd()))
-    output.say(page(load(modules)).rstrip("\n"))
+    text = page(load(modules))
+    if path is None:
+        output.say(text.rstrip("\n"))
+    elif is_checking:
+        return int(not path.exists() or path.read_text(encoding="utf-8") != text)
+    else:
+        path.write_text(text, encoding="utf-8")
+    return 0
 
 
 def _say(choices: Choices, event_type: str, standing: str, reasons: tuple[str, ...]) -> None:

@@ -1,4 +1,4 @@
-"""`tape reaction`: add, look at, pause, resume and remove reactions."""
+"""`tape reaction`: add, look at, explain, pause, resume and remove reactions."""
 
 from __future__ import annotations
 
@@ -10,7 +10,9 @@ import click
 
 from tape.cli import output
 from tape.cli.choices import Choices, run as finish, shared
+from tape.cli.reaction_backfill import backfill
 from tape.cli.reaction_dry_run import dry_run
+from tape.cli.reaction_explain import explain
 
 if TYPE_CHECKING:
     from tape.core.matched import ReactionRecord
@@ -160,4 +162,6 @@ def _line(record: ReactionRecord) -> tuple[str, ...]:
     return state, output.paint(output.escape(rule.reaction_id), "bold"), kind, place, rule.subject_pattern, trouble
 
 
+reaction.add_command(backfill)
 reaction.add_command(dry_run)
+reaction.add_command(explain)

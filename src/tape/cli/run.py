@@ -10,6 +10,7 @@ import click
 
 from tape.cli import output
 from tape.cli.choices import Choices, run as finish, shared
+from tape.cli.run_signal import signal
 from tape.cli.run_sweep import sweep
 from tape.cli.serve import look_here
 
@@ -17,6 +18,7 @@ if TYPE_CHECKING:
     from tape.core.diff import Diff
     from tape.core.errors import NotFound
     from tape.core.ids import RunId
+    from tape.core.ledger_diff import LedgerRow
     from tape.core.ports import Store
     from tape.core.run import RunRecord
     from tape.runs.forks import ForkOrder
@@ -64,6 +66,7 @@ def show(choices: Choices, run_id: str) -> None:
 @click.option("--turns", "n_turns", type=int, default=10, show_default=True, help="For how long a producer goes on.")
 @click.option("--producer", metavar="NAME", help="Who goes on in it, here and now: arena, or one of --producers.")
 @click.option("--producers", multiple=True, metavar="MODULE[:NAME]", help="Load producers; may be said again.")
+@click.option("--effects", type=click.Choice(["replay", "stub", "live"]), help="What becomes of effects in the fork.")
 @click.option("--reason", help="Why; the fork's first entry says it.")
 @shared
 @click.pass_obj
@@ -75,18 +78,23 @@ def fork(
     n_turns: int,
     producer: str | None,
     producers: tuple[str, ...],
+    effects: str | None,
     reason: str | None,
 ) -> int:
     """Begin a run that is RUN up to a seq and then its own.
 
     Without --producer it stays open for whoever goes on in it. With one it is played to its end and closed;
-    interrupted, it ends as cancelled.
+    interrupted, it ends as cancelled. With --effects it inherits RUN's ledgers, and waits for an agent of its app.
     """
     from tape.core import codec
+    from tape.core.fork_policy import EffectPolicy
     from tape.runs.forks import ForkOrder
 
     changed = None if mutation is None else codec.decode(mutation)
-    order = ForkOrder(at_seq=at_seq, mutation=changed, n_turns=n_turns, producer=producer, reason=reason)
+    policy = None if effects is None else EffectPolicy(effects)
+    order = ForkOrder(
+        at_seq=at_seq, mutation=changed, n_turns=n_turns, producer=producer, effects=policy, reason=reason
+    )
     look_here(producers)
     return finish(partial(_fork, choices, run_id, order, producers))
 
@@ -116,13 +124,15 @@ def diff(choices: Choices, one: str, other: str, limit: int) -> None:
 
     With --json a line says where, and a line for each place shows both sides.
     """
-    from tape.cli import run_diff
+    from tape.cli import run_diff, run_diff_ledgers
 
-    found = finish(partial(_diff, choices, one, other))
+    found, ledgers = finish(partial(_diff, choices, one, other))
     if choices.is_json:
         run_diff.say_json(found)
+        run_diff_ledgers.say_json(ledgers)
     else:
         run_diff.say(found, limit)
+        run_diff_ledgers.say(ledgers, limit)
 
 
 async def _listed(choices: Choices, limit: int) -> list[RunRecord]:
@@ -158,12 +168,13 @@ def _unknown(run_id: str) -> NotFound:
 async def _fork(choices: Choices, run_id: str, order: ForkOrder, producers: tuple[str, ...]) -> int:
     from tape import compose
     from tape.runs.forks import open_forks
+    from tape.runs.ledgers import Ledgers
 
     known = compose.load_producers(producers)
     async with (
         choices.open_store() as store,
         compose.run_journal(store) as journal,
-        open_forks(journal, known) as forks,
+        open_forks(journal, known, ledgers=Ledgers(store, journal)) as forks,
     ):
         child = await forks.fork(await found_run(store, run_id), order)
         _tell_child(choices, child, run_id, order.at_seq)
@@ -184,23 +195,35 @@ def _tell_child(choices: Choices, child: RunId, parent: str, at_seq: int) -> Non
 
 
 async def _cancel(choices: Choices, run_id: str, reason: str) -> int:
+    from tape import compose
     from tape.core.errors import RunNotFound
+    from tape.runs.cancelling import cancel
+    from tape.runs.ledgers import Ledgers
 
-    async with choices.open_journal() as journal:
+    async with choices.open_store() as store, compose.run_journal(store) as journal:
         try:
-            return await journal.end_run(run_id, "cancelled", reason)
+            return await cancel(journal, Ledgers(store, journal) if choices.has_ledgers() else None, run_id, reason)
         except RunNotFound as error:
             raise _unknown(error.run_id) from error
+    raise AssertionError("a store swallows nothing")
 
 
-async def _diff(choices: Choices, one: str, other: str) -> Diff:
+async def _diff(choices: Choices, one: str, other: str) -> tuple[Diff, tuple[LedgerRow, ...]]:
+    from tape import compose
     from tape.core.errors import RunNotFound
+    from tape.core.ledger_diff import beside, books_of
+    from tape.runs.ledgers import Ledgers
 
-    async with choices.open_journal() as journal:
+    async with choices.open_store() as store, compose.run_journal(store) as journal:
         try:
-            return await journal.diff(one, other)
+            found = await journal.diff(one, other)
         except RunNotFound as error:
             raise _unknown(error.run_id) from error
+        if not choices.has_ledgers():
+            return found, ()
+        ledgers = Ledgers(store, journal)
+        return found, beside(await books_of(ledgers, found.one), await books_of(ledgers, found.other))
+    raise AssertionError("a store swallows nothing")
 
 
 def _facts(record: RunRecord) -> dict[str, object]:
@@ -237,4 +260,5 @@ def _described(record: RunRecord) -> Iterator[tuple[str, str]]:
         yield "inherits", f"{ancestor.run_id} through seq {ancestor.through_seq}"
 
 
+run.add_command(signal)
 run.add_command(sweep)

@@ -1,4 +1,4 @@
-"""`tape serve`: the journal for everybody on this machine, over HTTP."""
+"""`tape serve`: the journal for everybody on this machine, over HTTP and gRPC."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from dataclasses import replace
 from datetime import timedelta
 from functools import partial
 from importlib.util import find_spec
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import click
 
@@ -26,7 +26,9 @@ if TYPE_CHECKING:
 @click.option(
     "--http", metavar="HOST:PORT", help="Where to listen; port 0 is any.  [default: TAPE_HTTP, 127.0.0.1:7880]"
 )
-@click.option("--grpc", metavar="HOST:PORT", help="Accepted, and not served yet.")
+@click.option(
+    "--grpc", metavar="HOST:PORT", help="Where to listen for gRPC.  [default: TAPE_GRPC, 127.0.0.1:7878 if it is free]"
+)
 @click.option("--lake", metavar="DIR", help="Where archived entries are.  [default: TAPE_LAKE, <data>/lake]")
 @click.option(
     "--event-ring-size",
@@ -59,14 +61,13 @@ def serve(
     max_subscribers: int,
     producers: tuple[str, ...],
 ) -> None:
-    """Serve the journal over HTTP until a signal says to stop; a second one stops at once.
+    """Serve the journal over HTTP and gRPC until a signal says to stop; a second one stops at once.
 
     One line says that it is ready and where. Only this machine can reach it.
     """
     service = _service(choices, http, lake, event_ring_size, reap_after, max_subscribers)
-    service = replace(service, producers=producers)
+    service = replace(service, producers=producers, **_rpc(grpc))
     look_here(producers)
-    _note_unserved(grpc)
     log_to_stderr()
     os.umask(0o077)  # whatever is created from now on is its owner's alone
     _run(service, choices)
@@ -103,12 +104,13 @@ def look_here(producers: tuple[str, ...]) -> None:
         sys.path.insert(0, "")
 
 
-def _note_unserved(grpc: str | None) -> None:
+def _rpc(grpc: str | None) -> dict[str, Any]:
+    """Where gRPC is served; the usual port need not be free, one that was asked for must be."""
     from tape.server.address import Address
+    from tape.settings import GRPC, Settings
 
-    if grpc is not None:
-        Address.parse(grpc)
-        output.note(f"gRPC is not served yet; {output.escape(grpc)} stays free")
+    place = grpc or Settings.read(os.environ).grpc
+    return {"grpc": Address.parse(place), "needs_grpc": grpc is not None or place != GRPC}
 
 
 def log_to_stderr() -> None:
@@ -131,9 +133,11 @@ def _run(service: Service, choices: Choices) -> None:
     anyio.run(partial(compose.serve, service, partial(_tell, choices)), backend_options=options)
 
 
-def _tell(choices: Choices, address: Address) -> None:
+def _tell(choices: Choices, address: Address, grpc: Address | None) -> None:
+    rpc = None if grpc is None else grpc.url.replace("http://", "tape://")
     if choices.is_json:
-        output.say_json({"url": address.url, "pid": os.getpid()})
+        output.say_json({"url": address.url, "grpc": rpc, "pid": os.getpid()})
     else:
-        output.say(f"tape serves at {output.paint(address.url, 'bold')}")
+        beside = "" if rpc is None else f" and {output.paint(rpc, 'bold')}"
+        output.say(f"tape serves at {output.paint(address.url, 'bold')}{beside}")
     output.flush()

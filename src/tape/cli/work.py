@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from functools import partial
 from importlib import import_module
 
@@ -13,7 +14,7 @@ from tape.cli.serve import log_to_stderr, look_here
 
 
 @click.command()
-@click.argument("modules", metavar="MODULE...", nargs=-1, required=True)
+@click.argument("modules", metavar="MODULE...", nargs=-1)
 @click.option("--slots", type=click.IntRange(1, 10_000), default=16, show_default=True, help="Tasks at a time.")
 @click.option("--lease-ms", type=int, default=60_000, show_default=True, help="How long a task is ours unrenewed.")
 @click.option("--owner", help="The name it claims under.  [default: one of its own]")
@@ -32,14 +33,18 @@ def work(
 ) -> None:
     """Load MODULE, register the reactions its decorators have collected, and run their handlers.
 
+    Reactions that publish are worked off too, to the [connections] in the file of TAPE_CONFIG; that needs no module.
     The first signal lets what was begun come to its end, the second does not wait.
     """
     from datetime import timedelta
 
     from tape import compose
     from tape.matcher.dispatcher import crew_of
+    from tape.settings import Settings
     from tape.work.collected import collected
 
+    if not modules and not Settings.read(os.environ).connections:
+        raise click.UsageError("name a module with handlers, or connections to publish to in TAPE_CONFIG")
     look_here(modules)
     for name in modules:
         _load(name)

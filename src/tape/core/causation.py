@@ -1,7 +1,5 @@
 """Which entry the code that runs now is an answer to."""
 
-from collections.abc import Iterator
-from contextlib import contextmanager
 from contextvars import ContextVar
 from typing import Final
 
@@ -15,11 +13,16 @@ def current_cause() -> GlobalSeq | None:
     return _CAUSE.get()
 
 
-@contextmanager
-def caused_by(global_seq: int) -> Iterator[None]:
+class caused_by:  # noqa: N801 - it is read as a word of a sentence
     """Whatever is appended in this block is caused by an entry, in threads that it starts too; 0 is by none."""
-    token = _CAUSE.set(GlobalSeq(global_seq) if global_seq else None)
-    try:
-        yield
-    finally:
-        _CAUSE.reset(token)
+
+    __slots__ = ("_cause", "_token")
+
+    def __init__(self, global_seq: int) -> None:
+        self._cause = GlobalSeq(global_seq) if global_seq else None
+
+    def __enter__(self) -> None:
+        self._token = _CAUSE.set(self._cause)
+
+    def __exit__(self, *_: object) -> None:
+        _CAUSE.reset(self._token)

@@ -6,6 +6,7 @@ from os import urandom
 from tape.core.codec import JsonValue
 from tape.core.event import Event, Trace
 from tape.core.fork import FORK, RUN, Fork
+from tape.core.fork_policy import EffectPolicy
 from tape.core.ids import RunId
 from tape.core.sequence import Request
 
@@ -17,11 +18,14 @@ def fork_request(
     reason: str | None = None,
     key: str | None = None,
     trace: Trace | None = None,
+    effects: EffectPolicy | None = None,
 ) -> Request:
     """Begins the child with an entry that says where it comes from; what is changed for it, if anything, follows."""
     said: dict[str, JsonValue] = {"parent_run_id": fork.parent_run_id, "at_seq": fork.at_seq}
     if reason is not None:
         said["reason"] = reason
+    if effects is not None:
+        said["effects"] = effects.value
     subject = f"/tape/run/forked/{fork.parent_run_id}/{run_id}"
     forked = Event(run_id=run_id, payload=said, kind=RUN, type=FORK, subject=subject, trace=trace)
     if mutation is None:

@@ -8,7 +8,7 @@ from tape.core.ids import GlobalSeq
 from tape.core.reaction import Reaction
 from tape.core.registration import Force
 from tape.core.sequence import Request
-from tape.core.task import Hit
+from tape.core.task import Hit, Task, Want
 
 
 class Pack(NamedTuple):
@@ -31,7 +31,10 @@ class Slip(NamedTuple):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MatchedPage:
-    """What follows from a page, decided on a version of the pack: all of it is written, or nothing when that is old."""
+    """What follows from a page, decided on a version of the pack: all of it is written, or nothing when that is old.
+
+    What is wanted is claimed as it is made, as far as nothing older waits and the limits allow it.
+    """
 
     seen: int
     cursor: GlobalSeq
@@ -39,6 +42,14 @@ class MatchedPage:
     hits: Sequence[Hit] = ()
     slips: Mapping[str, Slip]
     requests: Sequence[Request] = ()
+    want: Want | None = None
+
+
+class Recorded(NamedTuple):
+    """The pack's new version, and what was claimed as it was made."""
+
+    version: int
+    tasks: Sequence[Task] = ()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

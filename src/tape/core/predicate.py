@@ -150,6 +150,18 @@ def bind(entry: Matchable, prev_value_json: str = "") -> Activation:
     )
 
 
+def evaluated(text: str, activation: Activation) -> tuple[object, str | None]:
+    """What any expression comes to, or None and how it erred; one that does not compile is a `UsageError`."""
+    compiled = _engine().compile(text)
+    try:
+        result = compiled.eval(activation)
+    except RuntimeError as error:
+        return None, _failed(str(error)).error
+    if result.type().name() == "ERROR":
+        return None, _failed(str(result.value())).error
+    return result.value(), None
+
+
 class _Engine:
     """The one CEL environment of this process."""
 

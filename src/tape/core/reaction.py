@@ -23,7 +23,7 @@ BOUNDS: Final = {
     "num_shards": (1, 1_024),
 }
 
-_is_target = re.compile(r"(pubsub://[^/\s]+/|nats://|kafka://|redis-stream://|webhook://)[!-~]{1,256}").fullmatch
+_is_target = re.compile(r"(pubsub://[^/@\s]+/|nats://|kafka://|redis-stream://|webhook://)[!-?A-~]{1,256}").fullmatch
 
 
 class HandlerKind(IntEnum):
@@ -93,6 +93,8 @@ def _check_texts(reaction: Reaction) -> None:
             raise UsageError(f"{option} must be text, not {shown(getattr(reaction, option))}")
     if len(reaction.name) > MAX_NAME or not reaction.name.isprintable():
         raise UsageError(f"name must be printable text of at most {MAX_NAME} characters, not {shown(reaction.name)}")
+    if "\0" in reaction.predicate_cel:
+        raise UsageError("predicate_cel holds a NUL character, which no store can keep")
     if type(reaction.bootstrap_from_head) is not bool:
         raise UsageError(f"bootstrap_from_head is true or false, not {shown(reaction.bootstrap_from_head)}")
 

@@ -3,11 +3,12 @@
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 from enum import StrEnum
-from typing import Final
+from typing import Final, NamedTuple
 
 from tape.core.codec import JsonValue
+from tape.core.errors import UsageError, shown
 from tape.core.event import Entry, Event
-from tape.core.reaction import Reaction, from_definition, system_run
+from tape.core.reaction import MAX_NAME, Reaction, from_definition, system_run
 from tape.core.subject import canonical
 
 REACTION: Final = "reaction"
@@ -31,18 +32,27 @@ class Version:
     reaction: Reaction
 
 
+class Span(NamedTuple):
+    """Positions after one and up to another, and the definition they are matched with."""
+
+    above: int
+    through: int
+    reaction: Reaction
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Force:
     """A reaction as the entries up to a position have left it.
 
     Everything up to its cursor has been matched; None: everything up to that position. While it is behind, it keeps the
-    versions it has still to pass.
+    versions it has still to pass. What comes after `held` is held back as long as it is paused or removed.
     """
 
     versions: tuple[Version, ...]
     cursor: int | None = None
     paused: str = ""
     is_removed: bool = False
+    held: int = 0
 
     @property
     def is_matching(self) -> bool:
@@ -58,6 +68,19 @@ class Force:
         older = [version.reaction for version in self.versions if version.since < global_seq]
         return older[-1] if older else self.versions[0].reaction
 
+    def covers(self, global_seq: int) -> bool:
+        """Whether an entry after the cursor is matched with anything, as far as the entries say that were read."""
+        return global_seq > (self.cursor or 0) and (self.is_matching or global_seq <= self.held)
+
+    def spans(self, after: int, through: int) -> list[Span]:
+        """What is matched with what between two positions; the first definition also stands for the time before it."""
+        last = through if self.is_matching else min(through, self.held)
+        ends = [*(version.since for version in self.versions[1:]), last]
+        begins = [0, *ends[:-1]]
+        cuts = zip(begins, ends, (version.reaction for version in self.versions), strict=True)
+        spans = [Span(max(above, after), min(end, last), reaction) for above, end, reaction in cuts]
+        return [span for span in spans if span.above < span.through]
+
     def reached(self, cursor: int) -> "Force":
         """The same with its cursor moved on, and without the versions that are now behind it."""
         passed = [place for place, version in enumerate(self.versions) if version.since <= cursor]
@@ -69,11 +92,13 @@ class Force:
 
     def stopped(self, cursor: int, reason: str = "") -> "Force":
         """The same, out of the pack at a position; with a reason it is paused there."""
-        return replace(self, cursor=cursor if self.cursor is None else self.cursor, paused=reason or self.paused)
+        behind = cursor if self.cursor is None else self.cursor
+        held = cursor if self.is_matching else self.held
+        return replace(self, cursor=behind, paused=reason or self.paused, held=held)
 
     def left(self, cursor: int, reason: str = "") -> "Force":
         """The same, left behind at a position by those it was catching up with."""
-        return replace(self.reached(cursor), paused=reason or self.paused)
+        return replace(self.reached(cursor), paused=reason or self.paused, held=cursor)
 
 
 def in_force(entries: Iterable[Entry]) -> dict[str, Force]:
@@ -84,6 +109,19 @@ def in_force(entries: Iterable[Entry]) -> dict[str, Force]:
         if reaction_id is not None and (force := after(forces.get(reaction_id), entry)) is not None:
             forces[reaction_id] = force
     return forces
+
+
+def told_of(entries: Iterable[Entry]) -> Force | None:
+    """One reaction with all its versions, as these entries about it tell; its cursor is where it began to match.
+
+    However late a matcher comes by, it matches what this says.
+    """
+    force: Force | None = None
+    for entry in entries:
+        force = after(force, entry)
+        if force is not None and force.cursor is None:
+            force = replace(force, cursor=force.versions[0].since)
+    return force
 
 
 def subject_of(entry: Entry) -> str | None:
@@ -111,15 +149,26 @@ def _next(force: Force | None, verb: Verb, payload: Mapping[str, JsonValue], pla
 
 
 def _begun(version: Version) -> Force:
-    return Force(versions=(version,), cursor=None if version.reaction.bootstrap_from_head else 0)
+    """A first definition is in force from its position on, or over all of history."""
+    if version.reaction.bootstrap_from_head:
+        return Force(versions=(version,))
+    return Force(versions=(replace(version, since=0),), cursor=0)
 
 
 def _redefined(force: Force, version: Version, paused: str) -> Force:
     """A change moves no cursor. What was held back meanwhile is for the newest definition."""
-    is_behind = force.is_matching and force.cursor is not None
-    versions = (*force.versions, version) if is_behind else (version,)
+    place = version.since if force.is_matching else force.held
+    before = () if force.cursor is None else (each for each in force.versions if each.since < place)
+    versions = (*before, replace(version, since=place))
     changed = replace(force, versions=versions, paused="", is_removed=False)
-    return changed.stopped(version.since, paused) if paused else changed
+    return changed.stopped(place, paused) if paused else changed
+
+
+def check_reason(reason: str) -> str:
+    """A reason that every store can hold and every page can show."""
+    if not 1 <= len(reason) <= MAX_NAME or not reason.isprintable():
+        raise UsageError(f"a reason is printable text of 1 to {MAX_NAME} characters, not {shown(reason)}")
+    return reason
 
 
 def _reason(payload: Mapping[str, JsonValue]) -> str:

@@ -9,6 +9,7 @@ from typing import Final
 
 from tape.core.claim import RUN_LEASE, UNCLAIMED, Claim, check_lease, check_owner
 from tape.core.errors import UsageError, shown
+from tape.core.fork_policy import RESERVED
 from tape.core.ids import RunId
 from tape.core.text import check_name
 
@@ -90,6 +91,8 @@ class RunOrder:
             check_name("a scope", scope)
         for label, value in self.labels.items():
             check_name("a label", label)
+            if label.startswith(RESERVED):
+                raise UsageError(f"labels beginning {RESERVED!r} belong to Tape, {shown(label)} too")
             check_name(f"label {shown(label)}", value, may_be_empty=True)
 
 

@@ -67,11 +67,12 @@ class Task:
 
 
 class Hit(NamedTuple):
-    """An entry that a reaction matches."""
+    """An entry that a reaction matches, and how many older ones of its subject it stands for."""
 
     reaction: Reaction
     entry: Entry
     prev_value_json: str = ""
+    older: int = 0
 
     @property
     def is_too_deep(self) -> bool:
@@ -182,8 +183,8 @@ def due_at_ms(now_ms: int, first_at_ms: int, debounce_ms: int) -> int:
 
 
 def task_id(reaction_id: str, global_seq: int) -> TaskId:
-    """The same wherever and whenever it is made."""
-    return TaskId(f"{system_run(reaction_id)[-16:]}.{global_seq}")
+    """The same wherever and whenever it is made; a reaction's ids have the order of their entries."""
+    return TaskId(f"{system_run(reaction_id)[-16:]}.{global_seq:015}")
 
 
 def shard_hash(run_id: str) -> int:

@@ -40,10 +40,10 @@ def models(usage: Rows) -> Plot:
             canvas.tell(list(bar), f"{name}: ${cost[name]:,.6f}")
             note(left, cost[name], place, f"{_dollars(cost[name])}")
             _draw_tokens(canvas, right, place, asked[name], said[name])
-        _finish_rows(left, names, "dollars")
-        _finish_rows(right, names, "tokens, prompts pale")
+        finish_rows(left, names, "dollars")
+        finish_rows(right, names, "tokens, prompts pale")
 
-    return Plot("models", "What the models cost", about, (HALF, _height(names)), draw)
+    return Plot("models", "What the models cost", about, (HALF, height_of(names)), draw)
 
 
 def _draw_tokens(canvas: Canvas, axes: Axes, place: int, asked: int, said: int) -> None:
@@ -70,9 +70,9 @@ def tools(usage: Rows) -> Plot:
             bad = axes.barh(place, failed[name], 0.62, left=done[name], color=LIGHT["bad"])
             canvas.tell([*ok, *bad], f"{name}: {done[name]:,} succeeded, {failed[name]:,} failed")
             note(axes, total, place, f"{done[name] / total:.0%} of {total:,}")
-        _finish_rows(axes, names, "succeeded green, failed red")
+        finish_rows(axes, names, "succeeded green, failed red")
 
-    return Plot("tools", "How the tools fared", about, (HALF, _height(names)), draw)
+    return Plot("tools", "How the tools fared", about, (HALF, height_of(names)), draw)
 
 
 def prosperity(metrics: Rows, forks: Rows) -> Plot:
@@ -152,7 +152,7 @@ def _draw_end(
         axes.annotate(f"{difference:+g}", (turn, own[turn]), (4, -3), textcoords="offset points", color=colour)
 
 
-def _finish_rows(axes: Axes, names: Sequence[str], unit: str) -> None:
+def finish_rows(axes: Axes, names: Sequence[str], unit: str) -> None:
     name_rows(axes, [short(name) for name in names])
     axes.set_ylim(max(len(names), LEAST_ROWS) - 0.4, -0.6)
     axes.margins(x=0.3)
@@ -161,7 +161,7 @@ def _finish_rows(axes: Axes, names: Sequence[str], unit: str) -> None:
     axes.spines.bottom.set_visible(False)
 
 
-def _height(names: Sequence[str]) -> float:
+def height_of(names: Sequence[str]) -> float:
     return 0.6 + 0.3 * max(len(names), LEAST_ROWS)
 
 

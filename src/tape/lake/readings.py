@@ -11,7 +11,7 @@ from typing import Final
 from pyspark.sql import Column, DataFrame, functions as F  # noqa: N812 - as everybody calls them
 
 from tape.core.event import EVENT
-from tape.lake.schema import GLOBAL_SEQ, KIND, PAYLOAD_JSON, RUN_ID, SEQ, TS_MS, TYPE
+from tape.lake.schema import GLOBAL_SEQ, KIND, PAYLOAD_JSON, RUN_ID, SEQ, TABLES, TS_MS, TYPE
 from tape.lake.sql_types import SHAPE
 
 MOST_COUNTED: Final = 10**12  # so that millions of them can be added up
@@ -69,10 +69,10 @@ class Field:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Reading:
-    """The fields that a table reads of entries of one kind and type."""
+    """The fields that a table reads of entries of one kind, and of one type or some."""
 
     table: str
-    type: str
+    type: str | tuple[str, ...]
     fields: Sequence[Field]
     kind: str = EVENT
 
@@ -87,7 +87,8 @@ class Reading:
         return rows.select(GLOBAL_SEQ, F.lit(self.table).alias("table"), F.col(REASON).alias("reason"), PAYLOAD_JSON)
 
     def _judged(self, journal: DataFrame) -> DataFrame:
-        rows = journal.where((F.col(KIND) == self.kind) & (F.col(TYPE) == self.type))
+        types = (self.type,) if isinstance(self.type, str) else self.type
+        rows = journal.where((F.col(KIND) == self.kind) & F.col(TYPE).isin(*types))
         parsed = rows.withColumn(PAYLOAD, F.try_parse_json(PAYLOAD_JSON))
         return parsed.withColumn(REASON, F.coalesce(*self._reasons()))
 
@@ -99,3 +100,9 @@ class Reading:
 def quarantine(journal: DataFrame, readings: Sequence[Reading]) -> DataFrame:
     """Every entry that a table would not take, and why."""
     return reduce(DataFrame.unionByName, (reading.refused(journal) for reading in readings))
+
+
+def as_declared(name: str, rows: DataFrame) -> DataFrame:
+    """A table's rows with the columns and types that were declared for it."""
+    columns = [column.split() for column in TABLES[name].split(", ")]
+    return rows.select(*(F.col(column).cast(kind) for column, kind in columns))

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from heapq import nlargest
@@ -114,14 +114,14 @@ def dry_run(
     in it.
     """
     asked = Question(pattern=pattern, where=where, after=from_global_seq, through=to_global_seq, since=since)
-    source = _Source.of(spark, store, lake)
+    source = Source.of(spark, store, lake)
     return history(source.entries(asked, source.stretch(asked)), pattern, where)
 
 
 def rehearse(spark: SparkSession, store: str, lake: Path | str, asked: Question) -> Rehearsal:
     """The same in numbers, with samples and errors."""
     started = perf_counter()
-    source = _Source.of(spark, store, lake)
+    source = Source.of(spark, store, lake)
     part = source.stretch(asked)
     seen = source.entries(asked, part)
     days = _days(history(seen, asked.pattern, asked.where))
@@ -139,13 +139,15 @@ def rehearse(spark: SparkSession, store: str, lake: Path | str, asked: Question)
 
 
 @dataclass(frozen=True, slots=True)
-class _Source:
+class Source:
+    """All of history of one journal, wherever it is by now."""
+
     spark: SparkSession
     url: str
     log: Log
 
     @classmethod
-    def of(cls, spark: SparkSession, store: str, lake: Path | str) -> _Source:
+    def of(cls, spark: SparkSession, store: str, lake: Path | str) -> Source:
         return cls(spark, store if has_password(store) else resolve(store, os.environ), Log(Path(lake) / TABLE))
 
     def stretch(self, asked: Question) -> Stretch:
@@ -173,17 +175,18 @@ def _days(matched: DataFrame) -> list[Row]:
     return sorted(found.collect(), key=lambda row: row["day_ms"])
 
 
-def _samples(source: _Source, asked: Question, part: Stretch, newest: Sequence[int]) -> tuple[Entry, ...]:
+def _samples(source: Source, asked: Question, part: Stretch, newest: Sequence[int]) -> tuple[Entry, ...]:
     """The newest matches whole, read where they are and nowhere else."""
     if not newest:
         return ()
     near = Stretch(after=newest[-1] - 1, through=newest[0], seen=part.seen)
     found = history(source.entries(asked, near), asked.pattern, asked.where).select(*COLUMNS).collect()
-    return tuple(sorted((_entry(row) for row in found), key=lambda entry: entry.global_seq, reverse=True))
+    return tuple(sorted((entry_of(row) for row in found), key=lambda entry: entry.global_seq, reverse=True))
 
 
-def _entry(row: Row) -> Entry:
-    return Entry._make(bytes(value) if isinstance(value, bytearray) else value for value in row)
+def entry_of(values: Iterable[object]) -> Entry:
+    """An entry of a row's values, in the order of the journal's columns."""
+    return Entry._make(bytes(value) if isinstance(value, bytearray) else value for value in values)
 
 
 def _causes(seen: DataFrame, asked: Question) -> tuple[Cause, ...]:

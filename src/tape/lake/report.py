@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import shutil
+from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from datetime import UTC, datetime
 from html import escape
@@ -21,6 +22,7 @@ if TYPE_CHECKING:
 POLICY: Final = "default-src 'none'; style-src 'unsafe-inline'"
 MOST_FORKS: Final = 30
 MOST_REASONS: Final = 12
+DECIDED: Final = ("decisions", "effects", "confirmed", "failed")
 FORK_COLUMNS: Final = "run_id parent_run_id at_seq mutation_json agent turn_num parent_value value difference".split()
 
 Tables: TypeAlias = Mapping[str, Sequence[Mapping[str, Any]]]
@@ -47,7 +49,7 @@ def write_report(lake: Path, status: Status, page: Path) -> list[Path]:
 
 def plots_of(tables: Tables, status: Status) -> Iterator[Plot]:
     """What there is to draw; a table without rows has no plot."""
-    from tape.lake import plots_time, plots_usage
+    from tape.lake import plots_ledgers, plots_time, plots_usage
 
     yield plots_time.temperatures(status)
     if tables["types_per_minute"]:
@@ -58,13 +60,22 @@ def plots_of(tables: Tables, status: Status) -> Iterator[Plot]:
         yield plots_usage.models(tables["model_usage"])
     if any(row["n_ok"] + row["n_failed"] for row in tables["tool_usage"]):
         yield plots_usage.tools(tables["tool_usage"])
+    if any(row["p50_ms"] is not None for row in tables["effect_latencies"]):
+        yield plots_ledgers.latencies(tables["effect_latencies"])
+    if any(row["usd_cap"] for row in tables["budgets"]):
+        yield plots_ledgers.budgets(tables["budgets"])
     if any(row["name"] == plots_usage.PROSPERITY for row in tables["metrics"]):
         yield plots_usage.prosperity(tables["metrics"], tables["forks"])
 
 
 def html(tables: Tables, status: Status, plots: Sequence[Plot]) -> str:
     """The page itself."""
-    sections = [*map(_section, plots), *_forks(tables["forks"]), *_quarantine(tables["quarantine"])]
+    sections = [
+        *map(_section, plots),
+        *_forks(tables["forks"]),
+        *_decisions(tables["decisions"]),
+        *_quarantine(tables["quarantine"]),
+    ]
     return "\n".join(
         [
             '<!doctype html><html lang="en"><head><meta charset="utf-8">',
@@ -116,6 +127,25 @@ def _forks(forks: Sequence[Mapping[str, Any]]) -> Iterator[str]:
     rows = [_row(*(fork[column] for column in FORK_COLUMNS)) for fork in forks[:MOST_FORKS]]
     more = f"<p>and {len(forks) - MOST_FORKS:,} more</p>" if len(forks) > MOST_FORKS else ""
     yield f"<section><h2>What the forks changed</h2><table>{heading}{''.join(rows)}</table>{more}</section>"
+
+
+def _decisions(rows: Sequence[Mapping[str, Any]]) -> Iterator[str]:
+    """What each model decided, and what that led to."""
+    if not rows:
+        return
+    models: dict[str, Counter[str]] = {}
+    for row in rows:
+        counts = models.setdefault(row["model"], Counter())
+        counts.update({"decisions": 1, **{name: row[f"n_{name}"] for name in ("effects", "confirmed", "failed")}})
+        counts.update(dict.fromkeys(filter(None, row["tools"].split(", ")), 0))
+    heading = _heading("model", "decisions #", "effects #", "confirmed #", "failed #", "tools")
+    most = sorted(models.items(), key=lambda each: -each[1]["decisions"])[:MOST_REASONS]
+    lines = [_row(model, *(counts[name] for name in DECIDED), _tools(counts)) for model, counts in most]
+    yield f"<section><h2>What was decided</h2><table>{heading}{''.join(lines)}</table></section>"
+
+
+def _tools(counts: Mapping[str, int]) -> str:
+    return ", ".join(sorted(set(counts) - set(DECIDED)))
 
 
 def _quarantine(rows: Sequence[Mapping[str, Any]]) -> Iterator[str]:

@@ -19,7 +19,7 @@ TYPE: Final = "type"
 SUBJECT: Final = "subject"
 PAYLOAD_JSON: Final = "payload_json"
 
-DEFINITION: Final = 1  # rises when a table says something else of the same journal
+DEFINITION: Final = 2  # rises when a table says something else of the same journal
 QUARANTINE: Final = "global_seq BIGINT, table STRING, reason STRING, payload_json STRING"
 TABLES: Final[Mapping[str, str]] = {
     "runs": "run_id STRING, status STRING, parent_run_id STRING, at_seq BIGINT, n_events BIGINT, first_ts_ms BIGINT, "
@@ -32,6 +32,14 @@ TABLES: Final[Mapping[str, str]] = {
     "forks": "run_id STRING, parent_run_id STRING, at_seq BIGINT, parted_global_seq BIGINT, parted_ts_ms BIGINT, "
     "forked_ts_ms BIGINT, reason STRING, mutation_json STRING, agent STRING, turn_num BIGINT, parent_value DOUBLE, "
     "value DOUBLE, difference DOUBLE",
+    "effects": "run_id STRING, idempotency_key STRING, tool STRING, status STRING, decision_index BIGINT, "
+    "semantics STRING, dispatch_mode STRING, began_ts_ms BIGINT, settled_ts_ms BIGINT, latency_ms BIGINT",
+    "effect_latencies": "tool STRING, n_effects BIGINT, n_confirmed BIGINT, n_failed BIGINT, n_unknown BIGINT, "
+    "p50_ms DOUBLE, p95_ms DOUBLE, max_ms BIGINT",
+    "decisions": "run_id STRING, decision_index BIGINT, model STRING, policy_version STRING, ts_ms BIGINT, "
+    "n_effects BIGINT, n_confirmed BIGINT, n_failed BIGINT, tools STRING",
+    "budgets": "run_id STRING, usd_cap DOUBLE, token_cap BIGINT, usd_spent DOUBLE, usd_reserved DOUBLE, "
+    "tokens_spent BIGINT, tokens_reserved BIGINT, n_changes BIGINT",
 }
 
 

@@ -9,9 +9,9 @@ from pyspark.sql import Column, DataFrame, functions as F  # noqa: N812 - as eve
 
 from tape.core.fork import FORK, RUN
 from tape.core.ids import SYSTEM_PREFIX
-from tape.lake import readings
-from tape.lake.readings import Field, Reading, What
-from tape.lake.schema import GLOBAL_SEQ, KIND, PAYLOAD_JSON, RUN_ID, SEQ, SUBJECT, TABLES, TS_MS, TYPE
+from tape.lake import ledger_tables, readings
+from tape.lake.readings import Field, Reading, What, as_declared
+from tape.lake.schema import GLOBAL_SEQ, KIND, PAYLOAD_JSON, RUN_ID, SEQ, SUBJECT, TS_MS, TYPE
 
 MINUTE_MS: Final = 60_000
 SEGMENTS: Final = 2
@@ -47,7 +47,7 @@ METRICS: Final = Reading(
         Field("value", What.NUMBER),
     ),
 )
-READINGS: Final = (FORKS, PROMPTS, RESPONSES, ACTIONS, RESULTS, METRICS)
+READINGS: Final = (FORKS, PROMPTS, RESPONSES, ACTIONS, RESULTS, METRICS, *ledger_tables.READINGS)
 
 
 def runs(journal: DataFrame) -> DataFrame:
@@ -65,20 +65,20 @@ def runs(journal: DataFrame) -> DataFrame:
     status = F.when(F.col(RUN_ID).startswith(SYSTEM_PREFIX), F.lit(SYSTEM)).otherwise(F.col("last_status"))
     duration = F.col("last_ts_ms") - F.col("first_ts_ms")
     rows = own.join(parents, RUN_ID, "left").withColumns({"status": status, "duration_ms": duration})
-    return _as_declared("runs", rows)
+    return as_declared("runs", rows)
 
 
 def types_per_minute(journal: DataFrame) -> DataFrame:
     """How many entries of each type were said in each minute."""
     rows = journal.groupBy(_minute().alias("minute_ms"), KIND, TYPE).agg(F.count("*").alias("n_events"))
-    return _as_declared("types_per_minute", rows)
+    return as_declared("types_per_minute", rows)
 
 
 def subjects_per_minute(journal: DataFrame) -> DataFrame:
     """The same by what they are about: the first two segments of the subject."""
     about = F.substring_index(SUBJECT, "/", SEGMENTS + 1)  # a subject begins with a slash
     rows = journal.groupBy(_minute().alias("minute_ms"), about.alias(SUBJECT)).agg(F.count("*").alias("n_events"))
-    return _as_declared("subjects_per_minute", rows)
+    return as_declared("subjects_per_minute", rows)
 
 
 def model_usage(journal: DataFrame) -> DataFrame:
@@ -97,7 +97,7 @@ def model_usage(journal: DataFrame) -> DataFrame:
         F.sum("said").alias("tokens"),
         F.sum("cost").cast("double").alias("cost_usd"),
     )
-    return _as_declared("model_usage", summed)
+    return as_declared("model_usage", summed)
 
 
 def tool_usage(journal: DataFrame) -> DataFrame:
@@ -109,13 +109,13 @@ def tool_usage(journal: DataFrame) -> DataFrame:
         F.count_if(F.col("ok")).alias("n_ok"),
         F.count_if(~F.col("ok")).alias("n_failed"),
     )
-    return _as_declared("tool_usage", counted)
+    return as_declared("tool_usage", counted)
 
 
 def metrics(journal: DataFrame) -> DataFrame:
     """What every agent of a run was worth after each turn; of two that say so the later one."""
     rows = METRICS.taken(journal).groupBy(RUN_ID, "name", "agent", "turn_num")
-    return _as_declared("metrics", rows.agg(F.max_by("value", GLOBAL_SEQ).alias("value")))
+    return as_declared("metrics", rows.agg(F.max_by("value", GLOBAL_SEQ).alias("value")))
 
 
 def forks(journal: DataFrame) -> DataFrame:
@@ -128,7 +128,7 @@ def forks(journal: DataFrame) -> DataFrame:
     rows = rows.join(_partings(journal, rows), ["parent_run_id", "at_seq"], "left")
     rows = rows.join(_mutations(journal), [RUN_ID, "at_seq"], "left")
     rows = rows.join(_outcomes(metrics(journal), rows), RUN_ID, "left")
-    return _as_declared("forks", rows.withColumn("difference", F.col("value") - F.col("parent_value")))
+    return as_declared("forks", rows.withColumn("difference", F.col("value") - F.col("parent_value")))
 
 
 def quarantine(journal: DataFrame) -> DataFrame:
@@ -144,6 +144,10 @@ EVERY: Final[Mapping[str, Table]] = {
     "tool_usage": tool_usage,
     "metrics": metrics,
     "forks": forks,
+    "effects": ledger_tables.effects,
+    "effect_latencies": ledger_tables.effect_latencies,
+    "decisions": ledger_tables.decisions,
+    "budgets": ledger_tables.budgets,
 }
 
 
@@ -184,8 +188,3 @@ def _minute() -> Column:
 
 def _money() -> Column:
     return F.col("cost_usd").cast(MONEY)
-
-
-def _as_declared(name: str, rows: DataFrame) -> DataFrame:
-    columns = [column.split() for column in TABLES[name].split(", ")]
-    return rows.select(*(F.col(column).cast(kind) for column, kind in columns))

@@ -11,6 +11,9 @@ from typing import Final, NoReturn
 
 import anyio
 
+from tape.bridges.line import Line
+from tape.bridges.opening import lines_of
+from tape.bridges.target import Target
 from tape.bus.journal import Journal
 from tape.core.background import background
 from tape.core.claim import WORK_LEASE
@@ -18,7 +21,9 @@ from tape.core.ports import Store
 from tape.core.reaction import Reaction
 from tape.matcher.agents import Agents
 from tape.matcher.matcher import Matcher
+from tape.matcher.publishing import Publishing, Route, routed_to, target_of
 from tape.runs.ledgers import Ledgers
+from tape.settings import Settings
 from tape.telemetry import log
 from tape.work.collected import Collection
 from tape.work.handler import Handler
@@ -35,10 +40,12 @@ def new_owner() -> str:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Crew:
-    """Who works: what is registered first, which functions handle what, and under which name."""
+    """Who works: what is registered first, which functions handle what, to whom is published, and under which name."""
 
     handlers: Mapping[str, Handler]
     reactions: tuple[Reaction, ...] = ()
+    lines: tuple[Line, ...] = ()
+    route: Route = target_of
     owner: str = field(default_factory=new_owner)
     slots: int = 16
     lease: timedelta = WORK_LEASE
@@ -55,6 +62,14 @@ def crew_of(collection: Collection, *, is_registering: bool, owner: str | None, 
     )
 
 
+def pubsub_crew(target: str, reaction_id: str, *, owner: str | None, slots: int, lease: timedelta) -> Crew:
+    """Whoever publishes to one topic of Pub/Sub, and handles nothing else."""
+    given = Settings.read(os.environ).connections.get("pubsub", {})
+    line = lines_of({"pubsub": {"slots": slots, **given}})["pubsub"]
+    route = routed_to(Target.parse(target), reaction_id)
+    return Crew(handlers={}, lines=(line,), route=route, owner=owner or new_owner(), slots=slots, lease=lease)
+
+
 class Dispatcher:
     """A matcher and workers over one store; the workers are woken by what the matcher writes.
 
@@ -65,9 +80,10 @@ class Dispatcher:
         self._store = store
         self._crew = crew
         self.loop = Loop(store.tasks, crew.handlers, owner=crew.owner, slots=crew.slots, lease=crew.lease)
-        self.matcher = Matcher(store, None if journal is None else journal.source(), self._wake)
+        self.matcher = Matcher(store, None if journal is None else journal.source(), self._wake, hands=self.loop)
         self._journal = journal
         self._starter = self._agents(is_waiting=True)
+        self._bridges = [self._bridge(line) for line in crew.lines]
 
     async def register(self) -> None:
         for reaction in self._crew.reactions:
@@ -78,9 +94,34 @@ class Dispatcher:
         await self.register()
         async with background(self.matcher.run, self._start_agents):
             log.info("dispatcher.started", owner=self._crew.owner, handlers=len(self._crew.handlers))
-            await self.loop.run()
-        log.info("dispatcher.stopped", owner=self._crew.owner, handled=self.loop.handled)
-        return self.loop.handled
+            await self._work()
+        log.info("dispatcher.stopped", owner=self._crew.owner, handled=self.handled)
+        return self.handled
+
+    @property
+    def handled(self) -> int:
+        """How many tasks were settled by now, agents' aside."""
+        return sum(loop.handled for loop in (self.loop, *self._bridges))
+
+    def stop(self) -> None:
+        """Claims nothing more; `run` returns when everything that was begun is settled."""
+        for loop in (self.loop, *self._bridges):
+            loop.stop()
+        for line in self._crew.lines:
+            line.stop()
+
+    async def _work(self) -> None:
+        """Each bridge has a loop of its own, so that a peer that takes nothing holds up nobody else."""
+        try:
+            async with anyio.create_task_group() as tasks:
+                for loop in (self.loop, *self._bridges):
+                    tasks.start_soon(loop.run)
+        finally:
+            await self._hang_up()
+
+    async def _hang_up(self) -> None:
+        for line in self._crew.lines:
+            await line.close()
 
     async def match(self) -> NoReturn:
         """Matches and starts agents, and leaves the other tasks to others."""
@@ -100,9 +141,17 @@ class Dispatcher:
         await self.register()
         self.matcher = Matcher(self._store)  # a tail may not have heard yet of what there is
         starter = self._agents(is_waiting=False)
-        while await self.matcher.step() or await has_worked(self.loop) or await has_worked(starter):
-            pass
-        return self.loop.handled
+        for line in self._crew.lines:
+            line.stop()  # a peer that is away is not waited for
+        try:
+            while await self.matcher.step() or await self._have_worked(starter):
+                pass
+        finally:
+            await self._hang_up()
+        return self.handled
+
+    async def _have_worked(self, starter: Loop) -> bool:
+        return any([await has_worked(loop) for loop in (self.loop, starter, *self._bridges)])
 
     def _agents(self, *, is_waiting: bool) -> Loop:
         agents: Mapping[str, Handler] = {}
@@ -111,9 +160,14 @@ class Dispatcher:
             agents = Agents(lambda: self.matcher.forces, runs, self._journal, is_waiting=is_waiting)
         return Loop(self._store.tasks, agents, owner=self._crew.owner, slots=AGENTS, lease=self._crew.lease)
 
+    def _bridge(self, line: Line) -> Loop:
+        sends = Publishing(lambda: self.matcher.forces, line, self._crew.route)
+        slots = line.connection.slots
+        return Loop(self._store.tasks, sends, owner=self._crew.owner, slots=slots, lease=self._crew.lease)
+
     def _wake(self) -> None:
-        self.loop.wake()
-        self._starter.wake()
+        for loop in (self.loop, self._starter, *self._bridges):
+            loop.wake()
 
     async def _start_agents(self) -> NoReturn:
         while True:
@@ -121,7 +175,7 @@ class Dispatcher:
 
     async def _leave(self, signals: AsyncIterator[signal.Signals]) -> NoReturn:
         await anext(signals)
-        self.loop.stop()
+        self.stop()
         number = await anext(signals)
         os._exit(128 + number)
 

@@ -8,7 +8,7 @@ from tape.core.ids import GlobalSeq
 from tape.core.matched import MatchedPage, Slip
 from tape.core.registration import QUARANTINED, Force, after, paused, subject_of
 from tape.core.sequence import Request
-from tape.core.task import MAX_DEPTH, Hit
+from tape.core.task import MAX_DEPTH, Hit, Want
 from tape.matcher.rules import Finding, Rules, previous_value
 
 MOST_HITS: Final = 2_000
@@ -49,7 +49,7 @@ class Draft:
         if self._is_pack:
             self._apply(entry)
 
-    def page(self, seen: int, cursor: GlobalSeq) -> MatchedPage:
+    def page(self, seen: int, cursor: GlobalSeq, want: Want | None = None) -> MatchedPage:
         """Everything so far, decided on a version of the pack, which is then at the cursor."""
         return MatchedPage(
             seen=seen,
@@ -58,6 +58,7 @@ class Draft:
             hits=self.hits,
             slips=self._slips,
             requests=self._requests,
+            want=want,
         )
 
     def _note(self, entry: Entry, finding: Finding) -> None:

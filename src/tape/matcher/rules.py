@@ -122,7 +122,7 @@ def _rules(force: Force) -> Iterator[Rule]:
         yield Rule(
             reaction=version.reaction,
             pattern=Pattern.parse(version.reaction.subject_pattern),
-            predicate=_predicate(version.reaction.predicate_cel),
+            predicate=predicate_of(version.reaction.predicate_cel),
             above=max(above, force.cursor or 0),
             through=through,
         )
@@ -141,7 +141,8 @@ class Broken:
 
 
 @lru_cache(maxsize=16_384)
-def _predicate(text: str) -> Predicate | Broken:
+def predicate_of(text: str) -> Predicate | Broken:
+    """A predicate that was registered, compiled once."""
     try:
         return Predicate(text)
     except UsageError as error:

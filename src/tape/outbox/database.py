@@ -1,13 +1,14 @@
 """The database an outbox lives in, by its URL."""
 
-from collections.abc import Callable, Coroutine
-from contextlib import AbstractAsyncContextManager
+from collections.abc import AsyncIterator, Callable, Coroutine
+from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from importlib.util import find_spec
 from typing import Any, NoReturn, Protocol
 from urllib.parse import urlsplit
 
 from tape.core.errors import UsageError, shown
 from tape.store.outbox import OutboxDatabase
+from tape.store.outbox_letters import Letters
 
 
 class Wake(Protocol):
@@ -35,6 +36,13 @@ def open_outbox(
     from tape.store.postgres.outbox import open_outbox as open_postgres
 
     return open_postgres(url, schema=schema, listen_url=listen_url, connections=connections)
+
+
+@asynccontextmanager
+async def open_letters(url: str, schema: str = "core") -> AsyncIterator[Letters]:
+    """The rows of an outbox as an operator works with them, over a connection or two."""
+    async with open_outbox(url, schema=schema, connections=2) as database:
+        yield Letters(database)
 
 
 async def migrate(url: str, *, schema: str = "core") -> tuple[str, ...]:

@@ -2,7 +2,8 @@
 
 import os
 import socket
-from collections.abc import Sequence
+from collections.abc import AsyncIterator, Sequence
+from contextlib import asynccontextmanager
 from datetime import timedelta
 from functools import partial
 from typing import Final, NoReturn, Protocol
@@ -114,8 +115,24 @@ class OutboxListener:
         if self._loop is not None:
             self._loop.stop()
 
+    @property
+    def handled(self) -> int:
+        """How many deliveries it has settled."""
+        return 0 if self._loop is None else self._loop.handled
+
     async def run(self) -> None:
         """Handles events until `stop`."""
+        async with self._prepared() as loop:
+            if not self._is_stopped:
+                await loop.run()
+
+    async def run_once(self) -> None:
+        """Handles what is due now, and what that makes due."""
+        async with self._prepared() as loop:
+            await loop.run_once()
+
+    @asynccontextmanager
+    async def _prepared(self) -> AsyncIterator[Loop]:
         if not self._subscriptions:
             raise UsageError("a listener needs a handler; say listen(handler_name=..., handler=...) first")
         connections = self._slots + SPARE_CONNECTIONS
@@ -132,13 +149,11 @@ class OutboxListener:
             }
             self._loop = Loop(queue, handlers, owner=_owner(), slots=self._slots, lease=self._lease)
             self._wake = database.wake(tuple(sorted({each.channel for each in subscriptions})))
-            if self._is_stopped:
-                return
             loops = [partial(_stir, self._wake, queue, self._loop)]
             if self._retention is not None:
                 loops.append(partial(retain, database, self._retention))
             async with background(*loops):
-                await self._loop.run()
+                yield self._loop
 
 
 async def _stir(wake: Wake, queue: Paced, loop: Loop) -> NoReturn:

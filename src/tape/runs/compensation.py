@@ -8,6 +8,7 @@ from typing import Final, NamedTuple
 from tape.core.codec import JsonValue
 from tape.core.effect import Compensation
 from tape.core.errors import NotFound, UsageError
+from tape.core.fork_policy import policy_of
 from tape.core.ids import RunId
 from tape.core.obligation import Obligation, ObligationClaim, ObligationStatus
 from tape.core.ports import Sight
@@ -71,6 +72,8 @@ def owe(
 def register(sight: Sight, run_id: RunId, effect_key: str, compensation: Compensation) -> Step[Obligation]:
     """An obligation that is registered by itself."""
     run = find(sight, run_id)
+    if policy_of(run.labels).is_sheltered:
+        raise UsageError(f"run {run_id!r} is a fork that does nothing outside, so there is nothing to undo")
     owed, debt = owe(sight, run, effect_key, compensation), DEBTS.find(sight, run_id) or Debt()
     closes = None if debt.is_unwinding else closable(run, debt)
     return Step(result=owed.obligation, cells=owed.cells, lines=owed.lines, opens=not run.is_active, closes=closes)

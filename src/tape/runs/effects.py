@@ -9,6 +9,7 @@ from tape.core.codec import JsonValue
 from tape.core.effect import DispatchMode, Effect, EffectOrder, EffectStatus, Semantics
 from tape.core.errors import NotReady, ScopeDenied, UsageError
 from tape.core.event import check_run_id
+from tape.core.fork_policy import policy_of
 from tape.core.ids import RunId
 from tape.core.ports import Sight
 from tape.core.run_state import RunState
@@ -41,7 +42,7 @@ def begin(sight: Sight, order: EffectOrder, fence: int | None = None) -> Step[Ef
     if stored is not None:
         return Step(result=stored)
     run = active(sight, order.run_id)
-    effect = _new(order, sight.now_ms)
+    effect = _sheltered(_new(order, sight.now_ms), run)
     if not _is_granted(order, run):
         error = ScopeDenied(order.run_id, order.tool, order.scope)
         return Step(result=effect, lines=(_denied(order, run),), error=error)
@@ -232,6 +233,15 @@ def _new(order: EffectOrder, now_ms: int) -> Effect:
         began_at_ms=now_ms,
         next_dispatch_at_ms=now_ms,
     )
+
+
+def _sheltered(effect: Effect, run: RunState) -> Effect:
+    """In a fork that nothing outside may notice, nobody is asked to do anything, and nothing is to be undone."""
+    if not policy_of(run.labels).is_sheltered:
+        return effect
+    if effect.dispatch_mode is DispatchMode.OUTBOX:
+        raise UsageError(f"run {run.run_id!r} is a fork that does nothing outside, so it has no outbox")
+    return replace(effect, compensation=None)
 
 
 def _is_granted(order: EffectOrder, run: RunState) -> bool:

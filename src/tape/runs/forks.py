@@ -5,7 +5,7 @@ import os
 from collections.abc import AsyncIterator, Callable, Iterator, Sequence
 from contextlib import asynccontextmanager, contextmanager
 from dataclasses import dataclass
-from typing import Any, Final, NoReturn
+from typing import Final, NoReturn, Protocol
 
 import anyio
 from anyio.abc import TaskGroup
@@ -14,6 +14,8 @@ from tape.bus.journal import Journal
 from tape.core.background import background
 from tape.core.codec import JsonValue
 from tape.core.errors import BrokerOverflowError, LimitReached, TapeError, Unavailable, UsageError, shown
+from tape.core.event import Entry
+from tape.core.fork_policy import EffectPolicy
 from tape.core.ids import RunId, Seq
 from tape.core.lease import Lease
 from tape.core.producer import MOST_TURNS, TURNS, Producer
@@ -36,14 +38,26 @@ class ForkOrder:
     mutation: JsonValue = None
     n_turns: int = TURNS
     producer: str | None = None
-    effects: Any = None
+    effects: EffectPolicy | None = None
     reason: str | None = None
 
     def __post_init__(self) -> None:
         if type(self.n_turns) is not int or not 0 <= self.n_turns <= MOST_TURNS:
             raise UsageError(f"n_turns is 0 to {MOST_TURNS}, not {shown(self.n_turns)}")
-        if self.effects is not None:
-            raise UsageError("effects are not recorded yet, so no policy for them can be kept; leave effects out")
+
+
+class LedgerForks(Protocol):
+    """Begins a child together with the ledgers that it inherits."""
+
+    async def fork(
+        self,
+        parent_run_id: RunId,
+        at_seq: int,
+        effects: EffectPolicy,
+        *,
+        mutation: JsonValue = None,
+        reason: str | None = None,
+    ) -> list[Entry]: ...
 
 
 class Forks:
@@ -58,8 +72,10 @@ class Forks:
         producers: Producers | None = None,
         appended: Callable[[int], None] = lambda count: None,
         lease: Lease | None = None,
+        ledgers: LedgerForks | None = None,
     ) -> None:
         self._journal = journal
+        self._ledgers = ledgers
         self._producers = producers or Producers()
         self._appended = appended
         self._lease = lease or Lease()
@@ -139,7 +155,13 @@ class Forks:
             self._expected -= 1
 
     async def _child(self, parent: RunId, order: ForkOrder) -> RunId:
-        entries = await self._journal.fork(parent, order.at_seq, mutation=order.mutation, reason=order.reason)
+        mutation, reason = order.mutation, order.reason
+        if order.effects is None:
+            entries = await self._journal.fork(parent, order.at_seq, mutation=mutation, reason=reason)
+        elif self._ledgers is None:
+            raise UsageError("effects are kept by ledgers, and this store has none; leave effects out")
+        else:
+            entries = await self._ledgers.fork(parent, order.at_seq, order.effects, mutation=mutation, reason=reason)
         self._appended(len(entries))
         return entries[0].run_id
 
@@ -176,9 +198,10 @@ async def open_forks(
     producers: Producers,
     appended: Callable[[int], None] = lambda count: None,
     lease: Lease | None = None,
+    ledgers: LedgerForks | None = None,
 ) -> AsyncIterator[Forks]:
     """Forks whose replays end with the block."""
-    forks = Forks(journal, producers, appended, lease)
+    forks = Forks(journal, producers, appended, lease, ledgers)
     async with background(forks.run, forks.keep):
         try:
             yield forks

@@ -1,7 +1,12 @@
 """All ledgers of a store, as this process keeps them."""
 
 from tape.bus.journal import Journal
+from tape.core.codec import JsonValue
+from tape.core.event import Entry
+from tape.core.fork_policy import EffectPolicy
+from tape.core.ids import RunId, Seq
 from tape.core.ports import Store
+from tape.runs import inheriting
 from tape.runs.budgets import Budgets
 from tape.runs.decisions import Decisions
 from tape.runs.desk import Desk
@@ -36,3 +41,19 @@ class Ledgers:
     async def check(self) -> None:
         """Refuses a store that has none."""
         await self._desk.now_ms()
+
+    async def last_seq(self, run_id: RunId) -> Seq:
+        """Where a run is now."""
+        return (await self._desk.head(run_id)).last_seq
+
+    async def fork(
+        self,
+        parent_run_id: RunId,
+        at_seq: int,
+        effects: EffectPolicy,
+        *,
+        mutation: JsonValue = None,
+        reason: str | None = None,
+    ) -> list[Entry]:
+        """Begins a child with what its parent had settled; what becomes of effects in it is for the policy to say."""
+        return await inheriting.fork(self._desk, parent_run_id, at_seq, effects, mutation, reason)

@@ -18,9 +18,14 @@ def raised_from(status: int, body: bytes, known: Mapping[str, Any]) -> TapeError
     A class whose facts are missing is replaced by the family it belongs to, which still tells what to do.
     """
     problem = _parsed(body)
-    family = _CLASSES.get(str(problem.get("code"))) or _STATUSES.get(status, UsageError)
     detail = str(problem.get("detail") or problem.get("title") or f"the server answered {status}")
-    return _made(family, {**known, **problem}, detail[:MAX_DETAIL])
+    return raised(str(problem.get("code")), status, detail, {**known, **problem})
+
+
+def raised(code: str, status: int, detail: str, facts: Mapping[str, Any]) -> TapeError:
+    """The error of a code and its facts; of a code that is not known here, what its status stands for."""
+    family = _CLASSES.get(code) or _STATUSES.get(status, UsageError)
+    return _made(family, facts, detail[:MAX_DETAIL])
 
 
 def _parsed(body: bytes) -> dict[str, Any]:
@@ -35,20 +40,20 @@ def _made(family: type[TapeError], facts: Mapping[str, Any], detail: str) -> Tap
     for candidate in family.__mro__:
         if not issubclass(candidate, TapeError):
             continue
-        needed = _parameters(candidate)
-        if needed is None:
+        named = _parameters(candidate)
+        if named is None:
             return candidate(detail)
-        if all(name in facts for name in needed):
-            return candidate(**{name: facts[name] for name in needed})
+        if all(name in facts for name, is_needed in named.items() if is_needed):
+            return candidate(**{name: facts[name] for name in named if name in facts})
     return TapeError(detail)
 
 
-def _parameters(family: type[TapeError]) -> list[str] | None:
-    """The facts that a class is made of, or None when it is made of its message."""
+def _parameters(family: type[TapeError]) -> dict[str, bool] | None:
+    """The facts that a class is made of and whether it needs them, or None when it is made of its message."""
     if not inspect.isfunction(family.__init__):
         return None
-    named = list(inspect.signature(family).parameters.values())
-    return [each.name for each in named if each.default is inspect.Parameter.empty]
+    named = inspect.signature(family).parameters.values()
+    return {each.name: each.default is inspect.Parameter.empty for each in named}
 
 
 def _is_family(value: object) -> TypeGuard[type[TapeError]]:

@@ -1,6 +1,8 @@
 """`POST /forks` and `POST /runs/{run_id}/cancel`: a child begins, and whoever goes on in it is stopped."""
 
 from tape.core.event import check_run_id
+from tape.core.fork_policy import EffectPolicy
+from tape.runs.cancelling import cancel, is_begun
 from tape.runs.forks import ForkOrder
 from tape.server.node import Node
 from tape.server.request import Request
@@ -17,7 +19,7 @@ async def fork_run(request: Request, node: Node) -> Response:
         mutation=asked.mutation,
         n_turns=asked.n_turns,
         producer=asked.producer,
-        effects=asked.effects,
+        effects=None if asked.effects is None else EffectPolicy(asked.effects),
         reason=asked.reason,
     )
     parent = await find(node, check_run_id(asked.parent_run_id))
@@ -28,5 +30,9 @@ async def fork_run(request: Request, node: Node) -> Response:
 async def cancel_run(request: Request, node: Node) -> Response:
     """Ends a run whoever goes on in it, and says so in the run; one that has ended stays as it is."""
     run_id = check_run_id(request.values["run_id"])
-    last_seq = await node.forks.cancel(run_id, "it was asked for")
+    reason = "it was asked for"
+    if node.ledgers is not None and await is_begun(node.ledgers, run_id):
+        last_seq = await cancel(node.journal, node.ledgers, run_id, reason)
+    else:
+        last_seq = await node.forks.cancel(run_id, reason)
     return Response.json(ClosedRun(run_id=run_id, status="complete", last_seq=last_seq))

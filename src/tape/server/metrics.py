@@ -8,6 +8,7 @@ import anyio
 from tape.core.errors import TapeError
 from tape.core.ids import SYSTEM_PREFIX
 from tape.server.node import Node
+from tape.server.outbox import look_at_outbox
 from tape.server.request import Request
 from tape.server.response import JSON, Response
 from tape.server.shapes import BrokerCounters
@@ -19,6 +20,7 @@ LOOK_S: Final = 2.0
 
 async def metrics(request: Request, node: Node) -> Response:
     await _look(node)
+    await look_at_outbox(node)
     if JSON in (request.header("accept") or ""):
         return Response.json(_counters(node.meters))
     return Response(content_type=PROMETHEUS, body=render(node.meters).encode())

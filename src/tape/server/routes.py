@@ -5,7 +5,19 @@ from typing import Annotated, Final, Literal
 from msgspec import Meta
 
 from tape.core.flow import MAX_MAX_QUEUED, MIN_MAX_QUEUED
-from tape.server import console, documents, events, forks, health, metrics, runs, streams
+from tape.server import (
+    console,
+    documents,
+    events,
+    forks,
+    health,
+    ledger_routes,
+    metrics,
+    outbox_routes,
+    runs,
+    streams,
+    work_routes,
+)
 from tape.server.route import Answers, Handler, Parameter, Route, answering
 from tape.server.shapes import (
     Appended,
@@ -132,6 +144,9 @@ _WORK: Final = (
         "/session/{run_id}/events", "sessionEvents", "Stream a run, live only without a cursor",
         streams.session_events, (_RUN_ID, *_OF_RUN),
     ),
+    *work_routes.ROUTES,
+    *ledger_routes.ROUTES,
+    *outbox_routes.ROUTES,
 )  # fmt: skip
 
 ROUTES: Final[tuple[Route, ...]] = (*_WORK, *documents.routes(_WORK), *console.ROUTES)

@@ -3,10 +3,10 @@
 import os
 import resource
 import signal
-from collections.abc import AsyncIterator, Callable, Iterable
-from contextlib import suppress
+from collections.abc import AsyncIterator, Callable, Coroutine, Iterable
+from contextlib import asynccontextmanager, suppress
 from functools import partial
-from typing import Final, NoReturn
+from typing import Any, Final, NoReturn, Protocol
 
 import anyio
 
@@ -24,7 +24,16 @@ from tape.telemetry import log
 AGAIN_S: Final = 0.05
 
 
-async def serve(node: Node, address: Address, origins: Iterable[str], tell: Callable[[Address], None]) -> None:
+class SideDoor(Protocol):
+    """Another way into the same server, which is open before anybody is told, and left when the server is."""
+
+    async def open(self) -> object: ...
+    async def leave(self) -> None: ...
+
+
+async def serve(
+    node: Node, address: Address, origins: Iterable[str], tell: Callable[[Address], None], side: SideDoor | None = None
+) -> None:
     """Serves until a signal says to leave, then lets everything under way end."""
     _raise_file_limit()
     upkeep = Upkeep(node)
@@ -34,10 +43,34 @@ async def serve(node: Node, address: Address, origins: Iterable[str], tell: Call
         listener = Listener(App(node, guard, Router(ROUTES)), partial(tell, here))
         with anyio.open_signal_receiver(signal.SIGTERM, signal.SIGINT) as signals:
             leave = partial(_leave_when_told, signals, node, listener)
-            async with background(upkeep.run, leave, partial(_send_away, node)):
+            async with _beside(side), background(upkeep.run, leave, partial(_send_away, node), *_shutting(node, side)):
                 await listener.serve([bound])
                 await node.forks.leave()
                 await upkeep.finish()
+
+
+@asynccontextmanager
+async def _beside(side: SideDoor | None) -> AsyncIterator[None]:
+    if side is None:
+        yield
+        return
+    await side.open()
+    try:
+        yield
+    finally:
+        await side.leave()
+
+
+def _shutting(node: Node, side: SideDoor | None) -> list[Callable[[], Coroutine[Any, Any, NoReturn]]]:
+    return [] if side is None else [partial(_shut, node, side)]
+
+
+async def _shut(node: Node, side: SideDoor) -> NoReturn:
+    """Leaves by the side door as soon as the server drains."""
+    await node.draining.wait()
+    await side.leave()
+    await anyio.sleep_forever()
+    raise AssertionError("nothing wakes it")
 
 
 async def _leave_when_told(signals: AsyncIterator[signal.Signals], node: Node, listener: Listener) -> NoReturn:

@@ -16,6 +16,7 @@ Text = Annotated[str, Meta(max_length=MAX_LENGTH, description="printable text")]
 Place = Annotated[int, Meta(ge=1, le=(1 << 63) - 1)]
 Count = Annotated[int, Meta(ge=0, le=(1 << 63) - 1)]
 State = Literal["running", "stale", "complete"]
+Effects = Literal["replay", "stub", "live"]
 
 
 class NewRun(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -109,7 +110,7 @@ class NewFork(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     mutation: Any = None
     n_turns: Annotated[int, Meta(ge=0, le=MOST_TURNS)] = TURNS
     producer: Id | None = None
-    effects: Annotated[Any, Meta(description="refused until effects are recorded")] = None
+    effects: Annotated[Effects | None, Meta(description="what becomes of effects in the child")] = None
     reason: Text | None = None
 
 

@@ -2,7 +2,7 @@
 
 import inspect
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import partial
 from typing import Any, Final, get_args, get_type_hints
 
@@ -26,10 +26,10 @@ class Handler:
     function: Callable[..., Any]
     batch: int = 1
     takes: tuple[object, ...] = ()
+    is_async: bool = field(init=False, repr=False)
 
-    @property
-    def is_async(self) -> bool:
-        return inspect.iscoroutinefunction(self.function)
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "is_async", inspect.iscoroutinefunction(self.function))
 
     async def handle(self, tasks: Sequence[Task], threads: anyio.CapacityLimiter) -> object:
         """Calls the function; a plain one in a thread."""

@@ -1,8 +1,8 @@
 """The one loop: claim, run, settle. It never holds more leases than it can run."""
 
 from collections import deque
-from collections.abc import Iterator, Mapping, Sequence
-from contextlib import ExitStack
+from collections.abc import AsyncIterator, Iterator, Mapping, Sequence
+from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 from datetime import timedelta
 from itertools import groupby
@@ -69,6 +69,8 @@ class Loop:
         self._lease = check_lease(lease)
         self._threads = anyio.CapacityLimiter(slots)
         self._running: set[Running] = set()
+        self._promised = 0
+        self._group: TaskGroup | None = None
         self._waiting: deque[Running] = deque()
         self._idle: list[anyio.Event] = []
         self._is_rousing = False
@@ -81,53 +83,74 @@ class Loop:
         """There may be work."""
         self._is_awake.set()
 
+    def wanted(self) -> Want | None:
+        """What there is room for now, for who can claim it elsewhere; the room is held until `take`."""
+        if self._group is None or self._is_stopping or not self._handlers or self._free < 1:
+            return None
+        want = Want(owner=self._owner, most=self._free, reaction_ids=tuple(self._handlers), lease=self._lease)
+        self._promised += want.most
+        return want
+
+    def take(self, want: Want, tasks: Sequence[Task]) -> None:
+        """Begins what was claimed for it."""
+        self._promised -= want.most
+        for work in self._dealt(tasks):
+            running = Running(work)
+            self._running.add(running)
+            self._waiting.append(running)
+        if self._group is not None:
+            self._rouse(self._group)
+        if self._is_stopping:
+            self.wake()
+
     def stop(self) -> None:
         """Claims nothing more; `run` returns when everything that was claimed is settled."""
         self._is_stopping = True
         self.wake()
 
     async def run(self) -> None:
-        async with anyio.create_task_group() as tasks:
-            self._begin(tasks)
+        async with self._at_work():
             while not self._is_stopping:
                 self._is_awake = anyio.Event()
-                claimed = await self._claim(tasks)
+                claimed = await self._claim()
                 await self._rest(claimed)
             await self._drain()
-            tasks.cancel_scope.cancel()
 
     async def run_once(self) -> int:
         """Works off what is due now, and what that makes due; how many tasks that were."""
-        async with anyio.create_task_group() as tasks:
-            self._begin(tasks)
-            while (await self._claim(tasks)).tasks:
+        async with self._at_work():
+            while (await self._claim()).tasks:
                 await self._drain()
-            tasks.cancel_scope.cancel()
         return self.handled
 
-    def _begin(self, tasks: TaskGroup) -> None:
+    @asynccontextmanager
+    async def _at_work(self) -> AsyncIterator[None]:
         self._idle, self._is_rousing = [], False
-        tasks.start_soon(self._beat)
-        tasks.start_soon(self._settle)
+        async with anyio.create_task_group() as self._group:
+            self._group.start_soon(self._beat)
+            self._group.start_soon(self._settle)
+            try:
+                yield
+            finally:
+                group, self._group = self._group, None
+            group.cancel_scope.cancel()
 
     @property
     def _free(self) -> int:
-        return self._slots - sum(len(running.tasks) for running in self._running)
+        return self._slots - self._promised - sum(len(running.tasks) for running in self._running)
 
-    async def _claim(self, tasks: TaskGroup) -> Claimed:
-        if not self._handlers or self._free < 1:
+    async def _claim(self) -> Claimed:
+        want = self.wanted()
+        if want is None:
             return Claimed(())
-        want = Want(owner=self._owner, most=self._free, reaction_ids=tuple(self._handlers), lease=self._lease)
+        claimed = Claimed(())
         try:
             claimed = await self._queue.claim(want)
         except TapeError as error:
             log.warning("queue.unavailable", reason=str(error))
             return Claimed((), timedelta(seconds=PAUSE_S))
-        for work in self._dealt(claimed.tasks):
-            running = Running(work)
-            self._running.add(running)
-            self._waiting.append(running)
-        self._rouse(tasks)
+        finally:
+            self.take(want, claimed.tasks)
         return claimed
 
     def _rouse(self, tasks: TaskGroup) -> None:
@@ -167,7 +190,7 @@ class Loop:
         if claimed.tasks and self._free > 0:
             return
         wait_s = POLL_S if claimed.more_after is None else min(claimed.more_after.total_seconds(), POLL_S)
-        with anyio.move_on_after(wait_s if self._free > 0 else None):
+        with anyio.move_on_after(wait_s):
             await self._is_awake.wait()
 
     async def _work(self, running: Running) -> None:
@@ -183,9 +206,10 @@ class Loop:
     async def _answer(self, tasks: Sequence[Task]) -> object:
         first = tasks[0]
         try:
-            with ExitStack() as context:
-                context.enter_context(caused_by(max(task.source_global_seq for task in tasks)))
-                context.enter_context(span(f"handle {first.reaction_id}", first.trace_id, first.span_id))
+            with (
+                caused_by(max(task.source_global_seq for task in tasks)),
+                span(f"handle {first.reaction_id}", first.trace_id, first.span_id),
+            ):
                 return await self._handlers[first.reaction_id].handle(tasks, self._threads)
         except Exception as error:  # noqa: BLE001 - a handler may raise anything, and that is its answer
             return error
@@ -232,7 +256,7 @@ class Loop:
         self.wake()
 
     async def _drain(self) -> None:
-        while self._running:
+        while self._running or self._promised:
             self._is_awake = anyio.Event()
             await self._is_awake.wait()
 

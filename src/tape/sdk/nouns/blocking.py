@@ -133,6 +133,7 @@ class Values(Noun[values.Values]):
     find = waiting(values.Values.find)
     delete = waiting(values.Values.delete)
     listed = waiting(values.Values.listed)
+    history = waiting(values.Values.history)
 
     def watch(self, namespace: str, name: str, from_version: int | None = None) -> BlockingWatch:
         """What is known now and every version after it; or every version after the one that is named."""

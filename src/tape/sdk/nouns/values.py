@@ -6,7 +6,8 @@ from tape.core import codec
 from tape.core.caller import PLAIN, Caller
 from tape.core.codec import JsonValue
 from tape.core.ledgers import ValueLedger, Watching
-from tape.core.value import Value
+from tape.core.value import Value, ValueChange
+from tape.core.value_history import history
 
 
 class Values:
@@ -54,6 +55,10 @@ class Values:
     async def listed(self, namespace: str) -> Sequence[Value]:
         """The values of a namespace, by name."""
         return await self._ledger.listed(namespace)
+
+    async def history(self, namespace: str, name: str, limit: int = 100) -> list[ValueChange]:
+        """The newest versions, the oldest of them first; tombstones are versions too."""
+        return await history(self._ledger, namespace, name, limit)
 
     async def watch(self, namespace: str, name: str, from_version: int | None = None) -> Watching:
         """What is known now and every version after it; or every version after the one that is named."""

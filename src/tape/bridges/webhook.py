@@ -1,0 +1,101 @@
+"""Signed webhooks, as Standard Webhooks has them: the id stays over all attempts, the timestamp is the attempt's."""
+
+import base64
+import binascii
+import hashlib
+import hmac
+import ssl
+import time
+from collections.abc import Sequence
+from typing import Final
+
+import httpcore
+
+from tape.bridges.addresses import GuardedNetwork
+from tape.bridges.connections import WebhookConnection
+from tape.bridges.line import Away
+from tape.bridges.message import Message
+from tape.core.errors import UsageError
+from tape.work.answers import Dead, Retry
+
+PREFIX: Final = "whsec_"
+MOST_REASON: Final = 200
+BUSY: Final = frozenset({408, 425, 429, 502, 503, 504})
+FINAL: Final = frozenset({400, 405, 406, 409, 410, 411, 413, 414, 415, 422, 431})
+
+
+class WebhookPeer:
+    """An endpoint. Nothing is followed: where it redirects to is nobody's business."""
+
+    def __init__(self, connection: WebhookConnection, keys: Sequence[bytes]) -> None:
+        self._url = connection.url
+        self._keys = keys
+        self._pool = httpcore.AsyncConnectionPool(
+            ssl_context=ssl.create_default_context(),
+            max_connections=connection.slots,
+            network_backend=GuardedNetwork(connection.networks),
+        )
+
+    async def send(self, topic: str, message: Message) -> None:
+        headers = self._headers(message, round(time.time()))
+        try:
+            async with self._pool.stream("POST", self._url, headers=headers, content=message.body) as response:
+                reason = await _reason(response)
+                told = dict(response.headers)
+        except (httpcore.NetworkError, httpcore.ProtocolError, httpcore.TimeoutException) as error:
+            raise Away(f"{type(error).__name__}: {error}") from error
+        if not 200 <= response.status < 300:
+            raise refusal(response.status, reason, told.get(b"retry-after", b""))
+
+    async def close(self) -> None:
+        await self._pool.aclose()
+
+    def _headers(self, message: Message, now_s: int) -> dict[bytes | str, bytes | str]:
+        said: dict[bytes | str, bytes | str] = {
+            "content-type": message.content_type,
+            "user-agent": "tape",
+            "webhook-id": message.key,
+            "webhook-timestamp": str(now_s),
+            "webhook-signature": " ".join(sign(key, message.key, now_s, message.body) for key in self._keys),
+        }
+        said.update(message.facts.items())
+        return said
+
+
+async def connect(connection: WebhookConnection) -> WebhookPeer:
+    return WebhookPeer(connection, [key_of(connection.name, secret) for secret in connection.secrets])
+
+
+def key_of(name: str, secret: str) -> bytes:
+    """The bytes of a secret, which is written in base64."""
+    try:
+        return base64.b64decode(secret.removeprefix(PREFIX), validate=True)
+    except (binascii.Error, ValueError) as error:
+        raise UsageError(f"[connections.{name}] secret is {PREFIX} and base64") from error
+
+
+def sign(key: bytes, key_id: str, now_s: int, body: bytes) -> str:
+    """A signature of what is sent, when, and under which id."""
+    signed = hmac.digest(key, f"{key_id}.{now_s}.".encode() + body, hashlib.sha256)
+    return f"v1,{base64.b64encode(signed).decode()}"
+
+
+def refusal(status: int, reason: str, retry_after: bytes) -> Exception:
+    """What an answer that is no success means: wait, never again, or another attempt."""
+    said = f"HTTP {status}: {reason}" if reason else f"HTTP {status}"
+    if status in BUSY:
+        return Away(said, after_s=float(retry_after) if retry_after.isdigit() else None)
+    if 300 <= status < 400:
+        return Dead(f"{said}; redirects are not followed")
+    return Dead(said) if status in FINAL else Retry(said)
+
+
+async def _reason(response: httpcore.Response) -> str:
+    """The beginning of what was answered, in one line; an answer without an end is not waited for."""
+    begun = b""
+    async for chunk in response.aiter_stream():
+        begun += chunk
+        if len(begun) >= MOST_REASON:
+            break
+    text = begun[:MOST_REASON].decode(errors="replace")
+    return " ".join("".join(char if char.isprintable() else " " for char in text).split())

@@ -1,0 +1,46 @@
+"""`tape run signal`: answer a run that waits at a gate."""
+
+from __future__ import annotations
+
+from functools import partial
+from typing import TYPE_CHECKING
+
+import click
+
+from tape.cli import output
+from tape.cli.choices import Choices, run as finish, shared
+
+if TYPE_CHECKING:
+    from tape.core.codec import JsonValue
+    from tape.core.gate import Signal
+
+
+@click.command()
+@click.argument("run_id", metavar="RUN")
+@click.argument("gate", metavar="GATE")
+@click.argument("resolution", metavar="[JSON]", default="null")
+@click.option("--key", help="The same key again answers once.")
+@shared
+@click.pass_obj
+def signal(choices: Choices, run_id: str, gate: str, resolution: str, key: str | None) -> None:
+    """Answer JSON at GATE of RUN; if RUN waits there, it may go on."""
+    from tape.core import codec
+
+    sent = finish(partial(_send, choices, run_id, gate, codec.decode(resolution), key))
+    status = None if sent.run_status is None else sent.run_status.value
+    if choices.is_json:
+        output.say_json({"accepted": sent.is_accepted, "run_id": sent.run_id, "run_status": status})
+    else:
+        output.say(f"{output.escape(sent.run_id)}  {_told(sent)}")
+
+
+async def _send(choices: Choices, run_id: str, gate: str, resolution: JsonValue, key: str | None) -> Signal:
+    async with choices.open_node() as node:
+        return await node.gates.send(run_id, gate, resolution, key=key)
+    raise AssertionError("a node swallows nothing")
+
+
+def _told(sent: Signal) -> str:
+    if not sent.is_accepted:
+        return "has ended, and takes no answer"
+    return "goes on" if sent.run_status is not None else "will find the answer when it comes to the gate"

@@ -1,0 +1,166 @@
+"""`tape value`: what is known under names, and every version that it had."""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable
+from contextlib import aclosing
+from functools import partial
+from typing import TYPE_CHECKING, Final, TypeVar
+
+import click
+
+from tape.cli import output
+from tape.cli.choices import Choices, run as finish, shared
+
+if TYPE_CHECKING:
+    from tape.core.codec import JsonValue
+    from tape.core.value import Value, ValueChange
+    from tape.sdk.nouns.node import AsyncNode
+
+MOST: Final = 1_000
+
+T = TypeVar("T")
+Command = TypeVar("Command", bound=Callable[..., object])
+
+
+@click.group(no_args_is_help=False)
+@shared
+def value() -> None:
+    """Read, write and watch values; every version is an entry of the journal."""
+
+
+def _named(command: Command) -> Command:
+    return click.argument("namespace")(click.argument("key")(command))
+
+
+def _guarded(command: Command) -> Command:
+    """The options of a command that writes."""
+    command = click.option("--writer", default="", help="Who writes it.")(command)
+    command = click.option("--key", "call_key", metavar="K", help="The same key again writes once.")(command)
+    about = "Only over this version; 0: only if there is no value."
+    return click.option("--if-version", type=click.IntRange(0), metavar="N", help=about)(command)
+
+
+@value.command()
+@_named
+@shared
+@click.pass_obj
+def get(choices: Choices, namespace: str, key: str) -> None:
+    """Print the newest version of a value."""
+    found = finish(partial(_at, choices, lambda node: node.values.find(namespace, key)))
+    if found.deleted:
+        raise _missing(found)
+    _tell(choices, found, is_bare=True)
+
+
+@value.command("set")
+@_named
+@click.argument("text", metavar="JSON")
+@_guarded
+@shared
+@click.pass_obj
+def set_value(
+    choices: Choices, namespace: str, key: str, text: str, if_version: int | None, call_key: str | None, writer: str
+) -> None:
+    """Write JSON as the next version."""
+    from tape.core import codec
+
+    new: JsonValue = codec.decode(text)
+    written = finish(
+        partial(
+            _at,
+            choices,
+            lambda node: node.values.set(namespace, key, new, if_version=if_version, writer=writer, key=call_key),
+        )
+    )
+    _tell(choices, written)
+
+
+@value.command()
+@_named
+@_guarded
+@shared
+@click.pass_obj
+def delete(
+    choices: Choices, namespace: str, key: str, if_version: int | None, call_key: str | None, writer: str
+) -> None:
+    """Write a tombstone, which is a version too."""
+    buried = finish(
+        partial(
+            _at,
+            choices,
+            lambda node: node.values.delete(namespace, key, if_version=if_version, writer=writer, key=call_key),
+        )
+    )
+    if buried.version == 0:
+        raise _missing(buried)
+    _tell(choices, buried)
+
+
+@value.command()
+@_named
+@click.option("--limit", type=click.IntRange(1, MOST), default=100, show_default=True, help="How many at most.")
+@shared
+@click.pass_obj
+def history(choices: Choices, namespace: str, key: str, limit: int) -> None:
+    """Print the newest versions, the oldest of them first."""
+    changes = finish(partial(_at, choices, lambda node: node.values.history(namespace, key, limit)))
+    for change in changes:
+        _tell(choices, change.value, change)
+
+
+@value.command()
+@_named
+@click.option("--from-version", type=click.IntRange(0), metavar="N", help="Every version after this one.")
+@click.option("--count", type=click.IntRange(1), metavar="N", help="End after so many.")
+@shared
+@click.pass_obj
+def watch(choices: Choices, namespace: str, key: str, from_version: int | None, count: int | None) -> None:
+    """Print what is known now, and every version as it comes."""
+    finish(partial(_watch, choices, namespace, key, from_version, count))
+
+
+async def _watch(choices: Choices, namespace: str, key: str, from_version: int | None, count: int | None) -> None:
+    async with choices.open_node() as node, aclosing(await node.values.watch(namespace, key, from_version)) as changes:
+        seen = 0
+        async for change in changes:
+            _tell(choices, change.value, change)
+            output.flush()
+            seen += 1
+            if seen == count:
+                break
+
+
+async def _at(choices: Choices, ask: Callable[[AsyncNode], Awaitable[T]]) -> T:
+    async with choices.open_node() as node:
+        return await ask(node)
+    raise AssertionError("a node swallows nothing")
+
+
+def _tell(choices: Choices, told: Value, change: ValueChange | None = None, is_bare: bool = False) -> None:
+    """A version: for programs all of it, for people the value, beside its version unless only that was asked for."""
+    if choices.is_json:
+        output.say_json({**_facts(told), **(_before(change) if change is not None else {})})
+    elif is_bare:
+        output.say(output.escape(told.value_json))
+    else:
+        text = "deleted" if told.deleted else told.value_json
+        output.say(f"{output.paint(str(told.version), 'bold')}  {output.escape(text)}")
+
+
+def _facts(told: Value) -> dict[str, object]:
+    names = ("namespace", "key", "version", "value", "writer", "ts_ms", "deleted")
+    return {name: getattr(told, name) for name in names}
+
+
+def _before(change: ValueChange) -> dict[str, object]:
+    return {"prev_version": change.prev_version, "prev_value_json": change.prev_value_json}
+
+
+def _missing(found: Value) -> Exception:
+    from tape.core.errors import NotFound
+
+    name = f"{found.namespace}/{found.key}"
+    if found.version:
+        return NotFound(f"value {name!r} was deleted; its tombstone is version {found.version}")
+    return NotFound(f"there never was a value {name!r}")

@@ -1,0 +1,55 @@
+"""What becomes of effects in a fork, and how its run says so.
+
+It stands in the run's labels, because these go wherever a run's state goes.
+"""
+
+from collections.abc import Mapping
+from enum import StrEnum
+from typing import Final
+
+from tape.core.errors import UsageError, shown
+from tape.core.ids import RunId
+
+RESERVED: Final = "tape."
+POLICY: Final = "tape.effects"
+PARENT: Final = "tape.parent_run_id"
+FORK_SEQ: Final = "tape.fork_seq"
+
+
+class EffectPolicy(StrEnum):
+    """Recorded results are served, a stand-in answers, or effects take place; what is inherited is always served."""
+
+    REPLAY = "replay"
+    STUB = "stub"
+    LIVE = "live"
+
+    @property
+    def is_sheltered(self) -> bool:
+        """Whether nothing outside may notice the run."""
+        return self is not EffectPolicy.LIVE
+
+
+def policy(text: object) -> EffectPolicy:
+    if not isinstance(text, str) or text not in set(EffectPolicy):
+        raise UsageError(f"effects is {', '.join(EffectPolicy)}, not {shown(text)}")
+    return EffectPolicy(text)
+
+
+def policy_of(labels: Mapping[str, str]) -> EffectPolicy:
+    return EffectPolicy(labels.get(POLICY, EffectPolicy.LIVE))
+
+
+def parent_of(labels: Mapping[str, str]) -> RunId | None:
+    parent = labels.get(PARENT)
+    return None if parent is None else RunId(parent)
+
+
+def labels_of_child(labels: Mapping[str, str], parent: RunId, at_seq: int, effects: EffectPolicy) -> Mapping[str, str]:
+    """A parent's labels, and where its child comes from."""
+    own = {name: text for name, text in labels.items() if not name.startswith(RESERVED)}
+    return {**own, PARENT: parent, FORK_SEQ: str(at_seq), POLICY: effects.value}
+
+
+def key_in(key: str, run_id: str, other: str) -> str:
+    """An effect's key as another run of the same lineage has it."""
+    return f"{other}{key.removeprefix(run_id)}" if key.startswith(f"{run_id}/") else key

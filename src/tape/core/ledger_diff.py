@@ -1,0 +1,89 @@
+"""What two runs decided and did, side by side: the same places of both, whichever of them came there."""
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from typing import Final, Literal, NamedTuple, TypeAlias
+
+from tape.core.decision import Decision
+from tape.core.effect import Effect
+from tape.core.fork_policy import key_in
+from tape.core.ids import RunId
+from tape.core.ledgers import Ledgers
+
+What: TypeAlias = Literal["decision", "effect"]
+
+HERE: Final = "."  # stands for either run in the key of an effect
+MUTATION: Final = "mutation"
+
+
+class Side(NamedTuple):
+    """What one run has at a place: how it stands, what was asked, and what came of it."""
+
+    status: str
+    request_json: str
+    response_json: str
+
+
+class LedgerRow(NamedTuple):
+    """A decision or an effect of each run at the same place; a run that never came there has None."""
+
+    what: What
+    place: str
+    name: str
+    one: Side | None
+    other: Side | None
+
+    @property
+    def is_same(self) -> bool:
+        return self.one == self.other
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Books:
+    """What a run has decided and done."""
+
+    run_id: RunId
+    decisions: Sequence[Decision] = ()
+    effects: Sequence[Effect] = ()
+
+
+async def books_of(ledgers: Ledgers, run_id: RunId) -> Books:
+    decisions = await ledgers.decisions.listed(run_id)
+    return Books(run_id=run_id, decisions=decisions, effects=await ledgers.effects.listed(run_id))
+
+
+def beside(one: Books, other: Books) -> tuple[LedgerRow, ...]:
+    """Every place that either run came to, each decision before the effects that followed from it."""
+    mine, theirs = _places(one), _places(other)
+    order = sorted({**mine, **theirs}, key=lambda place: (place.decision_index, place.what != "decision"))
+    return tuple(_row(place, mine.get(place), theirs.get(place)) for place in order)
+
+
+class _Place(NamedTuple):
+    what: What
+    key: str
+    name: str
+    decision_index: int
+
+
+def _row(place: _Place, one: Side | None, other: Side | None) -> LedgerRow:
+    return LedgerRow(place.what, place.key, place.name, one, other)
+
+
+def _places(books: Books) -> dict[_Place, Side]:
+    return {**dict(_decided(books.decisions)), **dict(_done(books.effects, books.run_id))}
+
+
+def _decided(decisions: Iterable[Decision]) -> Iterable[tuple[_Place, Side]]:
+    for each in decisions:
+        place = _Place("decision", str(each.decision_index), each.model, each.decision_index)
+        yield place, Side("recorded", each.request_json, each.response_json)
+
+
+def _done(effects: Iterable[Effect], run_id: RunId) -> Iterable[tuple[_Place, Side]]:
+    """The mutation is no effect of the run, although it stands among them."""
+    for each in effects:
+        if each.tool != MUTATION:
+            key = key_in(each.idempotency_key, run_id, HERE).removeprefix(f"{HERE}/")
+            place = _Place("effect", key, each.tool, each.decision_index)
+            yield place, Side(each.status.value, each.request_json, each.response_json or each.error_json)

@@ -1,0 +1,162 @@
+"""Why an entry became a task of a reaction, or why not: told from the journal, by the rules the matcher goes by."""
+
+from collections.abc import Sequence
+from contextlib import aclosing
+from dataclasses import dataclass
+from enum import StrEnum
+from functools import partial
+
+import anyio
+
+from tape.bus.journal import Journal
+from tape.core.errors import NotFound
+from tape.core.event import Entry
+from tape.core.ids import GlobalSeq
+from tape.core.ports import Store
+from tape.core.predicate import Predicate, Verdict, bind
+from tape.core.predicate_parts import Part, parts
+from tape.core.reaction import Reaction, system_run
+from tape.core.registration import REACTION, Force, told_of
+from tape.core.subject import Pattern
+from tape.core.task import MAX_DEPTH, TASK, Task
+from tape.matcher.rules import predicate_of, previous_value
+
+
+class Outcome(StrEnum):
+    """What came of an entry, for one reaction."""
+
+    NOT_IN_FORCE = "not_in_force"
+    OTHER_SUBJECT = "other_subject"
+    NO_MATCH = "no_match"
+    PREDICATE_ERROR = "predicate_error"
+    TOO_DEEP = "too_deep"
+    NOT_YET = "not_yet"
+    TASK = "task"
+    COALESCED = "coalesced"
+    FORGOTTEN = "forgotten"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Judgement:
+    """What the rules say of an entry: with which definition, whether that is in force, and what it answers."""
+
+    definition: Reaction
+    in_force: bool
+    reason: str
+    is_subject: bool
+    verdict: Verdict
+    parts: tuple[Part, ...]
+    depth: int
+
+    @property
+    def refusal(self) -> Outcome | None:
+        """Why it makes no task; None when it does."""
+        if not self.in_force:
+            return Outcome.NOT_IN_FORCE
+        if not self.is_subject:
+            return Outcome.OTHER_SUBJECT
+        if self.verdict.error is not None:
+            return Outcome.PREDICATE_ERROR
+        if not self.verdict.matched:
+            return Outcome.NO_MATCH
+        return Outcome.TOO_DEEP if self.depth > MAX_DEPTH else None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Explanation:
+    """The whole answer: the judgement, what was said of the reaction, and the task with what befell it."""
+
+    reaction_id: str
+    entry: Entry
+    outcome: Outcome
+    judgement: Judgement
+    registrations: tuple[Entry, ...]
+    cursor: GlobalSeq
+    task: Task | None
+    life: tuple[Entry, ...]
+
+
+async def explain(store: Store, journal: Journal, reaction_id: str, global_seq: int) -> Explanation:
+    """Why an entry became a task of a reaction, or why not."""
+    record = await store.reactions.find(reaction_id)
+    if record is None:
+        raise NotFound(f"there is no reaction {reaction_id!r}")
+    entry = await _entry(journal, global_seq)
+    told = await _told(journal, reaction_id)
+    registrations = [each for each in told if each.kind == REACTION]
+    judgement = await anyio.to_thread.run_sync(partial(judge, registrations, entry))
+    task = await store.tasks.made_of(reaction_id, entry.global_seq, entry.subject)
+    if not judgement.definition.debounce_ms and task is not None and task.source_global_seq != entry.global_seq:
+        task = None
+    return Explanation(
+        reaction_id=reaction_id,
+        entry=entry,
+        outcome=_outcome(judgement, entry, record.cursor, task),
+        judgement=judgement,
+        registrations=tuple(registrations),
+        cursor=record.cursor,
+        task=task,
+        life=tuple(each for each in told if task is not None and _is_about(each, task)),
+    )
+
+
+def judge(registrations: Sequence[Entry], entry: Entry) -> Judgement:
+    """What the rules say of an entry, given everything that was said of a reaction."""
+    force = told_of(registrations)
+    if force is None:
+        raise NotFound("the journal has no registration of this reaction any more")
+    definition = force.at(entry.global_seq)
+    predicate, activation = predicate_of(definition.predicate_cel), bind(entry, previous_value(entry))
+    return Judgement(
+        definition=definition,
+        in_force=force.covers(entry.global_seq),
+        reason=_reason(force, entry.global_seq),
+        is_subject=Pattern.parse(definition.subject_pattern).matches(entry.subject),
+        verdict=predicate.evaluate(activation),
+        parts=tuple(parts(predicate, activation)) if isinstance(predicate, Predicate) else (),
+        depth=entry.depth,
+    )
+
+
+def _reason(force: Force, place: int) -> str:
+    if place <= (force.cursor or 0):
+        return f"it was registered to begin at the head, after position {force.cursor}"
+    if force.is_matching or place <= force.held:
+        older = [version.since for version in force.versions if version.since < place]
+        return f"its definition is in force after position {older[-1] if older else 0}"
+    if force.is_removed:
+        return f"it was removed, and nothing after position {force.held} is matched"
+    return f"it is paused ({force.paused}), and nothing after position {force.held} is matched until it is resumed"
+
+
+def _outcome(judgement: Judgement, entry: Entry, cursor: GlobalSeq, task: Task | None) -> Outcome:
+    if judgement.refusal is not None:
+        return judgement.refusal
+    if task is not None:
+        return Outcome.TASK if task.source_global_seq == entry.global_seq else Outcome.COALESCED
+    return Outcome.NOT_YET if cursor < entry.global_seq else Outcome.FORGOTTEN
+
+
+async def _entry(journal: Journal, global_seq: int) -> Entry:
+    if 1 <= global_seq <= await journal.head():
+        async with aclosing(journal.stream(from_global_seq=global_seq - 1, follow=False)) as stream:
+            async for entry in stream:
+                return entry
+    raise NotFound(f"there is no entry at position {global_seq}; the journal ends at {await journal.head()}")
+
+
+async def life_of(journal: Journal, task: Task) -> list[Entry]:
+    """The entries that say how often a task has died and was replayed."""
+    return [entry for entry in await _told(journal, task.reaction_id) if _is_about(entry, task)]
+
+
+async def _told(journal: Journal, reaction_id: str) -> list[Entry]:
+    """Everything that was said of a reaction and of its tasks."""
+    async with aclosing(journal.stream(run_id=system_run(reaction_id), follow=False)) as stream:
+        return [entry async for entry in stream]
+    raise AssertionError("a stream swallows nothing")
+
+
+def _is_about(entry: Entry, task: Task) -> bool:
+    said = entry.payload if entry.kind == TASK else None
+    return isinstance(said, dict) and said.get("task_id") == task.task_id

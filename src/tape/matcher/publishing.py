@@ -1,0 +1,55 @@
+"""Publishing: the reactions whose matches go to one peer, whichever there are just now."""
+
+from collections.abc import Callable, Iterator, Mapping
+from typing import TypeAlias
+
+from tape.bridges.line import Line, Sending
+from tape.bridges.target import Target
+from tape.core.errors import UsageError
+from tape.core.reaction import HandlerKind, Reaction
+from tape.core.registration import Force
+
+Route: TypeAlias = Callable[[Reaction], Target | None]
+
+
+def target_of(reaction: Reaction) -> Target | None:
+    """Where a reaction publishes to; None if it does not, or to where no bridge goes."""
+    if reaction.handler_kind is not HandlerKind.PUBLISH:
+        return None
+    try:
+        return Target.parse(reaction.publish_target)
+    except UsageError:
+        return None
+
+
+def routed_to(target: Target, reaction_id: str = "") -> Route:
+    """To one target only: what reactions publish to it, or everything of the reaction that is named."""
+
+    def route(reaction: Reaction) -> Target | None:
+        if reaction_id:
+            return target if reaction.reaction_id == reaction_id else None
+        return target if target_of(reaction) == target else None
+
+    return route
+
+
+class Publishing(Mapping[str, Sending]):
+    """The handlers of all reactions that publish over a line; those of other lines are not seen."""
+
+    def __init__(self, forces: Callable[[], Mapping[str, Force]], line: Line, route: Route = target_of) -> None:
+        self._forces = forces
+        self._line = line
+        self._route = route
+        self._senders: dict[str, Sending] = {}  # what was claimed is sent, although its reaction may be gone by then
+
+    def __getitem__(self, reaction_id: str) -> Sending:
+        return self._senders[reaction_id]
+
+    def __iter__(self) -> Iterator[str]:
+        found = {name: self._route(force.reaction) for name, force in self._forces().items()}
+        ours = {name: to for name, to in found.items() if to is not None and to.connection == self._line.name}
+        self._senders |= {name: Sending(self._line, target) for name, target in ours.items()}
+        return iter(ours)
+
+    def __len__(self) -> int:
+        return len(list(iter(self)))

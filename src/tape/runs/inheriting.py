@@ -1,0 +1,166 @@
+"""What the ledgers of a fork begin with: what its parent had settled when it was left, and nothing that would act.
+
+A child owes nothing for what its parent did, and offers nothing to dispatchers.
+"""
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+from tape.core import codec
+from tape.core.budget import Amount, Budget
+from tape.core.claim import UNCLAIMED
+from tape.core.codec import JsonValue
+from tape.core.decision import Decision
+from tape.core.effect import Effect, EffectStatus, Semantics
+from tape.core.errors import NotReady
+from tape.core.event import Entry
+from tape.core.fork import Fork
+from tape.core.fork_policy import EffectPolicy, key_in, labels_of_child
+from tape.core.fork_request import fork_request, new_run_id
+from tape.core.gate import Gate
+from tape.core.ids import RunId, Seq
+from tape.core.ports import Sight
+from tape.core.run_state import RunState, RunStatus
+from tape.core.sequence import CellChange
+from tape.runs import decisions, effects, gates, lifecycle
+from tape.runs.budgets import BUDGETS
+from tape.runs.decisions import DECISIONS
+from tape.runs.desk import Desk
+from tape.runs.effects import EFFECTS
+from tape.runs.gates import GATES
+from tape.runs.lifecycle import RUNS
+from tape.runs.replay import inherited
+from tape.telemetry import current_trace
+
+OUTCOMES = frozenset({"confirmed", "failed", "reconciled"})
+
+
+@dataclass(slots=True)
+class Settled:
+    """What a stretch of a run's entries has settled."""
+
+    effects: dict[str, EffectStatus] = field(default_factory=dict)
+    decisions: set[int] = field(default_factory=set)
+    gates: dict[str, list[str]] = field(default_factory=dict)
+    budget: Mapping[str, Any] | None = None
+
+
+def settled_by(entries: Iterable[Entry], run_id: RunId) -> Settled:
+    """The same of all entries up to a place; keys are those that the run itself has for what it inherited."""
+    found = Settled()
+    for entry in entries:
+        said: Any = entry.payload if isinstance(entry.payload, dict) else {}
+        match entry.kind:
+            case "effect" if entry.type in OUTCOMES:
+                key = key_in(said["idempotency_key"], _owner(entry), run_id)
+                found.effects[key] = EffectStatus(said["status"])
+            case "decision":
+                found.decisions.add(said["decision_index"])
+            case "gate" if entry.type == "released":
+                found.gates.setdefault(said["gate"], []).append(said["resolution_json"])
+            case "budget":
+                found.budget = said
+            case _:
+                pass
+    return found
+
+
+def child_of(run: RunState, child: RunId, at_seq: int, policy: EffectPolicy, now_ms: int) -> RunState:
+    """A run that waits for whoever takes it; its function goes through what it inherits and then on."""
+    return RunState(
+        run_id=child,
+        of=replace(run.of, invocation=child),
+        status=RunStatus.RUNNABLE,
+        lease_ms=run.lease_ms,
+        started_at_ms=now_ms,
+        identity=run.identity,
+        scopes=run.scopes,
+        labels=labels_of_child(run.labels, run.run_id, at_seq, policy),
+    )
+
+
+def cells_of_child(
+    child: RunState, parent: RunState, settled: Settled, records: Sequence[Decision | Effect], mutation: JsonValue
+) -> tuple[CellChange, ...]:
+    """The child's cells: none of them was there before."""
+    blank = Sight(now_ms=child.started_at_ms, cells={})
+    cells = [lifecycle.changed(blank, child)]
+    for record in records:
+        if isinstance(record, Decision) and record.decision_index in settled.decisions:
+            own = replace(record, run_id=child.run_id)
+            cells.append(DECISIONS.change(blank, decisions.key_of(own.run_id, own.decision_index), own, "recorded"))
+        elif isinstance(record, Effect) and record.idempotency_key in settled.effects:
+            cells.append(effects.changed(blank, _served(record, parent.run_id, child.run_id)))
+    for name, resolutions in settled.gates.items():
+        gate = Gate(run_id=child.run_id, gate=name, resolutions=tuple(resolutions))
+        cells.append(GATES.change(blank, gates.key_of(child.run_id, name), gate, "released"))
+    if settled.budget is not None:
+        cells.append(BUDGETS.change(blank, child.run_id, _budget(child.run_id, settled.budget), "set"))
+    if mutation is not None:
+        cells.append(effects.changed(blank, _mutation(child, mutation)))
+    return tuple(cells)
+
+
+async def fork(
+    desk: Desk,
+    parent: RunId,
+    at_seq: int,
+    policy: EffectPolicy,
+    mutation: JsonValue = None,
+    reason: str | None = None,
+) -> list[Entry]:
+    """Begins a child with the ledgers it inherits, in one request; a run without any leaves none to its child."""
+    origin = Fork(parent, Seq(at_seq))
+    child = new_run_id(origin, None)
+    request = fork_request(child, origin, mutation, reason, trace=current_trace(), effects=policy)
+    sight = await desk.cells.look((RUNS.at(parent),))
+    run = RUNS.find(sight, parent)
+    if run is not None:
+        if run.compacted_at_ms:
+            raise NotReady(f"run {parent!r} was compacted, so its results are gone; fork it without effects")
+        settled = settled_by(await inherited(desk.journal, parent, Seq(at_seq)), parent)
+        state = child_of(run, child, at_seq, policy, sight.now_ms)
+        cells = cells_of_child(state, run, settled, await _records(desk, parent), mutation)
+        request = replace(request, cells=cells)
+    return list(await desk.journal.ask(request))
+
+
+async def _records(desk: Desk, run_id: RunId) -> list[Decision | Effect]:
+    found = [await desk.under(ledger, run_id) for ledger in (DECISIONS.name, EFFECTS.name)]
+    return [*DECISIONS.states(found[0]), *EFFECTS.states(found[1])]
+
+
+def _owner(entry: Entry) -> str:
+    """The run whose ledger an entry is about: the last part of its subject."""
+    return entry.subject.rpartition("/")[2]
+
+
+def _served(effect: Effect, parent: RunId, child: RunId) -> Effect:
+    key = key_in(effect.idempotency_key, parent, child)
+    return replace(effect, run_id=child, idempotency_key=key, business_key="", compensation=None, claim=UNCLAIMED)
+
+
+def _budget(run_id: RunId, said: Mapping[str, Any]) -> Budget:
+    """Caps and what was spent; what was only reserved is the parent's to settle."""
+    usd_cap = said["usd_cap"]
+    return Budget(
+        run_id=run_id,
+        usd_cap_micros=None if usd_cap is None else Amount.of(usd_cap).usd_micros,
+        token_cap=said["token_cap"],
+        spent=Amount.of(said["usd_spent"], said["tokens_spent"]),
+    )
+
+
+def _mutation(child: RunState, mutation: JsonValue) -> Effect:
+    """What was changed, where the child's function looks for it."""
+    return Effect(
+        run_id=child.run_id,
+        idempotency_key=f"{child.run_id}/mutation",
+        tool="mutation",
+        status=EffectStatus.CONFIRMED,
+        semantics=Semantics.OBSERVE_ONLY,
+        response_json=codec.encode(mutation),
+        began_at_ms=child.started_at_ms,
+        settled_at_ms=child.started_at_ms,
+    )

@@ -1,0 +1,143 @@
+"""Agents: runs that nobody works on are taken, one worker each, and their function is run to its end."""
+
+import inspect
+from collections.abc import Callable, Sequence
+from datetime import timedelta
+from functools import partial
+from typing import Any, Final, NoReturn
+
+import anyio
+
+from tape.core.background import background
+from tape.core.claim import RUN_LEASE, check_lease, check_owner
+from tape.core.codec import JsonValue
+from tape.core.errors import Conflict, RunClosed, StaleClaim, TapeError, Unavailable
+from tape.core.run_state import RunState, RunStatus
+from tape.sdk.durable.answers import Interrupted, Parked
+from tape.sdk.durable.budgets import Budget
+from tape.sdk.durable.running import Running, in_run
+from tape.sdk.nouns.node import AsyncNode
+from tape.telemetry import log
+
+BEATS: Final = 3  # heartbeats in a lease, so that two may be lost
+
+Function = Callable[[RunState], Any]
+
+
+class Agents:
+    """An errand for each run of an application that is runnable, or whose worker has fallen silent."""
+
+    def __init__(
+        self,
+        node: AsyncNode,
+        app: str | None,
+        function: Function,
+        *,
+        owner: str,
+        lease: timedelta = RUN_LEASE,
+        budget: Budget | None = None,
+        threads: int = 4,
+    ) -> None:
+        self._node = node
+        self._app = app
+        self._function = function
+        self._owner = check_owner(owner)
+        self._lease = check_lease(lease)
+        self._budget = budget
+        self._threads = anyio.CapacityLimiter(threads)
+
+    async def due(self, limit: int) -> Sequence[RunState]:
+        return await self._node.runs.to_recover(self._app, limit)
+
+    def name(self, item: RunState) -> str:
+        return item.run_id
+
+    async def run(self, item: RunState) -> bool:
+        begun = await self._node.runs.take(item.run_id, self._owner, self._lease)
+        if begun.is_acquired:
+            await self.live(begun.run)
+        return begun.is_acquired
+
+    async def resume(self, run_id: str) -> RunState:
+        """Goes on with one run, whether anybody has begun it or not; where it stands afterwards."""
+        begun = await self._node.runs.take(run_id, self._owner, self._lease)
+        if begun.run.is_active and not begun.is_acquired:
+            raise Conflict(f"{begun.run.claim.owner!r} works on run {run_id!r}; come back when its lease has ended")
+        if begun.is_acquired:
+            await self.live(begun.run)
+        return await self._node.runs.find(run_id)
+
+    async def live(self, run: RunState) -> None:
+        """Runs the function, as far as it comes, and says how it ended.
+
+        One that waits at a gate is parked; what the store or another worker prevents is left for who recovers it.
+        """
+        found = await Running.of(self._node, run)
+        scope = anyio.CancelScope()
+        with scope:
+            async with background(partial(self._beat, found, scope)):
+                await self._settle(found)
+        if scope.cancelled_caught:
+            log.info("run.left", run_id=run.run_id, owner=self._owner)
+
+    async def _settle(self, found: Running) -> None:
+        try:
+            if self._budget is not None:
+                await self._budget.set(found)
+            result = await self._call(found)
+            await self._end(found, RunStatus.TERMINAL, result)
+        except (Interrupted, BaseExceptionGroup) as error:
+            await self._interrupted(found, error)
+        except (RunClosed, StaleClaim, Unavailable) as error:
+            self._leave(found, error)
+        except Exception as error:  # noqa: BLE001 - whatever the function raises is how its run ended
+            await self._fail(found, error)
+
+    async def _interrupted(self, found: Running, error: BaseException) -> None:
+        """A function that has tasks of its own is interrupted by what any of them met, unless another one failed."""
+        rest = error.split(Interrupted)[1] if isinstance(error, BaseExceptionGroup) else None
+        if isinstance(rest, Exception):
+            await self._fail(found, rest)
+        elif rest is not None:
+            raise rest
+        else:
+            self._leave(found, error)
+
+    def _leave(self, found: Running, error: BaseException) -> None:
+        parts = error.exceptions if isinstance(error, BaseExceptionGroup) else (error,)
+        if any(isinstance(part, Parked) for part in parts):
+            log.info("run.parked", run_id=found.run_id)
+        else:
+            why = error.__cause__ or error
+            log.warning("run.left", run_id=found.run_id, owner=self._owner, error=type(why).__name__)
+
+    async def _fail(self, found: Running, error: Exception) -> None:
+        log.warning("run.failed", run_id=found.run_id, error=type(error).__name__)
+        try:
+            await self._end(found, RunStatus.FAILED, {"type": type(error).__name__, "message": str(error)})
+        except (StaleClaim, Unavailable) as lost:
+            self._leave(found, lost)
+
+    async def _call(self, found: Running) -> Any:
+        with in_run(found):
+            if inspect.iscoroutinefunction(self._function):
+                return await self._function(found.run)
+            call = partial(self._function, found.run)
+            return await anyio.to_thread.run_sync(call, abandon_on_cancel=True, limiter=self._threads)
+
+    async def _end(self, found: Running, status: RunStatus, detail: JsonValue) -> None:
+        await self._node.runs.end(found.run_id, status, detail, fence=found.fence)
+
+    async def _beat(self, found: Running, scope: anyio.CancelScope) -> NoReturn:
+        """Keeps the lease; who has lost it, or whose run has ended, is stopped."""
+        while True:
+            await anyio.sleep(self._lease.total_seconds() / BEATS)
+            try:
+                is_ours = (await self._node.runs.heartbeat(found.run_id, found.fence)).is_active
+            except StaleClaim:
+                is_ours = False
+            except TapeError as error:
+                log.warning("run.not_renewed", run_id=found.run_id, error=type(error).__name__)
+                continue
+            if not is_ours:
+                scope.cancel()

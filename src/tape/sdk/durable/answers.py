@@ -1,0 +1,50 @@
+"""How a durable function is told that it cannot simply go on."""
+
+from tape.core.effect import Effect
+from tape.core.errors import TapeError
+
+
+class EffectFailed(TapeError):
+    """An effect did not take place; the same is raised however often the function is run again."""
+
+    def __init__(self, tool: str, error_json: str) -> None:
+        super().__init__(tool, error_json)
+        self.tool = tool
+        self.error_json = error_json
+
+    def __str__(self) -> str:
+        return f"effect {self.tool!r} failed: {self.error_json or 'nobody said why'}"
+
+
+class EffectUnknown(TapeError):
+    """Nobody knows whether an effect took place; somebody must look and reconcile it."""
+
+    def __init__(self, tool: str, idempotency_key: str) -> None:
+        super().__init__(tool, idempotency_key)
+        self.tool = tool
+        self.idempotency_key = idempotency_key
+
+    def __str__(self) -> str:
+        return f"whether effect {self.tool!r} took place is unknown; look for {self.idempotency_key!r} and reconcile it"
+
+
+class AckLost(Exception):
+    """Raised in an effect: it was asked for, and no answer came."""
+
+
+class Interrupted(BaseException):
+    """Ends a function that cannot go on here and now; whoever takes its run begins it again.
+
+    Nobody who catches errors means this one, so it is none.
+    """
+
+
+class Parked(Interrupted):
+    """The run waits at a gate; it goes on when the answer is there."""
+
+
+def failure(effect: Effect) -> TapeError:
+    """What an effect without a result is told as."""
+    if effect.is_settled:
+        return EffectFailed(effect.tool, effect.error_json)
+    return EffectUnknown(effect.tool, effect.idempotency_key)

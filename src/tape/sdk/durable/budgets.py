@@ -1,0 +1,67 @@
+"""What a durable function may spend: set aside before it is spent, and what is left given back."""
+
+from dataclasses import dataclass
+from decimal import Decimal
+from types import TracebackType
+from typing import Self
+
+from anyio import from_thread
+
+from tape.core.errors import LimitReached
+from tape.sdk.durable.running import Running, interruptible, running
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Budget:
+    """The most that a run may spend; None is no limit."""
+
+    usd: float | Decimal | None = None
+    tokens: int | None = None
+
+    async def set(self, found: Running) -> None:
+        """Gives a run caps if it has none; those that somebody gave it stay."""
+        known = await found.node.budgets.find(found.run_id)
+        if known.usd_cap_micros is None and known.token_cap is None:
+            await found.node.budgets.set(found.run_id, self.usd, self.tokens)
+
+
+class reserve:  # noqa: N801 - it reads as what it does: `with tape.reserve(usd=1) as spending`
+    """Sets an amount aside for as long as a block lasts, or raises LimitReached.
+
+    `spent` says what it came to; without that all of it is spent. A run that comes here again has it already.
+    """
+
+    def __init__(self, *, usd: float | Decimal = 0, tokens: int = 0) -> None:
+        self._running = running()
+        self._name = f"reserve-{self._running.place('reserve')}"
+        self._usd, self._tokens = usd, tokens
+        self._spent: tuple[float | Decimal, int] | None = None
+
+    def spent(self, *, usd: float | Decimal = 0, tokens: int = 0) -> None:
+        """What it came to."""
+        self._spent = usd, tokens
+
+    @interruptible
+    async def __aenter__(self) -> Self:
+        found = self._running
+        admission = await found.node.budgets.reserve(found.run_id, self._name, self._usd, self._tokens)
+        if not admission.is_admitted:
+            raise LimitReached(admission.reason)
+        return self
+
+    @interruptible
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        if kind is not None and not issubclass(kind, Exception):
+            return  # parked or stopped: the block is not over, it will be gone through again
+        usd, tokens = self._spent or (self._usd, self._tokens)
+        await self._running.node.budgets.settle(self._running.run_id, self._name, usd, tokens)
+
+    def __enter__(self) -> Self:
+        return from_thread.run(self.__aenter__)
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        from_thread.run(self.__aexit__, kind, error, trace)

@@ -1,0 +1,35 @@
+"""Calling what users wrote, async or plain, under the key of what it does."""
+
+import inspect
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from contextvars import ContextVar
+from functools import partial
+from typing import Any, Final
+
+import anyio
+
+_KEY: Final[ContextVar[str]] = ContextVar("tape_idempotency_key", default="")
+
+
+def idempotency_key() -> str:
+    """The key of the effect that takes place now, for whoever must recognise it when it is asked for again."""
+    return _KEY.get()
+
+
+@contextmanager
+def with_key(key: str) -> Iterator[None]:
+    """What runs in this block, in threads that it starts too, does so under a key."""
+    token = _KEY.set(key)
+    try:
+        yield
+    finally:
+        _KEY.reset(token)
+
+
+async def called(function: Callable[[], Any]) -> Any:
+    """What a function returns, be it async or plain; a plain one runs in a thread."""
+    inner = function.func if isinstance(function, partial) else function
+    if inspect.iscoroutinefunction(inner):
+        return await function()
+    return await anyio.to_thread.run_sync(function, abandon_on_cancel=True)

@@ -1,0 +1,86 @@
+"""Obligations: whoever drains them need not know the function that undoes them, only where it is."""
+
+from collections.abc import Callable, Mapping, Sequence
+from datetime import timedelta
+from functools import partial
+from typing import Any, Final
+
+from tape.core import codec
+from tape.core.claim import WORK_LEASE, check_owner
+from tape.core.errors import TapeError
+from tape.core.obligation import Obligation
+from tape.core.retry import backoff
+from tape.sdk.durable.calling import called, with_key
+from tape.sdk.durable.references import resolve
+from tape.sdk.nouns.node import AsyncNode
+from tape.telemetry import log
+
+BASE: Final = timedelta(seconds=1)
+
+
+class Compensating:
+    """An errand for each obligation whose turn and time it is."""
+
+    def __init__(
+        self,
+        node: AsyncNode,
+        *,
+        owner: str,
+        inverses: Mapping[str, Callable[..., Any]] | None = None,
+        lease: timedelta = WORK_LEASE,
+    ) -> None:
+        self._node = node
+        self._owner = check_owner(owner)
+        self._inverses = inverses or {}
+        self._lease = lease
+
+    async def due(self, limit: int) -> Sequence[Obligation]:
+        owed = await self._node.obligations.due(limit)
+        return [each for each in owed if each.compensator_ref or each.kind in self._inverses]
+
+    def name(self, item: Obligation) -> str:
+        return f"{item.run_id}/{item.number}"
+
+    async def run(self, item: Obligation) -> bool:
+        claim = await self._node.obligations.claim(item.run_id, item.number, self._owner, self._lease)
+        if not claim.is_acquired:
+            return False
+        held = claim.obligation
+        try:
+            result = codec.decode(codec.encode(await self._undo(held)))
+        except Exception as error:  # noqa: BLE001 - whatever an inverse raises is a failed attempt
+            await self._failed(held, error)
+        else:
+            await self._node.obligations.resolve(held.run_id, held.number, result=result, attempt=held.claim.attempt)
+        return True
+
+    async def _undo(self, held: Obligation) -> Any:
+        """Calls the inverse with the effect's result and what the effect was called with."""
+        inverse = self._inverses.get(held.kind) or resolve(held.compensator_ref)
+        effect = await self._node.effects.find(held.run_id, held.effect_key)
+        result = codec.decode(effect.response_json) if effect is not None and effect.response_json else None
+        asked: Any = codec.decode(held.payload_json) if held.payload_json else None
+        call = partial(inverse, result, *_args(asked), **_kwargs(asked))
+        with with_key(f"{held.effect_key}/{held.kind}"):
+            return await called(call)
+
+    async def _failed(self, held: Obligation, error: Exception) -> None:
+        log.warning("obligation.failed", run_id=held.run_id, kind=held.kind, error=type(error).__name__)
+        later = backoff(held.attempts + 1, BASE, 0) // timedelta(milliseconds=1)
+        next_ms = held.claim.expires_at_ms - self._lease // timedelta(milliseconds=1) + later
+        text = str(error) if isinstance(error, TapeError) else f"{type(error).__name__}: {error}"
+        await self._node.obligations.attempt(held.run_id, held.number, held.claim.attempt, text, next_ms)
+
+
+def _is_call(asked: Any) -> bool:
+    return isinstance(asked, dict) and asked.keys() == {"args", "kwargs"}
+
+
+def _args(asked: Any) -> list[Any]:
+    if _is_call(asked):
+        return list(asked["args"])
+    return [] if asked is None else [asked]
+
+
+def _kwargs(asked: Any) -> dict[str, Any]:
+    return dict(asked["kwargs"]) if _is_call(asked) else {}

@@ -1,0 +1,77 @@
+"""Effects in the outbox: handed to the connector they name, which says what came of them."""
+
+from collections.abc import Callable, Mapping, Sequence
+from datetime import timedelta
+from functools import partial
+from typing import Any, Final
+
+from tape.core import codec
+from tape.core.claim import WORK_LEASE, check_owner, lease_ms
+from tape.core.effect import Effect, Resolution, Semantics
+from tape.core.retry import backoff
+from tape.core.text import MAX_NAME
+from tape.sdk.durable.answers import AckLost
+from tape.sdk.durable.calling import called, with_key
+from tape.sdk.nouns.node import AsyncNode
+from tape.telemetry import log
+
+BASE: Final = timedelta(seconds=1)
+ATTEMPTS: Final = 5
+
+Connector = Callable[[Effect], Any]
+"""Carries an effect out, async or plain: what it returns is the response, AckLost says that nobody knows, and any
+other error that it did not take place."""
+
+
+class Dispatching:
+    """An errand for each effect in the outbox that somebody here can carry out; the others are left alone."""
+
+    def __init__(
+        self, node: AsyncNode, connectors: Mapping[str, Connector], *, owner: str, lease: timedelta = WORK_LEASE
+    ) -> None:
+        self._node = node
+        self._connectors = connectors
+        self._owner = check_owner(owner)
+        self._lease = lease
+
+    async def due(self, limit: int) -> Sequence[Effect]:
+        await self._node.dispatch.doubt_silent()
+        found = [await self._node.dispatch.due(connector, limit) for connector in self._connectors]
+        return [effect for effects in found for effect in effects]
+
+    def name(self, item: Effect) -> str:
+        return f"{item.run_id}/{item.idempotency_key}"
+
+    async def run(self, item: Effect) -> bool:
+        claim = await self._node.dispatch.claim(item.run_id, item.idempotency_key, self._owner, self._lease)
+        if claim.is_acquired:
+            await carry_out(self._node, claim.effect, self._connectors[item.connector], self._lease)
+        return claim.is_acquired
+
+
+async def carry_out(node: AsyncNode, held: Effect, connector: Connector, lease: timedelta = WORK_LEASE) -> Effect:
+    """Has a connector do what its dispatcher holds, and says what came of it."""
+    key = held.idempotency_key
+    try:
+        with with_key(key):
+            response = codec.decode(codec.encode(await called(partial(connector, held))))
+    except AckLost as lost:
+        return await node.dispatch.attempt(held.run_id, key, held.claim.attempt, str(lost) or "no answer came")
+    except Exception as error:  # noqa: BLE001 - whatever a connector raises is what came of it
+        return await _failed(node, held, error, lease)
+    reference = response.get("external_ref", "") if isinstance(response, dict) else ""
+    named = str(reference)[:MAX_NAME]
+    return await node.dispatch.observe(held.run_id, key, Resolution.CONFIRMED, external_ref=named, response=response)
+
+
+async def _failed(node: AsyncNode, held: Effect, error: Exception, lease: timedelta) -> Effect:
+    """What can be repeated is tried again for a while; what cannot is over."""
+    log.warning("effect.not_dispatched", run_id=held.run_id, tool=held.tool, error=type(error).__name__)
+    told = f"{type(error).__name__}: {error}"
+    tried = held.dispatch_attempts + 1
+    if held.semantics is Semantics.NON_IDEMPOTENT or tried >= ATTEMPTS:
+        resolution = Resolution.FAILED
+        return await node.dispatch.observe(held.run_id, held.idempotency_key, resolution, error={"message": told})
+    began_ms = held.claim.expires_at_ms - lease_ms(lease)  # by the clock of the store
+    next_ms = began_ms + backoff(tried, BASE, 0) // timedelta(milliseconds=1)
+    return await node.dispatch.attempt(held.run_id, held.idempotency_key, held.claim.attempt, told, next_ms)

@@ -1,0 +1,234 @@
+"""`@tape.effect`: a function whose effect is written down before it takes place, and takes place once."""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import partial, wraps
+from typing import Any, Final, ParamSpec
+
+import anyio
+
+from tape.core import codec
+from tape.core.codec import JsonValue
+from tape.core.effect import Compensation, DispatchMode, Effect, EffectStatus, Semantics
+from tape.core.errors import Conflict, UsageError
+from tape.core.fork_policy import EffectPolicy
+from tape.sdk.durable.answers import AckLost, failure
+from tape.sdk.durable.calling import called, with_key
+from tape.sdk.durable.forked import stand_in
+from tape.sdk.durable.references import reference
+from tape.sdk.durable.retrying import ONCE, Retries, retried
+from tape.sdk.durable.running import Running, awaited_or_not, running
+from tape.sdk.nouns.body import text_of
+
+POLL_S: Final = 0.1
+
+P = ParamSpec("P")
+Function = Callable[..., Any]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Tool:
+    """A function with an effect, and all that is told of it beforehand."""
+
+    function: Function
+    name: str
+    compensate: Function | None = None
+    status_check: Function | None = None
+    stub: Function | None = None
+    retry: Retries = ONCE
+    semantics: Semantics = Semantics.IDEMPOTENT
+    dispatch: DispatchMode = DispatchMode.INLINE
+    connector: str = ""
+    business_key: Callable[..., str] | str = ""
+    scope: str = ""
+
+    def __post_init__(self) -> None:
+        if self.semantics is Semantics.NON_IDEMPOTENT and self.dispatch is not DispatchMode.OUTBOX:
+            raise UsageError("a NON_IDEMPOTENT effect requires dispatch mode OUTBOX: inline, a crash would repeat it")
+        if self.business_key and not self.connector:
+            raise UsageError("a business_key requires a connector: it is unique within one")
+        if self.compensate is not None:
+            reference(self.compensate)  # else nobody could find it, and the first to learn would be a run that fails
+
+
+@dataclass(frozen=True, slots=True)
+class Call:
+    """A tool and what it is called with."""
+
+    tool: Tool
+    args: tuple[Any, ...]
+    kwargs: dict[str, Any]
+
+    @property
+    def request(self) -> JsonValue:
+        return {"args": list(self.args), "kwargs": self.kwargs}
+
+    @property
+    def compensation(self) -> Compensation | None:
+        inverse = self.tool.compensate
+        if inverse is None:
+            return None
+        return Compensation(
+            kind=inverse.__name__, payload_json=codec.encode(self.request), compensator_ref=reference(inverse)
+        )
+
+    @property
+    def business_key(self) -> str:
+        key = self.tool.business_key
+        return key if isinstance(key, str) else key(*self.args, **self.kwargs)
+
+    def of(self, function: Function) -> Callable[[], Any]:
+        return partial(function, *self.args, **self.kwargs)
+
+
+def effect(
+    compensate: Function | None = None,
+    status_check: Function | None = None,
+    *,
+    name: str | None = None,
+    stub: Function | None = None,
+    retry: Retries = ONCE,
+    semantics: Semantics = Semantics.IDEMPOTENT,
+    dispatch: DispatchMode = DispatchMode.INLINE,
+    connector: str = "",
+    business_key: Callable[..., str] | str = "",
+    scope: str = "",
+) -> Callable[[Callable[P, Any]], Callable[P, Any]]:
+    """Makes a function's result part of its run: it is asked for once, and told to whoever runs the function again.
+
+    `compensate(result, *args)` undoes it when the run fails. `status_check(*args)` is asked when nobody knows whether
+    it took place: what it returns is the result, None says that it did not, and an error that nobody knows. `stub`
+    answers in forks that may do nothing outside. Arguments and results are JSON.
+    """
+
+    def decorate(function: Callable[P, Any]) -> Callable[P, Any]:
+        tool = Tool(
+            function=function, name=name or function.__name__, compensate=compensate, status_check=status_check,
+            stub=stub, retry=retry, semantics=Semantics(semantics), dispatch=DispatchMode(dispatch),
+            connector=connector, business_key=business_key, scope=scope,
+        )  # fmt: skip
+
+        @wraps(function)
+        async def perform(*args: P.args, **kwargs: P.kwargs) -> Any:
+            return await performed(running(), Call(tool, args, kwargs))
+
+        return awaited_or_not(perform)
+
+    return decorate
+
+
+async def performed(found: Running, call: Call) -> JsonValue:
+    """The effect's result: the one that is written down, or else the one that it has now."""
+    index = found.decision_index
+    place = found.place(f"effect {index} {call.tool.name}")
+    if found.policy.is_sheltered:
+        return await _sheltered(found, call, index, place)
+    begun = await found.node.effects.begin(
+        found.run_id, call.tool.name, call.request, decision_index=index, call_index=place,
+        semantics=call.tool.semantics, dispatch_mode=call.tool.dispatch, business_key=call.business_key,
+        connector=call.tool.connector, scope=call.tool.scope, compensation=call.compensation, fence=found.fence,
+    )  # fmt: skip
+    found.check_same(begun, text_of(call.request))
+    return result_of(await _settled(found, call, begun))
+
+
+def result_of(effect: Effect) -> JsonValue:
+    if effect.status is not EffectStatus.CONFIRMED:
+        raise failure(effect)
+    return codec.decode(effect.response_json or "null")
+
+
+async def _sheltered(found: Running, call: Call, index: int, place: int) -> JsonValue:
+    """The same in a fork that may do nothing outside."""
+    begun = await found.node.effects.begin(
+        found.run_id, call.tool.name, call.request, decision_index=index, call_index=place,
+        semantics=Semantics.OBSERVE_ONLY, scope=call.tool.scope, fence=found.fence,
+    )  # fmt: skip
+    if found.policy is EffectPolicy.REPLAY:
+        found.check_same(begun, text_of(call.request))
+    if begun.status is EffectStatus.PENDING:
+        stub = None if call.tool.stub is None else call.of(call.tool.stub)
+        begun = await stand_in(found, begun, stub)
+    return result_of(begun)
+
+
+async def _settled(found: Running, call: Call, begun: Effect) -> Effect:
+    """The effect when its outcome is known, as far as anybody can know it."""
+    if begun.is_settled:
+        return begun
+    if begun.status is EffectStatus.UNKNOWN:
+        return await _looked_for(found, call, begun)
+    if begun.run_id != found.run_id:
+        raise Conflict(f"run {begun.run_id!r} is about to do the same business; come back when it has")
+    if call.tool.dispatch is DispatchMode.OUTBOX:
+        return await _dispatched(found, begun)
+    if begun.idempotency_key in found.effects and call.tool.status_check is not None:
+        return await _checked(found, call, begun)
+    return await _done(found, call, begun)
+
+
+async def _done(found: Running, call: Call, begun: Effect) -> Effect:
+    try:
+        with with_key(begun.idempotency_key):
+            result = await retried(call.tool.retry, partial(called, call.of(call.tool.function)))
+        response = codec.decode(codec.encode(result))
+    except AckLost:
+        return await _lost(found, call, begun)
+    except Exception as error:  # noqa: BLE001 - whatever a tool raises is what came of it
+        told: JsonValue = {"type": type(error).__name__, "message": str(error)}
+        return await _complete(found, begun, EffectStatus.FAILED, error=told)
+    return await _complete(found, begun, EffectStatus.CONFIRMED, response=response)
+
+
+async def _lost(found: Running, call: Call, begun: Effect) -> Effect:
+    """Nobody knows what came of it; whoever can look does so at once."""
+    return await _looked_for(found, call, await _complete(found, begun, EffectStatus.UNKNOWN))
+
+
+async def _checked(found: Running, call: Call, begun: Effect) -> Effect:
+    """What a worker before this one left behind: it is only done if it was not."""
+    try:
+        result = await _look(call, begun)
+    except Exception:  # noqa: BLE001 - who cannot say leaves it unknown
+        return await _complete(found, begun, EffectStatus.UNKNOWN)
+    if result is None:
+        return await _done(found, call, begun)
+    return await _complete(found, begun, EffectStatus.CONFIRMED, response=result)
+
+
+async def _looked_for(found: Running, call: Call, effect: Effect) -> Effect:
+    """An effect in doubt after a look outside; it is not done again, because that was said to the journal already."""
+    if call.tool.status_check is None or effect.run_id != found.run_id:
+        return effect
+    try:
+        result = await _look(call, effect)
+    except Exception:  # noqa: BLE001 - who cannot say leaves it unknown
+        return effect
+    status = EffectStatus.FAILED if result is None else EffectStatus.CONFIRMED
+    error: JsonValue = {"type": "Absent", "message": "it did not take place"} if result is None else None
+    return await found.node.effects.reconcile(
+        found.run_id, effect.idempotency_key, status, response=result, error=error
+    )
+
+
+async def _look(call: Call, effect: Effect) -> JsonValue:
+    assert call.tool.status_check is not None
+    with with_key(effect.idempotency_key):
+        result: JsonValue = await called(call.of(call.tool.status_check))
+    return result
+
+
+async def _dispatched(found: Running, begun: Effect) -> Effect:
+    """Waits for whoever carries it out."""
+    while begun.status is EffectStatus.PENDING:
+        await anyio.sleep(POLL_S)
+        begun = await found.node.effects.find(found.run_id, begun.idempotency_key) or begun
+    return begun
+
+
+async def _complete(
+    found: Running, begun: Effect, status: EffectStatus, response: JsonValue = None, error: JsonValue = None
+) -> Effect:
+    return await found.node.effects.complete(
+        found.run_id, begun.idempotency_key, status, response=response, error=error, fence=found.fence
+    )

@@ -1,0 +1,50 @@
+"""How often a tool is tried before it has failed."""
+
+from collections.abc import Awaitable, Callable
+from dataclasses import dataclass
+from datetime import timedelta
+from random import uniform
+from typing import Final, TypeVar
+
+import anyio
+
+from tape.core.errors import UsageError
+from tape.core.retry import backoff
+from tape.sdk.durable.answers import AckLost
+
+T = TypeVar("T")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Retries:
+    """So many attempts, with a pause that doubles; only for errors of some types, and never for others."""
+
+    attempts: int = 3
+    base: timedelta = timedelta(seconds=1)
+    retry_on: tuple[type[Exception], ...] = (Exception,)
+    never: tuple[type[Exception], ...] = ()
+
+    def __post_init__(self) -> None:
+        if type(self.attempts) is not int or self.attempts < 1:
+            raise UsageError(f"attempts must be at least 1, not {self.attempts}")
+
+    def is_worth(self, error: Exception, attempt: int) -> bool:
+        """Whether another attempt follows this one; what may have been done is not tried again."""
+        is_kind = isinstance(error, self.retry_on) and not isinstance(error, (*self.never, AckLost))
+        return is_kind and attempt < self.attempts
+
+
+ONCE: Final = Retries(attempts=1)
+
+
+async def retried(policy: Retries, call: Callable[[], Awaitable[T]]) -> T:
+    """What a call returns at the first attempt that succeeds; the last error if none does."""
+    attempt = 1
+    while True:
+        try:
+            return await call()
+        except Exception as error:
+            if not policy.is_worth(error, attempt):
+                raise
+        await anyio.sleep(backoff(attempt, policy.base, uniform(-1, 1)).total_seconds())
+        attempt += 1

@@ -1,0 +1,127 @@
+"""The run that a durable function is in: what it knows from before, and where it has come to."""
+
+import asyncio
+from collections import Counter
+from collections.abc import Callable, Coroutine, Iterator, Mapping
+from contextlib import contextmanager
+from contextvars import ContextVar
+from dataclasses import dataclass, field
+from functools import partial, wraps
+from typing import Any, Final, ParamSpec, TypeVar
+
+from anyio import from_thread
+
+from tape.core.decision import Decision
+from tape.core.effect import Effect
+from tape.core.errors import Conflict, RunClosed, StaleClaim, Unavailable, UsageError
+from tape.core.fork_policy import EffectPolicy, policy_of
+from tape.core.run_state import RunState
+from tape.sdk.durable.answers import Interrupted
+from tape.sdk.nouns.node import AsyncNode
+
+P = ParamSpec("P")
+T = TypeVar("T")
+
+_RUNNING: Final[ContextVar["Running | None"]] = ContextVar("tape_running", default=None)
+
+
+@dataclass(slots=True, kw_only=True)
+class Running:
+    """A run in the hands of one worker.
+
+    A function that is begun again goes through the same places in the same order, so what happens at a place has a
+    name that is found again: after which decision, and which call of the same kind it is.
+    """
+
+    node: AsyncNode
+    run: RunState
+    effects: Mapping[str, Effect] = field(default_factory=dict)
+    decisions: Mapping[int, Decision] = field(default_factory=dict)
+    decision_index: int = -1
+    counts: Counter[str] = field(default_factory=Counter)
+
+    @classmethod
+    async def of(cls, node: AsyncNode, run: RunState) -> "Running":
+        """With everything that workers before this one have left."""
+        effects = {each.idempotency_key: each for each in await node.effects.listed(run.run_id)}
+        decisions = {each.decision_index: each for each in await node.decisions.listed(run.run_id)}
+        return cls(node=node, run=run, effects=effects, decisions=decisions)
+
+    @property
+    def run_id(self) -> str:
+        return self.run.run_id
+
+    @property
+    def fence(self) -> int:
+        return self.run.claim.attempt
+
+    @property
+    def policy(self) -> EffectPolicy:
+        """What becomes of effects: a run that is no fork has them take place."""
+        return policy_of(self.run.labels)
+
+    def place(self, what: str) -> int:
+        """Which one of its kind this is."""
+        self.counts[what] += 1
+        return self.counts[what] - 1
+
+    def check_same(self, effect: Effect, request_json: str) -> None:
+        """Refuses a function that asks for something else than it did the first time."""
+        if effect.run_id == self.run_id and effect.request_json not in ("", request_json):
+            raise Conflict(
+                f"run {self.run_id!r} asks for another {effect.tool!r} than the first time: a durable function may "
+                "depend only on what it is given, decides, samples and is told"
+            )
+
+
+def running() -> Running:
+    """The run that the code that runs now belongs to."""
+    found = _RUNNING.get()
+    if found is None:
+        raise UsageError("this belongs into a durable function; tape.run_agent runs one")
+    return found
+
+
+@contextmanager
+def in_run(found: Running) -> Iterator[None]:
+    token = _RUNNING.set(found)
+    try:
+        yield
+    finally:
+        _RUNNING.reset(token)
+
+
+def awaited_or_not(function: Callable[P, Coroutine[Any, Any, Any]]) -> Callable[P, Any]:
+    """The same for both kinds of durable functions: an async one awaits it, a plain one just calls it."""
+
+    guarded = interruptible(function)
+
+    @wraps(function)
+    def call(*args: P.args, **kwargs: P.kwargs) -> Any:
+        if is_in_loop():
+            return guarded(*args, **kwargs)
+        running()  # else the thread is none of ours, and the complaint should say so
+        return from_thread.run(partial(guarded, *args, **kwargs))
+
+    return call
+
+
+def interruptible(function: Callable[P, Coroutine[Any, Any, T]]) -> Callable[P, Coroutine[Any, Any, T]]:
+    """The same, but what a ledger cannot do for this worker ends the whole function: it is no result of the run's."""
+
+    @wraps(function)
+    async def guarded(*args: P.args, **kwargs: P.kwargs) -> T:
+        try:
+            return await function(*args, **kwargs)
+        except (RunClosed, StaleClaim, Unavailable) as error:
+            raise Interrupted from error
+
+    return guarded
+
+
+def is_in_loop() -> bool:
+    try:
+        asyncio.get_running_loop()
+    except RuntimeError:
+        return False
+    return True

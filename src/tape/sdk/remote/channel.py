@@ -1,0 +1,120 @@
+"""The way to a server: calls with the caller's own deadline, and streams."""
+
+from collections.abc import Sequence
+from typing import Any, Final, Self, TypeVar
+from urllib.parse import urlsplit
+
+import anyio
+import grpc
+from google.protobuf.message import Message
+
+from tape import telemetry
+from tape.core.caller import PLAIN, Caller
+from tape.core.causation import current_cause
+from tape.core.errors import Unavailable, UsageError, shown
+from tape.sdk.remote.refusals import raised_from
+from tape.wire import tape_pb2 as pb, traceparent
+
+SCHEME: Final = "tape"
+PORT: Final = 7878
+CONNECT_S: Final = 10.0
+CALL_S: Final = 30.0
+MAX_ANSWER: Final = 256 << 20
+PATH: Final = f"/{pb.DESCRIPTOR.services_by_name['Tape'].full_name}/"
+OPTIONS: Final = (
+    ("grpc.max_receive_message_length", MAX_ANSWER),
+    ("grpc.enable_http_proxy", 0),  # servers are on this machine, where a proxy of the environment does not lead
+    ("grpc.initial_reconnect_backoff_ms", 100),
+    ("grpc.min_reconnect_backoff_ms", 100),
+    ("grpc.max_reconnect_backoff_ms", 5_000),
+    ("grpc.use_local_subchannel_pool", 1),
+)
+
+M = TypeVar("M", bound=Message)
+
+
+class Channel:
+    """Finds its server again after it was gone; a call waits for that as long as its deadline allows."""
+
+    def __init__(self, url: str) -> None:
+        self._url = url
+        self._channel: Any = grpc.aio.insecure_channel(_target(url), options=OPTIONS)
+
+    async def __aenter__(self) -> Self:
+        with anyio.move_on_after(CONNECT_S):
+            await self._channel.channel_ready()
+            return self
+        await self._channel.close()
+        raise Unavailable(f"nobody answers at {shown(self._url)}")
+
+    async def __aexit__(self, *_: object) -> None:
+        await self._channel.close()
+
+    async def call(self, name: str, request: Message, answer: type[M], caller: Caller = PLAIN) -> M:
+        """The answer; it is waited for until the deadline of the caller's scope, or for half a minute."""
+        method = self._channel.unary_unary(PATH + name, type(request).SerializeToString, answer.FromString)
+        call = method(request, timeout=_time_left(), metadata=_metadata(caller), wait_for_ready=True)
+        await _ended(call)
+        try:
+            response: M = await call
+        except grpc.aio.AioRpcError as error:
+            raise raised_from(error) from None
+        return response
+
+    async def stream(self, name: str, request: Message, answer: type[M]) -> Any:
+        """A stream that the server has opened: what happens from now on is in it."""
+        method = self._channel.unary_stream(PATH + name, type(request).SerializeToString, answer.FromString)
+        call = method(request, wait_for_ready=True)
+        try:
+            await _opened(call)
+        except BaseException:
+            call.cancel()
+            raise
+        return call
+
+
+async def _ended(call: Any) -> None:
+    """Until there is an answer. A call that is awaited itself does not know whose cancellation it was."""
+    ended = anyio.Event()
+    call.add_done_callback(lambda _: ended.set())
+    try:
+        await ended.wait()
+    finally:
+        call.cancel()
+
+
+async def _opened(call: Any) -> None:
+    """Until the server says that it has opened a stream, or refuses it."""
+    try:
+        with anyio.fail_after(_time_left()):
+            await call.initial_metadata()
+            await call.wait_for_connection()
+    except grpc.aio.AioRpcError as error:
+        raise raised_from(error) from None
+    except TimeoutError:
+        raise Unavailable("the server has not answered in time") from None
+
+
+def _target(url: str) -> str:
+    parts = urlsplit(url)
+    if parts.scheme != SCHEME or not parts.hostname or parts.path.strip("/"):
+        raise UsageError(f"a server is named by a URL like tape://localhost:{PORT}, not {shown(url)}")
+    host = f"[{parts.hostname}]" if ":" in parts.hostname else parts.hostname
+    return f"{host}:{parts.port or PORT}"
+
+
+def _time_left() -> float:
+    return max(0.0, min(CALL_S, anyio.current_effective_deadline() - anyio.current_time()))
+
+
+def _metadata(caller: Caller) -> Sequence[tuple[str, str]]:
+    """What goes onto the entry that a call writes: the span, the cause and the version of its payload."""
+    trace = caller.trace or telemetry.current_trace()
+    cause = current_cause() if caller.cause is None else caller.cause
+    said = {
+        "traceparent": traceparent.written(trace),
+        "tape-parent-span": trace.parent_span_id if trace else "",
+        "tape-cause": str(cause or ""),
+        "tape-schema-version": "" if caller.schema_version == 1 else str(caller.schema_version),
+    }
+    return [(name, value) for name, value in said.items() if value]

@@ -1,0 +1,61 @@
+"""What a server refused, as the error that it was on the other side."""
+
+from typing import Any, Final
+
+import grpc
+from google.protobuf.json_format import MessageToDict
+from google.protobuf.struct_pb2 import Struct
+from google.rpc.error_details_pb2 import ErrorInfo
+from google.rpc.status_pb2 import Status
+
+from tape.core.errors import LimitReached, TapeError, TooLarge, Unavailable, UsageError
+from tape.sdk.problems import raised
+
+DETAILS: Final = "grpc-status-details-bin"
+NEVER_SENT: Final = "failed to connect"
+TOO_LARGE: Final = "larger than max"
+
+
+def raised_from(error: Any) -> TapeError:
+    """The error of a call that failed; without word from Tape itself, what its status says."""
+    told = _told(error)
+    if told is None:
+        return _of_transport(error.code(), error.details() or "")
+    code, facts = told
+    return raised(code, int(facts.get("status", 500)), error.details() or "", facts)
+
+
+def is_gone(error: Any) -> bool:
+    """Whether the server or the way to it is gone for now."""
+    return error.code() in (grpc.StatusCode.UNAVAILABLE, grpc.StatusCode.CANCELLED)
+
+
+def _told(error: Any) -> tuple[str, dict[str, Any]] | None:
+    for name, value in error.trailing_metadata() or ():
+        if name == DETAILS:
+            info, facts = ErrorInfo(), Struct()
+            for packed in Status.FromString(value).details:
+                packed.Unpack(info) if packed.Is(ErrorInfo.DESCRIPTOR) else packed.Unpack(facts)
+            return info.reason, {name: _whole(value) for name, value in MessageToDict(facts).items()}
+    return None
+
+
+def _whole(value: Any) -> Any:
+    """Numbers travel as fractions, and all of ours are whole."""
+    return int(value) if isinstance(value, float) else value
+
+
+def _of_transport(status: Any, details: str) -> TapeError:
+    codes = grpc.StatusCode
+    match status:
+        case codes.RESOURCE_EXHAUSTED:
+            return TooLarge(details) if TOO_LARGE in details else LimitReached(details)
+        case codes.INVALID_ARGUMENT | codes.UNIMPLEMENTED:
+            return UsageError(details)
+        case codes.DEADLINE_EXCEEDED:
+            return Unavailable("the server has not answered in time", "unknown")
+        case codes.UNAVAILABLE | codes.CANCELLED:
+            is_nothing = details.startswith(NEVER_SENT)
+            return Unavailable("the server does not answer", "nothing" if is_nothing else "unknown")
+        case _:
+            return TapeError(details)

@@ -1,0 +1,22 @@
+"""Procedures of decisions."""
+
+from tape.core.caller import Caller
+from tape.server.rpc.hall import Hall
+from tape.wire import tape_pb2 as pb
+from tape.wire.messages.effects import DECIDED, DECISION
+
+
+async def record_decision(hall: Hall, request: pb.RecordDecisionRequest, caller: Caller) -> pb.DecisionRecord:
+    fence = request.fence if request.HasField("fence") else None
+    return DECISION.message(await hall.ledgers.decisions.record(DECIDED.value(request), fence, caller))
+
+
+async def get_decision(hall: Hall, request: pb.GetDecisionRequest, caller: Caller) -> pb.GetDecisionResponse:
+    found = await hall.ledgers.decisions.find(request.run_id, request.decision_index)
+    return pb.GetDecisionResponse(found=found is not None, decision=None if found is None else DECISION.message(found))
+
+
+async def list_decisions(hall: Hall, request: pb.ListDecisionsRequest, caller: Caller) -> pb.ListDecisionsResponse:
+    return pb.ListDecisionsResponse(
+        decisions=map(DECISION.message, await hall.ledgers.decisions.listed(request.run_id))
+    )

@@ -1,0 +1,45 @@
+"""What the procedures of a server work with."""
+
+from dataclasses import dataclass, field
+from datetime import timedelta
+from typing import Final
+
+from tape.bus.journal import Journal
+from tape.core.errors import UsageError
+from tape.core.ids import RunId
+from tape.core.ports import Store
+from tape.core.run import Head
+from tape.runs.ledgers import Ledgers
+from tape.server.limits import Subscribers
+
+MOST: Final = 10_000
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Hall:
+    """One store, its journal and its ledgers, and the places that streams have."""
+
+    store: Store
+    journal: Journal
+    ledgers: Ledgers
+    subscribers: Subscribers = field(default_factory=Subscribers)
+
+    async def heads(self, run_ids: list[RunId]) -> dict[RunId, Head]:
+        return dict(await self.store.runs.heads(run_ids))
+
+
+def bounded(limit: int, usual: int) -> int:
+    """How many to list; 0 is as many as usual."""
+    if not 0 <= limit <= MOST:
+        raise UsageError(f"a limit is 1 to {MOST:,}, or 0 for {usual}, not {limit}")
+    return limit or usual
+
+
+def span(milliseconds: int, usual: timedelta) -> timedelta:
+    """A lease; 0 is the usual one."""
+    return timedelta(milliseconds=milliseconds) if milliseconds else usual
+
+
+def moment(now_ms: int) -> int | None:
+    """A time; 0 is now, by the store's own clock."""
+    return now_ms or None

@@ -1,0 +1,159 @@
+"""Procedures that answer with a stream: they are pushed, and end when their reader leaves."""
+
+from collections.abc import Callable, Sequence
+from contextlib import aclosing
+from functools import partial
+
+import anyio
+
+from tape.bus.journal import Journal
+from tape.bus.stream import Reading, Stream
+from tape.core.event import Entry, check_run_id
+from tape.core.ids import RunId
+from tape.core.ledgers import Watching
+from tape.core.value import ValueChange
+from tape.server.limits import Subscriber
+from tape.server.refusals import NotNow
+from tape.server.rpc.hall import Hall, bounded
+from tape.server.rpc.tail import LEAVING, Deliver, Line, Wish, portions, push
+from tape.wire import tape_pb2 as pb
+from tape.wire.messages.entries import encoded, in_batch, journal_entry
+from tape.wire.messages.known import CHANGE
+
+BATCH = 100
+MOST_IN_BATCH = 1_000
+
+
+async def subscribe_run(hall: Hall, request: pb.SubscribeRunRequest, line: Line) -> None:
+    run_id = check_run_id(request.run_id)
+
+    async def deliver(entries: Sequence[Entry]) -> None:
+        for entry in entries:
+            await line.write(journal_entry(entry).SerializeToString())
+
+    wish = Wish(run_id=run_id, open_after=_run(hall.journal, run_id), after=max(request.from_seq, 1) - 1)
+    await push(hall.subscribers, wish, line, deliver)
+
+
+async def subscribe_events(hall: Hall, request: pb.SubscribeEventsRequest, line: Line) -> None:
+    after, since, kind = request.from_global_seq, request.from_ts_ms, request.kind
+
+    def is_wanted(entry: Entry) -> bool:
+        return entry.global_seq > after and entry.ts_ms >= since and kind in ("", entry.kind)
+
+    if request.run_id:
+        run_id = check_run_id(request.run_id)
+        wish = Wish(run_id=run_id, open_after=_run(hall.journal, run_id, request.subject_pattern), after=0)
+    else:
+        start = max(after, await _before(hall.journal, since)) if since > 0 else after
+        wish = Wish(run_id=None, open_after=_across(hall.journal, request.subject_pattern), after=start)
+    await push(hall.subscribers, wish, line, _alone(line, is_wanted))
+
+
+async def subscribe_by_subject(hall: Hall, request: pb.SubscribeBySubjectRequest, line: Line) -> None:
+    opened = _across(hall.journal, request.subject_pattern, request.predicate_cel)
+    wish = Wish(run_id=None, open_after=opened, after=request.from_global_seq)
+    await push(hall.subscribers, wish, line, _alone(line))
+
+
+async def tail_batches(hall: Hall, request: pb.TailBatchesRequest, line: Line) -> None:
+    most = min(bounded(request.max_entries, BATCH), MOST_IN_BATCH)
+
+    async def deliver(entries: Sequence[Entry]) -> None:
+        await line.write(b"".join(map(in_batch, entries)))
+
+    if request.no_follow:
+        await _tell_all(_there(hall.journal, request), deliver, most)
+    else:
+        await push(hall.subscribers, _tailed(hall.journal, request, most), line, deliver)
+
+
+async def watch_value(hall: Hall, request: pb.WatchValueRequest, line: Line) -> None:
+    from_version = request.from_version if request.HasField("from_version") else None
+    with hall.subscribers.join(None) as place:
+        watch = await hall.ledgers.values.watch(request.namespace, request.key, from_version)
+        async with aclosing(watch):
+            await line.send_initial_metadata(())
+            while True:
+                await line.write(CHANGE.message(await _next(watch, place)).SerializeToString())
+
+
+async def _next(watch: Watching, place: Subscriber) -> ValueChange:
+    with anyio.CancelScope() as scope:
+        place.goaway = lambda _: scope.cancel()
+        if not place.is_sent_away:
+            return await watch.__anext__()
+    raise NotNow(LEAVING)
+
+
+def _tailed(journal: Journal, request: pb.TailBatchesRequest, most: int) -> Wish:
+    filters = request.subject_pattern, request.predicate_cel
+    if not request.run_id:
+        return Wish(run_id=None, open_after=_across(journal, *filters), after=request.from_global_seq, most=most)
+    run_id, after = check_run_id(request.run_id), max(request.from_seq, 1) - 1
+    return Wish(run_id=run_id, open_after=_run(journal, run_id, *filters), after=after, ends=True, most=most)
+
+
+def _there(journal: Journal, request: pb.TailBatchesRequest) -> Stream:
+    """What there is, and no more."""
+    look = partial(
+        journal.stream, subject=request.subject_pattern or None, where=request.predicate_cel or None, follow=False
+    )
+    if request.run_id:
+        return look(run_id=request.run_id, from_seq=max(request.from_seq, 1))
+    return look(from_global_seq=request.from_global_seq)
+
+
+async def _tell_all(stream: Stream, deliver: Deliver, most: int) -> None:
+    waiting: list[Entry] = []
+    async with aclosing(stream) as entries:
+        async for entry in entries:
+            waiting.append(entry)
+            if len(waiting) >= most:
+                await _flush(waiting, deliver, most)
+    await _flush(waiting, deliver, most)
+
+
+async def _flush(waiting: list[Entry], deliver: Deliver, most: int) -> None:
+    for part in portions(waiting, most):
+        await deliver(part)
+    waiting.clear()
+
+
+def _run(journal: Journal, run_id: RunId, subject: str = "", where: str = "") -> Callable[[int], Reading]:
+    opened = partial(journal.reading, run_id=run_id, subject=subject or None, where=where or None)
+    return lambda after: opened(from_seq=after + 1)
+
+
+def _across(journal: Journal, subject: str = "", where: str = "") -> Callable[[int], Reading]:
+    opened = partial(journal.reading, subject=subject or None, where=where or None)
+    return lambda after: opened(from_global_seq=after)
+
+
+def _alone(line: Line, is_wanted: Callable[[Entry], bool] = lambda _: True) -> Deliver:
+    async def deliver(entries: Sequence[Entry]) -> None:
+        for entry in entries:
+            if is_wanted(entry):
+                await line.write(encoded(entry))
+
+    return deliver
+
+
+async def _before(journal: Journal, since_ms: int) -> int:
+    """The last position before a time, found by halves: time never falls along positions."""
+    low: int = await journal.floor() - 1
+    high: int = await journal.head()
+    while low < high:
+        middle = (low + high) // 2
+        if await _time_after(journal, middle) < since_ms:
+            low = middle + 1
+        else:
+            high = middle
+    return low
+
+
+async def _time_after(journal: Journal, position: int) -> int:
+    async with aclosing(journal.stream(from_global_seq=position, follow=False)) as entries:
+        async for entry in entries:
+            return entry.ts_ms
+    return 1 << 63

@@ -1,0 +1,132 @@
+"""Pushing entries to one reader: pages of history first, then what the tail has, at the pace of the connection."""
+
+from collections.abc import Awaitable, Callable, Iterator, Sequence
+from dataclasses import dataclass, replace
+from typing import Final, Protocol, TypeAlias
+
+import anyio
+
+from tape.bus.stream import Reading
+from tape.core.errors import BrokerOverflowError
+from tape.core.event import Entry
+from tape.core.ids import RunId
+from tape.server.limits import Subscriber, Subscribers
+from tape.server.refusals import NotNow
+
+MOST: Final = 256
+MOST_BYTES: Final = 1 << 20
+LEAVING: Final = "the server is leaving; come back in a moment"
+
+Deliver: TypeAlias = Callable[[Sequence[Entry]], Awaitable[None]]
+
+
+class Line(Protocol):
+    """The way to one reader: its metadata say that the stream is open, and each write waits for room."""
+
+    async def send_initial_metadata(self, metadata: tuple[()]) -> None: ...
+    async def write(self, message: bytes) -> None: ...
+
+
+class Push:
+    """One reading, until its reader leaves, it ends, or the server is to leave."""
+
+    def __init__(self, reading: Reading, place: Subscriber, deliver: Deliver, *, ends: bool, most: int) -> None:
+        self._reading = reading
+        self._deliver = deliver
+        self._ends = ends
+        self._most = most
+        self._woken = anyio.Event()
+        self._place = place
+        place.lag = lambda: reading.lag[0]
+        place.goaway = lambda _: self._woken.set()
+        reading.listen(lambda: self._woken.set())
+        self.has_begun = False
+
+    async def run(self) -> None:
+        while not await self._replay():
+            if await self._follow():
+                return
+
+    async def _replay(self) -> bool:
+        """Tells a page of history; whether that was the end."""
+        self._check()
+        page = await self._reading.replay()
+        self.has_begun = True
+        for part in portions(page.entries, self._most):
+            await self._deliver(part)
+        return page.is_over and self._ends
+
+    async def _follow(self) -> bool:
+        """Tells what the tail has, as it comes; whether it ended, and was not just overtaken."""
+        while not self._reading.is_overtaken:
+            found = self._reading.take(self._most)
+            if found is None:
+                if self._is_over():
+                    return True
+                await self._wait()
+            for part in portions(found or (), self._most):
+                await self._deliver(part)
+        return False
+
+    def _is_over(self) -> bool:
+        return self._reading.is_cut or (self._ends and self._reading.is_over)
+
+    async def _wait(self) -> None:
+        self._check()
+        await self._woken.wait()
+        self._woken = anyio.Event()
+
+    def _check(self) -> None:
+        if self._place.is_sent_away:
+            raise NotNow(LEAVING)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Wish:
+    """What a reader wants: of which run, read how, from where on, and whether it ends with the run."""
+
+    run_id: RunId | None
+    open_after: Callable[[int], Reading]
+    after: int
+    ends: bool = False
+    most: int = MOST
+
+
+async def push(places: Subscribers, wish: Wish, line: Line, deliver: Deliver) -> None:
+    """Delivers what comes after a place; after 0 is from the earliest there is."""
+    with places.join(wish.run_id) as place:
+        gap = await _push(place, wish, deliver, line)
+        while gap is not None:
+            gap = await _push(place, replace(wish, after=gap.available_from - 1), deliver)
+
+
+async def _push(
+    place: Subscriber, wish: Wish, deliver: Deliver, line: Line | None = None
+) -> BrokerOverflowError | None:
+    """The gap, when the reader asked for the earliest there is and it is not the first."""
+    reading = wish.open_after(wish.after)
+    try:
+        told = Push(reading, place, deliver, ends=wish.ends, most=wish.most)
+        if line is not None:
+            await line.send_initial_metadata(())
+        try:
+            await told.run()
+        except BrokerOverflowError as gap:
+            if line is None or wish.after or told.has_begun:
+                raise
+            return gap
+        return None
+    finally:
+        reading.close()
+
+
+def portions(entries: Sequence[Entry], most: int) -> Iterator[Sequence[Entry]]:
+    """A few at a time: no more than so many, nor than a message should weigh, but at least one."""
+    first = weight = 0
+    for place, entry in enumerate(entries):
+        if place > first and (place - first >= most or weight + entry.weight > MOST_BYTES):
+            yield entries[first:place]
+            first, weight = place, 0
+        weight += entry.weight
+    if first < len(entries):
+        yield entries[first:]

@@ -1,0 +1,89 @@
+"""Procedures of tasks."""
+
+from collections.abc import Sequence
+from datetime import timedelta
+
+from tape.core.caller import Caller
+from tape.core.claim import WORK_LEASE, check_owner
+from tape.core.errors import NotFound, StaleClaim
+from tape.core.task import Claim, Died, Done, Failed, Outcome, Settlement, Task, TaskId, Want
+from tape.server.rpc.hall import Hall, bounded, span
+from tape.wire import tape_pb2 as pb
+from tape.wire.messages.tasks import TASK
+
+USUAL_CLAIM = 16
+LIMIT = 200
+
+
+async def claim_tasks(hall: Hall, request: pb.ClaimTasksRequest, caller: Caller) -> pb.ClaimTasksResponse:
+    lease = span(request.lease_ms, WORK_LEASE)
+    if request.task_ids:
+        return pb.ClaimTasksResponse(tasks=map(TASK.message, await _again(hall, request, lease)))
+    want = Want(
+        owner=request.owner,
+        most=bounded(request.max, USUAL_CLAIM),
+        reaction_ids=[request.reaction_id] if request.reaction_id else [],
+        shard=max(request.shard, -1),
+        lease=lease,
+    )
+    tasks, more_after = await hall.store.tasks.claim(want)
+    wait = None if more_after is None else more_after // timedelta(milliseconds=1)
+    return pb.ClaimTasksResponse(tasks=map(TASK.message, tasks), more_after_ms=wait)
+
+
+async def extend_task(hall: Hall, request: pb.ExtendTaskRequest, caller: Caller) -> pb.ExtendTaskResponse:
+    claim = Claim(TaskId(request.task_id), check_owner(request.owner), request.attempt)
+    await _known(hall, claim.task_id)
+    _check(await hall.store.tasks.extend([claim], span(request.lease_ms, WORK_LEASE)))
+    return pb.ExtendTaskResponse(task=TASK.message(await _known(hall, claim.task_id)))
+
+
+async def complete_task(hall: Hall, request: pb.CompleteTaskRequest, caller: Caller) -> pb.CompleteTaskResponse:
+    claim = Claim(TaskId(request.task_id), check_owner(request.owner), request.attempt)
+    return pb.CompleteTaskResponse(task=await _settled(hall, claim, Done()))
+
+
+async def nack_task(hall: Hall, request: pb.NackTaskRequest, caller: Caller) -> pb.NackTaskResponse:
+    claim = Claim(TaskId(request.task_id), check_owner(request.owner), request.attempt)
+    return pb.NackTaskResponse(task=await _settled(hall, claim, _outcome(request)))
+
+
+async def list_tasks(hall: Hall, request: pb.ListTasksRequest, caller: Caller) -> pb.ListTasksResponse:
+    found = await hall.store.tasks.listed(
+        reaction_id=request.reaction_id, status=request.status, limit=bounded(request.limit, LIMIT)
+    )
+    return pb.ListTasksResponse(tasks=map(TASK.message, found))
+
+
+async def _again(hall: Hall, request: pb.ClaimTasksRequest, lease: timedelta) -> list[Task]:
+    """The owner's own live claims among those it names, leased anew."""
+    owner = check_owner(request.owner)
+    claims = [Claim(TaskId(task_id), owner, 0) for task_id in request.task_ids]
+    refused = await hall.store.tasks.extend(claims, lease)
+    return [await _known(hall, claim.task_id) for claim, stale in zip(claims, refused, strict=True) if stale is None]
+
+
+async def _settled(hall: Hall, claim: Claim, outcome: Outcome) -> pb.Task:
+    await _known(hall, claim.task_id)
+    _check(await hall.store.tasks.settle([Settlement(claim, outcome)]))
+    return TASK.message(await _known(hall, claim.task_id))
+
+
+async def _known(hall: Hall, task_id: TaskId) -> Task:
+    task = await hall.store.tasks.find(task_id)
+    if task is None:
+        raise NotFound(f"there is no task {task_id!r}")
+    return task
+
+
+def _check(refused: Sequence[StaleClaim | None]) -> None:
+    for stale in refused:
+        if stale is not None:
+            raise stale
+
+
+def _outcome(request: pb.NackTaskRequest) -> Outcome:
+    if request.permanent:
+        return Died(request.error)
+    has_wait = request.HasField("retry_after_ms")
+    return Failed(request.error, timedelta(milliseconds=request.retry_after_ms) if has_wait else None)

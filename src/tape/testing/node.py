@@ -1,0 +1,183 @@
+"""A node for tests: a journal, its ledgers and its handlers, all in memory, moved by the test alone."""
+
+from collections.abc import AsyncIterator, Callable, Mapping, Sequence
+from contextlib import asynccontextmanager, suppress
+from datetime import datetime, timedelta
+from typing import Any, Final
+
+from tape.bus.journal import Journal
+from tape.compose import run_journal
+from tape.core.codec import JsonValue
+from tape.core.errors import Unavailable, UsageError
+from tape.core.event import Entry, Event
+from tape.core.ports import Store
+from tape.core.reaction import HandlerKind
+from tape.core.task import Task, TaskStatus, Want
+from tape.matcher.dispatcher import Crew, Dispatcher
+from tape.runs.ledgers import Ledgers
+from tape.sdk.durable.agents import Function
+from tape.sdk.durable.crew import Crew as Agents
+from tape.sdk.nouns.node import AsyncNode
+from tape.testing.clock import START, Clock
+from tape.testing.expecting import assert_entries
+from tape.testing.faults import Faults, crashing
+from tape.testing.store import open_store
+from tape.work.collected import Collected, collected
+
+OWNER: Final = "test"
+TRIES: Final = 100
+MOST: Final = 100_000
+PASSES: Final = 10_000  # moments that work may fall due at before it is taken for endless
+
+
+class TestNode:
+    """Everything a program has of Tape, where nothing happens by itself: time stands still and no handler runs.
+
+    `run_due` does what is due now. `advance` lets time pass and does what falls due on the way, each at its time.
+    `quiesce` goes on until nothing will ever fall due.
+    """
+
+    __test__ = False  # a name that begins so is no test of pytest's
+
+    def __init__(
+        self,
+        store: Store,
+        journal: Journal,
+        clock: Clock,
+        faults: Faults,
+        reactions: Sequence[Collected],
+        agents: Mapping[str, Function],
+    ) -> None:
+        self.journal = journal
+        self.clock = clock
+        self.faults = faults
+        self.client = AsyncNode(Ledgers(store, journal))
+        self._store = store
+        self._reactions = reactions
+        self._local = [each for each in reactions if each.reaction.handler_kind is HandlerKind.TASK]
+        self._agents = [Agents(app=app, function=function, owner=OWNER) for app, function in agents.items()]
+        self._published = 0
+
+    async def publish(self, run_id: str, payload: JsonValue = None, **event: Any) -> Entry:
+        """Appends an event as a good client does: with a key, and again for as long as the store is unavailable."""
+        self._published += 1
+        said, key = Event(run_id=run_id, payload=payload, **event), f"test-{self._published}"
+        for _ in range(TRIES):
+            with suppress(Unavailable):
+                return (await self.journal.append(said, key=key, open=True))[0]
+        raise Unavailable(f"{TRIES} faults were injected in a row")
+
+    async def run_due(self) -> int:
+        """Matches, and runs the handlers and agents that are due now, and what that makes due; how much was done."""
+        done = 0
+        while some := await self._dispatched() + await self._served():
+            done += some
+        return done
+
+    async def advance(self, by: timedelta) -> int:
+        """Lets time pass, and does what falls due on the way; how much was done."""
+        until = self.clock.now + by
+        done = await self.run_due()
+        while (due := await self._next_due()) is not None and due <= until:
+            done += await self._run_at(due)
+        return done + await self._run_at(until)
+
+    async def quiesce(self) -> int:
+        """Runs until nothing is left to be done, however long that takes by the test's clock; how much was done."""
+        done = await self.run_due()
+        for _ in range(PASSES):
+            due = await self._next_due()
+            if due is None:
+                return done
+            done += await self._run_at(due)
+        raise UsageError(f"there is work at {PASSES:,} moments and no end of it; use advance() for what repeats itself")
+
+    async def entries(
+        self, pattern: str | None = None, *, run_id: str | None = None, where: str | None = None
+    ) -> list[Entry]:
+        """What stands in the journal now, in its order; without a pattern what users have said."""
+        subject = pattern or (None if run_id else "/**")
+        stream = self.journal.stream(subject=subject, run_id=run_id, where=where, follow=False)
+        return [entry async for entry in stream if pattern or run_id or entry.kind == "event"]
+
+    async def assert_entries(
+        self, expected: Sequence[Mapping[str, Any]], pattern: str | None = None, *, run_id: str | None = None
+    ) -> None:
+        """The entries of a pattern or a run are these; of each only what is named is compared."""
+        assert_entries(await self.entries(pattern, run_id=run_id), expected)
+
+    async def tasks(self, reaction_id: str = "") -> list[Task]:
+        """Every task there is, in the order of the entries that caused them."""
+        found = await self._store.tasks.listed(reaction_id=reaction_id, limit=MOST)
+        return sorted(found, key=lambda task: (task.source_global_seq, task.reaction_id))
+
+    async def assert_no_dead(self) -> None:
+        """No task is dead; a failure names those that are, and why."""
+        dead = [task for task in await self.tasks() if task.status is TaskStatus.DLQ]
+        named = [f"{task.reaction_id} of entry {task.source_global_seq}: {task.last_error}" for task in dead]
+        if named:
+            raise AssertionError("\n".join([f"{len(named)} tasks are dead:", *named]))
+
+    async def replay_dead(self) -> int:
+        """Gives every dead task its attempts again; how many those were."""
+        dead = [task.task_id for task in await self.tasks() if task.status is TaskStatus.DLQ]
+        return len(await self._store.tasks.replay(dead))
+
+    async def _run_at(self, moment: datetime) -> int:
+        self.clock.advance(max(moment - self.clock.now, timedelta(0)))
+        return await self.run_due()
+
+    async def _dispatched(self) -> int:
+        crew = Crew(
+            handlers={each.reaction.reaction_id: crashing(each.handler, self.faults) for each in self._local},
+            reactions=tuple(each.reaction for each in self._reactions),
+            owner=OWNER,
+        )
+        return await Dispatcher(self._store, crew, self.journal).run_once()
+
+    async def _served(self) -> int:
+        return sum([await agents.run_once(self.client) for agents in self._agents])
+
+    async def _next_due(self) -> datetime | None:
+        """When something falls due that is not due yet."""
+        moments = [moment for moment in (await self._next_task(), await self._next_timer()) if moment is not None]
+        return min(moments, default=None)
+
+    async def _next_task(self) -> datetime | None:
+        handlers = [each.reaction.reaction_id for each in self._local]
+        if not handlers:
+            return None
+        claimed = await self._store.tasks.claim(Want(owner=OWNER, most=1, reaction_ids=handlers))
+        return None if claimed.more_after is None else self.clock.now + claimed.more_after
+
+    async def _next_timer(self) -> datetime | None:
+        if not self._agents:
+            return None
+        (first, *_) = await self.client.timers.due(1, now_ms=1 << 53) or (None,)
+        late = None if first is None or first.due_at_ms is None else first.due_at_ms - self.clock.now_ms()
+        return None if late is None or late <= 0 else self.clock.now + timedelta(milliseconds=late)
+
+
+@asynccontextmanager
+async def open_node(
+    *handlers: Callable[..., Any],
+    agents: Mapping[str, Function] | None = None,
+    start: datetime = START,
+    faults: Faults | None = None,
+) -> AsyncIterator[TestNode]:
+    """A node with nothing in it; its handlers are these, or else all that decorators have collected.
+
+    `agents` are durable functions, by the applications whose runs they are for.
+    """
+    clock, given = Clock(start), faults or Faults()
+    async with open_store(clock, given) as store, run_journal(store) as journal:
+        yield TestNode(store, journal, clock, given, _chosen(handlers), agents or {})
+
+
+def _chosen(handlers: Sequence[Callable[..., Any]]) -> list[Collected]:
+    """What decorators have made of these functions, or of all."""
+    undecorated = set(handlers) - {each.handler.function for each in collected}
+    if undecorated:
+        names = ", ".join(sorted(function.__qualname__ for function in undecorated))
+        raise UsageError(f"{names} handles nothing; decorate it with tape.on(...) first")
+    return [each for each in collected if not handlers or each.handler.function in handlers]

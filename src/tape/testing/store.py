@@ -1,0 +1,79 @@
+"""The store of a test: the one in memory, with a clock of its own, and faults on the way to its journal."""
+
+from collections.abc import AsyncIterator, Iterator, Mapping, Sequence
+from contextlib import asynccontextmanager
+from typing import Final
+
+from tape.core.errors import Unavailable
+from tape.core.ports import Outcome
+from tape.core.sequence import Request
+from tape.store.connection import Query, Row
+from tape.store.sqlite.connection import Block, Database
+from tape.store.sqlite.location import Location
+from tape.store.sqlite.store import SqliteStore
+from tape.store.sqlite.wake import NoWake
+from tape.store.sqlite.writer import Writer
+from tape.testing.clock import Clock
+from tape.testing.faults import Faults
+
+NOW: Final = "now_ms"  # every statement that needs the time asks for it by this name
+
+
+class ClockedBlock(Block):
+    """A transaction whose statements are told the test's time."""
+
+    def __init__(self, block: Block, clock: Clock) -> None:
+        super().__init__(block._worker)  # noqa: SLF001 - it is the same block, asked on the same thread
+        self.staged = block.staged
+        self._clock = clock
+
+    async def fetch(self, statement: str, parameters: Mapping[str, object]) -> Sequence[Row]:
+        return await super().fetch(statement, timed(parameters, self._clock))
+
+
+class ClockedDatabase(Database):
+    """A database in memory that goes by the test's clock, and answers only as often as the faults let it."""
+
+    def __init__(self, clock: Clock, faults: Faults) -> None:
+        location = Location.parse("memory://?keep=1000000")
+        super().__init__(location, Writer(location.keep_per_run, clock.now_ms), NoWake())
+        self._clock = clock
+        self._faults = faults
+
+    async def snapshot(self, *queries: Query) -> Sequence[Sequence[Row]]:
+        asked = [query._replace(parameters=timed(query.parameters, self._clock)) for query in queries]
+        return await super().snapshot(*asked)
+
+    @asynccontextmanager
+    async def transaction(self) -> AsyncIterator[Block]:
+        async with super().transaction() as block:
+            clocked = ClockedBlock(block, self._clock)
+            yield clocked
+        clocked.outcomes = block.outcomes
+
+    async def append(self, requests: Sequence[Request]) -> Sequence[Outcome]:
+        """The outcome of each; one that is refused was not written, one whose answer is lost was."""
+        fates = [self._faults.of_append(request) for request in requests]
+        sent = [request for request, fate in zip(requests, fates, strict=True) if fate != "refused"]
+        answers = iter(await super().append(sent) if sent else ())
+        return [_told(fate, answers) for fate in fates]
+
+
+@asynccontextmanager
+async def open_store(clock: Clock, faults: Faults) -> AsyncIterator[SqliteStore]:
+    database = ClockedDatabase(clock, faults)
+    try:
+        yield SqliteStore(database, await database.migrate(), is_bounded=True)
+    finally:
+        await database.stop()
+
+
+def timed(parameters: Mapping[str, object], clock: Clock) -> Mapping[str, object]:
+    return {**parameters, NOW: clock.now_ms()} if NOW in parameters else parameters
+
+
+def _told(fate: str | None, answers: Iterator[Outcome]) -> Outcome:
+    if fate == "refused":
+        return Unavailable("a fault was injected before the append")
+    answer = next(answers)
+    return answer if fate is None else Unavailable("a fault was injected after the append", "unknown")

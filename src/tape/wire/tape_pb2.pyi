@@ -1,0 +1,1682 @@
+from google.protobuf.internal import containers as _containers
+from google.protobuf.internal import enum_type_wrapper as _enum_type_wrapper
+from google.protobuf import descriptor as _descriptor
+from google.protobuf import message as _message
+from collections.abc import Iterable as _Iterable, Mapping as _Mapping
+from typing import ClassVar as _ClassVar, Optional as _Optional, Union as _Union
+
+DESCRIPTOR: _descriptor.FileDescriptor
+
+class RunStatus(int, metaclass=_enum_type_wrapper.EnumTypeWrapper):
+    __slots__ = ()
+    RUN_STATUS_UNSPECIFIED: _ClassVar[RunStatus]
+    RUN_STATUS_RUNNABLE: _ClassVar[RunStatus]
+    RUN_STATUS_RUNNING: _ClassVar[RunStatus]
+    RUN_STATUS_WAITING: _ClassVar[RunStatus]
+    RUN_STATUS_TERMINAL: _ClassVar[RunStatus]
+    RUN_STATUS_FAILED: _ClassVar[RunStatus]
+    RUN_STATUS_COMPENSATING: _ClassVar[RunStatus]
+    RUN_STATUS_STUCK: _ClassVar[RunStatus]
+    RUN_STATUS_CANCELLED: _ClassVar[RunStatus]
+
+class EffectStatus(int, metaclass=_enum_type_wrapper.EnumTypeWrapper):
+    __slots__ = ()
+    EFFECT_STATUS_UNSPECIFIED: _ClassVar[EffectStatus]
+    EFFECT_STATUS_PENDING: _ClassVar[EffectStatus]
+    EFFECT_STATUS_CONFIRMED: _ClassVar[EffectStatus]
+    EFFECT_STATUS_FAILED: _ClassVar[EffectStatus]
+    EFFECT_STATUS_UNKNOWN: _ClassVar[EffectStatus]
+
+class Semantics(int, metaclass=_enum_type_wrapper.EnumTypeWrapper):
+    __slots__ = ()
+    SEMANTICS_UNSPECIFIED: _ClassVar[Semantics]
+    SEMANTICS_IDEMPOTENT: _ClassVar[Semantics]
+    SEMANTICS_NON_IDEMPOTENT: _ClassVar[Semantics]
+    SEMANTICS_OBSERVE_ONLY: _ClassVar[Semantics]
+
+class DispatchMode(int, metaclass=_enum_type_wrapper.EnumTypeWrapper):
+    __slots__ = ()
+    DISPATCH_MODE_UNSPECIFIED: _ClassVar[DispatchMode]
+    DISPATCH_MODE_INLINE: _ClassVar[DispatchMode]
+    DISPATCH_MODE_OUTBOX: _ClassVar[DispatchMode]
+
+class Resolution(int, metaclass=_enum_type_wrapper.EnumTypeWrapper):
+    __slots__ = ()
+    RESOLUTION_UNSPECIFIED: _ClassVar[Resolution]
+    RESOLUTION_CONFIRMED: _ClassVar[Resolution]
+    RESOLUTION_FAILED: _ClassVar[Resolution]
+    RESOLUTION_ABSENT: _ClassVar[Resolution]
+    RESOLUTION_DUPLICATE: _ClassVar[Resolution]
+    RESOLUTION_STUCK: _ClassVar[Resolution]
+
+class ObligationStatus(int, metaclass=_enum_type_wrapper.EnumTypeWrapper):
+    __slots__ = ()
+    OBLIGATION_STATUS_UNSPECIFIED: _ClassVar[ObligationStatus]
+    OBLIGATION_STATUS_PENDING: _ClassVar[ObligationStatus]
+    OBLIGATION_STATUS_COMMITTED: _ClassVar[ObligationStatus]
+    OBLIGATION_STATUS_COMPENSATED: _ClassVar[ObligationStatus]
+    OBLIGATION_STATUS_STUCK: _ClassVar[ObligationStatus]
+
+class TimerStatus(int, metaclass=_enum_type_wrapper.EnumTypeWrapper):
+    __slots__ = ()
+    TIMER_STATUS_UNSPECIFIED: _ClassVar[TimerStatus]
+    TIMER_STATUS_SET: _ClassVar[TimerStatus]
+    TIMER_STATUS_FIRED: _ClassVar[TimerStatus]
+    TIMER_STATUS_CANCELLED: _ClassVar[TimerStatus]
+
+class HandlerKind(int, metaclass=_enum_type_wrapper.EnumTypeWrapper):
+    __slots__ = ()
+    HANDLER_KIND_UNSPECIFIED: _ClassVar[HandlerKind]
+    HANDLER_KIND_AGENT: _ClassVar[HandlerKind]
+    HANDLER_KIND_TASK: _ClassVar[HandlerKind]
+    HANDLER_KIND_PUBLISH: _ClassVar[HandlerKind]
+
+class TaskStatus(int, metaclass=_enum_type_wrapper.EnumTypeWrapper):
+    __slots__ = ()
+    TASK_STATUS_UNSPECIFIED: _ClassVar[TaskStatus]
+    TASK_STATUS_PENDING: _ClassVar[TaskStatus]
+    TASK_STATUS_CLAIMED: _ClassVar[TaskStatus]
+    TASK_STATUS_DONE: _ClassVar[TaskStatus]
+    TASK_STATUS_FAILED: _ClassVar[TaskStatus]
+    TASK_STATUS_DLQ: _ClassVar[TaskStatus]
+RUN_STATUS_UNSPECIFIED: RunStatus
+RUN_STATUS_RUNNABLE: RunStatus
+RUN_STATUS_RUNNING: RunStatus
+RUN_STATUS_WAITING: RunStatus
+RUN_STATUS_TERMINAL: RunStatus
+RUN_STATUS_FAILED: RunStatus
+RUN_STATUS_COMPENSATING: RunStatus
+RUN_STATUS_STUCK: RunStatus
+RUN_STATUS_CANCELLED: RunStatus
+EFFECT_STATUS_UNSPECIFIED: EffectStatus
+EFFECT_STATUS_PENDING: EffectStatus
+EFFECT_STATUS_CONFIRMED: EffectStatus
+EFFECT_STATUS_FAILED: EffectStatus
+EFFECT_STATUS_UNKNOWN: EffectStatus
+SEMANTICS_UNSPECIFIED: Semantics
+SEMANTICS_IDEMPOTENT: Semantics
+SEMANTICS_NON_IDEMPOTENT: Semantics
+SEMANTICS_OBSERVE_ONLY: Semantics
+DISPATCH_MODE_UNSPECIFIED: DispatchMode
+DISPATCH_MODE_INLINE: DispatchMode
+DISPATCH_MODE_OUTBOX: DispatchMode
+RESOLUTION_UNSPECIFIED: Resolution
+RESOLUTION_CONFIRMED: Resolution
+RESOLUTION_FAILED: Resolution
+RESOLUTION_ABSENT: Resolution
+RESOLUTION_DUPLICATE: Resolution
+RESOLUTION_STUCK: Resolution
+OBLIGATION_STATUS_UNSPECIFIED: ObligationStatus
+OBLIGATION_STATUS_PENDING: ObligationStatus
+OBLIGATION_STATUS_COMMITTED: ObligationStatus
+OBLIGATION_STATUS_COMPENSATED: ObligationStatus
+OBLIGATION_STATUS_STUCK: ObligationStatus
+TIMER_STATUS_UNSPECIFIED: TimerStatus
+TIMER_STATUS_SET: TimerStatus
+TIMER_STATUS_FIRED: TimerStatus
+TIMER_STATUS_CANCELLED: TimerStatus
+HANDLER_KIND_UNSPECIFIED: HandlerKind
+HANDLER_KIND_AGENT: HandlerKind
+HANDLER_KIND_TASK: HandlerKind
+HANDLER_KIND_PUBLISH: HandlerKind
+TASK_STATUS_UNSPECIFIED: TaskStatus
+TASK_STATUS_PENDING: TaskStatus
+TASK_STATUS_CLAIMED: TaskStatus
+TASK_STATUS_DONE: TaskStatus
+TASK_STATUS_FAILED: TaskStatus
+TASK_STATUS_DLQ: TaskStatus
+
+class RunState(_message.Message):
+    __slots__ = ("run_id", "app_name", "user_id", "session_id", "invocation_id", "status", "seq_cursor", "lease_owner", "lease_expires_at_ms", "started_at_ms", "ended_at_ms", "waiting_on_gate", "tenant_id", "actor", "subject", "agent_id", "scopes", "labels", "attempt", "lease_ttl_ms", "detail_json", "compacted_at_ms", "cause", "resumed", "acquired")
+    class LabelsEntry(_message.Message):
+        __slots__ = ("key", "value")
+        KEY_FIELD_NUMBER: _ClassVar[int]
+        VALUE_FIELD_NUMBER: _ClassVar[int]
+        key: str
+        value: str
+        def __init__(self, key: _Optional[str] = ..., value: _Optional[str] = ...) -> None: ...
+    RUN_ID_FIELD_NUMBER: _ClassVar[int]
+    APP_NAME_FIELD_NUMBER: _ClassVar[int]
+    USER_ID_FIELD_NUMBER: _ClassVar[int]
+    SESSION_ID_FIELD_NUMBER: _ClassVar[int]
+    INVOCATION_ID_FIELD_NUMBER: _ClassVar[int]
+    STATUS_FIELD_NUMBER: _ClassVar[int]
+    SEQ_CURSOR_FIELD_NUMBER: _ClassVar[int]
+    LEASE_OWNER_FIELD_NUMBER: _ClassVar[int]
+    LEASE_EXPIRES_AT_MS_FIELD_NUMBER: _ClassVar[int]
+    STARTED_AT_MS_FIELD_NUMBER: _ClassVar[int]
+    ENDED_AT_MS_FIELD_NUMBER: _ClassVar[int]
+    WAITING_ON_GATE_FIELD_NUMBER: _ClassVar[int]
+    TENANT_ID_FIELD_NUMBER: _ClassVar[int]
+    ACTOR_FIELD_NUMBER: _ClassVar[int]
+    SUBJECT_FIELD_NUMBER: _ClassVar[int]
+    AGENT_ID_FIELD_NUMBER: _ClassVar[int]
+    SCOPES_FIELD_NUMBER: _ClassVar[int]
+    LABELS_FIELD_NUMBER: _ClassVar[int]
+    ATTEMPT_FIELD_NUMBER: _ClassVar[int]
+    LEASE_TTL_MS_FIELD_NUMBER: _ClassVar[int]
+    DETAIL_JSON_FIELD_NUMBER: _ClassVar[int]
+    COMPACTED_AT_MS_FIELD_NUMBER: _ClassVar[int]
+    CAUSE_FIELD_NUMBER: _ClassVar[int]
+    RESUMED_FIELD_NUMBER: _ClassVar[int]
+    ACQUIRED_FIELD_NUMBER: _ClassVar[int]
+    run_id: str
+    app_name: str
+    user_id: str
+    session_id: str
+    invocation_id: str
+    status: RunStatus
+    seq_cursor: int
+    lease_owner: str
+    lease_expires_at_ms: int
+    started_at_ms: int
+    ended_at_ms: int
+    waiting_on_gate: str
+    tenant_id: str
+    actor: str
+    subject: str
+    agent_id: str
+    scopes: _containers.RepeatedScalarFieldContainer[str]
+    labels: _containers.ScalarMap[str, str]
+    attempt: int
+    lease_ttl_ms: int
+    detail_json: str
+    compacted_at_ms: int
+    cause: int
+    resumed: bool
+    acquired: bool
+    def __init__(self, run_id: _Optional[str] = ..., app_name: _Optional[str] = ..., user_id: _Optional[str] = ..., session_id: _Optional[str] = ..., invocation_id: _Optional[str] = ..., status: _Optional[_Union[RunStatus, str]] = ..., seq_cursor: _Optional[int] = ..., lease_owner: _Optional[str] = ..., lease_expires_at_ms: _Optional[int] = ..., started_at_ms: _Optional[int] = ..., ended_at_ms: _Optional[int] = ..., waiting_on_gate: _Optional[str] = ..., tenant_id: _Optional[str] = ..., actor: _Optional[str] = ..., subject: _Optional[str] = ..., agent_id: _Optional[str] = ..., scopes: _Optional[_Iterable[str]] = ..., labels: _Optional[_Mapping[str, str]] = ..., attempt: _Optional[int] = ..., lease_ttl_ms: _Optional[int] = ..., detail_json: _Optional[str] = ..., compacted_at_ms: _Optional[int] = ..., cause: _Optional[int] = ..., resumed: _Optional[bool] = ..., acquired: _Optional[bool] = ...) -> None: ...
+
+class BeginRunRequest(_message.Message):
+    __slots__ = ("app_name", "user_id", "session_id", "invocation_id", "lease_owner", "lease_ttl_ms", "tenant_id", "actor", "subject", "agent_id", "scopes", "labels", "cause")
+    class LabelsEntry(_message.Message):
+        __slots__ = ("key", "value")
+        KEY_FIELD_NUMBER: _ClassVar[int]
+        VALUE_FIELD_NUMBER: _ClassVar[int]
+        key: str
+        value: str
+        def __init__(self, key: _Optional[str] = ..., value: _Optional[str] = ...) -> None: ...
+    APP_NAME_FIELD_NUMBER: _ClassVar[int]
+    USER_ID_FIELD_NUMBER: _ClassVar[int]
+    SESSION_ID_FIELD_NUMBER: _ClassVar[int]
+    INVOCATION_ID_FIELD_NUMBER: _ClassVar[int]
+    LEASE_OWNER_FIELD_NUMBER: _ClassVar[int]
+    LEASE_TTL_MS_FIELD_NUMBER: _ClassVar[int]
+    TENANT_ID_FIELD_NUMBER: _ClassVar[int]
+    ACTOR_FIELD_NUMBER: _ClassVar[int]
+    SUBJECT_FIELD_NUMBER: _ClassVar[int]
+    AGENT_ID_FIELD_NUMBER: _ClassVar[int]
+    SCOPES_FIELD_NUMBER: _ClassVar[int]
+    LABELS_FIELD_NUMBER: _ClassVar[int]
+    CAUSE_FIELD_NUMBER: _ClassVar[int]
+    app_name: str
+    user_id: str
+    session_id: str
+    invocation_id: str
+    lease_owner: str
+    lease_ttl_ms: int
+    tenant_id: str
+    actor: str
+    subject: str
+    agent_id: str
+    scopes: _containers.RepeatedScalarFieldContainer[str]
+    labels: _containers.ScalarMap[str, str]
+    cause: int
+    def __init__(self, app_name: _Optional[str] = ..., user_id: _Optional[str] = ..., session_id: _Optional[str] = ..., invocation_id: _Optional[str] = ..., lease_owner: _Optional[str] = ..., lease_ttl_ms: _Optional[int] = ..., tenant_id: _Optional[str] = ..., actor: _Optional[str] = ..., subject: _Optional[str] = ..., agent_id: _Optional[str] = ..., scopes: _Optional[_Iterable[str]] = ..., labels: _Optional[_Mapping[str, str]] = ..., cause: _Optional[int] = ...) -> None: ...
+
+class BeginRunResponse(_message.Message):
+    __slots__ = ("run_id", "resumed", "next_seq", "status", "acquired", "run")
+    RUN_ID_FIELD_NUMBER: _ClassVar[int]
+    RESUMED_FIELD_NUMBER: _ClassVar[int]
+    NEXT_SEQ_FIELD_NUMBER: _ClassVar[int]
+    STATUS_FIELD_NUMBER: _ClassVar[int]
+    ACQUIRED_FIELD_NUMBER: _ClassVar[int]
+    RUN_FIELD_NUMBER: _ClassVar[int]
+    run_id: str
+    resumed: bool
+    next_seq: int
+    status: RunStatus
+    acquired: bool
+    run: RunState
+    def __init__(self, run_id: _Optional[str] = ..., resumed: _Optional[bool] = ..., next_seq: _Optional[int] = ..., status: _Optional[_Union[RunStatus, str]] = ..., acquired: _Optional[bool] = ..., run: _Optional[_Union[RunState, _Mapping]] = ...) -> None: ...
+
+class ResumeRunRequest(_message.Message):
+    __slots__ = ("run_id", "lease_owner", "lease_ttl_ms", "attempt")
+    RUN_ID_FIELD_NUMBER: _ClassVar[int]
+    LEASE_OWNER_FIELD_NUMBER: _ClassVar[int]
+    LEASE_TTL_MS_FIELD_NUMBER: _ClassVar[int]
+    ATTEMPT_FIELD_NUMBER: _ClassVar[int]
+    run_id: str
+    lease_owner: str
+    lease_ttl_ms: int
+    attempt: int
+    def __init__(self, run_id: _Optional[str] = ..., lease_owner: _Optional[str] = ..., lease_ttl_ms: _Optional[int] = ..., attempt: _Optional[int] = ...) -> None: ...
+
+class EndRunRequest(_message.Message):
+    __slots__ = ("run_id", "status", "detail_json", "fence")
+    RUN_ID_FIELD_NUMBER: _ClassVar[int]
+    STATUS_FIELD_NUMBER: _ClassVar[int]
+    DETAIL_JSON_FIELD_NUMBER: _ClassVar[int]
+    FENCE_FIELD_NUMBER: _ClassVar[int]
+    run_id: str
+    status: RunStatus
+    detail_json: str
+    fence: int
+    def __init__(self, run_id: _Optional[str] = ..., status: _Optional[_Union[RunStatus, str]] = ..., detail_json: _Optional[str] = ..., fence: _Optional[int] = ...) -> None: ...
+
+class GetRunRequest(_message.Message):
+    __slots__ = ("run_id",)
+    RUN_ID_FIELD_NUMBER: _ClassVar[int]
+    run_id: str
+    def __init__(self, run_id: _Optional[str] = ...) -> None: ...
+
+class FindNewestRunRequest(_message.Message):
+    __slots__ = ("app_name", "user_id", "session_id")
+    APP_NAME_FIELD_NUMBER: _ClassVar[int]
+    USER_ID_FIELD_NUMBER: _ClassVar[int]
+    SESSION_ID_FIELD_NUMBER: _ClassVar[int]
+    app_name: str
+    user_id: str
+    session_id: str
+    def __init__(self, app_name: _Optional[str] = ..., user_id: _Optional[str] = ..., session_id: _Optional[str] = ...) -> None: ...
+
+class FindNewestRunResponse(_message.Message):
+    __slots__ = ("run_id",)
+    RUN_ID_FIELD_NUMBER: _ClassVar[int]
+    run_id: str
+    def __init__(self, run_id: _Optional[str] = ...) -> None: ...
+
+class ListRunsToRecoverRequest(_message.Message):
+    __slots__ = ("limit", "now_ms", "app_name")
+    LIMIT_FIELD_NUMBER: _ClassVar[int]
+    NOW_MS_FIELD_NUMBER: _ClassVar[int]
+    APP_NAME_FIELD_NUMBER: _ClassVar[int]
+    limit: int
+    now_ms: int
+    app_name: str
+    def __init__(self, limit: _Optional[int] = ..., now_ms: _Optional[int] = ..., app_name: _Optional[str] = ...) -> None: ...
+
+class ListRunsResponse(_message.Message):
+    __slots__ = ("runs",)
+    RUNS_FIELD_NUMBER: _ClassVar[int]
+    runs: _containers.RepeatedCompositeFieldContainer[RunState]
+    def __init__(self, runs: _Optional[_Iterable[_Union[RunState, _Mapping]]] = ...) -> None: ...
+
+class SubscribeRunRequest(_message.Message):
+    __slots__ = ("run_id", "from_seq")
+    RUN_ID_FIELD_NUMBER: _ClassVar[int]
+    FROM_SEQ_FIELD_NUMBER: _ClassVar[int]
+    run_id: str
+    from_seq: int
+    def __init__(self, run_id: _Optional[str] = ..., from_seq: _Optional[int] = ...) -> None: ...
+
+class JournalEntry(_message.Message):
+    __slots__ = ("seq", "kind", "payload_json", "ts_ms", "global_seq", "subject", "schema_version", "trace_id", "span_id", "parent_span_id", "run_id", "type")
+    SEQ_FIELD_NUMBER: _ClassVar[int]
+    KIND_FIELD_NUMBER: _ClassVar[int]
+    PAYLOAD_JSON_FIELD_NUMBER: _ClassVar[int]
+    TS_MS_FIELD_NUMBER: _ClassVar[int]
+    GLOBAL_SEQ_FIELD_NUMBER: _ClassVar[int]
+    SUBJECT_FIELD_NUMBER: _ClassVar[int]
+    SCHEMA_VERSION_FIELD_NUMBER: _ClassVar[int]
+    TRACE_ID_FIELD_NUMBER: _ClassVar[int]
+    SPAN_ID_FIELD_NUMBER: _ClassVar[int]
+    PARENT_SPAN_ID_FIELD_NUMBER: _ClassVar[int]
+    RUN_ID_FIELD_NUMBER: _ClassVar[int]
+    TYPE_FIELD_NUMBER: _ClassVar[int]
+    seq: int
+    kind: str
+    payload_json: str
+    ts_ms: int
+    global_seq: int
+    subject: str
+    schema_version: int
+    trace_id: str
+    span_id: str
+    parent_span_id: str
+    run_id: str
+    type: str
+    def __init__(self, seq: _Optional[int] = ..., kind: _Optional[str] = ..., payload_json: _Optional[str] = ..., ts_ms: _Optional[int] = ..., global_seq: _Optional[int] = ..., subject: _Optional[str] = ..., schema_version: _Optional[int] = ..., trace_id: _Optional[str] = ..., span_id: _Optional[str] = ..., parent_span_id: _Optional[str] = ..., run_id: _Optional[str] = ..., type: _Optional[str] = ...) -> None: ...
+
+class ListCompactableRunsRequest(_message.Message):
+    __slots__ = ("before_ms", "limit")
+    BEFORE_MS_FIELD_NUMBER: _ClassVar[int]
+    LIMIT_FIELD_NUMBER: _ClassVar[int]
+    before_ms: int
+    limit: int
+    def __init__(self, before_ms: _Optional[int] = ..., limit: _Optional[int] = ...) -> None: ...
+
+class CompactRunRequest(_message.Message):
+    __slots__ = ("run_id",)
+    RUN_ID_FIELD_NUMBER: _ClassVar[int]
+    run_id: str
+    def __init__(self, run_id: _Optional[str] = ...) -> None: ...
+
+class CompactionReport(_message.Message):
+    __slots__ = ("decisions_zeroed", "effects_zeroed", "bytes_saved", "already_compacted")
+    DECISIONS_ZEROED_FIELD_NUMBER: _ClassVar[int]
+    EFFECTS_ZEROED_FIELD_NUMBER: _ClassVar[int]
+    BYTES_SAVED_FIELD_NUMBER: _ClassVar[int]
+    ALREADY_COMPACTED_FIELD_NUMBER: _ClassVar[int]
+    decisions_zeroed: int
+    effects_zeroed: int
+    bytes_saved: int
+    already_compacted: bool
+    def __init__(self, decisions_zeroed: _Optional[int] = ..., effects_zeroed: _Optional[int] = ..., bytes_saved: _Optional[int] = ..., already_compacted: _Optional[bool] = ...) -> None: ...
+
+class DecisionRecord(_message.Message):
+    __slots__ = ("run_id", "decision_index", "model", "request_json", "response_json", "rationale", "policy_version", "ts_ms")
+    RUN_ID_FIELD_NUMBER: _ClassVar[int]
+    DECISION_INDEX_FIELD_NUMBER: _ClassVar[int]
+    MODEL_FIELD_NUMBER: _ClassVar[int]
+    REQUEST_JSON_FIELD_NUMBER: _ClassVar[int]
+    RESPONSE_JSON_FIELD_NUMBER: _ClassVar[int]
+    RATIONALE_FIELD_NUMBER: _ClassVar[int]
+    POLICY_VERSION_FIELD_NUMBER: _ClassVar[int]
+    TS_MS_FIELD_NUMBER: _ClassVar[int]
+    run_id: str
+    decision_index: int
+    model: str
+    request_json: str
+    response_json: str
+    rationale: str
+    policy_version: str
+    ts_ms: int
+    def __init__(self, run_id: _Optional[str] = ..., decision_index: _Optional[int] = ..., model: _Optional[str] = ..., request_json: _Optional[str] = ..., response_json: _Optional[str] = ..., rationale: _Optional[str] = ..., policy_version: _Optional[str] = ..., ts_ms: _Optional[int] = ...) -> None: ...
+
+class RecordDecisionRequest(_message.Message):
+    __slots__ = ("run_id", "decision_index", "model", "request_json", "response_json", "rationale", "policy_version", "fence")
+    RUN_ID_FIELD_NUMBER: _ClassVar[int]
+    DECISION_INDEX_FIELD_NUMBER: _ClassVar[int]
+    MODEL_FIELD_NUMBER: _ClassVar[int]
+    REQUEST_JSON_FIELD_NUMBER: _ClassVar[int]
+    RESPONSE_JSON_FIELD_NUMBER: _ClassVar[int]
+    RATIONALE_FIELD_NUMBER: _ClassVar[int]
+    POLICY_VERSION_FIELD_NUMBER: _ClassVar[int]
+    FENCE_FIELD_NUMBER: _ClassVar[int]
+    run_id: str
+    decision_index: int
+    model: str
+    request_json: str
+    response_json: str
+    rationale: str
+    policy_version: str
+    fence: int
+    def __init__(self, run_id: _Optional[str] = ..., decision_index: _Optional[int] = ..., model: _Optional[str] = ..., request_json: _Optional[str] = ..., response_json: _Optional[str] = ..., rationale: _Optional[str] = ..., policy_version: _Optional[str] = ..., fence: _Optional[int] = ...) -> None: ...
+
+class GetDecisionRequest(_message.Message):
+    __slots__ = ("run_id", "decision_index")
+    RUN_ID_FIELD_NUMBER: _ClassVar[int]
+    DECISION_INDEX_FIELD_NUMBER: _ClassVar[int]
+    run_id: str
+    decision_index: int
+    def __init__(self, run_id: _Optional[str] = ..., decision_index: _Optional[int] = ...) -> None: ...
+
+class GetDecisionResponse(_message.Message):
+    __slots__ = ("found", "decision")
+    FOUND_FIELD_NUMBER: _ClassVar[int]
+    DECISION_FIELD_NUMBER: _ClassVar[int]
+    found: bool
+    decision: DecisionRecord
+    def __init__(self, found: _Optional[bool] = ..., decision: _Optional[_Union[DecisionRecord, _Mapping]] = ...) -> None: ...
+
+class ListDecisionsRequest(_message.Message):
+    __slots__ = ("run_id",)
+    RUN_ID_FIELD_NUMBER: _ClassVar[int]
+    run_id: str
+    def __init__(self, run_id: _Optional[str] = ...) -> None: ...
+
+class ListDecisionsResponse(_message.Message):
+    __slots__ = ("decisions",)
+    DECISIONS_FIELD_NUMBER: _ClassVar[int]
+    decisions: _containers.RepeatedCompositeFieldContainer[DecisionRecord]
+    def __init__(self, decisions: _Optional[_Iterable[_Union[DecisionRecord, _Mapping]]] = ...) -> None: ...
+
+class Compensation(_message.Message):
+    __slots__ = ("kind", "payload_json", "compensator_ref", "max_attempts")
+    KIND_FIELD_NUMBER: _ClassVar[int]
+    PAYLOAD_JSON_FIELD_NUMBER: _ClassVar[int]
+    COMPENSATOR_REF_FIELD_NUMBER: _ClassVar[int]
+    MAX_ATTEMPTS_FIELD_NUMBER: _ClassVar[int]
+    kind: str
+    payload_json: str
+    compensator_ref: str
+    max_attempts: int
+    def __init__(self, kind: _Optional[str] = ..., payload_json: _Optional[str] = ..., compensator_ref: _Optional[str] = ..., max_attempts: _Optional[int] = ...) -> None: ...
+
+class EffectRecord(_message.Message):
+    __slots__ = ("run_id", "idempotency_key", "tool_name", "status", "decision_index", "request_json", "response_json", "error_json", "semantics", "dispatch_mode", "business_key", "connector", "scope", "dispatch_attempts", "next_dispatch_at_ms", "external_ref", "dispatch_claimed_by", "dispatch_claim_expires_at_ms", "last_dispatch_error", "attempt", "began_at_ms", "settled_at_ms", "compensation")
+    RUN_ID_FIELD_NUMBER: _ClassVar[int]
+    IDEMPOTENCY_KEY_FIELD_NUMBER: _ClassVar[int]
+    TOOL_NAME_FIELD_NUMBER: _ClassVar[int]
+    STATUS_FIELD_NUMBER: _ClassVar[int]
+    DECISION_INDEX_FIELD_NUMBER: _ClassVar[int]
+    REQUEST_JSON_FIELD_NUMBER: _ClassVar[int]
+    RESPONSE_JSON_FIELD_NUMBER: _ClassVar[int]
+    ERROR_JSON_FIELD_NUMBER: _ClassVar[int]
+    SEMANTICS_FIELD_NUMBER: _ClassVar[int]
+    DISPATCH_MODE_FIELD_NUMBER: _ClassVar[int]
+    BUSINESS_KEY_FIELD_NUMBER: _ClassVar[int]
+    CONNECTOR_FIELD_NUMBER: _ClassVar[int]
+    SCOPE_FIELD_NUMBER: _ClassVar[int]
+    DISPATCH_ATTEMPTS_FIELD_NUMBER: _ClassVar[int]
+    NEXT_DISPATCH_AT_MS_FIELD_NUMBER: _ClassVar[int]
+    EXTERNAL_REF_FIELD_NUMBER: _ClassVar[int]
+    DISPATCH_CLAIMED_BY_FIELD_NUMBER: _ClassVar[int]
+    DISPATCH_CLAIM_EXPIRES_AT_MS_FIELD_NUMBER: _ClassVar[int]
+    LAST_DISPATCH_ERROR_FIELD_NUMBER: _ClassVar[int]
+    ATTEMPT_FIELD_NUMBER: _ClassVar[int]
+    BEGAN_AT_MS_FIELD_NUMBER: _ClassVar[int]
+    SETTLED_AT_MS_FIELD_NUMBER: _ClassVar[int]
+    COMPENSATION_FIELD_NUMBER: _ClassVar[int]
+    run_id: str
+    idempotency_key: str
+    tool_name: str
+    status: EffectStatus
+    decision_index: int
+    request_json: str
+    response_json: str
+    error_json: str
+    semantics: Semantics
+    dispatch_mode: DispatchMode
+    business_key: str
+    connector: str
+    scope: str
+    dispatch_attempts: int
+    next_dispatch_at_ms: int
+    external_ref: str
+    dispatch_claimed_by: str
+    dispatch_claim_expires_at_ms: int
+    last_dispatch_error: str
+    attempt: int
+    began_at_ms: int
+    settled_at_ms: int
+    compensation: Compensation
+    def __init__(self, run_id: _Optional[str] = ..., idempotency_key: _Optional[str] = ..., tool_name: _Optional[str] = ..., status: _Optional[_Union[EffectStatus, str]] = ..., decision_index: _Optional[int] = ..., request_json: _Optional[str] = ..., response_json: _Optional[str] = ..., error_json: _Optional[str] = ..., semantics: _Optional[_Union[Semantics, str]] = ..., dispatch_mode: _Optional[_Union[DispatchMode, str]] = ..., business_key: _Optional[str] = ..., connector: _Optional[str] = ..., scope: _Optional[str] = ..., dispatch_attempts: _Optional[int] = ..., next_dispatch_at_ms: _Optional[int] = ..., external_ref: _Optional[str] = ..., dispatch_claimed_by: _Optional[str] = ..., dispatch_claim_expires_at_ms: _Optional[int] = ..., last_dispatch_error: _Optional[str] = ..., attempt: _Optional[int] = ..., began_at_ms: _Optional[int] = ..., settled_at_ms: _Optional[int] = ..., compensation: _Optional[_Union[Compensation, _Mapping]] = ...) -> None: ...
+
+class BeginEffectRequest(_message.Message):
+    __slots__ = ("run_id", "decision_index", "tool_name", "call_index", "request_json", "custom_key", "semantics", "dispatch_mode", "business_key", "connector", "scope", "fence", "compensation")
+    RUN_ID_FIELD_NUMBER: _ClassVar[int]
+    DECISION_INDEX_FIELD_NUMBER: _ClassVar[int]
+    TOOL_NAME_FIELD_NUMBER: _ClassVar[int]
+    CALL_INDEX_FIELD_NUMBER: _ClassVar[int]
+    REQUEST_JSON_FIELD_NUMBER: _ClassVar[int]
+    CUSTOM_KEY_FIELD_NUMBER: _ClassVar[int]
+    SEMANTICS_FIELD_NUMBER: _ClassVar[int]
+    DISPATCH_MODE_FIELD_NUMBER: _ClassVar[int]
+    BUSINESS_KEY_FIELD_NUMBER: _ClassVar[int]
+    CONNECTOR_FIELD_NUMBER: _ClassVar[int]
+    SCOPE_FIELD_NUMBER: _ClassVar[int]
+    FENCE_FIELD_NUMBER: _ClassVar[int]
+    COMPENSATION_FIELD_NUMBER: _ClassVar[int]
+    run_id: str
+    decision_index: int
+    tool_name: str
+    call_index: int
+    request_json: str
+    custom_key: str
+    semantics: Semantics
+    dispatch_mode: DispatchMode
+    business_key: str
+    connector: str
+    scope: str
+    fence: int
+    compensation: Compensation
+    def __init__(self, run_id: _Optional[str] = ..., decision_index: _Optional[int] = ..., tool_name: _Optional[str] = ..., call_index: _Optional[int] = ..., request_json: _Optional[str] = ..., custom_key: _Optional[str] = ..., semantics: _Optional[_Union[Semantics, str]] = ..., dispatch_mode: _Optional[_Union[DispatchMode, str]] = ..., business_key: _Optional[str] = ..., connector: _Optional[str] = ..., scope: _Optional[str] = ..., fence: _Optional[int] = ..., compensation: _Optional[_Union[Compensation, _Mapping]] = ...) -> None: ...
+
+class BeginEffectResponse(_message.Message):
+    __slots__ = ("idempotency_key", "status", "response_json", "error_json", "effect")
+    IDEMPOTENCY_KEY_FIELD_NUMBER: _ClassVar[int]
+    STATUS_FIELD_NUMBER: _ClassVar[int]
+    RESPONSE_JSON_FIELD_NUMBER: _ClassVar[int]
+    ERROR_JSON_FIELD_NUMBER: _ClassVar[int]
+    EFFECT_FIELD_NUMBER: _ClassVar[int]
+    idempotency_key: str
+    status: EffectStatus
+    response_json: str
+    error_json: str
+    effect: EffectRecord
+    def __init__(self, idempotency_key: _Optional[str] = ..., status: _Optional[_Union[EffectStatus, str]] = ..., response_json: _Optional[str] = ..., error_json: _Optional[str] = ..., effect: _Optional[_Union[EffectRecord, _Mapping]] = ...) -> None: ...
+
+class CompleteEffectRequest(_message.Message):
+    __slots__ = ("run_id", "idempotency_key", "status", "response_json", "error_json", "fence")
+    RUN_ID_FIELD_NUMBER: _ClassVar[int]
+    IDEMPOTENCY_KEY_FIELD_NUMBER: _ClassVar[int]
+    STATUS_FIELD_NUMBER: _ClassVar[int]
+    RESPONSE_JSON_FIELD_NUMBER: _ClassVar[int]
+    ERROR_JSON_FIELD_NUMBER: _ClassVar[int]
+    FENCE_FIELD_NUMBER: _ClassVar[int]
+    run_id: str
+    idempotency_key: str
+    status: EffectStatus
+    response_json: str
+    error_json: str
+    fence: int
+    def __init__(self, run_id: _Optional[str] = ..., idempotency_key: _Optional[str] = ..., status: _Optional[_Union[EffectStatus, str]] = ..., response_json: _Optional[str] = ..., error_json: _Optional[str] = ..., fence: _Optional[int] = ...) -> None: ...
+
+class GetEffectRequest(_message.Message):
+    __slots__ = ("run_id", "idempotency_key")
+    RUN_ID_FIELD_NUMBER: _ClassVar[int]
+    IDEMPOTENCY_KEY_FIELD_NUMBER: _ClassVar[int]
+    run_id: str
+    idempotency_key: str
+    def __init__(self, run_id: _Optional[str] = ..., idempotency_key: _Optional[str] = ...) -> None: ...
+
+class GetEffectResponse(_message.Message):
+    __slots__ = ("found", "effect")
+    FOUND_FIELD_NUMBER: _ClassVar[int]
+    EFFECT_FIELD_NUMBER: _ClassVar[int]
+    found: bool
+    effect: EffectRecord
+    def __init__(self, found: _Optional[bool] = ..., effect: _Optional[_Union[EffectRecord, _Mapping]] = ...) -> None: ...
+
+class ReconcileEffectRequest(_message.Message):
+    __slots__ = ("run_id", "idempotency_key", "resolved_status", "response_json", "error_json")
+    RUN_ID_FIELD_NUMBER: _ClassVar[int]
+    IDEMPOTENCY_KEY_FIELD_NUMBER: _ClassVar[int]
+    RESOLVED_STATUS_FIELD_NUMBER: _ClassVar[int]
+    RESPONSE_JSON_FIELD_NUMBER: _ClassVar[int]
+    ERROR_JSON_FIELD_NUMBER: _ClassVar[int]
+    run_id: str
+    idempotency_key: str
+    resolved_status: EffectStatus
+    response_json: str
+    error_json: str
+    def __init__(self, run_id: _Optional[str] = ..., idempotency_key: _Optional[str] = ..., resolved_status: _Optional[_Union[EffectStatus, str]] = ..., response_json: _Optional[str] = ..., error_json: _Optional[str] = ...) -> None: ...
+
+class ListEffectsRequest(_message.Message):
+    __slots__ = ("run_id",)
+    RUN_ID_FIELD_NUMBER: _ClassVar[int]
+    run_id: str
+    def __init__(self, run_id: _Optional[str] = ...) -> None: ...
+
+class ListEffectsResponse(_message.Message):
+    __slots__ = ("effects",)
+    EFFECTS_FIELD_NUMBER: _ClassVar[int]
+    effects: _containers.RepeatedCompositeFieldContainer[EffectRecord]
+    def __init__(self, effects: _Optional[_Iterable[_Union[EffectRecord, _Mapping]]] = ...) -> None: ...
+
+class ListPendingEffectsRequest(_message.Message):
+    __slots__ = ("older_than_ms", "limit", "include_pending", "include_unknown")
+    OLDER_THAN_MS_FIELD_NUMBER: _ClassVar[int]
+    LIMIT_FIELD_NUMBER: _ClassVar[int]
+    INCLUDE_PENDING_FIELD_NUMBER: _ClassVar[int]
+    INCLUDE_UNKNOWN_FIELD_NUMBER: _ClassVar[int]
+    older_than_ms: int
+    limit: int
+    include_pending: bool
+    include_unknown: bool
+    def __init__(self, older_than_ms: _Optional[int] = ..., limit: _Optional[int] = ..., include_pending: _Optional[bool] = ..., include_unknown: _Optional[bool] = ...) -> None: ...
+
+class ListEffectsToDispatchRequest(_message.Message):
+    __slots__ = ("now_ms", "connector", "limit")
+    NOW_MS_FIELD_NUMBER: _ClassVar[int]
+    CONNECTOR_FIELD_NUMBER: _ClassVar[int]
+    LIMIT_FIELD_NUMBER: _ClassVar[int]
+    now_ms: int
+    connector: str
+    limit: int
+    def __init__(self, now_ms: _Optional[int] = ..., connector: _Optional[str] = ..., limit: _Optional[int] = ...) -> None: ...
+
+class ClaimEffectDispatchRequest(_message.Message):
+    __slots__ = ("run_id", "idempotency_key", "claimer", "lease_ttl_ms")
+    RUN_ID_FIELD_NUMBER: _ClassVar[int]
+    IDEMPOTENCY_KEY_FIELD_NUMBER: _ClassVar[int]
+    CLAIMER_FIELD_NUMBER: _ClassVar[int]
+    LEASE_TTL_MS_FIELD_NUMBER: _ClassVar[int]
+    run_id: str
+    idempotency_key: str
+    claimer: str
+    lease_ttl_ms: int
+    def __init__(self, run_id: _Optional[str] = ..., idempotency_key: _Optional[str] = ..., claimer: _Optional[str] = ..., lease_ttl_ms: _Optional[int] = ...) -> None: ...
+
+class ClaimEffectDispatchResponse(_message.Message):
+    __slots__ = ("acquired", "effect")
+    ACQUIRED_FIELD_NUMBER: _ClassVar[int]
+    EFFECT_FIELD_NUMBER: _ClassVar[int]
+    acquired: bool
+    effect: EffectRecord
+    def __init__(self, acquired: _Optional[bool] = ..., effect: _Optional[_Union[EffectRecord, _Mapping]] = ...) -> None: ...
+
+class RecordDispatchAttemptRequest(_message.Message):
+    __slots__ = ("run_id", "idempotency_key", "error", "next_dispatch_at_ms", "attempt")
+    RUN_ID_FIELD_NUMBER: _ClassVar[int]
+    IDEMPOTENCY_KEY_FIELD_NUMBER: _ClassVar[int]
+    ERROR_FIELD_NUMBER: _ClassVar[int]
+    NEXT_DISPATCH_AT_MS_FIELD_NUMBER: _ClassVar[int]
+    ATTEMPT_FIELD_NUMBER: _ClassVar[int]
+    run_id: str
+    idempotency_key: str
+    error: str
+    next_dispatch_at_ms: int
+    attempt: int
+    def __init__(self, run_id: _Optional[str] = ..., idempotency_key: _Optional[str] = ..., error: _Optional[str] = ..., next_dispatch_at_ms: _Optional[int] = ..., attempt: _Optional[int] = ...) -> None: ...
+
+class RecordExternalObservationRequest(_message.Message):
+    __slots__ = ("run_id", "idempotency_key", "resolution", "external_ref", "response_json", "error_json", "compensate_on_duplicate_kind", "compensate_on_duplicate")
+    RUN_ID_FIELD_NUMBER: _ClassVar[int]
+    IDEMPOTENCY_KEY_FIELD_NUMBER: _ClassVar[int]
+    RESOLUTION_FIELD_NUMBER: _ClassVar[int]
+    EXTERNAL_REF_FIELD_NUMBER: _ClassVar[int]
+    RESPONSE_JSON_FIELD_NUMBER: _ClassVar[int]
+    ERROR_JSON_FIELD_NUMBER: _ClassVar[int]
+    COMPENSATE_ON_DUPLICATE_KIND_FIELD_NUMBER: _ClassVar[int]
+    COMPENSATE_ON_DUPLICATE_FIELD_NUMBER: _ClassVar[int]
+    run_id: str
+    idempotency_key: str
+    resolution: Resolution
+    external_ref: str
+    response_json: str
+    error_json: str
+    compensate_on_duplicate_kind: str
+    compensate_on_duplicate: Compensation
+    def __init__(self, run_id: _Optional[str] = ..., idempotency_key: _Optional[str] = ..., resolution: _Optional[_Union[Resolution, str]] = ..., external_ref: _Optional[str] = ..., response_json: _Optional[str] = ..., error_json: _Optional[str] = ..., compensate_on_duplicate_kind: _Optional[str] = ..., compensate_on_duplicate: _Optional[_Union[Compensation, _Mapping]] = ...) -> None: ...
+
+class DoubtSilentDispatchesRequest(_message.Message):
+    __slots__ = ("limit", "now_ms")
+    LIMIT_FIELD_NUMBER: _ClassVar[int]
+    NOW_MS_FIELD_NUMBER: _ClassVar[int]
+    limit: int
+    now_ms: int
+    def __init__(self, limit: _Optional[int] = ..., now_ms: _Optional[int] = ...) -> None: ...
+
+class ObligationRecord(_message.Message):
+    __slots__ = ("run_id", "seq", "effect_key", "kind", "status", "payload_json", "compensator_ref", "external_ref", "max_attempts", "attempts", "next_attempt_at_ms", "claimer", "claim_expires_at_ms", "attempt", "last_error", "result_json", "at_once", "registered_at_ms")
+    RUN_ID_FIELD_NUMBER: _ClassVar[int]
+    SEQ_FIELD_NUMBER: _ClassVar[int]
+    EFFECT_KEY_FIELD_NUMBER: _ClassVar[int]
+    KIND_FIELD_NUMBER: _ClassVar[int]
+    STATUS_FIELD_NUMBER: _ClassVar[int]
+    PAYLOAD_JSON_FIELD_NUMBER: _ClassVar[int]
+    COMPENSATOR_REF_FIELD_NUMBER: _ClassVar[int]
+    EXTERNAL_REF_FIELD_NUMBER: _ClassVar[int]
+    MAX_ATTEMPTS_FIELD_NUMBER: _ClassVar[int]
+    ATTEMPTS_FIELD_NUMBER: _ClassVar[int]
+    NEXT_ATTEMPT_AT_MS_FIELD_NUMBER: _ClassVar[int]
+    CLAIMER_FIELD_NUMBER: _ClassVar[int]
+    CLAIM_EXPIRES_AT_MS_FIELD_NUMBER: _ClassVar[int]
+    ATTEMPT_FIELD_NUMBER: _ClassVar[int]
+    LAST_ERROR_FIELD_NUMBER: _ClassVar[int]
+    RESULT_JSON_FIELD_NUMBER: _ClassVar[int]
+    AT_ONCE_FIELD_NUMBER: _ClassVar[int]
+    REGISTERED_AT_MS_FIELD_NUMBER: _ClassVar[int]
+    run_id: str
+    seq: int
+    effect_key: str
+    kind: str
+    status: ObligationStatus
+    payload_json: str
+    compensator_ref: str
+    external_ref: str
+    max_attempts: int
+    attempts: int
+    next_attempt_at_ms: int
+    claimer: str
+    claim_expires_at_ms: int
+    attempt: int
+    last_error: str
+    result_json: str
+    at_once: bool
+    registered_at_ms: int
+    def __init__(self, run_id: _Optional[str] = ..., seq: _Optional[int] = ..., effect_key: _Optional[str] = ..., kind: _Optional[str] = ..., status: _Optional[_Union[ObligationStatus, str]] = ..., payload_json: _Optional[str] = ..., compensator_ref: _Optional[str] = ..., external_ref: _Optional[str] = ..., max_attempts: _Optional[int] = ..., attempts: _Optional[int] = ..., next_attempt_at_ms: _Optional[int] = ..., claimer: _Optional[str] = ..., claim_expires_at_ms: _Optional[int] = ..., attempt: _Optional[int] = ..., last_error: _Optional[str] = ..., result_json: _Optional[str] = ..., at_once: _Optional[bool] = ..., registered_at_ms: _Optional[int] = ...) -> None: ...
+
+class RegisterCompensationRequest(_message.Message):
+    __slots__ = ("run_id", "effect_key", "kind", "payload_json", "compensator_ref", "max_attempts")
+    RUN_ID_FIELD_NUMBER: _ClassVar[int]
+    EFFECT_KEY_FIELD_NUMBER: _ClassVar[int]
+    KIND_FIELD_NUMBER: _ClassVar[int]
+    PAYLOAD_JSON_FIELD_NUMBER: _ClassVar[int]
+    COMPENSATOR_REF_FIELD_NUMBER: _ClassVar[int]
+    MAX_ATTEMPTS_FIELD_NUMBER: _ClassVar[int]
+    run_id: str
+    effect_key: str
+    kind: str
+    payload_json: str
+    compensator_ref: str
+    max_attempts: int
+    def __init__(self, run_id: _Optional[str] = ..., effect_key: _Optional[str] = ..., kind: _Optional[str] = ..., payload_json: _Optional[str] = ..., compensator_ref: _Optional[str] = ..., max_attempts: _Optional[int] = ...) -> None: ...
+
+class ListObligationsRequest(_message.Message):
+    __slots__ = ("run_id", "only_unresolved", "status_filter")
+    RUN_ID_FIELD_NUMBER: _ClassVar[int]
+    ONLY_UNRESOLVED_FIELD_NUMBER: _ClassVar[int]
+    STATUS_FILTER_FIELD_NUMBER: _ClassVar[int]
+    run_id: str
+    only_unresolved: bool
+    status_filter: ObligationStatus
+    def __init__(self, run_id: _Optional[str] = ..., only_unresolved: _Optional[bool] = ..., status_filter: _Optional[_Union[ObligationStatus, str]] = ...) -> None: ...
+
+class ListObligationsResponse(_message.Message):
+    __slots__ = ("obligations",)
+    OBLIGATIONS_FIELD_NUMBER: _ClassVar[int]
+    obligations: _containers.RepeatedCompositeFieldContainer[ObligationRecord]
+    def __init__(self, obligations: _Optional[_Iterable[_Union[ObligationRecord, _Mapping]]] = ...) -> None: ...
+
+class ListUnresolvedObligationsRequest(_message.Message):
+    __slots__ = ("limit", "now_ms", "include_pending", "include_stuck", "include_committed_expired")
+    LIMIT_FIELD_NUMBER: _ClassVar[int]
+    NOW_MS_FIELD_NUMBER: _ClassVar[int]
+    INCLUDE_PENDING_FIELD_NUMBER: _ClassVar[int]
+    INCLUDE_STUCK_FIELD_NUMBER: _ClassVar[int]
+    INCLUDE_COMMITTED_EXPIRED_FIELD_NUMBER: _ClassVar[int]
+    limit: int
+    now_ms: int
+    include_pending: bool
+    include_stuck: bool
+    include_committed_expired: bool
+    def __init__(self, limit: _Optional[int] = ..., now_ms: _Optional[int] = ..., include_pending: _Optional[bool] = ..., include_stuck: _Optional[bool] = ..., include_committed_expired: _Optional[bool] = ...) -> None: ...
+
+class ClaimObligationRequest(_message.Message):
+    __slots__ = ("run_id", "seq", "claimer", "lease_ttl_ms")
+    RUN_ID_FIELD_NUMBER: _ClassVar[int]
+    SEQ_FIELD_NUMBER: _ClassVar[int]
+    CLAIMER_FIELD_NUMBER: _ClassVar[int]
+    LEASE_TTL_MS_FIELD_NUMBER: _ClassVar[int]
+    run_id: str
+    seq: int
+    claimer: str
+    lease_ttl_ms: int
+    def __init__(self, run_id: _Optional[str] = ..., seq: _Optional[int] = ..., claimer: _Optional[str] = ..., lease_ttl_ms: _Optional[int] = ...) -> None: ...
+
+class ClaimObligationResponse(_message.Message):
+    __slots__ = ("acquired", "obligation")
+    ACQUIRED_FIELD_NUMBER: _ClassVar[int]
+    OBLIGATION_FIELD_NUMBER: _ClassVar[int]
+    acquired: bool
+    obligation: ObligationRecord
+    def __init__(self, acquired: _Optional[bool] = ..., obligation: _Optional[_Union[ObligationRecord, _Mapping]] = ...) -> None: ...
+
+class RecordObligationAttemptRequest(_message.Message):
+    __slots__ = ("run_id", "seq", "error", "next_attempt_at_ms", "attempt")
+    RUN_ID_FIELD_NUMBER: _ClassVar[int]
+    SEQ_FIELD_NUMBER: _ClassVar[int]
+    ERROR_FIELD_NUMBER: _ClassVar[int]
+    NEXT_ATTEMPT_AT_MS_FIELD_NUMBER: _ClassVar[int]
+    ATTEMPT_FIELD_NUMBER: _ClassVar[int]
+    run_id: str
+    seq: int
+    error: str
+    next_attempt_at_ms: int
+    attempt: int
+    def __init__(self, run_id: _Optional[str] = ..., seq: _Optional[int] = ..., error: _Optional[str] = ..., next_attempt_at_ms: _Optional[int] = ..., attempt: _Optional[int] = ...) -> None: ...
+
+class ResolveObligationRequest(_message.Message):
+    __slots__ = ("run_id", "seq", "status", "result_json", "attempt")
+    RUN_ID_FIELD_NUMBER: _ClassVar[int]
+    SEQ_FIELD_NUMBER: _ClassVar[int]
+    STATUS_FIELD_NUMBER: _ClassVar[int]
+    RESULT_JSON_FIELD_NUMBER: _ClassVar[int]
+    ATTEMPT_FIELD_NUMBER: _ClassVar[int]
+    run_id: str
+    seq: int
+    status: ObligationStatus
+    result_json: str
+    attempt: int
+    def __init__(self, run_id: _Optional[str] = ..., seq: _Optional[int] = ..., status: _Optional[_Union[ObligationStatus, str]] = ..., result_json: _Optional[str] = ..., attempt: _Optional[int] = ...) -> None: ...
+
+class BudgetState(_message.Message):
+    __slots__ = ("run_id", "usd_cap", "token_cap", "usd_spent", "tokens_spent", "usd_reserved", "tokens_reserved")
+    RUN_ID_FIELD_NUMBER: _ClassVar[int]
+    USD_CAP_FIELD_NUMBER: _ClassVar[int]
+    TOKEN_CAP_FIELD_NUMBER: _ClassVar[int]
+    USD_SPENT_FIELD_NUMBER: _ClassVar[int]
+    TOKENS_SPENT_FIELD_NUMBER: _ClassVar[int]
+    USD_RESERVED_FIELD_NUMBER: _ClassVar[int]
+    TOKENS_RESERVED_FIELD_NUMBER: _ClassVar[int]
+    run_id: str
+    usd_cap: float
+    token_cap: int
+    usd_spent: float
+    tokens_spent: int
+    usd_reserved: float
+    tokens_reserved: int
+    def __init__(self, run_id: _Optional[str] = ..., usd_cap: _Optional[float] = ..., token_cap: _Optional[int] = ..., usd_spent: _Optional[float] = ..., tokens_spent: _Optional[int] = ..., usd_reserved: _Optional[float] = ..., tokens_reserved: _Optional[int] = ...) -> None: ...
+
+class SetBudgetRequest(_message.Message):
+    __slots__ = ("run_id", "usd_cap", "token_cap")
+    RUN_ID_FIELD_NUMBER: _ClassVar[int]
+    USD_CAP_FIELD_NUMBER: _ClassVar[int]
+    TOKEN_CAP_FIELD_NUMBER: _ClassVar[int]
+    run_id: str
+    usd_cap: float
+    token_cap: int
+    def __init__(self, run_id: _Optional[str] = ..., usd_cap: _Optional[float] = ..., token_cap: _Optional[int] = ...) -> None: ...
+
+class AdmitBudgetRequest(_message.Message):
+    __slots__ = ("run_id", "usd", "tokens")
+    RUN_ID_FIELD_NUMBER: _ClassVar[int]
+    USD_FIELD_NUMBER: _ClassVar[int]
+    TOKENS_FIELD_NUMBER: _ClassVar[int]
+    run_id: str
+    usd: float
+    tokens: int
+    def __init__(self, run_id: _Optional[str] = ..., usd: _Optional[float] = ..., tokens: _Optional[int] = ...) -> None: ...
+
+class AdmitBudgetResponse(_message.Message):
+    __slots__ = ("admitted", "reason", "state")
+    ADMITTED_FIELD_NUMBER: _ClassVar[int]
+    REASON_FIELD_NUMBER: _ClassVar[int]
+    STATE_FIELD_NUMBER: _ClassVar[int]
+    admitted: bool
+    reason: str
+    state: BudgetState
+    def __init__(self, admitted: _Optional[bool] = ..., reason: _Optional[str] = ..., state: _Optional[_Union[BudgetState, _Mapping]] = ...) -> None: ...
+
+class ReserveBudgetRequest(_message.Message):
+    __slots__ = ("run_id", "usd", "tokens", "reservation_id")
+    RUN_ID_FIELD_NUMBER: _ClassVar[int]
+    USD_FIELD_NUMBER: _ClassVar[int]
+    TOKENS_FIELD_NUMBER: _ClassVar[int]
+    RESERVATION_ID_FIELD_NUMBER: _ClassVar[int]
+    run_id: str
+    usd: float
+    tokens: int
+    reservation_id: str
+    def __init__(self, run_id: _Optional[str] = ..., usd: _Optional[float] = ..., tokens: _Optional[int] = ..., reservation_id: _Optional[str] = ...) -> None: ...
+
+class SettleBudgetRequest(_message.Message):
+    __slots__ = ("run_id", "usd", "tokens", "reservation_id")
+    RUN_ID_FIELD_NUMBER: _ClassVar[int]
+    USD_FIELD_NUMBER: _ClassVar[int]
+    TOKENS_FIELD_NUMBER: _ClassVar[int]
+    RESERVATION_ID_FIELD_NUMBER: _ClassVar[int]
+    run_id: str
+    usd: float
+    tokens: int
+    reservation_id: str
+    def __init__(self, run_id: _Optional[str] = ..., usd: _Optional[float] = ..., tokens: _Optional[int] = ..., reservation_id: _Optional[str] = ...) -> None: ...
+
+class ChargeBudgetRequest(_message.Message):
+    __slots__ = ("run_id", "usd", "tokens", "key")
+    RUN_ID_FIELD_NUMBER: _ClassVar[int]
+    USD_FIELD_NUMBER: _ClassVar[int]
+    TOKENS_FIELD_NUMBER: _ClassVar[int]
+    KEY_FIELD_NUMBER: _ClassVar[int]
+    run_id: str
+    usd: float
+    tokens: int
+    key: str
+    def __init__(self, run_id: _Optional[str] = ..., usd: _Optional[float] = ..., tokens: _Optional[int] = ..., key: _Optional[str] = ...) -> None: ...
+
+class GetBudgetRequest(_message.Message):
+    __slots__ = ("run_id",)
+    RUN_ID_FIELD_NUMBER: _ClassVar[int]
+    run_id: str
+    def __init__(self, run_id: _Optional[str] = ...) -> None: ...
+
+class GateRecord(_message.Message):
+    __slots__ = ("run_id", "gate", "context_json", "resolutions", "waiting")
+    RUN_ID_FIELD_NUMBER: _ClassVar[int]
+    GATE_FIELD_NUMBER: _ClassVar[int]
+    CONTEXT_JSON_FIELD_NUMBER: _ClassVar[int]
+    RESOLUTIONS_FIELD_NUMBER: _ClassVar[int]
+    WAITING_FIELD_NUMBER: _ClassVar[int]
+    run_id: str
+    gate: str
+    context_json: str
+    resolutions: _containers.RepeatedScalarFieldContainer[str]
+    waiting: int
+    def __init__(self, run_id: _Optional[str] = ..., gate: _Optional[str] = ..., context_json: _Optional[str] = ..., resolutions: _Optional[_Iterable[str]] = ..., waiting: _Optional[int] = ...) -> None: ...
+
+class AwaitSignalRequest(_message.Message):
+    __slots__ = ("run_id", "gate", "payload_json", "index", "fence")
+    RUN_ID_FIELD_NUMBER: _ClassVar[int]
+    GATE_FIELD_NUMBER: _ClassVar[int]
+    PAYLOAD_JSON_FIELD_NUMBER: _ClassVar[int]
+    INDEX_FIELD_NUMBER: _ClassVar[int]
+    FENCE_FIELD_NUMBER: _ClassVar[int]
+    run_id: str
+    gate: str
+    payload_json: str
+    index: int
+    fence: int
+    def __init__(self, run_id: _Optional[str] = ..., gate: _Optional[str] = ..., payload_json: _Optional[str] = ..., index: _Optional[int] = ..., fence: _Optional[int] = ...) -> None: ...
+
+class AwaitSignalResponse(_message.Message):
+    __slots__ = ("delivered", "resolution_json", "gate")
+    DELIVERED_FIELD_NUMBER: _ClassVar[int]
+    RESOLUTION_JSON_FIELD_NUMBER: _ClassVar[int]
+    GATE_FIELD_NUMBER: _ClassVar[int]
+    delivered: bool
+    resolution_json: str
+    gate: GateRecord
+    def __init__(self, delivered: _Optional[bool] = ..., resolution_json: _Optional[str] = ..., gate: _Optional[_Union[GateRecord, _Mapping]] = ...) -> None: ...
+
+class SendSignalRequest(_message.Message):
+    __slots__ = ("run_id", "app_name", "user_id", "session_id", "gate", "resolution_json", "key")
+    RUN_ID_FIELD_NUMBER: _ClassVar[int]
+    APP_NAME_FIELD_NUMBER: _ClassVar[int]
+    USER_ID_FIELD_NUMBER: _ClassVar[int]
+    SESSION_ID_FIELD_NUMBER: _ClassVar[int]
+    GATE_FIELD_NUMBER: _ClassVar[int]
+    RESOLUTION_JSON_FIELD_NUMBER: _ClassVar[int]
+    KEY_FIELD_NUMBER: _ClassVar[int]
+    run_id: str
+    app_name: str
+    user_id: str
+    session_id: str
+    gate: str
+    resolution_json: str
+    key: str
+    def __init__(self, run_id: _Optional[str] = ..., app_name: _Optional[str] = ..., user_id: _Optional[str] = ..., session_id: _Optional[str] = ..., gate: _Optional[str] = ..., resolution_json: _Optional[str] = ..., key: _Optional[str] = ...) -> None: ...
+
+class SendSignalResponse(_message.Message):
+    __slots__ = ("accepted", "run_id", "run_status")
+    ACCEPTED_FIELD_NUMBER: _ClassVar[int]
+    RUN_ID_FIELD_NUMBER: _ClassVar[int]
+    RUN_STATUS_FIELD_NUMBER: _ClassVar[int]
+    accepted: bool
+    run_id: str
+    run_status: RunStatus
+    def __init__(self, accepted: _Optional[bool] = ..., run_id: _Optional[str] = ..., run_status: _Optional[_Union[RunStatus, str]] = ...) -> None: ...
+
+class GetGateRequest(_message.Message):
+    __slots__ = ("run_id", "gate")
+    RUN_ID_FIELD_NUMBER: _ClassVar[int]
+    GATE_FIELD_NUMBER: _ClassVar[int]
+    run_id: str
+    gate: str
+    def __init__(self, run_id: _Optional[str] = ..., gate: _Optional[str] = ...) -> None: ...
+
+class GetGateResponse(_message.Message):
+    __slots__ = ("found", "gate")
+    FOUND_FIELD_NUMBER: _ClassVar[int]
+    GATE_FIELD_NUMBER: _ClassVar[int]
+    found: bool
+    gate: GateRecord
+    def __init__(self, found: _Optional[bool] = ..., gate: _Optional[_Union[GateRecord, _Mapping]] = ...) -> None: ...
+
+class TimerRecord(_message.Message):
+    __slots__ = ("run_id", "timer_id", "fire_at_ms", "kind", "payload_json", "status", "claimer", "claim_expires_at_ms", "attempt")
+    RUN_ID_FIELD_NUMBER: _ClassVar[int]
+    TIMER_ID_FIELD_NUMBER: _ClassVar[int]
+    FIRE_AT_MS_FIELD_NUMBER: _ClassVar[int]
+    KIND_FIELD_NUMBER: _ClassVar[int]
+    PAYLOAD_JSON_FIELD_NUMBER: _ClassVar[int]
+    STATUS_FIELD_NUMBER: _ClassVar[int]
+    CLAIMER_FIELD_NUMBER: _ClassVar[int]
+    CLAIM_EXPIRES_AT_MS_FIELD_NUMBER: _ClassVar[int]
+    ATTEMPT_FIELD_NUMBER: _ClassVar[int]
+    run_id: str
+    timer_id: str
+    fire_at_ms: int
+    kind: str
+    payload_json: str
+    status: TimerStatus
+    claimer: str
+    claim_expires_at_ms: int
+    attempt: int
+    def __init__(self, run_id: _Optional[str] = ..., timer_id: _Optional[str] = ..., fire_at_ms: _Optional[int] = ..., kind: _Optional[str] = ..., payload_json: _Optional[str] = ..., status: _Optional[_Union[TimerStatus, str]] = ..., claimer: _Optional[str] = ..., claim_expires_at_ms: _Optional[int] = ..., attempt: _Optional[int] = ...) -> None: ...
+
+class SetTimerRequest(_message.Message):
+    __slots__ = ("run_id", "timer_id", "fire_at_ms", "kind", "payload_json")
+    RUN_ID_FIELD_NUMBER: _ClassVar[int]
+    TIMER_ID_FIELD_NUMBER: _ClassVar[int]
+    FIRE_AT_MS_FIELD_NUMBER: _ClassVar[int]
+    KIND_FIELD_NUMBER: _ClassVar[int]
+    PAYLOAD_JSON_FIELD_NUMBER: _ClassVar[int]
+    run_id: str
+    timer_id: str
+    fire_at_ms: int
+    kind: str
+    payload_json: str
+    def __init__(self, run_id: _Optional[str] = ..., timer_id: _Optional[str] = ..., fire_at_ms: _Optional[int] = ..., kind: _Optional[str] = ..., payload_json: _Optional[str] = ...) -> None: ...
+
+class CancelTimerRequest(_message.Message):
+    __slots__ = ("run_id", "timer_id")
+    RUN_ID_FIELD_NUMBER: _ClassVar[int]
+    TIMER_ID_FIELD_NUMBER: _ClassVar[int]
+    run_id: str
+    timer_id: str
+    def __init__(self, run_id: _Optional[str] = ..., timer_id: _Optional[str] = ...) -> None: ...
+
+class CancelTimerResponse(_message.Message):
+    __slots__ = ("cancelled",)
+    CANCELLED_FIELD_NUMBER: _ClassVar[int]
+    cancelled: bool
+    def __init__(self, cancelled: _Optional[bool] = ...) -> None: ...
+
+class ListDueTimersRequest(_message.Message):
+    __slots__ = ("now_ms", "limit", "claim", "claimer", "lease_ttl_ms")
+    NOW_MS_FIELD_NUMBER: _ClassVar[int]
+    LIMIT_FIELD_NUMBER: _ClassVar[int]
+    CLAIM_FIELD_NUMBER: _ClassVar[int]
+    CLAIMER_FIELD_NUMBER: _ClassVar[int]
+    LEASE_TTL_MS_FIELD_NUMBER: _ClassVar[int]
+    now_ms: int
+    limit: int
+    claim: bool
+    claimer: str
+    lease_ttl_ms: int
+    def __init__(self, now_ms: _Optional[int] = ..., limit: _Optional[int] = ..., claim: _Optional[bool] = ..., claimer: _Optional[str] = ..., lease_ttl_ms: _Optional[int] = ...) -> None: ...
+
+class ListDueTimersResponse(_message.Message):
+    __slots__ = ("timers",)
+    TIMERS_FIELD_NUMBER: _ClassVar[int]
+    timers: _containers.RepeatedCompositeFieldContainer[TimerRecord]
+    def __init__(self, timers: _Optional[_Iterable[_Union[TimerRecord, _Mapping]]] = ...) -> None: ...
+
+class ClaimTimerRequest(_message.Message):
+    __slots__ = ("run_id", "timer_id", "claimer", "lease_ttl_ms")
+    RUN_ID_FIELD_NUMBER: _ClassVar[int]
+    TIMER_ID_FIELD_NUMBER: _ClassVar[int]
+    CLAIMER_FIELD_NUMBER: _ClassVar[int]
+    LEASE_TTL_MS_FIELD_NUMBER: _ClassVar[int]
+    run_id: str
+    timer_id: str
+    claimer: str
+    lease_ttl_ms: int
+    def __init__(self, run_id: _Optional[str] = ..., timer_id: _Optional[str] = ..., claimer: _Optional[str] = ..., lease_ttl_ms: _Optional[int] = ...) -> None: ...
+
+class ClaimTimerResponse(_message.Message):
+    __slots__ = ("acquired", "timer")
+    ACQUIRED_FIELD_NUMBER: _ClassVar[int]
+    TIMER_FIELD_NUMBER: _ClassVar[int]
+    acquired: bool
+    timer: TimerRecord
+    def __init__(self, acquired: _Optional[bool] = ..., timer: _Optional[_Union[TimerRecord, _Mapping]] = ...) -> None: ...
+
+class FireTimerRequest(_message.Message):
+    __slots__ = ("run_id", "timer_id", "attempt")
+    RUN_ID_FIELD_NUMBER: _ClassVar[int]
+    TIMER_ID_FIELD_NUMBER: _ClassVar[int]
+    ATTEMPT_FIELD_NUMBER: _ClassVar[int]
+    run_id: str
+    timer_id: str
+    attempt: int
+    def __init__(self, run_id: _Optional[str] = ..., timer_id: _Optional[str] = ..., attempt: _Optional[int] = ...) -> None: ...
+
+class ValueRecord(_message.Message):
+    __slots__ = ("namespace", "key", "value_json", "version", "ts_ms", "writer", "deleted")
+    NAMESPACE_FIELD_NUMBER: _ClassVar[int]
+    KEY_FIELD_NUMBER: _ClassVar[int]
+    VALUE_JSON_FIELD_NUMBER: _ClassVar[int]
+    VERSION_FIELD_NUMBER: _ClassVar[int]
+    TS_MS_FIELD_NUMBER: _ClassVar[int]
+    WRITER_FIELD_NUMBER: _ClassVar[int]
+    DELETED_FIELD_NUMBER: _ClassVar[int]
+    namespace: str
+    key: str
+    value_json: str
+    version: int
+    ts_ms: int
+    writer: str
+    deleted: bool
+    def __init__(self, namespace: _Optional[str] = ..., key: _Optional[str] = ..., value_json: _Optional[str] = ..., version: _Optional[int] = ..., ts_ms: _Optional[int] = ..., writer: _Optional[str] = ..., deleted: _Optional[bool] = ...) -> None: ...
+
+class WriteValueRequest(_message.Message):
+    __slots__ = ("namespace", "key", "value_json", "if_version", "writer", "idempotency_key")
+    NAMESPACE_FIELD_NUMBER: _ClassVar[int]
+    KEY_FIELD_NUMBER: _ClassVar[int]
+    VALUE_JSON_FIELD_NUMBER: _ClassVar[int]
+    IF_VERSION_FIELD_NUMBER: _ClassVar[int]
+    WRITER_FIELD_NUMBER: _ClassVar[int]
+    IDEMPOTENCY_KEY_FIELD_NUMBER: _ClassVar[int]
+    namespace: str
+    key: str
+    value_json: str
+    if_version: int
+    writer: str
+    idempotency_key: str
+    def __init__(self, namespace: _Optional[str] = ..., key: _Optional[str] = ..., value_json: _Optional[str] = ..., if_version: _Optional[int] = ..., writer: _Optional[str] = ..., idempotency_key: _Optional[str] = ...) -> None: ...
+
+class GetValueRequest(_message.Message):
+    __slots__ = ("namespace", "key")
+    NAMESPACE_FIELD_NUMBER: _ClassVar[int]
+    KEY_FIELD_NUMBER: _ClassVar[int]
+    namespace: str
+    key: str
+    def __init__(self, namespace: _Optional[str] = ..., key: _Optional[str] = ...) -> None: ...
+
+class GetValueResponse(_message.Message):
+    __slots__ = ("found", "value")
+    FOUND_FIELD_NUMBER: _ClassVar[int]
+    VALUE_FIELD_NUMBER: _ClassVar[int]
+    found: bool
+    value: ValueRecord
+    def __init__(self, found: _Optional[bool] = ..., value: _Optional[_Union[ValueRecord, _Mapping]] = ...) -> None: ...
+
+class DeleteValueRequest(_message.Message):
+    __slots__ = ("namespace", "key", "if_version", "writer", "idempotency_key")
+    NAMESPACE_FIELD_NUMBER: _ClassVar[int]
+    KEY_FIELD_NUMBER: _ClassVar[int]
+    IF_VERSION_FIELD_NUMBER: _ClassVar[int]
+    WRITER_FIELD_NUMBER: _ClassVar[int]
+    IDEMPOTENCY_KEY_FIELD_NUMBER: _ClassVar[int]
+    namespace: str
+    key: str
+    if_version: int
+    writer: str
+    idempotency_key: str
+    def __init__(self, namespace: _Optional[str] = ..., key: _Optional[str] = ..., if_version: _Optional[int] = ..., writer: _Optional[str] = ..., idempotency_key: _Optional[str] = ...) -> None: ...
+
+class DeleteValueResponse(_message.Message):
+    __slots__ = ("deleted", "version", "value")
+    DELETED_FIELD_NUMBER: _ClassVar[int]
+    VERSION_FIELD_NUMBER: _ClassVar[int]
+    VALUE_FIELD_NUMBER: _ClassVar[int]
+    deleted: bool
+    version: int
+    value: ValueRecord
+    def __init__(self, deleted: _Optional[bool] = ..., version: _Optional[int] = ..., value: _Optional[_Union[ValueRecord, _Mapping]] = ...) -> None: ...
+
+class ListValuesRequest(_message.Message):
+    __slots__ = ("namespace",)
+    NAMESPACE_FIELD_NUMBER: _ClassVar[int]
+    namespace: str
+    def __init__(self, namespace: _Optional[str] = ...) -> None: ...
+
+class ListValuesResponse(_message.Message):
+    __slots__ = ("values",)
+    VALUES_FIELD_NUMBER: _ClassVar[int]
+    values: _containers.RepeatedCompositeFieldContainer[ValueRecord]
+    def __init__(self, values: _Optional[_Iterable[_Union[ValueRecord, _Mapping]]] = ...) -> None: ...
+
+class WatchValueRequest(_message.Message):
+    __slots__ = ("namespace", "key", "from_version")
+    NAMESPACE_FIELD_NUMBER: _ClassVar[int]
+    KEY_FIELD_NUMBER: _ClassVar[int]
+    FROM_VERSION_FIELD_NUMBER: _ClassVar[int]
+    namespace: str
+    key: str
+    from_version: int
+    def __init__(self, namespace: _Optional[str] = ..., key: _Optional[str] = ..., from_version: _Optional[int] = ...) -> None: ...
+
+class ValueChange(_message.Message):
+    __slots__ = ("value", "prev_version", "prev_value_json")
+    VALUE_FIELD_NUMBER: _ClassVar[int]
+    PREV_VERSION_FIELD_NUMBER: _ClassVar[int]
+    PREV_VALUE_JSON_FIELD_NUMBER: _ClassVar[int]
+    value: ValueRecord
+    prev_version: int
+    prev_value_json: str
+    def __init__(self, value: _Optional[_Union[ValueRecord, _Mapping]] = ..., prev_version: _Optional[int] = ..., prev_value_json: _Optional[str] = ...) -> None: ...
+
+class SessionEvent(_message.Message):
+    __slots__ = ("id", "invocation_id", "author", "branch", "content_json", "actions_json", "timestamp_ms")
+    ID_FIELD_NUMBER: _ClassVar[int]
+    INVOCATION_ID_FIELD_NUMBER: _ClassVar[int]
+    AUTHOR_FIELD_NUMBER: _ClassVar[int]
+    BRANCH_FIELD_NUMBER: _ClassVar[int]
+    CONTENT_JSON_FIELD_NUMBER: _ClassVar[int]
+    ACTIONS_JSON_FIELD_NUMBER: _ClassVar[int]
+    TIMESTAMP_MS_FIELD_NUMBER: _ClassVar[int]
+    id: str
+    invocation_id: str
+    author: str
+    branch: str
+    content_json: str
+    actions_json: str
+    timestamp_ms: int
+    def __init__(self, id: _Optional[str] = ..., invocation_id: _Optional[str] = ..., author: _Optional[str] = ..., branch: _Optional[str] = ..., content_json: _Optional[str] = ..., actions_json: _Optional[str] = ..., timestamp_ms: _Optional[int] = ...) -> None: ...
+
+class Session(_message.Message):
+    __slots__ = ("app_name", "user_id", "session_id", "state_json", "events", "event_count", "created_at_ms", "updated_at_ms", "deleted", "life")
+    APP_NAME_FIELD_NUMBER: _ClassVar[int]
+    USER_ID_FIELD_NUMBER: _ClassVar[int]
+    SESSION_ID_FIELD_NUMBER: _ClassVar[int]
+    STATE_JSON_FIELD_NUMBER: _ClassVar[int]
+    EVENTS_FIELD_NUMBER: _ClassVar[int]
+    EVENT_COUNT_FIELD_NUMBER: _ClassVar[int]
+    CREATED_AT_MS_FIELD_NUMBER: _ClassVar[int]
+    UPDATED_AT_MS_FIELD_NUMBER: _ClassVar[int]
+    DELETED_FIELD_NUMBER: _ClassVar[int]
+    LIFE_FIELD_NUMBER: _ClassVar[int]
+    app_name: str
+    user_id: str
+    session_id: str
+    state_json: str
+    events: _containers.RepeatedCompositeFieldContainer[SessionEvent]
+    event_count: int
+    created_at_ms: int
+    updated_at_ms: int
+    deleted: bool
+    life: int
+    def __init__(self, app_name: _Optional[str] = ..., user_id: _Optional[str] = ..., session_id: _Optional[str] = ..., state_json: _Optional[str] = ..., events: _Optional[_Iterable[_Union[SessionEvent, _Mapping]]] = ..., event_count: _Optional[int] = ..., created_at_ms: _Optional[int] = ..., updated_at_ms: _Optional[int] = ..., deleted: _Optional[bool] = ..., life: _Optional[int] = ...) -> None: ...
+
+class CreateSessionRequest(_message.Message):
+    __slots__ = ("app_name", "user_id", "session_id", "state_json")
+    APP_NAME_FIELD_NUMBER: _ClassVar[int]
+    USER_ID_FIELD_NUMBER: _ClassVar[int]
+    SESSION_ID_FIELD_NUMBER: _ClassVar[int]
+    STATE_JSON_FIELD_NUMBER: _ClassVar[int]
+    app_name: str
+    user_id: str
+    session_id: str
+    state_json: str
+    def __init__(self, app_name: _Optional[str] = ..., user_id: _Optional[str] = ..., session_id: _Optional[str] = ..., state_json: _Optional[str] = ...) -> None: ...
+
+class GetSessionRequest(_message.Message):
+    __slots__ = ("app_name", "user_id", "session_id", "max_events")
+    APP_NAME_FIELD_NUMBER: _ClassVar[int]
+    USER_ID_FIELD_NUMBER: _ClassVar[int]
+    SESSION_ID_FIELD_NUMBER: _ClassVar[int]
+    MAX_EVENTS_FIELD_NUMBER: _ClassVar[int]
+    app_name: str
+    user_id: str
+    session_id: str
+    max_events: int
+    def __init__(self, app_name: _Optional[str] = ..., user_id: _Optional[str] = ..., session_id: _Optional[str] = ..., max_events: _Optional[int] = ...) -> None: ...
+
+class ListSessionsRequest(_message.Message):
+    __slots__ = ("app_name", "user_id")
+    APP_NAME_FIELD_NUMBER: _ClassVar[int]
+    USER_ID_FIELD_NUMBER: _ClassVar[int]
+    app_name: str
+    user_id: str
+    def __init__(self, app_name: _Optional[str] = ..., user_id: _Optional[str] = ...) -> None: ...
+
+class ListSessionsResponse(_message.Message):
+    __slots__ = ("sessions",)
+    SESSIONS_FIELD_NUMBER: _ClassVar[int]
+    sessions: _containers.RepeatedCompositeFieldContainer[Session]
+    def __init__(self, sessions: _Optional[_Iterable[_Union[Session, _Mapping]]] = ...) -> None: ...
+
+class DeleteSessionRequest(_message.Message):
+    __slots__ = ("app_name", "user_id", "session_id")
+    APP_NAME_FIELD_NUMBER: _ClassVar[int]
+    USER_ID_FIELD_NUMBER: _ClassVar[int]
+    SESSION_ID_FIELD_NUMBER: _ClassVar[int]
+    app_name: str
+    user_id: str
+    session_id: str
+    def __init__(self, app_name: _Optional[str] = ..., user_id: _Optional[str] = ..., session_id: _Optional[str] = ...) -> None: ...
+
+class DeleteSessionResponse(_message.Message):
+    __slots__ = ("deleted",)
+    DELETED_FIELD_NUMBER: _ClassVar[int]
+    deleted: bool
+    def __init__(self, deleted: _Optional[bool] = ...) -> None: ...
+
+class AppendEventRequest(_message.Message):
+    __slots__ = ("app_name", "user_id", "session_id", "event", "state_delta_json")
+    APP_NAME_FIELD_NUMBER: _ClassVar[int]
+    USER_ID_FIELD_NUMBER: _ClassVar[int]
+    SESSION_ID_FIELD_NUMBER: _ClassVar[int]
+    EVENT_FIELD_NUMBER: _ClassVar[int]
+    STATE_DELTA_JSON_FIELD_NUMBER: _ClassVar[int]
+    app_name: str
+    user_id: str
+    session_id: str
+    event: SessionEvent
+    state_delta_json: str
+    def __init__(self, app_name: _Optional[str] = ..., user_id: _Optional[str] = ..., session_id: _Optional[str] = ..., event: _Optional[_Union[SessionEvent, _Mapping]] = ..., state_delta_json: _Optional[str] = ...) -> None: ...
+
+class AppendEventResponse(_message.Message):
+    __slots__ = ("event", "session")
+    EVENT_FIELD_NUMBER: _ClassVar[int]
+    SESSION_FIELD_NUMBER: _ClassVar[int]
+    event: SessionEvent
+    session: Session
+    def __init__(self, event: _Optional[_Union[SessionEvent, _Mapping]] = ..., session: _Optional[_Union[Session, _Mapping]] = ...) -> None: ...
+
+class EventEntry(_message.Message):
+    __slots__ = ("run_id", "seq", "kind", "payload_json", "ts_ms", "global_seq", "subject", "schema_version", "trace_id", "span_id", "parent_span_id", "type", "event_id", "cause", "depth", "epoch", "attributes_json", "payload_bytes", "crc")
+    RUN_ID_FIELD_NUMBER: _ClassVar[int]
+    SEQ_FIELD_NUMBER: _ClassVar[int]
+    KIND_FIELD_NUMBER: _ClassVar[int]
+    PAYLOAD_JSON_FIELD_NUMBER: _ClassVar[int]
+    TS_MS_FIELD_NUMBER: _ClassVar[int]
+    GLOBAL_SEQ_FIELD_NUMBER: _ClassVar[int]
+    SUBJECT_FIELD_NUMBER: _ClassVar[int]
+    SCHEMA_VERSION_FIELD_NUMBER: _ClassVar[int]
+    TRACE_ID_FIELD_NUMBER: _ClassVar[int]
+    SPAN_ID_FIELD_NUMBER: _ClassVar[int]
+    PARENT_SPAN_ID_FIELD_NUMBER: _ClassVar[int]
+    TYPE_FIELD_NUMBER: _ClassVar[int]
+    EVENT_ID_FIELD_NUMBER: _ClassVar[int]
+    CAUSE_FIELD_NUMBER: _ClassVar[int]
+    DEPTH_FIELD_NUMBER: _ClassVar[int]
+    EPOCH_FIELD_NUMBER: _ClassVar[int]
+    ATTRIBUTES_JSON_FIELD_NUMBER: _ClassVar[int]
+    PAYLOAD_BYTES_FIELD_NUMBER: _ClassVar[int]
+    CRC_FIELD_NUMBER: _ClassVar[int]
+    run_id: str
+    seq: int
+    kind: str
+    payload_json: str
+    ts_ms: int
+    global_seq: int
+    subject: str
+    schema_version: int
+    trace_id: str
+    span_id: str
+    parent_span_id: str
+    type: str
+    event_id: str
+    cause: int
+    depth: int
+    epoch: int
+    attributes_json: str
+    payload_bytes: bytes
+    crc: int
+    def __init__(self, run_id: _Optional[str] = ..., seq: _Optional[int] = ..., kind: _Optional[str] = ..., payload_json: _Optional[str] = ..., ts_ms: _Optional[int] = ..., global_seq: _Optional[int] = ..., subject: _Optional[str] = ..., schema_version: _Optional[int] = ..., trace_id: _Optional[str] = ..., span_id: _Optional[str] = ..., parent_span_id: _Optional[str] = ..., type: _Optional[str] = ..., event_id: _Optional[str] = ..., cause: _Optional[int] = ..., depth: _Optional[int] = ..., epoch: _Optional[int] = ..., attributes_json: _Optional[str] = ..., payload_bytes: _Optional[bytes] = ..., crc: _Optional[int] = ...) -> None: ...
+
+class Event(_message.Message):
+    __slots__ = ("run_id", "type", "payload_json", "subject", "schema_version", "event_id", "cause", "content_type", "payload_bytes", "attributes", "traceparent", "parent_span_id")
+    class AttributesEntry(_message.Message):
+        __slots__ = ("key", "value")
+        KEY_FIELD_NUMBER: _ClassVar[int]
+        VALUE_FIELD_NUMBER: _ClassVar[int]
+        key: str
+        value: str
+        def __init__(self, key: _Optional[str] = ..., value: _Optional[str] = ...) -> None: ...
+    RUN_ID_FIELD_NUMBER: _ClassVar[int]
+    TYPE_FIELD_NUMBER: _ClassVar[int]
+    PAYLOAD_JSON_FIELD_NUMBER: _ClassVar[int]
+    SUBJECT_FIELD_NUMBER: _ClassVar[int]
+    SCHEMA_VERSION_FIELD_NUMBER: _ClassVar[int]
+    EVENT_ID_FIELD_NUMBER: _ClassVar[int]
+    CAUSE_FIELD_NUMBER: _ClassVar[int]
+    CONTENT_TYPE_FIELD_NUMBER: _ClassVar[int]
+    PAYLOAD_BYTES_FIELD_NUMBER: _ClassVar[int]
+    ATTRIBUTES_FIELD_NUMBER: _ClassVar[int]
+    TRACEPARENT_FIELD_NUMBER: _ClassVar[int]
+    PARENT_SPAN_ID_FIELD_NUMBER: _ClassVar[int]
+    run_id: str
+    type: str
+    payload_json: str
+    subject: str
+    schema_version: int
+    event_id: str
+    cause: int
+    content_type: str
+    payload_bytes: bytes
+    attributes: _containers.ScalarMap[str, str]
+    traceparent: str
+    parent_span_id: str
+    def __init__(self, run_id: _Optional[str] = ..., type: _Optional[str] = ..., payload_json: _Optional[str] = ..., subject: _Optional[str] = ..., schema_version: _Optional[int] = ..., event_id: _Optional[str] = ..., cause: _Optional[int] = ..., content_type: _Optional[str] = ..., payload_bytes: _Optional[bytes] = ..., attributes: _Optional[_Mapping[str, str]] = ..., traceparent: _Optional[str] = ..., parent_span_id: _Optional[str] = ...) -> None: ...
+
+class AppendRequest(_message.Message):
+    __slots__ = ("events", "key", "expected_seq", "open")
+    EVENTS_FIELD_NUMBER: _ClassVar[int]
+    KEY_FIELD_NUMBER: _ClassVar[int]
+    EXPECTED_SEQ_FIELD_NUMBER: _ClassVar[int]
+    OPEN_FIELD_NUMBER: _ClassVar[int]
+    events: _containers.RepeatedCompositeFieldContainer[Event]
+    key: str
+    expected_seq: int
+    open: bool
+    def __init__(self, events: _Optional[_Iterable[_Union[Event, _Mapping]]] = ..., key: _Optional[str] = ..., expected_seq: _Optional[int] = ..., open: _Optional[bool] = ...) -> None: ...
+
+class Position(_message.Message):
+    __slots__ = ("seq", "global_seq", "ts_ms", "depth", "event_id")
+    SEQ_FIELD_NUMBER: _ClassVar[int]
+    GLOBAL_SEQ_FIELD_NUMBER: _ClassVar[int]
+    TS_MS_FIELD_NUMBER: _ClassVar[int]
+    DEPTH_FIELD_NUMBER: _ClassVar[int]
+    EVENT_ID_FIELD_NUMBER: _ClassVar[int]
+    seq: int
+    global_seq: int
+    ts_ms: int
+    depth: int
+    event_id: str
+    def __init__(self, seq: _Optional[int] = ..., global_seq: _Optional[int] = ..., ts_ms: _Optional[int] = ..., depth: _Optional[int] = ..., event_id: _Optional[str] = ...) -> None: ...
+
+class AppendResponse(_message.Message):
+    __slots__ = ("entries", "epoch")
+    ENTRIES_FIELD_NUMBER: _ClassVar[int]
+    EPOCH_FIELD_NUMBER: _ClassVar[int]
+    entries: _containers.RepeatedCompositeFieldContainer[Position]
+    epoch: int
+    def __init__(self, entries: _Optional[_Iterable[_Union[Position, _Mapping]]] = ..., epoch: _Optional[int] = ...) -> None: ...
+
+class SubscribeEventsRequest(_message.Message):
+    __slots__ = ("from_ts_ms", "run_id", "kind", "subject_pattern", "from_global_seq")
+    FROM_TS_MS_FIELD_NUMBER: _ClassVar[int]
+    RUN_ID_FIELD_NUMBER: _ClassVar[int]
+    KIND_FIELD_NUMBER: _ClassVar[int]
+    SUBJECT_PATTERN_FIELD_NUMBER: _ClassVar[int]
+    FROM_GLOBAL_SEQ_FIELD_NUMBER: _ClassVar[int]
+    from_ts_ms: int
+    run_id: str
+    kind: str
+    subject_pattern: str
+    from_global_seq: int
+    def __init__(self, from_ts_ms: _Optional[int] = ..., run_id: _Optional[str] = ..., kind: _Optional[str] = ..., subject_pattern: _Optional[str] = ..., from_global_seq: _Optional[int] = ...) -> None: ...
+
+class SubscribeBySubjectRequest(_message.Message):
+    __slots__ = ("subject_pattern", "predicate_cel", "from_global_seq")
+    SUBJECT_PATTERN_FIELD_NUMBER: _ClassVar[int]
+    PREDICATE_CEL_FIELD_NUMBER: _ClassVar[int]
+    FROM_GLOBAL_SEQ_FIELD_NUMBER: _ClassVar[int]
+    subject_pattern: str
+    predicate_cel: str
+    from_global_seq: int
+    def __init__(self, subject_pattern: _Optional[str] = ..., predicate_cel: _Optional[str] = ..., from_global_seq: _Optional[int] = ...) -> None: ...
+
+class TailBatchesRequest(_message.Message):
+    __slots__ = ("subject_pattern", "predicate_cel", "from_global_seq", "run_id", "from_seq", "max_entries", "no_follow")
+    SUBJECT_PATTERN_FIELD_NUMBER: _ClassVar[int]
+    PREDICATE_CEL_FIELD_NUMBER: _ClassVar[int]
+    FROM_GLOBAL_SEQ_FIELD_NUMBER: _ClassVar[int]
+    RUN_ID_FIELD_NUMBER: _ClassVar[int]
+    FROM_SEQ_FIELD_NUMBER: _ClassVar[int]
+    MAX_ENTRIES_FIELD_NUMBER: _ClassVar[int]
+    NO_FOLLOW_FIELD_NUMBER: _ClassVar[int]
+    subject_pattern: str
+    predicate_cel: str
+    from_global_seq: int
+    run_id: str
+    from_seq: int
+    max_entries: int
+    no_follow: bool
+    def __init__(self, subject_pattern: _Optional[str] = ..., predicate_cel: _Optional[str] = ..., from_global_seq: _Optional[int] = ..., run_id: _Optional[str] = ..., from_seq: _Optional[int] = ..., max_entries: _Optional[int] = ..., no_follow: _Optional[bool] = ...) -> None: ...
+
+class EventBatch(_message.Message):
+    __slots__ = ("entries",)
+    ENTRIES_FIELD_NUMBER: _ClassVar[int]
+    entries: _containers.RepeatedCompositeFieldContainer[EventEntry]
+    def __init__(self, entries: _Optional[_Iterable[_Union[EventEntry, _Mapping]]] = ...) -> None: ...
+
+class Reaction(_message.Message):
+    __slots__ = ("reaction_id", "name", "subject_pattern", "predicate_cel", "handler_kind", "agent_app", "publish_target", "max_concurrency", "rate_limit_per_s", "debounce_ms", "retry_max", "retry_backoff_ms", "dlq_after_n", "num_shards", "created_at_ms", "deleted", "bootstrap_from_head")
+    REACTION_ID_FIELD_NUMBER: _ClassVar[int]
+    NAME_FIELD_NUMBER: _ClassVar[int]
+    SUBJECT_PATTERN_FIELD_NUMBER: _ClassVar[int]
+    PREDICATE_CEL_FIELD_NUMBER: _ClassVar[int]
+    HANDLER_KIND_FIELD_NUMBER: _ClassVar[int]
+    AGENT_APP_FIELD_NUMBER: _ClassVar[int]
+    PUBLISH_TARGET_FIELD_NUMBER: _ClassVar[int]
+    MAX_CONCURRENCY_FIELD_NUMBER: _ClassVar[int]
+    RATE_LIMIT_PER_S_FIELD_NUMBER: _ClassVar[int]
+    DEBOUNCE_MS_FIELD_NUMBER: _ClassVar[int]
+    RETRY_MAX_FIELD_NUMBER: _ClassVar[int]
+    RETRY_BACKOFF_MS_FIELD_NUMBER: _ClassVar[int]
+    DLQ_AFTER_N_FIELD_NUMBER: _ClassVar[int]
+    NUM_SHARDS_FIELD_NUMBER: _ClassVar[int]
+    CREATED_AT_MS_FIELD_NUMBER: _ClassVar[int]
+    DELETED_FIELD_NUMBER: _ClassVar[int]
+    BOOTSTRAP_FROM_HEAD_FIELD_NUMBER: _ClassVar[int]
+    reaction_id: str
+    name: str
+    subject_pattern: str
+    predicate_cel: str
+    handler_kind: HandlerKind
+    agent_app: str
+    publish_target: str
+    max_concurrency: int
+    rate_limit_per_s: int
+    debounce_ms: int
+    retry_max: int
+    retry_backoff_ms: int
+    dlq_after_n: int
+    num_shards: int
+    created_at_ms: int
+    deleted: bool
+    bootstrap_from_head: bool
+    def __init__(self, reaction_id: _Optional[str] = ..., name: _Optional[str] = ..., subject_pattern: _Optional[str] = ..., predicate_cel: _Optional[str] = ..., handler_kind: _Optional[_Union[HandlerKind, str]] = ..., agent_app: _Optional[str] = ..., publish_target: _Optional[str] = ..., max_concurrency: _Optional[int] = ..., rate_limit_per_s: _Optional[int] = ..., debounce_ms: _Optional[int] = ..., retry_max: _Optional[int] = ..., retry_backoff_ms: _Optional[int] = ..., dlq_after_n: _Optional[int] = ..., num_shards: _Optional[int] = ..., created_at_ms: _Optional[int] = ..., deleted: _Optional[bool] = ..., bootstrap_from_head: _Optional[bool] = ...) -> None: ...
+
+class DeregisterReactionRequest(_message.Message):
+    __slots__ = ("reaction_id",)
+    REACTION_ID_FIELD_NUMBER: _ClassVar[int]
+    reaction_id: str
+    def __init__(self, reaction_id: _Optional[str] = ...) -> None: ...
+
+class DeregisterReactionResponse(_message.Message):
+    __slots__ = ("deregistered",)
+    DEREGISTERED_FIELD_NUMBER: _ClassVar[int]
+    deregistered: bool
+    def __init__(self, deregistered: _Optional[bool] = ...) -> None: ...
+
+class ListReactionsRequest(_message.Message):
+    __slots__ = ("subject_pattern",)
+    SUBJECT_PATTERN_FIELD_NUMBER: _ClassVar[int]
+    subject_pattern: str
+    def __init__(self, subject_pattern: _Optional[str] = ...) -> None: ...
+
+class ListReactionsResponse(_message.Message):
+    __slots__ = ("reactions",)
+    REACTIONS_FIELD_NUMBER: _ClassVar[int]
+    reactions: _containers.RepeatedCompositeFieldContainer[Reaction]
+    def __init__(self, reactions: _Optional[_Iterable[_Union[Reaction, _Mapping]]] = ...) -> None: ...
+
+class Task(_message.Message):
+    __slots__ = ("task_id", "reaction_id", "shard", "source_run_id", "source_global_seq", "subject", "payload_json", "status", "attempts", "next_attempt_at_ms", "lease_owner", "lease_expires_at_ms", "last_error", "created_at_ms", "trace_id", "parent_span_id", "attempt", "source_seq", "kind", "type", "schema_version", "ts_ms", "prev_value_json", "coalesced", "completed_at_ms")
+    TASK_ID_FIELD_NUMBER: _ClassVar[int]
+    REACTION_ID_FIELD_NUMBER: _ClassVar[int]
+    SHARD_FIELD_NUMBER: _ClassVar[int]
+    SOURCE_RUN_ID_FIELD_NUMBER: _ClassVar[int]
+    SOURCE_GLOBAL_SEQ_FIELD_NUMBER: _ClassVar[int]
+    SUBJECT_FIELD_NUMBER: _ClassVar[int]
+    PAYLOAD_JSON_FIELD_NUMBER: _ClassVar[int]
+    STATUS_FIELD_NUMBER: _ClassVar[int]
+    ATTEMPTS_FIELD_NUMBER: _ClassVar[int]
+    NEXT_ATTEMPT_AT_MS_FIELD_NUMBER: _ClassVar[int]
+    LEASE_OWNER_FIELD_NUMBER: _ClassVar[int]
+    LEASE_EXPIRES_AT_MS_FIELD_NUMBER: _ClassVar[int]
+    LAST_ERROR_FIELD_NUMBER: _ClassVar[int]
+    CREATED_AT_MS_FIELD_NUMBER: _ClassVar[int]
+    TRACE_ID_FIELD_NUMBER: _ClassVar[int]
+    PARENT_SPAN_ID_FIELD_NUMBER: _ClassVar[int]
+    ATTEMPT_FIELD_NUMBER: _ClassVar[int]
+    SOURCE_SEQ_FIELD_NUMBER: _ClassVar[int]
+    KIND_FIELD_NUMBER: _ClassVar[int]
+    TYPE_FIELD_NUMBER: _ClassVar[int]
+    SCHEMA_VERSION_FIELD_NUMBER: _ClassVar[int]
+    TS_MS_FIELD_NUMBER: _ClassVar[int]
+    PREV_VALUE_JSON_FIELD_NUMBER: _ClassVar[int]
+    COALESCED_FIELD_NUMBER: _ClassVar[int]
+    COMPLETED_AT_MS_FIELD_NUMBER: _ClassVar[int]
+    task_id: str
+    reaction_id: str
+    shard: int
+    source_run_id: str
+    source_global_seq: int
+    subject: str
+    payload_json: str
+    status: TaskStatus
+    attempts: int
+    next_attempt_at_ms: int
+    lease_owner: str
+    lease_expires_at_ms: int
+    last_error: str
+    created_at_ms: int
+    trace_id: str
+    parent_span_id: str
+    attempt: int
+    source_seq: int
+    kind: str
+    type: str
+    schema_version: int
+    ts_ms: int
+    prev_value_json: str
+    coalesced: int
+    completed_at_ms: int
+    def __init__(self, task_id: _Optional[str] = ..., reaction_id: _Optional[str] = ..., shard: _Optional[int] = ..., source_run_id: _Optional[str] = ..., source_global_seq: _Optional[int] = ..., subject: _Optional[str] = ..., payload_json: _Optional[str] = ..., status: _Optional[_Union[TaskStatus, str]] = ..., attempts: _Optional[int] = ..., next_attempt_at_ms: _Optional[int] = ..., lease_owner: _Optional[str] = ..., lease_expires_at_ms: _Optional[int] = ..., last_error: _Optional[str] = ..., created_at_ms: _Optional[int] = ..., trace_id: _Optional[str] = ..., parent_span_id: _Optional[str] = ..., attempt: _Optional[int] = ..., source_seq: _Optional[int] = ..., kind: _Optional[str] = ..., type: _Optional[str] = ..., schema_version: _Optional[int] = ..., ts_ms: _Optional[int] = ..., prev_value_json: _Optional[str] = ..., coalesced: _Optional[int] = ..., completed_at_ms: _Optional[int] = ...) -> None: ...
+
+class ClaimTasksRequest(_message.Message):
+    __slots__ = ("reaction_id", "shard", "owner", "lease_ms", "max", "task_ids")
+    REACTION_ID_FIELD_NUMBER: _ClassVar[int]
+    SHARD_FIELD_NUMBER: _ClassVar[int]
+    OWNER_FIELD_NUMBER: _ClassVar[int]
+    LEASE_MS_FIELD_NUMBER: _ClassVar[int]
+    MAX_FIELD_NUMBER: _ClassVar[int]
+    TASK_IDS_FIELD_NUMBER: _ClassVar[int]
+    reaction_id: str
+    shard: int
+    owner: str
+    lease_ms: int
+    max: int
+    task_ids: _containers.RepeatedScalarFieldContainer[str]
+    def __init__(self, reaction_id: _Optional[str] = ..., shard: _Optional[int] = ..., owner: _Optional[str] = ..., lease_ms: _Optional[int] = ..., max: _Optional[int] = ..., task_ids: _Optional[_Iterable[str]] = ...) -> None: ...
+
+class ClaimTasksResponse(_message.Message):
+    __slots__ = ("tasks", "more_after_ms")
+    TASKS_FIELD_NUMBER: _ClassVar[int]
+    MORE_AFTER_MS_FIELD_NUMBER: _ClassVar[int]
+    tasks: _containers.RepeatedCompositeFieldContainer[Task]
+    more_after_ms: int
+    def __init__(self, tasks: _Optional[_Iterable[_Union[Task, _Mapping]]] = ..., more_after_ms: _Optional[int] = ...) -> None: ...
+
+class ExtendTaskRequest(_message.Message):
+    __slots__ = ("task_id", "owner", "attempt", "lease_ms")
+    TASK_ID_FIELD_NUMBER: _ClassVar[int]
+    OWNER_FIELD_NUMBER: _ClassVar[int]
+    ATTEMPT_FIELD_NUMBER: _ClassVar[int]
+    LEASE_MS_FIELD_NUMBER: _ClassVar[int]
+    task_id: str
+    owner: str
+    attempt: int
+    lease_ms: int
+    def __init__(self, task_id: _Optional[str] = ..., owner: _Optional[str] = ..., attempt: _Optional[int] = ..., lease_ms: _Optional[int] = ...) -> None: ...
+
+class ExtendTaskResponse(_message.Message):
+    __slots__ = ("task",)
+    TASK_FIELD_NUMBER: _ClassVar[int]
+    task: Task
+    def __init__(self, task: _Optional[_Union[Task, _Mapping]] = ...) -> None: ...
+
+class CompleteTaskRequest(_message.Message):
+    __slots__ = ("task_id", "owner", "attempt")
+    TASK_ID_FIELD_NUMBER: _ClassVar[int]
+    OWNER_FIELD_NUMBER: _ClassVar[int]
+    ATTEMPT_FIELD_NUMBER: _ClassVar[int]
+    task_id: str
+    owner: str
+    attempt: int
+    def __init__(self, task_id: _Optional[str] = ..., owner: _Optional[str] = ..., attempt: _Optional[int] = ...) -> None: ...
+
+class CompleteTaskResponse(_message.Message):
+    __slots__ = ("task",)
+    TASK_FIELD_NUMBER: _ClassVar[int]
+    task: Task
+    def __init__(self, task: _Optional[_Union[Task, _Mapping]] = ...) -> None: ...
+
+class NackTaskRequest(_message.Message):
+    __slots__ = ("task_id", "owner", "error", "permanent", "attempt", "retry_after_ms")
+    TASK_ID_FIELD_NUMBER: _ClassVar[int]
+    OWNER_FIELD_NUMBER: _ClassVar[int]
+    ERROR_FIELD_NUMBER: _ClassVar[int]
+    PERMANENT_FIELD_NUMBER: _ClassVar[int]
+    ATTEMPT_FIELD_NUMBER: _ClassVar[int]
+    RETRY_AFTER_MS_FIELD_NUMBER: _ClassVar[int]
+    task_id: str
+    owner: str
+    error: str
+    permanent: bool
+    attempt: int
+    retry_after_ms: int
+    def __init__(self, task_id: _Optional[str] = ..., owner: _Optional[str] = ..., error: _Optional[str] = ..., permanent: _Optional[bool] = ..., attempt: _Optional[int] = ..., retry_after_ms: _Optional[int] = ...) -> None: ...
+
+class NackTaskResponse(_message.Message):
+    __slots__ = ("task",)
+    TASK_FIELD_NUMBER: _ClassVar[int]
+    task: Task
+    def __init__(self, task: _Optional[_Union[Task, _Mapping]] = ...) -> None: ...
+
+class ListTasksRequest(_message.Message):
+    __slots__ = ("reaction_id", "status", "limit")
+    REACTION_ID_FIELD_NUMBER: _ClassVar[int]
+    STATUS_FIELD_NUMBER: _ClassVar[int]
+    LIMIT_FIELD_NUMBER: _ClassVar[int]
+    reaction_id: str
+    status: TaskStatus
+    limit: int
+    def __init__(self, reaction_id: _Optional[str] = ..., status: _Optional[_Union[TaskStatus, str]] = ..., limit: _Optional[int] = ...) -> None: ...
+
+class ListTasksResponse(_message.Message):
+    __slots__ = ("tasks",)
+    TASKS_FIELD_NUMBER: _ClassVar[int]
+    tasks: _containers.RepeatedCompositeFieldContainer[Task]
+    def __init__(self, tasks: _Optional[_Iterable[_Union[Task, _Mapping]]] = ...) -> None: ...

@@ -1,0 +1,35 @@
+"""Ledgers behind a real socket of this process."""
+
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+
+from tape.bus.journal import Journal
+from tape.core.ports import Store
+from tape.runs.ledgers import Ledgers
+from tape.sdk.nouns.node import AsyncNode
+from tape.sdk.remote.channel import Channel
+from tape.sdk.remote.ledgers import Ledgers as RemoteLedgers
+from tape.server.address import Address
+from tape.server.rpc.door import Door
+from tape.server.rpc.hall import Hall
+
+ANY_PORT = Address("127.0.0.1", 0)
+
+
+@asynccontextmanager
+async def served(store: Store, journal: Journal) -> AsyncIterator[str]:
+    """The URL of a server over a store."""
+    door = Door(Hall(store=store, journal=journal, ledgers=Ledgers(store, journal)), ANY_PORT)
+    await door.open()
+    assert door.address is not None
+    try:
+        yield f"tape://{door.address.host}:{door.address.port}"
+    finally:
+        await door.leave(0)
+
+
+@asynccontextmanager
+async def reached(store: Store, journal: Journal) -> AsyncIterator[AsyncNode]:
+    """A client of such a server."""
+    async with served(store, journal) as url, Channel(url) as channel:
+        yield AsyncNode(RemoteLedgers(channel))

@@ -1,0 +1,128 @@
+"""What is claimed as it is made: within all limits, behind whatever waits, and for nobody else."""
+
+from collections.abc import Sequence
+
+import anyio
+import pytest
+
+from tape.core.ports import Store
+from tape.core.task import Task, TaskStatus, Want
+from tape.matcher.matcher import Matcher
+from tests.conftest import Scale
+from tests.contract.backends import needs_ledgers
+from tests.contract.reacting import catch_up, claim, match, publish, reaction, settle, tasks
+
+pytestmark = needs_ledgers
+
+
+class Hands:
+    """Wants so much of some reactions, and keeps what it is given."""
+
+    def __init__(self, most: int = 100, *names: str) -> None:
+        self._want = Want(owner="hands", most=most, reaction_ids=names or ("rule",))
+        self.given: list[Task] = []
+
+    def wanted(self) -> Want:
+        return self._want
+
+    def take(self, want: Want, tasks: Sequence[Task]) -> None:
+        self.given += tasks
+
+
+async def matched(store: Store, hands: Hands) -> list[int]:
+    """What the hands were given once everything is matched."""
+    await catch_up(Matcher(store, hands=hands))
+    return [task.source_global_seq for task in hands.given]
+
+
+async def test_what_was_given_is_claimed_like_any_other(store: Store) -> None:
+    hands = Hands()
+    await store.reactions.register(reaction(num_shards=4))
+    await publish(store, 3)
+
+    given = await matched(store, hands)
+
+    assert given == [2, 3, 4] and await tasks(store) == hands.given
+    assert await claim(store) == []
+    assert [await settle(store, task) for task in hands.given] == [None, None, None]
+
+
+@pytest.mark.parametrize(
+    ("options", "given"),
+    [
+        ({"max_concurrency": 2}, [2, 3]),
+        ({"rate_limit_per_s": 50}, []),
+        ({"debounce_ms": 60_000}, []),
+    ],
+)
+async def test_limits_hold_for_what_is_claimed_as_it_is_made(
+    store: Store, options: dict[str, object], given: list[int]
+) -> None:
+    await store.reactions.register(reaction(**options))
+    await publish(store, 3)
+
+    assert await matched(store, Hands()) == given
+
+
+async def test_slots_that_others_hold_are_not_free(store: Store) -> None:
+    await store.reactions.register(reaction(max_concurrency=2))
+    await publish(store, 1)
+    await match(store)
+    held = await claim(store)
+    await publish(store, 3)
+
+    given = await matched(store, Hands())
+
+    assert len(held) == len(given) == 1
+
+
+async def test_nothing_passes_what_waits_already(store: Store) -> None:
+    await store.reactions.register(reaction())
+    await publish(store, 1)
+    await match(store)
+    await publish(store, 1)
+
+    assert await matched(store, Hands()) == []
+    assert [task.source_global_seq for task in await claim(store)] == [2, 3]
+
+
+async def test_others_work_is_left_to_others(store: Store) -> None:
+    await store.reactions.register(reaction())
+    await store.reactions.register(reaction("other"))
+    await publish(store, 2)
+
+    given = await matched(store, Hands(3))
+
+    assert {task.status for task in await tasks(store, "other")} == {TaskStatus.PENDING}
+    assert 1 <= len(given) <= 2 and len(await tasks(store, "rule")) == 2
+
+
+async def test_no_more_is_given_than_is_wanted(store: Store) -> None:
+    await store.reactions.register(reaction())
+    await publish(store, 5)
+
+    assert await matched(store, Hands(2)) == [2, 3]
+
+
+async def test_p10_and_p13_hold_for_many_matchers_with_hands(store: Store, scale: Scale) -> None:
+    await store.reactions.register(reaction(max_concurrency=7))
+    count, crowd = scale(150), [Hands(5) for _ in range(4)]
+
+    async def publishing() -> None:
+        for _ in range(count):
+            await publish(store, 1)
+
+    async with anyio.create_task_group() as group:
+        group.start_soon(publishing)
+        for hands in crowd:
+            group.start_soon(repeatedly, Matcher(store, hands=hands), count)
+    await match(store)
+
+    given = [task.source_global_seq for hands in crowd for task in hands.given]
+    assert len(given) == len(set(given)) <= 7
+    assert [task.source_global_seq for task in await tasks(store)] == list(range(2, 2 + count))
+
+
+async def repeatedly(matcher: Matcher, times: int) -> None:
+    for _ in range(times):
+        await matcher.step()

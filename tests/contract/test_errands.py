@@ -1,0 +1,230 @@
+"""What others do for runs: carry out their effects, undo them, and keep their time."""
+
+from datetime import timedelta
+
+import anyio
+import pytest
+
+import tape
+from tape.core.effect import Compensation, Effect, EffectStatus, Semantics
+from tape.core.obligation import ObligationStatus
+from tape.core.run_state import RunStatus
+from tape.core.timer import Timer, TimerStatus
+from tape.sdk.durable.compensating import Compensating
+from tape.sdk.durable.dispatching import ATTEMPTS, Connector, Dispatching
+from tape.sdk.durable.receiving import Receiver, message_of
+from tape.sdk.durable.timing import Timing
+from tape.sdk.nouns.node import AsyncNode
+from tape.work.rounds import Rounds
+from tests.contract.backends import needs_ledgers
+from tests.contract.saying import PATIENCE_S
+from tests.contract.working import at_once, begun, queued, until
+
+pytestmark = needs_ledgers
+
+ONCE = Semantics.NON_IDEMPOTENT
+
+
+async def dispatched(node: AsyncNode, owner: str = "d1", **connectors: Connector) -> int:
+    return await Rounds(Dispatching(node, connectors, owner=owner)).run_once()
+
+
+async def now(node: AsyncNode, effect: Effect) -> Effect:
+    found = await node.effects.find(effect.run_id, effect.idempotency_key)
+    assert found is not None
+    return found
+
+
+async def test_an_effect_without_a_connector_here_stays_pending_for_others(node: AsyncNode) -> None:
+    effect = await queued(node)
+
+    assert await dispatched(node) == await dispatched(node, shop=lambda effect: "sold") == 0
+
+    assert await now(node, effect) == effect and effect.status is EffectStatus.PENDING
+    assert await dispatched(node, bank=lambda effect: "paid") == 1
+
+
+async def test_a_connector_s_answer_is_the_response_and_carries_the_key(node: AsyncNode) -> None:
+    effect = await queued(node)
+
+    await dispatched(node, bank=lambda held: {"external_ref": "b-1", "key": tape.idempotency_key()})
+
+    after = await now(node, effect)
+    assert (after.status, after.external_ref) == (EffectStatus.CONFIRMED, "b-1")
+    assert after.response_json == f'{{"external_ref":"b-1","key":"{effect.idempotency_key}"}}'
+
+
+async def test_of_many_dispatchers_one_carries_an_effect_out(node: AsyncNode) -> None:
+    calls: list[str] = []
+    await queued(node)
+
+    await at_once(8, lambda number: dispatched(node, f"d{number}", bank=lambda effect: calls.append(effect.tool)))
+
+    assert calls == ["wire"]
+
+
+@pytest.mark.parametrize(
+    ("semantics", "error", "status"),
+    [
+        (Semantics.IDEMPOTENT, OSError("busy"), EffectStatus.PENDING),
+        (ONCE, OSError("refused"), EffectStatus.FAILED),
+        (ONCE, tape.AckLost("gone"), EffectStatus.UNKNOWN),
+    ],
+)
+async def test_what_a_connector_raises_is_what_came_of_it(
+    node: AsyncNode, semantics: Semantics, error: Exception, status: EffectStatus
+) -> None:
+    effect = await queued(node, semantics)
+
+    def fail(held: Effect) -> None:
+        raise error
+
+    assert await dispatched(node, bank=fail) == 1
+    assert await dispatched(node, bank=fail) == 0
+
+    after = await now(node, effect)
+    assert after.status is status
+    assert str(error) in after.error_json + after.last_dispatch_error
+
+
+async def test_an_effect_that_can_be_repeated_has_failed_after_its_last_attempt(node: AsyncNode) -> None:
+    effect = await queued(node)
+    for _ in range(ATTEMPTS - 1):
+        held = (await node.dispatch.claim(effect.run_id, effect.idempotency_key, "d0")).effect
+        await node.dispatch.attempt(effect.run_id, effect.idempotency_key, held.claim.attempt, "busy", 1)
+
+    await dispatched(node, bank=lambda held: 1 / 0)
+
+    assert (await now(node, effect)).status is EffectStatus.FAILED
+
+
+async def test_a_message_that_comes_twice_is_handled_once(node: AsyncNode) -> None:
+    calls: list[str] = []
+    message = message_of(await queued(node, ONCE))
+    receivers = [Receiver(node, lambda effect: calls.append(effect.tool), owner=f"r{n}") for n in range(3)]
+
+    answers = [await receiver.receive(message) for receiver in (*receivers, receivers[0])]
+
+    assert answers == [True] * 4 and calls == ["wire"]
+
+
+async def test_a_message_that_another_is_about_to_handle_is_kept(node: AsyncNode) -> None:
+    effect = await queued(node, ONCE)
+    await node.dispatch.claim(effect.run_id, effect.idempotency_key, "other")
+
+    assert not await Receiver(node, lambda effect: "paid", owner="r1").receive(message_of(effect))
+
+
+@pytest.mark.parametrize(
+    "message", [b"", b"no JSON", b"[]", b"{}", b'{"run_id":1,"idempotency_key":"k"}', b"\xff", b'{"run_id":"r"}']
+)
+async def test_a_message_that_says_nothing_is_dropped(node: AsyncNode, message: bytes) -> None:
+    def fail(effect: Effect) -> None:
+        raise AssertionError("there is nothing to do")
+
+    assert await Receiver(node, fail, owner="r1").receive(message)
+
+
+async def test_a_message_whose_result_nobody_knows_leaves_the_effect_unknown(node: AsyncNode) -> None:
+    effect = await queued(node, ONCE)
+
+    def lose(held: Effect) -> None:
+        raise tape.AckLost
+
+    assert await Receiver(node, lose, owner="r1").receive(message_of(effect))
+
+    assert (await now(node, effect)).status is EffectStatus.UNKNOWN
+    assert await node.dispatch.due() == []
+
+
+async def owing(node: AsyncNode, compensator_ref: str, max_attempts: int = 5) -> str:
+    """A run that has failed after an effect."""
+    run = await begun(node)
+    how = Compensation(
+        kind="undo", payload_json='{"args":[7],"kwargs":{}}', compensator_ref=compensator_ref, max_attempts=max_attempts
+    )
+    effect = await node.effects.begin(run.run_id, "wire", 7, compensation=how)
+    await node.effects.complete(run.run_id, effect.idempotency_key, response="b-1")
+    await node.runs.end(run.run_id, RunStatus.FAILED)
+    return run.run_id
+
+
+async def test_who_never_saw_the_agent_undoes_by_the_name_of_the_inverse(node: AsyncNode) -> None:
+    run_id = await owing(node, "tests.contract.inverse:undo")
+
+    assert await Rounds(Compensating(node, owner="d1")).run_once() == 1
+
+    (owed,) = await node.obligations.listed(run_id)
+    assert owed.status is ObligationStatus.COMPENSATED
+    assert owed.result_json == f'["b-1",7,"{run_id}/decision--1/wire/0/undo"]'
+
+
+async def test_an_inverse_that_nobody_finds_is_tried_again_and_stuck_in_the_end(node: AsyncNode) -> None:
+    run_id = await owing(node, "no.such.module:undo", max_attempts=1)
+
+    assert await Rounds(Compensating(node, owner="d1")).run_once() == 1
+
+    (owed,) = await node.obligations.stuck()
+    assert owed.run_id == run_id and "no.such.module" in owed.last_error
+
+
+async def test_an_obligation_that_nobody_here_can_meet_is_left_alone(node: AsyncNode) -> None:
+    run_id = await owing(node, "")
+
+    assert await Rounds(Compensating(node, owner="d1")).run_once() == 0
+    assert [owed.run_id for owed in await node.obligations.due()] == [run_id]
+    assert await Rounds(Compensating(node, owner="d1", inverses={"undo": lambda *_: None})).run_once() == 1
+
+
+async def test_a_timeout_at_a_gate_lets_its_run_go_on(node: AsyncNode) -> None:
+    run = await begun(node)
+    await node.gates.wait(run.run_id, "approval")
+    await node.timers.set(run.run_id, "t", 1, "gate_timeout", {"gate": "approval"})
+
+    assert await Rounds(Timing(node, owner="d1")).run_once() == 1
+
+    passage = await node.gates.wait(run.run_id, "approval")
+    assert passage.resolution_json == '{"timed_out":true,"payload":{"gate":"approval"}}'
+
+
+async def test_a_timer_is_handled_by_who_knows_its_kind(node: AsyncNode) -> None:
+    run = await begun(node)
+    timer = await node.timers.set(run.run_id, "t", 1, "redrive")
+    rung: list[Timer] = []
+
+    assert await Rounds(Timing(node, owner="d1")).run_once() == 0
+    assert await Rounds(Timing(node, owner="d1", handlers={"redrive": rung.append})).run_once() == 1
+
+    assert [each.timer_id for each in rung] == ["t"] and timer.status is TimerStatus.SET
+    assert await node.timers.due() == []
+
+
+async def test_a_timer_whose_handler_fails_is_not_fired(node: AsyncNode) -> None:
+    run = await begun(node)
+    await node.timers.set(run.run_id, "t", 1, "redrive")
+
+    assert await Rounds(Timing(node, owner="d1", handlers={"redrive": lambda timer: 1 / 0})).run_once() == 0
+
+    claim = await node.timers.claim(run.run_id, "t", "d2")
+    assert claim.timer.status is TimerStatus.SET and claim.timer.claim.owner == "d1"
+
+
+async def test_rounds_go_on_until_they_are_stopped_and_let_what_was_begun_end(node: AsyncNode) -> None:
+    has_begun, may_end = anyio.Event(), anyio.Event()
+
+    async def slow(effect: Effect) -> str:
+        has_begun.set()
+        await may_end.wait()
+        return "paid"
+
+    rounds = Rounds(Dispatching(node, {"bank": slow}, owner="d1", lease=timedelta(seconds=30)), slots=1)
+    with anyio.fail_after(PATIENCE_S):
+        async with anyio.create_task_group() as tasks:
+            tasks.start_soon(rounds.run)
+            effect = await queued(node)
+            await has_begun.wait()
+            rounds.stop()
+            may_end.set()
+
+    assert (await until(lambda: now(node, effect), lambda found: found.is_settled)).status is EffectStatus.CONFIRMED
+    assert rounds.done == 1

@@ -1,0 +1,153 @@
+"""Explain: of every entry it says what the matcher made of it, and why."""
+
+from collections.abc import Awaitable, Callable
+from random import Random
+
+import pytest
+
+from tape.bus.journal import Journal
+from tape.core.errors import NotFound
+from tape.core.event import Event
+from tape.core.ports import Store
+from tape.core.task import Died, TaskStatus
+from tape.matcher.explain import Outcome, explain
+from tape.matcher.matcher import Matcher
+from tests.conftest import Scale
+from tests.contract.backends import needs_ledgers
+from tests.contract.reacting import catch_up, claim, match, publish, reaction, settle, tasks
+from tests.contract.saying import append, said
+
+pytestmark = needs_ledgers
+
+PATTERNS = ["/a/**", "/a/*", "/b/c", "/**", "/tape/reaction/**"]
+PREDICATES = ["", "payload.n > 2", "payload.n > 1 && type == 'message'", "payload.missing == 1", "seq % 2 == 0"]
+
+
+async def test_a_match_is_told_with_its_definition_its_parts_and_the_life_of_its_task(
+    store: Store, journal: Journal
+) -> None:
+    await store.reactions.register(reaction(predicate_cel="payload.n > 1", retry_max=0))
+    await publish(store, 2)
+    await match(store)
+    (claimed,) = await claim(store)
+    await settle(store, claimed, Died("no such account"))
+
+    told = await explain(store, journal, "rule", 3)
+
+    assert told.outcome is Outcome.TASK and told.task is not None and told.task.status is TaskStatus.DLQ
+    assert [(part.text, part.value) for part in told.judgement.parts] == [("payload.n > 1", "true"), ("payload.n", "2")]
+    assert [entry.type for entry in told.life] == ["dead"]
+    assert [entry.type for entry in told.registrations] == ["registered"]
+
+
+@pytest.mark.parametrize(
+    ("place", "outcome"),
+    [(2, Outcome.NO_MATCH), (4, Outcome.OTHER_SUBJECT), (5, Outcome.PREDICATE_ERROR), (7, Outcome.NOT_IN_FORCE)],
+)
+async def test_what_makes_no_task_is_told_with_the_reason(
+    store: Store, journal: Journal, place: int, outcome: Outcome
+) -> None:
+    await store.reactions.register(reaction(predicate_cel="payload.n > 1"))
+    await publish(store, 2)
+    await publish(store, 1, "/b")
+    await append(store, Event(run_id="r1", payload={}, subject="/a/b"))
+    await store.reactions.pause("rule", "maintenance")
+    await publish(store, 1)
+    await match(store)
+
+    told = await explain(store, journal, "rule", place)
+
+    assert told.outcome is outcome and told.task is None
+
+
+async def test_what_waits_for_the_matcher_is_told_from_what_was_forgotten(store: Store, journal: Journal) -> None:
+    await store.reactions.register(reaction())
+    await publish(store, 1)
+    before = await explain(store, journal, "rule", 2)
+    await match(store)
+    await settle(store, (await claim(store))[0])
+    await store.tasks.forget(before_ms=1 << 60)
+
+    after = await explain(store, journal, "rule", 2)
+
+    assert (before.outcome, after.outcome) == (Outcome.NOT_YET, Outcome.FORGOTTEN)
+
+
+async def test_a_debounced_match_is_told_with_the_task_it_went_into(store: Store, journal: Journal) -> None:
+    await store.reactions.register(reaction(debounce_ms=60_000))
+    await publish(store, 3)
+    await match(store)
+
+    told = [await explain(store, journal, "rule", place) for place in (2, 4)]
+
+    assert [each.outcome for each in told] == [Outcome.COALESCED, Outcome.TASK]
+    assert told[0].task == told[1].task and told[0].judgement.definition.debounce_ms == 60_000
+
+
+async def test_a_reaction_that_begins_at_the_head_says_that_it_passed_over_history(
+    store: Store, journal: Journal
+) -> None:
+    await publish(store, 1)
+    await store.reactions.register(reaction(bootstrap_from_head=True))
+    await match(store)
+
+    told = await explain(store, journal, "rule", 1)
+
+    assert told.outcome is Outcome.NOT_IN_FORCE and "after position 2" in told.judgement.reason
+
+
+async def test_what_is_not_there_cannot_be_explained(store: Store, journal: Journal) -> None:
+    await store.reactions.register(reaction())
+    with pytest.raises(NotFound, match="no reaction 'other'"):
+        await explain(store, journal, "other", 1)
+    with pytest.raises(NotFound, match="the journal ends at 1"):
+        await explain(store, journal, "rule", 2)
+
+
+async def test_explain_agrees_with_the_matcher_whatever_happened_to_a_reaction(
+    store: Store, journal: Journal, scale: Scale
+) -> None:
+    random, names = Random(9), [f"rule{number}" for number in range(6)]
+    await live(store, random, names, steps=60)
+    made = {(task.reaction_id, task.source_global_seq) for task in await tasks(store)}
+    head = await journal.head()
+    cases = [(random.choice(names), random.randint(1, head)) for _ in range(scale(1_000))]
+
+    told = {case: (await explain(store, journal, *case)).outcome for case in cases}
+
+    assert {case for case, outcome in told.items() if outcome is Outcome.TASK} == made & set(cases)
+    assert len(set(told.values())) >= 4 and Outcome.FORGOTTEN not in told.values()
+
+
+async def live(store: Store, random: Random, names: list[str], steps: int) -> None:
+    """Reactions come, change, are paused, resumed and removed, and a matcher is there now and then."""
+    matcher = Matcher(store)
+    for name in names:
+        await define(store, random, name)
+    doings: list[Callable[[], Awaitable[object]]] = [
+        lambda: define(store, random, random.choice(names)),
+        lambda: store.reactions.remove(random.choice(names)),
+        lambda: halt(store, random.choice(names), random.random() < 0.4),
+        lambda: catch_up(matcher),
+    ]
+    for number in range(steps):
+        subject = random.choice(["/a/b", "/b/c", "/a/b/c"])
+        await append(store, *(said("r1", n, subject=subject) for n in range(random.randint(1, 5))))
+        await random.choice(doings)()
+        if number == steps // 2:
+            matcher = Matcher(store)
+    for name in names:
+        await define(store, random, name)
+        await halt(store, name, is_pausing=False)
+    await catch_up(matcher)
+
+
+async def define(store: Store, random: Random, name: str) -> None:
+    options = {"predicate_cel": random.choice(PREDICATES), "bootstrap_from_head": random.random() < 0.5}
+    await store.reactions.register(reaction(name, random.choice(PATTERNS), **options))
+
+
+async def halt(store: Store, name: str, is_pausing: bool) -> None:
+    record = await store.reactions.find(name)
+    if record is not None and not record.is_removed:
+        await (store.reactions.pause(name, "maintenance") if is_pausing else store.reactions.resume(name))

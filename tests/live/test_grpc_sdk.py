@@ -1,0 +1,90 @@
+"""`tape.connect("tape://…")`: the same nouns over a wire, with deadlines, and back after a server was gone."""
+
+import time
+from contextlib import aclosing
+from pathlib import Path
+
+import anyio
+import pytest
+
+import tape
+from tape.core.errors import RunNotFound, Unavailable, UsageError, VersionConflict
+from tests.live.conftest import Start
+from tests.live.server import PATIENCE_S, TapeServer
+
+
+def test_a_program_without_async_works_on_a_server(lasting_server: TapeServer) -> None:
+    with tape.connect(lasting_server.rpc) as client:
+        begun = client.runs.begin("treasury", invocation="blocking", owner="w1")
+        effect = client.effects.begin(begun.run.run_id, "wire", {"usd": 7})
+        client.effects.complete(begun.run.run_id, effect.idempotency_key, response={"ok": True})
+        ended = client.runs.end(begun.run.run_id)
+
+    assert (begun.is_resumed, ended.status) == (False, tape.RunStatus.TERMINAL)
+
+
+async def test_without_a_url_the_server_of_the_environment_is_reached(
+    lasting_server: TapeServer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("TAPE_URL", lasting_server.rpc)
+
+    async with tape.aconnect() as client:
+        written = await client.values.set("n", "by-environment", 1)
+    async with tape.aconnect(lasting_server.rpc) as client:
+        assert await client.values.find("n", "by-environment") == written
+
+
+@pytest.mark.parametrize("url", ["tape://", "tape://host/path", "tape:///x"])
+async def test_what_names_no_server_is_refused(url: str) -> None:
+    with pytest.raises(UsageError, match="tape://localhost:7878"):
+        async with tape.aconnect(url):
+            pytest.fail("it connected")
+
+
+async def test_where_nobody_answers_is_unavailable(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("tape.sdk.remote.channel.CONNECT_S", 0.2)
+
+    with pytest.raises(Unavailable, match="nobody answers"):
+        async with tape.aconnect("tape://127.0.0.1:1"):
+            pytest.fail("it connected")
+
+
+async def test_an_error_is_the_same_as_in_process(lasting_server: TapeServer) -> None:
+    async with tape.aconnect(lasting_server.rpc) as client:
+        await client.values.set("n", "conflict", 1)
+        with pytest.raises(VersionConflict) as conflict:
+            await client.values.set("n", "conflict", 2, if_version=0)
+        with pytest.raises(tape.NotFound):
+            await client.runs.find("nobody")
+
+    assert (conflict.value.ledger, conflict.value.seen, conflict.value.actual) == ("value", 0, 1)
+    assert not isinstance(conflict.value, RunNotFound)
+
+
+async def test_the_deadline_of_a_scope_is_the_deadline_of_a_call(start: Start) -> None:
+    server = start("memory://")
+    async with tape.aconnect(server.rpc) as client:
+        server.kill()
+        began = time.monotonic()
+        with pytest.raises((Unavailable, TimeoutError)), anyio.fail_after(0.3):
+            await client.values.find("n", "k")
+
+    assert time.monotonic() - began < 5
+
+
+async def test_a_client_finds_its_server_again(start: Start, tmp_path: Path) -> None:
+    store = f"sqlite:///{tmp_path}/tape.db"
+    server = start(store)
+    port = server.rpc.rpartition(":")[2]
+    async with tape.aconnect(server.rpc) as client:
+        await client.values.set("n", "k", 1)
+        watch = await client.values.watch("n", "k")
+        async with aclosing(watch):
+            with anyio.fail_after(PATIENCE_S):
+                first = await watch.__anext__()
+                server.kill()
+                start(store, "--grpc", f"127.0.0.1:{port}")
+                written = await client.values.set("n", "k", 2)
+                second = await watch.__anext__()
+
+    assert (first.value.version, second.value.version, written.version) == (1, 2, 2)

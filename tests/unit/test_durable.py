@@ -1,0 +1,60 @@
+"""What can be said of durable functions without a run."""
+
+import pytest
+
+import tape
+from tape.core.effect import Semantics
+from tape.core.errors import NotFound, UsageError
+from tape.core.run_state import Invocation, RunOrder
+from tape.sdk.durable.references import reference, resolve
+from tape.sdk.durable.retrying import Retries
+
+
+def wired(amount: int) -> int:
+    return amount
+
+
+async def test_an_effect_outside_of_a_run_is_refused() -> None:
+    with pytest.raises(UsageError, match=r"tape\.run_agent"):
+        await tape.effect()(wired)(1)
+
+
+def test_a_gate_outside_of_a_run_is_refused_in_a_plain_program_too() -> None:
+    with pytest.raises(UsageError, match=r"tape\.run_agent"):
+        tape.gate("approval")
+
+
+def test_what_could_be_done_twice_by_mistake_cannot_be_declared() -> None:
+    with pytest.raises(UsageError, match="requires dispatch mode OUTBOX"):
+        tape.effect(semantics=Semantics.NON_IDEMPOTENT)(wired)
+    with pytest.raises(UsageError, match="requires a connector"):
+        tape.effect(business_key="k")(wired)
+
+
+def test_a_function_is_found_by_its_name_without_what_decorators_made_of_it() -> None:
+    decorated = tape.effect()(wired)
+
+    assert reference(decorated) == f"{__name__}:wired"
+    assert resolve("tape:connect") is tape.connect.__wrapped__  # type: ignore[attr-defined]
+
+
+@pytest.mark.parametrize("text", ["", "tape", "tape:", "no.such:thing", "tape:nothing", "tape:__all__"])
+def test_a_name_that_leads_nowhere_is_not_found(text: str) -> None:
+    with pytest.raises(NotFound):
+        resolve(text)
+
+
+def test_a_function_within_another_has_no_name_outside() -> None:
+    with pytest.raises(UsageError, match="top of a module"):
+        reference(lambda: None)
+
+
+@pytest.mark.parametrize("attempts", [0, -1, 1.5])
+def test_a_policy_has_at_least_one_attempt(attempts: int) -> None:
+    with pytest.raises(UsageError):
+        Retries(attempts=attempts)
+
+
+def test_labels_of_tape_s_own_are_refused() -> None:
+    with pytest.raises(UsageError, match="belong to Tape"):
+        RunOrder(of=Invocation(app="a"), labels={"tape.effects": "live"})
