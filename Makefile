@@ -7,7 +7,7 @@ ONLY ?=
 BESIDE := tests/lake tests/process tests/property
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo test check bench bench-scale soak lock clean
+.PHONY: help setup demo test check docs dist sbom bench bench-scale soak proto lock clean
 
 help: ## Show this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-11s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -15,8 +15,8 @@ help: ## Show this list
 setup: ## Build .venv from requirements/dev.lock
 	@$(PYTHON) tools/bootstrap.py dev
 
-demo: setup ## Watch producers and readers share one journal, and see it drawn from a lake
-	@$(BIN)/tape demo
+demo: setup ## Watch one journal at work, and see it drawn from a lake; KEEP=1 leaves the console running
+	@$(BIN)/tape demo $(if $(KEEP),--keep)
 
 test: check ## Run everything that must hold
 	@$(BIN)/python -m tests.servers.chromium
@@ -32,6 +32,16 @@ check: setup ## Check style, types, floors and sizes
 	@$(BIN)/lint-imports --no-logo
 	@$(BIN)/pytest --quiet tests/house
 
+docs: setup ## Build the documentation into build/docs
+	@$(BIN)/python -m tools.docs
+
+dist: setup ## Build the wheel and the sdist into dist, with the bill of what they bring
+	@$(BIN)/python -m hatchling build
+	@$(BIN)/python -m tools.sbom
+
+sbom: setup ## Write dist/sbom.cdx.json: what an installation with all extras brings
+	@$(BIN)/python -m tools.sbom
+
 bench: ## Measure against peers into bench/latest.json (ONLY=name for one)
 	@$(PYTHON) tools/bootstrap.py bench
 	@.venv-bench/bin/python -m tests.bench $(ONLY)
@@ -42,6 +52,9 @@ bench-scale: ## Fill the lake from 100 k, 3 M and 10 M entries; a row must cost 
 
 soak: setup ## Run contracts, properties and processes twenty times as long
 	@$(BIN)/pytest --scale 20 -o faulthandler_timeout=1200 tests/contract tests/property tests/process tests/lake tests/live tests/outbox
+
+proto: setup ## Make the Python of src/tape/wire/tape.proto
+	@$(BIN)/python tools/proto.py
 
 lock: setup ## Resolve requirements/*.in again (with Python 3.11)
 	@$(BIN)/python tools/lock.py

@@ -11,7 +11,7 @@ OLDEST = (3, 11)
 # Wheels lying about on one machine have hashes that nobody else can download.
 LOCAL_SOURCES = {"PIP_CONFIG_FILE": os.devnull, "PIP_FIND_LINKS": "", "PIP_EXTRA_INDEX_URL": ""}
 
-EXTRAS = ("cel", "duckdb", "postgres", "redis", "sdk", "server", "spark")
+EXTRAS = ("cel", "duckdb", "grpc", "kafka", "nats", "postgres", "pubsub", "redis", "sdk", "server", "spark", "webhook")
 
 OPTIONS = [
     "--quiet",

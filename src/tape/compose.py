@@ -32,6 +32,7 @@ from tape.settings import Settings
 from tape.telemetry import Meters
 
 if TYPE_CHECKING:
+    from tape.core.lake import LakeJobs
     from tape.core.reaction import Reaction
     from tape.core.run_state import RunState
     from tape.matcher.dispatcher import Crew
@@ -120,8 +121,10 @@ async def aconnect(url: str | None = None) -> AsyncIterator["AsyncNode"]:
 
     settings = Settings.read(os.environ)
     place = url or settings.url or settings.store
-    if urlsplit(place).scheme == "tape":
-        async with _reach(place) as node:
+    if _is_far(place):
+        from tape.sdk.remote.node import reached
+
+        async with reached(place) as node:
             yield node
         return
     async with open_backing(place) as backing:
@@ -130,15 +133,12 @@ async def aconnect(url: str | None = None) -> AsyncIterator["AsyncNode"]:
         yield AsyncNode(ledgers)
 
 
-@asynccontextmanager
-async def _reach(url: str) -> AsyncIterator["AsyncNode"]:
+def _is_far(url: str) -> bool:
+    """Whether it names a server, and not a store."""
+    if urlsplit(url).scheme != "tape":
+        return False
     _need("grpc", "grpc")
-    from tape.sdk.nouns.node import AsyncNode
-    from tape.sdk.remote.channel import Channel
-    from tape.sdk.remote.ledgers import Ledgers
-
-    async with Channel(url) as channel:
-        yield AsyncNode(Ledgers(channel))
+    return True
 
 
 @contextmanager
@@ -192,18 +192,31 @@ async def run_journal(store: Store, tail_entries: int = ENTRIES, cold: Reader | 
 
 
 async def register(url: str | None, reactions: "Iterable[Reaction]") -> None:
-    """Registers reactions with the store at a URL, or at TAPE_STORE."""
-    async with open_backing(url or Settings.read(os.environ).store) as backing:
+    """Registers reactions with the store or the server at a URL, or at TAPE_STORE."""
+    place = url or Settings.read(os.environ).store
+    if _is_far(place):
+        from tape.sdk.remote.dispatcher import register as register_far
+
+        await register_far(place, reactions)
+        return
+    async with open_backing(place) as backing:
         for reaction in reactions:
             await backing.store.reactions.register(reaction)
 
 
 async def dispatch(url: str | None, crew: "Crew", once: bool = False) -> int:
-    """Matches and handles at a store until a signal says to leave, or once; how many tasks were settled."""
+    """Matches and handles at a store until a signal says to leave, or once; how many tasks were settled.
+
+    At a server's URL the server matches.
+    """
     from tape.bridges.opening import lines_of
     from tape.matcher.dispatcher import Dispatcher
 
     settings = Settings.read(os.environ)
+    if _is_far(url or settings.store):
+        from tape.sdk.remote.dispatcher import dispatch as dispatch_far
+
+        return await dispatch_far(url or settings.store, crew, once)
     equipped = crew if crew.lines else replace(crew, lines=tuple(lines_of(settings.connections).values()))
     async with open_backing(url or settings.store) as backing:
         dispatcher = Dispatcher(backing.store, equipped, backing.journal)
@@ -296,6 +309,7 @@ async def serve(service: Service, tell: Callable[[Address, Address | None], None
             store=store if service.has_reactions else None,
             ledgers=ledgers,
             outbox=_outbox(Settings.read(os.environ).outbox or service.store),
+            lake=_lake_jobs(service, store),
             is_bounded=service.is_bounded,
             is_ephemeral=service.is_ephemeral,
             reap_after=service.reap_after,
@@ -349,6 +363,13 @@ def _lake(store: str, lake: Path) -> Reader | None:
     from tape.lake.late_reader import LateReader
 
     return LateReader(lake) if urlsplit(store).scheme in ("sqlite", "postgresql", "postgres") else None
+
+
+def _lake_jobs(service: Service, store: Store) -> "LakeJobs | None":
+    """What answers about the lake of a store that can have one."""
+    from tape.lake.jobs import Jobs
+
+    return None if service.is_bounded else Jobs(store.journal, service.lake or service.data / "lake")
 
 
 def load_producers(places: Iterable[str] = ()) -> Producers:

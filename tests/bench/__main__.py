@@ -24,6 +24,7 @@ TABLES: Final = (
     "logs",
     "delivery",
     "forks",
+    "grpc",
     "sse",
     "sse_replay",
     "lake",
@@ -31,6 +32,7 @@ TABLES: Final = (
     "history",
     "sweep",
     "outbox",
+    "tasks",
 )
 MODULES: Final[tuple[Callable[[int], list[Row]], ...]] = (matching.measure, predicates.measure)
 

@@ -11,8 +11,7 @@ import grpc
 
 from tape.core.event import Event
 from tape.sdk.nouns.node import AsyncNode
-from tape.sdk.remote.channel import Channel
-from tape.sdk.remote.ledgers import Ledgers
+from tape.sdk.remote.node import reached
 from tape.wire import tape_pb2 as pb
 from tape.wire.messages.entries import event_message
 from tests.bench import workload
@@ -139,8 +138,8 @@ async def _operations(store: str, clients: int) -> float:
         rounds = 10 if clients > 1 else 30
 
         async def work(name: int) -> None:
-            async with Channel(f"tape://127.0.0.1:{port}") as channel:
-                await _live_through(AsyncNode(Ledgers(channel)), name, rounds)
+            async with reached(f"tape://127.0.0.1:{port}") as node:
+                await _live_through(node, name, rounds)
 
         began = perf_counter()
         async with asyncio.TaskGroup() as tasks:

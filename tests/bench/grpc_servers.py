@@ -1,6 +1,6 @@
 """gRPC servers for the bench, each a process: ours over a journal, and the bare library with nothing behind it.
 
-They say their port and then do what is written to them: `burst N` says N events, `cpu` tells the CPU time they have spent.
+They say their port and then do as they are told: `burst N` says N events, and after each word their CPU time follows.
 """
 
 import asyncio
@@ -60,7 +60,13 @@ async def _burst(journal: Journal, count: int) -> None:
 
 
 async def serve_bare() -> None:
-    """Batches that were encoded before anybody asked."""
+    """Batches that were encoded before anybody asked; beside it a journal takes the same events."""
+    async with open_store("memory://") as store, run_journal(store) as journal:
+        await journal.open_run("run-0")
+        await _serve_bare(journal)
+
+
+async def _serve_bare(journal: Journal) -> None:
     batch = b"".join(map(in_batch, workload.entries(workload.events(BATCH))))
     burst = b"".join(
         map(in_batch, workload.entries([Event(run_id="run-0", payload=workload.TEXT) for _ in range(BATCH)]))
@@ -82,6 +88,7 @@ async def serve_bare() -> None:
         return b""
 
     async def say(count: int) -> None:
+        await _burst(journal, count)
         for each in waiting:
             each.put_nowait(burst)
 

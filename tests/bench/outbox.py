@@ -3,7 +3,7 @@
 import asyncio
 import logging
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
-from contextlib import ExitStack, asynccontextmanager, contextmanager
+from contextlib import asynccontextmanager, contextmanager
 from functools import cache, partial
 from importlib import import_module
 from time import perf_counter
@@ -45,6 +45,7 @@ FROM generate_series(1, {DELIVERED}) AS n;
 INSERT INTO core.outbox_deliveries (event_id, handler_name, generation, position, status, attempt, attempts, ended_at)
 SELECT id, 'bench.handler', 0, position, 'delivered', 1, 1, now() FROM core.outbox;
 INSERT INTO core.event_handled (handler_name, idempotency_key) SELECT 'bench.handler', idempotency_key FROM core.outbox;
+INSERT INTO core.event_handlers (handler_name, generation, channel) VALUES ('bench.handler', 0, 'outbox_gen_0');
 ALTER TABLE core.outbox ENABLE TRIGGER outbox_notify;
 """
 
@@ -222,7 +223,8 @@ async def _prepare(url: str) -> None:
 @cache
 def _full() -> str:
     """One for all turns: filling it takes longer than they do."""
-    url = ExitStack().enter_context(_database())
+    server = postgres()
+    url = server.create_database(server.template(_prepare))
     run(_fill(url))
     return url
 

@@ -2,25 +2,30 @@
 
 import asyncio
 import logging
-from collections.abc import Iterator
+from collections.abc import Awaitable, Callable, Iterator
 from contextlib import contextmanager
 from datetime import timedelta
 from functools import partial
 from statistics import quantiles
 from time import perf_counter
+from typing import TypeAlias
 
 import asyncpg
 
 from tape.bus.journal import Journal
 from tape.compose import run_journal
+from tape.core.codec import JsonValue
 from tape.core.event import Event
 from tape.core.reaction import Reaction
 from tape.matcher.dispatcher import Crew, Dispatcher
+from tape.matcher.matcher import Matcher
 from tape.store.postgres.store import open_store
 from tape.work.handler import handler
 from tests.bench.compare import Comparison, Goal, Side
 from tests.bench.loop import run
 from tests.bench.servers import journal_url, postgres
+
+Handle: TypeAlias = Callable[[], Awaitable[None]]
 
 AREA = "tasks"
 TASKS = 10_000
@@ -28,7 +33,8 @@ BATCH = 1_000
 SINGLES = 120
 PAUSE_S = 0.03
 WARM = 20
-PAYLOAD = {"number": 1, "status": "confirmed"}
+MATCHED = 20_000
+PAYLOAD: JsonValue = {"number": 1, "status": "confirmed"}
 TEXT = b'{"number": 1, "status": "confirmed"}'
 
 TABLE = """
@@ -50,6 +56,8 @@ def comparisons() -> list[Comparison]:
         _row("end to end against SKIP LOCKED by hand", partial(ours, False), partial(by_hand, False), Goal(">=", 0.6)),
         _pick_up("idle pick-up p50 against pgqueuer", 50, Goal("<=", 0.5)),
         _pick_up("idle pick-up p99 against pgqueuer", 99, Goal("<=", 0.7)),
+        _matching("matcher with 1,000 reactions against 10", 1_000),
+        _matching("matcher with 10,000 reactions against 10", 10_000),
     ]
 
 
@@ -60,6 +68,42 @@ def _row(name: str, one: Side, other: Side, goal: Goal) -> Comparison:
 def _pick_up(name: str, percent: int, goal: Goal) -> Comparison:
     one, other = partial(pick_up, percent), partial(pick_up_pgqueuer, percent)
     return Comparison(area=AREA, name=name, unit="ms", ours=one, peer=other, goal=goal)
+
+
+def _matching(name: str, reactions: int) -> Comparison:
+    one, other = partial(matching, reactions), partial(matching, 10)
+    return Comparison(area=AREA, name=name, unit="entries/s", ours=one, peer=other)
+
+
+def matching(reactions: int) -> float:
+    """How fast a journal is read past reactions of which ten match one entry in a hundred."""
+    return run(_match(reactions))
+
+
+async def _match(reactions: int) -> float:
+    with journal_url() as url:
+        async with open_store(url) as store, run_journal(store) as journal:
+            for number in range(reactions):
+                await store.reactions.register(_quiet_reaction(number))
+            matcher = Matcher(store)
+            while await matcher.step():
+                pass
+            for first in range(0, MATCHED, BATCH):
+                await journal.append([_numbered(number) for number in range(first, first + BATCH)], open=True)
+            began = perf_counter()
+            while await matcher.step():
+                pass
+            return MATCHED / (perf_counter() - began)
+
+
+def _quiet_reaction(number: int) -> Reaction:
+    return Reaction(
+        reaction_id=f"rule-{number}", subject_pattern=f"/orders/{number}/**", predicate_cel="payload.number % 100 == 0"
+    )
+
+
+def _numbered(number: int) -> Event:
+    return Event(run_id="run-1", payload={"number": number}, subject=f"/orders/{number % 10}/new")
 
 
 def ours(is_processing: bool) -> float:
@@ -192,7 +236,7 @@ class Waits:
         self.found.append(perf_counter() - self._began)
         self._has_ended.set()
 
-    async def all(self, say) -> None:  # type: ignore[no-untyped-def]
+    async def all(self, say: Callable[[], Awaitable[object]]) -> None:
         for _ in range(WARM + SINGLES):
             await asyncio.sleep(PAUSE_S)
             self._has_ended.clear()
@@ -214,7 +258,7 @@ def _event() -> Event:
     return Event(run_id="run-1", payload=PAYLOAD, subject="/orders/new")
 
 
-def _taking(handle):  # type: ignore[no-untyped-def]
+def _taking(handle: Handle) -> Callable[[object], Awaitable[None]]:
     async def take(job: object) -> None:
         await handle()
 

@@ -28,8 +28,8 @@ async def test_the_report_asks_nobody_and_runs_nothing(page: Page, file: Path) -
 
     assert [request.url for request in asked] == [file.as_uri()] and complaints == []
     assert await page.locator("script").count() == 0
-    assert await page.get_by_role("img").count() == 6
-    assert await page.get_by_role("cell", name=HOSTILE, exact=True).count() == 2
+    assert await page.get_by_role("img").count() == 8
+    assert await page.get_by_role("cell", name=HOSTILE, exact=True).count() == 4
 
 
 @pytest.mark.parametrize("scheme", ["light", "dark"])

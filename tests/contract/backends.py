@@ -93,6 +93,7 @@ WITH_LEDGERS = ("memory", "sqlite", "postgres")
 
 # A test with one of these runs on the stores that have what it is about, or on those that do not.
 needs_ledgers = pytest.mark.parametrize("backend", WITH_LEDGERS, indirect=True)
+on_disk = pytest.mark.parametrize("backend", ["sqlite", "postgres"], indirect=True)
 without_ledgers = pytest.mark.parametrize("backend", sorted({*NAMES} - {*WITH_LEDGERS}), indirect=True)
 
 

@@ -7,8 +7,7 @@ from tape.bus.journal import Journal
 from tape.core.ports import Store
 from tape.runs.ledgers import Ledgers
 from tape.sdk.nouns.node import AsyncNode
-from tape.sdk.remote.channel import Channel
-from tape.sdk.remote.ledgers import Ledgers as RemoteLedgers
+from tape.sdk.remote.node import reached as connected
 from tape.server.address import Address
 from tape.server.rpc.door import Door
 from tape.server.rpc.hall import Hall
@@ -31,5 +30,5 @@ async def served(store: Store, journal: Journal) -> AsyncIterator[str]:
 @asynccontextmanager
 async def reached(store: Store, journal: Journal) -> AsyncIterator[AsyncNode]:
     """A client of such a server."""
-    async with served(store, journal) as url, Channel(url) as channel:
-        yield AsyncNode(RemoteLedgers(channel))
+    async with served(store, journal) as url, connected(url) as node:
+        yield node

@@ -58,7 +58,7 @@ async def test_what_was_given_is_claimed_like_any_other(store: Store) -> None:
 async def test_limits_hold_for_what_is_claimed_as_it_is_made(
     store: Store, options: dict[str, object], given: list[int]
 ) -> None:
-    await store.reactions.register(reaction(**options))
+    await store.reactions.register(reaction(**options))  # type: ignore[arg-type]
     await publish(store, 3)
 
     assert await matched(store, Hands()) == given

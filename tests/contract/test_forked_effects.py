@@ -15,10 +15,10 @@ from tape.runs.ledgers import Ledgers
 from tape.sdk.durable.agents import Agents
 from tape.sdk.durable.crew import Crew
 from tape.sdk.nouns.node import AsyncNode
-from tests.contract.backends import needs_ledgers
+from tests.contract.backends import on_disk
 from tests.contract.saying import whole
 
-pytestmark = needs_ledgers
+pytestmark = on_disk
 
 REPLAY, STUB, LIVE = EffectPolicy.REPLAY, EffectPolicy.STUB, EffectPolicy.LIVE
 

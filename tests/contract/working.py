@@ -16,6 +16,7 @@ from tape.runs.ledgers import Ledgers
 from tape.sdk.nouns.node import AsyncNode
 from tests.contract.backends import Backend
 from tests.contract.saying import PATIENCE_S, drain
+from tests.contract.serving import reached
 
 T = TypeVar("T")
 
@@ -56,14 +57,14 @@ async def until(ask: Callable[[], Awaitable[T]], is_enough: Callable[[T], bool])
 
 @asynccontextmanager
 async def two_nodes(backend: Backend) -> AsyncIterator[tuple[AsyncNode, AsyncNode]]:
-    """Two clients over the same data, each with a store of its own where the data can be shared."""
+    """Two clients over the same data, each with a store of its own where the data can be shared; one is far away."""
     async with backend.open() as first, run_journal(first) as one:
         if not backend.is_durable:
-            async with run_journal(first) as other:
-                yield AsyncNode(Ledgers(first, one)), AsyncNode(Ledgers(first, other))
+            async with run_journal(first) as other, reached(first, other) as distant:
+                yield AsyncNode(Ledgers(first, one)), distant
             return
-        async with backend.open() as second, run_journal(second) as other:
-            yield AsyncNode(Ledgers(first, one)), AsyncNode(Ledgers(second, other))
+        async with backend.open() as second, run_journal(second) as other, reached(second, other) as distant:
+            yield AsyncNode(Ledgers(first, one)), distant
 
 
 async def at_once(count: int, work: Callable[[int], Awaitable[T]]) -> list[T]:

@@ -35,7 +35,7 @@ def test_a_module_is_named_by_what_it_is_about() -> None:
 
 
 def test_nothing_in_the_source_is_left_for_later() -> None:
-    sources = [path for pattern in ("*.py", "*.sql") for path in PACKAGE.rglob(pattern)]
+    sources = [*modules(), *PACKAGE.rglob("*.sql")]
 
     unfinished = [f"{path.relative_to(PACKAGE)}: {found}" for path in sources for found in marks(path.read_text())]
 

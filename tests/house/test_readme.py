@@ -13,6 +13,7 @@ PAGES = {
     "broker.py": "docs/broker.md",
     "forks.py": "docs/forks.md",
     "runs.py": "docs/runs.md",
+    "treasury.py": "docs/runs.md",
     "outbox.py": "docs/outbox.md",
 }
 

@@ -6,12 +6,13 @@ from pathlib import Path
 ROOT = Path(__file__).resolve().parent.parent.parent
 PACKAGE = ROOT / "src" / "tape"
 OUR_DOT_NAMES = {".ci", ".gitattributes", ".github", ".gitignore"}
+GENERATED = ("_pb2", "_pb2_grpc")
 MADE_BY_TOOLS = {"__pycache__", "build", "dist", "node_modules"}
 
 
 def modules() -> list[Path]:
-    """Every Python module of the package, in a stable order."""
-    return sorted(PACKAGE.rglob("*.py"))
+    """Every Python module of the package that somebody wrote, in a stable order."""
+    return sorted(path for path in PACKAGE.rglob("*.py") if not path.stem.endswith(GENERATED))
 
 
 def texts() -> Iterator[tuple[Path, str]]:

@@ -13,7 +13,7 @@ from tape.cli.main import run
 def test_the_demo_ends_with_a_lake_that_is_the_journal_and_a_page_of_it(
     spark: SparkSession, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    assert run(["demo", "--seconds", "2", "--keep", str(tmp_path), "--json"]) == 0
+    assert run(["demo", "--seconds", "2", "--folder", str(tmp_path), "--json"]) == 0
 
     report = json.loads(capsys.readouterr().out)
     kept = {check["name"]: check["finding"] for check in report["checks"] if check["is_kept"]}
@@ -28,7 +28,7 @@ def test_without_spark_the_demo_says_so_and_leaves_the_lake_out(
 ) -> None:
     monkeypatch.setattr(demo_lake, "NEEDED", ("pyspark_that_is_not_installed",))
 
-    assert run(["demo", "--seconds", "2", "--keep", str(tmp_path)]) == 0
+    assert run(["demo", "--seconds", "2", "--folder", str(tmp_path)]) == 0
 
     said = [line for line in capsys.readouterr().out.splitlines() if line.startswith("The lake is left out")]
     assert len(said) == 1 and "tape-bus[spark]" in said[0] and not (tmp_path / "lake").exists()

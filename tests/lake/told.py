@@ -52,6 +52,32 @@ def tables(minutes: int = 30, name: str = HOSTILE) -> dict[str, Rows]:
         "metrics": [metric("arena", turn, 80 + turn) for turn in range(1, 7)]
         + [metric("child", turn, 80 - turn) for turn in range(3, 7)],
         "forks": [fork("child", "arena", name)],
+        "effects": [effect(name)],
+        "reactions": [reaction(name)],
+        "effect_latencies": [
+            {
+                "tool": name,
+                "n_effects": 4,
+                "n_confirmed": 3,
+                "n_failed": 1,
+                "n_unknown": 0,
+                "p50_ms": 40.0,
+                "p95_ms": 12_000.0,
+                "max_ms": 15_000,
+            },
+            {
+                "tool": "never-answered",
+                "n_effects": 1,
+                "n_confirmed": 0,
+                "n_failed": 0,
+                "n_unknown": 1,
+                "p50_ms": None,
+                "p95_ms": None,
+                "max_ms": None,
+            },
+        ],
+        "decisions": [decision("arena", 0, name), decision("child", 1, name)],
+        "budgets": [budget("arena", 2.0), budget(name, 0.5), budget("boundless", None)],
         "quarantine": [{"global_seq": 9, "table": "metrics", "reason": name, "payload_json": "{}"}],
     }
 
@@ -60,6 +86,27 @@ def run(run_id: str, parent: str | None = None, at_seq: int | None = None, statu
     return {
         "run_id": run_id, "status": status, "parent_run_id": parent, "at_seq": at_seq, "n_events": 100,
         "first_ts_ms": 0, "last_ts_ms": 9_000, "duration_ms": 9_000, "first_global_seq": 1, "last_global_seq": 100,
+    }  # fmt: skip
+
+
+def effect(tool: str) -> dict[str, Any]:
+    return {
+        "run_id": "arena", "idempotency_key": "k", "tool": tool, "status": "confirmed", "decision_index": 0,
+        "semantics": "idempotent", "dispatch_mode": "inline", "began_ts_ms": 0, "settled_ts_ms": 40, "latency_ms": 40,
+    }  # fmt: skip
+
+
+def decision(run_id: str, index: int, name: str) -> dict[str, Any]:
+    return {
+        "run_id": run_id, "decision_index": index, "model": name, "policy_version": "", "ts_ms": 0, "n_effects": 2,
+        "n_confirmed": 1, "n_failed": 1, "tools": f"wire, {name.replace(', ', '')}",
+    }  # fmt: skip
+
+
+def budget(run_id: str, cap: float | None) -> dict[str, Any]:
+    return {
+        "run_id": run_id, "usd_cap": cap, "token_cap": None, "usd_spent": 1.0, "usd_reserved": 0.25,
+        "tokens_spent": 10, "tokens_reserved": 0, "n_changes": 3,
     }  # fmt: skip
 
 
@@ -73,3 +120,9 @@ def fork(run_id: str, parent: str, reason: str) -> dict[str, Any]:
         "forked_ts_ms": 5_000, "reason": reason, "mutation_json": reason, "agent": "ada", "turn_num": 6,
         "parent_value": 86.0, "value": 74.0, "difference": -12.0,
     }  # fmt: skip
+
+
+def reaction(name: str) -> dict[str, Any]:
+    """A reaction whose tasks have died."""
+    told = {"reaction_id": "rule", "subject_pattern": "/a/**", "predicate_cel": name, "status": "matching"}
+    return {**told, "n_pauses": 1, "n_dead": 3, "n_replayed": 2}

@@ -88,3 +88,23 @@ async def test_a_client_finds_its_server_again(start: Start, tmp_path: Path) -> 
                 second = await watch.__anext__()
 
     assert (first.value.version, second.value.version, written.version) == (1, 2, 2)
+
+
+async def test_a_stream_goes_on_after_its_server_was_gone(start: Start, tmp_path: Path) -> None:
+    store = f"sqlite:///{tmp_path}/tape.db"
+    server = start(store)
+    port = server.rpc.rpartition(":")[2]
+    numbers: list[object] = []
+    async with tape.aconnect(server.rpc) as client:
+        await client.events.append([tape.Event(run_id="r", payload=n) for n in range(3)], open=True)
+        async with aclosing(await client.events.stream(run_id="r")) as entries:
+            with anyio.fail_after(PATIENCE_S):
+                for restarts in range(2):
+                    numbers += [(await anext(entries)).payload for _ in range(3)]
+                    server.kill()
+                    server = start(store, "--grpc", f"127.0.0.1:{port}")
+                    more = range(3 * restarts + 3, 3 * restarts + 6)
+                    await client.events.append([tape.Event(run_id="r", payload=n) for n in more])
+                numbers += [(await anext(entries)).payload for _ in range(3)]
+
+    assert numbers == [*range(9)]

@@ -3,11 +3,19 @@
 from collections.abc import Iterator
 from typing import Any
 
+import anyio
 import grpc
 import pytest
 
+from tape.bridges.opening import lines_of
+from tape.compose import dispatch, register
+from tape.core.errors import UsageError
+from tape.core.reaction import Reaction
+from tape.matcher.dispatcher import Crew
 from tape.wire import tape_pb2 as pb
 from tape.wire.tape_pb2_grpc import TapeStub
+from tape.work.envelope import Envelope
+from tape.work.handler import handler
 from tests.live.server import PATIENCE_S, TapeServer
 from tests.process.crew import until
 
@@ -131,3 +139,39 @@ def test_a_claim_is_extended_and_found_again(tape: Any, reaction: pb.Reaction, r
 
 def test_a_claim_without_an_owner_is_refused(tape: Any) -> None:
     assert status(tape.ClaimTasks, pb.ClaimTasksRequest(shard=-1)) is grpc.StatusCode.INVALID_ARGUMENT
+
+
+async def test_a_dispatcher_far_away_handles_what_the_server_matches(server: TapeServer, run_id: str) -> None:
+    handled: list[tuple[str, int]] = []
+
+    async def handle(envelope: Envelope) -> None:
+        handled.append((envelope.payload_json, envelope.attempt))
+        if envelope.payload == 2 and envelope.attempt == 1:
+            raise ConnectionError("not now")
+
+    reaction = Reaction(
+        reaction_id=f"far-{run_id}",
+        subject_pattern=f"/tape/event/*/{run_id}",
+        bootstrap_from_head=True,
+        max_concurrency=10,
+        retry_backoff_ms=0,
+    )
+    crew = Crew(reactions=(reaction,), handlers={reaction.reaction_id: handler(handle)})
+    await register(server.rpc, [reaction])
+    async with server.async_client() as http:
+        await http.post("/runs", json={"run_id": run_id})
+        await http.post(f"/runs/{run_id}/events", json=[{"payload": 1}, {"payload": 2}])
+
+    settled = 0
+    with anyio.fail_after(PATIENCE_S):
+        while settled < 3:
+            settled += await dispatch(server.rpc, crew, once=True)
+
+    assert sorted(handled) == [("1", 1), ("2", 1), ("2", 2)]
+
+
+async def test_a_bridge_far_away_is_refused(server: TapeServer) -> None:
+    line = lines_of({"hook": {"url": "https://a.example", "secret": "whsec_" + "A" * 32}})["hook"]
+
+    with pytest.raises(UsageError, match="beside its store"):
+        await dispatch(server.rpc, Crew(handlers={}, lines=(line,)), once=True)

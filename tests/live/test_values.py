@@ -165,8 +165,11 @@ def test_a_signal_lets_a_run_go_on_once(lasting: httpx.Client, waiting: str, las
 def test_a_run_of_a_ledger_is_cancelled_in_its_ledger(
     lasting: httpx.Client, waiting: str, lasting_server: TapeServer
 ) -> None:
+    before = lasting.get(f"/runs/{waiting}").json()["ledger"]
     ended = lasting.post(f"/runs/{waiting}/cancel")
 
+    assert (before["work"], before["waiting_on_gate"]) == ("waiting", "approval")
+    assert lasting.get(f"/runs/{waiting}").json()["ledger"]["work"] == "cancelled"
     assert (ended.status_code, ended.json()["status"]) == (200, "complete")
     assert lasting.get(f"/runs/{waiting}").json()["last_seq"] == ended.json()["last_seq"]
     with tape.connect(lasting_server.store) as client:

@@ -39,7 +39,9 @@ def asked(capsys: pytest.CaptureFixture[str], *arguments: str) -> list[dict[str,
 
 
 def test_migrating_says_what_was_applied_and_then_nothing(url: str, capsys: pytest.CaptureFixture[str]) -> None:
-    assert asked(capsys, "migrate", "--store", url) == [{"applied": ["0001 create_outbox"]}]
+    assert asked(capsys, "migrate", "--store", url) == [
+        {"applied": ["0001 create_outbox", "0002 divide_outbox", "0003 deal_outbox"]}
+    ]
     assert asked(capsys, "migrate", "--store", url) == [{"applied": []}]
 
 
@@ -55,7 +57,7 @@ def test_a_dead_letter_is_replayed_into_another_generation_and_handed_over(
     url: str, dead: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
     assert asked(capsys, "replay", dead, "--generation", "2", "--store", url) == [{"replayed": 1}]
-    assert asked(capsys, "handover", "2", "--generation", "3", "--store", url) == [{"handed_over": 1}]
+    assert asked(capsys, "hand-over", "2", "--generation", "3", "--store", url) == [{"handed_over": 1}]
     (shown,) = asked(capsys, "show", dead, "--store", url)
 
     assert (shown["generation"], shown["status"], shown["channel"]) == (3, "pending", "outbox_gen_3")
@@ -74,9 +76,9 @@ def test_naming_nothing_to_replay_is_refused(url: str, dead: str, capsys: pytest
 def test_a_retention_that_would_handle_twice_is_refused(
     url: str, dead: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    assert run(["outbox", "retain", "--handled-active", "52d", "--store", url]) == 2
+    assert run(["outbox", "retention", "--handled-active", "52d", "--store", url]) == 2
     assert "handled twice" in capsys.readouterr().err
-    assert asked(capsys, "retain", "--store", url) == [{"marked": 0, "deleted": 0, "forgotten": 0}]
+    assert asked(capsys, "retention", "--store", url) == [{"marked": 0, "deleted": 0, "forgotten": 0}]
 
 
 def test_stats_say_how_much_waits(url: str, dead: str, capsys: pytest.CaptureFixture[str]) -> None:

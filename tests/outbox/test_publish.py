@@ -8,11 +8,17 @@ from pathlib import Path
 from typing import Any
 from uuid import uuid4
 
+import anyio
 import asyncpg
+import django
 import psycopg
+import psycopg2
 import pytest
+from django.conf import settings
+from django.db.backends.postgresql.base import DatabaseWrapper
+from django.db.utils import ConnectionHandler
 from psycopg.rows import dict_row
-from sqlalchemy import create_engine, text
+from sqlalchemy import create_engine, make_url, text
 from sqlalchemy.ext.asyncio import AsyncSession, create_async_engine
 from sqlalchemy.orm import Session
 
@@ -95,6 +101,44 @@ async def with_an_async_session(url: str, is_kept: bool) -> None:
     await engine.dispose()
 
 
+def with_psycopg2(url: str, is_kept: bool) -> None:
+    connection = psycopg2.connect(url)
+    with connection.cursor() as cursor:
+        cursor.execute(PUT)
+    publish(said(1), connection, generation=BIG)
+    connection.commit() if is_kept else connection.rollback()
+    connection.close()
+
+
+def with_sqlalchemy_over_psycopg2(url: str, is_kept: bool) -> None:
+    engine = create_engine(engine_url(url, "psycopg2"))
+    with engine.connect() as connection:
+        connection.execute(text(PUT))
+        publish(said(1), connection, generation=BIG)
+        connection.commit() if is_kept else connection.rollback()
+    engine.dispose()
+
+
+async def with_django(url: str, is_kept: bool) -> None:
+    await anyio.to_thread.run_sync(in_django, url, is_kept)
+
+
+def in_django(url: str, is_kept: bool) -> None:
+    if not settings.configured:
+        settings.configure(USE_TZ=True)
+        django.setup()
+    place = make_url(url)
+    own = {"NAME": place.database, "USER": place.username, "HOST": place.host, "PORT": place.port}
+    whole = {**ConnectionHandler({}).configure_settings({"default": own})["default"], **own}
+    connection = DatabaseWrapper(whole, "default")
+    connection.set_autocommit(False)
+    with connection.cursor() as cursor:
+        cursor.execute(PUT)
+    publish(said(1), connection, generation=BIG)
+    connection.commit() if is_kept else connection.rollback()
+    connection.close()
+
+
 WAYS: list[Callable[[str, bool], Any]] = [
     with_psycopg,
     with_a_psycopg_cursor,
@@ -104,6 +148,9 @@ WAYS: list[Callable[[str, bool], Any]] = [
     with_asyncpg,
     with_an_asyncpg_pool,
     with_an_async_session,
+    with_psycopg2,
+    with_sqlalchemy_over_psycopg2,
+    with_django,
 ]
 
 

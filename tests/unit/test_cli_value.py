@@ -108,6 +108,14 @@ def test_a_signal_lets_a_run_go_on(tape: Tape, run_id: str) -> None:
     assert tape("run", "signal", "nobody", "approval")[0] == 4
 
 
+def test_a_run_of_a_ledger_is_shown_with_how_its_work_is_doing(tape: Tape, run_id: str) -> None:
+    (facts,) = tape.json("run", "show", run_id)
+    _, table = tape("run", "show", run_id)
+
+    assert (facts["status"], facts["ledger"]["work"], facts["ledger"]["app"]) == ("running", "waiting", "app")
+    assert "waiting on gate  approval" in table
+
+
 def test_a_run_of_a_ledger_is_cancelled_in_its_ledger(tape: Tape, run_id: str) -> None:
     (ended,) = tape.json("run", "cancel", run_id, "--reason", "enough")
 

@@ -47,6 +47,15 @@ def test_a_program_without_async_watches_too(url: str) -> None:
     assert seen == [1, 2]
 
 
+def test_a_program_without_async_says_and_follows_events(url: str) -> None:
+    with tape.connect(url) as client:
+        client.events.append([tape.Event(run_id="r", payload=n) for n in range(3)], open=True)
+        with client.events.stream(run_id="r", from_seq=2) as entries:
+            found = [next(entries).payload, next(entries).payload]
+
+    assert found == [1, 2]
+
+
 async def test_two_nodes_over_one_file_see_each_other(url: str) -> None:
     async with tape.aconnect(url) as one, tape.aconnect(url) as other:
         await one.values.set("treasury", "fx", 1)

@@ -12,6 +12,8 @@ from tape.cli import output
 if TYPE_CHECKING:
     from tape.cli.demo_fork import Story
     from tape.cli.demo_lake import Slice
+    from tape.cli.demo_outbox import Outbox
+    from tape.cli.demo_work import Work
 
 
 class Check(NamedTuple):
@@ -33,6 +35,8 @@ class Report:
     other_process: Sequence[int]
     checks: Sequence[Check]
     story: Story | None = None
+    work: Work | None = None
+    outbox: Outbox | None = None
     lake: Slice | None = None
 
     @property
@@ -43,6 +47,18 @@ class Report:
         """The same, with a run and its fork."""
         return replace(self, checks=[*self.checks, *story.checks], story=story)
 
+    def with_work(self, work: Work) -> Report:
+        """The same, with what a reaction did."""
+        return replace(self, checks=[*self.checks, *work.checks], work=work)
+
+    def with_outbox(self, outbox: Outbox) -> Report:
+        """The same, with what came out of a transaction."""
+        return replace(self, checks=[*self.checks, *outbox.checks], outbox=outbox)
+
+    def with_check(self, check: Check) -> Report:
+        """The same, with one more claim."""
+        return replace(self, checks=[*self.checks, check])
+
     def with_lake(self, lake: Slice) -> Report:
         """The same, with what Spark made of it."""
         return replace(self, checks=[*self.checks, *lake.checks], lake=lake)
@@ -50,7 +66,7 @@ class Report:
     def audited(self, faults: int) -> Report:
         """The same, with what an audit of the journal found."""
         finding = "dense, in order, every byte as it was written" if not faults else f"{faults:,} faults"
-        return replace(self, checks=[*self.checks, Check("journal verify", not faults, finding)])
+        return self.with_check(Check("journal verify", not faults, finding))
 
     @property
     def peak(self) -> int:

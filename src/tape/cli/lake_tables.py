@@ -84,6 +84,7 @@ async def draw_report(choices: Choices, out: Path | None) -> Path:
     """Draws what the tables say now; where the page is."""
     from anyio import to_thread
 
+    from tape.lake.outcomes import write_outcomes
     from tape.lake.report import check_drawable, write_report
     from tape.lake.status import status_of
 
@@ -91,6 +92,8 @@ async def draw_report(choices: Choices, out: Path | None) -> Path:
     log = log_of(choices)
     async with choices.open_store() as store:
         status = await status_of(store.journal, log)
+        outcomes = await store.tasks.outcomes()
+    await to_thread.run_sync(write_outcomes, log.table.parent, outcomes, status.warm.head)
     page = (out or log.table.parent / "report.html").absolute()
     await to_thread.run_sync(write_report, log.table.parent, status, page)
     return page

@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from tape.core.ledger_diff import LedgerRow
     from tape.core.ports import Store
     from tape.core.run import RunRecord
+    from tape.core.run_state import RunState
     from tape.runs.forks import ForkOrder
 
 MOST: Final = 1_000
@@ -52,11 +53,13 @@ def list_runs(choices: Choices, limit: int) -> None:
 @click.pass_obj
 def show(choices: Choices, run_id: str) -> None:
     """Show what is known of RUN."""
-    record = finish(partial(_find, choices, run_id))
+    record, state = finish(partial(_find, choices, run_id))
+    told = {} if state is None else state.summary
     if choices.is_json:
-        output.say_json(_facts(record))
+        output.say_json({**_facts(record), **({"ledger": told} if told else {})})
     else:
-        output.table((output.paint(name, "bold"), output.escape(text)) for name, text in _described(record))
+        lines = (*_described(record), *((name.replace("_", " "), str(fact)) for name, fact in told.items() if fact))
+        output.table((output.paint(name, "bold"), output.escape(text)) for name, text in lines)
 
 
 @run.command()
@@ -144,9 +147,15 @@ async def _listed(choices: Choices, limit: int) -> list[RunRecord]:
     return [record for record in (*live, *ended) if not record.run_id.startswith(SYSTEM_PREFIX)][:limit]
 
 
-async def _find(choices: Choices, run_id: str) -> RunRecord:
+async def _find(choices: Choices, run_id: str) -> tuple[RunRecord, RunState | None]:
+    from tape.runs.lifecycle import RUNS
+
     async with choices.open_store() as store:
-        return await found_run(store, run_id)
+        record = await found_run(store, run_id)
+        if not choices.has_ledgers():
+            return record, None
+        return record, RUNS.find(await store.cells.look((RUNS.at(run_id),)), run_id)
+    raise AssertionError("a store swallows nothing")
 
 
 async def found_run(store: Store, run_id: str) -> RunRecord:

@@ -117,6 +117,7 @@ def log_to_stderr() -> None:
     """Log lines are JSON, beside the answer."""
     from tape.telemetry import JsonLines
 
+    os.environ.setdefault("GRPC_VERBOSITY", "NONE")  # what its C core would print is none, and we say what matters
     handler = logging.StreamHandler()
     handler.setFormatter(JsonLines())
     logger = logging.getLogger("tape")

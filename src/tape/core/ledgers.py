@@ -1,6 +1,7 @@
 """What a client asks of ledgers, be they in this process or behind a wire; bodies are texts that nobody reads."""
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 from datetime import timedelta
 from decimal import Decimal
 from typing import Protocol, Self
@@ -10,6 +11,7 @@ from tape.core.caller import PLAIN, Caller
 from tape.core.claim import RUN_LEASE, WORK_LEASE
 from tape.core.decision import Decision
 from tape.core.effect import Compensation, Effect, EffectClaim, EffectOrder, EffectStatus, Observation
+from tape.core.event import Entry, Event
 from tape.core.gate import Gate, Passage, Signal
 from tape.core.ids import RunId
 from tape.core.obligation import Obligation, ObligationClaim, ObligationStatus
@@ -17,6 +19,18 @@ from tape.core.run_state import Begun, Compaction, RunOrder, RunState, RunStatus
 from tape.core.session import Session, SessionEvent, SessionId
 from tape.core.timer import Timer, TimerClaim
 from tape.core.value import Value, ValueChange
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Wish:
+    """Which entries to follow: those of a run from a seq on, or of the journal after a position."""
+
+    run_id: str | None = None
+    from_seq: int = 1
+    subject: str | None = None
+    where: str | None = None
+    from_global_seq: int = 0
+    follow: bool = True
 
 
 class RunLedger(Protocol):
@@ -181,8 +195,28 @@ class SessionLedger(Protocol):
     async def delete(self, of: SessionId, caller: Caller = PLAIN) -> bool: ...
 
 
+class Following(Protocol):
+    """Entries as they come, in order, each once; it must be closed."""
+
+    def __aiter__(self) -> Self: ...
+    async def __anext__(self) -> Entry: ...
+    async def aclose(self) -> None: ...
+
+
+class EventLog(Protocol):
+    """The journal for who only says and follows events; a stream has everything from the moment it is given."""
+
+    async def append(
+        self, events: Sequence[Event], key: str | None = None, expected_seq: int | None = None, open: bool = False
+    ) -> Sequence[Entry]: ...
+    async def stream(self, wish: Wish) -> Following: ...
+
+
 class Ledgers(Protocol):
-    """All of them, over one store."""
+    """All of them, over one store, and the journal beneath."""
+
+    @property
+    def events(self) -> EventLog: ...
 
     @property
     def runs(self) -> RunLedger: ...

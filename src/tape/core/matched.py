@@ -2,13 +2,16 @@
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import NamedTuple
+from typing import Final, NamedTuple
 
 from tape.core.ids import GlobalSeq
 from tape.core.reaction import Reaction
 from tape.core.registration import Force
 from tape.core.sequence import Request
 from tape.core.task import Hit, Task, Want
+
+
+FEW: Final = 64  # more are sent in groups of a bounded size
 
 
 class Pack(NamedTuple):
@@ -43,6 +46,12 @@ class MatchedPage:
     slips: Mapping[str, Slip]
     requests: Sequence[Request] = ()
     want: Want | None = None
+
+    @property
+    def is_plain(self) -> bool:
+        """Whether it is a few tasks that are due at once, and nothing else."""
+        has_more = self.forces or self.slips or self.requests or not 1 <= len(self.hits) <= FEW
+        return not has_more and not any(hit.reaction.debounce_ms or hit.is_too_deep for hit in self.hits)
 
 
 class Recorded(NamedTuple):

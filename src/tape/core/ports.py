@@ -16,7 +16,7 @@ from tape.core.reaction import Reaction
 from tape.core.run import Head, LiveRun, RunMeta, RunRecord
 from tape.core.sequence import Cell, CellId, Request
 from tape.core.subject import Pattern
-from tape.core.task import Claim, Claimed, Hit, Settlement, Task, TaskId, Want
+from tape.core.task import Claim, Claimed, Hit, Outcomes, Settlement, Task, TaskId, Want
 
 Outcome: TypeAlias = Sequence[Entry] | TapeError
 
@@ -161,6 +161,7 @@ class Tasks(Queue, Protocol):
     async def replay(self, task_ids: Sequence[TaskId]) -> Sequence[TaskId]: ...
     async def dead(self, reaction_id: str, limit: int) -> Sequence[TaskId]: ...
     async def forget(self, before_ms: int) -> int: ...
+    async def outcomes(self) -> Sequence[Outcomes]: ...
 
 
 class Reactions(Protocol):

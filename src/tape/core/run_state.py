@@ -8,6 +8,7 @@ from hashlib import sha256
 from typing import Final
 
 from tape.core.claim import RUN_LEASE, UNCLAIMED, Claim, check_lease, check_owner
+from tape.core.codec import JsonValue
 from tape.core.errors import UsageError, shown
 from tape.core.fork_policy import RESERVED
 from tape.core.ids import RunId
@@ -118,6 +119,16 @@ class RunState:
     @property
     def is_active(self) -> bool:
         return self.status in ACTIVE
+
+    @property
+    def summary(self) -> dict[str, JsonValue]:
+        """What people want to know of it: whose it is, how it is doing, and who works on it."""
+        of = self.of
+        return {
+            "app": of.app, "user": of.user, "session": of.session, "invocation": of.invocation,
+            "work": self.status.value, "owner": self.claim.owner, "attempt": self.claim.attempt,
+            "waiting_on_gate": self.waiting_on_gate, "detail_json": self.detail_json, "labels": dict(self.labels),
+        }  # fmt: skip
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

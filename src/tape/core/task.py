@@ -141,6 +141,19 @@ class Settlement(NamedTuple):
     outcome: Outcome
 
 
+class Outcomes(NamedTuple):
+    """What became of the tasks of a reaction that have one status; how long they took from being made to their end."""
+
+    reaction_id: str
+    status: str
+    n_tasks: int
+    n_attempts: int
+    n_coalesced: int
+    mean_ms: int
+    max_ms: int
+    oldest_ms: int
+
+
 class Policy(NamedTuple):
     """What a reaction says of failures; a removed one has no more attempts."""
 

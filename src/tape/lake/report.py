@@ -14,6 +14,7 @@ from uuid import uuid4
 
 from tape.core.errors import UsageError
 from tape.lake.derived import NAMES, rows_of
+from tape.lake.outcomes import NAME as OUTCOMES, outcomes_of
 
 if TYPE_CHECKING:
     from tape.lake.drawing import Plot
@@ -24,6 +25,9 @@ MOST_FORKS: Final = 30
 MOST_REASONS: Final = 12
 DECIDED: Final = ("decisions", "effects", "confirmed", "failed")
 FORK_COLUMNS: Final = "run_id parent_run_id at_seq mutation_json agent turn_num parent_value value difference".split()
+
+REACTION_COLUMNS: Final = "reaction_id subject_pattern predicate_cel status n_pauses n_dead n_replayed".split()
+OUTCOME_COLUMNS: Final = "reaction_id status n_tasks n_attempts n_coalesced mean_ms max_ms".split()
 
 Tables: TypeAlias = Mapping[str, Sequence[Mapping[str, Any]]]
 
@@ -37,7 +41,7 @@ def write_report(lake: Path, status: Status, page: Path) -> list[Path]:
     """Writes the page, whole or not at all, and a folder of pictures named after it; where these are."""
     from tape.lake.drawing import write_png
 
-    tables = {name: rows_of(lake, name) for name in NAMES}
+    tables = {**{name: rows_of(lake, name) for name in NAMES}, OUTCOMES: outcomes_of(lake)}
     plots = list(plots_of(tables, status))
     folder = page.with_suffix("")
     folder.mkdir(parents=True, exist_ok=True)
@@ -74,6 +78,8 @@ def html(tables: Tables, status: Status, plots: Sequence[Plot]) -> str:
         *map(_section, plots),
         *_forks(tables["forks"]),
         *_decisions(tables["decisions"]),
+        *_reactions(tables["reactions"]),
+        *_outcomes(tables.get(OUTCOMES, ())),
         *_quarantine(tables["quarantine"]),
     ]
     return "\n".join(
@@ -146,6 +152,22 @@ def _decisions(rows: Sequence[Mapping[str, Any]]) -> Iterator[str]:
 
 def _tools(counts: Mapping[str, int]) -> str:
     return ", ".join(sorted(set(counts) - set(DECIDED)))
+
+
+def _reactions(rows: Sequence[Mapping[str, Any]]) -> Iterator[str]:
+    """Every reaction, and how its tasks fared."""
+    if rows:
+        heading = _heading("reaction", "subjects", "predicate", "is", "pauses #", "dead #", "replayed #")
+        lines = [_row(*(row[column] for column in REACTION_COLUMNS)) for row in rows[:MOST_FORKS]]
+        yield f"<section><h2>Reactions</h2><table>{heading}{''.join(lines)}</table></section>"
+
+
+def _outcomes(rows: Sequence[Mapping[str, Any]]) -> Iterator[str]:
+    """What became of the tasks, as they were when the page was drawn."""
+    if rows:
+        heading = _heading("reaction", "tasks are", "tasks #", "attempts #", "coalesced #", "mean ms #", "longest ms #")
+        lines = [_row(*(row[column] for column in OUTCOME_COLUMNS)) for row in rows[:MOST_FORKS]]
+        yield f"<section><h2>Task outcomes</h2><table>{heading}{''.join(lines)}</table></section>"
 
 
 def _quarantine(rows: Sequence[Mapping[str, Any]]) -> Iterator[str]:

@@ -40,6 +40,9 @@ TABLES: Final[Mapping[str, str]] = {
     "n_effects BIGINT, n_confirmed BIGINT, n_failed BIGINT, tools STRING",
     "budgets": "run_id STRING, usd_cap DOUBLE, token_cap BIGINT, usd_spent DOUBLE, usd_reserved DOUBLE, "
     "tokens_spent BIGINT, tokens_reserved BIGINT, n_changes BIGINT",
+    "reactions": "reaction_id STRING, subject_pattern STRING, predicate_cel STRING, handler_kind BIGINT, "
+    "status STRING, n_definitions BIGINT, n_pauses BIGINT, n_dead BIGINT, n_replayed BIGINT, first_ts_ms BIGINT, "
+    "last_ts_ms BIGINT",
 }
 
 

@@ -3,28 +3,16 @@
 from __future__ import annotations
 
 from time import time
-from typing import NamedTuple
 
 from anyio import to_thread
 
 from tape.bus.tail import ENTRIES
 from tape.core.ids import GlobalSeq
+from tape.core.lake import LakeStatus as Status
 from tape.core.ports import Bounds, Reader
 from tape.lake.log import Log
 
-
-class Status(NamedTuple):
-    """Positions by temperature; the lag is of the oldest entry that is not in the lake."""
-
-    cold: Bounds
-    warm: Bounds
-    hot: Bounds
-    lag: int
-    lag_ms: int
-    files: int
-    size: int
-    version: int
-    committed_at_ms: int | None
+__all__ = ["Status", "status_of"]
 
 
 async def status_of(journal: Reader, log: Log) -> Status:

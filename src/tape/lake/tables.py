@@ -9,7 +9,7 @@ from pyspark.sql import Column, DataFrame, functions as F  # noqa: N812 - as eve
 
 from tape.core.fork import FORK, RUN
 from tape.core.ids import SYSTEM_PREFIX
-from tape.lake import ledger_tables, readings
+from tape.lake import ledger_tables, readings, work_tables
 from tape.lake.readings import Field, Reading, What, as_declared
 from tape.lake.schema import GLOBAL_SEQ, KIND, PAYLOAD_JSON, RUN_ID, SEQ, SUBJECT, TS_MS, TYPE
 
@@ -47,7 +47,7 @@ METRICS: Final = Reading(
         Field("value", What.NUMBER),
     ),
 )
-READINGS: Final = (FORKS, PROMPTS, RESPONSES, ACTIONS, RESULTS, METRICS, *ledger_tables.READINGS)
+READINGS: Final = (FORKS, PROMPTS, RESPONSES, ACTIONS, RESULTS, METRICS, *ledger_tables.READINGS, *work_tables.READINGS)
 
 
 def runs(journal: DataFrame) -> DataFrame:
@@ -148,6 +148,7 @@ EVERY: Final[Mapping[str, Table]] = {
     "effect_latencies": ledger_tables.effect_latencies,
     "decisions": ledger_tables.decisions,
     "budgets": ledger_tables.budgets,
+    "reactions": work_tables.reactions,
 }
 
 

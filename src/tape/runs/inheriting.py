@@ -4,9 +4,11 @@ A child owes nothing for what its parent did, and offers nothing to dispatchers.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
+from contextlib import aclosing
 from dataclasses import dataclass, field, replace
 from typing import Any
 
+from tape.bus.journal import Journal
 from tape.core import codec
 from tape.core.budget import Amount, Budget
 from tape.core.claim import UNCLAIMED
@@ -30,7 +32,6 @@ from tape.runs.desk import Desk
 from tape.runs.effects import EFFECTS
 from tape.runs.gates import GATES
 from tape.runs.lifecycle import RUNS
-from tape.runs.replay import inherited
 from tape.telemetry import current_trace
 
 OUTCOMES = frozenset({"confirmed", "failed", "reconciled"})
@@ -119,11 +120,22 @@ async def fork(
     if run is not None:
         if run.compacted_at_ms:
             raise NotReady(f"run {parent!r} was compacted, so its results are gone; fork it without effects")
-        settled = settled_by(await inherited(desk.journal, parent, Seq(at_seq)), parent)
+        settled = settled_by(await _prefix(desk.journal, parent, at_seq), parent)
         state = child_of(run, child, at_seq, policy, sight.now_ms)
         cells = cells_of_child(state, run, settled, await _records(desk, parent), mutation)
         request = replace(request, cells=cells)
     return list(await desk.journal.ask(request))
+
+
+async def _prefix(journal: Journal, run_id: RunId, at_seq: int) -> list[Entry]:
+    """All entries up to a seq; a run that has lost some raises, for what it did there might be done again."""
+    found: list[Entry] = []
+    async with aclosing(journal.stream(run_id=run_id, follow=False)) as entries:
+        async for entry in entries:
+            if entry.seq > at_seq:
+                break
+            found.append(entry)
+    return found
 
 
 async def _records(desk: Desk, run_id: RunId) -> list[Decision | Effect]:

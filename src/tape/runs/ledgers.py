@@ -12,6 +12,7 @@ from tape.runs.decisions import Decisions
 from tape.runs.desk import Desk
 from tape.runs.dispatch import Dispatch
 from tape.runs.effects import Effects
+from tape.runs.events import Events
 from tape.runs.gates import Gates
 from tape.runs.obligations import Obligations
 from tape.runs.runs import Runs
@@ -25,6 +26,7 @@ class Ledgers:
 
     def __init__(self, store: Store, journal: Journal) -> None:
         desk = Desk(store, journal)
+        self.events = Events(journal)
         self.runs = Runs(desk)
         self.compactions = self.runs
         self.decisions = Decisions(desk)

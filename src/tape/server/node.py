@@ -11,6 +11,7 @@ import anyio
 from tape.bus.journal import Journal
 from tape.core.event import Entry
 from tape.core.ids import RunId, Seq
+from tape.core.lake import LakeJobs
 from tape.core.ports import RunDirectory, Store
 from tape.core.run import Head, RunMeta, RunRecord
 from tape.runs.forks import Forks
@@ -77,8 +78,8 @@ class Node:
     """One server over one journal.
 
     A bounded store forgets, an ephemeral one ends with this process; `cold` is there when files keep what it forgets,
-    and `store` and `ledgers` when it has reactions, tasks and ledgers. An outbox is opened for each look at it: it is
-    somebody else's database, and looked at now and then.
+    `store` and `ledgers` when it has reactions, tasks and ledgers, and `lake` when it can have one. An outbox is opened
+    for each look at it: it is somebody else's database, and looked at now and then.
     """
 
     journal: Journal
@@ -92,6 +93,7 @@ class Node:
     store: Store | None = None
     ledgers: Ledgers | None = None
     outbox: OpenOutbox | None = None
+    lake: LakeJobs | None = None
     is_bounded: bool = False
     is_ephemeral: bool = False
     reap_after: timedelta = timedelta(minutes=30)

@@ -11,6 +11,7 @@ from tape.server import (
     events,
     forks,
     health,
+    lake,
     ledger_routes,
     metrics,
     outbox_routes,
@@ -147,6 +148,7 @@ _WORK: Final = (
     *work_routes.ROUTES,
     *ledger_routes.ROUTES,
     *outbox_routes.ROUTES,
+    *lake.ROUTES,
 )  # fmt: skip
 
 ROUTES: Final[tuple[Route, ...]] = (*_WORK, *documents.routes(_WORK), *console.ROUTES)

@@ -5,15 +5,18 @@ from collections.abc import Iterable
 from itertools import chain
 from typing import Final
 
+import msgspec
+
 from tape.core.errors import RunNotFound, UsageError, shown
 from tape.core.event import check_run_id
 from tape.core.ids import SYSTEM_PREFIX, RunId
 from tape.core.run import RunMeta, RunRecord
+from tape.runs.cancelling import is_begun
 from tape.server.node import Node
 from tape.server.refusals import NotNow
 from tape.server.request import Request
 from tape.server.response import Response
-from tape.server.shapes import ClosedRun, NewRun, OpenedRun, Run, RunDetail, Runs, shaped
+from tape.server.shapes import ClosedRun, LedgerRun, NewRun, OpenedRun, Run, RunDetail, Runs, shaped
 
 MOST: Final = 1000
 
@@ -40,7 +43,7 @@ async def list_runs(request: Request, node: Node) -> Response:
 
 async def show_run(request: Request, node: Node) -> Response:
     record = await find(node, check_run_id(request.values["run_id"]))
-    return Response.json(RunDetail.of_record(record, node.journal.epoch))
+    return Response.json(RunDetail.of_record(record, node.journal.epoch, await _ledger(node, record.run_id)))
 
 
 async def close_run(request: Request, node: Node) -> Response:
@@ -56,6 +59,13 @@ async def find(node: Node, run_id: RunId) -> RunRecord:
     if record is None:
         raise RunNotFound(run_id)
     return record
+
+
+async def _ledger(node: Node, run_id: RunId) -> LedgerRun | None:
+    """What its ledger says of a run that was begun; one that was only opened has none."""
+    if node.ledgers is None or not await is_begun(node.ledgers, run_id):
+        return None
+    return msgspec.convert((await node.ledgers.runs.find(run_id)).summary, LedgerRun)
 
 
 async def _kept(node: Node, run_id: RunId) -> RunRecord | None:

@@ -57,6 +57,21 @@ class Runs(Struct, frozen=True, kw_only=True):
     runs: list[Run]
 
 
+class LedgerRun(Struct, frozen=True, kw_only=True):
+    """A run as its ledger knows it: whose it is, how its work is doing, who does it."""
+
+    app: str
+    user: str
+    session: str
+    invocation: str
+    work: str
+    owner: str
+    attempt: Count
+    waiting_on_gate: str
+    detail_json: str
+    labels: dict[str, str]
+
+
 class RunDetail(Struct, frozen=True, kw_only=True):
     """Everything that is known of a run; `floor` is the first seq that is still there."""
 
@@ -75,9 +90,10 @@ class RunDetail(Struct, frozen=True, kw_only=True):
     closed_at_ms: int | None
     is_reaped: bool
     epoch: Count
+    ledger: LedgerRun | None
 
     @classmethod
-    def of_record(cls, record: RunRecord, epoch: int) -> "RunDetail":
+    def of_record(cls, record: RunRecord, epoch: int, ledger: LedgerRun | None = None) -> "RunDetail":
         meta, head = record.meta, record.head
         return cls(
             **_listed(record),
@@ -91,6 +107,7 @@ class RunDetail(Struct, frozen=True, kw_only=True):
             closed_at_ms=record.closed_at_ms,
             is_reaped=record.is_reaped,
             epoch=epoch,
+            ledger=ledger,
         )
 
 

@@ -65,24 +65,24 @@ class MatchedTasks:
 
     async def _insert_plain(self, tx: Transaction, hits: Sequence[Hit], now: int, want: Want | None) -> list[Task]:
         rows = [_row(hit, due_at_ms=now) for hit in hits]
-        wanted = () if want is None else {hit.reaction.reaction_id for hit in hits}.intersection(want.reaction_ids)
-        if want is None or not wanted:
+        ours = () if want is None else {hit.reaction.reaction_id for hit in hits}.intersection(want.reaction_ids)
+        if want is None or not ours:
             await self._insert(tx, rows, now)
             return []
-        return await self._insert_claimed(tx, rows, now, want, json.dumps(sorted(wanted)))
+        return await self._insert_claimed(tx, rows, now, want, json.dumps(sorted(ours)))
 
     async def _insert_claimed(
         self, tx: Transaction, rows: Sequence[Mapping[str, object]], now: int, want: Want, reaction_ids: str
     ) -> list[Task]:
         """What is made after the slots are used up is left for who claims next."""
         await tx.fetch(self._sql.lock_slots, {"reaction_ids": reaction_ids})
-        asked = {"reaction_ids": reaction_ids, "now": now, "owner": want.owner, "lease_ms": want.lease // _MS}
+        asked = {**wanted(want), "reaction_ids": reaction_ids, "now": now}
         claimed: list[Task] = []
         for group in _groups(rows, _size(rows)):
-            made = {**asked, "hits": _text(group), "most": want.most - len(claimed)}
+            made = {**asked, "hits": as_text(group), "most": want.most - len(claimed)}
             found = await tx.fetch(self._sql.insert_claimed, made)
             shards = {task: shard for task, shard, status in found if status == TaskStatus.CLAIMED}
-            claimed += [_task(row, shards[name], now, want) for row in group if (name := row["task_id"]) in shards]
+            claimed += claimed_tasks(group, shards, now, want)
         return claimed
 
     async def add_missing(self, tx: Transaction, hits: Sequence[Hit], now: int) -> int:
@@ -118,7 +118,7 @@ class MatchedTasks:
 
     async def _insert(self, tx: Transaction, rows: Sequence[Mapping[str, object]], now: int) -> None:
         for group in _groups(rows, _size(rows)):
-            await tx.fetch(self._sql.insert, {"hits": _text(group), "now": now})
+            await tx.fetch(self._sql.insert, {"hits": as_text(group), "now": now})
 
     async def _gather(self, tx: Transaction, hits: Sequence[Hit], now: int) -> None:
         """One task waits for each reaction and subject: the newest entry is in it, the others are counted."""
@@ -166,7 +166,23 @@ def _size(rows: Sequence[Mapping[str, object]]) -> int:
     return max(1, min(ROWS, MOST_BYTES // (heaviest + 1)))
 
 
-def _text(rows: Sequence[Mapping[str, object]]) -> str:
+def wanted(want: Want) -> dict[str, object]:
+    """Who wants how much, as statements take it."""
+    reaction_ids = json.dumps(list(want.reaction_ids))
+    return {"reaction_ids": reaction_ids, "owner": want.owner, "most": want.most, "lease_ms": want.lease // _MS}
+
+
+def plain_rows(hits: Iterable[Hit]) -> list[dict[str, object]]:
+    """Rows of tasks that are due as soon as they are made."""
+    return [_row(hit, due_at_ms=0) for hit in hits]
+
+
+def claimed_tasks(rows: Iterable[Mapping[str, Any]], shards: Mapping[str, int], now: int, want: Want) -> list[Task]:
+    """The tasks of the rows that were claimed, which are those whose shards are known."""
+    return [_task(row, shards[name], now, want) for row in rows if (name := row["task_id"]) in shards]
+
+
+def as_text(rows: Sequence[Mapping[str, object]]) -> str:
     return msgspec.json.encode(rows).decode()
 
 

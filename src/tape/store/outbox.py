@@ -19,6 +19,7 @@ from tape.store.outbox_event import event_of
 
 FILE: Final = "outbox.sql"
 MOST_DEALT: Final = 500
+CLAIM: Final = 5  # columns of a claim, before those of its event
 BURIAL_S: Final = 1.0
 _MS: Final = timedelta(milliseconds=1)
 
@@ -89,14 +90,20 @@ class Deliveries:
                 await self._bury(connection, handlers)
             asked = {"handlers": handlers, "most": want.most, "owner": want.owner, "lease_ms": want.lease // _MS}
             rows = await self._run(connection, "claim", **asked)
-            ids = json.dumps([row[0] for row in rows])
             if not rows:
                 ((soon,),) = await self._run(connection, "soon", handlers=handlers)
                 return Claimed((), None if soon is None else max(int(soon), 0) * _MS)
-            events = {row[0]: row for row in await self._run(connection, "events", ids=ids)}
-            handled = set(await self._run(connection, "handled", ids=ids, handlers=handlers))
-        claims = [(row, events[row[0]], row[:2] in handled) for row in sorted(rows, key=_place)]
+            if self._database.dialect == "sqlite":  # which cannot say more of what it changes
+                rows = await self._completed(connection, rows, handlers)
+        claims = [(row[:CLAIM], row[CLAIM:-1], row[-1]) for row in sorted(rows, key=_place)]
         return Claimed([task for claim in claims if (task := await self._hold(*claim, want.owner))])
+
+    async def _completed(self, connection: object, rows: Sequence[Row], handlers: str) -> list[Row]:
+        """What was claimed, with the event of each and whether it was handled before."""
+        ids = json.dumps([row[0] for row in rows])
+        events = {row[0]: row for row in await self._run(connection, "events", ids=ids)}
+        handled = set(await self._run(connection, "handled", ids=ids, handlers=handlers))
+        return [(*row, *events[row[0]], row[:2] in handled) for row in rows]
 
     def held(self, task_id: TaskId) -> Held:
         return self._held[task_id]
@@ -144,7 +151,9 @@ class Deliveries:
 
     async def _deal(self, connection: object) -> None:
         """Gives new rows to all handlers they are for, also to those of other processes."""
-        await self._run(connection, "share")
+        if self._database.dialect == "postgres":
+            await self._run(connection, "deal", most=MOST_DEALT)
+            return
         rows = await self._run(connection, "take", most=MOST_DEALT)
         if not rows:
             return

@@ -15,10 +15,10 @@ from tape.core.predicate import Predicate
 from tape.core.reaction import HandlerKind, Reaction
 from tape.core.registration import QUARANTINED, Force, Verb, check_reason, defined, paused, removed
 from tape.core.sequence import Request
-from tape.core.task import DEREGISTERED
+from tape.core.task import DEREGISTERED, Want
 from tape.store.clock import now_ms
 from tape.store.connection import Connection, Query, Row
-from tape.store.matched_tasks import MatchedTasks
+from tape.store.matched_tasks import MatchedTasks, as_text, claimed_tasks, plain_rows, wanted
 from tape.store.statements import statements
 
 
@@ -36,6 +36,7 @@ class _Sql(NamedTuple):
     move_pack: str
     put_forces: str
     add_slips: str
+    match: str = ""  # where a page can be written in one message
 
 
 class Reactions:
@@ -102,6 +103,8 @@ class Reactions:
 
     async def record(self, page: MatchedPage) -> Recorded | None:
         """The pack's new version, or None when it was no longer the one the page was decided on."""
+        if self._sql.match and page.want is not None and page.is_plain:
+            return await self._match(page, page.want)
         async with self._connection.transaction() as tx:
             place = {"seen": page.seen, "cursor": page.cursor, "now_ms": now_ms()}
             moved = await tx.fetch(self._sql.move_pack, place)
@@ -113,6 +116,15 @@ class Reactions:
             for request in page.requests:
                 tx.append(request)
         return Recorded(int(version), claimed)
+
+    async def _match(self, page: MatchedPage, want: Want) -> Recorded | None:
+        rows = plain_rows(page.hits)
+        asked = {"seen": page.seen, "cursor": page.cursor, "hits": as_text(rows), **wanted(want)}
+        (((version, now, task_ids, shards),),) = await self._connection.snapshot(Query(self._sql.match, asked))
+        if version is None:
+            return None
+        claimed = dict(zip(task_ids or (), shards or (), strict=True))
+        return Recorded(version, claimed_tasks(rows, claimed, now, want))
 
     async def _put_page(self, tx: Transaction, page: MatchedPage, version: int) -> None:
         if page.forces:

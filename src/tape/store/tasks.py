@@ -17,6 +17,7 @@ from tape.core.task import (
     Hit,
     Next,
     Outcome,
+    Outcomes,
     Policy,
     Settlement,
     Task,
@@ -55,6 +56,7 @@ class _Sql(NamedTuple):
     dead: str
     replay: str
     forget: str
+    outcomes: str
 
 
 class _Limit(NamedTuple):
@@ -143,6 +145,10 @@ class Tasks:
     async def forget(self, before_ms: int) -> int:
         async with self._connection.transaction() as tx:
             return len(await tx.fetch(self._sql.forget, {"before_ms": before_ms}))
+
+    async def outcomes(self) -> Sequence[Outcomes]:
+        (rows,) = await self._connection.snapshot(Query(self._sql.outcomes, {}))
+        return [Outcomes(row[0], TaskStatus(row[1]).name.lower(), *row[2:]) for row in rows]
 
     async def _bury(self) -> None:
         """Ends what was claimed for the last time and never answered."""

@@ -19,7 +19,8 @@ def assert_entries(entries: Sequence[Entry], expected: Sequence[Mapping[str, Any
     names = sorted({name for wanted in expected for name in wanted} or ALWAYS)
     wanted_lines = [_line(wanted, names) for wanted in expected]
     lines = [_line({name: getattr(entry, name) for name in names}, names) for entry in entries]
-    raise AssertionError("the entries are others (- expected, + found):\n" + "\n".join(ndiff(wanted_lines, lines)))
+    shown = [line for line in ndiff(wanted_lines, lines) if not line.startswith("?")]
+    raise AssertionError("\n".join(["the entries are others (- expected, + found):", *shown]))
 
 
 def is_like(entry: Entry, wanted: Mapping[str, Any]) -> bool:

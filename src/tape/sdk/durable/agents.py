@@ -95,7 +95,7 @@ class Agents:
 
     async def _interrupted(self, found: Running, error: BaseException) -> None:
         """A function that has tasks of its own is interrupted by what any of them met, unless another one failed."""
-        rest = error.split(Interrupted)[1] if isinstance(error, BaseExceptionGroup) else None
+        rest: BaseException | None = error.split(Interrupted)[1] if isinstance(error, BaseExceptionGroup) else None
         if isinstance(rest, Exception):
             await self._fail(found, rest)
         elif rest is not None:

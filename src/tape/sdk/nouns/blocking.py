@@ -2,18 +2,30 @@
 
 from collections.abc import Awaitable, Callable
 from functools import partial, wraps
-from typing import Concatenate, Generic, ParamSpec, Self, TypeVar
+from typing import Concatenate, Generic, ParamSpec, Protocol, Self, TypedDict, TypeVar, Unpack
 
 from anyio.from_thread import BlockingPortal
 
-from tape.core.ledgers import Watching
+from tape.core.event import Entry
 from tape.core.value import ValueChange
-from tape.sdk.nouns import budgets, decisions, effects, gates, obligations, runs, sessions, timers, values
+from tape.sdk.nouns import budgets, decisions, effects, events, gates, obligations, runs, sessions, timers, values
 from tape.sdk.nouns.node import AsyncNode
 
 P = ParamSpec("P")
 N = TypeVar("N")
 T = TypeVar("T")
+C = TypeVar("C", covariant=True)
+
+
+class Wishes(TypedDict, total=False):
+    """Which entries to follow."""
+
+    run_id: str | None
+    from_seq: int
+    subject: str | None
+    where: str | None
+    from_global_seq: int
+    follow: bool
 
 
 class Noun(Generic[N]):
@@ -104,17 +116,24 @@ class Budgets(Noun[budgets.Budgets]):
     find = waiting(budgets.Budgets.find)
 
 
-class BlockingWatch:
-    """Versions of a value, each waited for."""
+class Stream(Protocol[C]):
+    """What comes one by one, and must be closed."""
 
-    def __init__(self, portal: BlockingPortal, watch: Watching) -> None:
+    async def __anext__(self) -> C: ...
+    async def aclose(self) -> None: ...
+
+
+class BlockingStream(Generic[T]):
+    """What comes one by one, each waited for."""
+
+    def __init__(self, portal: BlockingPortal, watch: Stream[T]) -> None:
         self._portal = portal
         self._watch = watch
 
     def __iter__(self) -> Self:
         return self
 
-    def __next__(self) -> ValueChange:
+    def __next__(self) -> T:
         try:
             return self._portal.call(self._watch.__anext__)
         except StopAsyncIteration:
@@ -135,9 +154,18 @@ class Values(Noun[values.Values]):
     listed = waiting(values.Values.listed)
     history = waiting(values.Values.history)
 
-    def watch(self, namespace: str, name: str, from_version: int | None = None) -> BlockingWatch:
+    def watch(self, namespace: str, name: str, from_version: int | None = None) -> BlockingStream[ValueChange]:
         """What is known now and every version after it; or every version after the one that is named."""
-        return BlockingWatch(self.portal, self.portal.call(self.noun.watch, namespace, name, from_version))
+        return BlockingStream(self.portal, self.portal.call(self.noun.watch, namespace, name, from_version))
+
+
+class Events(Noun[events.Events]):
+    append = waiting(events.Events.append)
+    _stream = waiting(events.Events.stream)
+
+    def stream(self, **wish: Unpack[Wishes]) -> BlockingStream[Entry]:
+        """Entries in order, once each: first what there is, then what comes; a run's end with it."""
+        return BlockingStream(self.portal, self._stream(**wish))
 
 
 class Sessions(Noun[sessions.Sessions]):
@@ -152,6 +180,7 @@ class Node:
     """The same nouns as `AsyncNode` has, for a program that waits."""
 
     def __init__(self, portal: BlockingPortal, node: AsyncNode) -> None:
+        self.events = Events(portal, node.events)
         self.runs = Runs(portal, node.runs)
         self.decisions = Decisions(portal, node.decisions)
         self.effects = Effects(portal, node.effects)

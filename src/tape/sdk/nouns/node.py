@@ -4,6 +4,7 @@ from tape.core.ledgers import Ledgers
 from tape.sdk.nouns.budgets import Budgets
 from tape.sdk.nouns.decisions import Decisions
 from tape.sdk.nouns.effects import Dispatch, Effects
+from tape.sdk.nouns.events import Events
 from tape.sdk.nouns.gates import Gates
 from tape.sdk.nouns.obligations import Obligations
 from tape.sdk.nouns.runs import Runs
@@ -16,6 +17,7 @@ class AsyncNode:
     """Nouns over ledgers, wherever those are."""
 
     def __init__(self, ledgers: Ledgers) -> None:
+        self.events = Events(ledgers.events)
         self.runs = Runs(ledgers.runs, ledgers.compactions)
         self.decisions = Decisions(ledgers.decisions)
         self.effects = Effects(ledgers.effects)

@@ -1,5 +1,6 @@
 """The way to a server: calls with the caller's own deadline, and streams."""
 
+import json
 from collections.abc import Sequence
 from typing import Any, Final, Self, TypeVar
 from urllib.parse import urlsplit
@@ -20,8 +21,28 @@ PORT: Final = 7878
 CONNECT_S: Final = 10.0
 CALL_S: Final = 30.0
 MAX_ANSWER: Final = 256 << 20
-PATH: Final = f"/{pb.DESCRIPTOR.services_by_name['Tape'].full_name}/"
+SERVICE: Final = pb.DESCRIPTOR.services_by_name["Tape"]
+PATH: Final = f"/{SERVICE.full_name}/"
+_RETRIES: Final = {
+    "methodConfig": [
+        {
+            "name": [
+                {"service": SERVICE.full_name, "method": method.name}
+                for method in SERVICE.methods
+                if method.name.startswith(("Find", "Get", "List")) and method.name != "ListDueTimers"
+            ],
+            "retryPolicy": {
+                "maxAttempts": 5,
+                "initialBackoff": "0.1s",
+                "maxBackoff": "2s",
+                "backoffMultiplier": 2,
+                "retryableStatusCodes": ["UNAVAILABLE"],
+            },
+        }
+    ]
+}
 OPTIONS: Final = (
+    ("grpc.service_config", json.dumps(_RETRIES)),  # who only asks may ask again
     ("grpc.max_receive_message_length", MAX_ANSWER),
     ("grpc.enable_http_proxy", 0),  # servers are on this machine, where a proxy of the environment does not lead
     ("grpc.initial_reconnect_backoff_ms", 100),

@@ -2,6 +2,7 @@
 
 from tape.sdk.remote.channel import Channel
 from tape.sdk.remote.effects import Decisions, Dispatch, Effects
+from tape.sdk.remote.events import Events
 from tape.sdk.remote.gates import Budgets, Gates, Timers
 from tape.sdk.remote.obligations import Obligations
 from tape.sdk.remote.runs import Runs
@@ -13,6 +14,7 @@ class Ledgers:
     """The same ledgers as a node in this process has."""
 
     def __init__(self, channel: Channel) -> None:
+        self.events = Events(channel)
         self.runs = Runs(channel)
         self.compactions = self.runs
         self.decisions = Decisions(channel)

@@ -1,25 +1,18 @@
 """The ledger of values, behind a wire."""
 
 from collections.abc import Sequence
-from datetime import timedelta
-from random import random
-from typing import Any, Final, Self
+from typing import Any, Self
 
-import anyio
 import grpc
 
 from tape.core.caller import PLAIN, Caller
-from tape.core.errors import Unavailable, UsageError
+from tape.core.errors import UsageError
 from tape.core.value import Value, ValueChange
-from tape.sdk.backoff import Backoff
 from tape.sdk.remote.channel import Channel
-from tape.sdk.remote.refusals import is_gone, raised_from
+from tape.sdk.remote.coming_back import come_back
 from tape.wire import tape_pb2 as pb
 from tape.wire.messages.known import CHANGE, VALUE
 from tape.wire.shape import say
-
-RETRY: Final = timedelta(milliseconds=100)
-CAP: Final = timedelta(seconds=5)
 
 
 class Values:
@@ -91,7 +84,6 @@ class Watch:
         self._place = {"namespace": namespace, "key": key}
         self._seen = seen
         self._call: Any = None
-        self._backoff = Backoff(retry=RETRY, cap=CAP)
 
     async def open(self) -> None:
         request = say(pb.WatchValueRequest, **self._place, from_version=self._seen)
@@ -105,7 +97,7 @@ class Watch:
             try:
                 said = await self._call.read()
             except grpc.aio.AioRpcError as error:
-                await self._come_back(error)
+                await come_back(error, self.open)
                 continue
             if said is grpc.aio.EOF:
                 raise StopAsyncIteration
@@ -114,20 +106,6 @@ class Watch:
 
     async def aclose(self) -> None:
         self._call.cancel()
-
-    async def _come_back(self, error: grpc.aio.AioRpcError) -> None:
-        """Goes on after the last version that came; what is refused for good is raised."""
-        if not is_gone(error):
-            raise raised_from(error) from None
-        while True:
-            await anyio.sleep(self._backoff.delay(random()).total_seconds())
-            try:
-                await self.open()
-            except Unavailable:
-                self._backoff = self._backoff.failed()
-            else:
-                self._backoff = self._backoff.succeeded()
-                return
 
 
 def _version(number: int) -> int:

@@ -11,6 +11,7 @@ from tape.core.ports import Store
 from tape.core.run import Head
 from tape.runs.ledgers import Ledgers
 from tape.server.limits import Subscribers
+from tape.server.rpc.tail import Batches
 
 MOST: Final = 10_000
 
@@ -23,6 +24,7 @@ class Hall:
     journal: Journal
     ledgers: Ledgers
     subscribers: Subscribers = field(default_factory=Subscribers)
+    batches: Batches = field(default_factory=Batches)
 
     async def heads(self, run_ids: list[RunId]) -> dict[RunId, Head]:
         return dict(await self.store.runs.heads(run_ids))

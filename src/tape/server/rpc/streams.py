@@ -15,9 +15,9 @@ from tape.core.value import ValueChange
 from tape.server.limits import Subscriber
 from tape.server.refusals import NotNow
 from tape.server.rpc.hall import Hall, bounded
-from tape.server.rpc.tail import LEAVING, Deliver, Line, Wish, portions, push
+from tape.server.rpc.tail import LEAVING, Deliver, Line, Wish, push
 from tape.wire import tape_pb2 as pb
-from tape.wire.messages.entries import encoded, in_batch, journal_entry
+from tape.wire.messages.entries import encoded, journal_entry
 from tape.wire.messages.known import CHANGE
 
 BATCH = 100
@@ -60,7 +60,8 @@ async def tail_batches(hall: Hall, request: pb.TailBatchesRequest, line: Line) -
     most = min(bounded(request.max_entries, BATCH), MOST_IN_BATCH)
 
     async def deliver(entries: Sequence[Entry]) -> None:
-        await line.write(b"".join(map(in_batch, entries)))
+        for message in hall.batches.messages(entries):
+            await line.write(message)
 
     if request.no_follow:
         await _tell_all(_there(hall.journal, request), deliver, most)
@@ -89,9 +90,11 @@ async def _next(watch: Watching, place: Subscriber) -> ValueChange:
 def _tailed(journal: Journal, request: pb.TailBatchesRequest, most: int) -> Wish:
     filters = request.subject_pattern, request.predicate_cel
     if not request.run_id:
-        return Wish(run_id=None, open_after=_across(journal, *filters), after=request.from_global_seq, most=most)
+        opened, after = _across(journal, *filters), request.from_global_seq
+        return Wish(run_id=None, open_after=opened, after=after, takes_what_is_left=False, most=most)
     run_id, after = check_run_id(request.run_id), max(request.from_seq, 1) - 1
-    return Wish(run_id=run_id, open_after=_run(journal, run_id, *filters), after=after, ends=True, most=most)
+    opened = _run(journal, run_id, *filters)
+    return Wish(run_id=run_id, open_after=opened, after=after, ends=True, takes_what_is_left=False, most=most)
 
 
 def _there(journal: Journal, request: pb.TailBatchesRequest) -> Stream:
@@ -110,14 +113,10 @@ async def _tell_all(stream: Stream, deliver: Deliver, most: int) -> None:
         async for entry in entries:
             waiting.append(entry)
             if len(waiting) >= most:
-                await _flush(waiting, deliver, most)
-    await _flush(waiting, deliver, most)
-
-
-async def _flush(waiting: list[Entry], deliver: Deliver, most: int) -> None:
-    for part in portions(waiting, most):
-        await deliver(part)
-    waiting.clear()
+                await deliver(waiting)
+                waiting = []
+    if waiting:
+        await deliver(waiting)
 
 
 def _run(journal: Journal, run_id: RunId, subject: str = "", where: str = "") -> Callable[[int], Reading]:

@@ -1,6 +1,6 @@
 """Pushing entries to one reader: pages of history first, then what the tail has, at the pace of the connection."""
 
-from collections.abc import Awaitable, Callable, Iterator, Sequence
+from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass, replace
 from typing import Final, Protocol, TypeAlias
 
@@ -12,9 +12,11 @@ from tape.core.event import Entry
 from tape.core.ids import RunId
 from tape.server.limits import Subscriber, Subscribers
 from tape.server.refusals import NotNow
+from tape.wire.messages.entries import in_batch
 
 MOST: Final = 256
 MOST_BYTES: Final = 1 << 20
+RECENT: Final = 8
 LEAVING: Final = "the server is leaving; come back in a moment"
 
 Deliver: TypeAlias = Callable[[Sequence[Entry]], Awaitable[None]]
@@ -52,8 +54,8 @@ class Push:
         self._check()
         page = await self._reading.replay()
         self.has_begun = True
-        for part in portions(page.entries, self._most):
-            await self._deliver(part)
+        for first in range(0, len(page.entries), self._most):
+            await self._deliver(page.entries[first : first + self._most])
         return page.is_over and self._ends
 
     async def _follow(self) -> bool:
@@ -64,8 +66,8 @@ class Push:
                 if self._is_over():
                     return True
                 await self._wait()
-            for part in portions(found or (), self._most):
-                await self._deliver(part)
+            elif found:
+                await self._deliver(found)
         return False
 
     def _is_over(self) -> bool:
@@ -83,17 +85,21 @@ class Push:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Wish:
-    """What a reader wants: of which run, read how, from where on, and whether it ends with the run."""
+    """What a reader wants: of which run, read how, from where on, and whether it ends with the run.
+
+    For some, what comes after 0 is what there is still; to others it is a gap if that is not the beginning.
+    """
 
     run_id: RunId | None
     open_after: Callable[[int], Reading]
     after: int
     ends: bool = False
+    takes_what_is_left: bool = True
     most: int = MOST
 
 
 async def push(places: Subscribers, wish: Wish, line: Line, deliver: Deliver) -> None:
-    """Delivers what comes after a place; after 0 is from the earliest there is."""
+    """Delivers what comes after a place, for as long as it is listened to."""
     with places.join(wish.run_id) as place:
         gap = await _push(place, wish, deliver, line)
         while gap is not None:
@@ -112,7 +118,7 @@ async def _push(
         try:
             await told.run()
         except BrokerOverflowError as gap:
-            if line is None or wish.after or told.has_begun:
+            if line is None or wish.after or told.has_begun or not wish.takes_what_is_left:
                 raise
             return gap
         return None
@@ -120,13 +126,38 @@ async def _push(
         reading.close()
 
 
-def portions(entries: Sequence[Entry], most: int) -> Iterator[Sequence[Entry]]:
-    """A few at a time: no more than so many, nor than a message should weigh, but at least one."""
-    first = weight = 0
-    for place, entry in enumerate(entries):
-        if place > first and (place - first >= most or weight + entry.weight > MOST_BYTES):
-            yield entries[first:place]
+class Batches:
+    """Entries as messages: what many readers of the whole journal get together is put together once."""
+
+    def __init__(self) -> None:
+        self._recent: dict[tuple[int, int, int], list[bytes]] = {}
+
+    def messages(self, entries: Sequence[Entry]) -> list[bytes]:
+        """One message, or several where one would weigh too much."""
+        first, last = entries[0], entries[-1]
+        if last.global_seq - first.global_seq + 1 != len(entries):
+            return _joined(entries)
+        place = (first.epoch, first.global_seq, last.global_seq)
+        found = self._recent.get(place)
+        if found is None:
+            found = _joined(entries)
+            self._keep(place, found)
+        return found
+
+    def _keep(self, place: tuple[int, int, int], messages: list[bytes]) -> None:
+        if len(self._recent) >= RECENT:
+            del self._recent[next(iter(self._recent))]
+        self._recent[place] = messages
+
+
+def _joined(entries: Sequence[Entry]) -> list[bytes]:
+    parts = list(map(in_batch, entries))
+    if sum(map(len, parts)) <= MOST_BYTES:
+        return [b"".join(parts)]
+    messages, first, weight = [], 0, 0
+    for place, part in enumerate(parts):
+        if place > first and weight + len(part) > MOST_BYTES:
+            messages.append(b"".join(parts[first:place]))
             first, weight = place, 0
-        weight += entry.weight
-    if first < len(entries):
-        yield entries[first:]
+        weight += len(part)
+    return [*messages, b"".join(parts[first:])]

@@ -22,7 +22,7 @@ async def claim_tasks(hall: Hall, request: pb.ClaimTasksRequest, caller: Caller)
     want = Want(
         owner=request.owner,
         most=bounded(request.max, USUAL_CLAIM),
-        reaction_ids=[request.reaction_id] if request.reaction_id else [],
+        reaction_ids=[*request.reaction_ids, *([request.reaction_id] if request.reaction_id else [])],
         shard=max(request.shard, -1),
         lease=lease,
     )

@@ -45,9 +45,10 @@ class Parquet:
         files: Sequence[str],
         through: int | None = None,
         views: Mapping[str, Sequence[Path]] | None = None,
+        bounds: Mapping[str, str | int] | None = None,
     ) -> None:
         self._sql = _Sql(**statements("duckdb", "parquet.sql"))
-        self._connection = duckdb.connect(":memory:", config={"autoinstall_known_extensions": False})
+        self._connection = duckdb.connect(":memory:", config={"autoinstall_known_extensions": False, **(bounds or {})})
         with translated():
             folders = {folder, *(part.parent for parts in (views or {}).values() for part in parts)}
             self._connection.execute(self._sql.allow_folders, {"folders": [f"{each.absolute()}/" for each in folders]})
@@ -76,19 +77,20 @@ class Parquet:
         """What there is, in numbers."""
         return self._ask(self._sql.as_of)
 
-    def query(self, question: str) -> Answer:
-        """The answer to one question; whatever would change or write something is refused."""
+    def query(self, question: str, most: int | None = None) -> Answer:
+        """The answer to one question, or its first rows; whatever would change or write something is refused."""
         try:
             asked = self._connection.extract_statements(question)
             if len(asked) != 1 or asked[0].type not in QUESTIONS:
                 raise UsageError("a query is one SELECT over the view journal and the tables")
-            return self._ask(question)
+            return self._ask(question, most)
         except duckdb.Error as error:
             raise UsageError(f"the query cannot be answered: {' '.join(str(error).split())}") from error
 
-    def _ask(self, statement: str) -> Answer:
+    def _ask(self, statement: str, most: int | None = None) -> Answer:
         found = self._connection.execute(statement)
-        return Answer(tuple(column[0] for column in found.description or ()), found.fetchall())
+        rows = found.fetchall() if most is None else found.fetchmany(most)
+        return Answer(tuple(column[0] for column in found.description or ()), rows)
 
     def _rows(self, paths: list[str]) -> duckdb.DuckDBPyRelation:
         if paths:

@@ -22,11 +22,8 @@ ON CONFLICT (handler_name, idempotency_key) DO NOTHING RETURNING 1;
 -- The function locks the rows, settles the deliveries and summarises, each with a snapshot of its own.
 SELECT CAST(f.event_id AS text), f.handler_name FROM core.outbox_settle(CAST(CAST(:settled AS text) AS jsonb)) AS f;
 
--- name: share
--- Who deals rows out shares it; who registers has it alone, so no row falls between an old list of handlers and a new.
-SELECT pg_advisory_xact_lock_shared(hashtext('core.outbox'));
-
 -- name: alone
+-- Who deals rows out shares it, so no row falls between an old list of handlers and a new.
 SELECT pg_advisory_xact_lock(hashtext('core.outbox'));
 
 -- name: register
@@ -82,19 +79,9 @@ WHERE o.is_dealt AND o.deleted_at IS NULL AND o.generation = :generation AND h.g
   AND (NOT CAST(:is_pending_only AS boolean) OR o.status = 'pending')
 ON CONFLICT DO NOTHING RETURNING CAST(event_id AS text);
 
--- name: take
--- SKIP LOCKED is the correctness; the notification only saves waiting.
-SELECT CAST(id AS text) FROM core.outbox WHERE NOT is_dealt AND generation = :generation AND deleted_at IS NULL
-ORDER BY position LIMIT :most FOR UPDATE SKIP LOCKED;
-
 -- name: deal
-INSERT INTO core.outbox_deliveries (event_id, handler_name, generation, position, order_key)
-SELECT o.id, h.handler_name, o.generation, o.position, o.order_key
-FROM core.outbox AS o JOIN core.event_handlers AS h
-  ON core.outbox_matches(h, o.generation, o.channel, o.event_type, o.target)
-WHERE o.id = ANY(ARRAY(SELECT CAST(i AS uuid) FROM jsonb_array_elements_text(CAST(:ids AS jsonb)) AS i))
-  AND h.generation = :generation
-ON CONFLICT DO NOTHING RETURNING CAST(event_id AS text);
+-- SKIP LOCKED inside is the correctness; the notification only saves waiting.
+SELECT core.outbox_deal(:generation, :most);
 
 -- name: dealt
 -- A row that nobody takes stays pending, until somebody registers who does.
@@ -104,7 +91,8 @@ UPDATE core.outbox SET
 WHERE id = ANY(ARRAY(SELECT CAST(i AS uuid) FROM jsonb_array_elements_text(CAST(:ids AS jsonb)) AS i));
 
 -- name: claim
--- Those of one order_key wait for all before them, also for those that are not dealt out yet.
+-- Those of one order_key wait for all before them, also for those that are not dealt out yet. OFFSET 0 keeps the planner
+-- from reading the whole table for the few rows that were claimed.
 WITH due AS (
   SELECT f.event_id, f.handler_name
   FROM jsonb_array_elements_text(CAST(:handlers AS jsonb)) AS n(handler_name)
@@ -126,27 +114,22 @@ WITH due AS (
     ORDER BY d.next_attempt_at, d.position LIMIT :most FOR UPDATE SKIP LOCKED
   ) AS f
   LIMIT :most
+), claimed AS (
+  UPDATE core.outbox_deliveries AS d SET
+    status = 'in_flight', attempt = d.attempt + 1, attempts = d.attempts + 1, lease_owner = :owner,
+    next_attempt_at = now() + :lease_ms * INTERVAL '1 millisecond'
+  FROM due WHERE d.event_id = due.event_id AND d.handler_name = due.handler_name
+  RETURNING d.event_id, d.handler_name, d.attempt, d.attempts, d.position
 )
-UPDATE core.outbox_deliveries AS d SET
-  status = 'in_flight', attempt = d.attempt + 1, attempts = d.attempts + 1, lease_owner = :owner,
-  next_attempt_at = now() + :lease_ms * INTERVAL '1 millisecond'
-FROM due WHERE d.event_id = due.event_id AND d.handler_name = due.handler_name
-RETURNING CAST(d.event_id AS text), d.handler_name, d.attempt, d.attempts, d.position;
-
--- name: events
-SELECT CAST(id AS text), event_type, event_version, to_json(occurred_at) #>> '{}', source, target, content_class,
-  CAST(workspace_id AS text), CAST(payload AS text), idempotency_key, trace_context, order_key
-FROM core.outbox
-WHERE id = ANY(ARRAY(SELECT CAST(i AS uuid) FROM jsonb_array_elements_text(CAST(:ids AS jsonb)) AS i));
-
--- name: handled
-SELECT CAST(o.id AS text), n.handler_name
-FROM core.outbox AS o CROSS JOIN jsonb_array_elements_text(CAST(:handlers AS jsonb)) AS n(handler_name)
-WHERE o.id = ANY(ARRAY(SELECT CAST(i AS uuid) FROM jsonb_array_elements_text(CAST(:ids AS jsonb)) AS i))
-  AND EXISTS (
-    SELECT 1 FROM core.event_handled AS h
-    WHERE h.handler_name = n.handler_name AND h.idempotency_key = o.idempotency_key OFFSET 0
-  );
+SELECT CAST(c.event_id AS text), c.handler_name, c.attempt, c.attempts, c.position, o.*, EXISTS (
+  SELECT 1 FROM core.event_handled AS h
+  WHERE h.handler_name = c.handler_name AND h.idempotency_key = o.idempotency_key OFFSET 0
+)
+FROM claimed AS c CROSS JOIN LATERAL (
+  SELECT CAST(id AS text), event_type, event_version, to_json(occurred_at) #>> '{}', source, target, content_class,
+    CAST(workspace_id AS text), CAST(payload AS text), idempotency_key, trace_context, order_key
+  FROM core.outbox WHERE id = c.event_id OFFSET 0
+) AS o;
 
 -- name: summarise
 SELECT core.outbox_summarise(

@@ -72,3 +72,8 @@ WHERE r.reaction_id = f.reaction_id;
 UPDATE tape_reactions AS r SET errors = r.errors + s.errors, last_error = s.last_error
 FROM json_to_recordset(:slips::json) AS s(reaction_id text, errors bigint, last_error text)
 WHERE r.reaction_id = s.reaction_id;
+
+-- name: match
+SELECT moved_to, made_at, task_ids, shards
+FROM tape_match(:seen, :cursor, :hits::json, ARRAY(SELECT json_array_elements_text(:reaction_ids::json)), :owner, :most,
+                :lease_ms);

@@ -256,3 +256,12 @@ RETURNING task_id, reaction_id, source_global_seq, attempt, last_error;
 -- name: forget
 -- It reads the whole table: an index for it would cost every task more than this costs once a day.
 DELETE FROM tape_tasks WHERE status = 3 AND completed_at_ms < :before_ms RETURNING task_id;
+
+-- name: outcomes
+-- For reports: it reads the whole table.
+SELECT reaction_id, status, count(*), sum(attempts)::bigint, sum(coalesced)::bigint,
+       avg(CASE WHEN status IN (3, 5) THEN completed_at_ms - created_at_ms ELSE 0 END)::bigint,
+       max(CASE WHEN status IN (3, 5) THEN completed_at_ms - created_at_ms ELSE 0 END), min(created_at_ms)
+FROM tape_tasks
+GROUP BY reaction_id, status
+ORDER BY reaction_id, status;

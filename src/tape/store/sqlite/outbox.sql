@@ -50,10 +50,6 @@ FROM (
 ) AS s
 WHERE o.id = s.event_id;
 
--- name: share
--- Whoever writes has the file's lock already.
-SELECT 1;
-
 -- name: alone
 SELECT 1;
 

@@ -10,8 +10,7 @@ from tape.core.ids import Epoch
 from tape.wire import tape_pb2 as pb, traceparent
 from tape.wire.shape import say
 
-IN_BATCH: Final = "grpc batch"
-ALONE: Final = "grpc"
+MEMO: Final = "grpc"
 
 
 def entry_message(entry: Entry) -> pb.EventEntry:
@@ -41,20 +40,17 @@ def entry_value(said: pb.EventEntry) -> Entry:
 
 def encoded(entry: Entry) -> bytes:
     """An EventEntry in bytes."""
-    memo = entry.memo
-    found = memo.get(ALONE)
-    if found is None:
-        found = memo[ALONE] = entry_message(entry).SerializeToString()
-    return found
+    part = in_batch(entry)
+    return part[1 + next(place for place, byte in enumerate(part[1:], 1) if byte < 128) :]
 
 
 def in_batch(entry: Entry) -> bytes:
     """The same as a part of an EventBatch, which is nothing but such parts in a row."""
     memo = entry.memo
-    found = memo.get(IN_BATCH)
+    found = memo.get(MEMO)
     if found is None:
         message = entry_message(entry).SerializeToString()
-        found = memo[IN_BATCH] = b"\x0a" + _varint(len(message)) + message
+        found = memo[MEMO] = b"\x0a" + _varint(len(message)) + message
     return found
 
 

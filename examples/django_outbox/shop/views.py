@@ -1,0 +1,32 @@
+"""Ordering: the order and the event that says so are one transaction."""
+
+import json
+
+from django.db import connection, transaction
+from django.http import HttpRequest, JsonResponse
+from django.views.decorators.csrf import csrf_exempt
+
+from shop.models import Invoice, Order
+from tape.outbox import OutboxEvent, publish
+
+
+class Unpaid(Exception):
+    """Nobody is paid for an order."""
+
+
+@csrf_exempt
+def place_order(request: HttpRequest) -> JsonResponse:
+    said = json.loads(request.body)
+    try:
+        with transaction.atomic():
+            order = Order.objects.create(number=said["number"], cents=said["cents"])
+            publish(OutboxEvent(event_type="orders.placed", source="shop", payload=said), connection)
+            if order.cents < 0:
+                raise Unpaid  # the order and its event are rolled back
+    except Unpaid:
+        return JsonResponse({"error": "nobody is paid for an order"}, status=422)
+    return JsonResponse(said, status=201)
+
+
+def list_invoices(request: HttpRequest) -> JsonResponse:
+    return JsonResponse({"invoices": list(Invoice.objects.order_by("number").values("number", "cents"))})

@@ -1,0 +1,114 @@
+"""A lake for a server that never loads Spark: how it stands, what its tables say, and what is asked of it."""
+
+from __future__ import annotations
+
+import json
+import sys
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final, TypeVar
+
+import anyio
+from anyio import CapacityLimiter, to_thread
+
+from tape.core.errors import LimitReached, NotFound, UsageError
+from tape.core.lake import LakeRows, LakeStatus, LakeTable
+from tape.core.ports import Journal
+from tape.lake.late_reader import TABLE, check_installed
+
+if TYPE_CHECKING:
+    from tape.lake.log import Log
+
+QUESTION_S: Final = 10.0
+AT_ONCE: Final = 2
+
+T = TypeVar("T")
+
+
+class Jobs:
+    """The lake in a folder, from when there is one."""
+
+    def __init__(self, journal: Journal, lake: Path) -> None:
+        self._journal = journal
+        self._lake = lake
+        self._turns = CapacityLimiter(AT_ONCE)
+
+    async def status(self) -> LakeStatus:
+        log = self._log()
+        from tape.lake.pipeline import check_kinship
+        from tape.lake.status import status_of
+
+        await check_kinship(self._journal, log, await to_thread.run_sync(log.snapshot))
+        return await status_of(self._journal, log)
+
+    async def tables(self) -> Sequence[LakeTable]:
+        return [LakeTable(table.name, table.through, table.rows) for table in await self._ask(_every)]
+
+    async def table(self, name: str, most: int) -> tuple[LakeTable, LakeRows]:
+        """A table's first rows; NotFound if it was never made."""
+        return await self._ask(lambda log: _table(log.table.parent, name, most))
+
+    async def query(self, question: str, most: int) -> LakeRows:
+        """What DuckDB answers, in a process of its own."""
+        order = {**await self._ask(_order), "question": question, "most": most}
+        async with self._turns:
+            told = await _answered(order)
+        if "refused" in told:
+            raise UsageError(told["refused"])
+        return LakeRows(**told)
+
+    async def _ask(self, question: Callable[[Log], T]) -> T:
+        return await to_thread.run_sync(question, self._log())
+
+    def _log(self) -> Log:
+        if not (self._lake / TABLE).is_dir():
+            raise NotFound("there is no lake yet; tape lake sync makes one")
+        check_installed()
+        from tape.lake.log import Log
+
+        log = Log(self._lake / TABLE)
+        if not log.exists:
+            raise NotFound("the lake is still being made; come back in a moment")
+        return log
+
+
+async def _answered(order: dict[str, Any]) -> dict[str, Any]:
+    """The process is killed when its time is over; one that its bounds have ended says nothing."""
+    with anyio.move_on_after(QUESTION_S):
+        command = [sys.executable, "-P", "-m", "tape.lake.question"]
+        done = await anyio.run_process(command, input=json.dumps(order).encode(), check=False)
+        if done.returncode != 0:
+            raise LimitReached("the question took more memory or time than one may take; ask for less")
+        told: dict[str, Any] = json.loads(done.stdout)
+        return told
+    raise LimitReached(f"the question was not answered within {QUESTION_S:g} s; ask for less")
+
+
+def _order(log: Log) -> dict[str, Any]:
+    views = {table.name: [str(part) for part in table.files] for table in _every(log)}
+    return {"folder": str(log.table), "files": [file.path for file in log.snapshot().files], "views": views}
+
+
+def _every(log: Log) -> Sequence[Any]:
+    from tape.lake.derived import every
+
+    return every(log.table.parent)
+
+
+def _table(lake: Path, name: str, most: int) -> tuple[LakeTable, LakeRows]:
+    import pyarrow.parquet as pq
+
+    from tape.lake.derived import NAMES, seen
+    from tape.lake.question import bounded
+
+    table = seen(lake, name) if name in NAMES else None
+    if table is None:
+        raise NotFound(f"there is no table {name!r} in the lake; tape lake tables makes {', '.join(NAMES)}")
+    rows: list[list[Any]] = []
+    names: Sequence[str] = ()
+    for file in table.files:
+        read = pq.read_table(file)
+        names = read.column_names
+        rows += [list(row.values()) for row in read.slice(0, max(most - len(rows), 0)).to_pylist()]
+    told = bounded(rows)
+    return LakeTable(name, table.through, table.rows), LakeRows(names, told, len(told) == table.rows)

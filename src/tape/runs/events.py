@@ -1,0 +1,30 @@
+"""The journal of this process, for who only says and follows events."""
+
+from collections.abc import Sequence
+
+from tape.bus.journal import Journal
+from tape.bus.stream import Stream
+from tape.core.event import Entry, Event
+from tape.core.ledgers import Wish
+
+
+class Events:
+    """What producers say, and what is said by whomever."""
+
+    def __init__(self, journal: Journal) -> None:
+        self._journal = journal
+
+    async def append(
+        self, events: Sequence[Event], key: str | None = None, expected_seq: int | None = None, open: bool = False
+    ) -> list[Entry]:
+        return await self._journal.append(events, key=key, expected_seq=expected_seq, open=open)
+
+    async def stream(self, wish: Wish) -> Stream:
+        return self._journal.stream(
+            run_id=wish.run_id,
+            from_seq=wish.from_seq,
+            subject=wish.subject,
+            where=wish.where,
+            from_global_seq=wish.from_global_seq,
+            follow=wish.follow,
+        )

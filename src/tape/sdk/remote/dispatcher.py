@@ -1,0 +1,83 @@
+"""A dispatcher far from the store: the server matches, and tasks are worked off here."""
+
+import os
+import signal
+from collections.abc import AsyncIterator, Iterable, Mapping, Sequence
+from datetime import timedelta
+from functools import partial
+from typing import NoReturn, Protocol
+
+import anyio
+
+from tape.core.background import background
+from tape.core.errors import UsageError
+from tape.core.reaction import Reaction
+from tape.sdk.remote.channel import Channel
+from tape.sdk.remote.tasks import Tasks
+from tape.work.loop import Loop, Works
+
+
+class Crew(Protocol):
+    """Who works: what is registered first, which functions handle what, and under which name."""
+
+    @property
+    def reactions(self) -> tuple[Reaction, ...]: ...
+    @property
+    def handlers(self) -> Mapping[str, Works]: ...
+    @property
+    def lines(self) -> Sequence[object]: ...
+    @property
+    def owner(self) -> str: ...
+    @property
+    def slots(self) -> int: ...
+    @property
+    def lease(self) -> timedelta: ...
+
+
+async def register(url: str, reactions: Iterable[Reaction]) -> None:
+    """Registers reactions with a server."""
+    async with Channel(url) as channel:
+        for reaction in reactions:
+            await Tasks(channel).register(reaction)
+
+
+async def dispatch(url: str, crew: Crew, once: bool) -> int:
+    """Works at a server until a signal says to leave, or once; how many tasks were settled."""
+    if crew.lines:
+        raise UsageError("a bridge works beside its store; give the store's URL, not a server's")
+    async with Channel(url) as channel:
+        dispatcher = Dispatcher(channel, crew)
+        return await (dispatcher.run_once() if once else dispatcher.run_until_told())
+    raise AssertionError("a channel swallows nothing")
+
+
+class Dispatcher:
+    """Workers over one server."""
+
+    def __init__(self, channel: Channel, crew: Crew) -> None:
+        self._tasks = Tasks(channel)
+        self._reactions = crew.reactions
+        self._loop = Loop(self._tasks, crew.handlers, owner=crew.owner, slots=crew.slots, lease=crew.lease)
+
+    async def register(self) -> None:
+        for reaction in self._reactions:
+            await self._tasks.register(reaction)
+
+    async def run_once(self) -> int:
+        """Works off what is due; how many tasks were settled."""
+        await self.register()
+        return await self._loop.run_once()
+
+    async def run_until_told(self) -> int:
+        """Works until a signal says to leave; a second one does not wait for what was begun."""
+        await self.register()
+        with anyio.open_signal_receiver(signal.SIGTERM, signal.SIGINT) as signals:
+            async with background(partial(self._leave, signals)):
+                await self._loop.run()
+        return self._loop.handled
+
+    async def _leave(self, signals: AsyncIterator[signal.Signals]) -> NoReturn:
+        await anext(signals)
+        self._loop.stop()
+        number = await anext(signals)
+        os._exit(128 + number)

@@ -1,0 +1,108 @@
+"""The journal, behind a wire."""
+
+from collections import deque
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import Any, Final, Self
+
+import grpc
+
+from tape.core.errors import InvalidCursor, UsageError
+from tape.core.event import Entry, Event
+from tape.core.ledgers import Wish
+from tape.sdk.remote.channel import Channel
+from tape.sdk.remote.coming_back import come_back
+from tape.wire import tape_pb2 as pb
+from tape.wire.messages.entries import appended, entry_value, event_message
+from tape.wire.shape import say
+
+BATCH: Final = 256
+
+
+class Events:
+    """What producers say, and everything that is said."""
+
+    def __init__(self, channel: Channel) -> None:
+        self._channel = channel
+
+    async def append(
+        self, events: Sequence[Event], key: str | None = None, expected_seq: int | None = None, open: bool = False
+    ) -> list[Entry]:
+        messages = [event_message(_event(event)) for event in events]
+        request = say(pb.AppendRequest, events=messages, key=key, expected_seq=expected_seq, open=open)
+        answer = await self._channel.call("Append", request, pb.AppendResponse)
+        positions = zip(events, answer.entries, strict=True)
+        return [appended(event, position, answer.epoch) for event, position in positions]
+
+    async def stream(self, wish: Wish) -> "Follow":
+        _check(wish)
+        follow = Follow(self._channel, wish)
+        await follow.open()
+        return follow
+
+
+class Follow:
+    """Entries as they come, each once, over any number of connections."""
+
+    def __init__(self, channel: Channel, wish: Wish) -> None:
+        self._channel = channel
+        self._wish = wish
+        self._ready: deque[Entry] = deque()
+        self._epoch: int | None = None
+        self._call: Any = None
+
+    async def open(self) -> None:
+        wish = self._wish
+        request = say(
+            pb.TailBatchesRequest,
+            run_id=wish.run_id,
+            from_seq=wish.from_seq,
+            subject_pattern=wish.subject,
+            predicate_cel=wish.where,
+            from_global_seq=wish.from_global_seq,
+            no_follow=not wish.follow,
+            max_entries=BATCH,
+        )
+        self._call = await self._channel.stream("TailBatches", request, pb.EventBatch)
+
+    def __aiter__(self) -> Self:
+        return self
+
+    async def __anext__(self) -> Entry:
+        while not self._ready:
+            try:
+                batch = await self._call.read()
+            except grpc.aio.AioRpcError as error:
+                await come_back(error, self.open)
+                continue
+            if batch is grpc.aio.EOF:
+                raise StopAsyncIteration
+            self._ready.extend(map(entry_value, batch.entries))
+        return self._passed(self._ready.popleft())
+
+    async def aclose(self) -> None:
+        self._call.cancel()
+
+    def _passed(self, entry: Entry) -> Entry:
+        """Moves on, so that a new connection begins after it; an entry of another journal is none of this stream."""
+        if self._epoch not in (None, entry.epoch) and entry.epoch > (self._epoch or 0):
+            raise InvalidCursor("the journal was restored; what was read of the one before may be gone: start over")
+        self._epoch = entry.epoch
+        if self._wish.run_id is None:
+            self._wish = replace(self._wish, from_global_seq=entry.global_seq)
+        else:
+            self._wish = replace(self._wish, from_seq=entry.seq + 1)
+        return entry
+
+
+def _event(event: Event) -> Event:
+    if not isinstance(event, Event):
+        raise UsageError(f"append takes events, not {type(event).__name__}")
+    return event
+
+
+def _check(wish: Wish) -> None:
+    if wish.run_id is None and wish.from_seq != 1:
+        raise UsageError("from_seq is a place in a run; give run_id, or from_global_seq")
+    if wish.run_id is not None and wish.from_global_seq != 0:
+        raise UsageError("from_global_seq is a place in the journal; a run is read from from_seq")

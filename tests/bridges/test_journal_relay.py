@@ -1,0 +1,111 @@
+"""The relay of the journal: in order, at least once, from where its cursor file says."""
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+
+import anyio
+import pytest
+
+from tape.compose import open_journal
+from tape.core.errors import UsageError
+from tape.core.event import Entry, Event
+from tape.reactions import run_outbox_relay
+from tests.bridges.sides import RedisSide
+from tests.bridges.test_work import configured
+from tests.servers.valkey import ValkeyServer
+
+
+@pytest.fixture
+def url(tmp_path: Path) -> str:
+    return f"sqlite:///{tmp_path / 'tape.db'}"
+
+
+@pytest.fixture
+def cursor(tmp_path: Path) -> Path:
+    return tmp_path / "cursor.json"
+
+
+def say(url: str, *numbers: int) -> list[Entry]:
+    async def append() -> list[Entry]:
+        async with open_journal(url) as journal:
+            return [(await journal.append(Event(run_id="r1", payload=n), open=True))[0] for n in numbers]
+
+    return anyio.run(append)
+
+
+def relay(url: str, cursor: Path) -> list[object]:
+    seen: list[object] = []
+    run_outbox_relay(url, to=lambda entry: seen.append(entry.payload), cursor_path=cursor, once=True)
+    return seen
+
+
+def test_23_what_was_relayed_is_not_relayed_again_and_what_is_new_once(url: str, cursor: Path) -> None:
+    say(url, 1, 2, 3)
+
+    assert relay(url, cursor) == [1, 2, 3]
+    assert relay(url, cursor) == []
+    say(url, 4)
+    assert relay(url, cursor) == [4]
+    assert json.loads(cursor.read_text()) == {"last_global_seq": 4}
+
+
+def test_a_function_that_fails_is_called_with_the_same_entry_again(url: str, cursor: Path) -> None:
+    say(url, 1, 2, 3)
+    seen: list[object] = []
+
+    def fail_at(number: int) -> Callable[[Entry], None]:
+        def function(entry: Entry) -> None:
+            seen.append(entry.payload)
+            if entry.payload == number:
+                raise RuntimeError("no")
+
+        return function
+
+    with pytest.raises(RuntimeError):
+        run_outbox_relay(url, to=fail_at(2), cursor_path=cursor, once=True)
+    run_outbox_relay(url, to=fail_at(0), cursor_path=cursor, once=True)
+
+    assert seen == [1, 2, 2, 3]
+
+
+def test_a_cursor_that_was_a_time_is_converted_and_nothing_is_passed_over(url: str, cursor: Path) -> None:
+    first, second, third = (say(url, number)[0] for number in (1, 2, 3))
+    cursor.write_text(json.dumps({"from_ts_ms": second.ts_ms, "last_run_id": "r1", "last_seq": 1}))
+
+    relayed = relay(url, cursor)
+
+    assert relayed == [entry.payload for entry in (first, second, third) if entry.ts_ms >= second.ts_ms]
+    assert json.loads(cursor.read_text()) == {"last_global_seq": 3}
+
+
+@pytest.mark.parametrize("text", ["", "[1]", '{"last_global_seq": "1"}', '{"last_global_seq": -1}'])
+def test_a_file_that_is_no_cursor_is_never_overwritten(text: str, url: str, cursor: Path) -> None:
+    say(url, 1)
+    cursor.write_text(text)
+
+    with pytest.raises(UsageError, match="no cursor"):
+        relay(url, cursor)
+
+    assert cursor.read_text() == text
+
+
+def test_a_target_is_relayed_to_over_its_connection(
+    url: str, cursor: Path, tmp_path: Path, valkey_server: ValkeyServer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    side = RedisSide(valkey_server)
+    monkeypatch.setenv("TAPE_CONFIG", configured(tmp_path, side.name, side.settings))
+    entries = say(url, 1, 2, 3)
+
+    run_outbox_relay(url, to=side.target, cursor_path=cursor, once=True)
+    cursor.unlink()
+    run_outbox_relay(url, to=side.target, cursor_path=cursor, once=True)
+
+    received = anyio.run(side.received)
+    assert [each.payload for each in received] == [1, 2, 3]
+    assert [each.key for each in received] == [f"{entry.epoch}.{entry.global_seq}" for entry in entries]
+
+
+def test_a_target_without_a_connection_is_a_mistake(url: str, cursor: Path) -> None:
+    with pytest.raises(UsageError, match=r"connections\.nats"):
+        run_outbox_relay(url, to="nats://orders", cursor_path=cursor, once=True)

@@ -1,0 +1,92 @@
+"""`tape work` and its kin publish to the connections of the file that TAPE_CONFIG names."""
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+
+import anyio
+import pytest
+
+from tape.cli.main import run
+from tape.compose import open_journal, open_store
+from tape.core.event import Event
+from tape.reactions import run_pubsub_bridge
+from tests.bridges.bridging import react
+from tests.bridges.sides import PubsubSide, RedisSide
+from tests.live.server import clean_environment
+from tests.servers.listening import PubsubServer
+from tests.servers.valkey import ValkeyServer
+
+
+def configured(folder: Path, name: str, settings: dict[str, object]) -> str:
+    lines = [f"[connections.{name}]", *(f"{key} = {json.dumps(value)}" for key, value in settings.items())]
+    path = folder / "tape.toml"
+    path.write_text("\n".join(lines))
+    return str(path)
+
+
+async def prepared(url: str, target: str, count: int) -> None:
+    async with open_store(url) as store:
+        await react(store, target)
+    async with open_journal(url) as journal:
+        await journal.append([Event(run_id="r1", subject="/a/b", payload={"n": n}) for n in range(count)], open=True)
+
+
+async def test_tape_work_needs_no_module_to_publish(tmp_path: Path, valkey_server: ValkeyServer) -> None:
+    side, url = RedisSide(valkey_server), f"sqlite:///{tmp_path / 'tape.db'}"
+    await prepared(url, side.target, 3)
+    config = configured(tmp_path, side.name, side.settings)
+
+    command = [sys.executable, "-m", "tape.cli.main", "work", "--once", "--json", "--store", url]
+    environment = {**clean_environment(), "TAPE_CONFIG": config, "TAPE_DATA": str(tmp_path)}
+    done = subprocess.run(command, env=environment, capture_output=True, text=True, check=True)
+
+    assert json.loads(done.stdout) == {"handled": 3}
+    assert sorted(each.payload["n"] for each in await side.received()) == [0, 1, 2]
+
+
+def test_work_without_modules_and_connections_is_a_mistake(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.delenv("TAPE_CONFIG", raising=False)
+
+    assert run(["work", "--store", "memory://"]) == 2
+    assert "TAPE_CONFIG" in capsys.readouterr().err
+
+
+async def test_a_target_without_a_connection_is_left_to_who_has_one(
+    tmp_path: Path, valkey_server: ValkeyServer
+) -> None:
+    side, url = RedisSide(valkey_server), f"sqlite:///{tmp_path / 'tape.db'}"
+    await prepared(url, "nats://orders", 2)
+    config = configured(tmp_path, side.name, side.settings)
+
+    command = [sys.executable, "-m", "tape.cli.main", "work", "--once", "--json", "--store", url]
+    environment = {**clean_environment(), "TAPE_CONFIG": config, "TAPE_DATA": str(tmp_path)}
+    done = subprocess.run(command, env=environment, capture_output=True, text=True, check=True)
+
+    assert json.loads(done.stdout) == {"handled": 0}
+    async with open_store(url) as store:
+        assert {task.status.name for task in await store.tasks.listed()} == {"PENDING"}
+
+
+@pytest.mark.parametrize(("target", "reaction_id"), [("pubsub://shop/orders", ""), ("nats://elsewhere", "rule")])
+def test_the_pubsub_bridge_publishes_what_is_for_its_topic_or_of_its_reaction(
+    target: str, reaction_id: str, tmp_path: Path, pubsub_service: PubsubServer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    side, url = PubsubSide(pubsub_service), f"sqlite:///{tmp_path / 'tape.db'}"
+    monkeypatch.setenv("TAPE_CONFIG", configured(tmp_path, side.name, side.settings))
+    anyio.run(prepared, url, target, 3)
+
+    handled = run_pubsub_bridge(url, project="shop", topic="orders", reaction_id=reaction_id, once=True)
+
+    assert handled == 3
+    assert {each.order for each in anyio.run(side.received)} == {"r1"}
+
+
+def test_importing_the_core_loads_no_peer() -> None:
+    program = "import sys, tape, tape.reactions, tape.matcher.dispatcher, tape.bridges.opening; print(*sys.modules)"
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
+
+    assert {"nats", "confluent_kafka", "google.pubsub_v1", "httpcore", "redis"}.isdisjoint(done.stdout.split())

@@ -1,0 +1,146 @@
+"""An outbox that has grown: divided by time, and told so."""
+
+import json
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+
+import pytest
+
+from tape.cli.doctor_outbox import judged
+from tape.cli.main import run
+from tape.core.errors import UsageError
+from tape.core.outbox import OutboxRetention
+from tape.outbox.database import migrate, open_outbox
+from tape.store.outbox_letters import Letters, OutboxStats
+from tests.outbox.places import Place, Seen, said
+
+PARTITIONS = (
+    "SELECT c.relname::text FROM pg_inherits AS i JOIN pg_class AS c ON c.oid = i.inhrelid "
+    "WHERE i.inhparent = 'core.outbox'::regclass ORDER BY 1"
+)
+QUIET = OutboxStats(0, 0, 0, 0, 1_000, 1.0, 2.0, 0.0)
+
+
+async def divided(place: Place) -> list[str]:
+    async with open_outbox(place.url) as database:
+        return await Letters(database).divide()
+
+
+async def test_a_table_is_divided_under_rows_of_every_status_and_goes_on(postgres: Place) -> None:
+    seen, late = Seen(), Seen(lambda event: ValueError("no") if event.payload["n"] == 1 else None)
+    async with postgres.listening({"orders.seen": seen, "orders.late": late}):
+        await postgres.said(said(1), said(2))
+        await postgres.wait_until("failed", 1)
+
+        made = await divided(postgres)
+        await postgres.said(said(3), said(4, occurred_at=datetime.now(UTC) + timedelta(days=40)))
+        await postgres.wait_until("delivered", 3)
+
+    assert made[:2] == ["outbox_before", "outbox_later"] and len(made) == 2 + 3
+    assert sorted(seen.numbers) == [1, 2, 3, 4]
+    assert [position for (position,) in await postgres.states("position")] == [1, 2, 3, 4]
+
+
+async def test_dividing_twice_makes_only_what_is_missing(postgres: Place) -> None:
+    await divided(postgres)
+    before = await postgres.rows(PARTITIONS)
+
+    assert await divided(postgres) == []
+    assert await postgres.rows(PARTITIONS) == before
+
+
+async def test_an_event_of_any_time_finds_a_partition(postgres: Place) -> None:
+    await divided(postgres)
+    times = [datetime(1999, 1, 1, tzinfo=UTC), datetime(2199, 1, 1, tzinfo=UTC), datetime.now(UTC)]
+
+    await postgres.said(*(said(n, occurred_at=time) for n, time in enumerate(times)))
+
+    assert await postgres.states("status") == [("pending",)] * 3
+
+
+async def test_a_divided_table_is_replayed_handed_over_and_forgotten_like_any_other(postgres: Place) -> None:
+    seen = Seen(lambda event: ValueError("no"))
+    await divided(postgres)
+    async with postgres.listening({"orders.seen": seen}):
+        await postgres.said(said(1))
+        await postgres.wait_until("failed", 1)
+    await postgres.said(said(2), generation=7)
+
+    async with open_outbox(postgres.url) as database:
+        letters = Letters(database)
+        (failed,) = [letter for letter in await letters.listed() if letter.status == "failed"]
+        replayed = await letters.replay([failed.event.event_id], 8, "me")
+        handed = await letters.hand_over(7, 8)
+        await postgres.run("UPDATE core.outbox SET created_at = now() - INTERVAL '90 days', status = 'delivered'")
+        kept = await letters.retain(OutboxRetention())
+
+    assert (replayed, handed) == ([failed.event.event_id], 1)
+    assert kept.marked == 2
+
+
+async def test_an_outbox_of_another_schema_is_divided_alone(postgres: Place) -> None:
+    await migrate(postgres.url, schema="billing")
+
+    async with open_outbox(postgres.url, schema="billing") as database:
+        await Letters(database).divide()
+
+    assert await postgres.rows("SELECT relkind::text FROM pg_class WHERE oid = 'core.outbox'::regclass") == [("r",)]
+    assert await postgres.rows("SELECT relkind::text FROM pg_class WHERE oid = 'billing.outbox'::regclass") == [("p",)]
+
+
+async def test_a_file_cannot_be_divided(tmp_path: Path) -> None:
+    file = Place("sqlite", f"sqlite:///{tmp_path / 'business.db'}")
+    await migrate(file.url)
+
+    with pytest.raises(UsageError, match="no partitions"):
+        await divided(file)
+
+
+@pytest.mark.parametrize(
+    ("grown", "advice"),
+    [
+        ({}, []),
+        ({"rows": 5_000_001}, ["tape outbox partition"]),
+        ({"rows": 20_000_001}, ["tape outbox partition", "tape outbox relay"]),
+        ({"ack_p99_ms": 501.0}, ["tape outbox relay"]),
+        ({"notify_queue_usage": 0.25}, ["long transaction"]),
+    ],
+)
+def test_growth_says_what_to_do(grown: dict[str, float], advice: list[str]) -> None:
+    given = QUIET._replace(**grown)  # type: ignore[arg-type]
+
+    assert len(given.advice) == len(advice)
+    assert all(words in said for words, said in zip(advice, given.advice, strict=True))
+
+
+def test_the_doctor_says_what_an_outbox_has_outgrown() -> None:
+    findings = judged(QUIET._replace(rows=6_000_000, failed=2))
+
+    told = {finding.subject: finding for finding in findings}
+    assert told["outbox"].status == "ok"
+    assert (told["dead letters"].status, told["outbox growth"].status) == ("warn", "warn")
+    assert "tape outbox partition" in told["outbox growth"].fix
+
+
+def test_the_doctor_looks_at_the_outbox_beside_the_journal(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    url = f"sqlite:///{tmp_path / 'tape.db'}"
+    assert run(["migrate", "--store", url]) == 0
+    assert run(["outbox", "migrate", "--store", url]) == 0
+    capsys.readouterr()
+
+    run(["doctor", "--json", "--store", url])
+
+    told = {said["subject"]: said for said in map(json.loads, capsys.readouterr().out.splitlines())}
+    assert told["outbox"]["status"] == "ok" and "0 pending" in told["outbox"]["value"]
+
+
+def test_the_command_divides(postgres_url: str, capsys: pytest.CaptureFixture[str]) -> None:
+    assert run(["outbox", "partition", "--json", "--store", postgres_url]) == 0
+    (first,) = map(json.loads, capsys.readouterr().out.splitlines())
+    assert run(["outbox", "partition", "--json", "--store", postgres_url]) == 0
+
+    assert first["made"][:2] == ["outbox_before", "outbox_later"]
+    assert json.loads(capsys.readouterr().out) == {"made": []}

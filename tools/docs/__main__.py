@@ -1,0 +1,17 @@
+"""`make docs`: the pages of the repository and a reference made from its code, as a site that needs no server."""
+
+import sys
+
+from tools.docs.site import ROOT, build
+
+
+def main() -> int:
+    into = ROOT / "build" / "docs"
+    faults = build(into)
+    for fault in faults:
+        print(f"tape: {fault}")
+    print(f"tape: open {(into / 'index.html').relative_to(ROOT)}")
+    return int(bool(faults))
+
+
+sys.exit(main())

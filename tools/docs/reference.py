@@ -1,0 +1,156 @@
+"""The reference, made from the code it is about: it cannot say anything that is not so."""
+
+import re
+from collections.abc import Iterator
+from importlib import import_module
+from inspect import cleandoc
+from pathlib import Path
+from typing import Any
+
+import click
+
+from tape.cli.choices import Choices
+from tape.cli.main import tape
+from tape.core import errors
+from tape.core.errors import TapeError
+from tape.server import asyncapi, openapi
+from tape.server.route import Route
+from tape.server.routes import ROUTES
+from tape.telemetry import Counter, Meters
+
+PACKAGE = Path(import_module("tape").__file__ or "").parent
+STATUSES = ("http_status", "grpc_status", "exit_code")
+
+
+def pages() -> dict[str, str]:
+    """Every page of the reference, by the place it has among the others."""
+    made = {
+        "cli": command_line(),
+        "http": http(ROUTES),
+        "streams": streams([route for route in ROUTES if route.is_stream]),
+        "grpc": grpc(),
+        "errors": error_table(),
+        "metrics": metrics(),
+        "schema": schema(),
+    }
+    return {f"reference/{name}.md": "\n".join(lines) + "\n" for name, lines in made.items()}
+
+
+def command_line() -> Iterator[str]:
+    yield from ("# Command line", "", "What `--help` says of every command.", "")
+    for path, command, context in commands():
+        yield from (f"## {' '.join(path)}", "", "```", command.get_help(context), "```", "")
+
+
+def commands() -> Iterator[tuple[tuple[str, ...], click.Command, click.Context]]:
+    """Every command there is, from the root down."""
+    root = click.Context(tape, info_name="tape", obj=Choices(), max_content_width=100, terminal_width=100)
+    yield from _below(("tape",), tape, root)
+
+
+def _below(
+    path: tuple[str, ...], command: click.Command, context: click.Context
+) -> Iterator[tuple[tuple[str, ...], click.Command, click.Context]]:
+    yield path, command, context
+    if not isinstance(command, click.Group):
+        return
+    for name in command.list_commands(context):
+        child = command.get_command(context, name)
+        if child is not None:
+            below = click.Context(child, info_name=name, parent=context, obj=context.obj)
+            yield from _below((*path, name), child, below)
+
+
+def http(routes: tuple[Route, ...]) -> Iterator[str]:
+    paths = openapi.document(routes)["paths"]
+    yield from ("# HTTP", "", "The same as `GET /openapi.json` says to programs.", "")
+    yield from ("| ask | for | answers | refusals |", "|---|---|---|---|")
+    asked = [(path, method, about) for path, methods in paths.items() for method, about in methods.items()]
+    for path, method, about in asked:
+        good, bad = _answers(about["responses"])
+        yield f"| `{method.upper()} {path}` | {about['summary']} | {good} | {bad} |"
+    for path, method, about in asked:
+        if about.get("parameters"):
+            yield from ("", f"## {method.upper()} {path}", "", "| parameter | in | is |", "|---|---|---|")
+            for each in about["parameters"]:
+                yield f"| `{each['name']}` | {each['in']} | {cell(each['description'])} |"
+
+
+def _answers(responses: dict[str, Any]) -> tuple[str, str]:
+    good = [status for status in responses if status < "400"]
+    rare = set(map(str, openapi.ALWAYS))
+    return ", ".join(good), ", ".join(status for status in responses if status >= "400" and status not in rare)
+
+
+def streams(routes: list[Route]) -> Iterator[str]:
+    document = asyncapi.document(routes)
+    yield from (
+        "# Streams",
+        "",
+        "The same as `GET /asyncapi.json` says to programs.",
+        "",
+        "| stream | gives |",
+        "|---|---|",
+    )
+    for channel in document["channels"].values():
+        yield f"| `{channel['address']}` | {cell(channel['description'])} |"
+    for name, frame in document["components"]["schemas"].items():
+        yield from ("", f"## {name}", "", cell(frame.get("description", "")), "", "| field | type |", "|---|---|")
+        for field, about in frame.get("properties", {}).items():
+            yield f"| `{field}` | {cell(str(about.get('type') or 'any'))} |"
+
+
+def grpc() -> Iterator[str]:
+    proto = (PACKAGE / "wire" / "tape.proto").read_text(encoding="utf-8")
+    yield from (
+        "# gRPC",
+        "",
+        "`tape.v1.Tape`, as `tape.proto` has it.",
+        "",
+        "| call | takes | gives |",
+        "|---|---|---|",
+    )
+    for name, takes, gives in re.findall(r"rpc (\w+)\(((?:stream )?\w+)\) returns \(((?:stream )?\w+)\)", proto):
+        yield f"| `{name}` | `{takes}` | `{gives}` |"
+    yield from ("", "## The file", "", "```proto", proto.rstrip(), "```")
+
+
+def error_table() -> Iterator[str]:
+    yield from ("# Errors", "", "Over HTTP an error is problem+json with the code; a command ends with the number.", "")
+    yield from ("| error | code | HTTP | gRPC | exit | says |", "|---|---|---|---|---|---|")
+    for each in sorted(error_classes(), key=lambda error: (error.http_status, error.__name__)):
+        code = re.sub(r"(?<=[a-z0-9])(?=[A-Z])", "_", each.__name__).lower()
+        http, rpc, end = (getattr(each, name) for name in STATUSES)
+        yield f"| `{each.__name__}` | `{code}` | {http} | {rpc} | {end} | {cell(cleandoc(each.__doc__ or ''))} |"
+
+
+def error_classes() -> list[type[TapeError]]:
+    found = [value for value in vars(errors).values() if isinstance(value, type)]
+    return [value for value in found if issubclass(value, TapeError) and value is not TapeError]
+
+
+def metrics() -> Iterator[str]:
+    yield from (
+        "# Metrics",
+        "",
+        "What `GET /metrics` gives.",
+        "",
+        "| metric | kind | labels | is |",
+        "|---|---|---|---|",
+    )
+    for meter in Meters().all():
+        labels = ", ".join(f"`{label}`" for label in meter.labels) if isinstance(meter, Counter) else ""
+        yield f"| `{meter.name}` | {type(meter).__name__.lower()} | {labels or '–'} | {meter.help} |"
+
+
+def schema() -> Iterator[str]:
+    yield from ("# Schema", "", "The migrations, in the order in which `tape migrate` applies them.")
+    for dialect in ("postgres", "sqlite"):
+        for path in sorted((PACKAGE / "store" / dialect / "schema").rglob("*.sql")):
+            name = path.relative_to(PACKAGE / "store").as_posix()
+            yield from ("", f"## {name}", "", "```sql", path.read_text(encoding="utf-8").rstrip(), "```")
+
+
+def cell(text: str) -> str:
+    """A text as a table's cell holds it."""
+    return " ".join(text.split()).replace("|", "\\|")

@@ -1,0 +1,148 @@
+"""The site: every page as HTML in the place it has in the repository, with the pictures and files that it points to."""
+
+import os
+import re
+import shutil
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from html import escape
+from pathlib import Path
+from urllib.parse import unquote, urlsplit
+
+from markdown_it import MarkdownIt
+from markdown_it.token import Token
+
+from tools.docs import performance, reference
+
+ROOT = Path(__file__).resolve().parent.parent.parent
+SOURCES = ("README.md", "CHANGELOG.md", "CONTRIBUTING.md", "deploy/README.md", "newsfragments/README.md")
+STYLE = Path(__file__).with_name("site.css")
+
+_COMMENT = re.compile(r"<!--.*?-->\n?", re.DOTALL)
+_NOT_IN_A_NAME = re.compile(r"[^\w\- ]")
+_markdown = MarkdownIt("commonmark", {"html": False}).enable(["table", "strikethrough"])
+
+
+@dataclass(slots=True, kw_only=True)
+class Page:
+    """A page: where it stands in the repository or would stand, and what it says."""
+
+    path: Path
+    text: str
+    tokens: list[Token] = field(default_factory=list)
+
+    def __post_init__(self) -> None:
+        self.tokens = _markdown.parse(_COMMENT.sub("", self.text))
+        for heading, inline in zip(self.tokens, self.tokens[1:], strict=False):
+            if heading.type == "heading_open":
+                heading.attrSet("id", slug(inline.content))
+
+    @property
+    def place(self) -> Path:
+        return Path("index.html") if self.path == Path("README.md") else self.path.with_suffix(".html")
+
+    @property
+    def title(self) -> str:
+        return next((inline.content for inline in self.tokens if inline.type == "inline"), self.path.stem)
+
+    @property
+    def anchors(self) -> set[str]:
+        return {str(token.attrGet("id")) for token in self.tokens if token.type == "heading_open"}
+
+    def links(self) -> Iterator[tuple[Token, str]]:
+        """Everything the page points to, with the attribute that does."""
+        for token in self.tokens:
+            for child in token.children or ():
+                if child.type == "link_open":
+                    yield child, "href"
+                elif child.type == "image":
+                    yield child, "src"
+
+
+def pages() -> list[Page]:
+    """The pages there are: those that were written, and those that code and measurements make."""
+    written = [Path(name) for name in SOURCES]
+    written += sorted(path.relative_to(ROOT) for path in (ROOT / "docs").rglob("*.md"))
+    made = {**reference.pages(), **performance.pages()}
+    return [
+        *(Page(path=path, text=(ROOT / path).read_text(encoding="utf-8")) for path in written),
+        *(Page(path=Path("docs") / name, text=text) for name, text in made.items()),
+    ]
+
+
+def build(into: Path) -> list[str]:
+    """Writes the site, and says which links lead nowhere."""
+    found = {page.path: page for page in pages()}
+    shutil.rmtree(into, ignore_errors=True)
+    into.mkdir(parents=True)
+    faults = [fault for page in found.values() for fault in resolve(page, found, into)]
+    shutil.copyfile(STYLE, into / "site.css")
+    for page in found.values():
+        target = into / page.place
+        target.parent.mkdir(parents=True, exist_ok=True)
+        target.write_text(render(page, found), encoding="utf-8")
+    return faults
+
+
+def resolve(page: Page, found: dict[Path, Page], into: Path) -> Iterator[str]:
+    """Turns links between pages into links of the site, and takes along the files that are pointed to."""
+    for token, name in page.links():
+        link = urlsplit(str(token.attrGet(name)))
+        if link.scheme or link.netloc:
+            continue
+        target = Path(os.path.normpath(page.path.parent / unquote(link.path))) if link.path else page.path
+        if target not in found and (ROOT / target).is_dir() and target / "README.md" in found:
+            target = target / "README.md"
+        if target in found:
+            if link.fragment and link.fragment not in found[target].anchors:
+                yield f"{page.path} points to {token.attrGet(name)}, and there is no such heading"
+            place = os.path.relpath(found[target].place, page.place.parent)
+            token.attrSet(name, f"{place}#{link.fragment}" if link.fragment else place)
+        elif (ROOT / target).is_file():
+            (into / target).parent.mkdir(parents=True, exist_ok=True)
+            shutil.copyfile(ROOT / target, into / target)
+            token.attrSet(name, os.path.relpath(target, page.place.parent))
+        else:
+            yield f"{page.path} points to {token.attrGet(name)}, which is not there"
+
+
+def render(page: Page, found: dict[Path, Page]) -> str:
+    up = os.path.relpath(".", page.place.parent)
+    content = _markdown.renderer.render(page.tokens, _markdown.options, {})
+    return (
+        '<!doctype html>\n<html lang="en"><head><meta charset="utf-8">\n'
+        '<meta name="viewport" content="width=device-width, initial-scale=1">\n'
+        f"<title>{escape(page.title)} · Tape</title>\n"
+        f'<link rel="stylesheet" href="{up}/site.css"></head>\n<body>\n'
+        f'<nav aria-label="Pages"><a class="home" href="{up}/index.html">Tape</a>\n{menu(page, found)}</nav>\n'
+        f"<main>\n{content}</main>\n</body></html>\n"
+    )
+
+
+def menu(page: Page, found: dict[Path, Page]) -> str:
+    """The pages by what they are for, with the one that is open marked."""
+    groups: dict[str, list[Page]] = {}
+    for each in found.values():
+        groups.setdefault(group(each.path), []).append(each)
+    lists = []
+    for name, members in groups.items():
+        items = "".join(f"<li>{_entry(each, page)}</li>" for each in members)
+        is_open = " open" if page in members or name == "Documentation" else ""
+        lists.append(f"<details{is_open}><summary>{name}</summary><ul>{items}</ul></details>\n")
+    return "".join(lists)
+
+
+def group(path: Path) -> str:
+    folder = path.parent.relative_to("docs").as_posix() if path.is_relative_to("docs") else "project"
+    names = {".": "Documentation", "adr": "Decisions", "how-to": "How to", "runbooks": "Runbooks"}
+    return names.get(folder, folder.capitalize())
+
+
+def _entry(page: Page, current: Page) -> str:
+    here = ' aria-current="page"' if page is current else ""
+    return f'<a href="{os.path.relpath(page.place, current.place.parent)}"{here}>{escape(page.title)}</a>'
+
+
+def slug(heading: str) -> str:
+    """The name of a heading in a link, as GitHub makes it."""
+    return _NOT_IN_A_NAME.sub("", heading.strip().lower()).replace(" ", "-")
