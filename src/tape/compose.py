@@ -314,12 +314,14 @@ async def serve(service: Service, tell: Callable[[Address, Address | None], None
             is_ephemeral=service.is_ephemeral,
             reap_after=service.reap_after,
         )
-        door = _door(service, store, journal, subscribers)
+        door = _door(service, store, journal, subscribers, meters)
         told = partial(_tell_both, tell, door)
         await serve_node(node, service.http, service.origins, told, door)
 
 
-def _door(service: Service, store: Store, journal: Journal, subscribers: "Subscribers") -> "Door | None":
+def _door(
+    service: Service, store: Store, journal: Journal, subscribers: "Subscribers", meters: Meters
+) -> "Door | None":
     """The way in by gRPC; without its packages there is none, unless somebody asked for it."""
     if service.grpc is None or (find_spec("grpc") is None and not service.needs_grpc):
         return None
@@ -329,7 +331,8 @@ def _door(service: Service, store: Store, journal: Journal, subscribers: "Subscr
     from tape.server.rpc.door import Door
     from tape.server.rpc.hall import Hall
 
-    hall = Hall(store=store, journal=journal, ledgers=Ledgers(store, journal), subscribers=subscribers)
+    ledgers = Ledgers(store, journal)
+    hall = Hall(store=store, journal=journal, ledgers=ledgers, subscribers=subscribers, meters=meters)
     return Door(hall, service.grpc, may_stay_shut=not service.needs_grpc)
 
 

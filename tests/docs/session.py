@@ -38,7 +38,14 @@ class Session:
         kept = {name: value for name, value in os.environ.items() if not name.startswith("TAPE_")}
         path = f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}"
         ports = {"TAPE_HTTP": "127.0.0.1:0", "TAPE_GRPC": "127.0.0.1:0"}
-        self._environment = {**kept, **ports, "PATH": path, "PYTHONPATH": str(folder), "NO_COLOR": "1"}
+        self._environment = {
+            **kept,
+            **ports,
+            "TAPE_TEST_DOCS": str(ROOT / "docs"),
+            "PATH": path,
+            "PYTHONPATH": str(folder),
+            "NO_COLOR": "1",
+        }
 
     def do(self, part: Block | Serve) -> None:
         if isinstance(part, Serve):

@@ -8,11 +8,11 @@ import pytest
 
 from tests.docs.blocks import Block, pages, parts
 from tests.docs.session import Session, alike, commands
-from tests.house.test_readme import PAGES as EXAMPLES
 from tests.house.tree import ROOT
 
-# The text of an example is run from its own file, with what it prints, by tests/house.
-SHOWN = {(ROOT / "examples" / name).read_text() for name in EXAMPLES}
+# An example is run from its own file, and what it prints is compared with its page, by a test of its own.
+EXAMPLES = sorted((ROOT / "examples").glob("*.py"))
+SHOWN = {path.read_text() for path in EXAMPLES}
 
 
 def named(path: Path) -> str:
@@ -39,6 +39,13 @@ def test_what_a_page_shows_can_be_typed_and_comes_out_as_it_says(page: Path, ses
     for part in unproven(page):
         if not (isinstance(part, Block) and part.proof):
             session.do(part)  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize("example", EXAMPLES, ids=named)
+def test_an_example_is_run_by_a_test(example: Path) -> None:
+    tests = [path.read_text() for path in (ROOT / "tests").rglob("*.py")]
+
+    assert any(example.name in text or f"examples.{example.stem}" in text for text in tests)
 
 
 def proofs() -> list[tuple[str, str]]:

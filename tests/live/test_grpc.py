@@ -107,6 +107,20 @@ def test_http_and_grpc_refuse_with_the_same_code(lasting_server: TapeServer, tap
     assert answer.json()["code"] == info.reason == "run_not_found"
 
 
+def test_calls_and_events_are_counted_with_those_of_http(start: Start) -> None:
+    server = start("memory://")
+    with opened(server) as channel, server.client() as http:
+        tape = TapeStub(channel)
+        tape.Append(pb.AppendRequest(events=[pb.Event(run_id="r", payload_json="1")] * 2, open=True))
+        refusal(tape, "GetRun", pb.GetRunRequest(run_id="nobody"))
+        assert len(entries(tape, "r")) == 2
+        told = http.get("/metrics").text
+
+    assert 'tape_requests_total{method="gRPC",route="Append",status="OK"} 1' in told
+    assert 'tape_requests_total{method="gRPC",route="GetRun",status="NOT_FOUND"} 1' in told
+    assert "tape_events_published_total 2" in told
+
+
 def test_bytes_that_are_no_request_are_refused(channel: Any) -> None:
     call = channel.unary_unary("/tape.v1.Tape/GetRun")
 

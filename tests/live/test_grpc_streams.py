@@ -11,6 +11,7 @@ import pytest
 from tape.wire import tape_pb2 as pb
 from tape.wire.tape_pb2_grpc import TapeStub
 from tests.conftest import Scale
+from tests.live.conftest import Start
 from tests.live.server import PATIENCE_S, TapeServer
 from tests.process.crew import until
 
@@ -136,3 +137,25 @@ def test_every_reader_gets_everything(tape: Any, run_id: str, scale: Scale) -> N
     found = [taken(stream, events) for stream in streams]
 
     assert [[int(entry.payload_json) for entry in entries] for entries in found] == [[*range(events)]] * readers
+
+
+def test_what_is_gone_is_a_gap_to_a_tail_and_the_beginning_to_a_subscriber(start: Start) -> None:
+    server = start("memory://", "--event-ring-size", "5")
+    with grpc.insecure_channel(server.rpc.removeprefix("tape://")) as channel:
+        tape = TapeStub(channel)
+        said(tape, "r", *range(20))
+
+        found = taken(tape.SubscribeRun(pb.SubscribeRunRequest(run_id="r"), timeout=PATIENCE_S), 5)
+        ends = [
+            end(tape.TailBatches(pb.TailBatchesRequest(run_id="r", no_follow=is_short), timeout=PATIENCE_S))
+            for is_short in (True, False)
+        ]
+
+    assert [entry.seq for entry in found] == [16, 17, 18, 19, 20]
+    assert ends == [grpc.StatusCode.OUT_OF_RANGE] * 2
+
+
+def end(stream: Any) -> Any:
+    with pytest.raises(grpc.RpcError) as caught:
+        list(stream)
+    return caught.value.code()

@@ -145,7 +145,7 @@ async def test_a_dispatcher_far_away_handles_what_the_server_matches(server: Tap
     handled: list[tuple[str, int]] = []
 
     async def handle(envelope: Envelope) -> None:
-        handled.append((envelope.payload_json, envelope.attempt))
+        handled.append((str(envelope.payload), envelope.attempt))
         if envelope.payload == 2 and envelope.attempt == 1:
             raise ConnectionError("not now")
 

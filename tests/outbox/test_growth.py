@@ -4,6 +4,7 @@ import json
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
+import anyio
 import pytest
 
 from tape.cli.doctor_outbox import judged
@@ -47,6 +48,20 @@ async def test_dividing_twice_makes_only_what_is_missing(postgres: Place) -> Non
 
     assert await divided(postgres) == []
     assert await postgres.rows(PARTITIONS) == before
+
+
+async def test_retention_makes_the_months_to_come_and_takes_the_table_for_nothing_else(postgres: Place) -> None:
+    *_, last = await divided(postgres)
+    await postgres.run(f"DROP TABLE core.{last}")
+    async with open_outbox(postgres.url) as database:
+        await Letters(database).retain(OutboxRetention())
+        made = await postgres.rows(PARTITIONS)
+        async with postgres.connected() as publisher, publisher.transaction():
+            await publisher.execute("LOCK TABLE core.outbox IN ROW EXCLUSIVE MODE")
+            with anyio.fail_after(5):
+                await Letters(database).retain(OutboxRetention())
+
+    assert (last,) in made
 
 
 async def test_an_event_of_any_time_finds_a_partition(postgres: Place) -> None:

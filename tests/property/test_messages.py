@@ -24,7 +24,10 @@ SHAPES = [shape for room in (runs, effects, known, tasks) for shape in vars(room
 
 names = st.text(st.characters(categories=["Lu", "Ll", "Nd", "Lo"]), min_size=1, max_size=20)
 payloads = st.recursive(
-    st.none() | st.booleans() | st.integers(-(1 << 53), 1 << 53) | st.text(st.characters(exclude_categories=["Cs", "Cc"])),
+    st.none()
+    | st.booleans()
+    | st.integers(-(1 << 53), 1 << 53)
+    | st.text(st.characters(exclude_categories=["Cs", "Cc"])),
     lambda inner: st.lists(inner, max_size=3) | st.dictionaries(names, inner, max_size=3),
     max_leaves=8,
 )

@@ -98,12 +98,20 @@ def resolve(page: Page, found: dict[Path, Page], into: Path) -> Iterator[str]:
                 yield f"{page.path} points to {token.attrGet(name)}, and there is no such heading"
             place = os.path.relpath(found[target].place, page.place.parent)
             token.attrSet(name, f"{place}#{link.fragment}" if link.fragment else place)
-        elif (ROOT / target).is_file():
-            (into / target).parent.mkdir(parents=True, exist_ok=True)
-            shutil.copyfile(ROOT / target, into / target)
+        elif (ROOT / target).exists():
+            _take_along(target, into)
             token.attrSet(name, os.path.relpath(target, page.place.parent))
         else:
             yield f"{page.path} points to {token.attrGet(name)}, which is not there"
+
+
+def _take_along(path: Path, into: Path) -> None:
+    (into / path).parent.mkdir(parents=True, exist_ok=True)
+    if (ROOT / path).is_dir():
+        leftover = shutil.ignore_patterns("__pycache__")
+        shutil.copytree(ROOT / path, into / path, dirs_exist_ok=True, ignore=leftover)
+    else:
+        shutil.copyfile(ROOT / path, into / path)
 
 
 def render(page: Page, found: dict[Path, Page]) -> str:

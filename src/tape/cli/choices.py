@@ -115,7 +115,7 @@ _STORE = click.option(
     metavar="URL",
     expose_value=False,
     callback=_keep,
-    help="Where the journal lives: sqlite:///file.db or memory://.  [default: TAPE_STORE]",
+    help="Where the journal lives: sqlite:///file.db, postgresql://…, redis://… or memory://.  [default: TAPE_STORE]",
 )
 _JSON = click.option(
     "--json", "is_json", is_flag=True, expose_value=False, callback=_keep, help="Answer in JSON, a line each."

@@ -12,6 +12,7 @@ import click
 
 from tape.cli import output
 from tape.cli.choices import Choices, shared
+from tape.cli.examples import teach
 
 if TYPE_CHECKING:
     from tape.core.errors import TapeError
@@ -31,6 +32,7 @@ COMMANDS: Final = (
     "lake",
     "migrate",
     "doctor",
+    "completion",
 )
 INTERRUPTED: Final = 130
 BROKEN_PIPE: Final = 141
@@ -46,6 +48,7 @@ class Commands(click.Group):
         if cmd_name not in COMMANDS:
             return None
         command: click.Command = getattr(import_module(f"tape.cli.{cmd_name}"), cmd_name)
+        teach(command, f"tape {cmd_name}")
         return command
 
     def invoke(self, ctx: click.Context) -> Any:
@@ -73,6 +76,9 @@ def _version(context: click.Context, parameter: click.Parameter, is_asked: bool)
 @shared
 def tape() -> None:
     """One durable journal, and everything that reads it."""
+
+
+teach(tape, "tape")
 
 
 def main() -> NoReturn:

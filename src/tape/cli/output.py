@@ -10,6 +10,7 @@ from textwrap import wrap
 from typing import Final, TextIO
 
 PLAIN_COLUMNS: Final = 100
+LEAST_LAST: Final = 20  # what the last column of a table needs to be worth its place
 _CODES: Final = {
     "bold": "1", "dim": "2", "red": "31", "green": "32", "yellow": "33", "blue": "34", "magenta": "35", "cyan": "36",
 }  # fmt: skip
@@ -125,12 +126,33 @@ def table(rows: Iterable[Sequence[str]]) -> None:
     cells = [list(row) for row in rows]
     widths = [max(map(width, column)) for column in zip(*cells, strict=True)][:-1]
     indent = sum(widths) + 2 * len(widths)
+    room = columns()
+    if room is not None and indent + LEAST_LAST > room:
+        for row in cells:
+            _say_folded(row, room)
+        return
     for *row, last in cells:
         before = "".join(pad(cell, size) + "  " for cell, size in zip(row, widths, strict=True))
         first, *rest = _wrapped(last, indent)
         say(f"{before}{first}".rstrip())
         for line in rest:
             say(f"{' ' * indent}{line}")
+
+
+def _say_folded(row: Sequence[str], room: int) -> None:
+    """A row on as many lines as it takes; a cell is never cut, so that an id can be copied."""
+    line = ""
+    for cell in filter(None, row):
+        if line.strip() and width(line) + 2 + width(cell) > room:
+            say(line)
+            line = ""
+        line = f"{line}  {cell}" if line else cell
+    for part in _folded(line, room):
+        say(part)
+
+
+def _folded(text: str, room: int) -> list[str]:
+    return [text] if width(text) <= room else wrap(text, room, subsequent_indent="  ", break_long_words=False)
 
 
 def _wrapped(text: str, indent: int) -> list[str]:

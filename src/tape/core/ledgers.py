@@ -1,6 +1,6 @@
 """What a client asks of ledgers, be they in this process or behind a wire; bodies are texts that nobody reads."""
 
-from collections.abc import Sequence
+from collections.abc import AsyncIterator, Awaitable, Sequence
 from dataclasses import dataclass
 from datetime import timedelta
 from decimal import Decimal
@@ -198,9 +198,9 @@ class SessionLedger(Protocol):
 class Following(Protocol):
     """Entries as they come, in order, each once; it must be closed."""
 
-    def __aiter__(self) -> Self: ...
-    async def __anext__(self) -> Entry: ...
-    async def aclose(self) -> None: ...
+    def __aiter__(self) -> AsyncIterator[Entry]: ...
+    def __anext__(self) -> Awaitable[Entry]: ...
+    def aclose(self) -> Awaitable[None]: ...
 
 
 class EventLog(Protocol):

@@ -65,21 +65,24 @@ class MatchedTasks:
 
     async def _insert_plain(self, tx: Transaction, hits: Sequence[Hit], now: int, want: Want | None) -> list[Task]:
         rows = [_row(hit, due_at_ms=now) for hit in hits]
-        ours = () if want is None else {hit.reaction.reaction_id for hit in hits}.intersection(want.reaction_ids)
-        if want is None or not ours:
+        if want is None or not wanted_ids(want, hits):
             await self._insert(tx, rows, now)
             return []
-        return await self._insert_claimed(tx, rows, now, want, json.dumps(sorted(ours)))
+        return await self._insert_claimed(tx, rows, now, want, wanted(want, hits))
 
     async def _insert_claimed(
-        self, tx: Transaction, rows: Sequence[Mapping[str, object]], now: int, want: Want, reaction_ids: str
+        self,
+        tx: Transaction,
+        rows: Sequence[Mapping[str, object]],
+        now: int,
+        want: Want,
+        asked: Mapping[str, object],
     ) -> list[Task]:
         """What is made after the slots are used up is left for who claims next."""
-        await tx.fetch(self._sql.lock_slots, {"reaction_ids": reaction_ids})
-        asked = {**wanted(want), "reaction_ids": reaction_ids, "now": now}
+        await tx.fetch(self._sql.lock_slots, asked)
         claimed: list[Task] = []
         for group in _groups(rows, _size(rows)):
-            made = {**asked, "hits": as_text(group), "most": want.most - len(claimed)}
+            made = {**asked, "now": now, "hits": as_text(group), "most": want.most - len(claimed)}
             found = await tx.fetch(self._sql.insert_claimed, made)
             shards = {task: shard for task, shard, status in found if status == TaskStatus.CLAIMED}
             claimed += claimed_tasks(group, shards, now, want)
@@ -166,9 +169,14 @@ def _size(rows: Sequence[Mapping[str, object]]) -> int:
     return max(1, min(ROWS, MOST_BYTES // (heaviest + 1)))
 
 
-def wanted(want: Want) -> dict[str, object]:
-    """Who wants how much, as statements take it."""
-    reaction_ids = json.dumps(list(want.reaction_ids))
+def wanted_ids(want: Want, hits: Iterable[Hit]) -> set[str]:
+    """The reactions of some matches whose tasks are wanted."""
+    return {hit.reaction.reaction_id for hit in hits}.intersection(want.reaction_ids)
+
+
+def wanted(want: Want, hits: Iterable[Hit]) -> dict[str, object]:
+    """Who wants how much of which, as statements take it."""
+    reaction_ids = json.dumps(sorted(wanted_ids(want, hits)))
     return {"reaction_ids": reaction_ids, "owner": want.owner, "most": want.most, "lease_ms": want.lease // _MS}
 
 

@@ -138,8 +138,8 @@ class Letters:
         marked = await self._in_pages("mark", active_ms=active)
         forgotten = await self._in_pages("forget_handled", handled_ms=handled)
         async with self._database.own() as connection:
-            ((is_divided,),) = await self._run(connection, "is_divided")
-        if is_divided:
+            ((lacks_months,),) = await self._run(connection, "lacks_months", months=MONTHS)
+        if lacks_months:
             await self.divide()
         return Kept(marked, deleted, forgotten)
 

@@ -119,7 +119,7 @@ class Reactions:
 
     async def _match(self, page: MatchedPage, want: Want) -> Recorded | None:
         rows = plain_rows(page.hits)
-        asked = {"seen": page.seen, "cursor": page.cursor, "hits": as_text(rows), **wanted(want)}
+        asked = {"seen": page.seen, "cursor": page.cursor, "hits": as_text(rows), **wanted(want, page.hits)}
         (((version, now, task_ids, shards),),) = await self._connection.snapshot(Query(self._sql.match, asked))
         if version is None:
             return None

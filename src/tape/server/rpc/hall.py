@@ -12,6 +12,7 @@ from tape.core.run import Head
 from tape.runs.ledgers import Ledgers
 from tape.server.limits import Subscribers
 from tape.server.rpc.tail import Batches
+from tape.telemetry import Meters
 
 MOST: Final = 10_000
 
@@ -25,6 +26,7 @@ class Hall:
     ledgers: Ledgers
     subscribers: Subscribers = field(default_factory=Subscribers)
     batches: Batches = field(default_factory=Batches)
+    meters: Meters = field(default_factory=Meters)
 
     async def heads(self, run_ids: list[RunId]) -> dict[RunId, Head]:
         return dict(await self.store.runs.heads(run_ids))

@@ -28,7 +28,7 @@ from tape.server.rpc import (
 )
 from tape.server.rpc.caller import caller_of
 from tape.server.rpc.hall import Hall
-from tape.server.rpc.refusal import refuse
+from tape.server.rpc.refusal import refuse, status_of
 from tape.wire import tape_pb2 as pb
 
 SERVICE: Final = pb.DESCRIPTOR.services_by_name["Tape"]
@@ -36,6 +36,9 @@ ROOMS: Final[tuple[ModuleType, ...]] = (
     runs, decisions, effects, dispatch, obligations, budgets, gates, timers, values, sessions, events, reactions,
     tasks, streams,
 )  # fmt: skip
+
+METHOD: Final = "gRPC"
+OK: Final = "OK"
 
 _WORD_START: Final = re.compile(r"(?<=[a-z0-9])(?=[A-Z])")
 
@@ -63,22 +66,27 @@ def _handler(hall: Hall, method: Any) -> Any:
 
 
 def _answering(hall: Hall, name: str, work: Handler, parse: Callable[[bytes], Message]) -> Handler:
-    async def answer(body: bytes, context: Any) -> bytes | None:
+    async def call(body: bytes, context: Any) -> bytes | None:
         try:
             response: Message = await work(hall, parse(body), caller_of(context.invocation_metadata()))
-            return response.SerializeToString()
+            answer = response.SerializeToString()
         except Exception as error:  # noqa: BLE001 - whatever it is, it becomes a status
+            hall.meters.requests.add(1, METHOD, name, status_of(error))
             await refuse(context, error, name)
-        return None
+            return None
+        hall.meters.requests.add(1, METHOD, name, OK)
+        return answer
 
-    return answer
+    return call
 
 
 def _streaming(hall: Hall, name: str, work: Handler, parse: Callable[[bytes], Message]) -> Handler:
     async def stream(body: bytes, context: Any) -> None:
         try:
             await work(hall, parse(body), context)
+            hall.meters.requests.add(1, METHOD, name, OK)
         except Exception as error:  # noqa: BLE001 - whatever it is, it becomes a status
+            hall.meters.requests.add(1, METHOD, name, status_of(error))
             await refuse(context, error, name)
 
     return stream

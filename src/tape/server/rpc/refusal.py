@@ -19,10 +19,15 @@ DOMAIN: Final = "tape.v1"
 DETAILS: Final = "grpc-status-details-bin"
 
 
+def status_of(error: Exception) -> str:
+    """The name of an error's status."""
+    return error.grpc_status if isinstance(error, TapeError) else "INTERNAL"
+
+
 async def refuse(context: Any, error: Exception, method: str) -> None:
     """Ends a call with an error; of one that nobody foresaw, the caller is told no more than that it happened."""
     problem = Problem.of(error)
-    code = getattr(grpc.StatusCode, error.grpc_status if isinstance(error, TapeError) else "INTERNAL")
+    code = getattr(grpc.StatusCode, status_of(error))
     if problem.status >= 500:
         _tell(problem, method, error)
     status = Status(code=code.value[0], message=problem.detail, details=_details(problem, error))

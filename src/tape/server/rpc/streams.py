@@ -32,7 +32,7 @@ async def subscribe_run(hall: Hall, request: pb.SubscribeRunRequest, line: Line)
             await line.write(journal_entry(entry).SerializeToString())
 
     wish = Wish(run_id=run_id, open_after=_run(hall.journal, run_id), after=max(request.from_seq, 1) - 1)
-    await push(hall.subscribers, wish, line, deliver)
+    await push(hall.subscribers, hall.meters, wish, line, deliver)
 
 
 async def subscribe_events(hall: Hall, request: pb.SubscribeEventsRequest, line: Line) -> None:
@@ -47,13 +47,13 @@ async def subscribe_events(hall: Hall, request: pb.SubscribeEventsRequest, line:
     else:
         start = max(after, await _before(hall.journal, since)) if since > 0 else after
         wish = Wish(run_id=None, open_after=_across(hall.journal, request.subject_pattern), after=start)
-    await push(hall.subscribers, wish, line, _alone(line, is_wanted))
+    await push(hall.subscribers, hall.meters, wish, line, _alone(line, is_wanted))
 
 
 async def subscribe_by_subject(hall: Hall, request: pb.SubscribeBySubjectRequest, line: Line) -> None:
     opened = _across(hall.journal, request.subject_pattern, request.predicate_cel)
     wish = Wish(run_id=None, open_after=opened, after=request.from_global_seq)
-    await push(hall.subscribers, wish, line, _alone(line))
+    await push(hall.subscribers, hall.meters, wish, line, _alone(line))
 
 
 async def tail_batches(hall: Hall, request: pb.TailBatchesRequest, line: Line) -> None:
@@ -66,7 +66,7 @@ async def tail_batches(hall: Hall, request: pb.TailBatchesRequest, line: Line) -
     if request.no_follow:
         await _tell_all(_there(hall.journal, request), deliver, most)
     else:
-        await push(hall.subscribers, _tailed(hall.journal, request, most), line, deliver)
+        await push(hall.subscribers, hall.meters, _tailed(hall.journal, request, most), line, deliver)
 
 
 async def watch_value(hall: Hall, request: pb.WatchValueRequest, line: Line) -> None:

@@ -12,6 +12,7 @@ from tape.core.event import Entry
 from tape.core.ids import RunId
 from tape.server.limits import Subscriber, Subscribers
 from tape.server.refusals import NotNow
+from tape.telemetry import Meters
 from tape.wire.messages.entries import in_batch
 
 MOST: Final = 256
@@ -98,12 +99,19 @@ class Wish:
     most: int = MOST
 
 
-async def push(places: Subscribers, wish: Wish, line: Line, deliver: Deliver) -> None:
+async def push(places: Subscribers, meters: Meters, wish: Wish, line: Line, deliver: Deliver) -> None:
     """Delivers what comes after a place, for as long as it is listened to."""
+
+    async def count(entries: Sequence[Entry]) -> None:
+        await deliver(entries)
+        meters.streamed.add(len(entries))
+
     with places.join(wish.run_id) as place:
-        gap = await _push(place, wish, deliver, line)
+        meters.opened.add()
+        gap = await _push(place, wish, count, line)
         while gap is not None:
-            gap = await _push(place, replace(wish, after=gap.available_from - 1), deliver)
+            meters.dropped.add()
+            gap = await _push(place, replace(wish, after=gap.available_from - 1), count)
 
 
 async def _push(

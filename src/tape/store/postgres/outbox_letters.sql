@@ -92,8 +92,11 @@ SELECT
 -- name: divide
 SELECT f FROM core.outbox_divide(CAST(:months AS integer)) AS f;
 
--- name: is_divided
-SELECT relkind = 'p' FROM pg_class WHERE oid = CAST('core.outbox' AS regclass);
+-- name: lacks_months
+-- Asked first, because making a partition takes the whole table, behind which every publisher would wait.
+SELECT CASE WHEN relkind = 'p' THEN EXISTS (SELECT 1 FROM core.outbox_missing_months(CAST(:months AS integer)))
+            ELSE false END
+FROM pg_class WHERE oid = CAST('core.outbox' AS regclass);
 
 -- name: is_there
 SELECT to_regclass('core.outbox') IS NOT NULL;

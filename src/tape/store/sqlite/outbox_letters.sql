@@ -95,7 +95,7 @@ SELECT
    WHERE place = (among * 99 + 99) / 100),
   0.0;
 
--- name: is_divided
+-- name: lacks_months
 SELECT 0;
 
 -- name: is_there

@@ -18,7 +18,8 @@ ON CONFLICT (source_global_seq, reaction_id) DO NOTHING
 RETURNING task_id;
 
 -- name: lock_slots
-SELECT 1 WHERE :reaction_ids IS NULL;
+-- Nothing is to be locked where there is one writer.
+SELECT 1 FROM tape_limits WHERE reaction_id IN (SELECT value FROM json_each(:reaction_ids));
 
 -- name: insert_claimed
 -- Where nothing waits and slots are free, a task is claimed as it is made, for who made it.

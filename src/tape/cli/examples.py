@@ -1,0 +1,87 @@
+"""One voice for every command: an example under its help, and short names for what its options take."""
+
+from __future__ import annotations
+
+from typing import Final
+
+import click
+
+EXAMPLES: Final = {
+    "tape": "tape publish order-1 '{\"price\": 40}' --type placed --open",
+    "tape serve": "tape serve --store postgresql://localhost/tape",
+    "tape demo": "tape demo --no-lake",
+    "tape publish": "tape publish order-1 '{\"price\": 40}' --type placed --open",
+    "tape tail": "tape tail '/tape/event/placed/**' --where 'payload.price > 10.0'",
+    "tape run": "tape run ls",
+    "tape run ls": "tape run ls --limit 10",
+    "tape run show": "tape run show order-1",
+    "tape run fork": "tape run fork order-1 --at 3 --mutation '{\"price\": 90}' --reason 'what if'",
+    "tape run cancel": "tape run cancel order-1 --reason 'its producer is gone'",
+    "tape run diff": "tape run diff order-1 fork-1",
+    "tape run signal": "tape run signal run-1 approval '\"yes\"' --key ann-said-so",
+    "tape run sweep": "tape run sweep world --at 41 --vary food=0,100,500 --plot ends.png",
+    "tape value": "tape value get treasury fx",
+    "tape value get": "tape value get treasury fx",
+    "tape value set": "tape value set treasury fx '{\"eur\": 1.08}' --if-version 3",
+    "tape value delete": "tape value delete treasury fx",
+    "tape value history": "tape value history treasury fx --limit 10",
+    "tape value watch": "tape value watch treasury fx --count 1",
+    "tape reaction": "tape reaction ls",
+    "tape reaction add": "tape reaction add big-orders '/shop/order/*' --where 'payload.price > 100.0' --agent review",
+    "tape reaction ls": "tape reaction ls",
+    "tape reaction show": "tape reaction show big-orders",
+    "tape reaction pause": "tape reaction pause big-orders",
+    "tape reaction resume": "tape reaction resume big-orders",
+    "tape reaction rm": "tape reaction rm big-orders",
+    "tape reaction explain": "tape reaction explain big-orders 17",
+    "tape reaction dry-run": "tape reaction dry-run --subject '/shop/order/*' --where 'payload.price > 100.0' --since 7d",
+    "tape reaction backfill": "tape reaction backfill big-orders",
+    "tape task": "tape task ls --status dlq",
+    "tape task ls": "tape task ls --status dlq",
+    "tape task show": "tape task show ff001c959a638a26.000000000000003",
+    "tape task replay": "tape task replay --reaction big-orders",
+    "tape work": "tape work shop.reactions --slots 32",
+    "tape journal": "tape journal verify",
+    "tape journal verify": "tape journal verify",
+    "tape journal archive": "tape journal archive --keep 7d",
+    "tape outbox": "tape outbox stats",
+    "tape outbox migrate": "tape outbox migrate --store postgresql://localhost/shop",
+    "tape outbox ls": "tape outbox ls --status failed",
+    "tape outbox show": "tape outbox show 0190b7a8-3f5c-7c1d-9a8e-0f2b4c6d8e01",
+    "tape outbox replay": "tape outbox replay --failed --type orders.placed",
+    "tape outbox hand-over": "tape outbox hand-over 1 --generation 2",
+    "tape outbox retention": "tape outbox retention --active 45d",
+    "tape outbox partition": "tape outbox partition",
+    "tape outbox relay": "tape outbox relay --to nats://events.orders --once",
+    "tape outbox stats": "tape outbox stats",
+    "tape outbox contracts": "tape outbox contracts check shop.contracts",
+    "tape outbox contracts check": "tape outbox contracts check shop.contracts",
+    "tape outbox contracts catalog": "tape outbox contracts catalog shop.contracts --output EVENTS.md",
+    "tape lake": "tape lake status",
+    "tape lake sync": "tape lake sync --follow",
+    "tape lake status": "tape lake status",
+    "tape lake compact": "tape lake compact",
+    "tape lake vacuum": "tape lake vacuum --grace 1d",
+    "tape lake verify": "tape lake verify --deep",
+    "tape lake as-of": "tape lake as-of 5000 'SELECT count(*) FROM journal'",
+    "tape lake query": "tape lake query 'SELECT type, count(*) FROM journal GROUP BY type'",
+    "tape lake tables": "tape lake tables runs types",
+    "tape lake report": "tape lake report --out report.html",
+    "tape migrate": "tape migrate --store postgresql://localhost/tape",
+    "tape doctor": "tape doctor --store postgresql://localhost/tape",
+    "tape completion": 'eval "$(tape completion bash)"',
+}
+
+
+def teach(command: click.Command, path: str) -> None:
+    """Gives a command its example, and those below it theirs."""
+    if path in EXAMPLES:
+        command.epilog = f"\b\nExample:\n  {EXAMPLES[path]}"
+    for parameter in command.params:
+        if parameter.metavar is None and isinstance(
+            parameter.type, click.types.IntParamType | click.types.FloatParamType
+        ):
+            parameter.metavar = "N"
+    if isinstance(command, click.Group):
+        for name, child in command.commands.items():
+            teach(child, f"{path} {name}")

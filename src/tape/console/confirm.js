@@ -1,0 +1,30 @@
+// Asks a person before something happens, does it, and says what came of it.
+
+import { html, useEffect, useRef, useState } from "./vendor/preact-htm.js"
+import { sentence } from "./sheet.js"
+
+// `act(reason)` does it; with `asks` a line may be typed.
+export function Confirm({ title, children, label, asks, act, onClose }) {
+  const dialog = useRef()
+  const [said, setSaid] = useState("")
+  const [problem, setProblem] = useState(null)
+  const [isActing, setActing] = useState(false)
+  useEffect(() => dialog.current.showModal(), [])
+  const submit = async event => {
+    event.preventDefault()
+    setActing(true)
+    await act(said.trim()).then(onClose, problem => (setProblem(problem), setActing(false)))
+  }
+  return html`<dialog ref=${dialog} onClose=${onClose} aria-labelledby="confirm-title">
+    <form onSubmit=${submit}>
+      <h2 id="confirm-title">${title}</h2>
+      ${children}
+      ${asks && html`<label>${asks} <input value=${said} onInput=${event => setSaid(event.target.value)} autocomplete="off" /></label>`}
+      ${problem && html`<div class="trouble" role="alert"><b>It was not done.</b> ${sentence(problem.message)}${problem.traceId && html`<small>trace ${problem.traceId}</small>`}</div>`}
+      <footer>
+        <button type="button" class="plain" onClick=${() => dialog.current.close()}>Cancel</button>
+        <button type="submit" class="main" disabled=${isActing}>${label}</button>
+      </footer>
+    </form>
+  </dialog>`
+}

@@ -1,0 +1,28 @@
+// Why an entry became a task of a reaction, or why not.
+
+import { html } from "./vendor/preact-htm.js"
+import { Life } from "./life.js"
+import { address } from "./place.js"
+import { Facts, number, sentence } from "./sheet.js"
+import { visible } from "./visible.js"
+
+export function Explanation({ told }) {
+  return html`<div class="explanation" role="status">
+    <p><b>${OUTCOMES[told.outcome] ?? told.outcome}</b> ${sentence(told.reason)}</p>
+    <${Facts} facts=${[
+      ["entry", `${number(told.global_seq)}`],
+      ["subject", html`<span class="code">${visible(told.subject)}</span> ${told.pattern.matched ? "fits" : "does not fit"} <span class="code">${visible(told.pattern.text)}</span>`],
+      ["predicate", told.predicate.text && html`<span class="code">${visible(told.predicate.text)}</span> ${told.predicate.error ? "errs" : told.predicate.matched ? "holds" : "does not hold"}`],
+      ["task", told.task && html`<a href=${address({ view: "tasks", name: told.task.task_id })}>${visible(told.task.task_id)}</a>`],
+    ]} />
+    ${told.predicate.parts.length > 0 && html`<ul class="parts">${told.predicate.parts.map(part => html`<li><span class="code">${visible(part.text)}</span>
+      <span class=${part.error ? "bad" : "quiet"}>${visible(part.error ?? part.value ?? "")}</span></li>`)}</ul>`}
+    ${told.life.length > 0 && html`<h2>What became of the task</h2><${Life} life=${told.life} />`}
+  </div>`
+}
+
+const OUTCOMES = {
+  not_in_force: "It was not in force.", other_subject: "The subject does not fit.", no_match: "The predicate does not hold.",
+  predicate_error: "The predicate erred.", too_deep: "It lies too deep.", not_yet: "It has not been read yet.", task: "It became a task.",
+  coalesced: "It was merged into a later one.", forgotten: "What became of it is forgotten.",
+}

@@ -1,0 +1,18 @@
+// The views, by name, and how to get to each of them.
+
+import { html } from "./vendor/preact-htm.js"
+
+export const VIEWS = [
+  ["runs", "Runs", "#/"],
+  ["journal", "Live", "#/journal"],
+  ["reactions", "Reactions", "#/reactions"],
+  ["tasks", "Tasks", "#/tasks"],
+  ["outbox", "Outbox", "#/outbox"],
+  ["lake", "Lake", "#/lake"],
+  ["system", "System", "#/system"],
+]
+
+export function Nav({ view }) {
+  return html`<nav class="views" aria-label="views">${VIEWS.map(([name, title, href]) => html`<a key=${name} href=${href}
+    aria-current=${name === (view || "runs") ? "page" : undefined}>${title}</a>`)}</nav>`
+}

@@ -1,0 +1,115 @@
+// The outbox: what business transactions have said, what could not be handled, and another chance for it.
+
+import { html, useEffect, useState } from "./vendor/preact-htm.js"
+import { Confirm } from "./confirm.js"
+import { Json } from "./json.js"
+import { address, amend } from "./place.js"
+import { usePolled } from "./polled.js"
+import { post } from "./post.js"
+import { Command, Facts, Figures, number, Sheet, Table, Tabs, troubleOf } from "./sheet.js"
+import { span } from "./time.js"
+import { visible } from "./visible.js"
+
+const LOOKS = { pending: "busy", in_flight: "good", delivered: "still", failed: "bad" }
+const TABS = [["", "All"], ["pending", "Pending"], ["in_flight", "In flight"], ["delivered", "Delivered"], ["failed", "Failed"]]
+
+export function Outbox({ place }) {
+  return place.name ? html`<${Letter} key=${place.name} id=${place.name} />` : html`<${All} place=${place} />`
+}
+
+function All({ place }) {
+  const { status = "" } = place
+  const told = usePolled(`/outbox?${new URLSearchParams({ limit: 200, ...(status && { status }) })}`)
+  const stats = usePolled("/outbox/stats", 5000)
+  const [chosen, setChosen] = useState(new Set())
+  const [replaying, setReplaying] = useState(null)
+  useEffect(() => setChosen(new Set()), [status])
+  const rows = told.value?.rows ?? []
+  const failed = rows.filter(row => row.status === "failed")
+  const picked = failed.filter(row => chosen.has(row.event_id)).map(row => row.event_id)
+  const choose = id => setChosen(before => (before.has(id) ? new Set([...before].filter(other => other !== id)) : new Set([...before, id])))
+  return html`<${Sheet} title="Outbox">
+    ${stats.value && html`<${Figures} figures=${figures(stats.value)} />
+      ${stats.value.advice.map(text => html`<p class="notice" key=${text}>${visible(text)}</p>`)}<${Generations} rows=${rows} />`}
+    ${told.value && html`<div class="bar">
+      <${Tabs} label="status" tabs=${TABS} chosen=${status} onChoose=${value => amend({ status: value })} />
+      <span class="space"></span>
+      ${failed.length > 0 && html`<button disabled=${!picked.length} onClick=${() => setReplaying({ event_ids: picked })}>Replay chosen</button>
+        <button onClick=${() => setReplaying({})}>Replay all failed</button>`}
+    </div>`}
+    ${troubleOf(told, html`<p>An outbox says what happened inside your own transaction.</p><${Command}>tape outbox migrate<//>`)}
+    ${told.value && (rows.length ? html`<${Table} caption="rows of the outbox" keyOf=${row => row.event_id} rows=${rows} columns=${columns(chosen, choose, failed.length)} />` : html`<div class="empty"><b>${status ? "None are" : "Nothing has been published"}</b><p>Publish inside a transaction, and it appears here when that commits.</p></div>`)}
+    ${replaying && html`<${Confirm} title=${question(replaying)} label="Replay" onClose=${() => (setReplaying(null), setChosen(new Set()), told.again(), stats.again())}
+      act=${() => post("/outbox/replay", { ...replaying, replayed_by: "console" })}>
+      <p class="quiet">Whoever has handled one already does not do so again.</p><//>`}
+  <//>`
+}
+
+const figures = stats => [
+  ["pending", number(stats.pending)],
+  ["in flight", number(stats.in_flight)],
+  ["failed", number(stats.failed), stats.failed ? "bad" : ""],
+  ["oldest waits", stats.oldest_ms ? span(stats.oldest_ms / 1000) : "–"],
+  ["rows", number(stats.rows)],
+  ["handled after", `${number(Math.round(stats.ack_p50_ms))} ms`],
+  ["slowest of 100", `${number(Math.round(stats.ack_p99_ms))} ms`],
+]
+
+// How many of the rows that are shown belong to which generation.
+function Generations({ rows }) {
+  const counts = new Map()
+  for (const row of rows) counts.set(row.generation, (counts.get(row.generation) ?? 0) + 1)
+  if (!counts.size) return null
+  const said = [...counts].sort(([a], [b]) => b - a).map(([generation, count]) => `${generation} (${number(count)})`)
+  return html`<p class="quiet line-of">Generations shown: ${said.join(", ")}</p>`
+}
+
+const columns = (chosen, choose, failed) => [
+  ...(failed ? [["Choose", row => row.status === "failed" && html`<input type="checkbox" aria-label=${`choose ${row.event_id}`} checked=${chosen.has(row.event_id)} onChange=${() => choose(row.event_id)} />`]] : []),
+  ["State", row => html`<${State} status=${row.status} />`],
+  ["Event", row => html`<a href=${address({ view: "outbox", name: row.event_id })}>${visible(row.event_type)}</a>`],
+  ["Said by", row => visible(row.source)],
+  ["Generation", row => number(row.generation), "number"],
+  ["Attempts", row => number(row.attempts), "number"],
+  ["When", row => visible(row.occurred_at.slice(0, 19).replace("T", " "))],
+  ["Last error", row => html`<span class="short">${visible(row.last_error ?? "")}</span>`],
+]
+
+const question = ({ event_ids: ids }) => (!ids ? "Replay all failed rows?" : ids.length === 1 ? "Replay one row?" : `Replay ${ids.length.toLocaleString()} rows?`)
+
+function State({ status }) {
+  return html`<span class="status ${LOOKS[status]}"><i></i>${status.replace("_", " ")}</span>`
+}
+
+function Letter({ id }) {
+  const told = usePolled(`/outbox/${encodeURIComponent(id)}`)
+  const [isReplaying, setReplaying] = useState(false)
+  const row = told.value?.row
+  return html`<${Sheet} title=${row?.event_type ?? "Event"} about=${id} back="#/outbox" tools=${row && html`<${State} status=${row.status} />
+      ${["failed", "delivered"].includes(row.status) && html`<button onClick=${() => setReplaying(true)}>Replay</button>`}`}>
+    ${troubleOf(told)}
+    ${row && html`<div class="columns">
+      <div><h2>What it is</h2><${Facts} facts=${facts(row)} />
+        ${row.last_error && html`<div class="trouble"><b>The last error.</b> ${visible(row.last_error)}</div>`}
+        <h2>Who handles it</h2>
+        ${told.value.deliveries.length ? html`<${Table} caption="deliveries" rows=${told.value.deliveries} keyOf=${one => one.handler_name} columns=${[
+          ["Handler", one => visible(one.handler_name)], ["State", one => html`<${State} status=${one.status} />`], ["Attempts", one => number(one.attempts), "number"], ["Last error", one => visible(one.last_error ?? "")],
+        ]} />` : html`<p class="quiet">Nobody has taken it up yet.</p>`}</div>
+      <div><h2>What it says</h2><${Json} text=${JSON.stringify(row.payload)} />
+        ${row.failure_history.length > 0 && html`<h2>How it failed</h2><${Json} text=${JSON.stringify(row.failure_history)} />`}</div>
+    </div>`}
+    ${isReplaying && html`<${Confirm} title="Replay one row?" label="Replay" onClose=${() => (setReplaying(false), told.again())} act=${() => post("/outbox/replay", { event_ids: [id], replayed_by: "console" })}>
+      <p class="quiet">Whoever has handled it already does not do so again.</p><//>`}
+  <//>`
+}
+
+const facts = row => [
+  ["said by", visible(row.source)],
+  ["for", visible(row.target ?? "everybody")],
+  ["when", visible(row.occurred_at)],
+  ["generation", number(row.generation)],
+  ["channel", html`<span class="code">${visible(row.channel)}</span>`],
+  ["once by", html`<span class="code">${visible(row.idempotency_key)}</span>`],
+  ["in order with", visible(row.order_key ?? "")],
+  ["attempts", number(row.attempts)],
+]

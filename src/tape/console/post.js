@@ -1,0 +1,6 @@
+// Asks the server to do something.
+
+import { ask } from "./ask.js"
+
+export const post = (path, body = {}) =>
+  ask(path, { method: "POST", headers: { "content-type": "application/json" }, body: JSON.stringify(body) })

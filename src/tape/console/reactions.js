@@ -1,0 +1,118 @@
+// Reactions: which there are, how far they are, and how one of them does.
+
+import { html, useEffect, useRef, useState } from "./vendor/preact-htm.js"
+import { ask } from "./ask.js"
+import { Confirm } from "./confirm.js"
+import { Explanation } from "./explanation.js"
+import { address } from "./place.js"
+import { usePolled } from "./polled.js"
+import { post } from "./post.js"
+import { Command, Facts, number, Sheet, Table, troubleOf } from "./sheet.js"
+import { clock } from "./time.js"
+import { visible } from "./visible.js"
+
+const KINDS = { 1: "agent", 2: "function", 3: "publish" }
+
+export function Reactions({ place }) {
+  return place.name ? html`<${Reaction} key=${place.name} id=${place.name} place=${place} />` : html`<${All} />`
+}
+
+function All() {
+  const told = usePolled("/reactions")
+  const rates = useRates(told.value?.reactions, told.at)
+  return html`<${Sheet} title="Reactions" about=${told.value && count(told.value.reactions.length)}>
+    ${troubleOf(told)}
+    ${told.value && (told.value.reactions.length ? html`<${Table} caption="reactions" keyOf=${one => one.reaction_id} rows=${told.value.reactions} columns=${[
+      ["Reaction", one => html`<a href=${address({ view: "reactions", name: one.reaction_id })}>${visible(one.name || one.reaction_id)}</a>`],
+      ["Reacts to", one => html`<span class="code">${visible(one.subject_pattern)}</span>${one.predicate_cel && html` <span class="code quiet">${visible(one.predicate_cel)}</span>`}`],
+      ["By", one => KINDS[one.handler_kind]],
+      ["State", one => html`<${State} reaction=${one} />`],
+      ["Lag", one => number(one.lag), "number"],
+      ["Entries/s", one => number(rates.get(one.reaction_id) ?? 0), "number"],
+      ["Errors", one => number(one.errors), "number"],
+    ]} />` : html`<${None} />`)}
+  <//>`
+}
+
+const count = many => `${many.toLocaleString()} registered`
+
+function None() {
+  return html`<div class="empty"><b>Nobody reacts to anything yet</b><p>Say what is to happen when something is said:</p>
+    <${Command}>tape reaction add greet '/tape/event/**' --where 'type == "message"'<//></div>`
+}
+
+// How many entries a second each of them has been matched against, between the last two looks.
+function useRates(reactions, at) {
+  const seen = useRef({ at: 0, cursors: new Map(), rates: new Map() })
+  if (reactions && at !== seen.current.at) {
+    const { at: before, cursors } = seen.current
+    const cursorsNow = new Map(reactions.map(one => [one.reaction_id, one.last_global_seq]))
+    const rate = id => (cursors.has(id) ? Math.round(((cursorsNow.get(id) - cursors.get(id)) * 1000) / (at - before)) : 0)
+    seen.current = { at, cursors: cursorsNow, rates: new Map([...cursorsNow.keys()].map(id => [id, rate(id)])) }
+  }
+  return seen.current.rates
+}
+
+function State({ reaction }) {
+  const [look, text] = reaction.deleted ? ["still", "removed"] : reaction.paused ? ["busy", `paused: ${visible(reaction.paused)}`] : reaction.lag > 1000 ? ["busy", "catching up"] : ["good", "matching"]
+  return html`<span class="status ${look}"><i></i>${text}</span>`
+}
+
+function Reaction({ id, place }) {
+  const told = usePolled(`/reactions/${encodeURIComponent(id)}`)
+  const [asking, setAsking] = useState(null)
+  const one = told.value
+  const path = `/reactions/${encodeURIComponent(id)}`
+  return html`<${Sheet} title=${one?.name || id} about=${one?.name ? id : ""} back="#/reactions" tools=${one && html`<${State} reaction=${one} />
+    <button onClick=${() => setAsking(one.paused ? "resume" : "pause")}>${one.paused ? "Resume" : "Pause"}</button>`}>
+    ${troubleOf(told)}
+    ${one && html`<div class="columns">
+      <div><h2>What it is</h2><${Facts} facts=${facts(one)} />
+        ${one.errors > 0 && html`<div class="trouble"><b>${number(one.errors)} errors.</b> The last one: ${visible(one.last_error)}</div>`}
+        <p><a href=${address({ view: "tasks", reaction: id })}>Its tasks</a> · <a href=${address({ view: "tasks", reaction: id, status: "dlq" })}>Its dead ones</a></p>
+        <h2>What if, over all of history</h2>
+        <p class="quiet">These run on Spark, over lake and journal, where they are typed.</p>
+        <${Command}>${dryRun(one)}<//><${Command}>${`tape reaction backfill ${id}`}<//></div>
+      <${Explain} id=${id} at=${place.at} />
+    </div>`}
+    ${asking && html`<${Confirm} title=${asking === "pause" ? "Pause this reaction?" : "Resume this reaction?"} label=${asking === "pause" ? "Pause" : "Resume"} asks=${asking === "pause" ? "Why" : undefined}
+      onClose=${() => (setAsking(null), told.again())} act=${reason => (asking === "pause" ? post(`${path}/pause`, reason ? { reason } : {}) : post(`${path}/resume`))}>
+      <p class="quiet">${asking === "pause" ? "It matches and claims nothing more until it is resumed; nothing is lost." : "It reads on where it was paused."}</p><//>`}
+  <//>`
+}
+
+const facts = one => [
+  ["reacts to", html`<span class="code">${visible(one.subject_pattern)}</span>`],
+  ["only if", one.predicate_cel && html`<span class="code">${visible(one.predicate_cel)}</span>`],
+  ["by", KINDS[one.handler_kind]],
+  ["agent", visible(one.agent_app)],
+  ["target", visible(one.publish_target)],
+  ["read to", `${number(one.last_global_seq)}, ${number(one.lag)} behind`],
+  ["at once", number(one.max_concurrency)],
+  ["a second", one.rate_limit_per_s ? number(one.rate_limit_per_s) : ""],
+  ["debounce", one.debounce_ms ? `${number(one.debounce_ms)} ms` : ""],
+  ["retries", `${number(one.retry_max)}, dead after ${number(Math.min(one.retry_max + 1, one.dlq_after_n))} attempts`],
+  ["registered", clock(one.created_at_ms)],
+]
+
+const quoted = text => `'${text.replaceAll("'", `'\\''`)}'`
+
+const dryRun = one => `tape reaction dry-run --subject ${quoted(one.subject_pattern)}${one.predicate_cel ? ` --where ${quoted(one.predicate_cel)}` : ""} --plot what-if.svg`
+
+function Explain({ id, at }) {
+  const [place, setPlace] = useState(at ?? "")
+  const [told, setTold] = useState({})
+  const look = async () => setTold(await ask(`/reactions/${encodeURIComponent(id)}/explain/${encodeURIComponent(place)}`).then(value => ({ value }), problem => ({ problem })))
+  useEffect(() => {
+    if (at) look()
+  }, [id, at])
+  const submit = event => (event.preventDefault(), look())
+  return html`<div><h2>Why, or why not</h2>
+    <form class="ask" onSubmit=${submit}>
+      <label>Position in the journal <input type="number" min="1" required value=${place} onInput=${event => setPlace(event.target.value)} /></label>
+      <button type="submit">Explain</button>
+    </form>
+    ${told.problem && html`<div class="trouble" role="alert">${visible(told.problem.message)}</div>`}
+    ${told.value && html`<${Explanation} told=${told.value} />`}
+  </div>`
+}

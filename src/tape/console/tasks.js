@@ -1,0 +1,99 @@
+// Tasks: what waits, what is done, what has died, and another chance for it.
+
+import { html, useEffect, useState } from "./vendor/preact-htm.js"
+import { Confirm } from "./confirm.js"
+import { Json } from "./json.js"
+import { Life } from "./life.js"
+import { address, amend } from "./place.js"
+import { usePolled } from "./polled.js"
+import { post } from "./post.js"
+import { Facts, number, Sheet, Table, Tabs, troubleOf } from "./sheet.js"
+import { ago, clock } from "./time.js"
+import { visible } from "./visible.js"
+import { useNow } from "./watching.js"
+
+const DEAD = 5
+const STATES = { 1: ["busy", "pending"], 2: ["good", "claimed"], 3: ["still", "done"], 5: ["bad", "dead"] }
+const TABS = [["", "All"], ["pending", "Pending"], ["claimed", "Claimed"], ["done", "Done"], ["dlq", "Dead"]]
+
+export function Tasks({ place }) {
+  return place.name ? html`<${Task} key=${place.name} id=${place.name} />` : html`<${All} place=${place} />`
+}
+
+function All({ place }) {
+  const { status = "", reaction = "" } = place
+  const told = usePolled(`/tasks?${new URLSearchParams({ limit: 200, ...(status && { status }), ...(reaction && { reaction_id: reaction }) })}`)
+  const [chosen, setChosen] = useState(new Set())
+  const [replaying, setReplaying] = useState(null)
+  const now = useNow(5000)
+  useEffect(() => setChosen(new Set()), [status, reaction])
+  const tasks = told.value?.tasks ?? []
+  const dead = tasks.filter(task => task.status === DEAD)
+  const picked = dead.filter(task => chosen.has(task.task_id)).map(task => task.task_id)
+  const choose = id => setChosen(before => (before.has(id) ? new Set([...before].filter(other => other !== id)) : new Set([...before, id])))
+  return html`<${Sheet} title="Tasks" about=${reaction && `of ${reaction}`}>
+    <div class="bar">
+      <${Tabs} label="status" tabs=${TABS} chosen=${status} onChoose=${value => amend({ status: value })} />
+      ${reaction && html`<button onClick=${() => amend({ reaction: undefined })}>Of all reactions</button>`}
+      <span class="space"></span>
+      ${dead.length > 0 && html`<button disabled=${!picked.length} onClick=${() => setReplaying({ task_ids: picked })}>Replay chosen</button>
+        <button onClick=${() => setReplaying(reaction ? { reaction_id: reaction } : {})}>Replay all dead</button>`}
+    </div>
+    ${troubleOf(told)}
+    ${told.value && (tasks.length ? html`<${Table} caption="tasks" keyOf=${task => task.task_id} rows=${tasks} columns=${columns(chosen, choose, dead.length, now)} />` : html`<div class="empty"><b>${EMPTY[status] ?? "No tasks yet"}</b><p>A task is made when an entry fits a <a href="#/reactions">reaction</a>.</p></div>`)}
+    ${replaying && html`<${Confirm} title=${question(replaying)} label="Replay" onClose=${() => (setReplaying(null), setChosen(new Set()), told.again())} act=${() => post("/tasks/replay", replaying)}>
+      <p class="quiet">They become pending, and are handled once more with the same payload.</p><//>`}
+  <//>`
+}
+
+const EMPTY = { pending: "Nothing waits", claimed: "Nobody works on anything", done: "Nothing is done yet", dlq: "Nothing has died" }
+
+const columns = (chosen, choose, dead, now) => [
+  ...(dead ? [["Choose", task => task.status === DEAD && html`<input type="checkbox" aria-label=${`choose ${task.task_id}`} checked=${chosen.has(task.task_id)} onChange=${() => choose(task.task_id)} />`]] : []),
+  ["State", task => html`<${State} task=${task} />`],
+  ["About", task => html`<a class="code" href=${address({ view: "tasks", name: task.task_id })}>${visible(task.subject)}</a>`],
+  ["Reaction", task => html`<a href=${address({ view: "reactions", name: task.reaction_id })}>${visible(task.reaction_id)}</a>`],
+  ["Attempts", task => number(task.attempts), "number"],
+  ["Made", task => ago(task.created_at_ms, now)],
+  ["Last error", task => html`<span class="short">${visible(task.last_error)}</span>`],
+]
+
+function question({ task_ids: ids, reaction_id: reaction }) {
+  if (ids) return ids.length === 1 ? "Replay one dead task?" : `Replay ${ids.length.toLocaleString()} dead tasks?`
+  return reaction ? `Replay all dead tasks of ${reaction}?` : "Replay all dead tasks?"
+}
+
+function State({ task }) {
+  const [look, text] = STATES[task.status] ?? ["still", task.status]
+  return html`<span class="status ${look}"><i></i>${text}</span>`
+}
+
+function Task({ id }) {
+  const path = `/tasks/${encodeURIComponent(id)}`
+  const told = usePolled(path)
+  const [isReplaying, setReplaying] = useState(false)
+  const task = told.value?.task
+  return html`<${Sheet} title=${task?.subject ?? "Task"} about=${id} back="#/tasks" tools=${task && html`<${State} task=${task} />
+      ${task.status === DEAD && html`<button class="main" onClick=${() => setReplaying(true)}>Replay</button>`}`}>
+    ${troubleOf(told)}
+    ${task && html`<div class="columns">
+      <div><h2>What it is</h2><${Facts} facts=${facts(task)} />
+        ${task.last_error && html`<div class="trouble"><b>The last error.</b> ${visible(task.last_error)}</div>`}
+        <h2>What became of it</h2>${told.value.life.length ? html`<${Life} life=${told.value.life} />` : html`<p class="quiet">It has neither died nor been replayed.</p>`}</div>
+      <div><h2>What it was given</h2><${Json} text=${task.payload_json || "null"} /></div>
+    </div>`}
+    ${isReplaying && html`<${Confirm} title="Replay this task?" label="Replay" onClose=${() => (setReplaying(false), told.again())} act=${() => post(`${path}/replay`)}>
+      <p class="quiet">It becomes pending, and is handled once more with the same payload.</p><//>`}
+  <//>`
+}
+
+const facts = task => [
+  ["reaction", html`<a href=${address({ view: "reactions", name: task.reaction_id, at: task.source_global_seq })}>${visible(task.reaction_id)}</a>, which says why`],
+  ["entry", html`<a href=${address({ view: "runs", name: task.source_run_id, at: task.source_seq })}>${number(task.source_seq)} of ${visible(task.source_run_id)}</a>, ${number(task.source_global_seq)} in the journal`],
+  ["type", visible(task.type)],
+  ["attempts", `${number(task.attempts)} since the last replay, ${number(task.attempt)} in all`],
+  ["claimed by", visible(task.lease_owner)],
+  ["made", clock(task.created_at_ms)],
+  ["ended", task.completed_at_ms ? clock(task.completed_at_ms) : ""],
+  ["coalesced", task.coalesced ? number(task.coalesced) : ""],
+]

@@ -1,0 +1,98 @@
+"""What a matcher gives to the loop beside it: never more than it has room for, and nothing is left when it stops."""
+
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+
+import anyio
+import pytest
+from anyio.lowlevel import checkpoint
+
+from tape.compose import open_store, run_journal
+from tape.core.event import Event
+from tape.core.ports import Store
+from tape.core.task import TaskStatus
+from tape.matcher.dispatcher import Crew, Dispatcher
+from tape.work.handler import handler
+from tape.work.loop import Loop
+from tests.contract.reacting import reaction, tasks
+
+PATIENCE_S = 20
+
+
+@pytest.fixture
+async def store() -> AsyncIterator[Store]:
+    async with open_store("memory://") as store:
+        yield store
+
+
+@asynccontextmanager
+async def running(store: Store, slots: int = 2) -> AsyncIterator[Loop]:
+    """A loop that has looked for work, found none, and rests."""
+    loop = Loop(store.tasks, {"rule": handler(lambda: None)}, owner="me", slots=slots)
+    with anyio.fail_after(PATIENCE_S):
+        async with anyio.create_task_group() as group:
+            group.start_soon(loop.run)
+            while (want := loop.wanted()) is None:
+                await checkpoint()
+            loop.take(want, ())
+            yield loop
+            loop.stop()
+
+
+async def test_room_is_promised_once(store: Store) -> None:
+    async with running(store) as loop:
+        first, second = loop.wanted(), loop.wanted()
+        assert first is not None
+        loop.take(first, ())
+        third = loop.wanted()
+        assert third is not None
+        loop.take(third, ())
+
+    assert (first.most, second, third.most) == (2, None, 2)
+
+
+async def test_who_does_not_run_wants_nothing(store: Store) -> None:
+    async with running(store) as loop:
+        loop.stop()
+        stopped = loop.wanted()
+
+    assert stopped is None and loop.wanted() is None
+
+
+async def test_a_loop_that_stops_waits_for_what_it_was_promised(store: Store) -> None:
+    await store.reactions.register(reaction())
+    async with running(store) as loop:
+        want = loop.wanted()
+        assert want is not None
+        loop.stop()
+        for _ in range(10):
+            await checkpoint()
+        loop.take(want, ())
+
+    assert loop.wanted() is None
+
+
+async def test_what_is_published_beside_a_worker_is_handled_once_within_its_slots(store: Store) -> None:
+    at_once, most, seen = 0, 0, []
+
+    async def handle(number: int) -> None:
+        nonlocal at_once, most
+        at_once, most = at_once + 1, max(most, at_once + 1)
+        await checkpoint()
+        seen.append(number)
+        at_once -= 1
+
+    await store.reactions.register(reaction())
+    async with run_journal(store) as journal:
+        dispatcher = Dispatcher(store, Crew(handlers={"rule": handler(handle)}, slots=3), journal)
+        with anyio.fail_after(PATIENCE_S):
+            async with anyio.create_task_group() as group:
+                group.start_soon(dispatcher.run)
+                for number in range(50):
+                    await journal.append(Event(run_id="r", payload=number, subject="/a/b"), open=True)
+                while len(seen) < 50:
+                    await checkpoint()
+                dispatcher.stop()
+
+    assert sorted(seen) == list(range(50)) and most <= 3
+    assert {(task.status, task.attempts) for task in await tasks(store)} == {(TaskStatus.DONE, 1)}
