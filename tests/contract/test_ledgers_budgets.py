@@ -25,6 +25,16 @@ async def test_what_would_be_over_the_cap_is_not_admitted(node: AsyncNode) -> No
     assert admitted.is_admitted and (await node.budgets.find(run.run_id)).reserved == Amount()
 
 
+async def test_a_cap_of_nothing_is_not_the_same_as_none(node: AsyncNode) -> None:
+    run = await begun(node)
+    capped = await node.budgets.set(run.run_id, 0, 0)
+    refused = await node.budgets.admit(run.run_id, 0, 1)
+    free = await node.budgets.set(run.run_id)
+
+    assert (capped.usd_cap_micros, capped.token_cap, refused.is_admitted) == (0, 0, False)
+    assert (free.usd_cap_micros, free.token_cap) == (None, None)
+
+
 async def test_those_who_reserve_at_once_do_not_overspend_together(backend: Backend) -> None:
     async with two_nodes(backend) as nodes:
         run = await begun(nodes[0])

@@ -5,9 +5,11 @@ import struct
 from types import TracebackType
 from typing import NamedTuple, Self
 
+from google.protobuf.message import Message
+
 PATIENCE_S = 20
 PREFACE = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n"
-HEADERS, RST_STREAM, SETTINGS, PING, GOAWAY, CONTINUATION = 1, 3, 4, 6, 7, 9
+DATA, HEADERS, RST_STREAM, SETTINGS, PING, GOAWAY, CONTINUATION = 0, 1, 3, 4, 6, 7, 9
 END_STREAM, END_HEADERS = 1, 4
 CANCEL, ENHANCE_YOUR_CALM = 8, 11
 MAX_CONCURRENT_STREAMS = 3
@@ -70,6 +72,12 @@ def asked(stream: int, path: str, flags: int = END_HEADERS) -> bytes:
         "content-type": "application/grpc",
     }
     return frame(HEADERS, flags, stream, b"".join(field(name, value) for name, value in fields.items()))
+
+
+def message(stream: int, said: Message) -> bytes:
+    """The only message of a call, and its end."""
+    body = said.SerializeToString()
+    return frame(DATA, END_STREAM, stream, b"\x00" + len(body).to_bytes(4) + body)
 
 
 def field(name: str, value: str) -> bytes:

@@ -45,6 +45,8 @@ class Line(asyncio.Protocol):
     def connection_lost(self, exc: Exception | None) -> None:
         self.room.set()
         self.lost.set()
+        if self.resumed is not None:
+            self.resumed()
 
     def pause_writing(self) -> None:
         self.room.clear()
@@ -70,6 +72,7 @@ class Client:
         self.socket = end
         self.meters = meters
         self.goaway: Callable[[int], None] = lambda _: None
+        self.pending: Callable[[], int] = lambda: 0
         self.end: End | None = None
         self.ended = anyio.Event()
         self.frames: list[Frame] = []
@@ -144,6 +147,7 @@ async def sending(
     company = companies or Companies()
     sender = Sender(source, after, outlet, company, client.meters, flow=flow, is_replayed=is_replayed)
     client.goaway = sender.goaway
+    client.pending = line.transport.get_write_buffer_size
     async with anyio.create_task_group() as tasks:
         tasks.start_soon(run)
         try:

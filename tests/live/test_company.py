@@ -5,21 +5,23 @@ from contextlib import AsyncExitStack
 from random import Random
 
 import anyio
+import anyio.lowlevel
 import pytest
 
 from tape.bus.journal import Journal
 from tape.bus.stream import Reading
 from tape.compose import open_store, run_journal
 from tape.core.event import Event
+from tape.core.flow import Flow
 from tape.core.ids import RunId
 from tape.core.ports import Store
-from tape.server.company import Companies
+from tape.server.company import Companies, Company
 from tape.server.sources import JournalSource, RunSource, Source
 from tape.server.sse import End
 from tape.telemetry import Counter
-from tape.wire.frames import Goaway, ReplayComplete
+from tape.wire.frames import ClientEvicted, Goaway, ReplayComplete
 from tests.contract.saying import upto
-from tests.live.senders import PATIENCE_S, Client, ids, sending
+from tests.live.senders import PATIENCE_S, SMALL, Client, ids, sending
 
 WALKERS = 6
 
@@ -92,7 +94,7 @@ async def test_who_falls_out_of_step_and_comes_back_misses_nothing_and_gets_noth
 
 
 class Walker:
-    """A member that keeps what it is sent, and never tires."""
+    """A member that keeps what it is sent, and never tires by itself."""
 
     def __init__(self) -> None:
         self.frames: list[bytes] = []
@@ -105,6 +107,13 @@ class Walker:
         raise error
 
 
+def join(companies: Companies, reading: Reading, walker: Walker) -> Company:
+    company = companies.meet(reading, "seq", Counter("streamed", "…"))
+    assert company is not None
+    company.join(walker, walker.frames.append)
+    return company
+
+
 async def test_who_joins_gets_nothing_again_that_its_company_has_still_to_be_told(
     journal: Journal, run: RunSource, companies: Companies
 ) -> None:
@@ -113,16 +122,11 @@ async def test_who_joins_gets_nothing_again_that_its_company_has_still_to_be_tol
         await reading.replay()
     first, second = Walker(), Walker()
 
-    def join(reading: Reading, walker: Walker) -> None:
-        company = companies.meet(reading, "seq", Counter("streamed", "…"))
-        assert company is not None
-        company.join(walker, walker.frames.append)
-
     def catch_up(_: object) -> None:
         assert late.take(10)
-        join(late, second)
+        join(companies, late, second)
 
-    join(early, first)
+    join(companies, early, first)
     late.lane.wait().add_done_callback(catch_up)  # before those who listen are called
     await say(journal, 1)
     await say(journal, 1)
@@ -130,6 +134,150 @@ async def test_who_joins_gets_nothing_again_that_its_company_has_still_to_be_tol
     assert [len(walker.frames) for walker in (first, second)] == [2, 1]
     for reading in (early, late):
         reading.close()
+
+
+class Weary(Walker):
+    """A member whose socket is full as soon as it is written to."""
+
+    company: Company
+
+    def part(self) -> None:
+        self.company.leave(self)
+
+    def take(self, frames: bytes) -> None:
+        self.company.tire(self)
+
+
+async def test_who_joins_while_the_last_member_parts_is_told_what_comes(
+    journal: Journal, run: RunSource, companies: Companies
+) -> None:
+    early, late = run.open(0), run.open(0)
+    for reading in (early, late):
+        await reading.replay()
+    first, second = Weary(), Walker()
+    company = companies.meet(early, "seq", Counter("streamed", "…"))
+    assert company is not None
+    company.join(first, first.take)
+    first.company = company
+
+    def catch_up(_: object) -> None:
+        assert late.take(10)
+        join(companies, late, second)
+
+    late.lane.wait().add_done_callback(catch_up)  # its company has still to be told, and then nobody is left of it
+    await say(journal, 1)
+    await say(journal, 1)
+
+    with anyio.fail_after(PATIENCE_S):
+        while not second.frames:
+            await anyio.lowlevel.checkpoint()
+    assert len(second.frames) == 1
+    for reading in (early, late):
+        reading.close()
+
+
+class Lost(Walker):
+    """A member whose socket was lost a moment ago."""
+
+    company: Company
+    is_asked_to_go_on = False
+
+    def part(self) -> None:
+        self.company.leave(self)
+
+    def pump(self) -> None:
+        self.is_asked_to_go_on = True
+
+    def take(self, frames: bytes) -> None:
+        raise RuntimeError("the handler is closed")
+
+
+async def test_whose_socket_is_lost_goes_alone(journal: Journal, run: RunSource, companies: Companies) -> None:
+    reading = run.open(0)
+    await reading.replay()
+    lost, walkers = Lost(), [Walker(), Walker()]
+    lost.company = join(companies, reading, walkers[0])
+    lost.company.join(lost, lost.take)
+    join(companies, reading, walkers[1])
+
+    await say(journal, 1)
+    reading.catch_up_with(lost.company.reading)
+    await say(journal, 1)
+
+    with anyio.fail_after(PATIENCE_S):
+        while len(walkers[0].frames) < 2:
+            await anyio.lowlevel.checkpoint()
+    assert [len(walker.frames) for walker in walkers] == [2, 2]
+    assert lost.is_asked_to_go_on
+    reading.close()
+
+
+async def test_who_is_full_is_not_written_to_by_a_company(
+    journal: Journal, run: RunSource, companies: Companies
+) -> None:
+    lane = run.open(0).lane
+    async with AsyncExitStack() as stack:
+        slow, *others = await together(stack, run, companies)
+        for said in range(1, 101):
+            await say(journal, 1, "x" * 3000)
+            for client in others:
+                await client.entries(said)
+            lane.wake()  # somebody may have ended the run, or not
+
+        assert slow.pending() < 3 * SMALL
+        assert await slow.entries(100) == upto(100)
+
+
+async def test_a_burst_fills_a_slow_socket_no_more_than_a_little(
+    journal: Journal, run: RunSource, companies: Companies
+) -> None:
+    async with AsyncExitStack() as stack:
+        slow, other, *_ = await together(stack, run, companies)
+        await say(journal, 64, "x" * 20_000)
+        await other.entries(64)
+
+        assert slow.pending() < 64 * 1024
+        assert await slow.entries(64) == upto(64)
+
+
+async def test_who_is_left_behind_by_a_last_burst_is_judged(
+    journal: Journal, run: RunSource, companies: Companies
+) -> None:
+    async with sending(run, companies=companies, flow=Flow(max_queued=16)) as slow:
+        await slow.first(ReplayComplete)
+        await say(journal, 200, "x" * 3000)
+
+        with anyio.fail_after(PATIENCE_S):
+            await slow.ended.wait()
+        assert slow.end is End.EVICTED
+        evicted = await slow.first(ClientEvicted)
+        assert ids(slow.frames) == upto(evicted.dropped_after)
+
+
+async def test_who_is_cancelled_leaves_nothing_behind(journal: Journal, run: RunSource, companies: Companies) -> None:
+    reading = run.open(0)
+    async with AsyncExitStack() as stack:
+        await together(stack, run, companies)
+
+    assert not reading.lane.listeners
+    assert reading.lane.readers == 1
+    reading.close()
+
+
+async def test_nothing_is_counted_as_streamed_to_who_has_left(
+    journal: Journal, run: RunSource, companies: Companies
+) -> None:
+    async with sending(run, companies=companies) as slow:
+        await slow.first(ReplayComplete)
+        for _ in range(200):
+            await say(journal, 1, "x" * 3000)
+        counted = slow.meters.streamed.total
+        slow.socket.close()
+        with anyio.fail_after(PATIENCE_S):
+            await slow.ended.wait()
+
+        assert slow.end is End.GONE
+        assert slow.meters.streamed.total == counted < 200
 
 
 async def test_a_company_ends_with_its_run(journal: Journal, run: RunSource, companies: Companies) -> None:

@@ -260,3 +260,47 @@ async def test_durable_functions_run_and_their_timers_fire_by_the_clock_of_the_t
         ended = await node.client.runs.find(run.run_id)
 
     assert (ended.status, node.clock.now - began) == (RunStatus.TERMINAL, HOUR)
+
+
+TRIES: list[int] = []
+
+
+def recall(receipt: object, amount: int) -> None:
+    """Undoes a wire, the third time it is asked to."""
+    TRIES.append(amount)
+    if len(TRIES) < 3:
+        raise OSError
+
+
+@tape.effect(compensate=recall)
+def wire(amount: int) -> str:
+    return "sent"
+
+
+async def test_what_undoes_an_effect_is_tried_again_until_it_holds() -> None:
+    TRIES.clear()
+
+    async def fail(run: RunState) -> None:
+        await wire(7)
+        raise ValueError("no such account")
+
+    async with open_node(agents={"treasury": fail}) as node:
+        await node.client.runs.begin("treasury", "ann", "s", "1")
+        before, at_once = node.clock.now, await node.run_due()
+        await node.quiesce()
+
+    assert (at_once, TRIES) == (2, [7, 7, 7])
+    assert node.clock.now > before
+
+
+async def test_a_run_whose_worker_fell_silent_is_taken_up_when_its_lease_has_ended() -> None:
+    async def say(run: RunState) -> str:
+        return "done"
+
+    async with open_node(agents={"treasury": say}) as node:
+        begun = await node.client.runs.begin("treasury", "ann", "s", "1", owner="silent")
+        before = await node.run_due()
+        await node.advance(timedelta(minutes=3))
+        ended = await node.client.runs.find(begun.run.run_id)
+
+    assert (before, ended.status) == (0, RunStatus.TERMINAL)

@@ -19,6 +19,7 @@ from tape.server.routes import ROUTES
 from tape.telemetry import Counter, Meters
 
 PACKAGE = Path(import_module("tape").__file__ or "").parent
+WIDTH = 80  # the narrowest terminal that help is written for
 STATUSES = ("http_status", "grpc_status", "exit_code")
 
 
@@ -44,7 +45,8 @@ def command_line() -> Iterator[str]:
 
 def commands() -> Iterator[tuple[tuple[str, ...], click.Command, click.Context]]:
     """Every command there is, from the root down."""
-    root = click.Context(tape, info_name="tape", obj=Choices(), max_content_width=100, terminal_width=100)
+    names = ["-h", "--help"]
+    root = click.Context(tape, info_name="tape", obj=Choices(), terminal_width=WIDTH, help_option_names=names)
     yield from _below(("tape",), tape, root)
 
 

@@ -19,7 +19,9 @@ import click
 
 from tape.cli import output
 from tape.cli.choices import Choices, run, shared
+from tape.cli.doctor_lag import look_at_readers
 from tape.cli.doctor_outbox import look_at_outbox
+from tape.cli.doctor_postgres import look_at_postgres
 
 LEAST_SQLITE: Final = (3, 35, 0)
 LITTLE_DISK: Final = 1 << 30
@@ -63,11 +65,14 @@ def _row(finding: Finding) -> tuple[str, str, str]:
 
 
 async def _look(choices: Choices) -> list[Finding]:
+    from tape.settings import Settings
+
     url, is_unsafe = choices.location()
     path = choices.file()
     findings = [*_programs(), *_spark(), Finding("store", without_credentials(url))]
     if path is not None:
         findings += [_synchronous(url, is_unsafe), *_place(path)]
+    findings += await look_at_postgres(url, Settings.read(os.environ).listen_url)
     if path is None or path.exists():
         findings += await _contents(choices)
     if path is not None and path.exists():
@@ -181,6 +186,7 @@ async def _contents(choices: Choices) -> list[Finding]:
         async with choices.open_store() as store:
             bounds = await store.journal.bounds()
             runs = await store.runs.listed(is_open=True)
+            readers = await look_at_readers(store, choices.lake_folder(), bounds.head)
     except TapeError as error:
         return [Finding("journal", str(error), "fail", "restore it from a copy, or make the file usable")]
     entries = output.count(bounds.head - bounds.floor + 1, "entry", "entries")
@@ -188,6 +194,7 @@ async def _contents(choices: Choices) -> list[Finding]:
         Finding("schema", f"applied {', '.join(store.applied)}" if store.applied else "up to date"),
         Finding("journal", f"{entries}, floor {bounds.floor}, head {bounds.head}, epoch {store.epoch}"),
         Finding("open runs", f"{len(runs):,}"),
+        *readers,
     ]
 
 

@@ -159,7 +159,7 @@ def _wrapped(text: str, indent: int) -> list[str]:
     room = columns()
     if room is None or indent + width(text) <= room:
         return [text]
-    return wrap(text, max(room - indent, 20)) or [""]
+    return wrap(text, max(room - indent, LEAST_LAST)) or [""]
 
 
 class _Progress:

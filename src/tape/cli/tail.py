@@ -125,10 +125,16 @@ class Lines:
     def _padded(self, entry: Entry) -> list[str]:
         """The columns before the payload, as wide as the widest so far."""
         texts = [str(entry.global_seq), entry.run_id, str(entry.seq), entry.type]
-        texts = [output.fit(output.escape(text), WIDEST) for text in texts]
+        texts = [output.fit(output.escape(text), _widest()) for text in texts]
         self._widths = [max(pair) for pair in zip(self._widths, map(output.width, texts), strict=True)]
         signs = (-1, 1, -1, 1)
         return [output.pad(*pair) for pair in zip(texts, map(int.__mul__, self._widths, signs), strict=True)]
+
+
+def _widest() -> int:
+    """How wide a run and a type may be, so that a narrow terminal still has room for what is said."""
+    room = output.columns()
+    return WIDEST if room is None else max(6, min(WIDEST, (room - 40) // 2))
 
 
 def _content(entry: Entry, used: int) -> str:

@@ -1,38 +1,57 @@
-// The page: runs at the side, what was chosen in the middle.
+// The page: the views at the top, runs at the side, what was chosen in the middle.
 
 import { html, useEffect, useRef, useState } from "./vendor/preact-htm.js"
 import { Compare } from "./compare.js"
 import { Directory } from "./directory.js"
 import { Icon } from "./icons.js"
 import { Journal } from "./journal.js"
-import { usePlace } from "./place.js"
+import { Lake } from "./lake.js"
+import { Nav, VIEWS } from "./nav.js"
+import { Outbox } from "./outbox.js"
+import { go, usePlace } from "./place.js"
+import { Reactions } from "./reactions.js"
 import { Run } from "./run.js"
 import { Runs } from "./runs.js"
+import { System } from "./system.js"
+import { Tasks } from "./tasks.js"
 import { useKeys, useOpened, useWatched } from "./watching.js"
 
 const THEMES = ["auto", "light", "dark"]
+const SHEETS = { reactions: Reactions, tasks: Tasks, outbox: Outbox, lake: Lake, system: System }
 
 export function App() {
   const place = usePlace()
   const directory = useOpened(() => new Directory(), [])
   const [isHelping, setHelping] = useState(false)
-  useKeys(event => event.key === "?" && setHelping(true))
+  useKeys(event => {
+    if (event.key === "?") setHelping(true)
+    const view = VIEWS[Number(event.key) - 1]
+    if (view) go({ view: view[0] })
+  })
   useEffect(() => {
-    document.title = place.name ? `${place.name} · Tape` : "Tape"
-  }, [place.name])
+    const [, title] = VIEWS.find(([name]) => name === place.view) ?? []
+    document.title = [place.name || title, "Tape"].filter(Boolean).join(" · ")
+  }, [place.view, place.name])
   return html`
     <header class="top">
       <a class="brand" href="#/"><img src="/assets/tape.svg" alt="" width="22" height="22" />Tape</a>
       <${Reach} directory=${directory} />
-      <span class="space"></span>
+      <${Nav} view=${place.view} />
       <${Theme} />
       <button class="plain" onClick=${() => setHelping(true)} aria-label="keys" title="keys (?)"><${Icon} name="keys" /></button>
     </header>
-    <main class=${place.view ? "chosen" : "choosing"}>
-      <${Runs} directory=${directory} chosen=${place.view === "journal" ? null : place.name || undefined} />
-      <${View} place=${place} directory=${directory} />
-    </main>
+    <${Middle} place=${place} directory=${directory} />
     ${isHelping && html`<${Keys} onClose=${() => setHelping(false)} />`}`
+}
+
+function Middle({ place, directory }) {
+  const Whole = Object.hasOwn(SHEETS, place.view) && SHEETS[place.view]
+  if (Whole) return html`<main class="whole-width"><${Whole} key=${place.view} place=${place} /></main>`
+  const isChosen = place.view === "journal" || place.name
+  return html`<main class=${isChosen ? "chosen" : "choosing"}>
+    <${Runs} directory=${directory} chosen=${place.view === "journal" ? null : place.name || undefined} />
+    <${View} place=${place} directory=${directory} />
+  </main>`
 }
 
 function View({ place, directory }) {
@@ -67,7 +86,7 @@ function Theme() {
 
 const KEYS = [
   ["/", "filter"], ["j k ↑ ↓", "next and previous event"], ["Home End", "first and last event"], ["l", "follow the latest"],
-  ["f", "fork here"], ["d", "first difference, side by side"], ["Esc", "close"], ["?", "these keys"],
+  ["1 … 7", "runs, live, reactions, tasks, outbox, lake, system"], ["p", "pause and go on"], ["f", "fork here"], ["d", "first difference, side by side"], ["Esc", "close"], ["?", "these keys"],
 ]
 
 function Keys({ onClose }) {

@@ -42,8 +42,10 @@ export function Events({ feed, place, isAcross = false, empty, inherited = 0, ch
     redraw(count => count + 1)
   }
 
+  const pause = () => (feed.isFollowed ? follow(false) : latest())
+
   useKeys(event => {
-    const acts = { ...moves(step), "/": () => field.current.focus(), l: latest, Escape: () => select(null), f: () => selected && setForking(true) }
+    const acts = { ...moves(step), "/": () => field.current.focus(), l: latest, p: pause, Escape: () => select(null), f: () => selected && setForking(true) }
     if (!acts[event.key]) return
     event.preventDefault()
     acts[event.key]()
@@ -57,6 +59,7 @@ export function Events({ feed, place, isAcross = false, empty, inherited = 0, ch
       <input type="search" ref=${field} value=${text} placeholder="Filter: words, type:…, /subject/*, turn:3" aria-label="filter events"
         onInput=${event => amend({ q: event.target.value })} />
       <span class="quiet">${count(rows, feed, text)}</span>
+      ${feed.status.is !== "over" && html`<button aria-pressed=${!feed.isFollowed} onClick=${pause} title="pause, or go on (p)">${feed.isFollowed ? "Pause" : "Go on"}</button>`}
       <button class=${feed.isFollowed ? "on" : ""} aria-pressed=${feed.isFollowed} onClick=${latest} title="follow the latest (l)">${feed.isFollowed ? (feed.status.is === "over" ? "At the end" : "Following") : "Latest"}</button>
     </div>
     <${Types} feed=${feed} text=${text} />

@@ -15,8 +15,7 @@ export function Explanation({ told }) {
       ["predicate", told.predicate.text && html`<span class="code">${visible(told.predicate.text)}</span> ${told.predicate.error ? "errs" : told.predicate.matched ? "holds" : "does not hold"}`],
       ["task", told.task && html`<a href=${address({ view: "tasks", name: told.task.task_id })}>${visible(told.task.task_id)}</a>`],
     ]} />
-    ${told.predicate.parts.length > 0 && html`<ul class="parts">${told.predicate.parts.map(part => html`<li><span class="code">${visible(part.text)}</span>
-      <span class=${part.error ? "bad" : "quiet"}>${visible(part.error ?? part.value ?? "")}</span></li>`)}</ul>`}
+    ${told.predicate.parts.length > 0 && html`<ul class="parts">${told.predicate.parts.map(part => html`<li><span class="code">${visible(part.text)}</span>${" → "}<span class=${part.error ? "bad" : "quiet"}>${visible(part.error ?? part.value ?? "")}</span></li>`)}</ul>`}
     ${told.life.length > 0 && html`<h2>What became of the task</h2><${Life} life=${told.life} />`}
   </div>`
 }

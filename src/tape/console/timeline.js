@@ -1,4 +1,5 @@
-// A strip of a run: how much of each type when, where turns begin, and where the reader is.
+// A strip of a run: how much of each type when, where turns begin, where the reader is, and a lane for each of
+// decisions, effects and gates.
 
 import { html, useLayoutEffect, useRef } from "./vendor/preact-htm.js"
 import { colour } from "./colours.js"
@@ -8,15 +9,20 @@ const GAP = 1
 const HEIGHT = 56
 const FOOT = 14
 const SHORTEST_CAP_MS = 200
+const LANE = 16
+const GUTTER = 64
+const LANES = [["decision", "decisions"], ["effect", "effects"], ["gate", "gates"]]
+const BAD = /fail|denied|dead|unknown/
 
 export function Timeline({ entries, matched, selected, hasTurns, onSelect }) {
   const canvas = useRef()
   const axis = useRef(null)
   const size = useRef(0)
+  const lanes = hasTurns ? lanesOf(entries) : []
 
   const paint = () => {
     axis.current = places(entries)
-    draw(canvas.current, entries, matched, axis.current, selected, hasTurns)
+    draw(canvas.current, { entries, matched, axis: axis.current, selected, hasTurns, lanes })
   }
   useLayoutEffect(paint)
   useLayoutEffect(() => {
@@ -29,15 +35,28 @@ export function Timeline({ entries, matched, selected, hasTurns, onSelect }) {
   }, [])
   size.current = paint
 
-  const clicked = event => {
-    if (!entries.length) return
+  const scrub = event => {
+    if (!entries.length || !(event.buttons & 1)) return
     const { left, width } = canvas.current.getBoundingClientRect()
-    onSelect(entries[nearest(axis.current, (event.clientX - left) / width)])
+    const gutter = lanes.length ? GUTTER : 0
+    onSelect(entries[nearest(axis.current, (event.clientX - left - gutter) / (width - gutter))])
   }
-  return html`<canvas class="timeline" ref=${canvas} height=${HEIGHT} role="img" aria-label=${about(entries)} onClick=${clicked}></canvas>`
+  const grab = event => (canvas.current.setPointerCapture(event.pointerId), scrub(event))
+  const place = selected ? entries.indexOf(selected) + 1 : 0
+  return html`<canvas class="timeline" ref=${canvas} style=${{ height: `${heightOf(lanes)}px` }} role="slider" tabindex="0" aria-label=${about(entries)}
+    aria-valuemin="0" aria-valuemax=${entries.length} aria-valuenow=${place} aria-valuetext=${selected ? `${selected.seq} ${selected.type}` : "none"}
+    onPointerDown=${grab} onPointerMove=${scrub}></canvas>`
 }
 
 const about = entries => `timeline of ${entries.length.toLocaleString()} events`
+
+const heightOf = lanes => HEIGHT + lanes.length * LANE
+
+// The lanes of which there is something to show.
+const lanesOf = entries => {
+  const kinds = new Set(entries.map(entry => entry.kind))
+  return LANES.filter(([kind]) => kinds.has(kind))
+}
 
 // Where each entry stands between 0 and 1. Time runs evenly while things happen; long silences are shortened.
 function places(entries) {
@@ -66,18 +85,34 @@ function nearest(axis, share) {
   return low > 0 && share - axis[low - 1] < axis[low] - share ? low - 1 : low
 }
 
-function draw(canvas, entries, matched, axis, selected, hasTurns) {
-  const width = canvas.clientWidth
+function draw(canvas, { entries, matched, axis, selected, hasTurns, lanes }) {
   const ratio = devicePixelRatio
-  canvas.width = Math.round(width * ratio)
-  canvas.height = Math.round(HEIGHT * ratio)
-  if (!width || !entries.length) return
+  canvas.width = Math.round(canvas.clientWidth * ratio)
+  canvas.height = Math.round(heightOf(lanes) * ratio)
+  const gutter = lanes.length ? GUTTER : 0
+  const width = canvas.clientWidth - gutter
+  if (width <= 0 || !entries.length) return
   const pen = canvas.getContext("2d")
   pen.scale(ratio, ratio)
+  pen.translate(gutter, 0)
   const ink = inks(canvas)
   bars(pen, stacks(entries, matched, axis, Math.floor(width / BAR)), ink)
   if (hasTurns) turns(pen, entries, axis, width, ink)
-  if (selected) cursor(pen, axis[entries.indexOf(selected)] * (width - BAR), ink)
+  lanes.forEach((lane, n) => drawLane(pen, lane, HEIGHT + n * LANE, { entries, matched, axis, width, ink }))
+  if (selected) cursor(pen, axis[entries.indexOf(selected)] * (width - BAR), heightOf(lanes), ink)
+}
+
+function drawLane(pen, [kind, title], top, { entries, matched, axis, width, ink }) {
+  pen.fillStyle = ink.quiet
+  pen.font = "11px system-ui, sans-serif"
+  pen.fillText(title, -GUTTER, top + 11)
+  pen.fillStyle = ink.faint
+  pen.fillRect(0, top + 7, width, 1)
+  for (let n = 0; n < entries.length; n += 1) {
+    if (entries[n].kind !== kind) continue
+    pen.fillStyle = !matched(entries[n]) ? ink.faint : BAD.test(entries[n].type) ? ink.bad : ink.types[colour(entries[n].type)]
+    pen.fillRect(axis[n] * (width - BAR), top + 2, 4, 11)
+  }
 }
 
 // How many of each colour fall into each bar; what the filter leaves out is counted under -1.
@@ -124,9 +159,9 @@ function turns(pen, entries, axis, width, ink) {
   }
 }
 
-function cursor(pen, x, ink) {
+function cursor(pen, x, height, ink) {
   pen.fillStyle = ink.strong
-  pen.fillRect(x, 0, 2, HEIGHT - FOOT + 4)
+  pen.fillRect(x, 0, 2, height - (height === HEIGHT ? FOOT - 4 : 0))
 }
 
 // The colours of the theme as they are now; a canvas knows no style sheets.
@@ -138,7 +173,7 @@ function inks(canvas) {
     return getComputedStyle(probe).color
   }
   const types = Array.from({ length: 12 }, (_, n) => read(`ink tint-${n}`))
-  const ink = { types, faint: read("ink-faint"), quiet: read("ink-quiet"), strong: read("ink-strong") }
+  const ink = { types, faint: read("ink-faint"), quiet: read("ink-quiet"), strong: read("ink-strong"), bad: read("ink-bad") }
   probe.remove()
   return ink
 }

@@ -10,11 +10,15 @@ from tape.compose import run_journal
 from tape.core.codec import JsonValue
 from tape.core.errors import Unavailable, UsageError
 from tape.core.event import Entry, Event
-from tape.core.ports import Store
+from tape.core.ports import Due, Store
 from tape.core.reaction import HandlerKind
 from tape.core.task import Task, TaskStatus, Want
+from tape.core.timer import TimerStatus
 from tape.matcher.dispatcher import Crew, Dispatcher
+from tape.runs.effects import EFFECTS, IN_FLIGHT, OUTBOX
 from tape.runs.ledgers import Ledgers
+from tape.runs.lifecycle import DEBTS, LEASED, RUNS
+from tape.runs.timers import TIMERS
 from tape.sdk.durable.agents import Function
 from tape.sdk.durable.crew import Crew as Agents
 from tape.sdk.nouns.node import AsyncNode
@@ -27,6 +31,15 @@ from tape.work.collected import Collected, collected
 OWNER: Final = "test"
 TRIES: Final = 100
 MOST: Final = 100_000
+TICK: Final = timedelta(milliseconds=1)
+FAR_MS: Final = 1 << 53
+WAITING: Final = (
+    (TIMERS.name, TimerStatus.SET),
+    (RUNS.name, LEASED),
+    (DEBTS.name, "due"),
+    (EFFECTS.name, OUTBOX),
+    (EFFECTS.name, IN_FLIGHT),
+)
 PASSES: Final = 10_000  # moments that work may fall due at before it is taken for endless
 
 
@@ -140,22 +153,24 @@ class TestNode:
 
     async def _next_due(self) -> datetime | None:
         """When something falls due that is not due yet."""
-        moments = [moment for moment in (await self._next_task(), await self._next_timer()) if moment is not None]
-        return min(moments, default=None)
+        waits = [await self._next_task(), *[await self._next_cell(*waiting) for waiting in WAITING]]
+        known = [wait for wait in waits if wait is not None]
+        return self.clock.now + min(known) if known else None
 
-    async def _next_task(self) -> datetime | None:
+    async def _next_task(self) -> timedelta | None:
         handlers = [each.reaction.reaction_id for each in self._local]
         if not handlers:
             return None
-        claimed = await self._store.tasks.claim(Want(owner=OWNER, most=1, reaction_ids=handlers))
-        return None if claimed.more_after is None else self.clock.now + claimed.more_after
+        wait = (await self._store.tasks.claim(Want(owner=OWNER, most=1, reaction_ids=handlers))).more_after
+        return None if wait is None else -(-wait // TICK) * TICK  # a clock that stood still would stand for ever
 
-    async def _next_timer(self) -> datetime | None:
+    async def _next_cell(self, ledger: str, status: str) -> timedelta | None:
+        """What agents wait for; what is due by now and still there is nobody's here."""
         if not self._agents:
             return None
-        (first, *_) = await self.client.timers.due(1, now_ms=1 << 53) or (None,)
-        late = None if first is None or first.due_at_ms is None else first.due_at_ms - self.clock.now_ms()
-        return None if late is None or late <= 0 else self.clock.now + timedelta(milliseconds=late)
+        now = self.clock.now_ms()
+        found = await self._store.cells.due(ledger, status, FAR_MS, 1, Due(now + 1))
+        return next(((cell.due_at_ms - now) * TICK for cell in found.values() if cell.due_at_ms is not None), None)
 
 
 @asynccontextmanager

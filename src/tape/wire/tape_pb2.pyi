@@ -833,14 +833,16 @@ class BudgetState(_message.Message):
     def __init__(self, run_id: _Optional[str] = ..., usd_cap: _Optional[float] = ..., token_cap: _Optional[int] = ..., usd_spent: _Optional[float] = ..., tokens_spent: _Optional[int] = ..., usd_reserved: _Optional[float] = ..., tokens_reserved: _Optional[int] = ...) -> None: ...
 
 class SetBudgetRequest(_message.Message):
-    __slots__ = ("run_id", "usd_cap", "token_cap")
+    __slots__ = ("run_id", "usd_cap", "token_cap", "zero_is_a_cap")
     RUN_ID_FIELD_NUMBER: _ClassVar[int]
     USD_CAP_FIELD_NUMBER: _ClassVar[int]
     TOKEN_CAP_FIELD_NUMBER: _ClassVar[int]
+    ZERO_IS_A_CAP_FIELD_NUMBER: _ClassVar[int]
     run_id: str
     usd_cap: float
     token_cap: int
-    def __init__(self, run_id: _Optional[str] = ..., usd_cap: _Optional[float] = ..., token_cap: _Optional[int] = ...) -> None: ...
+    zero_is_a_cap: bool
+    def __init__(self, run_id: _Optional[str] = ..., usd_cap: _Optional[float] = ..., token_cap: _Optional[int] = ..., zero_is_a_cap: _Optional[bool] = ...) -> None: ...
 
 class AdmitBudgetRequest(_message.Message):
     __slots__ = ("run_id", "usd", "tokens")

@@ -116,7 +116,7 @@ class Budgets:
     ) -> Budget:
         cap = None if usd_cap is None else Amount.of(usd_cap).usd
         tokens = None if token_cap is None else Amount(tokens=token_cap).tokens
-        request = say(pb.SetBudgetRequest, run_id=run_id, usd_cap=cap, token_cap=tokens)
+        request = say(pb.SetBudgetRequest, run_id=run_id, usd_cap=cap, token_cap=tokens, zero_is_a_cap=True)
         return budget_value(await self._channel.call("SetBudget", request, pb.BudgetState, caller))
 
     async def admit(self, run_id: str, asked: Amount) -> Admission:

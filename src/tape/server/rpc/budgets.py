@@ -1,6 +1,6 @@
 """Procedures of budgets."""
 
-from typing import Protocol
+from typing import Final, Protocol
 
 from tape.core.budget import Admission, Amount
 from tape.core.caller import Caller
@@ -8,10 +8,13 @@ from tape.server.rpc.hall import Hall
 from tape.wire import tape_pb2 as pb
 from tape.wire.messages import known as messages
 
+TINY: Final = 1e-9
+
 
 async def set_budget(hall: Hall, request: pb.SetBudgetRequest, caller: Caller) -> pb.BudgetState:
-    usd_cap = request.usd_cap if request.HasField("usd_cap") and request.usd_cap >= 0 else None
-    token_cap = request.token_cap if request.HasField("token_cap") and request.token_cap >= 0 else None
+    least = 0 if request.zero_is_a_cap else TINY
+    usd_cap = request.usd_cap if request.HasField("usd_cap") and request.usd_cap >= least else None
+    token_cap = request.token_cap if request.HasField("token_cap") and request.token_cap >= least else None
     return messages.budget(await hall.ledgers.budgets.set(request.run_id, usd_cap, token_cap, caller))
 
 

@@ -1,0 +1,96 @@
+"""How the other views look, kept as pictures, wide and on a phone; and whether everybody can use every view."""
+
+from collections.abc import Iterator
+from functools import partial
+from pathlib import Path
+
+import anyio
+import pytest
+from playwright.async_api import Page, expect
+
+from tests.browser.conftest import SHOTS
+from tests.browser.screen import Screen
+from tests.browser.story import told
+from tests.browser.test_page_shots import SIZES, STICKING
+from tests.browser.world import SHIP, happen
+from tests.live.server import TapeServer
+from tests.servers import npm_axe
+
+VIEWS = {
+    "welcome": ("#/", ".runs li"),
+    "ledgers": ("#/runs/RUN?at=9", ".inspector"),
+    "live": ("#/journal?from=0", ".row"),
+    "pair": ("#/runs/CHILD?with=arena", ".pair.first"),
+    "reactions": ("#/reactions", "td"),
+    "reaction": (f"#/reactions/{SHIP}?at=POSITION", ".explanation"),
+    "tasks": ("#/tasks", "td"),
+    "task": ("#/tasks/TASK", ".json"),
+    "replay": ("#/tasks?status=dlq", "td"),
+    "outbox": ("#/outbox", "td"),
+    "letter": ("#/outbox/LETTER", ".json"),
+    "lake": ("#/lake?table=tool_usage", ".bars"),
+    "system": ("#/system", ".line polyline"),
+}
+RULES = ["wcag2a", "wcag2aa", "wcag21a", "wcag21aa", "best-practice"]
+JUDGE = """rules => axe.run(document, {runOnly: rules}).then(({violations}) => violations.map(
+    ({id, help, nodes}) => `${id}: ${help}: ${nodes.slice(0, 3).map(node => node.html.slice(0, 160)).join(" | ")}`))"""
+
+
+@pytest.fixture(scope="module")
+def named(tmp_path_factory: pytest.TempPathFactory) -> Iterator[dict[str, str]]:
+    """A server in which everything has happened, and what the addresses of its views need."""
+    folder = tmp_path_factory.mktemp("looks")
+    run_id = anyio.run(partial(happen, f"sqlite:///{folder}/tape.db", folder / "lake"))
+    with TapeServer(folder, f"sqlite:///{folder}/tape.db") as server, server.client() as http:
+        http.post("/runs", json={"run_id": "arena", "label": "Three settlements"}).raise_for_status()
+        http.post("/runs/arena/events", json=told(6)).raise_for_status()
+        asked = {"parent_run_id": "arena", "at_seq": 40, "n_turns": 3, "producer": "arena", "mutation": {"food": 0}}
+        dead = http.get("/tasks", params={"status": "dlq"}).json()["tasks"][0]
+        yield {
+            "URL": server.url,
+            "RUN": run_id,
+            "CHILD": http.post("/forks", json=asked).json()["child_run_id"],
+            "POSITION": str(dead["source_global_seq"]),
+            "TASK": dead["task_id"],
+            "LETTER": http.get("/outbox/failed").json()["rows"][0]["event_id"],
+        }
+
+
+@pytest.mark.parametrize(("size", "scheme"), [("wide", "light"), ("phone", "dark")])
+@pytest.mark.parametrize("view", VIEWS)
+async def test_a_view_fits_its_window_and_is_for_everybody(
+    page: Page, named: dict[str, str], view: str, size: str, scheme: str
+) -> None:
+    width, height = SIZES[size]
+    await page.set_viewport_size({"width": width, "height": height})
+    await page.emulate_media(color_scheme=scheme, reduced_motion="reduce")  # type: ignore[arg-type]
+    screen = Screen(page, named["URL"])
+
+    await arrive(screen, view, named)
+    await page.screenshot(path=SHOTS / f"view-{view}-{size}-{scheme}.png")
+
+    assert await page.evaluate("document.documentElement.scrollWidth") <= width
+    assert [one for one in await page.evaluate(STICKING) if one != "A"] == []  # the views' own row may be scrolled
+    assert await judged(page) == [] and screen.complaints == []
+
+
+async def arrive(screen: Screen, view: str, named: dict[str, str]) -> None:
+    """Opens a view and waits until there is something to see."""
+    address, sign = VIEWS[view]
+    for name, value in named.items():
+        address = address.replace(name, value)
+    await screen.open(address)
+    await expect(screen.page.locator(sign).first).to_be_visible(timeout=20_000)
+    if view == "replay":
+        await screen.page.get_by_role("button", name="Replay all dead").click()
+        await expect(screen.page.get_by_role("dialog")).to_be_visible()
+    if view == "lake":
+        await screen.page.get_by_role("button", name="Ask", exact=True).click()
+        await expect(screen.page.locator(".answered")).to_be_visible(timeout=20_000)
+
+
+async def judged(page: Page) -> list[str]:
+    """What axe has to say against the page as it is."""
+    await page.evaluate(Path(npm_axe.script()).read_text(encoding="utf-8"))
+    found: list[str] = await page.evaluate(JUDGE, RULES)
+    return found

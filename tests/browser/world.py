@@ -1,0 +1,94 @@
+"""A store in which everything has happened once: a run with ledgers, tasks that died, an outbox, a lake with tables."""
+
+from pathlib import Path
+
+from tape.bus.journal import Journal
+from tape.compose import aconnect, open_backing
+from tape.core.effect import EffectStatus
+from tape.core.event import Event
+from tape.core.ports import Store
+from tape.core.reaction import Reaction
+from tape.core.run_state import RunStatus
+from tape.lake.log import Log
+from tape.lake.schema import TABLES
+from tape.matcher.dispatcher import Crew, Dispatcher
+from tape.outbox import migrate
+from tape.work.answers import Dead
+from tape.work.handler import handler
+from tests.lake.plain import fill, opened
+from tests.lake.plain_tables import write_table
+from tests.lake.told import tables
+from tests.outbox.places import Place, Seen, said
+
+SHIP = "demo.ship"
+ORDERS = 8
+
+
+async def happen(url: str, lake: Path, word: str = "an order") -> str:
+    """Makes it so; `word` stands wherever a stranger's text may. The id of the run with ledgers."""
+    run_id = await treasure(url, word)
+    async with open_backing(url) as backing:
+        await react(backing.store, backing.journal, word)
+    await send(url, word)
+    async with opened(url) as (store, journal):
+        await fill(store, Log(lake / "journal"), url)
+        await journal.append(Event(run_id="shop", payload={"after": "the lake"}))
+        head = await journal.head()
+    for name, rows in tables(name=word).items():
+        if name in TABLES or name == "quarantine":
+            write_table(lake, name, rows, head - 1)
+    return run_id
+
+
+async def treasure(url: str, word: str) -> str:
+    """A run that decides, does, fails, and waits at a gate."""
+    async with aconnect(url) as node:
+        run_id = (await node.runs.begin("treasury", "ann", "s", "1", owner="worker")).run.run_id
+        for index in range(4):
+            await node.decisions.record(run_id, index, model="small", response={"pay": index, "note": word})
+            effect = await node.effects.begin(run_id, "wire", {"amount": index}, decision_index=index)
+            status = EffectStatus.FAILED if index == 2 else EffectStatus.CONFIRMED
+            await node.effects.complete(run_id, effect.idempotency_key, status, response=word)
+        await node.gates.wait(run_id, "approval", context={"amount": 7})
+        await node.gates.send(run_id, "approval", {"by": word})
+        await node.runs.end(run_id, RunStatus.TERMINAL)
+    return str(run_id)
+
+
+async def react(store: Store, journal: Journal, word: str) -> None:
+    """Orders that are shipped, but for two whose street nobody finds; another reaction is paused, a third one errs."""
+
+    def ship(order: object) -> None:
+        if order.payload["order"] in (3, 6):  # type: ignore[attr-defined]
+            raise Dead(f"no such street: {word}")
+
+    rule = Reaction(reaction_id=SHIP, name=word, subject_pattern="/orders/*", predicate_cel="payload.amount >= 20")
+    errs = Reaction(reaction_id="demo.errs", subject_pattern="/orders/*", predicate_cel="payload.nothing > 1")
+    crew = Crew(handlers={SHIP: handler(ship)}, reactions=(rule, errs, Reaction(reaction_id="demo.idle")))
+    dispatcher = Dispatcher(store, crew, journal)
+    await dispatcher.register()
+    await store.reactions.pause("demo.idle", word)
+    orders = [
+        Event(
+            run_id="shop",
+            subject=f"/orders/{n}",
+            type="order.placed",
+            payload={"order": n, "amount": 10 * n, "note": word},
+        )
+        for n in range(1, ORDERS + 1)
+    ]
+    await journal.append(orders, open=True)
+    await dispatcher.run_once()
+
+
+async def send(url: str, word: str) -> None:
+    """An outbox with one row that was handled, one that could not be, and one that waits."""
+    place = Place("sqlite", url)
+    await migrate(url)
+    await place.run("CREATE TABLE orders (n INTEGER NOT NULL, note TEXT NOT NULL DEFAULT '')")
+    await place.said(*(said(n, event_type=f"order {word}", payload={"n": n, "note": word}) for n in (1, 2)))
+    seen = Seen(lambda event: ValueError(f"no such account {word}") if event.payload["n"] == 2 else None)
+    async with place.listening({"orders.seen": seen}):
+        await place.wait_until("delivered", 1)
+        await place.wait_until("failed", 1)
+    await place.said(said(3))

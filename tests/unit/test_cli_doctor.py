@@ -1,0 +1,114 @@
+"""`tape doctor` names what is wrong with a server and its readers, and what to do about it."""
+
+import json
+from pathlib import Path
+
+import anyio
+import asyncpg
+import pytest
+
+from tape.cli import doctor_lag
+from tape.cli.doctor_postgres import judged
+from tape.cli.main import run
+from tape.store.postgres.checkup import Checkup
+from tests.servers import binaries
+from tests.servers.databases import name
+from tests.servers.pgbouncer import PgBouncerServer
+
+POOLER = binaries.pgbouncer()
+WELL = {"fsync": "on", "full_page_writes": "on", "synchronous_commit": "on", "max_connections": "100"}
+
+
+def findings(url: str, capsys: pytest.CaptureFixture[str]) -> dict[str, dict[str, str]]:
+    run(["doctor", "--store", url, "--json"])
+    lines = capsys.readouterr().out.splitlines()
+    return {found["subject"]: found for found in map(json.loads, lines)}
+
+
+def checkup(**facts: object) -> dict[str, str]:
+    """How each fact of a server is judged that is well but for these."""
+    well = Checkup(version=16, settings=WELL, sessions=3, oldest_s=1.0, hears=True)
+    return {found.subject: found.status for found in judged(well._replace(**facts))}  # type: ignore[arg-type]
+
+
+def test_a_server_that_is_well_is_said_to_be(postgres_url: str, capsys: pytest.CaptureFixture[str]) -> None:
+    found = findings(postgres_url, capsys)
+
+    wanted = {"postgres", "fsync", "synchronous_commit", "connections", "oldest transaction", "listening", "journal"}
+    assert wanted <= found.keys()
+    assert {found[subject]["status"] for subject in wanted - {"fsync", "full_page_writes"}} == {"ok"}
+
+
+def test_a_server_that_acknowledges_too_soon_fails_with_the_fix(
+    postgres_url: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    anyio.run(execute, postgres_url, f"ALTER DATABASE {name(postgres_url)} SET synchronous_commit = off")
+
+    found = findings(postgres_url, capsys)["synchronous_commit"]
+
+    assert (found["status"], found["value"]) == ("fail", "off")
+    assert "set synchronous_commit = on" in found["fix"]
+
+
+async def execute(url: str, statement: str) -> None:
+    connection = await asyncpg.connect(url)
+    await connection.execute(statement)
+    await connection.close()
+
+
+@pytest.mark.skipif(POOLER is None, reason="no PgBouncer here; install one, or name it")
+def test_a_pooler_in_the_way_is_found_and_a_direct_connection_helps(
+    postgres_url: str, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    assert POOLER is not None
+    with PgBouncerServer(POOLER, postgres_url) as server:
+        pooled = findings(server.url(postgres_url), capsys)["listening"]
+        monkeypatch.setenv("TAPE_LISTEN_URL", postgres_url)
+        direct = findings(server.url(postgres_url), capsys)["listening"]
+
+    assert (pooled["status"], direct["status"]) == ("warn", "ok")
+    assert "TAPE_LISTEN_URL" in pooled["fix"]
+
+
+@pytest.mark.parametrize(
+    ("facts", "subject", "status"),
+    [
+        ({"version": 12}, "postgres", "fail"),
+        ({"settings": {**WELL, "fsync": "off"}}, "fsync", "fail"),
+        ({"settings": {**WELL, "full_page_writes": "off"}}, "full_page_writes", "fail"),
+        ({"sessions": 81}, "connections", "warn"),
+        ({"oldest_s": 3600.0}, "oldest transaction", "warn"),
+        ({"hears": False}, "listening", "warn"),
+    ],
+)
+def test_what_is_not_well_is_judged_alone(facts: dict[str, object], subject: str, status: str) -> None:
+    judgement = checkup(**facts)
+
+    assert judgement.pop(subject) == status
+    assert set(judgement.values()) == {"ok"}
+
+
+def test_dead_tasks_and_readers_are_counted(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    url = f"sqlite:///{tmp_path / 'tape.db'}"
+    rule = ["reaction", "add", "rule", "/tape/event/**", "--agent", "nobody", "--store", url]
+    assert run(rule) == run(["publish", "r", "1", "--open", "--store", url]) == 0
+    capsys.readouterr()
+
+    found = findings(url, capsys)
+
+    assert found["reactions"]["value"] == "1, 2 entries behind"
+    assert "dead tasks" not in found
+
+
+@pytest.mark.parametrize(
+    ("through", "head", "status", "value"),
+    [
+        (100, 100, "ok", "holds 1 to 100, 0 entries behind"),
+        (100, 20_000, "warn", "holds 1 to 100, 19,900 entries behind"),
+        (101, 100, "fail", "holds 1 to 101, 0 entries behind"),
+    ],
+)
+def test_a_lake_is_well_near_the_head_and_never_beyond_it(through: int, head: int, status: str, value: str) -> None:
+    found = doctor_lag.judged(through, head)
+
+    assert (found.status, found.value) == (status, value)
