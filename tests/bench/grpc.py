@@ -36,7 +36,7 @@ def comparisons() -> list[Comparison]:
         goal=Goal(">=", 0.5),
     )
     live = row(
-        name="a live tail, 32 readers, bursts of 100, against bare streams",
+        name="a live tail, 32 readers, bursts of 100, against bare streams beside the same appends",
         unit="entries/CPU-s",
         ours=partial(_with, "ours", _live),
         peer=partial(_with, "bare", _live),

@@ -12,7 +12,9 @@ import pytest
 
 from tape.server.route import Route
 from tape.server.routes import ROUTES
+from tests.contract.saying import upto
 from tests.live.conftest import Start
+from tests.live.reading import ids, listening, say
 from tests.live.server import TapeServer
 from tests.servers.postgres import PostgresServer
 
@@ -254,6 +256,26 @@ def test_garbage_behind_a_request_does_not_take_its_answer(line: socket.socket) 
     answer = said(line, b"GET /health HTTP/1.1\r\nhost: localhost\r\n\r\n\x00garbage")
 
     assert answer.count(b"HTTP/1.1 ") == 1 and answer.startswith(b"HTTP/1.1 200")
+
+
+def test_a_stream_with_garbage_in_its_body_takes_no_other_stream_with_it(
+    lasting: httpx.Client, run: str, line: socket.socket
+) -> None:
+    with listening(lasting, "/events", run_id=run) as one, listening(lasting, "/events", run_id=run) as other:
+        line.sendall(b"GET /events?run_id=%b HTTP/1.1\r\nhost: localhost\r\n" % run.encode())
+        line.sendall(b"transfer-encoding: chunked\r\n\r\n")
+        while b"replay_complete" not in line.recv(65536):
+            pass
+        say(lasting, run, 1)
+        line.sendall(b"not a chunk\r\n\r\n")
+        for payload in range(2, 20):
+            say(lasting, run, payload)
+
+        for listener in (one, other):
+            listener.until(lambda frames: len(ids(frames)) >= 19)
+            assert ids(listener.frames) == upto(19)
+    while line.recv(65536):
+        pass
 
 
 def test_a_smuggled_request_is_not_answered(line: socket.socket) -> None:

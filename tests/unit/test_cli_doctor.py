@@ -57,17 +57,22 @@ async def execute(url: str, statement: str) -> None:
 
 
 @pytest.mark.skipif(POOLER is None, reason="no PgBouncer here; install one, or name it")
-def test_a_pooler_in_the_way_is_found_and_a_direct_connection_helps(
-    postgres_url: str, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+def test_a_pooler_in_the_way_is_named_and_so_is_the_way_around_it(
+    postgres_url: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
     assert POOLER is not None
     with PgBouncerServer(POOLER, postgres_url) as server:
-        pooled = findings(server.url(postgres_url), capsys)["listening"]
-        monkeypatch.setenv("TAPE_LISTEN_URL", postgres_url)
-        direct = findings(server.url(postgres_url), capsys)["listening"]
+        found = findings(server.url(postgres_url), capsys)
 
-    assert (pooled["status"], direct["status"]) == ("warn", "ok")
-    assert "TAPE_LISTEN_URL" in pooled["fix"]
+    assert (found["listening"]["status"], found["journal"]["status"]) == ("warn", "fail")
+    assert "the server's own URL" in found["listening"]["fix"]
+    assert "through a pooler" in found["journal"]["value"]
+
+
+def test_a_server_that_is_not_there_is_no_matter_of_a_file(capsys: pytest.CaptureFixture[str]) -> None:
+    found = findings("postgresql://nobody@127.0.0.1:9/nothing", capsys)["journal"]
+
+    assert found["status"] == "fail" and "see that the server runs" in found["fix"]
 
 
 @pytest.mark.parametrize(

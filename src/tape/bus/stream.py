@@ -55,8 +55,7 @@ class Reading:
 
     def take(self, most: int) -> list[Entry] | None:
         """What the tail has and it wants, looking at no more than so many; None when there is nothing to look at."""
-        index = self._place - self.lane.base
-        found = self.lane.entries[index : index + most] if index >= 0 else ()
+        found = self.lane.handful(self._place, most)
         if not found:
             return None
         self._place += len(found)

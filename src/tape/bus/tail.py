@@ -25,6 +25,7 @@ from tape.core.trie import Trie
 ENTRIES: Final = 8_192
 BYTES: Final = 64 << 20
 SWEEP: Final = 8
+HANDFUL: Final = 32 * 1024
 HELD: Final = 4  # times its weight, an entry with both frames that are made of it once for all its readers
 
 _position = attrgetter("global_seq")
@@ -63,6 +64,15 @@ class Lane:
         """How far an entry's number is behind the end, in entries and bytes."""
         first = max(number - self.base, 0)
         return len(self.entries) - first, self._weights[-1] - self._weights[first]
+
+    def handful(self, number: int, most: int) -> Sequence[Entry]:
+        """Entries from a number on, so many at most and about as many bytes as a socket takes at once, or one."""
+        first = number - self.base
+        if not 0 <= first < len(self.entries):
+            return ()
+        last = min(first + most, len(self.entries))
+        enough = bisect_right(self._weights, self._weights[first] + HANDFUL, first + 1, last)
+        return self.entries[first:enough]
 
     def wait(self) -> asyncio.Future[None]:
         """Done when there may be more to read, or an end."""

@@ -13,7 +13,7 @@ from collections.abc import Iterator
 from functools import partial
 from importlib import metadata
 from pathlib import Path
-from typing import Final, Literal, NamedTuple
+from typing import TYPE_CHECKING, Final, Literal, NamedTuple
 
 import click
 
@@ -22,6 +22,9 @@ from tape.cli.choices import Choices, run, shared
 from tape.cli.doctor_lag import look_at_readers
 from tape.cli.doctor_outbox import look_at_outbox
 from tape.cli.doctor_postgres import look_at_postgres
+
+if TYPE_CHECKING:
+    from tape.core.errors import TapeError
 
 LEAST_SQLITE: Final = (3, 35, 0)
 LITTLE_DISK: Final = 1 << 30
@@ -188,7 +191,7 @@ async def _contents(choices: Choices) -> list[Finding]:
             runs = await store.runs.listed(is_open=True)
             readers = await look_at_readers(store, choices.lake_folder(), bounds.head)
     except TapeError as error:
-        return [Finding("journal", str(error), "fail", "restore it from a copy, or make the file usable")]
+        return [Finding("journal", str(error), "fail", _way_out(error, choices.file()))]
     entries = output.count(bounds.head - bounds.floor + 1, "entry", "entries")
     return [
         Finding("schema", f"applied {', '.join(store.applied)}" if store.applied else "up to date"),
@@ -196,6 +199,17 @@ async def _contents(choices: Choices) -> list[Finding]:
         Finding("open runs", f"{len(runs):,}"),
         *readers,
     ]
+
+
+def _way_out(error: TapeError, path: Path | None) -> str:
+    """What to do about a journal that cannot be opened; a wrong call says so itself."""
+    from tape.core.errors import Corrupt, UsageError
+
+    if isinstance(error, UsageError):
+        return ""
+    if isinstance(error, Corrupt) or path is not None:
+        return "restore it from a copy, or make the file usable"
+    return "see that the server runs, and that its URL, account and password are right"
 
 
 async def _wake(path: Path) -> Finding:

@@ -72,5 +72,5 @@ def _hearing(checkup: Checkup) -> Finding:
 
     if checkup.hears:
         return Finding("listening", "what is said is heard")
-    fix = "a pooler stands between: set TAPE_LISTEN_URL to the server itself; until then entries arrive by polling"
+    fix = "a pooler stands between; give the server's own URL, and leave the pooler to your other programs"
     return Finding("listening", "nothing is heard", "warn", fix)

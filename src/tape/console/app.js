@@ -68,7 +68,7 @@ function Reach({ directory }) {
 
 function Welcome({ directory }) {
   useWatched(directory)
-  return html`<section class="events"><div class="empty">
+  return html`<section class="events"><h1 class="unseen">Runs</h1><div class="empty">
     ${directory.runs.length ? html`<b>Choose a run</b><p>Its events appear here as they flow.</p>` : html`<b>Nothing has been said yet</b><p>Open a run and say something:</p><pre>tape publish hello --open '{"text": "hello"}'</pre>`}
   </div></section>`
 }

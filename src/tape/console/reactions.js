@@ -22,7 +22,7 @@ function All() {
   const rates = useRates(told.value?.reactions, told.at)
   return html`<${Sheet} title="Reactions" about=${told.value && count(told.value.reactions.length)}>
     ${troubleOf(told)}
-    ${told.value && (told.value.reactions.length ? html`<${Table} caption="reactions" keyOf=${one => one.reaction_id} rows=${told.value.reactions} columns=${[
+    ${told.value && (told.value.reactions.length ? html`<${Table} caption="list of reactions" keyOf=${one => one.reaction_id} rows=${told.value.reactions} columns=${[
       ["Reaction", one => html`<a href=${address({ view: "reactions", name: one.reaction_id })}>${visible(one.name || one.reaction_id)}</a>`],
       ["Reacts to", one => html`<span class="code">${visible(one.subject_pattern)}</span>${one.predicate_cel && html` <span class="code quiet">${visible(one.predicate_cel)}</span>`}`],
       ["By", one => KINDS[one.handler_kind]],

@@ -40,7 +40,7 @@ function All({ place }) {
         <button onClick=${() => setReplaying(reaction ? { reaction_id: reaction } : {})}>Replay all dead</button>`}
     </div>
     ${troubleOf(told)}
-    ${told.value && (tasks.length ? html`<${Table} caption="tasks" keyOf=${task => task.task_id} rows=${tasks} columns=${columns(chosen, choose, dead.length, now)} />` : html`<div class="empty"><b>${EMPTY[status] ?? "No tasks yet"}</b><p>A task is made when an entry fits a <a href="#/reactions">reaction</a>.</p></div>`)}
+    ${told.value && (tasks.length ? html`<${Table} caption="list of tasks" keyOf=${task => task.task_id} rows=${tasks} columns=${columns(chosen, choose, dead.length, now)} />` : html`<div class="empty"><b>${EMPTY[status] ?? "No tasks yet"}</b><p>A task is made when an entry fits a <a href="#/reactions">reaction</a>.</p></div>`)}
     ${replaying && html`<${Confirm} title=${question(replaying)} label="Replay" onClose=${() => (setReplaying(null), setChosen(new Set()), told.again())} act=${() => post("/tasks/replay", replaying)}>
       <p class="quiet">They become pending, and are handled once more with the same payload.</p><//>`}
   <//>`

@@ -41,12 +41,6 @@ class Company:
         self._tired: list[Member] = []
         reading.listen(self.walk)
 
-    def admits(self, reading: Reading) -> bool:
-        """Whether a stream is exactly where the company is, which is first brought to where the tail is."""
-        if not self._is_walking:
-            self.walk()
-        return self.reading.is_beside(reading)
-
     def join(self, member: Member, write: Callable[[bytes], object]) -> None:
         self._writes[member] = write
 
@@ -81,16 +75,26 @@ class Company:
         return self.reading.is_overtaken or self.reading.is_over or self.reading.is_cut
 
     def _tell(self, frames: bytes, count: int) -> None:
-        """An event costs each client one turn of this loop."""
+        """An event costs each client one turn of this loop; whose socket was lost a moment ago goes alone."""
         self._is_walking = True
-        for write in self._writes.values():
-            write(frames)
+        for member, write in self._writes.items():
+            try:
+                write(frames)
+            except RuntimeError:
+                self._tired.append(member)
         self._is_walking = False
         self.written += len(frames)
         self._streamed.add(count * len(self._writes))
+        if self._tired:
+            self._let_go()
+
+    def _let_go(self) -> None:
+        """Those who tired go on alone, and are judged by how far they are behind."""
         tired, self._tired = self._tired, []
         for member in tired:
             member.part()
+        for member in tired:
+            member.pump()
 
     def _disbanded(self) -> Sequence[Member]:
         """All of them, each by itself again."""
@@ -107,9 +111,14 @@ class Companies:
         self._by_lane: dict[Lane, Company] = {}
 
     def meet(self, reading: Reading, by: By, streamed: Counter) -> Company | None:
-        """The company that a stream can walk with, if it has caught up with it."""
+        """The company that a stream can walk with, if it has caught up with it.
+
+        It is first brought to where the tail is; when nobody is left of it then, there is a new one.
+        """
         lane = reading.lane
+        if lane in self._by_lane:
+            self._by_lane[lane].walk()
         company = self._by_lane.get(lane)
         if company is None:
             company = self._by_lane[lane] = Company(reading.twin(), by, streamed, partial(self._by_lane.pop, lane))
-        return company if company.admits(reading) else None
+        return company if company.reading.is_beside(reading) else None

@@ -60,8 +60,10 @@ class Outlet:
         return self._transport.is_closing()
 
     def write(self, chunks: bytes) -> None:
-        self._transport.write(chunks)
-        self._written += len(chunks)
+        """Writes to whoever is still there: a socket that is gone may refuse to be written to."""
+        if not self._transport.is_closing():
+            self._transport.write(chunks)
+            self._written += len(chunks)
 
     def share(self, others: Written) -> Callable[[bytes], object]:
         """Counts what others write to this socket, and how they do it."""

@@ -125,8 +125,8 @@ class Sender:
             return End.FAILED
         finally:
             self._end = self._end or End.GONE
-            self._reading.close()
             self._settle()
+            self._reading.close()
 
     async def _catch_up(self) -> End | None:
         while not self._is_left():
@@ -263,6 +263,9 @@ class Sender:
 
     def _advance(self) -> None:
         """Sends what there is, for as long as the socket takes it."""
+        if self._outlet.is_closing:
+            self._stop(End.GONE)
+            return
         reading, connection = self._reading, self._outlet.connection
         while not connection.is_paused:
             entries = reading.take(BATCH)
@@ -290,9 +293,9 @@ class Sender:
             self._observe()
         if self._reading.is_over:
             self._stop(End.OVER)
-        elif self._reading.is_cut or self._outlet.is_closing:
+        elif self._reading.is_cut:
             self._stop(End.GONE)
-        elif not self._watch.is_warned:
+        elif not self._watch.is_warned and not self._outlet.is_paused:
             self._join()
 
     def fail(self, error: Exception) -> None:
