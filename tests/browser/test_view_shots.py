@@ -29,7 +29,7 @@ VIEWS = {
     "outbox": ("#/outbox", "td a"),
     "letter": ("#/outbox/LETTER", ".json"),
     "lake": ("#/lake?table=tool_usage", ".bars"),
-    "system": ("#/system", ".line polyline"),
+    "system": ("#/system", ".line svg"),
 }
 RULES = ["wcag2a", "wcag2aa", "wcag21a", "wcag21aa", "best-practice"]
 JUDGE = """rules => axe.run(document, {runOnly: rules}).then(({violations}) => violations.map(

@@ -141,9 +141,11 @@ def menu(page: Page, found: dict[Path, Page]) -> str:
 
 
 def group(path: Path) -> str:
-    folder = path.parent.relative_to("docs").as_posix() if path.is_relative_to("docs") else "project"
-    names = {".": "Documentation", "adr": "Decisions", "how-to": "How to", "runbooks": "Runbooks"}
-    return names.get(folder, folder.capitalize())
+    """What a page is for, which its folder says."""
+    if not path.is_relative_to("docs"):
+        return "Project"
+    folder = path.parts[1] if len(path.parts) > 2 else ""
+    return {"": "Documentation", "adr": "Decisions", "how-to": "How to"}.get(folder, folder.capitalize())
 
 
 def _entry(page: Page, current: Page) -> str:

@@ -18,8 +18,8 @@ from tape.cli.choices import Choices, shared
 from tape.cli.spans import Span
 
 if TYPE_CHECKING:
-    from tape.compose import Service
     from tape.server.address import Address
+    from tape.serving import Service
 
 
 @click.command()
@@ -78,8 +78,8 @@ def _service(
 ) -> Service:
     from pathlib import Path
 
-    from tape.compose import Service
     from tape.server.address import Address
+    from tape.serving import Service
     from tape.settings import Settings
 
     settings = Settings.read(os.environ)
@@ -128,10 +128,10 @@ def log_to_stderr() -> None:
 def _run(service: Service, choices: Choices) -> None:
     import anyio
 
-    from tape import compose
+    from tape import serving
 
     options = {"use_uvloop": find_spec("uvloop") is not None}
-    anyio.run(partial(compose.serve, service, partial(_tell, choices)), backend_options=options)
+    anyio.run(partial(serving.serve, service, partial(_tell, choices)), backend_options=options)
 
 
 def _tell(choices: Choices, address: Address, grpc: Address | None) -> None:

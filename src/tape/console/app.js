@@ -49,6 +49,7 @@ function Middle({ place, directory }) {
   if (Whole) return html`<main class="whole-width"><${Whole} key=${place.view} place=${place} /></main>`
   const isChosen = place.view === "journal" || place.name
   return html`<main class=${isChosen ? "chosen" : "choosing"}>
+    ${!isChosen && html`<h1 class="unseen">Runs</h1>`}
     <${Runs} directory=${directory} chosen=${place.view === "journal" ? null : place.name || undefined} />
     <${View} place=${place} directory=${directory} />
   </main>`
@@ -68,7 +69,7 @@ function Reach({ directory }) {
 
 function Welcome({ directory }) {
   useWatched(directory)
-  return html`<section class="events"><h1 class="unseen">Runs</h1><div class="empty">
+  return html`<section class="events"><div class="empty">
     ${directory.runs.length ? html`<b>Choose a run</b><p>Its events appear here as they flow.</p>` : html`<b>Nothing has been said yet</b><p>Open a run and say something:</p><pre>tape publish hello --open '{"text": "hello"}'</pre>`}
   </div></section>`
 }

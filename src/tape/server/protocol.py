@@ -132,8 +132,10 @@ class Connection(HttpToolsProtocol):
         if not is_answered and not cycle.more_body:
             cycle.keep_alive = False
             return
-        if is_answered or not cycle.response_started:
-            self.transport.write(Problem.of(error).raw())
+        if not is_answered and cycle.response_started:
+            self.transport.close()  # whoever is writing the answer is told that nobody is there any more
+            return
+        self.transport.write(Problem.of(error).raw())
         self._hang_up()
 
     def _hang_up(self) -> None:

@@ -230,8 +230,9 @@ class Sender:
     def _join(self) -> None:
         """Walks with those who have caught up, if it wants all that they want."""
         reading = self._reading
-        if isinstance(reading, JournalReading) and reading.is_whole:
-            self._company = self._companies.meet(reading, self._source.by, self._meters.streamed)
+        if not isinstance(reading, JournalReading) or not reading.is_whole:
+            return
+        self._company = self._companies.meet(reading, self._source.by, self._meters.streamed)
         if self._company is not None:
             reading.ignore()
             self._company.join(self, self._outlet.share(self._company))

@@ -1,0 +1,175 @@
+"""A server put together: one journal, and all that is served of it over HTTP and gRPC."""
+
+import os
+from collections.abc import AsyncIterator, Callable
+from contextlib import asynccontextmanager
+from dataclasses import dataclass
+from datetime import timedelta
+from functools import partial
+from importlib.util import find_spec
+from pathlib import Path
+from typing import TYPE_CHECKING
+from urllib.parse import urlsplit
+
+from tape.bus.journal import Journal
+from tape.bus.tail import ENTRIES
+from tape.compose import lake_behind, load_producers, need, open_store, run_journal
+from tape.core.background import background
+from tape.core.ports import Store
+from tape.runs.forks import Forks, open_forks
+from tape.runs.producers import Producers
+from tape.server.address import Address
+from tape.settings import Settings
+from tape.telemetry import Meters
+
+if TYPE_CHECKING:
+    from tape.core.lake import LakeJobs
+    from tape.runs.ledgers import Ledgers
+    from tape.server.limits import Subscribers
+    from tape.server.node import ColdRuns, OpenOutbox
+    from tape.server.rpc.door import Door
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Service:
+    """What a server is to serve, where, and within which bounds."""
+
+    store: str
+    http: Address
+    data: Path
+    origins: tuple[str, ...] = ()
+    event_ring_size: int = 8_000
+    reap_after: timedelta = timedelta(minutes=30)
+    max_subscribers: int = 64
+    unsafe_durability: bool = False
+    listen_url: str | None = None
+    lake: Path | None = None
+    producers: tuple[str, ...] = ()
+    grpc: Address | None = None
+    needs_grpc: bool = False
+
+    @property
+    def is_ephemeral(self) -> bool:
+        return urlsplit(self.store).scheme == "memory"
+
+    @property
+    def has_reactions(self) -> bool:
+        return urlsplit(self.store).scheme not in ("redis", "rediss")
+
+    @property
+    def is_bounded(self) -> bool:
+        return self.is_ephemeral or urlsplit(self.store).scheme in ("redis", "rediss")
+
+
+async def serve(service: Service, tell: Callable[[Address, Address | None], None]) -> None:
+    """Serves a journal over HTTP and gRPC until a signal says to leave; tells where once both can be reached."""
+    need("uvicorn", "server")
+    from tape.server.limits import Subscribers
+    from tape.server.node import Node
+    from tape.server.service import serve as serve_node
+
+    subscribers, meters = Subscribers(service.max_subscribers), Meters()
+    producers = load_producers(service.producers)
+    opened = open_store(
+        service.store,
+        unsafe_durability=service.unsafe_durability,
+        listen_url=service.listen_url,
+        keep_per_run=service.event_ring_size,
+    )
+    tail_entries = min(ENTRIES, service.event_ring_size) if service.is_bounded else ENTRIES
+    cold = lake_behind(service.store, service.lake or service.data / "lake")
+    async with (
+        opened as store,
+        run_journal(store, tail_entries, cold) as journal,
+        _matching(store, journal, service.has_reactions),
+        _forking(store, journal, producers, meters, service.has_reactions) as (forks, ledgers),
+    ):
+        node = Node(
+            journal=journal,
+            runs=store.runs,
+            forks=forks,
+            subscribers=subscribers,
+            meters=meters,
+            cold=_cold_runs(service.data) if service.is_bounded else None,
+            store=store if service.has_reactions else None,
+            ledgers=ledgers,
+            outbox=_outbox(Settings.read(os.environ).outbox or service.store),
+            lake=_lake_jobs(service, store),
+            is_bounded=service.is_bounded,
+            is_ephemeral=service.is_ephemeral,
+            reap_after=service.reap_after,
+        )
+        door = _door(service, store, journal, subscribers, meters)
+        told = partial(_tell_both, tell, door)
+        await serve_node(node, service.http, service.origins, told, door)
+
+
+def _door(
+    service: Service, store: Store, journal: Journal, subscribers: "Subscribers", meters: Meters
+) -> "Door | None":
+    """The way in by gRPC; without its packages there is none, unless somebody asked for it."""
+    if service.grpc is None or (find_spec("grpc") is None and not service.needs_grpc):
+        return None
+    for package in ("grpc", "grpc_health", "grpc_reflection"):
+        need(package, "grpc")
+    from tape.runs.ledgers import Ledgers
+    from tape.server.rpc.door import Door
+    from tape.server.rpc.hall import Hall
+
+    ledgers = Ledgers(store, journal)
+    hall = Hall(store=store, journal=journal, ledgers=ledgers, subscribers=subscribers, meters=meters)
+    return Door(hall, service.grpc, may_stay_shut=not service.needs_grpc)
+
+
+def _tell_both(tell: Callable[[Address, Address | None], None], door: "Door | None", http: Address) -> None:
+    tell(http, None if door is None else door.address)
+
+
+@asynccontextmanager
+async def _forking(
+    store: Store, journal: Journal, producers: Producers, meters: Meters, is_able: bool
+) -> AsyncIterator[tuple[Forks, "Ledgers | None"]]:
+    """Forks, and the ledgers that their children inherit, where the store has them."""
+    from tape.runs.ledgers import Ledgers
+
+    ledgers = Ledgers(store, journal) if is_able else None
+    async with open_forks(journal, producers, meters.published.add, ledgers=ledgers) as forks:
+        yield forks, ledgers
+
+
+def _outbox(url: str) -> "OpenOutbox | None":
+    """How to open the outbox at a URL, which lives in Postgres or in a file or nowhere."""
+    if urlsplit(url).scheme not in ("sqlite", "postgresql", "postgres"):
+        return None
+    from tape.outbox.database import open_letters
+
+    return partial(open_letters, url)
+
+
+@asynccontextmanager
+async def _matching(store: Store, journal: Journal, is_able: bool) -> AsyncIterator[None]:
+    """Turns what reactions match into tasks and agents' runs, where the store has them."""
+    if not is_able:
+        yield
+        return
+    from tape.matcher.dispatcher import Crew, Dispatcher
+
+    async with background(Dispatcher(store, Crew(handlers={}), journal).match):
+        yield
+
+
+def _lake_jobs(service: Service, store: Store) -> "LakeJobs | None":
+    """What answers about the lake of a store that can have one."""
+    from tape.lake.jobs import Jobs
+
+    return None if service.is_bounded else Jobs(store.journal, service.lake or service.data / "lake")
+
+
+def _cold_runs(data: Path) -> "ColdRuns | None":
+    """Where a store that forgets keeps its runs; without DuckDB it just forgets."""
+    if find_spec("duckdb") is None:
+        return None
+    from tape.lake.cold_runs import ColdRuns as ColdFiles
+    from tape.server.node import ColdRuns
+
+    return ColdRuns(ColdFiles(data))
