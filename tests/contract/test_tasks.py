@@ -470,3 +470,15 @@ async def unfinished(store: Store) -> list[Task]:
         if found := await claim(store, 5, "last"):
             return found
     return []
+
+
+@pytest.mark.parametrize("error", ["before\0after", "before\ud800after"])
+async def test_a_task_that_fails_with_what_is_no_text_is_settled_all_the_same(store: Store, error: str) -> None:
+    await given(store)
+    (task,) = await claim(store)
+
+    refused = await settle(store, task, Died(error))
+    (dead,) = await tasks(store)
+
+    assert refused is None and dead.status is TaskStatus.DLQ
+    assert dead.last_error.startswith("before") and dead.last_error.endswith("after")

@@ -92,19 +92,21 @@ class Session:
         return self._ran(["bash", "-c", command])
 
     def _serve(self, command: str) -> str:
-        server = subprocess.Popen(
-            ["bash", "-c", f"exec {command}"],
-            cwd=self._folder,
-            env=self._environment,
-            stdout=subprocess.PIPE,
-            stderr=subprocess.DEVNULL,
-            text=True,
-        )
+        log = self._folder / ".serve.log"
+        with log.open("w") as errors:
+            server = subprocess.Popen(
+                ["bash", "-c", f"exec {command}"],
+                cwd=self._folder,
+                env=self._environment,
+                stdout=subprocess.PIPE,
+                stderr=errors,
+                text=True,
+            )
         self._servers.append(server)
         assert server.stdout is not None
         said = server.stdout.readline()
         found = SERVES.search(said)
-        assert found, f"{command} said {said!r}"
+        assert found, f"{command} said {said!r} and {log.read_text()!r}"
         self._address = found[1]
         return self._there(said)
 

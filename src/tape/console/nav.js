@@ -1,6 +1,6 @@
 // The views, by name, and how to get to each of them.
 
-import { html } from "./vendor/preact-htm.js"
+import { html, useEffect, useRef } from "./vendor/preact-htm.js"
 
 export const VIEWS = [
   ["runs", "Runs", "#/"],
@@ -13,6 +13,8 @@ export const VIEWS = [
 ]
 
 export function Nav({ view }) {
-  return html`<nav class="views" aria-label="views">${VIEWS.map(([name, title, href]) => html`<a key=${name} href=${href}
+  const row = useRef()
+  useEffect(() => row.current.querySelector("[aria-current]")?.scrollIntoView({ inline: "center", block: "nearest" }), [view])
+  return html`<nav class="views" aria-label="views" ref=${row}>${VIEWS.map(([name, title, href]) => html`<a key=${name} href=${href}
     aria-current=${name === (view || "runs") ? "page" : undefined}>${title}</a>`)}</nav>`
 }

@@ -72,7 +72,7 @@ const columns = (chosen, choose, failed) => [
   ["Generation", row => number(row.generation), "number"],
   ["Attempts", row => number(row.attempts), "number"],
   ["When", row => visible(row.occurred_at.slice(0, 19).replace("T", " "))],
-  ["Last error", row => html`<span class="short">${visible(row.last_error ?? "")}</span>`],
+  ["Last error", row => row.last_error && html`<span class="short">${visible(row.last_error)}</span>`],
 ]
 
 const question = ({ event_ids: ids }) => (!ids ? "Replay all failed rows?" : ids.length === 1 ? "Replay one row?" : `Replay ${ids.length.toLocaleString()} rows?`)

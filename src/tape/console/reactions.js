@@ -24,7 +24,7 @@ function All() {
     ${troubleOf(told)}
     ${told.value && (told.value.reactions.length ? html`<${Table} caption="list of reactions" keyOf=${one => one.reaction_id} rows=${told.value.reactions} columns=${[
       ["Reaction", one => html`<a href=${address({ view: "reactions", name: one.reaction_id })}>${visible(one.name || one.reaction_id)}</a>`],
-      ["Reacts to", one => html`<span class="code">${visible(one.subject_pattern)}</span>${one.predicate_cel && html` <span class="code quiet">${visible(one.predicate_cel)}</span>`}`],
+      ["Reacts to", one => html`<span class="code">${visible(one.subject_pattern)}${one.predicate_cel && html` <span class="quiet">${visible(one.predicate_cel)}</span>`}</span>`],
       ["By", one => KINDS[one.handler_kind]],
       ["State", one => html`<${State} reaction=${one} />`],
       ["Lag", one => number(one.lag), "number"],

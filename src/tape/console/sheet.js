@@ -5,7 +5,7 @@ import { Icon } from "./icons.js"
 import { visible } from "./visible.js"
 
 export function Sheet({ title, about, back, tools, children }) {
-  return html`<section class="sheet" aria-label=${title}>
+  return html`<section class="sheet" aria-label=${title} tabindex="0"><div class="inner">
     <header class="about">
       ${back && html`<a class="back always" href=${back} aria-label="back"><${Icon} name="back" /></a>`}
       <h1>${visible(title)}</h1>
@@ -14,7 +14,7 @@ export function Sheet({ title, about, back, tools, children }) {
       ${tools}
     </header>
     ${children}
-  </section>`
+  </div></section>`
 }
 
 // Why there is nothing to see, in the server's own words, and what to type.

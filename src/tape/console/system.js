@@ -23,7 +23,7 @@ export function System() {
         <${Line} label="Entries streamed a second" points=${rates(seen, "tape_events_streamed_total")} />
       </div>
       <div class="columns">
-        <div><h2>Requests by route</h2><${Bars} label="requests by route" items=${byLabel(now, "tape_requests_total", "route").slice(0, 12)} /></div>
+        <div><h2>Requests by route</h2><${Bars} label="requests by route" items=${byLabel(now, "tape_requests_total", "route").filter(([route]) => !route.startsWith("/assets")).slice(0, 12)} /></div>
         <div><h2>Trouble</h2><${Facts} facts=${troubles(now)} /><h2>About</h2><${Facts} facts=${facts(about.value, now)} /></div>
       </div>`}
   <//>`

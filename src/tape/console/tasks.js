@@ -55,7 +55,7 @@ const columns = (chosen, choose, dead, now) => [
   ["Reaction", task => html`<a href=${address({ view: "reactions", name: task.reaction_id })}>${visible(task.reaction_id)}</a>`],
   ["Attempts", task => number(task.attempts), "number"],
   ["Made", task => ago(task.created_at_ms, now)],
-  ["Last error", task => html`<span class="short">${visible(task.last_error)}</span>`],
+  ["Last error", task => task.last_error && html`<span class="short">${visible(task.last_error)}</span>`],
 ]
 
 function question({ task_ids: ids, reaction_id: reaction }) {

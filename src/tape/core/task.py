@@ -13,6 +13,7 @@ from tape.core.event import Entry, Event
 from tape.core.reaction import Reaction, system_run
 from tape.core.retry import backoff, is_last
 from tape.core.subject import canonical
+from tape.core.text import legible
 
 TaskId = NewType("TaskId", str)
 
@@ -123,12 +124,18 @@ class Failed:
     error: str
     after: timedelta | None = None
 
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "error", legible(self.error))
+
 
 @dataclass(frozen=True, slots=True)
 class Died:
     """The work has failed for good."""
 
     error: str
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "error", legible(self.error))
 
 
 Outcome: TypeAlias = Done | Failed | Died

@@ -1,11 +1,13 @@
 """Texts as ledgers take them: names that people choose, and bodies that Tape never reads."""
 
+import re
 from typing import Final
 
 from tape.core.errors import TooLarge, UsageError, shown
 
 MAX_NAME: Final = 256
 MAX_BODY: Final = 1 << 20
+_IS_NO_TEXT: Final = re.compile("[\0\ud800-\udfff]")
 
 
 def check_name(what: str, text: str, *, may_be_empty: bool = False) -> str:
@@ -27,6 +29,11 @@ def check_body(what: str, text: str) -> str:
     if size > MAX_BODY:
         raise TooLarge(f"{what} is at most {MAX_BODY:,} bytes, not {size:,}")
     return text
+
+
+def legible(text: str) -> str:
+    """What somebody said, with a sign in place of each character that no store can keep."""
+    return _IS_NO_TEXT.sub("\N{REPLACEMENT CHARACTER}", text)
 
 
 def check_count(what: str, number: int, least: int = 0) -> int:

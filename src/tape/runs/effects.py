@@ -14,7 +14,7 @@ from tape.core.ids import RunId
 from tape.core.ports import Sight
 from tape.core.run_state import RunState
 from tape.core.sequence import CellChange
-from tape.core.text import check_body, check_name
+from tape.core.text import check_body, check_count, check_name
 from tape.runs.compensation import Owed, ids_of, owe
 from tape.runs.desk import Desk
 from tape.runs.ledger import Ledger, Line, Step, part, parts
@@ -184,8 +184,8 @@ class Effects:
 
     async def in_doubt(self, older_than_ms: int = 0, limit: int = LIMIT) -> list[Effect]:
         """Effects that somebody should look at: unknown, or pending inline for longer than so."""
-        now = await self._desk.now_ms()
-        pending = await self._desk.cells.due(EFFECTS.name, EffectStatus.PENDING, now - older_than_ms, limit)
+        now, age_ms = await self._desk.now_ms(), check_count("older_than_ms", older_than_ms)
+        pending = await self._desk.cells.due(EFFECTS.name, EffectStatus.PENDING, now - age_ms, limit)
         unknown = await self._desk.cells.due(EFFECTS.name, EffectStatus.UNKNOWN, now, limit)
         return list(EFFECTS.states({**unknown, **pending}))[:limit]
 

@@ -17,6 +17,7 @@ M = TypeVar("M", bound=Message)
 Names = Mapping[str, str]
 NO_NAMES: Final[Names] = MappingProxyType({})
 _MS: Final = timedelta(milliseconds=1)
+_LONGEST_MS: Final = timedelta.max // _MS
 _SHAPES: Final[dict[type, "Shape[Any, Any]"]] = {}
 
 
@@ -105,6 +106,13 @@ def member(kind: type[E], number: int) -> E:
     return members[number - 1]
 
 
+def duration(milliseconds: int) -> timedelta:
+    """A time that something takes; one that no calendar holds is refused."""
+    if not -_LONGEST_MS < milliseconds < _LONGEST_MS:
+        raise UsageError(f"{milliseconds} ms are longer than any time that can be meant")
+    return milliseconds * _MS
+
+
 def _places(kind: type, names: Names, known: Mapping[str, Any], without: Collection[str] = ()) -> tuple[Place, ...]:
     hints = get_type_hints(kind)
     wanted = [(each, names.get(each.name, each.name)) for each in fields(kind) if each.name not in without]
@@ -158,7 +166,7 @@ def _plain(kind: type) -> Coder:
     if issubclass(kind, Enum):
         return Coder(number, lambda said: member(kind, said), is_nothing_at_0=True)
     if issubclass(kind, timedelta):
-        return Coder(lambda span: span // _MS, lambda said: said * _MS, is_nothing_at_0=True)
+        return Coder(lambda span: span // _MS, duration, is_nothing_at_0=True)
     if is_dataclass(kind):
         return Coder(lambda value: _SHAPES[kind].message(value), lambda said: _SHAPES[kind].value(said))
     return Coder(lambda value: value, lambda said: said)

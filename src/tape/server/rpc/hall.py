@@ -13,6 +13,7 @@ from tape.runs.ledgers import Ledgers
 from tape.server.limits import Subscribers
 from tape.server.rpc.tail import Batches
 from tape.telemetry import Meters
+from tape.wire.shape import duration
 
 MOST: Final = 10_000
 
@@ -41,7 +42,7 @@ def bounded(limit: int, usual: int) -> int:
 
 def span(milliseconds: int, usual: timedelta) -> timedelta:
     """A lease; 0 is the usual one."""
-    return timedelta(milliseconds=milliseconds) if milliseconds else usual
+    return duration(milliseconds) if milliseconds else usual
 
 
 def moment(now_ms: int) -> int | None:

@@ -10,6 +10,7 @@ from tape.core.task import Claim, Died, Done, Failed, Outcome, Settlement, Task,
 from tape.server.rpc.hall import Hall, bounded, span
 from tape.wire import tape_pb2 as pb
 from tape.wire.messages.tasks import TASK
+from tape.wire.shape import duration
 
 USUAL_CLAIM = 16
 LIMIT = 200
@@ -86,4 +87,4 @@ def _outcome(request: pb.NackTaskRequest) -> Outcome:
     if request.permanent:
         return Died(request.error)
     has_wait = request.HasField("retry_after_ms")
-    return Failed(request.error, timedelta(milliseconds=request.retry_after_ms) if has_wait else None)
+    return Failed(request.error, duration(request.retry_after_ms) if has_wait else None)

@@ -2,7 +2,7 @@
 
 import asyncpg
 
-from tape.core.errors import Outcome, TapeError, Unavailable
+from tape.core.errors import Outcome, TapeError, Unavailable, UsageError
 
 LOST = (
     ConnectionError,
@@ -22,10 +22,11 @@ _BUSY = (
     asyncpg.QueryCanceledError,
     asyncpg.TooManyConnectionsError,
 )
+_NO_TEXT = (asyncpg.CharacterNotInRepertoireError, asyncpg.UntranslatableCharacterError)
 
 
 def translate(error: Exception, outcome: Outcome = "nothing") -> Exception:
-    """The database's own errors become ours; those of a bad value or of our code stay.
+    """The database's own errors become ours; those of our code stay.
 
     The outcome is what is known when the answer was lost: whoever only reads, or has not committed, wrote nothing.
     """
@@ -37,6 +38,8 @@ def translate(error: Exception, outcome: Outcome = "nothing") -> Exception:
         return Unavailable(f"the connection to Postgres was lost ({said(error)})", outcome)
     if isinstance(error, _BUSY):
         return Unavailable(f"Postgres is busy ({said(error)})")
+    if isinstance(error, _NO_TEXT):
+        return UsageError("a text holds U+0000 or a lone surrogate, which no store can keep")
     if isinstance(error, asyncpg.InsufficientResourcesError):
         return Unavailable(f"Postgres has run out of something ({said(error)})")
     return error
