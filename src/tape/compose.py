@@ -105,13 +105,12 @@ async def open_backing(url: str, keep_per_run: int | None = None) -> AsyncIterat
 async def aconnect(url: str | None = None) -> AsyncIterator["AsyncNode"]:
     """The ledgers of the node at a URL as nouns: tape://host:port is a server's, a store's URL one in this process.
 
-    Without a URL it is TAPE_URL, or else the store of the environment.
+    Without a URL it is TAPE_URL; if only TAPE_STORE is set, that; else the server at tape://localhost:7878.
     """
     from tape.runs.ledgers import Ledgers
     from tape.sdk.nouns.node import AsyncNode
 
-    settings = Settings.read(os.environ)
-    place = url or settings.url or settings.store
+    place = url or Settings.read(os.environ).node
     if _is_far(place):
         from tape.sdk.remote.node import reached
 
@@ -183,8 +182,8 @@ async def run_journal(store: Store, tail_entries: int = ENTRIES, cold: Reader | 
 
 
 async def register(url: str | None, reactions: "Iterable[Reaction]") -> None:
-    """Registers reactions with the store or the server at a URL, or at TAPE_STORE."""
-    place = url or Settings.read(os.environ).store
+    """Registers reactions with the store or the server at a URL, or where `aconnect` finds one without."""
+    place = url or Settings.read(os.environ).node
     if _is_far(place):
         from tape.sdk.remote.dispatcher import register as register_far
 
@@ -198,18 +197,19 @@ async def register(url: str | None, reactions: "Iterable[Reaction]") -> None:
 async def dispatch(url: str | None, crew: "Crew", once: bool = False) -> int:
     """Matches and handles at a store until a signal says to leave, or once; how many tasks were settled.
 
-    At a server's URL the server matches.
+    At a server's URL the server matches. Without a URL it is where `aconnect` finds one, and for bridges their store.
     """
     from tape.bridges.opening import lines_of
     from tape.matcher.dispatcher import Dispatcher
 
     settings = Settings.read(os.environ)
-    if _is_far(url or settings.store):
+    place = url or (settings.store if crew.lines else settings.node)
+    if _is_far(place):
         from tape.sdk.remote.dispatcher import dispatch as dispatch_far
 
-        return await dispatch_far(url or settings.store, crew, once)
+        return await dispatch_far(place, crew, once)
     equipped = crew if crew.lines else replace(crew, lines=tuple(lines_of(settings.connections).values()))
-    async with open_backing(url or settings.store) as backing:
+    async with open_backing(place) as backing:
         dispatcher = Dispatcher(backing.store, equipped, backing.journal)
         return await (dispatcher.run_once() if once else dispatcher.run_until_told())
     raise AssertionError("a store swallows nothing")

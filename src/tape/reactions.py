@@ -103,7 +103,7 @@ def on_run(
 
 
 def register_all(url: str | None = None) -> list[Reaction]:
-    """Registers what was collected with the store at a URL, or at TAPE_STORE."""
+    """Registers what was collected with the store or the server at a URL; without one, where `tape.connect` goes."""
     import anyio
 
     from tape.compose import register

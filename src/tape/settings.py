@@ -26,6 +26,7 @@ OLD_NAMES: Final = {
 }
 HTTP: Final = "127.0.0.1:7880"
 GRPC: Final = "127.0.0.1:7878"
+URL: Final = "tape://localhost:7878"
 SPARK_MASTER: Final = "local[*]"
 _TRUE: Final = ("1", "true", "yes", "on")
 _FALSE: Final = ("", "0", "false", "no", "off")
@@ -34,7 +35,10 @@ _is_origin = re.compile(r"https?://[a-z0-9.-]+(:[0-9]{1,5})?|https?://\[[0-9a-f:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Settings:
-    """Where Tape lives; a URL chooses a backend."""
+    """Where Tape lives; a URL chooses a backend.
+
+    `node` is where clients go that were not told: to the server or else the store that was named, or else to `url`.
+    """
 
     data: Path
     store: str
@@ -44,7 +48,8 @@ class Settings:
     redis_url: str = f"redis://{LOCAL_REDIS}"
     http: str = HTTP
     grpc: str = GRPC
-    url: str | None = None
+    url: str = URL
+    node: str = URL
     allowed_origins: tuple[str, ...] = ()
     lake: Path | None = None
     spark_master: str = SPARK_MASTER
@@ -76,7 +81,8 @@ class Settings:
             redis_url=_redis_url(environment),
             http=str(given.get("http") or HTTP),
             grpc=str(given.get("grpc") or GRPC),
-            url=str(given["url"]) if given.get("url") else None,
+            url=str(given.get("url") or URL),
+            node=str(given.get("url") or given.get("store") or URL),
             allowed_origins=_origins(given.get("allowed_origins") or ""),
             lake=Path(str(given["lake"])) if given.get("lake") else None,
             spark_master=str(given.get("spark_master") or SPARK_MASTER),

@@ -67,7 +67,7 @@ async def test_a_view_fits_its_window(
 
 
 STICKING = """() => [...document.querySelectorAll("body *")]
-    .filter(one => !one.closest(".types, .facts, svg") && one.getBoundingClientRect().right > innerWidth + 1)
+    .filter(one => !one.closest(".types, .facts, .views, svg") && one.getBoundingClientRect().right > innerWidth + 1)
     .map(one => one.className || one.tagName)"""
 
 

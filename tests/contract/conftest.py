@@ -1,6 +1,6 @@
 """Every test here runs on every store."""
 
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Callable, Iterator
 from pathlib import Path
 
 import pytest
@@ -28,10 +28,23 @@ async def _prepare(url: str) -> None:
         return
 
 
+@pytest.fixture(scope="session")
+def lasting_postgres(postgres_databases: Databases, postgres_template: str) -> Iterator[Callable[[], str]]:
+    with postgres_databases.lasting(postgres_template) as emptied:
+        yield emptied
+
+
+@pytest.fixture
+def emptied_postgres_url(lasting_postgres: Callable[[], str]) -> str:
+    """The same database for all tests that leave its schema alone, without what the others wrote."""
+    return lasting_postgres()
+
+
 @pytest.fixture(params=NAMES)
 def backend(request: pytest.FixtureRequest, tmp_path: Path) -> Backend:
     if request.param == "postgres":
-        return Backend("postgres", request.getfixturevalue("postgres_url"))
+        is_lasting = "node" in request.fixturenames
+        return Backend("postgres", request.getfixturevalue("emptied_postgres_url" if is_lasting else "postgres_url"))
     if request.param == "redis":
         return Backend("redis", request.getfixturevalue("redis_url"), is_bounded=True)
     return make_backend(request.param, tmp_path)

@@ -95,7 +95,7 @@ def test_the_table_of_settings_has_no_other() -> None:
     assert {name.lower() for name in listed} == NAMES - {"connections"}
 
 
-@pytest.mark.parametrize("name", ["data", "http", "grpc", "broker_backend", "spark_master", "generation"])
+@pytest.mark.parametrize("name", ["data", "http", "grpc", "url", "broker_backend", "spark_master", "generation"])
 def test_the_table_says_the_default(name: str) -> None:
     default = getattr(Settings.read({}), name)
 

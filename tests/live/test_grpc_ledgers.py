@@ -101,6 +101,20 @@ def test_flags_choose_among_effects_in_doubt(tape: Any, run: pb.BeginRunResponse
     assert in_doubt(tape, run.run_id, include_unknown=True) == [pb.EFFECT_STATUS_UNKNOWN]
 
 
+def test_a_limit_counts_only_the_effects_that_flags_choose(tape: Any, run: pb.BeginRunResponse) -> None:
+    for place in range(2):
+        asked = pb.BeginEffectRequest(run_id=run.run_id, tool_name="wire", call_index=place)
+        key = tape.BeginEffect(asked).idempotency_key
+    lost = pb.CompleteEffectRequest(run_id=run.run_id, idempotency_key=key, status=pb.EFFECT_STATUS_UNKNOWN)
+    tape.CompleteEffect(lost)
+
+    one_pending = tape.ListPendingEffects(pb.ListPendingEffectsRequest(include_pending=True, limit=1))
+    one_unknown = tape.ListPendingEffects(pb.ListPendingEffectsRequest(include_unknown=True, limit=1))
+
+    assert [effect.status for effect in one_pending.effects] == [pb.EFFECT_STATUS_PENDING]
+    assert [effect.status for effect in one_unknown.effects] == [pb.EFFECT_STATUS_UNKNOWN]
+
+
 def test_a_dispatch_that_failed_for_the_last_time_is_unknown(tape: Any, run: pb.BeginRunResponse) -> None:
     asked = pb.BeginEffectRequest(
         run_id=run.run_id, tool_name="wire", dispatch_mode=pb.DISPATCH_MODE_OUTBOX, connector=run.run_id

@@ -15,6 +15,23 @@ from tests.servers.errors import ServerMissing
 
 Prepare = Callable[[str], Awaitable[object] | None]
 
+KEEP = """
+CREATE SCHEMA pristine;
+DO $$ DECLARE name text; BEGIN
+  FOR name IN SELECT tablename FROM pg_tables WHERE schemaname = 'public' LOOP
+    EXECUTE format('CREATE TABLE pristine.%1$I AS TABLE public.%1$I', name);
+  END LOOP;
+END $$;
+"""
+EMPTY = """
+DO $$ DECLARE name text; BEGIN
+  FOR name IN SELECT tablename FROM pg_tables WHERE schemaname = 'pristine' LOOP
+    EXECUTE format('DELETE FROM public.%1$I', name);
+    EXECUTE format('INSERT INTO public.%1$I SELECT * FROM pristine.%1$I', name);
+  END LOOP;
+END $$;
+"""
+
 
 class Databases:
     """Creates and drops databases on the server of a URL, from synchronous and asynchronous tests alike."""
@@ -63,6 +80,18 @@ class Databases:
             apart(_call, prepare, url)
             self._templates[prepare] = name(url)
         return self._templates[prepare]
+
+    @contextmanager
+    def lasting(self, template: str) -> Iterator[Callable[[], str]]:
+        """One clone for many tests: each call empties it again, which costs a hundredth of another clone."""
+        with self.database(template) as url:
+            execute(url, KEEP)
+
+            def emptied() -> str:
+                execute(url, EMPTY)
+                return url
+
+            yield emptied
 
     def drop_templates(self) -> None:
         while self._templates:

@@ -61,7 +61,9 @@ def test_the_environment_wins_over_the_file(tmp_path: Path) -> None:
 
     settings = Settings.read({"TAPE_CONFIG": str(file), "TAPE_DATA": "here"})
 
-    assert settings == Settings(data=Path("here"), store="memory://", listen_url=None, unsafe_durability=True)
+    assert settings == Settings(
+        data=Path("here"), store="memory://", node="memory://", listen_url=None, unsafe_durability=True
+    )
 
 
 @pytest.mark.parametrize("text", ["stroe = 1", "store = ", ""])
@@ -82,6 +84,20 @@ def test_a_broker_is_chosen_by_name(backend: str) -> None:
 def test_another_broker_is_an_error_and_not_the_usual_one() -> None:
     with pytest.raises(UsageError, match="must be inprocess, redis or journal, not 'kafka'"):
         Settings.read({"TAPE_BROKER_BACKEND": "kafka"})
+
+
+@pytest.mark.parametrize(
+    ("environment", "node"),
+    [
+        ({}, "tape://localhost:7878"),
+        ({"TAPE_DATA": "here"}, "tape://localhost:7878"),
+        ({"TAPE_STORE": "memory://"}, "memory://"),
+        ({"TAPE_STORE": "memory://", "TAPE_URL": "tape://localhost:1"}, "tape://localhost:1"),
+    ],
+)
+def test_clients_go_to_the_server_or_else_the_store_that_was_named(environment: dict[str, str], node: str) -> None:
+    assert Settings.read(environment).node == node
+    assert Settings.read(environment).url == environment.get("TAPE_URL", "tape://localhost:7878")
 
 
 @pytest.mark.parametrize(

@@ -99,7 +99,8 @@ class Reading:
         return self._selection.is_whole
 
     def is_beside(self, other: Reading) -> bool:
-        return self._place == other._place
+        """Whether both need the same from now on: who has read history beyond the tail needs less of what comes."""
+        return self._place == other._place and self.cursor == other.cursor
 
     def twin(self) -> Reading:
         """Another reader at the same place."""

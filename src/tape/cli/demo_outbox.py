@@ -81,4 +81,4 @@ async def _status(url: str, event: OutboxEvent) -> str:
 
 
 def _is_about(payload: object, event: OutboxEvent) -> bool:
-    return isinstance(payload, dict) and event.payload["invoice"] in str(payload)
+    return isinstance(payload, dict) and str(event.payload["invoice"]) in str(payload)

@@ -1,6 +1,6 @@
 """What a client asks of ledgers, be they in this process or behind a wire; bodies are texts that nobody reads."""
 
-from collections.abc import AsyncIterator, Awaitable, Sequence
+from collections.abc import AsyncIterator, Awaitable, Collection, Sequence
 from dataclasses import dataclass
 from datetime import timedelta
 from decimal import Decimal
@@ -10,7 +10,7 @@ from tape.core.budget import Admission, Amount, Budget
 from tape.core.caller import PLAIN, Caller
 from tape.core.claim import RUN_LEASE, WORK_LEASE
 from tape.core.decision import Decision
-from tape.core.effect import Compensation, Effect, EffectClaim, EffectOrder, EffectStatus, Observation
+from tape.core.effect import IN_DOUBT, Compensation, Effect, EffectClaim, EffectOrder, EffectStatus, Observation
 from tape.core.event import Entry, Event
 from tape.core.gate import Gate, Passage, Signal
 from tape.core.ids import RunId
@@ -78,7 +78,9 @@ class EffectLedger(Protocol):
     ) -> Effect: ...  # fmt: skip
     async def find(self, run_id: str, idempotency_key: str) -> Effect | None: ...
     async def listed(self, run_id: str) -> Sequence[Effect]: ...
-    async def in_doubt(self, older_than_ms: int = 0, limit: int = 200) -> Sequence[Effect]: ...
+    async def in_doubt(
+        self, older_than_ms: int = 0, limit: int = 200, among: Collection[EffectStatus] = IN_DOUBT
+    ) -> Sequence[Effect]: ...
 
 
 class DispatchLedger(Protocol):

@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from tape.core.ports import Store
 
 STEP: Final = 200_000
-ROWS: Final = 1_000
+ROWS: Final = 200
 DEPTH: Final = "depth"
 WHICH: Final = "which"
 OLDER: Final = "older"

@@ -1,12 +1,13 @@
 """The ledger of effects: the intent is written before the act, and the outcome once."""
 
+from collections.abc import Collection
 from dataclasses import replace
 from functools import partial
 from typing import Final, TypeAlias
 
 from tape.core.caller import PLAIN, Caller
 from tape.core.codec import JsonValue
-from tape.core.effect import DispatchMode, Effect, EffectOrder, EffectStatus, Semantics
+from tape.core.effect import IN_DOUBT, DispatchMode, Effect, EffectOrder, EffectStatus, Semantics
 from tape.core.errors import NotReady, ScopeDenied, UsageError
 from tape.core.event import check_run_id
 from tape.core.fork_policy import policy_of
@@ -182,12 +183,18 @@ class Effects:
         found = EFFECTS.states(await self._desk.under(EFFECTS.name, check_run_id(run_id)))
         return sorted(found, key=lambda effect: (effect.began_at_ms, effect.idempotency_key))
 
-    async def in_doubt(self, older_than_ms: int = 0, limit: int = LIMIT) -> list[Effect]:
+    async def in_doubt(
+        self, older_than_ms: int = 0, limit: int = LIMIT, among: Collection[EffectStatus] = IN_DOUBT
+    ) -> list[Effect]:
         """Effects that somebody should look at: unknown, or pending inline for longer than so."""
         now, age_ms = await self._desk.now_ms(), check_count("older_than_ms", older_than_ms)
-        pending = await self._desk.cells.due(EFFECTS.name, EffectStatus.PENDING, now - age_ms, limit)
-        unknown = await self._desk.cells.due(EFFECTS.name, EffectStatus.UNKNOWN, now, limit)
-        return list(EFFECTS.states({**unknown, **pending}))[:limit]
+        until = {EffectStatus.UNKNOWN: now, EffectStatus.PENDING: now - age_ms}
+        pages = [
+            await self._desk.cells.due(EFFECTS.name, status, until_ms, limit)
+            for status, until_ms in until.items()
+            if status in among
+        ]
+        return [effect for page in pages for effect in EFFECTS.states(page)][:limit]
 
     async def _sight(self, order: EffectOrder) -> Sight:
         key = EFFECTS.at(key_of(order.run_id, order.idempotency_key))

@@ -35,7 +35,7 @@ async def show_table(request: Request, node: Node) -> Response:
 
 
 async def ask_lake(request: Request, node: Node) -> Response:
-    """One SELECT; it changes nothing, and sees nothing else of this machine."""
+    """One question in SQL; it changes nothing, and sees nothing else of this machine."""
     asked: LakeQuestion = shaped(await request.json(), LakeQuestion)
     return Response.json(LakeAnswer.of(await lake_of(node).query(asked.sql, asked.limit)))
 
@@ -75,7 +75,7 @@ ROUTES: Final = (
         problems=_PROBLEMS,
     ),
     Route(
-        method="POST", path="/lake/query", name="askLake", summary="Answer one SELECT over the lake",
+        method="POST", path="/lake/query", name="askLake", summary="Answer one question in SQL over the lake",
         handler=answering(ask_lake), body=LakeQuestion, answers=Answers(shape=LakeAnswer),
         problems=(400, 404, 413, 415, 429, 503),
     ),

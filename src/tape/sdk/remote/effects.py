@@ -1,12 +1,12 @@
 """The ledgers of decisions and effects, behind a wire."""
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from datetime import timedelta
 
 from tape.core.caller import PLAIN, Caller
 from tape.core.claim import WORK_LEASE
 from tape.core.decision import Decision
-from tape.core.effect import Effect, EffectClaim, EffectOrder, EffectStatus, Observation
+from tape.core.effect import IN_DOUBT, Effect, EffectClaim, EffectOrder, EffectStatus, Observation
 from tape.sdk.remote.channel import Channel
 from tape.wire import tape_pb2 as pb
 from tape.wire.messages.effects import DECIDED, DECISION, EFFECT, OBSERVATION, ORDER
@@ -96,8 +96,16 @@ class Effects:
         request = say(pb.ListEffectsRequest, run_id=run_id)
         return _values(await self._channel.call("ListEffects", request, pb.ListEffectsResponse))
 
-    async def in_doubt(self, older_than_ms: int = 0, limit: int = 200) -> Sequence[Effect]:
-        request = say(pb.ListPendingEffectsRequest, older_than_ms=older_than_ms, limit=limit)
+    async def in_doubt(
+        self, older_than_ms: int = 0, limit: int = 200, among: Collection[EffectStatus] = IN_DOUBT
+    ) -> Sequence[Effect]:
+        request = say(
+            pb.ListPendingEffectsRequest,
+            older_than_ms=older_than_ms,
+            limit=limit,
+            include_pending=EffectStatus.PENDING in among,
+            include_unknown=EffectStatus.UNKNOWN in among,
+        )
         return _values(await self._channel.call("ListPendingEffects", request, pb.ListEffectsResponse))
 
 

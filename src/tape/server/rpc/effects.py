@@ -53,9 +53,7 @@ async def list_pending_effects(
     hall: Hall, request: pb.ListPendingEffectsRequest, caller: Caller
 ) -> pb.ListEffectsResponse:
     limit = bounded(request.limit, LIMIT)
-    found = await hall.ledgers.effects.in_doubt(request.older_than_ms, limit)
-    wanted = _wanted(request)
-    return listed(effect for effect in found if effect.status in wanted)
+    return listed(await hall.ledgers.effects.in_doubt(request.older_than_ms, limit, _wanted(request)))
 
 
 def listed(effects: Iterable[Effect]) -> pb.ListEffectsResponse:
