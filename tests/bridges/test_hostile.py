@@ -1,4 +1,4 @@
-"""What strangers say goes through every bridge as it is, or is refused; it never holds one up and never tells a secret."""
+"""What strangers say goes through every bridge or is refused; it holds up nothing, and no refusal tells a secret."""
 
 from urllib.parse import unquote
 

@@ -13,13 +13,15 @@ from tape.work.answers import Dead
 
 Address: TypeAlias = IPv4Address | IPv6Address
 NAT64: Final = IPv6Network("64:ff9b::/96")
+SITE_LOCAL: Final = IPv6Network("fec0::/10")  # private once, and routed inside some networks still
 
 
 def is_allowed(address: Address, listed: Iterable[Network]) -> bool:
     """Whether it is anybody's, or was listed; an IPv4 address inside an IPv6 one is judged as itself."""
     inner = _inner(address)
     is_listed = any(each in network for network in listed for each in {address, inner})
-    return is_listed or (inner.is_global and not inner.is_multicast and not inner.is_reserved)
+    is_public = inner.is_global and not inner.is_multicast and not inner.is_reserved
+    return is_listed or (is_public and inner not in SITE_LOCAL)
 
 
 def _inner(address: Address) -> Address:

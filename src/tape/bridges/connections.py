@@ -1,5 +1,7 @@
 """The connections of the settings: which peers there are, where they are, and how to prove who we are."""
 
+import base64
+import binascii
 from collections.abc import Mapping
 from dataclasses import dataclass, field, fields
 from ipaddress import IPv4Network, IPv6Network, ip_network
@@ -11,6 +13,8 @@ from tape.bridges.message import Format
 from tape.core.errors import UsageError, shown
 
 MOST_SLOTS: Final = 1_000
+PREFIX: Final = "whsec_"
+LEAST_KEY: Final = 24  # bytes, below which Standard Webhooks has a key guessed
 Network: TypeAlias = IPv4Network | IPv6Network
 
 
@@ -63,6 +67,11 @@ class RedisConnection(Connection):
     remember_s: int = 86_400
     max_len: int = 0
 
+    def __post_init__(self) -> None:
+        Connection.__post_init__(self)
+        if self.remember_s < 1 or self.max_len < 0:
+            raise UsageError(f"[connections.{self.name}] remember_s is from 1 second on, and max_len is never negative")
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PubsubConnection(Connection):
@@ -85,8 +94,8 @@ class WebhookConnection(Connection):
         parts = urlsplit(self.url)
         schemes = ("https", "http") if self.allow else ("https",)
         if parts.scheme not in schemes or not parts.hostname or parts.username or parts.password:
-            raise UsageError(f"[connections.{self.name}] url is https://host/path, not {shown(self.url)}")
-        _ = self.networks
+            raise UsageError(f"[connections.{self.name}] url is https://host/path, without a user or a password")
+        _ = self.networks, self.keys
 
     @property
     def secrets(self) -> list[str]:
@@ -94,11 +103,27 @@ class WebhookConnection(Connection):
         return [self.secret] if isinstance(self.secret, str) else list(self.secret)
 
     @property
+    def keys(self) -> list[bytes]:
+        """The bytes of the secrets, which are written in base64."""
+        found = [_key(secret) for secret in self.secrets]
+        if not found or min(map(len, found)) < LEAST_KEY:
+            raise UsageError(f"[connections.{self.name}] secret is {PREFIX} and base64 of at least {LEAST_KEY} bytes")
+        return found
+
+    @property
     def networks(self) -> tuple[Network, ...]:
         try:
             return tuple(ip_network(each) for each in self.allow)
         except ValueError as error:
             raise UsageError(f"[connections.{self.name}] allow lists networks like 10.0.0.0/8: {error}") from error
+
+
+def _key(secret: object) -> bytes:
+    """The bytes of a secret; of what is none, none."""
+    try:
+        return base64.b64decode(str(secret).removeprefix(PREFIX), validate=True)
+    except (binascii.Error, ValueError):
+        return b""
 
 
 _KINDS: Final[Mapping[str, type[Connection]]] = {
@@ -132,5 +157,6 @@ def _typed(name: str, known: Any, value: object) -> Any:
     wanted = kinds.get(known.name, known.type)
     alternatives = get_args(wanted) if isinstance(wanted, UnionType) else (wanted,)
     if not isinstance(value, alternatives) or isinstance(value, bool):
-        raise UsageError(f"[connections.{name}] {known.name} cannot be {shown(value)}")
+        said = shown(value) if known.repr else type(value).__name__
+        raise UsageError(f"[connections.{name}] {known.name} cannot be {said}")
     return value

@@ -4,6 +4,7 @@ from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from enum import Enum
 from typing import Final, assert_never
+from urllib.parse import quote
 
 from tape.core import codec
 from tape.core.codec import JsonValue
@@ -12,6 +13,7 @@ from tape.core.task import Task
 
 JSON: Final = "application/json"
 CLOUD_EVENT: Final = "application/cloudevents+json"
+_IN_HEADERS: Final = "".join(chr(code) for code in range(0x21, 0x7F) if chr(code) not in '"%')
 
 
 class Format(Enum):
@@ -35,6 +37,11 @@ class Message:
     def headers(self) -> dict[str, str]:
         """What is said beside the body, wherever a peer has room for it."""
         return {"content-type": self.content_type, "tape-key": self.key, **self.facts}
+
+
+def header(text: str) -> str:
+    """A text as a header takes it: what is no visible ASCII is percent-encoded, as CloudEvents does over HTTP."""
+    return quote(text, safe=_IN_HEADERS)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

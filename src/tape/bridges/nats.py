@@ -8,7 +8,7 @@ from nats.js.errors import APIError, NoStreamResponseError
 
 from tape.bridges.connections import NatsConnection
 from tape.bridges.line import Away
-from tape.bridges.message import Message
+from tape.bridges.message import Message, header
 from tape.work.answers import Dead, Retry
 
 FULL: frozenset[int] = frozenset({10023, 10047, 10077})  # no resources, no storage, the stream is at its limit
@@ -24,7 +24,8 @@ class NatsPeer:
         self._deadline_s = deadline_s
 
     async def send(self, topic: str, message: Message) -> None:
-        headers = {"Nats-Msg-Id": message.key, **message.headers}
+        said = {"Nats-Msg-Id": message.key, **message.headers}
+        headers = {name: header(value) for name, value in said.items()}
         try:
             await self._streams.publish(topic, message.body, timeout=self._deadline_s, headers=headers)
         except MaxPayloadError as error:

@@ -1,7 +1,6 @@
 """Signed webhooks, as Standard Webhooks has them: the id stays over all attempts, the timestamp is the attempt's."""
 
 import base64
-import binascii
 import hashlib
 import hmac
 import ssl
@@ -14,11 +13,9 @@ import httpcore
 from tape.bridges.addresses import GuardedNetwork
 from tape.bridges.connections import WebhookConnection
 from tape.bridges.line import Away
-from tape.bridges.message import Message
-from tape.core.errors import UsageError
+from tape.bridges.message import Message, header
 from tape.work.answers import Dead, Retry
 
-PREFIX: Final = "whsec_"
 MOST_REASON: Final = 200
 BUSY: Final = frozenset({408, 425, 429, 502, 503, 504})
 FINAL: Final = frozenset({400, 405, 406, 409, 410, 411, 413, 414, 415, 422, 431})
@@ -42,6 +39,8 @@ class WebhookPeer:
             async with self._pool.stream("POST", self._url, headers=headers, content=message.body) as response:
                 reason = await _reason(response)
                 told = dict(response.headers)
+        except httpcore.LocalProtocolError as error:
+            raise Dead(f"the message cannot be sent: {error}") from error
         except (httpcore.NetworkError, httpcore.ProtocolError, httpcore.TimeoutException) as error:
             raise Away(f"{type(error).__name__}: {error}") from error
         if not 200 <= response.status < 300:
@@ -51,27 +50,20 @@ class WebhookPeer:
         await self._pool.aclose()
 
     def _headers(self, message: Message, now_s: int) -> dict[bytes | str, bytes | str]:
+        key_id = header(message.key)
         said: dict[bytes | str, bytes | str] = {
             "content-type": message.content_type,
             "user-agent": "tape",
-            "webhook-id": message.key,
+            "webhook-id": key_id,
             "webhook-timestamp": str(now_s),
-            "webhook-signature": " ".join(sign(key, message.key, now_s, message.body) for key in self._keys),
+            "webhook-signature": " ".join(sign(key, key_id, now_s, message.body) for key in self._keys),
         }
-        said.update(message.facts.items())
+        said.update((name, header(value)) for name, value in message.facts.items())
         return said
 
 
 async def connect(connection: WebhookConnection) -> WebhookPeer:
-    return WebhookPeer(connection, [key_of(connection.name, secret) for secret in connection.secrets])
-
-
-def key_of(name: str, secret: str) -> bytes:
-    """The bytes of a secret, which is written in base64."""
-    try:
-        return base64.b64decode(secret.removeprefix(PREFIX), validate=True)
-    except (binascii.Error, ValueError) as error:
-        raise UsageError(f"[connections.{name}] secret is {PREFIX} and base64") from error
+    return WebhookPeer(connection, connection.keys)
 
 
 def sign(key: bytes, key_id: str, now_s: int, body: bytes) -> str:
