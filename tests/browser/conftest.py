@@ -4,7 +4,7 @@ from collections.abc import AsyncIterator, Awaitable, Callable
 from pathlib import Path
 
 import pytest
-from playwright.async_api import Error, Page, async_playwright
+from playwright.async_api import Browser, Error, Page, async_playwright
 
 from tests.servers.chromium import ChromiumServer
 
@@ -13,18 +13,24 @@ SHOTS = Path(__file__).parent / "shots"
 Shoot = Callable[[], Awaitable[bytes]]
 
 
-@pytest.fixture
-async def page(browser: ChromiumServer) -> AsyncIterator[Page]:
-    """An empty page without cookies or cache; an error in it that nobody catches fails the test."""
-    failures: list[Error] = []
+@pytest.fixture(scope="module")
+async def chromium(browser: ChromiumServer) -> AsyncIterator[Browser]:
+    """A line to the browser: to lay one takes as long as most tests."""
     async with async_playwright() as playwright:
         chromium = await playwright.chromium.connect_over_cdp(browser.url)
-        context = await chromium.new_context(viewport={"width": 1280, "height": 800})
-        page = await context.new_page()
-        page.on("pageerror", lambda error: failures.append(error))  # playwright marks what it calls
-        yield page
-        await context.close()
+        yield chromium
         await chromium.close()
+
+
+@pytest.fixture
+async def page(chromium: Browser) -> AsyncIterator[Page]:
+    """An empty page without cookies or cache; an error in it that nobody catches fails the test."""
+    failures: list[Error] = []
+    context = await chromium.new_context(viewport={"width": 1280, "height": 800})
+    page = await context.new_page()
+    page.on("pageerror", lambda error: failures.append(error))  # playwright marks what it calls
+    yield page
+    await context.close()
     assert failures == []
 
 

@@ -5,13 +5,14 @@ from functools import partial
 from pathlib import Path
 
 import anyio
+import httpx
 import pytest
 from playwright.async_api import Page, expect
 
 from tests.browser.conftest import SHOTS
 from tests.browser.screen import Screen
 from tests.browser.story import told
-from tests.browser.test_page_shots import SIZES, STICKING
+from tests.browser.test_page_shots import SIZES, sticking
 from tests.browser.world import SHIP, happen
 from tests.live.server import TapeServer
 from tests.servers import npm_axe
@@ -73,12 +74,6 @@ async def test_every_view_fits_its_window_and_is_for_everybody(
     assert {view: found for view, found in faults.items() if found} == {}
 
 
-async def sticking(page: Page) -> list[str]:
-    """What lies beyond the window."""
-    is_wide = await page.evaluate("document.documentElement.scrollWidth > innerWidth")
-    return ["the page"] * is_wide + [f"{one} sticks out" for one in await page.evaluate(STICKING)]
-
-
 async def arrive(screen: Screen, view: str, named: dict[str, str]) -> None:
     """Opens a view and waits until there is something to see."""
     address, sign = VIEWS[view]
@@ -90,6 +85,8 @@ async def arrive(screen: Screen, view: str, named: dict[str, str]) -> None:
         await screen.page.get_by_role("button", name="Replay all dead").click()
         await expect(screen.page.get_by_role("dialog")).to_be_visible()
     if view == "system":
+        async with httpx.AsyncClient(base_url=named["URL"], trust_env=False) as http:
+            await http.post("/runs/arena/events", json=told(2))
         await expect(screen.page.locator(".line polyline")).to_have_count(2, timeout=20_000)
     if view == "lake":
         await screen.page.get_by_role("button", name="Ask", exact=True).click()

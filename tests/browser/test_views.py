@@ -9,9 +9,11 @@ import httpx
 import pytest
 from playwright.async_api import Page, expect
 
-from tests.browser.screen import Screen
+from tests.browser.screen import Screen, serve
 from tests.browser.world import ORDERS, SHIP, happen
 from tests.live.server import TapeServer
+
+KINDLY = {"reactions": "Nobody reacts", "tasks": "No tasks yet", "outbox": "has no outbox", "lake": "has no lake"}
 
 
 @pytest.fixture(scope="module")
@@ -181,6 +183,20 @@ async def test_a_run_is_scrubbed_along_its_lanes(screen: Screen, run_id: str) ->
     await expect(strip).to_have_attribute("aria-valuenow", "17")
 
 
+async def test_a_fork_says_what_becomes_of_effects(screen: Screen, run_id: str) -> None:
+    await screen.open(f"#/runs/{run_id}?at=9")
+    await screen.page.get_by_role("button", name="Fork here").click()
+    await screen.page.get_by_label("Effects").select_option("stub")
+    await screen.page.get_by_label("Mutation").fill('{"amount": 0}')
+
+    async with screen.page.expect_response("**/forks") as answered:
+        await screen.page.get_by_role("button", name="Fork", exact=True).click()
+
+    assert (await (await answered.value).json())["at_seq"] == 9
+    assert (await answered.value).request.post_data_json["effects"] == "stub"
+    await expect(screen.page.get_by_role("heading", name="Side by side")).to_be_visible()
+
+
 async def test_the_tail_is_paused_and_goes_on(screen: Screen, http: httpx.Client) -> None:
     http.post("/runs", json={"run_id": "paused"})
     await screen.open("#/journal?subject=/flow/**")
@@ -199,15 +215,38 @@ async def test_the_tail_is_paused_and_goes_on(screen: Screen, http: httpx.Client
     await expect(screen.rows.last).to_contain_text("59")
 
 
-@pytest.mark.parametrize(
-    ("view", "words"),
-    [("reactions", "Nobody reacts"), ("tasks", "No tasks yet"), ("outbox", "no outbox"), ("lake", "no lake")],
-)
-async def test_a_store_without_it_says_so_kindly(page: Page, tmp_path: Path, view: str, words: str) -> None:
+async def test_no_number_is_rounded_on_its_way(screen: Screen, http: httpx.Client) -> None:
+    await screen.open("#/lake")
+    await screen.page.get_by_label("One SELECT").fill("SELECT 9007199254740993 AS n")
+    await screen.page.get_by_role("button", name="Ask", exact=True).click()
+    await expect(screen.page.get_by_role("cell", name="9007199254740993")).to_be_visible()
+    letter = next(row for row in http.get("/outbox").json()["rows"] if row["payload"].get("large"))
+
+    await screen.open(f"#/outbox/{letter['event_id']}")
+
+    await expect(screen.page.get_by_label("payload")).to_contain_text("9007199254740993")
+
+
+async def test_a_server_that_is_gone_leaves_what_was_shown_and_says_so(page: Page, tmp_path: Path) -> None:
+    with serve(tmp_path) as server, server.client() as http:
+        http.put("/reactions/lasting", json={"subject_pattern": "/a/**"}).raise_for_status()
+        screen = Screen(page, server.url)
+        await screen.open("#/reactions")
+        await screen.shows("lasting")
+        server.kill()
+        await screen.shows("What is shown is from before.")
+        await screen.shows("lasting")
+
+    with serve(tmp_path, "--http", f"127.0.0.1:{server.port}"):
+        await expect(page.get_by_text("What is shown is from before.")).to_have_count(0, timeout=20_000)
+
+
+async def test_a_store_without_it_says_so_kindly(page: Page, tmp_path: Path) -> None:
     with TapeServer(tmp_path, "memory://") as server:
         screen = Screen(page, server.url)
 
-        await screen.open(f"#/{view}")
+        for view, words in KINDLY.items():
+            await screen.open(f"#/{view}")
+            await screen.shows(words)
 
-        await screen.shows(words)
         assert screen.complaints == []

@@ -91,4 +91,4 @@ async def send(url: str, word: str) -> None:
     async with place.listening({"orders.seen": seen}):
         await place.wait_until("delivered", 1)
         await place.wait_until("failed", 1)
-    await place.said(said(3))
+    await place.said(said(3, payload={"n": 3, "large": 9007199254740993}))

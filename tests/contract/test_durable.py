@@ -214,6 +214,16 @@ async def test_a_worker_that_lost_its_run_ends_nothing_whatever_its_function_cat
     assert (await node.runs.find(run_id)).status is RunStatus.RUNNING and bank.calls == []
 
 
+@pytest.mark.parametrize("said", ["\0", "\ud800"])
+async def test_a_function_that_fails_with_what_is_no_text_has_failed(node: AsyncNode, said: str) -> None:
+    async def fail(run: RunState) -> None:
+        raise ValueError(f"before{said}after")
+
+    ended = await live(node, fail)
+
+    assert ended.status is RunStatus.FAILED and "before\N{REPLACEMENT CHARACTER}after" in ended.detail_json
+
+
 async def test_a_failure_beside_a_wait_is_a_failure(node: AsyncNode) -> None:
     async def both(run: RunState) -> None:
         async def fail() -> None:

@@ -87,6 +87,22 @@ async def test_what_a_connector_raises_is_what_came_of_it(
     assert str(error) in after.error_json + after.last_dispatch_error
 
 
+@pytest.mark.parametrize("said", ["\0", "\ud800"])
+async def test_what_a_connector_or_an_inverse_raises_may_hold_what_is_no_text(node: AsyncNode, said: str) -> None:
+    effect = await queued(node, ONCE, "another")
+    run_id = await owing(node, "no.such.module:undo", max_attempts=1)
+
+    def fail(*_: object) -> None:
+        raise OSError(f"before{said}after")
+
+    assert await dispatched(node, bank=fail) == 1
+    assert await Rounds(Compensating(node, owner="d1", inverses={"undo": fail})).run_once() == 1
+
+    (owed,) = await node.obligations.listed(run_id)
+    assert (await now(node, effect)).status is EffectStatus.FAILED
+    assert (owed.status, owed.last_error) == (ObligationStatus.STUCK, "OSError: before\N{REPLACEMENT CHARACTER}after")
+
+
 async def test_an_effect_that_can_be_repeated_has_failed_after_its_last_attempt(node: AsyncNode) -> None:
     effect = await queued(node)
     for _ in range(ATTEMPTS - 1):

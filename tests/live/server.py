@@ -93,3 +93,9 @@ class TapeServer:
 def clean_environment() -> dict[str, str]:
     """What a new user has: nothing of ours is set."""
     return {name: value for name, value in os.environ.items() if not name.startswith(("TAPE_", "REDIS_"))}
+
+
+def begin_epoch(server: TapeServer) -> None:
+    """What an operator does after a backup was restored."""
+    command = [sys.executable, "-m", "tape.cli.main", "--store", server.store, "migrate", "--new-epoch"]
+    subprocess.run(command, check=True, timeout=PATIENCE_S, capture_output=True, env=clean_environment())

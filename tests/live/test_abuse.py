@@ -326,6 +326,7 @@ def test_a_page_has_a_limit(lasting: httpx.Client, text: str) -> None:
 
 @pytest.mark.parametrize("route", WHOLE, ids=lambda route: route.path)
 def test_a_head_is_a_get_without_its_body(lasting: httpx.Client, run: str, route: Route) -> None:
-    answer = lasting.head(route.path.replace("{run_id}", run))
+    path = route.path.replace("{run_id}", run)
+    answer = lasting.head(path)
 
-    assert (answer.status_code, answer.content) == (200, b"")
+    assert (answer.status_code, answer.content) == (lasting.get(path).status_code, b"")

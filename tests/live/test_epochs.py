@@ -1,7 +1,5 @@
 """A new epoch under a running server: it goes on by itself, and every stream is told before it does."""
 
-import subprocess
-import sys
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -11,8 +9,8 @@ import redis
 
 from tape.wire.frames import Delivered, Frame, ReplayComplete, StateResyncRequired
 from tests.live.conftest import Start
-from tests.live.reading import PATIENCE_S, Listener, ids, listening, say
-from tests.live.server import TapeServer, clean_environment
+from tests.live.reading import Listener, ids, listening, say
+from tests.live.server import TapeServer, begin_epoch
 
 
 @pytest.fixture(params=["sqlite", "postgres", "redis"])
@@ -27,12 +25,6 @@ def server(request: pytest.FixtureRequest, start: Start, tmp_path: Path) -> Tape
 def http(server: TapeServer) -> Iterator[httpx.Client]:
     with server.client() as client:
         yield client
-
-
-def begin_epoch(server: TapeServer) -> None:
-    """What an operator does after a backup was restored."""
-    command = [sys.executable, "-m", "tape.cli.main", "--store", server.store, "migrate", "--new-epoch"]
-    subprocess.run(command, check=True, timeout=PATIENCE_S, capture_output=True, env=clean_environment())
 
 
 def epoch_of(http: httpx.Client) -> int:

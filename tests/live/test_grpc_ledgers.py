@@ -102,9 +102,8 @@ def test_flags_choose_among_effects_in_doubt(tape: Any, run: pb.BeginRunResponse
 
 
 def test_a_limit_counts_only_the_effects_that_flags_choose(tape: Any, run: pb.BeginRunResponse) -> None:
-    for place in range(2):
-        asked = pb.BeginEffectRequest(run_id=run.run_id, tool_name="wire", call_index=place)
-        key = tape.BeginEffect(asked).idempotency_key
+    tape.BeginEffect(pb.BeginEffectRequest(run_id=run.run_id, tool_name="wire", call_index=0))
+    key = tape.BeginEffect(pb.BeginEffectRequest(run_id=run.run_id, tool_name="wire", call_index=1)).idempotency_key
     lost = pb.CompleteEffectRequest(run_id=run.run_id, idempotency_key=key, status=pb.EFFECT_STATUS_UNKNOWN)
     tape.CompleteEffect(lost)
 

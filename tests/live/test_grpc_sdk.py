@@ -8,9 +8,9 @@ import anyio
 import pytest
 
 import tape
-from tape.core.errors import RunNotFound, Unavailable, UsageError, VersionConflict
+from tape.core.errors import InvalidCursor, RunNotFound, Unavailable, UsageError, VersionConflict
 from tests.live.conftest import Start
-from tests.live.server import PATIENCE_S, TapeServer
+from tests.live.server import PATIENCE_S, TapeServer, begin_epoch
 
 
 def test_a_program_without_async_works_on_a_server(lasting_server: TapeServer) -> None:
@@ -72,6 +72,15 @@ async def test_the_deadline_of_a_scope_is_the_deadline_of_a_call(start: Start) -
     assert time.monotonic() - began < 5
 
 
+async def test_a_call_cut_short_by_a_scope_just_ends(lasting_server: TapeServer) -> None:
+    async with tape.aconnect(lasting_server.rpc) as client:
+        for microseconds in range(0, 4_000, 10):
+            with anyio.move_on_after(microseconds / 1_000_000):
+                await client.values.find("n", "k")
+
+        assert (await client.values.find("n", "k")).version == 0
+
+
 async def test_a_client_finds_its_server_again(start: Start, tmp_path: Path) -> None:
     store = f"sqlite:///{tmp_path}/tape.db"
     server = start(store)
@@ -108,3 +117,33 @@ async def test_a_stream_goes_on_after_its_server_was_gone(start: Start, tmp_path
                 numbers += [(await anext(entries)).payload for _ in range(3)]
 
     assert numbers == [*range(9)]
+
+
+async def test_a_history_of_two_epochs_is_read_as_one(start: Start, tmp_path: Path) -> None:
+    server = start(f"sqlite:///{tmp_path}/tape.db")
+    async with tape.aconnect(server.rpc) as client:
+        await client.events.append([tape.Event(run_id="r", payload=n) for n in range(3)], open=True)
+        begin_epoch(server)
+        await client.events.append([tape.Event(run_id="r", payload=n) for n in range(3, 6)])
+
+        with anyio.fail_after(PATIENCE_S):
+            async with aclosing(await client.events.stream(run_id="r", follow=False)) as entries:
+                found = [(entry.payload, entry.epoch) async for entry in entries]
+
+    assert [payload for payload, _ in found] == [*range(6)]
+    assert len({epoch for _, epoch in found}) == 2
+
+
+async def test_a_stream_that_comes_back_to_another_epoch_says_so(start: Start, tmp_path: Path) -> None:
+    store = f"sqlite:///{tmp_path}/tape.db"
+    server = start(store)
+    async with tape.aconnect(server.rpc) as client:
+        await client.events.append(tape.Event(run_id="r", payload=0), open=True)
+        async with aclosing(await client.events.stream(run_id="r")) as entries:
+            await anext(entries)
+            server.kill()
+            begin_epoch(server)
+            start(store, "--grpc", server.rpc.removeprefix("tape://"))
+
+            with anyio.fail_after(PATIENCE_S), pytest.raises(InvalidCursor, match="start over"):
+                await anext(entries)

@@ -6,6 +6,7 @@ from pathlib import Path
 
 import anyio
 import httpx
+import psutil
 import pytest
 
 from tape.lake.log import Log
@@ -110,6 +111,7 @@ def test_a_question_that_takes_too_much_ends_and_the_server_does_not(
 
     assert answer.status_code in (400, 429), answer.text
     assert http.get("/health").status_code == 200 and server.rss < before + (100 << 20)
+    assert psutil.Process(server.pid).children() == []
 
 
 def test_the_tables_are_listed_and_shown_as_of_a_position(http: httpx.Client) -> None:

@@ -59,7 +59,7 @@ async def check(server: Server, expected: Mapping[str, tuple[str, int]]) -> Chec
     found = {path: len((await server.ask(path))[name]) for path, (name, _) in expected.items()}
     is_kept = found == {path: count for path, (_, count) in expected.items()}
     words = ", ".join(f"{count} at {path.partition('?')[0]}" for path, count in found.items())
-    return Check("server", is_kept, f"{server.url} says the same: {words}" if is_kept else f"other counts: {words}")
+    return Check("server", is_kept, f"it says the same over HTTP: {words}" if is_kept else f"other counts: {words}")
 
 
 async def _ready(lines: TextReceiveStream) -> str:

@@ -27,7 +27,13 @@ export async function ask(path, options) {
     throw error.name === "AbortError" ? error : Problem.unreachable()
   })
   if (!response.ok) throw await Problem.of(response)
-  return response.json()
+  return JSON.parse(await response.text(), exact)
+}
+
+// A whole number that a browser would round keeps its digits, where the browser can do that.
+function exact(name, value, { source } = {}) {
+  const isRounded = typeof value === "number" && Number.isInteger(value) && !Number.isSafeInteger(value)
+  return isRounded && /^-?\d+$/.test(source ?? "") ? JSON.rawJSON(source) : value
 }
 
 export const runPath = runId => `/runs/${encodeURIComponent(runId)}`

@@ -5,10 +5,11 @@ import { fork } from "./ask.js"
 import { go } from "./place.js"
 
 const MOST_TURNS = 200
+const EFFECTS = [["", "as the server does it"], ["replay", "replay what was recorded"], ["stub", "stub: nothing is done"], ["live", "live: they are done again"]]
 
 export function ForkDialog({ runId, seq, onClose }) {
   const dialog = useRef()
-  const [wanted, setWanted] = useState({ n_turns: 10, producer: "", mutation: "", reason: "" })
+  const [wanted, setWanted] = useState({ n_turns: 10, producer: "", mutation: "", reason: "", effects: "" })
   const [problem, setProblem] = useState(null)
   const [isAsking, setAsking] = useState(false)
   useEffect(() => dialog.current.showModal(), [])
@@ -35,6 +36,7 @@ export function ForkDialog({ runId, seq, onClose }) {
       <label>Producer <input ...${field("producer")} placeholder="none: nothing is played" autocomplete="off" spellcheck="false" /></label>
       <label>Turns <input type="number" min="0" max=${MOST_TURNS} required ...${field("n_turns")} /></label>
       <label>Mutation, as JSON <textarea rows="5" spellcheck="false" placeholder='{"food": 500}' ...${field("mutation")}></textarea></label>
+      <label>Effects <select ...${field("effects")}>${EFFECTS.map(([value, text]) => html`<option value=${value}>${text}</option>`)}</select></label>
       <label>Reason <input ...${field("reason")} autocomplete="off" /></label>
       ${problem && html`<${Trouble} problem=${problem} />`}
       <footer>
@@ -50,10 +52,11 @@ function Trouble({ problem }) {
     ${problem.traceId && html`<small>trace ${problem.traceId}</small>`}</div>`
 }
 
-function facts(runId, seq, { n_turns, producer, reason }) {
+function facts(runId, seq, { n_turns, producer, reason, effects }) {
   const said = { parent_run_id: runId, at_seq: seq, n_turns: Number(n_turns) }
   if (producer.trim()) said.producer = producer.trim()
   if (reason.trim()) said.reason = reason.trim()
+  if (effects) said.effects = effects
   return said
 }
 

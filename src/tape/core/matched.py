@@ -10,8 +10,9 @@ from tape.core.registration import Force
 from tape.core.sequence import Request
 from tape.core.task import Hit, Task, Want
 
-
-FEW: Final = 64  # more are sent in groups of a bounded size
+FEW: Final = 64  # reactions whose room is looked up for each match
+MOST_HITS: Final = 2_000
+MOST_BYTES: Final = 8 << 20  # more is sent in groups of a bounded size
 
 
 class Pack(NamedTuple):
@@ -49,9 +50,13 @@ class MatchedPage:
 
     @property
     def is_plain(self) -> bool:
-        """Whether it is a few tasks that are due at once, and nothing else."""
-        has_more = self.forces or self.slips or self.requests or not 1 <= len(self.hits) <= FEW
-        return not has_more and not any(hit.reaction.debounce_ms or hit.is_too_deep for hit in self.hits)
+        """Whether it is tasks of a few reactions that are due at once, and nothing else."""
+        if self.forces or self.slips or self.requests or not 1 <= len(self.hits) <= MOST_HITS:
+            return False
+        reactions = {hit.reaction.reaction_id for hit in self.hits}
+        if len(reactions) > FEW or any(hit.reaction.debounce_ms or hit.is_too_deep for hit in self.hits):
+            return False
+        return sum(hit.entry.weight for hit in self.hits) <= MOST_BYTES
 
 
 class Recorded(NamedTuple):

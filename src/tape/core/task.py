@@ -98,10 +98,14 @@ class Want:
 
 
 class Claimed(NamedTuple):
-    """What was claimed, and after how long there may be more (None: nothing is known to come)."""
+    """What was claimed, and after how long there may be more (None: nothing is known to come).
+
+    It `is_all` when nothing that was due is left, so that there is no need to look again before there is news.
+    """
 
     tasks: Sequence[Task]
     more_after: timedelta | None = None
+    is_all: bool = False
 
 
 class Claim(NamedTuple):

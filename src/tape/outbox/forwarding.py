@@ -17,6 +17,7 @@ from tape.bus.journal import Journal
 from tape.core.background import background
 from tape.core.event import Entry
 from tape.outbox.cursor_file import CursorFile
+from tape.outbox.handling import is_async
 from tape.settings import Settings
 from tape.work.leaving import until_told
 
@@ -60,10 +61,12 @@ def to_function(function: Callable[[Entry], object]) -> Forward:
     """Calls a function, plain or async."""
 
     async def forward(entry: Entry) -> None:
-        if inspect.iscoroutinefunction(function):
-            await function(entry)
+        if is_async(function):
+            answer = function(entry)
         else:
-            await anyio.to_thread.run_sync(partial(function, entry))
+            answer = await anyio.to_thread.run_sync(partial(function, entry))
+        if inspect.isawaitable(answer):
+            await answer
 
     return forward
 

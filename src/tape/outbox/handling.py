@@ -4,7 +4,7 @@ import inspect
 import time
 from collections.abc import Awaitable, Callable, Sequence
 from contextlib import AbstractAsyncContextManager
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import partial
 from typing import Any, TypeAlias
 
@@ -31,6 +31,12 @@ class DeliveryHandler:
     deliveries: Deliveries
     transaction: Transaction
     batch: int = 1
+    takes_connection: bool = field(init=False, repr=False)
+    is_async: bool = field(init=False, repr=False)
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "takes_connection", takes_connection(self.function))
+        object.__setattr__(self, "is_async", is_async(self.function))
 
     async def handle(self, tasks: Sequence[Task], threads: anyio.CapacityLimiter) -> object:
         (task,) = tasks
@@ -51,7 +57,7 @@ class DeliveryHandler:
         return None
 
     async def _deliver(self, task: Task, held: Held, threads: anyio.CapacityLimiter) -> None:
-        if takes_connection(self.function):
+        if self.takes_connection:
             await self._deliver_once(task, held, threads)
         elif not held.is_handled:
             await self._call(threads, held.event)
@@ -68,17 +74,23 @@ class DeliveryHandler:
             raise
 
     async def _call(self, threads: anyio.CapacityLimiter, *arguments: object) -> None:
-        if is_async(self.function):
+        if self.is_async:
             await self.function(*arguments)
-        else:
-            await anyio.to_thread.run_sync(partial(self.function, *arguments), limiter=threads)
+            return
+        answer = await anyio.to_thread.run_sync(partial(self.function, *arguments), limiter=threads)
+        if inspect.isawaitable(answer):  # a lambda around an async function, say
+            await answer
 
 
 def takes_connection(function: Callable[..., Any]) -> bool:
     """Whether it wants a connection beside the event."""
-    given = [each for each in inspect.signature(function).parameters.values() if each.default is each.empty]
-    if len(given) not in (1, 2):
-        raise UsageError(f"a handler takes an event, or an event and a connection, not {len(given)} arguments")
+    open_ones = (inspect.Parameter.VAR_POSITIONAL, inspect.Parameter.VAR_KEYWORD)
+    taken = [each for each in inspect.signature(function).parameters.values() if each.kind not in open_ones]
+    given = [each for each in taken if each.default is each.empty]
+    is_named = any(each.kind is inspect.Parameter.KEYWORD_ONLY for each in given)
+    if is_named or len(given) not in (1, 2):
+        named = ", ".join(each.name for each in given)
+        raise UsageError(f"a handler takes an event, or an event and a connection, not ({named})")
     return len(given) == 2
 
 

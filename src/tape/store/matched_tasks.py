@@ -180,11 +180,6 @@ def wanted(want: Want, hits: Iterable[Hit]) -> dict[str, object]:
     return {"reaction_ids": reaction_ids, "owner": want.owner, "most": want.most, "lease_ms": want.lease // _MS}
 
 
-def plain_rows(hits: Iterable[Hit]) -> list[dict[str, object]]:
-    """Rows of tasks that are due as soon as they are made."""
-    return [_row(hit, due_at_ms=0) for hit in hits]
-
-
 def claimed_tasks(rows: Iterable[Mapping[str, Any]], shards: Mapping[str, int], now: int, want: Want) -> list[Task]:
     """The tasks of the rows that were claimed, which are those whose shards are known."""
     return [_task(row, shards[name], now, want) for row in rows if (name := row["task_id"]) in shards]

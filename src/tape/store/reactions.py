@@ -18,7 +18,8 @@ from tape.core.sequence import Request
 from tape.core.task import DEREGISTERED, Want
 from tape.store.clock import now_ms
 from tape.store.connection import Connection, Query, Row
-from tape.store.matched_tasks import MatchedTasks, as_text, claimed_tasks, plain_rows, wanted
+from tape.store.matched_columns import MatchedColumns
+from tape.store.matched_tasks import MatchedTasks, wanted
 from tape.store.statements import statements
 
 
@@ -118,13 +119,13 @@ class Reactions:
         return Recorded(int(version), claimed)
 
     async def _match(self, page: MatchedPage, want: Want) -> Recorded | None:
-        rows = plain_rows(page.hits)
-        asked = {"seen": page.seen, "cursor": page.cursor, "hits": as_text(rows), **wanted(want, page.hits)}
+        columns = MatchedColumns(page.hits)
+        asked = {"seen": page.seen, "cursor": page.cursor, **columns.parameters, **wanted(want, page.hits)}
         (((version, now, task_ids, shards),),) = await self._connection.snapshot(Query(self._sql.match, asked))
         if version is None:
             return None
         claimed = dict(zip(task_ids or (), shards or (), strict=True))
-        return Recorded(version, claimed_tasks(rows, claimed, now, want))
+        return Recorded(version, columns.claimed(claimed, now, want))
 
     async def _put_page(self, tx: Transaction, page: MatchedPage, version: int) -> None:
         if page.forces:

@@ -57,6 +57,7 @@ class _Sql(NamedTuple):
     replay: str
     forget: str
     outcomes: str
+    finish_alone: str = ""  # where a statement needs no block around it
 
 
 class _Limit(NamedTuple):
@@ -72,7 +73,7 @@ class Tasks:
     def __init__(self, connection: Connection, dialect: str) -> None:
         self._connection = connection
         found = statements(dialect, "tasks.sql")
-        self._sql = _Sql(**{name: found[name] for name in _Sql._fields})
+        self._sql = _Sql(**{name: found[name] for name in _Sql._fields if name in found})
         self._matched = MatchedTasks(dialect)
 
     async def claim(self, want: Want) -> Claimed:
@@ -90,7 +91,7 @@ class Tasks:
         due = [reaction_id for reaction_id, at_ms, now in waiting if at_ms <= now]
         later = [(at_ms - now) * _MS for _, at_ms, now in waiting if at_ms > now]
         claimed, waits = await self._claim_some(want, due)
-        return Claimed(claimed, min([*later, *waits], default=None))
+        return Claimed(claimed, min([*later, *waits], default=None), is_all=not due)
 
     async def extend(self, claims: Sequence[Claim], lease: timedelta) -> Sequence[StaleClaim | None]:
         asked = {"claims": _json(claims), "lease_ms": check_lease(lease) // _MS, "now_ms": now_ms()}
@@ -100,6 +101,21 @@ class Tasks:
 
     async def settle(self, settlements: Sequence[Settlement]) -> Sequence[StaleClaim | None]:
         done = [claim for claim, outcome in settlements if isinstance(outcome, Done)]
+        if self._sql.finish_alone and done and len(done) == len(settlements):
+            held = await self._finish_alone(done)
+            return [None if claim.task_id in held else _stale(claim) for claim in done]
+        return await self._settle_all(settlements, done)
+
+    async def _finish_alone(self, done: Sequence[Claim]) -> set[TaskId]:
+        """Where one statement is a transaction of its own, nothing more is said for what went well."""
+        task_ids, owners, attempts = (list(column) for column in zip(*done, strict=True))
+        asked = {"task_ids": task_ids, "owners": owners, "attempts": attempts}
+        (((held,),),) = await self._connection.snapshot(Query(self._sql.finish_alone, asked))
+        return set(held or ())
+
+    async def _settle_all(
+        self, settlements: Sequence[Settlement], done: Sequence[Claim]
+    ) -> Sequence[StaleClaim | None]:
         others = {each.claim.task_id: each for each in settlements if not isinstance(each.outcome, Done)}
         held: set[TaskId] = set()
         async with self._connection.transaction() as tx:

@@ -33,11 +33,12 @@ class Handler:
 
     async def handle(self, tasks: Sequence[Task], threads: anyio.CapacityLimiter) -> object:
         """Calls the function; a plain one in a thread."""
-        arguments = self._arguments([envelope(task) for task in tasks])
+        arguments = self._arguments([envelope(task) for task in tasks]) if self.takes else ()
         if self.is_async:
             return await self.function(*arguments)
         call = partial(self.function, *arguments)
-        return await anyio.to_thread.run_sync(call, abandon_on_cancel=True, limiter=threads)
+        answer = await anyio.to_thread.run_sync(call, abandon_on_cancel=True, limiter=threads)
+        return await answer if inspect.isawaitable(answer) else answer
 
     def _arguments(self, envelopes: Sequence[Envelope]) -> list[object]:
         if self.batch == 1:

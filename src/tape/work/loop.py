@@ -3,7 +3,7 @@
 from collections import deque
 from collections.abc import AsyncIterator, Iterator, Mapping, Sequence
 from contextlib import asynccontextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from datetime import timedelta
 from itertools import groupby
 from typing import Final, Protocol
@@ -16,7 +16,7 @@ from tape.core.causation import caused_by
 from tape.core.claim import WORK_LEASE, check_lease, check_owner
 from tape.core.errors import TapeError, UsageError
 from tape.core.ports import Queue
-from tape.core.task import Claim, Claimed, Failed, Outcome, Settlement, Task, Want
+from tape.core.task import Claim, Claimed, Done, Outcome, Settlement, Task, Want
 from tape.telemetry import log, span
 from tape.work.answers import outcome_of
 
@@ -35,12 +35,19 @@ class Works(Protocol):
     async def handle(self, tasks: Sequence[Task], threads: anyio.CapacityLimiter) -> object: ...
 
 
-@dataclass(frozen=True, slots=True, eq=False)
+@dataclass(slots=True, eq=False)
 class Running:
-    """Work in hand, and the scope to stop it with."""
+    """Work in hand, and the scope of the hand that has begun it."""
 
     tasks: Sequence[Task]
-    scope: anyio.CancelScope = field(default_factory=anyio.CancelScope)
+    scope: anyio.CancelScope | None = None
+    is_lost: bool = False
+
+    def lose(self) -> None:
+        """Stops it, or lets it not begin: its lease was lost, and with it the right to settle."""
+        self.is_lost = True
+        if self.scope is not None:
+            self.scope.cancel()
 
     @property
     def claims(self) -> list[Claim]:
@@ -69,7 +76,9 @@ class Loop:
         self._lease = check_lease(lease)
         self._threads = anyio.CapacityLimiter(slots)
         self._running: set[Running] = set()
+        self._held = 0
         self._promised = 0
+        self._is_sated = False
         self._group: TaskGroup | None = None
         self._waiting: deque[Running] = deque()
         self._idle: list[anyio.Event] = []
@@ -97,6 +106,7 @@ class Loop:
         for work in self._dealt(tasks):
             running = Running(work)
             self._running.add(running)
+            self._held += len(work)
             self._waiting.append(running)
         if self._group is not None:
             self._rouse(self._group)
@@ -137,9 +147,10 @@ class Loop:
 
     @property
     def _free(self) -> int:
-        return self._slots - self._promised - sum(len(running.tasks) for running in self._running)
+        return self._slots - self._promised - self._held
 
     async def _claim(self) -> Claimed:
+        self._is_sated = False
         want = self.wanted()
         if want is None:
             return Claimed(())
@@ -151,6 +162,7 @@ class Loop:
             return Claimed((), timedelta(seconds=PAUSE_S))
         finally:
             self.take(want, claimed.tasks)
+        self._is_sated = claimed.is_all and not claimed.tasks
         return claimed
 
     def _rouse(self, tasks: TaskGroup) -> None:
@@ -166,18 +178,26 @@ class Loop:
         """Takes one thing after the other: beginning a task for each would cost more than most handlers do."""
         while True:
             self._is_rousing = False
-            for _ in range(TURN):
-                if not self._waiting:
-                    break
-                running = self._waiting.popleft()
-                self._rouse(tasks)
-                await self._work(running)
+            await self._turn(tasks)
             if self._waiting:
                 await checkpoint()
             else:
                 is_roused = anyio.Event()
                 self._idle.append(is_roused)
                 await is_roused.wait()
+
+    async def _turn(self, tasks: TaskGroup) -> None:
+        """Some things in one scope: it ends with the one whose lease was lost, and the next turn has a new one."""
+        running: Running | None = None
+        with anyio.CancelScope() as scope:
+            for _ in range(TURN):
+                if not self._waiting or scope.cancel_called:
+                    return
+                running = self._waiting.popleft()
+                self._rouse(tasks)
+                await self._work(running, scope)
+        if running is not None and scope.cancelled_caught:
+            self._forget(running)
 
     def _dealt(self, tasks: Sequence[Task]) -> Iterator[list[Task]]:
         """The tasks as their handlers take them: one by one, or in batches."""
@@ -193,14 +213,15 @@ class Loop:
         with anyio.move_on_after(wait_s):
             await self._is_awake.wait()
 
-    async def _work(self, running: Running) -> None:
-        outcome: Outcome = Failed("the worker was stopped", timedelta(0))
-        with running.scope:
-            outcome = outcome_of(await self._answer(running.tasks))
-        if running.scope.cancelled_caught:
-            self._forget(running)  # its lease was lost, and with it the right to settle
-        else:
-            self._ended.append((running, outcome))
+    async def _work(self, running: Running, scope: anyio.CancelScope) -> None:
+        if running.is_lost:
+            self._forget(running)
+            return
+        running.scope = scope
+        answer = await self._answer(running.tasks)
+        running.scope = None  # from here on the scope is that of the next one
+        self._ended.append((running, outcome_of(answer)))
+        if len(self._ended) == 1:
             self._has_ended.set()
 
     async def _answer(self, tasks: Sequence[Task]) -> object:
@@ -233,6 +254,7 @@ class Loop:
             for stale in filter(None, answers):
                 log.warning("task.stale", reason=str(stale))
             self.handled += len(settlements)
+            self._is_sated &= all(isinstance(outcome, Done) for _, outcome in ended)
             for running, _ in ended:
                 self._forget(running)
 
@@ -249,11 +271,14 @@ class Loop:
                 continue
             for running, stale in zip(holders, answers, strict=False):
                 if stale is not None:
-                    running.scope.cancel()
+                    running.lose()
 
     def _forget(self, running: Running) -> None:
+        """Makes room, for which there is a use unless everything that was due is claimed."""
         self._running.discard(running)
-        self.wake()
+        self._held -= len(running.tasks)
+        if not self._is_sated or self._is_stopping:
+            self.wake()
 
     async def _drain(self) -> None:
         while self._running or self._promised:

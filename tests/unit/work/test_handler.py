@@ -100,3 +100,12 @@ def test_a_function_of_three_arguments_is_no_handler() -> None:
 
     with pytest.raises(UsageError, match="not 3 arguments"):
         handler(handle)
+
+
+async def test_a_coroutine_that_a_plain_function_gives_is_waited_for() -> None:
+    async def wait() -> str:
+        return "done"
+
+    answer = await handler(lambda: wait()).handle([task()], anyio.CapacityLimiter(1))
+
+    assert answer == "done"

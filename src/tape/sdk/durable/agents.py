@@ -13,6 +13,7 @@ from tape.core.claim import RUN_LEASE, check_lease, check_owner
 from tape.core.codec import JsonValue
 from tape.core.errors import Conflict, RunClosed, StaleClaim, TapeError, Unavailable
 from tape.core.run_state import RunState, RunStatus
+from tape.core.text import legible
 from tape.sdk.durable.answers import Interrupted, Parked
 from tape.sdk.durable.budgets import Budget
 from tape.sdk.durable.running import Running, in_run
@@ -114,7 +115,7 @@ class Agents:
     async def _fail(self, found: Running, error: Exception) -> None:
         log.warning("run.failed", run_id=found.run_id, error=type(error).__name__)
         try:
-            await self._end(found, RunStatus.FAILED, {"type": type(error).__name__, "message": str(error)})
+            await self._end(found, RunStatus.FAILED, {"type": type(error).__name__, "message": legible(str(error))})
         except (StaleClaim, Unavailable) as lost:
             self._leave(found, lost)
 

@@ -9,7 +9,7 @@ from tape.core import codec
 from tape.core.claim import WORK_LEASE, check_owner, lease_ms
 from tape.core.effect import Effect, Resolution, Semantics
 from tape.core.retry import backoff
-from tape.core.text import MAX_NAME
+from tape.core.text import MAX_NAME, legible
 from tape.sdk.durable.answers import AckLost
 from tape.sdk.durable.calling import called, with_key
 from tape.sdk.nouns.node import AsyncNode
@@ -67,7 +67,7 @@ async def carry_out(node: AsyncNode, held: Effect, connector: Connector, lease: 
 async def _failed(node: AsyncNode, held: Effect, error: Exception, lease: timedelta) -> Effect:
     """What can be repeated is tried again for a while; what cannot is over."""
     log.warning("effect.not_dispatched", run_id=held.run_id, tool=held.tool, error=type(error).__name__)
-    told = f"{type(error).__name__}: {error}"
+    told = legible(f"{type(error).__name__}: {error}")
     tried = held.dispatch_attempts + 1
     if held.semantics is Semantics.NON_IDEMPOTENT or tried >= ATTEMPTS:
         resolution = Resolution.FAILED

@@ -12,6 +12,7 @@ from tape.core.codec import JsonValue
 from tape.core.effect import Compensation, DispatchMode, Effect, EffectStatus, Semantics
 from tape.core.errors import Conflict, UsageError
 from tape.core.fork_policy import EffectPolicy
+from tape.core.text import legible
 from tape.sdk.durable.answers import AckLost, failure
 from tape.sdk.durable.calling import called, with_key
 from tape.sdk.durable.forked import stand_in
@@ -175,7 +176,7 @@ async def _done(found: Running, call: Call, begun: Effect) -> Effect:
     except AckLost:
         return await _lost(found, call, begun)
     except Exception as error:  # noqa: BLE001 - whatever a tool raises is what came of it
-        told: JsonValue = {"type": type(error).__name__, "message": str(error)}
+        told: JsonValue = {"type": type(error).__name__, "message": legible(str(error))}
         return await _complete(found, begun, EffectStatus.FAILED, error=told)
     return await _complete(found, begun, EffectStatus.CONFIRMED, response=response)
 

@@ -17,6 +17,7 @@ from tape.wire.messages.entries import appended, entry_value, event_message
 from tape.wire.shape import say
 
 BATCH: Final = 256
+EPOCH: Final = "tape-epoch"
 
 
 class Events:
@@ -48,7 +49,8 @@ class Follow:
         self._channel = channel
         self._wish = wish
         self._ready: deque[Entry] = deque()
-        self._epoch: int | None = None
+        self._epoch: str | None = None
+        self._has_moved = False
         self._call: Any = None
 
     async def open(self) -> None:
@@ -64,6 +66,7 @@ class Follow:
             max_entries=BATCH,
         )
         self._call = await self._channel.stream("TailBatches", request, pb.EventBatch)
+        self._meet(dict(await self._call.initial_metadata()).get(EPOCH))
 
     def __aiter__(self) -> Self:
         return self
@@ -83,11 +86,16 @@ class Follow:
     async def aclose(self) -> None:
         self._call.cancel()
 
-    def _passed(self, entry: Entry) -> Entry:
-        """Moves on, so that a new connection begins after it; an entry of another journal is none of this stream."""
-        if self._epoch not in (None, entry.epoch) and entry.epoch > (self._epoch or 0):
+    def _meet(self, epoch: str | None) -> None:
+        """Refuses to go on in another epoch than the one that was begun in: a place means nothing there."""
+        if self._has_moved and epoch != self._epoch:
+            self._call.cancel()
             raise InvalidCursor("the journal was restored; what was read of the one before may be gone: start over")
-        self._epoch = entry.epoch
+        self._epoch = epoch
+
+    def _passed(self, entry: Entry) -> Entry:
+        """Moves on, so that a new connection begins after it."""
+        self._has_moved = True
         if self._wish.run_id is None:
             self._wish = replace(self._wish, from_global_seq=entry.global_seq)
         else:

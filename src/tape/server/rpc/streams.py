@@ -15,7 +15,7 @@ from tape.core.value import ValueChange
 from tape.server.limits import Subscriber
 from tape.server.refusals import NotNow
 from tape.server.rpc.hall import Hall, bounded
-from tape.server.rpc.tail import LEAVING, Deliver, Line, Wish, push
+from tape.server.rpc.tail import LEAVING, Deliver, Line, Wish, opening, push
 from tape.wire import tape_pb2 as pb
 from tape.wire.messages.entries import encoded, journal_entry
 from tape.wire.messages.known import CHANGE
@@ -31,7 +31,8 @@ async def subscribe_run(hall: Hall, request: pb.SubscribeRunRequest, line: Line)
         for entry in entries:
             await line.write(journal_entry(entry).SerializeToString())
 
-    wish = Wish(run_id=run_id, open_after=_run(hall.journal, run_id), after=max(request.from_seq, 1) - 1)
+    after, epoch = max(request.from_seq, 1) - 1, hall.journal.epoch
+    wish = Wish(run_id=run_id, open_after=_run(hall.journal, run_id), after=after, epoch=epoch)
     await push(hall.subscribers, hall.meters, wish, line, deliver)
 
 
@@ -43,16 +44,18 @@ async def subscribe_events(hall: Hall, request: pb.SubscribeEventsRequest, line:
 
     if request.run_id:
         run_id = check_run_id(request.run_id)
-        wish = Wish(run_id=run_id, open_after=_run(hall.journal, run_id, request.subject_pattern), after=0)
+        opened = _run(hall.journal, run_id, request.subject_pattern)
+        wish = Wish(run_id=run_id, open_after=opened, after=0, epoch=hall.journal.epoch)
     else:
         start = max(after, await _before(hall.journal, since)) if since > 0 else after
-        wish = Wish(run_id=None, open_after=_across(hall.journal, request.subject_pattern), after=start)
+        opened = _across(hall.journal, request.subject_pattern)
+        wish = Wish(run_id=None, open_after=opened, after=start, epoch=hall.journal.epoch)
     await push(hall.subscribers, hall.meters, wish, line, _alone(line, is_wanted))
 
 
 async def subscribe_by_subject(hall: Hall, request: pb.SubscribeBySubjectRequest, line: Line) -> None:
     opened = _across(hall.journal, request.subject_pattern, request.predicate_cel)
-    wish = Wish(run_id=None, open_after=opened, after=request.from_global_seq)
+    wish = Wish(run_id=None, open_after=opened, after=request.from_global_seq, epoch=hall.journal.epoch)
     await push(hall.subscribers, hall.meters, wish, line, _alone(line))
 
 
@@ -64,7 +67,9 @@ async def tail_batches(hall: Hall, request: pb.TailBatchesRequest, line: Line) -
             await line.write(message)
 
     if request.no_follow:
-        await _tell_all(_there(hall.journal, request), deliver, most)
+        stream = _there(hall.journal, request)
+        await line.send_initial_metadata(opening(hall.journal.epoch))
+        await _tell_all(stream, deliver, most)
     else:
         await push(hall.subscribers, hall.meters, _tailed(hall.journal, request, most), line, deliver)
 
@@ -74,7 +79,7 @@ async def watch_value(hall: Hall, request: pb.WatchValueRequest, line: Line) -> 
     with hall.subscribers.join(None) as place:
         watch = await hall.ledgers.values.watch(request.namespace, request.key, from_version)
         async with aclosing(watch):
-            await line.send_initial_metadata(())
+            await line.send_initial_metadata(opening(hall.journal.epoch))
             while True:
                 await line.write(CHANGE.message(await _next(watch, place)).SerializeToString())
 
@@ -89,12 +94,11 @@ async def _next(watch: Watching, place: Subscriber) -> ValueChange:
 
 def _tailed(journal: Journal, request: pb.TailBatchesRequest, most: int) -> Wish:
     filters = request.subject_pattern, request.predicate_cel
+    tail = partial(Wish, epoch=journal.epoch, takes_what_is_left=False, most=most)
     if not request.run_id:
-        opened, after = _across(journal, *filters), request.from_global_seq
-        return Wish(run_id=None, open_after=opened, after=after, takes_what_is_left=False, most=most)
+        return tail(run_id=None, open_after=_across(journal, *filters), after=request.from_global_seq)
     run_id, after = check_run_id(request.run_id), max(request.from_seq, 1) - 1
-    opened = _run(journal, run_id, *filters)
-    return Wish(run_id=run_id, open_after=opened, after=after, ends=True, takes_what_is_left=False, most=most)
+    return tail(run_id=run_id, open_after=_run(journal, run_id, *filters), after=after, ends=True)
 
 
 def _there(journal: Journal, request: pb.TailBatchesRequest) -> Stream:

@@ -18,6 +18,7 @@ from tape.wire.messages.entries import in_batch
 MOST: Final = 256
 MOST_BYTES: Final = 1 << 20
 RECENT: Final = 8
+EPOCH: Final = "tape-epoch"
 LEAVING: Final = "the server is leaving; come back in a moment"
 
 Deliver: TypeAlias = Callable[[Sequence[Entry]], Awaitable[None]]
@@ -26,7 +27,7 @@ Deliver: TypeAlias = Callable[[Sequence[Entry]], Awaitable[None]]
 class Line(Protocol):
     """The way to one reader: its metadata say that the stream is open, and each write waits for room."""
 
-    async def send_initial_metadata(self, metadata: tuple[()]) -> None: ...
+    async def send_initial_metadata(self, metadata: Sequence[tuple[str, str]]) -> None: ...
     async def write(self, message: bytes) -> None: ...
 
 
@@ -94,9 +95,15 @@ class Wish:
     run_id: RunId | None
     open_after: Callable[[int], Reading]
     after: int
+    epoch: int
     ends: bool = False
     takes_what_is_left: bool = True
     most: int = MOST
+
+
+def opening(epoch: int) -> Sequence[tuple[str, str]]:
+    """What a reader is told first: in which epoch it begins, so that it knows another when it comes back."""
+    return ((EPOCH, str(epoch)),)
 
 
 async def push(places: Subscribers, meters: Meters, wish: Wish, line: Line, deliver: Deliver) -> None:
@@ -122,7 +129,7 @@ async def _push(
     try:
         told = Push(reading, place, deliver, ends=wish.ends, most=wish.most)
         if line is not None:
-            await line.send_initial_metadata(())
+            await line.send_initial_metadata(opening(wish.epoch))
         try:
             await told.run()
         except BrokerOverflowError as gap:

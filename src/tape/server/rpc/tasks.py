@@ -27,9 +27,9 @@ async def claim_tasks(hall: Hall, request: pb.ClaimTasksRequest, caller: Caller)
         shard=max(request.shard, -1),
         lease=lease,
     )
-    tasks, more_after = await hall.store.tasks.claim(want)
-    wait = None if more_after is None else more_after // timedelta(milliseconds=1)
-    return pb.ClaimTasksResponse(tasks=map(TASK.message, tasks), more_after_ms=wait)
+    claimed = await hall.store.tasks.claim(want)
+    wait = None if claimed.more_after is None else claimed.more_after // timedelta(milliseconds=1)
+    return pb.ClaimTasksResponse(tasks=map(TASK.message, claimed.tasks), more_after_ms=wait)
 
 
 async def extend_task(hall: Hall, request: pb.ExtendTaskRequest, caller: Caller) -> pb.ExtendTaskResponse:

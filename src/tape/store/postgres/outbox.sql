@@ -80,8 +80,9 @@ WHERE o.is_dealt AND o.deleted_at IS NULL AND o.generation = :generation AND h.g
 ON CONFLICT DO NOTHING RETURNING CAST(event_id AS text);
 
 -- name: deal
--- SKIP LOCKED inside is the correctness; the notification only saves waiting.
-SELECT core.outbox_deal(:generation, :most);
+-- SKIP LOCKED inside is the correctness; the notification only saves waiting. A claim need not be on disk before its
+-- handler begins: one that a crash of Postgres forgets was not settled either, because that is written after it.
+SELECT core.outbox_deal(:generation, :most), set_config('synchronous_commit', 'off', true);
 
 -- name: dealt
 -- A row that nobody takes stays pending, until somebody registers who does.

@@ -75,5 +75,7 @@ WHERE r.reaction_id = s.reaction_id;
 
 -- name: match
 SELECT moved_to, made_at, task_ids, shards
-FROM tape_match(:seen, :cursor, :hits::json, ARRAY(SELECT json_array_elements_text(:reaction_ids::json)), :owner, :most,
-                :lease_ms);
+FROM tape_match_page(
+       :seen, :cursor, :task_ids, :matched_ids, :places, :seqs, :run_ids, :hashes, :kinds, :types, :subjects, :versions,
+       :times, :payloads, :traces, :spans, :previous, ARRAY(SELECT json_array_elements_text(:reaction_ids::json)), :owner,
+       :most, :lease_ms);

@@ -177,6 +177,17 @@ WHERE t.task_id = c.task_id AND t.lease_owner = c.owner AND t.status = 2
   AND (t.attempt = c.attempt OR (c.attempt = 0 AND t.lease_expires_at_ms > tape_now_ms()))
 RETURNING t.task_id;
 
+-- name: finish_alone
+-- The same in a message of its own, with one row for all that were held.
+WITH held AS (
+  UPDATE tape_tasks AS t SET status = 3, completed_at_ms = tape_now_ms(), lease_expires_at_ms = 0
+  FROM unnest(:task_ids::text[], :owners::text[], :attempts::bigint[]) AS c(task_id, owner, attempt)
+  WHERE t.task_id = c.task_id AND t.lease_owner = c.owner AND t.status = 2
+    AND (t.attempt = c.attempt OR (c.attempt = 0 AND t.lease_expires_at_ms > tape_now_ms()))
+  RETURNING t.task_id
+)
+SELECT array_agg(task_id) FROM held;
+
 -- name: lock_claims
 SELECT t.task_id, t.reaction_id, t.source_global_seq, t.attempts, r.retry_max, r.retry_backoff_ms, r.dlq_after_n,
        r.deleted, tape_now_ms()
