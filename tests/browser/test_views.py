@@ -189,11 +189,12 @@ async def test_a_fork_says_what_becomes_of_effects(screen: Screen, run_id: str) 
     await screen.page.get_by_label("Effects").select_option("stub")
     await screen.page.get_by_label("Mutation").fill('{"amount": 0}')
 
+    asked = {"parent_run_id": run_id, "at_seq": 9, "n_turns": 10, "effects": "stub", "mutation": {"amount": 0}}
     async with screen.page.expect_response("**/forks") as answered:
         await screen.page.get_by_role("button", name="Fork", exact=True).click()
 
     assert (await (await answered.value).json())["at_seq"] == 9
-    assert (await answered.value).request.post_data_json["effects"] == "stub"
+    assert (await answered.value).request.post_data_json == asked
     await expect(screen.page.get_by_role("heading", name="Side by side")).to_be_visible()
 
 

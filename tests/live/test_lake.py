@@ -105,6 +105,7 @@ def test_whatever_is_not_one_question_about_the_lake_is_refused(http: httpx.Clie
 def test_a_question_that_takes_too_much_ends_and_the_server_does_not(
     http: httpx.Client, server: TapeServer, sql: str
 ) -> None:
+    http.get("/lake/tables").raise_for_status()  # what reads a lake is loaded now
     before = server.rss
 
     answer = asked(http, sql)

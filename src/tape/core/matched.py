@@ -8,11 +8,10 @@ from tape.core.ids import GlobalSeq
 from tape.core.reaction import Reaction
 from tape.core.registration import Force
 from tape.core.sequence import Request
-from tape.core.task import Hit, Task, Want
+from tape.core.task import MAX_DEPTH, Hit, Task, Want
 
 FEW: Final = 64  # reactions whose room is looked up for each match
-MOST_HITS: Final = 2_000
-MOST_BYTES: Final = 8 << 20  # more is sent in groups of a bounded size
+MOST_HITS: Final = 2_000  # more are sent in groups of a bounded size
 
 
 class Pack(NamedTuple):
@@ -53,10 +52,9 @@ class MatchedPage:
         """Whether it is tasks of a few reactions that are due at once, and nothing else."""
         if self.forces or self.slips or self.requests or not 1 <= len(self.hits) <= MOST_HITS:
             return False
-        reactions = {hit.reaction.reaction_id for hit in self.hits}
-        if len(reactions) > FEW or any(hit.reaction.debounce_ms or hit.is_too_deep for hit in self.hits):
+        if len({hit.reaction.reaction_id for hit in self.hits}) > FEW:
             return False
-        return sum(hit.entry.weight for hit in self.hits) <= MOST_BYTES
+        return not any(hit.reaction.debounce_ms or hit.entry.depth >= MAX_DEPTH for hit in self.hits)
 
 
 class Recorded(NamedTuple):

@@ -72,7 +72,8 @@ class Draft:
         elif finding.matched and entry.depth <= MAX_DEPTH:
             self.hits.append(Hit(reaction, entry, previous_value(entry)))
             self._bytes += entry.weight
-        self._charge(reaction.reaction_id, finding.seconds, entry.global_seq)
+        if finding.seconds:
+            self._charge(reaction.reaction_id, finding.seconds, entry.global_seq)
 
     def _charge(self, reaction_id: str, seconds: float, place: int) -> None:
         self._total += seconds

@@ -2,6 +2,7 @@
 
 import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from contextlib import suppress
 from typing import Final, NoReturn, Protocol
 
 import anyio
@@ -66,6 +67,7 @@ class Matcher:
         self._epoch = NO_EPOCH
         self._group: tuple[Sequence[tuple[str, object]], Rules] = ((), self._rules)
         self._served = -1
+        self._ahead: tuple[GlobalSeq, Page] | None = None
 
     @property
     def forces(self) -> Mapping[str, Force]:
@@ -94,7 +96,7 @@ class Matcher:
         self._put(dict.fromkeys(self._forces))
         self._rules = Rules(self._clocks)
         self._group = ((), self._rules)
-        self._version, self._is_loaded = 0, False
+        self._version, self._is_loaded, self._ahead = 0, False, None
 
     async def step(self) -> bool:
         """Matches a page of the pack and some of those behind it; False when there was nothing to read."""
@@ -121,9 +123,27 @@ class Matcher:
         reached = await _drafted(draft, page.entries, page.scanned_to)
         if draft.is_empty and not self._rules:
             self._cursor = reached  # nobody is to be told, so nobody is
-        else:
+        elif reached >= page.bounds.head:
             await self._record(draft, reached)
+        else:
+            await self._record_and_read(draft, reached)
         return True
+
+    async def _record_and_read(self, draft: Draft, reached: GlobalSeq) -> None:
+        """While a page is written, the next one is read: who is behind waits for one of both only."""
+        failure: TapeError | None = None
+        async with anyio.create_task_group() as tasks:
+            tasks.start_soon(self._read_ahead, reached)
+            try:
+                await self._record(draft, reached)
+            except TapeError as error:
+                failure = error  # it leaves as it came and not in a group
+        if failure is not None:
+            raise failure
+
+    async def _read_ahead(self, after: GlobalSeq) -> None:
+        with suppress(TapeError):  # it is asked for again, and then it says so
+            self._ahead = after, await self._source.read(after)
 
     async def _next_page(self) -> Page:
         """Everything that follows; as long as there is no reaction, only the first that is registered."""
@@ -135,7 +155,11 @@ class Matcher:
 
     async def _read(self, after: GlobalSeq, pattern: Pattern | None = None) -> Page:
         """A page. In another epoch the place it was to follow means nothing, nor does anything that is known here."""
-        page = await self._source.read(after, pattern=pattern)
+        ahead, self._ahead = self._ahead, None
+        if ahead is not None and pattern is None and ahead[0] == after:
+            page = ahead[1]
+        else:
+            page = await self._source.read(after, pattern=pattern)
         if self._epoch not in (NO_EPOCH, page.epoch):
             self._forget()
         self._epoch = page.epoch

@@ -1,8 +1,11 @@
 """What a handler can answer beside success, raised or returned."""
 
 from datetime import timedelta
+from typing import Final
 
 from tape.core.task import Died, Done, Failed, Outcome
+
+DONE: Final = Done()
 
 
 class Retry(Exception):
@@ -24,12 +27,12 @@ class Dead(Exception):
 
 def outcome_of(answer: object) -> Outcome:
     """What an answer, or the error in its place, means for the task."""
+    if not isinstance(answer, Exception):
+        return DONE
     match answer:
         case Retry():
             return Failed(answer.reason, answer.after)
         case Dead():
             return Died(answer.reason)
-        case Exception():
-            return Failed(f"{type(answer).__name__}: {answer}")
         case _:
-            return Done()
+            return Failed(f"{type(answer).__name__}: {answer}")

@@ -241,7 +241,11 @@ class Loop:
             await self._has_ended.wait()
             self._has_ended = anyio.Event()
             ended, self._ended = self._ended, []
-            settlements = [Settlement(claim, outcome) for running, outcome in ended for claim in running.claims]
+            settlements = [
+                Settlement(Claim(task.task_id, task.lease_owner, task.attempt), outcome)
+                for running, outcome in ended
+                for task in running.tasks
+            ]
             try:
                 with anyio.CancelScope(shield=True):
                     answers = await self._queue.settle(settlements)
@@ -255,8 +259,7 @@ class Loop:
                 log.warning("task.stale", reason=str(stale))
             self.handled += len(settlements)
             self._is_sated &= all(isinstance(outcome, Done) for _, outcome in ended)
-            for running, _ in ended:
-                self._forget(running)
+            self._forget(*(running for running, _ in ended))
 
     async def _beat(self) -> None:
         """Keeps the leases of what runs; what it no longer holds is stopped."""
@@ -273,10 +276,10 @@ class Loop:
                 if stale is not None:
                     running.lose()
 
-    def _forget(self, running: Running) -> None:
+    def _forget(self, *ended: Running) -> None:
         """Makes room, for which there is a use unless everything that was due is claimed."""
-        self._running.discard(running)
-        self._held -= len(running.tasks)
+        self._running.difference_update(ended)
+        self._held -= sum(len(running.tasks) for running in ended)
         if not self._is_sated or self._is_stopping:
             self.wake()
 
