@@ -5,12 +5,14 @@ from collections.abc import Sequence
 import anyio
 import pytest
 
+from tape.core.event import Event
 from tape.core.ports import Store
-from tape.core.task import Task, TaskStatus, Want
+from tape.core.task import Done, Settlement, Task, TaskStatus, Want
 from tape.matcher.matcher import Matcher
 from tests.conftest import Scale
 from tests.contract.backends import needs_ledgers
-from tests.contract.reacting import catch_up, claim, match, publish, reaction, settle, tasks
+from tests.contract.reacting import catch_up, claim, held, match, publish, reaction, settle, tasks
+from tests.contract.saying import append, said
 
 pytestmark = needs_ledgers
 
@@ -45,6 +47,39 @@ async def test_what_was_given_is_claimed_like_any_other(store: Store) -> None:
     assert given == [2, 3, 4] and await tasks(store) == hands.given
     assert await claim(store) == []
     assert [await settle(store, task) for task in hands.given] == [None, None, None]
+
+
+@pytest.mark.parametrize("count", [1, 2, 100])
+async def test_what_was_given_is_what_is_kept(store: Store, count: int) -> None:
+    hands = Hands(1_000, "rule", "other")
+    matcher = Matcher(store, hands=hands)
+    for each in (reaction(num_shards=4), reaction("other", "/a/1/**")):
+        await store.reactions.register(each)
+    await catch_up(matcher)
+    unlike = (said(f"r{n % 7}", n, subject=f"/a/{n % 3}", type=f"t{n % 2}") for n in range(count))
+
+    changed = Event(run_id="r8", kind="value", type="set", payload={"prev_value_json": "a\x1fb"}, subject="/a/2")
+    blob = Event(run_id="r9", payload=b"\x1f", content_type="application/octet-stream", subject="/a/1")
+    await append(store, *unlike, changed, blob)
+    await catch_up(matcher)
+
+    assert sorted(hands.given, key=lambda task: (task.reaction_id, task.source_global_seq)) == await tasks(store)
+    assert len(hands.given) == count + 2 + len(range(1, count, 3)) + 1
+
+
+async def test_many_are_settled_together_and_each_is_told_of_its_own(store: Store) -> None:
+    hands = Hands()
+    await store.reactions.register(reaction())
+    await publish(store, 3)
+    await matched(store, hands)
+    claims = [held(task) for task in hands.given]
+    stale = claims[1]._replace(attempt=2)
+
+    answers = await store.tasks.settle([Settlement(each, Done()) for each in (claims[0], stale, claims[2])])
+
+    assert [answer is None for answer in answers] == [True, False, True]
+    assert [task.status for task in await tasks(store)] == [TaskStatus.DONE, TaskStatus.CLAIMED, TaskStatus.DONE]
+    assert list(await store.tasks.settle([])) == []
 
 
 @pytest.mark.parametrize(

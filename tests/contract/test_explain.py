@@ -9,7 +9,7 @@ from tape.bus.journal import Journal
 from tape.core.errors import NotFound
 from tape.core.event import Event
 from tape.core.ports import Store
-from tape.core.task import Died, TaskStatus
+from tape.core.task import Died, Hit, TaskStatus
 from tape.matcher.explain import Outcome, explain
 from tape.matcher.matcher import Matcher
 from tests.conftest import Scale
@@ -82,6 +82,30 @@ async def test_a_debounced_match_is_told_with_the_task_it_went_into(store: Store
 
     assert [each.outcome for each in told] == [Outcome.COALESCED, Outcome.TASK]
     assert told[0].task == told[1].task and told[0].judgement.definition.debounce_ms == 60_000
+
+
+async def test_what_a_debounced_reaction_does_not_match_is_not_told_with_the_task_of_a_newer_entry(
+    store: Store, journal: Journal
+) -> None:
+    await store.reactions.register(reaction(predicate_cel="payload.n > 1", debounce_ms=60_000))
+    await publish(store, 3)
+    await match(store)
+
+    told = await explain(store, journal, "rule", 2)
+
+    assert told.outcome is Outcome.NO_MATCH and told.task is None
+
+
+async def test_what_a_backfill_has_made_is_told_as_a_task(store: Store, journal: Journal) -> None:
+    (entry,) = await publish(store, 1)
+    rule = reaction(bootstrap_from_head=True)
+    await store.reactions.register(rule)
+    await match(store)
+    await store.tasks.make([Hit(rule, entry)])
+
+    told = await explain(store, journal, "rule", entry.global_seq)
+
+    assert told.outcome is Outcome.BACKFILLED and told.task is not None and not told.judgement.in_force
 
 
 async def test_a_reaction_that_begins_at_the_head_says_that_it_passed_over_history(

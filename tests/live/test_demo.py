@@ -22,9 +22,13 @@ DEMO = [sys.executable, "-m", "tape.cli.main", "demo", "--seconds", "2", "--no-l
 def kept(tmp_path: Path) -> Iterator[subprocess.Popen[str]]:
     """A demo that was asked to stay."""
     environment = {**clean_environment(), "TAPE_DATA": str(tmp_path)}
-    with subprocess.Popen(
-        [*DEMO, "--keep"], cwd=tmp_path, env=environment, stdout=subprocess.PIPE, text=True, start_new_session=True
-    ) as process:
+    with (
+        (tmp_path / "log").open("wb") as log,
+        subprocess.Popen(
+            [*DEMO, "--keep"], cwd=tmp_path, env=environment, stdout=subprocess.PIPE, stderr=log, text=True,
+            start_new_session=True,
+        ) as process,
+    ):  # fmt: skip
         yield process
         if process.poll() is None:
             os.killpg(process.pid, signal.SIGKILL)
@@ -52,9 +56,11 @@ def test_a_line_that_does_not_hold_is_a_failure(
     assert "fail" in capsys.readouterr().out
 
 
-def test_the_console_stays_until_it_is_interrupted(kept: subprocess.Popen[str]) -> None:
+def test_the_console_stays_until_it_is_interrupted(kept: subprocess.Popen[str], tmp_path: Path) -> None:
     assert kept.stdout is not None
-    report = json.loads(kept.stdout.readline())
+    said = kept.stdout.readline()
+    assert said, (tmp_path / "log").read_text()
+    report = json.loads(said)
 
     with httpx.Client(base_url=report["url"], trust_env=False) as http:
         page = http.get("/")

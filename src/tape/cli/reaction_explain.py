@@ -27,6 +27,7 @@ ANSWERS: Final = {
     "not_yet": "it matches, and the matcher has not come to it yet",
     "task": "it matches, and became a task",
     "coalesced": "it matches, and went into the task of a newer entry",
+    "backfilled": "it became a task in a backfill, although the reaction was not in force",
     "forgotten": "it matches, and its task was forgotten after it was done",
 }
 

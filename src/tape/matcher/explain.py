@@ -33,6 +33,7 @@ class Outcome(StrEnum):
     NOT_YET = "not_yet"
     TASK = "task"
     COALESCED = "coalesced"
+    BACKFILLED = "backfilled"
     FORGOTTEN = "forgotten"
 
 
@@ -85,9 +86,7 @@ async def explain(store: Store, journal: Journal, reaction_id: str, global_seq: 
     told = await _told(journal, reaction_id)
     registrations = [each for each in told if each.kind == REACTION]
     judgement = await anyio.to_thread.run_sync(partial(judge, registrations, entry))
-    task = await store.tasks.made_of(reaction_id, entry.global_seq, entry.subject)
-    if not judgement.definition.debounce_ms and task is not None and task.source_global_seq != entry.global_seq:
-        task = None
+    task = _own(judgement, entry, await store.tasks.made_of(reaction_id, entry.global_seq, entry.subject))
     return Explanation(
         reaction_id=reaction_id,
         entry=entry,
@@ -129,7 +128,15 @@ def _reason(force: Force, place: int) -> str:
     return f"it is paused ({force.paused}), and nothing after position {force.held} is matched until it is resumed"
 
 
+def _own(judgement: Judgement, entry: Entry, task: Task | None) -> Task | None:
+    """The task of an entry, or the newer one it went into, which only a debounced match does."""
+    is_gathered = judgement.refusal is None and judgement.definition.debounce_ms
+    return task if task is not None and (is_gathered or task.source_global_seq == entry.global_seq) else None
+
+
 def _outcome(judgement: Judgement, entry: Entry, cursor: GlobalSeq, task: Task | None) -> Outcome:
+    if judgement.refusal is Outcome.NOT_IN_FORCE and task is not None:
+        return Outcome.BACKFILLED
     if judgement.refusal is not None:
         return judgement.refusal
     if task is not None:

@@ -203,7 +203,7 @@ class Explained(Struct, frozen=True, kw_only=True):
     subject: str
     outcome: Literal[
         "not_in_force", "other_subject", "no_match", "predicate_error", "too_deep", "not_yet", "task", "coalesced",
-        "forgotten",
+        "backfilled", "forgotten",
     ]  # fmt: skip
     matched: bool
     in_force: bool

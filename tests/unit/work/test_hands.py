@@ -9,12 +9,13 @@ from anyio.lowlevel import checkpoint
 
 from tape.compose import open_store, run_journal
 from tape.core.event import Event
-from tape.core.ports import Store
-from tape.core.task import TaskStatus
+from tape.core.ports import Queue, Store
+from tape.core.task import Claimed, TaskStatus, Want
 from tape.matcher.dispatcher import Crew, Dispatcher
+from tape.matcher.matcher import Matcher
 from tape.work.handler import handler
 from tape.work.loop import Loop
-from tests.contract.reacting import reaction, tasks
+from tests.contract.reacting import catch_up, publish, reaction, tasks
 
 PATIENCE_S = 20
 
@@ -26,9 +27,9 @@ async def store() -> AsyncIterator[Store]:
 
 
 @asynccontextmanager
-async def running(store: Store, slots: int = 2) -> AsyncIterator[Loop]:
+async def running(store: Store, slots: int = 2, queue: Queue | None = None) -> AsyncIterator[Loop]:
     """A loop that has looked for work, found none, and rests."""
-    loop = Loop(store.tasks, {"rule": handler(lambda: None)}, owner="me", slots=slots)
+    loop = Loop(queue or store.tasks, {"rule": handler(lambda: None)}, owner="me", slots=slots)
     with anyio.fail_after(PATIENCE_S):
         async with anyio.create_task_group() as group:
             group.start_soon(loop.run)
@@ -70,6 +71,34 @@ async def test_a_loop_that_stops_waits_for_what_it_was_promised(store: Store) ->
         loop.take(want, ())
 
     assert loop.wanted() is None
+
+
+class Counted:
+    """A queue that counts how often somebody looks for work."""
+
+    def __init__(self, queue: Queue) -> None:
+        self.extend, self.settle = queue.extend, queue.settle
+        self.looks = 0
+        self._queue = queue
+
+    async def claim(self, want: Want) -> Claimed:
+        self.looks += 1
+        return await self._queue.claim(want)
+
+
+async def test_who_has_everything_does_not_look_for_more_whenever_there_is_room(store: Store) -> None:
+    queue = Counted(store.tasks)
+    await store.reactions.register(reaction())
+    async with running(store, queue=queue) as loop:
+        matcher = Matcher(store, told=loop.wake, hands=loop)
+        await catch_up(matcher)
+        for number in range(20):
+            await publish(store, 1)
+            await catch_up(matcher)
+            while loop.handled == number:
+                await checkpoint()
+
+    assert queue.looks < 20 == loop.handled
 
 
 async def test_what_is_published_beside_a_worker_is_handled_once_within_its_slots(store: Store) -> None:

@@ -225,6 +225,24 @@ async def test_a_handler_whose_lease_is_lost_is_stopped(store: Store) -> None:
     assert calls == [1, 2] and task.status is TaskStatus.DONE
 
 
+async def test_a_lost_lease_stops_its_own_work_and_no_other(store: Store) -> None:
+    calls: list[tuple[int, int]] = []
+
+    async def stuck(envelope: Envelope) -> None:
+        calls.append((envelope.seq, envelope.attempt))
+        if calls[-1] == (1, 1):
+            await ended(store, 2)
+            await expire(store)
+            await anyio.sleep_forever()
+
+    await store.reactions.register(reaction())
+    await publish(store, 3)
+    async with working(store, stuck, lease=timedelta(seconds=1)):
+        await ended(store, 3)
+
+    assert sorted(calls) == [(1, 1), (1, 2), (2, 1), (3, 1)]
+
+
 async def test_stopping_waits_for_what_was_begun_and_claims_nothing_more(store: Store) -> None:
     is_begun, may_end = anyio.Event(), anyio.Event()
 

@@ -37,11 +37,15 @@ class Database:
             if len(queries) == 1:
                 sql, values = numbered(queries[0].sql, queries[0].parameters)
                 return [await undisturbed(self._pool.fetch(sql, *values))]
-            sql, values = _together(queries)
-            row = await undisturbed(self._pool.fetchrow(sql, *values))
+            sql, values, page = _together(queries)
+            rows = await undisturbed(self._pool.fetch(sql, *values))
         except (asyncpg.PostgresError, *LOST) as error:
             raise translate(error) from error
-        return [column or () for column in row]
+        width = len(queries) - (page is not None)
+        found = [column or () for column in rows[0][:width]]
+        if page is not None:
+            found.insert(page, [row[width:-1] for row in rows if row[-1] is not None])
+        return found
 
     async def append(self, requests: Sequence[Request]) -> Sequence[Outcome]:
         return await self._appender.append(requests)
@@ -75,24 +79,35 @@ class Database:
                 await self._pool.release(connection)
 
 
-def _together(queries: Sequence[Query]) -> tuple[str, list[object]]:
-    """Several queries as one statement, so that one snapshot and one round trip serve them all."""
+def _together(queries: Sequence[Query]) -> tuple[str, list[object], int | None]:
+    """Several queries as one statement, so that one snapshot and one round trip serve them all.
+
+    Each is a column with its rows as one array. Only the one with a budget, whose number is returned last, has its rows
+    as rows behind these columns: to put a page into an array and to take it out again costs more than to read it.
+    """
     columns: list[str] = []
     values: list[object] = []
-    for query in queries:
+    page, paged = None, ""
+    for number, query in enumerate(queries):
         sql, own = numbered(query.sql, query.parameters)
-        columns.append(_column(_shifted(sql, len(values)), query.budget))
+        shifted = _shifted(sql, len(values))
         values += own
-    return f"SELECT {', '.join(columns)}", values
+        if query.budget is None:
+            columns.append(f"(SELECT array_agg(q) FROM ({shifted}) q)")  # noqa: S608 - the text of our own statements
+        else:
+            page, paged = number, _paged(shifted, query.budget)
+    if page is None:
+        return f"SELECT {', '.join(columns)}", values, None
+    firsts = [f"CASE WHEN coalesce(p.before, 0) = 0 THEN {column} END" for column in columns]
+    joined = f"SELECT {', '.join([*firsts, 'p.*'])} FROM (SELECT 1) AS one LEFT JOIN {paged} AS p ON true"  # noqa: S608
+    return f"{joined} ORDER BY p.global_seq", values, page
 
 
-def _column(sql: str, budget: int | None) -> str:
-    """A query's rows as one array; with a budget, as many as begin before their payloads have used it up."""
-    if budget is None:
-        return f"(SELECT array_agg(q) FROM ({sql}) q)"  # noqa: S608 - the text of our own statements
+def _paged(sql: str, budget: int) -> str:
+    """As many of a query's rows as begin before their payloads have used up the budget."""
     size = "coalesce(octet_length(q.payload_json), octet_length(q.payload_bytes), 0)"
-    weighed = f"SELECT q, sum({size}) OVER (ORDER BY q.global_seq) - {size} AS before FROM ({sql}) q"  # noqa: S608
-    return f"(SELECT array_agg(w.q) FROM ({weighed}) w WHERE w.before < {budget})"  # noqa: S608
+    weighed = f"SELECT q.*, sum({size}) OVER (ORDER BY q.global_seq) - {size} AS before FROM ({sql}) q"  # noqa: S608
+    return f"(SELECT w.* FROM ({weighed}) w WHERE w.before < {budget})"  # noqa: S608
 
 
 def _shifted(sql: str, by: int) -> str:
