@@ -87,8 +87,11 @@ async def open_journal(url: str | None = None, *, unsafe_durability: bool = Fals
 
 
 @asynccontextmanager
-async def open_backing(url: str, keep_per_run: int | None = None) -> AsyncIterator[Backing]:
-    """The store at a URL with a journal over it; a reader that a run has outgrown cannot live on the tail."""
+async def open_backing(url: str, keep_per_run: int | None = None, lake: Path | None = None) -> AsyncIterator[Backing]:
+    """The store at a URL with a journal over it, and the lake behind that, which is TAPE_LAKE unless it is given.
+
+    A reader that a run has outgrown cannot live on the tail.
+    """
     settings = Settings.read(os.environ)
     opened = open_store(
         url,
@@ -96,7 +99,7 @@ async def open_backing(url: str, keep_per_run: int | None = None) -> AsyncIterat
         listen_url=settings.listen_url,
         keep_per_run=keep_per_run,
     )
-    cold = lake_behind(url, settings.lake_folder)
+    cold = lake_behind(url, lake or settings.lake_folder)
     async with opened as store, run_journal(store, min(ENTRIES, keep_per_run or ENTRIES), cold) as journal:
         yield Backing(store, journal, is_ephemeral=urlsplit(url).scheme == "memory")
 

@@ -67,6 +67,17 @@ async def test_what_was_given_is_what_is_kept(store: Store, count: int) -> None:
     assert len(hands.given) == count + 2 + len(range(1, count, 3)) + 1
 
 
+async def test_a_journal_of_many_pages_is_given_entry_by_entry(store: Store) -> None:
+    hands = Hands(5_000)
+    await store.reactions.register(reaction(max_concurrency=5_000))
+    await publish(store, 700)
+    await publish(store, 700)
+
+    given = await matched(store, hands)
+
+    assert given == [task.source_global_seq for task in await tasks(store)] == list(range(2, 1_402))
+
+
 async def test_many_are_settled_together_and_each_is_told_of_its_own(store: Store) -> None:
     hands = Hands()
     await store.reactions.register(reaction())

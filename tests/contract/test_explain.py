@@ -14,7 +14,7 @@ from tape.matcher.explain import Outcome, explain
 from tape.matcher.matcher import Matcher
 from tests.conftest import Scale
 from tests.contract.backends import needs_ledgers
-from tests.contract.reacting import catch_up, claim, match, publish, reaction, settle, tasks
+from tests.contract.reacting import catch_up, claim, expire, match, publish, reaction, settle, tasks
 from tests.contract.saying import append, said
 
 pytestmark = needs_ledgers
@@ -82,6 +82,22 @@ async def test_a_debounced_match_is_told_with_the_task_it_went_into(store: Store
 
     assert [each.outcome for each in told] == [Outcome.COALESCED, Outcome.TASK]
     assert told[0].task == told[1].task and told[0].judgement.definition.debounce_ms == 60_000
+
+
+async def test_what_was_forgotten_is_not_told_as_part_of_a_newer_task(store: Store, journal: Journal) -> None:
+    await store.reactions.register(reaction(debounce_ms=60_000))
+    for _ in range(2):
+        await publish(store, 1)
+        await match(store)
+        await expire(store)
+        await settle(store, (await claim(store))[0])
+        await store.tasks.forget(before_ms=1 << 60)
+    await publish(store, 1)
+    await match(store)
+
+    told = [(await explain(store, journal, "rule", place)).outcome for place in (2, 3, 4)]
+
+    assert told == [Outcome.FORGOTTEN, Outcome.FORGOTTEN, Outcome.TASK]
 
 
 async def test_what_a_debounced_reaction_does_not_match_is_not_told_with_the_task_of_a_newer_entry(

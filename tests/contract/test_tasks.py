@@ -482,3 +482,10 @@ async def test_a_task_that_fails_with_what_is_no_text_is_settled_all_the_same(st
 
     assert refused is None and dead.status is TaskStatus.DLQ
     assert dead.last_error.startswith("before") and dead.last_error.endswith("after")
+
+
+async def test_a_name_that_is_no_text_is_refused_and_not_a_fault(store: Store) -> None:
+    with pytest.raises(UsageError, match="lone surrogate"):
+        await store.tasks.find(TaskId("\udcff"))
+    with pytest.raises(UsageError, match="lone surrogate"):
+        await store.reactions.remove("\udcff")

@@ -254,6 +254,31 @@ def test_the_command_says_what_it_did_and_a_dry_run_does_nothing(
     assert [(each["from"], each["to"]) for each in told] == [(5, 21), (5, 21), (5, 15)]
 
 
+def test_what_was_said_of_a_reaction_is_read_in_the_lake_that_is_named(
+    lasting_url: str, log: Log, tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    anyio.run(begin_and_archive, lasting_url, log)
+    monkeypatch.setenv("TAPE_DATA", str(tmp_path / "elsewhere"))
+    named = ["--store", lasting_url, "--lake", str(log.table.parent), "--json"]
+
+    codes = [
+        run(["reaction", "backfill", "rule", *named, "--dry-run"]),
+        run(["reaction", "explain", "rule", "2", *named]),
+    ]
+
+    counted, told = [json.loads(line) for line in capsys.readouterr().out.splitlines()]
+    assert codes == [0, 0] and (counted["matches"], told["outcome"]) == (3, "task")
+
+
+async def begin_and_archive(url: str, log: Log) -> None:
+    async with opened(url) as (store, _):
+        await store.reactions.register(reaction())
+        await publish(store, 3)
+        await catch_up(Matcher(store))
+        await fill(store, log, url)
+        await archive(store, log, LATER, ignore)
+
+
 async def test_what_is_not_there_has_no_backfill(url: str) -> None:
     async with opened(url) as (store, journal):
         await store.reactions.register(reaction("gone"))

@@ -113,6 +113,7 @@ def test_a_dead_task_has_a_life_and_can_be_replayed(http: httpx.Client, server: 
         ("PUT", "/reactions/.x", {}, 400, "reaction_id"),
         ("GET", "/tasks?status=failed", None, 400, "status"),
         ("GET", "/tasks?limit=1001", None, 400, "limit"),
+        ("GET", f"/tasks?limit=00001{'9' * 20}", None, 400, "limit"),
         ("GET", "/tasks?reaction_id=%00", None, 400, "reaction_id"),
         ("GET", "/tasks/nobody", None, 404, "no task"),
         ("GET", "/tasks/%00", None, 404, "no task"),

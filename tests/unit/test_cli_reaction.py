@@ -92,6 +92,18 @@ def test_what_is_not_there_is_said(tape: Tape) -> None:
     assert codes == [4, 4, 4]
 
 
+@pytest.mark.parametrize(
+    "arguments",
+    [("reaction", "show", "\udcff"), ("task", "show", "\udcff"), ("task", "replay", "--all", "--limit", "9" * 20)],
+)
+def test_what_no_store_can_look_for_is_a_mistake_in_the_call(tape: Tape, arguments: tuple[str, ...]) -> None:
+    tape("reaction", "add", "rule", "/a/**")
+
+    code, _, error = tape(*arguments)
+
+    assert code == 2 and "internal" not in error
+
+
 def test_work_runs_the_handlers_of_a_module_and_the_dead_can_be_replayed(tape: Tape) -> None:
     for number in range(3):
         assert tape("publish", "r1", f'{{"n":{number}}}', "--subject", "/orders/new", "--open")[0] == 0

@@ -61,12 +61,13 @@ def _backfill(choices: Choices, reaction_id: str, after: int, through: int | Non
     from tape.lake.backfill import found, planned
     from tape.lake.reference import check_kind
 
-    url, tally = check_kind(choices.location()[0]), Tally()
+    url, lake, tally = check_kind(choices.location()[0]), choices.lake_folder(), Tally()
     choices.check_exists()
-    with start_blocking_portal() as portal, portal.wrap_async_context_manager(compose.open_backing(url)) as backing:
+    opened = compose.open_backing(url, lake=lake)
+    with start_blocking_portal() as portal, portal.wrap_async_context_manager(opened) as backing:
         plan = portal.call(planned, backing.store, backing.journal, reaction_id, after, through)
         with spark_opener()() as spark:
-            for some in found(spark, url, choices.lake_folder(), plan):
+            for some in found(spark, url, lake, plan):
                 tally.searched, tally.matches = some.searched, tally.matches + len(some.hits)
                 tally.made += portal.call(backing.store.tasks.make, some.hits) if some.hits and not is_dry else 0
                 _say_progress(plan, tally)

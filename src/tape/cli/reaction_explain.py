@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Final
 import click
 
 from tape.cli import output
-from tape.cli.choices import Choices, run as finish, shared
+from tape.cli.choices import Choices, in_lake, run as finish, shared
 
 if TYPE_CHECKING:
     from tape.core.event import Entry
@@ -36,6 +36,7 @@ ANSWERS: Final = {
 @click.argument("reaction_id", metavar="ID")
 @click.argument("global_seq", metavar="GLOBAL_SEQ", type=click.IntRange(min=1))
 @shared
+@in_lake
 @click.pass_obj
 def explain(choices: Choices, reaction_id: str, global_seq: int) -> None:
     """Say why the entry at GLOBAL_SEQ became a task of ID, or why not."""
@@ -53,7 +54,7 @@ async def _explain(choices: Choices, reaction_id: str, global_seq: int) -> Expla
     from tape.matcher.explain import explain as ask
 
     choices.check_exists()
-    async with compose.open_backing(choices.location()[0]) as backing:
+    async with compose.open_backing(choices.location()[0], lake=choices.lake_folder()) as backing:
         return await ask(backing.store, backing.journal, reaction_id, global_seq)
     raise AssertionError("a store swallows nothing")
 

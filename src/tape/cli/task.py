@@ -14,6 +14,7 @@ if TYPE_CHECKING:
     from tape.core.task import Task, TaskId
 
 MOST: Final = 1_000
+MOST_DEAD: Final = 1_000_000
 _STATUSES: Final = {"pending": 1, "claimed": 2, "done": 3, "dlq": 5}
 _COLOURS: Final = {1: "yellow", 2: "cyan", 3: "green", 5: "red"}
 
@@ -57,7 +58,7 @@ def show(choices: Choices, task_id: str) -> None:
 @click.argument("task_ids", metavar="[TASK]...", nargs=-1)
 @click.option("--reaction", "reaction_id", metavar="ID", help="All dead tasks of one reaction.")
 @click.option("--all", "is_all", is_flag=True, help="All dead tasks.")
-@click.option("--limit", type=click.IntRange(1), default=MOST, show_default=True, help="How many at most.")
+@click.option("--limit", type=click.IntRange(1, MOST_DEAD), default=MOST, show_default=True, help="How many at most.")
 @shared
 @click.pass_obj
 def replay(choices: Choices, task_ids: tuple[str, ...], reaction_id: str | None, is_all: bool, limit: int) -> None:

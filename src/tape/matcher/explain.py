@@ -130,8 +130,10 @@ def _reason(force: Force, place: int) -> str:
 
 def _own(judgement: Judgement, entry: Entry, task: Task | None) -> Task | None:
     """The task of an entry, or the newer one it went into, which only a debounced match does."""
-    is_gathered = judgement.refusal is None and judgement.definition.debounce_ms
-    return task if task is not None and (is_gathered or task.source_global_seq == entry.global_seq) else None
+    if task is None or task.source_global_seq == entry.global_seq:
+        return task
+    is_gathered = judgement.refusal is None and judgement.definition.debounce_ms and task.coalesced
+    return task if is_gathered else None
 
 
 def _outcome(judgement: Judgement, entry: Entry, cursor: GlobalSeq, task: Task | None) -> Outcome:

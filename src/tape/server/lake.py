@@ -50,7 +50,7 @@ def lake_of(node: Node) -> LakeJobs:
 def _limit(text: str | None) -> int:
     if text is None:
         return MOST_ROWS
-    if not (text.isascii() and text.isdecimal()) or not 1 <= int(text[:5]) <= MOST_ROWS:
+    if not (text.isascii() and text.isdecimal() and len(text) <= 5) or not 1 <= int(text) <= MOST_ROWS:
         raise UsageError(f"limit is 1 to {MOST_ROWS:,}, not {shown(text)}")
     return int(text)
 

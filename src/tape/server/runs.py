@@ -79,7 +79,7 @@ async def _kept(node: Node, run_id: RunId) -> RunRecord | None:
 def _limit(text: str | None) -> int:
     if text is None:
         return MOST
-    if not (text.isascii() and text.isdecimal()) or not 1 <= int(text[:5]) <= MOST:
+    if not (text.isascii() and text.isdecimal() and len(text) <= 5) or not 1 <= int(text) <= MOST:
         raise UsageError(f"limit is 1 to {MOST:,}, not {shown(text)}")
     return int(text)
 

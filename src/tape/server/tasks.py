@@ -77,6 +77,6 @@ def _status(text: str | None) -> int:
 def _limit(text: str | None) -> int:
     if text is None:
         return USUAL
-    if not (text.isascii() and text.isdecimal()) or not 1 <= int(text[:5]) <= MOST:
+    if not (text.isascii() and text.isdecimal() and len(text) <= 5) or not 1 <= int(text) <= MOST:
         raise UsageError(f"limit is 1 to {MOST:,}, not {shown(text)}")
     return int(text)

@@ -38,7 +38,7 @@ def translate(error: Exception, outcome: Outcome = "nothing") -> Exception:
         return Unavailable(f"the connection to Postgres was lost ({said(error)})", outcome)
     if isinstance(error, _BUSY):
         return Unavailable(f"Postgres is busy ({said(error)})")
-    if isinstance(error, _NO_TEXT):
+    if isinstance(error, _NO_TEXT) or isinstance(error.__cause__, UnicodeEncodeError):
         return UsageError("a text holds U+0000 or a lone surrogate, which no store can keep")
     if isinstance(error, asyncpg.InsufficientResourcesError):
         return Unavailable(f"Postgres has run out of something ({said(error)})")

@@ -9,7 +9,7 @@ from typing import Any, TypeAlias, TypeVar
 
 import anyio
 
-from tape.core.errors import Corrupt, TapeError, Unavailable
+from tape.core.errors import Corrupt, TapeError, Unavailable, UsageError
 
 T = TypeVar("T")
 
@@ -79,6 +79,8 @@ def _settle(future: "asyncio.Future[Any]", result: Any, error: Exception | None)
 
 def translate(error: Exception) -> Exception:
     """The error a caller is told: the database's own become ours, those of a bad value or of our code stay."""
+    if isinstance(error, UnicodeEncodeError):
+        return UsageError("a text holds a lone surrogate, which no store can keep")
     if isinstance(error, UnicodeDecodeError):
         return Corrupt(f"the database file is damaged ({error.reason})")
     if not isinstance(error, sqlite3.DatabaseError) or isinstance(error, _NOT_THE_DATABASE):
