@@ -3,8 +3,10 @@ PYTHON ?= python3
 BIN := .venv/bin
 ONLY ?=
 
-# What waits for processes and Java runs beside the rest: two cores are then busy, and it takes two thirds of the time.
-BESIDE := tests/lake tests/process tests/property
+# What waits for Java, sockets and processes runs beside the rest: two cores are then busy, and it takes half the time.
+BESIDE := lake live
+lake := tests/lake tests/property tests/docs tests/packaging
+live := tests/live tests/browser tests/journeys tests/process
 
 .DEFAULT_GOAL := help
 .PHONY: help setup demo test check docs dist sbom bench bench-scale soak proto lock clean
@@ -20,9 +22,10 @@ demo: setup ## Watch one journal at work, and see it drawn from a lake; KEEP=1 l
 
 test: check ## Run everything that must hold
 	@$(BIN)/python -m tests.servers.chromium
-	@$(BIN)/pytest --quiet --scale 1 $(BESIDE) > .beside.log 2>&1 & beside=$$!; \
-	$(BIN)/pytest --quiet --scale 1 --ignore tests/house $(addprefix --ignore ,$(BESIDE)); first=$$?; \
-	echo "beside it: $(BESIDE)"; wait $$beside; second=$$?; cat .beside.log; exit $$((first | second))
+	@$(foreach side,$(BESIDE),$(BIN)/pytest --quiet --scale 1 $($(side)) > .beside-$(side).log 2>&1 & $(side)=$$!;) \
+	$(BIN)/pytest --quiet --scale 1 --ignore tests/house $(addprefix --ignore ,$(foreach side,$(BESIDE),$($(side)))); \
+	ends=$$?; $(foreach side,$(BESIDE),wait $$$(side) || ends=1; echo "beside it: $($(side))"; cat .beside-$(side).log;) \
+	exit $$ends
 
 check: setup ## Check style, types, floors and sizes
 	@$(BIN)/ruff check --quiet
