@@ -394,6 +394,30 @@ async def test_a_predicate_that_takes_too_long_is_paused_with_the_reason(store: 
     assert [entry.payload for entry in page.entries] == [{"reaction_id": "slow", "reason": "quarantined", "cursor": 2}]
 
 
+async def test_a_predicate_that_was_held_up_once_is_not_paused(store: Store) -> None:
+    await store.reactions.register(reaction(predicate_cel="payload.n > 0"))
+    await publish(store, 3)
+
+    await catch_up(Matcher(store, clocks=CollectingClocks()))
+
+    record = await store.reactions.find("rule")
+    assert record is not None and record.paused == "" and await sources(store) == [2, 3, 4]
+
+
+class CollectingClocks:
+    """Clocks of a process that collects its garbage during the first evaluation."""
+
+    def __init__(self) -> None:
+        self._asked = 0
+
+    def wall(self) -> float:
+        self._asked += 1
+        return 0.080 if self._asked > 1 else 0.0
+
+    def cpu(self) -> float:
+        return 0.080 if self._asked > 1 else 0.0
+
+
 async def test_a_quarantined_reaction_reads_on_where_it_was_stopped(store: Store) -> None:
     await store.reactions.register(reaction(predicate_cel="payload.n > 0"))
     await publish(store, 2)
