@@ -9,11 +9,11 @@ from anyio.lowlevel import checkpoint
 
 from tape.bus.upkeep import upkeep
 from tape.core.background import background
-from tape.core.errors import StaleClaim, UsageError
+from tape.core.errors import NotFound, StaleClaim, UsageError
 from tape.core.ids import GlobalSeq
 from tape.core.ports import Store
 from tape.core.subject import Pattern
-from tape.core.task import Claim, Died, Done, Failed, Settlement, Task, TaskId, TaskStatus, Want
+from tape.core.task import Claim, Died, Done, Failed, Hit, Settlement, Task, TaskId, TaskStatus, Want
 from tape.store.clock import now_ms
 from tests.conftest import Scale
 from tests.contract.backends import Backend, needs_ledgers
@@ -489,3 +489,13 @@ async def test_a_name_that_is_no_text_is_refused_and_not_a_fault(store: Store) -
         await store.tasks.find(TaskId("\udcff"))
     with pytest.raises(UsageError, match="lone surrogate"):
         await store.reactions.remove("\udcff")
+
+
+async def test_nothing_is_made_for_a_reaction_that_was_removed_meanwhile(store: Store) -> None:
+    await given(store, 1)
+    (entry,) = (await store.journal.read(GlobalSeq(1))).entries[:1]
+    await store.reactions.remove("rule")
+
+    with pytest.raises(NotFound, match="was removed"):
+        await store.tasks.make([Hit(reaction(), entry)])
+    assert [task.status for task in await tasks(store)] == [TaskStatus.DLQ]

@@ -8,7 +8,7 @@ from typing import Final, NamedTuple
 
 from tape.core import limits
 from tape.core.claim import check_lease
-from tape.core.errors import StaleClaim
+from tape.core.errors import NotFound, StaleClaim
 from tape.core.ports import Transaction
 from tape.core.task import (
     Claim,
@@ -52,6 +52,7 @@ class _Sql(NamedTuple):
     found: str
     made_of: str
     lock_pack: str
+    is_removed: str
     listed: str
     dead: str
     replay: str
@@ -139,6 +140,9 @@ class Tasks:
         """Takes turns with the matchers, so that a task is made by one of them only."""
         async with self._connection.transaction() as tx:
             ((now,),) = await tx.fetch(self._sql.lock_pack, {"now_ms": now_ms()})
+            for reaction_id in {hit.reaction.reaction_id for hit in hits}:
+                if any(deleted for (deleted,) in await tx.fetch(self._sql.is_removed, {"reaction_id": reaction_id})):
+                    raise NotFound(f"reaction {reaction_id!r} was removed; its tasks would never be claimed")
             return await self._matched.add_missing(tx, hits, now)
         raise AssertionError("a transaction swallows nothing")
 

@@ -225,6 +225,10 @@ ORDER BY source_global_seq LIMIT 1;
 -- Whoever makes tasks takes turns with the matchers and with those who change shards.
 SELECT tape_now_ms() FROM tape_pack FOR UPDATE;
 
+-- name: is_removed
+-- Held, so that nobody can remove it before the tasks are there to die with it.
+SELECT deleted FROM tape_reactions WHERE reaction_id = :reaction_id FOR SHARE;
+
 -- name: present
 -- A debounced task has the name of its first entry, and the place of its newest.
 SELECT t.task_id, t.source_global_seq

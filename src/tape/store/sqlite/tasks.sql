@@ -204,6 +204,9 @@ ORDER BY source_global_seq LIMIT 1;
 -- Whoever makes tasks takes turns with the matchers and with those who change shards.
 SELECT :now_ms FROM tape_pack;
 
+-- name: is_removed
+SELECT deleted FROM tape_reactions WHERE reaction_id = :reaction_id;
+
 -- name: present
 -- A debounced task has the name of its first entry, and the place of its newest.
 SELECT t.task_id, t.source_global_seq
