@@ -8,7 +8,7 @@ import sys
 from collections.abc import Callable, Iterator, Sequence
 from datetime import UTC, datetime
 from importlib import import_module
-from typing import Final
+from typing import Any, Final
 
 from tests.bench import loop, matching, predicates
 from tests.bench.compare import Comparison, Result, Row, compare
@@ -48,7 +48,11 @@ def main(only: str = "") -> None:
     if not results:
         raise SystemExit(f"nothing that is measured is called {only!r}")
     FOLDER.mkdir(exist_ok=True)
-    (FOLDER / "latest.json").write_text(json.dumps(_report(conditions, results), indent=2, ensure_ascii=False) + "\n")
+    report = _report(conditions, results)
+    latest = FOLDER / "latest.json"
+    if only and latest.exists():
+        report = _merged(json.loads(latest.read_text()), report)
+    latest.write_text(json.dumps(report, indent=2, ensure_ascii=False) + "\n")
     print(*_missed([result.row for result in results]), sep="\n")
 
 
@@ -89,6 +93,13 @@ def _conditions() -> dict[str, object]:
 def _report(conditions: dict[str, object], results: Sequence[Result]) -> dict[str, object]:
     spreads = {f"{result.row['area']}: {result.row['name']}": result.spread for result in results if result.spread}
     return {"conditions": conditions, "rows": [result.row for result in results], "lowest and highest ratio": spreads}
+
+
+def _merged(before: dict[str, Any], now: dict[str, Any]) -> dict[str, object]:
+    """What was measured before, with the rows of now in their places; the conditions are those of now."""
+    rows = {(row["area"], row["name"]): row for row in (*before["rows"], *now["rows"])}
+    spreads = {**before["lowest and highest ratio"], **now["lowest and highest ratio"]}
+    return {"conditions": now["conditions"], "rows": list(rows.values()), "lowest and highest ratio": spreads}
 
 
 def _line(result: Result) -> str:
