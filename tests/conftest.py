@@ -1,6 +1,7 @@
 """What every test shares: how much work to do, and which event loop to do it on."""
 
 import logging
+import signal
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
@@ -22,6 +23,7 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 
 
 def pytest_configure(config: pytest.Config) -> None:
+    signal.signal(signal.SIGINT, signal.default_int_handler)  # what a shell starts beside itself would pass on deafness
     settings.register_profile(
         "tape",
         max_examples=scaled(EXAMPLES, config.getoption("--scale")),

@@ -43,8 +43,7 @@ def emptied_postgres_url(lasting_postgres: Callable[[], str]) -> str:
 @pytest.fixture(params=NAMES)
 def backend(request: pytest.FixtureRequest, tmp_path: Path) -> Backend:
     if request.param == "postgres":
-        is_lasting = "node" in request.fixturenames
-        return Backend("postgres", request.getfixturevalue("emptied_postgres_url" if is_lasting else "postgres_url"))
+        return Backend("postgres", request.getfixturevalue("emptied_postgres_url"))
     if request.param == "redis":
         return Backend("redis", request.getfixturevalue("redis_url"), is_bounded=True)
     return make_backend(request.param, tmp_path)
@@ -52,8 +51,9 @@ def backend(request: pytest.FixtureRequest, tmp_path: Path) -> Backend:
 
 @pytest.fixture(params=BROKERS)
 async def brokers(request: pytest.FixtureRequest, tmp_path: Path) -> AsyncIterator[Brokers]:
+    fixtures = {"postgres": "emptied_postgres_url", "redis": "redis_url"}
     urls = {"inprocess": "memory://", "sqlite": f"sqlite:///{tmp_path / 'tape.db'}"}
-    url = urls.get(request.param) or request.getfixturevalue(f"{request.param}_url")
+    url = urls.get(request.param) or request.getfixturevalue(fixtures[request.param])
     brokers = Brokers(request.param, url)
     async with brokers.stack:
         yield brokers

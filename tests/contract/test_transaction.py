@@ -18,6 +18,7 @@ INSERT = "INSERT INTO scratch (n) VALUES (:n)"
 @pytest.fixture
 async def table(store: Store) -> None:
     async with store.transaction() as tx:
+        await tx.fetch("DROP TABLE IF EXISTS scratch", {})
         await tx.fetch("CREATE TABLE scratch (n INTEGER)", {})
 
 

@@ -27,7 +27,7 @@ def wheel(sdist: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
     """The wheel, built from the unpacked sdist: what is missing there is missing here."""
     folder = tmp_path_factory.mktemp("wheel")
     with tarfile.open(sdist) as archive:
-        archive.extractall(folder, filter="data")
+        archive.extractall(folder)
     return build("wheel", folder / sdist.name.removesuffix(".tar.gz"), folder)
 
 

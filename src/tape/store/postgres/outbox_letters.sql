@@ -47,21 +47,21 @@ WHERE id IN (SELECT CAST(i AS uuid) FROM jsonb_array_elements_text(CAST(:ids AS 
 
 -- name: mark
 -- Ended rows only: what was never handled is never forgotten by age.
-UPDATE core.outbox SET deleted_at = now() WHERE id IN (
+UPDATE core.outbox SET deleted_at = now() WHERE id = ANY (ARRAY(
   SELECT id FROM core.outbox
   WHERE created_at < now() - :active_ms * INTERVAL '1 millisecond' AND deleted_at IS NULL
     AND status IN ('delivered', 'failed')
   ORDER BY created_at LIMIT :most FOR UPDATE SKIP LOCKED
-)
+))
 RETURNING 1;
 
 -- name: delete
-DELETE FROM core.outbox WHERE id IN (
+DELETE FROM core.outbox WHERE id = ANY (ARRAY(
   SELECT id FROM core.outbox
   WHERE created_at < now() - :active_ms * INTERVAL '1 millisecond'
     AND deleted_at < now() - :grace_ms * INTERVAL '1 millisecond'
   ORDER BY created_at LIMIT :most FOR UPDATE SKIP LOCKED
-)
+))
 RETURNING CAST(id AS text);
 
 -- name: forget_handled

@@ -142,16 +142,17 @@ SELECT a.reaction_id, tape_now_ms(), (
 FROM json_array_elements_text(:reaction_ids::json) AS a(reaction_id);
 
 -- name: claim
--- SKIP LOCKED is the correctness; the notification only saves waiting.
+-- SKIP LOCKED is the correctness; the notification only saves waiting. An array is found once: a subquery might be asked
+-- again for every task, and lock as many each time.
 UPDATE tape_tasks SET
   status = 2, attempt = attempt + 1, attempts = attempts + 1, lease_owner = :owner, first_at_ms = 0,
   lease_expires_at_ms = :now + :lease_ms::bigint, next_attempt_at_ms = :now + :lease_ms::bigint
-WHERE task_id IN (
+WHERE task_id = ANY (ARRAY(
   SELECT t.task_id FROM tape_tasks AS t
   WHERE t.reaction_id = :reaction_id AND t.status IN (1, 2) AND t.next_attempt_at_ms <= :now::bigint
     AND (:shard < 0 OR t.shard = :shard)
   ORDER BY t.next_attempt_at_ms, t.task_id LIMIT :most FOR UPDATE SKIP LOCKED
-)
+))
 RETURNING task_id, reaction_id, shard, source_run_id, source_seq, source_global_seq, kind, type, subject,
           schema_version, ts_ms, payload_json, prev_value_json, status, attempt, attempts, next_attempt_at_ms,
           lease_owner, lease_expires_at_ms, last_error, coalesced, created_at_ms, completed_at_ms, trace_id, span_id;
