@@ -11,7 +11,7 @@ AVOIDED: Final = ("hashjoin", "mergejoin", "hashagg", "material", "memoize", "so
 
 
 async def loop_only(url: str) -> None:
-    """From now on who connects to the database joins in loops, and looks at one side again for each row of the other."""
+    """From now on who connects to the database joins in loops, and looks at one side once for each row of the other."""
     connection = await asyncpg.connect(url)
     try:
         database = await connection.fetchval("SELECT current_database()")
