@@ -54,7 +54,7 @@ class Place:
     async def said(self, *events: OutboxEvent, generation: int = 0, is_kept: bool = True) -> None:
         """Events of one business transaction, which commits or does not."""
         async with self.connected() as connection:
-            await rows(connection, "BEGIN")
+            await rows(connection, "BEGIN IMMEDIATE" if self.name == "sqlite" else "BEGIN")
             for event in events:
                 await rows(connection, f"INSERT INTO orders (n) VALUES ({number(event)})")
                 await publish(event, connection, generation=generation)
