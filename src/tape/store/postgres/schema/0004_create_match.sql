@@ -1,8 +1,11 @@
--- A page of plain matches in one message: the pack is moved if it is where the page was decided, and what is wanted is
--- claimed as it is made. Each statement sees what was committed before it, so slots are counted after their locks.
+-- The matches of a page become tasks, claimed where the worker beside the matcher has room, in one call; each statement
+-- sees what was true when it had its locks. The columns come as texts, which are far cheaper to take apart than JSON.
+-- A text is the values joined by a control character that none of them can hold, or the one value that all of them have.
 
-CREATE FUNCTION tape_match(
-  p_seen bigint, p_cursor bigint, p_hits json, p_reaction_ids text[], p_owner text, p_most bigint, p_lease_ms bigint,
+CREATE FUNCTION tape_match_page(
+  p_seen bigint, p_cursor bigint, p_task_ids text, p_matched_ids text, p_places text, p_seqs text, p_run_ids text,
+  p_hashes text, p_kinds text, p_types text, p_subjects text, p_versions text, p_times text, p_payloads text,
+  p_traces text, p_spans text, p_previous text[], p_reaction_ids text[], p_owner text, p_most bigint, p_lease_ms bigint,
   OUT moved_to bigint, OUT made_at bigint, OUT task_ids text[], OUT shards integer[])
 LANGUAGE plpgsql AS $$
 #variable_conflict use_column
@@ -16,12 +19,28 @@ BEGIN
   PERFORM 1 FROM tape_limits WHERE reaction_id = ANY (p_reaction_ids) ORDER BY reaction_id FOR UPDATE;
   WITH made AS (
     WITH hit AS MATERIALIZED (
-      SELECT h.*, row_number() OVER (PARTITION BY h.reaction_id ORDER BY h.global_seq) AS place,
-             row_number() OVER (ORDER BY h.global_seq) AS overall
-      FROM json_to_recordset(p_hits) AS h(
-           task_id text, reaction_id text, due_at_ms bigint, prev_value_json text, global_seq bigint, seq bigint,
-           run_id text, shard_hash bigint, kind text, type text, subject text, schema_version smallint, ts_ms bigint,
-           payload_json text, trace_id text, span_id text)
+      SELECT h.*, row_number() OVER (PARTITION BY h.reaction_id ORDER BY h.overall) AS place
+      FROM (
+        SELECT coalesce(u.task_id, p_task_ids) AS task_id, coalesce(u.reaction_id, p_matched_ids) AS reaction_id,
+               coalesce(u.place, p_places)::bigint AS global_seq, coalesce(u.seq, p_seqs)::bigint AS seq,
+               coalesce(u.run_id, p_run_ids) AS run_id, coalesce(u.hash, p_hashes)::bigint AS shard_hash,
+               coalesce(u.kind, p_kinds) AS kind, coalesce(u.type, p_types) AS type,
+               coalesce(u.subject, p_subjects) AS subject, coalesce(u.version, p_versions)::smallint AS schema_version,
+               coalesce(u.time, p_times)::bigint AS ts_ms, coalesce(u.payload, p_payloads) AS payload_json,
+               coalesce(u.trace, p_traces) AS trace_id, coalesce(u.span, p_spans) AS span_id,
+               coalesce(u.previous, p_previous[1]) AS prev_value_json, u.overall
+        FROM unnest(
+               string_to_array(p_task_ids, E'\x1f'), string_to_array(p_matched_ids, E'\x1f'),
+               string_to_array(p_places, E'\x1f'), string_to_array(p_seqs, E'\x1f'),
+               string_to_array(p_run_ids, E'\x1f'), string_to_array(p_hashes, E'\x1f'),
+               string_to_array(p_kinds, E'\x1f'), string_to_array(p_types, E'\x1f'),
+               string_to_array(p_subjects, E'\x1f'), string_to_array(p_versions, E'\x1f'),
+               string_to_array(p_times, E'\x1f'), string_to_array(p_payloads, E'\x1f'),
+               string_to_array(p_traces, E'\x1f'), string_to_array(p_spans, E'\x1f'), p_previous)
+             WITH ORDINALITY AS u(
+               task_id, reaction_id, place, seq, run_id, hash, kind, type, subject, version, time, payload, trace, span,
+               previous, overall)
+      ) AS h
     ), room AS MATERIALIZED (
       SELECT r.reaction_id, r.num_shards, CASE WHEN r.deleted = 0 AND r.paused = '' AND r.rate_limit_per_s = 0
         AND r.reaction_id = ANY (p_reaction_ids)
