@@ -16,8 +16,7 @@ from tape.matcher.dispatcher import Crew, Dispatcher
 from tape.work.handler import handler
 from tests.bridges.sides import DEADLINE_S, Side
 from tests.contract.saying import append
-
-PATIENCE_S = 60
+from tests.patience import PATIENCE_S
 
 
 def line(side: Side, **settings: object) -> Line:

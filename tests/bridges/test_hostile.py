@@ -13,6 +13,7 @@ from tape.core.outbox import OutboxEvent
 from tape.outbox.relay import line_relay
 from tests.bridges.bridging import line
 from tests.bridges.sides import SECRET, NatsSide, Side, WebhookSide
+from tests.patience import PATIENCE_S
 from tests.servers.listening import WebhookServer
 from tests.servers.nats import NatsServer
 
@@ -28,7 +29,7 @@ async def test_a_key_of_any_visible_characters_reaches_the_peer_and_is_told_from
     events = [OutboxEvent(event_type="größe", source="s", payload={}, idempotency_key=key) for key in KEYS]
     over = line(side)
 
-    with anyio.fail_after(30):
+    with anyio.fail_after(PATIENCE_S):
         for event in events:
             await line_relay(over, Target.parse(side.target).topic)(event)
         received = await side.received()
@@ -45,7 +46,7 @@ async def test_a_line_break_in_a_header_begins_no_other_header(
     side = NatsSide(nats_server) if kind is NatsSide else WebhookSide(webhook_receiver)
     over, facts = line(side), {"tape-run-id": "r1", "tape-type": "a\r\nx-forged: 1"}
 
-    with anyio.fail_after(30):
+    with anyio.fail_after(PATIENCE_S):
         async with side.prepared():
             await over.send(Target.parse(side.target).topic, message("k", facts))
             (received,) = await side.received()

@@ -13,6 +13,7 @@ from tape.core.task import TaskStatus
 from tape.matcher.dispatcher import Crew, Dispatcher
 from tests.bridges.bridging import bridging, ended, react, say, until
 from tests.bridges.sides import SECRET
+from tests.patience import PATIENCE_S
 from tests.servers.listening import WebhookServer
 from tests.servers.process import free_port
 
@@ -37,7 +38,7 @@ async def test_a_worker_leaves_although_its_peer_is_away(
     await react(store, target, retry_backoff_ms=60_000)
     await say(store, 3)
 
-    with anyio.fail_after(30):
+    with anyio.fail_after(PATIENCE_S):
         async with bridging(store, line):
             await until(lambda: is_noted(caplog))
 
@@ -55,7 +56,7 @@ async def test_working_once_waits_for_nobody(store: Store) -> None:
     await react(store, "redis-stream://orders", retry_backoff_ms=60_000)
     await say(store, 2)
 
-    with anyio.fail_after(30):
+    with anyio.fail_after(PATIENCE_S):
         await Dispatcher(store, Crew(handlers={}, lines=(line,))).run_once()
 
     assert {task.status for task in await store.tasks.listed()} == {TaskStatus.PENDING}

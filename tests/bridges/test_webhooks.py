@@ -18,6 +18,7 @@ from tape.core.ports import Store
 from tape.work.answers import Dead, Retry
 from tests.bridges.bridging import bridging, ended, line, react, say
 from tests.bridges.sides import SECRET, WebhookSide
+from tests.patience import PATIENCE_S
 from tests.servers.listening import WebhookServer
 
 OLDER = "whsec_" + "YW4gb2xkZXIgb25lIHRoYXQgaXMgc3RpbGwgb3V0"
@@ -105,7 +106,7 @@ async def test_a_name_that_leads_to_a_private_address_is_refused_however_it_is_w
     url = f"http://{host}:{side.server.port}/hook"
     once = lines_of({"hook": {"url": url, "secret": SECRET, "allow": ["10.0.0.0/8"], "deadline_s": 5}})["hook"]
 
-    with anyio.fail_after(20), pytest.raises(Dead, match="is not public"):
+    with anyio.fail_after(PATIENCE_S), pytest.raises(Dead, match="is not public"):
         await once.send("", MESSAGE)
 
     await once.close()

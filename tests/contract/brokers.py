@@ -11,7 +11,8 @@ from tape.broker import EventEnvelope, InProcessEventBroker, JournalBroker, Redi
 from tape.bus.broker import Broker
 from tape.core.event import Event
 from tape.core.lease import Lease
-from tests.contract.saying import PATIENCE_S, said
+from tests.contract.saying import said
+from tests.patience import PATIENCE_S
 
 R1, R2 = RunId("r1"), RunId("r2")
 NAMES = ("inprocess", "redis", "sqlite", "postgres")

@@ -10,7 +10,8 @@ from tape.core.ports import Store
 from tape.core.reaction import Reaction
 from tape.core.task import Claim, Done, Outcome, Settlement, Task, Want
 from tape.matcher.matcher import Matcher
-from tests.contract.saying import PATIENCE_S, append, said
+from tests.contract.saying import append, said
+from tests.patience import PATIENCE_S
 
 LONG = timedelta(seconds=60)
 

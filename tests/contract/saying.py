@@ -11,8 +11,7 @@ from tape.core.event import Entry, Event
 from tape.core.ids import Seq
 from tape.core.ports import Outcome, Store
 from tape.core.sequence import CellChange, CellId, Request
-
-PATIENCE_S = 10
+from tests.patience import PATIENCE_S
 
 
 def said(run_id: str = "r1", n: int = 0, **more: object) -> Event:

@@ -30,6 +30,7 @@ from tests.contract.brokers import (
     until,
 )
 from tests.contract.saying import said, upto
+from tests.patience import PATIENCE_S
 
 
 async def test_published_events_are_numbered_from_1_and_streamed_in_order(broker: Broker) -> None:
@@ -152,7 +153,7 @@ async def test_a_listener_that_waits_ends_promptly_when_the_run_is_closed(broker
 
         broker.close_run(R1)
 
-        with anyio.fail_after(2):
+        with anyio.fail_after(PATIENCE_S):
             await listener.is_over.wait()
     assert places(listener.got) == [1, 2] and listener.error is None
 
@@ -168,7 +169,7 @@ async def test_a_listener_that_is_cancelled_leaves_the_broker_usable(broker: Bro
             await listener.has(1)
 
             listener.scope.cancel()
-            with anyio.fail_after(2):
+            with anyio.fail_after(PATIENCE_S):
                 await listener.is_over.wait()
 
     assert len(asyncio.all_tasks()) == before

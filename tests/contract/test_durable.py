@@ -18,8 +18,9 @@ from tape.sdk.durable.crew import Crew
 from tape.sdk.durable.retrying import Retries
 from tape.sdk.nouns.node import AsyncNode
 from tests.contract.backends import on_disk
-from tests.contract.saying import PATIENCE_S, whole
+from tests.contract.saying import whole
 from tests.contract.working import until
+from tests.patience import PATIENCE_S
 
 pytestmark = on_disk
 

@@ -14,7 +14,8 @@ from tape.core.ids import GlobalSeq, RunId, Seq
 from tape.core.ports import Store
 from tests.contract.backends import Backend, needs_ledgers
 from tests.contract.reacting import catch_up, match, publish, reaction, sources
-from tests.contract.saying import PATIENCE_S, append, fill, places, said, whole
+from tests.contract.saying import append, fill, places, said, whole
+from tests.patience import PATIENCE_S
 
 
 @pytest.fixture

@@ -17,8 +17,8 @@ from tape.sdk.durable.timing import Timing
 from tape.sdk.nouns.node import AsyncNode
 from tape.work.rounds import Rounds
 from tests.contract.backends import on_disk
-from tests.contract.saying import PATIENCE_S
 from tests.contract.working import at_once, begun, queued, until
+from tests.patience import PATIENCE_S
 
 pytestmark = on_disk
 

@@ -23,8 +23,9 @@ from tape.core.ports import Store
 from tape.sdk.nouns.node import AsyncNode
 from tests.conftest import Scale
 from tests.contract.backends import needs_ledgers
-from tests.contract.saying import PATIENCE_S, said
+from tests.contract.saying import said
 from tests.contract.working import everything
+from tests.patience import PATIENCE_S
 
 pytestmark = needs_ledgers
 

@@ -25,7 +25,8 @@ from tape.core.fork_request import fork_request
 from tape.core.ids import RunId, Seq
 from tape.core.ports import Reader, RunPage, Store
 from tests.contract.backends import Backend, needs_ledgers
-from tests.contract.saying import PATIENCE_S, append, drain, entries, fill, places, request, said, seqs, upto, whole
+from tests.contract.saying import append, drain, entries, fill, places, request, said, seqs, upto, whole
+from tests.patience import PATIENCE_S
 
 PARENT, CHILD = RunId("parent"), RunId("child")
 

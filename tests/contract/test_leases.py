@@ -15,7 +15,8 @@ from tape.core.ports import Store
 from tape.core.run import Head, RunMeta, RunRecord, Status
 from tests.contract.ageing import age
 from tests.contract.backends import Backend
-from tests.contract.saying import PATIENCE_S, append, entries, request, said
+from tests.contract.saying import append, entries, request, said
+from tests.patience import PATIENCE_S
 
 R1, R2, R3 = RunId("r1"), RunId("r2"), RunId("r3")
 NONE_AT_ALL = timedelta(0)

@@ -14,8 +14,9 @@ from tape.core.run_state import RunStatus
 from tape.sdk.nouns.node import AsyncNode
 from tests.contract.backends import Backend, needs_ledgers
 from tests.contract.holding import Holding, clashes
-from tests.contract.saying import PATIENCE_S, drain, whole
+from tests.contract.saying import drain, whole
 from tests.contract.working import at_once, begun, two_nodes, until
+from tests.patience import PATIENCE_S
 
 pytestmark = needs_ledgers
 

@@ -12,8 +12,8 @@ from tape.core.ledgers import Watching
 from tape.core.value import ValueChange
 from tape.sdk.nouns.node import AsyncNode
 from tests.contract.backends import Backend, needs_ledgers
-from tests.contract.saying import PATIENCE_S
 from tests.contract.working import at_once, everything, two_nodes
+from tests.patience import PATIENCE_S
 
 pytestmark = needs_ledgers
 

@@ -11,7 +11,8 @@ from tape.core.ids import RunId
 from tape.core.ports import Store
 from tape.core.run import LiveRun, RunMeta
 from tests.contract.backends import Backend
-from tests.contract.saying import PATIENCE_S, append, drain, fill, said, seqs, upto
+from tests.contract.saying import append, drain, fill, said, seqs, upto
+from tests.patience import PATIENCE_S
 
 
 async def test_an_open_run_cannot_be_opened(journal: Journal) -> None:

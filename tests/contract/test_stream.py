@@ -16,7 +16,8 @@ from tape.core.ids import GlobalSeq, RunId
 from tape.core.ports import Store
 from tests.conftest import Scale
 from tests.contract.backends import Backend, DeafWake
-from tests.contract.saying import PATIENCE_S, drain, fill, places, said, seqs, take, upto
+from tests.contract.saying import drain, fill, places, said, seqs, take, upto
+from tests.patience import PATIENCE_S
 
 
 async def test_a_stream_replays_and_then_follows(journal: Journal) -> None:

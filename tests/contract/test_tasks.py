@@ -28,7 +28,8 @@ from tests.contract.reacting import (
     settle,
     tasks,
 )
-from tests.contract.saying import PATIENCE_S, append, said
+from tests.contract.saying import append, said
+from tests.patience import PATIENCE_S
 
 pytestmark = needs_ledgers
 

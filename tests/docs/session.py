@@ -11,8 +11,8 @@ from pathlib import Path
 
 from tests.docs.blocks import Block, Serve
 from tests.house.tree import ROOT
+from tests.patience import PATIENCE_S
 
-PATIENCE_S = 60
 RPC = re.compile(r"tape://127\.0\.0\.1:\d+")
 PORT = re.compile(r"(?:localhost|127\.0\.0\.1):7880")
 SERVES = re.compile(r"tape serves at http://(\S+?:\d+)")

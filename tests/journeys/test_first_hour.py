@@ -11,7 +11,8 @@ from pathlib import Path
 
 import pytest
 
-PATIENCE_S = 30
+from tests.patience import PATIENCE_S
+
 HOSTILE = "\x1b[2J \x1b]0;x\x07 \r\n \u202e \u200b"
 
 Done = subprocess.CompletedProcess[str]

@@ -12,8 +12,8 @@ import pyspark
 
 from tape.lake.java import Java, launch_home
 from tape.lake.session import configuration
+from tests.patience import PATIENCE_S
 
-PATIENCE_S = 90
 MAIN = "org.apache.spark.sql.connect.service.SparkConnectServer"
 
 

@@ -18,8 +18,8 @@ from tape.lake.log import Log
 from tests.conftest import ROOT, Scale
 from tests.lake.archiver import STEP
 from tests.lake.plain import all_of, fill, opened, say
+from tests.patience import PATIENCE_S
 
-PATIENCE_S = 60
 LATER = 1 << 60
 
 

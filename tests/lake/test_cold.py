@@ -16,8 +16,8 @@ from tape.lake.cold_reader import LakeReader
 from tape.lake.compaction import compact, vacuum
 from tape.lake.log import Log
 from tests.lake.plain import all_of, fill, opened, say
+from tests.patience import PATIENCE_S
 
-PATIENCE_S = 30
 NOW = timedelta(seconds=-1)
 
 numbers = st.integers(-(2**63), 2**63 - 1) | st.floats(allow_nan=False, allow_infinity=False)

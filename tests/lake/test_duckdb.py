@@ -21,10 +21,10 @@ from tape.lake.cold import read_cold, read_runs
 from tape.lake.cold_runs import ColdRuns, cold_path
 from tape.lake.ownership import is_owned, owned
 from tape.lake.persist import persist_entries
+from tests.patience import PATIENCE_S
 
 RUN = RunId("r")
 PROMPT_S = 0.1
-PATIENCE_S = 20
 HOSTILE: list[object] = [
     None,
     "",

@@ -23,10 +23,10 @@ from tape.lake.verify import faults, versions
 from tests.conftest import Scale
 from tests.lake.plain import opened, say
 from tests.lake.test_compaction import NOW
+from tests.patience import PATIENCE_S
 
 KILLS = 3
 STEP = 400
-PATIENCE_S = 90
 
 Moment = Callable[[Log], bool]
 

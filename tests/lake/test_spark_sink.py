@@ -17,9 +17,9 @@ from tape.core.event import Event
 from tape.lake.batch import Batch, append_batch
 from tests.lake.journals import fill, hostile, numbered, plain, read
 from tests.lake.pump import pump
+from tests.patience import PATIENCE_S
 
 SAID = ("run_id", "type", "subject", "payload_json")
-PATIENCE_S = 90
 
 
 def test_a_sink_appends_what_it_is_given(spark: SparkSession, lasting_url: str, tmp_path: Path) -> None:

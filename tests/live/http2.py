@@ -7,7 +7,8 @@ from typing import NamedTuple, Self
 
 from google.protobuf.message import Message
 
-PATIENCE_S = 20
+from tests.patience import PATIENCE_S
+
 PREFACE = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n"
 DATA, HEADERS, RST_STREAM, SETTINGS, PING, GOAWAY, CONTINUATION = 0, 1, 3, 4, 6, 7, 9
 END_STREAM, END_HEADERS = 1, 4

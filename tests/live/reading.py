@@ -10,8 +10,7 @@ from tape.sdk.client import AsyncClient
 from tape.wire.frames import Delivered, Frame
 from tape.wire.sse import Parser
 from tests.live.server import TapeServer
-
-PATIENCE_S = 20
+from tests.patience import PATIENCE_S
 
 
 class Listener:

@@ -16,8 +16,8 @@ from tape.server.sse import End, Sender
 from tape.telemetry import Meters
 from tape.wire.frames import Delivered, Frame
 from tape.wire.sse import Parser
+from tests.patience import PATIENCE_S
 
-PATIENCE_S = 10
 SMALL = 4096
 
 Kind = TypeVar("Kind", bound=Frame)

@@ -13,7 +13,7 @@ from typing import Self
 import httpx
 import psutil
 
-PATIENCE_S = 30
+from tests.patience import PATIENCE_S
 
 
 class TapeServer:

@@ -23,7 +23,8 @@ from tape.server.sse import End
 from tape.telemetry import Counter
 from tape.wire.frames import ClientEvicted, Goaway, ReplayComplete
 from tests.contract.saying import upto
-from tests.live.senders import PATIENCE_S, SMALL, Client, ids, sending
+from tests.live.senders import SMALL, Client, ids, sending
+from tests.patience import PATIENCE_S
 
 WALKERS = 6
 

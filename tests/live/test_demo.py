@@ -13,7 +13,8 @@ import pytest
 
 from tape.cli import demo_work
 from tape.cli.main import run
-from tests.live.server import PATIENCE_S, clean_environment
+from tests.live.server import clean_environment
+from tests.patience import PATIENCE_S
 
 DEMO = [sys.executable, "-m", "tape.cli.main", "demo", "--seconds", "2", "--no-lake", "--json"]
 

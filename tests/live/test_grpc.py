@@ -15,7 +15,8 @@ from grpc_status import rpc_status
 from tape.wire import tape_pb2 as pb
 from tape.wire.tape_pb2_grpc import TapeStub
 from tests.live.conftest import Start
-from tests.live.server import PATIENCE_S, TapeServer
+from tests.live.server import TapeServer
+from tests.patience import PATIENCE_S
 
 SERVING = health_pb2.HealthCheckResponse.SERVING
 NOT_SERVING = health_pb2.HealthCheckResponse.NOT_SERVING

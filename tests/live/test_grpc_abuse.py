@@ -13,7 +13,8 @@ from tape.wire.tape_pb2_grpc import TapeStub
 from tests.conftest import Scale
 from tests.live import http2
 from tests.live.conftest import Start
-from tests.live.server import PATIENCE_S, TapeServer
+from tests.live.server import TapeServer
+from tests.patience import PATIENCE_S
 
 PATH = "/tape.v1.Tape/GetValue"
 MIB = 1 << 20

@@ -12,7 +12,8 @@ from tape.core.errors import Unavailable
 from tape.sdk.nouns.node import AsyncNode
 from tests.conftest import Scale
 from tests.live.conftest import Start
-from tests.live.server import PATIENCE_S, TapeServer
+from tests.live.server import TapeServer
+from tests.patience import PATIENCE_S
 
 CLIENTS = 4
 

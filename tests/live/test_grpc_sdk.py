@@ -10,7 +10,8 @@ import pytest
 import tape
 from tape.core.errors import InvalidCursor, RunNotFound, Unavailable, UsageError, VersionConflict
 from tests.live.conftest import Start
-from tests.live.server import PATIENCE_S, TapeServer, begin_epoch
+from tests.live.server import TapeServer, begin_epoch
+from tests.patience import PATIENCE_S
 
 
 def test_a_program_without_async_works_on_a_server(lasting_server: TapeServer) -> None:

@@ -12,7 +12,8 @@ from tape.wire import tape_pb2 as pb
 from tape.wire.tape_pb2_grpc import TapeStub
 from tests.conftest import Scale
 from tests.live.conftest import Start
-from tests.live.server import PATIENCE_S, TapeServer
+from tests.live.server import TapeServer
+from tests.patience import PATIENCE_S
 from tests.process.crew import until
 
 

@@ -16,7 +16,8 @@ from tape.wire import tape_pb2 as pb
 from tape.wire.tape_pb2_grpc import TapeStub
 from tape.work.envelope import Envelope
 from tape.work.handler import handler
-from tests.live.server import PATIENCE_S, TapeServer
+from tests.live.server import TapeServer
+from tests.patience import PATIENCE_S
 from tests.process.crew import until
 
 pytestmark = pytest.mark.parametrize("store_url", ["sqlite", "postgres"], indirect=True, scope="module")

@@ -12,10 +12,9 @@ from tape.core.reaction import HandlerKind, Reaction
 from tape.core.task import Task
 from tape.matcher.agents import invocation
 from tests.live.conftest import Start
+from tests.patience import PATIENCE_S
 
 T = TypeVar("T")
-
-PATIENCE_S = 20
 
 
 @pytest.fixture(params=["sqlite", "postgres"])

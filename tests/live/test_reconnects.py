@@ -19,8 +19,9 @@ from tape.wire.frames import Delivered, Goaway, StateResyncRequired, Synthetic
 from tests.conftest import Scale
 from tests.contract.saying import upto
 from tests.live.conftest import Start
-from tests.live.reading import PATIENCE_S, say
+from tests.live.reading import say
 from tests.live.server import TapeServer
+from tests.patience import PATIENCE_S
 from tests.process.crew import until
 from tests.servers.faults import fault_proxy, seeded
 from tests.servers.process import free_port

@@ -22,7 +22,8 @@ from tape.wire.frames import (
     StateResyncRequired,
 )
 from tests.contract.saying import fill, said, upto
-from tests.live.senders import PATIENCE_S, Client, ids, sending
+from tests.live.senders import Client, ids, sending
+from tests.patience import PATIENCE_S
 
 LARGE = "x" * 2000
 

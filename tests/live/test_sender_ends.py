@@ -20,7 +20,8 @@ from tape.server.sources import ColdReading, RunSource
 from tape.server.sse import End
 from tape.wire.frames import Checkpoint, ClientEvicted, Goaway, ReplayComplete, SlowClientWarning, StreamError
 from tests.contract.saying import fill, said, upto
-from tests.live.senders import PATIENCE_S, Client, ids, sending
+from tests.live.senders import Client, ids, sending
+from tests.patience import PATIENCE_S
 
 SMALL, LARGE = "x", "x" * 2000
 

@@ -15,7 +15,8 @@ import psutil
 import pytest
 
 from tests.live.conftest import Start
-from tests.live.server import PATIENCE_S, TapeServer, clean_environment
+from tests.live.server import TapeServer, clean_environment
+from tests.patience import PATIENCE_S
 from tests.process.crew import until
 from tests.servers.postgres import PostgresServer
 
@@ -106,7 +107,7 @@ def test_a_signal_ends_it_with_0(start: Start, number: signal.Signals) -> None:
 
         server.signal(number)
 
-        assert server.wait(5) == 0
+        assert server.wait() == 0
     assert "Traceback" not in server.log
 
 
@@ -123,7 +124,7 @@ def test_what_was_under_way_when_it_was_told_to_leave_is_answered(start: Start, 
         line.sendall(body[5:])
 
         assert line.recv(65536).startswith(b"HTTP/1.1 201")
-    assert server.wait(5) == 0
+    assert server.wait() == 0
 
 
 def test_readers_are_told_to_come_back_and_do_not_hold_it_up(start: Start) -> None:
@@ -137,7 +138,7 @@ def test_readers_are_told_to_come_back_and_do_not_hold_it_up(start: Start) -> No
             told = [line for line in lines if line.startswith("data:") and "goaway" in line]
 
     assert 1000 <= json.loads(told[0][5:])["data"]["reconnectAfterMs"] <= 5000
-    assert server.wait(5) == 0
+    assert server.wait() == 0
 
 
 def test_a_reader_that_is_catching_up_is_told_too(start: Start) -> None:
@@ -155,7 +156,7 @@ def test_a_reader_that_is_catching_up_is_told_too(start: Start) -> None:
         rest = b"".join(iter(lambda: slow.recv(1 << 20), b""))
 
     assert b"event: goaway" in rest and rest.endswith(b"0\r\n\r\n")
-    assert server.wait(5) == 0
+    assert server.wait() == 0
 
 
 def test_a_reader_that_takes_nothing_does_not_hold_it_up_for_long(start: Start) -> None:
@@ -167,7 +168,7 @@ def test_a_reader_that_takes_nothing_does_not_hold_it_up_for_long(start: Start) 
             http.post("/runs/r/events", json={"payload": "x" * 1_000_000})
         server.signal(signal.SIGTERM)
 
-        assert server.wait(10) == 0
+        assert server.wait() == 0
 
 
 def test_one_reader_more_than_a_run_has_room_for_is_told_to_come_back(start: Start) -> None:
@@ -196,7 +197,7 @@ def test_a_second_signal_ends_it_at_once(start: Start) -> None:
         wait_until_deaf(server)
         server.signal(signal.SIGTERM)
 
-        assert server.wait(1) == 128 + signal.SIGTERM
+        assert server.wait() == 128 + signal.SIGTERM
 
 
 def test_a_durable_server_goes_on_where_it_was_killed(start: Start, tmp_path: Path) -> None:

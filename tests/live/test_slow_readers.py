@@ -11,8 +11,9 @@ from tape.sdk.client import AsyncClient
 from tape.wire.frames import ClientEvicted, Frame, SlowClientWarning
 from tape.wire.sse import Parser
 from tests.contract.saying import upto
-from tests.live.reading import PATIENCE_S, ids, say
+from tests.live.reading import ids, say
 from tests.live.server import TapeServer
+from tests.patience import PATIENCE_S
 
 EVENTS = 3_000
 PAYLOAD = "x" * 1_000

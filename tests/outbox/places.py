@@ -12,8 +12,8 @@ import asyncpg
 
 from tape.core.background import background
 from tape.outbox import EventHandler, OutboxEvent, OutboxListener, RetryPolicy, publish
+from tests.patience import PATIENCE_S
 
-PATIENCE_S = 30.0
 QUICK = RetryPolicy(base=timedelta(milliseconds=1), cap=timedelta(milliseconds=2))
 
 

@@ -14,10 +14,10 @@ import pytest
 from tape.cli.main import run
 from tests.house.tree import ROOT
 from tests.live.server import clean_environment
+from tests.patience import PATIENCE_S
 from tests.servers.process import free_port
 
 EXAMPLES = ROOT / "examples"
-PATIENCE_S = 60
 
 
 @pytest.fixture(scope="session")

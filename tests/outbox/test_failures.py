@@ -1,8 +1,12 @@
 """What becomes of an event whose handler fails."""
 
 import sqlite3
+from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
+from contextlib import asynccontextmanager
 from datetime import timedelta
+from functools import partial
 from random import Random
+from typing import Any
 
 import asyncpg
 import msgspec
@@ -11,10 +15,12 @@ import pydantic
 import pytest
 import sqlalchemy.exc
 
-from tape.core.outbox import settled
-from tape.core.task import Died, Done, Failed
+from tape.core.outbox import Subscription, settled
+from tape.core.task import Claim, Claimed, Died, Done, Failed, Settlement, Task, Want
 from tape.outbox import DEFAULT_RETRY_POLICY, OutboxEvent, RetryPolicy, TerminalHandlerError, parse
+from tape.outbox.database import open_outbox
 from tape.outbox.failures import is_terminal
+from tape.store.outbox import Deliveries, OutboxDatabase
 from tests.outbox.places import Place, Seen, said
 
 
@@ -115,6 +121,42 @@ async def test_six_failures_are_a_dead_letter_that_remembers_the_first(place: Pl
 
     ((attempts, error, first, ended),) = await place.states("attempts, last_error, first_failed_at, ended_at")
     assert (attempts, error) == (6, "ConnectionError: attempt 6") and first < ended and len(seen.events) == 6
+
+
+async def test_an_attempt_that_is_claimed_before_the_last_one_hears_of_its_end_knows_its_event(place: Place) -> None:
+    handler = Subscription(handler_name="test.seen", generation=0, channel="outbox_gen_0")
+    want = Want(owner="me", reaction_ids=("test.seen",), lease=timedelta(minutes=1))
+    await place.said(said(1))
+
+    async with open_outbox(place.url) as database:
+        hasty = Hasty(database)
+        deliveries = Deliveries(hasty, [handler], {"test.seen": RetryPolicy(base=timedelta(), cap=timedelta())})
+        await deliveries.register()
+        (first,) = (await deliveries.claim(want)).tasks
+        hasty.next = partial(deliveries.claim, want)
+        (stale,) = await deliveries.settle([Settlement(Claim(first.task_id, "me", first.attempt), Failed("no"))])
+        (second,) = hasty.claimed
+
+        assert stale is None and second.attempt == first.attempt + 1
+        assert deliveries.held(Claim(second.task_id, "me", second.attempt)).event.payload == {"n": 1}
+
+
+class Hasty:
+    """A database after whose next transaction something is claimed before anybody hears that it has ended."""
+
+    def __init__(self, database: OutboxDatabase) -> None:
+        self._database = database
+        self.dialect, self.schema, self.transaction = database.dialect, database.schema, database.transaction
+        self.next: Callable[[], Awaitable[Claimed]] | None = None
+        self.claimed: Sequence[Task] = ()
+
+    @asynccontextmanager
+    async def own(self) -> AsyncIterator[Any]:
+        async with self._database.own() as connection:
+            yield connection
+        if (claim := self.next) is not None:
+            self.next = None
+            self.claimed = (await claim()).tasks
 
 
 async def test_a_terminal_error_is_a_dead_letter_after_one_attempt(place: Place) -> None:

@@ -14,6 +14,7 @@ from tape.core.outbox import OutboxRetention
 from tape.outbox.database import migrate, open_outbox
 from tape.store.outbox_letters import Letters, OutboxStats
 from tests.outbox.places import Place, Seen, said
+from tests.patience import PATIENCE_S
 
 PARTITIONS = (
     "SELECT c.relname::text FROM pg_inherits AS i JOIN pg_class AS c ON c.oid = i.inhrelid "
@@ -58,7 +59,7 @@ async def test_retention_makes_the_months_to_come_and_takes_the_table_for_nothin
         made = await postgres.rows(PARTITIONS)
         async with postgres.connected() as publisher, publisher.transaction():
             await publisher.execute("LOCK TABLE core.outbox IN ROW EXCLUSIVE MODE")
-            with anyio.fail_after(5):
+            with anyio.fail_after(PATIENCE_S):
                 await Letters(database).retain(OutboxRetention())
 
     assert (last,) in made

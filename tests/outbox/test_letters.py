@@ -12,7 +12,8 @@ from tape.core.outbox import OutboxRetention
 from tape.outbox import TerminalHandlerError
 from tape.outbox.database import open_outbox
 from tape.store.outbox_letters import Letters, OutboxStats, Which
-from tests.outbox.places import PATIENCE_S, Place, Seen, said
+from tests.outbox.places import Place, Seen, said
+from tests.patience import PATIENCE_S
 
 
 @pytest.fixture

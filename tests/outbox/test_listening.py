@@ -22,7 +22,8 @@ from tape.core.task import Want
 from tape.outbox import OutboxEvent, OutboxListener, RetryPolicy
 from tape.outbox.database import open_outbox
 from tape.store.outbox import Deliveries
-from tests.outbox.places import PATIENCE_S, Place, Seen, note, number, said
+from tests.outbox.places import Place, Seen, note, number, said
+from tests.patience import PATIENCE_S
 from tests.servers.databases import Databases
 from tests.servers.proxy import Proxy
 

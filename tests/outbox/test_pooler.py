@@ -6,7 +6,8 @@ from collections.abc import Iterator
 import anyio
 import pytest
 
-from tests.outbox.places import PATIENCE_S, Place, Seen, said
+from tests.outbox.places import Place, Seen, said
+from tests.patience import PATIENCE_S
 from tests.servers import binaries
 from tests.servers.pgbouncer import PgBouncerServer
 

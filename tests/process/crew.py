@@ -11,11 +11,11 @@ from types import TracebackType
 from typing import Self
 
 import tape
+from tests.patience import PATIENCE_S
 from tests.process import history, log
 from tests.process.log import Seen
 
 ROOT = Path(__file__).resolve().parents[2]
-PATIENCE_S = 60.0
 
 
 class Child:

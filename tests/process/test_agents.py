@@ -6,9 +6,8 @@ from pathlib import Path
 import pytest
 
 import tape
+from tests.patience import PATIENCE_S
 from tests.process.crew import Crew
-
-PATIENCE_S = 30
 
 
 @pytest.fixture(params=["sqlite", "postgres"])

@@ -15,10 +15,10 @@ from tape.core.event import Event
 from tape.core.lease import Lease
 from tape.core.ports import Store
 from tape.core.run import Status
+from tests.patience import PATIENCE_S
 from tests.process.crew import Crew
 
 R1 = RunId("r1")
-PATIENCE_S = 30
 BRISK = Lease(renew=timedelta(milliseconds=100), gone=timedelta(seconds=1))
 
 

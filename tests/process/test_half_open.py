@@ -18,6 +18,7 @@ from tape.store.postgres.store import open_store as open_postgres
 from tape.store.redis.location import Location
 from tape.store.redis.store import RedisStore, open_store as open_redis
 from tests.contract.saying import append, said
+from tests.patience import PATIENCE_S
 from tests.servers.postgres import PostgresServer
 from tests.servers.process import PrivateServer
 from tests.servers.proxy import Proxy
@@ -28,7 +29,6 @@ PATIENCE = Patience(connect_s=0.3, answer_s=0.3, recovery_s=0.6, keep_alive_s=0.
 PATIENT = replace(PATIENCE, answer_s=60)
 BOUND_S = 4.0  # a few of these, one after the other, on a busy machine; by default they are many times longer
 POLL_S = 5.0  # behind a listener that is trusted
-PATIENCE_S = 20
 
 
 class Peer(NamedTuple):

@@ -15,11 +15,11 @@ from tape.core.event import Entry
 from tape.core.run_state import RunStatus
 from tape.runs.ledgers import Ledgers
 from tests.conftest import Scale
+from tests.patience import PATIENCE_S
 from tests.process.crew import Crew
 from tests.process.treasurer import STEPS
 
 KILLS = 4
-PATIENCE_S = 30
 
 
 @pytest.fixture(params=["sqlite", "postgres"])

@@ -6,6 +6,7 @@ from random import Random
 import pytest
 
 from tests.conftest import Scale
+from tests.patience import PATIENCE_S
 from tests.process import history, saying
 from tests.process.crew import Crew
 from tests.process.log import now_ns
@@ -21,7 +22,7 @@ def test_processes_that_make_a_journal_at_the_same_time_all_get_it(crew: Crew, s
     openers = [crew.start("opener", crew.folder, scale(FILES), start_ns) for _ in range(OPENERS)]
 
     for opener in openers:
-        opener.finish(within_s=60 + scale(FILES))
+        opener.finish(within_s=PATIENCE_S + scale(FILES))
 
 
 def test_a_journal_that_was_killed_while_it_was_made_is_made_by_the_next(

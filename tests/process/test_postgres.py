@@ -5,6 +5,7 @@ from collections.abc import Iterator
 import pytest
 
 from tests.conftest import Scale
+from tests.patience import PATIENCE_S
 from tests.process import history
 from tests.process.crew import Crew
 from tests.process.history import History
@@ -35,7 +36,7 @@ def told(tmp_path_factory: pytest.TempPathFactory, postgres_databases: Databases
             options = ("--requests", scale(REQUESTS), "--most", MOST, "--pause-ms", 20)
             clerks = [crew.start("clerk", crew.url, crew.log(name), *options) for name in WRITERS]
             for clerk in clerks:
-                clerk.finish(within_s=60 + scale(REQUESTS))
+                clerk.finish(within_s=PATIENCE_S + scale(REQUESTS))
             crew.wait_for_tail()
             told = history.collect(crew.folder, WRITERS, MOST, url)
         print(f"{len(told.rows):,} entries, {len(told.acknowledged):,} answers, {refusals(told)}")

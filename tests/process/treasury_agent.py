@@ -21,6 +21,7 @@ from tape.sdk.durable.budgets import Budget
 from tape.sdk.durable.crew import Crew
 from tape.sdk.nouns.node import AsyncNode
 from tests.conftest import ROOT
+from tests.patience import PATIENCE_S
 from tests.process.lifetime import end_with_parent
 
 if TYPE_CHECKING:
@@ -57,7 +58,7 @@ async def run(options: Namespace) -> None:
     async with open_backing(options.url) as backing:
         journal = MortalJournal(backing.journal, options.step, options.when)
         node = AsyncNode(Ledgers(backing.store, journal))
-        with anyio.fail_after(60):
+        with anyio.fail_after(PATIENCE_S):
             await live(node, options.app, treasury(options.bank).treasury)
         if options.count:
             options.count.write_text(str(journal.requests))

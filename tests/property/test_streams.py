@@ -16,11 +16,11 @@ from tape.core.errors import BrokerOverflowError, Conflict, RunClosed, RunNotFou
 from tape.core.event import Event
 from tape.core.ids import GlobalSeq, RunId
 from tape.core.ports import Store
+from tests.patience import PATIENCE_S
 
 RUNS = ("a", "b")
 CHILDREN = ("c", "d")
 TAIL = 8
-PATIENCE_S = 20
 
 APPEND = st.tuples(st.just("append"), st.sampled_from(RUNS), st.integers(1, 12))
 FORK = st.tuples(st.just("fork"), st.sampled_from(CHILDREN), st.integers(0, 99))

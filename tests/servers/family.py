@@ -7,7 +7,7 @@ from contextlib import suppress
 
 import psutil
 
-PATIENCE_S = 30.0
+from tests.patience import PATIENCE_S
 
 
 def end(server: psutil.Process) -> None:

@@ -14,12 +14,12 @@ from typing import Self
 
 import psutil
 
+from tests.patience import PATIENCE_S
 from tests.servers import family
 from tests.servers.account import Account
 from tests.servers.errors import ServerMissing
 
 ROOT = Path(__file__).resolve().parents[2]
-PATIENCE_S = 60.0
 
 # Below the ports that systems give to clients: one that keeps dialling a dead server there can end up with itself.
 PORTS = range(15_000, 30_000)

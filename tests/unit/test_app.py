@@ -20,6 +20,7 @@ from tape.server.route import Answers, Route, answering
 from tape.server.router import Router
 from tape.server.routes import ROUTES
 from tape.telemetry import JsonLines
+from tests.patience import PATIENCE_S
 
 SECRET = "hunter2 in /srv/tape.db"
 
@@ -108,7 +109,7 @@ async def test_a_body_that_never_ends_is_not_waited_for(monkeypatch: pytest.Monk
     monkeypatch.setattr("tape.server.request.BODY_S", 0.01)
     scope = {"headers": [(b"content-type", b"application/json"), (b"content-length", b"9")]}
 
-    with anyio.fail_after(5), pytest.raises(RequestTimeout):
+    with anyio.fail_after(PATIENCE_S), pytest.raises(RequestTimeout):
         await Request(scope, nothing_comes).json()
 
 

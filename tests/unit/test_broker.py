@@ -29,9 +29,9 @@ from tape.core.ids import GlobalSeq
 from tape.core.lease import Lease
 from tape.core.ports import Outcome
 from tape.core.sequence import Request
+from tests.patience import PATIENCE_S
 
 R1 = RunId("r1")
-PATIENCE_S = 20
 
 
 def said(n: int = 0) -> Event:

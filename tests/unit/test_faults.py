@@ -8,11 +8,11 @@ from contextlib import asynccontextmanager
 import anyio
 import pytest
 
+from tests.patience import PATIENCE_S
 from tests.servers.faults import Ending, FaultProxy, Passage, Plan, Trouble, always, fault_proxy, in_turn, seeded
 from tests.servers.process import free_port
 from tests.servers.relay import End
 
-PATIENCE_S = 20
 SAID = bytes(range(256)) * 4
 MUCH = SAID * 16_000  # more than systems hold between two ends
 CLEAN = Passage()

@@ -13,6 +13,7 @@ from tape.core.ports import Store
 from tape.matcher.matcher import Matcher
 from tests.contract.reacting import reaction, sources
 from tests.contract.saying import append
+from tests.patience import PATIENCE_S
 
 HOSTILE = [
     "payload.xs.all(x, x >= 0)",
@@ -25,7 +26,6 @@ HOSTILE = [
     "payload.s.contains('aaaaaaaaaaaaaaaaaaaaab')",
 ]
 LIMIT_S = 1.0
-PATIENCE_S = 60
 
 
 @pytest.fixture

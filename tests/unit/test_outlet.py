@@ -9,7 +9,8 @@ import pytest
 
 from tape.server import outlet as outlets
 from tape.server.outlet import Outlet
-from tests.live.senders import PATIENCE_S, Line
+from tests.live.senders import Line
+from tests.patience import PATIENCE_S
 
 
 @pytest.fixture(autouse=True)

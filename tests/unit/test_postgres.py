@@ -15,12 +15,12 @@ from tape.core.ids import GlobalSeq, RunId, Seq
 from tape.core.ports import Outcome, Store
 from tape.core.sequence import CellChange, CellId, Request
 from tape.store.postgres.store import PostgresStore, open_store as open_postgres
+from tests.patience import PATIENCE_S
 from tests.servers.databases import Databases, name
 from tests.servers.postgres import PostgresServer
 from tests.servers.process import free_port
 from tests.servers.proxy import Proxy
 
-PATIENCE_S = 10
 DEAF_POLL_S = 0.5
 SLACK_S = 0.5
 REFUSE_CELLS = """

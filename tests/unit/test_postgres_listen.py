@@ -7,8 +7,8 @@ import anyio
 from tape.compose import run_journal
 from tape.store.postgres.store import PostgresStore, open_store
 from tests.contract.saying import append, said
+from tests.patience import PATIENCE_S
 
-PATIENCE_S = 20
 SOON_S = 2.0  # the poll behind a listener takes 5
 
 

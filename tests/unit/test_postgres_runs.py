@@ -15,8 +15,8 @@ from tape.core.ids import RunId
 from tape.core.ports import Outcome, Store
 from tape.core.run import Head, RunMeta
 from tape.core.sequence import Request
+from tests.patience import PATIENCE_S
 
-PATIENCE_S = 5
 ROUNDS = 10
 R1, R2 = RunId("r1"), RunId("r2")
 TOUCH = "UPDATE tape_runs SET touched_at = 1 WHERE run_id = :run_id"
@@ -44,7 +44,7 @@ async def test_an_append_does_not_wait_for_a_block_that_has_changed_its_runs_row
 
     async with store.transaction() as tx:
         await tx.fetch(TOUCH, {"run_id": R1})
-        with anyio.fail_after(1):
+        with anyio.fail_after(PATIENCE_S):
             (outcome,) = await store.journal.append([Request(events=(said(),))])
 
     assert seqs(outcome) == [1]
@@ -57,7 +57,7 @@ async def test_a_renewal_waits_neither_for_the_journals_lock_nor_for_heads(store
     async with store.transaction() as tx:
         await tx.lock()
         await tx.fetch("UPDATE tape_heads SET floor = floor", {})
-        with anyio.fail_after(1):
+        with anyio.fail_after(PATIENCE_S):
             held = await store.runs.renew("p1", [R1, R2])
 
     assert list(held) == [R1, R2]
@@ -102,7 +102,7 @@ async def test_closing_the_silent_passes_by_who_is_busy_with_one_of_them(store: 
 
     async with store.transaction() as tx:
         await tx.fetch(TOUCH, {"run_id": R1})
-        with anyio.fail_after(1):
+        with anyio.fail_after(PATIENCE_S):
             first = await store.runs.close_silent(timedelta(0))
     second = await store.runs.close_silent(timedelta(0))
 
@@ -164,7 +164,7 @@ async def test_nobody_ever_waits_in_a_circle(store: Store) -> None:
         await store.runs.close_silent(timedelta(0))
         await store.journal.append([Request(events=(said(run_id),), opens=True)])
 
-    with anyio.fail_after(30):
+    with anyio.fail_after(PATIENCE_S):
         async with anyio.create_task_group() as tasks:
             for run_id in runs:
                 for act in (block, reopen, others):

@@ -12,9 +12,9 @@ from tape.core.ports import Store
 from tape.store.patience import Patience
 from tape.store.postgres.store import PostgresStore, open_store
 from tests.contract.saying import append, request, said
+from tests.patience import PATIENCE_S
 from tests.servers.databases import name
 
-PATIENCE_S = 10
 PATIENCE = Patience(connect_s=5, answer_s=5, recovery_s=0.3)
 END_SESSIONS = """
 SELECT pg_terminate_backend(pid, 5000) FROM pg_stat_activity

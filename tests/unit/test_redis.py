@@ -18,11 +18,11 @@ from tape.store.redis.store import open_store as open_redis
 from tests.conftest import Scale
 from tests.contract.backends import DeafWake
 from tests.contract.saying import append, drain, entries, places, request, said, seqs, upto
+from tests.patience import PATIENCE_S
 from tests.servers.redis_proxy import RedisProxy
 from tests.servers.valkey import ValkeyServer
 from tests.unit.redis_client import said_to
 
-PATIENCE_S = 20
 DAY_MS = 24 * 60 * 60 * 1000
 
 

@@ -12,10 +12,10 @@ from tape.core.ids import GlobalSeq, RunId, Seq
 from tape.core.ports import Store
 from tests.conftest import Scale
 from tests.contract.saying import append, drain, fill, said, take
+from tests.patience import PATIENCE_S
 from tests.servers.valkey import ValkeyServer
 from tests.unit.redis_client import restart, said_to
 
-PATIENCE_S = 20
 SOONER_THAN_THE_POLL_S = 3
 
 

@@ -16,11 +16,11 @@ from tape.store.redis.location import Location
 from tape.store.redis.store import open_store as open_redis
 from tests.contract.backends import DeafWake
 from tests.contract.saying import append, said
+from tests.patience import PATIENCE_S
 from tests.servers.redis_proxy import RedisProxy
 from tests.servers.valkey import ValkeyServer
 from tests.unit.redis_client import restart
 
-PATIENCE_S = 20
 MANY = 6 * 1024  # a server that loads looks up every 1,024 commands
 SLOW_US = 200
 

@@ -25,8 +25,8 @@ from tape.core.run import RunRecord
 from tape.runs.forks import AT_ONCE, MOST, ForkOrder, Forks, open_forks
 from tape.runs.producers import Producers
 from tape.runs.sink import WAITING, RunSink
+from tests.patience import PATIENCE_S
 
-PATIENCE_S = 20
 PARENT = RunId("parent")
 BRISK = Lease(renew=timedelta(milliseconds=20))
 

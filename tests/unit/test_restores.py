@@ -20,8 +20,8 @@ from tape.core.ids import GlobalSeq
 from tape.core.ports import Store
 from tests.contract.reacting import catch_up, match, publish, reaction, sources
 from tests.contract.saying import append, fill, places, said, seqs, whole
+from tests.patience import PATIENCE_S
 
-PATIENCE_S = 10
 TABLES = "SELECT tablename FROM pg_tables WHERE schemaname = 'public' AND tablename LIKE 'tape%' ORDER BY tablename"
 
 

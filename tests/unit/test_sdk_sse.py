@@ -18,6 +18,7 @@ from tape.sdk.sse import Event, EventStream
 from tape.sdk.subscription import Subscription
 from tape.wire import sse
 from tape.wire.frames import ClientEvicted, Delivered, Goaway, ReplayComplete, StateResyncRequired, StreamError
+from tests.patience import PATIENCE_S
 from tests.unit.stage import (
     EAGER,
     Act,
@@ -44,7 +45,7 @@ async def streaming(*acts: Act, **asked: object) -> AsyncIterator[tuple[Stage, E
     async with played(*acts) as stage, httpx.AsyncClient(base_url=stage.url, trust_env=False) as http:
         quick = Backoff(retry=timedelta(milliseconds=1))
         async with EventStream(http, subscription, backoff=quick) as stream:
-            with anyio.fail_after(20):
+            with anyio.fail_after(PATIENCE_S):
                 yield stage, stream
 
 
@@ -311,7 +312,7 @@ async def test_a_server_that_falls_silent_is_left() -> None:
     acts = [held(EAGER, told(1), until=asyncio.Event()), streamed(told(2))]
     silence = httpx.Timeout(5, read=0.1)
     async with played(*acts) as stage, httpx.AsyncClient(base_url=stage.url, timeout=silence, trust_env=False) as http:
-        with anyio.fail_after(20):
+        with anyio.fail_after(PATIENCE_S):
             events = await everything(EventStream(http, Subscription(run_id="r1")))
 
     assert ids(events) == [1, 2] and stage.cursors == [None, "1"]
@@ -320,7 +321,7 @@ async def test_a_server_that_falls_silent_is_left() -> None:
 async def test_a_client_has_as_many_streams_as_it_opens() -> None:
     many = [held(told(1), until=asyncio.Event()) for _ in range(120)]
     async with played(*many) as stage, AsyncClient(stage.url) as client:
-        with anyio.fail_after(20):
+        with anyio.fail_after(PATIENCE_S):
             streams = [client.events(run_id="r1") for _ in many]
             events = [await anext(stream) for stream in streams]
 
@@ -337,7 +338,7 @@ async def test_a_closed_stream_tells_nothing_more() -> None:
 
 async def test_a_client_streams_what_it_is_asked_for() -> None:
     async with played(streamed(told(4, 5))) as stage, AsyncClient(stage.url) as client:
-        with anyio.fail_after(20):
+        with anyio.fail_after(PATIENCE_S):
             async with client.events(run_id="r1", from_seq=4, slow="lag") as stream:
                 events = await everything(stream)
 

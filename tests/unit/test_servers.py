@@ -4,12 +4,11 @@ import anyio
 import asyncpg
 import redis
 
+from tests.patience import PATIENCE_S
 from tests.servers import binaries
 from tests.servers.databases import Databases
 from tests.servers.postgres import PostgresServer
 from tests.servers.valkey import ValkeyServer
-
-PATIENCE_S = 20.0
 
 
 async def run(url: str, *statements: str) -> list[object]:

@@ -12,8 +12,7 @@ from tape.core.ids import GlobalSeq
 from tape.core.ports import Store
 from tape.core.subject import Pattern
 from tests.contract.saying import fill, places, said
-
-PATIENCE_S = 10
+from tests.patience import PATIENCE_S
 
 
 @pytest.fixture

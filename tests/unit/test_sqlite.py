@@ -17,6 +17,7 @@ from tape.store.sqlite.location import Location
 from tape.store.sqlite.migrate import migrate
 from tape.store.sqlite.wake import DatagramWake
 from tape.store.sqlite.writer import Writer
+from tests.patience import PATIENCE_S
 
 
 @pytest.fixture
@@ -174,7 +175,7 @@ async def test_a_wake_reaches_a_listener_however_deep_its_folder(tmp_path: Path)
     folder.parent.mkdir()
     listener, teller = DatagramWake(folder), DatagramWake(folder)
 
-    with anyio.fail_after(5):
+    with anyio.fail_after(PATIENCE_S):
         async with anyio.create_task_group() as tasks:
             tasks.start_soon(listener.wait_beyond, GlobalSeq(0))
             await anyio.wait_all_tasks_blocked()
@@ -231,7 +232,7 @@ async def test_a_damaged_entry_of_another_process_stops_nobody_else(url: str) ->
         file.execute("UPDATE tape_heads SET last_seq = 2")
         file.close()
 
-        with pytest.raises(Corrupt), anyio.fail_after(5):
+        with pytest.raises(Corrupt), anyio.fail_after(PATIENCE_S):
             await live.__anext__()
 
         assert (await reader.append(Event(run_id="r", payload=3)))[0].global_seq == 3

@@ -17,8 +17,7 @@ from tape.lake.cold_runs import ColdRuns as ColdFiles
 from tape.runs.forks import Forks
 from tape.server.node import ColdRuns, Node
 from tape.server.upkeep import Upkeep, is_due
-
-PATIENCE_S = 20
+from tests.patience import PATIENCE_S
 
 
 def closed(at_ms: int | None) -> RunRecord:

@@ -40,10 +40,11 @@ class DeliveryHandler:
 
     async def handle(self, tasks: Sequence[Task], threads: anyio.CapacityLimiter) -> object:
         (task,) = tasks
-        began, held = time.monotonic(), self.deliveries.held(task.task_id)
+        claim = Claim(task.task_id, task.lease_owner, task.attempt)
+        began, held = time.monotonic(), self.deliveries.held(claim)
         result = "failed"
         try:
-            await self._deliver(task, held, threads)
+            await self._deliver(claim, held, threads)
             result = "delivered"
         except Exception as error:
             if is_terminal(error):
@@ -56,14 +57,13 @@ class DeliveryHandler:
             log.info("outbox.handled", status_result=result, **said, **facts(held.event))
         return None
 
-    async def _deliver(self, task: Task, held: Held, threads: anyio.CapacityLimiter) -> None:
+    async def _deliver(self, claim: Claim, held: Held, threads: anyio.CapacityLimiter) -> None:
         if self.takes_connection:
-            await self._deliver_once(task, held, threads)
+            await self._deliver_once(claim, held, threads)
         elif not held.is_handled:
             await self._call(threads, held.event)
 
-    async def _deliver_once(self, task: Task, held: Held, threads: anyio.CapacityLimiter) -> None:
-        claim = Claim(task.task_id, task.lease_owner, task.attempt)
+    async def _deliver_once(self, claim: Claim, held: Held, threads: anyio.CapacityLimiter) -> None:
         try:
             async with self.transaction() as connection:
                 if await self.deliveries.begin(connection, held):

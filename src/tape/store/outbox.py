@@ -60,7 +60,7 @@ class Deliveries:
         self._subscriptions = subscriptions
         self._policies = policies
         (self._generation,) = {each.generation for each in subscriptions}
-        self._held: dict[TaskId, Held] = {}
+        self._held: dict[Claim, Held] = {}
         self._finished: set[Claim] = set()
         self._next_burial = 0.0
 
@@ -105,8 +105,8 @@ class Deliveries:
         handled = set(await self._run(connection, "handled", ids=ids, handlers=handlers))
         return [(*row, *events[row[0]], row[:2] in handled) for row in rows]
 
-    def held(self, task_id: TaskId) -> Held:
-        return self._held[task_id]
+    def held(self, claim: Claim) -> Held:
+        return self._held[claim]
 
     async def begin(self, connection: object, held: Held) -> bool:
         """Whether a handler is the first to handle an event; whoever comes at the same time waits to know."""
@@ -133,20 +133,20 @@ class Deliveries:
         settled_ones: set[TaskId] = {claim.task_id for claim, _ in settlements if claim in self._finished}
         if open_ones:
             async with self._database.own() as connection:
-                done = [claim.task_id for claim, outcome in open_ones.items() if isinstance(outcome, Done)]
-                if handled := [self._held[task_id] for task_id in done if task_id in self._held]:
+                done = [claim for claim, outcome in open_ones.items() if isinstance(outcome, Done)]
+                if handled := [self._held[claim] for claim in done if claim in self._held]:
                     await self._run(connection, "handle", handled=_keys(handled))
                 settled_ones |= await self._settle(connection, open_ones)
         answers = self._told([claim for claim, _ in settlements], settled_ones)
         for claim, _ in settlements:
             self._finished.discard(claim)
-            self._held.pop(claim.task_id, None)
+            self._held.pop(claim, None)
         return answers
 
     def _told(self, claims: Sequence[Claim], ours: set[TaskId]) -> list[StaleClaim | None]:
         for claim in claims:
             if claim.task_id not in ours:
-                self._held.pop(claim.task_id, None)
+                self._held.pop(claim, None)
         return [None if each.task_id in ours else StaleClaim(f"{each.task_id} is handled elsewhere") for each in claims]
 
     async def _deal(self, connection: object) -> None:
@@ -170,14 +170,13 @@ class Deliveries:
     async def _hold(self, row: Row, event: Row, is_handled: bool, owner: str) -> Task | None:
         """The delivery as a task; a row that is no event fails alone."""
         event_id, handler_name, attempt, attempts, _ = row
-        task_id = _task_id(event_id, handler_name)
+        claim = Claim(_task_id(event_id, handler_name), owner, attempt)
         try:
-            self._held[task_id] = Held(event_of(event), handler_name, attempts, is_handled)
+            held = self._held[claim] = Held(event_of(event), handler_name, attempts, is_handled)
         except (TapeError, ValueError) as error:
-            died = Settlement(Claim(task_id, owner, attempt), Died(f"the row is no event: {error}"))
-            await self.settle([died])
+            await self.settle([Settlement(claim, Died(f"the row is no event: {error}"))])
             return None
-        return _task(task_id, self._held[task_id], attempt, owner)
+        return _task(claim, held)
 
     async def _settle(self, connection: object, outcomes: Mapping[Claim, Outcome]) -> set[TaskId]:
         rows = [{**_named(claim), **self._after(claim, outcome)} for claim, outcome in outcomes.items()]
@@ -188,7 +187,7 @@ class Deliveries:
         return {_task_id(*row) for row in ours}
 
     def _after(self, claim: Claim, outcome: Outcome) -> dict[str, object]:
-        held = self._held.get(claim.task_id)
+        held = self._held.get(claim)
         policy = self._policies.get(held.handler_name, DEFAULT_RETRY_POLICY) if held else DEFAULT_RETRY_POLICY
         after = settled(outcome, held.attempts if held else 1, policy, random.random())
         return {"status": after.status, "error": after.error, "after_ms": after.after // _MS}
@@ -223,11 +222,11 @@ def _place(row: Row) -> int:
     return int(row[4])
 
 
-def _task(task_id: TaskId, held: Held, attempt: int, owner: str) -> Task:
+def _task(claim: Claim, held: Held) -> Task:
     """As the one loop knows work; what the handler is given is the event itself."""
     event = held.event
     return Task(
-        task_id=task_id,
+        task_id=claim.task_id,
         reaction_id=held.handler_name,
         shard=0,
         source_run_id="",
@@ -241,10 +240,10 @@ def _task(task_id: TaskId, held: Held, attempt: int, owner: str) -> Task:
         payload_json=event.payload_json,
         prev_value_json="",
         status=TaskStatus.CLAIMED,
-        attempt=attempt,
+        attempt=claim.attempt,
         attempts=held.attempts,
         next_attempt_at_ms=0,
-        lease_owner=owner,
+        lease_owner=claim.owner,
         lease_expires_at_ms=0,
         last_error="",
         coalesced=0,

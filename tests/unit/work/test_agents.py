@@ -17,8 +17,7 @@ from tape.matcher.agents import invocation
 from tape.matcher.dispatcher import Crew, Dispatcher
 from tape.runs.ledgers import Ledgers
 from tests.contract.reacting import expire, publish, tasks
-
-PATIENCE_S = 20
+from tests.patience import PATIENCE_S
 
 
 class Node(NamedTuple):

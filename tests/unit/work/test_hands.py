@@ -16,8 +16,7 @@ from tape.matcher.matcher import Matcher
 from tape.work.handler import handler
 from tape.work.loop import Loop
 from tests.contract.reacting import catch_up, publish, reaction, tasks
-
-PATIENCE_S = 20
+from tests.patience import PATIENCE_S
 
 
 @pytest.fixture

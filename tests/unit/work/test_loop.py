@@ -18,8 +18,8 @@ from tape.work.answers import Dead, Retry
 from tape.work.envelope import Envelope
 from tape.work.handler import handler
 from tests.contract.reacting import expire, publish, reaction, tasks
+from tests.patience import PATIENCE_S
 
-PATIENCE_S = 20
 Function = Callable[..., Any]
 
 
