@@ -1,7 +1,7 @@
 """What only Postgres has: connections that are lost, a server's settings, poolers, and sessions of its own."""
 
 from collections.abc import AsyncIterator, Sequence
-from contextlib import aclosing
+from contextlib import AsyncExitStack, aclosing
 from urllib.parse import urlsplit
 
 import anyio
@@ -14,7 +14,7 @@ from tape.core.event import Entry, Event
 from tape.core.ids import GlobalSeq, RunId, Seq
 from tape.core.ports import Outcome, Store
 from tape.core.sequence import CellChange, CellId, Request
-from tape.store.postgres.store import PostgresStore, open_store as open_postgres
+from tape.store.postgres.store import POOL, PostgresStore, open_store as open_postgres
 from tests.patience import PATIENCE_S
 from tests.servers.databases import Databases, name
 from tests.servers.postgres import PostgresServer
@@ -296,3 +296,14 @@ async def test_opening_a_journal_that_is_current_needs_no_right_to_create(
     finally:
         await direct.execute(f"DROP OWNED BY {role}")
         await direct.execute(f"DROP ROLE {role}")
+
+
+async def test_who_waits_for_a_connection_gets_the_next_that_is_free(postgres_url: str) -> None:
+    async with open_store(postgres_url) as store, AsyncExitStack() as blocks:
+        for _ in range(POOL - 1):
+            await blocks.enter_async_context(store.transaction())
+        with anyio.fail_after(PATIENCE_S):
+            async with anyio.create_task_group() as tasks, store.transaction():
+                tasks.start_soon(store.journal.bounds)
+                await anyio.sleep(0.05)
+            assert (await store.journal.bounds()).head == 0

@@ -111,6 +111,12 @@ class Request:
         if self.size > MAX_BYTES:
             raise TooLarge(f"a request is at most {MAX_BYTES:,} bytes, not {self.size:,}")
 
+    @property
+    def is_one_event(self) -> bool:
+        """Whether it is one event that nothing speaks against but its run."""
+        is_free = self.key is None and self.expected_seq is None and self.fork is None and not self.cells
+        return is_free and len(self.events) == 1 and self.events[0].cause is None
+
     @cached_property
     def digest(self) -> bytes:
         """The body: runs, types, kinds, subjects, versions and payload bytes in order, the cells' states, the fork."""

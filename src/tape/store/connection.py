@@ -15,11 +15,16 @@ Parameters: TypeAlias = Mapping[str, object]
 
 
 class Query(NamedTuple):
-    """A statement to read with. With a budget, rows end once their last two columns, the payload, reach it in bytes."""
+    """A statement to read with.
+
+    With a budget, rows end once their last two columns, the payload, reach it in bytes. One with a width always has one
+    row, of so many columns.
+    """
 
     sql: str
     parameters: Parameters = MappingProxyType({})
     budget: int | None = None
+    width: int = 0
 
 
 class Connection(Protocol):

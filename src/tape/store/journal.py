@@ -39,6 +39,7 @@ class Journal:
         self.epoch = epoch
         self._connection = connection
         self._sql = _Sql(**statements(dialect, "journal.sql"))
+        self._bounds = Query(self._sql.bounds, width=4)
 
     async def append(self, requests: Sequence[Request]) -> Sequence[Outcome]:
         outcomes = await self._connection.append(requests)
@@ -51,14 +52,14 @@ class Journal:
         await self._connection.wait(beyond)
 
     async def bounds(self) -> Bounds:
-        (((floor, head, _, epoch),),) = await self._connection.snapshot(Query(self._sql.bounds))
+        (((floor, head, _, epoch),),) = await self._connection.snapshot(self._bounds)
         self.see(epoch)
         return Bounds(floor, head)
 
     async def read(self, after: GlobalSeq, *, pattern: Pattern | None = None) -> Page:
         query, through = self._after(after, pattern)
         known = self.epoch
-        (((floor, head, changes, epoch),), rows) = await self._connection.snapshot(Query(self._sql.bounds), query)
+        (((floor, head, changes, epoch),), rows) = await self._connection.snapshot(self._bounds, query)
         self._check(epoch, known)
         bounds = Bounds(floor, head)
         entries = intact(rows)
@@ -69,7 +70,7 @@ class Journal:
         return Page(entries, GlobalSeq(scanned_to), bounds, changes, epoch)
 
     async def read_run(self, run_id: RunId, after: Seq, segments: Sequence[Segment] = ()) -> RunPage:
-        queries = [Query(self._sql.bounds), Query(self._sql.run_head, {"run_id": run_id})]
+        queries = [self._bounds, Query(self._sql.run_head, {"run_id": run_id})]
         known = self.epoch
         (((floor, last, _, epoch),), head, found, *floors) = await self._connection.snapshot(
             *queries, *(self._of_segments(after, segments) if segments else self._of_run(run_id, after))

@@ -13,7 +13,7 @@ from tape.core.event import Entry
 from tape.core.ids import Epoch, GlobalSeq, RunId, Seq
 from tape.core.ports import Outcome
 from tape.core.sequence import KeyRecord, Request
-from tape.store.postgres.call import Answer, Call
+from tape.store.postgres.call import Answer, Call, one_event
 from tape.store.postgres.errors import BAD_VALUE, LOST, is_crowded, said
 from tape.store.postgres.group import independent
 from tape.store.statements import statements
@@ -24,6 +24,7 @@ RETRY_S: Final = 0.1
 
 class _Sql(NamedTuple):
     append: str
+    append_one: str
     begin: str
     between: str
     end_session: str
@@ -88,8 +89,13 @@ class Appender:
 
     async def _send(self, requests: Sequence[Request]) -> list[Outcome]:
         """The outcomes of one call. An error it raises means that nothing was written."""
-        call = Call(requests)
         connection = await self._connected()
+        try:
+            if len(requests) == 1 and (entries := await self._appended_one(connection, requests[0])):
+                return [entries]
+        except LOST as error:
+            return await self._recover(requests, error)
+        call = Call(requests)
         arguments = call.arguments(time.time_ns() // 1_000_000, self._head, self._changes, self._known(call))
         try:
             answer = Answer(*await connection.fetchrow(self._sql.append, *arguments))
@@ -106,6 +112,23 @@ class Appender:
             self._head, *session = await self._connection.fetchrow(self._sql.begin)
             self._session = _Session(*session)
         return self._connection
+
+    async def _appended_one(self, connection: asyncpg.Connection, request: Request) -> Sequence[Entry] | None:
+        """The entry of a request that is one event and nothing else; if it is more, or somebody else wrote, nothing."""
+        if not request.is_one_event:
+            return None
+        (event,) = request.events
+        last, held = self._lasts.get(event.run_id, (None, None))
+        if last is None or held != event.content_type:
+            return None
+        arguments = one_event(event, time.time_ns() // 1_000_000, self._head, self._changes, last)
+        ts_ms = await connection.fetchval(self._sql.append_one, *arguments)
+        if ts_ms is None:
+            return None
+        entry = event.at(self._head + 1, last + 1, ts_ms, 0, self._epoch)
+        self._head = entry.global_seq
+        self._lasts[event.run_id] = (entry.seq, held)
+        return [entry]
 
     def _known(self, call: Call) -> list[Seq] | None:
         """Where the call's runs stand, if all of them are known to be open and of the right type."""

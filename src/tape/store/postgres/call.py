@@ -15,7 +15,7 @@ from tape.core.errors import (
     UsageError,
     VersionConflict,
 )
-from tape.core.event import Entry
+from tape.core.event import Entry, Event
 from tape.core.ids import Epoch, GlobalSeq, RunId, Seq
 from tape.core.sequence import KeyRecord, Request
 
@@ -27,6 +27,12 @@ TYPES: Final = (
     "bigint bigint bigint bigint[] text[] boolean[] text[] int[] int[] int[] int[] int[] text[] bytea[] int[] int[] "
     "bigint[] int[] text[] text[] bigint[] text[] bigint[] text[] " + "text " * 15 + "bytea[] text bigint"
 ).split()
+
+
+def one_event(event: Event, now_ms: int, head: int, changes: int, last: int) -> tuple[object, ...]:
+    """The arguments of tape_append_one; that the event has no cause, it knows."""
+    *said, _, trace, span, parent, attributes, text, blob = event.content
+    return (now_ms, head, changes, last, event.crc, *said, trace, span, parent, attributes, text, blob)
 
 
 class Answer(NamedTuple):

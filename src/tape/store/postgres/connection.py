@@ -1,6 +1,5 @@
 """Postgres as a pool to read with, one connection to append on, and one to listen on."""
 
-import re
 from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager, suppress
 from typing import Final
@@ -17,10 +16,10 @@ from tape.store.postgres.block import Block, undisturbed
 from tape.store.postgres.errors import LOST, translate
 from tape.store.postgres.listen import Listener
 from tape.store.postgres.named import numbered
+from tape.store.postgres.together import together
 
 POLL_S: Final = 5.0
 DEAF_POLL_S: Final = 0.5
-_PARAMETER: Final = re.compile(r"\$(\d+)")
 
 
 class Database:
@@ -31,21 +30,56 @@ class Database:
         self._appender = appender
         self._listener = listener
         self._wake = wake
+        self._at_hand: asyncpg.Connection | None = None
+        self._waiting = 0
 
     async def snapshot(self, *queries: Query) -> Sequence[Sequence[Row]]:
+        if len(queries) == 1:
+            sql, values = numbered(queries[0].sql, queries[0].parameters)
+            return [await self._fetch(sql, values)]
+        reading = together(tuple((query.sql, query.budget, query.width) for query in queries))
+        values = [query.parameters[name] for query, names in zip(queries, reading.names, strict=True) for name in names]
+        return reading.apart(await self._fetch(reading.sql, values))
+
+    async def _fetch(self, sql: str, values: Sequence[object]) -> list[asyncpg.Record]:
         try:
-            if len(queries) == 1:
-                sql, values = numbered(queries[0].sql, queries[0].parameters)
-                return [await undisturbed(self._pool.fetch(sql, *values))]
-            sql, values, page = _together(queries)
-            rows = await undisturbed(self._pool.fetch(sql, *values))
+            return await undisturbed(self._read(sql, values))
         except (asyncpg.PostgresError, *LOST) as error:
             raise translate(error) from error
-        width = len(queries) - (page is not None)
-        found = [column or () for column in rows[0][:width]]
-        if page is not None:
-            found.insert(page, [row[width:-1] for row in rows if row[-1] is not None])
-        return found
+
+    async def _read(self, sql: str, values: Sequence[object]) -> list[asyncpg.Record]:
+        connection = await self._taken()
+        try:
+            rows: list[asyncpg.Record] = await connection.fetch(sql, *values)
+        finally:
+            await self._give_back(connection)
+        return rows
+
+    async def _taken(self) -> asyncpg.Connection:
+        """The connection at hand, if nobody has it: to go to the pool and back takes as long as a short read."""
+        connection, self._at_hand = self._at_hand, None
+        if connection is not None and not connection.is_closed():
+            return connection
+        if connection is not None:
+            await self._pool.release(connection)
+        self._waiting += 1
+        try:
+            return await self._pool.acquire()
+        finally:
+            self._waiting -= 1
+
+    async def _give_back(self, connection: asyncpg.Connection) -> None:
+        is_idle = not connection.is_closed() and not connection.is_in_transaction()
+        if is_idle and self._at_hand is None and not self._waiting:
+            self._at_hand = connection
+        else:
+            await self._pool.release(connection)
+
+    async def close(self) -> None:
+        """Gives the pool what is at hand, which it would wait for."""
+        connection, self._at_hand = self._at_hand, None
+        if connection is not None:
+            await self._pool.release(connection)
 
     async def append(self, requests: Sequence[Request]) -> Sequence[Outcome]:
         return await self._appender.append(requests)
@@ -69,46 +103,11 @@ class Database:
     @asynccontextmanager
     async def _acquired(self) -> AsyncIterator[asyncpg.Connection]:
         try:
-            connection = await self._pool.acquire()
+            connection = await self._taken()
         except (asyncpg.PostgresError, *LOST) as error:
             raise translate(error) from error
         try:
             yield connection
         finally:
             with suppress(asyncpg.PostgresError, *LOST):  # the pool drops what it cannot take back
-                await self._pool.release(connection)
-
-
-def _together(queries: Sequence[Query]) -> tuple[str, list[object], int | None]:
-    """Several queries as one statement, so that one snapshot and one round trip serve them all.
-
-    Each is a column with its rows as one array. Only the one with a budget, whose number is returned last, has its rows
-    as rows behind these columns: to put a page into an array and to take it out again costs more than to read it.
-    """
-    columns: list[str] = []
-    values: list[object] = []
-    page, paged = None, ""
-    for number, query in enumerate(queries):
-        sql, own = numbered(query.sql, query.parameters)
-        shifted = _shifted(sql, len(values))
-        values += own
-        if query.budget is None:
-            columns.append(f"(SELECT array_agg(q) FROM ({shifted}) q)")  # noqa: S608 - the text of our own statements
-        else:
-            page, paged = number, _paged(shifted, query.budget)
-    if page is None:
-        return f"SELECT {', '.join(columns)}", values, None
-    firsts = [f"CASE WHEN coalesce(p.before, 0) = 0 THEN {column} END" for column in columns]
-    joined = f"SELECT {', '.join([*firsts, 'p.*'])} FROM (SELECT 1) AS one LEFT JOIN {paged} AS p ON true"  # noqa: S608
-    return f"{joined} ORDER BY p.global_seq", values, page
-
-
-def _paged(sql: str, budget: int) -> str:
-    """As many of a query's rows as begin before their payloads have used up the budget."""
-    size = "coalesce(octet_length(q.payload_json), octet_length(q.payload_bytes), 0)"
-    weighed = f"SELECT q.*, sum({size}) OVER (ORDER BY q.global_seq) - {size} AS before FROM ({sql}) q"  # noqa: S608
-    return f"(SELECT w.* FROM ({weighed}) w WHERE w.before < {budget})"  # noqa: S608
-
-
-def _shifted(sql: str, by: int) -> str:
-    return _PARAMETER.sub(lambda found: f"${int(found[1]) + by}", sql) if by else sql
+                await self._give_back(connection)

@@ -91,10 +91,12 @@ async def open_store(
     )
     options = {"server_settings": SETTINGS, "command_timeout": patience.answer_s, "reset": _reset, "init": check}
     pool = await asyncpg.create_pool(url, min_size=0, max_size=POOL, timeout=patience.connect_s, **options)
+    database = Database(pool, appender, listener, wake or listener)
     try:
         async with background(listener.run):
-            yield PostgresStore(Database(pool, appender, listener, wake or listener), migrated)
+            yield PostgresStore(database, migrated)
     finally:
+        await _ended(database.close(), patience)
         await _ended(appender.close(), patience)
         await _ended(pool.close(), patience)
 
