@@ -29,12 +29,26 @@ def current_trace() -> Trace | None:
     return Trace(f"{context.trace_id:032x}", f"{context.span_id:016x}", f"{parent.span_id:016x}" if parent else "")
 
 
+def is_watched() -> bool:
+    """Whether somebody would see a span that is nobody's child."""
+    otel = sys.modules.get("opentelemetry.trace")
+    return otel is not None and hasattr(otel.get_tracer_provider(), "add_span_processor")
+
+
 def span(name: str, trace_id: str, span_id: str) -> AbstractContextManager[None]:
     """A span that is a child of another one, which may be of another process; none where nobody would see it."""
     otel = sys.modules.get("opentelemetry.trace")
-    if otel is None or not (trace_id or hasattr(otel.get_tracer_provider(), "add_span_processor")):
+    if otel is None or not (trace_id or is_watched()):
         return _NO_SPAN
     return _span(otel, name, trace_id, span_id)
+
+
+def producer_span(name: str) -> Any | None:
+    """A span of something that is said here and handled elsewhere, to be ended; None where nobody would see it."""
+    otel = sys.modules.get("opentelemetry.trace")
+    if otel is None or not hasattr(otel.get_tracer_provider(), "add_span_processor"):
+        return None
+    return otel.get_tracer("tape").start_span(name, kind=otel.SpanKind.PRODUCER)
 
 
 @contextmanager

@@ -12,17 +12,18 @@ from typing import Any
 import asyncpg
 
 from tape.outbox import OutboxEvent, OutboxListener, migrate, publish
-from tests.bench import tasks
+from tests.bench import tasks_peers
 from tests.bench.compare import Comparison, Goal, Side
 from tests.bench.loop import run
 from tests.bench.servers import postgres
-from tests.bench.tasks import Count, Waits
+from tests.bench.tasks_counting import Count, Waits, percentile
 
 AREA = "outbox"
 TRANSACTIONS = 2_000
-EVENTS = 5_000
+EVENTS = 10_000
 FEWER = 500  # of a peer that would take a minute for all of them
-SLOTS = 100
+SLOTS = 1_000  # as many as pgqueuer takes at a time
+HANDS = 100  # what procrastinate is quickest with
 DELIVERED = 1_000_000
 ORDERS = "CREATE TABLE orders (n bigint NOT NULL)"
 PLAIN = """
@@ -64,7 +65,7 @@ def comparisons() -> list[Comparison]:
 
 def _latencies(percent: int, name: str) -> list[Comparison]:
     ours = partial(handled, percent)
-    peers = {"pgqueuer": tasks.pick_up_pgqueuer, "procrastinate": handled_by_procrastinate}
+    peers = {"pgqueuer": tasks_peers.pick_up_pgqueuer, "procrastinate": handled_by_procrastinate}
     return [
         _row(f"commit to handled {name} against {peer}", "ms", ours, partial(side, percent))
         for peer, side in peers.items()
@@ -84,11 +85,11 @@ def inserted() -> float:
 
 
 def handled(percent: int) -> float:
-    return tasks.percentile(run(_handled()), percent)
+    return percentile(run(_handled()), percent)
 
 
 def handled_by_procrastinate(percent: int) -> float:
-    return tasks.percentile(run(_handled_by_procrastinate()), percent)
+    return percentile(run(_handled_by_procrastinate()), percent)
 
 
 def worked_off() -> float:
@@ -101,7 +102,7 @@ def worked_off_beside() -> float:
 
 
 def pgqueuer() -> float:
-    return tasks.pgqueuer(True)
+    return tasks_peers.pgqueuer(True)
 
 
 def procrastinate() -> float:
@@ -172,7 +173,7 @@ async def _listening(url: str, handler: Callable[[OutboxEvent], Awaitable[None]]
 async def _handled_by_procrastinate() -> list[float]:
     waits = Waits()
     async with _procrastinating(waits.end) as (app, task), asyncio.TaskGroup() as group:
-        working = group.create_task(app.run_worker_async(concurrency=SLOTS, install_signal_handlers=False))
+        working = group.create_task(app.run_worker_async(concurrency=HANDS, install_signal_handlers=False))
         await waits.all(lambda: task.defer_async(n=1))
         working.cancel()
     return waits.found
@@ -183,7 +184,7 @@ async def _worked_off_by_procrastinate() -> float:
     async with _procrastinating(count.one) as (app, task):
         await task.batch_defer_async(*({"n": number} for number in range(FEWER)))
         began = perf_counter()
-        await app.run_worker_async(concurrency=SLOTS, wait=False, install_signal_handlers=False)
+        await app.run_worker_async(concurrency=HANDS, wait=False, install_signal_handlers=False)
         took = perf_counter() - began
         assert count.is_done.is_set()
     return FEWER / took

@@ -26,12 +26,21 @@ async def _prepare(url: str) -> None:
 async def place(request: pytest.FixtureRequest, tmp_path: Path) -> Place:
     if request.param == "postgres":
         return Place("postgres", request.getfixturevalue("postgres_url"))
-    place = Place("sqlite", f"sqlite:///{tmp_path / 'business.db'}")
-    await migrate(place.url)
-    await place.run(BUSINESS)
-    return place
+    return await _file(tmp_path)
 
 
 @pytest.fixture
 async def postgres(postgres_url: str) -> Place:
     return Place("postgres", postgres_url)
+
+
+@pytest.fixture
+async def sqlite(tmp_path: Path) -> Place:
+    return await _file(tmp_path)
+
+
+async def _file(folder: Path) -> Place:
+    place = Place("sqlite", f"sqlite:///{folder / 'business.db'}")
+    await migrate(place.url)
+    await place.run(BUSINESS)
+    return place

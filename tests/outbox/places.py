@@ -28,6 +28,10 @@ class Place:
     def outbox(self) -> str:
         return "core.outbox" if self.name == "postgres" else "core_outbox"
 
+    @property
+    def long_ago(self) -> str:
+        return "'epoch'" if self.name == "postgres" else "0"
+
     @asynccontextmanager
     async def connected(self) -> AsyncIterator[Any]:
         """A connection of the business's own, in no transaction yet."""

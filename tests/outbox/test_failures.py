@@ -158,6 +158,8 @@ class Hasty:
             self.next = None
             self.claimed = (await claim()).tasks
 
+    once = own
+
 
 async def test_a_terminal_error_is_a_dead_letter_after_one_attempt(place: Place) -> None:
     seen = Seen(lambda _: TerminalHandlerError("never"))

@@ -1,15 +1,18 @@
 """Which functions are handlers, and that none is taken for done before it is."""
 
+from datetime import timedelta
+from threading import Event
 from typing import Any
 
 import pytest
 
+from tape.core import event as core_event
 from tape.core.errors import UsageError
-from tape.core.event import Event
-from tape.outbox import OutboxEvent, OutboxListener
+from tape.outbox import OutboxEvent, OutboxListener, RetryPolicy
 from tape.outbox.forwarding import to_function
 from tape.outbox.handling import takes_connection
 from tests.outbox.places import Place, Seen, note, said
+from tests.patience import PATIENCE_S
 
 
 async def test_a_plain_function_that_gives_a_coroutine_is_waited_for(place: Place) -> None:
@@ -54,7 +57,7 @@ class Relay:
 @pytest.mark.parametrize("is_wrapped", [False, True])
 async def test_a_relay_of_the_journal_waits_for_whatever_is_to_be_awaited(is_wrapped: bool) -> None:
     relay = Relay()
-    entry: Any = Event(run_id="r1", payload={})
+    entry: Any = core_event.Event(run_id="r1", payload={})
 
     await to_function((lambda given: relay(given)) if is_wrapped else relay)(entry)
 
@@ -74,3 +77,23 @@ def test_a_handler_is_given_as_much_as_it_names() -> None:
 def test_a_handler_that_wants_more_than_there_is_is_refused_at_once() -> None:
     with pytest.raises(UsageError, match="event"):
         OutboxListener("sqlite:///x.db").listen(handler_name="orders.named", handler=of_named)
+
+
+def test_a_plain_function_that_writes_can_have_no_deadline() -> None:
+    listener = OutboxListener("sqlite:///x.db")
+
+    with pytest.raises(UsageError, match="cannot be stopped"):
+        listener.listen(handler_name="orders.plain", handler=of_both, deadline=timedelta(seconds=1))
+
+
+async def test_a_plain_function_is_left_behind_at_its_deadline(place: Place) -> None:
+    may_end = Event()
+    once = {"deadline": timedelta(milliseconds=50), "retry_policy": RetryPolicy(retries=0)}
+    await place.said(said(1))
+
+    async with place.listening({"orders.hangs": lambda _: may_end.wait(PATIENCE_S)}, listen=once):
+        await place.wait_until("failed", 1)
+        may_end.set()
+
+    ((error,),) = await place.states("last_error")
+    assert error.startswith("TimeoutError")

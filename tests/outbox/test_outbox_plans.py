@@ -11,6 +11,7 @@ from tape.store.postgres.named import numbered
 from tests.outbox.places import Place
 
 DELIVERED = 20_000
+WAITING = 2_000
 FILL = f"""
 INSERT INTO core.outbox (event_type, source, payload, idempotency_key, status, is_dealt, channel)
 SELECT 'orders.placed', 'orders', '{{}}', gen_random_uuid(), 'delivered', true, 'outbox_gen_0'
@@ -21,6 +22,10 @@ INSERT INTO core.event_handled (handler_name, idempotency_key) SELECT 'test.h', 
 INSERT INTO core.event_handlers (handler_name, generation, channel) VALUES ('test.h', 0, 'outbox_gen_0');
 ANALYZE;
 """
+WAIT = f"""
+INSERT INTO core.outbox (event_type, source, payload, idempotency_key, channel)
+SELECT 'orders.placed', 'orders', '{{}}', gen_random_uuid(), 'outbox_gen_0' FROM generate_series(1, {WAITING})
+"""
 ASKED: dict[str, Any] = {
     "generation": 0,
     "most": 100,
@@ -29,10 +34,18 @@ ASKED: dict[str, Any] = {
     "handlers": '["test.h"]',
     "owner": "me",
     "lease_ms": 1000,
-    "handled": "[]",
+    "least_dealt": 1,
+    "buries": True,
     "claims": "[]",
+    "settled": "[]",
 }
-STATEMENTS = ["dealt", "bury", "claim", "soon", "extend"]
+STATEMENTS = ["dealt", "soon", "extend"]
+CLAIMED = 10
+FEW = 20 * CLAIMED
+READ = """
+SELECT relname, seq_scan, CAST(idx_tup_fetch AS bigint) FROM pg_stat_xact_user_tables
+WHERE relname IN ('outbox', 'outbox_deliveries', 'event_handled') ORDER BY relname
+"""
 
 
 @pytest.mark.parametrize("name", STATEMENTS)
@@ -48,23 +61,41 @@ async def test_no_statement_of_a_delivery_reads_a_whole_table(name: str, postgre
     assert whole == [], plan
 
 
-async def test_dealing_reads_no_whole_table_either(postgres: Place) -> None:
-    statement, values = numbered(in_schema("postgres", "outbox.sql", "core")["deal"], ASKED)
-
+async def test_claiming_and_settling_read_what_is_claimed_and_no_more(postgres: Place) -> None:
     async with postgres.connected() as connection:
         await connection.execute(FILL)
+        await connection.execute(WAIT)
     async with postgres.connected() as connection:  # what a session has read is counted late, and FILL has read
-        await connection.execute("SET plan_cache_mode = force_generic_plan")
+        rows = await run(connection, "claim", most=CLAIMED)
         async with connection.transaction():
-            await postgres_row(connection)
-            await connection.fetch(statement, *values)
-            scans = dict(await connection.fetch("SELECT relname, seq_scan FROM pg_stat_xact_user_tables"))
+            assert len(await run(connection, "claim", most=CLAIMED)) == CLAIMED
+            assert len(await run(connection, "settle", settled=json.dumps([done(row) for row in rows]))) == CLAIMED
+            read = await connection.fetch(READ)
 
-    assert (scans["outbox"], scans["outbox_deliveries"]) == (0, 0)
+    assert [(name, scans, fetched < FEW) for name, scans, fetched in read] == [
+        ("event_handled", 0, True),
+        ("outbox", 0, True),
+        ("outbox_deliveries", 0, True),
+    ], read
 
 
-async def postgres_row(connection: Any) -> None:
-    await connection.execute(
-        "INSERT INTO core.outbox (event_type, source, payload, idempotency_key, channel) "
-        "VALUES ('orders.placed', 'orders', '{}', gen_random_uuid(), 'outbox_gen_0')"
-    )
+async def test_a_row_that_is_published_is_in_two_indexes(postgres: Place) -> None:
+    async with postgres.connected() as connection:
+        await connection.execute(WAIT)
+        found = await connection.fetch(
+            "SELECT c.relname FROM pg_index AS i JOIN pg_class AS c ON c.oid = i.indexrelid "
+            "WHERE i.indrelid = CAST('core.outbox' AS regclass) AND pg_relation_size(c.oid) > 8192 ORDER BY 1"
+        )
+
+    assert [name for (name,) in found] == ["outbox_pkey", "outbox_undealt"]
+
+
+async def run(connection: Any, name: str, **asked: Any) -> Any:
+    statement, values = numbered(in_schema("postgres", "outbox.sql", "core")[name], ASKED | asked)
+    return await connection.fetch(statement, *values)
+
+
+def done(row: Any) -> dict[str, Any]:
+    event_id, handler_name, attempt = row[:3]
+    claim = {"event_id": event_id, "handler_name": handler_name, "owner": "me", "attempt": attempt}
+    return claim | {"status": "delivered", "error": None, "after_ms": 0, "idempotency_key": event_id}

@@ -193,6 +193,18 @@ async def test_sqlalchemy_publishes_in_a_file_too(tmp_path: Path) -> None:
     assert await place.states("event_type, status") == [("orders.placed", "pending")]
 
 
+async def test_a_publish_is_one_statement_that_is_prepared_once(postgres: Place) -> None:
+    asked: list[object] = []
+
+    async with postgres.connected() as connection:
+        with connection.query_logger(lambda query: asked.append(query.query)):
+            await publish(said(1), connection)
+            await publish(said(2), connection)
+        prepared = await connection.fetch("SELECT 1 FROM pg_prepared_statements WHERE statement LIKE 'INSERT%outbox%'")
+
+    assert len(asked) == 2 and len(prepared) == 1
+
+
 async def test_a_notification_names_the_rows_id_and_comes_with_the_commit(postgres: Place) -> None:
     heard: list[tuple[str, str]] = []
     event = said(1)

@@ -3,14 +3,14 @@
 import inspect
 import os
 from collections.abc import AsyncIterator, Awaitable, Callable
-from contextlib import aclosing, asynccontextmanager
+from contextlib import aclosing, asynccontextmanager, suppress
 from functools import partial
 from pathlib import Path
 from typing import Final, NoReturn, TypeAlias
 
 import anyio
 
-from tape.bridges.line import Line
+from tape.bridges.line import Line, Unanswered
 from tape.bridges.message import message_of, of_entry
 from tape.bridges.opening import line_to
 from tape.bus.journal import Journal
@@ -23,6 +23,7 @@ from tape.work.leaving import until_told
 
 EVERYTHING: Final = "/tape/**"
 SAVE_S: Final = 0.2
+AGAIN_S: Final = 0.5
 
 Forward: TypeAlias = Callable[[Entry], Awaitable[None]]
 Goal: TypeAlias = str | Callable[[Entry], object]
@@ -49,10 +50,14 @@ async def _forwarding(to: Goal) -> AsyncIterator[Forward]:
 
 
 def to_line(line: Line, topic: str) -> Forward:
-    """Sends each entry over a line, whose peer knows a second one by its key."""
+    """Sends each entry over a line, whose peer knows a second one by its key, until it says that it has it."""
 
     async def forward(entry: Entry) -> None:
-        await line.send(topic, message_of(of_entry(entry), line.connection.writes))
+        message = message_of(of_entry(entry), line.connection.writes)
+        while True:
+            with suppress(Unanswered):
+                return await line.send(topic, message)
+            await anyio.sleep(AGAIN_S)
 
     return forward
 

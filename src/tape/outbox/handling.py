@@ -5,13 +5,14 @@ import time
 from collections.abc import Awaitable, Callable, Sequence
 from contextlib import AbstractAsyncContextManager
 from dataclasses import dataclass, field
+from datetime import timedelta
 from functools import partial
 from typing import Any, TypeAlias
 
 import anyio
 
 from tape.core.errors import UsageError
-from tape.core.outbox import OutboxEvent
+from tape.core.outbox import OutboxEvent, Subscription
 from tape.core.task import Claim, Task
 from tape.outbox.failures import is_terminal
 from tape.outbox.publisher import facts
@@ -28,8 +29,10 @@ class DeliveryHandler:
     """A user's function. One that takes a connection writes in the transaction that settles its delivery."""
 
     function: Callable[..., Any]
+    subscription: Subscription
     deliveries: Deliveries
     transaction: Transaction
+    deadline: timedelta | None = None
     batch: int = 1
     takes_connection: bool = field(init=False, repr=False)
     is_async: bool = field(init=False, repr=False)
@@ -54,7 +57,8 @@ class DeliveryHandler:
         finally:
             took = round((time.monotonic() - began) * 1000, 3)
             said = {"handler_name": held.handler_name, "attempts": held.attempts, "duration_ms": took}
-            log.info("outbox.handled", status_result=result, **said, **facts(held.event))
+            mine = self.subscription
+            log.info("outbox.handled", status_result=result, **said, **facts(held.event, mine.generation, mine.channel))
         return None
 
     async def _deliver(self, claim: Claim, held: Held, threads: anyio.CapacityLimiter) -> None:
@@ -74,12 +78,34 @@ class DeliveryHandler:
             raise
 
     async def _call(self, threads: anyio.CapacityLimiter, *arguments: object) -> None:
+        seconds = None if self.deadline is None else self.deadline.total_seconds()
+        with anyio.move_on_after(seconds) as scope:
+            await self._run(threads, *arguments)
+        if scope.cancelled_caught:
+            raise TimeoutError(f"it took longer than its deadline of {seconds:g} s")
+
+    async def _run(self, threads: anyio.CapacityLimiter, *arguments: object) -> None:
         if self.is_async:
             await self.function(*arguments)
             return
-        answer = await anyio.to_thread.run_sync(partial(self.function, *arguments), limiter=threads)
+        call = partial(self.function, *arguments)
+        is_left_behind = self.deadline is not None  # a thread cannot be stopped, only no longer be waited for
+        answer = await anyio.to_thread.run_sync(call, limiter=threads, abandon_on_cancel=is_left_behind)
         if inspect.isawaitable(answer):  # a lambda around an async function, say
             await answer
+
+
+def check_deadline(function: Callable[..., Any], deadline: timedelta | None) -> timedelta | None:
+    """A time that a handler may take; one that cannot be stopped while it writes has none."""
+    if deadline is None:
+        return None
+    if deadline <= timedelta(0):
+        raise UsageError(f"a deadline is more than nothing, not {deadline}")
+    if takes_connection(function) and not is_async(function):
+        raise UsageError(
+            "a handler that writes and is not async cannot be stopped; give its statements a timeout instead"
+        )
+    return deadline
 
 
 def takes_connection(function: Callable[..., Any]) -> bool:

@@ -21,7 +21,7 @@ from tape.core.outbox import (
     own_channel,
 )
 from tape.outbox.database import Wake, open_outbox
-from tape.outbox.handling import DeliveryHandler, EventHandler, Transaction, takes_connection
+from tape.outbox.handling import DeliveryHandler, EventHandler, Transaction, check_deadline, takes_connection
 from tape.outbox.pace import Paced
 from tape.outbox.publisher import own_generation
 from tape.outbox.retention import retain
@@ -71,6 +71,7 @@ class OutboxListener:
         self._subscriptions: dict[str, Subscription] = {}
         self._functions: dict[str, EventHandler] = {}
         self._policies: dict[str, RetryPolicy] = {}
+        self._deadlines: dict[str, timedelta | None] = {}
         self._loop: Loop | None = None
         self._wake: Wake | None = None
         self._is_stopped = False
@@ -86,11 +87,13 @@ class OutboxListener:
         ordered: bool = False,
         skips_past: bool = False,
         retry_policy: RetryPolicy = DEFAULT_RETRY_POLICY,
+        deadline: timedelta | None = None,
     ) -> None:
-        """Adds a handler; it begins with `run`."""
+        """Adds a handler; it begins with `run`. An attempt that takes longer than its deadline has failed."""
         if handler_name in self._subscriptions:
             raise UsageError(f"handler {handler_name!r} listens already; give this one a name of its own")
         takes_connection(handler)
+        self._deadlines[handler_name] = check_deadline(handler, deadline)
         self._subscriptions[handler_name] = Subscription(
             handler_name=handler_name,
             generation=self._generation,
@@ -144,8 +147,10 @@ class OutboxListener:
             queue = Paced(deliveries, is_ordered=any(each.is_ordered for each in subscriptions))
             transaction = self._transaction or database.transaction
             handlers = {
-                name: DeliveryHandler(function, deliveries=deliveries, transaction=transaction)
-                for name, function in self._functions.items()
+                name: DeliveryHandler(
+                    self._functions[name], subscription, deliveries, transaction, self._deadlines[name]
+                )
+                for name, subscription in self._subscriptions.items()
             }
             self._loop = Loop(queue, handlers, owner=_owner(), slots=self._slots, lease=self._lease)
             self._wake = database.wake(tuple(sorted({each.channel for each in subscriptions})))

@@ -9,16 +9,21 @@ import anyio
 from tape.core.errors import StaleClaim
 from tape.core.ports import Queue
 from tape.core.task import Claim, Claimed, Done, Settlement, Want
+from tape.telemetry import log
 
 POLL_S: Final = 5.0
+SLOW_S: Final = 300.0
 
 
 class Paced:
-    """A queue that is asked often and looks only when there is reason to."""
+    """A queue that is asked often and looks only when there is reason to; of what is in hand for long it tells once."""
 
-    def __init__(self, queue: Queue, *, is_ordered: bool) -> None:
+    def __init__(self, queue: Queue, *, is_ordered: bool, slow_s: float = SLOW_S) -> None:
         self._queue = queue
         self._is_ordered = is_ordered
+        self._slow_s = slow_s
+        self._since: dict[Claim, float] = {}
+        self._slow: frozenset[Claim] = frozenset()
         self._is_stirred = True
         self._next_look = 0.0
 
@@ -42,7 +47,17 @@ class Paced:
         return claimed
 
     async def extend(self, claims: Sequence[Claim], lease: timedelta) -> Sequence[StaleClaim | None]:
+        self._watch(claims)
         return await self._queue.extend(claims, lease)
+
+    def _watch(self, claims: Sequence[Claim]) -> None:
+        now = anyio.current_time()
+        self._since = {claim: self._since.get(claim, now) for claim in claims}
+        slow = frozenset(claim for claim, since in self._since.items() if now - since >= self._slow_s)
+        for claim in slow - self._slow:
+            handler_name, _, event_id = claim.task_id.rpartition(":")
+            log.warning("outbox.handler_slow", handler_name=handler_name, event_id=event_id, after_s=self._slow_s)
+        self._slow = slow
 
     async def settle(self, settlements: Sequence[Settlement]) -> Sequence[StaleClaim | None]:
         answers = await self._queue.settle(settlements)

@@ -3,7 +3,7 @@
 import os
 from collections.abc import Awaitable
 from functools import cache
-from typing import Protocol
+from typing import Any, Protocol
 
 from tape.core.outbox import OutboxEvent, channel, check_generation, with_trace
 from tape.settings import Settings
@@ -11,7 +11,7 @@ from tape.store import foreign
 from tape.store.connection import Row
 from tape.store.outbox import FILE
 from tape.store.outbox_event import parameters
-from tape.telemetry import current_trace, log
+from tape.telemetry import current_trace, log, producer_span
 
 
 class EventPublisher(Protocol):
@@ -38,10 +38,22 @@ class OutboxPublisher:
 
     def publish(self, event: OutboxEvent) -> Awaitable[list[Row]]:
         """Inserts the event. On an async connection the answer is awaited; on another one it is done already."""
-        said = with_trace(event, _traceparent())
+        span = None if event.trace_context else producer_span(f"publish {event.event_type}")
+        if span is None:
+            return self._insert(with_trace(event, _traceparent()))
+        context = span.get_span_context()
+        said = with_trace(event, f"00-{context.trace_id:032x}-{context.span_id:016x}-{context.trace_flags:02x}")
+        try:
+            answer = self._insert(said)
+        except BaseException:
+            span.end()
+            raise
+        return _ended(span, answer)
+
+    def _insert(self, said: OutboxEvent) -> Awaitable[list[Row]]:
         asked = parameters(said, self._generation, self._channel)
         answer = foreign.run(self._connection, FILE, "publish", asked, self._schema)
-        log.info("outbox.published", generation=self._generation, channel=self._channel, **facts(said))
+        log.info("outbox.published", **facts(said, self._generation, self._channel))
         return answer
 
 
@@ -58,9 +70,14 @@ def publish(
     return publisher.publish(event)
 
 
-def facts(event: OutboxEvent) -> dict[str, object]:
-    """What a log line says of an event."""
+def facts(event: OutboxEvent, generation: int, channel: str) -> dict[str, object]:
+    """What a log line says of an event, beside the time, the level and the name that every line has."""
+    trace_id, span_id = event.span
     return {
+        "generation": generation,
+        "channel": channel,
+        "trace_id": trace_id,
+        "span_id": span_id,
         "event_id": event.event_id,
         "event_type": event.event_type,
         "source": event.source,
@@ -78,6 +95,21 @@ def own_generation() -> int:
 def _generation_of(generation: str | None, config: str | None) -> int:
     said = {"TAPE_GENERATION": generation, "TAPE_CONFIG": config}
     return Settings.read({name: value for name, value in said.items() if value}).generation
+
+
+def _ended(span: Any, answer: Awaitable[list[Row]]) -> Awaitable[list[Row]]:
+    """The answer, at which the span ends."""
+    if isinstance(answer, foreign.Ready):
+        span.end()
+        return answer
+    return _awaited(span, answer)
+
+
+async def _awaited(span: Any, answer: Awaitable[list[Row]]) -> list[Row]:
+    try:
+        return await answer
+    finally:
+        span.end()
 
 
 def _traceparent() -> str | None:

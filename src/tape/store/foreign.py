@@ -100,12 +100,18 @@ async def _psycopg_rows(executing: Awaitable[Any]) -> list[Row]:
 
 
 def _sqlalchemy(connection: Any, sql: str, parameters: Parameters) -> Any:
-    from sqlalchemy import text
-
-    done = connection.execute(text(sql), dict(_asked(sql, parameters)))
+    done = connection.execute(_text(sql), _asked(sql, parameters))
     if inspect.isawaitable(done):
         return _sqlalchemy_rows(done)
     return list(done.fetchall()) if done.returns_rows else []
+
+
+@cache
+def _text(sql: str) -> Any:
+    """Made once, so that the library compiles it once."""
+    from sqlalchemy import text
+
+    return text(sql)
 
 
 async def _sqlalchemy_rows(executing: Awaitable[Any]) -> list[Row]:

@@ -2,36 +2,45 @@
 
 import json
 import random
-from collections.abc import Mapping, Sequence
-from contextlib import AbstractAsyncContextManager
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import AbstractAsyncContextManager, contextmanager
 from datetime import timedelta
-from typing import Any, Final, NamedTuple, Protocol
+from functools import partial
+from typing import Any, Final, NamedTuple, Protocol, TypeAlias
 
 import anyio
 
-from tape.core.errors import StaleClaim, TapeError
+from tape.core.errors import StaleClaim, TapeError, Unavailable
 from tape.core.outbox import DEFAULT_RETRY_POLICY, OutboxEvent, RetryPolicy, Subscription, settled
 from tape.core.task import Claim, Claimed, Died, Done, Outcome, Settlement, Task, TaskId, TaskStatus, Want
-from tape.store import foreign
+from tape.store import foreign, outbox_steps
 from tape.store.clock import now_ms
 from tape.store.connection import Row
 from tape.store.outbox_event import event_of
+from tape.telemetry import log
 
 FILE: Final = "outbox.sql"
-MOST_DEALT: Final = 500
+LEAST_DEALT: Final = 32  # at a time, so that a listener with few slots does not deal out one by one
 CLAIM: Final = 5  # columns of a claim, before those of its event
 BURIAL_S: Final = 1.0
+ANSWER_S: Final = 30.0  # half a lease: whoever is not heard by then is gone, and what was asked is asked again
 _MS: Final = timedelta(milliseconds=1)
+
+Attempt: TypeAlias = tuple[TaskId, int]
 
 
 class OutboxDatabase(Protocol):
-    """Where an outbox lives. A block of `own` raises our errors, one of `transaction` the driver's."""
+    """Where an outbox lives. A block of `own` raises our errors, one of `transaction` the driver's.
+
+    One of `once` is `own` for statements of which each may be a transaction by itself.
+    """
 
     @property
     def dialect(self) -> str: ...
     @property
     def schema(self) -> str: ...
     def own(self) -> AbstractAsyncContextManager[Any]: ...
+    def once(self) -> AbstractAsyncContextManager[Any]: ...
     def transaction(self) -> AbstractAsyncContextManager[Any]: ...
 
 
@@ -55,6 +64,8 @@ class Deliveries:
         database: OutboxDatabase,
         subscriptions: Sequence[Subscription],
         policies: Mapping[str, RetryPolicy],
+        *,
+        answer_s: float = ANSWER_S,
     ) -> None:
         self._database = database
         self._subscriptions = subscriptions
@@ -63,6 +74,7 @@ class Deliveries:
         self._held: dict[Claim, Held] = {}
         self._finished: set[Claim] = set()
         self._next_burial = 0.0
+        self._answer_s = answer_s
 
     async def register(self) -> None:
         """Makes the handlers known, and gives those that are new what was dealt out before."""
@@ -83,38 +95,47 @@ class Deliveries:
             await self._run(connection, "dealt", ids=ids, taken=ids)
 
     async def claim(self, want: Want) -> Claimed:
-        handlers = json.dumps(list(want.reaction_ids))
-        async with self._database.own() as connection:
-            await self._deal(connection)
-            if anyio.current_time() >= self._next_burial:
-                await self._bury(connection, handlers)
-            asked = {"handlers": handlers, "most": want.most, "owner": want.owner, "lease_ms": want.lease // _MS}
-            rows = await self._run(connection, "claim", **asked)
-            if not rows:
-                ((soon,),) = await self._run(connection, "soon", handlers=handlers)
-                return Claimed((), None if soon is None else max(int(soon), 0) * _MS)
-            if self._database.dialect == "sqlite":  # which cannot say more of what it changes
-                rows = await self._completed(connection, rows, handlers)
-        claims = [(row[:CLAIM], row[CLAIM:-1], row[-1]) for row in sorted(rows, key=_place)]
-        return Claimed([task for claim in claims if (task := await self._hold(*claim, want.owner))])
+        asked = {
+            "handlers": json.dumps(list(want.reaction_ids)),
+            "owner": want.owner,
+            "lease_ms": want.lease // _MS,
+            "most": want.most,
+            "least_dealt": LEAST_DEALT,
+            "buries": self._is_burial_due(),
+        }
+        with _answered(self._answer_s):
+            async with self._database.once() as connection:
+                rows = await self._claim(connection, asked)
+                if not rows:
+                    ((soon,),) = await self._run(connection, "soon", handlers=asked["handlers"])
+                    return Claimed((), None if soon is None else max(int(soon), 0) * _MS)
+        held = [self._hold(row, want.owner) for row in sorted(rows, key=_place)]
+        await self._bury_strangers([each for each in held if isinstance(each, Settlement)])
+        return Claimed([each for each in held if isinstance(each, Task)])
 
-    async def _completed(self, connection: object, rows: Sequence[Row], handlers: str) -> list[Row]:
-        """What was claimed, with the event of each and whether it was handled before."""
-        ids = json.dumps([row[0] for row in rows])
-        events = {row[0]: row for row in await self._run(connection, "events", ids=ids)}
-        handled = set(await self._run(connection, "handled", ids=ids, handlers=handlers))
-        return [(*row, *events[row[0]], row[:2] in handled) for row in rows]
+    async def _claim(self, connection: object, asked: Mapping[str, object]) -> list[Row]:
+        if self._database.dialect == "postgres":
+            return await self._run(connection, "claim", **asked)
+        return await outbox_steps.claim(partial(self._run, connection), asked)
+
+    def _is_burial_due(self) -> bool:
+        now = anyio.current_time()
+        if now < self._next_burial:
+            return False
+        self._next_burial = now + BURIAL_S
+        return True
 
     def held(self, claim: Claim) -> Held:
         return self._held[claim]
 
     async def begin(self, connection: object, held: Held) -> bool:
         """Whether a handler is the first to handle an event; whoever comes at the same time waits to know."""
-        return bool(await self._run(connection, "handle", handled=_keys([held])))
+        said = {"handler_name": held.handler_name, "idempotency_key": held.event.idempotency_key}
+        return bool(await self._run(connection, "handle", handled=json.dumps([said])))
 
     async def finish(self, connection: object, claim: Claim) -> None:
         """Settles an attempt as done in a transaction that is under way."""
-        if not await self._settle(connection, {claim: Done()}):
+        if not await self._settle(connection, [_named(claim) | self._after(claim, Done())]):
             raise StaleClaim(f"attempt {claim.attempt} of {claim.task_id!r} is not {claim.owner!r}'s any more")
         self._finished.add(claim)
 
@@ -124,77 +145,79 @@ class Deliveries:
 
     async def extend(self, claims: Sequence[Claim], lease: timedelta) -> Sequence[StaleClaim | None]:
         asked = {"claims": json.dumps([_named(claim) for claim in claims]), "lease_ms": lease // _MS}
-        async with self._database.own() as connection:
-            rows = await self._run(connection, "extend", **asked)
-        return self._told(claims, {_task_id(*row) for row in rows})
+        with _answered(self._answer_s):
+            async with self._database.once() as connection:
+                rows = await self._run(connection, "extend", **asked)
+        return self._told(claims, set(map(_attempt, rows)))
 
     async def settle(self, settlements: Sequence[Settlement]) -> Sequence[StaleClaim | None]:
-        open_ones = {claim: outcome for claim, outcome in settlements if claim not in self._finished}
-        settled_ones: set[TaskId] = {claim.task_id for claim, _ in settlements if claim in self._finished}
-        if open_ones:
-            async with self._database.own() as connection:
-                done = [claim for claim, outcome in open_ones.items() if isinstance(outcome, Done)]
-                if handled := [self._held[claim] for claim in done if claim in self._held]:
-                    await self._run(connection, "handle", handled=_keys(handled))
-                settled_ones |= await self._settle(connection, open_ones)
-        answers = self._told([claim for claim, _ in settlements], settled_ones)
+        ours = {(claim.task_id, claim.attempt) for claim, _ in settlements if claim in self._finished}
+        rows = [self._settlement(*each) for each in settlements if each.claim not in self._finished]
+        if rows:
+            with _answered(self._answer_s):
+                async with self._database.once() as connection:
+                    ours |= await self._settle(connection, rows)
+        answers = self._told([claim for claim, _ in settlements], ours)
         for claim, _ in settlements:
             self._finished.discard(claim)
             self._held.pop(claim, None)
         return answers
 
-    def _told(self, claims: Sequence[Claim], ours: set[TaskId]) -> list[StaleClaim | None]:
-        for claim in claims:
-            if claim.task_id not in ours:
-                self._held.pop(claim, None)
-        return [None if each.task_id in ours else StaleClaim(f"{each.task_id} is handled elsewhere") for each in claims]
+    def _settlement(self, claim: Claim, outcome: Outcome) -> dict[str, Any]:
+        """With its key, if there is still to be remembered that it was handled."""
+        held = self._held.get(claim)
+        key = held.event.idempotency_key if held and isinstance(outcome, Done) else None
+        return _named(claim) | self._after(claim, outcome) | {"idempotency_key": key}
 
-    async def _deal(self, connection: object) -> None:
-        """Gives new rows to all handlers they are for, also to those of other processes."""
-        if self._database.dialect == "postgres":
-            await self._run(connection, "deal", most=MOST_DEALT)
-            return
-        rows = await self._run(connection, "take", most=MOST_DEALT)
-        if not rows:
-            return
-        ids = json.dumps([event_id for (event_id,) in rows])
-        taken = {event_id for (event_id,) in await self._run(connection, "deal", ids=ids)}
-        await self._run(connection, "dealt", ids=ids, taken=json.dumps(sorted(taken)))
+    def _told(self, claims: Sequence[Claim], ours: set[Attempt]) -> list[StaleClaim | None]:
+        lost = [claim for claim in claims if (claim.task_id, claim.attempt) not in ours]
+        for claim in lost:
+            self._held.pop(claim, None)
+        return [StaleClaim(f"{each.task_id} is handled elsewhere") if each in lost else None for each in claims]
 
-    async def _bury(self, connection: object, handlers: str) -> None:
-        self._next_burial = anyio.current_time() + BURIAL_S
-        rows = await self._run(connection, "bury", handlers=handlers)
-        if rows:
-            await self._run(connection, "summarise", ids=json.dumps([event_id for (event_id,) in rows]))
-
-    async def _hold(self, row: Row, event: Row, is_handled: bool, owner: str) -> Task | None:
+    def _hold(self, row: Row, owner: str) -> Task | Settlement:
         """The delivery as a task; a row that is no event fails alone."""
-        event_id, handler_name, attempt, attempts, _ = row
+        (event_id, handler_name, attempt, attempts, _), event, is_handled = row[:CLAIM], row[CLAIM:-1], row[-1]
         claim = Claim(_task_id(event_id, handler_name), owner, attempt)
         try:
             held = self._held[claim] = Held(event_of(event), handler_name, attempts, is_handled)
         except (TapeError, ValueError) as error:
-            await self.settle([Settlement(claim, Died(f"the row is no event: {error}"))])
-            return None
+            return Settlement(claim, Died(f"the row is no event: {error}"))
         return _task(claim, held)
 
-    async def _settle(self, connection: object, outcomes: Mapping[Claim, Outcome]) -> set[TaskId]:
-        rows = [{**_named(claim), **self._after(claim, outcome)} for claim, outcome in outcomes.items()]
-        ids = json.dumps(sorted({row["event_id"] for row in rows}))
-        ours = await self._run(connection, "settle", settled=json.dumps(rows))
-        if self._database.dialect == "sqlite":  # which has no function that does both
-            await self._run(connection, "summarise", ids=ids)
-        return {_task_id(*row) for row in ours}
+    async def _bury_strangers(self, settlements: Sequence[Settlement]) -> None:
+        """What could not be buried now comes again when its lease ends; what was claimed with it does not wait."""
+        try:
+            if settlements:
+                await self.settle(settlements)
+        except TapeError as error:
+            log.warning("queue.unavailable", reason=str(error))
+
+    async def _settle(self, connection: object, rows: Sequence[Mapping[str, Any]]) -> set[Attempt]:
+        if self._database.dialect == "postgres":
+            ours = await self._run(connection, "settle", settled=json.dumps(rows))
+        else:
+            ours = await outbox_steps.settle(partial(self._run, connection), rows)
+        return set(map(_attempt, ours))
 
     def _after(self, claim: Claim, outcome: Outcome) -> dict[str, object]:
         held = self._held.get(claim)
         policy = self._policies.get(held.handler_name, DEFAULT_RETRY_POLICY) if held else DEFAULT_RETRY_POLICY
         after = settled(outcome, held.attempts if held else 1, policy, random.random())
-        return {"status": after.status, "error": after.error, "after_ms": after.after // _MS}
+        return {"status": after.status, "error": after.error, "after_ms": after.after // _MS, "idempotency_key": None}
 
     async def _run(self, connection: object, name: str, **asked: object) -> list[Row]:
         parameters = {"generation": self._generation, "now_ms": now_ms(), **asked}
         return await foreign.run(connection, FILE, name, parameters, self._database.schema)
+
+
+@contextmanager
+def _answered(within_s: float) -> Iterator[None]:
+    try:
+        with anyio.fail_after(within_s):
+            yield
+    except TimeoutError as error:
+        raise Unavailable(f"the outbox's database gave no answer within {within_s:g} s", "unknown") from error
 
 
 def _registration(each: Subscription) -> dict[str, object]:
@@ -213,7 +236,12 @@ def _task_id(event_id: str, handler_name: str) -> TaskId:
     return TaskId(f"{handler_name}:{event_id}")
 
 
-def _named(claim: Claim) -> dict[str, str | int]:
+def _attempt(row: Row) -> Attempt:
+    event_id, handler_name, attempt = row
+    return _task_id(event_id, handler_name), attempt
+
+
+def _named(claim: Claim) -> dict[str, Any]:
     handler_name, _, event_id = claim.task_id.rpartition(":")
     return {"event_id": event_id, "handler_name": handler_name, "owner": claim.owner, "attempt": claim.attempt}
 
@@ -252,8 +280,3 @@ def _task(claim: Claim, held: Held) -> Task:
         trace_id=event.span[0],
         span_id=event.span[1],
     )
-
-
-def _keys(held: Sequence[Held]) -> str:
-    pairs = {(each.handler_name, each.event.idempotency_key) for each in held}
-    return json.dumps([{"handler_name": name, "idempotency_key": key} for name, key in sorted(pairs)])

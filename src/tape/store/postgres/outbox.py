@@ -1,7 +1,7 @@
 """The outbox in somebody's Postgres: a pool to work with, and a connection of its own to listen on."""
 
-from collections.abc import AsyncIterator, Awaitable, Callable
-from contextlib import asynccontextmanager, suppress
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
+from contextlib import asynccontextmanager, contextmanager, suppress
 from functools import partial
 from typing import Any, Final, NamedTuple
 
@@ -34,14 +34,31 @@ class _Sql(NamedTuple):
     record: str
 
 
+class Lent:
+    """Which connections somebody else has had: only they are put in order, our own statements leave nothing behind."""
+
+    def __init__(self) -> None:
+        self._pids: set[int] = set()
+
+    def add(self, connection: asyncpg.Connection) -> None:
+        self._pids.add(connection.get_server_pid())
+
+    async def reset(self, connection: asyncpg.Connection) -> None:
+        if connection.get_server_pid() in self._pids:
+            self._pids.discard(connection.get_server_pid())
+            await connection.reset()
+
+
 class PostgresOutbox:
     """The database an outbox lives in."""
 
     dialect: Final = "postgres"
 
-    def __init__(self, pool: asyncpg.Pool, connect: Connect, schema: str) -> None:
+    def __init__(self, pool: asyncpg.Pool, lent: Lent, connect: Connect, schema: str, *, is_pooled: bool) -> None:
         self._pool = pool
+        self._lent = lent
         self._connect = connect
+        self._is_pooled = is_pooled
         self.schema = schema
 
     def wake(self, channels: tuple[str, ...]) -> Channels:
@@ -54,30 +71,59 @@ class PostgresOutbox:
     @asynccontextmanager
     async def transaction(self) -> AsyncIterator[asyncpg.Connection]:
         """A connection in a transaction that commits with the block; its errors are the driver's own."""
-        connection = await self._pool.acquire()
-        try:
-            transaction = connection.transaction()
-            await transaction.start()
-            try:
+        async with self._acquired() as connection:
+            self._lent.add(connection)
+            async with _begun(connection):
                 yield connection
-            except BaseException:
-                with suppress(asyncpg.PostgresError, *LOST), anyio.CancelScope(shield=True):
-                    await transaction.rollback()
-                raise
-            with anyio.CancelScope(shield=True):
-                await transaction.commit()
-        finally:
-            with suppress(asyncpg.PostgresError, *LOST), anyio.CancelScope(shield=True):
-                await self._pool.release(connection)
 
     @asynccontextmanager
     async def own(self) -> AsyncIterator[asyncpg.Connection]:
         """The same for our own statements: the driver's errors become ours."""
-        try:
-            async with self.transaction() as connection:
+        with _translated():
+            async with self._acquired() as connection, _begun(connection):
                 yield connection
-        except (asyncpg.PostgresError, *LOST) as error:
-            raise translate(error, "unknown") from error
+
+    @asynccontextmanager
+    async def once(self) -> AsyncIterator[asyncpg.Connection]:
+        """Without a transaction around them, unless a pooler might give each to another server."""
+        if self._is_pooled:
+            async with self.own() as connection:
+                yield connection
+            return
+        with _translated():
+            async with self._acquired() as connection:
+                yield connection
+
+    @asynccontextmanager
+    async def _acquired(self) -> AsyncIterator[asyncpg.Connection]:
+        connection = await self._pool.acquire()
+        try:
+            yield connection
+        finally:
+            with suppress(asyncpg.PostgresError, *LOST), anyio.CancelScope(shield=True):
+                await self._pool.release(connection, timeout=PATIENCE.close_s)
+
+
+@asynccontextmanager
+async def _begun(connection: asyncpg.Connection) -> AsyncIterator[None]:
+    transaction = connection.transaction()
+    await transaction.start()
+    try:
+        yield
+    except BaseException:
+        with suppress(asyncpg.PostgresError, *LOST), anyio.CancelScope(shield=True):
+            await transaction.rollback()
+        raise
+    with anyio.CancelScope(shield=True):
+        await transaction.commit()
+
+
+@contextmanager
+def _translated() -> Iterator[None]:
+    try:
+        yield
+    except (asyncpg.PostgresError, *LOST) as error:
+        raise translate(error, "unknown") from error
 
 
 @asynccontextmanager
@@ -86,14 +132,15 @@ async def open_outbox(
 ) -> AsyncIterator[PostgresOutbox]:
     """The outbox of a database, which must have been migrated."""
     check_schema(schema)
+    lent = Lent()
     try:
         options = await _options(url)
-        pool = await asyncpg.create_pool(url, min_size=0, max_size=connections, **options)
+        pool = await asyncpg.create_pool(url, min_size=0, max_size=connections, reset=lent.reset, **options)
     except LOST as error:
         raise Unavailable(f"cannot connect to Postgres ({said(error)})") from error
     try:
         connect = partial(asyncpg.connect, listen_url or url, timeout=PATIENCE.connect_s, statement_cache_size=0)
-        yield PostgresOutbox(pool, connect, schema)
+        yield PostgresOutbox(pool, lent, connect, schema, is_pooled="server_settings" not in options)
     finally:
         with suppress(asyncpg.PostgresError, *LOST), anyio.move_on_after(PATIENCE.close_s, shield=True):
             await pool.close()

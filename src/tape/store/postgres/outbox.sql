@@ -19,8 +19,9 @@ ORDER BY h.handler_name, h.idempotency_key
 ON CONFLICT (handler_name, idempotency_key) DO NOTHING RETURNING 1;
 
 -- name: settle
--- The function locks the rows, settles the deliveries and summarises, each with a snapshot of its own.
-SELECT CAST(f.event_id AS text), f.handler_name FROM core.outbox_settle(CAST(CAST(:settled AS text) AS jsonb)) AS f;
+-- The function remembers, locks the rows, settles the deliveries and summarises, each with a snapshot of its own.
+SELECT CAST(f.event_id AS text), f.handler_name, f.attempt
+FROM core.outbox_settle(CAST(CAST(:settled AS text) AS jsonb)) AS f;
 
 -- name: alone
 -- Who deals rows out shares it, so no row falls between an old list of handlers and a new.
@@ -40,49 +41,39 @@ ON CONFLICT (handler_name, generation) DO UPDATE SET
   is_ordered = excluded.is_ordered, max_attempts = excluded.max_attempts, seen_at = now()
 RETURNING h.handler_name, (xmax = 0) AS is_new;
 
--- name: bury
--- What was claimed for the last time and never answered.
-UPDATE core.outbox_deliveries AS d SET
-  status = 'failed', lease_owner = NULL, ended_at = now(), first_failed_at = coalesce(d.first_failed_at, now()),
-  last_error = 'no attempt was answered: ' || coalesce(d.last_error, 'whoever handled it was gone')
-FROM core.event_handlers AS h
-WHERE d.handler_name = h.handler_name AND d.generation = h.generation AND d.status = 'in_flight'
-  AND d.next_attempt_at <= now() AND d.attempts >= h.max_attempts AND d.generation = :generation
-  AND d.handler_name IN (SELECT jsonb_array_elements_text(CAST(:handlers AS jsonb)))
-RETURNING CAST(d.event_id AS text);
-
 -- name: soon
-SELECT CAST(extract(epoch FROM min(f.next_attempt_at) - now()) * 1000 AS bigint)
-FROM jsonb_array_elements_text(CAST(:handlers AS jsonb)) AS n(handler_name)
-CROSS JOIN LATERAL (
-  SELECT d.next_attempt_at FROM core.outbox_deliveries AS d
-  WHERE d.handler_name = n.handler_name AND d.generation = :generation AND d.status IN ('pending', 'in_flight')
-    AND d.next_attempt_at > now()
-  ORDER BY d.next_attempt_at LIMIT 1
-) AS f;
+-- At once, if there is more to deal out that nobody else has in hand.
+SELECT CASE WHEN EXISTS (
+  SELECT 1 FROM core.outbox WHERE NOT is_dealt AND generation = :generation AND deleted_at IS NULL
+  LIMIT 1 FOR UPDATE SKIP LOCKED
+) THEN 0 ELSE (
+  SELECT CAST(extract(epoch FROM min(f.next_attempt_at) - now()) * 1000 AS bigint)
+  FROM jsonb_array_elements_text(CAST(:handlers AS jsonb)) AS n(handler_name)
+  CROSS JOIN LATERAL (
+    SELECT d.next_attempt_at FROM core.outbox_deliveries AS d
+    WHERE d.handler_name = n.handler_name AND d.generation = :generation AND d.status IN ('pending', 'in_flight')
+      AND d.next_attempt_at > now()
+    ORDER BY d.next_attempt_at LIMIT 1
+  ) AS f
+) END;
 
 -- name: extend
 UPDATE core.outbox_deliveries AS d SET next_attempt_at = now() + :lease_ms * INTERVAL '1 millisecond'
 FROM jsonb_to_recordset(CAST(:claims AS jsonb)) AS c(event_id uuid, handler_name text, owner text, attempt bigint)
 WHERE d.event_id = c.event_id AND d.handler_name = c.handler_name AND d.attempt = c.attempt
-  AND d.lease_owner = c.owner AND d.status = 'in_flight'
-RETURNING CAST(d.event_id AS text), d.handler_name;
+  AND d.lease_owner = c.owner
+RETURNING CAST(d.event_id AS text), d.handler_name, d.attempt;
 
 -- name: catch_up
 -- What was dealt out before these handlers were known.
-INSERT INTO core.outbox_deliveries (event_id, handler_name, generation, position, order_key)
-SELECT o.id, h.handler_name, o.generation, o.position, o.order_key
+INSERT INTO core.outbox_deliveries (event_id, handler_name, generation, position, order_key, attempt)
+SELECT o.id, h.handler_name, o.generation, o.position, o.order_key, o.attempt
 FROM core.outbox AS o JOIN core.event_handlers AS h
   ON core.outbox_matches(h, o.generation, o.channel, o.event_type, o.target)
 WHERE o.is_dealt AND o.deleted_at IS NULL AND o.generation = :generation AND h.generation = :generation
   AND h.handler_name IN (SELECT jsonb_array_elements_text(CAST(:handlers AS jsonb)))
   AND (NOT CAST(:is_pending_only AS boolean) OR o.status = 'pending')
 ON CONFLICT DO NOTHING RETURNING CAST(event_id AS text);
-
--- name: deal
--- SKIP LOCKED inside is the correctness; the notification only saves waiting. A claim need not be on disk before its
--- handler begins: one that a crash of Postgres forgets was not settled either, because that is written after it.
-SELECT core.outbox_deal(:generation, :most), set_config('synchronous_commit', 'off', true);
 
 -- name: dealt
 -- A row that nobody takes stays pending, until somebody registers who does.
@@ -92,47 +83,9 @@ UPDATE core.outbox SET
 WHERE id = ANY(ARRAY(SELECT CAST(i AS uuid) FROM jsonb_array_elements_text(CAST(:ids AS jsonb)) AS i));
 
 -- name: claim
--- Those of one order_key wait for all before them, also for those that are not dealt out yet. OFFSET 0 keeps the planner
--- from reading the whole table for the few rows that were claimed.
-WITH due AS (
-  SELECT f.event_id, f.handler_name
-  FROM jsonb_array_elements_text(CAST(:handlers AS jsonb)) AS n(handler_name)
-  JOIN core.event_handlers AS h ON h.handler_name = n.handler_name AND h.generation = :generation
-  CROSS JOIN LATERAL (
-    SELECT d.event_id, d.handler_name FROM core.outbox_deliveries AS d
-    WHERE d.handler_name = h.handler_name AND d.generation = :generation AND d.status IN ('pending', 'in_flight')
-      AND d.next_attempt_at <= now() AND d.attempts < h.max_attempts
-      AND NOT (h.is_ordered AND d.order_key IS NOT NULL AND (
-        EXISTS (
-          SELECT 1 FROM core.outbox_deliveries AS b
-          WHERE b.handler_name = d.handler_name AND b.order_key = d.order_key AND b.position < d.position
-            AND b.status IN ('pending', 'in_flight') AND b.generation = d.generation
-        ) OR EXISTS (
-          SELECT 1 FROM core.outbox AS u
-          WHERE NOT u.is_dealt AND u.generation = d.generation AND u.order_key = d.order_key
-            AND u.position < d.position
-        )))
-    ORDER BY d.next_attempt_at, d.position LIMIT :most FOR UPDATE SKIP LOCKED
-  ) AS f
-  LIMIT :most
-), claimed AS (
-  UPDATE core.outbox_deliveries AS d SET
-    status = 'in_flight', attempt = d.attempt + 1, attempts = d.attempts + 1, lease_owner = :owner,
-    next_attempt_at = now() + :lease_ms * INTERVAL '1 millisecond'
-  FROM due WHERE d.event_id = due.event_id AND d.handler_name = due.handler_name
-  RETURNING d.event_id, d.handler_name, d.attempt, d.attempts, d.position
-)
-SELECT CAST(c.event_id AS text), c.handler_name, c.attempt, c.attempts, c.position, o.*, EXISTS (
-  SELECT 1 FROM core.event_handled AS h
-  WHERE h.handler_name = c.handler_name AND h.idempotency_key = o.idempotency_key OFFSET 0
-)
-FROM claimed AS c CROSS JOIN LATERAL (
-  SELECT CAST(id AS text), event_type, event_version, to_json(occurred_at) #>> '{}', source, target, content_class,
-    CAST(workspace_id AS text), CAST(payload AS text), idempotency_key, trace_context, order_key
-  FROM core.outbox WHERE id = c.event_id OFFSET 0
-) AS o;
-
--- name: summarise
-SELECT core.outbox_summarise(
-  ARRAY(SELECT CAST(i AS uuid) FROM jsonb_array_elements_text(CAST(:ids AS jsonb)) AS i ORDER BY 1)
-);
+-- A claim need not be on disk before its handler begins: one that a crash of Postgres forgets was not settled either,
+-- because that is written after it.
+SELECT c.* FROM set_config('synchronous_commit', 'off', true), core.outbox_claim(
+  :generation, ARRAY(SELECT jsonb_array_elements_text(CAST(:handlers AS jsonb))), :owner, :lease_ms, :most, :least_dealt,
+  :buries
+) AS c;

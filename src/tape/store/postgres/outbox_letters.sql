@@ -26,14 +26,16 @@ WHERE core.outbox_replay(CAST(i AS uuid), :new_generation, :replayed_by);
 
 -- name: hand_over
 -- Rows of a generation that nobody will end any more; their handlers are those of the new one.
-UPDATE core.outbox SET
+UPDATE core.outbox AS o SET
   generation = CAST(:new_generation AS bigint), is_dealt = false, status = 'pending', ended_at = NULL,
+  attempt = greatest(o.attempt, (SELECT max(d.attempt) FROM core.outbox_deliveries AS d WHERE d.event_id = o.id)),
   channel = CASE WHEN channel ~ '^outbox_gen_[0-9]+'
                  THEN regexp_replace(channel, '^outbox_gen_[0-9]+', 'outbox_gen_' || CAST(:new_generation AS bigint))
                  ELSE channel END
 WHERE id IN (
   SELECT id FROM core.outbox
-  WHERE generation = :generation AND status IN ('pending', 'in_flight') ORDER BY position LIMIT :most FOR UPDATE
+  WHERE generation = :generation AND (NOT is_dealt OR is_dealt AND status IN ('pending', 'in_flight'))
+  ORDER BY position LIMIT :most FOR UPDATE
 )
 RETURNING CAST(id AS text);
 
@@ -58,7 +60,7 @@ RETURNING 1;
 -- name: delete
 DELETE FROM core.outbox WHERE id = ANY (ARRAY(
   SELECT id FROM core.outbox
-  WHERE created_at < now() - :active_ms * INTERVAL '1 millisecond'
+  WHERE created_at < now() - :active_ms * INTERVAL '1 millisecond' AND status IN ('delivered', 'failed')
     AND deleted_at < now() - :grace_ms * INTERVAL '1 millisecond'
   ORDER BY created_at LIMIT :most FOR UPDATE SKIP LOCKED
 ))
@@ -73,11 +75,14 @@ RETURNING 1;
 
 -- name: stats
 SELECT
-  (SELECT count(*) FROM core.outbox WHERE status = 'pending'),
-  (SELECT count(*) FROM core.outbox WHERE status = 'in_flight'),
+  (SELECT count(*) FROM core.outbox WHERE NOT is_dealt)
+    + (SELECT count(*) FROM core.outbox WHERE is_dealt AND status = 'pending'),
+  (SELECT count(*) FROM core.outbox WHERE is_dealt AND status = 'in_flight'),
   (SELECT count(*) FROM core.outbox WHERE status = 'failed'),
-  (SELECT CAST(coalesce(extract(epoch FROM now() - min(created_at)) * 1000, 0) AS bigint) FROM core.outbox
-   WHERE status IN ('pending', 'in_flight')),
+  (SELECT CAST(coalesce(extract(epoch FROM now() - least(
+     (SELECT min(created_at) FROM core.outbox WHERE NOT is_dealt),
+     (SELECT min(created_at) FROM core.outbox WHERE is_dealt AND status IN ('pending', 'in_flight'))
+   )) * 1000, 0) AS bigint)),
   (SELECT CAST(coalesce(sum(greatest(reltuples, 0)), 0) AS bigint) FROM pg_class
    WHERE oid = CAST('core.outbox' AS regclass)
       OR oid IN (SELECT inhrelid FROM pg_inherits WHERE inhparent = CAST('core.outbox' AS regclass))),

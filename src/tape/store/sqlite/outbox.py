@@ -1,5 +1,6 @@
 """The outbox in a SQLite file: one connection for everything, used by one transaction at a time."""
 
+import asyncio
 import sqlite3
 from collections.abc import AsyncIterator, Callable, Iterator
 from contextlib import asynccontextmanager, suppress
@@ -15,6 +16,7 @@ from tape.store.sqlite.worker import translate
 from tape.store.statements import migrations
 
 POLL_S: Final = 0.05
+BUSY_POLL_S: Final = 0.002
 
 
 class _Sql(NamedTuple):
@@ -52,6 +54,7 @@ class SqliteOutbox:
     def __init__(self, connect: Callable[[], sqlite3.Connection], schema: str) -> None:
         self._connect = connect
         self._connection = connect()
+        self._connection.execute("PRAGMA busy_timeout = 0")
         self._turn = anyio.Lock()
         self.schema = schema
 
@@ -65,15 +68,29 @@ class SqliteOutbox:
     async def transaction(self) -> AsyncIterator[sqlite3.Connection]:
         """The connection in a transaction that commits with the block; its errors are the driver's own."""
         async with self._turn:
-            await anyio.to_thread.run_sync(self._connection.execute, "BEGIN IMMEDIATE")
+            await self._begin()
             try:
                 yield self._connection
                 with anyio.CancelScope(shield=True):
-                    await anyio.to_thread.run_sync(self._connection.execute, "COMMIT")
+                    # begun before anybody else in this loop has a turn, who might wait for the file and so for us
+                    await asyncio.get_running_loop().run_in_executor(None, self._connection.execute, "COMMIT")
             except BaseException:
                 with suppress(sqlite3.Error):
                     self._connection.execute("ROLLBACK")
                 raise
+
+    async def _begin(self) -> None:
+        """Has the file before anybody else in this loop may wait for it, who would keep us from giving it back."""
+        until = anyio.current_time() + BUSY_S
+        while True:
+            try:
+                self._connection.execute("BEGIN IMMEDIATE")
+            except sqlite3.OperationalError as error:
+                if error.sqlite_errorcode & 0xFF != sqlite3.SQLITE_BUSY or anyio.current_time() > until:
+                    raise
+                await anyio.sleep(BUSY_POLL_S)
+            else:
+                return
 
     @asynccontextmanager
     async def own(self) -> AsyncIterator[sqlite3.Connection]:
@@ -83,6 +100,8 @@ class SqliteOutbox:
                 yield connection
         except sqlite3.Error as error:
             raise translate(error) from error
+
+    once = own
 
 
 @asynccontextmanager

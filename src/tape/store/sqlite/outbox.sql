@@ -26,7 +26,7 @@ UPDATE core_outbox_deliveries AS d SET
 FROM json_each(:settled) AS s
 WHERE d.event_id = s.value ->> 'event_id' AND d.handler_name = s.value ->> 'handler_name'
   AND d.attempt = s.value ->> 'attempt' AND d.lease_owner = s.value ->> 'owner' AND d.status = 'in_flight'
-RETURNING event_id, handler_name;
+RETURNING event_id, handler_name, attempt;
 
 -- name: summarise
 UPDATE core_outbox AS o SET
@@ -83,20 +83,24 @@ SELECT id, event_type, event_version, occurred_at, source, target, content_class
 FROM core_outbox WHERE id IN (SELECT value FROM json_each(:ids));
 
 -- name: soon
-SELECT min(next_attempt_at) - :now_ms FROM core_outbox_deliveries
-WHERE handler_name IN (SELECT value FROM json_each(:handlers)) AND generation = :generation
-  AND status IN ('pending', 'in_flight') AND next_attempt_at > :now_ms;
+SELECT CASE WHEN EXISTS (
+  SELECT 1 FROM core_outbox WHERE is_dealt = 0 AND generation = :generation AND deleted_at IS NULL
+) THEN 0 ELSE (
+  SELECT min(next_attempt_at) - :now_ms FROM core_outbox_deliveries
+  WHERE handler_name IN (SELECT value FROM json_each(:handlers)) AND generation = :generation
+    AND status IN ('pending', 'in_flight') AND next_attempt_at > :now_ms
+) END;
 
 -- name: extend
 UPDATE core_outbox_deliveries AS d SET next_attempt_at = :now_ms + :lease_ms
 FROM json_each(:claims) AS c
 WHERE d.event_id = c.value ->> 'event_id' AND d.handler_name = c.value ->> 'handler_name'
   AND d.attempt = c.value ->> 'attempt' AND d.lease_owner = c.value ->> 'owner' AND d.status = 'in_flight'
-RETURNING event_id, handler_name;
+RETURNING event_id, handler_name, attempt;
 
 -- name: catch_up
-INSERT INTO core_outbox_deliveries (event_id, handler_name, generation, position, order_key, next_attempt_at)
-SELECT o.id, h.handler_name, o.generation, o.position, o.order_key, :now_ms
+INSERT INTO core_outbox_deliveries (event_id, handler_name, generation, position, order_key, attempt, next_attempt_at)
+SELECT o.id, h.handler_name, o.generation, o.position, o.order_key, o.attempt, :now_ms
 FROM core_outbox AS o JOIN core_event_handlers AS h
   ON h.generation = o.generation AND o.channel IN (h.channel, 'outbox_default')
   AND (h.event_types IS NULL OR o.event_type IN (SELECT value FROM json_each(h.event_types)))
@@ -111,8 +115,8 @@ SELECT id FROM core_outbox WHERE is_dealt = 0 AND generation = :generation AND d
 ORDER BY position LIMIT :most;
 
 -- name: deal
-INSERT INTO core_outbox_deliveries (event_id, handler_name, generation, position, order_key, next_attempt_at)
-SELECT o.id, h.handler_name, o.generation, o.position, o.order_key, :now_ms
+INSERT INTO core_outbox_deliveries (event_id, handler_name, generation, position, order_key, attempt, next_attempt_at)
+SELECT o.id, h.handler_name, o.generation, o.position, o.order_key, o.attempt, :now_ms
 FROM core_outbox AS o JOIN core_event_handlers AS h
   ON h.generation = o.generation AND o.channel IN (h.channel, 'outbox_default')
   AND (h.event_types IS NULL OR o.event_type IN (SELECT value FROM json_each(h.event_types)))

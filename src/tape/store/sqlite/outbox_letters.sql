@@ -29,6 +29,8 @@ UPDATE core_outbox SET
                                           'attempts', d.attempts, 'last_error', d.last_error))
       FROM core_outbox_deliveries AS d WHERE d.event_id = core_outbox.id)))),
   status = 'pending', attempts = 0, last_error = NULL, first_failed_at = NULL, ended_at = NULL, is_dealt = 0,
+  attempt = max(attempt, coalesce(
+    (SELECT max(d.attempt) FROM core_outbox_deliveries AS d WHERE d.event_id = core_outbox.id), 0)),
   generation = :new_generation,
   channel = 'outbox_gen_' || :new_generation || CASE
     WHEN channel LIKE 'outbox_gen_' || generation || '_%' THEN substr(channel, length('outbox_gen_' || generation) + 1)
@@ -39,13 +41,16 @@ RETURNING id;
 -- name: hand_over
 UPDATE core_outbox SET
   generation = :new_generation, is_dealt = 0, status = 'pending', ended_at = NULL,
+  attempt = max(attempt, coalesce(
+    (SELECT max(d.attempt) FROM core_outbox_deliveries AS d WHERE d.event_id = core_outbox.id), 0)),
   channel = CASE
     WHEN channel = 'outbox_default' THEN channel
     WHEN channel LIKE 'outbox_gen_' || generation || '_%'
       THEN 'outbox_gen_' || :new_generation || substr(channel, length('outbox_gen_' || generation) + 1)
     ELSE 'outbox_gen_' || :new_generation END
 WHERE id IN (
-  SELECT id FROM core_outbox WHERE generation = :generation AND status IN ('pending', 'in_flight')
+  SELECT id FROM core_outbox
+  WHERE generation = :generation AND (is_dealt = 0 OR is_dealt = 1 AND status IN ('pending', 'in_flight'))
   ORDER BY position LIMIT :most
 )
 RETURNING id;
@@ -68,7 +73,8 @@ RETURNING 1;
 -- name: delete
 DELETE FROM core_outbox WHERE id IN (
   SELECT id FROM core_outbox
-  WHERE created_at < :now_ms - :active_ms AND deleted_at < :now_ms - :grace_ms ORDER BY created_at LIMIT :most
+  WHERE created_at < :now_ms - :active_ms AND deleted_at < :now_ms - :grace_ms AND status IN ('delivered', 'failed')
+  ORDER BY created_at LIMIT :most
 )
 RETURNING id;
 
@@ -80,10 +86,15 @@ RETURNING 1;
 
 -- name: stats
 SELECT
-  (SELECT count(*) FROM core_outbox WHERE status = 'pending'),
-  (SELECT count(*) FROM core_outbox WHERE status = 'in_flight'),
+  (SELECT count(*) FROM core_outbox WHERE is_dealt = 0)
+    + (SELECT count(*) FROM core_outbox WHERE is_dealt = 1 AND status = 'pending'),
+  (SELECT count(*) FROM core_outbox WHERE is_dealt = 1 AND status = 'in_flight'),
   (SELECT count(*) FROM core_outbox WHERE status = 'failed'),
-  (SELECT coalesce(:now_ms - min(created_at), 0) FROM core_outbox WHERE status IN ('pending', 'in_flight')),
+  (SELECT coalesce(:now_ms - min(o.created_at), 0) FROM (
+    SELECT created_at FROM core_outbox WHERE is_dealt = 0
+    UNION ALL
+    SELECT created_at FROM core_outbox WHERE is_dealt = 1 AND status IN ('pending', 'in_flight')
+  ) AS o),
   (SELECT count(*) FROM core_outbox),
   (SELECT coalesce(avg(took), 0) FROM (
     SELECT took, row_number() OVER (ORDER BY took) AS place, count(*) OVER () AS among

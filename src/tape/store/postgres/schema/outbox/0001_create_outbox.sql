@@ -1,5 +1,7 @@
 -- The outbox: what business transactions say, who handles it, and what was handled. All of it lies in one schema.
 
+-- A published row is in two indexes: each further one would be paid for inside the business transaction. attempt is where
+-- the fencing numbers of its deliveries go on after they were taken back.
 CREATE TABLE core.outbox (
   id              uuid        PRIMARY KEY DEFAULT gen_random_uuid(),
   event_type      text        NOT NULL,
@@ -23,6 +25,7 @@ CREATE TABLE core.outbox (
   deleted_at      timestamptz,
   order_key       text,
   is_dealt        boolean     NOT NULL DEFAULT false,
+  attempt         bigint      NOT NULL DEFAULT 0,
   position        bigint      GENERATED ALWAYS AS IDENTITY,
   created_at      timestamptz NOT NULL DEFAULT now(),
   ended_at        timestamptz
@@ -30,12 +33,13 @@ CREATE TABLE core.outbox (
 CREATE INDEX outbox_undealt ON core.outbox (generation, position) WHERE NOT is_dealt;
 CREATE INDEX outbox_undealt_keys ON core.outbox (generation, order_key, position)
   WHERE NOT is_dealt AND order_key IS NOT NULL;
-CREATE INDEX outbox_open ON core.outbox (generation, position) WHERE status IN ('pending', 'in_flight');
+CREATE INDEX outbox_open ON core.outbox (generation, position)
+  WHERE is_dealt AND status IN ('pending', 'in_flight');
 CREATE INDEX outbox_failed ON core.outbox (position) WHERE status = 'failed';
-CREATE INDEX outbox_age ON core.outbox (created_at);
+CREATE INDEX outbox_age ON core.outbox (created_at) WHERE status IN ('delivered', 'failed');
 
 -- One for each handler of a row: the row's own status is their summary. While one is in flight, next_attempt_at is the
--- end of its lease; attempt is the fencing number.
+-- end of its lease, and only then it has an owner; attempt is the fencing number.
 CREATE TABLE core.outbox_deliveries (
   event_id        uuid        NOT NULL,
   handler_name    text        COLLATE "C" NOT NULL,
@@ -118,6 +122,7 @@ BEGIN
                                   ORDER BY d.handler_name), '[]'::jsonb)
         FROM core.outbox_deliveries AS d WHERE d.event_id = p_event_id))),
     status = 'pending', attempts = 0, last_error = NULL, first_failed_at = NULL, ended_at = NULL, is_dealt = false,
+    attempt = greatest(o.attempt, (SELECT max(d.attempt) FROM core.outbox_deliveries AS d WHERE d.event_id = p_event_id)),
     generation = p_new_generation,
     channel = CASE WHEN o.channel ~ '^outbox_gen_[0-9]+'
                    THEN regexp_replace(o.channel, '^outbox_gen_[0-9]+', 'outbox_gen_' || p_new_generation)
@@ -128,36 +133,46 @@ BEGIN
   RETURN true;
 END $$;
 
--- Rows are locked before they are summarised, in their order, so that a summary is made of what is true by then.
+-- Who calls it has locked the rows before, in their order, so that a summary is made of what is true by then.
 CREATE FUNCTION core.outbox_summarise(p_ids uuid[]) RETURNS void LANGUAGE plpgsql AS $$
 BEGIN
-  PERFORM 1 FROM core.outbox WHERE id = ANY (p_ids) ORDER BY id FOR NO KEY UPDATE;
   UPDATE core.outbox AS o SET
     status = s.status,
     attempts = s.attempts,
     last_error = s.last_error,
     first_failed_at = s.first_failed_at,
     ended_at = CASE WHEN s.status = 'in_flight' THEN NULL ELSE now() END
-  FROM (
-    SELECT d.event_id,
+  FROM unnest(p_ids) AS i(id) CROSS JOIN LATERAL (
+    SELECT
       CASE WHEN bool_or(d.status IN ('pending', 'in_flight')) THEN 'in_flight'
            WHEN bool_or(d.status = 'failed') THEN 'failed' ELSE 'delivered' END AS status,
       max(d.attempts) AS attempts,
       min(d.first_failed_at) AS first_failed_at,
-      (array_agg(d.last_error ORDER BY d.status = 'failed' DESC, d.next_attempt_at DESC)
-        FILTER (WHERE d.last_error IS NOT NULL))[1] AS last_error
-    FROM core.outbox_deliveries AS d WHERE d.event_id = ANY (p_ids) GROUP BY d.event_id
+      CASE WHEN bool_or(d.last_error IS NOT NULL) THEN (
+        SELECT e.last_error FROM core.outbox_deliveries AS e WHERE e.event_id = i.id AND e.last_error IS NOT NULL
+        ORDER BY e.status = 'failed' DESC, e.next_attempt_at DESC LIMIT 1
+      ) END AS last_error
+    FROM core.outbox_deliveries AS d WHERE d.event_id = i.id HAVING count(*) > 0
   ) AS s
-  WHERE o.id = s.event_id AND o.id = ANY (p_ids);
+  WHERE o.id = i.id;
 END $$;
 
--- Settles attempts and says which of them were the newest; an earlier one is told so by its absence.
-CREATE FUNCTION core.outbox_settle(p_settled jsonb) RETURNS TABLE (event_id uuid, handler_name text)
-LANGUAGE plpgsql AS $$
+-- Settles attempts and says which of them were the newest; an earlier one is told so by its absence. What was handled
+-- outside a transaction of ours is remembered first, in its order. Here as in outbox_claim nothing is planned again, and
+-- every row is found by its key: what has been delivered, and what is known of it, must not change how it is done.
+CREATE FUNCTION core.outbox_settle(p_settled jsonb) RETURNS TABLE (event_id uuid, handler_name text, attempt bigint)
+LANGUAGE plpgsql
+SET plan_cache_mode = force_generic_plan SET enable_seqscan = off SET enable_bitmapscan = off SET enable_hashjoin = off
+SET enable_mergejoin = off AS $$
 #variable_conflict use_column
 DECLARE
   v_ids uuid[] := ARRAY(SELECT DISTINCT s.event_id FROM jsonb_to_recordset(p_settled) AS s(event_id uuid) ORDER BY 1);
 BEGIN
+  INSERT INTO core.event_handled (handler_name, idempotency_key)
+  SELECT DISTINCT s.handler_name, s.idempotency_key
+  FROM jsonb_to_recordset(p_settled) AS s(handler_name text, idempotency_key text)
+  WHERE s.idempotency_key IS NOT NULL ORDER BY s.handler_name, s.idempotency_key
+  ON CONFLICT (handler_name, idempotency_key) DO NOTHING;
   PERFORM 1 FROM core.outbox WHERE id = ANY (v_ids) ORDER BY id FOR NO KEY UPDATE;
   RETURN QUERY
   UPDATE core.outbox_deliveries AS d SET
@@ -170,8 +185,8 @@ BEGIN
   FROM jsonb_to_recordset(p_settled) AS s(
     event_id uuid, handler_name text, owner text, attempt bigint, status text, error text, after_ms bigint
   )
-  WHERE d.event_id = ANY (v_ids) AND d.event_id = s.event_id AND d.handler_name = s.handler_name
-    AND d.attempt = s.attempt AND d.lease_owner = s.owner AND d.status = 'in_flight'
-  RETURNING d.event_id, d.handler_name;
+  WHERE d.event_id = s.event_id AND d.handler_name = s.handler_name AND d.attempt = s.attempt
+    AND d.lease_owner = s.owner
+  RETURNING d.event_id, d.handler_name, d.attempt;
   PERFORM core.outbox_summarise(v_ids);
 END $$;

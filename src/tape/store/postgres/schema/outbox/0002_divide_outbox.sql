@@ -23,9 +23,10 @@ BEGIN
     CREATE INDEX outbox_divided_undealt ON core.outbox (generation, position) WHERE NOT is_dealt;
     CREATE INDEX outbox_divided_undealt_keys ON core.outbox (generation, order_key, position)
       WHERE NOT is_dealt AND order_key IS NOT NULL;
-    CREATE INDEX outbox_divided_open ON core.outbox (generation, position) WHERE status IN ('pending', 'in_flight');
+    CREATE INDEX outbox_divided_open ON core.outbox (generation, position)
+      WHERE is_dealt AND status IN ('pending', 'in_flight');
     CREATE INDEX outbox_divided_failed ON core.outbox (position) WHERE status = 'failed';
-    CREATE INDEX outbox_divided_age ON core.outbox (created_at);
+    CREATE INDEX outbox_divided_age ON core.outbox (created_at) WHERE status IN ('delivered', 'failed');
     CREATE TRIGGER outbox_notify AFTER INSERT ON core.outbox FOR EACH ROW EXECUTE FUNCTION core.outbox_notify();
     EXECUTE format('ALTER TABLE core.outbox ATTACH PARTITION core.outbox_before FOR VALUES FROM (MINVALUE) TO (%L)',
                    v_start);

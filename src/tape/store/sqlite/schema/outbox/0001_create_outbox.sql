@@ -24,16 +24,19 @@ CREATE TABLE core_outbox (
   deleted_at      INTEGER,
   order_key       TEXT,
   is_dealt        INTEGER NOT NULL DEFAULT 0,
+  attempt         INTEGER NOT NULL DEFAULT 0,
   position        INTEGER,
   created_at      INTEGER NOT NULL,
   ended_at        INTEGER
 );
 CREATE INDEX core_outbox_position ON core_outbox (position);
 CREATE INDEX core_outbox_undealt ON core_outbox (generation, position) WHERE is_dealt = 0;
-CREATE INDEX core_outbox_undealt_keys ON core_outbox (generation, order_key, position) WHERE is_dealt = 0;
-CREATE INDEX core_outbox_open ON core_outbox (generation, position) WHERE status IN ('pending', 'in_flight');
+CREATE INDEX core_outbox_undealt_keys ON core_outbox (generation, order_key, position)
+  WHERE is_dealt = 0 AND order_key IS NOT NULL;
+CREATE INDEX core_outbox_open ON core_outbox (generation, position)
+  WHERE is_dealt = 1 AND status IN ('pending', 'in_flight');
 CREATE INDEX core_outbox_failed ON core_outbox (position) WHERE status = 'failed';
-CREATE INDEX core_outbox_age ON core_outbox (created_at);
+CREATE INDEX core_outbox_age ON core_outbox (created_at) WHERE status IN ('delivered', 'failed');
 
 CREATE TABLE core_outbox_deliveries (
   event_id        TEXT    NOT NULL,
@@ -55,7 +58,7 @@ CREATE TABLE core_outbox_deliveries (
 CREATE INDEX core_outbox_deliveries_due ON core_outbox_deliveries (handler_name, generation, next_attempt_at, position)
   WHERE status IN ('pending', 'in_flight');
 CREATE INDEX core_outbox_deliveries_order ON core_outbox_deliveries (handler_name, order_key, position)
-  WHERE status IN ('pending', 'in_flight');
+  WHERE status IN ('pending', 'in_flight') AND order_key IS NOT NULL;
 
 CREATE TABLE core_event_handled (
   handler_name    TEXT    NOT NULL,

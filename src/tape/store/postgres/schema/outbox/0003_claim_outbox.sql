@@ -1,0 +1,153 @@
+-- Claiming is one call, and so one way to the server and back, between a commit and its handler.
+
+-- Deliveries that are due, oldest first. Those of one order_key wait for all before them, also for those that are not
+-- dealt out yet. SKIP LOCKED is the correctness; the notification only saves waiting.
+CREATE FUNCTION core.outbox_claim_due(
+  p_generation bigint, p_handlers text[], p_owner text, p_until timestamptz, p_most integer
+) RETURNS SETOF core.outbox_deliveries LANGUAGE plpgsql AS $$
+BEGIN
+  RETURN QUERY
+  WITH due AS (
+    SELECT f.event_id, f.handler_name
+    FROM core.event_handlers AS h CROSS JOIN LATERAL (
+      SELECT d.event_id, d.handler_name FROM core.outbox_deliveries AS d
+      WHERE d.handler_name = h.handler_name AND d.generation = p_generation AND d.status IN ('pending', 'in_flight')
+        AND d.next_attempt_at <= now() AND d.attempts < h.max_attempts
+        AND NOT (h.is_ordered AND d.order_key IS NOT NULL AND (
+          EXISTS (
+            SELECT 1 FROM core.outbox_deliveries AS b
+            WHERE b.handler_name = d.handler_name AND b.order_key = d.order_key AND b.position < d.position
+              AND b.status IN ('pending', 'in_flight') AND b.generation = d.generation
+          ) OR EXISTS (
+            SELECT 1 FROM core.outbox AS u
+            WHERE NOT u.is_dealt AND u.generation = d.generation AND u.order_key = d.order_key
+              AND u.position < d.position
+          )))
+      ORDER BY d.next_attempt_at, d.position LIMIT p_most FOR UPDATE SKIP LOCKED
+    ) AS f
+    WHERE h.handler_name = ANY (p_handlers) AND h.generation = p_generation
+    LIMIT p_most
+  )
+  UPDATE core.outbox_deliveries AS d SET
+    status = 'in_flight', attempt = d.attempt + 1, attempts = d.attempts + 1, lease_owner = p_owner,
+    next_attempt_at = p_until
+  FROM due WHERE d.event_id = due.event_id AND d.handler_name = due.handler_name
+  RETURNING d.*;
+END $$;
+
+-- Gives new rows to all handlers they are for, also to those of other processes, and answers with their deliveries. The
+-- first of those that are the caller's own, and wait for nobody, are claimed as they are written. Who deals shares the
+-- lock that who registers has alone, and each step sees what was true when it had it.
+CREATE FUNCTION core.outbox_deal(
+  p_generation bigint, p_handlers text[], p_owner text, p_until timestamptz, p_most integer, p_claimed integer
+) RETURNS core.outbox_deliveries[] LANGUAGE plpgsql AS $$
+DECLARE
+  v_ids uuid[];
+  v_dealt core.outbox_deliveries[];
+BEGIN
+  PERFORM pg_advisory_xact_lock_shared(hashtext('core.outbox'));
+  v_ids := ARRAY(
+    SELECT id FROM core.outbox WHERE NOT is_dealt AND generation = p_generation AND deleted_at IS NULL
+    ORDER BY position LIMIT p_most FOR UPDATE SKIP LOCKED
+  );
+  IF cardinality(v_ids) = 0 THEN
+    RETURN '{}';
+  END IF;
+  WITH matched AS (
+    SELECT o.id, h.handler_name, o.generation, o.position, o.order_key, o.attempt,
+      h.handler_name = ANY (p_handlers) AND NOT (h.is_ordered AND o.order_key IS NOT NULL) AS is_free
+    FROM core.outbox AS o JOIN core.event_handlers AS h
+      ON core.outbox_matches(h, o.generation, o.channel, o.event_type, o.target)
+    WHERE o.id = ANY (v_ids) AND h.generation = p_generation
+  ), numbered AS (
+    SELECT m.*, m.is_free AND row_number() OVER (PARTITION BY m.is_free ORDER BY m.position) <= p_claimed AS is_ours
+    FROM matched AS m
+  ), dealt AS (
+    INSERT INTO core.outbox_deliveries AS d (
+      event_id, handler_name, generation, position, order_key, status, attempt, attempts, next_attempt_at, lease_owner
+    )
+    SELECT n.id, n.handler_name, n.generation, n.position, n.order_key,
+      CASE WHEN n.is_ours THEN 'in_flight' ELSE 'pending' END, n.attempt + CAST(n.is_ours AS integer),
+      CAST(n.is_ours AS integer), CASE WHEN n.is_ours THEN p_until ELSE now() END,
+      CASE WHEN n.is_ours THEN p_owner END
+    FROM numbered AS n
+    ON CONFLICT DO NOTHING RETURNING d.*
+  )
+  SELECT coalesce(array_agg(dealt), '{}') INTO v_dealt FROM dealt;
+  -- A row that nobody takes stays pending, until somebody registers who does.
+  UPDATE core.outbox SET
+    is_dealt = true, ended_at = NULL,
+    status = CASE WHEN id IN (SELECT t.event_id FROM unnest(v_dealt) AS t) THEN 'in_flight' ELSE 'pending' END
+  WHERE id = ANY (v_ids);
+  RETURN v_dealt;
+END $$;
+
+-- What was claimed for the last time and never answered.
+CREATE FUNCTION core.outbox_bury(p_generation bigint, p_handlers text[]) RETURNS void LANGUAGE plpgsql AS $$
+DECLARE
+  v_ids uuid[];
+BEGIN
+  WITH buried AS (
+    UPDATE core.outbox_deliveries AS d SET
+      status = 'failed', lease_owner = NULL, ended_at = now(), first_failed_at = coalesce(d.first_failed_at, now()),
+      last_error = 'no attempt was answered: ' || coalesce(d.last_error, 'whoever handled it was gone')
+    FROM core.event_handlers AS h
+    WHERE d.handler_name = h.handler_name AND d.generation = h.generation AND d.status = 'in_flight'
+      AND d.next_attempt_at <= now() AND d.attempts >= h.max_attempts AND d.generation = p_generation
+      AND d.handler_name = ANY (p_handlers)
+    RETURNING d.event_id
+  )
+  SELECT array_agg(DISTINCT event_id) INTO v_ids FROM buried;
+  IF v_ids IS NOT NULL THEN
+    PERFORM 1 FROM core.outbox WHERE id = ANY (v_ids) ORDER BY id FOR NO KEY UPDATE;
+    PERFORM core.outbox_summarise(v_ids);
+  END IF;
+END $$;
+
+-- First what is due, then what is new. What was claimed is read here and not outside, where an older snapshot may not
+-- have a row that was committed meanwhile. OFFSET 0 keeps the planner from reading a whole table for a few rows.
+CREATE FUNCTION core.outbox_claim(
+  p_generation bigint, p_handlers text[], p_owner text, p_lease_ms bigint, p_most integer, p_least_dealt integer,
+  p_buries boolean
+) RETURNS TABLE (
+  event_id text, handler_name text, attempt bigint, attempts integer, "position" bigint, id text, event_type text,
+  event_version integer, occurred_at text, source text, target text, content_class text, workspace_id text, payload text,
+  idempotency_key text, trace_context text, order_key text, is_handled boolean
+) LANGUAGE plpgsql
+SET plan_cache_mode = force_generic_plan SET enable_seqscan = off SET enable_bitmapscan = off SET enable_hashjoin = off
+SET enable_mergejoin = off AS $$
+#variable_conflict use_column
+DECLARE
+  v_until timestamptz := now() + p_lease_ms * INTERVAL '1 millisecond';
+  v_free integer;
+  v_dealt core.outbox_deliveries[];
+  v_claimed core.outbox_deliveries[];
+BEGIN
+  IF p_buries THEN
+    PERFORM core.outbox_bury(p_generation, p_handlers);
+  END IF;
+  v_claimed := ARRAY(SELECT f FROM core.outbox_claim_due(p_generation, p_handlers, p_owner, v_until, p_most) AS f);
+  v_free := p_most - cardinality(v_claimed);
+  IF v_free > 0 THEN
+    v_dealt := core.outbox_deal(p_generation, p_handlers, p_owner, v_until, greatest(v_free, p_least_dealt), v_free);
+    v_claimed := v_claimed || ARRAY(SELECT f FROM unnest(v_dealt) AS f WHERE f.status = 'in_flight');
+    v_free := p_most - cardinality(v_claimed);
+    IF v_free > 0 AND EXISTS (SELECT 1 FROM unnest(v_dealt) AS f
+                              WHERE f.status = 'pending' AND f.handler_name = ANY (p_handlers)) THEN
+      v_claimed := v_claimed || ARRAY(
+        SELECT f FROM core.outbox_claim_due(p_generation, p_handlers, p_owner, v_until, v_free) AS f
+      );
+    END IF;
+  END IF;
+  RETURN QUERY
+  SELECT CAST(c.event_id AS text), c.handler_name, c.attempt, c.attempts, c.position, o.*, EXISTS (
+    SELECT 1 FROM core.event_handled AS h
+    WHERE h.handler_name = c.handler_name AND h.idempotency_key = o.idempotency_key OFFSET 0
+  )
+  FROM unnest(v_claimed) AS c CROSS JOIN LATERAL (
+    SELECT CAST(e.id AS text), e.event_type, e.event_version, to_json(e.occurred_at) #>> '{}', e.source, e.target,
+      e.content_class, CAST(e.workspace_id AS text), CAST(e.payload AS text), e.idempotency_key, e.trace_context,
+      e.order_key
+    FROM core.outbox AS e WHERE e.id = c.event_id OFFSET 0
+  ) AS o;
+END $$;

@@ -1,0 +1,163 @@
+"""What an outbox tells: spans from who publishes to who handles, and log lines with their fields by name."""
+
+import logging
+from collections.abc import Iterator
+from datetime import timedelta
+from functools import partial
+
+import anyio
+import asyncpg
+import pytest
+from opentelemetry import trace
+from opentelemetry.sdk.trace import ReadableSpan, TracerProvider
+from opentelemetry.sdk.trace.export import SimpleSpanProcessor
+from opentelemetry.sdk.trace.export.in_memory_span_exporter import InMemorySpanExporter
+
+from tape.core.background import background
+from tape.core.task import Claim, TaskId
+from tape.outbox import OutboxEvent, RetryPolicy
+from tape.outbox.database import open_outbox
+from tape.outbox.pace import Paced
+from tape.store.outbox import Deliveries
+from tape.store.patience import Patience
+from tape.store.postgres.channels import Channels
+from tests.outbox.places import Place, Seen, rows, said
+from tests.outbox.test_claims import MINE
+from tests.patience import PATIENCE_S
+
+CANONICAL = {"generation", "channel", "trace_id", "span_id"}  # and the three of every line: ts_ms, level, event
+OF_THE_EVENT = {"event_id", "event_type", "source", "target", "workspace_id"}
+FILLING = """
+CREATE FUNCTION public.pg_notification_queue_usage() RETURNS float8 LANGUAGE sql AS 'SELECT CAST(0.25 AS float8)'
+"""
+OF_AN_ATTEMPT = {"attempts", "duration_ms", "status_result", "handler_name"}
+
+
+@pytest.fixture
+def exporter(monkeypatch: pytest.MonkeyPatch) -> Iterator[InMemorySpanExporter]:
+    """An application whose spans are kept."""
+    exporter, provider = InMemorySpanExporter(), TracerProvider()
+    provider.add_span_processor(SimpleSpanProcessor(exporter))
+    monkeypatch.setattr(trace, "get_tracer_provider", lambda: provider)
+    yield exporter
+    provider.shutdown()
+
+
+async def test_the_spans_go_from_the_business_through_the_publish_to_the_handler(
+    place: Place, exporter: InMemorySpanExporter
+) -> None:
+    seen = Seen()
+    with trace.get_tracer("test").start_as_current_span("business"):
+        await place.said(said(1))
+    async with place.listening({"test.seen": seen}):
+        await place.wait_until("delivered", 1)
+
+    spans = {span.name: span for span in exporter.get_finished_spans()}
+    business, publish, handle = spans["business"], spans["publish orders.placed"], spans["handle test.seen"]
+    assert parent(publish) == identity(business.context) and publish.kind is trace.SpanKind.PRODUCER
+    assert parent(handle) == identity(publish.context)
+    assert tuple(int(each, 16) for each in seen.events[0].span) == identity(publish.context)
+
+
+def parent(span: ReadableSpan) -> tuple[int, int]:
+    return identity(span.parent)
+
+
+def identity(context: trace.SpanContext | None) -> tuple[int, int]:
+    assert context is not None
+    return context.trace_id, context.span_id
+
+
+async def test_an_event_that_names_its_span_keeps_it(place: Place, exporter: InMemorySpanExporter) -> None:
+    named = f"00-{'a' * 32}-{'b' * 16}-01"
+
+    await place.said(said(1, trace_context=named))
+
+    assert await place.states("trace_context") == [(named,)]
+    assert exporter.get_finished_spans() == ()
+
+
+async def test_a_publish_that_fails_ends_its_span(place: Place, exporter: InMemorySpanExporter) -> None:
+    event = said(1)
+    await place.said(event)
+
+    with pytest.raises(Exception, match=r"(?i)unique"):
+        await place.said(event)
+
+    assert [span.name for span in exporter.get_finished_spans()] == ["publish orders.placed"] * 2
+
+
+async def test_publishing_and_handling_are_logged_with_their_fields_by_name(
+    place: Place, caplog: pytest.LogCaptureFixture
+) -> None:
+    with caplog.at_level(logging.INFO, "tape"):
+        await place.said(said(1))
+        async with place.listening({"test.seen": Seen()}):
+            await place.wait_until("delivered", 1)
+
+    facts = {record.message: getattr(record, "facts", {}) for record in caplog.records}
+    assert set(facts["outbox.published"]) == CANONICAL | OF_THE_EVENT
+    assert set(facts["outbox.handled"]) == CANONICAL | OF_THE_EVENT | OF_AN_ATTEMPT
+    assert facts["outbox.handled"]["status_result"] == "delivered"
+
+
+async def test_a_handler_that_takes_longer_than_its_deadline_has_failed_and_is_tried_again(place: Place) -> None:
+    once = {"deadline": timedelta(milliseconds=50), "retry_policy": RetryPolicy(retries=0)}
+    await place.said(said(1))
+
+    async with place.listening({"test.hangs": hang}, listen=once):
+        await place.wait_until("failed", 1)
+
+    ((error,),) = await place.states("last_error")
+    assert error == "TimeoutError: it took longer than its deadline of 0.05 s"
+
+
+async def hang(event: OutboxEvent) -> None:
+    await anyio.sleep_forever()
+
+
+async def test_what_a_handler_wrote_before_its_deadline_is_undone(place: Place) -> None:
+    async def write(event: OutboxEvent, connection: object) -> None:
+        await rows(connection, "INSERT INTO orders (n, note) VALUES (1, 'half')")
+        await anyio.sleep_forever()
+
+    once = {"deadline": timedelta(milliseconds=50), "retry_policy": RetryPolicy(retries=0)}
+    await place.said(said(1))
+    async with place.listening({"test.writes": write}, listen=once):
+        await place.wait_until("failed", 1)
+
+    assert await place.rows("SELECT n FROM orders WHERE note = 'half'") == []
+
+
+async def test_a_handler_that_never_ends_is_told_of_once(place: Place, caplog: pytest.LogCaptureFixture) -> None:
+    claim = Claim(TaskId("test.mine:0190"), "me", 1)
+
+    async with open_outbox(place.url) as database:
+        paced = Paced(Deliveries(database, [MINE], {}), is_ordered=False, slow_s=0)
+        with caplog.at_level(logging.WARNING, "tape"):
+            await paced.extend([claim], timedelta(seconds=1))
+            await paced.extend([claim], timedelta(seconds=1))
+
+    assert caplog.messages == ["outbox.handler_slow"]
+    assert getattr(caplog.records[0], "facts", {})["handler_name"] == "test.mine"
+
+
+async def test_a_queue_of_notifications_that_fills_is_warned_of(
+    postgres: Place, caplog: pytest.LogCaptureFixture
+) -> None:
+    await postgres.run(FILLING)
+    await postgres.run(f'ALTER DATABASE "{postgres.url.rpartition("/")[2]}" SET search_path = public, pg_catalog')
+    patience = Patience(connect_s=PATIENCE_S, answer_s=PATIENCE_S, keep_alive_s=0.01, echo_s=PATIENCE_S)
+
+    async def notify(channel: str) -> None:
+        await postgres.run(f"SELECT pg_notify('{channel}', '')")
+
+    listening = Channels(partial(asyncpg.connect, postgres.url), notify, ("outbox_gen_0",), patience)
+    with caplog.at_level(logging.WARNING, "tape"):
+        async with background(partial(listening.run, lambda: None)):
+            with anyio.fail_after(PATIENCE_S):
+                while not caplog.records:  # noqa: ASYNC110 - only the log tells
+                    await anyio.sleep(0.01)
+
+    assert caplog.messages[0] == "outbox.notify_queue_filling"
+    assert getattr(caplog.records[0], "facts", {}) == {"usage": 0.25}

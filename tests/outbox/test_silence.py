@@ -1,0 +1,47 @@
+"""A database that keeps its connections open and answers nothing: a listener gives up, says so, and goes on after."""
+
+import asyncio
+from datetime import timedelta
+
+import anyio
+import pytest
+
+from tape.core.errors import Unavailable
+from tape.core.task import Want
+from tape.outbox.database import open_outbox
+from tape.store.outbox import Deliveries
+from tests.outbox.places import Place, said
+from tests.outbox.test_claims import MINE
+from tests.patience import PATIENCE_S
+from tests.servers.proxy import Proxy
+
+WANT = Want(owner="me", reaction_ids=("test.mine",), lease=timedelta(minutes=1))
+ANSWER_S = 0.3
+
+
+class Silent(Proxy):
+    """A way on which the server is not heard any more, though the connections stay open."""
+
+    is_silent = False
+
+    async def _answer(self, server: asyncio.StreamReader, to_client: asyncio.StreamWriter) -> None:
+        while answer := await server.read(65_536):
+            if not self.is_silent:
+                to_client.write(answer)
+
+
+async def test_a_server_that_is_not_heard_any_more_is_given_up_and_asked_again(postgres: Place) -> None:
+    proxy = Silent(postgres.url)
+    await postgres.said(said(1))
+
+    async with proxy.open(), open_outbox(proxy.url) as database:
+        deliveries = Deliveries(database, [MINE], {}, answer_s=ANSWER_S)
+        await deliveries.register()
+        proxy.is_silent = True
+        with anyio.fail_after(PATIENCE_S), pytest.raises(Unavailable, match="answer"):
+            await deliveries.claim(WANT)
+        proxy.is_silent = False
+
+        await postgres.run("UPDATE core.outbox_deliveries SET next_attempt_at = 'epoch'")
+        with anyio.fail_after(PATIENCE_S):
+            assert len((await deliveries.claim(WANT)).tasks) == 1
