@@ -43,16 +43,20 @@ def started(kind: str, store: str) -> Iterator["subprocess.Popen[str]"]:
 
 async def serve_ours(store_url: str) -> None:
     async with open_store(store_url) as store, run_journal(store) as journal:
-        for n in range(workload.RUNS):
-            await journal.open_run(f"run-{n}")
-        said = workload.events(HELD)
-        for first in range(0, HELD, BATCH):
-            await journal.append(said[first : first + BATCH])
+        await _fill(journal)
         hall = Hall(store=store, journal=journal, ledgers=Ledgers(store, journal), subscribers=Subscribers(2_000))
         door = Door(hall, Address("127.0.0.1", 0))
         await door.open()
         assert door.address is not None
         await _obey(door.address.port, lambda count: _burst(journal, count))
+
+
+async def _fill(journal: Journal) -> None:
+    """Nothing of what was said stays in memory but the journal: a server would not have it either."""
+    for n in range(workload.RUNS):
+        await journal.open_run(f"run-{n}")
+    for first in range(0, HELD, BATCH):
+        await journal.append([workload.event(number) for number in range(first, first + BATCH)])
 
 
 async def _burst(journal: Journal, count: int) -> None:

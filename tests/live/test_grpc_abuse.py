@@ -3,6 +3,8 @@
 import time
 from collections.abc import Callable
 from contextlib import suppress
+from itertools import islice
+from pathlib import Path
 from typing import Any
 
 import grpc
@@ -153,3 +155,26 @@ def test_a_reader_that_takes_nothing_holds_up_nobody(start: Start, scale: Scale)
 
     assert after - before < 300 * MIB
     assert time.monotonic() - began < 15
+
+
+def test_a_tail_that_takes_nothing_costs_a_bounded_memory_and_gets_everything(
+    start: Start, tmp_path: Path, scale: Scale
+) -> None:
+    requests, many = scale(100), 1_000
+    server = start(f"sqlite:///{tmp_path}/tape.db")
+    some = pb.AppendRequest(events=[pb.Event(run_id="r", payload_json=f'"{"x" * 100}"')] * many, open=True)
+    with grpc.insecure_channel(server.rpc.removeprefix("tape://")) as channel:
+        tape = TapeStub(channel)
+        tape.Append(some, timeout=PATIENCE_S)
+        stream = tape.TailBatches(pb.TailBatchesRequest(), timeout=8 * PATIENCE_S)
+        stream.initial_metadata()
+        before = server.rss
+
+        for _ in range(1, requests):
+            tape.Append(some, timeout=PATIENCE_S)
+        grown = server.rss - before
+        found = list(islice((entry.global_seq for batch in stream for entry in batch.entries), requests * many))
+        stream.cancel()
+
+    assert grown < 100 * MIB  # the shared tail, and what is kept for the next reader
+    assert found == [*range(1, requests * many + 1)]

@@ -53,6 +53,45 @@ async def test_what_is_repeated_by_its_key_is_written_once(lives: Lives, scale: 
     assert Counter(changes) == Counter(written) == Counter(dict.fromkeys(names(writes), 1))
 
 
+async def test_a_tail_goes_on_in_its_middle_without_a_gap_or_a_double(lives: Lives, scale: Scale) -> None:
+    events, kills = scale(2_000), scale(3)
+    seen: list[int] = []
+
+    with anyio.fail_after(4 * PATIENCE_S):
+        async with anyio.create_task_group() as tasks:
+            tasks.start_soon(say, lives.url, events)
+            tasks.start_soon(follow, lives.url, events, seen)
+            for number in range(1, kills + 1):
+                await until_seen(seen, number * events // (kills + 1))
+                await lives.end_one()
+
+    assert seen == [*range(1, events + 1)]
+
+
+async def say(url: str, events: int) -> None:
+    """Appends them in tens, each ten by its key until it is in."""
+    async with tape.aconnect(url) as node:
+        for first in range(0, events, 10):
+            ten = [tape.Event(run_id="r", payload=number) for number in range(first, first + 10)]
+            while True:
+                try:
+                    await node.events.append(ten, key=f"ten-{first}", open=True)
+                    break
+                except Unavailable:
+                    await anyio.sleep(0.01)
+
+
+async def follow(url: str, events: int, seen: list[int]) -> None:
+    async with tape.aconnect(url) as node, aclosing(await node.events.stream()) as entries:
+        while len(seen) < events:
+            seen.append((await anext(entries)).global_seq)
+
+
+async def until_seen(seen: list[int], count: int) -> None:
+    while len(seen) < count:  # noqa: ASYNC110 - only looking can tell
+        await anyio.sleep(0.001)
+
+
 def names(writes: int) -> list[str]:
     return [f"{client}-{number}" for client in range(CLIENTS) for number in range(writes)]
 

@@ -156,6 +156,20 @@ def test_what_is_gone_is_a_gap_to_a_tail_and_the_beginning_to_a_subscriber(start
     assert ends == [grpc.StatusCode.OUT_OF_RANGE] * 2
 
 
+def test_what_is_kept_for_the_next_reader_is_a_gap_once_the_journal_has_lost_it(start: Start) -> None:
+    server = start("memory://", "--event-ring-size", "250")
+    with grpc.insecure_channel(server.rpc.removeprefix("tape://")) as channel:
+        tape = TapeStub(channel)
+        said(tape, "r", *range(200))
+        everything = pb.TailBatchesRequest(no_follow=True)
+
+        before = [list(tape.TailBatches(everything, timeout=PATIENCE_S)) for _ in range(2)]
+        said(tape, "r", *range(100))
+
+        assert end(tape.TailBatches(everything, timeout=PATIENCE_S)) == grpc.StatusCode.OUT_OF_RANGE
+    assert before[0] == before[1] and sum(len(batch.entries) for batch in before[0]) == 200
+
+
 def end(stream: Any) -> Any:
     with pytest.raises(grpc.RpcError) as caught:
         list(stream)

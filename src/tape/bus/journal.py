@@ -110,9 +110,10 @@ class Journal:
         subject: str | None = None,
         where: str | None = None,
         from_global_seq: int = 0,
+        follow: bool = True,
     ) -> Reading:
         """The same entries for who takes them by the handful and at the pace of a socket; it must be closed."""
-        selection = _selection(run_id, from_seq, subject, where, from_global_seq, True, self.epoch)
+        selection = _selection(run_id, from_seq, subject, where, from_global_seq, follow, self.epoch)
         return Reading(selection, self._history, self._tail)
 
     def source(self) -> Source:

@@ -38,9 +38,13 @@ class Selection(Protocol):
     def cursor(self) -> int: ...
     @property
     def is_whole(self) -> bool: ...
+    @property
+    def until(self) -> int | None: ...
     async def replay(self, reader: Reader) -> Replay: ...
+    def meet(self, epoch: Epoch, last: int) -> None: ...
     def go_to(self, cursor: int) -> None: ...
     def take(self, entry: Entry) -> bool: ...
+    def take_all(self, entries: Sequence[Entry]) -> Sequence[Entry]: ...
     def ends_at(self, closed_seq: Seq) -> bool: ...
 
 
@@ -55,7 +59,7 @@ class RunSelection:
         self._after = Seq(max(from_seq, 1) - 1)
         self._follow = follow
         self._admits = admits
-        self._until: Seq | None = None
+        self.until: Seq | None = None
         self._lineage: Lineage = ()
 
     @property
@@ -70,16 +74,20 @@ class RunSelection:
     def go_to(self, cursor: int) -> None:
         self._after = Seq(cursor)
 
+    def meet(self, epoch: Epoch, last: int) -> None:
+        """Takes note of the epoch it is in and, if it does not follow, of where it ends."""
+        self.epoch = _same_epoch(self.epoch, epoch)
+        if not self._follow and self.until is None:
+            self.until = Seq(last)
+
     async def replay(self, reader: Reader) -> Replay:
         page = await self._page(reader)
-        self.epoch = _same_epoch(self.epoch, page.epoch)
         run = page.run or Head()
+        self.meet(page.epoch, run.last_seq)
         entries = self._whole(page, run)
         _check_dense(self._after, [entry.seq for entry in entries], run.last_seq, f"run {self.lane!r}")
-        if not self._follow and self._until is None:
-            self._until = run.last_seq
-        found = [entry for entry in _cut(entries, "seq", self._until) if self.take(entry)]
-        is_over = self._is_past(run.closed_seq) or self._is_past(self._until)
+        found = self.take_all(_cut(entries, "seq", self.until))
+        is_over = self._is_past(run.closed_seq) or self._is_past(self.until)
         return Replay(found, page.bounds.head if self._is_past(run.last_seq) else None, is_over)
 
     async def _page(self, reader: Reader) -> RunPage:
@@ -113,6 +121,13 @@ class RunSelection:
         self._after = entry.seq
         return self._admits is None or self._admits(entry)
 
+    def take_all(self, entries: Sequence[Entry]) -> Sequence[Entry]:
+        """Goes past entries in a row; those that are new and wanted."""
+        if self._admits is None and entries and entries[0].seq > self._after:
+            self._after = entries[-1].seq
+            return entries
+        return [entry for entry in entries if self.take(entry)]
+
     def ends_at(self, closed_seq: Seq) -> bool:
         return self._after >= closed_seq
 
@@ -135,7 +150,7 @@ class JournalSelection:
         self._after = GlobalSeq(after)
         self._follow = follow
         self._admits = admits
-        self._until: GlobalSeq | None = None
+        self.until: GlobalSeq | None = None
 
     @property
     def cursor(self) -> int:
@@ -149,17 +164,21 @@ class JournalSelection:
     def go_to(self, cursor: int) -> None:
         self._after = GlobalSeq(cursor)
 
+    def meet(self, epoch: Epoch, last: int) -> None:
+        """Takes note of the epoch it is in and, if it does not follow, of where it ends."""
+        self.epoch = _same_epoch(self.epoch, epoch)
+        if not self._follow and self.until is None:
+            self.until = GlobalSeq(last)
+
     async def replay(self, reader: Reader) -> Replay:
         page = await reader.read(self._after, pattern=self.lane)
-        self.epoch = _same_epoch(self.epoch, page.epoch)
+        self.meet(page.epoch, page.bounds.head)
         self._check(page.bounds)
         if self.lane is None:
             _check_dense(self._after, [entry.global_seq for entry in page.entries], page.bounds.head, "the journal")
-        if not self._follow and self._until is None:
-            self._until = page.bounds.head
-        found = [entry for entry in _cut(page.entries, "global_seq", self._until) if self.take(entry)]
+        found = self.take_all(_cut(page.entries, "global_seq", self.until))
         self._after = page.scanned_to
-        is_over = self._until is not None and self._after >= self._until
+        is_over = self.until is not None and self._after >= self.until
         return Replay(found, self._after if self._after >= page.bounds.head else None, is_over)
 
     def take(self, entry: Entry) -> bool:
@@ -168,6 +187,13 @@ class JournalSelection:
             return False
         self._after = entry.global_seq
         return self._admits is None or self._admits(entry)
+
+    def take_all(self, entries: Sequence[Entry]) -> Sequence[Entry]:
+        """Goes past entries in a row; those that are new and wanted."""
+        if self._admits is None and entries and entries[0].global_seq > self._after:
+            self._after = entries[-1].global_seq
+            return entries
+        return [entry for entry in entries if self.take(entry)]
 
     def ends_at(self, closed_seq: Seq) -> bool:
         return False

@@ -7,7 +7,7 @@ difference.
 
 from __future__ import annotations
 
-from collections.abc import AsyncGenerator, Callable
+from collections.abc import AsyncGenerator, Callable, Sequence
 from copy import copy
 from typing import TypeAlias
 
@@ -53,13 +53,27 @@ class Reading:
         """Whether the tail has something that it has not looked at."""
         return 0 <= self._place - self.lane.base < len(self.lane.entries)
 
-    def take(self, most: int) -> list[Entry] | None:
+    def take(self, most: int) -> Sequence[Entry] | None:
         """What the tail has and it wants, looking at no more than so many; None when there is nothing to look at."""
         found = self.lane.handful(self._place, most)
         if not found:
             return None
         self._place += len(found)
-        return [entry for entry in found if self._selection.take(entry)]
+        return self._selection.take_all(found)
+
+    @property
+    def until(self) -> int | None:
+        """The last place it goes to; None while that is not known, and for who follows."""
+        return self._selection.until
+
+    def meet(self, epoch: Epoch, last: int) -> None:
+        """Takes note of where its journal stands, for who does not read all of it here."""
+        self._selection.meet(epoch, last)
+
+    def go_to(self, cursor: int) -> None:
+        """Goes on in history after a place: what lies before, its reader has from elsewhere, or will ask for again."""
+        self._selection.go_to(cursor)
+        self._place = -1
 
     @property
     def lag(self) -> tuple[int, int]:

@@ -1,6 +1,7 @@
 """The ledger of obligations, as those see it who meet them."""
 
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Collection
+from contextlib import aclosing
 from datetime import timedelta
 from functools import partial
 from typing import Final
@@ -19,6 +20,7 @@ from tape.runs.desk import Desk
 from tape.runs.lifecycle import DEBTS, RUNS
 
 LIMIT: Final = 500
+OWED: Final = frozenset({ObligationStatus.PENDING, ObligationStatus.COMMITTED})
 
 
 class Obligations:
@@ -39,12 +41,20 @@ class Obligations:
         found = OBLIGATIONS.states(await self._desk.under(OBLIGATIONS.name, check_run_id(run_id)))
         return newest_first([each for each in found if each.is_owed or not only_unresolved])
 
-    async def due(self, limit: int = LIMIT, now_ms: int | None = None) -> list[Obligation]:
+    async def due(
+        self, limit: int = LIMIT, now_ms: int | None = None, among: Collection[ObligationStatus] = OWED
+    ) -> list[Obligation]:
         """Those whose turn and time it is, one of each run, the longest due first."""
         now = await self._desk.now_ms(now_ms)
-        debts = await self._desk.cells.due(DEBTS.name, "due", now, limit)
-        turns = [compensation.first(await self._sight(RunId(cell_id.key)), RunId(cell_id.key)) for cell_id in debts]
-        return [turn for turn in turns if turn is not None and turn.due_at_ms <= now]
+        found: list[Obligation] = []
+        async with aclosing(self._desk.due(DEBTS.name, "due", now)) as debts:
+            async for cell_id, _ in debts:
+                turn = compensation.first(await self._sight(RunId(cell_id.key)), RunId(cell_id.key))
+                if turn is not None and turn.due_at_ms <= now and turn.status in among:
+                    found.append(turn)
+                if len(found) >= limit:
+                    break
+        return found
 
     async def stuck(self, limit: int = LIMIT) -> list[Obligation]:
         """Those that somebody must look at, the longest stuck first."""

@@ -1,6 +1,6 @@
 """What an SSE stream can be about: a run, the journal across runs, or a run that only a cold file has."""
 
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator, Callable, Sequence
 from contextlib import suppress
 from functools import partial
 from typing import Final, Protocol
@@ -36,7 +36,7 @@ class Reading(Protocol):
     async def replay(self) -> Replay: ...
     @property
     def is_cut(self) -> bool: ...
-    def take(self, most: int) -> list[Entry] | None: ...
+    def take(self, most: int) -> Sequence[Entry] | None: ...
     def listen(self, listener: Callable[[], None]) -> None: ...
     def close(self) -> None: ...
 
@@ -157,7 +157,7 @@ class ColdReading:
                 return
             raise InvalidCursor(f"the run has ended before {self.cursor}; nobody has been told of it")
 
-    def take(self, most: int) -> list[Entry] | None:
+    def take(self, most: int) -> Sequence[Entry] | None:
         return None
 
     def listen(self, listener: Callable[[], None]) -> None:

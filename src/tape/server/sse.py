@@ -6,7 +6,7 @@ walks with the company of those who have.
 """
 
 from collections import deque
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Sequence
 from enum import Enum
 from typing import Final
 
@@ -305,7 +305,7 @@ class Sender:
         self._outlet.write(said(StreamError(error=known)))
         self._stop(End.FAILED)
 
-    def _write(self, entries: list[Entry]) -> None:
+    def _write(self, entries: Sequence[Entry]) -> None:
         by = self._source.by
         self._outlet.write(joined(entries, by))
         self._last_id = getattr(entries[-1], by)

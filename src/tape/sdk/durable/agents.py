@@ -17,6 +17,7 @@ from tape.core.text import legible
 from tape.sdk.durable.answers import Interrupted, Parked
 from tape.sdk.durable.budgets import Budget
 from tape.sdk.durable.running import Running, in_run
+from tape.sdk.durable.waiting import Waiting
 from tape.sdk.nouns.node import AsyncNode
 from tape.telemetry import log
 
@@ -38,6 +39,7 @@ class Agents:
         lease: timedelta = RUN_LEASE,
         budget: Budget | None = None,
         threads: int = 4,
+        waiting: Waiting | None = None,
     ) -> None:
         self._node = node
         self._app = app
@@ -46,6 +48,7 @@ class Agents:
         self._lease = check_lease(lease)
         self._budget = budget
         self._threads = anyio.CapacityLimiter(threads)
+        self._waiting = waiting or Waiting()
 
     async def due(self, limit: int) -> Sequence[RunState]:
         return await self._node.runs.to_recover(self._app, limit)
@@ -73,9 +76,9 @@ class Agents:
 
         One that waits at a gate is parked; what the store or another worker prevents is left for who recovers it.
         """
-        found = await Running.of(self._node, run)
+        found = await Running.of(self._node, run, self._waiting)
         scope = anyio.CancelScope()
-        with scope:
+        with scope, self._waiting.function():
             async with background(partial(self._beat, found, scope)):
                 await self._settle(found)
         if scope.cancelled_caught:

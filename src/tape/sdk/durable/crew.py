@@ -2,7 +2,7 @@
 
 import os
 import signal
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import timedelta
 from typing import Any, TypedDict
@@ -16,8 +16,9 @@ from tape.sdk.durable.budgets import Budget
 from tape.sdk.durable.compensating import Compensating
 from tape.sdk.durable.dispatching import Connector, Dispatching
 from tape.sdk.durable.timing import Timing
+from tape.sdk.durable.waiting import Waiting
 from tape.sdk.nouns.node import AsyncNode
-from tape.work.rounds import Rounds
+from tape.work.rounds import POLL_S, Rounds
 
 
 class CrewOptions(TypedDict, total=False):
@@ -42,28 +43,34 @@ class Crew:
     budget: Budget | None = None
     connectors: Mapping[str, Connector] = field(default_factory=dict)
 
-    def agents(self, node: AsyncNode) -> Agents:
+    def agents(self, node: AsyncNode, waiting: Waiting | None = None) -> Agents:
         return Agents(
-            node, self.app, self.function, owner=self.owner, lease=self.lease, budget=self.budget, threads=self.slots
-        )
+            node, self.app, self.function, owner=self.owner, lease=self.lease, budget=self.budget, threads=self.slots,
+            waiting=waiting,
+        )  # fmt: skip
 
-    def rounds(self, node: AsyncNode) -> list[Rounds[Any]]:
+    def rounds(self, node: AsyncNode, waiting: Waiting | None = None) -> list[Rounds[Any]]:
         return [
-            Rounds(self.agents(node), slots=self.slots),
+            Rounds(self.agents(node, waiting), slots=self.slots),
             Rounds(Timing(node, owner=self.owner), slots=self.slots),
             Rounds(Dispatching(node, self.connectors, owner=self.owner), slots=self.slots),
             Rounds(Compensating(node, owner=self.owner), slots=self.slots),
         ]
 
     async def run_once(self, node: AsyncNode) -> int:
-        """Does what is due now, and what that makes due; how many runs and other errands that were."""
-        rounds = self.rounds(node)
+        """Does what is due now, and what that makes due; how many runs and other errands that were.
+
+        A run that waits for an effect which nobody here can carry out now is left: who takes it next waits on.
+        """
+        waiting = Waiting()
+        agents, *others = rounds = self.rounds(node, waiting)
         before = -1
-        while (done := sum(each.done for each in rounds)) > before:
+        while (done := _done(rounds)) > before:
             before = done
+            is_over = anyio.Event()
             async with anyio.create_task_group() as tasks:
-                for each in rounds:
-                    tasks.start_soon(each.run_once)
+                tasks.start_soon(_to_its_end, agents, is_over)
+                await _beside(others, waiting, is_over)
         return done
 
     async def run_until_told(self, node: AsyncNode) -> int:
@@ -77,7 +84,32 @@ class Crew:
                     break
             for each in rounds:
                 each.stop()
-        return sum(each.done for each in rounds)
+        return _done(rounds)
 
     async def resume(self, node: AsyncNode, run_id: str) -> RunState:
         return await self.agents(node).resume(run_id)
+
+
+async def _to_its_end(agents: Rounds[Any], is_over: anyio.Event) -> None:
+    await agents.run_once()
+    is_over.set()
+
+
+async def _beside(others: Sequence[Rounds[Any]], waiting: Waiting, is_over: anyio.Event) -> None:
+    """Does what the functions make due; when that is nothing and all of them wait, they have waited enough."""
+    is_last = False
+    while not is_last:
+        is_last = is_over.is_set()
+        begun, done = waiting.begun, _done(others)
+        was_all = waiting.is_all
+        async with anyio.create_task_group() as tasks:
+            for each in others:
+                tasks.start_soon(each.run_once)
+        if was_all and waiting.is_all and (begun, done) == (waiting.begun, _done(others)):
+            waiting.leave()
+        with anyio.move_on_after(POLL_S):
+            await is_over.wait()
+
+
+def _done(rounds: Sequence[Rounds[Any]]) -> int:
+    return sum(each.done for each in rounds)

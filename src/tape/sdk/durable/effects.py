@@ -5,8 +5,6 @@ from dataclasses import dataclass
 from functools import partial, wraps
 from typing import Any, Final, ParamSpec
 
-import anyio
-
 from tape.core import codec
 from tape.core.codec import JsonValue
 from tape.core.effect import Compensation, DispatchMode, Effect, EffectStatus, Semantics
@@ -19,6 +17,7 @@ from tape.sdk.durable.forked import stand_in
 from tape.sdk.durable.references import reference
 from tape.sdk.durable.retrying import ONCE, Retries, retried
 from tape.sdk.durable.running import Running, awaited_or_not, running
+from tape.sdk.durable.waiting import moment
 from tape.sdk.nouns.body import text_of
 
 POLL_S: Final = 0.1
@@ -103,6 +102,8 @@ def effect(
     """
 
     def decorate(function: Callable[P, Any]) -> Callable[P, Any]:
+        if not callable(function):
+            raise UsageError("@tape.effect is written with its parentheses, as @tape.effect()")
         tool = Tool(
             function=function, name=name or function.__name__, compensate=compensate, status_check=status_check,
             stub=stub, retry=retry, semantics=Semantics(semantics), dispatch=DispatchMode(dispatch),
@@ -221,9 +222,10 @@ async def _look(call: Call, effect: Effect) -> JsonValue:
 
 async def _dispatched(found: Running, begun: Effect) -> Effect:
     """Waits for whoever carries it out."""
-    while begun.status is EffectStatus.PENDING:
-        await anyio.sleep(POLL_S)
-        begun = await found.node.effects.find(found.run_id, begun.idempotency_key) or begun
+    with found.waiting.wait() as is_left:
+        while begun.status is EffectStatus.PENDING:
+            await moment(is_left, POLL_S)
+            begun = await found.node.effects.find(found.run_id, begun.idempotency_key) or begun
     return begun
 
 

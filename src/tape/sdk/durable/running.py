@@ -17,6 +17,7 @@ from tape.core.errors import Conflict, RunClosed, StaleClaim, Unavailable, Usage
 from tape.core.fork_policy import EffectPolicy, policy_of
 from tape.core.run_state import RunState
 from tape.sdk.durable.answers import Interrupted
+from tape.sdk.durable.waiting import Waiting
 from tape.sdk.nouns.node import AsyncNode
 
 P = ParamSpec("P")
@@ -39,13 +40,14 @@ class Running:
     decisions: Mapping[int, Decision] = field(default_factory=dict)
     decision_index: int = -1
     counts: Counter[str] = field(default_factory=Counter)
+    waiting: Waiting = field(default_factory=Waiting)
 
     @classmethod
-    async def of(cls, node: AsyncNode, run: RunState) -> "Running":
+    async def of(cls, node: AsyncNode, run: RunState, waiting: Waiting) -> "Running":
         """With everything that workers before this one have left."""
         effects = {each.idempotency_key: each for each in await node.effects.listed(run.run_id)}
         decisions = {each.decision_index: each for each in await node.decisions.listed(run.run_id)}
-        return cls(node=node, run=run, effects=effects, decisions=decisions)
+        return cls(node=node, run=run, effects=effects, decisions=decisions, waiting=waiting)
 
     @property
     def run_id(self) -> str:

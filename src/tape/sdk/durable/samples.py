@@ -1,13 +1,12 @@
 """The world as a run saw it the first time: time, chance and whatever else would be different the next time."""
 
 import random as chance
-import time
 from collections.abc import Callable
 from typing import Any
 from uuid import uuid4
 
 from tape.core.codec import JsonValue
-from tape.core.effect import EffectStatus, Semantics
+from tape.core.effect import Effect, EffectStatus, Semantics
 from tape.core.fork_policy import EffectPolicy
 from tape.sdk.durable.calling import called
 from tape.sdk.durable.effects import result_of
@@ -15,8 +14,11 @@ from tape.sdk.durable.forked import recorded
 from tape.sdk.durable.running import Running, awaited_or_not, running
 
 
-async def sampled(found: Running, name: str, look: Callable[[], Any]) -> JsonValue:
-    """What was seen here the first time; a fork that replays sees what its parent saw."""
+async def sampled(found: Running, name: str, look: Callable[[], Any] | None) -> JsonValue:
+    """What was seen here the first time, the time itself if there is nothing to look with.
+
+    A fork that replays sees what its parent saw.
+    """
     key = f"{found.run_id}/sample-{name}-{found.place(f'sample {name}')}"
     begun = await found.node.effects.begin(
         found.run_id, f"sample-{name}", decision_index=found.decision_index, key=key,
@@ -25,9 +27,13 @@ async def sampled(found: Running, name: str, look: Callable[[], Any]) -> JsonVal
     if begun.status is not EffectStatus.PENDING:
         return result_of(begun)
     past = await recorded(found, key) if found.policy is EffectPolicy.REPLAY else None
-    seen = result_of(past) if past is not None else await called(look)
+    seen = await _look(begun, look) if past is None else result_of(past)
     done = await found.node.effects.complete(found.run_id, key, response=seen, fence=found.fence)
     return result_of(done)
+
+
+async def _look(begun: Effect, look: Callable[[], Any] | None) -> Any:
+    return begun.began_at_ms / 1000 if look is None else await called(look)
 
 
 @awaited_or_not
@@ -38,8 +44,8 @@ async def sample(name: str, look: Callable[[], Any]) -> JsonValue:
 
 @awaited_or_not
 async def now() -> JsonValue:
-    """The time in seconds since 1970, as it was when the run first came here."""
-    return await sampled(running(), "now", time.time)
+    """The store's time in seconds since 1970, as it was when the run first came here."""
+    return await sampled(running(), "now", None)
 
 
 @awaited_or_not

@@ -14,7 +14,8 @@ from tape.core.errors import UsageError
 from tape.core.reaction import Reaction
 from tape.sdk.remote.channel import Channel
 from tape.sdk.remote.tasks import Tasks
-from tape.work.loop import Loop, Works
+from tape.work.loop import Loop
+from tape.work.running import Works
 
 
 class Crew(Protocol):

@@ -11,7 +11,7 @@ from tape.core.ports import Store
 from tape.core.run import Head
 from tape.runs.ledgers import Ledgers
 from tape.server.limits import Subscribers
-from tape.server.rpc.tail import Batches
+from tape.server.rpc.batches import Batches
 from tape.telemetry import Meters
 from tape.wire.shape import duration
 

@@ -5,6 +5,7 @@ from tape.core.claim import WORK_LEASE
 from tape.core.effect import ATTEMPTS
 from tape.core.errors import NotFound
 from tape.core.obligation import Obligation, ObligationStatus
+from tape.runs.obligations import OWED
 from tape.server.rpc.hall import Hall, bounded, moment, span
 from tape.wire import tape_pb2 as pb
 from tape.wire.messages.effects import OBLIGATION, REGISTERED
@@ -35,11 +36,11 @@ async def list_unresolved_obligations(
 ) -> pb.ListObligationsResponse:
     limit, wanted = bounded(request.limit, LIMIT), _wanted(request)
     found: list[Obligation] = []
-    if wanted & {ObligationStatus.PENDING, ObligationStatus.COMMITTED}:
-        found += await hall.ledgers.obligations.due(limit, moment(request.now_ms))
-    if ObligationStatus.STUCK in wanted:
-        found += await hall.ledgers.obligations.stuck(limit)
-    return _listed([each for each in found if each.status in wanted][:limit])
+    if owed := wanted & OWED:
+        found += await hall.ledgers.obligations.due(limit, moment(request.now_ms), owed)
+    if ObligationStatus.STUCK in wanted and len(found) < limit:
+        found += await hall.ledgers.obligations.stuck(limit - len(found))
+    return _listed(found)
 
 
 async def claim_obligation(
@@ -83,7 +84,7 @@ def _wanted(request: pb.ListUnresolvedObligationsRequest) -> set[ObligationStatu
         ObligationStatus.STUCK: request.include_stuck,
     }
     asked = {status for status, is_wanted in flags.items() if is_wanted}
-    return asked or {ObligationStatus.PENDING, ObligationStatus.COMMITTED}
+    return asked or set(OWED)
 
 
 def _listed(obligations: "list[Obligation]") -> pb.ListObligationsResponse:

@@ -1,26 +1,27 @@
 """Procedures that answer with a stream: they are pushed, and end when their reader leaves."""
 
 from collections.abc import Callable, Sequence
-from contextlib import aclosing
+from contextlib import aclosing, closing
 from functools import partial
 
 import anyio
 
 from tape.bus.journal import Journal
-from tape.bus.stream import Reading, Stream
+from tape.bus.stream import Reading
 from tape.core.event import Entry, check_run_id
 from tape.core.ids import RunId
 from tape.core.ledgers import Watching
 from tape.core.value import ValueChange
 from tape.server.limits import Subscriber
 from tape.server.refusals import NotNow
+from tape.server.rpc.batches import BLOCK
 from tape.server.rpc.hall import Hall, bounded
-from tape.server.rpc.tail import LEAVING, Deliver, Line, Wish, opening, push
+from tape.server.rpc.replay import Blocks, Deliver
+from tape.server.rpc.tail import LEAVING, Line, Replayed, Wish, opening, push
 from tape.wire import tape_pb2 as pb
 from tape.wire.messages.entries import encoded, journal_entry
 from tape.wire.messages.known import CHANGE
 
-BATCH = 100
 MOST_IN_BATCH = 1_000
 
 
@@ -60,18 +61,17 @@ async def subscribe_by_subject(hall: Hall, request: pb.SubscribeBySubjectRequest
 
 
 async def tail_batches(hall: Hall, request: pb.TailBatchesRequest, line: Line) -> None:
-    most = min(bounded(request.max_entries, BATCH), MOST_IN_BATCH)
+    most = min(bounded(request.max_entries, BLOCK), MOST_IN_BATCH)
 
     async def deliver(entries: Sequence[Entry]) -> None:
         for message in hall.batches.messages(entries):
             await line.write(message)
 
+    wish = _tailed(hall, request, most, line)
     if request.no_follow:
-        stream = _there(hall.journal, request)
-        await line.send_initial_metadata(opening(hall.journal.epoch))
-        await _tell_all(stream, deliver, most)
+        await _tell_all(hall, wish, line, deliver)
     else:
-        await push(hall.subscribers, hall.meters, _tailed(hall.journal, request, most), line, deliver)
+        await push(hall.subscribers, hall.meters, wish, line, deliver)
 
 
 async def watch_value(hall: Hall, request: pb.WatchValueRequest, line: Line) -> None:
@@ -92,44 +92,45 @@ async def _next(watch: Watching, place: Subscriber) -> ValueChange:
     raise NotNow(LEAVING)
 
 
-def _tailed(journal: Journal, request: pb.TailBatchesRequest, most: int) -> Wish:
+def _tailed(hall: Hall, request: pb.TailBatchesRequest, most: int, line: Line) -> Wish:
     filters = request.subject_pattern, request.predicate_cel
-    tail = partial(Wish, epoch=journal.epoch, takes_what_is_left=False, most=most)
+    tail = partial(Wish, epoch=hall.journal.epoch, takes_what_is_left=False, most=most, ends=True)
+    follow = not request.no_follow
     if not request.run_id:
-        return tail(run_id=None, open_after=_across(journal, *filters), after=request.from_global_seq)
+        in_blocks = _blocks(hall, line) if most >= BLOCK and not any(filters) else None
+        opened = _across(hall.journal, *filters, follow=follow)
+        return tail(run_id=None, open_after=opened, after=request.from_global_seq, in_blocks=in_blocks)
     run_id, after = check_run_id(request.run_id), max(request.from_seq, 1) - 1
-    return tail(run_id=run_id, open_after=_run(journal, run_id, *filters), after=after, ends=True)
+    return tail(run_id=run_id, open_after=_run(hall.journal, run_id, *filters, follow=follow), after=after)
 
 
-def _there(journal: Journal, request: pb.TailBatchesRequest) -> Stream:
+def _blocks(hall: Hall, line: Line) -> Replayed:
+    async def write(messages: Sequence[bytes], count: int) -> None:
+        for message in messages:
+            await line.write(message)
+        hall.meters.streamed.add(count)
+
+    return lambda reading: Blocks(reading, hall.store, hall.batches, write)
+
+
+async def _tell_all(hall: Hall, wish: Wish, line: Line, deliver: Deliver) -> None:
     """What there is, and no more."""
-    look = partial(
-        journal.stream, subject=request.subject_pattern or None, where=request.predicate_cel or None, follow=False
-    )
-    if request.run_id:
-        return look(run_id=request.run_id, from_seq=max(request.from_seq, 1))
-    return look(from_global_seq=request.from_global_seq)
+    with closing(wish.open_after(wish.after)) as reading:
+        replay = wish.replayed(reading, deliver)
+        await line.send_initial_metadata(opening(wish.epoch))
+        while not await replay.tell():
+            pass
 
 
-async def _tell_all(stream: Stream, deliver: Deliver, most: int) -> None:
-    waiting: list[Entry] = []
-    async with aclosing(stream) as entries:
-        async for entry in entries:
-            waiting.append(entry)
-            if len(waiting) >= most:
-                await deliver(waiting)
-                waiting = []
-    if waiting:
-        await deliver(waiting)
-
-
-def _run(journal: Journal, run_id: RunId, subject: str = "", where: str = "") -> Callable[[int], Reading]:
-    opened = partial(journal.reading, run_id=run_id, subject=subject or None, where=where or None)
+def _run(
+    journal: Journal, run_id: RunId, subject: str = "", where: str = "", *, follow: bool = True
+) -> Callable[[int], Reading]:
+    opened = partial(journal.reading, run_id=run_id, subject=subject or None, where=where or None, follow=follow)
     return lambda after: opened(from_seq=after + 1)
 
 
-def _across(journal: Journal, subject: str = "", where: str = "") -> Callable[[int], Reading]:
-    opened = partial(journal.reading, subject=subject or None, where=where or None)
+def _across(journal: Journal, subject: str = "", where: str = "", *, follow: bool = True) -> Callable[[int], Reading]:
+    opened = partial(journal.reading, subject=subject or None, where=where or None, follow=follow)
     return lambda after: opened(from_global_seq=after)
 
 

@@ -1,10 +1,9 @@
 """Pushing entries to one reader: pages of history first, then what the tail has, at the pace of the connection."""
 
-from collections.abc import Awaitable, Callable, Sequence
+import asyncio
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from typing import Final, Protocol, TypeAlias
-
-import anyio
 
 from tape.bus.stream import Reading
 from tape.core.errors import BrokerOverflowError
@@ -12,16 +11,15 @@ from tape.core.event import Entry
 from tape.core.ids import RunId
 from tape.server.limits import Subscriber, Subscribers
 from tape.server.refusals import NotNow
+from tape.server.rpc.replay import Deliver, Pages, Replay
 from tape.telemetry import Meters
-from tape.wire.messages.entries import in_batch
 
 MOST: Final = 256
-MOST_BYTES: Final = 1 << 20
-RECENT: Final = 8
+HANDFULS: Final = 4
 EPOCH: Final = "tape-epoch"
 LEAVING: Final = "the server is leaving; come back in a moment"
 
-Deliver: TypeAlias = Callable[[Sequence[Entry]], Awaitable[None]]
+Replayed: TypeAlias = Callable[[Reading], Replay]
 
 
 class Line(Protocol):
@@ -34,36 +32,35 @@ class Line(Protocol):
 class Push:
     """One reading, until its reader leaves, it ends, or the server is to leave."""
 
-    def __init__(self, reading: Reading, place: Subscriber, deliver: Deliver, *, ends: bool, most: int) -> None:
+    def __init__(self, reading: Reading, place: Subscriber, wish: "Wish", deliver: Deliver) -> None:
         self._reading = reading
+        self._replay = wish.replayed(reading, deliver)
         self._deliver = deliver
-        self._ends = ends
-        self._most = most
-        self._woken = anyio.Event()
+        self._ends = wish.ends
+        self._most = wish.most
+        self._woken = asyncio.Event()  # every reader waits at every burst: anyio's event is three times as dear
         self._place = place
         place.lag = lambda: reading.lag[0]
         place.goaway = lambda _: self._woken.set()
-        reading.listen(lambda: self._woken.set())
+        reading.listen(self._woken.set)
         self.has_begun = False
 
     async def run(self) -> None:
-        while not await self._replay():
+        while not await self._tell_page():
             if await self._follow():
                 return
 
-    async def _replay(self) -> bool:
+    async def _tell_page(self) -> bool:
         """Tells a page of history; whether that was the end."""
         self._check()
-        page = await self._reading.replay()
+        is_over = await self._replay.tell()
         self.has_begun = True
-        for first in range(0, len(page.entries), self._most):
-            await self._deliver(page.entries[first : first + self._most])
-        return page.is_over and self._ends
+        return is_over and self._ends
 
     async def _follow(self) -> bool:
         """Tells what the tail has, as it comes; whether it ended, and was not just overtaken."""
         while not self._reading.is_overtaken:
-            found = self._reading.take(self._most)
+            found = self._taken()
             if found is None:
                 if self._is_over():
                     return True
@@ -72,13 +69,24 @@ class Push:
                 await self._deliver(found)
         return False
 
+    def _taken(self) -> Sequence[Entry] | None:
+        """What the tail has, a few handfuls of it at once."""
+        found = self._reading.take(self._most)
+        for _ in range(1, HANDFULS):
+            room = self._most - len(found or ())
+            more = self._reading.take(room) if found and room else None
+            if not found or not more:
+                break
+            found = [*found, *more]
+        return found
+
     def _is_over(self) -> bool:
         return self._reading.is_cut or (self._ends and self._reading.is_over)
 
     async def _wait(self) -> None:
         self._check()
         await self._woken.wait()
-        self._woken = anyio.Event()
+        self._woken.clear()
 
     def _check(self) -> None:
         if self._place.is_sent_away:
@@ -87,7 +95,7 @@ class Push:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Wish:
-    """What a reader wants: of which run, read how, from where on, and whether it ends with the run.
+    """What a reader wants: of which run, read and replayed how, from where on, and whether it ends with the run.
 
     For some, what comes after 0 is what there is still; to others it is a gap if that is not the beginning.
     """
@@ -99,6 +107,11 @@ class Wish:
     ends: bool = False
     takes_what_is_left: bool = True
     most: int = MOST
+    in_blocks: Replayed | None = None
+
+    def replayed(self, reading: Reading, deliver: Deliver) -> Replay:
+        """How the history of a reading is told."""
+        return Pages(reading, deliver, self.most) if self.in_blocks is None else self.in_blocks(reading)
 
 
 def opening(epoch: int) -> Sequence[tuple[str, str]]:
@@ -127,7 +140,7 @@ async def _push(
     """The gap, when the reader asked for the earliest there is and it is not the first."""
     reading = wish.open_after(wish.after)
     try:
-        told = Push(reading, place, deliver, ends=wish.ends, most=wish.most)
+        told = Push(reading, place, wish, deliver)
         if line is not None:
             await line.send_initial_metadata(opening(wish.epoch))
         try:
@@ -139,40 +152,3 @@ async def _push(
         return None
     finally:
         reading.close()
-
-
-class Batches:
-    """Entries as messages: what many readers of the whole journal get together is put together once."""
-
-    def __init__(self) -> None:
-        self._recent: dict[tuple[int, int, int], list[bytes]] = {}
-
-    def messages(self, entries: Sequence[Entry]) -> list[bytes]:
-        """One message, or several where one would weigh too much."""
-        first, last = entries[0], entries[-1]
-        if last.global_seq - first.global_seq + 1 != len(entries):
-            return _joined(entries)
-        place = (first.epoch, first.global_seq, last.global_seq)
-        found = self._recent.get(place)
-        if found is None:
-            found = _joined(entries)
-            self._keep(place, found)
-        return found
-
-    def _keep(self, place: tuple[int, int, int], messages: list[bytes]) -> None:
-        if len(self._recent) >= RECENT:
-            del self._recent[next(iter(self._recent))]
-        self._recent[place] = messages
-
-
-def _joined(entries: Sequence[Entry]) -> list[bytes]:
-    parts = list(map(in_batch, entries))
-    if sum(map(len, parts)) <= MOST_BYTES:
-        return [b"".join(parts)]
-    messages, first, weight = [], 0, 0
-    for place, part in enumerate(parts):
-        if place > first and weight + len(part) > MOST_BYTES:
-            messages.append(b"".join(parts[first:place]))
-            first, weight = place, 0
-        weight += len(part)
-    return [*messages, b"".join(parts[first:])]

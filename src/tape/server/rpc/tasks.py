@@ -7,6 +7,7 @@ from tape.core.caller import Caller
 from tape.core.claim import WORK_LEASE, check_owner
 from tape.core.errors import NotFound, StaleClaim
 from tape.core.task import Claim, Died, Done, Failed, Outcome, Settlement, Task, TaskId, Want
+from tape.core.text import check_name
 from tape.server.rpc.hall import Hall, bounded, span
 from tape.wire import tape_pb2 as pb
 from tape.wire.messages.tasks import TASK
@@ -18,6 +19,8 @@ LIMIT = 200
 
 async def claim_tasks(hall: Hall, request: pb.ClaimTasksRequest, caller: Caller) -> pb.ClaimTasksResponse:
     lease = span(request.lease_ms, WORK_LEASE)
+    for name in (*request.task_ids, *request.reaction_ids, request.reaction_id):
+        check_name("an id", name, may_be_empty=True)
     if request.task_ids:
         return pb.ClaimTasksResponse(tasks=map(TASK.message, await _again(hall, request, lease)))
     want = Want(

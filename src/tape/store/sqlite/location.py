@@ -68,7 +68,10 @@ class Location:
             raise UsageError(f"cannot open {str(self.path)!r}: {error.strerror}") from error
 
     def connect(self) -> sqlite3.Connection:
-        connection = sqlite3.connect(str(self.path or ":memory:"), BUSY_S, isolation_level=None, cached_statements=256)
+        connection = sqlite3.connect(
+            str(self.path or ":memory:"), BUSY_S, isolation_level=None, cached_statements=256,
+            check_same_thread=self.path is not None,
+        )  # fmt: skip
         if self.path is not None:
             _use_wal(connection)
         connection.execute(f"PRAGMA synchronous = {self.synchronous}")

@@ -25,6 +25,9 @@ class Worker:
         self._calls: SimpleQueue[_Call | None] = SimpleQueue()
         self._connect = connect
         self._is_stopped = False
+        self._connection: sqlite3.Connection | None = None
+        self._asked = 0
+        self._answered = 0  # counted by the thread alone, as the other is by its callers
         self._thread = Thread(target=self._run, name=name, daemon=True)
         self._thread.start()
 
@@ -34,8 +37,21 @@ class Worker:
             raise Unavailable("the journal is closed")
         loop = asyncio.get_running_loop()
         future: asyncio.Future[T] = loop.create_future()
+        self._asked += 1
         self._calls.put((function, loop, future))
         return await future
+
+    async def call_here(self, function: Callable[[sqlite3.Connection], T]) -> T:
+        """The same in its caller's thread while the other has nothing to do, for what takes no longer than waking it.
+
+        Only for a connection that threads may share.
+        """
+        if self._is_stopped or self._connection is None or self._answered < self._asked:
+            return await self.call(function)
+        try:
+            return function(self._connection)
+        except Exception as failure:  # noqa: BLE001 - it is the caller's
+            raise translate(failure)  # noqa: B904 - what it comes from is in it already
 
     async def stop(self) -> None:
         """Finishes what was asked for and closes the connection; the loop goes on meanwhile."""
@@ -45,18 +61,18 @@ class Worker:
             await anyio.to_thread.run_sync(self._thread.join)
 
     def _run(self) -> None:
-        connection: sqlite3.Connection | None = None
         while (call := self._calls.get()) is not None:
             function, loop, future = call
             result = error = None
             try:
-                connection = connection or self._connect()
-                result = function(connection)
+                self._connection = self._connection or self._connect()
+                result = function(self._connection)
             except Exception as failure:  # noqa: BLE001 - it is the caller's, on the other thread
                 error = translate(failure)
+            self._answered += 1
             _settle_on(loop, future, result, error)
-        if connection is not None:
-            connection.close()
+        if self._connection is not None:
+            self._connection.close()
 
 
 def _settle_on(

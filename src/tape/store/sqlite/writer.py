@@ -127,9 +127,12 @@ class Writer:
             decision.heads[run_id] = self._trimmed(connection, run_id, head, known.ts_ms)
         goes_on = {run_id for run_id in decision.heads if (before := known.heads.get(run_id)) and before.is_open}
         connection.executemany(self._sql.move_head, _moved_rows(decision.heads, goes_on))
-        connection.executemany(self._sql.put_head, _head_rows(decision, goes_on))
-        connection.executemany(self._sql.insert_key, _key_rows(decision.keys))
-        connection.executemany(self._sql.put_cell, _cell_rows(decision.cells))
+        if len(goes_on) < len(decision.heads):
+            connection.executemany(self._sql.put_head, _head_rows(decision, goes_on))
+        if decision.keys:
+            connection.executemany(self._sql.insert_key, _key_rows(decision.keys))
+        if decision.cells:
+            connection.executemany(self._sql.put_cell, _cell_rows(decision.cells))
 
     def _trimmed(self, connection: sqlite3.Connection, run_id: RunId, head: Head, ts_ms: int) -> Head:
         """The run with no more than it may keep; the journal's floor is above whatever goes."""
