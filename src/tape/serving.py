@@ -24,6 +24,7 @@ from tape.telemetry import Meters
 
 if TYPE_CHECKING:
     from tape.core.lake import LakeJobs
+    from tape.core.search import Searches
     from tape.runs.ledgers import Ledgers
     from tape.server.limits import Subscribers
     from tape.server.node import ColdRuns, OpenOutbox
@@ -83,6 +84,7 @@ async def serve(service: Service, tell: Callable[[Address, Address | None], None
         run_journal(store, tail_entries, cold) as journal,
         _matching(store, journal, service.has_reactions),
         _forking(store, journal, producers, meters, service.has_reactions) as (forks, ledgers),
+        _searching(service) as searches,
     ):
         node = Node(
             journal=journal,
@@ -95,6 +97,7 @@ async def serve(service: Service, tell: Callable[[Address, Address | None], None
             ledgers=ledgers,
             outbox=_outbox(Settings.read(os.environ).outbox or service.store),
             lake=_lake_jobs(service, store),
+            searches=searches,
             is_bounded=service.is_bounded,
             is_ephemeral=service.is_ephemeral,
             reap_after=service.reap_after,
@@ -163,6 +166,20 @@ def _lake_jobs(service: Service, store: Store) -> "LakeJobs | None":
     from tape.lake.jobs import Jobs
 
     return None if service.is_bounded else Jobs(store.journal, service.lake or service.data / "lake")
+
+
+@asynccontextmanager
+async def _searching(service: Service) -> "AsyncIterator[Searches | None]":
+    """Searches through the history of a store that keeps it."""
+    if service.is_bounded:
+        yield None
+        return
+    from tape.lake.searches import Ground, open_searches
+
+    lake, master = service.lake or service.data / "lake", Settings.read(os.environ).spark_master
+    ground = Ground(store=service.store, lake=lake, folder=service.data / "spark", master=master)
+    async with open_searches(ground) as searches:
+        yield searches
 
 
 def _cold_runs(data: Path) -> "ColdRuns | None":

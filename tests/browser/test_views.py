@@ -74,6 +74,7 @@ async def test_a_reaction_is_paused_with_a_reason_and_resumed(screen: Screen, ht
     await screen.page.get_by_label("Why").fill("lunch")
     await screen.page.get_by_role("dialog").get_by_role("button", name="Pause").click()
     await screen.shows("paused: lunch")
+    await expect(screen.page.get_by_role("button", name="Resume")).to_be_focused()
     paused = http.get(f"/reactions/{SHIP}").json()["paused"]
     await screen.page.get_by_role("button", name="Resume").click()
     await screen.page.get_by_role("dialog").get_by_role("button", name="Resume").click()
@@ -91,6 +92,7 @@ async def test_a_reaction_says_why_an_entry_became_a_task_or_not(screen: Screen,
     await screen.page.get_by_role("button", name="Explain").click()
 
     await screen.shows("The subject does not fit.")
+    await screen.page.get_by_text("The same as commands").click()
     await screen.shows("tape reaction dry-run --subject '/orders/*' --where 'payload.amount >= 20'")
 
 

@@ -35,8 +35,8 @@ export function App() {
   return html`
     <header class="top">
       <a class="brand" href="#/"><img src="/assets/tape.svg" alt="" width="22" height="22" />Tape</a>
-      <${Reach} directory=${directory} />
       <${Nav} view=${place.view} />
+      <${Reach} directory=${directory} />
       <${Theme} />
       <button class="plain" onClick=${() => setHelping(true)} aria-label="keys" title="keys (?)"><${Icon} name="keys" /></button>
     </header>
@@ -70,30 +70,41 @@ function Reach({ directory }) {
 function Welcome({ directory }) {
   useWatched(directory)
   return html`<section class="events"><div class="empty">
-    ${directory.runs.length ? html`<b>Choose a run</b><p>Its events appear here as they flow.</p>` : html`<b>Nothing has been said yet</b><p>Open a run and say something:</p><pre>tape publish hello --open '{"text": "hello"}'</pre>`}
+    ${!directory.isRead ? html`<p>Asking…</p>` : directory.runs.length ? html`<b>Choose a run</b><p>Its events appear here as they flow.</p>` : html`<b>Nothing has been said yet</b><p>Open a run and say something:</p><pre>tape publish hello --open '{"text": "hello"}'</pre>`}
   </div></section>`
 }
 
 // The browser's own choice, unless a person made another.
 function Theme() {
-  const [theme, setTheme] = useState(() => localStorage.getItem("tape-theme") ?? "auto")
+  const [theme, setTheme] = useState(() => kept() ?? "auto")
   useEffect(() => {
     document.documentElement.dataset.theme = theme
-    localStorage.setItem("tape-theme", theme)
+    kept(theme)
   }, [theme])
   const next = THEMES[(THEMES.indexOf(theme) + 1) % THEMES.length]
   return html`<button class="plain" onClick=${() => setTheme(next)} aria-label=${`theme: ${theme}`} title=${`theme: ${theme}; next: ${next}`}><${Icon} name=${theme} /></button>`
 }
 
+// Reads the choice, or keeps it; a browser may be told to let no page keep anything.
+function kept(theme) {
+  try {
+    if (theme) localStorage.setItem("tape-theme", theme)
+    return localStorage.getItem("tape-theme")
+  } catch {
+    return null
+  }
+}
+
 const KEYS = [
-  ["/", "filter"], ["j k ↑ ↓", "next and previous event"], ["Home End", "first and last event"], ["l", "follow the latest"],
+  ["/", "filter"], ["j k Down Up", "next and previous event"], ["Home End", "first and last event"], ["l", "follow the latest"],
   ["1 … 7", "runs, live, reactions, tasks, outbox, lake, system"], ["p", "pause and go on"], ["f", "fork here"], ["d", "first difference, side by side"], ["Esc", "close"], ["?", "these keys"],
 ]
 
 function Keys({ onClose }) {
   const dialog = useRef()
   useEffect(() => dialog.current.showModal(), [])
-  return html`<dialog ref=${dialog} class="keys" onClose=${onClose} aria-label="keys">
+  return html`<dialog ref=${dialog} class="keys" onClose=${onClose} aria-labelledby="keys-title">
+    <h2 id="keys-title">Keys</h2>
     <dl>${KEYS.map(([keys, about]) => html`<dt>${keys.split(" ").map(key => html`<kbd>${key}</kbd>`)}</dt><dd>${about}</dd>`)}</dl>
     <button onClick=${() => dialog.current.close()}>Close</button>
   </dialog>`

@@ -23,11 +23,22 @@ export class Problem extends Error {
 }
 
 export async function ask(path, options) {
-  const response = await fetch(path, options).catch(error => {
-    throw error.name === "AbortError" ? error : Problem.unreachable()
-  })
+  const response = await fetch(path, options).catch(unreachable)
   if (!response.ok) throw await Problem.of(response)
-  return JSON.parse(await response.text(), exact)
+  return parsed(await response.text().catch(unreachable))
+}
+
+function unreachable(error) {
+  throw error.name === "AbortError" ? error : Problem.unreachable()
+}
+
+// A proxy or a portal may answer instead, and say it went well.
+function parsed(text) {
+  try {
+    return JSON.parse(text, exact)
+  } catch {
+    throw new Problem(0, { detail: "something else answers in the server's place", code: "unreachable" })
+  }
 }
 
 // A whole number that a browser would round keeps its digits, where the browser can do that.

@@ -13,7 +13,8 @@ export function Confirm({ title, children, label, asks, act, onClose }) {
   const submit = async event => {
     event.preventDefault()
     setActing(true)
-    await act(said.trim()).then(onClose, problem => (setProblem(problem), setActing(false)))
+    // Closed rather than just gone, so that the browser gives the keyboard back to where it was.
+    await act(said.trim()).then(() => dialog.current?.close(), problem => (setProblem(problem), setActing(false)))
   }
   return html`<dialog ref=${dialog} onClose=${onClose} aria-labelledby="confirm-title">
     <form onSubmit=${submit}>

@@ -119,7 +119,7 @@ function useCounts(feed) {
 
 function count(rows, feed, text) {
   const all = feed.entries.length.toLocaleString()
-  if (!text) return `${all} events`
+  if (!text) return `${all} ${feed.entries.length === 1 ? "event" : "events"}`
   return `${rows.rows.filter(row => !isMark(row)).length.toLocaleString()} of ${all}`
 }
 

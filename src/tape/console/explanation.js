@@ -3,7 +3,7 @@
 import { html } from "./vendor/preact-htm.js"
 import { Life } from "./life.js"
 import { address } from "./place.js"
-import { Facts, number, sentence } from "./sheet.js"
+import { Code, Facts, number, sentence } from "./sheet.js"
 import { visible } from "./visible.js"
 
 export function Explanation({ told }) {
@@ -11,11 +11,11 @@ export function Explanation({ told }) {
     <p><b>${OUTCOMES[told.outcome] ?? told.outcome}</b> ${sentence(told.reason)}</p>
     <${Facts} facts=${[
       ["entry", `${number(told.global_seq)}`],
-      ["subject", html`<span class="code">${visible(told.subject)}</span> ${told.pattern.matched ? "fits" : "does not fit"} <span class="code">${visible(told.pattern.text)}</span>`],
-      ["predicate", told.predicate.text && html`<span class="code">${visible(told.predicate.text)}</span> ${told.predicate.error ? "errs" : told.predicate.matched ? "holds" : "does not hold"}`],
+      ["subject", html`<span class="code">${visible(told.subject)}</span> ${told.pattern.matched ? "fits" : "does not fit"} <${Code} text=${told.pattern.text} />`],
+      ["predicate", told.predicate.text && html`<${Code} text=${told.predicate.text} /> ${told.predicate.error ? "errs" : told.predicate.matched ? "holds" : "does not hold"}`],
       ["task", told.task && html`<a href=${address({ view: "tasks", name: told.task.task_id })}>${visible(told.task.task_id)}</a>`],
     ]} />
-    ${told.predicate.parts.length > 0 && html`<ul class="parts">${told.predicate.parts.map(part => html`<li><span class="code">${visible(part.text)}</span>${" → "}<span class=${part.error ? "bad" : "quiet"}>${visible(part.error ?? part.value ?? "")}</span></li>`)}</ul>`}
+    ${told.predicate.parts.length > 0 && html`<ul class="parts">${told.predicate.parts.map(part => html`<li><${Code} text=${part.text} />${part.error ? ": " : " is "}<span class=${part.error ? "bad" : "quiet"}>${visible(part.error ?? part.value ?? "")}</span></li>`)}</ul>`}
     ${told.life.length > 0 && html`<h2>What became of the task</h2><${Life} life=${told.life} />`}
   </div>`
 }

@@ -4,6 +4,7 @@ import { Entry } from "./entry.js"
 import { Stream } from "./stream.js"
 
 export const MOST = 20_000
+const MOST_TEXT = 64_000_000 // characters of payloads, because some are long
 const REDRAW_MS = 50
 const NOTICE_MS = 8000
 
@@ -14,6 +15,7 @@ export class Feed {
   isFollowed = true
   dropped = 0 // how many entries have left at the front, so that lists can stay where they are
   fork = null
+  #size = 0
   #query
   #stream
   #watchers = new Set()
@@ -80,20 +82,23 @@ export class Feed {
   #came(frames) {
     if (!frames.length) return
     for (const frame of frames) this.#add(new Entry(frame))
-    if (this.entries.length > MOST) this.#makeRoom()
+    if (this.entries.length > MOST || this.#size > MOST_TEXT) this.#makeRoom()
     this.#changed()
   }
 
   #add(entry) {
     if (this.entries.length && entry.id <= this.last.id) return
     this.entries.push(entry)
+    this.#size += entry.payload.length
     this.fork = entry.fork ?? this.fork
   }
 
   // Who follows the end needs the newest; who reads elsewhere keeps what is there, and the stream waits.
   #makeRoom() {
     if (this.isFollowed) {
-      this.dropped += this.entries.splice(0, MOST / 4).length
+      const gone = this.entries.splice(0, Math.ceil(this.entries.length / 4))
+      this.dropped += gone.length
+      this.#size -= gone.reduce((size, entry) => size + entry.payload.length, 0)
       return
     }
     this.#stream.close()
@@ -103,6 +108,7 @@ export class Feed {
   #clear() {
     this.dropped += this.entries.length
     this.entries = []
+    this.#size = 0
     this.fork = null
   }
 

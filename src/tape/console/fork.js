@@ -3,6 +3,7 @@
 import { html, useEffect, useRef, useState } from "./vendor/preact-htm.js"
 import { fork } from "./ask.js"
 import { go } from "./place.js"
+import { sentence } from "./sheet.js"
 
 const MOST_TURNS = 200
 const EFFECTS = [["", "as the server does it"], ["replay", "replay what was recorded"], ["stub", "stub: nothing is done"], ["live", "live: they are done again"]]
@@ -48,7 +49,7 @@ export function ForkDialog({ runId, seq, onClose }) {
 }
 
 function Trouble({ problem }) {
-  return html`<div class="trouble" role="alert"><b>It was not forked.</b> ${problem.message}
+  return html`<div class="trouble" role="alert"><b>It was not forked.</b> ${sentence(problem.message)}
     ${problem.traceId && html`<small>trace ${problem.traceId}</small>`}</div>`
 }
 

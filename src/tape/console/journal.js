@@ -5,6 +5,7 @@ import { Events } from "./events.js"
 import { Feed } from "./feed.js"
 import { Icon } from "./icons.js"
 import { amend } from "./place.js"
+import { sentence } from "./sheet.js"
 import { Status } from "./status.js"
 import { useOpened, useWatched } from "./watching.js"
 
@@ -17,7 +18,7 @@ export function Journal({ place }) {
   }, [place.from, feed.entries.length > 0])
   const refused = feed.status.problem
   return html`<${Events} feed=${feed} place=${place} isAcross=${true}
-      empty=${refused ? html`<b>The server refused this.</b><p>${refused.message}</p>` : "Listening. What any run says from now on appears here."}>
+      empty=${refused ? html`<b>The server refused this.</b><p>${sentence(refused.message)}</p>` : feed.status.is === "away" ? "What any run says appears here, once the server is back." : "Listening. What any run says from now on appears here."}>
     <header class="about">
       <a class="back" href="#/" aria-label="all runs"><${Icon} name="back" /></a>
       <h1>All runs</h1>

@@ -5,7 +5,7 @@ import { Bars, Line } from "./chart.js"
 import { amend } from "./place.js"
 import { usePolled } from "./polled.js"
 import { post } from "./post.js"
-import { Command, Figures, number, Sheet, Table, Tabs, troubleOf } from "./sheet.js"
+import { Command, Figures, number, sentence, Sheet, Table, Tabs, troubleOf } from "./sheet.js"
 import { ago, span } from "./time.js"
 import { visible } from "./visible.js"
 import { useNow } from "./watching.js"
@@ -19,7 +19,7 @@ export function Lake({ place }) {
   const told = usePolled("/lake", 5000)
   const hint = html`<p>It keeps the journal's whole history as files, for as long as you like.</p><${Command}>tape lake sync<//><${Command}>tape lake tables<//>`
   return html`<${Sheet} title="Lake">
-    ${troubleOf(told, hint)}
+    ${troubleOf(told, told.problem?.message.includes("tape lake sync") && hint)}
     ${told.value && html`<${Temperatures} lake=${told.value} /><${Standing} lake=${told.value} /><${Tables} chosen=${place.table} /><${Question} />`}
   <//>`
 }
@@ -89,7 +89,7 @@ function Question() {
       <label>One SELECT, over the view journal and the tables <textarea rows="3" spellcheck="false" value=${sql} onInput=${event => setSql(event.target.value)} onKeyDown=${typed}></textarea></label>
       <button type="submit" class="main" disabled=${isAsking}>${isAsking ? "Asking…" : "Ask"}</button>
     </form>
-    ${told.problem && html`<div class="trouble" role="alert"><b>There is no answer.</b> ${visible(told.problem.message)}</div>`}
+    ${told.problem && html`<div class="trouble" role="alert"><b>There is no answer.</b> ${sentence(told.problem.message)}</div>`}
     ${told.value && html`<div role="status" class="answered"><p class="quiet line-of">${number(told.value.rows.length)} rows${told.value.is_whole ? "" : ", and there are more"}</p><${Answer} caption="answer" told=${told.value} /></div>`}`
 }
 

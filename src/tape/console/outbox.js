@@ -10,6 +10,7 @@ import { Command, Facts, Figures, number, Sheet, Table, Tabs, troubleOf } from "
 import { span } from "./time.js"
 import { visible } from "./visible.js"
 
+const MOST_SHOWN = 200
 const LOOKS = { pending: "busy", in_flight: "good", delivered: "still", failed: "bad" }
 const TABS = [["", "All"], ["pending", "Pending"], ["in_flight", "In flight"], ["delivered", "Delivered"], ["failed", "Failed"]]
 
@@ -19,7 +20,7 @@ export function Outbox({ place }) {
 
 function All({ place }) {
   const { status = "" } = place
-  const told = usePolled(`/outbox?${new URLSearchParams({ limit: 200, ...(status && { status }) })}`)
+  const told = usePolled(`/outbox?${new URLSearchParams({ limit: MOST_SHOWN, ...(status && { status }) })}`)
   const stats = usePolled("/outbox/stats", 5000)
   const [chosen, setChosen] = useState(new Set())
   const [replaying, setReplaying] = useState(null)
@@ -37,8 +38,9 @@ function All({ place }) {
       ${failed.length > 0 && html`<button disabled=${!picked.length} onClick=${() => setReplaying({ event_ids: picked })}>Replay chosen</button>
         <button onClick=${() => setReplaying({})}>Replay all failed</button>`}
     </div>`}
-    ${troubleOf(told, html`<p>An outbox says what happened inside your own transaction.</p><${Command}>tape outbox migrate<//>`)}
+    ${troubleOf(told, html`<p>An outbox says what happened inside your own transaction.</p>${told.problem?.message.includes("tape outbox migrate") && html`<${Command}>tape outbox migrate<//>`}`)}
     ${told.value && (rows.length ? html`<${Table} caption="rows of the outbox" keyOf=${row => row.event_id} rows=${rows} columns=${columns(chosen, choose, failed.length)} />` : html`<div class="empty"><b>${status ? "None are" : "Nothing has been published"}</b><p>Publish inside a transaction, and it appears here when that commits.</p></div>`)}
+    ${rows.length === MOST_SHOWN && html`<p class="quiet line-of">These are the newest ${number(MOST_SHOWN)}; choose a state to see others.</p>`}
     ${replaying && html`<${Confirm} title=${question(replaying)} label="Replay" onClose=${() => (setReplaying(null), setChosen(new Set()), told.again(), stats.again())}
       act=${() => post("/outbox/replay", { ...replaying, replayed_by: "console" })}>
       <p class="quiet">Whoever has handled one already does not do so again.</p><//>`}
@@ -60,8 +62,8 @@ function Generations({ rows }) {
   const counts = new Map()
   for (const row of rows) counts.set(row.generation, (counts.get(row.generation) ?? 0) + 1)
   if (!counts.size) return null
-  const said = [...counts].sort(([a], [b]) => b - a).map(([generation, count]) => `${generation} (${number(count)})`)
-  return html`<p class="quiet line-of">Generations shown: ${said.join(", ")}</p>`
+  const said = [...counts].sort(([a], [b]) => b - a).map(([generation, count]) => `${number(count)} of generation ${generation}`)
+  return html`<p class="quiet line-of">Shown: ${said.join(", ")}</p>`
 }
 
 const columns = (chosen, choose, failed) => [

@@ -7,10 +7,14 @@ import { Explanation } from "./explanation.js"
 import { address } from "./place.js"
 import { usePolled } from "./polled.js"
 import { post } from "./post.js"
-import { Command, Facts, number, Sheet, Table, troubleOf } from "./sheet.js"
+import { Search } from "./search.js"
+import { Code, Command, Facts, number, Sheet, Table, troubleOf } from "./sheet.js"
 import { clock } from "./time.js"
 import { visible } from "./visible.js"
 
+const MOST_SHOWN = 300
+const MOST_TEXT = 300
+const FEW = 12
 const KINDS = { 1: "agent", 2: "function", 3: "publish" }
 
 export function Reactions({ place }) {
@@ -20,19 +24,27 @@ export function Reactions({ place }) {
 function All() {
   const told = usePolled("/reactions")
   const rates = useRates(told.value?.reactions, told.at)
-  return html`<${Sheet} title="Reactions" about=${told.value && count(told.value.reactions.length)}>
+  const [sought, setSought] = useState("")
+  const all = told.value?.reactions ?? []
+  const found = all.filter(one => isSought(one, sought.toLowerCase()))
+  return html`<${Sheet} title="Reactions" about=${told.value && count(all.length)}>
     ${troubleOf(told)}
-    ${told.value && (told.value.reactions.length ? html`<${Table} caption="list of reactions" keyOf=${one => one.reaction_id} rows=${told.value.reactions} columns=${[
+    ${all.length > FEW && html`<div class="bar"><input type="search" placeholder="Search reactions" aria-label="search reactions" value=${sought} onInput=${event => setSought(event.target.value)} /></div>`}
+    ${told.value && (all.length ? html`<${Table} caption="list of reactions" keyOf=${one => one.reaction_id} rows=${found.slice(0, MOST_SHOWN)} columns=${[
       ["Reaction", one => html`<a href=${address({ view: "reactions", name: one.reaction_id })}>${visible(one.name || one.reaction_id)}</a>`],
-      ["Reacts to", one => html`<span class="code">${visible(one.subject_pattern)}${one.predicate_cel && html` <span class="quiet">${visible(one.predicate_cel)}</span>`}</span>`],
+      ["Reacts to", one => html`<span class="code short">${visible(one.subject_pattern)}${one.predicate_cel && html` <span class="quiet">${visible(one.predicate_cel.slice(0, MOST_TEXT))}</span>`}</span>`],
       ["By", one => KINDS[one.handler_kind]],
       ["State", one => html`<${State} reaction=${one} />`],
       ["Lag", one => number(one.lag), "number"],
       ["Entries/s", one => number(rates.get(one.reaction_id) ?? 0), "number"],
       ["Errors", one => number(one.errors), "number"],
     ]} />` : html`<${None} />`)}
+    ${all.length > 0 && !found.length && html`<p class="quiet line-of">No reaction is called that.</p>`}
+    ${found.length > MOST_SHOWN && html`<p class="quiet line-of">${number(found.length - MOST_SHOWN)} more; search for them.</p>`}
   <//>`
 }
+
+const isSought = (one, text) => [one.reaction_id, one.name, one.subject_pattern].some(word => word.toLowerCase().includes(text))
 
 const count = many => `${many.toLocaleString()} registered`
 
@@ -68,12 +80,10 @@ function Reaction({ id, place }) {
     ${troubleOf(told)}
     ${one && html`<div class="columns">
       <div><h2>What it is</h2><${Facts} facts=${facts(one)} />
-        ${one.errors > 0 && html`<div class="trouble"><b>${number(one.errors)} errors.</b> The last one: ${visible(one.last_error)}</div>`}
+        ${one.errors > 0 && html`<div class="trouble"><b>${number(one.errors)} ${one.errors === 1 ? "error" : "errors"}.</b> The last one: ${visible(one.last_error)}</div>`}
         <p><a href=${address({ view: "tasks", reaction: id })}>Its tasks</a> · <a href=${address({ view: "tasks", reaction: id, status: "dlq" })}>Its dead ones</a></p>
-        <h2>What if, over all of history</h2>
-        <p class="quiet">These run on Spark, over lake and journal, where they are typed.</p>
-        <${Command}>${dryRun(one)}<//><${Command}>${`tape reaction backfill ${id}`}<//></div>
-      <${Explain} id=${id} at=${place.at} />
+        <${Explain} id=${id} at=${place.at} /></div>
+      <div><${Search} reaction=${one} /></div>
     </div>`}
     ${asking && html`<${Confirm} title=${asking === "pause" ? "Pause this reaction?" : "Resume this reaction?"} label=${asking === "pause" ? "Pause" : "Resume"} asks=${asking === "pause" ? "Why" : undefined}
       onClose=${() => (setAsking(null), told.again())} act=${reason => (asking === "pause" ? post(`${path}/pause`, reason ? { reason } : {}) : post(`${path}/resume`))}>
@@ -83,21 +93,17 @@ function Reaction({ id, place }) {
 
 const facts = one => [
   ["reacts to", html`<span class="code">${visible(one.subject_pattern)}</span>`],
-  ["only if", one.predicate_cel && html`<span class="code">${visible(one.predicate_cel)}</span>`],
+  ["only if", one.predicate_cel && html`<${Code} text=${one.predicate_cel} />`],
   ["by", KINDS[one.handler_kind]],
   ["agent", visible(one.agent_app)],
   ["target", visible(one.publish_target)],
-  ["read to", `${number(one.last_global_seq)}, ${number(one.lag)} behind`],
-  ["at once", number(one.max_concurrency)],
+  ["read to", `position ${number(one.last_global_seq)}, ${one.lag ? `${number(one.lag)} behind` : "all there is"}`],
+  ["at once", `${number(one.max_concurrency)} at most`],
   ["a second", one.rate_limit_per_s ? number(one.rate_limit_per_s) : ""],
   ["debounce", one.debounce_ms ? `${number(one.debounce_ms)} ms` : ""],
   ["retries", `${number(one.retry_max)}, dead after ${number(Math.min(one.retry_max + 1, one.dlq_after_n))} attempts`],
   ["registered", clock(one.created_at_ms)],
 ]
-
-const quoted = text => `'${text.replaceAll("'", `'\\''`)}'`
-
-const dryRun = one => `tape reaction dry-run --subject ${quoted(one.subject_pattern)}${one.predicate_cel ? ` --where ${quoted(one.predicate_cel)}` : ""} --plot what-if.svg`
 
 function Explain({ id, at }) {
   const [place, setPlace] = useState(at ?? "")

@@ -7,6 +7,7 @@ import { Feed } from "./feed.js"
 import { Icon } from "./icons.js"
 import { address } from "./place.js"
 import { Dot } from "./runs.js"
+import { sentence } from "./sheet.js"
 import { Status } from "./status.js"
 import { visible } from "./visible.js"
 import { useOpened, useWatched } from "./watching.js"
@@ -73,5 +74,5 @@ export function useDetail(runId) {
 }
 
 export function Missing({ name, problem }) {
-  return html`<section class="events"><div class="empty"><b>${visible(name)}</b><p>${problem.message}</p><a href="#/">All runs</a></div></section>`
+  return html`<section class="events"><div class="empty"><b>${visible(name)}</b><p>${sentence(problem.message)}</p><a href="#/">All runs</a></div></section>`
 }

@@ -2,6 +2,7 @@
 
 import { html, useState } from "./vendor/preact-htm.js"
 import { address } from "./place.js"
+import { Command } from "./sheet.js"
 import { ago } from "./time.js"
 import { visible } from "./visible.js"
 import { useNow, useWatched } from "./watching.js"
@@ -60,7 +61,7 @@ function Nothing({ directory, isFound }) {
   if (directory.problem && !directory.isRead) return html`<p class="quiet">${directory.problem.message}</p>`
   if (!directory.isRead) return html`<p class="quiet">Asking…</p>`
   if (directory.runs.length) return html`<p class="quiet">No run is called that.</p>`
-  return html`<p class="quiet">No runs yet.</p>`
+  return html`<p class="quiet">No runs yet.</p><div class="narrow-only"><p class="quiet">Open one and say something:</p><${Command}>tape publish hello --open '{"text": "hello"}'<//></div>`
 }
 
 function isSought(run, text) {

@@ -4,6 +4,8 @@ import { html } from "./vendor/preact-htm.js"
 import { Icon } from "./icons.js"
 import { visible } from "./visible.js"
 
+const LONG = 400
+
 export function Sheet({ title, about, back, tools, children }) {
   return html`<section class="sheet" aria-label=${title} tabindex="0"><div class="inner">
     <header class="about">
@@ -50,6 +52,12 @@ export function Figures({ figures }) {
 export function Tabs({ label, tabs, chosen, onChoose }) {
   return html`<div class="tabs" role="group" aria-label=${label}>${tabs.map(([value, text]) => html`<button key=${value} aria-pressed=${value === chosen}
     class=${value === chosen ? "on" : ""} onClick=${() => onChoose(value)}>${text}</button>`)}</div>`
+}
+
+// A text as it was written: a short one in its line, a long one in a box that scrolls.
+export function Code({ text }) {
+  if (text.length <= LONG) return html`<span class="code">${visible(text)}</span>`
+  return html`<pre class="command" tabindex="0" aria-label=${`${number(text.length)} characters`}>${visible(text)}</pre>`
 }
 
 export function Command({ children }) {

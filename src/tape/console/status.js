@@ -1,6 +1,7 @@
 // How a stream is doing, in a few words.
 
 import { html } from "./vendor/preact-htm.js"
+import { sentence } from "./sheet.js"
 import { useNow, useWatched } from "./watching.js"
 
 const MUCH = 200
@@ -46,5 +47,5 @@ const WORDS = {
       ? "The journal was replaced by another one; this is the new one."
       : `History before ${facts.earliestAvailableId.toLocaleString()} is gone.`,
   goaway: () => "The server is restarting.",
-  stream_error: facts => facts.error,
+  stream_error: facts => sentence(facts.error),
 }

@@ -19,8 +19,8 @@ export function System() {
     ${!now && troubleOf({ problem: seen.problem })}
     ${now && html`<${Figures} figures=${figures(now, seen)} />
       <div class="columns charts">
-        <${Line} label="Events appended a second" points=${rates(seen, "tape_events_published_total")} />
-        <${Line} label="Entries streamed a second" points=${rates(seen, "tape_events_streamed_total")} />
+        <${Line} label="Events appended a second" least=${MOST_SEEN / 3} points=${rates(seen, "tape_events_published_total")} />
+        <${Line} label="Entries streamed a second" least=${MOST_SEEN / 3} points=${rates(seen, "tape_events_streamed_total")} />
       </div>
       <div class="columns">
         <div><h2>Requests by route</h2><${Bars} label="requests by route" items=${byLabel(now, "tape_requests_total", "route").filter(([route]) => !route.startsWith("/assets")).slice(0, 12)} /></div>
@@ -90,14 +90,14 @@ function quantile(meters, share) {
 
 function figures(now, seen) {
   return [
-    ["head", number(total(now, "tape_journal_head"))],
+    ["last position", number(total(now, "tape_journal_head"))],
     ["events/s", number(rounded(rates(seen, "tape_events_published_total").at(-1) ?? 0))],
     ["half appended in", quantile(now, 0.5)],
     ["99 of 100 in", quantile(now, 0.99)],
     ["runs open", number(total(now, "tape_runs_open"))],
     ["subscribers", number(total(now, "tape_subscribers"))],
     ["slowest behind", number(total(now, "tape_stream_lag_entries"))],
-    ["evictions", number(total(now, "tape_evictions_total")), total(now, "tape_evictions_total") ? "bad" : ""],
+    ["readers evicted", number(total(now, "tape_evictions_total")), total(now, "tape_evictions_total") ? "bad" : ""],
   ]
 }
 

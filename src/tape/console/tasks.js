@@ -13,6 +13,8 @@ import { visible } from "./visible.js"
 import { useNow } from "./watching.js"
 
 const DEAD = 5
+const MOST_SHOWN = 200
+const AT_ONCE = 200
 const STATES = { 1: ["busy", "pending"], 2: ["good", "claimed"], 3: ["still", "done"], 5: ["bad", "dead"] }
 const TABS = [["", "All"], ["pending", "Pending"], ["claimed", "Claimed"], ["done", "Done"], ["dlq", "Dead"]]
 
@@ -22,7 +24,7 @@ export function Tasks({ place }) {
 
 function All({ place }) {
   const { status = "", reaction = "" } = place
-  const told = usePolled(`/tasks?${new URLSearchParams({ limit: 200, ...(status && { status }), ...(reaction && { reaction_id: reaction }) })}`)
+  const told = usePolled(`/tasks?${new URLSearchParams({ limit: MOST_SHOWN, payload: "none", ...(status && { status }), ...(reaction && { reaction_id: reaction }) })}`)
   const [chosen, setChosen] = useState(new Set())
   const [replaying, setReplaying] = useState(null)
   const now = useNow(5000)
@@ -41,9 +43,20 @@ function All({ place }) {
     </div>
     ${troubleOf(told)}
     ${told.value && (tasks.length ? html`<${Table} caption="list of tasks" keyOf=${task => task.task_id} rows=${tasks} columns=${columns(chosen, choose, dead.length, now)} />` : html`<div class="empty"><b>${EMPTY[status] ?? "No tasks yet"}</b><p>A task is made when an entry fits a <a href="#/reactions">reaction</a>.</p></div>`)}
-    ${replaying && html`<${Confirm} title=${question(replaying)} label="Replay" onClose=${() => (setReplaying(null), setChosen(new Set()), told.again())} act=${() => post("/tasks/replay", replaying)}>
+    ${tasks.length === MOST_SHOWN && html`<p class="quiet line-of">These are the newest ${number(MOST_SHOWN)}; choose a state or a reaction to see others.</p>`}
+    ${replaying && html`<${Confirm} title=${question(replaying)} label="Replay" onClose=${() => (setReplaying(null), setChosen(new Set()), told.again())} act=${() => replay(replaying)}>
       <p class="quiet">They become pending, and are handled once more with the same payload.</p><//>`}
   <//>`
+}
+
+// Some at a time, because each says what it died of, until there are no more; one that dies again meanwhile is left alone.
+async function replay(which) {
+  const seen = new Set()
+  for (;;) {
+    const { replayed } = await post("/tasks/replay", { ...which, ...(which.task_ids ? {} : { limit: AT_ONCE }) })
+    if (which.task_ids || replayed.length < AT_ONCE || replayed.some(id => seen.has(id))) return
+    for (const id of replayed) seen.add(id)
+  }
 }
 
 const EMPTY = { pending: "Nothing waits", claimed: "Nobody works on anything", done: "Nothing is done yet", dlq: "Nothing has died" }

@@ -14,6 +14,7 @@ from tape.core.ids import RunId, Seq
 from tape.core.lake import LakeJobs
 from tape.core.ports import RunDirectory, Store
 from tape.core.run import Head, RunMeta, RunRecord
+from tape.core.search import Searches
 from tape.runs.forks import Forks
 from tape.runs.ledgers import Ledgers
 from tape.server.company import Companies
@@ -78,8 +79,8 @@ class Node:
     """One server over one journal.
 
     A bounded store forgets, an ephemeral one ends with this process; `cold` is there when files keep what it forgets,
-    `store` and `ledgers` when it has reactions, tasks and ledgers, and `lake` when it can have one. An outbox is opened
-    for each look at it: it is somebody else's database, and looked at now and then.
+    `store` and `ledgers` when it has reactions, tasks and ledgers, `lake` and `searches` when it can have a lake. An
+    outbox is opened for each look at it: it is somebody else's database, and looked at now and then.
     """
 
     journal: Journal
@@ -94,6 +95,7 @@ class Node:
     ledgers: Ledgers | None = None
     outbox: OpenOutbox | None = None
     lake: LakeJobs | None = None
+    searches: Searches | None = None
     is_bounded: bool = False
     is_ephemeral: bool = False
     reap_after: timedelta = timedelta(minutes=30)

@@ -36,12 +36,12 @@ async def register(request: Request, node: Node) -> Response:
 
 async def put_reaction(request: Request, node: Node) -> Response:
     asked: Rule = shaped(await request.json(), Rule)
-    record = await working(node).reactions.register(_reaction(_id(request), asked))
+    record = await working(node).reactions.register(_reaction(reaction_id_of(request), asked))
     return await _told(node, record)
 
 
 async def show_reaction(request: Request, node: Node) -> Response:
-    reaction_id = _id(request)
+    reaction_id = reaction_id_of(request)
     record = await working(node).reactions.find(reaction_id)
     if record is None:
         raise NotFound(f"there is no reaction {reaction_id!r}")
@@ -50,7 +50,7 @@ async def show_reaction(request: Request, node: Node) -> Response:
 
 async def remove_reaction(request: Request, node: Node) -> Response:
     """Its pending tasks end as dead, and what is claimed may still be settled."""
-    reaction_id = _id(request)
+    reaction_id = reaction_id_of(request)
     if not await working(node).reactions.remove(reaction_id):
         raise NotFound(f"there is no reaction {reaction_id!r}")
     return Response.json(Deregistered(reaction_id=reaction_id))
@@ -58,15 +58,15 @@ async def remove_reaction(request: Request, node: Node) -> Response:
 
 async def pause_reaction(request: Request, node: Node) -> Response:
     asked: Pause = shaped(await request.json(), Pause) if request.is_unread else Pause()
-    return await _told(node, await working(node).reactions.pause(_id(request), asked.reason))
+    return await _told(node, await working(node).reactions.pause(reaction_id_of(request), asked.reason))
 
 
 async def resume_reaction(request: Request, node: Node) -> Response:
-    return await _told(node, await working(node).reactions.resume(_id(request)))
+    return await _told(node, await working(node).reactions.resume(reaction_id_of(request)))
 
 
 async def explain_reaction(request: Request, node: Node) -> Response:
-    told = await explain(working(node), node.journal, _id(request), _place(request.values["global_seq"]))
+    told = await explain(working(node), node.journal, reaction_id_of(request), _place(request.values["global_seq"]))
     return Response.json(msgspec.convert(facts(told), Explained))
 
 
@@ -86,7 +86,7 @@ def _reaction(reaction_id: str, rule: Rule) -> Reaction:
     return Reaction(**{**asked, "handler_kind": HandlerKind(rule.handler_kind)})
 
 
-def _id(request: Request) -> str:
+def reaction_id_of(request: Request) -> str:
     return check_id(request.values["reaction_id"])
 
 

@@ -16,6 +16,7 @@ from tape.server import (
     metrics,
     outbox_routes,
     runs,
+    searches,
     streams,
     work_routes,
 )
@@ -146,6 +147,7 @@ _WORK: Final = (
         streams.session_events, (_RUN_ID, *_OF_RUN),
     ),
     *work_routes.ROUTES,
+    *searches.ROUTES,
     *ledger_routes.ROUTES,
     *outbox_routes.ROUTES,
     *lake.ROUTES,

@@ -17,6 +17,7 @@ from tape.server.work_shapes import Happening, Replay, Replayed, Task, TaskDetai
 
 USUAL: Final = 200
 MOST: Final = 1000
+PAYLOADS: Final = ("whole", "none")
 STATUSES: Final = {"pending": 1, "claimed": 2, "done": 3, "dlq": 5}
 
 
@@ -28,7 +29,8 @@ async def list_tasks(request: Request, node: Node) -> Response:
         status=_status(request.parameter("status")),
         limit=_limit(request.parameter("limit")),
     )
-    return Response.json(Tasks(tasks=[Task.of(row) for row in found]))
+    tasks = [Task.of(row) for row in found]
+    return Response.json(Tasks(tasks=tasks if _has_payloads(request.parameter("payload")) else _bare(tasks)))
 
 
 async def show_task(request: Request, node: Node) -> Response:
@@ -72,6 +74,16 @@ def _status(text: str | None) -> int:
     if text is not None and text not in STATUSES:
         raise UsageError(f"status is {', '.join(STATUSES)}, not {shown(text)}")
     return STATUSES[text] if text is not None else 0
+
+
+def _has_payloads(text: str | None) -> bool:
+    if text not in (None, *PAYLOADS):
+        raise UsageError(f"payload is {' or '.join(PAYLOADS)}, not {shown(text)}")
+    return text != "none"
+
+
+def _bare(tasks: list[Task]) -> list[Task]:
+    return [msgspec.structs.replace(task, payload_json="", prev_value_json="") for task in tasks]
 
 
 def _limit(text: str | None) -> int:

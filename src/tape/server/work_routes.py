@@ -11,6 +11,7 @@ from tape.server.work_shapes import (
     Limit,
     NewRule,
     Pause,
+    Payload,
     ReactionDetail,
     Reactions,
     Replay,
@@ -30,6 +31,7 @@ _FILTERS: Final = (
     Parameter(name="reaction_id", place="query", shape=Id, about="Only those of one reaction."),
     Parameter(name="status", place="query", shape=Status, about="Only those of one status."),
     Parameter(name="limit", place="query", shape=Limit, about="How many tasks at most."),
+    Parameter(name="payload", place="query", shape=Payload, about="With none, payloads are left out."),
 )
 _ONE: Final = (400, 404, 503)
 _BODY: Final = (400, 413, 415, 503)

@@ -11,6 +11,7 @@ from tape.core.task import Task as TaskRow
 from tape.server.shapes import Count, Id, Place
 
 Status = Literal["pending", "claimed", "done", "dlq"]
+Payload = Literal["whole", "none"]
 Reason = Annotated[str, Meta(min_length=1, max_length=256)]
 TaskName = Annotated[str, Meta(min_length=1, max_length=256)]
 Limit = Annotated[int, Meta(ge=1, le=1000)]

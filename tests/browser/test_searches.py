@@ -1,0 +1,166 @@
+"""A reaction's dry run and backfill in the page: with Spark once, and every way they can end."""
+
+import json
+from collections.abc import AsyncIterator, Iterator
+from functools import partial
+from typing import Any
+
+import anyio
+import httpx
+import pytest
+from playwright.async_api import Page, Route, expect
+
+from tape.core.event import Event
+from tape.core.reaction import Reaction
+from tape.store.clock import now_ms
+from tape.store.sqlite.writer import Writer
+from tests.browser.conftest import SHOTS
+from tests.browser.hostile import TEXTS
+from tests.browser.screen import Screen
+from tests.browser.test_page_shots import SIZES, sticking
+from tests.browser.test_view_shots import judged
+from tests.lake.plain import opened
+from tests.live.server import TapeServer
+from tests.patience import PATIENCE_S
+
+LATE = Reaction(
+    reaction_id="late", subject_pattern="/orders/*", predicate_cel="payload.amount >= 50", bootstrap_from_head=True
+)
+DAY_MS = 86_400_000
+DAYS = 45
+SPARK_S = 4 * PATIENCE_S
+FIRST_MS = 20_000 * DAY_MS
+DRY: dict[str, Any] = {
+    "kind": "dry_run", "reaction_id": "late", "state": "done", "reason": "", "started_at_ms": FIRST_MS,
+    "ended_at_ms": FIRST_MS + 24_000, "after": 0, "through": 1_200_000, "searched": 1_200_000,
+    "matches": 8_650, "older": 0, "made": 0,
+    "days": [{"day_ms": FIRST_MS + n * DAY_MS, "matches": 20 + n * 37 % 90} for n in range(90) if n % 7],
+    "samples": [
+        {"global_seq": 1_199_000 - n, "run_id": "shop", "seq": 900 - n, "subject": f"/orders/{n}", "ts_ms": FIRST_MS}
+        for n in range(5)
+    ],
+    "errors": [],
+}  # fmt: skip
+
+
+@pytest.fixture(scope="module")
+def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[TapeServer]:
+    folder = tmp_path_factory.mktemp("searching")
+    url = f"sqlite:///{folder}/tape.db"
+    anyio.run(partial(order, url))
+    with TapeServer(folder, url, environment={"TAPE_SPARK_MASTER": "local[2]"}) as server:
+        yield server
+
+
+async def order(url: str) -> None:
+    """Orders of some weeks, and then a reaction to the larger ones."""
+    today = day = now_ms()
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(Writer.__init__, "__defaults__", (None, lambda: day))
+        async with opened(url) as (_, journal):
+            for day in range(today - DAYS * DAY_MS, today, DAY_MS):
+                await journal.append([bought(n) for n in range(4 + day // DAY_MS * 7 % 11)], open=True)
+    async with opened(url) as (store, _):
+        await store.reactions.register(LATE)
+
+
+def bought(n: int) -> Event:
+    return Event(run_id="shop", subject=f"/orders/{n}", payload={"amount": 20 * n})
+
+
+def larger(http: httpx.Client) -> int:
+    """How many entries the reaction is for, by asking about each."""
+    last = http.get("/runs/shop").json()["last_seq"]
+    told = (http.get(f"/reactions/late/explain/{place}").json() for place in range(1, last + 1))
+    return sum(one["predicate"]["matched"] for one in told)
+
+
+@pytest.fixture
+async def screen(page: Page, server: TapeServer) -> AsyncIterator[Screen]:
+    screen = Screen(page, server.url)
+    yield screen
+    assert screen.complaints == []
+
+
+async def test_history_is_counted_drawn_and_after_a_question_made_into_tasks(
+    screen: Screen, server: TapeServer
+) -> None:
+    page = screen.page
+    with server.client() as http:
+        count = larger(http)
+    await screen.open("#/reactions/late")
+    await expect(page.get_by_role("button", name="Backfill…")).to_be_disabled()
+
+    await page.get_by_role("button", name="Dry run").click()
+    await expect(page.get_by_role("progressbar")).to_be_visible()
+    await screen.shows(f"{count} matches in", SPARK_S)
+    await expect(page.get_by_role("img", name="Matches: ")).to_be_visible()
+    await expect(page.locator(".days rect")).to_have_count(DAYS, timeout=1000)
+    await page.get_by_role("button", name="Backfill…").click()
+    await expect(page.get_by_role("heading", name=f"Make {count} tasks?")).to_be_visible()
+    await page.get_by_role("dialog").get_by_role("button", name="Backfill").click()
+
+    await screen.shows(f"{count} tasks made of {count} matches", SPARK_S)
+    await page.screenshot(path=SHOTS / "search-journey.png")
+    with server.client() as http:
+        assert len(http.get("/tasks", params={"reaction_id": "late", "limit": 1000}).json()["tasks"]) == count
+
+
+async def test_a_dry_run_can_be_cancelled(screen: Screen, server: TapeServer) -> None:
+    await screen.open("#/reactions/late")
+    await screen.page.get_by_role("button", name="Dry run").click()
+
+    await screen.page.get_by_role("button", name="Cancel").click()
+
+    await screen.shows("Dry run, cancelled", PATIENCE_S)
+    await expect(screen.page.get_by_role("progressbar")).to_have_count(0)
+
+
+@pytest.mark.parametrize(("size", "scheme"), [("wide", "light"), ("phone", "dark")])
+async def test_every_way_a_search_can_stand_fits_its_window_and_is_for_everybody(
+    screen: Screen, size: str, scheme: str
+) -> None:
+    page = screen.page
+    await page.set_viewport_size(dict(zip(("width", "height"), SIZES[size], strict=True)))  # type: ignore[arg-type]
+    await page.emulate_media(color_scheme=scheme, reduced_motion="reduce")  # type: ignore[arg-type]
+
+    faults = {}
+    for name, (told, words) in STANDINGS.items():
+        await page.unroute_all()
+        await page.route("**/reactions/late/searches", partial(tell, {"dry_run": None, "backfill": None, **told}))
+        await screen.open("#/reactions/late")
+        await screen.shows(words)
+        await page.locator(".search").scroll_into_view_if_needed()
+        await page.screenshot(path=SHOTS / f"search-{name}-{size}-{scheme}.png", full_page=True)
+        faults[name] = [*await sticking(page), *await judged(page)]
+
+    assert {name: found for name, found in faults.items() if found} == {}
+
+
+async def tell(told: object, route: Route, *, status: int = 200) -> None:
+    await route.fulfill(status=status, body=json.dumps(told), content_type="application/json")
+
+
+ERRORS = [{"error": TEXTS[2] * 20, "entries": 7, "first_global_seq": 3, "last_global_seq": 90}]
+RUNNING = {**DRY, "state": "running", "ended_at_ms": None, "searched": 400_000, "matches": 900}
+MADE = {**DRY, "kind": "backfill", "days": [], "samples": [], "made": 8_640, "older": 12}
+STANDINGS: dict[str, tuple[dict[str, object], str]] = {
+    "never": ({}, "What if, over all of history"),
+    "starting": ({"dry_run": {**RUNNING, "searched": 0, "matches": 0}}, "Spark is starting"),
+    "running": ({"dry_run": RUNNING}, "400,000 of 1,200,000 entries"),
+    "found": ({"dry_run": DRY}, "8,650 matches in 1,200,000 entries"),
+    "nothing": ({"dry_run": {**DRY, "matches": 0, "days": [], "samples": [], "errors": ERRORS}}, "erred 7 times"),
+    "making": ({"dry_run": DRY, "backfill": {**MADE, "state": "running", "searched": 9}}, "8,640 tasks made"),
+    "made": ({"dry_run": DRY, "backfill": MADE}, "8,640 tasks made of 8,650 matches"),
+    "failed": ({"dry_run": {**DRY, "state": "failed", "reason": TEXTS[0]}}, "Dry run failed."),
+}
+
+
+async def test_a_server_without_spark_says_what_to_install(screen: Screen) -> None:
+    refusal = {"title": "Bad Request", "status": 400, "code": "usage_error", "detail": "install tape-bus[spark]"}
+    await screen.page.route("**/reactions/late/dry-run", partial(tell, refusal, status=400))
+    await screen.open("#/reactions/late")
+
+    await screen.page.get_by_role("button", name="Dry run").click()
+
+    await expect(screen.page.get_by_role("alert")).to_contain_text("Install tape-bus[spark].")

@@ -1,0 +1,124 @@
+"""A dry run and a backfill that a server is asked for, on Spark in a process of its own."""
+
+import os
+import signal
+from collections.abc import Iterator
+from functools import partial
+from pathlib import Path
+from time import monotonic, sleep
+from typing import Any
+
+import anyio
+import httpx
+import psutil
+import pytest
+
+from tape.core.reaction import Reaction
+from tape.lake.log import Log
+from tests.lake.plain import fill, opened, say
+from tests.live.server import TapeServer
+from tests.patience import PATIENCE_S
+
+LATE = Reaction(reaction_id="late", subject_pattern="/n/**", predicate_cel="payload.n >= 100", bootstrap_from_head=True)
+ERRS = Reaction(
+    reaction_id="errs", subject_pattern="/n/**", predicate_cel="payload.nothing > 1", bootstrap_from_head=True
+)
+EVENTS = 300
+DAY_MS = 86_400_000
+SPARK_S = 4 * PATIENCE_S
+
+
+@pytest.fixture(scope="module")
+def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[TapeServer]:
+    """A server over a history that is half in the lake, with reactions that came after all of it."""
+    folder = tmp_path_factory.mktemp("searches")
+    url = f"sqlite:///{folder}/tape.db"
+    anyio.run(partial(filled, url, folder / "lake"))
+    with TapeServer(folder, url, environment={"TAPE_SPARK_MASTER": "local[2]"}) as server:
+        yield server
+
+
+async def filled(url: str, lake: Path) -> None:
+    async with opened(url) as (store, journal):
+        await say(journal, EVENTS // 2)
+        await fill(store, Log(lake / "journal"), url)
+        await say(journal, EVENTS // 2)
+        for rule in (LATE, ERRS):
+            await store.reactions.register(rule)
+
+
+@pytest.fixture
+def http(server: TapeServer) -> Iterator[httpx.Client]:
+    with server.client() as http:
+        yield http
+
+
+def ended(http: httpx.Client, reaction_id: str, kind: str) -> dict[str, Any]:
+    """What a search has come to."""
+    give_up = monotonic() + SPARK_S
+    while (told := http.get(f"/reactions/{reaction_id}/searches").json()[kind])["state"] == "running":
+        assert monotonic() < give_up, told
+        sleep(0.1)
+    return dict(told)
+
+
+def children(server: TapeServer) -> list[psutil.Process]:
+    return psutil.Process(server.pid).children(recursive=True)
+
+
+def test_a_dry_run_counts_by_day_and_a_backfill_makes_just_that(http: httpx.Client) -> None:
+    begun = http.post("/reactions/late/dry-run")
+    dry = ended(http, "late", "dry_run")
+    before = http.get("/tasks", params={"reaction_id": "late"}).json()["tasks"]
+    http.post("/reactions/late/backfill", json={"through": dry["through"]}).raise_for_status()
+    made = ended(http, "late", "backfill")
+
+    assert (begun.status_code, begun.json()["state"], before) == (202, "running", [])
+    assert (dry["state"], dry["reason"], dry["searched"]) == ("done", "", dry["through"])
+    assert (made["state"], made["reason"], made["searched"]) == ("done", "", dry["through"])
+    assert dry["matches"] == sum(day["matches"] for day in dry["days"]) == made["matches"] == made["made"] > 0
+    tasks = http.get("/tasks", params={"reaction_id": "late", "limit": 1000}).json()["tasks"]
+    assert len(tasks) == made["made"]
+    newest = sorted((task["source_global_seq"] for task in tasks), reverse=True)
+    assert [sample["global_seq"] for sample in dry["samples"]] == newest[:5]
+    assert all(day["day_ms"] % DAY_MS == 0 for day in dry["days"])
+
+
+def test_a_dry_run_says_how_the_predicate_erred(http: httpx.Client) -> None:
+    http.post("/reactions/errs/dry-run", json={"after": 100, "through": 250}).raise_for_status()
+
+    dry = ended(http, "errs", "dry_run")
+
+    assert (dry["state"], dry["matches"], dry["searched"]) == ("done", 0, 150)
+    assert dry["errors"][0]["entries"] == 150 and "nothing" in dry["errors"][0]["error"]
+
+
+def test_there_is_one_search_at_a_time_and_it_can_be_cancelled(server: TapeServer, http: httpx.Client) -> None:
+    http.post("/reactions/late/dry-run").raise_for_status()
+
+    second = http.post("/reactions/errs/backfill")
+    other = http.delete("/reactions/errs/searches")
+    cancelled = http.delete("/reactions/late/searches")
+
+    assert (second.status_code, second.json()["code"]) == (429, "limit_reached")
+    assert "a dry run of 'late' is under way" in second.json()["detail"]
+    assert (other.status_code, cancelled.json()["state"]) == (409, "cancelled")
+    assert children(server) == []
+    assert http.delete("/reactions/late/searches").status_code == 409
+
+
+def test_a_server_that_is_killed_leaves_no_search_behind(tmp_path: Path) -> None:
+    url = f"sqlite:///{tmp_path}/tape.db"
+    anyio.run(partial(filled, url, tmp_path / "lake"))
+    with TapeServer(tmp_path, url, environment={"TAPE_SPARK_MASTER": "local[1]"}) as server, server.client() as http:
+        http.post("/reactions/late/dry-run").raise_for_status()
+        give_up = monotonic() + PATIENCE_S
+        while not any(child.name() == "java" for child in children(server)):
+            assert monotonic() < give_up
+            sleep(0.1)
+        started = children(server)
+        os.kill(server.pid, signal.SIGKILL)
+
+        _, alive = psutil.wait_procs(started, timeout=PATIENCE_S)
+
+    assert len(started) > 1 and alive == []
