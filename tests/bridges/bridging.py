@@ -5,6 +5,7 @@ from contextlib import asynccontextmanager
 from typing import Any
 
 import anyio
+import pytest
 
 from tape.bridges.line import Line
 from tape.bridges.opening import lines_of
@@ -67,3 +68,8 @@ async def ended(store: Store, count: int) -> None:
         return sum(task.status.name in ("DONE", "DLQ") for task in found) >= count
 
     await until(is_so)
+
+
+async def is_noted(caplog: pytest.LogCaptureFixture) -> bool:
+    """Whether a bridge has said that its peer is away."""
+    return any(record.getMessage() == "bridge.away" for record in caplog.records)

@@ -4,7 +4,6 @@ import json
 from abc import ABC, abstractmethod
 from collections.abc import AsyncIterator, Iterator
 from contextlib import asynccontextmanager, contextmanager
-from threading import Event
 from typing import Any, Final, NamedTuple
 from uuid import uuid4
 
@@ -66,10 +65,12 @@ class Side(ABC):
     async def prepared(self) -> AsyncIterator[None]:
         yield
 
-    def interrupt(self) -> None:
-        """Kills it in the middle of whatever it does, and starts it again."""
-        self.server.kill_hard()
-        self.server.restart()
+    @asynccontextmanager
+    async def gone(self) -> AsyncIterator[None]:
+        """Is killed in the middle of whatever it does, and comes back at the end of the block."""
+        await to_thread.run_sync(self.server.kill_hard)
+        yield
+        await to_thread.run_sync(self.server.restart)
 
     @asynccontextmanager
     async def full(self) -> AsyncIterator[None]:
@@ -196,10 +197,11 @@ class KafkaSide(Side):
         finally:
             consumer.close()
 
-    def interrupt(self) -> None:
-        """It cannot come back with what it had, so it stands still past the deadline instead of dying."""
-        with self.server.frozen():
-            Event().wait(2.5)
+    @asynccontextmanager
+    async def gone(self) -> AsyncIterator[None]:
+        """A mock that dies has nothing when it comes back, so its brokers go down, and it lives."""
+        with self._mock.down():
+            yield
 
 
 class PubsubSide(Side):

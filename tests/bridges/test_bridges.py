@@ -2,7 +2,7 @@
 
 from collections import Counter
 
-import anyio
+import pytest
 from cloudevents.core.formats.json import JSONFormat
 from cloudevents.core.v1.event import CloudEvent
 
@@ -10,7 +10,7 @@ from tape.bridges.message import Message
 from tape.bridges.target import Target
 from tape.core.ports import Store
 from tape.core.task import TaskStatus
-from tests.bridges.bridging import bridging, ended, line, react, say, until
+from tests.bridges.bridging import bridging, ended, is_noted, line, react, say, until
 from tests.bridges.sides import Side
 from tests.conftest import Scale
 from tests.contract.reacting import reaction
@@ -56,19 +56,22 @@ async def test_a_message_is_a_cloud_event_where_the_settings_say_so(side: Side, 
     assert (event.get_source(), event.get_extension("partitionkey")) == ("/tape/reaction/rule", "r1")
 
 
-async def test_nothing_is_lost_when_the_peer_is_killed_in_the_middle(side: Side, store: Store, scale: Scale) -> None:
-    count = scale(300)
+async def test_nothing_is_lost_when_the_peer_is_killed_in_the_middle(
+    side: Side, store: Store, scale: Scale, caplog: pytest.LogCaptureFixture
+) -> None:
+    count = scale(150)
     await react(store, side.target, max_concurrency=8)
+
+    async def has_begun() -> bool:
+        return any(task.status is TaskStatus.DONE for task in await store.tasks.listed(limit=100_000))
 
     async with bridging(store, line(side)):
         await say(store, count)
-
-        async def has_begun() -> bool:
-            return any(task.status is TaskStatus.DONE for task in await store.tasks.listed(limit=100_000))
-
         await until(has_begun)
-        await anyio.to_thread.run_sync(side.interrupt)
-        await ended(store, count)
+        async with side.gone():
+            await say(store, count)
+            await until(lambda: is_noted(caplog))
+        await ended(store, 2 * count)
 
     keys = Counter(each.key for each in await side.received())
     found = await store.tasks.listed(limit=100_000)

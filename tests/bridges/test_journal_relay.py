@@ -7,9 +7,13 @@ from pathlib import Path
 import anyio
 import pytest
 
+from tape.bridges.connections import Connection
+from tape.bridges.line import Line, Peer, Unanswered
+from tape.bridges.message import Message
 from tape.compose import open_journal
 from tape.core.errors import UsageError
 from tape.core.event import Entry, Event
+from tape.outbox.forwarding import to_line
 from tape.reactions import run_outbox_relay
 from tests.bridges.sides import RedisSide
 from tests.bridges.test_work import configured
@@ -109,3 +113,35 @@ def test_a_target_is_relayed_to_over_its_connection(
 def test_a_target_without_a_connection_is_a_mistake(url: str, cursor: Path) -> None:
     with pytest.raises(UsageError, match=r"connections\.nats"):
         run_outbox_relay(url, to="nats://orders", cursor_path=cursor, once=True)
+
+
+class ForgetfulPeer:
+    """Takes the first message it is given without a word, and says so of all others."""
+
+    def __init__(self) -> None:
+        self.given: list[str] = []
+
+    async def send(self, topic: str, message: Message) -> None:
+        self.given.append(message.key)
+        if len(self.given) == 1:
+            raise Unanswered("no answer within 9 s")
+
+    async def close(self) -> None:
+        return
+
+
+def test_what_a_peer_does_not_answer_is_relayed_again_before_anything_else(url: str) -> None:
+    peer, entries = ForgetfulPeer(), say(url, 1, 2)
+
+    async def connect() -> Peer:
+        return peer
+
+    async def forward_all() -> None:
+        forward = to_line(Line(Connection(name="billing"), connect), "")
+        for entry in entries:
+            await forward(entry)
+
+    anyio.run(forward_all)
+
+    first, second = (f"{entry.epoch}.{entry.global_seq}" for entry in entries)
+    assert peer.given == [first, first, second]

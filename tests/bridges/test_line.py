@@ -11,7 +11,7 @@ from tape.core.errors import UsageError
 from tape.core.ports import Store
 from tape.core.task import TaskStatus
 from tape.matcher.dispatcher import Crew, Dispatcher
-from tests.bridges.bridging import bridging, ended, react, say, until
+from tests.bridges.bridging import bridging, ended, is_noted, react, say, until
 from tests.bridges.sides import SECRET
 from tests.patience import PATIENCE_S
 from tests.servers.listening import WebhookServer
@@ -45,10 +45,6 @@ async def test_a_worker_leaves_although_its_peer_is_away(
     found = await store.tasks.listed()
     assert {(task.status, task.attempts) for task in found} == {(TaskStatus.PENDING, 1)}
     assert {task.last_error for task in found} == {f"the worker left while {name} was away"}
-
-
-async def is_noted(caplog: pytest.LogCaptureFixture) -> bool:
-    return any(record.getMessage() == "bridge.away" for record in caplog.records)
 
 
 async def test_working_once_waits_for_nobody(store: Store) -> None:

@@ -1,6 +1,7 @@
 """Signed webhooks: who may be sent to, how it is signed, and what an answer means."""
 
 import socket
+from dataclasses import replace
 from ipaddress import ip_address
 
 import anyio
@@ -15,11 +16,13 @@ from tape.bridges.opening import lines_of
 from tape.bridges.webhook import refusal
 from tape.core.errors import UsageError
 from tape.core.ports import Store
+from tape.core.task import TaskStatus
 from tape.work.answers import Dead, Retry
 from tests.bridges.bridging import bridging, ended, line, react, say
 from tests.bridges.sides import SECRET, WebhookSide
 from tests.patience import PATIENCE_S
 from tests.servers.listening import WebhookServer
+from tests.servers.process import free_port
 
 OLDER = "whsec_" + "YW4gb2xkZXIgb25lIHRoYXQgaXMgc3RpbGwgb3V0"
 MESSAGE = Message(key="k1", order="r1", body=b"{}", facts={"tape-run-id": "r1"})
@@ -134,6 +137,42 @@ async def test_a_redirect_is_not_followed(side: WebhookSide) -> None:
     await once.close()
 
 
+async def test_an_endpoint_that_never_answers_a_message_uses_up_its_attempts_and_holds_up_nobody(
+    side: WebhookSide, store: Store
+) -> None:
+    await react(store, side.target, max_concurrency=1, retry_max=1)
+    await say(store, 1, "mute")
+    await say(store, 2)
+
+    async with bridging(store, line(side, deadline_s=0.2)):
+        await ended(store, 3)
+
+    (dead,) = await store.tasks.listed(status=TaskStatus.DLQ)
+    assert (dead.payload_json, dead.attempts) == ('"mute"', 2)
+    assert "no answer" in dead.last_error
+    assert sorted(each.payload["n"] for each in await side.received()) == [1, 2]
+
+
+async def test_an_endpoint_that_cannot_be_reached_uses_up_no_attempt(side: WebhookSide) -> None:
+    once = line(side, url=f"http://127.0.0.1:{free_port()}/", deadline_s=0.2)
+
+    with anyio.move_on_after(1.0) as waiting:
+        await once.send("", MESSAGE)
+
+    await once.close()
+    assert waiting.cancelled_caught
+
+
+async def test_a_success_is_one_however_long_its_text_goes_on(side: WebhookSide) -> None:
+    once = line(side, deadline_s=0.5)
+
+    with anyio.fail_after(PATIENCE_S):
+        await once.send("", replace(MESSAGE, body=b'"endless"'))
+
+    await once.close()
+    assert len(await side.received()) == 1
+
+
 @pytest.mark.parametrize(
     "table",
     [
@@ -171,6 +210,7 @@ def test_a_secret_that_is_no_secret_is_refused() -> None:
         (429, Away),
         (500, Retry),
         (503, Away),
+        (504, Retry),
     ],
 )
 def test_an_answer_says_whether_to_wait_to_try_again_or_to_give_up(status: int, kind: type[Exception]) -> None:

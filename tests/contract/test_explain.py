@@ -1,5 +1,6 @@
 """Explain: of every entry it says what the matcher made of it, and why."""
 
+from collections import Counter
 from collections.abc import Awaitable, Callable
 from random import Random
 
@@ -9,12 +10,12 @@ from tape.bus.journal import Journal
 from tape.core.errors import NotFound
 from tape.core.event import Event
 from tape.core.ports import Store
-from tape.core.task import Died, Hit, TaskStatus
+from tape.core.task import MAX_DEPTH, Died, Done, Hit, Settlement, TaskStatus
 from tape.matcher.explain import Outcome, explain
 from tape.matcher.matcher import Matcher
 from tests.conftest import Scale
-from tests.contract.backends import needs_ledgers
-from tests.contract.reacting import catch_up, claim, expire, match, publish, reaction, settle, tasks
+from tests.contract.backends import Backend, needs_ledgers
+from tests.contract.reacting import catch_up, claim, expire, held, match, publish, reaction, settle, tasks
 from tests.contract.saying import append, said
 
 pytestmark = needs_ledgers
@@ -100,6 +101,74 @@ async def test_what_was_forgotten_is_not_told_as_part_of_a_newer_task(store: Sto
     assert told == [Outcome.FORGOTTEN, Outcome.FORGOTTEN, Outcome.TASK]
 
 
+async def test_what_was_forgotten_is_not_told_as_one_of_those_that_a_newer_task_has_counted(
+    store: Store, journal: Journal
+) -> None:
+    await store.reactions.register(reaction(debounce_ms=60_000, predicate_cel="payload.n != 3"))
+    await publish(store, 1)
+    await match(store)
+    await finish(store)
+    await publish(store, 4)
+    await match(store)
+
+    told = [(await explain(store, journal, "rule", place)).outcome for place in range(2, 7)]
+
+    assert told == [Outcome.FORGOTTEN, Outcome.COALESCED, Outcome.COALESCED, Outcome.NO_MATCH, Outcome.TASK]
+
+
+async def test_a_task_of_its_own_between_a_match_and_the_task_it_went_into_is_passed_over(
+    store: Store, journal: Journal
+) -> None:
+    await store.reactions.register(reaction(debounce_ms=60_000))
+    await publish(store, 1)
+    await append(store, Event(run_id="r1", payload={}, subject="/a/b", cause=await deep(store)))
+    await publish(store, 1)
+    await match(store)
+
+    told = await explain(store, journal, "rule", 2)
+
+    assert told.outcome is Outcome.COALESCED and told.task is not None and told.task.coalesced == 1
+
+
+async def deep(store: Store) -> int:
+    """The end of a chain that is as long as a chain may be, without anything that matches."""
+    place = None
+    for _ in range(MAX_DEPTH):
+        (entry,) = await append(store, Event(run_id="r2", payload={}, subject="/b", cause=place))
+        place = entry.global_seq
+    assert place is not None
+    return place
+
+
+async def work(store: Store) -> None:
+    """Matches what there is and does it at once."""
+    await match(store)
+    await expire(store)
+    while claimed := await claim(store, most=1_000):
+        await store.tasks.settle([Settlement(held(task), Done()) for task in claimed])
+
+
+async def finish(store: Store) -> None:
+    """Does what waits, and forgets it."""
+    await expire(store)
+    for task in await claim(store):
+        await settle(store, task)
+    await store.tasks.forget(before_ms=1 << 60)
+
+
+async def test_as_many_entries_are_told_to_be_in_a_task_as_it_has_counted(store: Store, journal: Journal) -> None:
+    random, names = Random(5), ["rule0", "rule1", "rule2"]
+    await live(store, random, names, steps=60, debounce_ms=60_000, sometimes=lambda: finish(store))
+    counted = {task.task_id: task.coalesced for task in await tasks(store)}
+    head = await journal.head()
+
+    told = [await explain(store, journal, name, place) for name in names for place in range(1, head + 1)]
+
+    found = Counter(each.task.task_id for each in told if each.task and each.outcome is Outcome.COALESCED)
+    assert {task_id: count for task_id, count in counted.items() if count} == found
+    assert {each.outcome for each in told} >= {Outcome.COALESCED, Outcome.FORGOTTEN, Outcome.TASK}
+
+
 async def test_what_a_debounced_reaction_does_not_match_is_not_told_with_the_task_of_a_newer_entry(
     store: Store, journal: Journal
 ) -> None:
@@ -145,13 +214,13 @@ async def test_what_is_not_there_cannot_be_explained(store: Store, journal: Jour
 
 
 async def test_explain_agrees_with_the_matcher_whatever_happened_to_a_reaction(
-    store: Store, journal: Journal, scale: Scale
+    store: Store, journal: Journal, backend: Backend, scale: Scale
 ) -> None:
-    random, names = Random(9), [f"rule{number}" for number in range(6)]
-    await live(store, random, names, steps=60)
+    random, names = Random(9), [f"rule{number}" for number in range(40)]
+    await live(store, random, names, steps=100, sometimes=lambda: work(store))
     made = {(task.reaction_id, task.source_global_seq) for task in await tasks(store)}
-    head = await journal.head()
-    cases = [(random.choice(names), random.randint(1, head)) for _ in range(scale(1_000))]
+    every = [(name, place) for name in names for place in range(1, await journal.head() + 1)]
+    cases = random.sample(every, min(len(every), 10_000 if backend.name == "memory" else scale(1_000)))
 
     told = {case: (await explain(store, journal, *case)).outcome for case in cases}
 
@@ -159,16 +228,24 @@ async def test_explain_agrees_with_the_matcher_whatever_happened_to_a_reaction(
     assert len(set(told.values())) >= 4 and Outcome.FORGOTTEN not in told.values()
 
 
-async def live(store: Store, random: Random, names: list[str], steps: int) -> None:
+async def live(
+    store: Store,
+    random: Random,
+    names: list[str],
+    steps: int,
+    debounce_ms: int = 0,
+    sometimes: Callable[[], Awaitable[None]] | None = None,
+) -> None:
     """Reactions come, change, are paused, resumed and removed, and a matcher is there now and then."""
     matcher = Matcher(store)
     for name in names:
-        await define(store, random, name)
+        await define(store, random, name, debounce_ms)
     doings: list[Callable[[], Awaitable[object]]] = [
-        lambda: define(store, random, random.choice(names)),
+        lambda: define(store, random, random.choice(names), debounce_ms),
         lambda: store.reactions.remove(random.choice(names)),
         lambda: halt(store, random.choice(names), random.random() < 0.4),
         lambda: catch_up(matcher),
+        *([sometimes] if sometimes else []),
     ]
     for number in range(steps):
         subject = random.choice(["/a/b", "/b/c", "/a/b/c"])
@@ -177,14 +254,15 @@ async def live(store: Store, random: Random, names: list[str], steps: int) -> No
         if number == steps // 2:
             matcher = Matcher(store)
     for name in names:
-        await define(store, random, name)
+        await define(store, random, name, debounce_ms)
         await halt(store, name, is_pausing=False)
     await catch_up(matcher)
 
 
-async def define(store: Store, random: Random, name: str) -> None:
+async def define(store: Store, random: Random, name: str, debounce_ms: int) -> None:
     options = {"predicate_cel": random.choice(PREDICATES), "bootstrap_from_head": random.random() < 0.5}
-    await store.reactions.register(reaction(name, random.choice(PATTERNS), **options))
+    debounce = random.choice([0, debounce_ms])
+    await store.reactions.register(reaction(name, random.choice(PATTERNS), debounce_ms=debounce, **options))
 
 
 async def halt(store: Store, name: str, is_pausing: bool) -> None:

@@ -1,14 +1,14 @@
 """What tests of the lake share."""
 
+import os
+import subprocess
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from pyspark.sql import SparkSession
 
 from tape.compose import open_store
 from tape.lake.log import Log
-from tape.lake.session import open_session
 from tests.servers.databases import Databases
 
 
@@ -22,28 +22,6 @@ def url(tmp_path: Path) -> str:
 def log(tmp_path: Path) -> Log:
     """The log of a lake that is not there yet."""
     return Log(tmp_path / "lake" / "journal")
-
-
-@pytest.fixture(scope="session")
-def spark_folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Where the session of these tests keeps its files: `spark.log`, and `events` with what its pages would show."""
-    folder = tmp_path_factory.mktemp("spark")
-    (folder / "events").mkdir()
-    return folder
-
-
-@pytest.fixture(scope="session")
-def spark(spark_folder: Path) -> Iterator[SparkSession]:
-    """The one session that all tests share: starting one takes longer than most of them."""
-    events = {
-        "spark.eventLog.compress": "false",
-        "spark.eventLog.dir": (spark_folder / "events").as_uri(),
-        "spark.eventLog.enabled": "true",
-        "spark.log.level": "INFO",
-        "spark.sql.shuffle.partitions": "2",
-    }
-    with open_session("local[2]", spark_folder, events, log_level="info") as session:
-        yield session
 
 
 @pytest.fixture(scope="session")
@@ -61,3 +39,14 @@ async def _prepare(url: str) -> None:
 def lasting_url(request: pytest.FixtureRequest, url: str) -> str:
     """A journal that a lake can be filled from, of each kind."""
     return url if request.param == "sqlite" else str(request.getfixturevalue("postgres_url"))
+
+
+@pytest.fixture
+def small_disk(tmp_path: Path) -> Iterator[Path]:
+    """A disk of 4 MiB, where we may mount one."""
+    disk = tmp_path / "disk"
+    disk.mkdir()
+    if os.geteuid() != 0 or subprocess.run(["mount", "-t", "tmpfs", "-o", "size=4m", "tmpfs", disk]).returncode:
+        pytest.skip("only root can mount a small disk, and not everywhere")
+    yield disk
+    subprocess.run(["umount", "--lazy", disk], check=True)  # the JVM may still hold what it could not write

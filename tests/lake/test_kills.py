@@ -26,9 +26,10 @@ from tests.lake.test_compaction import NOW
 from tests.patience import PATIENCE_S
 
 KILLS = 3
+ENTRIES = 20_000
 STEP = 400
 
-Moment = Callable[[Log], bool]
+Moment = Callable[[Log, frozenset[Path]], bool]  # of a driver: given the folders that were there before it
 
 
 class Told(NamedTuple):
@@ -41,17 +42,18 @@ class Told(NamedTuple):
 
 @pytest.fixture(scope="module")
 def told(tmp_path_factory: pytest.TempPathFactory, spark: SparkSession, scale: Scale) -> Told:
-    told = anyio.run(play, tmp_path_factory.mktemp("p17"), spark, scale(KILLS))
-    print(f"{told.head:,} entries, {told.log.snapshot().version} commits, {told.orphans} orphans")
+    kills = scale(KILLS)
+    told = anyio.run(play, tmp_path_factory.mktemp("p17"), spark, kills, scale(ENTRIES))
+    print(f"{kills} kills, {told.head:,} entries, {told.log.snapshot().version} commits, {told.orphans} orphans")
     return told
 
 
-async def play(folder: Path, spark: SparkSession, kills: int) -> Told:
+async def play(folder: Path, spark: SparkSession, kills: int, entries: int) -> Told:
     """Drivers are started and killed while somebody appends; then one is left alone."""
     log, url = Log(folder / "lake" / "journal"), f"sqlite:///{folder}/journal.db"
     orphaned: list[psutil.Process] = []
     async with opened(url) as (store, journal):
-        async with appending(journal):
+        async with appending(journal, entries):
             for number in range(kills):
                 orphaned += await kill_a_driver(folder, url, log, number)
         with spark_writer(lambda: nullcontext(spark), url) as write:
@@ -79,13 +81,15 @@ def test_what_the_killed_had_written_is_vacuumed_and_nothing_else(told: Told) ->
 
 
 @asynccontextmanager
-async def appending(journal: Journal) -> AsyncIterator[None]:
+async def appending(journal: Journal, entries: int) -> AsyncIterator[None]:
+    """So many there are at first, and then more and more."""
+
     async def append() -> None:
         while True:
             await say(journal, 20)
             await anyio.sleep(0.1)
 
-    await say(journal, STEP * 2)
+    await say(journal, entries)
     async with anyio.create_task_group() as tasks:
         tasks.start_soon(append)
         yield
@@ -95,6 +99,7 @@ async def appending(journal: Journal) -> AsyncIterator[None]:
 async def kill_a_driver(folder: Path, url: str, log: Log, number: int) -> list[psutil.Process]:
     """Starts one that follows the journal and kills it at its moment; what it had started goes by itself, later."""
     moment = (is_writing, partial(has_committed, version=log.snapshot().version), is_any_time())[number % 3]
+    before = frozenset((log.table / DATA).glob("*"))
     environment = {
         **os.environ,
         "TAPE_DATA": str(folder),
@@ -107,7 +112,7 @@ async def kill_a_driver(folder: Path, url: str, log: Log, number: int) -> list[p
         driver = subprocess.Popen(command, env=environment, stdout=output, stderr=output)
     try:
         with anyio.fail_after(PATIENCE_S):
-            while not moment(log):
+            while not moment(log, before):
                 assert driver.poll() is None, (folder / "driver.log").read_text()
                 await anyio.sleep(0.002)
     finally:
@@ -117,13 +122,13 @@ async def kill_a_driver(folder: Path, url: str, log: Log, number: int) -> list[p
     return family
 
 
-def is_writing(log: Log) -> bool:
+def is_writing(log: Log, before: frozenset[Path]) -> bool:
     """A step has written a file that it has not committed."""
-    named = {log.table / file.path for file in log.snapshot().files}
-    return any(path not in named for path in (log.table / DATA).glob("*/*.parquet"))
+    there = {path for folder in begun(log, before) for path in folder.glob("*.parquet")}
+    return bool(there) and not there <= {log.table / file.path for file in log.snapshot().files}
 
 
-def has_committed(log: Log, version: int) -> bool:
+def has_committed(log: Log, before: frozenset[Path], version: int) -> bool:
     """A step has just been committed."""
     return log.exists and log.snapshot().version > version
 
@@ -132,7 +137,12 @@ def is_any_time() -> Moment:
     """Some step, some moment."""
     chances = Random()
 
-    def is_now(log: Log) -> bool:
-        return log.exists and any((log.table / DATA).glob("*/_temporary")) and chances.random() < 0.02
+    def is_now(log: Log, before: frozenset[Path]) -> bool:
+        return any((folder / "_temporary").exists() for folder in begun(log, before)) and chances.random() < 0.02
 
     return is_now
+
+
+def begun(log: Log, before: frozenset[Path]) -> frozenset[Path]:
+    """The folders of the steps that this driver has begun: what those before it left says nothing of it."""
+    return frozenset((log.table / DATA).glob("*")) - before

@@ -1,6 +1,8 @@
 """`tape lake` and `tape journal archive`, as they are typed."""
 
 import json
+import subprocess
+import sys
 from functools import partial
 from pathlib import Path
 
@@ -13,6 +15,15 @@ from tape.lake.log import Log
 from tests.lake.plain import fill, opened, say
 
 Answers = list[dict[str, object]]
+
+WITHOUT_JAVA = """
+from functools import partial
+from tape.cli.main import main
+from tape.lake import java, session
+java.PACKAGE = "a_package_that_nobody_made"
+session.find_java = partial(java.find_java, folders=())
+main()
+"""
 
 
 @pytest.fixture(autouse=True)
@@ -117,6 +128,20 @@ def test_verify_ends_with_0_when_all_is_well_and_with_8_when_not(
 
 def test_a_lake_that_is_not_there_is_not_found(url: str, capsys: pytest.CaptureFixture[str]) -> None:
     assert run(["lake", "verify"]) == 4 and "tape lake sync makes one" in capsys.readouterr().err
+
+
+def test_without_java_a_sync_is_refused_with_the_fix_and_the_lake_stays_as_it_was(
+    filled: Log, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.delenv("JAVA_HOME", raising=False)
+    monkeypatch.setenv("PATH", str(tmp_path / "nothing"))
+    before = sorted(filled.table.rglob("*"))
+
+    command = [sys.executable, "-c", WITHOUT_JAVA, "lake", "sync"]
+    ended = subprocess.run(command, capture_output=True, text=True, check=False)
+
+    assert ended.returncode == 2 and "Spark needs Java 17 or 21, and there is none; install a JDK" in ended.stderr
+    assert sorted(filled.table.rglob("*")) == before
 
 
 def test_a_store_that_forgets_has_no_lake(capsys: pytest.CaptureFixture[str]) -> None:

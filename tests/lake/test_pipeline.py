@@ -1,7 +1,6 @@
 """From the journal to the lake with Spark: each position once, whoever is killed, and whoever counts."""
 
 import os
-import subprocess
 from collections.abc import Iterator
 from contextlib import AbstractContextManager, nullcontext
 from pathlib import Path
@@ -30,17 +29,6 @@ def write(spark: SparkSession, url: str) -> Iterator[Write]:
 
 def writing(spark: SparkSession, url: str) -> AbstractContextManager[Write]:
     return spark_writer(lambda: nullcontext(spark), url)
-
-
-@pytest.fixture
-def small_disk(tmp_path: Path) -> Iterator[Path]:
-    """A disk of 4 MiB, where we may mount one."""
-    disk = tmp_path / "disk"
-    disk.mkdir()
-    if os.geteuid() != 0 or subprocess.run(["mount", "-t", "tmpfs", "-o", "size=4m", "tmpfs", disk]).returncode:
-        pytest.skip("only root can mount a small disk, and not everywhere")
-    yield disk
-    subprocess.run(["umount", "--lazy", disk], check=True)  # the JVM may still hold what it could not write
 
 
 async def test_p21_what_spark_wrote_is_to_the_byte_what_was_said(

@@ -51,7 +51,7 @@ def test_only_columns_of_an_entry_get_into_a_statement(columns: list[str]) -> No
 
 def test_columns_come_as_they_were_asked_for(lasting_url: str) -> None:
     fill(lasting_url, numbered(10))
-    columns = ["subject", "depth", "global_seq"]
+    columns = ["subject", "depth", "global_seq", "schema_version"]
 
     with open_ranges(lasting_url) as ranges:
         (batch,) = ranges.read(2, 7, columns, Selection(run_ids=frozenset({"run0", "run1"})))

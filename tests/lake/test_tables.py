@@ -169,6 +169,14 @@ def test_every_entry_that_a_table_reads_is_in_it_or_in_quarantine(spark: SparkSe
     assert_rows(tables.quarantine(journal), (2, "tool_usage", "ok is missing", '{"tool":"dig"}'))
 
 
+def test_the_journal_is_read_once_for_all_that_is_refused(
+    spark: SparkSession, capsys: pytest.CaptureFixture[str]
+) -> None:
+    tables.quarantine(journal_of(spark, said(A, "action"))).explain()
+
+    assert capsys.readouterr().out.count("Scan") == 1
+
+
 def test_everything_the_arena_says_is_taken(spark: SparkSession) -> None:
     journal = journal_of(spark, *told(3))
 

@@ -3,9 +3,12 @@
 import json
 import socket
 import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import Any
 
 from tests.servers.account import Account
+from tests.servers.kafka_mock import wait_for
 from tests.servers.process import ROOT, Command, PrivateServer
 
 
@@ -61,6 +64,15 @@ class KafkaMockServer(ListeningServer):
     @property
     def servers(self) -> str:
         return (self.folder / "servers").read_text()
+
+    @contextmanager
+    def down(self) -> Iterator[None]:
+        """All its brokers go down in the middle of whatever they do, and come back with what they have."""
+        (self.folder / "down").touch()
+        wait_for(self.folder / "is_down", is_there=True)
+        yield
+        (self.folder / "down").unlink()
+        wait_for(self.folder / "is_down", is_there=False)
 
     def _is_ready(self) -> bool:
         return (self.folder / "servers").exists()

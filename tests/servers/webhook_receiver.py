@@ -21,6 +21,12 @@ class Receiver(BaseHTTPRequestHandler):
             self._answer(503, "too much to do", {"Retry-After": "0"})
         elif self.path == "/moved":
             self._answer(302, "", {"Location": "http://169.254.169.254/latest/meta-data"})
+        elif "mute" in body:
+            self.rfile.read()  # until the other side hangs up
+        elif "endless" in body:
+            self._keep({"headers": {name.lower(): value for name, value in self.headers.items()}, "body": body})
+            self._answer(200, "so", {"Content-Length": "1000000"})
+            self.rfile.read()
         elif "poison" in body:
             self._answer(422, "no such account")
         else:
@@ -35,7 +41,7 @@ class Receiver(BaseHTTPRequestHandler):
         self.send_response(status)
         for name, value in (headers or {}).items():
             self.send_header(name, value)
-        if status != 204:
+        if status != 204 and "Content-Length" not in (headers or {}):
             self.send_header("Content-Length", str(len(text)))
         self.end_headers()
         self.wfile.write(text.encode())

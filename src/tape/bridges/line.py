@@ -30,11 +30,16 @@ class Away(Exception):
         self.is_lost = is_lost
 
 
+class Unanswered(Retry):
+    """The peer was given the message and does not say what became of it: an attempt, wherever those are counted."""
+
+
 class Peer(Protocol):
     """Whom messages are given to.
 
     When `send` returns, the peer has the message. It raises `Away` when nothing could be said, `Dead` with the peer's
-    own reason when the message itself is refused, and anything else when another attempt may help.
+    own reason when the message itself is refused, `Unanswered` when nothing is said of it, and anything else when
+    another attempt may help.
     """
 
     async def send(self, topic: str, message: Message) -> None: ...

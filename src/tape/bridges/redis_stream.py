@@ -7,14 +7,24 @@ from redis import RedisError
 from redis.asyncio import Redis
 from redis.asyncio.retry import Retry as RetryInside
 from redis.backoff import NoBackoff
-from redis.exceptions import BusyLoadingError, ConnectionError as Unreachable, ResponseError, TimeoutError as TooSlow
+from redis.exceptions import (
+    BusyLoadingError,
+    ClusterDownError,
+    ConnectionError as Unreachable,
+    OutOfMemoryError,
+    ReadOnlyError,
+    ResponseError,
+    TimeoutError as TooSlow,
+    TryAgainError,
+)
 
 from tape.bridges.connections import RedisConnection
 from tape.bridges.line import Away
 from tape.bridges.message import Message
 from tape.work.answers import Dead
 
-BUSY = ("OOM", "READONLY", "MISCONF", "CLUSTERDOWN", "TRYAGAIN", "NOREPLICAS", "MASTERDOWN", "BUSY")
+AWAY = (Unreachable, TooSlow, BusyLoadingError, ClusterDownError, OutOfMemoryError, ReadOnlyError, TryAgainError)
+BUSY = ("MISCONF", "NOREPLICAS", "BUSY")  # which have no error of their own
 
 
 class RedisPeer:
@@ -30,7 +40,7 @@ class RedisPeer:
         keys = [topic, f"tape:sent:{{{topic}}}:{message.key}"]
         try:
             await self._append(keys=keys, args=[*self._bounds, *chain.from_iterable(fields.items())])
-        except (Unreachable, TooSlow, BusyLoadingError) as error:
+        except AWAY as error:
             raise Away(f"Redis: {error}") from error
         except ResponseError as error:
             raise (Away if str(error).startswith(BUSY) else Dead)(f"Redis: {error}") from error

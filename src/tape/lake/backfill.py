@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import reduce
-from itertools import islice
+from itertools import islice, pairwise
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
@@ -27,6 +27,7 @@ if TYPE_CHECKING:
     from tape.core.ports import Store
 
 STEP: Final = 200_000
+SPANS: Final = 8
 ROWS: Final = 200
 DEPTH: Final = "depth"
 WHICH: Final = "which"
@@ -43,8 +44,15 @@ class Plan:
     spans: tuple[Span, ...]
 
     def steps(self) -> Iterator[tuple[int, int]]:
-        """Stretches in their order; where an entry stands for older ones the newest come first, and cover those."""
-        cuts = [(at, min(at + STEP, self.through)) for at in range(self.after, self.through, STEP)]
+        """Stretches in their order; where an entry stands for older ones the newest come first, and cover those.
+
+        None is long, and none meets many definitions: what Spark makes of them grows faster than their number.
+        """
+        changes = (span.through for span in self.spans[SPANS - 1 :: SPANS])
+        inner = {*range(self.after, self.through, STEP), *changes}
+        cuts = list(
+            pairwise(sorted({self.after, self.through, *(at for at in inner if self.after < at < self.through)}))
+        )
         is_newest_first = any(span.reaction.debounce_ms for span in self.spans)
         return iter(reversed(cuts) if is_newest_first else cuts)
 
@@ -76,7 +84,7 @@ def found(spark: SparkSession, store: str, lake: Path | str, plan: Plan) -> Iter
     """The matches of a plan, some at a time."""
     source, searched = Source.of(spark, store, lake), 0
     for after, through in plan.steps():
-        frame = _matches(source, plan, after, through)
+        frame = matches(source, plan, after, through)
         rows = iter(()) if frame is None else frame.sort(GLOBAL_SEQ).toLocalIterator()
         while hits := [_hit(plan, row) for row in islice(rows, ROWS)]:
             yield Found(hits, searched)
@@ -84,22 +92,35 @@ def found(spark: SparkSession, store: str, lake: Path | str, plan: Plan) -> Iter
         yield Found((), searched)
 
 
-def _matches(source: Source, plan: Plan, after: int, through: int) -> DataFrame | None:
-    """What the definitions of a stretch match, each where it is in force."""
-    frames = []
+def cut(plan: Plan, after: int, through: int) -> Iterator[tuple[int, Span]]:
+    """The definitions of a stretch, each by its place in the plan and where it is in force."""
     for which, span in enumerate(plan.spans):
-        begin, end = max(span.above, after), min(span.through, through)
-        if begin < end and _is_accepted(span.reaction.predicate_cel):
-            frames.append(_matched(source, span, begin, end).withColumn(WHICH, F.lit(which)))
+        piece = Span(max(span.above, after), min(span.through, through), span.reaction)
+        if piece.above < piece.through and _is_accepted(span.reaction.predicate_cel):
+            yield which, piece
+
+
+def entries_under(source: Source, span: Span) -> DataFrame:
+    """What a definition is matched with; what lies too deep is no reaction's."""
+    reaction = span.reaction
+    asked = Question(
+        pattern=reaction.subject_pattern, where=reaction.predicate_cel, after=span.above, through=span.through
+    )
+    return source.entries(asked, source.stretch(asked)).filter(F.col(DEPTH) <= MAX_DEPTH)
+
+
+def matches(source: Source, plan: Plan, after: int, through: int) -> DataFrame | None:
+    """What the definitions of a stretch match; `older` are those that one stands for."""
+    pieces = cut(plan, after, through)
+    frames = [_matched(source, span).withColumn(WHICH, F.lit(which)) for which, span in pieces]
     return reduce(DataFrame.unionByName, frames) if frames else None
 
 
-def _matched(source: Source, span: Span, after: int, through: int) -> DataFrame:
+def _matched(source: Source, span: Span) -> DataFrame:
     reaction = span.reaction
-    asked = Question(pattern=reaction.subject_pattern, where=reaction.predicate_cel, after=after, through=through)
-    seen = source.entries(asked, source.stretch(asked)).filter(F.col(DEPTH) <= MAX_DEPTH)
-    matched = history(seen, asked.pattern, asked.where).withColumn(OLDER, F.lit(0).cast("bigint"))
-    return _gathered(matched) if reaction.debounce_ms else matched
+    matched = history(entries_under(source, span), reaction.subject_pattern, reaction.predicate_cel)
+    counted = matched.withColumn(OLDER, F.lit(0).cast("bigint"))
+    return _gathered(counted) if reaction.debounce_ms else counted
 
 
 def _gathered(matched: DataFrame) -> DataFrame:

@@ -86,7 +86,9 @@ async def explain(store: Store, journal: Journal, reaction_id: str, global_seq: 
     told = await _told(journal, reaction_id)
     registrations = [each for each in told if each.kind == REACTION]
     judgement = await anyio.to_thread.run_sync(partial(judge, registrations, entry))
-    task = _own(judgement, entry, await store.tasks.made_of(reaction_id, entry.global_seq, entry.subject))
+    task = await store.tasks.made_of(reaction_id, entry.global_seq, entry.subject)
+    if task is not None and not await _is_in(task, journal, registrations, entry):
+        task = None
     return Explanation(
         reaction_id=reaction_id,
         entry=entry,
@@ -128,12 +130,25 @@ def _reason(force: Force, place: int) -> str:
     return f"it is paused ({force.paused}), and nothing after position {force.held} is matched until it is resumed"
 
 
-def _own(judgement: Judgement, entry: Entry, task: Task | None) -> Task | None:
-    """The task of an entry, or the newer one it went into, which only a debounced match does."""
-    if task is None or task.source_global_seq == entry.global_seq:
-        return task
-    is_gathered = judgement.refusal is None and judgement.definition.debounce_ms and task.coalesced
-    return task if is_gathered else None
+async def _is_in(task: Task, journal: Journal, registrations: Sequence[Entry], entry: Entry) -> bool:
+    """Whether it is the task of an entry, or of a newer one that stands for it: for the last so many it has counted."""
+    if task.source_global_seq == entry.global_seq:
+        return True
+    gathered, after = 0, entry.global_seq - 1
+    async with aclosing(journal.stream(subject=entry.subject, from_global_seq=after, follow=False)) as stream:
+        async for each in stream:
+            if each.global_seq == task.source_global_seq:
+                return True
+            gathered += await anyio.to_thread.run_sync(_is_gathered, registrations, each)
+            if not 0 < gathered <= task.coalesced:  # the first one is the entry itself
+                return False
+    return False
+
+
+def _is_gathered(registrations: Sequence[Entry], entry: Entry) -> bool:
+    """Whether a newer entry may stand for this one."""
+    judgement = judge(registrations, entry)
+    return judgement.refusal is None and judgement.definition.debounce_ms > 0 and judgement.depth < MAX_DEPTH
 
 
 def _outcome(judgement: Judgement, entry: Entry, cursor: GlobalSeq, task: Task | None) -> Outcome:

@@ -1,0 +1,58 @@
+"""Short ways to say what backfills are about."""
+
+from pathlib import Path
+from typing import TypeAlias
+from zlib import crc32
+
+import anyio
+from pyspark.sql import SparkSession
+
+from tape.core.ports import Store
+from tape.lake.backfill import Plan, found, planned
+from tape.lake.log import Log
+from tests.lake.plain import opened
+
+# What a task says, and not when it was made or how it is going, which no backfill can know.
+SAID = """
+SELECT reaction_id, source_global_seq, task_id, shard_hash, source_run_id, source_seq, kind, type, subject,
+       schema_version, ts_ms, payload_json, prev_value_json, trace_id, span_id
+FROM tape_tasks
+"""
+
+Made: TypeAlias = set[tuple[str, int, int]]
+
+
+async def made_in(store: Store) -> Made:
+    """All tasks: of which reaction, of which entry, and a checksum over what they say."""
+    async with store.transaction() as tx:
+        rows = await tx.fetch(SAID, {})
+        return {(row[0], row[1], crc32(repr(row[2:]).encode())) for row in rows}
+    raise AssertionError("a transaction swallows nothing")
+
+
+async def forget_everything(store: Store) -> None:
+    async with store.transaction() as tx:
+        await tx.fetch("DELETE FROM tape_tasks", {})
+
+
+def places(made: Made) -> set[tuple[str, int]]:
+    return {(reaction_id, place) for reaction_id, place, _ in made}
+
+
+def filled(spark: SparkSession, url: str, lake: Path, *names: str) -> tuple[int, Made]:
+    """How many tasks backfills of some reactions make, and what there is then."""
+
+    async def plans() -> list[Plan]:
+        async with opened(url, Log(lake / "journal")) as (store, journal):
+            return [await planned(store, journal, name) for name in names]
+
+    async def write(plan: Plan) -> int:
+        async with opened(url) as (store, _):
+            some = [each.hits for each in found(spark, url, lake, plan) if each.hits]
+            return sum([await store.tasks.make(hits) for hits in some])
+
+    async def look() -> Made:
+        async with opened(url) as (store, _):
+            return await made_in(store)
+
+    return sum(anyio.run(write, plan) for plan in anyio.run(plans)), anyio.run(look)
