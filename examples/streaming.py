@@ -9,6 +9,7 @@ from pyspark.sql.functions import from_json
 from pyspark.sql.streaming.state import GroupState, GroupStateTimeout
 
 from tape import Event, open_journal
+from tape.lake import open_spark
 
 STORE = "sqlite:///shop.db"
 ORDERS = [("ada", 30), ("bo", 12), ("ada", 7), ("cy", 5), ("ada", 1), ("bo", 8)]
@@ -53,8 +54,7 @@ async def show() -> None:
 
 if __name__ == "__main__":
     asyncio.run(place(ORDERS[:4]))
-    builder = SparkSession.builder.master("local[2]").config("spark.sql.shuffle.partitions", 1)
-    with builder.config("spark.ui.enabled", False).getOrCreate() as spark:
+    with open_spark({"spark.sql.shuffle.partitions": "1"}) as spark:
         keep_totals(spark)
         asyncio.run(place(ORDERS[4:]))
         keep_totals(spark)  # it goes on where it was, with the sums it had

@@ -5,14 +5,17 @@ import re
 import signal
 import subprocess
 import sys
-from collections.abc import Iterator
-from contextlib import suppress
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack, suppress
 from pathlib import Path
 
-from tests.docs.blocks import Block, Serve
+from tests.docs.blocks import Block, Part, Serve, Spark
+from tests.docs.browsing import listening
+from tests.docs.inside import Inside
 from tests.house.tree import ROOT
 from tests.patience import PATIENCE_S
 
+PROGRAMS = Path(sys.executable).parent
 RPC = re.compile(r"tape://127\.0\.0\.1:\d+")
 PORT = re.compile(r"(?:localhost|127\.0\.0\.1):7880")
 SERVES = re.compile(r"tape serves at http://(\S+?:\d+)")
@@ -28,38 +31,45 @@ asyncio.run(result) if inspect.iscoroutine(result) else None
 
 
 class Session:
-    """What is there while a page is read: a folder, maybe a server, and the id of the last fork."""
+    """What is there while a page is read: a folder, maybe a server, a browser, Spark, and the id of the last fork."""
 
-    def __init__(self, folder: Path) -> None:
+    def __init__(self, folder: Path, server: Callable[[str], object], programs: Path = PROGRAMS) -> None:
         self._folder = folder
+        self._server = server
+        self._inside: Inside | None = None
+        self._left = ExitStack()
+        self._said: Callable[[int], str] | None = None
         self._address = "127.0.0.1:9"
         self._ids: dict[str, str] = {}
         self._servers: list[subprocess.Popen[str]] = []
         kept = {name: value for name, value in os.environ.items() if not name.startswith("TAPE_")}
-        path = f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}"
+        self._programs = programs
+        path = f"{programs}{os.pathsep}{os.environ['PATH']}"
         ports = {"TAPE_HTTP": "127.0.0.1:0", "TAPE_GRPC": "127.0.0.1:0"}
-        self._environment = {
-            **kept,
-            **ports,
-            "TAPE_TEST_DOCS": str(ROOT / "docs"),
-            "PATH": path,
-            "PYTHONPATH": str(folder),
-            "NO_COLOR": "1",
-        }
+        ours = {"TAPE_TEST_DOCS": str(ROOT / "docs"), "PATH": path, "PYTHONPATH": str(folder), "NO_COLOR": "1"}
+        self._environment = {**kept, **ports, **ours}
 
-    def do(self, part: Block | Serve) -> None:
-        if isinstance(part, Serve):
-            self._serve("tape serve")
-        elif part.file is not None:
-            (self._folder / part.file).write_text(part.code)
-        elif part.language == "python":
-            self._said = self._python(f"{part.before}\n{part.code}")
-        elif part.code.startswith("$ "):
-            self._console(part)
-        else:
-            assert alike(part.code, self._said), f"the page says\n{part.code}\nand this came\n{self._said}"
+    def do(self, part: Part) -> None:
+        match part:
+            case Serve():
+                self._serve("tape serve")
+            case Spark():
+                self._server("spark")
+                self._inside = Inside(self._folder, self._environment)
+            case Block(file=str(name)):
+                (self._folder / name).write_text(part.code)
+            case Block(language="python"):
+                came = self._python(f"{part.before}\n{part.code}")
+                self._said = lambda _: came
+            case Block(language="javascript"):
+                self._javascript(f"{part.before}\n{part.code}")
+            case Block() if part.code.startswith("$ "):
+                self._console(part)
+            case Block():
+                self._compare(part.code)
 
     def end(self) -> None:
+        self._left.close()
         for server in self._servers:
             server.send_signal(signal.SIGTERM)
             with suppress(subprocess.TimeoutExpired):
@@ -69,10 +79,21 @@ class Session:
             if server.stdout is not None:
                 server.stdout.close()
 
+    def _compare(self, wanted: str) -> None:
+        assert self._said is not None, f"nothing has run that could have said\n{wanted}"
+        came = self._said(len(wanted.splitlines()))
+        assert alike(wanted, came), f"the page says\n{wanted}\nand this came\n{came}"
+
     def _python(self, code: str) -> str:
+        if self._inside is not None:
+            return self._inside.python(code)
         script = self._folder / ".block.py"
         script.write_text(self._here(code))
-        return self._ran([sys.executable, "-c", RUNNER, str(script)])
+        return self._ran([str(self._programs / "python"), "-c", RUNNER, str(script)])
+
+    def _javascript(self, code: str) -> None:
+        chromium = getattr(self._server("browser"), "url")  # noqa: B009 - whichever server it is
+        self._said = self._left.enter_context(listening(chromium, self._address, code)).lines
 
     def _console(self, block: Block) -> None:
         self._ran(["bash", "-ec", self._here(block.before)])
@@ -85,6 +106,8 @@ class Session:
             target = command.split()[1]
             assert f"\n{target}:" in (ROOT / "Makefile").read_text(), f"there is no {command}"
             return ""
+        if self._inside is not None and command.startswith("tape "):
+            return self._noted(self._inside.command(command))
         if LONG.match(command):
             return self._serve(command)
         if ENDLESS.match(command):
@@ -108,7 +131,7 @@ class Session:
         found = SERVES.search(said)
         assert found, f"{command} said {said!r} and {log.read_text()!r}"
         self._address = found[1]
-        return self._there(said)
+        return self._noted(said)
 
     def _ran(self, command: list[str], endings: tuple[int, ...] = (0,)) -> str:
         ended = subprocess.run(
@@ -123,20 +146,20 @@ class Session:
         assert ended.returncode in endings, (
             f"{command[-1]}\nended with {ended.returncode}\n{ended.stdout}{ended.stderr}"
         )
-        for found in ID.finditer(ended.stdout):
+        return self._noted(ended.stdout)
+
+    def _noted(self, came: str) -> str:
+        """What came, as the page would have it, with its ids kept in mind."""
+        for found in ID.finditer(came):
             if not self._ids.get(found[1], "").startswith(found[0]):  # a narrow table shows the beginning of an id
                 self._ids[found[1]] = found[0]
-        return self._there(ended.stdout)
+        return RPC.sub("tape://127.0.0.1:7878", came.replace(self._address, "127.0.0.1:7880"))
 
     def _here(self, text: str) -> str:
         """The text with this session's server and ids in place of those of the page."""
         for kind, found in self._ids.items():
             text = text.replace(f"{kind}-…", found)
         return PORT.sub(self._address, text)
-
-    def _there(self, text: str) -> str:
-        """What came, as the page would have it."""
-        return RPC.sub("tape://127.0.0.1:7878", text.replace(self._address, "127.0.0.1:7880"))
 
 
 def commands(code: str) -> Iterator[tuple[str, str]]:

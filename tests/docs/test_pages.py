@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.docs.blocks import Block, pages, parts
+from tests.docs.blocks import Block, NeitherRunNorShown, Part, pages, parts
 from tests.docs.session import Session, alike, commands
 from tests.house.tree import ROOT
 
@@ -20,13 +20,13 @@ def named(path: Path) -> str:
 
 
 @pytest.fixture
-def session(tmp_path: Path) -> Iterator[Session]:
-    session = Session(tmp_path)
+def session(tmp_path: Path, request: pytest.FixtureRequest) -> Iterator[Session]:
+    session = Session(tmp_path, request.getfixturevalue)
     yield session
     session.end()
 
 
-def unproven(page: Path) -> list[object]:
+def unproven(page: Path) -> list[Part]:
     """What only this test runs of a page."""
     found = list(parts(page.read_text()))
     shown = [number for number, part in enumerate(found) if isinstance(part, Block) and part.code in SHOWN]
@@ -37,8 +37,34 @@ def unproven(page: Path) -> list[object]:
 @pytest.mark.parametrize("page", [page for page in pages() if unproven(page)], ids=named)
 def test_what_a_page_shows_can_be_typed_and_comes_out_as_it_says(page: Path, session: Session) -> None:
     for part in unproven(page):
-        if not (isinstance(part, Block) and part.proof):
-            session.do(part)  # type: ignore[arg-type]
+        session.do(part)
+
+
+@pytest.mark.parametrize("page", pages(), ids=named)
+def test_a_file_that_a_page_shows_is_used_by_what_follows(page: Path) -> None:
+    found = list(parts(page.read_text()))
+    files = [(number, part.file) for number, part in enumerate(found) if isinstance(part, Block) and part.file]
+    typed = [part.code if isinstance(part, Block) else "" for part in found]
+
+    assert [name for number, name in files if Path(name).stem not in "".join(typed[number + 1 :])] == []
+
+
+@pytest.mark.parametrize(
+    "code", ["```\nls\n```", "```bash\nls\n```", "```toml\na = 1\n```", "A.\n\n    ls\n", "~~~\nls\n~~~"]
+)
+@pytest.mark.parametrize("before", ["", "- In a list:\n  "])
+def test_a_block_that_nobody_runs_and_that_does_not_say_so_is_refused(before: str, code: str) -> None:
+    with pytest.raises(NeitherRunNorShown, match="nobody runs"):
+        list(parts(before + code.replace("\n", "\n  " if before else "\n")))
+
+
+def test_a_block_that_says_it_is_to_be_looked_at_is_not_run() -> None:
+    assert list(parts("```text\nls\n```\n")) == []
+
+
+def test_output_that_nothing_has_said_is_refused(session: Session) -> None:
+    with pytest.raises(AssertionError, match="nothing has run"):
+        session.do(Block(language="console", code="1\n"))
 
 
 @pytest.mark.parametrize("example", EXAMPLES, ids=named)
@@ -46,22 +72,6 @@ def test_an_example_is_run_by_a_test(example: Path) -> None:
     tests = [path.read_text() for path in (ROOT / "tests").rglob("*.py")]
 
     assert any(re.search(rf"\b{example.stem}(\.py)?[\":]", text) for text in tests)
-
-
-def proofs() -> list[tuple[str, str]]:
-    return [
-        (named(page), part.proof)
-        for page in pages()
-        for part in parts(page.read_text())
-        if isinstance(part, Block) and part.proof
-    ]
-
-
-@pytest.mark.parametrize(("page", "proof"), proofs())
-def test_a_test_that_a_page_names_is_there(page: str, proof: str) -> None:
-    path, _, name = proof.partition("::")
-
-    assert re.search(rf"^(async )?def {name}\(", (ROOT / path).read_text(), re.MULTILINE)
 
 
 def test_a_command_ends_with_its_line_or_goes_on_behind_a_backslash() -> None:

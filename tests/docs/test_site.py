@@ -2,10 +2,12 @@
 
 import json
 import re
+import tomllib
 from pathlib import Path
 
 import pytest
 
+from tape.cli.doctor_postgres import SAFE
 from tape.settings import NAMES, Settings
 from tape.telemetry import Meters
 from tests.house.tree import ROOT
@@ -102,6 +104,22 @@ def test_the_table_says_the_default(name: str) -> None:
     assert f"| `TAPE_{name.upper()}` | `{default}` |" in (ROOT / "docs" / "settings.md").read_text()
 
 
+def test_every_extra_stands_in_the_table_and_no_other() -> None:
+    offered = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]["optional-dependencies"]
+    first = re.findall(r"^\| (`[^|]+) \|", (ROOT / "docs" / "installing.md").read_text(), re.MULTILINE)
+
+    assert sorted(re.findall(r"`([a-z]+)`", " ".join(first))) == sorted(offered)
+
+
+def test_whatever_the_doctor_looks_at_stands_in_its_table() -> None:
+    code = "\n".join(path.read_text() for path in (ROOT / "src" / "tape" / "cli").glob("doctor*.py"))
+    subjects = re.findall(r'(?:Finding|look_at_disk|_mode)\(\s*"([a-z -]+)"', code) + list(SAFE) + ["cel", "uvloop"]
+    table = " ".join(re.findall(r"^\| (`[^|]+) \|", (ROOT / "docs" / "doctor.md").read_text(), re.MULTILINE))
+
+    assert {subject for subject in subjects if f"`{subject}`" not in table} == set()
+    assert set(re.findall("`([^`]+)`", table)) <= set(subjects)
+
+
 def test_every_metric_stands_in_the_table_with_its_help() -> None:
     page = (ROOT / "docs" / "signals.md").read_text()
 
@@ -122,4 +140,13 @@ def test_the_performance_page_has_every_row_and_names_the_missed_goals() -> None
     page = performance.pages()["performance.md"]
 
     assert [row["name"] for row in measured["rows"] if f"| {row['name']} |" not in page] == []
-    assert page.count("| **no** |") == sum(row["met"] is False for row in measured["rows"])
+    missed = [row for row in measured["rows"] if row["met"] is False]
+    assert page.count("| **no** |") == len(missed)
+    assert [row["name"] for row in missed if f"- {row['area']}: {row['name']}: " not in page] == []
+
+
+def test_the_performance_page_says_how_far_the_repetitions_lie_apart() -> None:
+    row = {"area": "a", "name": "n", "ours": 2.0, "peer": 1.0, "unit": "/s", "ratio": 2.0, "goal": ">= 3", "met": False}
+
+    assert performance.line(row, {"a: n": [1.5, 2.5]}) == "| n | 2 | 1 | /s | 2 (1.5 to 2.5) | >= 3 | **no** |"
+    assert "0 of 1 goals are met; missed are:" in performance.goals([row])

@@ -5,7 +5,7 @@ import subprocess
 import sys
 import tarfile
 import venv
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from importlib import metadata
 from pathlib import Path
 
@@ -34,13 +34,23 @@ def wheel(sdist: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
 @pytest.fixture(scope="session")
 def clean(wheel: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
     """An environment with the wheel and its three dependencies, and without any extra; its `bin`."""
-    folder = tmp_path_factory.mktemp("clean")
+    return outfit(wheel, tmp_path_factory.mktemp("clean"))
+
+
+@pytest.fixture(scope="session")
+def first_hour(wheel: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The same with the extras that the tutorial names, and no other."""
+    return outfit(wheel, tmp_path_factory.mktemp("first-hour"), "cel", "grpc", "server")
+
+
+def outfit(wheel: Path, folder: Path, *extras: str) -> Path:
+    """An environment with the wheel and what it needs with these extras; its `bin`."""
     venv.create(folder, symlinks=True)
     python = folder / "bin" / "python"
     install = [sys.executable, "-m", "pip", "--python", str(python), "install", "--no-index", "--no-deps", "--quiet"]
     subprocess.run([*install, str(wheel)], env=FOREIGN, check=True, capture_output=True)
     (packages,) = folder.glob("lib/python3.*/site-packages")
-    for path in needed("tape-bus"):
+    for path in set(needed("tape-bus", *extras)):
         (packages / path.name).symlink_to(path)
     return folder / "bin"
 
@@ -53,22 +63,24 @@ def build(kind: str, source: Path, into: Path) -> Path:
     return made
 
 
-def needed(name: str) -> Iterator[Path]:
-    """The files and folders of all that a distribution needs, without its extras."""
+def needed(name: str, *extras: str) -> Iterator[Path]:
+    """The files and folders of all that a distribution needs with these extras."""
     seen = {name}
-    waiting = [name]
+    waiting = [(name, extras)]
     while waiting:
-        for text in metadata.requires(waiting.pop()) or ():
+        distribution, wanted = waiting.pop()
+        for text in metadata.requires(distribution) or ():
             requirement = Requirement(text)
-            if requirement.name in seen or not is_always_wanted(requirement):
+            if requirement.name in seen or not is_wanted(requirement, wanted):
                 continue
             seen.add(requirement.name)
-            waiting.append(requirement.name)
+            waiting.append((requirement.name, tuple(requirement.extras)))
             yield from tops(requirement.name)
 
 
-def is_always_wanted(requirement: Requirement) -> bool:
-    return requirement.marker is None or requirement.marker.evaluate({"extra": ""})
+def is_wanted(requirement: Requirement, extras: Sequence[str]) -> bool:
+    marker = requirement.marker
+    return marker is None or any(marker.evaluate({"extra": extra}) for extra in ("", *extras))
 
 
 def tops(name: str) -> set[Path]:

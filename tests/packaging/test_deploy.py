@@ -88,8 +88,15 @@ def test_a_server_is_only_ever_asked_to_listen_on_loopback() -> None:
     assert all(LOOPBACK.search(" ".join(line)) for line in serving)
 
 
-def test_the_compose_file_is_one() -> None:
-    assert faults("compose", COMPOSE) == []
+@pytest.mark.parametrize("schema", ["compose-spec", "compose"], ids=["the specification's", "ours"])
+def test_the_compose_file_is_one(schema: str) -> None:
+    assert faults(schema, COMPOSE) == []
+
+
+def test_a_mistyped_word_of_the_compose_file_is_found() -> None:
+    mistyped = {**COMPOSE, "services": {"tape": {**COMPOSE["services"]["tape"], "comand": ["serve"]}}}
+
+    assert len(faults("compose-spec", mistyped)) == 1
 
 
 def test_services_secrets_and_volumes_of_the_compose_file_exist() -> None:
@@ -102,14 +109,25 @@ def test_services_secrets_and_volumes_of_the_compose_file_exist() -> None:
     assert services["proxy"]["network_mode"] == "service:tape"
 
 
+def faults_of(manifest: dict[str, Any], schema: str) -> list[str]:
+    """What a schema that has every kind finds wrong with one."""
+    kinds = json.loads((SCHEMAS / f"{schema}.json").read_text())["$defs"]
+    (name,) = [name for name in kinds if re.fullmatch(rf"(io\.k8s\.api\..+\.)?{manifest['kind']}", name)]
+    judge = jsonschema_rs.validator_for({"$defs": kinds, "$ref": f"#/$defs/{name}"})
+    return [f"{'/'.join(map(str, error.instance_path))}: {error.message}" for error in judge.iter_errors(manifest)]
+
+
+@pytest.mark.parametrize("schema", ["kubernetes-1.37", "kubernetes"], ids=["of Kubernetes", "ours"])
 @pytest.mark.parametrize("manifest", MANIFESTS, ids=named)
-def test_a_manifest_is_one(manifest: dict[str, Any]) -> None:
-    schema = json.loads((SCHEMAS / "kubernetes.json").read_text())
-    kind = {"$defs": schema["$defs"], "$ref": f"#/$defs/{manifest['kind']}"}
+def test_a_manifest_is_one(manifest: dict[str, Any], schema: str) -> None:
+    assert faults_of(manifest, schema) == []
 
-    found = [error.message for error in jsonschema_rs.validator_for(kind).iter_errors(manifest)]
 
-    assert found == []
+@pytest.mark.parametrize("field", ["replica", "template"])
+def test_a_mistake_in_a_manifest_is_found(field: str) -> None:
+    deployment = next(manifest for manifest in MANIFESTS if manifest["kind"] == "Deployment")
+
+    assert faults_of({**deployment, "spec": {**deployment["spec"], field: 2}}, "kubernetes-1.37")
 
 
 def test_no_two_manifests_have_one_name() -> None:

@@ -1,17 +1,24 @@
 """What is built is whole, and works where nothing else is installed."""
 
+import re
 import subprocess
 import tarfile
+import tomllib
 import zipfile
 from email import message_from_string
+from importlib import metadata
 from pathlib import Path
 
 import pytest
+from packaging.requirements import Requirement
 
+from tape.cli.extras import EXTRAS
 from tests.house.tree import ROOT
 from tests.packaging.conftest import FOREIGN
 
 SOURCE = ROOT / "src"
+PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
+EXTRA = re.compile(r"(?:tape-bus|\$1)\[([a-z,]+)\]")
 LEFT_OUT = {"__pycache__", ".DS_Store"}
 
 
@@ -98,6 +105,46 @@ def test_what_an_extra_brings_is_asked_for_by_its_name(clean: Path, tmp_path: Pa
 
     assert ended.returncode == 2
     assert "tape-bus[server]" in ended.stderr
+
+
+EVERYTHING = """
+import contextlib, io, os, shlex
+from tape.cli.examples import EXAMPLES
+from tape.cli.main import run
+
+for line in sorted(set(EXAMPLES.values())):
+    program, *words = shlex.split(line.replace("//localhost", "//127.0.0.1:9"))
+    if program == "tape" and words[:2] != ["value", "watch"]:
+        words += ["--no-follow"] if words[0] == "tail" else []
+        with contextlib.redirect_stdout(io.StringIO()), contextlib.redirect_stderr(io.StringIO()) as said:
+            code = run(words)
+        print(code, line, "=>", said.getvalue().strip())
+"""
+
+
+def test_no_command_breaks_for_want_of_an_extra(clean: Path, tmp_path: Path) -> None:
+    told = run(clean, "python", "-c", EVERYTHING, cwd=tmp_path).splitlines()
+
+    assert len(told) > 40
+    assert [line for line in told if "internal error" in line] == []
+    assert [line for line in told if "tape lake sync" in line and "tape-bus[spark]" not in line] == []
+
+
+def test_every_extra_that_is_named_anywhere_is_one_of_the_package() -> None:
+    files = [*(SOURCE / "tape").rglob("*.py"), *(ROOT / "docs").rglob("*.md"), *(ROOT / "deploy").rglob("*")]
+    texts = [path.read_text() for path in files if path.is_file()]
+    named = [extra for text in texts for some in EXTRA.findall(text) for extra in some.split(",")]
+
+    assert "spark" in named
+    assert {*named, *EXTRAS.values()} <= PROJECT["optional-dependencies"].keys()
+
+
+@pytest.mark.parametrize(("module", "extra"), EXTRAS.items())
+def test_an_extra_brings_the_module_it_is_asked_for(module: str, extra: str) -> None:
+    carriers = metadata.packages_distributions()[module.partition(".")[0]]
+    brought = {Requirement(each).name for each in PROJECT["optional-dependencies"][extra]}
+
+    assert {name.replace("_", "-") for name in carriers} & brought
 
 
 def test_users_can_test_with_nothing_but_the_wheel(clean: Path, tmp_path: Path) -> None:

@@ -17,7 +17,7 @@ SHELLS = ("bash", "zsh", "fish")
 def completion(context: click.Context, shell: str) -> None:
     """Print a script that completes commands and options in SHELL.
 
-    Let the shell's start-up file evaluate it; in fish, pipe it to source.
+    Let the shell's start-up file evaluate it, in zsh behind compinit; in fish, pipe it to source.
     """
     from click.shell_completion import get_completion_class
 

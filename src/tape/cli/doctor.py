@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 import platform
 import re
-import shutil
 import stat
 import sys
 import time
@@ -13,35 +12,28 @@ from collections.abc import Iterator
 from functools import partial
 from importlib import metadata
 from pathlib import Path
-from typing import TYPE_CHECKING, Final, Literal, NamedTuple
+from typing import TYPE_CHECKING, Final
 
 import click
 
 from tape.cli import output
 from tape.cli.choices import Choices, run, shared
+from tape.cli.doctor_disk import look_at_disk, size
 from tape.cli.doctor_lag import look_at_readers
 from tape.cli.doctor_outbox import look_at_outbox
 from tape.cli.doctor_postgres import look_at_postgres
+from tape.cli.doctor_versions import judged_versions
+from tape.cli.finding import Finding
 
 if TYPE_CHECKING:
     from tape.core.errors import TapeError
+    from tape.core.ports import Store
 
 LEAST_SQLITE: Final = (3, 35, 0)
-LITTLE_DISK: Final = 1 << 30
-NO_DISK: Final = 100 << 20
 LONG_WAL: Final = 256 << 20
 ECHO_S: Final = 1.0
 _CREDENTIALS: Final = re.compile(r"(?<=//)[^/@]*@|(?<=[?&])(?:user|password|passfile)=[^&]*&?")
 _COLOURS: Final = {"ok": "green", "warn": "yellow", "fail": "red"}
-
-
-class Finding(NamedTuple):
-    """One thing that was looked at; the fix says what to do when it is not ok."""
-
-    subject: str
-    value: str
-    status: Literal["ok", "warn", "fail"] = "ok"
-    fix: str = ""
 
 
 @click.command()
@@ -72,9 +64,12 @@ async def _look(choices: Choices) -> list[Finding]:
 
     url, is_unsafe = choices.location()
     path = choices.file()
-    findings = [*_programs(), *_spark(), Finding("store", without_credentials(url))]
+    findings = [*_programs(), *_packages(), *_spark(), Finding("store", without_credentials(url))]
     if path is not None:
         findings += [_synchronous(url, is_unsafe), *_place(path)]
+    lake = choices.lake_folder()
+    if lake.is_dir():
+        findings.append(look_at_disk("lake disk", lake))
     findings += await look_at_postgres(url, Settings.read(os.environ).listen_url)
     if path is None or path.exists():
         findings += await _contents(choices)
@@ -119,6 +114,14 @@ def _programs() -> Iterator[Finding]:
         yield Finding(subject, version or "not installed", "ok" if version else "warn", fix)
 
 
+def _packages() -> Iterator[Finding]:
+    try:
+        requirements = metadata.requires("tape-bus") or ()
+    except metadata.PackageNotFoundError:  # a bare source tree asks for nothing
+        return
+    yield judged_versions(requirements, _version)
+
+
 def _spark() -> Iterator[Finding]:
     """What the lake is filled with: Spark, and the Java it would run on."""
     from tape.core.errors import UsageError
@@ -151,21 +154,14 @@ def _place(path: Path) -> Iterator[Finding]:
     if not folder.is_dir():
         yield Finding("file", f"{path} does not exist yet; the first use creates it")
         return
-    yield _disk(folder)
+    yield look_at_disk("disk", folder)
     if not path.exists():
         yield Finding("file", f"{path} does not exist yet; the first use creates it")
         return
-    yield Finding("file", f"{path}, {_size(path.stat().st_size)}")
+    yield Finding("file", f"{path}, {size(path.stat().st_size)}")
     yield _mode("file mode", path, 0o600)
     yield _mode("folder mode", folder, 0o700)
     yield _wal(path.with_name(f"{path.name}-wal"))
-
-
-def _disk(folder: Path) -> Finding:
-    free = shutil.disk_usage(folder).free
-    if free >= LITTLE_DISK:
-        return Finding("disk", f"{_size(free)} free")
-    return Finding("disk", f"{_size(free)} free", "warn" if free >= NO_DISK else "fail", "make room")
 
 
 def _mode(subject: str, path: Path, wanted: int) -> Finding:
@@ -176,10 +172,10 @@ def _mode(subject: str, path: Path, wanted: int) -> Finding:
 
 
 def _wal(path: Path) -> Finding:
-    size = path.stat().st_size if path.exists() else 0
-    if size < LONG_WAL:
-        return Finding("wal", _size(size))
-    return Finding("wal", _size(size), "warn", "a reader holds on to an old state; find it and end it")
+    length = path.stat().st_size if path.exists() else 0
+    if length < LONG_WAL:
+        return Finding("wal", size(length))
+    return Finding("wal", size(length), "warn", "a reader holds on to an old state; find it and end it")
 
 
 async def _contents(choices: Choices) -> list[Finding]:
@@ -190,15 +186,31 @@ async def _contents(choices: Choices) -> list[Finding]:
             bounds = await store.journal.bounds()
             runs = await store.runs.listed(is_open=True)
             readers = await look_at_readers(store, choices.lake_folder(), bounds.head)
+            schema = await _schema(store)
     except TapeError as error:
         return [Finding("journal", str(error), "fail", _way_out(error, choices.file()))]
     entries = output.count(bounds.head - bounds.floor + 1, "entry", "entries")
     return [
-        Finding("schema", f"applied {', '.join(store.applied)}" if store.applied else "up to date"),
+        schema,
         Finding("journal", f"{entries}, floor {bounds.floor}, head {bounds.head}, epoch {store.epoch}"),
         Finding("open runs", f"{len(runs):,}"),
         *readers,
     ]
+
+
+async def _schema(store: Store) -> Finding:
+    """Whether this Tape made the schema, or a newer one, or this very question."""
+    from tape.core.errors import UsageError
+
+    try:
+        unknown = await store.audit.unknown_steps()
+    except UsageError:  # a store without a schema
+        unknown = ()
+    if not unknown:
+        return Finding("schema", f"applied {', '.join(store.applied)}" if store.applied else "up to date")
+    steps = ", ".join(f"{number:04}" for number in unknown)
+    fix = "it still works, since steps only add; pip install --upgrade tape-bus to have what they are for"
+    return Finding("schema", f"newer than this Tape: it has step {steps}", "warn", fix)
 
 
 def _way_out(error: TapeError, path: Path | None) -> str:
@@ -233,11 +245,3 @@ async def _wake(path: Path) -> Finding:
     if scope.cancelled_caught:
         return Finding("wake-ups", "none arrive", "warn", "other processes find entries by polling, up to 10 ms later")
     return Finding("wake-ups", f"between processes in {took_ms:.1f} ms")
-
-
-def _size(count: float) -> str:
-    for unit in ("bytes", "KiB", "MiB", "GiB"):
-        if count < 1024:
-            return f"{count:,.0f} {unit}" if unit == "bytes" else f"{count:,.1f} {unit}"
-        count /= 1024
-    return f"{count:,.1f} TiB"

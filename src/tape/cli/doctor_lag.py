@@ -5,8 +5,9 @@ from __future__ import annotations
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
+from tape.cli.finding import Finding
+
 if TYPE_CHECKING:
-    from tape.cli.doctor import Finding
     from tape.core.ports import Store
 
 FAR_BEHIND: Final = 10_000
@@ -24,8 +25,6 @@ async def look_at_readers(store: Store, lake: Path, head: int) -> list[Finding]:
 
 
 async def _reactions(store: Store, head: int) -> list[Finding]:
-    from tape.cli.doctor import Finding
-
     count = len(await store.reactions.listed())
     if not count:
         return []
@@ -39,7 +38,6 @@ async def _reactions(store: Store, head: int) -> list[Finding]:
 
 
 async def _dead(store: Store) -> list[Finding]:
-    from tape.cli.doctor import Finding
     from tape.core.task import TaskStatus
 
     dead = len(await store.tasks.listed(status=TaskStatus.DLQ, limit=MOST))
@@ -62,8 +60,6 @@ def _lake(folder: Path, head: int) -> list[Finding]:
 
 def judged(through: int, head: int) -> Finding:
     """How a lake stands beside its journal."""
-    from tape.cli.doctor import Finding
-
     found = Finding("lake", f"holds 1 to {through:,}, {max(head - through, 0):,} entries behind")
     if through > head:
         return found._replace(status="fail", fix="it is ahead of the journal, so it is another one's: rebuild it")

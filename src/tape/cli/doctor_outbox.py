@@ -3,16 +3,19 @@
 from __future__ import annotations
 
 import os
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
+
+from tape.cli.finding import Finding
 
 if TYPE_CHECKING:
-    from tape.cli.doctor import Finding
     from tape.store.outbox_letters import OutboxStats
+
+LATE_MS: Final = 300_000
+LATE: Final = "start a worker whose TAPE_GENERATION is theirs, or hand them over with `tape outbox hand-over`"
 
 
 async def look_at_outbox(store: str) -> list[Finding]:
     """Nothing where there is none."""
-    from tape.cli.doctor import Finding
     from tape.core.errors import TapeError
     from tape.outbox.database import open_letters
     from tape.settings import Settings
@@ -30,12 +33,13 @@ async def look_at_outbox(store: str) -> list[Finding]:
 
 def judged(stats: OutboxStats) -> list[Finding]:
     """The outbox's own numbers, and each growth trigger it has passed."""
-    from tape.cli.doctor import Finding
-
     waiting = f"{stats.pending:,} pending, {stats.in_flight:,} in flight, oldest {stats.oldest_ms / 1000:,.1f} s"
     ack = f"ack p50 {stats.ack_p50_ms:,.1f} ms, p99 {stats.ack_p99_ms:,.1f} ms"
+    standing = Finding("outbox", f"{stats.rows:,} rows, {waiting}, {ack}")
+    if stats.oldest_ms > LATE_MS:
+        standing = standing._replace(status="warn", fix=LATE)
     dead = Finding("dead letters", f"{stats.failed:,}")
     if stats.failed:
         dead = dead._replace(status="warn", fix="look at them with `tape outbox ls --status failed`")
     grown = [Finding("outbox growth", f"{stats.rows:,} rows, {ack}", "warn", advice) for advice in stats.advice]
-    return [Finding("outbox", f"{stats.rows:,} rows, {waiting}, {ack}"), dead, *grown]
+    return [standing, dead, *grown]

@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, Final
 
+from tape.cli.finding import Finding
+
 if TYPE_CHECKING:
-    from tape.cli.doctor import Finding
     from tape.store.postgres.checkup import Checkup
 
 OLDEST: Final = 13
@@ -35,8 +36,6 @@ async def look_at_postgres(url: str, listen_url: str | None) -> list[Finding]:
 
 def judged(checkup: Checkup) -> Iterator[Finding]:
     """Each fact, and what to do where it is not well."""
-    from tape.cli.doctor import Finding
-
     is_new = checkup.version >= OLDEST
     yield Finding("postgres", f"{checkup.version}", "ok" if is_new else "fail", "" if is_new else f"needs {OLDEST}")
     for name, fix in SAFE.items():
@@ -48,8 +47,6 @@ def judged(checkup: Checkup) -> Iterator[Finding]:
 
 
 def _sessions(checkup: Checkup) -> Finding:
-    from tape.cli.doctor import Finding
-
     most = int(checkup.settings.get("max_connections", "0"))
     found = Finding("connections", f"{checkup.sessions:,} of {most:,}")
     if checkup.sessions < FULL * most:
@@ -58,8 +55,6 @@ def _sessions(checkup: Checkup) -> Finding:
 
 
 def _oldest(checkup: Checkup) -> Finding:
-    from tape.cli.doctor import Finding
-
     found = Finding("oldest transaction", f"{checkup.oldest_s:,.0f} s")
     if checkup.oldest_s < LONG_S:
         return found
@@ -68,8 +63,6 @@ def _oldest(checkup: Checkup) -> Finding:
 
 
 def _hearing(checkup: Checkup) -> Finding:
-    from tape.cli.doctor import Finding
-
     if checkup.hears:
         return Finding("listening", "what is said is heard")
     fix = "a pooler stands between; give the server's own URL, and leave the pooler to your other programs"

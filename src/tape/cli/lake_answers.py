@@ -53,7 +53,7 @@ def tell_status(status: Status, *, is_json: bool) -> None:
             (output.paint("warm", "yellow"), _span(status.warm), "the journal"),
             (output.paint("hot", "red"), _span(status.hot), "in the memory of a process that reads"),
             ("lag", f"{output.count(status.lag, 'entry', 'entries')}", _age(status.lag_ms) if status.lag else "none"),
-            ("commit", f"version {status.version}", _time(status.committed_at_ms)),
+            ("commit", f"version {status.version}" if status.files else "none", _time(status.committed_at_ms)),
         ]
     )
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from contextlib import AbstractContextManager
-from functools import partial
 from typing import TYPE_CHECKING
 
 from tape.cli.choices import Choices
@@ -37,10 +36,6 @@ def existing(choices: Choices) -> Log:
 
 def spark_opener() -> Callable[[], AbstractContextManager[SparkSession]]:
     """Opens the session that the settings ask for."""
-    import os
+    from tape.lake.session import open_spark
 
-    from tape.lake.session import open_session
-    from tape.settings import Settings
-
-    settings = Settings.read(os.environ)
-    return partial(open_session, settings.spark_master, settings.data / "spark")
+    return open_spark

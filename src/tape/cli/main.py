@@ -13,6 +13,7 @@ import click
 from tape.cli import output
 from tape.cli.choices import Choices, shared
 from tape.cli.examples import teach
+from tape.cli.extras import missing
 
 if TYPE_CHECKING:
     from tape.core.errors import TapeError
@@ -99,15 +100,22 @@ def run(arguments: Sequence[str]) -> int:
 
 
 def _refuse(error: click.ClickException, is_json: bool) -> int:
-    sentence = error.format_message().rstrip(".")
+    sentence = _meant(error) or error.format_message().rstrip(".")
     context = getattr(error, "ctx", None)
     path = context.command_path if context else "tape"
     _tell(f"{sentence[:1].lower()}{sentence[1:]}; see {path} --help", "usage_error", 400, error.exit_code, is_json)
     return error.exit_code
 
 
+def _meant(error: click.ClickException) -> str | None:
+    """What an option that is not there may have been meant to be."""
+    if not isinstance(error, click.NoSuchOption) or not error.possibilities:
+        return None
+    return f"there is no option {error.option_name}; you may mean {' or '.join(sorted(error.possibilities))}"
+
+
 def _fail(error: Exception, is_json: bool) -> int:
-    ours = _ours(error)
+    ours = _ours(error) or missing(error)
     if ours is not None:
         _tell(_sentence(ours), ours.code, ours.http_status, ours.exit_code, is_json)
         return ours.exit_code

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterator
 from functools import partial
 from getpass import getuser
@@ -79,8 +80,8 @@ def list_letters(
     if choices.is_json:
         for letter in letters:
             output.say_json(_facts(letter))
-    elif letters:
-        output.table(_row(letter) for letter in letters)
+    else:
+        output.listing(map(_row, letters), "there is nothing of the kind in the outbox")
 
 
 @outbox.command()
@@ -223,7 +224,7 @@ def _row(letter: Letter) -> tuple[str, ...]:
 def _described(letter: Letter, deliveries: list[DeliveryState]) -> Iterator[tuple[str, str]]:
     for name, value in _facts(letter).items():
         if value not in (None, []):
-            yield name, str(value)
+            yield name, json.dumps(value, ensure_ascii=False) if isinstance(value, dict | list) else str(value)
     for state in deliveries:
         error = f": {state.last_error}" if state.last_error else ""
         yield state.handler_name, f"{state.status} after {output.count(state.attempts, 'attempt', 'attempts')}{error}"

@@ -4,12 +4,16 @@ from __future__ import annotations
 
 import sys
 from pathlib import Path
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 import click
 
 from tape.cli import output
 from tape.cli.choices import Choices, shared
+from tape.cli.modules import load as load_modules
+
+if TYPE_CHECKING:
+    from tape.outbox.contracts import Contract
 
 SNAPSHOTS: Final = "contracts"
 _ADVICE: Final = {
@@ -37,10 +41,9 @@ def contracts() -> None:
 @click.pass_obj
 def check(choices: Choices, modules: tuple[str, ...], snapshots: Path, update: bool) -> int:
     """Compare the contracts of modules with their snapshots; ends with 1 unless all is as recorded."""
-    from tape.outbox.contracts import Snapshots, Standing, load
+    from tape.outbox.contracts import Snapshots, Standing
 
-    sys.path.insert(0, str(Path.cwd()))
-    found, record = load(modules), Snapshots(snapshots)
+    found, record = _loaded(modules), Snapshots(snapshots)
     verdicts = {verdict.event_type: verdict for verdict in record.check(found)}
     for contract in found if update else ():
         if verdicts[contract.event_type].is_recordable:
@@ -58,10 +61,9 @@ def check(choices: Choices, modules: tuple[str, ...], snapshots: Path, update: b
 @shared
 def catalog(modules: tuple[str, ...], path: Path | None, is_checking: bool) -> int:
     """Print the contracts of modules as a page of Markdown."""
-    from tape.outbox.contracts import catalog as page, load
+    from tape.outbox.contracts import catalog as page
 
-    sys.path.insert(0, str(Path.cwd()))
-    text = page(load(modules))
+    text = page(_loaded(modules))
     if path is None:
         output.say(text.rstrip("\n"))
     elif is_checking:
@@ -69,6 +71,14 @@ def catalog(modules: tuple[str, ...], path: Path | None, is_checking: bool) -> i
     else:
         path.write_text(text, encoding="utf-8")
     return 0
+
+
+def _loaded(modules: tuple[str, ...]) -> list[Contract]:
+    from tape.outbox.contracts import load
+
+    sys.path.insert(0, str(Path.cwd()))
+    load_modules(*modules)
+    return load(modules)
 
 
 def _say(choices: Choices, event_type: str, standing: str, reasons: tuple[str, ...]) -> None:

@@ -33,10 +33,13 @@ def generation_of(given: int | None) -> int:
 
 
 def with_letters(choices: Choices, schema: str, act: Callable[[Letters], Awaitable[T]]) -> T:
+    from tape.core.errors import NotFound
     from tape.outbox.database import open_letters
 
     async def acted() -> T:
         async with open_letters(url_of(choices), schema) as letters:
+            if not await letters.is_there():
+                raise NotFound(f"there is no outbox in the schema {schema!r} here; tape outbox migrate makes one")
             return await act(letters)
 
     return run(acted)

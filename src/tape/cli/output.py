@@ -139,6 +139,15 @@ def table(rows: Iterable[Sequence[str]]) -> None:
             say(f"{' ' * indent}{line}")
 
 
+def listing(rows: Iterable[Sequence[str]], none: str) -> None:
+    """Rows in columns; where there are none, whoever is looking is told so."""
+    found = list(rows)
+    if found:
+        table(found)
+    elif is_terminal():
+        note(none)
+
+
 def _say_folded(row: Sequence[str], room: int) -> None:
     """A row on as many lines as it takes; a cell is never cut, so that an id can be copied."""
     line = ""

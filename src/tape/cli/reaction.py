@@ -10,6 +10,7 @@ import click
 
 from tape.cli import output
 from tape.cli.choices import Choices, run as finish, shared
+from tape.cli.facts import tell
 from tape.cli.reaction_backfill import backfill
 from tape.cli.reaction_dry_run import dry_run
 from tape.cli.reaction_explain import explain
@@ -74,8 +75,8 @@ def list_reactions(choices: Choices, subject_pattern: str) -> None:
     if choices.is_json:
         for record in records:
             output.say_json(_facts(record))
-    elif records:
-        output.table(_line(record) for record in records)
+    else:
+        output.listing(map(_line, records), "there is nothing to react; tape reaction add registers a reaction")
 
 
 @reaction.command()
@@ -88,7 +89,7 @@ def show(choices: Choices, reaction_id: str) -> None:
 
     record = finish(partial(_with, choices, lambda reactions: reactions.find(reaction_id)))
     if record is None:
-        raise NotFound(f"there is no reaction {reaction_id!r}")
+        raise NotFound(f"there is no reaction {reaction_id!r}; tape reaction ls lists those there are")
     _show(choices, record)
 
 
@@ -138,7 +139,7 @@ def _show(choices: Choices, record: ReactionRecord) -> None:
     if choices.is_json:
         output.say_json(facts)
     else:
-        output.table((output.paint(name, "bold"), output.escape(str(value))) for name, value in facts.items())
+        tell({**facts, "handler_kind": record.reaction.handler_kind})
 
 
 def _facts(record: ReactionRecord) -> dict[str, object]:

@@ -66,6 +66,7 @@ def _backfill(choices: Choices, reaction_id: str, after: int, through: int | Non
     opened = compose.open_backing(url, lake=lake)
     with start_blocking_portal() as portal, portal.wrap_async_context_manager(opened) as backing:
         plan = portal.call(planned, backing.store, backing.journal, reaction_id, after, through)
+        _say_progress(plan, tally)
         with spark_opener()() as spark:
             for some in found(spark, url, lake, plan):
                 tally.searched, tally.matches = some.searched, tally.matches + len(some.hits)

@@ -43,8 +43,9 @@ def list_runs(choices: Choices, limit: int) -> None:
     if choices.is_json:
         for record in records:
             output.say_json(_facts(record))
-    elif records:
-        output.table((_status(record), output.paint(record.run_id, "bold"), *_numbers(record)) for record in records)
+    else:
+        rows = ((_status(record), output.paint(record.run_id, "bold"), *_numbers(record)) for record in records)
+        output.listing(rows, "there is nothing yet; tape publish RUN JSON --open begins a run")
 
 
 @run.command()

@@ -23,6 +23,7 @@ if TYPE_CHECKING:
 
 RUN_COLOURS: Final = ("cyan", "magenta", "yellow", "blue", "green")
 WIDEST: Final = 24
+NARROW: Final = 60
 
 
 class View(NamedTuple):
@@ -73,7 +74,9 @@ async def _tail(choices: Choices, view: View) -> None:
     async with choices.open_journal() as journal:
         try:
             start = await view.first(journal) if view.start is None else view.start
-            await _show(view.stream(journal, start), show)
+            shown = await _show(view.stream(journal, start), show)
+            if not shown and output.is_terminal() and not view.follow:
+                output.note("there is nothing to show")
         except BrokerOverflowError as gap:
             if view.start is not None or gap.requested_seq > 1:
                 raise
@@ -82,11 +85,15 @@ async def _tail(choices: Choices, view: View) -> None:
             await _show(view.stream(journal, begin), show)
 
 
-async def _show(stream: Stream, show: Callable[[Entry], None]) -> None:
+async def _show(stream: Stream, show: Callable[[Entry], None]) -> int:
+    """Shows each entry as it comes; how many those were."""
+    count = 0
     async with aclosing(stream):
         async for entry in stream:
             show(entry)
             output.flush()
+            count += 1
+    return count
 
 
 def _show_json(entry: Entry) -> None:
@@ -113,11 +120,11 @@ class Lines:
         if at[:3] != self._day and output.is_terminal():
             self._day = at[:3]
             output.say(output.paint(time.strftime("— %A, %d %B %Y —", at), "dim"))
-        clock = f"{time.strftime('%H:%M:%S', at)}.{entry.ts_ms % 1000:03}"
+        clock = f"  {time.strftime('%H:%M:%S', at)}.{entry.ts_ms % 1000:03}" if _has_room() else ""
         position, run_id, seq, name = self._padded(entry)
         colour = RUN_COLOURS[crc32(entry.run_id.encode()) % len(RUN_COLOURS)]
         line = (
-            f"{output.paint(f'{position}  {clock}', 'dim')}  {output.paint(run_id, colour)} "
+            f"{output.paint(f'{position}{clock}', 'dim')}  {output.paint(run_id, colour)} "
             f"{output.paint(seq, 'dim')}  {output.paint(name, 'bold')}"
         )
         output.say(f"{line}  {_content(entry, output.width(line) + 2)}")
@@ -129,6 +136,12 @@ class Lines:
         self._widths = [max(pair) for pair in zip(self._widths, map(output.width, texts), strict=True)]
         signs = (-1, 1, -1, 1)
         return [output.pad(*pair) for pair in zip(texts, map(int.__mul__, self._widths, signs), strict=True)]
+
+
+def _has_room() -> bool:
+    """Whether a line can tell the time and still say something."""
+    room = output.columns()
+    return room is None or room >= NARROW
 
 
 def _widest() -> int:

@@ -9,8 +9,10 @@ import click
 
 from tape.cli import output
 from tape.cli.choices import Choices, run as finish, shared
+from tape.cli.facts import tell
 
 if TYPE_CHECKING:
+    from tape.core.ports import Store
     from tape.core.task import Task, TaskId
 
 MOST: Final = 1_000
@@ -37,8 +39,8 @@ def list_tasks(choices: Choices, reaction_id: str, status: str | None, limit: in
     if choices.is_json:
         for each in found:
             output.say_json(_facts(each))
-    elif found:
-        output.table(_line(each) for each in found)
+    else:
+        output.listing(map(_line, found), "there is nothing of the kind; tape work MODULE makes tasks of what matches")
 
 
 @task.command()
@@ -51,7 +53,7 @@ def show(choices: Choices, task_id: str) -> None:
     if choices.is_json:
         output.say_json(_facts(found))
     else:
-        output.table((output.paint(name, "bold"), output.escape(str(fact))) for name, fact in _facts(found).items())
+        tell({**_facts(found), "status": found.status})
 
 
 @task.command()
@@ -79,22 +81,25 @@ async def _listed(choices: Choices, reaction_id: str, status: int, limit: int) -
 
 
 async def _find(choices: Choices, task_id: str) -> Task:
-    from tape.core.errors import NotFound
-    from tape.core.task import TaskId
-
     async with choices.open_store() as store:
-        found = await store.tasks.find(TaskId(task_id))
-        if found is None:
-            raise NotFound(f"there is no task {task_id!r}")
-        return found
+        return await _found(store, task_id)
     raise AssertionError("a store swallows nothing")
 
 
-async def _replay(choices: Choices, task_ids: tuple[str, ...], reaction_id: str, limit: int) -> list[TaskId]:
+async def _found(store: Store, task_id: str) -> Task:
+    from tape.core.errors import NotFound
     from tape.core.task import TaskId
 
+    found = await store.tasks.find(TaskId(task_id))
+    if found is None:
+        raise NotFound(f"there is no task {task_id!r}; tape task ls lists those there are")
+    return found
+
+
+async def _replay(choices: Choices, task_ids: tuple[str, ...], reaction_id: str, limit: int) -> list[TaskId]:
     async with choices.open_store() as store:
-        named = [TaskId(task_id) for task_id in task_ids] or await store.tasks.dead(reaction_id, limit)
+        named = [(await _found(store, task_id)).task_id for task_id in task_ids]
+        named = named or list(await store.tasks.dead(reaction_id, limit))
         return list(await store.tasks.replay(named))
     raise AssertionError("a store swallows nothing")
 

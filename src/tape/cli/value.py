@@ -145,7 +145,9 @@ def _tell(choices: Choices, told: Value, change: ValueChange | None = None, is_b
         output.say(output.escape(told.value_json))
     else:
         text = "deleted" if told.deleted else told.value_json
-        output.say(f"{output.paint(str(told.version), 'bold')}  {output.escape(text)}")
+        room = output.columns()
+        left = None if room is None else room - len(str(told.version)) - 2
+        output.say(f"{output.paint(str(told.version), 'bold')}  {output.fit(output.escape(text), left)}")
 
 
 def _facts(told: Value) -> dict[str, object]:

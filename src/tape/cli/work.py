@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import os
 from functools import partial
-from importlib import import_module
 
 import click
 
 from tape.cli import output
 from tape.cli.choices import Choices, run as finish, shared
+from tape.cli.modules import load
 from tape.cli.serve import log_to_stderr, look_here
 
 
@@ -46,8 +46,7 @@ def work(
     if not modules and not Settings.read(os.environ).connections:
         raise click.UsageError("name a module with handlers, or connections to publish to in TAPE_CONFIG")
     look_here(modules)
-    for name in modules:
-        _load(name)
+    load(*modules)
     log_to_stderr()
     lease = timedelta(milliseconds=lease_ms)
     crew = crew_of(collected, is_registering=is_registering, owner=owner, slots=slots, lease=lease)
@@ -56,12 +55,3 @@ def work(
         output.say_json({"handled": handled})
     else:
         output.say(f"{output.count(handled, 'task', 'tasks')} handled")
-
-
-def _load(name: str) -> None:
-    from tape.core.errors import UsageError, shown
-
-    try:
-        import_module(name)
-    except Exception as error:  # it is the user's module, and whatever is wrong with it is for the user
-        raise UsageError(f"module {shown(name)} cannot be loaded: {type(error).__name__}: {error}") from error

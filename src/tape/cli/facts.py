@@ -1,0 +1,31 @@
+"""A thing's columns as people read them: times as times, and nothing of what does not apply."""
+
+from collections.abc import Iterator, Mapping
+from datetime import UTC, datetime
+from enum import IntEnum
+
+from tape.cli import output
+
+AT = "_at_ms"
+
+
+def tell(facts: Mapping[str, object]) -> None:
+    """A line for each fact that says something."""
+    output.table((output.paint(name, "bold"), output.escape(text)) for name, text in _told(facts))
+
+
+def _told(facts: Mapping[str, object]) -> Iterator[tuple[str, str]]:
+    for name, value in facts.items():
+        match value:
+            case None | "" | False:
+                continue
+            case IntEnum():
+                yield name, value.name.lower()
+            case int() if name.endswith(AT):
+                yield name.removesuffix("_ms"), _time(value)
+            case _:
+                yield name, str(value)
+
+
+def _time(ms: int) -> str:
+    return "never" if not ms else datetime.fromtimestamp(ms / 1000, UTC).strftime("%Y-%m-%d %H:%M:%S UTC")

@@ -1,0 +1,14 @@
+"""Modules of the user's, which a command is given the names of."""
+
+from importlib import import_module
+
+
+def load(*names: str) -> None:
+    """Imports them; whatever is wrong with one is for its owner to read."""
+    from tape.core.errors import UsageError, shown
+
+    for name in names:
+        try:
+            import_module(name)
+        except Exception as error:  # it is the user's module, and whatever is wrong with it is for the user
+            raise UsageError(f"module {shown(name)} cannot be loaded: {type(error).__name__}: {error}") from error
