@@ -13,7 +13,7 @@ from hypothesis.database import DirectoryBasedExampleDatabase
 ROOT = Path(__file__).resolve().parent.parent
 EXAMPLES = 100
 
-pytest_plugins = ["tests.servers.fixtures"]
+pytest_plugins = ["tests.servers.fixtures", "tests.servers.spark"]
 
 Scale = Callable[[float], int]
 

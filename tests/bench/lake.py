@@ -7,6 +7,7 @@ from functools import cache, partial
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from time import perf_counter
+from typing import Literal
 
 import asyncpg
 import pyarrow as pa
@@ -17,7 +18,7 @@ from tape.lake.session import open_session
 from tape.store.ranges import EVERYTHING, arrow_schema, sql_of
 from tape.store.sqlite.migrate import migrate
 from tape.store.statements import statements
-from tests.bench import servers
+from tests.bench import lake_jdbc, servers
 from tests.bench.compare import Comparison, Goal, Side
 from tests.bench.copying import copy, encoded
 from tests.bench.loop import run
@@ -28,6 +29,7 @@ ROWS = 1_000_000
 PART = 10_000
 BATCH = 1_000  # where it is fastest
 PARTITIONS = 2
+WARMING = 3, ROWS // 5  # reads, and the rows of each: until then a JVM compiles while it reads
 UNIT = "rows/s"
 COLUMNS = arrow_schema().names
 
@@ -36,8 +38,11 @@ atexit.register(_stack.close)
 
 
 def comparisons() -> list[Comparison]:
+    binary, text = partial(copied, "binary"), partial(copied, "text")
     return [
-        _row("source, Postgres, against COPY of the same rows as bytes", postgres_source, copied, Goal(">=", 0.9)),
+        _row("source, Postgres, against bytes of COPY as it is", postgres_source, text, Goal(">=", 0.9)),
+        _row("source, Postgres, against bytes of COPY in binary", postgres_source, binary),
+        *([_row("source, Postgres, against Spark's JDBC", postgres_source, jdbc)] if lake_jdbc.jar() else []),
         _row("source, SQLite, against sqlite3 into Arrow", sqlite_source, looped, Goal(">=", 1.0)),
         _row("source, SQLite, 1 partition, against sqlite3 into Arrow", partial(sqlite_source, 1), looped),
         _row("source, SQLite, 3 columns, against sqlite3 into Arrow", narrow_source, looped),
@@ -62,16 +67,20 @@ def narrow_source() -> float:
     return _rate(_source(f"sqlite:///{file()}", PARTITIONS).schema(narrow).load())
 
 
-def copied() -> float:
-    """The server's own COPY, its bytes counted and dropped."""
-    return run(_copied(postgres()))
+def jdbc() -> float:
+    return _rate(lake_jdbc.table(spark(), postgres(), ROWS, PARTITIONS))
 
 
-async def _copied(url: str) -> float:
+def copied(form: Literal["binary", "text"]) -> float:
+    """The server's own COPY of the same rows, its bytes dropped as they come."""
+    return run(_copied(postgres(), form))
+
+
+async def _copied(url: str, form: Literal["binary", "text"]) -> float:
     connection = await asyncpg.connect(url)
     try:
         started = perf_counter()
-        await connection.copy_from_table("tape_journal", output=_drop, format="binary")
+        await connection.copy_from_table("tape_journal", output=_drop, format=form)
         return ROWS / (perf_counter() - started)
     finally:
         await connection.close()
@@ -111,11 +120,13 @@ def spark() -> SparkSession:
     """A session that has read before: what starts with the first job is nobody's rate."""
     FOLDER.mkdir(exist_ok=True)
     folder = _stack.enter_context(TemporaryDirectory(prefix=".spark-", dir=FOLDER))
-    session = _stack.enter_context(open_session(f"local[{PARTITIONS}]", Path(folder)))
-    warm = session.read.format("tape").options(
-        store=f"sqlite:///{file()}", toGlobalSeq=PART, rowsPerPartition=PART // 2
-    )
-    warm.load().write.format("noop").mode("overwrite").save()
+    driver = lake_jdbc.jar()
+    options = {} if driver is None else {"spark.jars": str(driver)}
+    session = _stack.enter_context(open_session(f"local[{PARTITIONS}]", Path(folder), options))
+    reads, rows = WARMING
+    for _ in range(reads):
+        warm = session.read.format("tape").options(store=f"sqlite:///{file()}", toGlobalSeq=rows)
+        warm.load().write.format("noop").mode("overwrite").save()
     return session
 
 

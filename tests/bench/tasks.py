@@ -1,14 +1,10 @@
-"""Tasks against pgqueuer and a loop written by hand: everything put in and then worked off, and one at a time."""
+"""Tasks against peers and a loop written by hand: everything put in and then worked off, and one at a time."""
 
 import asyncio
-import logging
-from collections.abc import Awaitable, Callable, Iterator
-from contextlib import contextmanager
-from datetime import timedelta
+from collections.abc import Iterator
 from functools import partial
-from statistics import quantiles
+from importlib.util import find_spec
 from time import perf_counter
-from typing import TypeAlias
 
 import asyncpg
 
@@ -16,6 +12,7 @@ from tape.bus.journal import Journal
 from tape.compose import run_journal
 from tape.core.codec import JsonValue
 from tape.core.event import Event
+from tape.core.ports import Store
 from tape.core.reaction import Reaction
 from tape.matcher.dispatcher import Crew, Dispatcher
 from tape.matcher.matcher import Matcher
@@ -23,19 +20,15 @@ from tape.store.postgres.store import open_store
 from tape.work.handler import handler
 from tests.bench.compare import Comparison, Goal, Side
 from tests.bench.loop import run
-from tests.bench.servers import journal_url, postgres
-
-Handle: TypeAlias = Callable[[], Awaitable[None]]
+from tests.bench.servers import journal_url
+from tests.bench.tasks_counting import BATCH, FEW, FIRST, TASKS, TEXT, Count, Times, Waits, percentile
+from tests.bench.tasks_peers import dbos, pgqueuer, pick_up_pgqueuer, procrastinate, taskiq
 
 AREA = "tasks"
-TASKS = 10_000
-BATCH = 1_000
-SINGLES = 120
-PAUSE_S = 0.03
-WARM = 20
+SLOTS = 2_000
 MATCHED = 20_000
+TICKS = 3  # turns of the loop until what was sent is on its way
 PAYLOAD: JsonValue = {"number": 1, "status": "confirmed"}
-TEXT = b'{"number": 1, "status": "confirmed"}'
 
 TABLE = """
 CREATE TABLE work (id bigint GENERATED ALWAYS AS IDENTITY PRIMARY KEY, payload bytea NOT NULL,
@@ -54,20 +47,38 @@ def comparisons() -> list[Comparison]:
         _row("end to end against pgqueuer", partial(ours, False), partial(pgqueuer, False), Goal(">=", 3)),
         _row("processing against pgqueuer", partial(ours, True), partial(pgqueuer, True), Goal(">=", 4)),
         _row("end to end against SKIP LOCKED by hand", partial(ours, False), partial(by_hand, False), Goal(">=", 0.6)),
+        *_beside(),
         _pick_up("idle pick-up p50 against pgqueuer", 50, Goal("<=", 0.5)),
         _pick_up("idle pick-up p99 against pgqueuer", 99, Goal("<=", 0.7)),
+        _by_hand_pick_up("idle pick-up p50 against two commits by hand", 50),
+        _by_hand_pick_up("idle pick-up p99 against two commits by hand", 99),
         _matching("matcher with 1,000 reactions against 10", 1_000),
         _matching("matcher with 10,000 reactions against 10", 10_000),
     ]
 
 
-def _row(name: str, one: Side, other: Side, goal: Goal) -> Comparison:
+def _beside() -> Iterator[Comparison]:
+    """Those who take so long that fewer are measured, as far as they are installed."""
+    for module, side in (("procrastinate", procrastinate), ("dbos", dbos), ("taskiq_redis", taskiq)):
+        if find_spec(module):
+            yield _row(f"{FEW} end to end against {module}", few, side)
+        else:
+            print(f"{AREA} against {module} is left out: it is not installed")
+
+
+def _row(name: str, one: Side, other: Side, goal: Goal | None = None) -> Comparison:
     return Comparison(area=AREA, name=name, unit="tasks/s", ours=one, peer=other, goal=goal)
 
 
 def _pick_up(name: str, percent: int, goal: Goal) -> Comparison:
     one, other = partial(pick_up, percent), partial(pick_up_pgqueuer, percent)
     return Comparison(area=AREA, name=name, unit="ms", ours=one, peer=other, goal=goal)
+
+
+def _by_hand_pick_up(name: str, percent: int) -> Comparison:
+    """What is left when nothing is done but to write a row, to take it, and to call a function."""
+    one, other = partial(pick_up, percent), partial(pick_up_by_hand, percent)
+    return Comparison(area=AREA, name=name, unit="ms", ours=one, peer=other)
 
 
 def _matching(name: str, reactions: int) -> Comparison:
@@ -107,90 +118,87 @@ def _numbered(number: int) -> Event:
 
 
 def ours(is_processing: bool) -> float:
-    return run(_ours(is_processing))
+    return run(_ours(TASKS)).rate(TASKS, is_processing=is_processing)
+
+
+def few() -> float:
+    return run(_ours(FEW)).rate(FEW, is_processing=False)
 
 
 def by_hand(is_processing: bool) -> float:
-    return run(_by_hand(is_processing))
-
-
-def pgqueuer(is_processing: bool) -> float:
-    return run(_pgqueuer(is_processing))
+    return run(_by_hand()).rate(TASKS, is_processing=is_processing)
 
 
 def pick_up(percent: int) -> float:
     return percentile(run(_pick_ups()), percent)
 
 
-def pick_up_pgqueuer(percent: int) -> float:
-    return percentile(run(_pick_ups_pgqueuer()), percent)
+def pick_up_by_hand(percent: int) -> float:
+    return percentile(run(_pick_ups_by_hand()), percent)
 
 
-class Count:
-    """Says when so many were handled."""
-
-    def __init__(self, wanted: int) -> None:
-        self._left = wanted
-        self.is_done = asyncio.Event()
-
-    async def one(self) -> None:
-        self._left -= 1
-        if not self._left:
-            self.is_done.set()
-
-
-async def _ours(is_processing: bool) -> float:
-    count = Count(TASKS)
+async def _ours(count: int) -> Times:
     with journal_url() as url:
         async with open_store(url) as store, run_journal(store) as journal:
             await store.reactions.register(_reaction())
-            dispatcher = Dispatcher(store, Crew(handlers={"rule": handler(count.one)}, slots=2_000), journal)
+            await _put_in(journal, FIRST)
+            await _work_off(store, journal, FIRST)
             began = perf_counter()
-            for _ in range(TASKS // BATCH):
-                await journal.append([_event() for _ in range(BATCH)], open=True)
+            await _put_in(journal, count)
             put_in = perf_counter()
-            async with asyncio.TaskGroup() as tasks:
-                working = tasks.create_task(dispatcher.run())
-                await count.is_done.wait()
-                dispatcher.loop.stop()
-                await working
-            ended = perf_counter()
-    return TASKS / (ended - (put_in if is_processing else began))
+            await _work_off(store, journal, count)
+            return Times(began, put_in, perf_counter())
+    raise AssertionError("a store swallows nothing")
 
 
-async def _by_hand(is_processing: bool) -> float:
+async def _put_in(journal: Journal, count: int) -> None:
+    """A batch is made while the one before is written."""
+    sent = None
+    for first in range(0, count, BATCH):
+        events = [_event() for _ in range(min(BATCH, count - first))]
+        if sent is not None:
+            await sent
+        sent = journal.send(events, open=True)
+        for _ in range(TICKS):
+            await asyncio.sleep(0)
+    if sent is not None:
+        await sent
+
+
+async def _work_off(store: Store, journal: Journal, count: int) -> None:
+    counted = Count(count)
+    dispatcher = Dispatcher(store, Crew(handlers={"rule": handler(counted.one)}, slots=SLOTS), journal)
+    async with asyncio.TaskGroup() as tasks:
+        working = tasks.create_task(dispatcher.run())
+        await counted.is_done.wait()
+        dispatcher.stop()
+        await working
+
+
+async def _by_hand() -> Times:
     with journal_url() as url:
         connection = await asyncpg.connect(url)
         await connection.execute(TABLE)
+        await _by_hand_put_in(connection, FIRST)
+        await _by_hand_work_off(connection)
         began = perf_counter()
-        for _ in range(TASKS // BATCH):
-            await connection.executemany("INSERT INTO work (payload) VALUES ($1)", [(TEXT,)] * BATCH)
+        await _by_hand_put_in(connection, TASKS)
         put_in = perf_counter()
-        while taken := await connection.fetch(TAKE, BATCH):
-            await connection.execute(FINISH, [row["id"] for row in taken])
+        await _by_hand_work_off(connection)
         ended = perf_counter()
         await connection.close()
-    return TASKS / (ended - (put_in if is_processing else began))
+    return Times(began, put_in, ended)
 
 
-async def _pgqueuer(is_processing: bool) -> float:
-    from pgqueuer import AsyncpgPoolDriver, Queries, QueueManager
-    from pgqueuer.types import QueueExecutionMode
+async def _by_hand_put_in(connection: asyncpg.Connection, count: int) -> None:
+    for first in range(0, count, BATCH):
+        rows = [(TEXT,)] * min(BATCH, count - first)
+        await connection.executemany("INSERT INTO work (payload) VALUES ($1)", rows)
 
-    with _quiet(), _empty_url() as url:
-        async with asyncpg.create_pool(url) as pool:
-            queries = Queries(AsyncpgPoolDriver(pool))
-            await queries.install()
-            manager, count = QueueManager(queries), Count(TASKS)
-            manager.entrypoint("rule")(_taking(count.one))
-            began = perf_counter()
-            for _ in range(TASKS // BATCH):
-                await queries.enqueue(["rule"] * BATCH, [TEXT] * BATCH, [0] * BATCH)
-            put_in = perf_counter()
-            await manager.run(batch_size=BATCH, mode=QueueExecutionMode.drain)
-            ended = perf_counter()
-            assert count.is_done.is_set()
-    return TASKS / (ended - (put_in if is_processing else began))
+
+async def _by_hand_work_off(connection: asyncpg.Connection) -> None:
+    while taken := await connection.fetch(TAKE, BATCH):
+        await connection.execute(FINISH, [row["id"] for row in taken])
 
 
 async def _pick_ups() -> list[float]:
@@ -207,43 +215,21 @@ async def _pick_ups() -> list[float]:
     return waits.found
 
 
-async def _pick_ups_pgqueuer() -> list[float]:
-    from pgqueuer import AsyncpgPoolDriver, Queries, QueueManager
-
+async def _pick_ups_by_hand() -> list[float]:
     waits = Waits()
-    with _quiet(), _empty_url() as url:
-        async with asyncpg.create_pool(url) as pool, asyncio.TaskGroup() as tasks:
-            queries = Queries(AsyncpgPoolDriver(pool))
-            await queries.install()
-            manager = QueueManager(queries)
-            manager.entrypoint("rule")(_taking(waits.end))
-            working = tasks.create_task(manager.run(batch_size=10, dequeue_timeout=timedelta(seconds=1)))
-            await waits.all(lambda: queries.enqueue(["rule"], [TEXT], [0]))
-            manager.shutdown.set()
-            await working
+    with journal_url() as url:
+        connection = await asyncpg.connect(url)
+        await connection.execute(TABLE)
+
+        async def say() -> None:
+            await connection.execute("INSERT INTO work (payload) VALUES ($1)", TEXT)
+            taken = await connection.fetch(TAKE, 1)
+            await waits.end()
+            await connection.execute(FINISH, [row["id"] for row in taken])
+
+        await waits.all(say)
+        await connection.close()
     return waits.found
-
-
-class Waits:
-    """How long each of some single things took from before it was said until it was handled."""
-
-    def __init__(self) -> None:
-        self.found: list[float] = []
-        self._began = 0.0
-        self._has_ended = asyncio.Event()
-
-    async def end(self) -> None:
-        self.found.append(perf_counter() - self._began)
-        self._has_ended.set()
-
-    async def all(self, say: Callable[[], Awaitable[object]]) -> None:
-        for _ in range(WARM + SINGLES):
-            await asyncio.sleep(PAUSE_S)
-            self._has_ended.clear()
-            self._began = perf_counter()
-            await say()
-            await self._has_ended.wait()
-        del self.found[:WARM]
 
 
 async def _append_one(journal: Journal) -> None:
@@ -256,31 +242,3 @@ def _reaction() -> Reaction:
 
 def _event() -> Event:
     return Event(run_id="run-1", payload=PAYLOAD, subject="/orders/new")
-
-
-def _taking(handle: Handle) -> Callable[[object], Awaitable[None]]:
-    async def take(job: object) -> None:
-        await handle()
-
-    return take
-
-
-@contextmanager
-def _empty_url() -> Iterator[str]:
-    server = postgres()
-    with server.database() as url:
-        yield url
-
-
-@contextmanager
-def _quiet() -> Iterator[None]:
-    """A peer that tells of every job would be measured by its logger."""
-    logging.disable(logging.WARNING)
-    try:
-        yield
-    finally:
-        logging.disable(logging.NOTSET)
-
-
-def percentile(waits: list[float], percent: int) -> float:
-    return quantiles(waits, n=100)[percent - 1] * 1000

@@ -10,6 +10,7 @@ from tape.core.ports import Store
 from tape.core.reaction import Reaction
 from tape.core.task import Claim, Done, Outcome, Settlement, Task, Want
 from tape.matcher.matcher import Matcher
+from tape.store.postgres.store import PostgresStore
 from tests.contract.saying import append, said
 from tests.patience import PATIENCE_S
 
@@ -67,3 +68,5 @@ async def expire(store: Store) -> None:
     async with store.transaction() as tx:
         await tx.fetch("UPDATE tape_tasks SET lease_expires_at_ms = 1, next_attempt_at_ms = 1 WHERE status = 2", {})
         await tx.fetch("UPDATE tape_tasks SET next_attempt_at_ms = 1 WHERE status = 1", {})
+        if isinstance(store, PostgresStore):
+            await tx.fetch("UPDATE tape_claims SET lease_expires_at_ms = 1", {})

@@ -24,6 +24,9 @@ class Hands:
         self._want = Want(owner="hands", most=most, reaction_ids=names or ("rule",))
         self.given: list[Task] = []
 
+    async def room(self, count: int) -> None:
+        return
+
     def wanted(self) -> Want:
         return self._want
 

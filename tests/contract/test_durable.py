@@ -1,5 +1,6 @@
 """Durable functions: whatever ends a worker, what was decided, sampled and done stays so, and is done once."""
 
+import json
 from collections import Counter
 from collections.abc import Callable
 from contextlib import suppress
@@ -128,6 +129,16 @@ async def test_time_and_chance_are_as_they_were_the_first_time(node: AsyncNode) 
     await live(node, look, run_id)
 
     assert seen[0] == seen[1] and len(seen) == 2
+
+
+async def test_now_is_the_time_of_the_store(node: AsyncNode) -> None:
+    async def look(run: RunState) -> object:
+        return await tape.now()
+
+    ended = await live(node, look)
+
+    (asked,) = await node.effects.listed(ended.run_id)
+    assert json.loads(ended.detail_json) == asked.began_at_ms / 1000
 
 
 async def test_a_decision_is_asked_for_once(node: AsyncNode) -> None:
@@ -480,3 +491,35 @@ async def test_an_effect_for_the_outbox_is_waited_for(node: AsyncNode) -> None:
     (effect,) = await node.effects.listed(run_id)
     assert (effect.status, effect.external_ref) == (EffectStatus.CONFIRMED, "sweep-3")
     assert (await node.runs.find(run_id)).detail_json == '{"external_ref":"sweep-3"}'
+
+
+@tape.effect(dispatch=DispatchMode.OUTBOX, connector="bank")
+async def transfer(amount: int) -> None:
+    raise AssertionError("others do it")
+
+
+async def transferring(run: RunState) -> object:
+    return await transfer(3)
+
+
+async def test_once_carries_out_what_its_runs_wait_for(node: AsyncNode) -> None:
+    run_id = await begin(node)
+    crew = Crew(app="treasury", function=transferring, connectors={"bank": lambda effect: "paid"})
+
+    with anyio.fail_after(PATIENCE_S):
+        await crew.run_once(node)
+
+    run = await node.runs.find(run_id)
+    assert (run.status, run.detail_json) == (RunStatus.TERMINAL, '"paid"')
+
+
+@pytest.mark.parametrize("connectors", [{"bank": lambda effect: 1 / 0}, {}], ids=["one that fails", "none"])
+async def test_once_leaves_a_run_whose_effect_nobody_can_carry_out_now(node: AsyncNode, connectors: Any) -> None:
+    run_id = await begin(node)
+
+    with anyio.fail_after(PATIENCE_S):
+        await Crew(app="treasury", function=transferring, connectors=connectors).run_once(node)
+
+    (effect,) = await node.effects.listed(run_id)
+    assert (effect.status, effect.dispatch_attempts) == (EffectStatus.PENDING, len(connectors))
+    assert (await node.runs.find(run_id)).is_active

@@ -34,6 +34,8 @@ REFUSALS = (
     "PERMISSION_DENIED",
     "RESOURCE_EXHAUSTED",
 )
+STRING = FieldDescriptor.TYPE_STRING
+IDS_AT_THE_STORE = {"run_id", "task_id", "task_ids", "reaction_id", "reaction_ids", "subject_pattern", "owner"}
 EMPTY = {"subject", "subject_pattern", "predicate_cel", "type", "compensator_ref", "traceparent", "content_type"}
 
 
@@ -57,6 +59,20 @@ async def test_no_value_of_a_field_breaks_the_server(channel: Any) -> None:
 
     assert [answer for answer in answers if answer[0] not in ("OK", *REFUSALS)] == []
     assert {answer[0] for answer in answers} >= {"OK", "INVALID_ARGUMENT", "NOT_FOUND"}
+
+
+async def test_u_0000_in_an_id_is_refused_by_every_store(channel: Any) -> None:
+    begun = await channel.unary_unary("/tape.v1.Tape/BeginRun")(pb.BeginRunRequest(app_name="a").SerializeToString())
+    run_id = pb.BeginRunResponse.FromString(begun).run_id
+
+    answers = {
+        (method.name, field): await status(channel, method.name, request)
+        for method in METHODS
+        for field, request in extremes(plain(GetMessageClass(method.input_type), run_id), {STRING: ("a\0b",)})
+        if field in IDS_AT_THE_STORE
+    }
+
+    assert len(answers) > 20 and {place: said for place, said in answers.items() if said != "INVALID_ARGUMENT"} == {}
 
 
 async def status(channel: Any, name: str, request: Message) -> str:
@@ -83,10 +99,10 @@ def plain(kind: type[Message], run_id: str) -> Message:
     return kind(**said | ({"run_id": run_id} if "run_id" in said else {}))
 
 
-def extremes(request: Message) -> Iterator[tuple[str, Message]]:
+def extremes(request: Message, values: dict[int, tuple[Any, ...]] = EXTREMES) -> Iterator[tuple[str, Message]]:
     """The request with each of its fields at each of its extremes."""
     for field in request.DESCRIPTOR.fields:
-        for value in EXTREMES.get(field.type, ()):
+        for value in values.get(field.type, ()):
             changed = type(request).FromString(request.SerializeToString())
             if field.is_repeated:
                 getattr(changed, field.name).append(value)

@@ -11,7 +11,7 @@ from tape.core.run_state import RunStatus
 from tape.sdk.nouns.node import AsyncNode
 from tests.contract.backends import Backend, needs_ledgers
 from tests.contract.saying import whole
-from tests.contract.working import at_once, begun, queued, subjects, two_nodes, until
+from tests.contract.working import at_once, begun, far_or_not, queued, subjects, two_nodes, until
 
 pytestmark = needs_ledgers
 
@@ -133,8 +133,9 @@ async def test_a_dispatcher_that_is_silent_loses_what_can_be_repeated(node: Asyn
 
 
 @pytest.mark.parametrize("semantics", [Semantics.IDEMPOTENT, ONCE])
-async def test_of_eight_dispatchers_one_gets_an_effect(backend: Backend, semantics: Semantics) -> None:
-    async with two_nodes(backend) as nodes:
+@far_or_not
+async def test_of_eight_dispatchers_one_gets_an_effect(backend: Backend, far: bool, semantics: Semantics) -> None:
+    async with two_nodes(backend, far=far) as nodes:
         effect = await queued(nodes[0], semantics)
         place = effect.run_id, effect.idempotency_key
 
@@ -144,8 +145,9 @@ async def test_of_eight_dispatchers_one_gets_an_effect(backend: Backend, semanti
     assert len({claim.effect.claim.owner for claim in claims}) == 1
 
 
-async def test_of_two_runs_that_begin_one_business_at_once_one_does_it(backend: Backend) -> None:
-    async with two_nodes(backend) as nodes:
+@far_or_not
+async def test_of_two_runs_that_begin_one_business_at_once_one_does_it(backend: Backend, far: bool) -> None:
+    async with two_nodes(backend, far=far) as nodes:
         runs = [await begun(nodes[0], str(n)) for n in range(6)]
 
         effects = await at_once(
@@ -217,3 +219,64 @@ async def test_every_outcome_has_its_subject(node: AsyncNode, journal: Journal) 
     assert {subject.removesuffix(ends) for subject in said} == {
         f"/tape/effect/{verb}/" for verb in ("pending", "confirmed", "failed", "unknown", "reconciled")
     }
+
+
+async def test_a_run_that_went_well_has_its_decisions_and_effects_in_the_ledger(node: AsyncNode) -> None:
+    run = await begun(node)
+    for index, tool in enumerate(("sweep", "hedge", "post")):
+        await node.decisions.record(run.run_id, index, model="m", response={"do": tool})
+        effect = await node.effects.begin(run.run_id, tool, decision_index=index)
+        await node.effects.complete(run.run_id, effect.idempotency_key, response={"ok": tool})
+    await node.runs.end(run.run_id)
+
+    decisions, effects = await node.decisions.listed(run.run_id), await node.effects.listed(run.run_id)
+
+    assert [each.response_json for each in decisions] == [f'{{"do":"{tool}"}}' for tool in ("sweep", "hedge", "post")]
+    assert {(each.decision_index, each.tool, each.status) for each in effects} == {
+        (index, tool, EffectStatus.CONFIRMED) for index, tool in enumerate(("sweep", "hedge", "post"))
+    }
+
+
+async def test_who_can_be_repeated_needs_no_scope_and_who_cannot_is_admitted_with_one(node: AsyncNode) -> None:
+    bare, granted = await begun(node, "1"), await begun(node, "2", "worker", "payments")
+
+    repeated = await node.effects.begin(bare.run_id, "look")
+    once = await node.effects.begin(
+        granted.run_id, "wire", semantics=ONCE, dispatch_mode=DispatchMode.OUTBOX, scope="payments"
+    )
+
+    assert repeated.status is once.status is EffectStatus.PENDING
+
+
+@pytest.mark.parametrize(
+    ("semantics", "status", "is_due"),
+    [(Semantics.IDEMPOTENT, EffectStatus.PENDING, True), (ONCE, EffectStatus.FAILED, False)],
+)
+async def test_what_is_absent_outside_is_due_again_only_if_it_may_be_repeated(
+    node: AsyncNode, semantics: Semantics, status: EffectStatus, is_due: bool
+) -> None:
+    effect = await queued(node, semantics)
+    place = effect.run_id, effect.idempotency_key
+    held = (await node.dispatch.claim(*place, "d1")).effect
+    await node.dispatch.attempt(*place, held.claim.attempt, "no answer came")
+
+    seen = await node.dispatch.observe(*place, Resolution.ABSENT)
+
+    assert seen.status is status
+    assert [each.idempotency_key for each in await node.dispatch.due()] == [effect.idempotency_key] * is_due
+
+
+async def test_a_confirmed_effect_owes_its_inverse_with_the_reference_from_outside(node: AsyncNode) -> None:
+    run = await begun(node)
+    effect = await node.effects.begin(
+        run.run_id,
+        "wire",
+        dispatch_mode=DispatchMode.OUTBOX,
+        connector="bank",
+        compensation=Compensation(kind="recall"),
+    )
+
+    await node.dispatch.observe(run.run_id, effect.idempotency_key, Resolution.CONFIRMED, external_ref="bank-7")
+
+    (owed,) = await node.obligations.listed(run.run_id)
+    assert (owed.kind, owed.effect_key, owed.external_ref) == ("recall", effect.idempotency_key, "bank-7")

@@ -16,7 +16,7 @@ from tape.core.sequence import CellId
 from tape.sdk.nouns.node import AsyncNode
 from tests.contract.backends import Backend, needs_ledgers
 from tests.contract.saying import places, seqs, whole
-from tests.contract.working import at_once, begun, everything, kinds, subjects, two_nodes
+from tests.contract.working import at_once, begun, everything, far_or_not, kinds, subjects, two_nodes
 
 pytestmark = needs_ledgers
 
@@ -135,8 +135,9 @@ async def test_a_refused_change_leaves_neither_cell_nor_entry(store: Store, node
     assert await store.cells.read([CellId("effect", f"{run.run_id}/k")]) == {}
 
 
-async def test_ledgers_and_appends_do_not_stand_in_each_other_s_way(backend: Backend) -> None:
-    async with two_nodes(backend) as (one, other):
+@far_or_not
+async def test_ledgers_and_appends_do_not_stand_in_each_other_s_way(backend: Backend, far: bool) -> None:
+    async with two_nodes(backend, far=far) as (one, other):
         run = await begun(one)
 
         async def act(number: int) -> object:

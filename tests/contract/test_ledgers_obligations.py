@@ -3,6 +3,7 @@
 from datetime import timedelta
 
 import anyio
+import grpc
 import pytest
 
 from tape.bus.journal import Journal
@@ -10,12 +11,17 @@ from tape.core.effect import Compensation
 from tape.core.errors import StaleClaim
 from tape.core.ids import RunId
 from tape.core.obligation import ObligationStatus
+from tape.core.ports import Store
 from tape.core.run_state import RunStatus
+from tape.runs.ledgers import Ledgers
 from tape.sdk.nouns.node import AsyncNode
+from tape.wire import tape_pb2 as pb
+from tape.wire.tape_pb2_grpc import TapeStub
 from tests.contract.backends import Backend, needs_ledgers
 from tests.contract.holding import Holding, clashes
 from tests.contract.saying import drain, whole
-from tests.contract.working import at_once, begun, two_nodes, until
+from tests.contract.serving import served
+from tests.contract.working import at_once, begun, far_or_not, two_nodes, until
 from tests.patience import PATIENCE_S
 
 pytestmark = needs_ledgers
@@ -23,9 +29,11 @@ pytestmark = needs_ledgers
 SECOND = timedelta(seconds=1)
 
 
-async def failed(node: AsyncNode, *tools: str, status: RunStatus = RunStatus.FAILED, most: int = 5) -> RunId:
+async def failed(
+    node: AsyncNode, *tools: str, status: RunStatus = RunStatus.FAILED, most: int = 5, name: str = "1"
+) -> RunId:
     """A run that did so much and then failed."""
-    run = await begun(node)
+    run = await begun(node, name)
     for tool in tools:
         how = Compensation(kind=f"undo_{tool}", payload_json="7", compensator_ref="bank:undo", max_attempts=most)
         effect = await node.effects.begin(run.run_id, tool, compensation=how)
@@ -81,6 +89,15 @@ async def test_after_its_last_attempt_it_is_stuck_and_listed_as_such(node: Async
     assert await node.obligations.due(now_ms=1 << 50) == [] and await node.obligations.stuck() == [stuck]
 
 
+async def test_without_a_next_time_it_is_stuck_after_the_first_attempt(node: AsyncNode) -> None:
+    run_id = await failed(node, "sweep")
+    held = (await node.obligations.claim(run_id, 1, "d1")).obligation
+
+    stuck = await node.obligations.attempt(run_id, 1, held.claim.attempt, "hopeless", 0)
+
+    assert (stuck.status, stuck.attempts, stuck.last_error) == (ObligationStatus.STUCK, 1, "hopeless")
+
+
 async def test_what_waits_for_its_next_attempt_cannot_be_claimed_before(node: AsyncNode) -> None:
     run_id = await failed(node, "sweep")
     held = (await node.obligations.claim(run_id, 1, "d1")).obligation
@@ -101,6 +118,19 @@ async def test_a_fresh_claim_is_hidden_and_an_expired_one_is_shown(node: AsyncNo
     assert await node.obligations.due(now_ms=held.claim.expires_at_ms) == [held]
 
 
+async def test_a_list_is_filled_with_what_was_asked_for(store: Store, journal: Journal) -> None:
+    async with served(store, journal) as url, grpc.aio.insecure_channel(url.removeprefix("tape://")) as channel:
+        tape, node = TapeStub(channel), AsyncNode(Ledgers(store, journal))
+        claimed, *_ = [await failed(node, "sweep", name=name) for name in "abc"]
+        held = (await node.obligations.claim(claimed, 1, "d1", SECOND)).obligation
+        after = held.claim.expires_at_ms + 1
+        asked = pb.ListUnresolvedObligationsRequest(limit=1, now_ms=after, include_committed_expired=True)
+
+        found = await tape.ListUnresolvedObligations(asked)
+
+    assert [each.run_id for each in found.obligations] == [claimed]
+
+
 async def test_a_silent_drainer_is_replaced_and_fenced_off(node: AsyncNode) -> None:
     run_id = await failed(node, "sweep")
     first = await node.obligations.claim(run_id, 1, "d1", SECOND)
@@ -113,8 +143,9 @@ async def test_a_silent_drainer_is_replaced_and_fenced_off(node: AsyncNode) -> N
     assert met.status is ObligationStatus.COMPENSATED
 
 
-async def test_of_eight_who_claim_at_once_one_wins_and_the_others_see_it(backend: Backend) -> None:
-    async with two_nodes(backend) as nodes:
+@far_or_not
+async def test_of_eight_who_claim_at_once_one_wins_and_the_others_see_it(backend: Backend, far: bool) -> None:
+    async with two_nodes(backend, far=far) as nodes:
         run_id = await failed(nodes[0], "sweep")
 
         claims = await at_once(8, lambda n: nodes[n % 2].obligations.claim(run_id, 1, f"d{n}"))
@@ -123,8 +154,9 @@ async def test_of_eight_who_claim_at_once_one_wins_and_the_others_see_it(backend
         assert len({claim.obligation.claim.owner for claim in claims}) == 1
 
 
-async def test_those_who_take_over_from_each_other_never_hold_it_at_one_time(backend: Backend) -> None:
-    async with two_nodes(backend) as nodes:
+@far_or_not
+async def test_those_who_take_over_from_each_other_never_hold_it_at_one_time(backend: Backend, far: bool) -> None:
+    async with two_nodes(backend, far=far) as nodes:
         run_id = await failed(nodes[0], "sweep", most=9)
         history: list[Holding] = []
 
@@ -142,8 +174,9 @@ async def test_those_who_take_over_from_each_other_never_hold_it_at_one_time(bac
         assert len(history) >= 3 and clashes(history) == []
 
 
-async def test_effects_that_are_confirmed_while_their_run_fails_are_all_owed(backend: Backend) -> None:
-    async with two_nodes(backend) as (one, other):
+@far_or_not
+async def test_effects_that_are_confirmed_while_their_run_fails_are_all_owed(backend: Backend, far: bool) -> None:
+    async with two_nodes(backend, far=far) as (one, other):
         run = await begun(one)
         how = Compensation(kind="undo")
         begun_effects = [await one.effects.begin(run.run_id, f"tool{n}", compensation=how) for n in range(6)]

@@ -2,10 +2,11 @@
 
 from collections import Counter
 from collections.abc import AsyncIterator, Awaitable, Callable
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, nullcontext
 from typing import TypeVar
 
 import anyio
+import pytest
 
 from tape.bus.journal import Journal
 from tape.compose import run_journal
@@ -20,6 +21,8 @@ from tests.contract.serving import reached
 from tests.patience import PATIENCE_S
 
 T = TypeVar("T")
+
+far_or_not = pytest.mark.parametrize("far", [True, False], ids=["one far away", "both embedded"])
 
 
 async def begun(node: AsyncNode, name: str = "1", owner: str = "worker", *scopes: str) -> RunState:
@@ -57,15 +60,16 @@ async def until(ask: Callable[[], Awaitable[T]], is_enough: Callable[[T], bool])
 
 
 @asynccontextmanager
-async def two_nodes(backend: Backend) -> AsyncIterator[tuple[AsyncNode, AsyncNode]]:
-    """Two clients over the same data, each with a store of its own where the data can be shared; one is far away."""
-    async with backend.open() as first, run_journal(first) as one:
-        if not backend.is_durable:
-            async with run_journal(first) as other, reached(first, other) as distant:
-                yield AsyncNode(Ledgers(first, one)), distant
-            return
-        async with backend.open() as second, run_journal(second) as other, reached(second, other) as distant:
-            yield AsyncNode(Ledgers(first, one)), distant
+async def two_nodes(backend: Backend, *, far: bool = True) -> AsyncIterator[tuple[AsyncNode, AsyncNode]]:
+    """Two clients over the same data, each with a store of its own if it can be shared; one of them may be far away."""
+    async with (
+        backend.open() as first,
+        run_journal(first) as one,
+        backend.open() if backend.is_durable else nullcontext(first) as second,
+        run_journal(second) as other,
+        reached(second, other) if far else nullcontext(AsyncNode(Ledgers(second, other))) as node,
+    ):
+        yield AsyncNode(Ledgers(first, one)), node
 
 
 async def at_once(count: int, work: Callable[[int], Awaitable[T]]) -> list[T]:

@@ -51,6 +51,18 @@ def test_what_is_published_is_matched_by_the_server_and_its_lag_goes_to_zero(htt
     assert shown["errors"] == 1 and "n" in shown["last_error"]
 
 
+def test_a_list_of_tasks_leaves_payloads_out_where_that_is_asked_for(http: httpx.Client, rule: str) -> None:
+    http.put(f"/reactions/{rule}", json={"subject_pattern": f"/{rule}/**"})
+    say(http, rule, [{"n": 1}])
+    (whole,) = eventually(lambda: of(http, rule), lambda found: len(found) == 1)
+
+    (bare,) = http.get("/tasks", params={"reaction_id": rule, "payload": "none"}).json()["tasks"]
+    refusal = http.get("/tasks", params={"payload": "some"})
+
+    assert whole["payload_json"] == '{"n":1}' and bare == {**whole, "payload_json": ""}
+    assert (refusal.status_code, refusal.json()["detail"]) == (400, "payload is whole or none, not 'some'")
+
+
 def test_a_paused_reaction_holds_back_until_it_is_resumed(http: httpx.Client, rule: str) -> None:
     http.put(f"/reactions/{rule}", json={"subject_pattern": f"/{rule}/**"})
     paused = http.post(f"/reactions/{rule}/pause", json={"reason": "maintenance"}).json()

@@ -16,6 +16,7 @@ from tape.core.event import Entry, Event, Trace
 from tape.core.ids import Epoch, RunId
 from tape.core.reaction import HandlerKind, Reaction
 from tape.core.run_state import RunStatus
+from tape.server.rpc.batches import Batches
 from tape.wire import tape_pb2 as pb
 from tape.wire.messages import effects, entries, known, runs, tasks
 from tape.wire.shape import Shape, member, say
@@ -139,6 +140,15 @@ def test_a_batch_is_its_entries(said: list[Event]) -> None:
     alone = [pb.EventEntry.FromString(entries.encoded(each)) for each in there]
 
     assert [entries.entry_value(each) for each in heard] == there and list(heard) == alone
+
+
+@given(st.lists(events(), min_size=1, max_size=5))
+def test_the_bytes_of_a_batch_are_those_that_protobuf_itself_would_write(said: list[Event]) -> None:
+    there = [entry(event, place) for place, event in enumerate(said, 1)]
+
+    messages = Batches().messages(there)
+
+    assert messages == [pb.EventBatch(entries=map(entries.entry_message, there)).SerializeToString()]
 
 
 @given(events())

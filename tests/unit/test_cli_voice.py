@@ -12,6 +12,7 @@ import sys
 import termios
 from pathlib import Path
 
+import anyio
 import click
 import pytest
 
@@ -20,8 +21,10 @@ from tape.cli.choices import Choices
 from tape.cli.completion import SHELLS
 from tape.cli.examples import EXAMPLES
 from tape.cli.main import COMMANDS, _fail, run, tape
+from tape.compose import open_store
 from tape.core.errors import TapeError
 from tape.core.ids import RunId
+from tape.matcher.matcher import Matcher
 from tools.docs.reference import WIDTH, commands, error_classes
 
 TREE = {" ".join(path): (command, context) for path, command, context in commands()}
@@ -168,14 +171,38 @@ def many(tmp_path: Path) -> Path:
         payload = json.dumps({"text": "\x1b[31mred\x07 " + "long " * 40})
         assert run(["publish", f"a-run-with-a-rather-long-name-{number}", payload, "--open", *store]) == 0
     assert run(["reaction", "add", "a-reaction-with-a-long-name", "/tape/event/**", "--agent", "reviewer", *store]) == 0
+    assert run(["reaction", "add", "another-one", "/tape/event/**", "--publish", "nats://events", *store]) == 0
+    assert run(["value", "set", "a-namespace-with-a-long-name", "fx", json.dumps("long " * 40), *store]) == 0
+    assert run(["outbox", "migrate", *store]) == 0
+    anyio.run(match, store[1])
     return tmp_path
 
 
-LISTS = [["run", "ls"], ["tail", "--no-follow"], ["reaction", "ls"], ["doctor"]]
+async def match(url: str) -> None:
+    """Makes tasks of what reactions match."""
+    async with open_store(url) as store:
+        matcher = Matcher(store)
+        while await matcher.step():
+            pass
 
 
-@pytest.mark.parametrize("columns", [60, 80, 120])
-@pytest.mark.parametrize("arguments", LISTS, ids=lambda words: " ".join(words))
+LISTS = [
+    "run ls",
+    "run show a-run-with-a-rather-long-name-1",
+    "tail --no-follow",
+    "reaction ls",
+    "reaction show a-reaction-with-a-long-name",
+    "reaction explain a-reaction-with-a-long-name 2",
+    "task ls",
+    "value history a-namespace-with-a-long-name fx",
+    "outbox stats",
+    "lake status",
+    "doctor",
+]
+
+
+@pytest.mark.parametrize("columns", [40, 60, 80, 120])
+@pytest.mark.parametrize("arguments", [words.split() for words in LISTS], ids=" ".join)
 def test_what_is_listed_fits_the_terminal(arguments: list[str], columns: int, many: Path) -> None:
     shown = seen_at(columns, *arguments, cwd=many)
     words = [word for line in shown.splitlines() for word in line.split()]

@@ -31,6 +31,13 @@ def test_what_could_be_done_twice_by_mistake_cannot_be_declared() -> None:
         tape.effect(business_key="k")(wired)
 
 
+def test_an_effect_without_its_parentheses_is_told_so() -> None:
+    bare = tape.effect(wired)
+
+    with pytest.raises(UsageError, match=r"@tape\.effect\(\)"):
+        bare(7)  # type: ignore[arg-type]
+
+
 def test_a_function_is_found_by_its_name_without_what_decorators_made_of_it() -> None:
     decorated = tape.effect()(wired)
 

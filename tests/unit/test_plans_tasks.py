@@ -15,6 +15,9 @@ from tests.unit.test_plans_postgres import literal, plan, scanned
 
 ROWS = 20_000
 FILL = f"""
+INSERT INTO tape_journal
+  SELECT n, n, n, 0, 1, 0, 'run', 'event', 'said', '/a/' || n, 1, 'e' || n, NULL, '', '', '', '{{}}', '{{}}', NULL
+    FROM generate_series(1, {ROWS}) n;
 INSERT INTO tape_reactions (reaction_id, name, subject_pattern, handler_kind, created_at_ms, force_version)
   SELECT 'rule-' || n, '', '/a/**', 2, n, n FROM generate_series(1, 2000) n;
 INSERT INTO tape_limits (reaction_id) SELECT 'rule-' || n FROM generate_series(1, 2000) n;
@@ -26,6 +29,7 @@ INSERT INTO tape_tasks (task_id, reaction_id, shard, source_run_id, source_globa
     FROM generate_series(1, {ROWS}) n;
 ANALYZE;
 """
+SMALL = {"tape_pack", "tape_claims"}  # one row, and one for each page that somebody has in hand
 CLAIMS = '[{"task_id": "task-1", "owner": "me", "attempt": 1}]'
 RULE: dict[str, object] = {"reaction_id": "rule-1"}
 RULES: dict[str, object] = {"reaction_ids": '["rule-1", "rule-2"]', "now_ms": 1}
@@ -82,7 +86,7 @@ async def test_postgres_reads_no_table_from_end_to_end(
 
     found = scanned(await plan(postgres, sql, ", ".join(map(literal, values))))
 
-    assert [table for table in found if table != "tape_pack"] == []
+    assert [table for table in found if table not in SMALL] == []
 
 
 @pytest.mark.parametrize("is_any", [True, False])

@@ -3,9 +3,11 @@
 import os
 import sqlite3
 import stat
+import threading
 from pathlib import Path
 
 import anyio
+import anyio.lowlevel
 import pytest
 
 from tape.compose import open_journal, open_store
@@ -16,6 +18,7 @@ from tape.core.sequence import Request
 from tape.store.sqlite.location import Location
 from tape.store.sqlite.migrate import migrate
 from tape.store.sqlite.wake import DatagramWake
+from tape.store.sqlite.worker import Worker
 from tape.store.sqlite.writer import Writer
 from tests.patience import PATIENCE_S
 
@@ -267,3 +270,37 @@ async def test_an_error_of_the_block_leaves_as_it_came(url: str) -> None:
             async with open_journal(url):
                 raise error
         assert caught.value is error
+
+
+async def test_what_is_done_in_the_caller_s_thread_waits_for_what_was_asked_before() -> None:
+    worker = Worker("tape-test", lambda: sqlite3.connect(":memory:", check_same_thread=False))
+    done: list[str] = []
+    may_end = threading.Event()
+
+    def asked(_: sqlite3.Connection) -> None:
+        may_end.wait()
+        done.append("asked")
+
+    async with anyio.create_task_group() as tasks:
+        tasks.start_soon(worker.call, asked)
+        await anyio.lowlevel.checkpoint()
+        tasks.start_soon(worker.call_here, lambda _: done.append("here"))
+        await anyio.lowlevel.checkpoint()
+        may_end.set()
+    await worker.call_here(lambda _: done.append(threading.current_thread().name))
+    await worker.stop()
+
+    assert done == ["asked", "here", threading.current_thread().name]
+
+
+async def test_an_error_in_the_caller_s_thread_is_told_as_in_the_other() -> None:
+    worker = Worker("tape-test", lambda: sqlite3.connect(":memory:", check_same_thread=False))
+    told = []
+
+    for call in (worker.call, worker.call_here):
+        with pytest.raises(Unavailable) as caught:
+            await call(lambda connection: connection.execute("SELECT * FROM nowhere"))
+        told.append(caught.value.reason)
+    await worker.stop()
+
+    assert told[0] == told[1]

@@ -1,7 +1,9 @@
 """What `tape.testing` promises to those who test with it."""
 
-from collections.abc import Iterator
+from collections.abc import Awaitable, Callable, Iterator
+from contextlib import suppress
 from datetime import UTC, datetime, timedelta
+from functools import partial
 
 import pytest
 
@@ -200,30 +202,64 @@ async def test_dead_tasks_are_named_and_can_be_replayed() -> None:
         assert (await node.replay_dead(), await node.quiesce()) == (1, 1)
 
 
-async def faulty_story(seed: int) -> tuple[list[object], int]:
-    """What a handler was told under faults, and how many there were."""
+async def faulty_story(seed: int) -> tuple[list[tuple[datetime, object]], int]:
+    """What a handler was told under faults and when, and how many there were."""
     collected.clear()
-    told = given_bill()
+    told: list[tuple[datetime, object]] = []
+
+    @tape.on(PLACED, retry_backoff_ms=60_000)
+    async def bill(envelope: Envelope) -> None:
+        told.append((node.clock.now, envelope.payload))
+
     async with open_node(faults=Faults(seed=seed, append=0.5, handler=0.5)) as node:
         for price in range(20):
             await node.publish(f"order-{price}", price, type="placed")
         await node.quiesce()
         await node.assert_no_dead()
         await node.assert_entries([{"payload": price} for price in range(20)], PLACED)
-    return sorted(told, key=str), node.faults.struck
+    return told, node.faults.struck
 
 
-async def test_the_same_seed_gives_the_same_faults() -> None:
+async def test_the_same_seed_gives_the_same_faults_at_the_same_times() -> None:
     assert await faulty_story(7) == await faulty_story(7)
     assert await faulty_story(7) != await faulty_story(8)
+
+
+async def faulty_runs(seed: int) -> tuple[list[object], int]:
+    """What durable functions saw of the time under faults, and how many there were; the rest of it is chance."""
+    seen: list[object] = []
+
+    async def look(run: RunState) -> None:
+        seen.append((run.run_id, await tape.now()))
+        await tape.uuid()
+        await wire(await tape.random())
+
+    async with open_node(agents={"treasury": look}, faults=Faults(seed=seed, append=0.4)) as node:
+        for number in range(5):
+            await insist(partial(node.client.runs.begin, "treasury", "ann", "s", str(number)))
+        await insist(node.quiesce)
+    return seen, node.faults.struck
+
+
+async def insist(ask: Callable[[], Awaitable[object]]) -> object:
+    """Asks until there is an answer, which a fault can only put off."""
+    for _ in range(1_000):
+        with suppress(tape.Unavailable):
+            return await ask()
+    raise AssertionError
+
+
+async def test_the_same_seed_gives_durable_functions_the_same_faults() -> None:
+    assert await faulty_runs(7) == await faulty_runs(7)
+    assert (await faulty_runs(7))[1] > 0
 
 
 @pytest.mark.parametrize("seed", range(5))
 async def test_under_faults_nothing_is_lost_and_something_is_repeated(seed: int) -> None:
     told, struck = await faulty_story(seed)
 
-    assert set(told) == set(range(20))
-    assert len(told) > 20 and struck > 20
+    assert {price for _, price in told} == set(range(20))
+    assert len(told) > 20 and struck > 10
 
 
 async def test_a_lost_answer_is_told_as_unknown_and_the_entry_is_there() -> None:
@@ -245,6 +281,20 @@ async def outcome(node: TestNode, payload: int) -> str:
 def test_a_share_of_faults_is_from_0_to_1(rate: float) -> None:
     with pytest.raises(tape.UsageError, match="from 0 to 1"):
         Faults(handler=rate)
+
+
+async def test_durable_functions_see_the_time_of_the_test() -> None:
+    seen: list[object] = []
+
+    async def look(run: RunState) -> None:
+        seen.append(await tape.now())
+
+    async with open_node(agents={"treasury": look}) as node:
+        await node.advance(HOUR)
+        await node.client.runs.begin("treasury", "ann", "s", "1")
+        await node.run_due()
+
+    assert seen == [(datetime(2030, 1, 1, tzinfo=UTC) + HOUR).timestamp()]
 
 
 async def test_durable_functions_run_and_their_timers_fire_by_the_clock_of_the_test() -> None:

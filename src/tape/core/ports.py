@@ -233,6 +233,10 @@ class Audit(Protocol):
 
     def pages(self) -> AsyncGenerator[AuditPage, None]: ...
 
+    async def unknown_steps(self) -> Sequence[int]:
+        """The steps of the schema that a newer Tape has made."""
+        ...
+
 
 class Store(Protocol):
     """One place where a journal, its runs and its cells live; `applied` is what opening it did to its schema.

@@ -4,6 +4,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import timedelta
 from enum import IntEnum
+from functools import lru_cache
 from typing import Final, NamedTuple, NewType, TypeAlias, assert_never
 from zlib import crc32
 
@@ -36,7 +37,7 @@ class TaskStatus(IntEnum):
     DLQ = 5
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(slots=True, kw_only=True, unsafe_hash=True)  # a frozen one takes three times as long to make
 class Task:
     """A row: `attempt` is the fencing number and never falls, `attempts` counts since the last replay."""
 
@@ -208,7 +209,13 @@ def due_at_ms(now_ms: int, first_at_ms: int, debounce_ms: int) -> int:
 
 def task_id(reaction_id: str, global_seq: int) -> TaskId:
     """The same wherever and whenever it is made; a reaction's ids have the order of their entries."""
-    return TaskId(f"{system_run(reaction_id)[-16:]}.{global_seq:015}")
+    return TaskId(f"{task_prefix(reaction_id)}.{global_seq:015}")
+
+
+@lru_cache(maxsize=16_384)
+def task_prefix(reaction_id: str) -> str:
+    """What the ids of a reaction's tasks begin with, before a dot and a place."""
+    return system_run(reaction_id)[-16:]
 
 
 def shard_hash(run_id: str) -> int:

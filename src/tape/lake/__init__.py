@@ -7,18 +7,20 @@ if TYPE_CHECKING:
     from tape.lake.cold import stream_cold
     from tape.lake.persist import persist_to_duckdb
     from tape.lake.rehearsal import dry_run
+    from tape.lake.session import open_spark
     from tape.lake.sink import DuckDBEventSink
     from tape.lake.source import register
 
 _HOME = {
     "DuckDBEventSink": "tape.lake.sink",
     "dry_run": "tape.lake.rehearsal",
+    "open_spark": "tape.lake.session",
     "persist_to_duckdb": "tape.lake.persist",
     "register": "tape.lake.source",
     "stream_cold": "tape.lake.cold",
 }
 
-__all__ = ["DuckDBEventSink", "dry_run", "persist_to_duckdb", "register", "stream_cold"]
+__all__ = ["DuckDBEventSink", "dry_run", "open_spark", "persist_to_duckdb", "register", "stream_cold"]
 
 
 def __getattr__(name: str) -> object:

@@ -11,6 +11,7 @@ from uuid import uuid4
 
 from tape.lake.log import DATA, File, Log, sync_to_disk
 from tape.lake.parts import merge
+from tape.lake.refusals import refusal
 
 TARGET: Final = 128 << 20  # bytes: what a file grows to, and from when on it is left alone
 GRACE: Final = timedelta(hours=1)  # longer than a step takes to write its files, or a reader to open them
@@ -52,10 +53,7 @@ def compact(log: Log, target: int = TARGET) -> Compacted:
     rows = neighbours(seen.files, target)
     if not rows:
         return Compacted(len(seen.files), len(seen.files), seen.version)
-    new = [merge(log.table, row, _new_path(log, row)) for row in rows]
-    for file in new:
-        sync_to_disk(log.table / file.path)
-    sync_to_disk(log.table / DATA)
+    new = _merged(log, rows)
     for path in (log.table / file.path for row in rows for file in row):
         path.touch()  # so that vacuum leaves it to those who still read it
     done = log.replace(seen, [file for row in rows for file in row], new)
@@ -80,6 +78,20 @@ def vacuum(log: Log, grace: timedelta = GRACE) -> Vacuumed:
         if not any(folder.iterdir()):
             folder.rmdir()
     return Vacuumed(len(files), size)
+
+
+def _merged(log: Log, rows: Sequence[Sequence[File]]) -> list[File]:
+    """A file on disk for each row of files, or none at all."""
+    paths = [_new_path(log, row) for row in rows]
+    try:
+        new = [merge(log.table, row, path) for row, path in zip(rows, paths, strict=True)]
+        for path in (*paths, log.table / DATA):
+            sync_to_disk(path)
+    except Exception as error:
+        for path in paths:
+            path.unlink(missing_ok=True)
+        raise refusal(error, "the compaction") from error
+    return new
 
 
 def _new_path(log: Log, row: Sequence[File]) -> Path:

@@ -25,7 +25,7 @@ from tape.core.errors import NotFound, UsageError, shown
 from tape.core.ids import GlobalSeq
 from tape.lake.compaction import GRACE
 from tape.lake.log import APP, DATA, LOG, Log, Snapshot, sync_to_disk, translated
-from tape.lake.pipeline import refusal
+from tape.lake.refusals import refusal
 from tape.lake.schema import DEFINITION, TABLES, spark_ddl
 
 if TYPE_CHECKING:

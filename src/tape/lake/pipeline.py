@@ -17,7 +17,7 @@ from uuid import uuid4
 import pyarrow.parquet as pq
 from anyio import to_thread
 
-from tape.core.errors import BrokerOverflowError, Conflict, TapeError, Unavailable
+from tape.core.errors import BrokerOverflowError, Conflict, Unavailable
 from tape.core.event import Entry
 from tape.core.ids import GlobalSeq
 from tape.core.ports import Journal
@@ -26,6 +26,7 @@ from tape.lake.log import DATA, Log, Snapshot
 from tape.lake.ownership import owned
 from tape.lake.parts import GROUP_BYTES, GROUP_ROWS, groups, written
 from tape.lake.reference import refer
+from tape.lake.refusals import refusal
 from tape.lake.schema import COLUMNS
 from tape.lake.shelf import entries_of
 
@@ -139,11 +140,3 @@ def _write(spark: SparkSession, store: str, after: GlobalSeq, through: GlobalSeq
     target = source.load().write.option("compression", "zstd").option("parquet.block.size", GROUP_BYTES)
     target = target.option("parquet.block.row.count.limit", GROUP_ROWS)  # bytes alone do not bound what repeats itself
     target.parquet(folder.absolute().as_uri())
-
-
-def refusal(error: Exception, what: str) -> TapeError:
-    """What Spark raises of something it could not write, as ours."""
-    if isinstance(error, TapeError):
-        return error
-    reason = next((line for line in str(error).splitlines() if "No space left" in line), str(error).partition("\n")[0])
-    return Unavailable(f"{what} was not written: {type(error).__name__}: {reason.strip()}")

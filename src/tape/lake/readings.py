@@ -19,6 +19,7 @@ MOST_MEASURED: Final = 1e15
 KEPT: Final = (GLOBAL_SEQ, RUN_ID, SEQ, TS_MS, PAYLOAD_JSON)
 PAYLOAD: Final = "payload"
 REASON: Final = "reason_refused"
+REFUSAL: Final = "refusal"
 NOT_JSON: Final = "the payload is not JSON that Spark can read"
 
 
@@ -81,16 +82,20 @@ class Reading:
         fields = [field.value.alias(field.name) for field in self.fields]
         return self._judged(journal).where(F.col(REASON).isNull()).select(*KEPT, *fields)
 
-    def refused(self, journal: DataFrame) -> DataFrame:
-        """The others, with the reason."""
-        rows = self._judged(journal).where(F.col(REASON).isNotNull())
-        return rows.select(GLOBAL_SEQ, F.lit(self.table).alias("table"), F.col(REASON).alias("reason"), PAYLOAD_JSON)
+    @property
+    def is_meant(self) -> Column:
+        """Whether an entry is one of those that the table reads."""
+        types = (self.type,) if isinstance(self.type, str) else self.type
+        return (F.col(KIND) == self.kind) & F.col(TYPE).isin(*types)
+
+    @property
+    def refusal(self) -> Column:
+        """The table, and why it does not take an entry whose payload was parsed; no reason if it does or need not."""
+        reason = F.when(self.is_meant, F.coalesce(*self._reasons()))
+        return F.struct(F.lit(self.table).alias("table"), reason.alias("reason"))
 
     def _judged(self, journal: DataFrame) -> DataFrame:
-        types = (self.type,) if isinstance(self.type, str) else self.type
-        rows = journal.where((F.col(KIND) == self.kind) & F.col(TYPE).isin(*types))
-        parsed = rows.withColumn(PAYLOAD, F.try_parse_json(PAYLOAD_JSON))
-        return parsed.withColumn(REASON, F.coalesce(*self._reasons()))
+        return _parsed(journal.where(self.is_meant)).withColumn(REASON, F.coalesce(*self._reasons()))
 
     def _reasons(self) -> Iterator[Column]:
         yield F.when(F.col(PAYLOAD).isNull(), F.lit(NOT_JSON))
@@ -98,8 +103,15 @@ class Reading:
 
 
 def quarantine(journal: DataFrame, readings: Sequence[Reading]) -> DataFrame:
-    """Every entry that a table would not take, and why."""
-    return reduce(DataFrame.unionByName, (reading.refused(journal) for reading in readings))
+    """Every entry that a table would not take, and why; the journal is read once for all of them."""
+    entries = _parsed(journal.where(reduce(Column.__or__, (reading.is_meant for reading in readings))))
+    refusals = F.filter(F.array(*(reading.refusal for reading in readings)), lambda each: each["reason"].isNotNull())
+    rows = entries.select(GLOBAL_SEQ, F.explode(refusals).alias(REFUSAL), PAYLOAD_JSON)
+    return rows.select(GLOBAL_SEQ, f"{REFUSAL}.table", f"{REFUSAL}.reason", PAYLOAD_JSON)
+
+
+def _parsed(entries: DataFrame) -> DataFrame:
+    return entries.withColumn(PAYLOAD, F.try_parse_json(PAYLOAD_JSON))
 
 
 def as_declared(name: str, rows: DataFrame) -> DataFrame:

@@ -6,13 +6,14 @@ import os
 import re
 import sys
 from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager
 from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 from tape.core.errors import UsageError, shown
 from tape.lake.java import find_java, launch_home
+from tape.settings import Settings
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -36,6 +37,8 @@ ON_THIS_MACHINE: Final = {
     "spark.sql.shuffle.partitions": "8",
     "spark.ui.enabled": "false",  # it would listen on every address
 }
+# Spark asks what is NULL itself, and reads no further than a batch says: Arrow need not check both at every value.
+UNCHECKED: Final = "-Darrow.enable_unsafe_memory_access=true -Darrow.enable_null_check_for_get=false"
 # What a person has to know is in the exception; what the JVM thinks besides is kept in a file.
 LOGGING: Final = """status = fatal
 appender.file.type = RollingFile
@@ -77,6 +80,12 @@ def open_session(
         session.stop()
 
 
+def open_spark(options: Mapping[str, str] | None = None) -> AbstractContextManager[SparkSession]:
+    """The session that `tape lake` works with: on the master that the settings name, with the Java that is found."""
+    settings = Settings.read(os.environ)
+    return open_session(settings.spark_master, settings.data / "spark", options)
+
+
 def _running() -> SparkSession | None:
     """The session of this process, whichever thread asks."""
     from pyspark.errors import PySparkRuntimeError
@@ -97,13 +106,13 @@ def check_master(master: str) -> str:
 
 def configuration(master: str, folder: Path, logging: Path) -> dict[str, str]:
     """What a session on this master is told, before what its user says."""
-    quiet = f"-Dlog4j2.configurationFile={logging.as_uri()} -Duser.timezone=UTC"
+    java = f"-Dlog4j2.configurationFile={logging.as_uri()} -Duser.timezone=UTC {UNCHECKED}"
     return {
         **ALWAYS,
         **(ON_THIS_MACHINE if _is_local(master) else {}),
         "spark.driver.memory": f"{_memory() >> 20}m",
-        "spark.driver.extraJavaOptions": quiet,
-        "spark.executor.extraJavaOptions": quiet if _is_local(master) else "",
+        "spark.driver.extraJavaOptions": java,
+        "spark.executor.extraJavaOptions": java if _is_local(master) else UNCHECKED,
         "spark.executorEnv.PYTHONPATH": _python_path(),
         "spark.local.dir": str(folder / "scratch"),
         "spark.sql.warehouse.dir": str(folder / "warehouse"),

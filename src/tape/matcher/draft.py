@@ -6,10 +6,10 @@ from typing import Final
 from tape.core.event import Entry
 from tape.core.ids import GlobalSeq
 from tape.core.matched import MatchedPage, Slip
-from tape.core.registration import QUARANTINED, Force, after, paused, subject_of
+from tape.core.registration import QUARANTINED, REACTION, Force, after, paused, subject_of
 from tape.core.sequence import Request
 from tape.core.task import MAX_DEPTH, Hit, Want
-from tape.matcher.rules import Finding, Rules, previous_value
+from tape.matcher.rules import Finding, Rule, Rules, previous_value
 
 MOST_HITS: Final = 2_000
 MOST_BYTES: Final = 8 << 20
@@ -44,9 +44,12 @@ class Draft:
         return not (self.hits or self.changed or self._slips)
 
     def take(self, entry: Entry) -> None:
-        for finding in self._rules.ask(entry):
+        sure, asked = self._rules.of(entry)
+        for rule in sure:
+            self._hit(rule, entry)
+        for finding in self._rules.evaluated(asked, entry) if asked else ():
             self._note(entry, finding)
-        if self._is_pack:
+        if self._is_pack and entry.kind == REACTION:
             self._apply(entry)
 
     def page(self, seen: int, cursor: GlobalSeq, want: Want | None = None) -> MatchedPage:
@@ -69,11 +72,15 @@ class Draft:
         if finding.error is not None:
             before = self._slips.get(reaction.reaction_id, Slip(0, ""))
             self._slips[reaction.reaction_id] = Slip(before.errors + 1, finding.error)
-        elif finding.matched and entry.depth <= MAX_DEPTH:
-            self.hits.append(Hit(reaction, entry, previous_value(entry)))
-            self._bytes += entry.weight
+        elif finding.matched:
+            self._hit(finding.rule, entry)
         if finding.seconds:
             self._charge(reaction.reaction_id, finding.seconds, entry.global_seq)
+
+    def _hit(self, rule: Rule, entry: Entry) -> None:
+        if entry.depth <= MAX_DEPTH:
+            self.hits.append(Hit(rule.reaction, entry, previous_value(entry)))
+            self._bytes += entry.weight
 
     def _charge(self, reaction_id: str, seconds: float, place: int) -> None:
         self._total += seconds

@@ -34,8 +34,12 @@ class Source(Protocol):
 
 
 class Hands(Protocol):
-    """Who works in this process: what it wants is held for it until `take` gives it what there is."""
+    """Who works in this process: what it wants is held for it until `take` gives it what there is.
 
+    `room` returns when there is some for so many, or when it is not worth waiting for.
+    """
+
+    async def room(self, count: int) -> None: ...
     def wanted(self) -> Want | None: ...
     def take(self, want: Want, tasks: Sequence[Task]) -> None: ...
 
@@ -214,7 +218,10 @@ class Matcher:
             self._told()
 
     async def _written(self, draft: Draft, cursor: GlobalSeq) -> Recorded | None:
-        want = self._hands.wanted() if self._hands is not None and draft.hits else None
+        want = None
+        if self._hands is not None and draft.hits:
+            await self._hands.room(len(draft.hits))
+            want = self._hands.wanted()
         if self._hands is None or want is None:
             return await self._reactions.record(draft.page(self._version, cursor))
         tasks: Sequence[Task] = ()

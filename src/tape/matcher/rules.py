@@ -17,6 +17,7 @@ from tape.core.trie import Trie
 SLOW_S: Final = 0.050
 NOTICED_S: Final = 0.005
 VALUE: Final = "value"
+MOST_SUBJECTS: Final = 4_096
 
 
 @dataclass(frozen=True, slots=True, eq=False, kw_only=True)
@@ -43,6 +44,14 @@ class Finding(NamedTuple):
     is_too_slow: bool = False
 
 
+class Found(NamedTuple):
+    """The rules whose patterns match a subject; whether any of them is only for some positions."""
+
+    sure: Sequence[Rule]
+    asked: Sequence[Rule]
+    is_limited: bool
+
+
 class Clocks(Protocol):
     """The time that passes, and the time this thread was working."""
 
@@ -64,6 +73,7 @@ class Rules:
         self._clocks = clocks or SystemClocks()
         self._trie: Trie[Rule] = Trie()
         self._rules: dict[str, Sequence[Rule]] = {}
+        self._found: dict[str, Found] = {}
 
     def __contains__(self, reaction_id: str) -> bool:
         return reaction_id in self._rules
@@ -73,6 +83,7 @@ class Rules:
 
     def put(self, reaction_id: str, force: Force) -> None:
         self.drop(reaction_id)
+        self._found.clear()
         self._rules[reaction_id] = rules = list(_rules(force))
         for rule in rules:
             self._trie.add(rule.pattern, rule)
@@ -86,15 +97,33 @@ class Rules:
 
     def drop(self, reaction_id: str) -> None:
         for rule in self._rules.pop(reaction_id, ()):
+            self._found.clear()
             self._trie.discard(rule.pattern, rule)
 
-    def ask(self, entry: Entry) -> list[Finding]:
-        """What each rule whose pattern matches says; one activation serves them all."""
-        rules = [rule for rule in self._trie.match(entry.subject) if rule.is_for(entry.global_seq)]
-        findings = [Finding(rule, True) for rule in rules if rule.predicate.is_blank]
-        if len(findings) < len(rules):
-            findings += self._evaluated([rule for rule in rules if not rule.predicate.is_blank], entry)
-        return findings
+    def of(self, entry: Entry) -> tuple[Sequence[Rule], Sequence[Rule]]:
+        """The rules that match an entry for sure, and those whose predicates are to be asked."""
+        found = self._found.get(entry.subject) or self._find(entry.subject)
+        if not found.is_limited:
+            return found.sure, found.asked
+        sure, asked = ([rule for rule in some if rule.is_for(entry.global_seq)] for some in (found.sure, found.asked))
+        return sure, asked
+
+    def _find(self, subject: str) -> "Found":
+        """What a subject's entries have in common, kept until a rule comes or goes."""
+        rules = self._trie.match(subject)
+        found = Found(
+            sure=[rule for rule in rules if rule.predicate.is_blank],
+            asked=[rule for rule in rules if not rule.predicate.is_blank],
+            is_limited=any(rule.above or rule.through is not None for rule in rules),
+        )
+        if len(self._found) >= MOST_SUBJECTS:
+            self._found.clear()
+        self._found[subject] = found
+        return found
+
+    def evaluated(self, rules: Sequence[Rule], entry: Entry) -> list[Finding]:
+        """What each of them says of an entry; one activation serves them all."""
+        return list(self._evaluated(rules, entry))
 
     def _evaluated(self, rules: Sequence[Rule], entry: Entry) -> Iterator[Finding]:
         activation = bind(entry, previous_value(entry))

@@ -9,7 +9,7 @@ from tape.core.event import Entry
 from tape.core.ids import Epoch, GlobalSeq, RunId, Seq
 from tape.core.ports import AuditPage, Bounds, Fault
 from tape.store.connection import Connection, Query, Row
-from tape.store.statements import statements
+from tape.store.statements import migrations, statements
 
 PAGE: Final = 512
 PAGE_BYTES: Final = 4 << 20
@@ -44,6 +44,12 @@ class Audit:
     def __init__(self, connection: Connection, dialect: str) -> None:
         self._connection = connection
         self._sql = _Sql(**statements(dialect, "audit.sql"))
+        self._applied = statements(dialect, "migrate.sql")["applied"]
+        self._known = {number for number, _, _ in migrations(dialect)}
+
+    async def unknown_steps(self) -> Sequence[int]:
+        (rows,) = await self._connection.snapshot(Query(self._applied))
+        return sorted({number for (number,) in rows} - self._known)
 
     async def pages(self) -> AsyncGenerator[AuditPage, None]:
         ((row,), ((epoch,),)) = await self._connection.snapshot(Query(self._sql.bounds), Query(self._sql.epoch))

@@ -1,84 +1,70 @@
-"""A page of plain matches as columns, and the tasks that were claimed of it."""
+"""A page of plain matches as columns, reaction by reaction, and the tasks that were given of it."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from datetime import timedelta
+from itertools import chain
 from typing import Final
 
-from tape.core.task import Hit, Task, TaskId, TaskStatus, Want, shard_hash, task_id
+from tape.core.task import Hit, Task, TaskId, TaskStatus, Want, shard_hash, task_prefix
 
-SEPARATOR: Final = "\x1f"  # no JSON text and none of our names can hold a control character
 _MS: Final = timedelta(milliseconds=1)
 
 
 class MatchedColumns:
-    """What one message says of a page: a text for each column."""
+    """What one message says of a page; what else there is to say of its entries, the journal knows."""
 
     def __init__(self, hits: Sequence[Hit]) -> None:
-        self._hits = hits
-        self._names = [task_id(hit.reaction.reaction_id, hit.entry.global_seq) for hit in hits]
+        self._hits: dict[str, list[Hit]] = {}
+        for hit in hits:
+            self._hits.setdefault(hit.reaction.reaction_id, []).append(hit)
+        self._hashes = {run_id: shard_hash(run_id) for run_id in {hit.entry.run_id for hit in hits}}
 
     @property
     def parameters(self) -> dict[str, object]:
-        entries = [hit.entry for hit in self._hits]
-        runs = [entry.run_id for entry in entries]
-        hashes = {run_id: str(shard_hash(run_id)) for run_id in set(runs)}
-        previous = [hit.prev_value_json for hit in self._hits]
+        entries = [hit.entry for hit in chain.from_iterable(self._hits.values())]
+        places = [entry.global_seq for entry in entries]
+        hashes = [self._hashes[entry.run_id] for entry in entries] if len(self._hashes) > 1 else self._hashes.values()
         return {
-            "task_ids": SEPARATOR.join(self._names),
-            "matched_ids": _joined([hit.reaction.reaction_id for hit in self._hits]),
-            "places": _joined([str(entry.global_seq) for entry in entries]),
-            "seqs": _joined([str(entry.seq) for entry in entries]),
-            "run_ids": _joined(runs),
-            "hashes": _joined([hashes[run_id] for run_id in runs]),
-            "kinds": _joined([entry.kind for entry in entries]),
-            "types": _joined([entry.type for entry in entries]),
-            "subjects": _joined([entry.subject for entry in entries]),
-            "versions": _joined([str(entry.schema_version) for entry in entries]),
-            "times": _joined([str(entry.ts_ms) for entry in entries]),
-            "payloads": _joined([entry.payload_json or "" for entry in entries]),
-            "traces": _joined([entry.trace_id for entry in entries]),
-            "spans": _joined([entry.span_id for entry in entries]),
-            "previous": previous if any(previous) else [""],
+            "lowest": min(places),
+            "matched_ids": list(self._hits),
+            "prefixes": [task_prefix(reaction_id) for reaction_id in self._hits],
+            "sizes": [len(hits) for hits in self._hits.values()],
+            "places": places,
+            "hashes": list(hashes),
         }
 
-    def claimed(self, shards: Mapping[str, int], now: int, want: Want) -> list[Task]:
-        """The tasks of the matches that were claimed, which are those whose shards are known."""
+    def claimed(self, given: Sequence[int], now: int, want: Want) -> list[Task]:
+        """The tasks of the first matches of each reaction, as many as were given."""
         until = now + want.lease // _MS
-        named = zip(self._names, self._hits, strict=True)
-        return [_task(name, hit, shards[name], now, until, want.owner) for name, hit in named if name in shards]
+        groups = zip(self._hits.values(), given, strict=True)
+        return [task for hits, count in groups for task in self._tasks(hits[:count], now, until, want.owner)]
 
-
-def _joined(values: Sequence[str]) -> str:
-    """The values in one text, or the one that all of them are."""
-    return values[0] if values.count(values[0]) == len(values) else SEPARATOR.join(values)
-
-
-def _task(name: TaskId, hit: Hit, shard: int, now: int, until: int, owner: str) -> Task:
-    entry = hit.entry
-    return Task(
-        task_id=name,
-        reaction_id=hit.reaction.reaction_id,
-        shard=shard,
-        source_run_id=entry.run_id,
-        source_seq=entry.seq,
-        source_global_seq=entry.global_seq,
-        kind=entry.kind,
-        type=entry.type,
-        subject=entry.subject,
-        schema_version=entry.schema_version,
-        ts_ms=entry.ts_ms,
-        payload_json=entry.payload_json or "",
-        prev_value_json=hit.prev_value_json,
-        status=TaskStatus.CLAIMED,
-        attempt=1,
-        attempts=1,
-        next_attempt_at_ms=until,
-        lease_owner=owner,
-        lease_expires_at_ms=until,
-        last_error="",
-        coalesced=0,
-        created_at_ms=now,
-        completed_at_ms=0,
-        trace_id=entry.trace_id,
-        span_id=entry.span_id,
-    )
+    def _tasks(self, hits: Sequence[Hit], now: int, until: int, owner: str) -> Iterator[Task]:
+        for reaction, entry, prev_value_json, _ in hits:
+            yield Task(
+                task_id=TaskId(f"{task_prefix(reaction.reaction_id)}.{entry.global_seq:015}"),
+                reaction_id=reaction.reaction_id,
+                shard=self._hashes[entry.run_id] % reaction.num_shards,
+                source_run_id=entry.run_id,
+                source_seq=entry.seq,
+                source_global_seq=entry.global_seq,
+                kind=entry.kind,
+                type=entry.type,
+                subject=entry.subject,
+                schema_version=entry.schema_version,
+                ts_ms=entry.ts_ms,
+                payload_json=entry.payload_json or "",
+                prev_value_json=prev_value_json,
+                status=TaskStatus.CLAIMED,
+                attempt=1,
+                attempts=1,
+                next_attempt_at_ms=until,
+                lease_owner=owner,
+                lease_expires_at_ms=until,
+                last_error="",
+                coalesced=0,
+                created_at_ms=now,
+                completed_at_ms=0,
+                trace_id=entry.trace_id,
+                span_id=entry.span_id,
+            )

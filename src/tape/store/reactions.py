@@ -105,7 +105,9 @@ class Reactions:
     async def record(self, page: MatchedPage) -> Recorded | None:
         """The pack's new version, or None when it was no longer the one the page was decided on."""
         if self._sql.match and page.want is not None and page.is_plain:
-            return await self._match(page, page.want)
+            recorded, is_cold = await self._match(page, page.want)
+            if not is_cold:
+                return recorded
         async with self._connection.transaction() as tx:
             place = {"seen": page.seen, "cursor": page.cursor, "now_ms": now_ms()}
             moved = await tx.fetch(self._sql.move_pack, place)
@@ -118,14 +120,14 @@ class Reactions:
                 tx.append(request)
         return Recorded(int(version), claimed)
 
-    async def _match(self, page: MatchedPage, want: Want) -> Recorded | None:
+    async def _match(self, page: MatchedPage, want: Want) -> tuple[Recorded | None, bool]:
+        """The same in one message; nothing of it is done when some of the page has left the journal."""
         columns = MatchedColumns(page.hits)
         asked = {"seen": page.seen, "cursor": page.cursor, **columns.parameters, **wanted(want, page.hits)}
-        (((version, now, task_ids, shards),),) = await self._connection.snapshot(Query(self._sql.match, asked))
+        (((version, now, given, is_cold),),) = await self._connection.snapshot(Query(self._sql.match, asked))
         if version is None:
-            return None
-        claimed = dict(zip(task_ids or (), shards or (), strict=True))
-        return Recorded(version, columns.claimed(claimed, now, want))
+            return None, bool(is_cold)
+        return Recorded(version, columns.claimed(given, now, want)), False
 
     async def _put_page(self, tx: Transaction, page: MatchedPage, version: int) -> None:
         if page.forces:

@@ -23,6 +23,7 @@ class _Sql(NamedTuple):
     raise_run_floor: str
     delete_run_below: str
     delete_keys_before: str
+    put_down: str = ""  # where tasks in hand are read from the journal
 
 
 class Retention:
@@ -43,6 +44,7 @@ class Retention:
     async def _trim_step(self, through: int) -> None:
         position = {"through": through}
         async with self._connection.transaction() as tx:
+            await self._put_down(tx)
             await tx.lock()
             await tx.fetch(self._sql.raise_floor, position)
             await tx.fetch(self._sql.raise_run_floors, position)
@@ -50,6 +52,7 @@ class Retention:
 
     async def trim_run(self, run_id: RunId, keep: int) -> Head:
         async with self._connection.transaction() as tx:
+            await self._put_down(tx)
             await tx.lock()
             return await self.trim_run_in(tx, run_id, keep)
 
@@ -67,6 +70,10 @@ class Retention:
     async def forget_keys(self, before_ms: int) -> int:
         async with self._connection.transaction() as tx:
             return len(await tx.fetch(self._sql.delete_keys_before, {"before_ms": before_ms}))
+
+    async def _put_down(self, tx: Transaction) -> None:
+        if self._sql.put_down:
+            await tx.fetch(self._sql.put_down, {})
 
     async def _bounds(self) -> Bounds:
         ((row,),) = await self._connection.snapshot(Query(self._sql.bounds))

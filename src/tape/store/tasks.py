@@ -28,6 +28,7 @@ from tape.core.task import (
 )
 from tape.store.clock import now_ms
 from tape.store.connection import Connection, Query, Row
+from tape.store.first_attempts import FirstAttempts, first_attempts
 from tape.store.matched_tasks import MatchedTasks, stage
 from tape.store.statements import statements
 
@@ -58,7 +59,10 @@ class _Sql(NamedTuple):
     replay: str
     forget: str
     outcomes: str
-    finish_alone: str = ""  # where a statement needs no block around it
+    finish_alone: str = ""  # where a worker may have more in hand than there are rows
+    is_put_down: str = ""
+    put_down: str = ""
+    put_down_own: str = ""
 
 
 class _Limit(NamedTuple):
@@ -85,8 +89,7 @@ class Tasks:
             "most": CANDIDATES,
             "now_ms": now_ms(),
         }
-        queries = Query(self._sql.waiting, asked), Query(self._sql.exhausted, asked)
-        waiting, exhausted = await self._connection.snapshot(*queries)
+        waiting, exhausted = await self._due(asked)
         if exhausted:
             await self._bury()
         due = [reaction_id for reaction_id, at_ms, now in waiting if at_ms <= now]
@@ -94,25 +97,39 @@ class Tasks:
         claimed, waits = await self._claim_some(want, due)
         return Claimed(claimed, min([*later, *waits], default=None), is_all=not due)
 
+    async def _due(self, asked: Mapping[str, object]) -> tuple[Sequence[Row], Sequence[Row]]:
+        """What waits, and whether anything was claimed for the last time; what lost its hands is there again."""
+        queries = Query(self._sql.waiting, asked), Query(self._sql.exhausted, asked)
+        if not self._sql.is_put_down:
+            waiting, exhausted = await self._connection.snapshot(*queries)
+            return waiting, exhausted
+        waiting, exhausted, is_put_down = await self._connection.snapshot(*queries, Query(self._sql.is_put_down))
+        if is_put_down:
+            await self._connection.snapshot(Query(self._sql.put_down))
+            waiting, exhausted = await self._connection.snapshot(*queries)
+        return waiting, exhausted
+
     async def extend(self, claims: Sequence[Claim], lease: timedelta) -> Sequence[StaleClaim | None]:
         asked = {"claims": _json(claims), "lease_ms": check_lease(lease) // _MS, "now_ms": now_ms()}
         async with self._connection.transaction() as tx:
+            await self._put_down(tx, asked)
             held = {row[0] for row in await tx.fetch(self._sql.extend, asked)}
         return [None if claim.task_id in held else _stale(claim) for claim in claims]
 
     async def settle(self, settlements: Sequence[Settlement]) -> Sequence[StaleClaim | None]:
         done = [claim for claim, outcome in settlements if isinstance(outcome, Done)]
         if self._sql.finish_alone and done and len(done) == len(settlements):
-            held = await self._finish_alone(done)
-            return [None if claim.task_id in held else _stale(claim) for claim in done]
+            columns = first_attempts(done)
+            if columns is not None:
+                return await self._finish_alone(done, columns)
         return await self._settle_all(settlements, done)
 
-    async def _finish_alone(self, done: Sequence[Claim]) -> set[TaskId]:
-        """Where one statement is a transaction of its own, nothing more is said for what went well."""
-        task_ids, owners, attempts = (list(column) for column in zip(*done, strict=True))
-        asked = {"task_ids": task_ids, "owners": owners, "attempts": attempts}
-        (((held,),),) = await self._connection.snapshot(Query(self._sql.finish_alone, asked))
-        return set(held or ())
+    async def _finish_alone(self, done: Sequence[Claim], columns: FirstAttempts) -> Sequence[StaleClaim | None]:
+        """What went well at once is one statement, which is a transaction of its own."""
+        (((refused,),),) = await self._connection.snapshot(Query(self._sql.finish_alone, columns._asdict()))
+        if not refused:
+            return [None] * len(done)
+        return [_stale(claim) if claim.task_id in refused else None for claim in done]
 
     async def _settle_all(
         self, settlements: Sequence[Settlement], done: Sequence[Claim]
@@ -120,12 +137,18 @@ class Tasks:
         others = {each.claim.task_id: each for each in settlements if not isinstance(each.outcome, Done)}
         held: set[TaskId] = set()
         async with self._connection.transaction() as tx:
+            await self._put_down(tx, {"claims": _json([claim for claim, _ in settlements])})
             if done:
                 rows = await tx.fetch(self._sql.finish, {"claims": _json(done), "now_ms": now_ms()})
                 held.update(row[0] for row in rows)
             if others:
                 held.update(await self._settle(tx, others))
         return [None if claim.task_id in held else _stale(claim) for claim, _ in settlements]
+
+    async def _put_down(self, tx: Transaction, asked: Mapping[str, object]) -> None:
+        """Whatever is more than an end needs rows."""
+        if self._sql.put_down_own:
+            await tx.fetch(self._sql.put_down_own, asked)
 
     async def find(self, task_id: TaskId) -> Task | None:
         (rows,) = await self._connection.snapshot(Query(self._sql.found, {"task_id": task_id}))
@@ -257,9 +280,10 @@ def _share(limit: _Limit, wanted: int, leases: int, now: int) -> limits.Share:
 
 
 def _after(row: Row, outcome: Outcome) -> Next:
-    _, _, _, attempts, retry_max, retry_backoff_ms, dlq_after_n, deleted, now = row
+    task_id, _, _, attempts, retry_max, retry_backoff_ms, dlq_after_n, deleted, now = row
     policy = Policy(retry_max, retry_backoff_ms, dlq_after_n, bool(deleted))
-    return settled(attempts, outcome, policy, now, random.uniform(-1, 1))
+    chance = random.Random(f"{task_id} {attempts}")  # tasks scatter, and yet a test that is repeated repeats itself
+    return settled(attempts, outcome, policy, now, chance.uniform(-1, 1))
 
 
 def _json(claims: Sequence[Claim]) -> str:

@@ -1,12 +1,10 @@
 """The one loop: claim, run, settle. It never holds more leases than it can run."""
 
 from collections import deque
-from collections.abc import AsyncIterator, Iterator, Mapping, Sequence
+from collections.abc import AsyncIterator, Mapping, Sequence
 from contextlib import asynccontextmanager
-from dataclasses import dataclass
 from datetime import timedelta
-from itertools import groupby
-from typing import Final, Protocol
+from typing import Final
 
 import anyio
 from anyio.abc import TaskGroup
@@ -17,41 +15,16 @@ from tape.core.claim import WORK_LEASE, check_lease, check_owner
 from tape.core.errors import TapeError, UsageError
 from tape.core.ports import Queue
 from tape.core.task import Claim, Claimed, Done, Outcome, Settlement, Task, Want
-from tape.telemetry import log, span
+from tape.telemetry import is_watched, log, span
 from tape.work.answers import outcome_of
+from tape.work.running import Running, Works, dealt
 
 POLL_S: Final = 0.5
 PAUSE_S: Final = 0.5
+BRIEF_S: Final = 0.05  # what quick work needs to make room
 TURN: Final = 64  # things that a hand does before it looks whether anybody else wants to
 BEATS: Final = 3  # heartbeats in a lease, so that two may be lost
 MOST_SLOTS: Final = 10_000
-
-
-class Works(Protocol):
-    """What the loop asks of a handler: its answer for up to `batch` tasks, which it may give by raising."""
-
-    @property
-    def batch(self) -> int: ...
-    async def handle(self, tasks: Sequence[Task], threads: anyio.CapacityLimiter) -> object: ...
-
-
-@dataclass(slots=True, eq=False)
-class Running:
-    """Work in hand, and the scope of the hand that has begun it."""
-
-    tasks: Sequence[Task]
-    scope: anyio.CancelScope | None = None
-    is_lost: bool = False
-
-    def lose(self) -> None:
-        """Stops it, or lets it not begin: its lease was lost, and with it the right to settle."""
-        self.is_lost = True
-        if self.scope is not None:
-            self.scope.cancel()
-
-    @property
-    def claims(self) -> list[Claim]:
-        return [Claim(task.task_id, task.lease_owner, task.attempt) for task in self.tasks]
 
 
 class Loop:
@@ -83,6 +56,8 @@ class Loop:
         self._waiting: deque[Running] = deque()
         self._idle: list[anyio.Event] = []
         self._is_rousing = False
+        self._is_quick = True
+        self._has_room = anyio.Event()
         self._ended: list[tuple[Running, Outcome]] = []
         self._has_ended = anyio.Event()
         self._is_awake = anyio.Event()
@@ -91,6 +66,16 @@ class Loop:
     def wake(self) -> None:
         """There may be work."""
         self._is_awake.set()
+
+    async def room(self, count: int) -> None:
+        """Waits a moment for room for so many; whose work turned out to take longer is not waited for."""
+        needed = min(count, self._slots)
+        if self._is_quick and self._group is not None and self._free < needed:
+            with anyio.move_on_after(BRIEF_S):
+                while self._free < needed and not self._is_stopping:
+                    self._has_room = anyio.Event()
+                    await self._has_room.wait()
+            self._is_quick = self._free >= needed
 
     def wanted(self) -> Want | None:
         """What there is room for now, for who can claim it elsewhere; the room is held until `take`."""
@@ -103,11 +88,11 @@ class Loop:
     def take(self, want: Want, tasks: Sequence[Task]) -> None:
         """Begins what was claimed for it."""
         self._promised -= want.most
-        for work in self._dealt(tasks):
-            running = Running(work)
-            self._running.add(running)
-            self._held += len(work)
-            self._waiting.append(running)
+        begun = list(dealt(tasks, self._handlers))
+        self._running.update(begun)
+        self._held += len(tasks)
+        self._waiting.extend(begun)
+        self._has_room.set()
         if self._group is not None:
             self._rouse(self._group)
         if self._is_stopping:
@@ -116,6 +101,7 @@ class Loop:
     def stop(self) -> None:
         """Claims nothing more; `run` returns when everything that was claimed is settled."""
         self._is_stopping = True
+        self._has_room.set()
         self.wake()
 
     async def run(self) -> None:
@@ -189,21 +175,24 @@ class Loop:
     async def _turn(self, tasks: TaskGroup) -> None:
         """Some things in one scope: it ends with the one whose lease was lost, and the next turn has a new one."""
         running: Running | None = None
+        is_seen = is_watched()
         with anyio.CancelScope() as scope:
             for _ in range(TURN):
                 if not self._waiting or scope.cancel_called:
                     return
                 running = self._waiting.popleft()
                 self._rouse(tasks)
-                await self._work(running, scope)
+                if running.is_lost:
+                    self._forget(running)
+                    continue
+                running.scope = scope
+                answer = await self._answer(running.tasks, is_seen)
+                running.scope = None  # from here on the scope is that of the next one
+                self._ended.append((running, outcome_of(answer)))
+                if len(self._ended) == 1:
+                    self._has_ended.set()
         if running is not None and scope.cancelled_caught:
             self._forget(running)
-
-    def _dealt(self, tasks: Sequence[Task]) -> Iterator[list[Task]]:
-        """The tasks as their handlers take them: one by one, or in batches."""
-        for reaction_id, group in groupby(sorted(tasks, key=_reaction_of), key=_reaction_of):
-            mine, size = list(group), self._handlers[reaction_id].batch
-            yield from (mine[first : first + size] for first in range(0, len(mine), size))
 
     async def _rest(self, claimed: Claimed) -> None:
         """Until there may be work and a slot for it; hints may be lost, so not for ever."""
@@ -213,25 +202,16 @@ class Loop:
         with anyio.move_on_after(wait_s):
             await self._is_awake.wait()
 
-    async def _work(self, running: Running, scope: anyio.CancelScope) -> None:
-        if running.is_lost:
-            self._forget(running)
-            return
-        running.scope = scope
-        answer = await self._answer(running.tasks)
-        running.scope = None  # from here on the scope is that of the next one
-        self._ended.append((running, outcome_of(answer)))
-        if len(self._ended) == 1:
-            self._has_ended.set()
-
-    async def _answer(self, tasks: Sequence[Task]) -> object:
+    async def _answer(self, tasks: Sequence[Task], is_seen: bool) -> object:
         first = tasks[0]
+        cause = first.source_global_seq if len(tasks) == 1 else max(task.source_global_seq for task in tasks)
+        handler = self._handlers[first.reaction_id]
         try:
-            with (
-                caused_by(max(task.source_global_seq for task in tasks)),
-                span(f"handle {first.reaction_id}", first.trace_id, first.span_id),
-            ):
-                return await self._handlers[first.reaction_id].handle(tasks, self._threads)
+            with caused_by(cause):
+                if not (is_seen or first.trace_id):
+                    return await handler.handle(tasks, self._threads)
+                with span(f"handle {first.reaction_id}", first.trace_id, first.span_id):
+                    return await handler.handle(tasks, self._threads)
         except Exception as error:  # noqa: BLE001 - a handler may raise anything, and that is its answer
             return error
 
@@ -280,6 +260,8 @@ class Loop:
         """Makes room, for which there is a use unless everything that was due is claimed."""
         self._running.difference_update(ended)
         self._held -= sum(len(running.tasks) for running in ended)
+        self._is_quick |= not self._held
+        self._has_room.set()
         if not self._is_sated or self._is_stopping:
             self.wake()
 
@@ -287,7 +269,3 @@ class Loop:
         while self._running or self._promised:
             self._is_awake = anyio.Event()
             await self._is_awake.wait()
-
-
-def _reaction_of(task: Task) -> str:
-    return task.reaction_id

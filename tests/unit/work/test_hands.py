@@ -124,3 +124,33 @@ async def test_what_is_published_beside_a_worker_is_handled_once_within_its_slot
 
     assert sorted(seen) == list(range(50)) and most <= 3
     assert {(task.status, task.attempts) for task in await tasks(store)} == {(TaskStatus.DONE, 1)}
+
+
+async def test_quick_work_is_waited_for_until_there_is_room(store: Store) -> None:
+    async with running(store) as loop:
+        want = loop.wanted()
+        assert want is not None
+        async with anyio.create_task_group() as group:
+            group.start_soon(loop.room, 2)
+            await checkpoint()
+            loop.take(want, ())
+
+        after = loop.wanted()
+        assert after is not None
+        loop.take(after, ())
+
+    assert after.most == 2
+
+
+async def test_who_takes_long_is_waited_for_once(store: Store) -> None:
+    async with running(store) as loop:
+        want = loop.wanted()
+        assert want is not None
+        await loop.room(1)
+
+        with anyio.CancelScope() as scope:
+            scope.cancel()
+            await loop.room(1)
+        loop.take(want, ())
+
+    assert not scope.cancelled_caught

@@ -4,9 +4,9 @@ SELECT archived_through + 1,
 FROM tape_meta;
 
 -- name: range
--- What is asked of it is put behind, then the order.
-SELECT global_seq, seq, ts_ms, depth::bigint, epoch, crc, run_id, kind, type, subject, schema_version::bigint,
-       event_id, cause, trace_id, span_id, parent_span_id, attributes_json, payload_json, payload_bytes
+-- What is asked of it is put behind, then the order. Whoever reads widens what is narrow: casts cost a tenth of a COPY.
+SELECT global_seq, seq, ts_ms, depth, epoch, crc, run_id, kind, type, subject, schema_version, event_id, cause,
+       trace_id, span_id, parent_span_id, attributes_json, payload_json, payload_bytes
 FROM tape_journal
 WHERE global_seq > :after AND global_seq <= :through;
 

@@ -32,8 +32,6 @@ class PostgresRanges:
             return Bounds(*cursor.fetchone())
 
     def read(self, after: int, through: int, columns: Sequence[str], selection: Selection) -> Iterator[pa.RecordBatch]:
-        import pyarrow as pa
-
         if selection.is_nothing:
             return
         schema = arrow_schema(columns)
@@ -41,7 +39,7 @@ class PostgresRanges:
             cursor.adbc_statement.set_options(**{"adbc.postgresql.batch_size_hint_bytes": str(BATCH_BYTES)})
             cursor.execute(written(self._sql.selecting(columns, selection), _values(after, through, selection)))
             for batch in cursor.fetch_record_batch():
-                yield pa.RecordBatch.from_arrays(batch.columns, schema=schema)
+                yield batch.cast(schema)  # a whole column at once, where the server would do it row by row
 
 
 @contextmanager

@@ -74,8 +74,7 @@ FROM json_to_recordset(:slips::json) AS s(reaction_id text, errors bigint, last_
 WHERE r.reaction_id = s.reaction_id;
 
 -- name: match
-SELECT moved_to, made_at, task_ids, shards
-FROM tape_match_page(
-       :seen, :cursor, :task_ids, :matched_ids, :places, :seqs, :run_ids, :hashes, :kinds, :types, :subjects, :versions,
-       :times, :payloads, :traces, :spans, :previous, ARRAY(SELECT json_array_elements_text(:reaction_ids::json)), :owner,
-       :most, :lease_ms);
+SELECT moved_to, made_at, given, is_cold
+FROM tape_hand_page(
+       :seen, :cursor, :lowest, :matched_ids, :prefixes, :sizes, :places, :hashes,
+       ARRAY(SELECT json_array_elements_text(:reaction_ids::json)), :owner, :most, :lease_ms);

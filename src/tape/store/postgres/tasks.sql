@@ -40,7 +40,8 @@ WITH hit AS MATERIALIZED (
       ORDER BY t.next_attempt_at_ms LIMIT 1) > :now::bigint, true)
     THEN r.max_concurrency - (
       SELECT count(*) FROM tape_tasks AS t
-      WHERE t.reaction_id = r.reaction_id AND t.status = 2 AND t.lease_expires_at_ms > :now::bigint)
+      WHERE t.reaction_id = r.reaction_id AND t.status = 2 AND t.lease_expires_at_ms > :now::bigint) - (
+      SELECT coalesce(sum(c.size - c.ended), 0) FROM tape_claims AS c WHERE c.reaction_id = r.reaction_id)
     ELSE 0 END AS free
   FROM tape_reactions AS r
   WHERE r.reaction_id IN (SELECT hit.reaction_id FROM hit)
@@ -124,6 +125,17 @@ WHERE r.reaction_id = t.reaction_id AND t.status = 2 AND t.lease_expires_at_ms <
   AND (r.deleted = 1 OR (r.handler_kind <> 1 AND t.attempts >= least(r.retry_max + 1, r.dlq_after_n)))
 RETURNING t.task_id, t.reaction_id, t.source_global_seq, t.attempts, t.last_error;
 
+-- name: is_put_down
+-- Whether what a worker had in hand is anybody's by now.
+SELECT 1 FROM tape_claims WHERE lease_expires_at_ms <= tape_now_ms() LIMIT 1;
+
+-- name: put_down
+SELECT tape_put_down(NULL, tape_now_ms());
+
+-- name: put_down_own
+SELECT tape_put_down(c.owner, 9223372036854775807)
+FROM (SELECT DISTINCT owner FROM json_to_recordset(:claims::json) AS c(owner text) ORDER BY owner) AS c;
+
 -- name: lock_limits
 -- Always in one order, so that two who claim never wait for each other.
 SELECT l.reaction_id, l.next_start_at_us, r.max_concurrency, r.rate_limit_per_s
@@ -138,6 +150,9 @@ FOR UPDATE OF l;
 SELECT a.reaction_id, tape_now_ms(), (
   SELECT count(*) FROM tape_tasks AS t
   WHERE t.reaction_id = a.reaction_id AND t.status = 2 AND t.lease_expires_at_ms > tape_now_ms()
+) + (
+  SELECT coalesce(sum(c.size - c.ended), 0) FROM tape_claims AS c
+  WHERE c.reaction_id = a.reaction_id AND c.lease_expires_at_ms > tape_now_ms()
 )
 FROM json_array_elements_text(:reaction_ids::json) AS a(reaction_id);
 
@@ -179,15 +194,7 @@ WHERE t.task_id = c.task_id AND t.lease_owner = c.owner AND t.status = 2
 RETURNING t.task_id;
 
 -- name: finish_alone
--- The same in a message of its own, with one row for all that were held.
-WITH held AS (
-  UPDATE tape_tasks AS t SET status = 3, completed_at_ms = tape_now_ms(), lease_expires_at_ms = 0
-  FROM unnest(:task_ids::text[], :owners::text[], :attempts::bigint[]) AS c(task_id, owner, attempt)
-  WHERE t.task_id = c.task_id AND t.lease_owner = c.owner AND t.status = 2
-    AND (t.attempt = c.attempt OR (c.attempt = 0 AND t.lease_expires_at_ms > tape_now_ms()))
-  RETURNING t.task_id
-)
-SELECT array_agg(task_id) FROM held;
+SELECT tape_finish(:owner, :prefixes, :sizes, :places);
 
 -- name: lock_claims
 SELECT t.task_id, t.reaction_id, t.source_global_seq, t.attempts, r.retry_max, r.retry_backoff_ms, r.dlq_after_n,
@@ -211,15 +218,31 @@ SELECT task_id, reaction_id, shard, source_run_id, source_seq, source_global_seq
        schema_version, ts_ms, payload_json, prev_value_json, status, attempt, attempts, next_attempt_at_ms,
        lease_owner, lease_expires_at_ms, last_error, coalesced, created_at_ms, completed_at_ms, trace_id, span_id
 FROM tape_tasks
-WHERE task_id = :task_id;
+WHERE task_id = :task_id
+UNION ALL
+SELECT task_id, reaction_id, shard, source_run_id, source_seq, source_global_seq, kind, type, subject,
+       schema_version, ts_ms, payload_json, prev_value_json, status, attempt, attempts, next_attempt_at_ms,
+       lease_owner, lease_expires_at_ms, last_error, coalesced, created_at_ms, completed_at_ms, trace_id, span_id
+FROM tape_claimed
+WHERE task_prefix = split_part(:task_id, '.', 1) AND task_id = :task_id
+LIMIT 1;
 
 -- name: made_of
 -- The entry's own first; else a debounced task that waited for a newer entry of the subject may hold it.
-SELECT task_id, reaction_id, shard, source_run_id, source_seq, source_global_seq, kind, type, subject,
+(SELECT task_id, reaction_id, shard, source_run_id, source_seq, source_global_seq, kind, type, subject,
        schema_version, ts_ms, payload_json, prev_value_json, status, attempt, attempts, next_attempt_at_ms,
        lease_owner, lease_expires_at_ms, last_error, coalesced, created_at_ms, completed_at_ms, trace_id, span_id
 FROM tape_tasks
 WHERE reaction_id = :reaction_id AND source_global_seq >= :global_seq AND subject = :subject
+  AND (source_global_seq = :global_seq OR coalesced > 0)
+ORDER BY source_global_seq LIMIT 1)
+UNION ALL
+SELECT task_id, reaction_id, shard, source_run_id, source_seq, source_global_seq, kind, type, subject,
+       schema_version, ts_ms, payload_json, prev_value_json, status, attempt, attempts, next_attempt_at_ms,
+       lease_owner, lease_expires_at_ms, last_error, coalesced, created_at_ms, completed_at_ms, trace_id, span_id
+FROM tape_claimed
+WHERE reaction_id = :reaction_id AND source_global_seq >= :global_seq AND subject = :subject
+  AND (source_global_seq = :global_seq OR coalesced > 0)
 ORDER BY source_global_seq LIMIT 1;
 
 -- name: lock_pack
@@ -238,23 +261,40 @@ JOIN tape_tasks AS t ON t.task_id = h.task_id
 UNION
 SELECT t.task_id, t.source_global_seq
 FROM json_to_recordset(:hits::json) AS h(task_id text, reaction_id text, global_seq bigint)
-JOIN tape_tasks AS t ON t.source_global_seq = h.global_seq AND t.reaction_id = h.reaction_id;
+JOIN tape_tasks AS t ON t.source_global_seq = h.global_seq AND t.reaction_id = h.reaction_id
+UNION
+SELECT h.task_id, h.global_seq
+FROM json_to_recordset(:hits::json) AS h(task_id text, reaction_id text, global_seq bigint)
+JOIN tape_claims AS c ON c.reaction_id = h.reaction_id AND h.global_seq BETWEEN c.first_place AND c.last_place
+  AND h.global_seq = ANY (c.places);
 
 -- name: newest
 SELECT subject, max(source_global_seq)
-FROM tape_tasks
-WHERE reaction_id = :reaction_id AND subject = ANY (ARRAY(SELECT json_array_elements_text(:subjects::json)))
+FROM (
+  SELECT subject, source_global_seq FROM tape_tasks
+  WHERE reaction_id = :reaction_id AND subject = ANY (ARRAY(SELECT json_array_elements_text(:subjects::json)))
+  UNION ALL
+  SELECT subject, source_global_seq FROM tape_claimed
+  WHERE reaction_id = :reaction_id AND subject = ANY (ARRAY(SELECT json_array_elements_text(:subjects::json)))
+) AS t
 GROUP BY subject;
 
 -- name: listed
 -- An agent's run is not a task: it is listed only where it could not be started.
-SELECT task_id, reaction_id, shard, source_run_id, source_seq, source_global_seq, kind, type, subject,
+(SELECT task_id, reaction_id, shard, source_run_id, source_seq, source_global_seq, kind, type, subject,
        schema_version, ts_ms, payload_json, prev_value_json, status, attempt, attempts, next_attempt_at_ms,
        lease_owner, lease_expires_at_ms, last_error, coalesced, created_at_ms, completed_at_ms, trace_id, span_id
 FROM tape_tasks
 WHERE (:reaction_id = '' OR reaction_id = :reaction_id) AND (:status::int = 0 OR status = :status::int)
   AND (status = 5 OR (
     SELECT r.handler_kind FROM tape_reactions AS r WHERE r.reaction_id = tape_tasks.reaction_id) IS DISTINCT FROM 1)
+ORDER BY source_global_seq DESC, reaction_id DESC LIMIT :limit)
+UNION ALL
+SELECT task_id, reaction_id, shard, source_run_id, source_seq, source_global_seq, kind, type, subject,
+       schema_version, ts_ms, payload_json, prev_value_json, status, attempt, attempts, next_attempt_at_ms,
+       lease_owner, lease_expires_at_ms, last_error, coalesced, created_at_ms, completed_at_ms, trace_id, span_id
+FROM tape_claimed
+WHERE (:reaction_id = '' OR reaction_id = :reaction_id) AND :status::int IN (0, 2)
 ORDER BY source_global_seq DESC, reaction_id DESC LIMIT :limit;
 
 -- name: dead
@@ -278,6 +318,10 @@ DELETE FROM tape_tasks WHERE status = 3 AND completed_at_ms < :before_ms RETURNI
 SELECT reaction_id, status, count(*), sum(attempts)::bigint, sum(coalesced)::bigint,
        avg(CASE WHEN status IN (3, 5) THEN completed_at_ms - created_at_ms ELSE 0 END)::bigint,
        max(CASE WHEN status IN (3, 5) THEN completed_at_ms - created_at_ms ELSE 0 END), min(created_at_ms)
-FROM tape_tasks
+FROM (
+  SELECT reaction_id, status, attempts, coalesced, completed_at_ms, created_at_ms FROM tape_tasks
+  UNION ALL
+  SELECT reaction_id, status, attempts, coalesced, completed_at_ms, created_at_ms FROM tape_claimed
+) AS t
 GROUP BY reaction_id, status
 ORDER BY reaction_id, status;

@@ -198,6 +198,7 @@ SELECT task_id, reaction_id, shard, source_run_id, source_seq, source_global_seq
        lease_owner, lease_expires_at_ms, last_error, coalesced, created_at_ms, completed_at_ms, trace_id, span_id
 FROM tape_tasks
 WHERE reaction_id = :reaction_id AND source_global_seq >= :global_seq AND subject = :subject
+  AND (source_global_seq = :global_seq OR coalesced > 0)
 ORDER BY source_global_seq LIMIT 1;
 
 -- name: lock_pack

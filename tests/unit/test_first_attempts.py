@@ -1,0 +1,34 @@
+"""Claims as columns: only what a worker can have in hand."""
+
+import pytest
+
+from tape.core.task import Claim, TaskId, task_id
+from tape.store.first_attempts import FirstAttempts, first_attempts
+
+
+def claim(reaction_id: str, place: int, owner: str = "me", attempt: int = 1) -> Claim:
+    return Claim(task_id(reaction_id, place), owner, attempt)
+
+
+def test_places_rise_and_come_once_for_each_reaction() -> None:
+    claims = [claim("one", 7), claim("two", 5), claim("one", 3), claim("one", 7)]
+
+    columns = first_attempts(claims)
+
+    prefixes = [claims[0].task_id.partition(".")[0], claims[1].task_id.partition(".")[0]]
+    assert columns == FirstAttempts("me", prefixes, [2, 1], [3, 7, 5])
+
+
+@pytest.mark.parametrize(
+    "odd",
+    [
+        claim("one", 7, owner="you"),
+        claim("one", 7, attempt=0),
+        claim("one", 7, attempt=2),
+        Claim(TaskId("task-1"), "me", 1),
+        Claim(TaskId("prefix.00000000000000x"), "me", 1),
+        Claim(TaskId("prefix.00000000000000²"), "me", 1),
+    ],
+)
+def test_whatever_else_is_claimed_is_left_to_its_row(odd: Claim) -> None:
+    assert first_attempts([claim("one", 1), odd]) is None
