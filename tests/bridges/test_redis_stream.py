@@ -1,6 +1,6 @@
 """A Redis that takes nothing for a while has refused no message: it is waited for."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 
 import anyio
 import pytest
@@ -26,14 +26,21 @@ TROUBLES: dict[str, tuple[Change, Change]] = {
 }
 
 
+@pytest.fixture(scope="module")
+def server() -> Iterator[ValkeyServer]:
+    """One that nobody else uses: having been a replica stays with a server."""
+    with ValkeyServer() as server:
+        yield server
+
+
 @pytest.mark.parametrize("trouble", TROUBLES)
 async def test_a_server_that_takes_no_writes_now_is_waited_for(
-    trouble: str, valkey_server: ValkeyServer, caplog: pytest.LogCaptureFixture
+    trouble: str, server: ValkeyServer, caplog: pytest.LogCaptureFixture
 ) -> None:
-    side, (begin, end) = RedisSide(valkey_server), TROUBLES[trouble]
+    side, (begin, end) = RedisSide(server), TROUBLES[trouble]
     once = line(side)
 
-    with Redis.from_url(valkey_server.url) as redis, anyio.fail_after(PATIENCE_S):
+    with Redis.from_url(server.url) as redis, anyio.fail_after(PATIENCE_S):
         begin(redis)
         try:
             async with anyio.create_task_group() as group:

@@ -14,7 +14,7 @@ from tape.core.task import MAX_DEPTH, Died, Done, Hit, Settlement, TaskStatus
 from tape.matcher.explain import Outcome, explain
 from tape.matcher.matcher import Matcher
 from tests.conftest import Scale
-from tests.contract.backends import Backend, needs_ledgers
+from tests.contract.backends import needs_ledgers
 from tests.contract.reacting import catch_up, claim, expire, held, match, publish, reaction, settle, tasks
 from tests.contract.saying import append, said
 
@@ -214,13 +214,13 @@ async def test_what_is_not_there_cannot_be_explained(store: Store, journal: Jour
 
 
 async def test_explain_agrees_with_the_matcher_whatever_happened_to_a_reaction(
-    store: Store, journal: Journal, backend: Backend, scale: Scale
+    store: Store, journal: Journal, scale: Scale
 ) -> None:
     random, names = Random(9), [f"rule{number}" for number in range(40)]
     await live(store, random, names, steps=100, sometimes=lambda: work(store))
     made = {(task.reaction_id, task.source_global_seq) for task in await tasks(store)}
     every = [(name, place) for name in names for place in range(1, await journal.head() + 1)]
-    cases = random.sample(every, min(len(every), 10_000 if backend.name == "memory" else scale(1_000)))
+    cases = random.sample(every, min(len(every), scale(1_000)))
 
     told = {case: (await explain(store, journal, *case)).outcome for case in cases}
 

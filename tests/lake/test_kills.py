@@ -26,7 +26,7 @@ from tests.lake.test_compaction import NOW
 from tests.patience import PATIENCE_S
 
 KILLS = 3
-ENTRIES = 20_000
+ENTRIES = 10_000
 STEP = 400
 
 Moment = Callable[[Log, frozenset[Path]], bool]  # of a driver: given the folders that were there before it

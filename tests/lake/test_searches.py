@@ -12,9 +12,12 @@ import anyio
 import httpx
 import psutil
 import pytest
+from pyspark.sql import SparkSession
 
 from tape.core.reaction import Reaction
+from tape.lake.backfill import Plan, found, planned
 from tape.lake.log import Log
+from tape.lake.plan_rehearsal import rehearsed
 from tests.lake.plain import fill, opened, say
 from tests.live.server import TapeServer
 from tests.patience import PATIENCE_S
@@ -66,22 +69,22 @@ def children(server: TapeServer) -> list[psutil.Process]:
     return psutil.Process(server.pid).children(recursive=True)
 
 
-def test_a_dry_run_counts_by_day_and_a_backfill_makes_just_that(http: httpx.Client) -> None:
-    begun = http.post("/reactions/late/dry-run")
-    dry = ended(http, "late", "dry_run")
-    before = http.get("/tasks", params={"reaction_id": "late"}).json()["tasks"]
-    http.post("/reactions/late/backfill", json={"through": dry["through"]}).raise_for_status()
-    made = ended(http, "late", "backfill")
+def test_a_dry_run_counts_by_day_just_what_a_backfill_makes(spark: SparkSession, server: TapeServer) -> None:
+    url, lake = f"sqlite:///{server.folder}/tape.db", server.folder / "lake"
+    plan = anyio.run(plan_of, url, lake, "late")
 
-    assert (begun.status_code, begun.json()["state"], before) == (202, "running", [])
-    assert (dry["state"], dry["reason"], dry["searched"]) == ("done", "", dry["through"])
-    assert (made["state"], made["reason"], made["searched"]) == ("done", "", dry["through"])
-    assert dry["matches"] == sum(day["matches"] for day in dry["days"]) == made["matches"] == made["made"] > 0
-    tasks = http.get("/tasks", params={"reaction_id": "late", "limit": 1000}).json()["tasks"]
-    assert len(tasks) == made["made"]
-    newest = sorted((task["source_global_seq"] for task in tasks), reverse=True)
-    assert [sample["global_seq"] for sample in dry["samples"]] == newest[:5]
-    assert all(day["day_ms"] % DAY_MS == 0 for day in dry["days"])
+    *_, dry = rehearsed(spark, url, lake, plan)
+    places = [hit.entry.global_seq for some in found(spark, url, lake, plan) for hit in some.hits]
+
+    assert (dry.searched, list(dry.errors)) == (plan.through, [])
+    assert dry.matches == sum(day.matches for day in dry.days) == len(places) > 0
+    assert [sample.global_seq for sample in dry.samples] == sorted(places, reverse=True)[:5]
+    assert all(day.day_ms % DAY_MS == 0 for day in dry.days)
+
+
+async def plan_of(url: str, lake: Path, reaction_id: str) -> Plan:
+    async with opened(url, Log(lake / "journal")) as (store, journal):
+        return await planned(store, journal, reaction_id)
 
 
 def test_a_dry_run_says_how_the_predicate_erred(http: httpx.Client) -> None:

@@ -106,13 +106,13 @@ const facts = one => [
 ]
 
 function Explain({ id, at }) {
-  const [place, setPlace] = useState(at ?? "")
+  const [place, setPlace] = useState(/^\d+$/.test(at) ? at : "")
   const [told, setTold] = useState({})
-  const look = async () => setTold(await ask(`/reactions/${encodeURIComponent(id)}/explain/${encodeURIComponent(place)}`).then(value => ({ value }), problem => ({ problem })))
+  const look = async place => setTold(await ask(`/reactions/${encodeURIComponent(id)}/explain/${encodeURIComponent(place)}`).then(value => ({ value }), problem => ({ problem })))
   useEffect(() => {
-    if (at) look()
+    if (at) look(at)
   }, [id, at])
-  const submit = event => (event.preventDefault(), look())
+  const submit = event => (event.preventDefault(), look(place))
   return html`<div><h2>Why, or why not</h2>
     <form class="ask" onSubmit=${submit}>
       <label>Position in the journal <input type="number" min="1" required value=${place} onInput=${event => setPlace(event.target.value)} /></label>
