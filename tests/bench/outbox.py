@@ -1,7 +1,6 @@
 """The outbox: what publishing adds to a transaction, how soon and how fast events are handled, and in a full table."""
 
 import asyncio
-import logging
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
 from contextlib import asynccontextmanager, contextmanager
 from functools import cache, partial
@@ -15,6 +14,7 @@ from tape.outbox import OutboxEvent, OutboxListener, migrate, publish
 from tests.bench import tasks_peers
 from tests.bench.compare import Comparison, Goal, Side
 from tests.bench.loop import run
+from tests.bench.quiet import quiet
 from tests.bench.servers import postgres
 from tests.bench.tasks_counting import Count, Waits, percentile
 
@@ -193,7 +193,7 @@ async def _worked_off_by_procrastinate() -> float:
 @asynccontextmanager
 async def _procrastinating(handle: Callable[[], Awaitable[None]]) -> AsyncIterator[tuple[Any, Any]]:
     library = import_module("procrastinate")
-    with postgres().database() as url, _quiet():
+    with postgres().database() as url, quiet():
         app = library.App(connector=library.PsycopgConnector(conninfo=url, max_size=20))
 
         @app.task(name="bench")  # type: ignore[untyped-decorator]
@@ -237,13 +237,3 @@ async def _fill(url: str) -> None:
     await connection.execute(FILL)
     await connection.execute("VACUUM ANALYZE")
     await connection.close()
-
-
-@contextmanager
-def _quiet() -> Iterator[None]:
-    """A peer that tells of every job would be measured by its logger."""
-    logging.disable(logging.WARNING)
-    try:
-        yield
-    finally:
-        logging.disable(logging.NOTSET)

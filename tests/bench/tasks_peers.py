@@ -1,7 +1,6 @@
 """The peers of `tasks`: each puts in and works off as its documentation says, with an async handler if it has one."""
 
 import asyncio
-import logging
 from collections.abc import Awaitable, Callable, Iterator
 from contextlib import contextmanager
 from datetime import timedelta
@@ -10,6 +9,7 @@ from time import perf_counter
 import asyncpg
 
 from tests.bench.loop import run
+from tests.bench.quiet import quiet
 from tests.bench.servers import postgres, valkey
 from tests.bench.tasks_counting import BATCH, FEW, FIRST, TASKS, TEXT, Count, Handle, Times, Waits, percentile
 
@@ -33,7 +33,7 @@ def taskiq() -> float:
 async def _pgqueuer() -> Times:
     from pgqueuer import AsyncpgPoolDriver, Queries
 
-    with _quiet(), _empty_url() as url:
+    with quiet(), _empty_url() as url:
         async with asyncpg.create_pool(url) as pool:
             queries = Queries(AsyncpgPoolDriver(pool))
             await queries.install()
@@ -62,7 +62,7 @@ async def _pick_ups_pgqueuer() -> list[float]:
     from pgqueuer import AsyncpgPoolDriver, Queries, QueueManager
 
     waits = Waits()
-    with _quiet(), _empty_url() as url:
+    with quiet(), _empty_url() as url:
         async with asyncpg.create_pool(url) as pool, asyncio.TaskGroup() as tasks:
             queries = Queries(AsyncpgPoolDriver(pool))
             await queries.install()
@@ -78,7 +78,7 @@ async def _pick_ups_pgqueuer() -> list[float]:
 async def _procrastinate() -> Times:
     from procrastinate import App, PsycopgConnector
 
-    with _quiet(), _empty_url() as url:
+    with quiet(), _empty_url() as url:
         app = App(connector=PsycopgConnector(conninfo=url, min_size=8, max_size=22))
         count = Count(FEW)
         rule = app.task(name="rule")(_taking(count.one))
@@ -97,7 +97,7 @@ async def _taskiq() -> Times:
     from taskiq.api import run_receiver_task
     from taskiq_redis import ListQueueBroker
 
-    with _quiet():
+    with quiet():
         broker = ListQueueBroker(valkey("always").url, queue_name=f"bench-{perf_counter()}")
         count = Count(FEW)
         rule = broker.task(task_name="rule")(_taking(count.one))
@@ -120,7 +120,7 @@ def dbos() -> float:
     """Its workflows are threads' work, and so it has no loop."""
     from dbos import DBOS
 
-    with _quiet(), _empty_url() as url:
+    with quiet(), _empty_url() as url:
         DBOS(config={"name": "bench", "system_database_url": url, "run_admin_server": False, "log_level": "CRITICAL"})
         rule = DBOS.workflow(name="rule")(_nothing)
         DBOS.launch()
@@ -151,13 +151,3 @@ def _empty_url() -> Iterator[str]:
     server = postgres()
     with server.database() as url:
         yield url
-
-
-@contextmanager
-def _quiet() -> Iterator[None]:
-    """A peer that tells of every job would be measured by its logger."""
-    logging.disable(logging.WARNING)
-    try:
-        yield
-    finally:
-        logging.disable(logging.NOTSET)

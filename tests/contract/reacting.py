@@ -29,6 +29,23 @@ async def match(store: Store) -> Matcher:
     return matcher
 
 
+class Hands:
+    """Wants so much of some reactions, and keeps what it is given."""
+
+    def __init__(self, most: int = 100, *names: str) -> None:
+        self._want = Want(owner="hands", most=most, reaction_ids=names or ("rule",))
+        self.given: list[Task] = []
+
+    async def room(self, count: int) -> None:
+        return
+
+    def wanted(self) -> Want:
+        return self._want
+
+    def take(self, want: Want, tasks: Sequence[Task]) -> None:
+        self.given += tasks
+
+
 async def catch_up(matcher: Matcher) -> None:
     with anyio.fail_after(PATIENCE_S):
         while await matcher.step():

@@ -1,37 +1,18 @@
 """What is claimed as it is made: within all limits, behind whatever waits, and for nobody else."""
 
-from collections.abc import Sequence
-
 import anyio
 import pytest
 
 from tape.core.event import Event
 from tape.core.ports import Store
-from tape.core.task import Done, Settlement, Task, TaskStatus, Want
+from tape.core.task import Done, Settlement, TaskStatus
 from tape.matcher.matcher import Matcher
 from tests.conftest import Scale
 from tests.contract.backends import needs_ledgers
-from tests.contract.reacting import catch_up, claim, held, match, publish, reaction, settle, tasks
+from tests.contract.reacting import Hands, catch_up, claim, held, match, publish, reaction, settle, tasks
 from tests.contract.saying import append, said
 
 pytestmark = needs_ledgers
-
-
-class Hands:
-    """Wants so much of some reactions, and keeps what it is given."""
-
-    def __init__(self, most: int = 100, *names: str) -> None:
-        self._want = Want(owner="hands", most=most, reaction_ids=names or ("rule",))
-        self.given: list[Task] = []
-
-    async def room(self, count: int) -> None:
-        return
-
-    def wanted(self) -> Want:
-        return self._want
-
-    def take(self, want: Want, tasks: Sequence[Task]) -> None:
-        self.given += tasks
 
 
 async def matched(store: Store, hands: Hands) -> list[int]:

@@ -8,35 +8,18 @@ import anyio
 from tape.core.ids import GlobalSeq
 from tape.core.ports import Page, Store
 from tape.core.subject import Pattern
-from tape.core.task import Died, Done, Failed, Outcome, Settlement, Task, TaskStatus, Want, shard_hash
+from tape.core.task import Died, Done, Failed, Outcome, Settlement, Task, TaskStatus, shard_hash
 from tape.matcher.matcher import Matcher
 from tests.conftest import Scale
 from tests.contract.backends import needs_ledgers
-from tests.contract.reacting import catch_up, claim, expire, held, publish, reaction, settle, sources, tasks
+from tests.contract.reacting import Hands, catch_up, claim, expire, held, publish, reaction, settle, sources, tasks
 from tests.contract.saying import append, said
 
 pytestmark = needs_ledgers
 
 
-class Hands:
-    """Wants so much of a rule, and keeps what it is given."""
-
-    def __init__(self, most: int = 1_000, owner: str = "hands") -> None:
-        self._want = Want(owner=owner, most=most, reaction_ids=("rule", "other"))
-        self.given: list[Task] = []
-
-    async def room(self, count: int) -> None:
-        return
-
-    def wanted(self) -> Want:
-        return self._want
-
-    def take(self, want: Want, tasks: Sequence[Task]) -> None:
-        self.given += tasks
-
-
 async def given(store: Store, count: int = 3, hands: Hands | None = None, **options: object) -> list[Task]:
-    hands = hands or Hands()
+    hands = hands or Hands(1_000, "rule", "other")
     await store.reactions.register(reaction(**options))  # type: ignore[arg-type]
     await publish(store, count)
     await catch_up(Matcher(store, hands=hands))
@@ -146,7 +129,7 @@ async def test_it_goes_on_when_its_entries_leave_the_journal(store: Store) -> No
 
 
 async def test_a_page_that_has_left_the_journal_still_makes_tasks(store: Store) -> None:
-    hands = Hands()
+    hands = Hands(1_000, "rule", "other")
     await store.reactions.register(reaction())
     await publish(store, 3)
     matcher = Matcher(store, Remembered(await store.journal.read(GlobalSeq(0))), hands=hands)
@@ -182,7 +165,7 @@ async def test_a_changed_number_of_shards_counts_for_what_is_in_hand(store: Stor
 
 
 async def test_entries_of_many_runs_and_of_some_subjects_end_as_they_were_given(store: Store) -> None:
-    hands, other = Hands(), reaction("other", "/a/1/**", num_shards=5)
+    hands, other = Hands(1_000, "rule", "other"), reaction("other", "/a/1/**", num_shards=5)
     for each in (reaction(num_shards=3), other):
         await store.reactions.register(each)
     await append(store, *(said(f"r{n % 7}", n, subject=f"/a/{n % 3}") for n in range(50)))
