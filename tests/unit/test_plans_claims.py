@@ -6,6 +6,8 @@ import asyncpg
 import pytest
 
 from tape.store.postgres.migrate import migrate
+from tape.store.postgres.store import BY_KEYS
+from tape.store.statements import statements
 from tests.servers.databases import Databases
 from tests.unit.test_plans_tasks import FILL, ROWS
 
@@ -38,7 +40,7 @@ async def work(connection: asyncpg.Connection, seen: int, first: int) -> int:
 @pytest.fixture
 async def connection(postgres_databases: Databases) -> AsyncIterator[asyncpg.Connection]:
     with postgres_databases.database() as url:
-        connection = await asyncpg.connect(url, server_settings={"plan_cache_mode": "force_generic_plan"})
+        connection = await asyncpg.connect(url, server_settings=BY_KEYS)
         await migrate(connection)
         yield connection
         await connection.close()
@@ -59,3 +61,36 @@ async def test_work_in_hand_finds_its_rows_by_their_keys_however_early_it_was_pl
         after = dict(await connection.fetch(READ))
 
     assert [table for table, rows in after.items() if rows - before.get(table, 0) > MANY] == []
+
+
+async def test_an_entry_and_its_match_are_written_by_their_keys_however_early_that_was_planned(
+    connection: asyncpg.Connection,
+) -> None:
+    await connection.execute(LITTLE)
+    await connection.execute("INSERT INTO tape_heads (run_id, last_seq, content_type) VALUES ('said', 0, '')")
+    await connection.execute("INSERT INTO tape_limits (reaction_id) VALUES ('early')")
+    await connection.execute("VACUUM ANALYZE")
+    early = connection.transaction()
+    await early.start()
+    assert await append_matched(connection, "early", 0) == 1
+    await early.rollback()  # what was planned stays planned
+    await connection.execute(FILL.removesuffix("ANALYZE;\n"))
+
+    async with connection.transaction():
+        before = dict(await connection.fetch(READ))
+        given = [await append_matched(connection, f"rule-{n}", ROWS + n) for n in range(4)]
+        after = dict(await connection.fetch(READ))
+
+    assert given == [None, None, 1, None]  # there is none, something waits, it is free, the pack has moved on
+    assert [table for table, rows in after.items() if rows - before.get(table, 0) > MANY] == []
+
+
+async def append_matched(connection: asyncpg.Connection, rule: str, head: int) -> int | None:
+    """One entry that is given as it is written, if it is; the pack's version then."""
+    changes, last = await connection.fetchrow(
+        "SELECT changes, last_seq FROM tape_meta, tape_heads WHERE run_id = 'said'"
+    )
+    event = (9 << 40, head, changes, last, 0, "said", "event", "said", "/a/1", 1, "e", "", "", "", "{}", "{}", None)
+    match = (0, [rule], PREFIX, [9], [7], "me", 60_000)
+    _, *given = await connection.fetchval(statements("postgres", "append.sql")["append_matched"], *event, *match)
+    return given[0] if given else None

@@ -32,8 +32,7 @@ class Slip(NamedTuple):
     last_error: str
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class MatchedPage:
+class MatchedPage(NamedTuple):
     """What follows from a page, decided on a version of the pack: all of it is written, or nothing when that is old.
 
     What is wanted is claimed as it is made, as far as nothing older waits and the limits allow it.
@@ -42,8 +41,8 @@ class MatchedPage:
     seen: int
     cursor: GlobalSeq
     forces: Mapping[str, Force]
-    hits: Sequence[Hit] = ()
     slips: Mapping[str, Slip]
+    hits: Sequence[Hit] = ()
     requests: Sequence[Request] = ()
     want: Want | None = None
 
@@ -55,6 +54,14 @@ class MatchedPage:
         if len({hit.reaction.reaction_id for hit in self.hits}) > FEW:
             return False
         return not any(hit.reaction.debounce_ms or hit.entry.depth >= MAX_DEPTH for hit in self.hits)
+
+    @property
+    def is_wanted(self) -> bool:
+        """Whether it is all for who wants it, and within no limit but that of what is in hand."""
+        if self.want is None or len(self.hits) > self.want.most:
+            return False
+        reactions = [hit.reaction for hit in self.hits]
+        return all(each.reaction_id in self.want.reaction_ids and not each.rate_limit_per_s for each in reactions)
 
 
 class Recorded(NamedTuple):

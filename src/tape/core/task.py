@@ -97,6 +97,10 @@ class Want:
         if not 1 <= self.most <= MAX_CLAIM:
             raise UsageError(f"a claim is for 1 to {MAX_CLAIM:,} tasks, not {shown(self.most)}")
 
+    @property
+    def lease_ms(self) -> int:
+        return self.lease // timedelta(milliseconds=1)
+
 
 class Claimed(NamedTuple):
     """What was claimed, and after how long there may be more (None: nothing is known to come).

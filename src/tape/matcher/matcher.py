@@ -11,7 +11,7 @@ from anyio.lowlevel import checkpoint
 from tape.core.errors import TapeError, Unavailable
 from tape.core.event import Entry
 from tape.core.ids import GlobalSeq
-from tape.core.matched import Recorded
+from tape.core.matched import MatchedPage, Recorded
 from tape.core.ports import NO_EPOCH, Page, Store
 from tape.core.registration import Force
 from tape.core.subject import Pattern
@@ -118,6 +118,30 @@ class Matcher:
         pack = await self._reactions.pack(self._version)
         self._version, self._cursor, self._is_loaded = pack.version, pack.cursor, True
         self._put(pack.forces)
+
+    def foresee(self, entry: Entry) -> MatchedPage | None:
+        """What it makes of an entry that is about to be written, if hands are free for all of that."""
+        is_next = (entry.epoch, entry.global_seq) == (self._epoch, self._cursor + 1)
+        if self._hands is None or not self._is_loaded or not is_next:
+            return None
+        draft = Draft(self._rules, self._forces, is_pack=True)
+        draft.take(entry)
+        self._put({name: self._forces.get(name) for name in draft.changed})
+        want = self._hands.wanted() if draft.hits else None
+        if want is None:
+            return None
+        page = draft.page(self._version, entry.global_seq, want)
+        if page.is_plain and page.is_wanted:
+            return page
+        self._hands.take(want, ())
+        return None
+
+    def answer(self, page: MatchedPage, recorded: Recorded | None) -> None:
+        """Begins what was claimed as it was written; what was not is met on the way of all others."""
+        if self._hands is not None and page.want is not None:
+            self._hands.take(page.want, () if recorded is None else recorded.tasks)
+        if recorded is not None and recorded.version > self._version:
+            self._version, self._cursor = recorded.version, page.cursor
 
     async def _match_pack(self) -> bool:
         page = await self._next_page()

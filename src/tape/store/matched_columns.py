@@ -1,13 +1,9 @@
 """A page of plain matches as columns, reaction by reaction, and the tasks that were given of it."""
 
 from collections.abc import Iterator, Sequence
-from datetime import timedelta
 from itertools import chain
-from typing import Final
 
 from tape.core.task import Hit, Task, TaskId, TaskStatus, Want, shard_hash, task_prefix
-
-_MS: Final = timedelta(milliseconds=1)
 
 
 class MatchedColumns:
@@ -33,9 +29,17 @@ class MatchedColumns:
             "hashes": list(hashes),
         }
 
+    @property
+    def of_one(self) -> tuple[list[str], list[str], list[int], list[int]]:
+        """Of one entry: who matches it, what their tasks are called, how many each may have in hand, its run's hash."""
+        reactions = [hits[0].reaction for hits in self._hits.values()]
+        prefixes = [task_prefix(reaction_id) for reaction_id in self._hits]
+        limits = [reaction.max_concurrency for reaction in reactions]
+        return list(self._hits), prefixes, limits, list(self._hashes.values())
+
     def claimed(self, given: Sequence[int], now: int, want: Want) -> list[Task]:
         """The tasks of the first matches of each reaction, as many as were given."""
-        until = now + want.lease // _MS
+        until = now + want.lease_ms
         groups = zip(self._hits.values(), given, strict=True)
         return [task for hits, count in groups for task in self._tasks(hits[:count], now, until, want.owner)]
 

@@ -2,7 +2,6 @@
 
 import json
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from datetime import timedelta
 from itertools import islice
 from typing import Any, Final, NamedTuple, TypeVar
 
@@ -30,7 +29,6 @@ T = TypeVar("T")
 
 ROWS: Final = 1_000
 MOST_BYTES: Final = 8 << 20
-_MS: Final = timedelta(milliseconds=1)
 TOO_DEEP: Final = f"caused by an entry at depth {MAX_DEPTH}, where a chain of reactions ends"
 
 
@@ -177,7 +175,7 @@ def wanted_ids(want: Want, hits: Iterable[Hit]) -> set[str]:
 def wanted(want: Want, hits: Iterable[Hit]) -> dict[str, object]:
     """Who wants how much of which, as statements take it."""
     reaction_ids = json.dumps(sorted(wanted_ids(want, hits)))
-    return {"reaction_ids": reaction_ids, "owner": want.owner, "most": want.most, "lease_ms": want.lease // _MS}
+    return {"reaction_ids": reaction_ids, "owner": want.owner, "most": want.most, "lease_ms": want.lease_ms}
 
 
 def claimed_tasks(rows: Iterable[Mapping[str, Any]], shards: Mapping[str, int], now: int, want: Want) -> list[Task]:
@@ -222,7 +220,7 @@ def _row(hit: Hit, due_at_ms: int) -> dict[str, object]:
 
 def _task(row: Mapping[str, Any], shard: int, now: int, want: Want) -> Task:
     """A row that was claimed as it was made."""
-    until = now + want.lease // _MS
+    until = now + want.lease_ms
     return Task(
         task_id=row["task_id"],
         reaction_id=row["reaction_id"],

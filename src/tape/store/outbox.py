@@ -98,7 +98,7 @@ class Deliveries:
         asked = {
             "handlers": json.dumps(list(want.reaction_ids)),
             "owner": want.owner,
-            "lease_ms": want.lease // _MS,
+            "lease_ms": want.lease_ms,
             "most": want.most,
             "least_dealt": LEAST_DEALT,
             "buries": self._is_burial_due(),

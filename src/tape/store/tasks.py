@@ -251,7 +251,7 @@ class Tasks:
             "owner": want.owner,
             "shard": want.shard,
             "most": most,
-            "lease_ms": want.lease // _MS,
+            "lease_ms": want.lease_ms,
             "now": now,
         }
         tasks = [_task(row) for row in await tx.fetch(self._sql.claim, asked)]

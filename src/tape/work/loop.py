@@ -1,5 +1,6 @@
 """The one loop: claim, run, settle. It never holds more leases than it can run."""
 
+import asyncio
 from collections import deque
 from collections.abc import AsyncIterator, Mapping, Sequence
 from contextlib import asynccontextmanager
@@ -51,10 +52,11 @@ class Loop:
         self._running: set[Running] = set()
         self._held = 0
         self._promised = 0
+        self._want: Want | None = None
         self._is_sated = False
         self._group: TaskGroup | None = None
         self._waiting: deque[Running] = deque()
-        self._idle: list[anyio.Event] = []
+        self._idle: list[asyncio.Event] = []
         self._is_rousing = False
         self._is_quick = True
         self._has_room = anyio.Event()
@@ -81,9 +83,11 @@ class Loop:
         """What there is room for now, for who can claim it elsewhere; the room is held until `take`."""
         if self._group is None or self._is_stopping or not self._handlers or self._free < 1:
             return None
-        want = Want(owner=self._owner, most=self._free, reaction_ids=tuple(self._handlers), lease=self._lease)
-        self._promised += want.most
-        return want
+        names = tuple(self._handlers)
+        if self._want is None or (self._want.most, self._want.reaction_ids) != (self._free, names):
+            self._want = Want(owner=self._owner, most=self._free, reaction_ids=names, lease=self._lease)
+        self._promised += self._want.most
+        return self._want
 
     def take(self, want: Want, tasks: Sequence[Task]) -> None:
         """Begins what was claimed for it."""
@@ -161,38 +165,52 @@ class Loop:
                 tasks.start_soon(self._hand, tasks)
 
     async def _hand(self, tasks: TaskGroup) -> None:
-        """Takes one thing after the other: beginning a task for each would cost more than most handlers do."""
-        while True:
-            self._is_rousing = False
-            await self._turn(tasks)
-            if self._waiting:
-                await checkpoint()
-            else:
-                is_roused = anyio.Event()
-                self._idle.append(is_roused)
-                await is_roused.wait()
+        """Takes one thing after the other: beginning a task for each would cost more than most handlers do.
 
-    async def _turn(self, tasks: TaskGroup) -> None:
-        """Some things in one scope: it ends with the one whose lease was lost, and the next turn has a new one."""
-        running: Running | None = None
+        A scope serves until something in it was stopped because its lease was lost.
+        """
+        while True:
+            with anyio.CancelScope() as scope:
+                while not scope.cancel_called:
+                    self._is_rousing = False
+                    await self._turn(tasks, scope)
+                    await self._pause(scope)
+
+    async def _pause(self, scope: anyio.CancelScope) -> None:
+        """Until there is something to take; if there is already, others get their turn."""
+        if self._waiting or scope.cancel_called:
+            await checkpoint()
+        else:
+            is_roused = asyncio.Event()
+            self._idle.append(is_roused)
+            await is_roused.wait()
+
+    async def _turn(self, tasks: TaskGroup, scope: anyio.CancelScope) -> None:
+        """Some things, one after the other, until one of them was stopped."""
         is_seen = is_watched()
-        with anyio.CancelScope() as scope:
-            for _ in range(TURN):
-                if not self._waiting or scope.cancel_called:
-                    return
-                running = self._waiting.popleft()
-                self._rouse(tasks)
-                if running.is_lost:
-                    self._forget(running)
-                    continue
-                running.scope = scope
+        for _ in range(TURN):
+            if not self._waiting or scope.cancel_called:
+                return
+            running = self._waiting.popleft()
+            self._rouse(tasks)
+            if self._has_dropped(running):
+                continue
+            running.scope = scope
+            try:
                 answer = await self._answer(running.tasks, is_seen)
-                running.scope = None  # from here on the scope is that of the next one
-                self._ended.append((running, outcome_of(answer)))
-                if len(self._ended) == 1:
-                    self._has_ended.set()
-        if running is not None and scope.cancelled_caught:
+            except asyncio.CancelledError:
+                self._has_dropped(running)
+                raise
+            running.scope = None  # from here on the scope is that of the next one
+            self._ended.append((running, outcome_of(answer)))
+            if len(self._ended) == 1:
+                self._has_ended.set()
+
+    def _has_dropped(self, running: Running) -> bool:
+        """Whether its lease was lost, so that nothing of it is to be settled here."""
+        if running.is_lost:
             self._forget(running)
+        return running.is_lost
 
     async def _rest(self, claimed: Claimed) -> None:
         """Until there may be work and a slot for it; hints may be lost, so not for ever."""

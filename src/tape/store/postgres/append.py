@@ -1,5 +1,6 @@
 """The append: one call of one function for each group, on one connection that remembers where runs stand."""
 
+import asyncio
 import time
 from collections.abc import Awaitable, Callable, Sequence
 from datetime import UTC, datetime
@@ -11,8 +12,10 @@ import asyncpg
 from tape.core.errors import TapeError, Unavailable, UsageError
 from tape.core.event import Entry
 from tape.core.ids import Epoch, GlobalSeq, RunId, Seq
-from tape.core.ports import Outcome
+from tape.core.matched import Recorded
+from tape.core.ports import Companion, Outcome
 from tape.core.sequence import KeyRecord, Request
+from tape.store.matched_columns import MatchedColumns
 from tape.store.postgres.call import Answer, Call, one_event
 from tape.store.postgres.errors import BAD_VALUE, LOST, is_crowded, said
 from tape.store.postgres.group import independent
@@ -25,6 +28,7 @@ RETRY_S: Final = 0.1
 class _Sql(NamedTuple):
     append: str
     append_one: str
+    append_matched: str
     begin: str
     between: str
     end_session: str
@@ -49,11 +53,12 @@ class Appender:
         self._sql = _Sql(**statements("postgres", "append.sql"))
         self._connection: asyncpg.Connection | None = None
         self._session = _Session(0, datetime.fromtimestamp(0, UTC))
-        self._turn = anyio.Lock(fast_acquire=True)
+        self._turn = asyncio.Lock()
         self._head = GlobalSeq(0)
         self._changes = -1
         self._epoch = Epoch(0)
         self._lasts: dict[RunId, tuple[Seq, str]] = {}
+        self.companions: list[Companion] = []
 
     @property
     def process(self) -> int:
@@ -64,7 +69,7 @@ class Appender:
         """Tells each request its own outcome: once one group is written, an error of the next must not hide it."""
         outcomes: list[Outcome] = []
         async with self._turn:
-            for group in independent(requests):
+            for group in independent(requests) if len(requests) > 1 else (requests,):
                 outcomes += await self._outcomes(group)
         return outcomes
 
@@ -121,14 +126,37 @@ class Appender:
         last, held = self._lasts.get(event.run_id, (None, None))
         if last is None or held != event.content_type:
             return None
-        arguments = one_event(event, time.time_ns() // 1_000_000, self._head, self._changes, last)
-        ts_ms = await connection.fetchval(self._sql.append_one, *arguments)
+        entry = event.at(self._head + 1, last + 1, time.time_ns() // 1_000_000, 0, self._epoch)
+        arguments = one_event(event, entry.ts_ms, self._head, self._changes, last)
+        ts_ms = await self._written_one(connection, entry, arguments)
         if ts_ms is None:
             return None
-        entry = event.at(self._head + 1, last + 1, ts_ms, 0, self._epoch)
         self._head = entry.global_seq
         self._lasts[event.run_id] = (entry.seq, held)
-        return [entry]
+        is_as_said = ts_ms == entry.ts_ms
+        return [entry if is_as_said else event.at(entry.global_seq, entry.seq, ts_ms, 0, self._epoch)]
+
+    async def _written_one(
+        self, connection: asyncpg.Connection, entry: Entry, arguments: tuple[object, ...]
+    ) -> int | None:
+        """When it was, if it was: with its match, where somebody has foreseen one."""
+        companion = self.companions[-1] if self.companions else None
+        page = None if companion is None else companion.foresee(entry)
+        if companion is None or page is None or page.want is None:
+            ts_ms: int | None = await connection.fetchval(self._sql.append_one, *arguments)
+            return ts_ms
+        columns, recorded = MatchedColumns(page.hits), None
+        try:
+            ts_ms, *given = await connection.fetchval(
+                self._sql.append_matched, *arguments, page.seen, *columns.of_one, page.want.owner, page.want.lease_ms
+            )
+            if given:
+                version, now = given
+                recorded = Recorded(version, columns.claimed([1] * len(page.hits), now, page.want))
+        finally:
+            companion.answer(page, recorded)
+        await asyncio.sleep(0)  # who was given it begins before who has said it is told
+        return ts_ms
 
     def _known(self, call: Call) -> list[Seq] | None:
         """Where the call's runs stand, if all of them are known to be open and of the right type."""

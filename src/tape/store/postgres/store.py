@@ -1,6 +1,6 @@
 """The Postgres store: a journal, its runs and its cells in one database."""
 
-from collections.abc import AsyncIterator, Awaitable, Callable
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
 from contextlib import AbstractAsyncContextManager, asynccontextmanager, suppress
 from functools import partial
 from typing import Final, TypeAlias
@@ -11,7 +11,7 @@ import asyncpg
 from tape.core.background import background
 from tape.core.errors import Unavailable, UsageError
 from tape.core.ids import Epoch
-from tape.core.ports import Wake
+from tape.core.ports import Companion, Wake
 from tape.store.audit import Audit
 from tape.store.cells import Cells
 from tape.store.epoch import begin_epoch
@@ -38,6 +38,7 @@ SETTINGS: Final = {
     "standard_conforming_strings": "on",
     "plan_cache_mode": "force_generic_plan",  # every plan is checked by a test; planning was a sixth of a short append
 }
+BY_KEYS: Final = {**SETTINGS, "enable_seqscan": "off"}  # a plan is kept, even one that was made for an empty table
 POOL: Final = 8
 PATIENCE: Final = Patience(connect_s=10.0, answer_s=65.0)  # with a statement the server itself gives up sooner
 
@@ -47,12 +48,12 @@ Connect: TypeAlias = Callable[[], Awaitable[asyncpg.Connection]]
 class PostgresStore:
     """What one database holds."""
 
-    def __init__(self, database: Database, migrated: Migrated) -> None:
+    def __init__(self, database: Database, migrated: Migrated, companions: list[Companion]) -> None:
         self._database = database
         epoch, self.applied = migrated
         self.journal = Journal(database, "postgres", epoch)
         self.cells = Cells(database, "postgres")
-        self.reactions = Reactions(database, "postgres")
+        self.reactions = Reactions(database, "postgres", companions)
         self.tasks = Tasks(database, "postgres")
         self.retention = Retention(database, "postgres")
         self.runs = Runs(database, "postgres")
@@ -83,7 +84,7 @@ async def open_store(
     check = _accept if unsafe_durability else check_durability
     connect = partial(_connected, url, patience, check)
     migrated = await _prepared(connect, patience)
-    appender = Appender(connect, patience.recovery_s)
+    appender = Appender(partial(connect, settings=BY_KEYS), patience.recovery_s)
     listener = Listener(
         partial(_connected, listen_url or url, patience, _accept),
         own_process=lambda: appender.process,
@@ -94,7 +95,7 @@ async def open_store(
     database = Database(pool, appender, listener, wake or listener)
     try:
         async with background(listener.run):
-            yield PostgresStore(database, migrated)
+            yield PostgresStore(database, migrated, appender.companions)
     finally:
         await _ended(database.close(), patience)
         await _ended(appender.close(), patience)
@@ -102,10 +103,13 @@ async def open_store(
 
 
 async def _connected(
-    url: str, patience: Patience, check: Callable[[asyncpg.Connection], Awaitable[None]]
+    url: str,
+    patience: Patience,
+    check: Callable[[asyncpg.Connection], Awaitable[None]],
+    settings: Mapping[str, str] = SETTINGS,
 ) -> asyncpg.Connection:
     connection = await asyncpg.connect(
-        url, server_settings=SETTINGS, timeout=patience.connect_s, command_timeout=patience.answer_s
+        url, server_settings=settings, timeout=patience.connect_s, command_timeout=patience.answer_s
     )
     try:
         await check(connection)

@@ -241,9 +241,9 @@ CREATE OR REPLACE FUNCTION tape_append_one(
   e_trace text, e_span text, e_parent text, e_attributes text, e_payload text, e_bytes bytea)
 RETURNS bigint LANGUAGE plpgsql VOLATILE AS $$
 DECLARE
-  ts bigint; epoch bigint;
+  ts bigint; epoch bigint; done text;                                   -- to assign is cheaper than to PERFORM
 BEGIN
-  PERFORM pg_advisory_xact_lock(7461706500000001);
+  done := pg_advisory_xact_lock(7461706500000001);
   SELECT m.epoch, greatest(now_ms, m.last_ts_ms, j.ts_ms) INTO epoch, ts
     FROM tape_meta m
     LEFT JOIN (SELECT global_seq, ts_ms FROM tape_journal ORDER BY global_seq DESC LIMIT 1) j ON true
@@ -253,7 +253,7 @@ BEGIN
       seen_head + 1, last + 1, ts, 0, epoch, e_crc, e_run, e_kind, e_type, e_subject, e_version, e_id, NULL,
       e_trace, e_span, e_parent, e_attributes, e_payload, e_bytes);
     UPDATE tape_heads SET last_seq = last + 1 WHERE run_id = e_run;
-    PERFORM pg_notify('tape', (seen_head + 1)::text);
+    done := pg_notify('tape', (seen_head + 1)::text);
   END IF;
   RETURN ts;
 END $$;
