@@ -1,64 +1,22 @@
 """A match that is written with its entry is like any other, and nobody waits for it."""
 
-from collections.abc import Sequence
-
 import anyio
 import asyncpg
 import pytest
 
 from tape.compose import open_store
-from tape.core.matched import MatchedPage, Recorded
+from tape.core.event import Event, Trace
+from tape.core.matched import FEW
 from tape.core.ports import Store
-from tape.core.task import Task, TaskStatus, Want
+from tape.core.task import TaskStatus
 from tape.matcher.matcher import Matcher
 from tests.contract.backends import needs_ledgers
+from tests.contract.foreseeing import JOURNAL_LOCK, OpenHands, appending, ready
 from tests.contract.reacting import Hands, catch_up, claim, expire, publish, reaction, settle, sources, tasks
 from tests.contract.saying import append, said
 from tests.patience import PATIENCE_S
 
 ONE_COMMIT = "SELECT count(*) FROM tape_journal j, tape_claims c WHERE c.first_place = j.global_seq AND c.xmin = j.xmin"
-APPENDING = "SELECT pid FROM pg_stat_activity WHERE query LIKE '%tape_append_matched%' AND wait_event = 'advisory'"
-JOURNAL_LOCK = "SELECT pg_advisory_lock(7461706500000001)"
-
-
-class Companion(Matcher):
-    """A matcher that keeps what it was answered."""
-
-    def __init__(self, store: Store, hands: Hands) -> None:
-        super().__init__(store, hands=hands)
-        self.answers: list[Recorded | None] = []
-
-    def answer(self, page: MatchedPage, recorded: Recorded | None) -> None:
-        self.answers.append(recorded)
-        super().answer(page, recorded)
-
-    @property
-    def given(self) -> list[int]:
-        """What was written with its entry."""
-        return [task.source_global_seq for recorded in self.answers if recorded for task in recorded.tasks]
-
-
-class OpenHands(Hands):
-    """Counts what it was promised and has not been answered yet."""
-
-    promises = 0
-
-    def wanted(self) -> Want:
-        self.promises += 1
-        return super().wanted()
-
-    def take(self, want: Want, tasks: Sequence[Task]) -> None:
-        self.promises -= 1
-        super().take(want, tasks)
-
-
-async def ready(store: Store, hands: Hands, **options: object) -> Companion:
-    """A matcher that has read everything there is: a reaction, and an entry that opened the run."""
-    await store.reactions.register(reaction(**options))  # type: ignore[arg-type]
-    await publish(store, 1, "/elsewhere")
-    companion = Companion(store, hands)
-    await catch_up(companion)
-    return companion
 
 
 class TestOnEveryStore:
@@ -83,7 +41,7 @@ class TestOnEveryStore:
     )
     async def test_limits_hold_for_what_is_foreseen(self, store: Store, options: dict[str, object], given: int) -> None:
         hands = Hands()
-        companion = await ready(store, hands, **options)
+        companion = await ready(store, hands, **options)  # type: ignore[arg-type]
 
         with store.reactions.accompanied(companion):
             for _ in range(3):
@@ -116,6 +74,55 @@ async def test_an_entry_and_its_match_are_one_commit(postgres_url: str) -> None:
         assert sorted(companion.given) == [5, 5, 6, 6]
         assert await asked(postgres_url, ONE_COMMIT) == 4
         assert not await companion.step()
+
+
+async def test_what_was_given_with_its_entry_is_what_is_kept(postgres_url: str) -> None:
+    trace = Trace(trace_id="a" * 32, span_id="b" * 16)
+    async with open_store(postgres_url) as store:
+        hands = Hands()
+        companion = await ready(store, hands, num_shards=4)
+        with store.reactions.accompanied(companion):
+            for _ in range(2):
+                await append(store, Event(run_id="r8", payload=b"\x1f", content_type="image/png", subject="/a/1"))
+                await catch_up(companion)
+                changed = Event(
+                    run_id="r9", kind="value", payload={"prev_value_json": "a\x1fb"}, subject="/a/2", trace=trace
+                )
+                await append(store, changed)
+                await catch_up(companion)
+
+        assert companion.given == [5, 6]  # a run is opened on the way of all others
+        assert await tasks(store) == hands.given
+
+
+async def test_what_was_caused_is_as_deep_as_ever(postgres_url: str) -> None:
+    async with open_store(postgres_url) as store:
+        companion = await ready(store, Hands())
+        with store.reactions.accompanied(companion):
+            (first,) = await publish(store, 1)
+            (second,) = await append(store, said("r1", 2, subject="/a/b", cause=first.global_seq))
+            (third,) = await append(store, said("r1", 3, subject="/a/b", cause=second.global_seq))
+
+        assert [entry.depth for entry in (first, second, third)] == [0, 1, 2]
+        assert companion.given == [first.global_seq]
+        await catch_up(companion)
+        assert await sources(store) == [first.global_seq, second.global_seq, third.global_seq]
+
+
+async def test_who_appends_asks_few_reactions_only(postgres_url: str) -> None:
+    async with open_store(postgres_url) as store:
+        companion = await ready(store, Hands())
+        for number in range(FEW):
+            await store.reactions.register(reaction(f"other{number}", predicate_cel="payload.n == 0"))
+        await publish(store, 1, "/elsewhere")
+        await catch_up(companion)
+
+        with store.reactions.accompanied(companion):
+            (entry,) = await publish(store, 1)
+
+        assert companion.answers == []
+        await catch_up(companion)
+        assert await sources(store) == [entry.global_seq]
 
 
 async def test_what_is_not_plain_takes_the_way_of_all_others(postgres_url: str) -> None:
@@ -244,9 +251,7 @@ async def losing_its_connection(store: Store, url: str) -> None:
     await connection.execute(JOURNAL_LOCK)
     async with anyio.create_task_group() as group:
         group.start_soon(append, store, said("r1", 1, subject="/a/b"))
-        while not (process := await connection.fetchval(APPENDING)):  # noqa: ASYNC110 - only asking can tell
-            await anyio.sleep(0.01)
-        await connection.execute("SELECT pg_terminate_backend($1)", process)
+        await connection.execute("SELECT pg_terminate_backend($1)", await appending(connection))
         await connection.close()
 
 

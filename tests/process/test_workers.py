@@ -13,13 +13,15 @@ import pytest
 
 from tape.compose import open_store
 from tape.core.event import Event
+from tape.core.ids import GlobalSeq
 from tape.core.reaction import Reaction
 from tape.core.sequence import Request
+from tape.core.subject import Pattern
 from tape.core.task import Task, TaskStatus
 from tests.conftest import Scale
 from tests.process import log
 from tests.process.crew import Child, Crew
-from tests.process.worker import POISON, Attempt
+from tests.process.worker import POISON, SAID, Attempt
 
 RULES = [f"rule{number}" for number in range(5)]
 NAMES = [f"worker{number}" for number in range(3)]
@@ -56,6 +58,27 @@ def test_p10_every_match_is_handled_however_often_matchers_and_workers_are_kille
     assert [what for what, count in ends(crew).items() if count > 1] == []
 
 
+def test_p10_what_a_worker_says_itself_is_handled_however_often_it_is_killed(crew: Crew, scale: Scale) -> None:
+    register(crew, ["rule0"], num_shards=4)
+    speakers = {name: start(crew, name, module="speaker") for name in NAMES[:2]}
+    for turn in range(scale(ROUNDS)):
+        for name in speakers:
+            crew.wait_for_line(name)
+        victim = Random().choice(NAMES[:2])
+        speakers[victim].kill()
+        speakers[victim] = start(crew, victim, turn, module="speaker")
+    for name, speaker in speakers.items():
+        speaker.kill()
+        start(crew, name)
+    expected = matching(crew)
+    crew.wait(partial(is_all_done, crew, len(expected)), "everything is handled")
+
+    assert sorted(task.source_global_seq for task in tasks(crew)) == expected
+    assert {each.global_seq for each in attempts(crew) if each.what == SAID} <= {*expected}
+    assert set(begins(crew).values()) == {1} and set(ends(crew).values()) == {1}
+    assert {*begins(crew)} <= {(task.task_id, n) for task in tasks(crew) for n in range(1, task.attempts + 1)}
+
+
 def test_p12_a_worker_that_dies_of_its_task_reaches_the_end_after_exactly_its_attempts(crew: Crew) -> None:
     register(crew, dlq_after_n=3)
     publish(crew, 1, POISON)
@@ -68,7 +91,7 @@ def test_p12_a_worker_that_dies_of_its_task_reaches_the_end_after_exactly_its_at
         deaths += 1
 
     found = tasks(crew)
-    begun = Counter((each.task_id, each.attempt) for each in attempts(crew) if each.what == "begin")
+    begun = begins(crew)
     assert {(task.status, task.attempts) for task in found} == {(TaskStatus.DLQ, 3)}
     assert set(begun.values()) == {1} and Counter(task for task, _ in begun) <= Counter(
         {task.task_id: 3 for task in found}
@@ -130,10 +153,12 @@ def test_a_debounced_change_is_handled_although_its_dispatcher_is_killed(crew: C
     assert {*last.values()} <= {task.source_global_seq for task in found}
 
 
-def start(crew: Crew, name: str, seed: int = 0, owner: str | None = None, work_ms: int = 1) -> Child:
+def start(
+    crew: Crew, name: str, seed: int = 0, owner: str | None = None, work_ms: int = 1, module: str = "worker"
+) -> Child:
     options = ["--owner", owner] if owner else []
     under = ["env", f"PYTHONHASHSEED={seed}"]
-    return crew.start("worker", crew.url, crew.log(name), *RULES, "--work-ms", work_ms, *options, under=under)
+    return crew.start(module, crew.url, crew.log(name), *RULES, "--work-ms", work_ms, *options, under=under)
 
 
 def register(crew: Crew, rules: Sequence[str] = RULES, **options: int) -> None:
@@ -165,6 +190,22 @@ def tasks(crew: Crew) -> list[Task]:
     return anyio.run(main)
 
 
+def matching(crew: Crew) -> list[int]:
+    """The places of everything that was said."""
+
+    async def main() -> list[int]:
+        async with open_store(crew.url) as store:
+            found: list[int] = []
+            cursor, head = GlobalSeq(0), (await store.journal.bounds()).head
+            while cursor < head:
+                page = await store.journal.read(cursor, pattern=Pattern.parse("/a/**"))
+                found += [entry.global_seq for entry in page.entries]
+                cursor = page.scanned_to
+            return found
+
+    return anyio.run(main)
+
+
 def is_all_done(crew: Crew, count: int) -> bool:
     found = tasks(crew)
     return len(found) >= count and all(task.status is TaskStatus.DONE for task in found)
@@ -181,6 +222,10 @@ def has_come_to_an_end(crew: Crew, worker: Child) -> bool:
 
 def attempts(crew: Crew) -> list[Attempt]:
     return [each for path in crew.folder.glob("*.jsonl") for each in log.read(path, Attempt)]
+
+
+def begins(crew: Crew) -> Counter[tuple[str, int]]:
+    return Counter((each.task_id, each.attempt) for each in attempts(crew) if each.what == "begin")
 
 
 def ends(crew: Crew) -> Counter[tuple[str, int]]:

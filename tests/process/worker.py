@@ -19,7 +19,7 @@ from tape.work.handler import handler
 from tests.process.lifetime import end_with_parent
 from tests.process.log import Log, now_ns
 
-SLOW, POISON = "slow", "poison"
+SLOW, POISON, SAID = "slow", "poison", "said"
 
 
 class Attempt(NamedTuple):
@@ -48,14 +48,18 @@ def handling(notes: Log, work_s: float) -> Callable[[Envelope], Awaitable[None]]
     return handle
 
 
-async def run(options: Namespace) -> None:
+def crew_of(options: Namespace) -> Crew:
     handle = handler(handling(Log(options.log), options.work_ms / 1000))
-    crew = Crew(
+    return Crew(
         handlers=dict.fromkeys(options.reactions, handle),
         owner=options.owner or options.log.stem,
         slots=options.slots,
         lease=timedelta(milliseconds=options.lease_ms),
     )
+
+
+async def run(options: Namespace) -> None:
+    crew = crew_of(options)
     while True:
         try:
             async with open_store(options.url) as store:

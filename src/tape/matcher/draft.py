@@ -18,14 +18,16 @@ PAGE_S: Final = 0.250
 
 
 class Draft:
-    """A page in the making. The rules follow it at once; whoever drops the draft has to put them back.
+    """A page in the making, decided on the version of the pack that was seen when it was begun.
 
-    Of the pack, the entries of registrations are applied as they are passed.
+    The rules follow it at once; whoever drops the draft has to put them back. Of the pack, the entries of
+    registrations are applied as they are passed.
     """
 
-    def __init__(self, rules: Rules, forces: Mapping[str, Force], *, is_pack: bool) -> None:
+    def __init__(self, rules: Rules, forces: Mapping[str, Force], *, seen: int, is_pack: bool) -> None:
         self.changed: dict[str, Force] = {}
         self.hits: list[Hit] = []
+        self._seen = seen
         self._rules = rules
         self._forces = forces
         self._is_pack = is_pack
@@ -52,10 +54,10 @@ class Draft:
         if self._is_pack and entry.kind == REACTION:
             self._apply(entry)
 
-    def page(self, seen: int, cursor: GlobalSeq, want: Want | None = None) -> MatchedPage:
-        """Everything so far, decided on a version of the pack, which is then at the cursor."""
+    def page(self, cursor: GlobalSeq, want: Want | None = None) -> MatchedPage:
+        """Everything so far; with it the pack is at the cursor."""
         return MatchedPage(
-            seen=seen,
+            seen=self._seen,
             cursor=cursor,
             forces=self.changed,
             hits=self.hits,

@@ -11,7 +11,7 @@ from anyio.lowlevel import checkpoint
 from tape.core.errors import TapeError, Unavailable
 from tape.core.event import Entry
 from tape.core.ids import GlobalSeq
-from tape.core.matched import MatchedPage, Recorded
+from tape.core.matched import FEW, MatchedPage, Recorded
 from tape.core.ports import NO_EPOCH, Page, Store
 from tape.core.registration import Force
 from tape.core.subject import Pattern
@@ -67,6 +67,7 @@ class Matcher:
         self._forces: dict[str, Force] = {}
         self._version = 0
         self._is_loaded = False
+        self._is_caught_up = False
         self._cursor = GlobalSeq(0)
         self._epoch = NO_EPOCH
         self._group: tuple[Sequence[tuple[str, object]], Rules] = ((), self._rules)
@@ -100,7 +101,7 @@ class Matcher:
         self._put(dict.fromkeys(self._forces))
         self._rules = Rules(self._clocks)
         self._group = ((), self._rules)
-        self._version, self._is_loaded, self._ahead = 0, False, None
+        self._version, self._is_loaded, self._is_caught_up, self._ahead = 0, False, False, None
 
     async def step(self) -> bool:
         """Matches a page of the pack and some of those behind it; False when there was nothing to read."""
@@ -109,6 +110,7 @@ class Matcher:
         has_moved = await self._match_pack()
         for _ in range(LATE_PAGES):
             if not await self._match_late():
+                self._is_caught_up = not has_moved
                 return has_moved
             has_moved = True
         return has_moved
@@ -120,17 +122,17 @@ class Matcher:
         self._put(pack.forces)
 
     def foresee(self, entry: Entry) -> MatchedPage | None:
-        """What it makes of an entry that is about to be written, if hands are free for all of that."""
+        """What it makes of an entry that is about to be written, if it has nothing else to do and hands are free."""
         is_next = (entry.epoch, entry.global_seq) == (self._epoch, self._cursor + 1)
-        if self._hands is None or not self._is_loaded or not is_next:
+        if self._hands is None or not self._is_caught_up or not is_next or self._rules.count(entry) > FEW:
             return None
-        draft = Draft(self._rules, self._forces, is_pack=True)
+        draft = Draft(self._rules, self._forces, seen=self._version, is_pack=True)
         draft.take(entry)
         self._put({name: self._forces.get(name) for name in draft.changed})
         want = self._hands.wanted() if draft.hits else None
         if want is None:
             return None
-        page = draft.page(self._version, entry.global_seq, want)
+        page = draft.page(entry.global_seq, want)
         if page.is_plain and page.is_wanted:
             return page
         self._hands.take(want, ())
@@ -140,14 +142,18 @@ class Matcher:
         """Begins what was claimed as it was written; what was not is met on the way of all others."""
         if self._hands is not None and page.want is not None:
             self._hands.take(page.want, () if recorded is None else recorded.tasks)
-        if recorded is not None and recorded.version > self._version:
+        if recorded is not None and self._version == page.seen:  # else it has forgotten everything, or knows more
             self._version, self._cursor = recorded.version, page.cursor
 
     async def _match_pack(self) -> bool:
+        before = self._version
         page = await self._next_page()
-        if not self._is_loaded or page.scanned_to <= self._cursor:
-            return not self._is_loaded
-        draft = Draft(self._rules, self._forces, is_pack=True)
+        if not self._is_loaded or self._version != before:
+            return True
+        if page.scanned_to <= self._cursor:
+            return False
+        self._is_caught_up = False
+        draft = Draft(self._rules, self._forces, seen=self._version, is_pack=True)
         reached = await _drafted(draft, page.entries, page.scanned_to)
         if draft.is_empty and not self._rules:
             self._cursor = reached  # nobody is to be told, so nobody is
@@ -198,12 +204,13 @@ class Matcher:
         behind = {name: force for name, force in self._forces.items() if _is_behind(force)}
         if not behind:
             return False
+        self._is_caught_up = False  # who moves the pack meanwhile would keep them from arriving
         cursor = self._next({force.cursor or 0 for force in behind.values()})
         group = {name: force for name, force in behind.items() if force.cursor == cursor}
         page = await self._read(GlobalSeq(cursor))
         if not self._is_loaded:
             return True
-        draft = Draft(self._group_rules(group), group, is_pack=False)
+        draft = Draft(self._group_rules(group), group, seen=self._version, is_pack=False)
         through = min(page.scanned_to, self._cursor)
         reached = await _drafted(draft, [entry for entry in page.entries if entry.global_seq <= through], through)
         if draft.changed:
@@ -247,10 +254,10 @@ class Matcher:
             await self._hands.room(len(draft.hits))
             want = self._hands.wanted()
         if self._hands is None or want is None:
-            return await self._reactions.record(draft.page(self._version, cursor))
+            return await self._reactions.record(draft.page(cursor))
         tasks: Sequence[Task] = ()
         try:
-            recorded = await self._reactions.record(draft.page(self._version, cursor, want))
+            recorded = await self._reactions.record(draft.page(cursor, want))
             tasks = () if recorded is None else recorded.tasks
         finally:
             self._hands.take(want, tasks)

@@ -1,7 +1,7 @@
 """The directory of reactions, and what matchers have made of the journal."""
 
 import json
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import asdict, replace
 from typing import NamedTuple
@@ -39,6 +39,7 @@ class _Sql(NamedTuple):
     put_forces: str
     add_slips: str
     match: str = ""  # where a page can be written in one message
+    lock_tasks: str = ""  # where others write at the same time
 
 
 class Reactions:
@@ -171,8 +172,12 @@ class Reactions:
         await tx.fetch(self._sql.put, {**_row(reaction), "own_cursor": own_cursor, "now_ms": now_ms()})
         await tx.fetch(self._sql.put_limit, {"reaction_id": reaction.reaction_id})
         if known is not None and known.reaction.num_shards != reaction.num_shards:
-            shards = {"reaction_id": reaction.reaction_id, "num_shards": reaction.num_shards}
-            await tx.fetch(self._sql.reshard, shards)
+            await self._reshard(tx, {"reaction_id": reaction.reaction_id, "num_shards": reaction.num_shards})
+
+    async def _reshard(self, tx: Transaction, shards: Mapping[str, object]) -> None:
+        if self._sql.lock_tasks:
+            await tx.fetch(self._sql.lock_tasks, {})
+        await tx.fetch(self._sql.reshard, shards)
 
 
 def _registering(known: ReactionRecord | None, reaction: Reaction) -> Event | None:

@@ -17,8 +17,8 @@ from tape.core.errors import TapeError, UsageError
 from tape.core.ports import Queue
 from tape.core.task import Claim, Claimed, Done, Outcome, Settlement, Task, Want
 from tape.telemetry import is_watched, log, span
-from tape.work.answers import outcome_of
-from tape.work.running import Running, Works, dealt
+from tape.work.answers import Retry, outcome_of
+from tape.work.running import Running, Works, dealt, is_stopped
 
 POLL_S: Final = 0.5
 PAUSE_S: Final = 0.5
@@ -54,6 +54,7 @@ class Loop:
         self._promised = 0
         self._want: Want | None = None
         self._is_sated = False
+        self._is_refused = False
         self._group: TaskGroup | None = None
         self._waiting: deque[Running] = deque()
         self._idle: list[asyncio.Event] = []
@@ -99,7 +100,8 @@ class Loop:
         self._has_room.set()
         if self._group is not None:
             self._rouse(self._group)
-        if self._is_stopping:
+        if self._is_refused or self._is_stopping:
+            self._is_refused = False
             self.wake()
 
     def stop(self) -> None:
@@ -143,6 +145,7 @@ class Loop:
         self._is_sated = False
         want = self.wanted()
         if want is None:
+            self._is_refused = self._promised > 0  # it looks again when that is answered
             return Claimed(())
         claimed = Claimed(())
         try:
@@ -230,6 +233,10 @@ class Loop:
                     return await handler.handle(tasks, self._threads)
                 with span(f"handle {first.reaction_id}", first.trace_id, first.span_id):
                     return await handler.handle(tasks, self._threads)
+        except asyncio.CancelledError:
+            if is_stopped():
+                raise
+            return Retry("the handler was cancelled by something that it called")
         except Exception as error:  # noqa: BLE001 - a handler may raise anything, and that is its answer
             return error
 

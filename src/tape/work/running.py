@@ -1,5 +1,6 @@
 """Work in hand."""
 
+import asyncio
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import groupby
@@ -46,6 +47,12 @@ def dealt(tasks: Sequence[Task], handlers: Mapping[str, Works]) -> Iterator[Runn
         else:
             mine = list(group)
             yield from (Running(mine[first : first + size]) for first in range(0, len(mine), size))
+
+
+def is_stopped() -> bool:
+    """Whether somebody stops this very task, and not only something that it has waited for."""
+    task = asyncio.current_task()
+    return task is not None and task.cancelling() > 0
 
 
 def _reaction_of(task: Task) -> str:

@@ -100,6 +100,26 @@ async def test_who_has_everything_does_not_look_for_more_whenever_there_is_room(
     assert queue.looks < 20 == loop.handled
 
 
+async def test_who_was_told_while_all_its_room_was_promised_looks_when_it_has_room(
+    store: Store, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("tape.work.loop.POLL_S", 10 * PATIENCE_S)
+    await store.reactions.register(reaction())
+    async with running(store) as loop:
+        want = loop.wanted()
+        assert want is not None
+        await publish(store, 1)
+        await catch_up(Matcher(store, told=loop.wake))
+        for _ in range(10):
+            await checkpoint()
+
+        loop.take(want, ())
+        while loop.handled == 0:
+            await checkpoint()
+
+    assert [task.status for task in await tasks(store)] == [TaskStatus.DONE]
+
+
 async def test_what_is_published_beside_a_worker_is_handled_once_within_its_slots(store: Store) -> None:
     at_once, most, seen = 0, 0, []
 

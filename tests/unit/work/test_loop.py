@@ -1,8 +1,9 @@
 """The loop: claims what it can run, runs it, settles it, and leaves nothing behind when it is stopped."""
 
+import asyncio
 import threading
 from collections.abc import AsyncIterator, Callable, Mapping
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, suppress
 from datetime import timedelta
 from typing import Any
 
@@ -241,6 +242,41 @@ async def test_a_lost_lease_stops_its_own_work_and_no_other(store: Store) -> Non
         await ended(store, 3)
 
     assert sorted(calls) == [(1, 1), (1, 2), (2, 1), (3, 1)]
+
+
+async def test_the_hand_of_a_handler_that_will_not_be_stopped_goes_on(store: Store) -> None:
+    calls: list[tuple[int, int]] = []
+
+    async def stubborn(envelope: Envelope) -> None:
+        calls.append((envelope.seq, envelope.attempt))
+        if envelope.attempt == 1:
+            await expire(store)
+            with suppress(asyncio.CancelledError):
+                await anyio.sleep_forever()
+
+    await store.reactions.register(reaction())
+    await publish(store, 2)
+    async with working(store, stubborn, lease=timedelta(seconds=1), slots=1):
+        found = await ended(store, 2)
+
+    assert {seq for seq, _ in calls} == {1, 2} and len(calls) == len({*calls})
+    assert {task.status for task in found} == {TaskStatus.DONE}
+
+
+async def test_a_handler_that_was_cancelled_by_what_it_called_has_failed_like_any_other(store: Store) -> None:
+    calls: list[int] = []
+
+    async def cancelled(envelope: Envelope) -> None:
+        calls.append(envelope.attempt)
+        if envelope.attempt == 1:
+            raise asyncio.CancelledError
+
+    await store.reactions.register(reaction(retry_backoff_ms=0))
+    await publish(store, 1)
+    async with working(store, cancelled):
+        (task,) = await ended(store, 1)
+
+    assert calls == [1, 2] and task.status is TaskStatus.DONE
 
 
 async def test_stopping_waits_for_what_was_begun_and_claims_nothing_more(store: Store) -> None:

@@ -41,6 +41,10 @@ ON CONFLICT (reaction_id) DO UPDATE SET
 -- name: put_limit
 INSERT INTO tape_limits (reaction_id) VALUES (:reaction_id) ON CONFLICT (reaction_id) DO NOTHING;
 
+-- name: lock_tasks
+-- Who settles holds some rows and waits for others, in an order of its own: so all of them, or none.
+LOCK TABLE tape_tasks IN EXCLUSIVE MODE;
+
 -- name: reshard
 UPDATE tape_tasks SET shard = shard_hash % :num_shards
 WHERE reaction_id = :reaction_id AND status IN (1, 2);
