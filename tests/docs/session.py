@@ -20,7 +20,7 @@ RPC = re.compile(r"tape://127\.0\.0\.1:\d+")
 PORT = re.compile(r"(?:localhost|127\.0\.0\.1):7880")
 SERVES = re.compile(r"tape serves at http://(\S+?:\d+)")
 ENDLESS = re.compile(r"^curl -N|^tape (tail (?!.*--no-follow)|value watch)")
-WATCHED = ("--signal=INT", "--kill-after=10", "4")  # long enough to start and to say something, wherever it runs
+WATCHED = ("--signal=INT", "4")  # long enough to start and to say something, wherever it runs
 LONG = re.compile(r"^tape serve\b")
 ID = re.compile(r"\b(fork|run)-[0-9a-f]{6,}")
 RUNNER = """
@@ -112,7 +112,7 @@ class Session:
         if LONG.match(command):
             return self._serve(command)
         if ENDLESS.match(command):
-            return self._ran(["timeout", *WATCHED, "bash", "-c", command], endings=(0, 124, 130, 137))
+            return self._ran(["timeout", *WATCHED, "bash", "-c", command], endings=(0, 124, 130))
         return self._ran(["bash", "-c", command])
 
     def _serve(self, command: str) -> str:

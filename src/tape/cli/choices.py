@@ -9,6 +9,8 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
 
+from tape.cli.interrupts import interrupts
+
 if TYPE_CHECKING:
     from contextlib import AbstractAsyncContextManager
     from pathlib import Path
@@ -87,10 +89,8 @@ class Choices:
 
 
 def run(main: Callable[[], Awaitable[T]]) -> T:
-    """Runs a command to its end; the loop is loaded only now, so that help comes at once."""
-    import anyio
-
-    return anyio.run(main)
+    """Runs a command to its end, or until it is told to end."""
+    return interrupts.run(main)
 
 
 def shared(command: Command) -> Command:

@@ -14,6 +14,7 @@ from tape.cli import output
 from tape.cli.choices import Choices, shared
 from tape.cli.examples import teach
 from tape.cli.extras import missing
+from tape.cli.interrupts import interrupts
 
 if TYPE_CHECKING:
     from tape.core.errors import TapeError
@@ -35,7 +36,6 @@ COMMANDS: Final = (
     "doctor",
     "completion",
 )
-INTERRUPTED: Final = 130
 BROKEN_PIPE: Final = 141
 
 
@@ -54,10 +54,11 @@ class Commands(click.Group):
 
     def invoke(self, ctx: click.Context) -> Any:
         try:
-            code = super().invoke(ctx)
-            output.flush()
+            with interrupts.raising():
+                code = super().invoke(ctx)
+                output.flush()
         except KeyboardInterrupt:
-            return INTERRUPTED
+            return interrupts.code
         except BrokenPipeError:
             os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())  # Python flushes once more as it ends
             return BROKEN_PIPE
@@ -83,7 +84,8 @@ teach(tape, "tape")
 
 
 def main() -> NoReturn:
-    sys.exit(run(sys.argv[1:]))
+    interrupts.listen()
+    interrupts.end(run(sys.argv[1:]))
 
 
 def run(arguments: Sequence[str]) -> int:

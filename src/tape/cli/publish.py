@@ -59,25 +59,24 @@ def publish(
     The payload is a JSON text, - for a JSON text on stdin, or @FILE for one a line. A long file is appended a thousand
     lines at a time; with --key or --expected-seq it is one request, all or nothing.
     """
+    from tape.core.errors import UsageError
     from tape.core.event import Event
 
     event = partial(Event, run_id=run_id, type=type, subject=subject, schema_version=schema_version)
     terms = Terms(key, expected_seq, opens)
     events = (event(payload=payload) for payload in _payloads(said))
     requests = _one_request(events) if terms.is_one_request else _requests(events)
-    run(partial(_publish, choices, requests, terms))
-
-
-async def _publish(choices: Choices, requests: Iterator[Sequence[Event]], terms: Terms) -> None:
-    from tape.core.errors import UsageError
-
     first = next(requests, ())  # whatever is wrong with it shows before a journal is touched
     if not first:
         raise UsageError("there is nothing to append")
+    run(partial(_publish, choices, chain([first], requests), terms))
+
+
+async def _publish(choices: Choices, requests: Iterable[Sequence[Event]], terms: Terms) -> None:
     positions = Positions(is_json=choices.is_json)
     async with choices.open_journal() as journal:
         try:
-            for events in chain([first], requests):
+            for events in requests:
                 entries = await journal.append(events, key=terms.key, expected_seq=terms.expected_seq, open=terms.opens)
                 positions.add(entries)
         finally:

@@ -15,6 +15,7 @@ import click
 
 from tape.cli import output
 from tape.cli.choices import Choices, shared
+from tape.cli.interrupts import interrupts
 from tape.cli.spans import Span
 
 if TYPE_CHECKING:
@@ -126,12 +127,10 @@ def log_to_stderr() -> None:
 
 
 def _run(service: Service, choices: Choices) -> None:
-    import anyio
-
     from tape import serving
 
-    options = {"use_uvloop": find_spec("uvloop") is not None}
-    anyio.run(partial(serving.serve, service, partial(_tell, choices)), backend_options=options)
+    serve_it = partial(serving.serve, service, partial(_tell, choices))
+    interrupts.run(serve_it, use_uvloop=find_spec("uvloop") is not None)
 
 
 def _tell(choices: Choices, address: Address, grpc: Address | None) -> None:

@@ -2,6 +2,7 @@
 
 from typing import Any, Final
 
+import anyio
 import grpc
 from grpc_health.v1 import health, health_pb2, health_pb2_grpc
 from grpc_reflection.v1alpha import reflection
@@ -58,14 +59,16 @@ class Door:
             return
         for name in ("", SERVICE.full_name):
             await self._health.set(name, health_pb2.HealthCheckResponse.SERVING)
-        await self._server.start()
-        self.address = Address(self._asked.host, port)
+        with anyio.CancelScope(shield=True):  # a server that is half started cannot be stopped
+            await self._server.start()
+            self.address = Address(self._asked.host, port)
 
     async def leave(self, grace_s: float = LEAVE_S) -> None:
         """Takes nobody new, and gives those who are there a few seconds; saying so again waits for the same end."""
         if self.address is not None:
-            await self._health.enter_graceful_shutdown()
-            await self._server.stop(grace_s)
+            with anyio.CancelScope(shield=True):
+                await self._health.enter_graceful_shutdown()
+                await self._server.stop(grace_s)
 
     def _bound(self) -> int | None:
         place = self._asked.url.removeprefix("http://")

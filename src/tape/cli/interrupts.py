@@ -1,0 +1,136 @@
+"""One signal ends a command, whatever it is doing: none comes too early, and none is lost."""
+
+from __future__ import annotations
+
+import os
+import signal
+import sys
+from collections.abc import Awaitable, Callable, Iterator
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, Final, NoReturn, TypeVar
+
+if TYPE_CHECKING:
+    from types import FrameType
+
+T = TypeVar("T")
+
+GRACE_S: Final = 5.0
+SIGNALS: Final = (signal.SIGINT, signal.SIGTERM)
+
+
+class Interrupts:
+    """What becomes of a command that is told to end: the first signal asks it to, the second does not wait.
+
+    Nor does anybody wait for ever: what has not ended by itself within a few seconds is ended.
+    """
+
+    def __init__(self) -> None:
+        self._heard: int | None = None
+        self._end: Callable[[], object] = self._leave
+        self._is_listening = False
+
+    @property
+    def code(self) -> int:
+        """What a command that was told to end ends with."""
+        return 128 + (self._heard or signal.SIGINT)
+
+    def listen(self) -> None:
+        """Hears signals from now on, except those that are to be ignored; while nothing has begun, it just ends.
+
+        Python's own way is an exception, which is lost where there is nobody to take it, as between two imports.
+        """
+        self._is_listening = True
+        sys.unraisablehook = _say_unless_interrupted
+        signal.signal(signal.SIGALRM, lambda number, frame: self._leave())
+        for number in SIGNALS:
+            if signal.getsignal(number) is not signal.SIG_IGN:
+                signal.signal(number, self._hear)
+
+    @contextmanager
+    def raising(self) -> Iterator[None]:
+        """A block in which a signal is raised, so that what was begun is cleaned up."""
+        try:
+            self._end = _interrupt
+            yield
+        except KeyboardInterrupt:
+            self._heard = self._heard or signal.SIGINT
+            raise
+        finally:
+            self._end = self._leave
+
+    def end(self, code: int) -> NoReturn:
+        """Ends the process; once it was told to, no thread that was left behind holds it up."""
+        if self._heard is not None:
+            os._exit(code)
+        sys.exit(code)
+
+    def run(self, main: Callable[[], Awaitable[T]], *, use_uvloop: bool = False) -> T:
+        """Runs a command on a loop, which is loaded only now, so that help comes at once."""
+        import anyio
+
+        async def ended_when_told() -> T:
+            return await self._run(main)
+
+        with self._cancelling():
+            return anyio.run(ended_when_told, backend_options={"use_uvloop": use_uvloop})
+        raise AssertionError("who is interrupted does not come here")
+
+    @contextmanager
+    def _cancelling(self) -> Iterator[None]:
+        """A block in which a signal cancels: in a loop an exception would hit whichever task is at work."""
+        before, self._end = self._end, _note
+        try:
+            if self._heard is None:
+                yield
+        except Exception:
+            if self._heard is None:
+                raise
+        finally:
+            self._end = before
+            if self._is_listening:
+                self.listen()  # a loop that has heard signals itself leaves Python's own way behind
+        if self._heard is not None:
+            raise KeyboardInterrupt
+
+    async def _run(self, main: Callable[[], Awaitable[T]]) -> T:
+        from asyncio import get_running_loop
+
+        import anyio
+        import click
+
+        loop = get_running_loop()
+        with anyio.CancelScope() as scope:  # it cancels again and again, where a task is cancelled only once
+            try:
+                self._end = lambda: loop.call_soon_threadsafe(scope.cancel)
+                if self._heard is not None:
+                    scope.cancel()
+                return await main()
+            finally:
+                self._end = _note
+        raise click.Abort
+
+    def _hear(self, number: int, frame: FrameType | None) -> None:
+        if self._heard is not None:
+            self._leave()
+        self._heard = number
+        signal.setitimer(signal.ITIMER_REAL, GRACE_S)
+        self._end()
+
+    def _leave(self) -> None:
+        os._exit(self.code)
+
+
+def _interrupt() -> None:
+    raise KeyboardInterrupt
+
+
+def _note() -> None:
+    return
+
+
+def _say_unless_interrupted(unraisable: sys.UnraisableHookArgs) -> None:
+    if not issubclass(unraisable.exc_type, KeyboardInterrupt):
+        sys.__unraisablehook__(unraisable)
+
+
+interrupts: Final = Interrupts()

@@ -1,0 +1,192 @@
+"""One signal ends a command that would go on for ever, whatever it is doing at that moment."""
+
+import fcntl
+import os
+import select
+import signal
+import subprocess
+import sys
+import termios
+import time
+from array import array
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from random import Random
+from typing import IO
+
+import pytest
+
+from tests.conftest import Scale
+from tests.patience import PATIENCE_S
+from tests.process.crew import until
+
+TRIES = 2
+QUIET = (
+    ("tail",),
+    ("tail", "--run", "a"),
+    ("value", "watch", "shop", "price"),
+)
+LEAVING = (
+    ("work", "handlers"),
+    ("serve", "--http", "127.0.0.1:0", "--grpc", "127.0.0.1:0"),
+)
+TOLD = (signal.SIGINT, signal.SIGTERM)
+HANDLERS = """
+import tape
+
+@tape.on("/shop/**")
+def notice(event):
+    pass
+"""
+LOST = """
+import signal, sys, weakref
+from tape.cli.command import main
+
+class Passing:
+    pass
+
+class Finder:
+    def find_spec(self, name, path=None, target=None):
+        if name == "anyio":
+            passing = Passing()
+            watcher = weakref.ref(passing, lambda _: signal.raise_signal(signal.SIGINT))
+            del passing
+
+sys.meta_path.insert(0, Finder())
+main()
+"""
+
+
+@pytest.fixture
+def place(tmp_path: Path) -> Path:
+    """A folder with a journal that holds a run and a value, and with a module of handlers."""
+    (tmp_path / "handlers.py").write_text(HANDLERS)
+    for arguments in (("publish", "a", "40", "--open"), ("value", "set", "shop", "price", "40")):
+        with tape(tmp_path, *arguments) as process:
+            assert process.wait(PATIENCE_S) == 0
+    return tmp_path
+
+
+@pytest.fixture
+def start_s(place: Path) -> float:
+    """How long it takes here and now until a command has something to say."""
+    began = time.monotonic()
+    with tape(place, "value", "watch", "shop", "price") as process:
+        assert process.stdout and process.stdout.readline()
+        return time.monotonic() - began
+
+
+@pytest.mark.parametrize("told", TOLD)
+@pytest.mark.parametrize("arguments", QUIET, ids=" ".join)
+def test_a_command_that_watches_ends_quietly_at_any_moment(
+    arguments: tuple[str, ...], told: signal.Signals, place: Path, start_s: float, scale: Scale
+) -> None:
+    endings = {interrupted(place, arguments, told, start_s) for _ in range(scale(TRIES))}
+
+    assert endings == {(128 + told, "")}
+
+
+@pytest.mark.parametrize("told", TOLD)
+@pytest.mark.parametrize("arguments", LEAVING, ids=lambda arguments: arguments[0])
+def test_a_command_that_serves_or_works_ends_at_any_moment(
+    arguments: tuple[str, ...], told: signal.Signals, place: Path, start_s: float, scale: Scale
+) -> None:
+    endings = [interrupted(place, arguments, told, 2 * start_s) for _ in range(scale(TRIES))]
+
+    assert {code for code, _ in endings} <= {0, 128 + told}
+    assert [line for _, said in endings for line in said.splitlines() if not line.startswith("{")] == []
+
+
+@pytest.mark.parametrize("arguments", QUIET, ids=" ".join)
+def test_a_command_that_is_told_twice_at_once_ends_as_quietly(
+    arguments: tuple[str, ...], place: Path, start_s: float, scale: Scale
+) -> None:
+    """The program `timeout` tells first the command and then its whole group."""
+    endings = {interrupted(place, arguments, signal.SIGINT, start_s, times=2) for _ in range(scale(TRIES))}
+
+    assert endings == {(130, "")}
+
+
+def test_a_signal_that_python_loses_while_it_imports_is_not_forgotten(place: Path) -> None:
+    command = [sys.executable, "-c", LOST, "tail"]
+
+    done = subprocess.run(command, cwd=place, env=environment(), capture_output=True, timeout=PATIENCE_S, check=False)
+
+    assert (done.returncode, done.stdout, done.stderr) == (130, b"", b"")
+
+
+def test_a_command_that_waits_for_the_rest_of_what_is_typed_ends(place: Path) -> None:
+    with tape(place, "publish", "a", "-") as process:
+        assert process.stdin
+        process.stdin.write('"half of it')
+        process.stdin.flush()
+        until(lambda: is_read(process.stdin), "it has read the first half")
+
+        process.send_signal(signal.SIGINT)
+
+        assert process.wait(PATIENCE_S) == 130
+
+
+def test_a_command_that_nobody_listens_to_ends(place: Path) -> None:
+    (place / "much.jsonl").write_text("\n".join(f'"{"much " * 200}"' for _ in range(500)))
+    with tape(place, "publish", "a", "@much.jsonl") as process:
+        assert process.wait(PATIENCE_S) == 0
+    source, sink = os.pipe()
+
+    with os.fdopen(source), os.fdopen(sink, "w") as full, tape(place, "tail", "--run", "a", stdout=full) as process:
+        until(lambda: select.select([], [full], [], 0)[1] == [], "the pipe is full")
+        process.send_signal(signal.SIGINT)
+
+        assert process.wait(PATIENCE_S) == 130
+
+
+def is_hearing(process: subprocess.Popen[str]) -> bool:
+    """Whether a command has begun to hear signals: one that Python leaves alone is caught."""
+    status = Path(f"/proc/{process.pid}/status").read_text()
+    caught = next(line for line in status.splitlines() if line.startswith("SigCgt:"))
+    return bool(int(caught.split()[1], 16) >> (signal.SIGTERM - 1) & 1)
+
+
+def is_read(pipe: IO[str] | None) -> bool:
+    """Whether nothing of what was written is still in the pipe."""
+    assert pipe
+    left = array("i", [0])
+    fcntl.ioctl(pipe, termios.FIONREAD, left)
+    return left[0] == 0
+
+
+def interrupted(
+    place: Path, arguments: tuple[str, ...], told: signal.Signals, within_s: float, times: int = 1
+) -> tuple[int, str]:
+    """How a command ends that is told to at some moment, and what it complains of."""
+    with tape(place, *arguments) as process:
+        until(lambda: is_hearing(process), "it hears signals")
+        time.sleep(Random().uniform(0, within_s))
+        for _ in range(times):
+            process.send_signal(told)
+        _, said = process.communicate(timeout=PATIENCE_S)
+    return process.returncode, said
+
+
+@contextmanager
+def tape(place: Path, *arguments: str, stdout: IO[str] | int = subprocess.PIPE) -> Iterator[subprocess.Popen[str]]:
+    """A command in a process of its own, gone with the block."""
+    with subprocess.Popen(
+        [sys.executable, "-m", "tape.cli.command", *arguments],
+        cwd=place,
+        env=environment(),
+        stdin=subprocess.PIPE,
+        stdout=stdout,
+        stderr=subprocess.PIPE,
+        text=True,
+        start_new_session=True,
+    ) as process:
+        try:
+            yield process
+        finally:
+            process.kill()
+
+
+def environment() -> dict[str, str]:
+    return {name: value for name, value in os.environ.items() if not name.startswith("TAPE_")}
