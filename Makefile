@@ -4,9 +4,11 @@ BIN := .venv/bin
 ONLY ?=
 
 # What waits for Java, sockets and processes runs beside the rest: two cores are then busy, and it takes half the time.
+# Whatever asks for the one Spark session is on one side.
 BESIDE := lake live
-lake := tests/lake tests/property tests/docs tests/packaging
-live := tests/live tests/browser tests/journeys tests/process
+searching := tests/browser/test_searches.py
+lake := tests/lake tests/property tests/docs tests/packaging $(searching)
+live := tests/live $(filter-out $(searching),$(wildcard tests/browser/test_*.py)) tests/journeys tests/process
 
 .DEFAULT_GOAL := help
 .PHONY: help setup demo test check docs dist sbom bench bench-scale soak proto lock clean

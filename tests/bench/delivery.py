@@ -5,7 +5,7 @@ An entry is late by what has passed since the moment it was due, not since it wa
 
 import asyncio
 import sys
-from collections.abc import Awaitable, Callable, Iterator
+from collections.abc import Awaitable, Callable
 from functools import partial
 from statistics import quantiles
 from subprocess import PIPE
@@ -135,18 +135,23 @@ async def _least_apart() -> list[int]:
 
 
 async def steadily(send: Send, rate: int) -> None:
-    """Sends what is due at its moment, or as soon after it as one of those in flight has arrived."""
+    """Sends what is due at its moment, or as soon after it as one of those in flight has arrived.
+
+    A timer of the loop is as coarse as a millisecond, so what is left of that is passed by turning round.
+    """
     start = monotonic_ns() + 50_000_000
-    dues = iter([start + number * 1_000_000_000 // rate for number in range(rate * SECONDS)])
+    room = asyncio.Semaphore(IN_FLIGHT)
     async with asyncio.TaskGroup() as tasks:
-        for _ in range(IN_FLIGHT):
-            tasks.create_task(_sender(send, dues))
+        for number in range(rate * SECONDS):
+            due = start + number * 1_000_000_000 // rate
+            while (left := due - monotonic_ns()) > 0:  # noqa: ASYNC110 - nothing happens at that moment but this
+                await asyncio.sleep(left / 1e9)
+            await room.acquire()
+            tasks.create_task(_sent(send, due)).add_done_callback(lambda _: room.release())
 
 
-async def _sender(send: Send, dues: Iterator[int]) -> None:
-    for due in dues:
-        await asyncio.sleep(max(0, due - monotonic_ns()) / 1e9)
-        await send(min(due, monotonic_ns()))  # a loop's timer can be early
+async def _sent(send: Send, due: int) -> None:
+    await send(due)
 
 
 async def _started(module: str, url: str) -> asyncio.subprocess.Process:

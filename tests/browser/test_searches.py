@@ -3,6 +3,7 @@
 import json
 from collections.abc import AsyncIterator, Iterator
 from functools import partial
+from pathlib import Path
 from typing import Any
 
 import anyio
@@ -45,11 +46,22 @@ DRY: dict[str, Any] = {
 
 @pytest.fixture(scope="module")
 def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[TapeServer]:
-    folder = tmp_path_factory.mktemp("searching")
+    """One that starts a Spark for every search."""
+    with searching(tmp_path_factory.mktemp("searching"), "local[2]") as server:
+        yield server
+
+
+@pytest.fixture
+def connected(tmp_path: Path, spark_url: str) -> Iterator[TapeServer]:
+    """One whose searches go to the Spark that is there."""
+    with searching(tmp_path, spark_url) as server:
+        yield server
+
+
+def searching(folder: Path, master: str) -> TapeServer:
     url = f"sqlite:///{folder}/tape.db"
     anyio.run(partial(order, url))
-    with TapeServer(folder, url, environment={"TAPE_SPARK_MASTER": "local[2]"}) as server:
-        yield server
+    return TapeServer(folder, url, environment={"TAPE_SPARK_MASTER": master})
 
 
 async def order(url: str) -> None:
@@ -82,11 +94,9 @@ async def screen(page: Page, server: TapeServer) -> AsyncIterator[Screen]:
     assert screen.complaints == []
 
 
-async def test_history_is_counted_drawn_and_after_a_question_made_into_tasks(
-    screen: Screen, server: TapeServer
-) -> None:
-    page = screen.page
-    with server.client() as http:
+async def test_history_is_counted_drawn_and_after_a_question_made_into_tasks(page: Page, connected: TapeServer) -> None:
+    screen = Screen(page, connected.url)
+    with connected.client() as http:
         count = larger(http)
     await screen.open("#/reactions/late")
     await expect(page.get_by_role("button", name="Backfill…")).to_be_disabled()
@@ -102,7 +112,8 @@ async def test_history_is_counted_drawn_and_after_a_question_made_into_tasks(
 
     await screen.shows(f"{count} tasks made of {count} matches", SPARK_S)
     await page.screenshot(path=SHOTS / "search-journey.png")
-    with server.client() as http:
+    assert screen.complaints == []
+    with connected.client() as http:
         assert len(http.get("/tasks", params={"reaction_id": "late", "limit": 1000}).json()["tasks"]) == count
 
 

@@ -38,9 +38,10 @@ class Agreement:
 
     def compare(self, texts: Sequence[str], entries: Sequence[Entry]) -> None:
         frame = as_frame(self._spark, entries).cache()
-        live = [[Predicate(text).evaluate(bind(entry)) for entry in entries] for text in texts]
+        predicates, bound = [Predicate(text) for text in texts], [bind(entry) for entry in entries]
+        live = [[predicate.evaluate(activation) for activation in bound] for predicate in predicates]
         self.verdicts.update(zip(texts, live, strict=True))
-        compiled = [compile_predicate(Predicate(text)) for text in texts]
+        compiled = [compile_predicate(predicate) for predicate in predicates]
         for number, answers in enumerate(zip(ask_sql(frame, compiled), ask_udf(frame, texts), live, strict=True)):
             self._note(texts[number], compiled[number], zip(entries, *answers, strict=True))
         frame.unpersist()

@@ -13,6 +13,7 @@ import pyspark
 from tape.lake.java import Java, launch_home
 from tape.lake.session import configuration
 from tests.patience import PATIENCE_S
+from tests.servers.spark import without_spark
 
 MAIN = "org.apache.spark.sql.connect.service.SparkConnectServer"
 
@@ -56,7 +57,7 @@ class ConnectServer:
         return [str(program), "--master", "local[2]", *options, "--class", MAIN, "spark-internal"]
 
     def _environment(self) -> dict[str, str]:
-        said = {name: value for name, value in os.environ.items() if not name.startswith(("SPARK", "PYSPARK"))}
+        said = without_spark(dict(os.environ))
         python_path = configuration("local", self._folder, self._folder)["spark.executorEnv.PYTHONPATH"]
         home = launch_home(self._java, self._folder)
         return said | {"JAVA_HOME": str(home), "PYSPARK_PYTHON": sys.executable, "PYTHONPATH": python_path}

@@ -139,13 +139,13 @@ async def live(place: Place, count: int) -> Made:
         return await made_in(store)
 
 
-def test_a_backfill_makes_what_the_live_matcher_has_made(spark: SparkSession, place: Place) -> None:
+def test_a_backfill_makes_what_the_live_matcher_has_made(spark: SparkSession, place: Place, scale: Scale) -> None:
     anyio.run(begin_again, place.url)
 
     count, made = filled(spark, place.url, place.lake, *place.names)
 
     assert made == place.made and count == len(made)
-    assert min(Counter(name for name, *_ in made).values()) > 500
+    assert min(Counter(name for name, *_ in made).values()) > scale(ENTRIES) / 40
     assert set(anyio.run(happened, place)) == {"changed", "paused", "registered", "removed"}
 
 

@@ -21,7 +21,7 @@ from tests.lake.expressions import Maker
 
 CEL_SPEC = os.environ.get("TAPE_TEST_CEL_SPEC", "")
 NOT_IN_THE_EVALUATOR = {"dyn({0: 1, 0u: 2}[0.0]) == dyn(0)"}  # it takes 0 and 0u for two keys
-ENTRIES = 100
+ENTRIES = 200
 BATCH = 25
 PAIRS = 10_000
 
@@ -93,7 +93,7 @@ def test_they_agree_in_every_corner(spark: SparkSession) -> None:
 def test_java_finds_what_re2_finds(spark: SparkSession, scale: Scale) -> None:
     maker, agreement = Maker(seed=3), Agreement(spark)
 
-    agreement.compare([maker.regex() for _ in range(scale(120))], maker.short_texts(200))
+    agreement.compare([maker.regex() for _ in range(scale(60))], maker.short_texts(400))
 
     assert agreement.differences == []
     assert agreement.tally["native predicates"] > agreement.tally["predicates"] / 4

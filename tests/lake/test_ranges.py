@@ -61,6 +61,18 @@ def test_columns_come_as_they_were_asked_for(lasting_url: str) -> None:
     assert [tuple(row.values()) for row in batch.to_pylist()] == plain(wanted, *columns)
 
 
+def test_a_journal_is_opened_again_and_by_several_at_once(lasting_url: str) -> None:
+    fill(lasting_url, numbered(3))
+
+    with open_ranges(lasting_url) as first, open_ranges(lasting_url) as second:
+        before = first.bounds(), second.bounds()
+    fill(lasting_url, numbered(2, start=3))
+    with open_ranges(lasting_url) as third:
+        after = third.bounds()
+
+    assert (*before, after) == ((1, 3), (1, 3), (1, 5))
+
+
 @pytest.mark.parametrize("selection", [Selection(kinds=frozenset()), Selection(span=("/b", "/a"))])
 def test_what_contradicts_itself_finds_nothing(lasting_url: str, selection: Selection) -> None:
     fill(lasting_url, numbered(3))

@@ -13,6 +13,7 @@ from tape.lake.java import find_java
 from tape.lake.session import check_master, configuration, open_session
 from tests.lake.connect import ConnectServer
 from tests.lake.journals import fill, numbered
+from tests.servers.spark import without_spark
 
 COUNT = """
 import sys
@@ -28,8 +29,8 @@ with open_session(master, Path(folder)) as spark:
 def count(master: str, folder: Path, url: str) -> subprocess.CompletedProcess[str]:
     """What a process of its own finds, and whatever it says besides."""
     command = [sys.executable, "-c", COUNT, master, str(folder), url]
-    said = {name: value for name, value in os.environ.items() if not name.startswith(("SPARK", "PYSPARK"))}
-    return subprocess.run(command, capture_output=True, text=True, check=False, env=said)
+    environment = without_spark(dict(os.environ))
+    return subprocess.run(command, capture_output=True, text=True, check=False, env=environment)
 
 
 def test_executors_in_processes_of_their_own_find_the_source(url: str, tmp_path: Path) -> None:

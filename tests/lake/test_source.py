@@ -48,6 +48,14 @@ def test_an_empty_journal_has_no_rows(spark: SparkSession, lasting_url: str) -> 
     assert rows(source(spark, lasting_url)) == []
 
 
+def test_only_what_an_entry_may_lack_can_be_null(spark: SparkSession, lasting_url: str) -> None:
+    fill(lasting_url, numbered(1))
+
+    fields = source(spark, lasting_url).schema.fields
+
+    assert [field.name for field in fields if field.nullable] == ["cause", "payload_json", "payload_bytes"]
+
+
 def test_a_schema_chooses_the_columns(spark: SparkSession, lasting_url: str) -> None:
     fill(lasting_url, numbered(30))
 

@@ -2,14 +2,34 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
 
+from tests.servers.process import free_port
+
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
+
+# A session of the tests ends before it has been run often enough to repay what the second compiler takes.
+BRIEF = "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC"
+JAVA = {"SPARK_LAUNCHER_OPTS": BRIEF, "SPARK_SUBMIT_OPTS": BRIEF}
+
+
+def pytest_configure() -> None:
+    """Every JVM that Spark starts below here is a brief one, in whichever process it is."""
+    for name, options in JAVA.items():
+        os.environ.setdefault(name, options)
+
+
+def without_spark(environment: dict[str, str]) -> dict[str, str]:
+    """Where nobody has set anything up for Spark, but that its JVMs are brief."""
+    return {
+        name: value for name, value in environment.items() if name in JAVA or not name.startswith(("SPARK", "PYSPARK"))
+    }
 
 
 @pytest.fixture(scope="session")
@@ -21,16 +41,25 @@ def spark_folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.fixture(scope="session")
+def spark_url(spark: SparkSession) -> str:
+    """Where other processes find the one session, so that they need not start another."""
+    return f"sc://127.0.0.1:{spark.conf.get('spark.connect.grpc.binding.port')}"
+
+
+@pytest.fixture(scope="session")
 def spark(spark_folder: Path) -> Iterator[SparkSession]:
     """The one session that all tests share."""
     from tape.lake.session import open_session
 
-    events = {
+    options = {
+        "spark.connect.grpc.binding.address": "127.0.0.1",
+        "spark.connect.grpc.binding.port": str(free_port()),
         "spark.eventLog.compress": "false",
         "spark.eventLog.dir": (spark_folder / "events").as_uri(),
         "spark.eventLog.enabled": "true",
         "spark.log.level": "INFO",
+        "spark.plugins": "org.apache.spark.sql.connect.SparkConnectPlugin",
         "spark.sql.shuffle.partitions": "2",
     }
-    with open_session("local[2]", spark_folder, events, log_level="info") as session:
+    with open_session("local[2]", spark_folder, options, log_level="info") as session:
         yield session

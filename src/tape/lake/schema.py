@@ -6,9 +6,10 @@ from typing import Final
 from tape.core.event import Columns
 from tape.store.ranges import BYTES, INTEGERS, arrow_schema
 
-__all__ = ["COLUMNS", "QUARANTINE", "TABLES", "arrow_schema", "spark_ddl", "spark_type"]
+__all__ = ["COLUMNS", "QUARANTINE", "TABLES", "arrow_schema", "source_ddl", "spark_ddl", "spark_type"]
 
 COLUMNS: Final = Columns._fields
+OPTIONAL: Final = frozenset({"cause", "payload_json", "payload_bytes"})
 
 GLOBAL_SEQ: Final = "global_seq"
 SEQ: Final = "seq"
@@ -49,6 +50,11 @@ TABLES: Final[Mapping[str, str]] = {
 def spark_ddl(columns: Sequence[str] = COLUMNS) -> str:
     """The columns as `DataFrameReader.schema` takes them."""
     return ", ".join(f"{column} {spark_type(column)}" for column in columns)
+
+
+def source_ddl() -> str:
+    """The columns as the journal itself has them: Spark need not ask each value of most of them whether it is NULL."""
+    return ", ".join(f"{column} {spark_type(column)}{'' if column in OPTIONAL else ' NOT NULL'}" for column in COLUMNS)
 
 
 def spark_type(column: str) -> str:

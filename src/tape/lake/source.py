@@ -35,7 +35,7 @@ from tape.lake.options import EARLIEST, Asking, read_options
 from tape.lake.partitions import Reading, Span, split
 from tape.lake.pushdown import Asked, push
 from tape.lake.reference import resolve
-from tape.lake.schema import spark_ddl
+from tape.lake.schema import source_ddl
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -65,7 +65,7 @@ class JournalSource(DataSource):
         return NAME
 
     def schema(self) -> str:
-        return spark_ddl()
+        return source_ddl()
 
     def reader(self, schema: StructType) -> JournalReader:
         kind = PushingReader if self._asking.is_pushing and _is_pushing() else JournalReader

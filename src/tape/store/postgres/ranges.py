@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from functools import lru_cache
 from typing import TYPE_CHECKING, Any, Final
 from urllib.parse import parse_qs, quote, unquote, urlsplit
 
@@ -16,6 +17,7 @@ from tape.store.ranges import BATCH_BYTES, Ranges, Selection, arrow_schema, sql_
 if TYPE_CHECKING:
     import pyarrow as pa
 
+MOST_KEPT: Final = 8
 _NAME: Final = re.compile(r"(?<!:):([a-z_]+)")
 
 
@@ -49,10 +51,34 @@ def open_postgres(url: str) -> Iterator[Ranges]:
     except ImportError as error:
         raise UsageError("this needs the package adbc-driver-postgresql; install tape-bus[spark]") from error
     try:
-        with dbapi.connect(url, autocommit=True) as connection:
+        with _connected(url) as connection:
             yield PostgresRanges(connection)
     except dbapi.Error as error:
         raise _translated(str(error), url) from None  # what it was made from may know the password
+
+
+class Kept:
+    """A database that stays as it is when a connection of it is closed."""
+
+    def __init__(self, url: str) -> None:
+        from adbc_driver_postgresql import connect
+
+        self.database = connect(url)
+
+    def close(self) -> None:
+        return
+
+
+def _connected(url: str) -> Any:
+    from adbc_driver_manager import AdbcConnection
+    from adbc_driver_postgresql import dbapi
+
+    kept = _kept(url)
+    return dbapi.Connection(kept, AdbcConnection(kept.database), autocommit=True)
+
+
+# To know a database ADBC connects and asks for all its types, four fifths of the time until it can be asked more.
+_kept = lru_cache(maxsize=MOST_KEPT)(Kept)
 
 
 def written(sql: str, values: Mapping[str, object]) -> str:
