@@ -24,7 +24,7 @@ from tests.bench.workload import FOLDER, database, event
 from tests.lake.plain import plain_writer, write_plain
 
 SHORT = 100_000
-LONG = lake.ROWS
+LONG = 1_000_000
 COLD = 200_000
 APPENDS = 40
 PAUSE_S = 0.1

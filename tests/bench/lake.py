@@ -25,7 +25,7 @@ from tests.bench.loop import run
 from tests.bench.workload import FOLDER, database, entries, events
 
 AREA = "lake"
-ROWS = 1_000_000
+ROWS = 3_000_000  # to start a job takes a quarter of a second, which is no rate
 PART = 10_000
 BATCH = 1_000  # where it is fastest
 PARTITIONS = 2
