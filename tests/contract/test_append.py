@@ -252,3 +252,7 @@ async def test_outcomes_of_a_group_are_in_the_order_of_its_requests(store: Store
     refused = [isinstance(outcome, TapeError) for outcome in outcomes]
     assert refused == [True, False, False, False, False, False]
     assert [seqs(entries(outcome)) for outcome in outcomes[1:]] == [[1], [2], [3], [4], [5]]
+
+
+async def test_no_request_has_no_outcome(store: Store) -> None:
+    assert list(await store.journal.append([])) == []

@@ -69,7 +69,7 @@ class Appender:
         """Tells each request its own outcome: once one group is written, an error of the next must not hide it."""
         outcomes: list[Outcome] = []
         async with self._turn:
-            for group in independent(requests) if len(requests) > 1 else (requests,):
+            for group in (requests,) if len(requests) == 1 else independent(requests):
                 outcomes += await self._outcomes(group)
         return outcomes
 

@@ -2,13 +2,9 @@
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
-from typing import Final
 
 from tape.core.ids import RunId
 from tape.core.sequence import Request
-
-SEPARATOR: Final = "\x1f"
-NULL: Final = "\x1e"
 
 
 @dataclass(slots=True)
