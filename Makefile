@@ -49,7 +49,7 @@ sbom: setup ## Write dist/sbom.cdx.json: what an installation with all extras br
 
 bench: ## Measure against peers into bench/latest.json (ONLY=name for one)
 	@$(PYTHON) tools/bootstrap.py bench
-	@.venv-bench/bin/python -m tests.bench $(ONLY)
+	@.venv-bench/bin/python -m tests.bench "$(ONLY)"
 
 bench-scale: ## Fill the lake from 100 k, 3 M and 10 M entries; a row must cost the same
 	@$(PYTHON) tools/bootstrap.py bench

@@ -62,18 +62,30 @@ class TestOnEveryStore:
 
 async def test_an_entry_and_its_match_are_one_commit(postgres_url: str) -> None:
     async with open_store(postgres_url) as store:
-        companion = await ready(store, Hands(100, "rule", "other"))
-        await store.reactions.register(reaction("other", predicate_cel="payload.n == 1"))
-        await publish(store, 1, "/elsewhere")
-        await catch_up(companion)
+        companion = await ready(store, Hands(), predicate_cel="payload.n == 1")
 
         with store.reactions.accompanied(companion):
             await publish(store, 1)
             await publish(store, 1)
 
-        assert sorted(companion.given) == [5, 5, 6, 6]
-        assert await asked(postgres_url, ONE_COMMIT) == 4
+        assert companion.given == [3, 4]
+        assert await asked(postgres_url, ONE_COMMIT) == 2
         assert not await companion.step()
+
+
+async def test_what_two_reactions_match_takes_the_way_of_all_others(postgres_url: str) -> None:
+    async with open_store(postgres_url) as store:
+        hands = OpenHands(100, "rule", "other")
+        companion = await ready(store, hands)
+        await store.reactions.register(reaction("other", predicate_cel="payload.n == 1"))
+        await catch_up(companion)
+
+        with store.reactions.accompanied(companion):
+            await publish(store, 1)
+
+        assert companion.answers == [] and hands.promises == 0
+        await catch_up(companion)
+        assert sorted(task.reaction_id for task in hands.given) == ["other", "rule"]
 
 
 async def test_what_was_given_with_its_entry_is_what_is_kept(postgres_url: str) -> None:

@@ -57,11 +57,11 @@ class MatchedPage(NamedTuple):
 
     @property
     def is_wanted(self) -> bool:
-        """Whether it is all for who wants it, and within no limit but that of what is in hand."""
-        if self.want is None or len(self.hits) > self.want.most:
+        """Whether it is one task, for who wants it, and within no limit but that of what is in hand."""
+        if self.want is None or len(self.hits) != 1:
             return False
-        reactions = [hit.reaction for hit in self.hits]
-        return all(each.reaction_id in self.want.reaction_ids and not each.rate_limit_per_s for each in reactions)
+        reaction = self.hits[0].reaction
+        return reaction.reaction_id in self.want.reaction_ids and not reaction.rate_limit_per_s
 
 
 class Recorded(NamedTuple):

@@ -167,8 +167,9 @@ class Tasks(Queue, Protocol):
 class Companion(Protocol):
     """Who matches beside an appender: what it makes of an entry can be written with the entry, in one commit.
 
-    `foresee` is asked about an entry as it is going to be. Every page it gives is answered once: by what was recorded,
-    or by None when the entry was written without it, or not at all.
+    `foresee` is asked about an entry as it is going to be, and gives a page of one task that is wanted, or none. Every
+    page it gives is answered once: by what was recorded, or by None when the entry was written without it, or not at
+    all.
     """
 
     def foresee(self, entry: Entry) -> MatchedPage | None: ...

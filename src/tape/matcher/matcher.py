@@ -129,7 +129,7 @@ class Matcher:
         draft = Draft(self._rules, self._forces, seen=self._version, is_pack=True)
         draft.take(entry)
         self._put({name: self._forces.get(name) for name in draft.changed})
-        want = self._hands.wanted() if draft.hits else None
+        want = self._hands.wanted() if len(draft.hits) == 1 else None
         if want is None:
             return None
         page = draft.page(entry.global_seq, want)

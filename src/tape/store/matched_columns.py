@@ -1,6 +1,6 @@
 """A page of plain matches as columns, reaction by reaction, and the tasks that were given of it."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from itertools import chain
 
 from tape.core.task import Hit, Task, TaskId, TaskStatus, Want, shard_hash, task_prefix
@@ -29,46 +29,42 @@ class MatchedColumns:
             "hashes": list(hashes),
         }
 
-    @property
-    def of_one(self) -> tuple[list[str], list[str], list[int], list[int]]:
-        """Of one entry: who matches it, what their tasks are called, how many each may have in hand, its run's hash."""
-        reactions = [hits[0].reaction for hits in self._hits.values()]
-        prefixes = [task_prefix(reaction_id) for reaction_id in self._hits]
-        limits = [reaction.max_concurrency for reaction in reactions]
-        return list(self._hits), prefixes, limits, list(self._hashes.values())
-
     def claimed(self, given: Sequence[int], now: int, want: Want) -> list[Task]:
         """The tasks of the first matches of each reaction, as many as were given."""
-        until = now + want.lease_ms
         groups = zip(self._hits.values(), given, strict=True)
-        return [task for hits, count in groups for task in self._tasks(hits[:count], now, until, want.owner)]
+        return [
+            claimed(hit, self._hashes[hit.entry.run_id], now, want) for hits, count in groups for hit in hits[:count]
+        ]
 
-    def _tasks(self, hits: Sequence[Hit], now: int, until: int, owner: str) -> Iterator[Task]:
-        for reaction, entry, prev_value_json, _ in hits:
-            yield Task(
-                task_id=TaskId(f"{task_prefix(reaction.reaction_id)}.{entry.global_seq:015}"),
-                reaction_id=reaction.reaction_id,
-                shard=self._hashes[entry.run_id] % reaction.num_shards,
-                source_run_id=entry.run_id,
-                source_seq=entry.seq,
-                source_global_seq=entry.global_seq,
-                kind=entry.kind,
-                type=entry.type,
-                subject=entry.subject,
-                schema_version=entry.schema_version,
-                ts_ms=entry.ts_ms,
-                payload_json=entry.payload_json or "",
-                prev_value_json=prev_value_json,
-                status=TaskStatus.CLAIMED,
-                attempt=1,
-                attempts=1,
-                next_attempt_at_ms=until,
-                lease_owner=owner,
-                lease_expires_at_ms=until,
-                last_error="",
-                coalesced=0,
-                created_at_ms=now,
-                completed_at_ms=0,
-                trace_id=entry.trace_id,
-                span_id=entry.span_id,
-            )
+
+def claimed(hit: Hit, run_hash: int, now: int, want: Want) -> Task:
+    """The task of a match, claimed as it was made."""
+    reaction, entry, prev_value_json, _ = hit
+    until = now + want.lease_ms
+    return Task(
+        task_id=TaskId(f"{task_prefix(reaction.reaction_id)}.{entry.global_seq:015}"),
+        reaction_id=reaction.reaction_id,
+        shard=run_hash % reaction.num_shards,
+        source_run_id=entry.run_id,
+        source_seq=entry.seq,
+        source_global_seq=entry.global_seq,
+        kind=entry.kind,
+        type=entry.type,
+        subject=entry.subject,
+        schema_version=entry.schema_version,
+        ts_ms=entry.ts_ms,
+        payload_json=entry.payload_json or "",
+        prev_value_json=prev_value_json,
+        status=TaskStatus.CLAIMED,
+        attempt=1,
+        attempts=1,
+        next_attempt_at_ms=until,
+        lease_owner=want.owner,
+        lease_expires_at_ms=until,
+        last_error="",
+        coalesced=0,
+        created_at_ms=now,
+        completed_at_ms=0,
+        trace_id=entry.trace_id,
+        span_id=entry.span_id,
+    )

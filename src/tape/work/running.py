@@ -40,6 +40,9 @@ class Running:
 
 def dealt(tasks: Sequence[Task], handlers: Mapping[str, Works]) -> Iterator[Running]:
     """The tasks as their handlers take them: one by one, or in batches."""
+    if len(tasks) == 1:
+        yield Running(tasks)
+        return
     for reaction_id, group in groupby(sorted(tasks, key=_reaction_of), key=_reaction_of):
         size = handlers[reaction_id].batch
         if size == 1:

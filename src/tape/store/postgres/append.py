@@ -15,7 +15,8 @@ from tape.core.ids import Epoch, GlobalSeq, RunId, Seq
 from tape.core.matched import Recorded
 from tape.core.ports import Companion, Outcome
 from tape.core.sequence import KeyRecord, Request
-from tape.store.matched_columns import MatchedColumns
+from tape.core.task import shard_hash, task_prefix
+from tape.store.matched_columns import claimed
 from tape.store.postgres.call import Answer, Call, one_event
 from tape.store.postgres.errors import BAD_VALUE, LOST, is_crowded, said
 from tape.store.postgres.group import independent
@@ -145,14 +146,15 @@ class Appender:
         if companion is None or page is None or page.want is None:
             ts_ms: int | None = await connection.fetchval(self._sql.append_one, *arguments)
             return ts_ms
-        columns, recorded = MatchedColumns(page.hits), None
+        recorded = None
         try:
-            ts_ms, *given = await connection.fetchval(
-                self._sql.append_matched, *arguments, page.seen, *columns.of_one, page.want.owner, page.want.lease_ms
-            )
+            (hit,), want, run_hash = page.hits, page.want, shard_hash(entry.run_id)
+            name, most = hit.reaction.reaction_id, hit.reaction.max_concurrency
+            match = (page.seen, name, task_prefix(name), most, run_hash, want.owner, want.lease_ms)
+            ts_ms, *given = await connection.fetchval(self._sql.append_matched, *arguments, *match)
             if given:
                 version, now = given
-                recorded = Recorded(version, columns.claimed([1] * len(page.hits), now, page.want))
+                recorded = Recorded(version, [claimed(hit, run_hash, now, want)])
         finally:
             companion.answer(page, recorded)
         await asyncio.sleep(0)  # who was given it begins before who has said it is told
