@@ -177,6 +177,7 @@ async def run_journal(store: Store, tail_entries: int = ENTRIES, cold: Reader | 
     tail = Tail((await store.journal.bounds()).head, tail_entries, epoch=store.epoch)
     feed = Feed(store, tail)
     appender = Appender(store.journal, feed.take)
+    store.journal.overhear(feed.take)
     async with background(appender.run, feed.run, partial(upkeep, store)):
         try:
             yield Journal(store, tail, appender, cold)

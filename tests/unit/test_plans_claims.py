@@ -91,6 +91,6 @@ async def append_matched(connection: asyncpg.Connection, rule: str, head: int) -
         "SELECT changes, last_seq FROM tape_meta, tape_heads WHERE run_id = 'said'"
     )
     event = (9 << 40, head, changes, last, 0, "said", "event", "said", "/a/1", 1, "e", "", "", "", "{}", "{}", None)
-    match = (0, rule, PREFIX[0], 9, 7, "me", 60_000)
+    match = (None, 0, rule, PREFIX[0], 9, 7, "me", 60_000)
     _, *given = await connection.fetchval(statements("postgres", "append.sql")["append_matched"], *event, *match)
     return given[0] if given else None

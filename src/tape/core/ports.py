@@ -1,6 +1,6 @@
 """What the rooms ask of each other; each docstring is a law that every implementation keeps."""
 
-from collections.abc import AsyncGenerator, AsyncIterator, Mapping, Sequence
+from collections.abc import AsyncGenerator, AsyncIterator, Callable, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager, AbstractContextManager
 from datetime import timedelta
 from types import MappingProxyType
@@ -76,10 +76,12 @@ class Journal(Reader, Protocol):
     Requests of a call are judged in order, as `sequence.decide` judges them; an outcome is given for each. When
     `append` returns, what it accepted is as durable as the store can make it.
     `wait` returns when the journal may have grown beyond a position or a run may have ended; it may return early.
+    Some of what others have appended is told with the hint, and given to who overhears: any of it or none, and late.
     """
 
     async def append(self, requests: Sequence[Request]) -> Sequence[Outcome]: ...
     async def wait(self, beyond: GlobalSeq) -> None: ...
+    def overhear(self, take: Callable[[Sequence[Entry]], None]) -> None: ...
 
 
 class RunDirectory(Protocol):

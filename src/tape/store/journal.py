@@ -2,7 +2,7 @@
 
 import json
 import sys
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Final, NamedTuple
 
 from tape.core.errors import Corrupt, InvalidCursor, TapeError
@@ -50,6 +50,9 @@ class Journal:
 
     async def wait(self, beyond: GlobalSeq) -> None:
         await self._connection.wait(beyond)
+
+    def overhear(self, take: Callable[[Sequence[Entry]], None]) -> None:
+        self._connection.overhear(take)
 
     async def bounds(self) -> Bounds:
         (((floor, head, _, epoch),),) = await self._connection.snapshot(self._bounds)

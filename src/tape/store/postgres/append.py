@@ -20,6 +20,7 @@ from tape.store.matched_columns import claimed
 from tape.store.postgres.call import Answer, Call, one_event
 from tape.store.postgres.errors import BAD_VALUE, LOST, is_crowded, said
 from tape.store.postgres.group import independent
+from tape.store.postgres.word import Privacy, word
 from tape.store.statements import statements
 
 CACHED_RUNS: Final = 10_000
@@ -48,7 +49,9 @@ class _Session(NamedTuple):
 class Appender:
     """Appends on a connection of its own; while nobody else writes, what it knows of runs is the truth."""
 
-    def __init__(self, connect: Callable[[], Awaitable[asyncpg.Connection]], recovery_s: float) -> None:
+    def __init__(
+        self, connect: Callable[[], Awaitable[asyncpg.Connection]], recovery_s: float, privacy: Privacy
+    ) -> None:
         self._connect = connect
         self._recovery_s = recovery_s
         self._sql = _Sql(**statements("postgres", "append.sql"))
@@ -59,6 +62,7 @@ class Appender:
         self._changes = -1
         self._epoch = Epoch(0)
         self._lasts: dict[RunId, tuple[Seq, str]] = {}
+        self._privacy = privacy
         self.companions: list[Companion] = []
 
     @property
@@ -128,7 +132,8 @@ class Appender:
         if last is None or held != event.content_type:
             return None
         entry = event.at(self._head + 1, last + 1, time.time_ns() // 1_000_000, 0, self._epoch)
-        arguments = one_event(event, entry.ts_ms, self._head, self._changes, last)
+        said = word(entry) if self._privacy.is_sure() else None
+        arguments = (*one_event(event, entry.ts_ms, self._head, self._changes, last), said)
         ts_ms = await self._written_one(connection, entry, arguments)
         if ts_ms is None:
             return None

@@ -1,12 +1,13 @@
 """Postgres as a pool to read with, one connection to append on, and one to listen on."""
 
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import AsyncIterator, Callable, Sequence
 from contextlib import asynccontextmanager, suppress
 from typing import Final
 
 import anyio
 import asyncpg
 
+from tape.core.event import Entry
 from tape.core.ids import GlobalSeq
 from tape.core.ports import Outcome, Wake
 from tape.core.sequence import Request
@@ -83,6 +84,9 @@ class Database:
 
     async def append(self, requests: Sequence[Request]) -> Sequence[Outcome]:
         return await self._appender.append(requests)
+
+    def overhear(self, take: Callable[[Sequence[Entry]], None]) -> None:
+        self._listener.take = take
 
     async def wait(self, beyond: GlobalSeq) -> None:
         with anyio.move_on_after(POLL_S if self._listener.is_listening else DEAF_POLL_S):

@@ -2,19 +2,21 @@
 
 import asyncio
 import sys
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Sequence
 from contextlib import suppress
 from typing import Final, NoReturn
 
 import anyio
 import asyncpg
 
+from tape.core.event import Entry
 from tape.core.ids import GlobalSeq
 from tape.store.patience import Patience
 from tape.store.postgres.errors import LOST
+from tape.store.postgres.word import Privacy, entry_of, head_of
 
 CHANNEL: Final = "tape"
-OWN_S: Final = 0.25  # what this node appends is dealt out by its appender long before
+TOLD_S: Final = 0.25  # what was dealt out need not be looked for any sooner
 FIRST_BACKOFF_S: Final = 0.1
 LONGEST_BACKOFF_S: Final = 30.0
 
@@ -31,11 +33,14 @@ class Listener:
         connect: Callable[[], Awaitable[asyncpg.Connection]],
         own_process: Callable[[], int],
         patience: Patience,
+        privacy: Privacy,
     ) -> None:
         self._connect = connect
         self._own_process = own_process
         self._patience = patience
-        self._own_head: GlobalSeq | None = None
+        self._privacy = privacy
+        self._told_head: GlobalSeq | None = None
+        self.take: Callable[[Sequence[Entry]], None] | None = None
         self._is_wanted = asyncio.Event()
         self._heard = asyncio.Event()
         self._head = GlobalSeq(0)
@@ -96,24 +101,32 @@ class Listener:
         return echo.is_set()
 
     def _hear(self, connection: object, process: int, channel: str, payload: object) -> None:
-        head = GlobalSeq(int(str(payload)) if str(payload).isdecimal() else sys.maxsize)
-        if process == self._own_process():
-            self._hear_own(head)
+        head = head_of(str(payload))
+        if process == self._own_process() or self._has_taken(str(payload)):
+            self._wake_later(head)
         else:
             self._wake(head)
 
-    def _hear_own(self, head: GlobalSeq) -> None:
-        """Wakes for what this node appends a little later, and once for all that was said until then.
+    def _has_taken(self, word: str) -> bool:
+        """Whether somebody was given the entry of a word, which can be believed where nobody else can say one."""
+        entry = entry_of(word) if self.take is not None and self._privacy.is_sure() else None
+        if self.take is None or entry is None:
+            return False
+        self.take([entry])
+        return True
 
-        Its appender deals it out, and reading it again would double the work; what was appended past that appender is
-        still found sooner than by the poll.
+    def _wake_later(self, head: GlobalSeq) -> None:
+        """Wakes for what has been dealt out a little later, and once for all of it.
+
+        What this node appends its appender deals out, and reading it again would double the work; what was appended
+        past that appender is still found sooner than by the poll.
         """
-        if self._own_head is None:
-            asyncio.get_running_loop().call_later(OWN_S, self._wake_for_own)
-        self._own_head = max(self._own_head or head, head)
+        if self._told_head is None:
+            asyncio.get_running_loop().call_later(TOLD_S, self._wake_for_told)
+        self._told_head = max(self._told_head or head, head)
 
-    def _wake_for_own(self) -> None:
-        head, self._own_head = self._own_head, None
+    def _wake_for_told(self) -> None:
+        head, self._told_head = self._told_head, None
         self._wake(head)
 
     def _wake(self, head: GlobalSeq | None) -> None:

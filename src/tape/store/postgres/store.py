@@ -23,6 +23,7 @@ from tape.store.postgres.connection import Database
 from tape.store.postgres.errors import LOST, said, translate
 from tape.store.postgres.listen import Listener
 from tape.store.postgres.migrate import Migrated, check_durability, migrate
+from tape.store.postgres.word import Privacy
 from tape.store.reactions import Reactions
 from tape.store.retention import Retention
 from tape.store.runs import Runs
@@ -84,17 +85,19 @@ async def open_store(
     check = _accept if unsafe_durability else check_durability
     connect = partial(_connected, url, patience, check)
     migrated = await _prepared(connect, patience)
-    appender = Appender(partial(connect, settings=BY_KEYS), patience.recovery_s)
+    options = {"server_settings": SETTINGS, "command_timeout": patience.answer_s, "reset": _reset, "init": check}
+    pool = await asyncpg.create_pool(url, min_size=0, max_size=POOL, timeout=patience.connect_s, **options)
+    privacy = Privacy(pool.fetchval)
+    appender = Appender(partial(connect, settings=BY_KEYS), patience.recovery_s, privacy)
     listener = Listener(
         partial(_connected, listen_url or url, patience, _accept),
         own_process=lambda: appender.process,
         patience=patience,
+        privacy=privacy,
     )
-    options = {"server_settings": SETTINGS, "command_timeout": patience.answer_s, "reset": _reset, "init": check}
-    pool = await asyncpg.create_pool(url, min_size=0, max_size=POOL, timeout=patience.connect_s, **options)
     database = Database(pool, appender, listener, wake or listener)
     try:
-        async with background(listener.run):
+        async with background(listener.run, privacy.run):
             yield PostgresStore(database, migrated, appender.companions)
     finally:
         await _ended(database.close(), patience)

@@ -4,7 +4,7 @@
 CREATE FUNCTION tape_append_matched(
   now_ms bigint, seen_head bigint, seen_changes bigint, last bigint,
   e_crc bigint, e_run text, e_kind text, e_type text, e_subject text, e_version smallint, e_id text,
-  e_trace text, e_span text, e_parent text, e_attributes text, e_payload text, e_bytes bytea,
+  e_trace text, e_span text, e_parent text, e_attributes text, e_payload text, e_bytes bytea, e_word text,
   m_seen bigint, m_reaction_id text, m_prefix text, m_limit bigint, m_hash bigint, m_owner text, m_lease_ms bigint)
 RETURNS bigint[] LANGUAGE plpgsql VOLATILE AS $$
 DECLARE
@@ -12,7 +12,7 @@ DECLARE
 BEGIN
   ts := tape_append_one(
     now_ms, seen_head, seen_changes, last, e_crc, e_run, e_kind, e_type, e_subject, e_version, e_id, e_trace, e_span,
-    e_parent, e_attributes, e_payload, e_bytes);
+    e_parent, e_attributes, e_payload, e_bytes, e_word);
   IF ts IS DISTINCT FROM now_ms THEN                                    -- it was matched as one of that moment
     RETURN ARRAY[ts];
   END IF;
