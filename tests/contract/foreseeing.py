@@ -38,9 +38,9 @@ class OpenHands(reacting.Hands):
 
     promises = 0
 
-    def wanted(self) -> Want:
+    def wanted(self, most: int = 100) -> Want:
         self.promises += 1
-        return super().wanted()
+        return super().wanted(most)
 
     def take(self, want: Want, tasks: Sequence[Task]) -> None:
         self.promises -= 1

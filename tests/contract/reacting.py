@@ -1,6 +1,7 @@
 """Short ways to say what reactions and tasks are about."""
 
 from collections.abc import Sequence
+from dataclasses import replace
 from datetime import timedelta
 
 import anyio
@@ -39,8 +40,8 @@ class Hands:
     async def room(self, count: int) -> None:
         return
 
-    def wanted(self) -> Want:
-        return self._want
+    def wanted(self, most: int = 100) -> Want:
+        return replace(self._want, most=min(most, self._want.most))
 
     def take(self, want: Want, tasks: Sequence[Task]) -> None:
         self.given += tasks

@@ -57,6 +57,27 @@ sys.meta_path.insert(0, Finder())
 main()
 """
 
+WORKING = """
+import duckdb
+from tape.cli.choices import run_apart
+from tape.cli.interrupts import interrupts
+
+interrupts.listen()
+try:
+    with interrupts.raising():
+        print("works", flush=True)
+        run_apart(lambda: duckdb.sql("SELECT count(*) FROM range(10000000000000) r WHERE hash(r.range) = 3").fetchall())
+except KeyboardInterrupt:
+    interrupts.end(interrupts.code)
+"""
+LEFT = """
+import threading, time
+from tape.cli.interrupts import interrupts
+
+threading.Thread(target=time.sleep, args=(100_000,)).start()
+interrupts.end(3)
+"""
+
 
 @pytest.fixture
 def place(tmp_path: Path) -> Path:
@@ -114,6 +135,26 @@ def test_a_signal_that_python_loses_while_it_imports_is_not_forgotten(place: Pat
     done = subprocess.run(command, cwd=place, env=environment(), capture_output=True, timeout=PATIENCE_S, check=False)
 
     assert (done.returncode, done.stdout, done.stderr) == (130, b"", b"")
+
+
+@pytest.mark.parametrize("told", TOLD)
+def test_a_command_that_works_in_c_ends(told: signal.Signals) -> None:
+    command = [sys.executable, "-c", WORKING]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as process:
+        try:
+            assert process.stdout is not None and process.stdout.readline() == "works\n"
+            process.send_signal(told)
+            _, said = process.communicate(timeout=PATIENCE_S)
+        finally:
+            process.kill()
+
+    assert (process.returncode, said) == (128 + told, "")
+
+
+def test_a_thread_that_was_left_behind_holds_nothing_up() -> None:
+    left = subprocess.run([sys.executable, "-c", LEFT], timeout=PATIENCE_S, check=False)
+
+    assert left.returncode == 3
 
 
 def test_a_command_that_waits_for_the_rest_of_what_is_typed_ends(place: Path) -> None:

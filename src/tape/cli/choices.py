@@ -93,6 +93,13 @@ def run(main: Callable[[], Awaitable[T]]) -> T:
     return interrupts.run(main)
 
 
+def run_apart(work: Callable[[], T]) -> T:
+    """The same for one that does not wait but works: in a thread, because who works in C hears no signal."""
+    from anyio import to_thread
+
+    return interrupts.run(lambda: to_thread.run_sync(work, abandon_on_cancel=True))
+
+
 def shared(command: Command) -> Command:
     """Gives a command the options that all of them have."""
     for option in (_UNSAFE, _JSON, _STORE):

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import signal
 import sys
+import threading
 from collections.abc import Awaitable, Callable, Iterator
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Final, NoReturn, TypeVar
@@ -59,8 +60,8 @@ class Interrupts:
             self._end = self._leave
 
     def end(self, code: int) -> NoReturn:
-        """Ends the process; once it was told to, no thread that was left behind holds it up."""
-        if self._heard is not None:
+        """Ends the process; a thread that was left behind holds it up for a moment, and not at all once it was told."""
+        if self._heard is not None or any(map(_is_left, threading.enumerate())):
             os._exit(code)
         sys.exit(code)
 
@@ -118,6 +119,14 @@ class Interrupts:
 
     def _leave(self) -> None:
         os._exit(self.code)
+
+
+def _is_left(thread: threading.Thread) -> bool:
+    """Whether Python would wait for it, for ever if need be."""
+    if thread is threading.main_thread() or thread.daemon:
+        return False
+    thread.join(GRACE_S)
+    return thread.is_alive()
 
 
 def _interrupt() -> None:

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, TypeVar
 import click
 
 from tape.cli import lake_answers as answers, output
-from tape.cli.choices import Choices, in_lake, run, shared
+from tape.cli.choices import Choices, in_lake, run, run_apart, shared
 from tape.cli.lake_place import existing, log_of, spark_opener
 from tape.cli.lake_tables import report, tables
 from tape.cli.spans import Span
@@ -153,8 +153,12 @@ def as_of(choices: Choices, position: int, sql: str | None) -> None:
     seen = log.snapshot()
     if position > seen.through:
         raise InvalidCursor(f"the lake ends at {seen.through}, before {position}")
-    with _asked(log, seen, position) as parquet:
-        answers.tell_rows(parquet.query(sql) if sql else parquet.as_of(), is_json=choices.is_json)
+
+    def answer() -> None:
+        with _asked(log, seen, position) as parquet:
+            answers.tell_rows(parquet.query(sql) if sql else parquet.as_of(), is_json=choices.is_json)
+
+    run_apart(answer)
 
 
 @lake.command()
@@ -168,8 +172,12 @@ def query(choices: Choices, sql: str) -> None:
 
     log = existing(choices)
     views = {table.name: table.files for table in every(log.table.parent)}
-    with _asked(log, log.snapshot(), views=views) as parquet:
-        answers.tell_rows(parquet.query(sql), is_json=choices.is_json)
+
+    def answer() -> None:
+        with _asked(log, log.snapshot(), views=views) as parquet:
+            answers.tell_rows(parquet.query(sql), is_json=choices.is_json)
+
+    run_apart(answer)
 
 
 def _asked(

@@ -34,13 +34,13 @@ class Source(Protocol):
 
 
 class Hands(Protocol):
-    """Who works in this process: what it wants is held for it until `take` gives it what there is.
+    """Who works in this process: what it wants, or some of it, is held for it until `take` gives it what there is.
 
     `room` returns when there is some for so many, or when it is not worth waiting for.
     """
 
     async def room(self, count: int) -> None: ...
-    def wanted(self) -> Want | None: ...
+    def wanted(self, most: int = ..., /) -> Want | None: ...
     def take(self, want: Want, tasks: Sequence[Task]) -> None: ...
 
 
@@ -129,7 +129,7 @@ class Matcher:
         draft = Draft(self._rules, self._forces, seen=self._version, is_pack=True)
         draft.take(entry)
         self._put({name: self._forces.get(name) for name in draft.changed})
-        want = self._hands.wanted() if len(draft.hits) == 1 else None
+        want = self._hands.wanted(1) if len(draft.hits) == 1 else None
         if want is None:
             return None
         page = draft.page(entry.global_seq, want)

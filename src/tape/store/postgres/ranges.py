@@ -6,6 +6,7 @@ import re
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from functools import lru_cache
+from threading import get_ident
 from typing import TYPE_CHECKING, Any, Final
 from urllib.parse import parse_qs, quote, unquote, urlsplit
 
@@ -58,9 +59,9 @@ def open_postgres(url: str) -> Iterator[Ranges]:
 
 
 class Kept:
-    """A database that stays as it is when a connection of it is closed."""
+    """A thread's database, which stays as it is when a connection of it is closed; ADBC counts those without a lock."""
 
-    def __init__(self, url: str) -> None:
+    def __init__(self, url: str, thread: int) -> None:
         from adbc_driver_postgresql import connect
 
         self.database = connect(url)
@@ -73,7 +74,7 @@ def _connected(url: str) -> Any:
     from adbc_driver_manager import AdbcConnection
     from adbc_driver_postgresql import dbapi
 
-    kept = _kept(url)
+    kept = _kept(url, get_ident())
     return dbapi.Connection(kept, AdbcConnection(kept.database), autocommit=True)
 
 
