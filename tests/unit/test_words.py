@@ -16,7 +16,13 @@ from tape.core.event import Entry, Event
 from tape.core.ids import Epoch, GlobalSeq, Seq
 from tape.store.postgres import word
 from tape.store.postgres.store import PostgresStore, open_store
+from tape.store.statements import statements
 from tests.patience import PATIENCE_S
+
+WHERE = """
+SELECT concat_ws('.', oid, (SELECT oid FROM pg_class WHERE relname = 'tape_journal'))
+FROM pg_database WHERE datname = current_database()
+"""
 
 
 @pytest.fixture
@@ -26,13 +32,21 @@ async def direct(postgres_url: str) -> AsyncIterator[asyncpg.Connection]:
     await connection.close()
 
 
+@pytest.fixture(autouse=True)
+async def alone(postgres_url: str, direct: asyncpg.Connection) -> None:
+    """Other roles of the server may not connect."""
+    await direct.execute(f"REVOKE CONNECT ON DATABASE {urlsplit(postgres_url).path[1:]} FROM PUBLIC")
+
+
 @pytest.fixture
 async def stranger(postgres_url: str, direct: asyncpg.Connection) -> AsyncIterator[str]:
     """The URL of somebody who may connect, and nothing else."""
     parts = urlsplit(postgres_url)
     role = f"stranger_{parts.path[1:]}"
     await direct.execute(f"CREATE ROLE {role} LOGIN")
+    await direct.execute(f"GRANT CONNECT ON DATABASE {parts.path[1:]} TO {role}")
     yield parts._replace(netloc=f"{role}@{parts.hostname}:{parts.port}").geturl()
+    await direct.execute(f"DROP OWNED BY {role}")
     await direct.execute(f"DROP ROLE {role}")
 
 
@@ -49,7 +63,7 @@ async def test_whoever_overhears_nothing_is_woken_at_once(postgres_url: str) -> 
         listener = store._database._listener  # noqa: SLF001 - nobody else is told of it
         async with anyio.create_task_group() as tasks:
             tasks.start_soon(listener.wait_beyond, GlobalSeq(1))
-            await until(lambda: listener.is_listening and is_sure(store))
+            await until(lambda: listener.is_listening and where(store) is not None)
             await publisher.append(event(2))
             await until(lambda: listener._head == 2)  # noqa: SLF001
             assert listener._told_head is None  # noqa: SLF001
@@ -70,7 +84,8 @@ async def test_the_head_alone_is_said_where_others_may_connect(
 async def test_others_do_not_matter_where_they_may_not_connect(
     postgres_url: str, direct: asyncpg.Connection, stranger: str
 ) -> None:
-    await direct.execute(f"REVOKE CONNECT ON DATABASE {urlsplit(postgres_url).path[1:]} FROM PUBLIC")
+    parts = urlsplit(stranger)
+    await direct.execute(f"REVOKE CONNECT ON DATABASE {parts.path[1:]} FROM {parts.username}")
     words = await heard(direct)
 
     async with publishing(postgres_url) as publisher:
@@ -78,7 +93,69 @@ async def test_others_do_not_matter_where_they_may_not_connect(
 
     await until(lambda: len(words) == 2)
     assert [word.head_of(text) for text in words] == [1, 2]
-    assert [word.entry_of(text) for text in words] == [None, said]
+    assert word.entry_of(words[1], words[1].split(" ")[1]) == said
+
+
+async def test_who_has_connected_before_he_might_not_any_more_still_matters(
+    postgres_url: str, direct: asyncpg.Connection, stranger: str
+) -> None:
+    parts = urlsplit(stranger)
+    connection = await asyncpg.connect(stranger)
+    await direct.execute(f"REVOKE CONNECT ON DATABASE {parts.path[1:]} FROM {parts.username}")
+    (sql,) = statements("postgres", "word.sql").values()
+    async with publishing(postgres_url, is_private=False):
+        before = await direct.fetchval(sql)
+        await connection.close()
+        await until_gone(direct, str(parts.username))
+        after = await direct.fetchval(sql)
+
+    assert before is None and after is not None
+
+
+async def test_who_may_not_write_the_journal_believes_nobody(
+    postgres_url: str, direct: asyncpg.Connection, stranger: str
+) -> None:
+    (sql,) = statements("postgres", "word.sql").values()
+    async with open_store(postgres_url):
+        await direct.execute(f"GRANT SELECT ON tape_journal TO {urlsplit(stranger).username}")
+    connection = await asyncpg.connect(stranger)
+    try:
+        assert await connection.fetchval(sql) is None
+    finally:
+        await connection.close()
+
+
+async def test_a_word_of_another_journal_is_only_a_hint(postgres_url: str, direct: asyncpg.Connection) -> None:
+    async with publishing(postgres_url) as publisher, following(postgres_url) as (_, stream):
+        await direct.execute("SELECT pg_notify('tape', $1)", word.word(forged(2, publisher.epoch), "1.2"))
+        (said,) = await publisher.append(event(2))
+
+        assert await following_entry(stream) == said
+
+
+async def test_a_node_outlives_a_server_that_begins_to_forget(
+    postgres_url: str, direct: asyncpg.Connection, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(word, "ASKED_S", 0.05)
+    name = urlsplit(postgres_url).path[1:]
+    async with publishing(postgres_url) as publisher, following(postgres_url) as (store, stream):
+        await store._database._pool.expire_connections()  # noqa: SLF001 - a new one looks again
+        await direct.execute(f"ALTER DATABASE {name} SET synchronous_commit = off")
+        await until(lambda: where(store) is None)
+        await direct.execute(f"ALTER DATABASE {name} RESET synchronous_commit")
+        (said,) = await publisher.append(event(2))
+
+        assert await following_entry(stream) == said
+
+
+async def test_two_journals_of_a_store_overhear_each_for_itself(postgres_url: str) -> None:
+    async with publishing(postgres_url) as publisher, following(postgres_url) as (store, stream):
+        async with run_journal(store):
+            await publisher.append(event(2))
+        store.journal.read = unanswered  # type: ignore[method-assign, assignment]
+        await publisher.append(event(3))
+
+        assert [entry.seq for entry in (await following_entry(stream), await following_entry(stream))] == [2, 3]
 
 
 async def test_the_head_alone_is_said_as_long_as_nothing_is_known(
@@ -101,11 +178,11 @@ async def test_whoever_may_connect_later_hears_no_more_than_the_head(
     role = f"later_{urlsplit(postgres_url).path[1:]}"
     async with open_store(postgres_url) as store, run_journal(store) as publisher:
         await publisher.append(event(1), open=True)
-        await until(lambda: is_sure(store))
+        await until(lambda: where(store) is not None)
         await publisher.append(event(2))
         await direct.execute(f"CREATE ROLE {role} LOGIN")
         try:
-            await until(lambda: not is_sure(store))
+            await until(lambda: where(store) is None)
             await publisher.append(event(3))
         finally:
             await direct.execute(f"DROP ROLE {role}")
@@ -121,19 +198,17 @@ async def test_what_a_stranger_says_is_only_a_hint(postgres_url: str, stranger: 
         following(postgres_url, is_private=False) as (_, stream),
     ):
         connection = await asyncpg.connect(stranger)
-        await connection.execute("SELECT pg_notify('tape', $1)", word.word(forged(2, publisher.epoch)))
+        await say(connection, forged(2, publisher.epoch))
         await connection.close()
         (said,) = await publisher.append(event(2))
 
         assert await following_entry(stream) == said
 
 
-@pytest.mark.parametrize("place", [1, 3, 99])
-async def test_a_word_that_does_not_follow_is_looked_up(
-    postgres_url: str, direct: asyncpg.Connection, place: int
-) -> None:
+@pytest.mark.parametrize("at", [1, 3, 99])
+async def test_a_word_that_does_not_follow_is_looked_up(postgres_url: str, direct: asyncpg.Connection, at: int) -> None:
     async with publishing(postgres_url) as publisher, following(postgres_url) as (_, stream):
-        await direct.execute("SELECT pg_notify('tape', $1)", word.word(forged(place, publisher.epoch)))
+        await say(direct, forged(at, publisher.epoch))
         (said,) = await publisher.append(event(2))
 
         assert await following_entry(stream) == said
@@ -141,7 +216,7 @@ async def test_a_word_that_does_not_follow_is_looked_up(
 
 async def test_a_word_of_another_epoch_is_looked_up(postgres_url: str, direct: asyncpg.Connection) -> None:
     async with publishing(postgres_url) as publisher, following(postgres_url) as (_, stream):
-        await direct.execute("SELECT pg_notify('tape', $1)", word.word(forged(2, Epoch(publisher.epoch - 1))))
+        await say(direct, forged(2, Epoch(publisher.epoch - 1)))
         (said,) = await publisher.append(event(2))
 
         assert await following_entry(stream) == said
@@ -181,7 +256,7 @@ async def publishing(url: str, *, is_private: bool = True) -> AsyncIterator[Jour
     """A node with a run of one entry, so that the next is appended alone."""
     async with open_store(url) as store, run_journal(store) as journal:
         await journal.append(event(1), open=True)
-        await until(lambda: is_sure(store) or not is_private)
+        await until(lambda: where(store) is not None or not is_private)
         yield journal
 
 
@@ -191,12 +266,12 @@ async def following(url: str, *, is_private: bool = True) -> AsyncIterator[tuple
     async with open_store(url) as store, run_journal(store) as journal, aclosing(journal.stream()) as stream:
         await following_entry(stream)
         await until(lambda: store._database._listener.is_listening)  # noqa: SLF001 - nobody else is told of it
-        await until(lambda: is_sure(store) or not is_private)
+        await until(lambda: where(store) is not None or not is_private)
         yield store, stream
 
 
-def is_sure(store: PostgresStore) -> bool:
-    return store._database._listener._privacy.is_sure()  # noqa: SLF001 - nobody else is told of it
+def where(store: PostgresStore) -> str | None:
+    return store._database._listener._privacy.where  # noqa: SLF001 - nobody else is told of it
 
 
 async def following_entry(stream: Stream) -> Entry:
@@ -216,6 +291,17 @@ async def heard(connection: asyncpg.Connection) -> list[str]:
     words: list[str] = []
     await connection.add_listener("tape", lambda *said: words.append(str(said[-1])))
     return words
+
+
+async def say(connection: asyncpg.Connection, entry: Entry) -> None:
+    """A word as the journal's own would be."""
+    await connection.execute("SELECT pg_notify('tape', $1)", word.word(entry, str(await connection.fetchval(WHERE))))
+
+
+async def until_gone(connection: asyncpg.Connection, role: str) -> None:
+    with anyio.fail_after(PATIENCE_S):
+        while await connection.fetchval("SELECT count(*) FROM pg_stat_activity WHERE usename = $1", role):  # noqa: ASYNC110
+            await anyio.sleep(0.005)
 
 
 async def unanswered(after: GlobalSeq) -> NoReturn:

@@ -76,12 +76,13 @@ class Journal(Reader, Protocol):
     Requests of a call are judged in order, as `sequence.decide` judges them; an outcome is given for each. When
     `append` returns, what it accepted is as durable as the store can make it.
     `wait` returns when the journal may have grown beyond a position or a run may have ended; it may return early.
-    Some of what others have appended is told with the hint, and given to who overhears: any of it or none, and late.
+    Some of what others append is told with the hint, and is given to everybody by whom it is `overheard`: any of it or
+    none, at most once each, and perhaps late.
     """
 
     async def append(self, requests: Sequence[Request]) -> Sequence[Outcome]: ...
     async def wait(self, beyond: GlobalSeq) -> None: ...
-    def overhear(self, take: Callable[[Sequence[Entry]], None]) -> None: ...
+    def overheard(self, take: Callable[[Sequence[Entry]], None]) -> AbstractContextManager[None]: ...
 
 
 class RunDirectory(Protocol):

@@ -3,6 +3,7 @@
 import json
 import sys
 from collections.abc import Callable, Sequence
+from contextlib import AbstractContextManager
 from typing import Final, NamedTuple
 
 from tape.core.errors import Corrupt, InvalidCursor, TapeError
@@ -51,8 +52,8 @@ class Journal:
     async def wait(self, beyond: GlobalSeq) -> None:
         await self._connection.wait(beyond)
 
-    def overhear(self, take: Callable[[Sequence[Entry]], None]) -> None:
-        self._connection.overhear(take)
+    def overheard(self, take: Callable[[Sequence[Entry]], None]) -> AbstractContextManager[None]:
+        return self._connection.overheard(take)
 
     async def bounds(self) -> Bounds:
         (((floor, head, _, epoch),),) = await self._connection.snapshot(self._bounds)

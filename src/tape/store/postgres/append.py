@@ -132,7 +132,8 @@ class Appender:
         if last is None or held != event.content_type:
             return None
         entry = event.at(self._head + 1, last + 1, time.time_ns() // 1_000_000, 0, self._epoch)
-        said = word(entry) if self._privacy.is_sure() else None
+        where = self._privacy.where
+        said = None if where is None else word(entry, where)
         arguments = (*one_event(event, entry.ts_ms, self._head, self._changes, last), said)
         ts_ms = await self._written_one(connection, entry, arguments)
         if ts_ms is None:

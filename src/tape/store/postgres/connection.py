@@ -1,7 +1,7 @@
 """Postgres as a pool to read with, one connection to append on, and one to listen on."""
 
-from collections.abc import AsyncIterator, Callable, Sequence
-from contextlib import asynccontextmanager, suppress
+from collections.abc import AsyncIterator, Callable, Iterator, Sequence
+from contextlib import asynccontextmanager, contextmanager, suppress
 from typing import Final
 
 import anyio
@@ -85,8 +85,13 @@ class Database:
     async def append(self, requests: Sequence[Request]) -> Sequence[Outcome]:
         return await self._appender.append(requests)
 
-    def overhear(self, take: Callable[[Sequence[Entry]], None]) -> None:
-        self._listener.take = take
+    @contextmanager
+    def overheard(self, take: Callable[[Sequence[Entry]], None]) -> Iterator[None]:
+        self._listener.takers.append(take)
+        try:
+            yield
+        finally:
+            self._listener.takers.remove(take)
 
     async def wait(self, beyond: GlobalSeq) -> None:
         with anyio.move_on_after(POLL_S if self._listener.is_listening else DEAF_POLL_S):

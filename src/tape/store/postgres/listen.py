@@ -40,7 +40,7 @@ class Listener:
         self._patience = patience
         self._privacy = privacy
         self._told_head: GlobalSeq | None = None
-        self.take: Callable[[Sequence[Entry]], None] | None = None
+        self.takers: list[Callable[[Sequence[Entry]], None]] = []
         self._is_wanted = asyncio.Event()
         self._heard = asyncio.Event()
         self._head = GlobalSeq(0)
@@ -109,10 +109,12 @@ class Listener:
 
     def _has_taken(self, word: str) -> bool:
         """Whether somebody was given the entry of a word, which can be believed where nobody else can say one."""
-        entry = entry_of(word) if self.take is not None and self._privacy.is_sure() else None
-        if self.take is None or entry is None:
+        where = self._privacy.where if self.takers else None
+        entry = None if where is None else entry_of(word, where)
+        if entry is None:
             return False
-        self.take([entry])
+        for take in self.takers:
+            take([entry])
         return True
 
     def _wake_later(self, head: GlobalSeq) -> None:

@@ -4,14 +4,13 @@ import asyncio
 import sys
 import time
 from collections.abc import Awaitable, Callable
-from contextlib import suppress
 from typing import Final, NoReturn
 
 import anyio
 import asyncpg
 
 from tape.core import codec
-from tape.core.errors import Corrupt
+from tape.core.errors import Corrupt, TapeError
 from tape.core.event import Columns, Entry
 from tape.core.ids import GlobalSeq
 from tape.store.postgres.errors import LOST
@@ -23,37 +22,43 @@ ASKED_S: Final = 10.0
 
 
 class Privacy:
-    """Whether nobody but this role, and superusers, can connect to the database and so listen or notify.
+    """Which journal this is, as long as nobody who may not read and write it can listen or notify in its database.
 
     It is asked beside everything else for as long as anybody wants to know, and what is not new counts for nothing.
     """
 
-    def __init__(self, ask: Callable[[str], Awaitable[bool]]) -> None:
+    def __init__(self, ask: Callable[[str], Awaitable[str | None]]) -> None:
         (self._sql,) = statements("postgres", "word.sql").values()
         self._ask = ask
         self._is_wanted = asyncio.Event()
+        self._where: str | None = None
         self._until = 0.0
 
-    def is_sure(self) -> bool:
+    @property
+    def where(self) -> str | None:
         self._is_wanted.set()
-        return time.monotonic() < self._until
+        return self._where if time.monotonic() < self._until else None
 
     async def run(self) -> NoReturn:
         while True:
             await self._is_wanted.wait()
             self._is_wanted.clear()
-            is_private = False
-            with suppress(asyncpg.PostgresError, *LOST):
-                is_private = await self._ask(self._sql)
-            self._until = time.monotonic() + 2 * ASKED_S if is_private else 0.0
+            began, self._where = time.monotonic(), await self._asked()
+            self._until = began + 2 * ASKED_S
             await anyio.sleep(ASKED_S)
 
+    async def _asked(self) -> str | None:
+        try:
+            return await self._ask(self._sql)
+        except (asyncpg.PostgresError, TapeError, *LOST):
+            return None
 
-def word(entry: Entry) -> str | None:
-    """The head and the entry, or nothing where that is too long or not text."""
+
+def word(entry: Entry, where: str) -> str | None:
+    """The head, which journal it is of, and the entry; nothing where that is too long or not text."""
     if entry.payload_json is None or len(entry.payload_json) > MOST_BYTES:
         return None
-    text = f"{entry.global_seq} {codec.encode_state(entry)}"
+    text = f"{entry.global_seq} {where} {codec.encode_state(entry)}"
     return text if len(text.encode()) <= MOST_BYTES else None
 
 
@@ -63,9 +68,9 @@ def head_of(text: str) -> GlobalSeq:
     return GlobalSeq(int(number) if number.isdecimal() and len(number) <= LONGEST else sys.maxsize)
 
 
-def entry_of(text: str) -> Entry | None:
-    """The entry there, if it was said and is what was said."""
-    _, _, said = text.partition(" ")
+def entry_of(text: str, where: str) -> Entry | None:
+    """The entry there, if it was said of this journal and is what was said."""
+    _, _, said = text.partition(f" {where} ")
     try:
         entry = Entry._make(codec.decode_state(said, Columns)) if said else None
     except Corrupt:

@@ -1,6 +1,7 @@
 """Reading the journal in pages, each one script's look at it."""
 
 from collections.abc import Callable, Sequence
+from contextlib import AbstractContextManager, nullcontext
 from typing import Any, Final
 
 import anyio
@@ -41,8 +42,8 @@ class Journal:
         await self._wake.tell(self._server.data_set.head)
         return outcomes
 
-    def overhear(self, take: Callable[[Sequence[Entry]], None]) -> None:
-        return  # nobody is told more than that something was written
+    def overheard(self, take: Callable[[Sequence[Entry]], None]) -> AbstractContextManager[None]:
+        return nullcontext()  # nobody is told more than that something was written
 
     async def wait(self, beyond: GlobalSeq) -> None:
         with anyio.move_on_after(POLL_S if self._listener.is_listening else DEAF_POLL_S):

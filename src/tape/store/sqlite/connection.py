@@ -3,7 +3,7 @@
 import asyncio
 import sqlite3
 from collections.abc import AsyncIterator, Callable, Mapping, Sequence
-from contextlib import asynccontextmanager
+from contextlib import AbstractContextManager, asynccontextmanager, nullcontext
 from functools import partial
 from pathlib import Path
 from typing import Final
@@ -96,8 +96,8 @@ class Database:
                 raise
         await self._wake.tell(self._writer.head)
 
-    def overhear(self, take: Callable[[Sequence[Entry]], None]) -> None:
-        return  # nobody is told more than that something was written
+    def overheard(self, take: Callable[[Sequence[Entry]], None]) -> AbstractContextManager[None]:
+        return nullcontext()  # nobody is told more than that something was written
 
     async def wait(self, beyond: GlobalSeq) -> None:
         """Until anybody has written since this waiter last looked."""

@@ -253,7 +253,8 @@ BEGIN
       seen_head + 1, last + 1, ts, 0, epoch, e_crc, e_run, e_kind, e_type, e_subject, e_version, e_id, NULL,
       e_trace, e_span, e_parent, e_attributes, e_payload, e_bytes);
     UPDATE tape_heads SET last_seq = last + 1 WHERE run_id = e_run;
-    done := pg_notify('tape', coalesce(CASE WHEN ts = now_ms THEN e_word END, (seen_head + 1)::text));
+    done := pg_notify(
+      'tape', CASE WHEN ts = now_ms AND octet_length(e_word) < 8000 THEN e_word ELSE (seen_head + 1)::text END);
   END IF;
   RETURN ts;
 END $$;
