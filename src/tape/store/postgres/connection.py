@@ -42,6 +42,11 @@ class Database:
         values = [query.parameters[name] for query, names in zip(queries, reading.names, strict=True) for name in names]
         return reading.apart(await self._fetch(reading.sql, values))
 
+    async def value(self, sql: str) -> str | None:
+        """What a statement without parameters says, if it says anything."""
+        rows = await self._fetch(sql, ())
+        return None if not rows else rows[0][0]
+
     async def _fetch(self, sql: str, values: Sequence[object]) -> list[asyncpg.Record]:
         try:
             return await undisturbed(self._read(sql, values))

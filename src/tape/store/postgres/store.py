@@ -87,7 +87,7 @@ async def open_store(
     migrated = await _prepared(connect, patience)
     options = {"server_settings": SETTINGS, "command_timeout": patience.answer_s, "reset": _reset, "init": check}
     pool = await asyncpg.create_pool(url, min_size=0, max_size=POOL, timeout=patience.connect_s, **options)
-    privacy = Privacy(pool.fetchval)
+    privacy = Privacy(lambda sql: database.value(sql))
     appender = Appender(partial(connect, settings=BY_KEYS), patience.recovery_s, privacy)
     listener = Listener(
         partial(_connected, listen_url or url, patience, _accept),

@@ -4,16 +4,15 @@ import asyncio
 import sys
 import time
 from collections.abc import Awaitable, Callable
+from contextlib import suppress
 from typing import Final, NoReturn
 
 import anyio
-import asyncpg
 
 from tape.core import codec
 from tape.core.errors import Corrupt, TapeError
 from tape.core.event import Columns, Entry
 from tape.core.ids import GlobalSeq
-from tape.store.postgres.errors import LOST
 from tape.store.statements import statements
 
 MOST_BYTES: Final = 7_900  # a notification is shorter than 8,000
@@ -48,10 +47,9 @@ class Privacy:
             await anyio.sleep(ASKED_S)
 
     async def _asked(self) -> str | None:
-        try:
+        with suppress(TapeError):
             return await self._ask(self._sql)
-        except (asyncpg.PostgresError, TapeError, *LOST):
-            return None
+        return None
 
 
 def word(entry: Entry, where: str) -> str | None:
