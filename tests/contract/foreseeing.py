@@ -7,7 +7,7 @@ import asyncpg
 
 from tape.core.matched import MatchedPage, Recorded
 from tape.core.ports import Store
-from tape.core.task import Task, Want
+from tape.core.task import MAX_CLAIM, Task, Want
 from tape.matcher.matcher import Hands, Matcher, Source
 from tests.contract import reacting
 from tests.contract.reacting import catch_up, publish, reaction
@@ -38,7 +38,7 @@ class OpenHands(reacting.Hands):
 
     promises = 0
 
-    def wanted(self, most: int = 100) -> Want:
+    def wanted(self, most: int = MAX_CLAIM) -> Want:
         self.promises += 1
         return super().wanted(most)
 

@@ -9,7 +9,7 @@ import anyio
 from tape.core.event import Entry
 from tape.core.ports import Store
 from tape.core.reaction import Reaction
-from tape.core.task import Claim, Done, Outcome, Settlement, Task, Want
+from tape.core.task import MAX_CLAIM, Claim, Done, Outcome, Settlement, Task, Want
 from tape.matcher.matcher import Matcher
 from tape.store.postgres.store import PostgresStore
 from tests.contract.saying import append, said
@@ -40,7 +40,7 @@ class Hands:
     async def room(self, count: int) -> None:
         return
 
-    def wanted(self, most: int = 100) -> Want:
+    def wanted(self, most: int = MAX_CLAIM) -> Want:
         return replace(self._want, most=min(most, self._want.most))
 
     def take(self, want: Want, tasks: Sequence[Task]) -> None:
