@@ -148,6 +148,7 @@ def verify(choices: Choices, deep: bool) -> int:
 def as_of(choices: Choices, position: int, sql: str | None) -> None:
     """Say what there was at a position of the journal, or ask SQL of it."""
     from tape.core.errors import InvalidCursor
+    from tape.lake.confinement import confine
 
     log = existing(choices)
     seen = log.snapshot()
@@ -155,6 +156,7 @@ def as_of(choices: Choices, position: int, sql: str | None) -> None:
         raise InvalidCursor(f"the lake ends at {seen.through}, before {position}")
 
     def answer() -> None:
+        confine()
         with _asked(log, seen, position) as parquet:
             answers.tell_rows(parquet.query(sql) if sql else parquet.as_of(), is_json=choices.is_json)
 
@@ -168,12 +170,14 @@ def as_of(choices: Choices, position: int, sql: str | None) -> None:
 @click.pass_obj
 def query(choices: Choices, sql: str) -> None:
     """Answer one SELECT, with DuckDB; the view journal is everything in the lake, and every table is a view."""
+    from tape.lake.confinement import confine
     from tape.lake.derived import every
 
     log = existing(choices)
     views = {table.name: table.files for table in every(log.table.parent)}
 
     def answer() -> None:
+        confine()
         with _asked(log, log.snapshot(), views=views) as parquet:
             answers.tell_rows(parquet.query(sql), is_json=choices.is_json)
 
@@ -183,9 +187,9 @@ def query(choices: Choices, sql: str) -> None:
 def _asked(
     log: Log, seen: Snapshot, through: int | None = None, views: Mapping[str, Sequence[Path]] | None = None
 ) -> Parquet:
-    from tape.store.duckdb.parquet import Parquet
+    from tape.store.duckdb.parquet import NO_SPILLING, Parquet
 
-    return Parquet(log.table, [file.path for file in seen.files], through, views)
+    return Parquet(log.table, [file.path for file in seen.files], through, views, NO_SPILLING)
 
 
 lake.add_command(tables)

@@ -12,14 +12,13 @@ from pathlib import Path
 from typing import Any, Final
 
 from tape.core.errors import UsageError
-from tape.store.duckdb.parquet import Parquet
+from tape.lake.confinement import confine
+from tape.store.duckdb.parquet import NO_SPILLING, Parquet
 
 ADDRESSES: Final = 3 << 30  # of which DuckDB's own libraries and threads take about one
 MOST_BYTES: Final = 4 << 20
 CPU_S: Final = 30
-BOUNDS: Final[dict[str, str | int]] = {
-    "memory_limit": "512MB", "threads": 2, "temp_directory": "", "max_temp_directory_size": "0B",
-}  # fmt: skip
+BOUNDS: Final[dict[str, str | int]] = {"memory_limit": "512MB", "threads": 2, **NO_SPILLING}
 
 
 def answer(order: dict[str, Any]) -> dict[str, Any]:
@@ -70,4 +69,5 @@ if __name__ == "__main__":
     resource.setrlimit(resource.RLIMIT_AS, (ADDRESSES, ADDRESSES))
     resource.setrlimit(resource.RLIMIT_CPU, (CPU_S, CPU_S))
     resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
+    confine()
     sys.stdout.write(json.dumps(answer(json.load(sys.stdin))))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from itertools import chain
 from pathlib import Path
 from types import TracebackType
 from typing import Any, Final, NamedTuple
@@ -11,11 +12,13 @@ import duckdb
 
 from tape.core.errors import UsageError
 from tape.store.duckdb.connection import translated
+from tape.store.duckdb.select_only import NOT_ONE_SELECT, check_tree
 from tape.store.ranges import arrow_schema
 from tape.store.statements import statements
 
 VIEW: Final = "journal"
-QUESTIONS: Final = (duckdb.StatementType.SELECT, duckdb.StatementType.EXPLAIN)
+CONFIG: Final = {"autoinstall_known_extensions": False, "python_enable_replacements": False}
+NO_SPILLING: Final[dict[str, str | int]] = {"temp_directory": "", "max_temp_directory_size": "0B"}
 
 
 class Answer(NamedTuple):
@@ -28,7 +31,8 @@ class Answer(NamedTuple):
 class _Sql(NamedTuple):
     totals: str
     as_of: str
-    allow_folders: str
+    syntax_tree: str
+    allow_files: str
     refuse_the_rest: str
     keep_it_so: str
 
@@ -48,17 +52,18 @@ class Parquet:
         bounds: Mapping[str, str | int] | None = None,
     ) -> None:
         self._sql = _Sql(**statements("duckdb", "parquet.sql"))
-        self._connection = duckdb.connect(":memory:", config={"autoinstall_known_extensions": False, **(bounds or {})})
+        paths = [str(folder.absolute() / file) for file in files]
+        tables = {name: [str(part.absolute()) for part in parts] for name, parts in (views or {}).items()}
+        self._connection = duckdb.connect(":memory:", config={**CONFIG, **(bounds or {})})
         with translated():
-            folders = {folder, *(part.parent for parts in (views or {}).values() for part in parts)}
-            self._connection.execute(self._sql.allow_folders, {"folders": [f"{each.absolute()}/" for each in folders]})
+            self._connection.execute(self._sql.allow_files, {"files": [*paths, *chain(*tables.values())]})
             self._connection.execute(self._sql.refuse_the_rest)
-            rows = self._rows([str(folder.absolute() / file) for file in files])
+            rows = self._rows(paths)
             if through is not None:
                 rows = rows.filter(duckdb.ColumnExpression("global_seq") <= duckdb.ConstantExpression(through))
             rows.create_view(VIEW)
-            for name, parts in (views or {}).items():
-                self._connection.read_parquet([str(part.absolute()) for part in parts]).create_view(name)
+            for name, parts in tables.items():
+                self._connection.read_parquet(parts).create_view(name)
             self._connection.execute(self._sql.keep_it_so)
 
     def __enter__(self) -> Parquet:
@@ -78,16 +83,22 @@ class Parquet:
         return self._ask(self._sql.as_of)
 
     def query(self, question: str, most: int | None = None) -> Answer:
-        """The answer to one question, or its first rows; whatever would change or write something is refused."""
+        """The answer to one SELECT, or its first rows; any other statement is refused, at any depth."""
         try:
-            asked = self._connection.extract_statements(question)
-            if len(asked) != 1 or asked[0].type not in QUESTIONS:
-                raise UsageError("a query is one SELECT over the view journal and the tables")
-            return self._ask(question, most)
+            return self._ask(self._select(question), most)
         except duckdb.Error as error:
             raise UsageError(f"the query cannot be answered: {' '.join(str(error).split())}") from error
 
-    def _ask(self, statement: str, most: int | None = None) -> Answer:
+    def _select(self, question: str) -> duckdb.Statement:
+        """The statement that was checked, to be run as it is: nothing parses the text again."""
+        asked = self._connection.extract_statements(question)
+        if len(asked) != 1 or asked[0].type != duckdb.StatementType.SELECT:
+            raise UsageError(NOT_ONE_SELECT)
+        [(tree,)] = self._connection.execute(self._sql.syntax_tree, {"query": asked[0].query}).fetchall()
+        check_tree(tree)
+        return asked[0]
+
+    def _ask(self, statement: str | duckdb.Statement, most: int | None = None) -> Answer:
         found = self._connection.execute(statement)
         rows = found.fetchall() if most is None else found.fetchmany(most)
         return Answer(tuple(column[0] for column in found.description or ()), rows)
