@@ -177,12 +177,11 @@ async def run_journal(store: Store, tail_entries: int = ENTRIES, cold: Reader | 
     tail = Tail((await store.journal.bounds()).head, tail_entries, epoch=store.epoch)
     feed = Feed(store, tail)
     appender = Appender(store.journal, feed.take)
-    with store.journal.overheard(feed.take):
-        async with background(appender.run, feed.run, partial(upkeep, store)):
-            try:
-                yield Journal(store, tail, appender, cold)
-            finally:
-                await appender.drain()
+    async with background(appender.run, feed.run, partial(upkeep, store)):
+        try:
+            yield Journal(store, tail, appender, cold)
+        finally:
+            await appender.drain()
 
 
 async def register(url: str | None, reactions: "Iterable[Reaction]") -> None:

@@ -1,7 +1,6 @@
 """Short ways to say what reactions and tasks are about."""
 
 from collections.abc import Sequence
-from dataclasses import replace
 from datetime import timedelta
 
 import anyio
@@ -9,7 +8,7 @@ import anyio
 from tape.core.event import Entry
 from tape.core.ports import Store
 from tape.core.reaction import Reaction
-from tape.core.task import MAX_CLAIM, Claim, Done, Outcome, Settlement, Task, Want
+from tape.core.task import Claim, Done, Outcome, Settlement, Task, Want
 from tape.matcher.matcher import Matcher
 from tape.store.postgres.store import PostgresStore
 from tests.contract.saying import append, said
@@ -40,8 +39,8 @@ class Hands:
     async def room(self, count: int) -> None:
         return
 
-    def wanted(self, most: int = MAX_CLAIM) -> Want:
-        return replace(self._want, most=min(most, self._want.most))
+    def wanted(self) -> Want:
+        return self._want
 
     def take(self, want: Want, tasks: Sequence[Task]) -> None:
         self.given += tasks

@@ -155,7 +155,7 @@ async def test_an_append_reads_no_table_from_end_to_end(
 async def test_one_event_is_appended_without_reading_a_table_from_end_to_end(connection: asyncpg.Connection) -> None:
     (changes,) = await connection.fetchrow("SELECT changes FROM tape_meta")
 
-    assert await scanned_within(connection, "append_one", (*one_event(SAID, 1, ROWS, changes, LAST), None)) == {}
+    assert await scanned_within(connection, "append_one", one_event(SAID, 1, ROWS, changes, LAST)) == {}
 
 
 async def scanned_within(connection: asyncpg.Connection, name: str, values: Sequence[object]) -> dict[str, list[str]]:

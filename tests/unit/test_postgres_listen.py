@@ -21,7 +21,7 @@ async def test_what_is_appended_past_the_appender_of_this_node_reaches_its_strea
         await append(store, said(n=1))
         await anext(stream)
         await until_listening(store)
-        await journal.append(said(n=2))  # a word about this one is under way when the next is said
+        await journal.append(said(n=2))  # the notification of this one is under way when the next is appended
         await append(store, said(n=3))
 
         with anyio.fail_after(SOON_S):

@@ -15,7 +15,7 @@ RETRY_S: Final = 0.5
 
 
 class Feed:
-    """Keeps the tail at the journal's head. What this process appends, or overhears, is given to it."""
+    """Keeps the tail at the journal's head. What this process appends is given to it by the appender."""
 
     def __init__(self, store: Store, tail: Tail) -> None:
         self._store = store
@@ -26,7 +26,7 @@ class Feed:
         tail.interrupt = lambda: self._pause.cancel()
 
     def take(self, entries: Sequence[Entry]) -> None:
-        """What this process has appended or overheard; when something is in between, that is fetched at once.
+        """What this process has appended; when others wrote in between, their entries are fetched at once.
 
         So is everything where an entry is of another epoch: the tail has yet to begin that one, or its place is lost.
         """

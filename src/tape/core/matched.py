@@ -55,14 +55,6 @@ class MatchedPage(NamedTuple):
             return False
         return not any(hit.reaction.debounce_ms or hit.entry.depth >= MAX_DEPTH for hit in self.hits)
 
-    @property
-    def is_wanted(self) -> bool:
-        """Whether it is one task, for who wants it, and within no limit but that of what is in hand."""
-        if self.want is None or len(self.hits) != 1:
-            return False
-        reaction = self.hits[0].reaction
-        return reaction.reaction_id in self.want.reaction_ids and not reaction.rate_limit_per_s
-
 
 class Recorded(NamedTuple):
     """The pack's new version, and what was claimed as it was made."""

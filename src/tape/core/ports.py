@@ -1,7 +1,7 @@
 """What the rooms ask of each other; each docstring is a law that every implementation keeps."""
 
-from collections.abc import AsyncGenerator, AsyncIterator, Callable, Mapping, Sequence
-from contextlib import AbstractAsyncContextManager, AbstractContextManager
+from collections.abc import AsyncGenerator, AsyncIterator, Mapping, Sequence
+from contextlib import AbstractAsyncContextManager
 from datetime import timedelta
 from types import MappingProxyType
 from typing import Any, Final, NamedTuple, Protocol, TypeAlias
@@ -76,13 +76,10 @@ class Journal(Reader, Protocol):
     Requests of a call are judged in order, as `sequence.decide` judges them; an outcome is given for each. When
     `append` returns, what it accepted is as durable as the store can make it.
     `wait` returns when the journal may have grown beyond a position or a run may have ended; it may return early.
-    Some of what others append is told with the hint, and is given to everybody by whom it is `overheard`: any of it or
-    none, at most once each, and perhaps late.
     """
 
     async def append(self, requests: Sequence[Request]) -> Sequence[Outcome]: ...
     async def wait(self, beyond: GlobalSeq) -> None: ...
-    def overheard(self, take: Callable[[Sequence[Entry]], None]) -> AbstractContextManager[None]: ...
 
 
 class RunDirectory(Protocol):
@@ -167,24 +164,11 @@ class Tasks(Queue, Protocol):
     async def outcomes(self) -> Sequence[Outcomes]: ...
 
 
-class Companion(Protocol):
-    """Who matches beside an appender: what it makes of an entry can be written with the entry, in one commit.
-
-    `foresee` is asked about an entry as it is going to be, and gives a page of one task that is wanted, or none. Every
-    page it gives is answered once: by what was recorded, or by None when the entry was written without it, or not at
-    all.
-    """
-
-    def foresee(self, entry: Entry) -> MatchedPage | None: ...
-    def answer(self, page: MatchedPage, recorded: Recorded | None) -> None: ...
-
-
 class Reactions(Protocol):
     """Which reactions there are, and how far they have been matched.
 
     Whatever is said of one is an entry, and is in force from its position on. Registering one again moves no cursor.
-    `record` writes what a matcher has made of a page, or nothing when another was first. A store that can write a match
-    with its entry asks the newest of those who accompany it.
+    `record` writes what a matcher has made of a page, or nothing when another was first.
     """
 
     async def register(self, reaction: Reaction) -> ReactionRecord: ...
@@ -195,7 +179,6 @@ class Reactions(Protocol):
     async def listed(self, subject_pattern: str = "") -> Sequence[ReactionRecord]: ...
     async def pack(self, seen: int) -> Pack: ...
     async def record(self, page: MatchedPage) -> Recorded | None: ...
-    def accompanied(self, companion: Companion) -> AbstractContextManager[None]: ...
 
 
 class Retention(Protocol):

@@ -92,10 +92,9 @@ class Dispatcher:
     async def run(self) -> int:
         """Works until it is stopped; how many tasks it has settled."""
         await self.register()
-        with self._store.reactions.accompanied(self.matcher):
-            async with background(self.matcher.run, self._start_agents):
-                log.info("dispatcher.started", owner=self._crew.owner, handlers=len(self._crew.handlers))
-                await self._work()
+        async with background(self.matcher.run, self._start_agents):
+            log.info("dispatcher.started", owner=self._crew.owner, handlers=len(self._crew.handlers))
+            await self._work()
         log.info("dispatcher.stopped", owner=self._crew.owner, handled=self.handled)
         return self.handled
 

@@ -11,7 +11,7 @@ from anyio.lowlevel import checkpoint
 from tape.core.errors import TapeError, Unavailable
 from tape.core.event import Entry
 from tape.core.ids import GlobalSeq
-from tape.core.matched import FEW, MatchedPage, Recorded
+from tape.core.matched import Recorded
 from tape.core.ports import NO_EPOCH, Page, Store
 from tape.core.registration import Force
 from tape.core.subject import Pattern
@@ -34,13 +34,13 @@ class Source(Protocol):
 
 
 class Hands(Protocol):
-    """Who works in this process: what it wants, or some of it, is held for it until `take` gives it what there is.
+    """Who works in this process: what it wants is held for it until `take` gives it what there is.
 
     `room` returns when there is some for so many, or when it is not worth waiting for.
     """
 
     async def room(self, count: int) -> None: ...
-    def wanted(self, most: int = ..., /) -> Want | None: ...
+    def wanted(self) -> Want | None: ...
     def take(self, want: Want, tasks: Sequence[Task]) -> None: ...
 
 
@@ -67,7 +67,6 @@ class Matcher:
         self._forces: dict[str, Force] = {}
         self._version = 0
         self._is_loaded = False
-        self._is_caught_up = False
         self._cursor = GlobalSeq(0)
         self._epoch = NO_EPOCH
         self._group: tuple[Sequence[tuple[str, object]], Rules] = ((), self._rules)
@@ -101,7 +100,7 @@ class Matcher:
         self._put(dict.fromkeys(self._forces))
         self._rules = Rules(self._clocks)
         self._group = ((), self._rules)
-        self._version, self._is_loaded, self._is_caught_up, self._ahead = 0, False, False, None
+        self._version, self._is_loaded, self._ahead = 0, False, None
 
     async def step(self) -> bool:
         """Matches a page of the pack and some of those behind it; False when there was nothing to read."""
@@ -110,7 +109,6 @@ class Matcher:
         has_moved = await self._match_pack()
         for _ in range(LATE_PAGES):
             if not await self._match_late():
-                self._is_caught_up = not has_moved
                 return has_moved
             has_moved = True
         return has_moved
@@ -121,38 +119,10 @@ class Matcher:
         self._version, self._cursor, self._is_loaded = pack.version, pack.cursor, True
         self._put(pack.forces)
 
-    def foresee(self, entry: Entry) -> MatchedPage | None:
-        """What it makes of an entry that is about to be written, if it has nothing else to do and hands are free."""
-        is_next = (entry.epoch, entry.global_seq) == (self._epoch, self._cursor + 1)
-        if self._hands is None or not self._is_caught_up or not is_next or self._rules.count(entry) > FEW:
-            return None
-        draft = Draft(self._rules, self._forces, seen=self._version, is_pack=True)
-        draft.take(entry)
-        self._put({name: self._forces.get(name) for name in draft.changed})
-        want = self._hands.wanted(1) if len(draft.hits) == 1 else None
-        if want is None:
-            return None
-        page = draft.page(entry.global_seq, want)
-        if page.is_plain and page.is_wanted:
-            return page
-        self._hands.take(want, ())
-        return None
-
-    def answer(self, page: MatchedPage, recorded: Recorded | None) -> None:
-        """Begins what was claimed as it was written; what was not is met on the way of all others."""
-        if self._hands is not None and page.want is not None:
-            self._hands.take(page.want, () if recorded is None else recorded.tasks)
-        if recorded is not None and self._version == page.seen:  # else it has forgotten everything, or knows more
-            self._version, self._cursor = recorded.version, page.cursor
-
     async def _match_pack(self) -> bool:
-        before = self._version
         page = await self._next_page()
-        if not self._is_loaded or self._version != before:
-            return True
-        if page.scanned_to <= self._cursor:
-            return False
-        self._is_caught_up = False
+        if not self._is_loaded or page.scanned_to <= self._cursor:
+            return not self._is_loaded
         draft = Draft(self._rules, self._forces, seen=self._version, is_pack=True)
         reached = await _drafted(draft, page.entries, page.scanned_to)
         if draft.is_empty and not self._rules:
@@ -204,7 +174,6 @@ class Matcher:
         behind = {name: force for name, force in self._forces.items() if _is_behind(force)}
         if not behind:
             return False
-        self._is_caught_up = False  # who moves the pack meanwhile would keep them from arriving
         cursor = self._next({force.cursor or 0 for force in behind.values()})
         group = {name: force for name, force in behind.items() if force.cursor == cursor}
         page = await self._read(GlobalSeq(cursor))

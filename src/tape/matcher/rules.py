@@ -108,11 +108,6 @@ class Rules:
         sure, asked = ([rule for rule in some if rule.is_for(entry.global_seq)] for some in (found.sure, found.asked))
         return sure, asked
 
-    def count(self, entry: Entry) -> int:
-        """How many would have to be asked about an entry, at most."""
-        found = self._found.get(entry.subject) or self._find(entry.subject)
-        return len(found.sure) + len(found.asked)
-
     def _find(self, subject: str) -> "Found":
         """What a subject's entries have in common, kept until a rule comes or goes."""
         rules = self._trie.match(subject)

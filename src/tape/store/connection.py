@@ -1,11 +1,10 @@
 """What the nouns of this room ask of a database; each dialect answers in its own `connection.py`."""
 
-from collections.abc import Callable, Mapping, Sequence
-from contextlib import AbstractAsyncContextManager, AbstractContextManager
+from collections.abc import Mapping, Sequence
+from contextlib import AbstractAsyncContextManager
 from types import MappingProxyType
 from typing import Any, NamedTuple, Protocol, TypeAlias
 
-from tape.core.event import Entry
 from tape.core.ids import GlobalSeq
 from tape.core.ports import Outcome, Transaction
 from tape.core.sequence import Request
@@ -39,4 +38,3 @@ class Connection(Protocol):
     def transaction(self) -> AbstractAsyncContextManager[Transaction]: ...
     async def append(self, requests: Sequence[Request]) -> Sequence[Outcome]: ...
     async def wait(self, beyond: GlobalSeq) -> None: ...
-    def overheard(self, take: Callable[[Sequence[Entry]], None]) -> AbstractContextManager[None]: ...

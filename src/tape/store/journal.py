@@ -2,8 +2,7 @@
 
 import json
 import sys
-from collections.abc import Callable, Sequence
-from contextlib import AbstractContextManager
+from collections.abc import Sequence
 from typing import Final, NamedTuple
 
 from tape.core.errors import Corrupt, InvalidCursor, TapeError
@@ -51,9 +50,6 @@ class Journal:
 
     async def wait(self, beyond: GlobalSeq) -> None:
         await self._connection.wait(beyond)
-
-    def overheard(self, take: Callable[[Sequence[Entry]], None]) -> AbstractContextManager[None]:
-        return self._connection.overheard(take)
 
     async def bounds(self) -> Bounds:
         (((floor, head, _, epoch),),) = await self._connection.snapshot(self._bounds)

@@ -1,8 +1,7 @@
 """The directory of reactions, and what matchers have made of the journal."""
 
 import json
-from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict, replace
 from typing import NamedTuple
 
@@ -11,7 +10,7 @@ from tape.core.errors import NotFound
 from tape.core.event import Event
 from tape.core.ids import GlobalSeq
 from tape.core.matched import MatchedPage, Pack, ReactionRecord, Recorded
-from tape.core.ports import Companion, Transaction
+from tape.core.ports import Transaction
 from tape.core.predicate import Predicate
 from tape.core.reaction import HandlerKind, Reaction
 from tape.core.registration import QUARANTINED, Force, Verb, check_reason, defined, paused, removed
@@ -48,9 +47,8 @@ class Reactions:
     Who registers or matches locks the pack's row first, so all of that happens in turn.
     """
 
-    def __init__(self, connection: Connection, dialect: str, companions: list[Companion] | None = None) -> None:
+    def __init__(self, connection: Connection, dialect: str) -> None:
         self._connection = connection
-        self._companions = [] if companions is None else companions
         self._sql = _Sql(**statements(dialect, "reactions.sql"))
         self._tasks = MatchedTasks(dialect)
 
@@ -122,14 +120,6 @@ class Reactions:
             for request in page.requests:
                 tx.append(request)
         return Recorded(int(version), claimed)
-
-    @contextmanager
-    def accompanied(self, companion: Companion) -> Iterator[None]:
-        self._companions.append(companion)
-        try:
-            yield
-        finally:
-            self._companions.remove(companion)
 
     async def _match(self, page: MatchedPage, want: Want) -> tuple[Recorded | None, bool]:
         """The same in one message; nothing of it is done when some of the page has left the journal."""

@@ -52,7 +52,6 @@ class Loop:
         self._running: set[Running] = set()
         self._held = 0
         self._promised = 0
-        self._wants: dict[int, Want] = {}
         self._is_sated = False
         self._is_refused = False
         self._group: TaskGroup | None = None
@@ -80,16 +79,12 @@ class Loop:
                     await self._has_room.wait()
             self._is_quick = self._free >= needed
 
-    def wanted(self, most: int = MOST_SLOTS) -> Want | None:
+    def wanted(self) -> Want | None:
         """What there is room for now, for who can claim it elsewhere; the room is held until `take`."""
-        room = min(self._free, most)
-        if self._group is None or self._is_stopping or not self._handlers or room < 1:
+        if self._group is None or self._is_stopping or not self._handlers or self._free < 1:
             return None
-        names = tuple(self._handlers)
-        want = self._wants.get(room)
-        if want is None or want.reaction_ids != names:
-            want = self._wants[room] = Want(owner=self._owner, most=room, reaction_ids=names, lease=self._lease)
-        self._promised += room
+        want = Want(owner=self._owner, most=self._free, reaction_ids=tuple(self._handlers), lease=self._lease)
+        self._promised += want.most
         return want
 
     def take(self, want: Want, tasks: Sequence[Task]) -> None:

@@ -51,16 +51,6 @@ async def test_room_is_promised_once(store: Store) -> None:
     assert (first.most, second, third.most) == (2, None, 2)
 
 
-async def test_who_asks_for_one_is_promised_no_more(store: Store) -> None:
-    async with running(store, slots=3) as loop:
-        one, rest = loop.wanted(1), loop.wanted()
-        assert one is not None and rest is not None
-        loop.take(one, ())
-        loop.take(rest, ())
-
-    assert (one.most, rest.most) == (1, 2)
-
-
 async def test_who_does_not_run_wants_nothing(store: Store) -> None:
     async with running(store) as loop:
         loop.stop()

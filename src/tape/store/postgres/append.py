@@ -12,15 +12,11 @@ import asyncpg
 from tape.core.errors import TapeError, Unavailable, UsageError
 from tape.core.event import Entry
 from tape.core.ids import Epoch, GlobalSeq, RunId, Seq
-from tape.core.matched import Recorded
-from tape.core.ports import Companion, Outcome
+from tape.core.ports import Outcome
 from tape.core.sequence import KeyRecord, Request
-from tape.core.task import shard_hash, task_prefix
-from tape.store.matched_columns import claimed
 from tape.store.postgres.call import Answer, Call, one_event
 from tape.store.postgres.errors import BAD_VALUE, LOST, is_crowded, said
 from tape.store.postgres.group import independent
-from tape.store.postgres.word import Privacy, word
 from tape.store.statements import statements
 
 CACHED_RUNS: Final = 10_000
@@ -30,7 +26,6 @@ RETRY_S: Final = 0.1
 class _Sql(NamedTuple):
     append: str
     append_one: str
-    append_matched: str
     begin: str
     between: str
     end_session: str
@@ -49,9 +44,7 @@ class _Session(NamedTuple):
 class Appender:
     """Appends on a connection of its own; while nobody else writes, what it knows of runs is the truth."""
 
-    def __init__(
-        self, connect: Callable[[], Awaitable[asyncpg.Connection]], recovery_s: float, privacy: Privacy
-    ) -> None:
+    def __init__(self, connect: Callable[[], Awaitable[asyncpg.Connection]], recovery_s: float) -> None:
         self._connect = connect
         self._recovery_s = recovery_s
         self._sql = _Sql(**statements("postgres", "append.sql"))
@@ -62,8 +55,6 @@ class Appender:
         self._changes = -1
         self._epoch = Epoch(0)
         self._lasts: dict[RunId, tuple[Seq, str]] = {}
-        self._privacy = privacy
-        self.companions: list[Companion] = []
 
     @property
     def process(self) -> int:
@@ -131,40 +122,14 @@ class Appender:
         last, held = self._lasts.get(event.run_id, (None, None))
         if last is None or held != event.content_type:
             return None
-        entry = event.at(self._head + 1, last + 1, time.time_ns() // 1_000_000, 0, self._epoch)
-        where = self._privacy.where
-        said = None if where is None else word(entry, where)
-        arguments = (*one_event(event, entry.ts_ms, self._head, self._changes, last), said)
-        ts_ms = await self._written_one(connection, entry, arguments)
+        arguments = one_event(event, time.time_ns() // 1_000_000, self._head, self._changes, last)
+        ts_ms = await connection.fetchval(self._sql.append_one, *arguments)
         if ts_ms is None:
             return None
+        entry = event.at(self._head + 1, last + 1, ts_ms, 0, self._epoch)
         self._head = entry.global_seq
         self._lasts[event.run_id] = (entry.seq, held)
-        is_as_said = ts_ms == entry.ts_ms
-        return [entry if is_as_said else event.at(entry.global_seq, entry.seq, ts_ms, 0, self._epoch)]
-
-    async def _written_one(
-        self, connection: asyncpg.Connection, entry: Entry, arguments: tuple[object, ...]
-    ) -> int | None:
-        """When it was, if it was: with its match, where somebody has foreseen one."""
-        companion = self.companions[-1] if self.companions else None
-        page = None if companion is None else companion.foresee(entry)
-        if companion is None or page is None or page.want is None:
-            ts_ms: int | None = await connection.fetchval(self._sql.append_one, *arguments)
-            return ts_ms
-        recorded = None
-        try:
-            (hit,), want, run_hash = page.hits, page.want, shard_hash(entry.run_id)
-            name, most = hit.reaction.reaction_id, hit.reaction.max_concurrency
-            match = (page.seen, name, task_prefix(name), most, run_hash, want.owner, want.lease_ms)
-            ts_ms, *given = await connection.fetchval(self._sql.append_matched, *arguments, *match)
-            if given:
-                version, now = given
-                recorded = Recorded(version, [claimed(hit, run_hash, now, want)])
-        finally:
-            companion.answer(page, recorded)
-        await asyncio.sleep(0)  # who was given it begins before who has said it is told
-        return ts_ms
+        return [entry]
 
     def _known(self, call: Call) -> list[Seq] | None:
         """Where the call's runs stand, if all of them are known to be open and of the right type."""

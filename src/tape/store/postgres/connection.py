@@ -1,13 +1,12 @@
 """Postgres as a pool to read with, one connection to append on, and one to listen on."""
 
-from collections.abc import AsyncIterator, Callable, Iterator, Sequence
-from contextlib import asynccontextmanager, contextmanager, suppress
+from collections.abc import AsyncIterator, Sequence
+from contextlib import asynccontextmanager, suppress
 from typing import Final
 
 import anyio
 import asyncpg
 
-from tape.core.event import Entry
 from tape.core.ids import GlobalSeq
 from tape.core.ports import Outcome, Wake
 from tape.core.sequence import Request
@@ -41,11 +40,6 @@ class Database:
         reading = together(tuple((query.sql, query.budget, query.width) for query in queries))
         values = [query.parameters[name] for query, names in zip(queries, reading.names, strict=True) for name in names]
         return reading.apart(await self._fetch(reading.sql, values))
-
-    async def value(self, sql: str) -> str | None:
-        """What a statement without parameters says, if it says anything."""
-        rows = await self._fetch(sql, ())
-        return None if not rows else rows[0][0]
 
     async def _fetch(self, sql: str, values: Sequence[object]) -> list[asyncpg.Record]:
         try:
@@ -89,14 +83,6 @@ class Database:
 
     async def append(self, requests: Sequence[Request]) -> Sequence[Outcome]:
         return await self._appender.append(requests)
-
-    @contextmanager
-    def overheard(self, take: Callable[[Sequence[Entry]], None]) -> Iterator[None]:
-        self._listener.takers.append(take)
-        try:
-            yield
-        finally:
-            self._listener.takers.remove(take)
 
     async def wait(self, beyond: GlobalSeq) -> None:
         with anyio.move_on_after(POLL_S if self._listener.is_listening else DEAF_POLL_S):

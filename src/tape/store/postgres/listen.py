@@ -1,22 +1,20 @@
 """Hearing that the journal has grown: one LISTEN connection, and a poll that never relies on it."""
 
 import asyncio
-import sys
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Awaitable, Callable
 from contextlib import suppress
 from typing import Final, NoReturn
 
 import anyio
 import asyncpg
 
-from tape.core.event import Entry
 from tape.core.ids import GlobalSeq
+from tape.store.hints import UNKNOWN, Hints, head_of
 from tape.store.patience import Patience
 from tape.store.postgres.errors import LOST
-from tape.store.postgres.word import Privacy, entry_of, head_of
 
 CHANNEL: Final = "tape"
-TOLD_S: Final = 0.25  # what was dealt out need not be looked for any sooner
+OWN_S: Final = 0.25  # what this node appends its appender passes on long before
 FIRST_BACKOFF_S: Final = 0.1
 LONGEST_BACKOFF_S: Final = 30.0
 
@@ -33,17 +31,13 @@ class Listener:
         connect: Callable[[], Awaitable[asyncpg.Connection]],
         own_process: Callable[[], int],
         patience: Patience,
-        privacy: Privacy,
     ) -> None:
         self._connect = connect
         self._own_process = own_process
         self._patience = patience
-        self._privacy = privacy
-        self._told_head: GlobalSeq | None = None
-        self.takers: list[Callable[[Sequence[Entry]], None]] = []
         self._is_wanted = asyncio.Event()
-        self._heard = asyncio.Event()
-        self._head = GlobalSeq(0)
+        self._hints = Hints()
+        self._own_head: GlobalSeq | None = None
         self.is_listening = False
 
     async def tell(self, head: GlobalSeq) -> None:
@@ -52,11 +46,7 @@ class Listener:
     async def wait_beyond(self, cursor: GlobalSeq) -> None:
         """Returns when the journal is said to be beyond a position, or when a run has changed."""
         self._is_wanted.set()
-        while True:
-            await self._heard.wait()
-            self._heard.clear()
-            if self._head > cursor:
-                return
+        await self._hints.wait_beyond(cursor)
 
     async def run(self) -> NoReturn:
         await self._is_wanted.wait()
@@ -76,7 +66,7 @@ class Listener:
         try:
             await connection.add_listener(CHANNEL, self._hear)
             self.is_listening = await self._has_echo(connection)
-            self._wake(None)  # whatever was said before it listened is found by looking
+            self._hints.take(UNKNOWN)  # whatever was said before it listened is found by looking
             while not lost.is_set():
                 with anyio.move_on_after(self._patience.keep_alive_s):
                     await lost.wait()
@@ -84,7 +74,7 @@ class Listener:
                     await connection.execute("SELECT 1")  # a peer that is gone without a word is found out
         finally:
             self.is_listening = False
-            self._wake(None)
+            self._hints.take(UNKNOWN)
             connection.terminate()
 
     async def _has_echo(self, connection: asyncpg.Connection) -> bool:
@@ -102,37 +92,21 @@ class Listener:
 
     def _hear(self, connection: object, process: int, channel: str, payload: object) -> None:
         head = head_of(str(payload))
-        if process == self._own_process() or self._has_taken(str(payload)):
-            self._wake_later(head)
+        if process == self._own_process():
+            self._hear_own(head)
         else:
-            self._wake(head)
+            self._hints.take(head)
 
-    def _has_taken(self, word: str) -> bool:
-        """Whether somebody was given the entry of a word, which can be believed where nobody else can say one."""
-        where = self._privacy.where if self.takers else None
-        entry = None if where is None else entry_of(word, where)
-        if entry is None:
-            return False
-        for take in self.takers:
-            take([entry])
-        return True
+    def _hear_own(self, head: GlobalSeq) -> None:
+        """Wakes for what this node appends a little later, and once for all that was notified until then.
 
-    def _wake_later(self, head: GlobalSeq) -> None:
-        """Wakes for what has been dealt out a little later, and once for all of it.
-
-        What this node appends its appender deals out, and reading it again would double the work; what was appended
-        past that appender is still found sooner than by the poll.
+        Its appender passes it on, and reading it again would double the work; what was appended past that appender is
+        still found sooner than by the poll.
         """
-        if self._told_head is None:
-            asyncio.get_running_loop().call_later(TOLD_S, self._wake_for_told)
-        self._told_head = max(self._told_head or head, head)
+        if self._own_head is None:
+            asyncio.get_running_loop().call_later(OWN_S, self._wake_for_own)
+        self._own_head = max(self._own_head or head, head)
 
-    def _wake_for_told(self) -> None:
-        head, self._told_head = self._told_head, None
-        self._wake(head)
-
-    def _wake(self, head: GlobalSeq | None) -> None:
-        """Without a head it is not known what has changed, so every waiter looks; a later word takes nothing back."""
-        unheard = self._head if self._heard.is_set() else 0
-        self._head = GlobalSeq(max(unheard, sys.maxsize if head is None else head))
-        self._heard.set()
+    def _wake_for_own(self) -> None:
+        head, self._own_head = self._own_head, None
+        self._hints.take(UNKNOWN if head is None else head)

@@ -11,7 +11,7 @@ import asyncpg
 from tape.core.background import background
 from tape.core.errors import Unavailable, UsageError
 from tape.core.ids import Epoch
-from tape.core.ports import Companion, Wake
+from tape.core.ports import Wake
 from tape.store.audit import Audit
 from tape.store.cells import Cells
 from tape.store.epoch import begin_epoch
@@ -23,7 +23,6 @@ from tape.store.postgres.connection import Database
 from tape.store.postgres.errors import LOST, said, translate
 from tape.store.postgres.listen import Listener
 from tape.store.postgres.migrate import Migrated, check_durability, migrate
-from tape.store.postgres.word import Privacy
 from tape.store.reactions import Reactions
 from tape.store.retention import Retention
 from tape.store.runs import Runs
@@ -49,12 +48,12 @@ Connect: TypeAlias = Callable[[], Awaitable[asyncpg.Connection]]
 class PostgresStore:
     """What one database holds."""
 
-    def __init__(self, database: Database, migrated: Migrated, companions: list[Companion]) -> None:
+    def __init__(self, database: Database, migrated: Migrated) -> None:
         self._database = database
         epoch, self.applied = migrated
         self.journal = Journal(database, "postgres", epoch)
         self.cells = Cells(database, "postgres")
-        self.reactions = Reactions(database, "postgres", companions)
+        self.reactions = Reactions(database, "postgres")
         self.tasks = Tasks(database, "postgres")
         self.retention = Retention(database, "postgres")
         self.runs = Runs(database, "postgres")
@@ -87,18 +86,16 @@ async def open_store(
     migrated = await _prepared(connect, patience)
     options = {"server_settings": SETTINGS, "command_timeout": patience.answer_s, "reset": _reset, "init": check}
     pool = await asyncpg.create_pool(url, min_size=0, max_size=POOL, timeout=patience.connect_s, **options)
-    privacy = Privacy(lambda sql: database.value(sql))
-    appender = Appender(partial(connect, settings=BY_KEYS), patience.recovery_s, privacy)
+    appender = Appender(partial(connect, settings=BY_KEYS), patience.recovery_s)
     listener = Listener(
         partial(_connected, listen_url or url, patience, _accept),
         own_process=lambda: appender.process,
         patience=patience,
-        privacy=privacy,
     )
     database = Database(pool, appender, listener, wake or listener)
     try:
-        async with background(listener.run, privacy.run):
-            yield PostgresStore(database, migrated, appender.companions)
+        async with background(listener.run):
+            yield PostgresStore(database, migrated)
     finally:
         await _ended(database.close(), patience)
         await _ended(appender.close(), patience)

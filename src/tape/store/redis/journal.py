@@ -1,13 +1,11 @@
 """Reading the journal in pages, each one script's look at it."""
 
-from collections.abc import Callable, Sequence
-from contextlib import AbstractContextManager, nullcontext
+from collections.abc import Sequence
 from typing import Any, Final
 
 import anyio
 
 from tape.core.errors import Corrupt
-from tape.core.event import Entry
 from tape.core.fork import Segment
 from tape.core.ids import Epoch, GlobalSeq, RunId, Seq
 from tape.core.ports import Bounds, Outcome, Page, RunPage, Wake
@@ -41,9 +39,6 @@ class Journal:
         outcomes = await self._appender.append(requests)
         await self._wake.tell(self._server.data_set.head)
         return outcomes
-
-    def overheard(self, take: Callable[[Sequence[Entry]], None]) -> AbstractContextManager[None]:
-        return nullcontext()  # nobody is told more than that something was written
 
     async def wait(self, beyond: GlobalSeq) -> None:
         with anyio.move_on_after(POLL_S if self._listener.is_listening else DEAF_POLL_S):

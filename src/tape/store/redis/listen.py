@@ -1,7 +1,5 @@
 """Hearing that the journal has grown: one connection that listens, and a poll that never relies on it."""
 
-import asyncio
-import sys
 from contextlib import suppress
 from typing import Final, NoReturn
 
@@ -11,6 +9,7 @@ from redis.exceptions import ResponseError
 
 from tape.core.errors import Unavailable
 from tape.core.ids import GlobalSeq
+from tape.store.hints import UNKNOWN, Hints, head_of
 from tape.store.patience import Patience
 from tape.store.redis.connection import Connections
 from tape.store.redis.errors import LOST
@@ -26,8 +25,7 @@ class Listener:
         self._connections = connections
         self._patience = patience
         self._channel = f"{root}:grown"
-        self._heard = asyncio.Event()
-        self._head = GlobalSeq(0)
+        self._hints = Hints()
         self.is_listening = False
 
     async def tell(self, head: GlobalSeq) -> None:
@@ -35,11 +33,7 @@ class Listener:
 
     async def wait_beyond(self, cursor: GlobalSeq) -> None:
         """Returns when the journal is said to be beyond a position, or when a run has changed."""
-        while True:
-            await self._heard.wait()
-            self._heard.clear()
-            if self._head > cursor:
-                return
+        await self._hints.wait_beyond(cursor)
 
     async def run(self) -> NoReturn:
         pause = SHORTEST_PAUSE_S
@@ -61,7 +55,7 @@ class Listener:
             return
         finally:
             self.is_listening = False
-            self._wake(None)
+            self._hints.take(UNKNOWN)
             await connection.disconnect(nowait=True)
 
     async def _next(self, connection: Connection) -> list[bytes] | None:
@@ -75,13 +69,6 @@ class Listener:
     def _hear(self, kind: bytes, channel: bytes, *content: bytes) -> None:
         if kind == b"subscribe":
             self.is_listening = True
-            self._wake(None)  # whatever was said before it listened is found by looking
+            self._hints.take(UNKNOWN)  # whatever was said before it listened is found by looking
         elif kind == b"message":
-            (head,) = content
-            self._wake(GlobalSeq(int(head)) if head else None)
-
-    def _wake(self, head: GlobalSeq | None) -> None:
-        """Without a head it is not known what has changed, so every waiter looks; a later word takes nothing back."""
-        unheard = self._head if self._heard.is_set() else 0
-        self._head = GlobalSeq(max(unheard, sys.maxsize if head is None else head))
-        self._heard.set()
+            self._hints.take(head_of(b"".join(content).decode(errors="replace")))

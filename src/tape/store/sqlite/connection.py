@@ -2,8 +2,8 @@
 
 import asyncio
 import sqlite3
-from collections.abc import AsyncIterator, Callable, Mapping, Sequence
-from contextlib import AbstractContextManager, asynccontextmanager, nullcontext
+from collections.abc import AsyncIterator, Mapping, Sequence
+from contextlib import asynccontextmanager
 from functools import partial
 from pathlib import Path
 from typing import Final
@@ -95,9 +95,6 @@ class Database:
                     await self._write.call(self._undo)
                 raise
         await self._wake.tell(self._writer.head)
-
-    def overheard(self, take: Callable[[Sequence[Entry]], None]) -> AbstractContextManager[None]:
-        return nullcontext()  # nobody is told more than that something was written
 
     async def wait(self, beyond: GlobalSeq) -> None:
         """Until anybody has written since this waiter last looked."""

@@ -12,6 +12,7 @@ import anyio
 
 from tape.core.ids import GlobalSeq
 
+AT_ONCE: Final = 64  # datagrams
 SETTLED_NS: Final = 100_000_000  # a folder's time is coarse: younger than this, it may change again unseen
 
 
@@ -76,9 +77,11 @@ class DatagramWake:
             asyncio.get_running_loop().add_reader(self._socket, self._hear)
 
     def _hear(self) -> None:
+        """Takes some of what came, and leaves the rest to the next turn of the loop: who floods it holds up nobody."""
+        self._heard.set()
         with suppress(BlockingIOError):
-            while self._socket.recv(64):
-                self._heard.set()
+            for _ in range(AT_ONCE):
+                self._socket.recv(64)
 
     def _others(self) -> list[str]:
         """The names of the sockets there are, looked up again only when the folder has changed."""

@@ -234,11 +234,11 @@ BEGIN
 END $$;
 
 -- One event and nothing else, for a run whose last seq the appender knows: the same in half the time. It returns when
--- that was, or NULL if somebody else wrote meanwhile and it appended nothing. Without a word the head alone is said.
+-- that was, or NULL if somebody else wrote meanwhile and it appended nothing.
 CREATE OR REPLACE FUNCTION tape_append_one(
   now_ms bigint, seen_head bigint, seen_changes bigint, last bigint,
   e_crc bigint, e_run text, e_kind text, e_type text, e_subject text, e_version smallint, e_id text,
-  e_trace text, e_span text, e_parent text, e_attributes text, e_payload text, e_bytes bytea, e_word text)
+  e_trace text, e_span text, e_parent text, e_attributes text, e_payload text, e_bytes bytea)
 RETURNS bigint LANGUAGE plpgsql VOLATILE AS $$
 DECLARE
   ts bigint; epoch bigint; done text;                                   -- to assign is cheaper than to PERFORM
@@ -253,8 +253,7 @@ BEGIN
       seen_head + 1, last + 1, ts, 0, epoch, e_crc, e_run, e_kind, e_type, e_subject, e_version, e_id, NULL,
       e_trace, e_span, e_parent, e_attributes, e_payload, e_bytes);
     UPDATE tape_heads SET last_seq = last + 1 WHERE run_id = e_run;
-    done := pg_notify(
-      'tape', CASE WHEN ts = now_ms AND octet_length(e_word) < 8000 THEN e_word ELSE (seen_head + 1)::text END);
+    done := pg_notify('tape', (seen_head + 1)::text);
   END IF;
   RETURN ts;
 END $$;
