@@ -47,7 +47,8 @@ FROM generate_series(1, {DELIVERED}) AS n;
 INSERT INTO core.outbox_deliveries (event_id, handler_name, generation, position, status, attempt, attempts, ended_at)
 SELECT id, 'bench.handler', 0, position, 'delivered', 1, 1, now() FROM core.outbox;
 INSERT INTO core.event_handled (handler_name, idempotency_key) SELECT 'bench.handler', idempotency_key FROM core.outbox;
-INSERT INTO core.event_handlers (handler_name, generation, channel) VALUES ('bench.handler', 0, 'outbox_gen_0');
+INSERT INTO core.event_handlers (handler_name, generation, version, channel)
+VALUES ('bench.handler', 0, 'bench', 'outbox_gen_0');
 ALTER TABLE core.outbox ENABLE TRIGGER outbox_notify;
 """
 

@@ -16,6 +16,7 @@ from tape.store import outbox
 from tape.store.clock import now_ms
 from tape.store.outbox import Deliveries, OutboxDatabase
 from tape.store.outbox_letters import Letters
+from tape.store.outbox_versions import HandlerVersions
 from tests.outbox.places import Place, said
 
 MANY = 1_200  # more than are dealt out at a time
@@ -33,7 +34,7 @@ async def database(place: Place) -> AsyncIterator[Database]:
 @pytest.fixture
 async def deliveries(database: Database) -> Deliveries:
     deliveries = Deliveries(database, [MINE], {})
-    await deliveries.register()
+    await HandlerVersions(database, [MINE]).register()
     return deliveries
 
 
@@ -55,7 +56,7 @@ async def test_a_row_that_somebody_has_in_hand_is_not_asked_for_again_at_once(po
     async with open_outbox(postgres.url) as database, postgres.connected() as other, other.transaction():
         await other.execute("SELECT 1 FROM core.outbox FOR UPDATE")
         deliveries = Deliveries(database, [MINE], {})
-        await deliveries.register()
+        await HandlerVersions(database, [MINE]).register()
 
         assert await deliveries.claim(WANT) == ((), None, False)
 
@@ -84,7 +85,7 @@ async def test_a_row_that_is_no_event_and_cannot_be_settled_costs_nobody_else_th
     async with open_outbox(place.url) as database:
         forgetful = Forgetful(database)
         deliveries = Deliveries(forgetful, [MINE], {})
-        await deliveries.register()
+        await HandlerVersions(forgetful, [MINE]).register()
         forgetful.left = 1
 
         assert [task.payload_json for task in (await deliveries.claim(WANT)).tasks] == [said(2).payload_json]
@@ -145,7 +146,7 @@ async def test_when_the_clock_jumps_ahead_a_claim_may_go_to_another_and_only_the
     await sqlite.said(said(1))
     async with open_outbox(sqlite.url) as database:
         deliveries = Deliveries(database, [MINE], {})
-        await deliveries.register()
+        await HandlerVersions(database, [MINE]).register()
         (first,) = (await deliveries.claim(WANT)).tasks
         monkeypatch.setattr(outbox, "now_ms", lambda: now_ms() + HOUR_MS)
         (second,) = (await deliveries.claim(replace(WANT, owner="other"))).tasks
@@ -160,7 +161,7 @@ async def test_when_the_clock_jumps_back_what_is_in_hand_is_settled_and_what_is_
     await sqlite.said(said(1))
     async with open_outbox(sqlite.url) as database:
         deliveries = Deliveries(database, [MINE], {})
-        await deliveries.register()
+        await HandlerVersions(database, [MINE]).register()
         (first,) = (await deliveries.claim(WANT)).tasks
         monkeypatch.setattr(outbox, "now_ms", lambda: now_ms() - HOUR_MS)
         await sqlite.said(said(2))

@@ -89,26 +89,26 @@ async def test_every_handler_gets_its_own_delivery_and_one_that_breaks_hurts_no_
     ]
 
 
-async def test_a_handler_that_comes_late_gets_what_its_generation_said(place: Place) -> None:
+async def test_a_late_handler_that_begins_with_all_gets_what_its_generation_said(place: Place) -> None:
     first, late = Seen(), Seen()
     await place.said(said(1))
     async with place.listening({"test.first": first}):
         await place.wait_until("delivered", 1)
 
-    async with place.listening({"test.late": late}):
+    async with place.listening({"test.late": late}, listen={"begin": "all"}):
         await late.wait_for(1)
         await place.wait_until("delivered", 1)
 
     assert first.numbers == late.numbers == [1]
 
 
-async def test_a_handler_that_skips_the_past_begins_with_what_comes(place: Place) -> None:
+async def test_a_late_handler_begins_with_what_has_not_ended(place: Place) -> None:
     late = Seen()
     await place.said(said(1))
     async with place.listening({"test.first": Seen()}):
         await place.wait_until("delivered", 1)
 
-    async with place.listening({"test.late": late}, listen={"skips_past": True}):
+    async with place.listening({"test.late": late}):
         await place.said(said(2))
         await late.wait_for(1)
 

@@ -21,6 +21,7 @@ from tape.outbox import DEFAULT_RETRY_POLICY, OutboxEvent, RetryPolicy, Terminal
 from tape.outbox.database import open_outbox
 from tape.outbox.failures import is_terminal
 from tape.store.outbox import Deliveries, OutboxDatabase
+from tape.store.outbox_versions import HandlerVersions
 from tests.outbox.places import Place, Seen, said
 
 
@@ -131,7 +132,7 @@ async def test_an_attempt_that_is_claimed_before_the_last_one_hears_of_its_end_k
     async with open_outbox(place.url) as database:
         hasty = Hasty(database)
         deliveries = Deliveries(hasty, [handler], {"test.seen": RetryPolicy(base=timedelta(), cap=timedelta())})
-        await deliveries.register()
+        await HandlerVersions(hasty, [handler]).register()
         (first,) = (await deliveries.claim(want)).tasks
         hasty.next = partial(deliveries.claim, want)
         (stale,) = await deliveries.settle([Settlement(Claim(first.task_id, "me", first.attempt), Failed("no"))])

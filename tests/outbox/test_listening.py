@@ -22,6 +22,7 @@ from tape.core.task import Want
 from tape.outbox import OutboxEvent, OutboxListener, RetryPolicy
 from tape.outbox.database import open_outbox
 from tape.store.outbox import Deliveries
+from tape.store.outbox_versions import HandlerVersions
 from tests.outbox.places import Place, Seen, note, number, said
 from tests.patience import PATIENCE_S
 from tests.servers.databases import Databases
@@ -124,7 +125,7 @@ async def claimed(place: Place, attempts: int) -> None:
     )  # fmt: skip
     async with open_outbox(place.url) as database:
         deliveries = Deliveries(database, [subscription], {})
-        await deliveries.register()
+        await HandlerVersions(database, [subscription]).register()
         want = Want(owner="lost", reaction_ids=("test.seen",), lease=timedelta(seconds=1))
         assert len((await deliveries.claim(want)).tasks) == 1
 

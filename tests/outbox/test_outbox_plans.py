@@ -19,7 +19,8 @@ FROM generate_series(1, {DELIVERED});
 INSERT INTO core.outbox_deliveries (event_id, handler_name, generation, position, status)
 SELECT id, 'test.h', 0, position, 'delivered' FROM core.outbox;
 INSERT INTO core.event_handled (handler_name, idempotency_key) SELECT 'test.h', idempotency_key FROM core.outbox;
-INSERT INTO core.event_handlers (handler_name, generation, channel) VALUES ('test.h', 0, 'outbox_gen_0');
+INSERT INTO core.event_handlers (handler_name, generation, version, channel)
+VALUES ('test.h', 0, 'v1', 'outbox_gen_0');
 ANALYZE;
 """
 WAIT = f"""
@@ -32,6 +33,7 @@ ASKED: dict[str, Any] = {
     "ids": json.dumps([str(uuid4())]),
     "taken": "[]",
     "handlers": '["test.h"]',
+    "versions": '["v1"]',
     "owner": "me",
     "lease_ms": 1000,
     "least_dealt": 1,

@@ -10,6 +10,7 @@ from tape.core.errors import Unavailable
 from tape.core.task import Want
 from tape.outbox.database import open_outbox
 from tape.store.outbox import Deliveries
+from tape.store.outbox_versions import HandlerVersions
 from tests.outbox.places import Place, said
 from tests.outbox.test_claims import MINE
 from tests.patience import PATIENCE_S
@@ -36,7 +37,7 @@ async def test_a_server_that_is_not_heard_any_more_is_given_up_and_asked_again(p
 
     async with proxy.open(), open_outbox(proxy.url) as database:
         deliveries = Deliveries(database, [MINE], {}, answer_s=ANSWER_S)
-        await deliveries.register()
+        await HandlerVersions(database, [MINE]).register()
         proxy.is_silent = True
         with anyio.fail_after(PATIENCE_S), pytest.raises(Unavailable, match="answer"):
             await deliveries.claim(WANT)

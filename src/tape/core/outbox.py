@@ -1,5 +1,6 @@
 """An outbox event, who may handle it, and where its handling stands."""
 
+import hashlib
 import os
 import re
 import time
@@ -15,6 +16,7 @@ from tape.core.errors import UsageError, shown
 from tape.core.task import Died, Done, Failed, Outcome
 
 Status: TypeAlias = Literal["pending", "in_flight", "delivered", "failed"]
+Begin: TypeAlias = Literal["pending", "now", "all"] | int
 
 DEFAULT_CHANNEL: Final = "outbox_default"
 MAX_GENERATION: Final = 2**63 - 1
@@ -149,8 +151,9 @@ DEFAULT_RETRY_POLICY: Final = RetryPolicy()
 class Subscription:
     """Which events of its generation a handler is for: no types means all, no target only those for everybody.
 
-    A handler gets whatever its generation published and still keeps, also from before it was there, unless it
-    `skips_past`. An ordered one gets events of one order_key one after the other.
+    `begin` applies when the handler is new, and to what a changed filter adds: "pending" is every row that has not
+    ended, "now" none, "all" every row that is kept, a number the rows from that position on; and always all later rows.
+    An ordered handler gets events of one order_key one after the other.
     """
 
     handler_name: str
@@ -159,7 +162,7 @@ class Subscription:
     event_types: tuple[str, ...] = ()
     target: str | None = None
     is_ordered: bool = False
-    skips_past: bool = False
+    begin: Begin = "pending"
     max_attempts: int = DEFAULT_RETRY_POLICY.attempts
 
     def __post_init__(self) -> None:
@@ -168,6 +171,16 @@ class Subscription:
                 f"a handler is named with its scope, like orders.invoice_writer, not {self.handler_name!r}"
             )
         own_channel(self.channel, self.generation)
+        is_position = isinstance(self.begin, int) and not isinstance(self.begin, bool) and self.begin >= 0
+        if not is_position and self.begin not in ("pending", "now", "all"):
+            raise UsageError(f"begin is 'pending', 'now', 'all' or a position from 0 on, not {shown(self.begin)}")
+
+    @property
+    def version(self) -> str:
+        """Identifies this definition of the handler; two deployments that agree on all of it share one version."""
+        types = sorted(set(self.event_types))
+        fields = [self.handler_name, self.channel, types, self.target, self.is_ordered, self.max_attempts]
+        return hashlib.sha256(codec.encode(fields).encode()).hexdigest()[:16]
 
 
 class Letter(NamedTuple):

@@ -14,6 +14,7 @@ from tape.core.claim import WORK_LEASE
 from tape.core.errors import UsageError
 from tape.core.outbox import (
     DEFAULT_RETRY_POLICY,
+    Begin,
     OutboxRetention,
     RetryPolicy,
     Subscription,
@@ -24,9 +25,11 @@ from tape.outbox.database import Wake, open_outbox
 from tape.outbox.handling import DeliveryHandler, EventHandler, Transaction, check_deadline, takes_connection
 from tape.outbox.pace import Paced
 from tape.outbox.publisher import own_generation
+from tape.outbox.registration import stay_registered
 from tape.outbox.retention import retain
 from tape.settings import Settings
 from tape.store.outbox import Deliveries
+from tape.store.outbox_versions import HandlerVersions
 from tape.work.loop import Loop
 
 SLOTS: Final = 16
@@ -85,11 +88,15 @@ class OutboxListener:
         event_types: Sequence[str] = (),
         target: str | None = None,
         ordered: bool = False,
-        skips_past: bool = False,
+        begin: Begin = "pending",
         retry_policy: RetryPolicy = DEFAULT_RETRY_POLICY,
         deadline: timedelta | None = None,
     ) -> None:
-        """Adds a handler; it begins with `run`. An attempt that takes longer than its deadline has failed."""
+        """Adds a handler; it starts with `run`. An attempt that takes longer than its deadline has failed.
+
+        `begin` names the rows that a new handler gets besides all later ones, and a known one when its filter is wider
+        than before: "pending" (not yet delivered or failed), "now" (none), "all", or a position.
+        """
         if handler_name in self._subscriptions:
             raise UsageError(f"handler {handler_name!r} listens already; give this one a name of its own")
         takes_connection(handler)
@@ -101,7 +108,7 @@ class OutboxListener:
             event_types=tuple(event_types),
             target=target,
             is_ordered=ordered,
-            skips_past=skips_past,
+            begin=begin,
             max_attempts=retry_policy.attempts,
         )
         self._functions[handler_name] = handler
@@ -143,7 +150,8 @@ class OutboxListener:
         async with opened as database:
             subscriptions = list(self._subscriptions.values())
             deliveries = Deliveries(database, subscriptions, self._policies)
-            await deliveries.register()
+            versions = HandlerVersions(database, subscriptions)
+            await versions.register()
             queue = Paced(deliveries, is_ordered=any(each.is_ordered for each in subscriptions))
             transaction = self._transaction or database.transaction
             handlers = {
@@ -154,7 +162,7 @@ class OutboxListener:
             }
             self._loop = Loop(queue, handlers, owner=_owner(), slots=self._slots, lease=self._lease)
             self._wake = database.wake(tuple(sorted({each.channel for each in subscriptions})))
-            loops = [partial(_stir, self._wake, queue, self._loop)]
+            loops = [partial(_stir, self._wake, queue, self._loop), partial(stay_registered, versions)]
             if self._retention is not None:
                 loops.append(partial(retain, database, self._retention))
             async with background(*loops):

@@ -68,35 +68,18 @@ class Deliveries:
         answer_s: float = ANSWER_S,
     ) -> None:
         self._database = database
-        self._subscriptions = subscriptions
         self._policies = policies
         (self._generation,) = {each.generation for each in subscriptions}
+        self._versions = json.dumps([each.version for each in subscriptions])
         self._held: dict[Claim, Held] = {}
         self._finished: set[Claim] = set()
         self._next_burial = 0.0
         self._answer_s = answer_s
 
-    async def register(self) -> None:
-        """Makes the handlers known, and gives those that are new what was dealt out before."""
-        rows = [_registration(each) for each in self._subscriptions]
-        async with self._database.own() as connection:
-            await self._run(connection, "alone")
-            found = await self._run(connection, "register", subscriptions=json.dumps(rows))
-            new = {name for name, is_new in found if is_new}
-            for skips_past in (False, True):
-                names = [each.handler_name for each in self._subscriptions if each.skips_past is skips_past]
-                await self._catch_up(connection, sorted(new.intersection(names)), skips_past)
-
-    async def _catch_up(self, connection: object, handlers: list[str], is_pending_only: bool) -> None:
-        asked = {"handlers": json.dumps(handlers), "is_pending_only": is_pending_only}
-        rows = await self._run(connection, "catch_up", **asked) if handlers else []
-        if rows:
-            ids = json.dumps([event_id for (event_id,) in rows])
-            await self._run(connection, "dealt", ids=ids, taken=ids)
-
     async def claim(self, want: Want) -> Claimed:
         asked = {
             "handlers": json.dumps(list(want.reaction_ids)),
+            "versions": self._versions,
             "owner": want.owner,
             "lease_ms": want.lease_ms,
             "most": want.most,
@@ -218,18 +201,6 @@ def _answered(within_s: float) -> Iterator[None]:
             yield
     except TimeoutError as error:
         raise Unavailable(f"the outbox's database gave no answer within {within_s:g} s", "unknown") from error
-
-
-def _registration(each: Subscription) -> dict[str, object]:
-    return {
-        "handler_name": each.handler_name,
-        "generation": each.generation,
-        "channel": each.channel,
-        "event_types": list(each.event_types) or None,
-        "target": each.target,
-        "is_ordered": each.is_ordered,
-        "max_attempts": each.max_attempts,
-    }
 
 
 def _task_id(event_id: str, handler_name: str) -> TaskId:

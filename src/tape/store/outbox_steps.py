@@ -17,9 +17,27 @@ async def claim(run: Run, asked: Mapping[str, Any]) -> list[Row]:
     """Buries, deals out and claims; answers with each claim, its event, and whether it was handled before."""
     if asked["buries"]:
         await _bury(run, asked["handlers"])
-    await _deal(run, max(asked["most"], asked["least_dealt"]))
+    await deal(run, max(asked["most"], asked["least_dealt"]))
     rows = await run("claim", **asked)
     return await _completed(run, rows, asked["handlers"]) if rows else []
+
+
+async def deal(run: Run, most: int) -> None:
+    """Gives new rows to all handlers they are for."""
+    rows = await run("take", most=most)
+    if not rows:
+        return
+    taken = {event_id for (event_id,) in await run("deal", ids=_ids(rows))}
+    await run("dealt", ids=_ids(rows), taken=json.dumps(sorted(taken)))
+
+
+async def retire(run: Run, asked: Mapping[str, Any]) -> list[Row]:
+    """Removes versions that have not been seen for long, and fails what no remaining version takes."""
+    retired = await run("retire", **asked)
+    rows = await run("give_up", **asked)
+    if rows:
+        await run("summarise", ids=_ids(rows))
+    return retired
 
 
 async def settle(run: Run, rows: Sequence[Mapping[str, Any]]) -> list[Row]:
@@ -35,14 +53,6 @@ async def _bury(run: Run, handlers: str) -> None:
     rows = await run("bury", handlers=handlers)
     if rows:
         await run("summarise", ids=_ids(rows))
-
-
-async def _deal(run: Run, most: int) -> None:
-    rows = await run("take", most=most)
-    if not rows:
-        return
-    taken = {event_id for (event_id,) in await run("deal", ids=_ids(rows))}
-    await run("dealt", ids=_ids(rows), taken=json.dumps(sorted(taken)))
 
 
 async def _completed(run: Run, rows: Sequence[Row], handlers: str) -> list[Row]:

@@ -29,17 +29,29 @@ SELECT pg_advisory_xact_lock(hashtext('core.outbox'));
 
 -- name: register
 INSERT INTO core.event_handlers AS h (
-  handler_name, generation, channel, event_types, target, is_ordered, max_attempts
+  handler_name, generation, version, channel, event_types, target, is_ordered, max_attempts
 )
-SELECT r.handler_name, r.generation, r.channel, r.event_types, r.target, r.is_ordered, r.max_attempts
+SELECT r.handler_name, r.generation, r.version, r.channel, r.event_types, r.target, r.is_ordered, r.max_attempts
 FROM jsonb_to_recordset(CAST(:subscriptions AS jsonb)) AS r(
-  handler_name text, generation bigint, channel text, event_types jsonb, target text, is_ordered boolean,
-  max_attempts integer
+  handler_name text, generation bigint, version text, channel text, event_types jsonb, target text,
+  is_ordered boolean, max_attempts integer
 )
-ON CONFLICT (handler_name, generation) DO UPDATE SET
-  channel = excluded.channel, event_types = excluded.event_types, target = excluded.target,
-  is_ordered = excluded.is_ordered, max_attempts = excluded.max_attempts, seen_at = now()
-RETURNING h.handler_name, (xmax = 0) AS is_new;
+ON CONFLICT (handler_name, generation, version) DO UPDATE SET seen_at = now()
+RETURNING h.version, (xmax = 0) AS is_new;
+
+-- name: seen
+UPDATE core.event_handlers SET seen_at = now()
+WHERE generation = :generation AND version IN (SELECT jsonb_array_elements_text(CAST(:versions AS jsonb)))
+RETURNING version;
+
+-- name: retire
+SELECT f FROM core.outbox_retire_versions(
+  :generation, ARRAY(SELECT jsonb_array_elements_text(CAST(:handlers AS jsonb))),
+  ARRAY(SELECT jsonb_array_elements_text(CAST(:versions AS jsonb))), :after_ms
+) AS f;
+
+-- name: deal
+SELECT cardinality(core.outbox_deal(:generation, '{}', '{}', '', now(), :most, 0));
 
 -- name: soon
 -- At once, if there is more to deal out that nobody else has in hand.
@@ -65,14 +77,40 @@ WHERE d.event_id = c.event_id AND d.handler_name = c.handler_name AND d.attempt 
 RETURNING CAST(d.event_id AS text), d.handler_name, d.attempt;
 
 -- name: catch_up
--- What was dealt out before these handlers were known.
+-- What was dealt out before this version was registered, has not ended, and is for no other version of its handler. The
+-- rows are locked in the order in which settling locks them, so that none ends or is replayed meanwhile.
+WITH found AS MATERIALIZED (
+  SELECT o.id, h.handler_name, o.generation, o.position, o.order_key, o.attempt
+  FROM core.outbox AS o JOIN core.event_handlers AS h
+    ON core.outbox_matches(h, o.generation, o.channel, o.event_type, o.target)
+  WHERE o.is_dealt AND o.status IN ('pending', 'in_flight') AND o.deleted_at IS NULL
+    AND o.generation = :generation AND h.generation = :generation AND h.version = :version
+    AND NOT EXISTS (
+      SELECT 1 FROM core.event_handlers AS k
+      WHERE k.handler_name = h.handler_name AND k.version <> h.version
+        AND core.outbox_matches(k, o.generation, o.channel, o.event_type, o.target))
+  ORDER BY o.id FOR NO KEY UPDATE OF o
+)
 INSERT INTO core.outbox_deliveries (event_id, handler_name, generation, position, order_key, attempt)
-SELECT o.id, h.handler_name, o.generation, o.position, o.order_key, o.attempt
-FROM core.outbox AS o JOIN core.event_handlers AS h
-  ON core.outbox_matches(h, o.generation, o.channel, o.event_type, o.target)
-WHERE o.is_dealt AND o.deleted_at IS NULL AND o.generation = :generation AND h.generation = :generation
-  AND h.handler_name IN (SELECT jsonb_array_elements_text(CAST(:handlers AS jsonb)))
-  AND (NOT CAST(:is_pending_only AS boolean) OR o.status = 'pending')
+SELECT f.id, f.handler_name, f.generation, f.position, f.order_key, f.attempt FROM found AS f
+ON CONFLICT DO NOTHING RETURNING CAST(event_id AS text);
+
+-- name: catch_up_from
+-- The same for rows from a position on, also those that have ended.
+WITH found AS MATERIALIZED (
+  SELECT o.id, h.handler_name, o.generation, o.position, o.order_key, o.attempt
+  FROM core.outbox AS o JOIN core.event_handlers AS h
+    ON core.outbox_matches(h, o.generation, o.channel, o.event_type, o.target)
+  WHERE o.is_dealt AND o.position >= :position AND o.deleted_at IS NULL
+    AND o.generation = :generation AND h.generation = :generation AND h.version = :version
+    AND NOT EXISTS (
+      SELECT 1 FROM core.event_handlers AS k
+      WHERE k.handler_name = h.handler_name AND k.version <> h.version
+        AND core.outbox_matches(k, o.generation, o.channel, o.event_type, o.target))
+  ORDER BY o.id FOR NO KEY UPDATE OF o
+)
+INSERT INTO core.outbox_deliveries (event_id, handler_name, generation, position, order_key, attempt)
+SELECT f.id, f.handler_name, f.generation, f.position, f.order_key, f.attempt FROM found AS f
 ON CONFLICT DO NOTHING RETURNING CAST(event_id AS text);
 
 -- name: dealt
@@ -86,6 +124,6 @@ WHERE id = ANY(ARRAY(SELECT CAST(i AS uuid) FROM jsonb_array_elements_text(CAST(
 -- A claim need not be on disk before its handler begins: one that a crash of Postgres forgets was not settled either,
 -- because that is written after it.
 SELECT c.* FROM set_config('synchronous_commit', 'off', true), core.outbox_claim(
-  :generation, ARRAY(SELECT jsonb_array_elements_text(CAST(:handlers AS jsonb))), :owner, :lease_ms, :most, :least_dealt,
-  :buries
+  :generation, ARRAY(SELECT jsonb_array_elements_text(CAST(:handlers AS jsonb))),
+  ARRAY(SELECT jsonb_array_elements_text(CAST(:versions AS jsonb))), :owner, :lease_ms, :most, :least_dealt, :buries
 ) AS c;

@@ -55,15 +55,41 @@ SELECT 1;
 
 -- name: register
 INSERT INTO core_event_handlers (
-  handler_name, generation, channel, event_types, target, is_ordered, max_attempts, registered_at, seen_at
+  handler_name, generation, version, channel, event_types, target, is_ordered, max_attempts, registered_at, seen_at
 )
-SELECT value ->> 'handler_name', value ->> 'generation', value ->> 'channel', value ->> 'event_types',
-  value ->> 'target', value ->> 'is_ordered', value ->> 'max_attempts', :now_ms, :now_ms
+SELECT value ->> 'handler_name', value ->> 'generation', value ->> 'version', value ->> 'channel',
+  value ->> 'event_types', value ->> 'target', value ->> 'is_ordered', value ->> 'max_attempts', :now_ms, :now_ms
 FROM json_each(:subscriptions) WHERE true
-ON CONFLICT (handler_name, generation) DO UPDATE SET
-  channel = excluded.channel, event_types = excluded.event_types, target = excluded.target,
-  is_ordered = excluded.is_ordered, max_attempts = excluded.max_attempts, seen_at = max(excluded.seen_at, registered_at + 1)
-RETURNING handler_name, seen_at = registered_at;
+ON CONFLICT (handler_name, generation, version) DO UPDATE SET seen_at = max(excluded.seen_at, registered_at + 1)
+RETURNING version, seen_at = registered_at;
+
+-- name: seen
+UPDATE core_event_handlers SET seen_at = max(:now_ms, registered_at + 1)
+WHERE generation = :generation AND version IN (SELECT value FROM json_each(:versions))
+RETURNING version;
+
+-- name: retire
+DELETE FROM core_event_handlers
+WHERE generation = :generation AND handler_name IN (SELECT value FROM json_each(:handlers))
+  AND version NOT IN (SELECT value FROM json_each(:versions)) AND seen_at < :now_ms - :after_ms
+RETURNING handler_name;
+
+-- name: give_up
+-- What was dealt to these handlers and no version takes any more has failed: a dead letter can be replayed, while a
+-- delivery that nobody claims would hold up its order_key and its row for ever.
+UPDATE core_outbox_deliveries AS d SET
+  status = 'failed', lease_owner = NULL, ended_at = :now_ms, first_failed_at = coalesce(d.first_failed_at, :now_ms),
+  last_error = 'no version of ' || d.handler_name || ' that runs takes ' || o.event_type
+FROM core_outbox AS o
+WHERE o.id = d.event_id AND d.handler_name IN (SELECT value FROM json_each(:handlers))
+  AND d.generation = :generation AND d.status IN ('pending', 'in_flight') AND d.next_attempt_at <= :now_ms
+  AND NOT EXISTS (
+    SELECT 1 FROM core_event_handlers AS h
+    WHERE h.handler_name = d.handler_name AND h.generation = o.generation
+      AND o.channel IN (h.channel, 'outbox_default')
+      AND (h.event_types IS NULL OR o.event_type IN (SELECT value FROM json_each(h.event_types)))
+      AND (o.target IS NULL OR o.target = h.target))
+RETURNING event_id;
 
 -- name: bury
 UPDATE core_outbox_deliveries SET
@@ -72,7 +98,7 @@ UPDATE core_outbox_deliveries SET
 WHERE status = 'in_flight' AND next_attempt_at <= :now_ms AND generation = :generation
   AND handler_name IN (SELECT value FROM json_each(:handlers))
   AND attempts >= (
-    SELECT h.max_attempts FROM core_event_handlers AS h
+    SELECT max(h.max_attempts) FROM core_event_handlers AS h
     WHERE h.handler_name = core_outbox_deliveries.handler_name AND h.generation = core_outbox_deliveries.generation
   )
 RETURNING event_id;
@@ -99,15 +125,39 @@ WHERE d.event_id = c.value ->> 'event_id' AND d.handler_name = c.value ->> 'hand
 RETURNING event_id, handler_name, attempt;
 
 -- name: catch_up
+-- What was dealt out before this version was registered, has not ended, and is for no other version of its handler.
 INSERT INTO core_outbox_deliveries (event_id, handler_name, generation, position, order_key, attempt, next_attempt_at)
 SELECT o.id, h.handler_name, o.generation, o.position, o.order_key, o.attempt, :now_ms
 FROM core_outbox AS o JOIN core_event_handlers AS h
   ON h.generation = o.generation AND o.channel IN (h.channel, 'outbox_default')
   AND (h.event_types IS NULL OR o.event_type IN (SELECT value FROM json_each(h.event_types)))
   AND (o.target IS NULL OR o.target = h.target)
-WHERE o.is_dealt = 1 AND o.deleted_at IS NULL AND o.generation = :generation
-  AND h.handler_name IN (SELECT value FROM json_each(:handlers))
-  AND (NOT :is_pending_only OR o.status = 'pending')
+WHERE o.is_dealt = 1 AND o.status IN ('pending', 'in_flight') AND o.deleted_at IS NULL
+  AND o.generation = :generation AND h.version = :version
+  AND NOT EXISTS (
+    SELECT 1 FROM core_event_handlers AS k
+    WHERE k.handler_name = h.handler_name AND k.generation = h.generation AND k.version <> h.version
+      AND o.channel IN (k.channel, 'outbox_default')
+      AND (k.event_types IS NULL OR o.event_type IN (SELECT value FROM json_each(k.event_types)))
+      AND (o.target IS NULL OR o.target = k.target))
+ON CONFLICT DO NOTHING RETURNING event_id;
+
+-- name: catch_up_from
+-- The same for rows from a position on, also those that have ended.
+INSERT INTO core_outbox_deliveries (event_id, handler_name, generation, position, order_key, attempt, next_attempt_at)
+SELECT o.id, h.handler_name, o.generation, o.position, o.order_key, o.attempt, :now_ms
+FROM core_outbox AS o JOIN core_event_handlers AS h
+  ON h.generation = o.generation AND o.channel IN (h.channel, 'outbox_default')
+  AND (h.event_types IS NULL OR o.event_type IN (SELECT value FROM json_each(h.event_types)))
+  AND (o.target IS NULL OR o.target = h.target)
+WHERE o.is_dealt = 1 AND o.position >= :position AND o.deleted_at IS NULL
+  AND o.generation = :generation AND h.version = :version
+  AND NOT EXISTS (
+    SELECT 1 FROM core_event_handlers AS k
+    WHERE k.handler_name = h.handler_name AND k.generation = h.generation AND k.version <> h.version
+      AND o.channel IN (k.channel, 'outbox_default')
+      AND (k.event_types IS NULL OR o.event_type IN (SELECT value FROM json_each(k.event_types)))
+      AND (o.target IS NULL OR o.target = k.target))
 ON CONFLICT DO NOTHING RETURNING event_id;
 
 -- name: take
@@ -116,7 +166,7 @@ ORDER BY position LIMIT :most;
 
 -- name: deal
 INSERT INTO core_outbox_deliveries (event_id, handler_name, generation, position, order_key, attempt, next_attempt_at)
-SELECT o.id, h.handler_name, o.generation, o.position, o.order_key, o.attempt, :now_ms
+SELECT DISTINCT o.id, h.handler_name, o.generation, o.position, o.order_key, o.attempt, :now_ms
 FROM core_outbox AS o JOIN core_event_handlers AS h
   ON h.generation = o.generation AND o.channel IN (h.channel, 'outbox_default')
   AND (h.event_types IS NULL OR o.event_type IN (SELECT value FROM json_each(h.event_types)))
@@ -137,6 +187,10 @@ UPDATE core_outbox_deliveries SET
 WHERE rowid IN (
   SELECT d.rowid FROM core_outbox_deliveries AS d
   JOIN core_event_handlers AS h ON h.handler_name = d.handler_name AND h.generation = d.generation
+    AND h.version IN (SELECT value FROM json_each(:versions))
+  JOIN core_outbox AS o ON o.id = d.event_id AND o.channel IN (h.channel, 'outbox_default')
+    AND (h.event_types IS NULL OR o.event_type IN (SELECT value FROM json_each(h.event_types)))
+    AND (o.target IS NULL OR o.target = h.target)
   WHERE d.handler_name IN (SELECT value FROM json_each(:handlers)) AND d.generation = :generation
     AND d.status IN ('pending', 'in_flight') AND d.next_attempt_at <= :now_ms AND d.attempts < h.max_attempts
     AND NOT (h.is_ordered AND d.order_key IS NOT NULL AND (

@@ -70,9 +70,12 @@ CREATE TABLE core.event_handled (
 );
 CREATE INDEX event_handled_age ON core.event_handled (handled_at);
 
+-- A handler has a row for each version of its definition that runs or ran lately: deployments register side by side,
+-- and a row of the outbox is for a handler if one of its versions takes it.
 CREATE TABLE core.event_handlers (
   handler_name  text        COLLATE "C" NOT NULL,
   generation    bigint      NOT NULL,
+  version       text        COLLATE "C" NOT NULL,
   channel       text        NOT NULL,
   event_types   jsonb,
   target        text,
@@ -80,7 +83,7 @@ CREATE TABLE core.event_handlers (
   max_attempts  integer     NOT NULL DEFAULT 6,
   registered_at timestamptz NOT NULL DEFAULT now(),
   seen_at       timestamptz NOT NULL DEFAULT now(),
-  PRIMARY KEY (handler_name, generation)
+  PRIMARY KEY (handler_name, generation, version)
 );
 
 -- Frozen: who publishes composes the channel, and the payload of a notification is the row's id alone.

@@ -1,9 +1,10 @@
 -- Claiming is one call, and so one way to the server and back, between a commit and its handler.
 
 -- Deliveries that are due, oldest first. Those of one order_key wait for all before them, also for those that are not
--- dealt out yet. SKIP LOCKED is the correctness; the notification only saves waiting.
+-- dealt out yet. A version of a handler claims only what it takes: what is for another one waits for that. SKIP LOCKED is
+-- the correctness; the notification only saves waiting.
 CREATE FUNCTION core.outbox_claim_due(
-  p_generation bigint, p_handlers text[], p_owner text, p_until timestamptz, p_most integer
+  p_generation bigint, p_handlers text[], p_versions text[], p_owner text, p_until timestamptz, p_most integer
 ) RETURNS SETOF core.outbox_deliveries LANGUAGE plpgsql AS $$
 BEGIN
   RETURN QUERY
@@ -13,6 +14,10 @@ BEGIN
       SELECT d.event_id, d.handler_name FROM core.outbox_deliveries AS d
       WHERE d.handler_name = h.handler_name AND d.generation = p_generation AND d.status IN ('pending', 'in_flight')
         AND d.next_attempt_at <= now() AND d.attempts < h.max_attempts
+        AND EXISTS (
+          SELECT 1 FROM core.outbox AS o
+          WHERE o.id = d.event_id AND core.outbox_matches(h, o.generation, o.channel, o.event_type, o.target) OFFSET 0
+        )
         AND NOT (h.is_ordered AND d.order_key IS NOT NULL AND (
           EXISTS (
             SELECT 1 FROM core.outbox_deliveries AS b
@@ -25,7 +30,7 @@ BEGIN
           )))
       ORDER BY d.next_attempt_at, d.position LIMIT p_most FOR UPDATE SKIP LOCKED
     ) AS f
-    WHERE h.handler_name = ANY (p_handlers) AND h.generation = p_generation
+    WHERE h.handler_name = ANY (p_handlers) AND h.generation = p_generation AND h.version = ANY (p_versions)
     LIMIT p_most
   )
   UPDATE core.outbox_deliveries AS d SET
@@ -39,7 +44,8 @@ END $$;
 -- first of those that are the caller's own, and wait for nobody, are claimed as they are written. Who deals shares the
 -- lock that who registers has alone, and each step sees what was true when it had it.
 CREATE FUNCTION core.outbox_deal(
-  p_generation bigint, p_handlers text[], p_owner text, p_until timestamptz, p_most integer, p_claimed integer
+  p_generation bigint, p_handlers text[], p_versions text[], p_owner text, p_until timestamptz, p_most integer,
+  p_claimed integer
 ) RETURNS core.outbox_deliveries[] LANGUAGE plpgsql AS $$
 DECLARE
   v_ids uuid[];
@@ -54,11 +60,13 @@ BEGIN
     RETURN '{}';
   END IF;
   WITH matched AS (
-    SELECT o.id, h.handler_name, o.generation, o.position, o.order_key, o.attempt,
-      h.handler_name = ANY (p_handlers) AND NOT (h.is_ordered AND o.order_key IS NOT NULL) AS is_free
+    SELECT o.id, h.handler_name, o.generation, o.position, o.order_key, o.attempt, bool_or(
+      h.handler_name = ANY (p_handlers) AND h.version = ANY (p_versions)
+      AND NOT (h.is_ordered AND o.order_key IS NOT NULL)) AS is_free
     FROM core.outbox AS o JOIN core.event_handlers AS h
       ON core.outbox_matches(h, o.generation, o.channel, o.event_type, o.target)
     WHERE o.id = ANY (v_ids) AND h.generation = p_generation
+    GROUP BY o.id, h.handler_name, o.generation, o.position, o.order_key, o.attempt
   ), numbered AS (
     SELECT m.*, m.is_free AND row_number() OVER (PARTITION BY m.is_free ORDER BY m.position) <= p_claimed AS is_ours
     FROM matched AS m
@@ -91,10 +99,12 @@ BEGIN
     UPDATE core.outbox_deliveries AS d SET
       status = 'failed', lease_owner = NULL, ended_at = now(), first_failed_at = coalesce(d.first_failed_at, now()),
       last_error = 'no attempt was answered: ' || coalesce(d.last_error, 'whoever handled it was gone')
-    FROM core.event_handlers AS h
-    WHERE d.handler_name = h.handler_name AND d.generation = h.generation AND d.status = 'in_flight'
-      AND d.next_attempt_at <= now() AND d.attempts >= h.max_attempts AND d.generation = p_generation
-      AND d.handler_name = ANY (p_handlers)
+    FROM (
+      SELECT h.handler_name, max(h.max_attempts) AS max_attempts FROM core.event_handlers AS h
+      WHERE h.handler_name = ANY (p_handlers) AND h.generation = p_generation GROUP BY h.handler_name
+    ) AS m
+    WHERE d.handler_name = m.handler_name AND d.generation = p_generation AND d.status = 'in_flight'
+      AND d.next_attempt_at <= now() AND d.attempts >= m.max_attempts
     RETURNING d.event_id
   )
   SELECT array_agg(DISTINCT event_id) INTO v_ids FROM buried;
@@ -104,11 +114,50 @@ BEGIN
   END IF;
 END $$;
 
+-- Removes versions of some handlers, but those given, that have not been seen for long, and answers whose they were. What
+-- was dealt to those handlers and no version takes any more has failed: a dead letter can be replayed, while a delivery
+-- that nobody claims would hold up its order_key and its row for ever.
+CREATE FUNCTION core.outbox_retire_versions(
+  p_generation bigint, p_handlers text[], p_versions text[], p_after_ms bigint
+) RETURNS SETOF text LANGUAGE plpgsql AS $$
+DECLARE
+  v_before timestamptz := now() - p_after_ms * INTERVAL '1 millisecond';
+  v_ids uuid[];
+BEGIN
+  PERFORM pg_advisory_xact_lock(hashtext('core.outbox'));
+  RETURN QUERY
+  DELETE FROM core.event_handlers AS h
+  WHERE h.generation = p_generation AND h.handler_name = ANY (p_handlers) AND h.version <> ALL (p_versions)
+    AND h.seen_at < v_before
+  RETURNING h.handler_name;
+  v_ids := ARRAY(
+    SELECT o.id FROM core.outbox AS o
+    WHERE o.id IN (
+      SELECT d.event_id FROM core.outbox_deliveries AS d JOIN core.outbox AS e ON e.id = d.event_id
+      WHERE d.handler_name = ANY (p_handlers) AND d.generation = p_generation AND d.status IN ('pending', 'in_flight')
+        AND d.next_attempt_at <= now() AND NOT EXISTS (
+          SELECT 1 FROM core.event_handlers AS h
+          WHERE h.handler_name = d.handler_name
+            AND core.outbox_matches(h, e.generation, e.channel, e.event_type, e.target)))
+    ORDER BY o.id FOR NO KEY UPDATE
+  );
+  UPDATE core.outbox_deliveries AS d SET
+    status = 'failed', lease_owner = NULL, ended_at = now(), first_failed_at = coalesce(d.first_failed_at, now()),
+    last_error = 'no version of ' || d.handler_name || ' that runs takes ' || o.event_type
+  FROM core.outbox AS o
+  WHERE o.id = ANY (v_ids) AND d.event_id = o.id AND d.handler_name = ANY (p_handlers)
+    AND d.status IN ('pending', 'in_flight') AND d.next_attempt_at <= now() AND NOT EXISTS (
+      SELECT 1 FROM core.event_handlers AS h
+      WHERE h.handler_name = d.handler_name
+        AND core.outbox_matches(h, o.generation, o.channel, o.event_type, o.target));
+  PERFORM core.outbox_summarise(v_ids);
+END $$;
+
 -- First what is due, then what is new. What was claimed is read here and not outside, where an older snapshot may not
 -- have a row that was committed meanwhile. OFFSET 0 keeps the planner from reading a whole table for a few rows.
 CREATE FUNCTION core.outbox_claim(
-  p_generation bigint, p_handlers text[], p_owner text, p_lease_ms bigint, p_most integer, p_least_dealt integer,
-  p_buries boolean
+  p_generation bigint, p_handlers text[], p_versions text[], p_owner text, p_lease_ms bigint, p_most integer,
+  p_least_dealt integer, p_buries boolean
 ) RETURNS TABLE (
   event_id text, handler_name text, attempt bigint, attempts integer, "position" bigint, id text, event_type text,
   event_version integer, occurred_at text, source text, target text, content_class text, workspace_id text, payload text,
@@ -126,16 +175,20 @@ BEGIN
   IF p_buries THEN
     PERFORM core.outbox_bury(p_generation, p_handlers);
   END IF;
-  v_claimed := ARRAY(SELECT f FROM core.outbox_claim_due(p_generation, p_handlers, p_owner, v_until, p_most) AS f);
+  v_claimed := ARRAY(
+    SELECT f FROM core.outbox_claim_due(p_generation, p_handlers, p_versions, p_owner, v_until, p_most) AS f
+  );
   v_free := p_most - cardinality(v_claimed);
   IF v_free > 0 THEN
-    v_dealt := core.outbox_deal(p_generation, p_handlers, p_owner, v_until, greatest(v_free, p_least_dealt), v_free);
+    v_dealt := core.outbox_deal(
+      p_generation, p_handlers, p_versions, p_owner, v_until, greatest(v_free, p_least_dealt), v_free
+    );
     v_claimed := v_claimed || ARRAY(SELECT f FROM unnest(v_dealt) AS f WHERE f.status = 'in_flight');
     v_free := p_most - cardinality(v_claimed);
     IF v_free > 0 AND EXISTS (SELECT 1 FROM unnest(v_dealt) AS f
                               WHERE f.status = 'pending' AND f.handler_name = ANY (p_handlers)) THEN
       v_claimed := v_claimed || ARRAY(
-        SELECT f FROM core.outbox_claim_due(p_generation, p_handlers, p_owner, v_until, v_free) AS f
+        SELECT f FROM core.outbox_claim_due(p_generation, p_handlers, p_versions, p_owner, v_until, v_free) AS f
       );
     END IF;
   END IF;

@@ -68,9 +68,12 @@ CREATE TABLE core_event_handled (
 );
 CREATE INDEX core_event_handled_age ON core_event_handled (handled_at);
 
+-- A handler has a row for each version of its definition that runs or ran lately: deployments register side by side,
+-- and a row of the outbox is for a handler if one of its versions takes it.
 CREATE TABLE core_event_handlers (
   handler_name  TEXT    NOT NULL,
   generation    INTEGER NOT NULL,
+  version       TEXT    NOT NULL,
   channel       TEXT    NOT NULL,
   event_types   TEXT,
   target        TEXT,
@@ -78,5 +81,5 @@ CREATE TABLE core_event_handlers (
   max_attempts  INTEGER NOT NULL DEFAULT 6,
   registered_at INTEGER NOT NULL,
   seen_at       INTEGER NOT NULL,
-  PRIMARY KEY (handler_name, generation)
+  PRIMARY KEY (handler_name, generation, version)
 );
