@@ -9,6 +9,7 @@ from typing import Final
 from urllib.parse import quote
 
 from tape.core.errors import UsageError, shown
+from tape.service_links import is_service_link
 
 PREFIX: Final = "TAPE_"
 TEST_PREFIX: Final = "TAPE_TEST_"
@@ -133,8 +134,13 @@ def _origins(value: object) -> tuple[str, ...]:
 
 
 def _of_environment(environment: Mapping[str, str]) -> dict[str, str]:
-    ours = {name for name in environment if name.startswith(PREFIX) and not name.startswith(TEST_PREFIX)}
-    given = {name.removeprefix(PREFIX).lower(): environment[name] for name in ours}
+    """Every variable of ours; those of a Kubernetes Service whose name begins with ours are not."""
+    ours = {name: text for name, text in environment.items() if name.startswith(PREFIX)}
+    given = {
+        name.removeprefix(PREFIX).lower(): text
+        for name, text in ours.items()
+        if not name.startswith(TEST_PREFIX) and not is_service_link(name, text)
+    }
     if unknown := given.keys() - NAMES:
         raise UsageError(f"unknown setting {PREFIX}{min(unknown).upper()}; there are {_listed(NAMES)}")
     return given

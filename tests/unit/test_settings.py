@@ -5,7 +5,8 @@ from pathlib import Path
 import pytest
 
 from tape.core.errors import UsageError
-from tape.settings import Settings
+from tape.service_links import suffixes
+from tape.settings import NAMES, PREFIX, Settings
 
 
 def test_without_a_word_tape_lives_in_the_current_folder() -> None:
@@ -22,6 +23,61 @@ def test_a_data_folder_holds_the_store_whatever_its_name() -> None:
 def test_a_misspelt_name_is_an_error() -> None:
     with pytest.raises(UsageError, match="TAPE_STROE"):
         Settings.read({"TAPE_STROE": "memory://"})
+
+
+def service_links(name: str, host: str, port: int, protocol: str = "tcp", port_name: str = "HTTP") -> dict[str, str]:
+    """What Kubernetes puts into every container beside a Service."""
+    address = f"{protocol}://[{host}]:{port}" if ":" in host else f"{protocol}://{host}:{port}"
+    link = f"{name}_PORT_{port}_{protocol.upper()}"
+    return {
+        f"{name}_SERVICE_HOST": host,
+        f"{name}_SERVICE_PORT": str(port),
+        f"{name}_SERVICE_PORT_{port_name}": str(port),
+        f"{name}_PORT": address,
+        link: address,
+        f"{link}_PROTO": protocol,
+        f"{link}_PORT": str(port),
+        f"{link}_ADDR": host,
+    }
+
+
+@pytest.mark.parametrize("name", ["TAPE", "TAPE_HTTP", "TAPE_STORE", "TAPE_SERVICE_PORT", "TAPE_PORT_80_TCP"])
+@pytest.mark.parametrize(("host", "protocol"), [("10.96.0.17", "tcp"), ("fd00:10:96::a", "udp"), ("10.0.0.1", "sctp")])
+def test_the_links_of_a_kubernetes_service_are_no_settings(name: str, host: str, protocol: str) -> None:
+    links = service_links(name, host, 7880, protocol, "GRPC_WEB")
+
+    assert Settings.read(links) == Settings.read({})
+    assert Settings.read({**links, "TAPE_HTTP": "127.0.0.1:1"}).http == "127.0.0.1:1"
+
+
+@pytest.mark.parametrize(
+    ("name", "text"),
+    [
+        ("TAPE_PORT", "7880"),
+        ("TAPE_PORT", "http://10.0.0.1:80"),
+        ("TAPE_PORT", "tcp://10.0.0.1"),
+        ("TAPE_PORT", "tcp://10.0.0.1:80 "),
+        ("TAPE_SERVICE_HOST", "tape.example"),
+        ("TAPE_SERVICE_PORT", "http"),
+        ("TAPE_SERVICE_PORT", "70000"),
+        ("TAPE_HTTP_PORT", "8080"),
+        ("TAPE_PORT_80_TCP", "tcp://10.0.0.1:81"),
+        ("TAPE_PORT_80_TCP_PORT", "81"),
+        ("TAPE_PORT_80_TCP_PROTO", "udp"),
+        ("TAPE_PORT_80_TCP_ADDR", "10.0.0.1:80"),
+        ("TAPE_PORT_80_TCP_NAME", "tape"),
+        ("TAPE_SERVICE", "tape"),
+        ("TAPE_SERVICE_HOSTS", "10.0.0.1"),
+        ("TAPE_service_host", "10.0.0.1"),
+    ],
+)
+def test_what_only_resembles_a_service_link_is_an_error(name: str, text: str) -> None:
+    with pytest.raises(UsageError, match=f"unknown setting {name.upper()}"):
+        Settings.read({name: text})
+
+
+def test_no_setting_has_the_name_of_a_service_link() -> None:
+    assert [name for name in NAMES if suffixes(PREFIX + name.upper())] == []
 
 
 def test_names_of_tests_are_let_be() -> None:
