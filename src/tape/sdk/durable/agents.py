@@ -14,8 +14,9 @@ from tape.core.codec import JsonValue
 from tape.core.errors import Conflict, RunClosed, StaleClaim, TapeError, Unavailable
 from tape.core.run_state import RunState, RunStatus
 from tape.core.text import legible
-from tape.sdk.durable.answers import Interrupted, Parked
+from tape.sdk.durable.answers import ConcurrentSteps, Interrupted, Parked
 from tape.sdk.durable.budgets import Budget
+from tape.sdk.durable.calling import awaited
 from tape.sdk.durable.running import Running, in_run
 from tape.sdk.durable.waiting import Waiting
 from tape.sdk.nouns.node import AsyncNode
@@ -89,6 +90,7 @@ class Agents:
             if self._budget is not None:
                 await self._budget.set(found)
             result = await self._call(found)
+            found.steps.check()  # a function that caught the refusal of a step has no result either
             await self._end(found, RunStatus.TERMINAL, result)
         except (Interrupted, BaseExceptionGroup) as error:
             await self._interrupted(found, error)
@@ -116,16 +118,27 @@ class Agents:
             log.warning("run.left", run_id=found.run_id, owner=self._owner, error=type(why).__name__)
 
     async def _fail(self, found: Running, error: Exception) -> None:
+        if found.steps.refusal is not None:
+            await self._refuse(found, found.steps.refusal)
+            return
         log.warning("run.failed", run_id=found.run_id, error=type(error).__name__)
         try:
             await self._end(found, RunStatus.FAILED, {"type": type(error).__name__, "message": legible(str(error))})
         except (StaleClaim, Unavailable) as lost:
             self._leave(found, lost)
 
+    async def _refuse(self, found: Running, refusal: ConcurrentSteps) -> None:
+        """Leaves a run whose program is at fault: it has not failed, so nothing is undone.
+
+        A step that is under way keeps the lease until its outcome is written; whoever takes the run next finds it.
+        """
+        log.warning("run.refused", run_id=found.run_id, owner=self._owner, reason=str(refusal))
+        await found.steps.idle()
+
     async def _call(self, found: Running) -> Any:
         with in_run(found):
             if inspect.iscoroutinefunction(self._function):
-                return await self._function(found.run)
+                return await awaited(self._function(found.run))
             call = partial(self._function, found.run)
             return await anyio.to_thread.run_sync(call, abandon_on_cancel=True, limiter=self._threads)
 

@@ -1,7 +1,7 @@
 """How a durable function is told that it cannot simply go on."""
 
 from tape.core.effect import Effect
-from tape.core.errors import TapeError
+from tape.core.errors import TapeError, UsageError
 
 
 class EffectFailed(TapeError):
@@ -26,6 +26,14 @@ class EffectUnknown(TapeError):
 
     def __str__(self) -> str:
         return f"whether effect {self.tool!r} took place is unknown; look for {self.idempotency_key!r} and reconcile it"
+
+
+class ConcurrentSteps(UsageError):
+    """A step began while another one of the same run was under way in another task.
+
+    Steps have numbers in the order in which they begin. Another execution may begin concurrent steps in another order,
+    and would get the recorded results of the wrong ones. The run is left as it is, for a program without this fault.
+    """
 
 
 class AckLost(Exception):

@@ -9,6 +9,7 @@ from anyio import from_thread
 
 from tape.core.errors import LimitReached
 from tape.sdk.durable.running import Running, interruptible, running
+from tape.sdk.durable.steps import enclose, enclosing
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -33,7 +34,7 @@ class reserve:  # noqa: N801 - it reads as what it does: `with tape.reserve(usd=
 
     def __init__(self, *, usd: float | Decimal = 0, tokens: int = 0) -> None:
         self._running = running()
-        self._name = f"reserve-{self._running.place('reserve')}"
+        self._outer = enclosing()
         self._usd, self._tokens = usd, tokens
         self._spent: tuple[float | Decimal, int] | None = None
 
@@ -41,27 +42,49 @@ class reserve:  # noqa: N801 - it reads as what it does: `with tape.reserve(usd=
         """What it came to."""
         self._spent = usd, tokens
 
-    @interruptible
     async def __aenter__(self) -> Self:
-        found = self._running
-        admission = await found.node.budgets.reserve(found.run_id, self._name, self._usd, self._tokens)
-        if not admission.is_admitted:
-            raise LimitReached(admission.reason)
+        await self._begin()
+        enclose(self._step)
         return self
 
-    @interruptible
     async def __aexit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        if kind is not None and not issubclass(kind, Exception):
-            return  # parked or stopped: the block is not over, it will be gone through again
-        usd, tokens = self._spent or (self._usd, self._tokens)
-        await self._running.node.budgets.settle(self._running.run_id, self._name, usd, tokens)
+        enclose(self._outer)
+        await self._end(kind)
 
     def __enter__(self) -> Self:
-        return from_thread.run(self.__aenter__)
+        from_thread.run(self._begin)
+        enclose(self._step)  # in this thread: the task that began it has a context of its own
+        return self
 
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        from_thread.run(self.__aexit__, kind, error, trace)
+        enclose(self._outer)
+        from_thread.run(self._end, kind)
+
+    @interruptible
+    async def _begin(self) -> None:
+        """The whole block is a step, and those within it are a part of it."""
+        found = self._running
+        self._step = found.steps.begin("reserve")
+        try:
+            self._name = f"reserve-{found.place('reserve')}"
+            admission = await found.node.budgets.reserve(found.run_id, self._name, self._usd, self._tokens)
+            if not admission.is_admitted:
+                raise LimitReached(admission.reason)
+        except BaseException:
+            found.steps.end(self._step)
+            raise
+
+    @interruptible
+    async def _end(self, kind: type[BaseException] | None) -> None:
+        found = self._running
+        try:
+            if found.steps.refusal is not None or (kind is not None and not issubclass(kind, Exception)):
+                return  # refused, parked or stopped: the block is not over, it will be gone through again
+            usd, tokens = self._spent or (self._usd, self._tokens)
+            await found.node.budgets.settle(found.run_id, self._name, usd, tokens)
+        finally:
+            found.steps.end(self._step)

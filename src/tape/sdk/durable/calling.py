@@ -1,7 +1,8 @@
 """Calling what users wrote, async or plain, under the key of what it does."""
 
+import asyncio
 import inspect
-from collections.abc import Callable, Iterator
+from collections.abc import Awaitable, Callable, Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
 from functools import partial
@@ -31,5 +32,23 @@ async def called(function: Callable[[], Any]) -> Any:
     """What a function returns, be it async or plain; a plain one runs in a thread."""
     inner = function.func if isinstance(function, partial) else function
     if inspect.iscoroutinefunction(inner):
-        return await function()
+        return await awaited(function())
     return await anyio.to_thread.run_sync(function, abandon_on_cancel=True)
+
+
+async def awaited(call: Awaitable[Any]) -> Any:
+    """What a call returns or raises; a cancellation that it has dealt with ends nothing around it.
+
+    An `asyncio.TaskGroup` cancels its own task when one of its tasks fails, and before Python 3.13 leaves that counted:
+    the next scope of anyio would take it for a cancellation from outside.
+    """
+    task = asyncio.current_task()
+    before = 0 if task is None else task.cancelling()
+    try:
+        return await call
+    except asyncio.CancelledError:
+        before = 0 if task is None else task.cancelling()
+        raise
+    finally:
+        while task is not None and task.cancelling() > before:
+            task.uncancel()

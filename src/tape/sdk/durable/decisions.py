@@ -7,11 +7,11 @@ from tape.core import codec
 from tape.core.codec import JsonValue
 from tape.core.errors import Conflict
 from tape.sdk.durable.calling import called
-from tape.sdk.durable.running import Running, awaited_or_not, running
+from tape.sdk.durable.running import Running, running, step
 from tape.sdk.nouns.body import text_of
 
 
-@awaited_or_not
+@step
 async def decide(
     ask: Callable[[], Any], *, model: str = "", request: JsonValue = None, rationale: str = "", policy_version: str = ""
 ) -> JsonValue:

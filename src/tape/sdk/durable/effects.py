@@ -11,12 +11,12 @@ from tape.core.effect import Compensation, DispatchMode, Effect, EffectStatus, S
 from tape.core.errors import Conflict, UsageError
 from tape.core.fork_policy import EffectPolicy
 from tape.core.text import legible
-from tape.sdk.durable.answers import AckLost, failure
+from tape.sdk.durable.answers import AckLost, ConcurrentSteps, failure
 from tape.sdk.durable.calling import called, with_key
 from tape.sdk.durable.forked import stand_in
 from tape.sdk.durable.references import reference
 from tape.sdk.durable.retrying import ONCE, Retries, retried
-from tape.sdk.durable.running import Running, awaited_or_not, running
+from tape.sdk.durable.running import Running, running, step
 from tape.sdk.durable.waiting import moment
 from tape.sdk.nouns.body import text_of
 
@@ -114,7 +114,7 @@ def effect(
         async def perform(*args: P.args, **kwargs: P.kwargs) -> Any:
             return await performed(running(), Call(tool, args, kwargs))
 
-        return awaited_or_not(perform)
+        return step(perform)
 
     return decorate
 
@@ -176,6 +176,8 @@ async def _done(found: Running, call: Call, begun: Effect) -> Effect:
         response = codec.decode(codec.encode(result))
     except AckLost:
         return await _lost(found, call, begun)
+    except ConcurrentSteps:
+        raise  # the program is at fault, not the tool: nothing came of the effect that could be written down
     except Exception as error:  # noqa: BLE001 - whatever a tool raises is what came of it
         told: JsonValue = {"type": type(error).__name__, "message": legible(str(error))}
         return await _complete(found, begun, EffectStatus.FAILED, error=told)
@@ -191,6 +193,8 @@ async def _checked(found: Running, call: Call, begun: Effect) -> Effect:
     """What a worker before this one left behind: it is only done if it was not."""
     try:
         result = await _look(call, begun)
+    except ConcurrentSteps:
+        raise
     except Exception:  # noqa: BLE001 - who cannot say leaves it unknown
         return await _complete(found, begun, EffectStatus.UNKNOWN)
     if result is None:
@@ -204,6 +208,8 @@ async def _looked_for(found: Running, call: Call, effect: Effect) -> Effect:
         return effect
     try:
         result = await _look(call, effect)
+    except ConcurrentSteps:
+        raise
     except Exception:  # noqa: BLE001 - who cannot say leaves it unknown
         return effect
     status = EffectStatus.FAILED if result is None else EffectStatus.CONFIRMED
@@ -224,6 +230,7 @@ async def _dispatched(found: Running, begun: Effect) -> Effect:
     """Waits for whoever carries it out."""
     with found.waiting.wait() as is_left:
         while begun.status is EffectStatus.PENDING:
+            found.steps.check()
             await moment(is_left, POLL_S)
             begun = await found.node.effects.find(found.run_id, begun.idempotency_key) or begun
     return begun

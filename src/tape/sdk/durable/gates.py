@@ -3,10 +3,10 @@
 from tape.core import codec
 from tape.core.codec import JsonValue
 from tape.sdk.durable.answers import Parked
-from tape.sdk.durable.running import awaited_or_not, running
+from tape.sdk.durable.running import running, step
 
 
-@awaited_or_not
+@step
 async def gate(name: str, context: JsonValue = None) -> JsonValue:
     """What was answered at a gate. Until it is, the function ends here, and is begun again with the answer.
 

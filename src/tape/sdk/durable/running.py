@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from functools import partial, wraps
 from typing import Any, Final, ParamSpec, TypeVar
 
-from anyio import from_thread
+from anyio import NoEventLoopError, from_thread
 
 from tape.core.decision import Decision
 from tape.core.effect import Effect
@@ -17,6 +17,7 @@ from tape.core.errors import Conflict, RunClosed, StaleClaim, Unavailable, Usage
 from tape.core.fork_policy import EffectPolicy, policy_of
 from tape.core.run_state import RunState
 from tape.sdk.durable.answers import Interrupted
+from tape.sdk.durable.steps import Steps, enclose, enclosing
 from tape.sdk.durable.waiting import Waiting
 from tape.sdk.nouns.node import AsyncNode
 
@@ -41,6 +42,10 @@ class Running:
     decision_index: int = -1
     counts: Counter[str] = field(default_factory=Counter)
     waiting: Waiting = field(default_factory=Waiting)
+    steps: Steps = field(init=False)
+
+    def __post_init__(self) -> None:
+        self.steps = Steps(self.run_id)
 
     @classmethod
     async def of(cls, node: AsyncNode, run: RunState, waiting: Waiting) -> "Running":
@@ -80,16 +85,18 @@ def running() -> Running:
     """The run that the code that runs now belongs to."""
     found = _RUNNING.get()
     if found is None:
-        raise UsageError("this belongs into a durable function; tape.run_agent runs one")
+        raise UsageError("this belongs into a durable function, in its own task or thread; tape.run_agent runs one")
     return found
 
 
 @contextmanager
 def in_run(found: Running) -> Iterator[None]:
-    token = _RUNNING.set(found)
+    token, outer = _RUNNING.set(found), enclosing()
+    enclose(None)  # a step of a run that this one was begun in is none of its own
     try:
         yield
     finally:
+        enclose(outer)
         _RUNNING.reset(token)
 
 
@@ -102,10 +109,24 @@ def awaited_or_not(function: Callable[P, Coroutine[Any, Any, Any]]) -> Callable[
     def call(*args: P.args, **kwargs: P.kwargs) -> Any:
         if is_in_loop():
             return guarded(*args, **kwargs)
-        running()  # else the thread is none of ours, and the complaint should say so
-        return from_thread.run(partial(guarded, *args, **kwargs))
+        found = running()  # else the thread is none of ours, and the complaint should say so
+        try:
+            return from_thread.run(partial(guarded, *args, **kwargs))
+        except NoEventLoopError as error:
+            raise found.steps.refuse(f"{function.__name__!r} is called in a thread of the function's own") from error
 
     return call
+
+
+def step(function: Callable[P, Coroutine[Any, Any, Any]]) -> Callable[P, Any]:
+    """The same for what has a number in its run: it begins only when no other step is under way in another task."""
+
+    @wraps(function)
+    async def alone(*args: P.args, **kwargs: P.kwargs) -> Any:
+        with running().steps.step(function.__name__):
+            return await function(*args, **kwargs)
+
+    return awaited_or_not(alone)
 
 
 def interruptible(function: Callable[P, Coroutine[Any, Any, T]]) -> Callable[P, Coroutine[Any, Any, T]]:

@@ -11,7 +11,7 @@ from tape.core.fork_policy import EffectPolicy
 from tape.sdk.durable.calling import called
 from tape.sdk.durable.effects import result_of
 from tape.sdk.durable.forked import recorded
-from tape.sdk.durable.running import Running, awaited_or_not, running
+from tape.sdk.durable.running import Running, awaited_or_not, running, step
 
 
 async def sampled(found: Running, name: str, look: Callable[[], Any] | None) -> JsonValue:
@@ -36,25 +36,25 @@ async def _look(begun: Effect, look: Callable[[], Any] | None) -> Any:
     return begun.began_at_ms / 1000 if look is None else await called(look)
 
 
-@awaited_or_not
+@step
 async def sample(name: str, look: Callable[[], Any]) -> JsonValue:
     """What a function returns the first time that the run comes here; it may look at the world, not change it."""
     return await sampled(running(), name, look)
 
 
-@awaited_or_not
+@step
 async def now() -> JsonValue:
     """The store's time in seconds since 1970, as it was when the run first came here."""
     return await sampled(running(), "now", None)
 
 
-@awaited_or_not
+@step
 async def uuid() -> JsonValue:
     """A name that nothing else has, and that the run keeps."""
     return await sampled(running(), "uuid", lambda: str(uuid4()))
 
 
-@awaited_or_not
+@step
 async def random() -> JsonValue:
     """A number from 0 up to 1, the same however often the run comes here."""
     return await sampled(running(), "random", chance.random)
