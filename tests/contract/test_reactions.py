@@ -210,7 +210,7 @@ async def test_registering_a_removed_one_again_goes_on_from_its_cursor(store: St
     await publish(store, 1)
     await match(store)
 
-    assert await sources(store, status=TaskStatus.PENDING) == [5, 6, 8]
+    assert await sources(store, status=TaskStatus.PENDING) == [4, 5, 7]
 
 
 async def test_what_is_not_there_cannot_be_paused_and_need_not_be_removed(store: Store) -> None:

@@ -41,9 +41,9 @@ def test_a_reaction_has_its_newest_definition_how_it_stands_and_how_its_tasks_fa
 def test_one_that_was_resumed_matches_and_one_that_was_removed_does_not(spark: SparkSession) -> None:
     said = [defined(Verb.REGISTERED, RULE), paused("rule", "x"), defined(Verb.CHANGED, RULE)]
 
-    table = reactions(journal_of(spark, *said, defined(Verb.REGISTERED, OTHER), removed("other")))
+    table = reactions(journal_of(spark, *said, defined(Verb.REGISTERED, OTHER), removed("other", 3)))
 
-    assert_rows(table, ("rule", "matching"), ("other", "removed"), columns="reaction_id status")
+    assert_rows(table, ("rule", "matching", 0), ("other", "removed", 3), columns="reaction_id status n_dead")
 
 
 def test_a_journal_without_reactions_has_none(spark: SparkSession) -> None:

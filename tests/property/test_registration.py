@@ -22,7 +22,7 @@ events = st.one_of(
     st.builds(defined, st.just(Verb.REGISTERED), reactions),
     st.builds(defined, st.just(Verb.CHANGED), reactions, st.sampled_from(["", "maintenance"])),
     st.builds(paused, names, st.just("maintenance"), st.none()),
-    st.builds(removed, names),
+    st.builds(removed, names, st.integers(0, 9)),
     st.just(Event(run_id="r", payload=1)),
 )
 

@@ -39,7 +39,7 @@ STATEMENTS: list[tuple[str, str, dict[str, object]]] = [
     ("reactions.sql", "reshard", {**RULE, "num_shards": 3}),
     ("reactions.sql", "mark", {**RULE, "paused": "", "deleted": 0}),
     ("tasks.sql", "lock_waiting", {"keys": '[{"reaction_id": "rule-1", "subject": "/a/1"}]'}),
-    ("tasks.sql", "kill_pending", {**RULE, "last_error": "x", "now_ms": 1}),
+    ("tasks.sql", "end_pending", {**RULE, "last_error": "x", "now_ms": 1}),
     ("tasks.sql", "lock_limits", RULES),
     ("tasks.sql", "leases", RULES),
     ("tasks.sql", "claim", {**RULE, "owner": "me", "now": 9, "lease_ms": 9, "shard": -1, "most": 16}),

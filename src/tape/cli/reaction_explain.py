@@ -73,13 +73,21 @@ def _say(told: Explanation) -> None:
 def _lines(told: Explanation) -> Iterator[tuple[str, ...]]:
     judged, rule = told.judgement, told.judgement.definition
     yield "in force", _yes(judged.in_force), judged.reason
-    yield "pattern", _yes(judged.is_subject), f"{rule.subject_pattern}  on  {output.escape(told.entry.subject)}"
+    yield "pattern", _yes(judged.is_subject), _pattern(rule.subject_pattern, told.entry, judged.is_subject)
     error = f"  {judged.verdict.error}" if judged.verdict.error else ""
     yield "predicate", _yes(judged.verdict.matched), output.escape((rule.predicate_cel or "none") + error)
     yield "depth", str(judged.depth), ""
     if rule.debounce_ms:
         yield "debounce", f"{rule.debounce_ms:,} ms", "the newest entry of a subject stands for those before"
     yield "matched to", f"{told.cursor:,}", ""
+
+
+def _pattern(pattern: str, entry: Entry, is_subject: bool) -> str:
+    from tape.core.subject import Pattern
+
+    is_withheld = not is_subject and Pattern(pattern).matches(entry.subject)
+    note = "  (a pattern has to name entries about tasks and reactions)" if is_withheld else ""
+    return f"{pattern}  on  {output.escape(entry.subject)}{note}"
 
 
 def _part(part: Part) -> tuple[str, ...]:

@@ -150,8 +150,9 @@ class Queue(Protocol):
 class Tasks(Queue, Protocol):
     """All tasks there are. A dead one that is replayed begins to count its attempts anew and keeps its fencing number.
 
-    Whoever dies or is replayed leaves an entry that says so. `made_of` is an entry's task, or else the first of a newer
-    entry of the same subject. `make` makes the tasks that are missing, and says how many those were.
+    A task that dies or is replayed leaves an entry, but for those that the removal of their reaction ends: its entry
+    stands for them all. `made_of` is an entry's task, or else the first of a newer entry of the same subject. `make`
+    makes the tasks that are missing, and says how many those were.
     """
 
     async def find(self, task_id: TaskId) -> Task | None: ...

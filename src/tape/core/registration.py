@@ -187,9 +187,9 @@ def paused(reaction_id: str, reason: str, cursor: int | None = None) -> Event:
     return _event(Verb.PAUSED, reaction_id, {"reason": reason, **place})
 
 
-def removed(reaction_id: str) -> Event:
-    """The entry of a removal."""
-    return _event(Verb.REMOVED, reaction_id, {})
+def removed(reaction_id: str, ended_tasks: int) -> Event:
+    """The entry of a removal, which is also the end of so many tasks that were pending."""
+    return _event(Verb.REMOVED, reaction_id, {"ended_tasks": ended_tasks})
 
 
 def _event(verb: Verb, reaction_id: str, facts: dict[str, JsonValue]) -> Event:

@@ -12,10 +12,11 @@ from pyspark.sql import DataFrame
 from pyspark.sql.functions import expr
 
 from tape.core import codec
+from tape.core.lifecycle import PREFIXES, SOURCE_SUBJECT, names_lifecycle
 from tape.core.predicate import Predicate, Verdict, bind
 from tape.core.subject import ONE, Pattern
 from tape.lake.predicate_sql import Part, Route, compile_predicate, explain
-from tape.lake.sql_text import call, chain, infix, literal
+from tape.lake.sql_text import call, chain, infix, literal, negate
 
 __all__ = ["Part", "Route", "causes", "errors", "explain", "history", "left_to_evaluator"]
 
@@ -75,10 +76,11 @@ def errors(entries: DataFrame, pattern: str, where: str = "") -> DataFrame:
 
 
 def under(entries: DataFrame, pattern: str) -> DataFrame:
-    """The entries whose subject a pattern matches, each with the value before."""
+    """The entries that a reaction with this pattern is for, each with the value before."""
     if PREVIOUS not in entries.columns:
         entries = entries.withColumn(PREVIOUS, expr(literal("")))
-    return entries.filter(subject_condition(Pattern(pattern)))
+    asked = Pattern(pattern)
+    return entries.filter(subject_condition(asked)).filter(lifecycle_condition(asked))
 
 
 def ask(entries: DataFrame, where: str, doubt: str = literal(True)) -> DataFrame:
@@ -100,6 +102,18 @@ def subject_condition(pattern: Pattern) -> str:
     bounds = pattern.prefix_range()
     prefix = [call("startswith", "subject", literal(bounds[0]))] if bounds else []
     return chain("AND", *prefix, call("rlike", "subject", literal(_segments(pattern))))
+
+
+def lifecycle_condition(pattern: Pattern) -> str:
+    """`lifecycle.may_react` in Spark SQL."""
+    if not names_lifecycle(pattern):
+        return negate(_is_lifecycle("subject"))
+    source = call("get_json_object", "payload_json", literal(f"$.{SOURCE_SUBJECT}"))
+    return negate(chain("AND", _is_lifecycle("subject"), _is_lifecycle(call("coalesce", source, literal("")))))
+
+
+def _is_lifecycle(subject: str) -> str:
+    return chain("OR", *(call("startswith", subject, literal(prefix)) for prefix in PREFIXES))
 
 
 def _segments(pattern: Pattern) -> str:

@@ -60,9 +60,11 @@ def _defined(journal: DataFrame) -> DataFrame:
 
 
 def _stopped(journal: DataFrame) -> DataFrame:
+    """A pause, or a removal, which is the end of all tasks that were pending."""
     is_pause = F.get_json_object(PAYLOAD_JSON, "$.reason").isNotNull()
+    ended = F.coalesce(F.get_json_object(PAYLOAD_JSON, "$.ended_tasks").try_cast("bigint"), F.lit(0))
     status = F.when(is_pause, F.lit(Verb.PAUSED.value)).otherwise(F.lit(Verb.REMOVED.value))
-    return _without_definition(STOPPED.taken(journal).withColumn("status", status))
+    return _without_definition(STOPPED.taken(journal).withColumn("status", status).withColumn("dead", ended))
 
 
 def _befell(journal: DataFrame) -> DataFrame:

@@ -12,13 +12,14 @@ from tape.bus.journal import Journal
 from tape.core.errors import NotFound
 from tape.core.event import Entry
 from tape.core.ids import GlobalSeq
+from tape.core.lifecycle import reacts
 from tape.core.ports import Store
 from tape.core.predicate import Predicate, Verdict, bind
 from tape.core.predicate_parts import Part, parts
 from tape.core.reaction import Reaction, system_run
-from tape.core.registration import REACTION, Force, told_of
+from tape.core.registration import REACTION, Force, Verb, told_of
 from tape.core.subject import Pattern
-from tape.core.task import MAX_DEPTH, TASK, Task
+from tape.core.task import DEREGISTERED, MAX_DEPTH, TASK, Task
 from tape.matcher.rules import predicate_of, previous_value
 
 
@@ -97,7 +98,7 @@ async def explain(store: Store, journal: Journal, reaction_id: str, global_seq: 
         registrations=tuple(registrations),
         cursor=record.cursor,
         task=task,
-        life=tuple(each for each in told if task is not None and _is_about(each, task)),
+        life=() if task is None else tuple(_life(told, task)),
     )
 
 
@@ -112,7 +113,7 @@ def judge(registrations: Sequence[Entry], entry: Entry) -> Judgement:
         definition=definition,
         in_force=force.covers(entry.global_seq),
         reason=_reason(force, entry.global_seq),
-        is_subject=Pattern.parse(definition.subject_pattern).matches(entry.subject),
+        is_subject=reacts(Pattern.parse(definition.subject_pattern), entry),
         verdict=predicate.evaluate(activation),
         parts=tuple(parts(predicate, activation)) if isinstance(predicate, Predicate) else (),
         depth=entry.depth,
@@ -170,8 +171,8 @@ async def _entry(journal: Journal, global_seq: int) -> Entry:
 
 
 async def life_of(journal: Journal, task: Task) -> list[Entry]:
-    """The entries that say how often a task has died and was replayed."""
-    return [entry for entry in await _told(journal, task.reaction_id) if _is_about(entry, task)]
+    """The entries that say how often a task has died and was replayed; a removal ends all that are pending."""
+    return _life(await _told(journal, task.reaction_id), task)
 
 
 async def _told(journal: Journal, reaction_id: str) -> list[Entry]:
@@ -179,6 +180,20 @@ async def _told(journal: Journal, reaction_id: str) -> list[Entry]:
     async with aclosing(journal.stream(run_id=system_run(reaction_id), follow=False)) as stream:
         return [entry async for entry in stream]
     raise AssertionError("a stream swallows nothing")
+
+
+def _life(told: Sequence[Entry], task: Task) -> list[Entry]:
+    """A task that was replayed, or is `deregistered`, without having died by itself was ended by the last removal."""
+    life: list[Entry] = []
+    removal: Entry | None = None
+    for entry in told:
+        if entry.kind == REACTION and entry.type == Verb.REMOVED:
+            removal = entry
+        elif _is_about(entry, task):
+            is_revived = entry.type == "replayed" and (not life or life[-1].type == "replayed")
+            life += [removal, entry] if is_revived and removal is not None else [entry]
+    is_ended = task.last_error == DEREGISTERED and (not life or life[-1].type == "replayed")
+    return [*life, removal] if is_ended and removal is not None else life
 
 
 def _is_about(entry: Entry, task: Task) -> bool:

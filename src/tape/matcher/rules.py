@@ -8,6 +8,7 @@ from typing import Final, NamedTuple, Protocol
 
 from tape.core.errors import UsageError
 from tape.core.event import Entry
+from tape.core.lifecycle import may_react
 from tape.core.predicate import Activation, Predicate, Verdict, bind
 from tape.core.reaction import Reaction
 from tape.core.registration import Force
@@ -102,15 +103,15 @@ class Rules:
 
     def of(self, entry: Entry) -> tuple[Sequence[Rule], Sequence[Rule]]:
         """The rules that match an entry for sure, and those whose predicates are to be asked."""
-        found = self._found.get(entry.subject) or self._find(entry.subject)
+        found = self._found.get(entry.subject) or self._find(entry)
         if not found.is_limited:
             return found.sure, found.asked
         sure, asked = ([rule for rule in some if rule.is_for(entry.global_seq)] for some in (found.sure, found.asked))
         return sure, asked
 
-    def _find(self, subject: str) -> "Found":
-        """What a subject's entries have in common, kept until a rule comes or goes."""
-        rules = self._trie.match(subject)
+    def _find(self, entry: Entry) -> "Found":
+        """The rules for a subject's entries, kept until a rule comes or goes."""
+        rules = [rule for rule in self._trie.match(entry.subject) if may_react(rule.pattern, entry)]
         found = Found(
             sure=[rule for rule in rules if rule.predicate.is_blank],
             asked=[rule for rule in rules if not rule.predicate.is_blank],
@@ -118,7 +119,7 @@ class Rules:
         )
         if len(self._found) >= MOST_SUBJECTS:
             self._found.clear()
-        self._found[subject] = found
+        self._found[entry.subject] = found
         return found
 
     def evaluated(self, rules: Sequence[Rule], entry: Entry) -> list[Finding]:

@@ -7,6 +7,7 @@ from typing import Any, Final, NamedTuple, TypeVar
 
 import msgspec
 
+from tape.core.lifecycle import SOURCE_SUBJECT
 from tape.core.ports import Transaction
 from tape.core.sequence import MAX_EVENTS, Request
 from tape.core.task import (
@@ -38,7 +39,7 @@ class _Sql(NamedTuple):
     insert_claimed: str
     lock_waiting: str
     coalesce: str
-    kill_pending: str
+    end_pending: str
     present: str
     newest: str
 
@@ -113,9 +114,10 @@ class MatchedTasks:
         asked = {"reaction_id": hits[0].reaction.reaction_id, "subjects": subjects}
         return {row[0]: row[1] for row in await tx.fetch(self._sql.newest, asked)}
 
-    async def kill_pending(self, tx: Transaction, reaction_id: str, reason: str) -> None:
+    async def end_pending(self, tx: Transaction, reaction_id: str, reason: str) -> int:
+        """Ends them as dead without an entry for each, and says how many; the entry of a removal stands for all."""
         asked = {"reaction_id": reaction_id, "last_error": reason, "now_ms": now_ms()}
-        stage(tx, "dead", await tx.fetch(self._sql.kill_pending, asked))
+        return len(await tx.fetch(self._sql.end_pending, asked))
 
     async def _insert(self, tx: Transaction, rows: Sequence[Mapping[str, object]], now: int) -> None:
         for group in _groups(rows, _size(rows)):
@@ -146,11 +148,11 @@ class MatchedTasks:
 
 
 def stage(tx: Transaction, verb: str, rows: Iterable[Row]) -> None:
-    """The entries of tasks that died or were replayed: (task_id, reaction_id, source, count of attempts, error)."""
+    """The entries of tasks that died or were replayed: (task_id, reaction_id, source, subject, attempts, error)."""
     for group in _groups(rows, MAX_EVENTS):
         events = (
-            told(verb, reaction_id, TaskId(task), source, {"attempts": attempts, "error": error})
-            for task, reaction_id, source, attempts, error in group
+            told(verb, reaction_id, TaskId(task), source, {SOURCE_SUBJECT: subject, "attempts": count, "error": error})
+            for task, reaction_id, source, subject, count, error in group
         )
         tx.append(Request(events=tuple(events), opens=True))
 
@@ -256,4 +258,4 @@ def _dead_row(hit: Hit) -> dict[str, object]:
 
 def _told_of(hit: Hit) -> Row:
     reaction_id, place = hit.reaction.reaction_id, hit.entry.global_seq
-    return task_id(reaction_id, place), reaction_id, place, 0, TOO_DEEP
+    return task_id(reaction_id, place), reaction_id, place, hit.entry.subject, 0, TOO_DEEP

@@ -68,8 +68,8 @@ class Reactions:
             if known is None or known.is_removed:
                 return False
             await tx.fetch(self._sql.mark, {"reaction_id": reaction_id, "paused": "", "deleted": 1})
-            await self._tasks.kill_pending(tx, reaction_id, DEREGISTERED)
-            _stage(tx, removed(reaction_id))
+            ended = await self._tasks.end_pending(tx, reaction_id, DEREGISTERED)
+            _stage(tx, removed(reaction_id, ended))
             return True
 
     async def pause(self, reaction_id: str, reason: str) -> ReactionRecord:
@@ -136,7 +136,7 @@ class Reactions:
             await tx.fetch(self._sql.put_forces, {"forces": json.dumps(rows), "version": version})
         for reaction_id, force in page.forces.items():
             if force.is_removed:  # what was matched after the removal was asked for, and before its entry
-                await self._tasks.kill_pending(tx, reaction_id, DEREGISTERED)
+                await self._tasks.end_pending(tx, reaction_id, DEREGISTERED)
         if page.slips:
             slips = [{"reaction_id": name, **slip._asdict()} for name, slip in page.slips.items()]
             await tx.fetch(self._sql.add_slips, {"slips": json.dumps(slips)})

@@ -265,7 +265,7 @@ class Tasks:
         if put:
             await tx.fetch(self._sql.put_settled, {"settled": json.dumps(put), "now_ms": now_ms()})
         dead = [row for row in rows if after[row[0]].status is TaskStatus.DLQ]
-        stage(tx, "dead", [(row[0], row[1], row[2], row[3], after[row[0]].last_error) for row in dead])
+        stage(tx, "dead", [(*row[:5], after[row[0]].last_error) for row in dead])
         return list(after)
 
 
@@ -280,7 +280,7 @@ def _share(limit: _Limit, wanted: int, leases: int, now: int) -> limits.Share:
 
 
 def _after(row: Row, outcome: Outcome) -> Next:
-    task_id, _, _, attempts, retry_max, retry_backoff_ms, dlq_after_n, deleted, now = row
+    task_id, _, _, _, attempts, retry_max, retry_backoff_ms, dlq_after_n, deleted, now = row
     policy = Policy(retry_max, retry_backoff_ms, dlq_after_n, bool(deleted))
     chance = random.Random(f"{task_id} {attempts}")  # tasks scatter, and yet a test that is repeated repeats itself
     return settled(attempts, outcome, policy, now, chance.uniform(-1, 1))

@@ -88,10 +88,10 @@ FROM json_to_recordset(:hits::json) AS h(
        payload_json text, trace_id text, span_id text)
 WHERE t.task_id = h.task_id;
 
--- name: kill_pending
+-- name: end_pending
 UPDATE tape_tasks SET status = 5, last_error = :last_error, completed_at_ms = tape_now_ms(), first_at_ms = 0
 WHERE reaction_id = :reaction_id AND status = 1
-RETURNING task_id, reaction_id, source_global_seq, attempts, last_error;
+RETURNING task_id;
 
 -- name: waiting
 -- The first of each reaction, whether or not its time has come.
@@ -123,7 +123,7 @@ UPDATE tape_tasks AS t SET
 FROM tape_reactions AS r
 WHERE r.reaction_id = t.reaction_id AND t.status = 2 AND t.lease_expires_at_ms <= tape_now_ms()
   AND (r.deleted = 1 OR (r.handler_kind <> 1 AND t.attempts >= least(r.retry_max + 1, r.dlq_after_n)))
-RETURNING t.task_id, t.reaction_id, t.source_global_seq, t.attempts, t.last_error;
+RETURNING t.task_id, t.reaction_id, t.source_global_seq, t.subject, t.attempts, t.last_error;
 
 -- name: is_put_down
 -- Whether what a worker had in hand is anybody's by now.
@@ -197,8 +197,8 @@ RETURNING t.task_id;
 SELECT tape_finish(:owner, :prefixes, :sizes, :places);
 
 -- name: lock_claims
-SELECT t.task_id, t.reaction_id, t.source_global_seq, t.attempts, r.retry_max, r.retry_backoff_ms, r.dlq_after_n,
-       r.deleted, tape_now_ms()
+SELECT t.task_id, t.reaction_id, t.source_global_seq, t.subject, t.attempts, r.retry_max, r.retry_backoff_ms,
+       r.dlq_after_n, r.deleted, tape_now_ms()
 FROM json_to_recordset(:claims::json) AS c(task_id text, owner text, attempt bigint)
 JOIN tape_tasks AS t ON t.task_id = c.task_id
 JOIN tape_reactions AS r ON r.reaction_id = t.reaction_id
@@ -307,7 +307,7 @@ UPDATE tape_tasks SET
   status = 1, attempts = 0, next_attempt_at_ms = tape_now_ms(), completed_at_ms = 0, lease_owner = '',
   lease_expires_at_ms = 0
 WHERE task_id = ANY (ARRAY(SELECT json_array_elements_text(:task_ids::json))) AND status = 5
-RETURNING task_id, reaction_id, source_global_seq, attempt, last_error;
+RETURNING task_id, reaction_id, source_global_seq, subject, attempt, last_error;
 
 -- name: forget
 -- It reads the whole table: an index for it would cost every task more than this costs once a day.

@@ -78,11 +78,11 @@ UPDATE tape_tasks SET
 FROM json_each(:hits) AS h
 WHERE task_id = h.value ->> 'task_id';
 
--- name: kill_pending
+-- name: end_pending
 -- Said twice, because SQLite does not see that the index of what is pending or claimed holds what is pending.
 UPDATE tape_tasks SET status = 5, last_error = :last_error, completed_at_ms = :now_ms, first_at_ms = 0
 WHERE reaction_id = :reaction_id AND status = 1 AND status IN (1, 2)
-RETURNING task_id, reaction_id, source_global_seq, attempts, last_error;
+RETURNING task_id;
 
 -- name: waiting
 -- The first of each reaction, whether or not its time has come.
@@ -118,7 +118,7 @@ UPDATE tape_tasks SET
 FROM tape_reactions AS r
 WHERE r.reaction_id = tape_tasks.reaction_id AND status = 2 AND lease_expires_at_ms <= :now_ms
   AND (r.deleted = 1 OR (r.handler_kind <> 1 AND attempts >= min(r.retry_max + 1, r.dlq_after_n)))
-RETURNING task_id, reaction_id, source_global_seq, attempts, last_error;
+RETURNING task_id, reaction_id, source_global_seq, subject, attempts, last_error;
 
 -- name: lock_limits
 SELECT l.reaction_id, l.next_start_at_us, r.max_concurrency, r.rate_limit_per_s
@@ -168,8 +168,8 @@ WHERE task_id = c.value ->> 'task_id' AND lease_owner = c.value ->> 'owner' AND 
 RETURNING task_id;
 
 -- name: lock_claims
-SELECT t.task_id, t.reaction_id, t.source_global_seq, t.attempts, r.retry_max, r.retry_backoff_ms, r.dlq_after_n,
-       r.deleted, :now_ms
+SELECT t.task_id, t.reaction_id, t.source_global_seq, t.subject, t.attempts, r.retry_max, r.retry_backoff_ms,
+       r.dlq_after_n, r.deleted, :now_ms
 FROM json_each(:claims) AS c
 CROSS JOIN tape_tasks AS t ON t.task_id = c.value ->> 'task_id'
 JOIN tape_reactions AS r ON r.reaction_id = t.reaction_id
@@ -246,7 +246,7 @@ UPDATE tape_tasks SET
   status = 1, attempts = 0, next_attempt_at_ms = :now_ms, completed_at_ms = 0, lease_owner = '',
   lease_expires_at_ms = 0
 WHERE task_id IN (SELECT value FROM json_each(:task_ids)) AND status = 5
-RETURNING task_id, reaction_id, source_global_seq, attempt, last_error;
+RETURNING task_id, reaction_id, source_global_seq, subject, attempt, last_error;
 
 -- name: forget
 -- It reads the whole table: an index for it would cost every task more than this costs once a day.
