@@ -50,6 +50,7 @@ if TYPE_CHECKING:
     from tape.sdk.durable.answers import AckLost, EffectFailed, EffectUnknown
     from tape.sdk.durable.budgets import Budget, reserve
     from tape.sdk.durable.calling import idempotency_key
+    from tape.sdk.durable.compensators import compensator
     from tape.sdk.durable.decisions import decide
     from tape.sdk.durable.effects import effect
     from tape.sdk.durable.gates import gate
@@ -102,6 +103,7 @@ _HOMES = {
     ),
     "tape.sdk.durable.answers": ("AckLost", "EffectFailed", "EffectUnknown"),
     "tape.sdk.durable.budgets": ("Budget", "reserve"),
+    "tape.sdk.durable.compensators": ("compensator",),
     "tape.sdk.durable.decisions": ("decide",),
     "tape.sdk.durable.calling": ("idempotency_key",),
     "tape.sdk.durable.effects": ("effect",),
@@ -155,6 +157,7 @@ __all__ = [
     "UsageError",
     "VersionConflict",
     "aconnect",
+    "compensator",
     "connect",
     "decide",
     "effect",

@@ -13,9 +13,11 @@ from tape.core.timer import Timer, TimerStatus
 from tape.sdk.durable.compensating import Compensating
 from tape.sdk.durable.dispatching import ATTEMPTS, Connector, Dispatching
 from tape.sdk.durable.receiving import Receiver, message_of
+from tape.sdk.durable.references import reference
 from tape.sdk.durable.timing import Timing
 from tape.sdk.nouns.node import AsyncNode
 from tape.work.rounds import Rounds
+from tests.contract import inverse
 from tests.contract.backends import on_disk
 from tests.contract.working import at_once, begun, queued, until
 from tests.patience import PATIENCE_S
@@ -96,7 +98,7 @@ async def test_what_a_connector_or_an_inverse_raises_may_hold_what_is_no_text(no
         raise OSError(f"before{said}after")
 
     assert await dispatched(node, bank=fail) == 1
-    assert await Rounds(Compensating(node, owner="d1", inverses={"undo": fail})).run_once() == 1
+    assert await Rounds(Compensating(node, owner="d1", inverses={"no.such.module:undo": fail})).run_once() == 1
 
     (owed,) = await node.obligations.listed(run_id)
     assert (await now(node, effect)).status is EffectStatus.FAILED
@@ -163,8 +165,8 @@ async def owing(node: AsyncNode, compensator_ref: str, max_attempts: int = 5) ->
     return run.run_id
 
 
-async def test_who_never_saw_the_agent_undoes_by_the_name_of_the_inverse(node: AsyncNode) -> None:
-    run_id = await owing(node, "tests.contract.inverse:undo")
+async def test_who_never_saw_the_agent_undoes_with_the_compensator_it_has_registered(node: AsyncNode) -> None:
+    run_id = await owing(node, reference(inverse.undo))
 
     assert await Rounds(Compensating(node, owner="d1")).run_once() == 1
 
@@ -173,13 +175,26 @@ async def test_who_never_saw_the_agent_undoes_by_the_name_of_the_inverse(node: A
     assert owed.result_json == f'["b-1",7,"{run_id}/decision--1/wire/0/undo"]'
 
 
-async def test_an_inverse_that_nobody_finds_is_tried_again_and_stuck_in_the_end(node: AsyncNode) -> None:
-    run_id = await owing(node, "no.such.module:undo", max_attempts=1)
+def unregistered(result: object, amount: int) -> None:
+    CALLED.append(result)
 
-    assert await Rounds(Compensating(node, owner="d1")).run_once() == 1
 
-    (owed,) = await node.obligations.stuck()
-    assert owed.run_id == run_id and "no.such.module" in owed.last_error
+CALLED: list[object] = []
+
+
+@pytest.mark.parametrize(
+    "name", [f"{__name__}:unregistered", f"{__name__}:CALLED.append", "os:system", "no.such.module:undo", "undo"]
+)
+async def test_an_obligation_whose_compensator_nobody_here_registered_waits_unharmed(
+    node: AsyncNode, name: str
+) -> None:
+    run_id = await owing(node, name, max_attempts=1)
+
+    assert await Rounds(Compensating(node, owner="d1")).run_once() == 0
+
+    (owed,) = await node.obligations.due()
+    assert (owed.run_id, owed.status, owed.attempts, owed.last_error) == (run_id, ObligationStatus.PENDING, 0, "")
+    assert CALLED == [] and await node.obligations.stuck() == []
 
 
 async def test_an_obligation_that_nobody_here_can_meet_is_left_alone(node: AsyncNode) -> None:

@@ -4,9 +4,10 @@ import pytest
 
 import tape
 from tape.core.effect import Semantics
-from tape.core.errors import NotFound, UsageError
+from tape.core.errors import UsageError
 from tape.core.run_state import Invocation, RunOrder
-from tape.sdk.durable.references import reference, resolve
+from tape.sdk.durable.compensators import compensators
+from tape.sdk.durable.references import reference
 from tape.sdk.durable.retrying import Retries
 
 
@@ -38,17 +39,18 @@ def test_an_effect_without_its_parentheses_is_told_so() -> None:
         bare(7)  # type: ignore[arg-type]
 
 
-def test_a_function_is_found_by_its_name_without_what_decorators_made_of_it() -> None:
+def test_a_compensator_is_registered_without_what_decorators_made_of_it() -> None:
     decorated = tape.effect()(wired)
 
-    assert reference(decorated) == f"{__name__}:wired"
-    assert resolve("tape:connect") is tape.connect.__wrapped__  # type: ignore[attr-defined]
+    tape.effect(compensate=decorated)(wired)
+
+    assert compensators.known()[f"{__name__}:wired"] is wired
 
 
-@pytest.mark.parametrize("text", ["", "tape", "tape:", "no.such:thing", "tape:nothing", "tape:__all__"])
-def test_a_name_that_leads_nowhere_is_not_found(text: str) -> None:
-    with pytest.raises(NotFound):
-        resolve(text)
+def test_a_compensator_may_have_a_name_of_its_own() -> None:
+    assert tape.compensator("refund")(wired) is wired
+
+    assert compensators.known()["refund"] is wired
 
 
 def test_a_function_within_another_has_no_name_outside() -> None:

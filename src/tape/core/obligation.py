@@ -44,6 +44,11 @@ class Obligation:
         return self.status in (ObligationStatus.PENDING, ObligationStatus.COMMITTED)
 
     @property
+    def compensator(self) -> str:
+        """The name of what undoes it, which whoever meets it has registered."""
+        return self.compensator_ref or self.kind
+
+    @property
     def due_at_ms(self) -> int:
         """When it may be claimed next."""
         is_leased = self.status is ObligationStatus.COMMITTED

@@ -1,6 +1,6 @@
-"""Obligations: whoever drains them need not know the function that undoes them, only where it is."""
+"""Obligations: whoever has registered the function that undoes one calls it; the others leave it alone."""
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from datetime import timedelta
 from functools import partial
 from typing import Any, Final
@@ -12,7 +12,7 @@ from tape.core.obligation import Obligation
 from tape.core.retry import backoff
 from tape.core.text import legible
 from tape.sdk.durable.calling import called, with_key
-from tape.sdk.durable.references import resolve
+from tape.sdk.durable.compensators import Compensator, compensators
 from tape.sdk.nouns.node import AsyncNode
 from tape.telemetry import log
 
@@ -20,24 +20,31 @@ BASE: Final = timedelta(seconds=1)
 
 
 class Compensating:
-    """An errand for each obligation whose turn and time it is."""
+    """An errand for each obligation whose turn and time it is, and whose compensator this program has registered.
+
+    `inverses` are compensators by name, beside those that decorators have registered.
+    """
 
     def __init__(
         self,
         node: AsyncNode,
         *,
         owner: str,
-        inverses: Mapping[str, Callable[..., Any]] | None = None,
+        inverses: Mapping[str, Compensator] | None = None,
         lease: timedelta = WORK_LEASE,
     ) -> None:
         self._node = node
         self._owner = check_owner(owner)
         self._inverses = inverses or {}
         self._lease = lease
+        self._unknown: set[str] = set()
 
     async def due(self, limit: int) -> Sequence[Obligation]:
-        owed = await self._node.obligations.due(limit)
-        return [each for each in owed if each.compensator_ref or each.kind in self._inverses]
+        owed, known = await self._node.obligations.due(limit), self._known()
+        for each in owed:
+            if each.compensator not in known:
+                self._tell(each)
+        return [each for each in owed if each.compensator in known]
 
     def name(self, item: Obligation) -> str:
         return f"{item.run_id}/{item.number}"
@@ -57,13 +64,22 @@ class Compensating:
 
     async def _undo(self, held: Obligation) -> Any:
         """Calls the inverse with the effect's result and what the effect was called with."""
-        inverse = self._inverses.get(held.kind) or resolve(held.compensator_ref)
+        inverse = self._known()[held.compensator]
         effect = await self._node.effects.find(held.run_id, held.effect_key)
         result = codec.decode(effect.response_json) if effect is not None and effect.response_json else None
         asked: Any = codec.decode(held.payload_json) if held.payload_json else None
         call = partial(inverse, result, *_args(asked), **_kwargs(asked))
         with with_key(f"{held.effect_key}/{held.kind}"):
             return await called(call)
+
+    def _known(self) -> Mapping[str, Compensator]:
+        return {**compensators.known(), **self._inverses}
+
+    def _tell(self, owed: Obligation) -> None:
+        """Says once of each name that nobody here has registered it."""
+        if owed.compensator not in self._unknown:
+            self._unknown.add(owed.compensator)
+            log.warning("obligation.unserved", run_id=owed.run_id, kind=owed.kind, compensator=owed.compensator)
 
     async def _failed(self, held: Obligation, error: Exception) -> None:
         log.warning("obligation.failed", run_id=held.run_id, kind=held.kind, error=type(error).__name__)

@@ -13,6 +13,7 @@ from tape.core.fork_policy import EffectPolicy
 from tape.core.text import legible
 from tape.sdk.durable.answers import AckLost, ConcurrentSteps, failure
 from tape.sdk.durable.calling import called, with_key
+from tape.sdk.durable.compensators import compensators
 from tape.sdk.durable.forked import stand_in
 from tape.sdk.durable.references import reference
 from tape.sdk.durable.retrying import ONCE, Retries, retried
@@ -48,7 +49,7 @@ class Tool:
         if self.business_key and not self.connector:
             raise UsageError("a business_key requires a connector: it is unique within one")
         if self.compensate is not None:
-            reference(self.compensate)  # else nobody could find it, and the first to learn would be a run that fails
+            compensators.add(self.compensate)
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,30 +1,18 @@
-"""Functions by their names, for processes that have never seen them."""
+"""Functions by their names. A name is only ever compared with those that a program has registered, never imported."""
 
 from collections.abc import Callable
-from functools import reduce
-from importlib import import_module
 from typing import Any
 
-from tape.core.errors import NotFound, UsageError, shown
+from tape.core.app import main_module
+from tape.core.errors import UsageError
 
 
 def reference(function: Callable[..., Any]) -> str:
-    """Where a function is found again: its module and its name there."""
+    """The name of a function: its module, and where it is in there."""
     if "<" in function.__qualname__:
         raise UsageError(f"{function.__qualname__!r} has no name outside; define it at the top of a module")
-    return f"{function.__module__}:{function.__qualname__}"
-
-
-def resolve(text: str) -> Callable[..., Any]:
-    """The function of that name, imported if need be."""
-    module, colon, name = text.partition(":")
-    try:
-        found: Any = reduce(getattr, name.split("."), import_module(module))
-    except (ImportError, AttributeError, ValueError) as error:
-        raise NotFound(f"there is no function {shown(text)}: {error}") from error
-    if not colon or not callable(found):
-        raise NotFound(f"{shown(text)} is no function")
-    return unwrapped(found)
+    module = main_module() if function.__module__ == "__main__" else function.__module__
+    return f"{module}:{function.__qualname__}"
 
 
 def unwrapped(function: Callable[..., Any]) -> Callable[..., Any]:

@@ -1,0 +1,43 @@
+"""The functions that undo effects, by name: a worker calls only those that its own program has registered."""
+
+from collections.abc import Callable, Mapping
+from typing import Any, Final, TypeVar
+
+from tape.core.text import check_name
+from tape.sdk.durable.references import reference, unwrapped
+
+Compensator = Callable[..., Any]
+F = TypeVar("F", bound=Compensator)
+
+
+class Compensators:
+    """Functions by name; a module that is loaded again replaces its own."""
+
+    def __init__(self) -> None:
+        self._by_name: dict[str, Compensator] = {}
+
+    def add(self, function: Compensator, name: str | None = None) -> str:
+        """Registers a function; its name, without a given one, says in which module it is."""
+        known_as = reference(function) if name is None else check_name("a compensator's name", name)
+        self._by_name[known_as] = unwrapped(function)
+        return known_as
+
+    def known(self) -> Mapping[str, Compensator]:
+        return dict(self._by_name)
+
+
+compensators: Final = Compensators()
+"""What this program has registered, by `@tape.effect(compensate=…)` and `@tape.compensator`."""
+
+
+def compensator(name: str | None = None) -> Callable[[F], F]:
+    """Registers a function that undoes effects, for a program that does not declare those effects itself.
+
+    An obligation names its compensator, or else its kind is the name. It gets the effect's result and arguments.
+    """
+
+    def decorate(function: F) -> F:
+        compensators.add(function, name)
+        return function
+
+    return decorate
