@@ -223,7 +223,7 @@ def test_a_budget_without_caps_admits_everything(tape: Any, run: pb.BeginRunResp
 
 
 def test_a_session_gives_all_some_or_none_of_its_events(tape: Any, run_id: str) -> None:
-    names = {"app_name": "chat", "user_id": "ann", "session_id": run_id}
+    names: dict[str, Any] = {"app_name": "chat", "user_id": "ann", "session_id": run_id}
     tape.CreateSession(pb.CreateSessionRequest(**names, state_json='{"a": 1}'))
     for number in range(3):
         event = pb.SessionEvent(author="ann", content_json=str(number))

@@ -51,6 +51,21 @@ def test_what_is_published_is_matched_by_the_server_and_its_lag_goes_to_zero(htt
     assert shown["errors"] == 1 and "n" in shown["last_error"]
 
 
+def test_a_list_of_large_tasks_is_read_page_by_page(http: httpx.Client, rule: str) -> None:
+    http.put(f"/reactions/{rule}", json={"subject_pattern": f"/{rule}/**"})
+    for _ in range(6):
+        say(http, rule, [{"n": "x" * 900_000}])
+    bare = {"reaction_id": rule, "payload": "none"}
+    listed = eventually(lambda: of(http, rule, payload="none"), lambda found: len(found) == 6)
+
+    first = http.get("/tasks", params={"reaction_id": rule}).json()
+    rest = http.get("/tasks", params={"reaction_id": rule, "cursor": first["next_cursor"]}).json()
+
+    assert 1 <= len(first["tasks"]) < 6 and len(rest["tasks"]) == 6 - len(first["tasks"])
+    assert [task["task_id"] for task in first["tasks"] + rest["tasks"]] == [task["task_id"] for task in listed]
+    assert http.get("/tasks", params={**bare, "cursor": "no"}).json()["code"] == "invalid_cursor"
+
+
 def test_a_list_of_tasks_leaves_payloads_out_where_that_is_asked_for(http: httpx.Client, rule: str) -> None:
     http.put(f"/reactions/{rule}", json={"subject_pattern": f"/{rule}/**"})
     say(http, rule, [{"n": 1}])

@@ -12,6 +12,7 @@ from tape.core.event import Entry, Event
 from tape.core.fork import Segment
 from tape.core.ids import Epoch, GlobalSeq, RunId, Seq
 from tape.core.matched import MatchedPage, Pack, ReactionRecord, Recorded
+from tape.core.page import Place
 from tape.core.reaction import Reaction
 from tape.core.run import Head, LiveRun, RunMeta, RunRecord
 from tape.core.sequence import Cell, CellId, Request
@@ -152,13 +153,23 @@ class Tasks(Queue, Protocol):
 
     A task that dies or is replayed leaves an entry, but for those that the removal of their reaction ends: its entry
     stands for them all. `made_of` is an entry's task, or else the first of a newer entry of the same subject. `make`
-    makes the tasks that are missing, and says how many those were.
+    makes the tasks that are missing, and says how many those were. `listed` gives the newest first, those before a
+    place, and ends a page where it reaches its bytes; a bare one has no payloads.
     """
 
     async def find(self, task_id: TaskId) -> Task | None: ...
     async def made_of(self, reaction_id: str, global_seq: int, subject: str) -> Task | None: ...
     async def make(self, hits: Sequence[Hit]) -> int: ...
-    async def listed(self, *, reaction_id: str = "", status: int = 0, limit: int = 200) -> Sequence[Task]: ...
+    async def listed(
+        self,
+        *,
+        reaction_id: str = "",
+        status: int = 0,
+        limit: int = 200,
+        before: Place | None = None,
+        max_bytes: int | None = None,
+        is_bare: bool = False,
+    ) -> Sequence[Task]: ...
     async def replay(self, task_ids: Sequence[TaskId]) -> Sequence[TaskId]: ...
     async def dead(self, reaction_id: str, limit: int) -> Sequence[TaskId]: ...
     async def forget(self, before_ms: int) -> int: ...

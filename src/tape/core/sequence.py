@@ -1,7 +1,7 @@
 """How requests become positions: judged in order, each all there or absent."""
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from hashlib import sha256
@@ -196,6 +196,20 @@ class Decision:
     cells: dict[CellId, Cell] = field(default_factory=dict)
     forks: dict[RunId, Fork] = field(default_factory=dict)
     head: GlobalSeq = GlobalSeq(0)
+
+
+def in_requests(events: Iterable[Event]) -> Iterator[tuple[Event, ...]]:
+    """Events in their order, as many together as one request may hold."""
+    group: list[Event] = []
+    size = 0
+    for event in events:
+        if group and (len(group) == MAX_EVENTS or size + event.size > MAX_BYTES):
+            yield tuple(group)
+            group, size = [], 0
+        group.append(event)
+        size += event.size
+    if group:
+        yield tuple(group)
 
 
 def _is_count(number: object) -> bool:

@@ -11,6 +11,7 @@ from zlib import crc32
 from tape.core.claim import WORK_LEASE, check_lease, check_owner
 from tape.core.errors import UsageError, shown
 from tape.core.event import Entry, Event
+from tape.core.page import ANSWER_BYTES, Place, cursor_of
 from tape.core.reaction import Reaction, system_run
 from tape.core.retry import backoff, is_last
 from tape.core.subject import canonical
@@ -20,8 +21,10 @@ TaskId = NewType("TaskId", str)
 
 ANY_SHARD: Final = -1
 MAX_CLAIM: Final = 10_000
+TASK_BYTES: Final = 1_024  # of a task's ids and numbers, which are all bounded
 MAX_DEPTH: Final = 16
 MAX_ERROR: Final = 4096
+LARGEST: Final = 2 << 20  # more bytes than a task can have
 DEREGISTERED: Final = "deregistered"
 DEBOUNCE_WINDOWS: Final = 10  # a stream of events holds a debounced task back for so many windows at most
 TASK: Final = "task"
@@ -67,6 +70,17 @@ class Task:
     trace_id: str
     span_id: str
 
+    @property
+    def size(self) -> int:
+        """At least as many bytes as it takes on a wire; stores measure it in the same way."""
+        texts = (self.payload_json, self.prev_value_json, self.last_error, self.subject)
+        return TASK_BYTES + sum(len(text) if text.isascii() else len(text.encode()) for text in texts)
+
+    @property
+    def place(self) -> Place:
+        """Where it stands in a list, the newest first."""
+        return self.source_global_seq, self.reaction_id
+
 
 class Hit(NamedTuple):
     """An entry that a reaction matches, and how many older ones of its subject it stands for."""
@@ -83,13 +97,17 @@ class Hit(NamedTuple):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Want:
-    """Whose work to claim, and how much: no reaction_ids means any, and so does shard -1."""
+    """Whose work to claim, and how much: no reaction_ids means any, and so does shard -1.
+
+    Of what is due, only so many bytes are claimed as one answer carries, and one task at least.
+    """
 
     owner: str
     most: int = 16
     reaction_ids: Sequence[str] = ()
     shard: int = ANY_SHARD
     lease: timedelta = WORK_LEASE
+    max_bytes: int = ANSWER_BYTES
 
     def __post_init__(self) -> None:
         check_owner(self.owner)
@@ -220,6 +238,12 @@ def task_id(reaction_id: str, global_seq: int) -> TaskId:
 def task_prefix(reaction_id: str) -> str:
     """What the ids of a reaction's tasks begin with, before a dot and a place."""
     return system_run(reaction_id)[-16:]
+
+
+def rest_of(tasks: Sequence[Task], limit: int, max_bytes: int) -> str:
+    """The cursor of what may follow a page of a list of tasks; empty if nothing does."""
+    is_cut = sum(task.size for task in tasks) + LARGEST > max_bytes
+    return cursor_of(tasks[-1].place) if tasks and (is_cut or len(tasks) >= limit) else ""
 
 
 def shard_hash(run_id: str) -> int:

@@ -22,6 +22,7 @@ from tape.core.effect import (
 )
 from tape.core.errors import UsageError
 from tape.core.event import check_run_id
+from tape.core.page import fitting
 from tape.core.ports import Sight
 from tape.core.run_state import ACTIVE, RunStatus
 from tape.core.text import check_body, check_count, check_name
@@ -150,9 +151,11 @@ class Dispatch:
         return await self._desk.settle(partial(sighted, self._desk, place, *kinds), decide, caller)
 
     async def doubt_silent(self, limit: int = LIMIT, now_ms: int | None = None) -> Sequence[Effect]:
-        """Puts in doubt what silent dispatchers may have done and must not be repeated."""
+        """Puts in doubt what silent dispatchers may have done and must not be repeated, as much as fits an answer."""
         now = await self._desk.now_ms(now_ms)
-        lost = list(EFFECTS.states(await self._desk.cells.due(EFFECTS.name, IN_FLIGHT, now, limit)))
+        cells = await self._desk.cells.due(EFFECTS.name, IN_FLIGHT, now, limit)
+        carried = fitting(cells.items(), lambda item: len(item[1].state_json.encode()))
+        lost = list(EFFECTS.states(dict(carried)))
         return [await self._doubt((effect.run_id, effect.idempotency_key)) for effect in lost]
 
     async def _doubt(self, place: Place) -> Effect:

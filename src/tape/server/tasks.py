@@ -5,7 +5,8 @@ from typing import Final
 import msgspec
 
 from tape.core.errors import NotFound, NotReady, UsageError, shown
-from tape.core.task import Task as TaskRow, TaskId, TaskStatus
+from tape.core.page import ANSWER_BYTES, place_of
+from tape.core.task import Task as TaskRow, TaskId, TaskStatus, rest_of
 from tape.matcher.explain import life_of
 from tape.matcher.explained import event_facts
 from tape.server.node import Node
@@ -23,14 +24,17 @@ STATUSES: Final = {"pending": 1, "claimed": 2, "done": 3, "dlq": 5}
 
 async def list_tasks(request: Request, node: Node) -> Response:
     """The newest first, of a reaction or of all, of a status or of any."""
-    reaction_id = request.parameter("reaction_id")
+    reaction_id, limit = request.parameter("reaction_id"), _limit(request.parameter("limit"))
     found = await working(node).tasks.listed(
         reaction_id="" if reaction_id is None else check_id(reaction_id),
         status=_status(request.parameter("status")),
-        limit=_limit(request.parameter("limit")),
+        limit=limit,
+        before=place_of(request.parameter("cursor") or "", int, str),
+        max_bytes=ANSWER_BYTES,
+        is_bare=not _has_payloads(request.parameter("payload")),
     )
-    tasks = [Task.of(row) for row in found]
-    return Response.json(Tasks(tasks=tasks if _has_payloads(request.parameter("payload")) else _bare(tasks)))
+    rest = rest_of(found, limit, ANSWER_BYTES)
+    return Response.json(Tasks(tasks=[Task.of(row) for row in found], next_cursor=rest))
 
 
 async def show_task(request: Request, node: Node) -> Response:
@@ -80,10 +84,6 @@ def _has_payloads(text: str | None) -> bool:
     if text not in (None, *PAYLOADS):
         raise UsageError(f"payload is {' or '.join(PAYLOADS)}, not {shown(text)}")
     return text != "none"
-
-
-def _bare(tasks: list[Task]) -> list[Task]:
-    return [msgspec.structs.replace(task, payload_json="", prev_value_json="") for task in tasks]
 
 
 def _limit(text: str | None) -> int:

@@ -31,6 +31,7 @@ _FILTERS: Final = (
     Parameter(name="reaction_id", place="query", shape=Id, about="Only those of one reaction."),
     Parameter(name="status", place="query", shape=Status, about="Only those of one status."),
     Parameter(name="limit", place="query", shape=Limit, about="How many tasks at most."),
+    Parameter(name="cursor", place="query", shape=str, about="The next_cursor of the page before."),
     Parameter(name="payload", place="query", shape=Payload, about="With none, payloads are left out."),
 )
 _ONE: Final = (400, 404, 503)

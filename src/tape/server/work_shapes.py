@@ -149,9 +149,10 @@ class Task(Struct, frozen=True, kw_only=True):
 
 
 class Tasks(Struct, frozen=True, kw_only=True):
-    """The newest first."""
+    """The newest first, as many as fit into one answer; with a `next_cursor` there may be older ones."""
 
     tasks: list[Task]
+    next_cursor: str = ""
 
 
 class TaskDetail(Struct, frozen=True, kw_only=True):

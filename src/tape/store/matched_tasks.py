@@ -9,7 +9,7 @@ import msgspec
 
 from tape.core.lifecycle import SOURCE_SUBJECT
 from tape.core.ports import Transaction
-from tape.core.sequence import MAX_EVENTS, Request
+from tape.core.sequence import Request, in_requests
 from tape.core.task import (
     MAX_DEPTH,
     Hit,
@@ -149,12 +149,12 @@ class MatchedTasks:
 
 def stage(tx: Transaction, verb: str, rows: Iterable[Row]) -> None:
     """The entries of tasks that died or were replayed: (task_id, reaction_id, source, subject, attempts, error)."""
-    for group in _groups(rows, MAX_EVENTS):
-        events = (
-            told(verb, reaction_id, TaskId(task), source, {SOURCE_SUBJECT: subject, "attempts": count, "error": error})
-            for task, reaction_id, source, subject, count, error in group
-        )
-        tx.append(Request(events=tuple(events), opens=True))
+    events = (
+        told(verb, reaction_id, TaskId(task), source, {SOURCE_SUBJECT: subject, "attempts": count, "error": error})
+        for task, reaction_id, source, subject, count, error in rows
+    )
+    for group in in_requests(events):
+        tx.append(Request(events=group, opens=True))
 
 
 def _groups(rows: Iterable[T], size: int) -> Iterator[list[T]]:

@@ -9,6 +9,7 @@ from typing import Final, NamedTuple
 from tape.core import limits
 from tape.core.claim import check_lease
 from tape.core.errors import NotFound, StaleClaim
+from tape.core.page import Place
 from tape.core.ports import Transaction
 from tape.core.task import (
     Claim,
@@ -36,6 +37,7 @@ CANDIDATES: Final = 1_000
 AT_ONCE: Final = 64
 
 _MS: Final = timedelta(milliseconds=1)
+_LAST: Final = 2**63 - 1
 
 
 class _Sql(NamedTuple):
@@ -70,6 +72,18 @@ class _Limit(NamedTuple):
     next_start_us: int
     max_concurrency: int
     rate_per_s: int
+
+
+class _Left(NamedTuple):
+    """What a claim still has room for; the first task has, whatever its size."""
+
+    tasks: int
+    max_bytes: int
+    is_first: bool
+
+    def without(self, found: Sequence[Task]) -> "_Left":
+        used = sum(task.size for task in found)
+        return _Left(self.tasks - len(found), self.max_bytes - used, self.is_first and not found)
 
 
 class Tasks:
@@ -169,8 +183,26 @@ class Tasks:
             return await self._matched.add_missing(tx, hits, now)
         raise AssertionError("a transaction swallows nothing")
 
-    async def listed(self, *, reaction_id: str = "", status: int = 0, limit: int = 200) -> Sequence[Task]:
-        asked = {"reaction_id": reaction_id, "status": status, "limit": limit}
+    async def listed(
+        self,
+        *,
+        reaction_id: str = "",
+        status: int = 0,
+        limit: int = 200,
+        before: Place | None = None,
+        max_bytes: int | None = None,
+        is_bare: bool = False,
+    ) -> Sequence[Task]:
+        before_seq, before_id = before or (_LAST, "")
+        asked = {
+            "reaction_id": reaction_id,
+            "status": status,
+            "limit": limit,
+            "before_seq": before_seq,
+            "before_id": before_id,
+            "max_bytes": _LAST if max_bytes is None else max_bytes,
+            "is_bare": is_bare,
+        }
         (rows,) = await self._connection.snapshot(Query(self._sql.listed, asked))
         return [_task(row) for row in rows]
 
@@ -202,22 +234,25 @@ class Tasks:
         """As much as is wanted, a few reactions at a time: those whose limits are reached hold up no other."""
         tasks: list[Task] = []
         waits: list[timedelta] = []
+        left = _Left(want.most, want.max_bytes, True)
         for first in range(0, len(due), AT_ONCE):
-            if len(tasks) < want.most:
-                found, more = await self._claim(want, due[first : first + AT_ONCE], want.most - len(tasks))
+            if left.tasks > 0:
+                found, more = await self._claim(want, due[first : first + AT_ONCE], left)
                 tasks += found
                 waits += more
+                left = left.without(found)
         return tasks, waits
 
-    async def _claim(self, want: Want, due: Sequence[str], left: int) -> tuple[list[Task], list[timedelta]]:
+    async def _claim(self, want: Want, due: Sequence[str], left: _Left) -> tuple[list[Task], list[timedelta]]:
         """What the limits of these reactions allow, the longest waiting first, and how long their rates make wait."""
         taken: dict[str, list[Task]] = {}
         async with self._connection.transaction() as tx:
             known, leases, now = await self._limits(tx, due)
             for limit in (known[reaction_id] for reaction_id in due if reaction_id in known):
-                starts = _share(limit, left, leases[limit.reaction_id], now).starts
-                taken[limit.reaction_id] = await self._take(tx, want, limit.reaction_id, starts, now)
-                left -= len(taken[limit.reaction_id])
+                starts = _share(limit, left.tasks, leases[limit.reaction_id], now).starts
+                found = await self._take(tx, want, limit.reaction_id, left._replace(tasks=starts), now)
+                taken[limit.reaction_id] = found
+                left = left.without(found)
             waits = await self._pace(tx, [limit for limit in known.values() if limit.rate_per_s], taken, now)
         return [task for tasks in taken.values() for task in tasks], waits
 
@@ -243,14 +278,16 @@ class Tasks:
         leases = await tx.fetch(self._sql.leases, asked)
         return known, {row[0]: row[2] for row in leases}, leases[0][1]
 
-    async def _take(self, tx: Transaction, want: Want, reaction_id: str, most: int, now: int) -> list[Task]:
-        if not most:
+    async def _take(self, tx: Transaction, want: Want, reaction_id: str, left: _Left, now: int) -> list[Task]:
+        if not left.tasks:
             return []
         asked = {
             "reaction_id": reaction_id,
             "owner": want.owner,
             "shard": want.shard,
-            "most": most,
+            "most": left.tasks,
+            "max_bytes": left.max_bytes,
+            "is_first": left.is_first,
             "lease_ms": want.lease_ms,
             "now": now,
         }

@@ -421,16 +421,20 @@ class GetDecisionResponse(_message.Message):
     def __init__(self, found: _Optional[bool] = ..., decision: _Optional[_Union[DecisionRecord, _Mapping]] = ...) -> None: ...
 
 class ListDecisionsRequest(_message.Message):
-    __slots__ = ("run_id",)
+    __slots__ = ("run_id", "cursor")
     RUN_ID_FIELD_NUMBER: _ClassVar[int]
+    CURSOR_FIELD_NUMBER: _ClassVar[int]
     run_id: str
-    def __init__(self, run_id: _Optional[str] = ...) -> None: ...
+    cursor: str
+    def __init__(self, run_id: _Optional[str] = ..., cursor: _Optional[str] = ...) -> None: ...
 
 class ListDecisionsResponse(_message.Message):
-    __slots__ = ("decisions",)
+    __slots__ = ("decisions", "next_cursor")
     DECISIONS_FIELD_NUMBER: _ClassVar[int]
+    NEXT_CURSOR_FIELD_NUMBER: _ClassVar[int]
     decisions: _containers.RepeatedCompositeFieldContainer[DecisionRecord]
-    def __init__(self, decisions: _Optional[_Iterable[_Union[DecisionRecord, _Mapping]]] = ...) -> None: ...
+    next_cursor: str
+    def __init__(self, decisions: _Optional[_Iterable[_Union[DecisionRecord, _Mapping]]] = ..., next_cursor: _Optional[str] = ...) -> None: ...
 
 class Compensation(_message.Message):
     __slots__ = ("kind", "payload_json", "compensator_ref", "max_attempts")
@@ -585,16 +589,20 @@ class ReconcileEffectRequest(_message.Message):
     def __init__(self, run_id: _Optional[str] = ..., idempotency_key: _Optional[str] = ..., resolved_status: _Optional[_Union[EffectStatus, str]] = ..., response_json: _Optional[str] = ..., error_json: _Optional[str] = ...) -> None: ...
 
 class ListEffectsRequest(_message.Message):
-    __slots__ = ("run_id",)
+    __slots__ = ("run_id", "cursor")
     RUN_ID_FIELD_NUMBER: _ClassVar[int]
+    CURSOR_FIELD_NUMBER: _ClassVar[int]
     run_id: str
-    def __init__(self, run_id: _Optional[str] = ...) -> None: ...
+    cursor: str
+    def __init__(self, run_id: _Optional[str] = ..., cursor: _Optional[str] = ...) -> None: ...
 
 class ListEffectsResponse(_message.Message):
-    __slots__ = ("effects",)
+    __slots__ = ("effects", "next_cursor")
     EFFECTS_FIELD_NUMBER: _ClassVar[int]
+    NEXT_CURSOR_FIELD_NUMBER: _ClassVar[int]
     effects: _containers.RepeatedCompositeFieldContainer[EffectRecord]
-    def __init__(self, effects: _Optional[_Iterable[_Union[EffectRecord, _Mapping]]] = ...) -> None: ...
+    next_cursor: str
+    def __init__(self, effects: _Optional[_Iterable[_Union[EffectRecord, _Mapping]]] = ..., next_cursor: _Optional[str] = ...) -> None: ...
 
 class ListPendingEffectsRequest(_message.Message):
     __slots__ = ("older_than_ms", "limit", "include_pending", "include_unknown")
@@ -737,20 +745,24 @@ class RegisterCompensationRequest(_message.Message):
     def __init__(self, run_id: _Optional[str] = ..., effect_key: _Optional[str] = ..., kind: _Optional[str] = ..., payload_json: _Optional[str] = ..., compensator_ref: _Optional[str] = ..., max_attempts: _Optional[int] = ...) -> None: ...
 
 class ListObligationsRequest(_message.Message):
-    __slots__ = ("run_id", "only_unresolved", "status_filter")
+    __slots__ = ("run_id", "only_unresolved", "status_filter", "cursor")
     RUN_ID_FIELD_NUMBER: _ClassVar[int]
     ONLY_UNRESOLVED_FIELD_NUMBER: _ClassVar[int]
     STATUS_FILTER_FIELD_NUMBER: _ClassVar[int]
+    CURSOR_FIELD_NUMBER: _ClassVar[int]
     run_id: str
     only_unresolved: bool
     status_filter: ObligationStatus
-    def __init__(self, run_id: _Optional[str] = ..., only_unresolved: _Optional[bool] = ..., status_filter: _Optional[_Union[ObligationStatus, str]] = ...) -> None: ...
+    cursor: str
+    def __init__(self, run_id: _Optional[str] = ..., only_unresolved: _Optional[bool] = ..., status_filter: _Optional[_Union[ObligationStatus, str]] = ..., cursor: _Optional[str] = ...) -> None: ...
 
 class ListObligationsResponse(_message.Message):
-    __slots__ = ("obligations",)
+    __slots__ = ("obligations", "next_cursor")
     OBLIGATIONS_FIELD_NUMBER: _ClassVar[int]
+    NEXT_CURSOR_FIELD_NUMBER: _ClassVar[int]
     obligations: _containers.RepeatedCompositeFieldContainer[ObligationRecord]
-    def __init__(self, obligations: _Optional[_Iterable[_Union[ObligationRecord, _Mapping]]] = ...) -> None: ...
+    next_cursor: str
+    def __init__(self, obligations: _Optional[_Iterable[_Union[ObligationRecord, _Mapping]]] = ..., next_cursor: _Optional[str] = ...) -> None: ...
 
 class ListUnresolvedObligationsRequest(_message.Message):
     __slots__ = ("limit", "now_ms", "include_pending", "include_stuck", "include_committed_expired")
@@ -1163,16 +1175,20 @@ class DeleteValueResponse(_message.Message):
     def __init__(self, deleted: _Optional[bool] = ..., version: _Optional[int] = ..., value: _Optional[_Union[ValueRecord, _Mapping]] = ...) -> None: ...
 
 class ListValuesRequest(_message.Message):
-    __slots__ = ("namespace",)
+    __slots__ = ("namespace", "cursor")
     NAMESPACE_FIELD_NUMBER: _ClassVar[int]
+    CURSOR_FIELD_NUMBER: _ClassVar[int]
     namespace: str
-    def __init__(self, namespace: _Optional[str] = ...) -> None: ...
+    cursor: str
+    def __init__(self, namespace: _Optional[str] = ..., cursor: _Optional[str] = ...) -> None: ...
 
 class ListValuesResponse(_message.Message):
-    __slots__ = ("values",)
+    __slots__ = ("values", "next_cursor")
     VALUES_FIELD_NUMBER: _ClassVar[int]
+    NEXT_CURSOR_FIELD_NUMBER: _ClassVar[int]
     values: _containers.RepeatedCompositeFieldContainer[ValueRecord]
-    def __init__(self, values: _Optional[_Iterable[_Union[ValueRecord, _Mapping]]] = ...) -> None: ...
+    next_cursor: str
+    def __init__(self, values: _Optional[_Iterable[_Union[ValueRecord, _Mapping]]] = ..., next_cursor: _Optional[str] = ...) -> None: ...
 
 class WatchValueRequest(_message.Message):
     __slots__ = ("namespace", "key", "from_version")
@@ -1249,30 +1265,36 @@ class CreateSessionRequest(_message.Message):
     def __init__(self, app_name: _Optional[str] = ..., user_id: _Optional[str] = ..., session_id: _Optional[str] = ..., state_json: _Optional[str] = ...) -> None: ...
 
 class GetSessionRequest(_message.Message):
-    __slots__ = ("app_name", "user_id", "session_id", "max_events")
+    __slots__ = ("app_name", "user_id", "session_id", "max_events", "before")
     APP_NAME_FIELD_NUMBER: _ClassVar[int]
     USER_ID_FIELD_NUMBER: _ClassVar[int]
     SESSION_ID_FIELD_NUMBER: _ClassVar[int]
     MAX_EVENTS_FIELD_NUMBER: _ClassVar[int]
+    BEFORE_FIELD_NUMBER: _ClassVar[int]
     app_name: str
     user_id: str
     session_id: str
     max_events: int
-    def __init__(self, app_name: _Optional[str] = ..., user_id: _Optional[str] = ..., session_id: _Optional[str] = ..., max_events: _Optional[int] = ...) -> None: ...
+    before: int
+    def __init__(self, app_name: _Optional[str] = ..., user_id: _Optional[str] = ..., session_id: _Optional[str] = ..., max_events: _Optional[int] = ..., before: _Optional[int] = ...) -> None: ...
 
 class ListSessionsRequest(_message.Message):
-    __slots__ = ("app_name", "user_id")
+    __slots__ = ("app_name", "user_id", "cursor")
     APP_NAME_FIELD_NUMBER: _ClassVar[int]
     USER_ID_FIELD_NUMBER: _ClassVar[int]
+    CURSOR_FIELD_NUMBER: _ClassVar[int]
     app_name: str
     user_id: str
-    def __init__(self, app_name: _Optional[str] = ..., user_id: _Optional[str] = ...) -> None: ...
+    cursor: str
+    def __init__(self, app_name: _Optional[str] = ..., user_id: _Optional[str] = ..., cursor: _Optional[str] = ...) -> None: ...
 
 class ListSessionsResponse(_message.Message):
-    __slots__ = ("sessions",)
+    __slots__ = ("sessions", "next_cursor")
     SESSIONS_FIELD_NUMBER: _ClassVar[int]
+    NEXT_CURSOR_FIELD_NUMBER: _ClassVar[int]
     sessions: _containers.RepeatedCompositeFieldContainer[Session]
-    def __init__(self, sessions: _Optional[_Iterable[_Union[Session, _Mapping]]] = ...) -> None: ...
+    next_cursor: str
+    def __init__(self, sessions: _Optional[_Iterable[_Union[Session, _Mapping]]] = ..., next_cursor: _Optional[str] = ...) -> None: ...
 
 class DeleteSessionRequest(_message.Message):
     __slots__ = ("app_name", "user_id", "session_id")
@@ -1522,16 +1544,20 @@ class DeregisterReactionResponse(_message.Message):
     def __init__(self, deregistered: _Optional[bool] = ...) -> None: ...
 
 class ListReactionsRequest(_message.Message):
-    __slots__ = ("subject_pattern",)
+    __slots__ = ("subject_pattern", "cursor")
     SUBJECT_PATTERN_FIELD_NUMBER: _ClassVar[int]
+    CURSOR_FIELD_NUMBER: _ClassVar[int]
     subject_pattern: str
-    def __init__(self, subject_pattern: _Optional[str] = ...) -> None: ...
+    cursor: str
+    def __init__(self, subject_pattern: _Optional[str] = ..., cursor: _Optional[str] = ...) -> None: ...
 
 class ListReactionsResponse(_message.Message):
-    __slots__ = ("reactions",)
+    __slots__ = ("reactions", "next_cursor")
     REACTIONS_FIELD_NUMBER: _ClassVar[int]
+    NEXT_CURSOR_FIELD_NUMBER: _ClassVar[int]
     reactions: _containers.RepeatedCompositeFieldContainer[Reaction]
-    def __init__(self, reactions: _Optional[_Iterable[_Union[Reaction, _Mapping]]] = ...) -> None: ...
+    next_cursor: str
+    def __init__(self, reactions: _Optional[_Iterable[_Union[Reaction, _Mapping]]] = ..., next_cursor: _Optional[str] = ...) -> None: ...
 
 class Task(_message.Message):
     __slots__ = ("task_id", "reaction_id", "shard", "source_run_id", "source_global_seq", "subject", "payload_json", "status", "attempts", "next_attempt_at_ms", "lease_owner", "lease_expires_at_ms", "last_error", "created_at_ms", "trace_id", "parent_span_id", "attempt", "source_seq", "kind", "type", "schema_version", "ts_ms", "prev_value_json", "coalesced", "completed_at_ms")
@@ -1670,17 +1696,21 @@ class NackTaskResponse(_message.Message):
     def __init__(self, task: _Optional[_Union[Task, _Mapping]] = ...) -> None: ...
 
 class ListTasksRequest(_message.Message):
-    __slots__ = ("reaction_id", "status", "limit")
+    __slots__ = ("reaction_id", "status", "limit", "cursor")
     REACTION_ID_FIELD_NUMBER: _ClassVar[int]
     STATUS_FIELD_NUMBER: _ClassVar[int]
     LIMIT_FIELD_NUMBER: _ClassVar[int]
+    CURSOR_FIELD_NUMBER: _ClassVar[int]
     reaction_id: str
     status: TaskStatus
     limit: int
-    def __init__(self, reaction_id: _Optional[str] = ..., status: _Optional[_Union[TaskStatus, str]] = ..., limit: _Optional[int] = ...) -> None: ...
+    cursor: str
+    def __init__(self, reaction_id: _Optional[str] = ..., status: _Optional[_Union[TaskStatus, str]] = ..., limit: _Optional[int] = ..., cursor: _Optional[str] = ...) -> None: ...
 
 class ListTasksResponse(_message.Message):
-    __slots__ = ("tasks",)
+    __slots__ = ("tasks", "next_cursor")
     TASKS_FIELD_NUMBER: _ClassVar[int]
+    NEXT_CURSOR_FIELD_NUMBER: _ClassVar[int]
     tasks: _containers.RepeatedCompositeFieldContainer[Task]
-    def __init__(self, tasks: _Optional[_Iterable[_Union[Task, _Mapping]]] = ...) -> None: ...
+    next_cursor: str
+    def __init__(self, tasks: _Optional[_Iterable[_Union[Task, _Mapping]]] = ..., next_cursor: _Optional[str] = ...) -> None: ...

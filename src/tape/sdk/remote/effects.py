@@ -32,8 +32,8 @@ class Decisions:
 
     async def listed(self, run_id: str) -> Sequence[Decision]:
         request = say(pb.ListDecisionsRequest, run_id=run_id)
-        answer = await self._channel.call("ListDecisions", request, pb.ListDecisionsResponse)
-        return [DECISION.value(each) for each in answer.decisions]
+        answers = await self._channel.pages("ListDecisions", request, pb.ListDecisionsResponse)
+        return [DECISION.value(each) for answer in answers for each in answer.decisions]
 
 
 class Effects:
@@ -94,7 +94,7 @@ class Effects:
 
     async def listed(self, run_id: str) -> Sequence[Effect]:
         request = say(pb.ListEffectsRequest, run_id=run_id)
-        return _values(await self._channel.call("ListEffects", request, pb.ListEffectsResponse))
+        return _values(*await self._channel.pages("ListEffects", request, pb.ListEffectsResponse))
 
     async def in_doubt(
         self, older_than_ms: int = 0, limit: int = 200, among: Collection[EffectStatus] = IN_DOUBT
@@ -160,5 +160,5 @@ class Dispatch:
         return _values(await self._channel.call("DoubtSilentDispatches", request, pb.ListEffectsResponse))
 
 
-def _values(answer: pb.ListEffectsResponse) -> list[Effect]:
-    return [EFFECT.value(each) for each in answer.effects]
+def _values(*answers: pb.ListEffectsResponse) -> list[Effect]:
+    return [EFFECT.value(each) for answer in answers for each in answer.effects]

@@ -25,7 +25,7 @@ class Obligations:
 
     async def listed(self, run_id: str, *, only_unresolved: bool = False) -> Sequence[Obligation]:
         request = say(pb.ListObligationsRequest, run_id=run_id, only_unresolved=only_unresolved)
-        return _values(await self._channel.call("ListObligations", request, pb.ListObligationsResponse))
+        return _values(*await self._channel.pages("ListObligations", request, pb.ListObligationsResponse))
 
     async def due(self, limit: int = 500, now_ms: int | None = None) -> Sequence[Obligation]:
         request = say(pb.ListUnresolvedObligationsRequest, limit=limit, now_ms=now_ms)
@@ -78,5 +78,5 @@ class Obligations:
         return OBLIGATION.value(await self._channel.call("ResolveObligation", request, pb.ObligationRecord, caller))
 
 
-def _values(answer: pb.ListObligationsResponse) -> list[Obligation]:
-    return [OBLIGATION.value(each) for each in answer.obligations]
+def _values(*answers: pb.ListObligationsResponse) -> list[Obligation]:
+    return [OBLIGATION.value(each) for answer in answers for each in answer.obligations]

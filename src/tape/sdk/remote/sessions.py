@@ -33,16 +33,30 @@ class Sessions:
     async def find(self, of: SessionId, max_events: int | None = None) -> Session:
         most = 0 if max_events is None else max_events or -1
         request = say(pb.GetSessionRequest, **_names(of), max_events=most)
-        return SESSION.value(await self._channel.call("GetSession", request, pb.Session))
+        answer = await self._channel.call("GetSession", request, pb.Session)
+        older, first = answer, answer.event_count - len(answer.events) + 1
+        wanted = answer.event_count if max_events is None else min(max_events, answer.event_count)
+        while older.events and len(answer.events) < wanted:
+            request = say(pb.GetSessionRequest, **_names(of), max_events=wanted - len(answer.events), before=first)
+            older = await self._channel.call("GetSession", request, pb.Session)
+            first -= len(older.events)
+            _put_before(answer, older)
+        return SESSION.value(answer)
 
     async def listed(self, app: str, user: str) -> Sequence[Session]:
         request = say(pb.ListSessionsRequest, app_name=app, user_id=user)
-        answer = await self._channel.call("ListSessions", request, pb.ListSessionsResponse)
-        return [SESSION.value(each) for each in answer.sessions]
+        answers = await self._channel.pages("ListSessions", request, pb.ListSessionsResponse)
+        return [SESSION.value(each) for answer in answers for each in answer.sessions]
 
     async def delete(self, of: SessionId, caller: Caller = PLAIN) -> bool:
         request = say(pb.DeleteSessionRequest, **_names(of))
         return (await self._channel.call("DeleteSession", request, pb.DeleteSessionResponse, caller)).deleted
+
+
+def _put_before(session: pb.Session, older: pb.Session) -> None:
+    newer = list(session.events)
+    del session.events[:]
+    session.events.extend([*older.events, *newer])
 
 
 def _names(of: SessionId) -> dict[str, str]:

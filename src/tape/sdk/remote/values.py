@@ -67,8 +67,8 @@ class Values:
 
     async def listed(self, namespace: str) -> Sequence[Value]:
         request = say(pb.ListValuesRequest, namespace=namespace)
-        answer = await self._channel.call("ListValues", request, pb.ListValuesResponse)
-        return [VALUE.value(each) for each in answer.values]
+        answers = await self._channel.pages("ListValues", request, pb.ListValuesResponse)
+        return [VALUE.value(each) for answer in answers for each in answer.values]
 
     async def watch(self, namespace: str, key: str, from_version: int | None = None) -> "Watch":
         watch = Watch(self._channel, namespace, key, from_version)

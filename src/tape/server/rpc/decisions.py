@@ -2,6 +2,7 @@
 
 from tape.core.caller import Caller
 from tape.server.rpc.hall import Hall
+from tape.server.rpc.pages import page
 from tape.wire import tape_pb2 as pb
 from tape.wire.messages.effects import DECIDED, DECISION
 
@@ -17,6 +18,6 @@ async def get_decision(hall: Hall, request: pb.GetDecisionRequest, caller: Calle
 
 
 async def list_decisions(hall: Hall, request: pb.ListDecisionsRequest, caller: Caller) -> pb.ListDecisionsResponse:
-    return pb.ListDecisionsResponse(
-        decisions=map(DECISION.message, await hall.ledgers.decisions.listed(request.run_id))
-    )
+    found = await hall.ledgers.decisions.listed(request.run_id)
+    carried, rest = page(found, lambda each: (each.decision_index,), DECISION.message, request.cursor)
+    return pb.ListDecisionsResponse(decisions=carried, next_cursor=rest)

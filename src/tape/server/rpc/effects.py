@@ -5,6 +5,7 @@ from collections.abc import Iterable
 from tape.core.caller import Caller
 from tape.core.effect import Effect, EffectStatus
 from tape.server.rpc.hall import Hall, bounded
+from tape.server.rpc.pages import first, page
 from tape.wire import tape_pb2 as pb
 from tape.wire.messages.effects import EFFECT, ORDER
 from tape.wire.shape import member
@@ -46,7 +47,9 @@ async def get_effect(hall: Hall, request: pb.GetEffectRequest, caller: Caller) -
 
 
 async def list_effects(hall: Hall, request: pb.ListEffectsRequest, caller: Caller) -> pb.ListEffectsResponse:
-    return listed(await hall.ledgers.effects.listed(request.run_id))
+    found = await hall.ledgers.effects.listed(request.run_id)
+    carried, rest = page(found, lambda each: (each.began_at_ms, each.idempotency_key), EFFECT.message, request.cursor)
+    return pb.ListEffectsResponse(effects=carried, next_cursor=rest)
 
 
 async def list_pending_effects(
@@ -57,7 +60,7 @@ async def list_pending_effects(
 
 
 def listed(effects: Iterable[Effect]) -> pb.ListEffectsResponse:
-    return pb.ListEffectsResponse(effects=map(EFFECT.message, effects))
+    return pb.ListEffectsResponse(effects=first(map(EFFECT.message, effects)))
 
 
 def _wanted(request: pb.ListPendingEffectsRequest) -> set[EffectStatus]:

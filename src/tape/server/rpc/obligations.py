@@ -7,6 +7,7 @@ from tape.core.errors import NotFound
 from tape.core.obligation import Obligation, ObligationStatus
 from tape.runs.obligations import OWED
 from tape.server.rpc.hall import Hall, bounded, moment, span
+from tape.server.rpc.pages import first, page
 from tape.wire import tape_pb2 as pb
 from tape.wire.messages.effects import OBLIGATION, REGISTERED
 from tape.wire.shape import member
@@ -24,11 +25,12 @@ async def register_compensation(
 async def list_obligations(
     hall: Hall, request: pb.ListObligationsRequest, caller: Caller
 ) -> pb.ListObligationsResponse:
-    if not request.status_filter:
-        return _listed(await hall.ledgers.obligations.listed(request.run_id, only_unresolved=request.only_unresolved))
-    status = member(ObligationStatus, request.status_filter)
-    found = await hall.ledgers.obligations.listed(request.run_id)
-    return _listed([each for each in found if each.status is status])
+    status = member(ObligationStatus, request.status_filter) if request.status_filter else None
+    is_owed = request.only_unresolved and status is None
+    found = await hall.ledgers.obligations.listed(request.run_id, only_unresolved=is_owed)
+    wanted = (each for each in found if status in (None, each.status))
+    carried, rest = page(wanted, lambda each: (-each.number,), OBLIGATION.message, request.cursor)
+    return pb.ListObligationsResponse(obligations=carried, next_cursor=rest)
 
 
 async def list_unresolved_obligations(
@@ -40,7 +42,7 @@ async def list_unresolved_obligations(
         found += await hall.ledgers.obligations.due(limit, moment(request.now_ms), owed)
     if ObligationStatus.STUCK in wanted and len(found) < limit:
         found += await hall.ledgers.obligations.stuck(limit - len(found))
-    return _listed(found)
+    return pb.ListObligationsResponse(obligations=first(map(OBLIGATION.message, found)))
 
 
 async def claim_obligation(
@@ -85,7 +87,3 @@ def _wanted(request: pb.ListUnresolvedObligationsRequest) -> set[ObligationStatu
     }
     asked = {status for status, is_wanted in flags.items() if is_wanted}
     return asked or set(OWED)
-
-
-def _listed(obligations: "list[Obligation]") -> pb.ListObligationsResponse:
-    return pb.ListObligationsResponse(obligations=map(OBLIGATION.message, obligations))

@@ -2,6 +2,7 @@
 
 from tape.core.caller import Caller
 from tape.server.rpc.hall import Hall
+from tape.server.rpc.pages import page
 from tape.wire import tape_pb2 as pb
 from tape.wire.messages.tasks import asked, recorded
 
@@ -18,4 +19,5 @@ async def deregister_reaction(
 
 async def list_reactions(hall: Hall, request: pb.ListReactionsRequest, caller: Caller) -> pb.ListReactionsResponse:
     found = await hall.store.reactions.listed(request.subject_pattern)
-    return pb.ListReactionsResponse(reactions=map(recorded, found))
+    carried, rest = page(found, lambda each: (each.reaction.reaction_id,), recorded, request.cursor)
+    return pb.ListReactionsResponse(reactions=carried, next_cursor=rest)

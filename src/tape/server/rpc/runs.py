@@ -6,6 +6,7 @@ from tape.core.caller import Caller
 from tape.core.claim import RUN_LEASE
 from tape.core.run_state import RunState, RunStatus
 from tape.server.rpc.hall import Hall, bounded, moment, span
+from tape.server.rpc.pages import first
 from tape.wire import tape_pb2 as pb
 from tape.wire.messages import runs as messages
 from tape.wire.messages.runs import COMPACTION, ORDER, RUN
@@ -61,7 +62,7 @@ async def _told(hall: Hall, run: RunState) -> pb.RunState:
 
 
 async def _listed(hall: Hall, runs: Iterable[RunState]) -> pb.ListRunsResponse:
-    return pb.ListRunsResponse(runs=await _numbered(hall, list(runs)))
+    return pb.ListRunsResponse(runs=first(await _numbered(hall, list(runs))))
 
 
 async def _numbered(hall: Hall, runs: list[RunState]) -> list[pb.RunState]:

@@ -1,12 +1,25 @@
 """Procedures of tasks."""
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from datetime import timedelta
 
 from tape.core.caller import Caller
 from tape.core.claim import WORK_LEASE, check_owner
 from tape.core.errors import NotFound, StaleClaim
-from tape.core.task import Claim, Died, Done, Failed, Outcome, Settlement, Task, TaskId, Want
+from tape.core.page import ANSWER_BYTES, place_of
+from tape.core.task import (
+    Claim,
+    Died,
+    Done,
+    Failed,
+    Outcome,
+    Settlement,
+    Task,
+    TaskId,
+    TaskStatus,
+    Want,
+    rest_of,
+)
 from tape.core.text import check_name
 from tape.server.rpc.hall import Hall, bounded, span
 from tape.wire import tape_pb2 as pb
@@ -53,18 +66,37 @@ async def nack_task(hall: Hall, request: pb.NackTaskRequest, caller: Caller) -> 
 
 
 async def list_tasks(hall: Hall, request: pb.ListTasksRequest, caller: Caller) -> pb.ListTasksResponse:
+    limit = bounded(request.limit, LIMIT)
     found = await hall.store.tasks.listed(
-        reaction_id=request.reaction_id, status=request.status, limit=bounded(request.limit, LIMIT)
+        reaction_id=request.reaction_id,
+        status=request.status,
+        limit=limit,
+        before=place_of(request.cursor, int, str),
+        max_bytes=ANSWER_BYTES,
     )
-    return pb.ListTasksResponse(tasks=map(TASK.message, found))
+    return pb.ListTasksResponse(tasks=map(TASK.message, found), next_cursor=rest_of(found, limit, ANSWER_BYTES))
 
 
 async def _again(hall: Hall, request: pb.ClaimTasksRequest, lease: timedelta) -> list[Task]:
-    """The owner's own live claims among those it names, leased anew."""
+    """The owner's own live claims among those it names, leased anew: the first that one answer carries."""
     owner = check_owner(request.owner)
-    claims = [Claim(TaskId(task_id), owner, 0) for task_id in request.task_ids]
+    claims = [Claim(task_id, owner, 0) for task_id in await _carried(hall, request.task_ids, owner)]
     refused = await hall.store.tasks.extend(claims, lease)
     return [await _known(hall, claim.task_id) for claim, stale in zip(claims, refused, strict=True) if stale is None]
+
+
+async def _carried(hall: Hall, task_ids: Iterable[str], owner: str) -> list[TaskId]:
+    """Those of the owner's claims that fit into one answer."""
+    carried: list[TaskId] = []
+    room = ANSWER_BYTES
+    for task_id in dict.fromkeys(task_ids):
+        task = await hall.store.tasks.find(TaskId(task_id))
+        if task is not None and task.lease_owner == owner and task.status is TaskStatus.CLAIMED:
+            room -= task.size
+            if carried and room < 0:
+                break
+            carried.append(task.task_id)
+    return carried
 
 
 async def _settled(hall: Hall, claim: Claim, outcome: Outcome) -> pb.Task:

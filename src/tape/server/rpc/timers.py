@@ -1,17 +1,19 @@
 """Procedures of timers."""
 
-from collections.abc import Iterable
 from os import urandom
 
 from tape.core.caller import Caller
 from tape.core.claim import WORK_LEASE
+from tape.core.page import fitting
 from tape.core.timer import Timer
 from tape.server.rpc.hall import Hall, bounded, moment, span
+from tape.server.rpc.pages import size
 from tape.wire import tape_pb2 as pb
 from tape.wire.messages.known import TIMER
 
 LIMIT = 200
 NOBODY = "nobody"
+CLAIM = 256  # bytes that a claim adds to a timer
 
 
 async def set_timer(hall: Hall, request: pb.SetTimerRequest, caller: Caller) -> pb.TimerRecord:
@@ -29,10 +31,9 @@ async def cancel_timer(hall: Hall, request: pb.CancelTimerRequest, caller: Calle
 
 async def list_due_timers(hall: Hall, request: pb.ListDueTimersRequest, caller: Caller) -> pb.ListDueTimersResponse:
     due = await hall.ledgers.timers.due(bounded(request.limit, LIMIT), moment(request.now_ms))
-    if not request.claim:
-        return _listed(due)
-    claims = [await _claimed(hall, timer, request, caller) for timer in due]
-    return _listed(timer for timer in claims if timer is not None)
+    carried = fitting(due, lambda timer: size(TIMER.message(timer)) + CLAIM)
+    claims = [await _claimed(hall, timer, request, caller) for timer in carried] if request.claim else carried
+    return pb.ListDueTimersResponse(timers=[TIMER.message(timer) for timer in claims if timer is not None])
 
 
 async def claim_timer(hall: Hall, request: pb.ClaimTimerRequest, caller: Caller) -> pb.ClaimTimerResponse:
@@ -54,7 +55,3 @@ async def _claimed(hall: Hall, timer: Timer, request: pb.ListDueTimersRequest, c
     if request.claimer:
         return claim.timer
     return await timers.fire(timer.run_id, timer.timer_id, claim.timer.claim.attempt, caller)
-
-
-def _listed(timers: Iterable[Timer]) -> pb.ListDueTimersResponse:
-    return pb.ListDueTimersResponse(timers=map(TIMER.message, timers))

@@ -2,6 +2,7 @@
 
 from tape.core.caller import Caller
 from tape.server.rpc.hall import Hall
+from tape.server.rpc.pages import page
 from tape.wire import tape_pb2 as pb
 from tape.wire.messages.known import VALUE
 
@@ -33,4 +34,6 @@ async def delete_value(hall: Hall, request: pb.DeleteValueRequest, caller: Calle
 
 
 async def list_values(hall: Hall, request: pb.ListValuesRequest, caller: Caller) -> pb.ListValuesResponse:
-    return pb.ListValuesResponse(values=map(VALUE.message, await hall.ledgers.values.listed(request.namespace)))
+    found = await hall.ledgers.values.listed(request.namespace)
+    carried, rest = page(found, lambda each: (each.key,), VALUE.message, request.cursor)
+    return pb.ListValuesResponse(values=carried, next_cursor=rest)

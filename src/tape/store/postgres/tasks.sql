@@ -158,15 +158,25 @@ FROM json_array_elements_text(:reaction_ids::json) AS a(reaction_id);
 
 -- name: claim
 -- SKIP LOCKED is the correctness; the notification only saves waiting. An array is found once: a subquery might be asked
--- again for every task, and lock as many each time.
+-- again for every task, and lock as many each time. What would take the answer over its bytes is neither leased nor
+-- counted; the first task of an answer always fits.
+WITH due AS MATERIALIZED (
+  SELECT t.task_id, t.next_attempt_at_ms, 1024 + octet_length(t.payload_json) + octet_length(t.subject)
+           + octet_length(t.prev_value_json) + octet_length(t.last_error) AS size
+  FROM tape_tasks AS t
+  WHERE t.reaction_id = :reaction_id AND t.status IN (1, 2) AND t.next_attempt_at_ms <= :now::bigint
+    AND (:shard < 0 OR t.shard = :shard)
+  ORDER BY t.next_attempt_at_ms, t.task_id LIMIT :most FOR UPDATE SKIP LOCKED
+), summed AS (
+  SELECT d.task_id, sum(d.size) OVER place AS bytes, row_number() OVER place AS number
+  FROM due AS d
+  WINDOW place AS (ORDER BY d.next_attempt_at_ms, d.task_id)
+)
 UPDATE tape_tasks SET
   status = 2, attempt = attempt + 1, attempts = attempts + 1, lease_owner = :owner, first_at_ms = 0,
   lease_expires_at_ms = :now + :lease_ms::bigint, next_attempt_at_ms = :now + :lease_ms::bigint
 WHERE task_id = ANY (ARRAY(
-  SELECT t.task_id FROM tape_tasks AS t
-  WHERE t.reaction_id = :reaction_id AND t.status IN (1, 2) AND t.next_attempt_at_ms <= :now::bigint
-    AND (:shard < 0 OR t.shard = :shard)
-  ORDER BY t.next_attempt_at_ms, t.task_id LIMIT :most FOR UPDATE SKIP LOCKED
+  SELECT s.task_id FROM summed AS s WHERE s.bytes <= :max_bytes::bigint OR (:is_first AND s.number = 1)
 ))
 RETURNING task_id, reaction_id, shard, source_run_id, source_seq, source_global_seq, kind, type, subject,
           schema_version, ts_ms, payload_json, prev_value_json, status, attempt, attempts, next_attempt_at_ms,
@@ -280,21 +290,39 @@ FROM (
 GROUP BY subject;
 
 -- name: listed
--- An agent's run is not a task: it is listed only where it could not be started.
-(SELECT task_id, reaction_id, shard, source_run_id, source_seq, source_global_seq, kind, type, subject,
-       schema_version, ts_ms, payload_json, prev_value_json, status, attempt, attempts, next_attempt_at_ms,
-       lease_owner, lease_expires_at_ms, last_error, coalesced, created_at_ms, completed_at_ms, trace_id, span_id
-FROM tape_tasks
-WHERE (:reaction_id = '' OR reaction_id = :reaction_id) AND (:status::int = 0 OR status = :status::int)
-  AND (status = 5 OR (
-    SELECT r.handler_kind FROM tape_reactions AS r WHERE r.reaction_id = tape_tasks.reaction_id) IS DISTINCT FROM 1)
-ORDER BY source_global_seq DESC, reaction_id DESC LIMIT :limit)
-UNION ALL
+-- An agent's run is not a task: it is listed only where it could not be started. A page ends where it reaches its
+-- bytes, and holds one task at least; what is not in it is not read, because a length needs no payload.
+WITH page AS (
+  (SELECT task_id, reaction_id, shard, source_run_id, source_seq, source_global_seq, kind, type, subject,
+         schema_version, ts_ms, payload_json, prev_value_json, status, attempt, attempts, next_attempt_at_ms,
+         lease_owner, lease_expires_at_ms, last_error, coalesced, created_at_ms, completed_at_ms, trace_id, span_id
+  FROM tape_tasks
+  WHERE (:reaction_id = '' OR reaction_id = :reaction_id) AND (:status::int = 0 OR status = :status::int)
+    AND (source_global_seq, reaction_id) < (:before_seq::bigint, :before_id::text)
+    AND (status = 5 OR (
+      SELECT r.handler_kind FROM tape_reactions AS r WHERE r.reaction_id = tape_tasks.reaction_id) IS DISTINCT FROM 1)
+  ORDER BY source_global_seq DESC, reaction_id DESC LIMIT :limit)
+  UNION ALL
+  SELECT task_id, reaction_id, shard, source_run_id, source_seq, source_global_seq, kind, type, subject,
+         schema_version, ts_ms, payload_json, prev_value_json, status, attempt, attempts, next_attempt_at_ms,
+         lease_owner, lease_expires_at_ms, last_error, coalesced, created_at_ms, completed_at_ms, trace_id, span_id
+  FROM tape_claimed
+  WHERE (:reaction_id = '' OR reaction_id = :reaction_id) AND :status::int IN (0, 2)
+    AND (source_global_seq, reaction_id) < (:before_seq::bigint, :before_id::text)
+  ORDER BY source_global_seq DESC, reaction_id DESC LIMIT :limit
+), summed AS (
+  SELECT p.*, row_number() OVER place AS number, sum(1024 + octet_length(p.subject) + octet_length(p.last_error)
+           + CASE WHEN :is_bare THEN 0 ELSE octet_length(p.payload_json) + octet_length(p.prev_value_json) END
+         ) OVER place AS bytes
+  FROM page AS p
+  WINDOW place AS (ORDER BY p.source_global_seq DESC, p.reaction_id DESC)
+)
 SELECT task_id, reaction_id, shard, source_run_id, source_seq, source_global_seq, kind, type, subject,
-       schema_version, ts_ms, payload_json, prev_value_json, status, attempt, attempts, next_attempt_at_ms,
+       schema_version, ts_ms, CASE WHEN :is_bare THEN '' ELSE payload_json END,
+       CASE WHEN :is_bare THEN '' ELSE prev_value_json END, status, attempt, attempts, next_attempt_at_ms,
        lease_owner, lease_expires_at_ms, last_error, coalesced, created_at_ms, completed_at_ms, trace_id, span_id
-FROM tape_claimed
-WHERE (:reaction_id = '' OR reaction_id = :reaction_id) AND :status::int IN (0, 2)
+FROM summed
+WHERE bytes <= :max_bytes::bigint OR number = 1
 ORDER BY source_global_seq DESC, reaction_id DESC LIMIT :limit;
 
 -- name: dead

@@ -134,14 +134,24 @@ SELECT a.value, :now_ms, (
 FROM json_each(:reaction_ids) AS a;
 
 -- name: claim
+-- What would take the answer over its bytes is neither leased nor counted; the first task of an answer always fits.
 UPDATE tape_tasks SET
   status = 2, attempt = attempt + 1, attempts = attempts + 1, lease_owner = :owner, first_at_ms = 0,
   lease_expires_at_ms = :now + :lease_ms, next_attempt_at_ms = :now + :lease_ms
 WHERE task_id IN (
-  SELECT t.task_id FROM tape_tasks AS t
-  WHERE t.reaction_id = :reaction_id AND t.status IN (1, 2) AND t.next_attempt_at_ms <= :now
-    AND (:shard < 0 OR t.shard = :shard)
-  ORDER BY t.next_attempt_at_ms, t.task_id LIMIT :most
+  SELECT placed.task_id FROM (
+    SELECT page.task_id, sum(page.size) OVER place AS bytes, row_number() OVER place AS number
+    FROM (
+      SELECT t.task_id, t.next_attempt_at_ms, 1024 + length(CAST(t.payload_json AS BLOB)) + length(t.subject)
+               + length(CAST(t.prev_value_json AS BLOB)) + length(CAST(t.last_error AS BLOB)) AS size
+      FROM tape_tasks AS t
+      WHERE t.reaction_id = :reaction_id AND t.status IN (1, 2) AND t.next_attempt_at_ms <= :now
+        AND (:shard < 0 OR t.shard = :shard)
+      ORDER BY t.next_attempt_at_ms, t.task_id LIMIT :most
+    ) AS page
+    WINDOW place AS (ORDER BY page.next_attempt_at_ms, page.task_id)
+  ) AS placed
+  WHERE placed.bytes <= :max_bytes OR (:is_first AND placed.number = 1)
 )
 RETURNING task_id, reaction_id, shard, source_run_id, source_seq, source_global_seq, kind, type, subject,
           schema_version, ts_ms, payload_json, prev_value_json, status, attempt, attempts, next_attempt_at_ms,
@@ -226,15 +236,31 @@ WHERE reaction_id = :reaction_id AND subject IN (SELECT value FROM json_each(:su
 GROUP BY subject;
 
 -- name: listed
--- An agent's run is not a task: it is listed only where it could not be started.
-SELECT task_id, reaction_id, shard, source_run_id, source_seq, source_global_seq, kind, type, subject,
-       schema_version, ts_ms, payload_json, prev_value_json, status, attempt, attempts, next_attempt_at_ms,
-       lease_owner, lease_expires_at_ms, last_error, coalesced, created_at_ms, completed_at_ms, trace_id, span_id
-FROM tape_tasks
-WHERE (:reaction_id = '' OR reaction_id = :reaction_id) AND (:status = 0 OR status = :status)
-  AND (status = 5 OR (
-    SELECT r.handler_kind FROM tape_reactions AS r WHERE r.reaction_id = tape_tasks.reaction_id) IS NOT 1)
-ORDER BY source_global_seq DESC, reaction_id DESC LIMIT :limit;
+-- An agent's run is not a task: it is listed only where it could not be started. A page ends where it reaches its
+-- bytes, and holds one task at least.
+SELECT t.task_id, t.reaction_id, t.shard, t.source_run_id, t.source_seq, t.source_global_seq, t.kind, t.type, t.subject,
+       t.schema_version, t.ts_ms, CASE WHEN :is_bare THEN '' ELSE t.payload_json END,
+       CASE WHEN :is_bare THEN '' ELSE t.prev_value_json END, t.status, t.attempt, t.attempts, t.next_attempt_at_ms,
+       t.lease_owner, t.lease_expires_at_ms, t.last_error, t.coalesced, t.created_at_ms, t.completed_at_ms, t.trace_id,
+       t.span_id
+FROM (
+  SELECT page.task_id, sum(page.size) OVER place AS bytes, row_number() OVER place AS number
+  FROM (
+    SELECT w.task_id, w.source_global_seq, w.reaction_id,
+           1024 + length(w.subject) + length(CAST(w.last_error AS BLOB)) + CASE WHEN :is_bare THEN 0
+             ELSE length(CAST(w.payload_json AS BLOB)) + length(CAST(w.prev_value_json AS BLOB)) END AS size
+    FROM tape_tasks AS w
+    WHERE (:reaction_id = '' OR w.reaction_id = :reaction_id) AND (:status = 0 OR w.status = :status)
+      AND w.source_global_seq <= :before_seq
+      AND (w.source_global_seq < :before_seq OR w.reaction_id < :before_id)
+      AND (w.status = 5 OR (
+        SELECT r.handler_kind FROM tape_reactions AS r WHERE r.reaction_id = w.reaction_id) IS NOT 1)
+    ORDER BY w.source_global_seq DESC, w.reaction_id DESC LIMIT :limit
+  ) AS page
+  WINDOW place AS (ORDER BY page.source_global_seq DESC, page.reaction_id DESC)
+) AS placed CROSS JOIN tape_tasks AS t ON t.task_id = placed.task_id
+WHERE placed.bytes <= :max_bytes OR placed.number = 1
+ORDER BY t.source_global_seq DESC, t.reaction_id DESC LIMIT :limit;
 
 -- name: dead
 SELECT task_id FROM tape_tasks

@@ -1,0 +1,250 @@
+"""Answers that carry much: every client of gRPC can receive them, and what they do not carry is not claimed."""
+
+import json
+from collections.abc import AsyncIterator
+from typing import Any
+
+import anyio
+import grpc
+import pytest
+
+from tape.bus.journal import Journal
+from tape.core.errors import InvalidCursor
+from tape.core.event import Event
+from tape.core.page import ANSWER_BYTES
+from tape.core.ports import Store
+from tape.core.task import Claim, Died, Settlement, TaskStatus, Want
+from tape.sdk.remote.node import reached
+from tape.wire import tape_pb2 as pb
+from tape.wire.tape_pb2_grpc import TapeStub
+from tests.contract.backends import needs_ledgers
+from tests.contract.reacting import LONG, match, publish, reaction, tasks
+from tests.contract.saying import append
+from tests.contract.serving import served
+from tests.patience import PATIENCE_S
+
+pytestmark = needs_ledgers
+
+LARGE = "x" * 900_000
+
+
+@pytest.fixture
+async def url(store: Store, journal: Journal) -> AsyncIterator[str]:
+    async with served(store, journal) as url:
+        yield url
+
+
+@pytest.fixture
+async def stock(url: str) -> AsyncIterator[Any]:
+    """A client as gRPC makes it, which accepts messages of 4 MiB."""
+    async with grpc.aio.insecure_channel(url.removeprefix("tape://")) as channel:
+        yield TapeStub(channel)
+
+
+async def eight_large_tasks(store: Store, *names: str) -> None:
+    for name in names or ("rule",):
+        await store.reactions.register(reaction(name))
+    for _ in range(8):
+        await append(store, Event(run_id="r1", payload=LARGE, subject="/a/b"))
+    await match(store)
+
+
+async def begun(stock: Any) -> str:
+    """A run."""
+    names: dict[str, Any] = {"app_name": "a", "user_id": "u", "session_id": "s", "invocation_id": "1"}
+    run_id: str = (await stock.BeginRun(pb.BeginRunRequest(**names, lease_owner="w"))).run_id
+    return run_id
+
+
+async def whole(ask: Any, request: Any, noun: str) -> list[Any]:
+    """All items of a list, page by page."""
+    found: list[Any] = []
+    with anyio.fail_after(PATIENCE_S):
+        while True:
+            answer = await ask(request)
+            found.extend(getattr(answer, noun))
+            if not answer.next_cursor:
+                return found
+            request.cursor = answer.next_cursor
+
+
+async def test_a_claim_leases_only_what_its_answer_carries(store: Store) -> None:
+    await eight_large_tasks(store)
+
+    claimed = (await store.tasks.claim(Want(owner="me", most=8, lease=LONG))).tasks
+
+    left = [task for task in await tasks(store) if task.status is TaskStatus.PENDING]
+    assert sum(task.size for task in claimed) <= ANSWER_BYTES and len(claimed) + len(left) == 8
+    assert {task.attempts for task in left} == {0} and claimed[0].source_global_seq < left[0].source_global_seq
+
+
+async def test_the_bytes_of_a_claim_are_those_of_all_its_reactions(store: Store) -> None:
+    await eight_large_tasks(store, "one", "two")
+
+    claimed = (await store.tasks.claim(Want(owner="me", most=16, lease=LONG))).tasks
+
+    assert claimed and sum(task.size for task in claimed) <= ANSWER_BYTES
+
+
+async def test_a_claim_gives_one_task_whatever_its_size(store: Store) -> None:
+    await eight_large_tasks(store, "one", "two")
+
+    claimed = (await store.tasks.claim(Want(owner="me", most=16, lease=LONG, max_bytes=1))).tasks
+
+    assert len(claimed) == 1
+
+
+async def test_a_stock_client_claims_all_large_tasks_at_their_first_attempt(store: Store, stock: Any) -> None:
+    await eight_large_tasks(store)
+
+    found: list[pb.Task] = []
+    for _ in range(8):
+        found += (await stock.ClaimTasks(pb.ClaimTasksRequest(shard=-1, owner="me", max=16))).tasks
+
+    assert len({task.task_id for task in found}) == len(found) == 8 and {task.attempts for task in found} == {1}
+
+
+async def test_a_stock_client_gets_its_own_large_claims_back(store: Store, stock: Any) -> None:
+    await eight_large_tasks(store)
+    for _ in range(8):
+        await store.tasks.claim(Want(owner="me", most=1, lease=LONG))
+    names = [task.task_id for task in await tasks(store)]
+    before = {task.task_id: task.lease_expires_at_ms for task in await tasks(store)}
+
+    answer = await stock.ClaimTasks(pb.ClaimTasksRequest(owner="me", task_ids=names, lease_ms=600_000))
+
+    carried = [task.task_id for task in answer.tasks]
+    assert 1 <= len(carried) < 8 and carried == names[: len(carried)]
+    kept = {task.task_id for task in await tasks(store) if task.lease_expires_at_ms == before[task.task_id]}
+    assert kept == set(names[len(carried) :])
+
+
+async def test_a_stock_client_lists_large_tasks_page_by_page(store: Store, stock: Any) -> None:
+    await eight_large_tasks(store, "one", "two")
+
+    found = await whole(stock.ListTasks, pb.ListTasksRequest(limit=100), "tasks")
+
+    places = [(task.source_global_seq, task.reaction_id) for task in found]
+    assert places == sorted(set(places), reverse=True) and len(places) == 16
+
+
+async def test_a_list_goes_on_where_its_limit_ended_it(store: Store, stock: Any) -> None:
+    await store.reactions.register(reaction())
+    await publish(store, 5)
+    await match(store)
+
+    found = await whole(stock.ListTasks, pb.ListTasksRequest(limit=2), "tasks")
+
+    assert [task.source_seq for task in found] == [5, 4, 3, 2, 1]
+
+
+async def test_a_bare_list_is_bounded_by_what_it_carries(store: Store) -> None:
+    await eight_large_tasks(store)
+
+    found = await store.tasks.listed(max_bytes=ANSWER_BYTES, is_bare=True)
+
+    assert [(task.payload_json, task.prev_value_json) for task in found] == [("", "")] * 8
+
+
+@pytest.mark.parametrize("cursor", ["x", "[1]", '["a", 1]', "[" * 2_000, "null", '[1, "a", 2]'])
+async def test_a_cursor_that_no_list_gave_is_refused(stock: Any, cursor: str) -> None:
+    with pytest.raises(grpc.aio.AioRpcError) as caught:
+        await stock.ListTasks(pb.ListTasksRequest(cursor=cursor))
+
+    assert caught.value.code() is grpc.StatusCode.INVALID_ARGUMENT
+    assert InvalidCursor("").code in str(caught.value.trailing_metadata())
+
+
+async def test_lists_of_a_run_reach_every_client(stock: Any, url: str) -> None:
+    run_id = await begun(stock)
+    for n in range(6):
+        await stock.RecordDecision(pb.RecordDecisionRequest(run_id=run_id, decision_index=n, request_json=f'"{LARGE}"'))
+        effect = pb.BeginEffectRequest(run_id=run_id, tool_name="t", call_index=n, request_json=f'"{LARGE}"')
+        await stock.BeginEffect(effect)
+
+    decisions = await whole(stock.ListDecisions, pb.ListDecisionsRequest(run_id=run_id), "decisions")
+    effects = await whole(stock.ListEffects, pb.ListEffectsRequest(run_id=run_id), "effects")
+    async with reached(url) as node:
+        listed = await node.decisions.listed(run_id), await node.effects.listed(run_id)
+
+    assert [each.decision_index for each in decisions] == [0, 1, 2, 3, 4, 5]
+    assert len({each.idempotency_key for each in effects}) == len(effects) == 6
+    assert [len(each) for each in listed] == [6, 6]
+
+
+async def test_obligations_of_a_run_reach_every_client(stock: Any, url: str) -> None:
+    run_id = await begun(stock)
+    for n in range(6):
+        effect = await stock.BeginEffect(pb.BeginEffectRequest(run_id=run_id, tool_name="t", call_index=n))
+        key = effect.idempotency_key
+        asked = pb.RegisterCompensationRequest(run_id=run_id, effect_key=key, kind="k", payload_json=f'"{LARGE}"')
+        await stock.RegisterCompensation(asked)
+
+    found = await whole(stock.ListObligations, pb.ListObligationsRequest(run_id=run_id), "obligations")
+    async with reached(url) as node:
+        listed = await node.obligations.listed(run_id)
+
+    numbers = [each.seq for each in found]
+    assert numbers == sorted(set(numbers), reverse=True) and len(numbers) == len(listed) == 6
+
+
+async def test_values_and_sessions_reach_every_client(stock: Any, url: str) -> None:
+    text = json.dumps("v" * 150_000)
+    for n in range(40):
+        await stock.WriteValue(pb.WriteValueRequest(namespace="n", key=f"{n:02}", value_json=text, if_version=-1))
+        session = pb.CreateSessionRequest(app_name="a", user_id="u", session_id=str(n), state_json=f'{{"s": {text}}}')
+        await stock.CreateSession(session)
+
+    values = await whole(stock.ListValues, pb.ListValuesRequest(namespace="n"), "values")
+    sessions = await whole(stock.ListSessions, pb.ListSessionsRequest(app_name="a", user_id="u"), "sessions")
+    async with reached(url) as node:
+        listed = await node.values.listed("n"), await node.sessions.listed("a", "u")
+
+    assert [each.key for each in values] == [f"{n:02}" for n in range(40)]
+    assert len({each.session_id for each in sessions}) == 40 and [len(each) for each in listed] == [40, 40]
+
+
+async def test_a_long_session_reaches_every_client(stock: Any, url: str) -> None:
+    of: dict[str, Any] = {"app_name": "a", "user_id": "u", "session_id": "s"}
+    session = await stock.CreateSession(pb.CreateSessionRequest(**of))
+    for n in range(6):
+        event = pb.SessionEvent(id=str(n), content_json=json.dumps(LARGE))
+        await stock.AppendEvent(pb.AppendEventRequest(**of, event=event))
+
+    newest = await stock.GetSession(pb.GetSessionRequest(**of))
+    async with reached(url) as node:
+        mine = await node.sessions.find("a", "u", session.session_id)
+        five = await node.sessions.find("a", "u", session.session_id, 5)
+
+    carried = [event.id for event in newest.events]
+    assert 1 <= len(carried) < 6 and carried == list("012345")[-len(carried) :] and newest.event_count == 6
+    assert [event.id for event in mine.events] == list("012345")
+    assert [event.id for event in five.events] == list("12345")
+
+
+async def test_only_timers_that_the_answer_carries_are_claimed(stock: Any) -> None:
+    run_id = await begun(stock)
+    for n in range(6):
+        timer = pb.SetTimerRequest(run_id=run_id, timer_id=f"t{n}", fire_at_ms=1, kind="k", payload_json=f'"{LARGE}"')
+        await stock.SetTimer(timer)
+
+    found: list[str] = []
+    for _ in range(6):
+        answer = await stock.ListDueTimers(pb.ListDueTimersRequest(claim=True, claimer="me"))
+        found += [timer.timer_id for timer in answer.timers]
+
+    assert sorted(found) == [f"t{n}" for n in range(6)]
+
+
+async def test_a_thousand_tasks_with_long_errors_die_and_are_replayed_together(store: Store) -> None:
+    await store.reactions.register(reaction())
+    await publish(store, 1_000)
+    await match(store)
+    claimed = (await store.tasks.claim(Want(owner="me", most=1_000, lease=LONG))).tasks
+    error = "😀" * 4_096
+
+    died = [Settlement(Claim(task.task_id, "me", task.attempt), Died(error)) for task in claimed]
+    refused = [answer for answer in await store.tasks.settle(died) if answer]
+    replayed = await store.tasks.replay(await store.tasks.dead("", 1_000))
+
+    assert not refused and len(replayed) == len(claimed) == 1_000
