@@ -14,6 +14,7 @@ from tape.store.clock import now_ms
 from tape.store.connection import Row
 from tape.store.outbox import OutboxDatabase
 from tape.store.outbox_event import event_of
+from tape.telemetry import log
 
 FILE: Final = "outbox_letters.sql"
 PAGE: Final = 1_000
@@ -138,9 +139,11 @@ class Letters:
         marked = await self._in_pages("mark", active_ms=active)
         forgotten = await self._in_pages("forget_handled", handled_ms=handled)
         async with self._database.own() as connection:
-            ((lacks_months,),) = await self._run(connection, "lacks_months", months=MONTHS)
-        if lacks_months:
+            ((lacks_months, may_make_them),) = await self._run(connection, "lacks_months", months=MONTHS)
+        if lacks_months and may_make_them:
             await self.divide()
+        elif lacks_months:
+            log.warning("outbox.months_missing", schema=self._database.schema)
         return Kept(marked, deleted, forgotten)
 
     async def divide(self) -> list[str]:
@@ -148,6 +151,9 @@ class Letters:
         if self._database.dialect == "sqlite":
             raise UsageError("SQLite has no partitions; an outbox that large belongs into Postgres")
         async with self._database.own() as connection:
+            hindrances = [name for (name,) in await self._run(connection, "undividable")]
+            if hindrances:
+                raise UsageError(f"a divided outbox cannot carry {', '.join(hindrances)}; remove it first")
             return [name for (name,) in await self._run(connection, "divide", months=MONTHS)]
 
     async def stats(self) -> OutboxStats:

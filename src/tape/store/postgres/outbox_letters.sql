@@ -97,10 +97,16 @@ SELECT
 -- name: divide
 SELECT f FROM core.outbox_divide(CAST(:months AS integer)) AS f;
 
+-- name: undividable
+SELECT f FROM core.outbox_undividable() AS f
+WHERE (SELECT relkind FROM pg_class WHERE oid = CAST('core.outbox' AS regclass)) = 'r' ORDER BY f;
+
 -- name: lacks_months
--- Asked first, because making a partition takes the whole table, behind which every publisher would wait.
+-- Asked first, because making a partition takes the whole table, behind which every publisher would wait; and whether this
+-- role may make one.
 SELECT CASE WHEN relkind = 'p' THEN EXISTS (SELECT 1 FROM core.outbox_missing_months(CAST(:months AS integer)))
-            ELSE false END
+            ELSE false END,
+  pg_has_role(relowner, 'USAGE') AND has_schema_privilege(relnamespace, 'CREATE')
 FROM pg_class WHERE oid = CAST('core.outbox' AS regclass);
 
 -- name: is_there

@@ -107,7 +107,7 @@ SELECT
   0.0;
 
 -- name: lacks_months
-SELECT 0;
+SELECT 0, 0;
 
 -- name: is_there
 SELECT count(*) FROM sqlite_master WHERE type = 'table' AND name = 'core_outbox';
