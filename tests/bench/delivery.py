@@ -166,7 +166,7 @@ async def _kept(rate: int, count: int) -> AsyncIterator[int]:
 async def brought() -> AsyncIterator[int]:
     """The same of another process that has them at their moments, as a server's requests come to it."""
     program = [sys.executable, "-m", arrivals.__name__, str(RATE), str(AT_ONCE), str(BEGINNINGS)]
-    source = await asyncio.create_subprocess_exec(*program, stdout=PIPE)
+    source = await asyncio.create_subprocess_exec(*program, stdout=PIPE)  # noqa: TID251 - no gRPC here
     assert source.stdout is not None
     async for line in source.stdout:
         yield int(line)
@@ -187,7 +187,7 @@ async def _awaited(sending: Awaitable[object]) -> None:
 
 async def _started(program: ModuleType, url: str) -> asyncio.subprocess.Process:
     command = [sys.executable, "-m", program.__name__, url, str(EVENTS + 1)]
-    reading = await asyncio.create_subprocess_exec(*command, stdout=PIPE)
+    reading = await asyncio.create_subprocess_exec(*command, stdout=PIPE)  # noqa: TID251 - no gRPC here
     assert reading.stdout is not None
     await reading.stdout.readline()
     return reading

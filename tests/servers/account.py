@@ -3,11 +3,12 @@
 import os
 import pwd
 import subprocess
+import sys
 import tempfile
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import IO, Any
+from typing import IO
 
 from tests.servers.errors import ServerMissing
 
@@ -16,6 +17,15 @@ NO_ACCOUNT = (
     "PostgreSQL refuses to run as root, and root may not become 'nobody' here; "
     "run the tests as an ordinary user, or name a server in TAPE_TEST_POSTGRES_URL"
 )
+
+BECOME = """
+import os, sys, warnings  # before the account that may not read it
+user, group, *command = sys.argv[1:]
+os.setgroups([])
+os.setgid(int(group))
+os.setuid(int(user))
+os.execvp(command[0], command)
+"""
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,14 +51,14 @@ class Account:
     def spawn(self, command: Sequence[str | Path], folder: Path, output: IO[bytes]) -> subprocess.Popen[bytes]:
         """A process in a session of its own, so that a terminal's Ctrl-C reaches the tests only."""
         return subprocess.Popen(
-            [*command], cwd=folder, env=environment(), start_new_session=True,
-            stdin=subprocess.DEVNULL, stdout=output, stderr=output, **self._identity(),
+            self._as_account(command), cwd=folder, env=environment(), start_new_session=True,
+            stdin=subprocess.DEVNULL, stdout=output, stderr=output,
         )  # fmt: skip
 
     def can(self, *command: str | Path) -> bool:
         """Whether a command succeeds; one that may not even be reached does not."""
         try:
-            done = subprocess.run(command, cwd="/", capture_output=True, check=False, **self._identity())
+            done = subprocess.run(self._as_account(command), cwd="/", capture_output=True, check=False)
         except OSError:
             return False
         return done.returncode == 0
@@ -69,8 +79,11 @@ class Account:
             for owned in (path, *path.rglob("*")):
                 os.chown(owned, self.user, self.group, follow_symlinks=False)
 
-    def _identity(self) -> dict[str, Any]:
-        return {} if self.user is None else {"user": self.user, "group": self.group, "extra_groups": []}
+    def _as_account(self, command: Sequence[str | Path]) -> Sequence[str | Path]:
+        """The program becomes another user itself: asked for that, `subprocess` forks, and gRPC aborts the fork."""
+        if self.user is None:
+            return [*command]
+        return [sys.executable, "-I", "-S", "-c", BECOME, str(self.user), str(self.group), *command]
 
 
 def environment() -> dict[str, str]:

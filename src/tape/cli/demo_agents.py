@@ -18,6 +18,7 @@ from tape.compose import open_journal
 from tape.core.errors import Unavailable
 from tape.core.event import Event
 from tape.core.run import RunMeta
+from tape.work.child_process import run_child
 
 BATCHES: Final = 20
 BATCH: Final = 100
@@ -101,7 +102,7 @@ async def produce(journal: Journal, work: Work) -> Sequence[int]:
 async def produce_elsewhere(work: Work) -> Sequence[int]:
     """The same in a process of its own."""
     command = [sys.executable, "-m", "tape.cli.demo_agents", work.url, work.name, work.prefix, str(work.until_ns)]
-    done = await anyio.run_process(command, check=False)
+    done = await run_child(command)
     if done.returncode:
         reason = done.stderr.decode(errors="replace").strip().rpartition("\n")[2]
         raise Unavailable(f"producer {work.name} has failed ({reason})", "unknown")

@@ -14,12 +14,13 @@ from typing import Any, Final, NamedTuple
 
 import anyio
 from anyio import to_thread
-from anyio.streams.text import TextReceiveStream
 
 from tape.cli.demo_report import Check
 from tape.core.errors import Unavailable
+from tape.work.child_process import ChildProcess, open_child
 
 PATIENCE_S: Final = 30.0
+MOST_LINE: Final = 64 << 10
 
 
 class Server(NamedTuple):
@@ -44,14 +45,8 @@ async def serving(url: str, lake: Path | None) -> AsyncIterator[Server]:
     command = [sys.executable, "-m", "tape.cli.main", "serve", "--json", "--store", url, "--http", "127.0.0.1:0"]
     command += ["--grpc", "127.0.0.1:0"] if find_spec("grpc") else []
     command += ["--lake", str(lake)] if lake else []
-    async with await anyio.open_process(command, stderr=DEVNULL) as process:
-        try:
-            assert process.stdout is not None
-            yield Server(await _ready(TextReceiveStream(process.stdout)))
-        finally:
-            process.terminate()
-            with anyio.CancelScope(shield=True):
-                await process.wait()
+    async with open_child(command, grace_s=PATIENCE_S, stderr=DEVNULL) as child:
+        yield Server(await _ready(child))
 
 
 async def check(server: Server, expected: Mapping[str, tuple[str, int]]) -> Check:
@@ -62,13 +57,10 @@ async def check(server: Server, expected: Mapping[str, tuple[str, int]]) -> Chec
     return Check("server", is_kept, f"it says the same over HTTP: {words}" if is_kept else f"other counts: {words}")
 
 
-async def _ready(lines: TextReceiveStream) -> str:
-    text = ""
+async def _ready(child: ChildProcess) -> str:
     with anyio.move_on_after(PATIENCE_S):
-        async for piece in lines:
-            text += piece
-            if "\n" in text:
-                return str(json.loads(text)["url"])
+        if line := await child.read_line(MOST_LINE):
+            return str(json.loads(line)["url"])
     raise Unavailable("the demo's server has not started; tape serve says why")
 
 

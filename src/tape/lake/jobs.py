@@ -15,6 +15,7 @@ from tape.core.errors import LimitReached, NotFound, UsageError
 from tape.core.lake import LakeRows, LakeStatus, LakeTable
 from tape.core.ports import Journal
 from tape.lake.late_reader import TABLE, check_installed
+from tape.work.child_process import run_child
 
 if TYPE_CHECKING:
     from tape.lake.log import Log
@@ -76,7 +77,7 @@ async def _answered(order: dict[str, Any]) -> dict[str, Any]:
     """The process is killed when its time is over; one that its bounds have ended says nothing."""
     with anyio.move_on_after(QUESTION_S):
         command = [sys.executable, "-P", "-m", "tape.lake.question"]
-        done = await anyio.run_process(command, input=json.dumps(order).encode(), check=False)
+        done = await run_child(command, json.dumps(order).encode())
         if done.returncode != 0:
             raise LimitReached("the question took more memory or time than one may take; ask for less")
         told: dict[str, Any] = json.loads(done.stdout)

@@ -3,22 +3,19 @@
 import asyncio
 import json
 import os
-import signal
-import subprocess
 import sys
 from collections.abc import AsyncIterator, Mapping, Sequence
-from contextlib import asynccontextmanager, suppress
+from contextlib import asynccontextmanager
 from dataclasses import asdict, dataclass, field, replace
 from importlib.util import find_spec
 from pathlib import Path
+from subprocess import DEVNULL
 from time import time
 from typing import Any, Final, NoReturn
 
 import anyio
 import msgspec
 from anyio import to_thread
-from anyio.abc import Process
-from anyio.streams.buffered import BufferedByteReceiveStream
 
 from tape.core.background import background
 from tape.core.errors import LimitReached, NotReady, UsageError
@@ -27,13 +24,14 @@ from tape.lake.java import find_java
 from tape.lake.late_reader import check_installed
 from tape.lake.session import check_master
 from tape.telemetry import log
+from tape.work.child_process import open_child
 
 MOST_S: Final = 3600.0
 REMEMBERED: Final = 64
 MOST_LINE: Final = 4 << 20
 GRACE_S: Final = 5.0
 UNHEARD: Final = "its process could not be started or heard; the server's log says more"
-BROKEN: Final = (OSError, ValueError, msgspec.MsgspecError, anyio.BrokenResourceError, anyio.DelimiterNotFound)
+BROKEN: Final = (OSError, ValueError, msgspec.MsgspecError)
 COMMAND: Final = (sys.executable, "-P", "-m", "tape.searching")
 
 
@@ -146,16 +144,13 @@ class Searches:
 
     async def _watched(self, watch: Watch) -> tuple[SearchState, str]:
         """How it ended; it is gone in any case."""
-        async with _started(self._ground.command) as process:
-            assert process.stdin is not None and process.stdout is not None
-            await process.stdin.send(json.dumps(asdict(watch.order)).encode() + b"\n")
-            lines = BufferedByteReceiveStream(process.stdout)
-            with suppress(anyio.IncompleteRead):
-                while True:
-                    said = json.loads(await lines.receive_until(b"\n", MOST_LINE))
-                    if ending := _ending(said):
-                        return ending
-                    self._tell(watch, replace(watch.search, findings=msgspec.convert(said["findings"], Findings)))
+        async with open_child(self._ground.command, grace_s=GRACE_S, stderr=DEVNULL) as child:
+            await child.write(json.dumps(asdict(watch.order)).encode() + b"\n")
+            while line := await child.read_line(MOST_LINE):
+                answer = json.loads(line)
+                if ending := _ending(answer):
+                    return ending
+                self._tell(watch, replace(watch.search, findings=msgspec.convert(answer["findings"], Findings)))
         return SearchState.FAILED, "it was ended from outside, or the machine had no memory for it"
 
     def _tell(self, watch: Watch, search: Search) -> None:
@@ -184,32 +179,6 @@ def _ending(said: dict[str, Any]) -> tuple[SearchState, str] | None:
         log.error("search.failed", reason=said["broken"])
         return SearchState.FAILED, "Spark could not do it; the server's log and spark.log in its data folder say more"
     return (SearchState.DONE, "") if "done" in said else None
-
-
-@asynccontextmanager
-async def _started(command: Sequence[str]) -> AsyncIterator[Process]:
-    """A process with a group of its own, which is gone as a whole at the end."""
-    process = await anyio.open_process(
-        command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, start_new_session=True
-    )
-    try:
-        yield process
-    finally:
-        with anyio.CancelScope(shield=True):
-            await _end(process)
-            await process.aclose()
-
-
-async def _end(process: Process) -> None:
-    """Asks first, so that Spark clears up behind itself."""
-    with suppress(ProcessLookupError), anyio.move_on_after(GRACE_S):
-        os.killpg(process.pid, signal.SIGTERM)
-        await process.wait()
-        while True:
-            os.killpg(process.pid, 0)
-            await anyio.sleep(0.05)
-    with suppress(ProcessLookupError):
-        os.killpg(process.pid, signal.SIGKILL)
 
 
 def _now_ms() -> int:

@@ -1,0 +1,98 @@
+"""Child processes, started so that the threads of libraries cannot harm them.
+
+At a fork, libraries with threads of their own run handlers that may abort the child or confuse the parent; gRPC does
+both. `subprocess` starts a program with vfork, which runs no handlers, as long as neither another user nor a
+preexec_fn is asked for. uvloop forks. So a child is started by `subprocess` in a thread, whatever the event loop is.
+"""
+
+import os
+import signal
+from collections.abc import AsyncIterator, Sequence
+from contextlib import asynccontextmanager, suppress
+from functools import partial
+from subprocess import PIPE, CompletedProcess, Popen
+from typing import IO, Final
+
+import anyio
+from anyio import to_thread
+
+POLL_S: Final = 0.02
+
+
+class ChildProcess:
+    """A running program; reading from it and writing to it may be cancelled."""
+
+    def __init__(self, process: Popen[bytes]) -> None:
+        self._process = process
+
+    async def write(self, data: bytes) -> None:
+        """Everything, at once; nothing if the program does not listen any more."""
+        with suppress(BrokenPipeError):
+            await to_thread.run_sync(partial(_write, _pipe(self._process.stdin), data), abandon_on_cancel=True)
+
+    async def read_line(self, limit: int) -> bytes:
+        """The next line with its end; without one if it is longer than the limit, or the last; empty at the end."""
+        line = partial(_pipe(self._process.stdout).readline, limit)
+        return await to_thread.run_sync(line, abandon_on_cancel=True)
+
+    async def communicate(self, data: bytes) -> tuple[bytes, bytes]:
+        """What it has written to its output and to its errors when it has ended."""
+        return await to_thread.run_sync(self._process.communicate, data, abandon_on_cancel=True)
+
+    async def wait(self) -> int:
+        """Its exit code; minus the number of the signal that ended it."""
+        return await to_thread.run_sync(self._process.wait, abandon_on_cancel=True)
+
+    async def terminate(self, grace_s: float) -> None:
+        """Asks it and the processes that it has started to end, and kills what is left after so long."""
+        with suppress(ProcessLookupError), anyio.move_on_after(grace_s):
+            os.killpg(self._process.pid, signal.SIGTERM)
+            await self.wait()
+            while True:
+                os.killpg(self._process.pid, 0)
+                await anyio.sleep(POLL_S)
+        with suppress(ProcessLookupError):
+            os.killpg(self._process.pid, signal.SIGKILL)
+        await self.wait()
+
+
+@asynccontextmanager
+async def open_child(
+    command: Sequence[str], *, grace_s: float = 0.0, stderr: int = PIPE
+) -> AsyncIterator[ChildProcess]:
+    """Starts a program in a process group of its own; the whole group is gone at the end of the block."""
+    process = await to_thread.run_sync(_start, command, stderr)
+    child = ChildProcess(process)
+    try:
+        yield child
+    finally:
+        with anyio.CancelScope(shield=True):
+            await child.terminate(grace_s)
+            await to_thread.run_sync(_close, process)
+
+
+async def run_child(command: Sequence[str], data: bytes = b"") -> CompletedProcess[bytes]:
+    """Runs a program to its end; a cancelled one is killed."""
+    async with open_child(command) as child:
+        output, errors = await child.communicate(data)
+        return CompletedProcess(command, await child.wait(), output, errors)
+
+
+def _start(command: Sequence[str], stderr: int) -> Popen[bytes]:
+    return Popen(command, stdin=PIPE, stdout=PIPE, stderr=stderr, start_new_session=True)
+
+
+def _pipe(stream: IO[bytes] | None) -> IO[bytes]:
+    assert stream is not None, "every child has pipes"
+    return stream
+
+
+def _close(process: Popen[bytes]) -> None:
+    for stream in filter(None, (process.stdin, process.stdout, process.stderr)):
+        with suppress(BrokenPipeError):
+            stream.close()
+
+
+def _write(stream: IO[bytes], data: bytes) -> None:
+    stream.write(data)
+    stream.flush()
