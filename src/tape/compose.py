@@ -12,7 +12,6 @@ from typing import TYPE_CHECKING, Final, TypeVar, Unpack
 from urllib.parse import urlsplit
 
 import anyio
-from anyio.from_thread import start_blocking_portal
 
 from tape.bus.append import Appender
 from tape.bus.feed import Feed
@@ -138,8 +137,9 @@ def _is_far(url: str) -> bool:
 def connect(url: str | None = None) -> Iterator["Node"]:
     """The same for a program without async."""
     from tape.sdk.nouns.blocking import Node
+    from tape.sdk.portal import entered
 
-    with start_blocking_portal() as portal, portal.wrap_async_context_manager(aconnect(url)) as node:
+    with entered(aconnect(url)) as (portal, node):
         yield Node(portal, node)
 
 

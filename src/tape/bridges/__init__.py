@@ -1,0 +1,1 @@
+from tape.wire import forking as forking  # before any module here imports gRPC

@@ -5,9 +5,8 @@ from collections.abc import Callable
 from contextlib import ExitStack
 from typing import Concatenate, ParamSpec, Self
 
-from anyio.from_thread import BlockingPortal, start_blocking_portal
-
 from tape.sdk.client import AsyncClient
+from tape.sdk.portal import Portal, entered
 from tape.sdk.sse import Event, EventStream
 
 P = ParamSpec("P")
@@ -16,7 +15,7 @@ P = ParamSpec("P")
 class BlockingStream:
     """An `EventStream` that waits for each event."""
 
-    def __init__(self, portal: BlockingPortal, stream: EventStream) -> None:
+    def __init__(self, portal: Portal, stream: EventStream) -> None:
         self._portal = portal
         self._stream = stream
         self._ready: deque[Event] = deque()
@@ -61,10 +60,7 @@ class Client:
         self._stack = ExitStack()
 
     def __enter__(self) -> Self:
-        with ExitStack() as stack:
-            self._portal = stack.enter_context(start_blocking_portal())
-            self._client = stack.enter_context(self._portal.wrap_async_context_manager(AsyncClient(self._url)))
-            self._stack = stack.pop_all()
+        self._portal, self._client = self._stack.enter_context(entered(AsyncClient(self._url)))
         return self
 
     def __exit__(self, *error: object) -> None:

@@ -4,12 +4,11 @@ from collections.abc import Awaitable, Callable
 from functools import partial, wraps
 from typing import Concatenate, Generic, ParamSpec, Protocol, Self, TypedDict, TypeVar, Unpack
 
-from anyio.from_thread import BlockingPortal
-
 from tape.core.event import Entry
 from tape.core.value import ValueChange
 from tape.sdk.nouns import budgets, decisions, effects, events, gates, obligations, runs, sessions, timers, values
 from tape.sdk.nouns.node import AsyncNode
+from tape.sdk.portal import Portal
 
 P = ParamSpec("P")
 N = TypeVar("N")
@@ -31,7 +30,7 @@ class Wishes(TypedDict, total=False):
 class Noun(Generic[N]):
     """A noun whose methods are waited for."""
 
-    def __init__(self, portal: BlockingPortal, noun: N) -> None:
+    def __init__(self, portal: Portal, noun: N) -> None:
         self.portal = portal
         self.noun = noun
 
@@ -126,7 +125,7 @@ class Stream(Protocol[C]):
 class BlockingStream(Generic[T]):
     """What comes one by one, each waited for."""
 
-    def __init__(self, portal: BlockingPortal, watch: Stream[T]) -> None:
+    def __init__(self, portal: Portal, watch: Stream[T]) -> None:
         self._portal = portal
         self._watch = watch
 
@@ -179,7 +178,7 @@ class Sessions(Noun[sessions.Sessions]):
 class Node:
     """The same nouns as `AsyncNode` has, for a program that waits."""
 
-    def __init__(self, portal: BlockingPortal, node: AsyncNode) -> None:
+    def __init__(self, portal: Portal, node: AsyncNode) -> None:
         self.events = Events(portal, node.events)
         self.runs = Runs(portal, node.runs)
         self.decisions = Decisions(portal, node.decisions)

@@ -12,6 +12,7 @@ from tape.server.address import Address
 from tape.server.rpc.hall import Hall
 from tape.server.rpc.methods import SERVICE, handlers
 from tape.telemetry import log
+from tape.wire import forking
 
 MAX_MESSAGE: Final = 4 << 20
 MAX_METADATA: Final = 16 << 10
@@ -40,6 +41,7 @@ class Door:
     """
 
     def __init__(self, hall: Hall, address: Address, *, may_stay_shut: bool = False) -> None:
+        forking.use.begin()
         self._asked = address
         self._may_stay_shut = may_stay_shut
         self.address: Address | None = None
