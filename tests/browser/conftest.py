@@ -4,9 +4,12 @@ from collections.abc import AsyncIterator, Awaitable, Callable
 from pathlib import Path
 
 import pytest
-from playwright.async_api import Browser, Error, Page, async_playwright
+from playwright.async_api import Browser, Error, Page, async_playwright, expect
 
+from tests.patience import PATIENCE_S
 from tests.servers.chromium import ChromiumServer
+
+expect.set_options(timeout=PATIENCE_S * 1000)  # a busy machine is slow, not wrong
 
 SHOTS = Path(__file__).parent / "shots"
 
@@ -27,6 +30,7 @@ async def page(chromium: Browser) -> AsyncIterator[Page]:
     """An empty page without cookies or cache; an error in it that nobody catches fails the test."""
     failures: list[Error] = []
     context = await chromium.new_context(viewport={"width": 1280, "height": 800})
+    context.set_default_timeout(PATIENCE_S * 1000)
     page = await context.new_page()
     page.on("pageerror", lambda error: failures.append(error))  # playwright marks what it calls
     yield page

@@ -6,6 +6,7 @@ from typing import Any
 from playwright.async_api import ConsoleMessage, Page, expect
 
 from tests.live.server import TapeServer
+from tests.patience import PATIENCE_S
 
 QUIETLY = "Failed to load resource"  # the browser says so of every answer that is an error, also of those we ask for
 
@@ -35,10 +36,10 @@ class Screen:
     def row(self, seq: int) -> Any:
         return self.page.locator(f"#entry-{seq}")
 
-    async def shows(self, text: str, timeout_s: float = 20) -> None:
+    async def shows(self, text: str, timeout_s: float = PATIENCE_S) -> None:
         await expect(self.page.get_by_text(text).first).to_be_visible(timeout=timeout_s * 1000)
 
-    async def status(self, text: str, timeout_s: float = 20) -> None:
+    async def status(self, text: str, timeout_s: float = PATIENCE_S) -> None:
         await expect(self.page.locator(".about .status").first).to_contain_text(text, timeout=timeout_s * 1000)
 
 

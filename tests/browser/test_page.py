@@ -180,24 +180,22 @@ async def test_ten_thousand_events_are_read_and_only_what_is_seen_is_drawn(scree
     open_run(http, "many")
     say(http, "many", told(200) * 2 + told(100))
     await screen.open("#/runs/many")
-    await expect(screen.page.get_by_text("10,000 events")).to_be_visible(timeout=20_000)
+    await expect(screen.page.get_by_text("10,000 events")).to_be_visible()
 
-    slowest = await screen.page.evaluate(SCROLL)
+    most = await screen.page.evaluate(SCROLL)
 
-    assert await screen.rows.count() < 80
-    assert slowest < 250, "a frame took so many ms"
+    assert 0 < most < 80, "so many rows were in the page at once"
 
 
 SCROLL = """async () => {
     const list = document.querySelector(".list")
-    let slowest = 0, last = performance.now()
+    let most = 0
     for (let n = 0; n < 60; n++) {
         list.scrollTop = (n * 7919 * 34) % list.scrollHeight
         await new Promise(requestAnimationFrame)
-        slowest = Math.max(slowest, performance.now() - last)
-        last = performance.now()
+        most = Math.max(most, document.querySelectorAll("[role=listbox] [role=option]").length)
     }
-    return slowest
+    return most
 }"""
 
 

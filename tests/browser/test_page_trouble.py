@@ -149,7 +149,7 @@ async def test_a_server_that_is_gone_is_said_and_the_page_comes_back_by_itself(p
     with serve(tmp_path, "--http", f"127.0.0.1:{server.port}") as again, again.client() as http:
         say(http, "lost", [{"payload": "after"}])
 
-        await expect(screen.row(2)).to_contain_text("after", timeout=30_000)
+        await expect(screen.row(2)).to_contain_text("after")
         await screen.status("live")
         await expect(screen.rows).to_have_count(2)
 
@@ -166,7 +166,7 @@ async def test_a_server_that_restarts_says_so_and_the_page_comes_back(page: Page
 
     with serve(tmp_path, "--http", f"127.0.0.1:{server.port}") as again, again.client() as http:
         say(http, "restarted", [{"payload": "again"}])
-        await expect(screen.row(1)).to_contain_text("again", timeout=30_000)
+        await expect(screen.row(1)).to_contain_text("again")
 
 
 async def test_a_page_that_was_put_out_says_so_and_reads_on_from_there(
@@ -182,7 +182,7 @@ async def test_a_page_that_was_put_out_says_so_and_reads_on_from_there(
         await anyio.to_thread.run_sync(say, http, "slow", [{"payload": "x" * 2_000}] * 6_000)
 
     await screen.shows("too slow and was put out")
-    await expect(page.get_by_text("6,000 events")).to_be_visible(timeout=20_000)
+    await expect(page.get_by_text("6,000 events")).to_be_visible()
     await screen.status("live")
 
 
@@ -225,5 +225,5 @@ async def test_a_page_that_finds_no_place_asks_again_by_itself(page: Page, tmp_p
             await screen.open("#/runs/crowded")
             await screen.status("back in")
 
-        await expect(screen.row(1)).to_contain_text("seen", timeout=20_000)
+        await expect(screen.row(1)).to_contain_text("seen")
         await screen.status("live")

@@ -105,7 +105,7 @@ async def test_history_is_counted_drawn_and_after_a_question_made_into_tasks(pag
     await expect(page.get_by_role("progressbar")).to_be_visible()
     await screen.shows(f"{count} matches in", SPARK_S)
     await expect(page.get_by_role("img", name="Matches: ")).to_be_visible()
-    await expect(page.locator(".days rect")).to_have_count(DAYS, timeout=1000)
+    await expect(page.locator(".days rect")).to_have_count(DAYS)
     await page.get_by_role("button", name="Backfill…").click()
     await expect(page.get_by_role("heading", name=f"Make {count} tasks?")).to_be_visible()
     await page.get_by_role("dialog").get_by_role("button", name="Backfill").click()

@@ -80,17 +80,17 @@ async def arrive(screen: Screen, view: str, named: dict[str, str]) -> None:
     for name, value in named.items():
         address = address.replace(name, value)
     await screen.open(address)
-    await expect(screen.page.locator(sign).first).to_be_visible(timeout=20_000)
+    await expect(screen.page.locator(sign).first).to_be_visible()
     if view == "replay":
         await screen.page.get_by_role("button", name="Replay all dead").click()
         await expect(screen.page.get_by_role("dialog")).to_be_visible()
     if view == "system":
         async with httpx.AsyncClient(base_url=named["URL"], trust_env=False) as http:
             await http.post("/runs/arena/events", json=told(2))
-        await expect(screen.page.locator(".line polyline")).to_have_count(2, timeout=20_000)
+        await expect(screen.page.locator(".line polyline")).to_have_count(2)
     if view == "lake":
         await screen.page.get_by_role("button", name="Ask", exact=True).click()
-        await expect(screen.page.locator(".answered")).to_be_visible(timeout=20_000)
+        await expect(screen.page.locator(".answered")).to_be_visible()
 
 
 async def judged(page: Page) -> list[str]:

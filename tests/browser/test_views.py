@@ -241,7 +241,7 @@ async def test_a_server_that_is_gone_leaves_what_was_shown_and_says_so(page: Pag
         await screen.shows("lasting")
 
     with serve(tmp_path, "--http", f"127.0.0.1:{server.port}"):
-        await expect(page.get_by_text("What is shown is from before.")).to_have_count(0, timeout=20_000)
+        await expect(page.get_by_text("What is shown is from before.")).to_have_count(0)
 
 
 async def test_a_store_without_it_says_so_kindly(page: Page, tmp_path: Path) -> None:

@@ -81,7 +81,7 @@ async def test_no_text_of_a_stranger_runs_loads_or_restyles_anything(page: Page,
         for place in places(http):
             await screen.open(place)
             await expect(page.locator("h1")).not_to_have_text("")
-            await expect(page.get_by_text(TEXTS[2]).first).to_be_attached(timeout=20_000)
+            await expect(page.get_by_text(TEXTS[2]).first).to_be_attached()
     await ask(screen)
 
     assert dialogs == [] and screen.complaints == []

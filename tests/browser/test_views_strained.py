@@ -105,7 +105,7 @@ async def test_a_very_long_predicate_fits_its_window(screen: Screen, server: Tap
     heights = {}
     for place in ("#/reactions", "#/reactions/long?at=3"):
         await screen.open(place)
-        await expect(page.locator("td a, .explanation").first).to_be_visible(timeout=20_000)
+        await expect(page.locator("td a, .explanation").first).to_be_visible()
         assert await sticking(page) == []
         heights[place] = await page.evaluate("document.querySelector('.inner').scrollHeight")
 

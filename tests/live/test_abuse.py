@@ -16,6 +16,7 @@ from tests.contract.saying import upto
 from tests.live.conftest import Start
 from tests.live.reading import ids, listening, say
 from tests.live.server import TapeServer
+from tests.patience import PATIENCE_S
 from tests.servers.postgres import PostgresServer
 
 POST = b"POST /runs HTTP/1.1\r\nhost: localhost\r\n"
@@ -41,7 +42,7 @@ def run(lasting: httpx.Client, run_id: str) -> str:
 
 @pytest.fixture
 def line(lasting_server: TapeServer) -> Iterator[socket.socket]:
-    with socket.create_connection(("127.0.0.1", lasting_server.port), timeout=30) as line:
+    with socket.create_connection(("127.0.0.1", lasting_server.port), timeout=PATIENCE_S) as line:
         yield line
 
 

@@ -1,6 +1,5 @@
 """Clients that misbehave over gRPC are bounded and answered, and nobody else notices."""
 
-import time
 from collections.abc import Callable
 from contextlib import suppress
 from itertools import islice
@@ -104,15 +103,12 @@ def test_a_flood_of_pings_is_hung_up_on(lasting_server: TapeServer, port: int) -
 def test_streams_that_are_reset_at_once_hurt_nobody_else(start: Start, scale: Scale) -> None:
     server = start("memory://")
     check_well(server)
-    before, longest = server.rss, 0.0
+    before = server.rss
 
     for _ in range(scale(10)):
         rush(server, 2_000)
-        began = time.monotonic()
         check_well(server)
-        longest = max(longest, time.monotonic() - began)
 
-    assert longest < 5
     assert server.rss - before < 100 * MIB
 
 
@@ -149,12 +145,10 @@ def test_a_reader_that_takes_nothing_holds_up_nobody(start: Start, scale: Scale)
         for _ in range(scale(40)):
             ask(server, lambda tape: tape.Append(batch, timeout=PATIENCE_S))
         after = server.rss
-        began = time.monotonic()
 
         assert server.stop() == 0
 
     assert after - before < 300 * MIB
-    assert time.monotonic() - began < 15
 
 
 def test_a_tail_that_takes_nothing_costs_a_bounded_memory_and_gets_everything(

@@ -1,6 +1,5 @@
 """`tape.connect("tape://…")`: the same nouns over a wire, with deadlines, and back after a server was gone."""
 
-import time
 from contextlib import aclosing
 from pathlib import Path
 
@@ -66,11 +65,10 @@ async def test_the_deadline_of_a_scope_is_the_deadline_of_a_call(start: Start) -
     server = start("memory://")
     async with tape.aconnect(server.rpc) as client:
         server.kill()
-        began = time.monotonic()
-        with pytest.raises((Unavailable, TimeoutError)), anyio.fail_after(0.3):
+        with anyio.move_on_after(0.3) as scope:
             await client.values.find("n", "k")
 
-    assert time.monotonic() - began < 5
+    assert scope.cancelled_caught
 
 
 async def test_a_call_cut_short_by_a_scope_just_ends(lasting_server: TapeServer) -> None:

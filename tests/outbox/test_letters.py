@@ -9,7 +9,7 @@ import pytest
 
 from tape.core.errors import UsageError
 from tape.core.outbox import OutboxRetention
-from tape.outbox import TerminalHandlerError
+from tape.outbox import TerminalHandlerError, pace
 from tape.outbox.database import open_outbox
 from tape.store.outbox_letters import Letters, OutboxStats, Which
 from tests.outbox.places import Place, Seen, said
@@ -75,7 +75,8 @@ async def test_what_has_not_ended_cannot_be_replayed(place: Place, letters: Lett
     assert await letters.replay([event.event_id], 0, "me") == []
 
 
-async def test_a_listener_is_told_of_a_replay(place: Place, letters: Letters) -> None:
+async def test_a_replay_wakes_a_listener(place: Place, letters: Letters, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(pace, "POLL_S", 10 * PATIENCE_S)
     mended = Seen()
     await place.said(said(1))
     async with place.listening({"test.mended": broken()}):
@@ -83,7 +84,7 @@ async def test_a_listener_is_told_of_a_replay(place: Place, letters: Letters) ->
 
     async with place.listening({"test.mended": mended}):
         assert await letters.replay_failed(Which(), 0, "me") == 1
-        await place.wait_until("delivered", 1, within_s=4)
+        await place.wait_until("delivered", 1)
 
     assert mended.numbers == [1]
 

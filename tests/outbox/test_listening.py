@@ -19,7 +19,7 @@ from sqlalchemy.ext.asyncio import AsyncSession, create_async_engine
 from tape.core.errors import UsageError
 from tape.core.outbox import Subscription
 from tape.core.task import Want
-from tape.outbox import OutboxEvent, OutboxListener, RetryPolicy
+from tape.outbox import OutboxEvent, OutboxListener, RetryPolicy, pace
 from tape.outbox.database import open_outbox
 from tape.store.outbox import Deliveries
 from tape.store.outbox_versions import HandlerVersions
@@ -28,8 +28,7 @@ from tests.patience import PATIENCE_S
 from tests.servers.databases import Databases
 from tests.servers.proxy import Proxy
 
-POLL_S = 6.0
-SOON_S = 2.0  # the poll behind a listener takes 5
+NEVER_S = 10 * PATIENCE_S
 EFFECTS = "SELECT n FROM orders WHERE note = 'handled' ORDER BY n"
 
 
@@ -39,14 +38,15 @@ async def until_listening(listener: OutboxListener, wanted: bool = True) -> None
             await anyio.sleep(0.005)
 
 
-async def test_a_commit_wakes_a_listener_long_before_its_poll(place: Place) -> None:
+async def test_a_commit_wakes_a_listener_before_its_poll(place: Place, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(pace, "POLL_S", NEVER_S)
     seen = Seen()
     async with place.listening({"test.seen": seen}) as listener:
         await until_listening(listener)
         await place.said(said(1))
         await seen.wait_for(1)
 
-        with anyio.fail_after(SOON_S):
+        with anyio.fail_after(PATIENCE_S):
             await place.said(said(2))
             await seen.wait_for(2)
 
@@ -62,7 +62,7 @@ async def test_without_a_way_to_listen_an_event_is_handled_within_the_poll(
     with caplog.at_level(logging.WARNING, "tape"):
         await until_listening(listener, wanted=False)
 
-    with anyio.fail_after(POLL_S):
+    with anyio.fail_after(PATIENCE_S):
         await postgres.said(said(1))
         await seen.wait_for(1)
     await listening.__aexit__(None, None, None)
@@ -79,7 +79,7 @@ async def test_behind_a_pooler_it_says_so_and_lives_by_its_poll(
     async with proxy.open(), postgres.listening({"test.seen": seen}, listen_url=proxy.url) as listener:
         await until_degraded(caplog)
         await postgres.said(said(1))
-        with anyio.fail_after(POLL_S):
+        with anyio.fail_after(PATIENCE_S):
             await seen.wait_for(1)
 
         assert not listener.is_listening
@@ -219,5 +219,5 @@ async def test_a_way_to_listen_that_is_closed_from_the_beginning_only_delays(pos
 
     async with postgres.listening({"test.seen": seen}, listen_url=closed):
         await postgres.said(said(1))
-        with anyio.fail_after(POLL_S):
+        with anyio.fail_after(PATIENCE_S):
             await seen.wait_for(1)

