@@ -11,15 +11,8 @@ from tests.contract.saying import append, places, request, said
 
 pytestmark = needs_ledgers
 
-COUNT = "SELECT count(*) FROM scratch"
-INSERT = "INSERT INTO scratch (n) VALUES (:n)"
-
-
-@pytest.fixture
-async def table(store: Store) -> None:
-    async with store.transaction() as tx:
-        await tx.fetch("DROP TABLE IF EXISTS scratch", {})
-        await tx.fetch("CREATE TABLE scratch (n INTEGER)", {})
+COUNT = "SELECT count(*) FROM tape_limits"
+INSERT = "INSERT INTO tape_limits (reaction_id) VALUES (:n)"
 
 
 async def rows(store: Store) -> object:
@@ -27,10 +20,9 @@ async def rows(store: Store) -> object:
         return (await tx.fetch(COUNT, {}))[0][0]
 
 
-@pytest.mark.usefixtures("table")
 async def test_rows_and_staged_entries_commit_together(store: Store) -> None:
     async with store.transaction() as tx:
-        await tx.fetch(INSERT, {"n": 1})
+        await tx.fetch(INSERT, {"n": "1"})
         tx.append(request(said(n=1)))
         tx.append(request(said(n=2), said("r2", 3)))
 
@@ -39,11 +31,10 @@ async def test_rows_and_staged_entries_commit_together(store: Store) -> None:
     assert (await store.journal.bounds()).head == 3
 
 
-@pytest.mark.usefixtures("table")
 async def test_a_refused_entry_undoes_the_whole_block(store: Store) -> None:
     with pytest.raises(ExpectedSeqConflict):
         async with store.transaction() as tx:
-            await tx.fetch(INSERT, {"n": 1})
+            await tx.fetch(INSERT, {"n": "1"})
             tx.append(request(said(n=1)))
             tx.append(request(said(n=2), expected=5))
 
@@ -51,11 +42,10 @@ async def test_a_refused_entry_undoes_the_whole_block(store: Store) -> None:
     assert (await store.journal.bounds()).head == 0
 
 
-@pytest.mark.usefixtures("table")
 async def test_a_block_that_raises_leaves_nothing(store: Store) -> None:
     with pytest.raises(ZeroDivisionError):
         async with store.transaction() as tx:
-            await tx.fetch(INSERT, {"n": 1})
+            await tx.fetch(INSERT, {"n": "1"})
             tx.append(request(said(n=1)))
             _ = 1 / 0
 
@@ -63,11 +53,10 @@ async def test_a_block_that_raises_leaves_nothing(store: Store) -> None:
     assert places(await append(store, said(n=2))) == [1]
 
 
-@pytest.mark.usefixtures("table")
 async def test_a_cancelled_block_leaves_nothing_and_the_store_goes_on(store: Store) -> None:
     with anyio.move_on_after(0.01):
         async with store.transaction() as tx:
-            await tx.fetch(INSERT, {"n": 1})
+            await tx.fetch(INSERT, {"n": "1"})
             await anyio.sleep_forever()
 
     assert await rows(store) == 0

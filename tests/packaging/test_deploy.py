@@ -7,9 +7,12 @@ import shutil
 import subprocess
 from collections.abc import Iterator
 from configparser import ConfigParser
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
+from uuid import uuid4
 
+import asyncpg
 import click
 import jsonschema_rs
 import pytest
@@ -18,13 +21,20 @@ import yaml
 from tape.cli.choices import Choices
 from tape.cli.main import tape
 from tape.settings import NAMES
+from tape.store.postgres.store import open_store
 from tests.house.tree import ROOT
+from tests.servers.databases import execute
+from tests.servers.postgres import PostgresServer
 
 DEPLOY = ROOT / "deploy"
 UNITS = sorted((DEPLOY / "systemd").glob("*.service"))
 COMPOSE = yaml.safe_load((DEPLOY / "compose.yaml").read_text())
 MANIFESTS = list(yaml.safe_load_all((DEPLOY / "kubernetes" / "tape.yaml").read_text()))
 SCHEMAS = Path(__file__).with_name("schemas")
+PRIVILEGES = """
+SELECT rolsuper, rolcreaterole, rolcreatedb, has_database_privilege('public', current_database(), 'CONNECT')
+FROM pg_roles WHERE rolname = current_user
+"""
 LOOPBACK = re.compile(r"127\.0\.0\.1:7880")
 
 
@@ -190,3 +200,37 @@ def test_systemd_finds_nothing_wrong_with_a_unit(unit: Path, tmp_path: Path) -> 
 
     complaints = [line for line in judged.stderr.splitlines() if unit.stem.rstrip("@") in line]
     assert complaints == []
+
+
+async def test_tape_runs_as_an_ordinary_role_of_the_server_that_compose_starts(postgres_server: PostgresServer) -> None:
+    script = (DEPLOY / "postgres.sql").read_text()
+    mounts = COMPOSE["services"]["postgres"]["volumes"]
+    with as_psql(script, postgres_server) as url:
+        async with open_store(url) as store:
+            await store.journal.bounds()
+        may_not = await privileges(url)
+
+    assert "./postgres.sql:/docker-entrypoint-initdb.d/tape.sql:ro" in mounts
+    assert "POSTGRES_USER" not in COMPOSE["services"]["postgres"]["environment"]
+    assert may_not == (False, False, False, False)
+
+
+@contextmanager
+def as_psql(script: str, server: PostgresServer) -> Iterator[str]:
+    """What the script makes, under another name and with a password that is in no file; it is gone afterwards."""
+    name = f"tape_{uuid4().hex[:8]}"
+    sql = re.sub(r"^(--|\\set).*\n", "", script, flags=re.MULTILINE).replace(":'password'", "'secret'")
+    for statement in filter(str.strip, re.sub(r"\btape\b", name, sql).split(";")):
+        execute(server.url("postgres"), statement)
+    yield server.url(name).replace("//tape@", f"//{name}:secret@")
+    execute(server.url("postgres"), f"DROP DATABASE {name} WITH (FORCE)")
+    execute(server.url("postgres"), f"DROP ROLE {name}")
+
+
+async def privileges(url: str) -> tuple[bool, ...]:
+    """Whether it is a superuser, may make roles or databases, and whether everybody may connect."""
+    connection = await asyncpg.connect(url)
+    try:
+        return tuple(await connection.fetchrow(PRIVILEGES))
+    finally:
+        await connection.close()

@@ -18,16 +18,18 @@ pool_mode = transaction
 auth_type = any
 max_client_conn = 200
 default_pool_size = 20
+ignore_startup_parameters = {ignored}
 """
 
 
 class PgBouncerServer(PrivateServer):
     """A pooler: what one client says may reach the database on any connection."""
 
-    def __init__(self, program: Path, postgres_url: str) -> None:
+    def __init__(self, program: Path, postgres_url: str, ignored: str = "") -> None:
         super().__init__("pgbouncer", Account.for_postgres())
         self._program = program
         self._postgres = urlsplit(postgres_url)
+        self._ignored = ignored or "extra_float_digits"
 
     def url(self, postgres_url: str) -> str:
         """The same database, through the pooler."""
@@ -37,7 +39,7 @@ class PgBouncerServer(PrivateServer):
     def _create(self) -> None:
         place = {"host": self._postgres.hostname, "port": self._postgres.port, "user": self._postgres.username}
         config = self.folder / "pgbouncer.ini"
-        config.write_text(SETTINGS.format(own=self.port, **place))
+        config.write_text(SETTINGS.format(own=self.port, ignored=self._ignored, **place))
         self._account.give(self.folder)
 
     def _command(self) -> Command:

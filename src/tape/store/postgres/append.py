@@ -17,6 +17,7 @@ from tape.core.sequence import KeyRecord, Request
 from tape.store.postgres.call import Answer, Call, one_event
 from tape.store.postgres.errors import BAD_VALUE, LOST, is_crowded, said
 from tape.store.postgres.group import independent
+from tape.store.postgres.qualified import qualified
 from tape.store.statements import statements
 
 CACHED_RUNS: Final = 10_000
@@ -44,10 +45,10 @@ class _Session(NamedTuple):
 class Appender:
     """Appends on a connection of its own; while nobody else writes, what it knows of runs is the truth."""
 
-    def __init__(self, connect: Callable[[], Awaitable[asyncpg.Connection]], recovery_s: float) -> None:
+    def __init__(self, connect: Callable[[], Awaitable[asyncpg.Connection]], recovery_s: float, schema: str) -> None:
         self._connect = connect
         self._recovery_s = recovery_s
-        self._sql = _Sql(**statements("postgres", "append.sql"))
+        self._sql = _Sql(*(qualified(sql, schema) for sql in _Sql(**statements("postgres", "append.sql"))))
         self._connection: asyncpg.Connection | None = None
         self._session = _Session(0, datetime.fromtimestamp(0, UTC))
         self._turn = asyncio.Lock()

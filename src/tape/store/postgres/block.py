@@ -19,6 +19,7 @@ from tape.store.postgres.errors import LOST, translate
 from tape.store.postgres.group import independent
 from tape.store.postgres.literal import call as calling
 from tape.store.postgres.named import numbered
+from tape.store.postgres.qualified import qualified
 from tape.store.statements import statements
 
 T = TypeVar("T")
@@ -34,8 +35,9 @@ async def undisturbed(statement: Awaitable[T]) -> T:
 class Block:
     """A transaction in progress."""
 
-    def __init__(self, connection: asyncpg.Connection) -> None:
+    def __init__(self, connection: asyncpg.Connection, schema: str) -> None:
         self._connection = connection
+        self._schema = schema
         self._staged: list[Request] = []
         self.outcomes: Sequence[Sequence[Entry]] = ()
 
@@ -52,17 +54,18 @@ class Block:
                 await undisturbed(self._connection.execute("ROLLBACK"))
 
     async def lock(self) -> None:
-        await self._said(self._connection.execute("SELECT tape_lock()"))
+        await self._said(self._connection.execute(qualified("SELECT tape_lock()", self._schema)))
 
     async def fetch(self, statement: str, parameters: Mapping[str, object]) -> Sequence[Row]:
         sql, values = numbered(statement, parameters)
-        return [tuple(row) for row in await self._said(self._connection.fetch(sql, *values))]
+        found = await self._said(self._connection.fetch(qualified(sql, self._schema), *values))
+        return [tuple(row) for row in found]
 
     async def commit(self) -> None:
         """Numbers what was staged and commits, in one message: the lock never waits for this client."""
         calls = [Call(group) for group in independent(self._staged)]
         now_ms = time.time_ns() // 1_000_000
-        steps = [_step(number, call, now_ms) for number, call in enumerate(calls)]
+        steps = [self._step(number, call, now_ms) for number, call in enumerate(calls)]
         try:
             await undisturbed(self._connection.execute("; ".join([*steps, "COMMIT"])))
         except (asyncpg.PostgresError, *LOST) as error:
@@ -71,6 +74,14 @@ class Block:
             self.outcomes = [entries for n, call in enumerate(calls) for entries in await self._answers(n, call)]
         except (asyncpg.PostgresError, *LOST) as error:
             raise Unavailable(f"the block is committed, but its answer was lost ({error})", "unknown") from error
+
+    def _step(self, number: int, call: Call, now_ms: int) -> str:
+        """A statement that appends, remembers the answer past the commit, and fails if anything was refused."""
+        append, demand = (qualified(name, self._schema) for name in ("tape_append", "tape_demand"))
+        appended = calling(append, TYPES, call.arguments(now_ms, -1, -1, None))
+        answer = "json_build_array(a.base, a.ts, a.epoch, a.changes, a.lasts, a.depths, a.refused::text)::text"
+        kept = f"set_config('tape.answer_{number}', {answer}, false)"
+        return f"SELECT {kept}, {demand}({number}, a.refused) FROM {appended} a"  # noqa: S608 - quoted in literal.py
 
     async def _said(self, statement: Awaitable[T]) -> T:
         """What a statement answers; when that is lost, the block is undone."""
@@ -93,19 +104,11 @@ class Block:
             raise outcome
         if not isinstance(outcome, KeyRecord):
             return outcome
-        between = statements("postgres", "append.sql")["between"]
+        between = qualified(statements("postgres", "append.sql")["between"], self._schema)
         last = outcome.first + len(outcome.seqs) - 1
         rows = await undisturbed(self._connection.fetch(between, outcome.first, last))
         whole = len(rows) == len(outcome.seqs)
         return [Entry._make(row) for row in rows] if whole else outcome.entries(request.events, epoch)
-
-
-def _step(number: int, call: Call, now_ms: int) -> str:
-    """A statement that appends, remembers the answer past the commit, and fails if anything was refused."""
-    appended = calling("tape_append", TYPES, call.arguments(now_ms, -1, -1, None))
-    answer = "json_build_array(a.base, a.ts, a.epoch, a.changes, a.lasts, a.depths, a.refused::text)::text"
-    kept = f"set_config('tape.answer_{number}', {answer}, false)"
-    return f"SELECT {kept}, tape_demand({number}, a.refused) FROM {appended} a"  # noqa: S608 - quoted in literal.py
 
 
 def _refusal(calls: Sequence[Call], error: Exception) -> Exception:

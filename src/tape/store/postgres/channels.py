@@ -61,7 +61,7 @@ class Channels:
                 with anyio.move_on_after(self._patience.keep_alive_s):
                     await lost.wait()
                 with anyio.fail_after(self._patience.echo_s):
-                    _judge(await connection.fetchval("SELECT pg_notification_queue_usage()"))
+                    judge(await connection.fetchval("SELECT pg_catalog.pg_notification_queue_usage()"))
         finally:
             self.is_listening = False
             connection.terminate()
@@ -90,7 +90,7 @@ class Channels:
         self._is_told = False
 
 
-def _judge(usage: float) -> None:
+def judge(usage: float) -> None:
     """Somebody who listens inside a transaction holds up the notifications of the whole server."""
     if usage >= FULL_QUEUE:
         log.warning("outbox.notify_queue_filling", usage=usage)

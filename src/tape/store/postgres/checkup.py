@@ -7,6 +7,7 @@ import asyncpg
 
 from tape.store.postgres.errors import LOST, translate
 from tape.store.postgres.named import numbered
+from tape.store.postgres.qualified import PIN
 from tape.store.statements import statements
 
 CONNECT_S: Final = 10.0
@@ -37,14 +38,13 @@ async def check_up(url: str, listen_url: str | None = None) -> Checkup:
 
 async def _asked(connection: asyncpg.Connection, listen_url: str) -> Checkup:
     sql = statements("postgres", "checkup.sql")
-    settings: dict[str, str] = dict(await connection.fetch(sql["settings"]))
-    return Checkup(
-        version=int(settings["server_version_num"]) // 10_000,
-        settings=settings,
-        sessions=await connection.fetchval(sql["sessions"]),
-        oldest_s=await connection.fetchval(sql["oldest"]),
-        hears=await _hears(connection, listen_url, sql["say"]),
-    )
+    async with connection.transaction():
+        await connection.execute(PIN)
+        settings: dict[str, str] = dict(await connection.fetch(sql["settings"]))
+        sessions = await connection.fetchval(sql["sessions"])
+        oldest_s = await connection.fetchval(sql["oldest"])
+    hears = await _hears(connection, listen_url, sql["say"])
+    return Checkup(int(settings["server_version_num"]) // 10_000, settings, sessions, oldest_s, hears)
 
 
 async def _hears(connection: asyncpg.Connection, listen_url: str, say: str) -> bool:

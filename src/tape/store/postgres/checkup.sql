@@ -12,4 +12,4 @@ SELECT coalesce(max(extract(epoch FROM now() - xact_start)), 0)::float8 FROM pg_
 WHERE backend_type = 'client backend' AND pid <> pg_backend_pid();
 
 -- name: say
-SELECT pg_notify(:channel, '');
+SELECT pg_catalog.pg_notify(:channel, '');

@@ -16,6 +16,7 @@ from tape.store.postgres.block import Block, undisturbed
 from tape.store.postgres.errors import LOST, translate
 from tape.store.postgres.listen import Listener
 from tape.store.postgres.named import numbered
+from tape.store.postgres.qualified import qualified
 from tape.store.postgres.together import together
 
 POLL_S: Final = 5.0
@@ -25,21 +26,22 @@ DEAF_POLL_S: Final = 0.5
 class Database:
     """One database: what is read comes from a snapshot, what is written is numbered under one lock."""
 
-    def __init__(self, pool: asyncpg.Pool, appender: Appender, listener: Listener, wake: Wake) -> None:
+    def __init__(self, pool: asyncpg.Pool, appender: Appender, listener: Listener, wake: Wake, schema: str) -> None:
         self._pool = pool
         self._appender = appender
         self._listener = listener
         self._wake = wake
+        self._schema = schema
         self._at_hand: asyncpg.Connection | None = None
         self._waiting = 0
 
     async def snapshot(self, *queries: Query) -> Sequence[Sequence[Row]]:
         if len(queries) == 1:
             sql, values = numbered(queries[0].sql, queries[0].parameters)
-            return [await self._fetch(sql, values)]
+            return [await self._fetch(qualified(sql, self._schema), values)]
         reading = together(tuple((query.sql, query.budget, query.width) for query in queries))
         values = [query.parameters[name] for query, names in zip(queries, reading.names, strict=True) for name in names]
-        return reading.apart(await self._fetch(reading.sql, values))
+        return reading.apart(await self._fetch(qualified(reading.sql, self._schema), values))
 
     async def _fetch(self, sql: str, values: Sequence[object]) -> list[asyncpg.Record]:
         try:
@@ -91,7 +93,7 @@ class Database:
     @asynccontextmanager
     async def transaction(self) -> AsyncIterator[Block]:
         async with self._acquired() as connection:
-            block = Block(connection)
+            block = Block(connection, self._schema)
             try:
                 await block.begin()
                 yield block

@@ -7,12 +7,14 @@ import asyncpg
 from tape.core.errors import UsageError
 from tape.core.ids import Epoch
 from tape.store.clock import now_ms
-from tape.store.postgres.named import numbered
+from tape.store.postgres.named import numbered_names
+from tape.store.postgres.qualified import PIN, SEARCH_PATH, qualified
 from tape.store.statements import migrations, statements
 
 
 class _Sql(NamedTuple):
     lock: str
+    schema: str
     has_steps: str
     create_steps: str
     applied: str
@@ -20,44 +22,56 @@ class _Sql(NamedTuple):
     begin_epoch: str
     epoch: str
     durability: str
+    path: str
 
 
 class Migrated(NamedTuple):
-    """The journal's epoch, and the steps that were missing."""
+    """The journal's epoch, the steps that were missing, and the schema in which it lies."""
 
     epoch: Epoch
     applied: tuple[str, ...]
+    schema: str
 
 
 async def migrate(connection: asyncpg.Connection) -> Migrated:
     """Applies what is missing, all or nothing. A schema newer than this code is left as it is: steps only add.
 
-    When nothing is missing, nothing is locked, and no right to create anything is needed.
+    When nothing is missing, nothing is locked, and no right to create anything is needed. The connection's own search
+    path says where the journal lies, and is good for nothing else.
     """
-    sql = _Sql(**statements("postgres", "migrate.sql"))
-    if await connection.fetchval(sql.has_steps) and not await _missing(connection, sql):
-        return Migrated(await connection.fetchval(sql.epoch), ())
+    schema = await connection.fetchval(statements("postgres", "migrate.sql")["schema"])
+    if schema is None:
+        raise UsageError("the search path of this role names no schema that exists; create one, or name one")
+    sql = _Sql(*(qualified(numbered_names(text)[0], schema) for text in _Sql(**statements("postgres", "migrate.sql"))))
     async with connection.transaction():
+        await connection.execute(PIN)
+        if await connection.fetchval(sql.has_steps, schema) and not await _missing(connection, sql):
+            return Migrated(await connection.fetchval(sql.epoch), (), schema)
         await connection.execute(sql.lock)
-        applied = await _apply_missing(connection, sql)
-        text, values = numbered(sql.begin_epoch, {"now_ms": now_ms()})
-        await connection.execute(text, *values)
-        return Migrated(await connection.fetchval(sql.epoch), tuple(applied))
+        applied = await _apply_missing(connection, sql, schema)
+        await connection.execute(sql.begin_epoch, now_ms())
+        return Migrated(await connection.fetchval(sql.epoch), tuple(applied), schema)
 
 
-async def _apply_missing(connection: asyncpg.Connection, sql: _Sql) -> list[str]:
+async def _apply_missing(connection: asyncpg.Connection, sql: _Sql, schema: str) -> list[str]:
     await connection.execute(sql.create_steps)
     missing = await _missing(connection, sql)
     for number, name, script in missing:
-        await connection.execute(script)
-        text, values = numbered(sql.record, {"number": number, "name": name, "now_ms": now_ms()})
-        await connection.execute(text, *values)
+        await connection.execute(qualified(script, schema))
+        await connection.execute(sql.record, number, name, now_ms())
     return [f"{number:04} {name}" for number, name, _ in missing]
 
 
 async def _missing(connection: asyncpg.Connection, sql: _Sql) -> list[tuple[int, str, str]]:
     done = {row[0] for row in await connection.fetch(sql.applied)}
     return [step for step in migrations("postgres") if step[0] not in done]
+
+
+async def check_path(connection: asyncpg.Connection) -> None:
+    """Refuses a connection that does not keep the search path it was asked for, as one of a pooler may not."""
+    path = await connection.fetchval(_Sql(**statements("postgres", "migrate.sql")).path)
+    if path != SEARCH_PATH:
+        raise UsageError(f"Postgres was not reached directly: the search path is {path}; give its own URL")
 
 
 async def check_durability(connection: asyncpg.Connection) -> None:

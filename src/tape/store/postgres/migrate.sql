@@ -2,8 +2,19 @@
 -- Taken by migrations only, so that two nodes that start at once apply a step once.
 SELECT pg_advisory_xact_lock(7461706500000002);
 
+-- name: schema
+-- Where the journal lies, or else where it is to lie. It is asked before the search path is pinned, so every name and
+-- operator in it has its schema.
+SELECT coalesce(
+  (SELECT n.nspname FROM pg_catalog.pg_class AS c
+   JOIN pg_catalog.pg_namespace AS n ON n.oid OPERATOR(pg_catalog.=) c.relnamespace
+   WHERE c.oid OPERATOR(pg_catalog.=) pg_catalog.to_regclass('tape_schema')),
+  pg_catalog.current_schema());
+
 -- name: has_steps
-SELECT to_regclass('tape_schema') IS NOT NULL;
+SELECT EXISTS (
+  SELECT FROM pg_class AS c JOIN pg_namespace AS n ON n.oid = c.relnamespace
+  WHERE c.relname = 'tape_schema' AND n.nspname = :schema);
 
 -- name: create_steps
 CREATE TABLE IF NOT EXISTS tape_schema (
@@ -24,4 +35,7 @@ INSERT INTO tape_meta (only_row, epoch) VALUES (1, :now_ms) ON CONFLICT (only_ro
 SELECT epoch FROM tape_meta;
 
 -- name: durability
-SELECT current_setting('fsync'), current_setting('synchronous_commit');
+SELECT pg_catalog.current_setting('fsync'), pg_catalog.current_setting('synchronous_commit');
+
+-- name: path
+SELECT pg_catalog.current_setting('search_path');

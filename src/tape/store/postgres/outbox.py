@@ -15,10 +15,12 @@ from tape.store.patience import Patience
 from tape.store.postgres.channels import Channels
 from tape.store.postgres.errors import LOST, said, translate
 from tape.store.postgres.named import numbered
+from tape.store.postgres.qualified import PIN, SEARCH_PATH
 from tape.store.statements import migrations
 from tape.telemetry import log
 
 SETTINGS: Final = {"application_name": "tape-outbox", "lock_timeout": "10s", "jit": "off"}
+PINNED: Final = {**SETTINGS, "search_path": SEARCH_PATH}
 PATIENCE: Final = Patience(connect_s=10.0, answer_s=65.0)
 
 Connect = Callable[[], Awaitable[asyncpg.Connection]]
@@ -32,6 +34,18 @@ class _Sql(NamedTuple):
     create_steps: str
     applied: str
     record: str
+
+
+class Way(NamedTuple):
+    """How to connect, the search path of whoever is given a connection, and whether a pooler stands between.
+
+    Our own statements search the server's own schema only: a connection of ours does so from the start, one of a pooler
+    for a transaction, because it is not ours alone.
+    """
+
+    options: dict[str, Any]
+    path: str
+    is_pooled: bool
 
 
 class Lent:
@@ -54,11 +68,11 @@ class PostgresOutbox:
 
     dialect: Final = "postgres"
 
-    def __init__(self, pool: asyncpg.Pool, lent: Lent, connect: Connect, schema: str, *, is_pooled: bool) -> None:
+    def __init__(self, pool: asyncpg.Pool, lent: Lent, connect: Connect, schema: str, way: Way) -> None:
         self._pool = pool
         self._lent = lent
         self._connect = connect
-        self._is_pooled = is_pooled
+        self._way = way
         self.schema = schema
 
     def wake(self, channels: tuple[str, ...]) -> Channels:
@@ -66,7 +80,7 @@ class PostgresOutbox:
         return Channels(self._connect, self._notify, channels, PATIENCE)
 
     async def _notify(self, channel: str) -> None:
-        await self._pool.execute("SELECT pg_notify($1, '')", channel)
+        await self._pool.execute("SELECT pg_catalog.pg_notify($1, '')", channel)
 
     @asynccontextmanager
     async def transaction(self) -> AsyncIterator[asyncpg.Connection]:
@@ -74,6 +88,8 @@ class PostgresOutbox:
         async with self._acquired() as connection:
             self._lent.add(connection)
             async with _begun(connection):
+                if not self._way.is_pooled:
+                    await connection.execute("SELECT pg_catalog.set_config('search_path', $1, true)", self._way.path)
                 yield connection
 
     @asynccontextmanager
@@ -81,12 +97,14 @@ class PostgresOutbox:
         """The same for our own statements: the driver's errors become ours."""
         with _translated():
             async with self._acquired() as connection, _begun(connection):
+                if self._way.is_pooled:
+                    await connection.execute(PIN)
                 yield connection
 
     @asynccontextmanager
     async def once(self) -> AsyncIterator[asyncpg.Connection]:
         """Without a transaction around them, unless a pooler might give each to another server."""
-        if self._is_pooled:
+        if self._way.is_pooled:
             async with self.own() as connection:
                 yield connection
             return
@@ -134,27 +152,40 @@ async def open_outbox(
     check_schema(schema)
     lent = Lent()
     try:
-        options = await _options(url)
-        pool = await asyncpg.create_pool(url, min_size=0, max_size=connections, reset=lent.reset, **options)
+        way = await _way(url)
+        pool = await asyncpg.create_pool(url, min_size=0, max_size=connections, reset=lent.reset, **way.options)
     except LOST as error:
         raise Unavailable(f"cannot connect to Postgres ({said(error)})") from error
     try:
         connect = partial(asyncpg.connect, listen_url or url, timeout=PATIENCE.connect_s, statement_cache_size=0)
-        yield PostgresOutbox(pool, lent, connect, schema, is_pooled="server_settings" not in options)
+        yield PostgresOutbox(pool, lent, connect, schema, way)
     finally:
         with suppress(asyncpg.PostgresError, *LOST), anyio.move_on_after(PATIENCE.close_s, shield=True):
             await pool.close()
 
 
-async def _options(url: str) -> dict[str, Any]:
-    """How to connect: a pooler takes no settings, and a statement prepared through it may be gone the next time."""
-    direct: dict[str, Any] = {"server_settings": SETTINGS, "timeout": PATIENCE.connect_s}
+async def _way(url: str) -> Way:
+    """How to connect: a pooler takes no settings, and a statement prepared through it may be gone the next time.
+
+    One that takes them and ignores them is found by the search path that it was given and has not set.
+    """
+    plain: dict[str, Any] = {"statement_cache_size": 0, "timeout": PATIENCE.connect_s}
+    direct: dict[str, Any] = {"server_settings": PINNED, "timeout": PATIENCE.connect_s}
+    path = await _path(url, plain)
     try:
-        (await asyncpg.connect(url, **direct)).terminate()
+        is_pooled = await _path(url, direct) != SEARCH_PATH
     except asyncpg.ProtocolViolationError as error:
         log.warning("outbox.pooled", reason=said(error))
-        return {"statement_cache_size": 0, "timeout": PATIENCE.connect_s}
-    return direct
+        return Way(plain, path, is_pooled=True)
+    return Way(direct, path, is_pooled=is_pooled)
+
+
+async def _path(url: str, options: dict[str, Any]) -> str:
+    connection = await asyncpg.connect(url, **options)
+    try:
+        return str(await connection.fetchval("SELECT pg_catalog.current_setting('search_path')"))
+    finally:
+        connection.terminate()
 
 
 async def migrate_outbox(url: str, schema: str) -> tuple[str, ...]:
@@ -165,6 +196,7 @@ async def migrate_outbox(url: str, schema: str) -> tuple[str, ...]:
         raise Unavailable(f"cannot connect to Postgres ({said(error)})") from error
     try:
         async with connection.transaction():
+            await connection.execute(PIN)
             return tuple(await _apply_missing(connection, check_schema(schema)))
     except (asyncpg.PostgresError, *LOST) as error:
         raise translate(error, "unknown") from error

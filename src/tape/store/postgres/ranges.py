@@ -8,12 +8,14 @@ from contextlib import contextmanager
 from functools import lru_cache
 from threading import get_ident
 from typing import TYPE_CHECKING, Any, Final
-from urllib.parse import parse_qs, quote, unquote, urlsplit
+from urllib.parse import parse_qs, parse_qsl, quote, unquote, urlencode, urlsplit
 
 from tape.core.errors import NotFound, TapeError, Unavailable, UsageError
 from tape.core.ports import Bounds
 from tape.store.postgres.literal import literal
-from tape.store.ranges import BATCH_BYTES, Ranges, Selection, arrow_schema, sql_of
+from tape.store.postgres.qualified import SEARCH_PATH, qualified
+from tape.store.ranges import BATCH_BYTES, Ranges, Selection, Sql, arrow_schema, sql_of
+from tape.store.statements import statements
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -25,9 +27,9 @@ _NAME: Final = re.compile(r"(?<!:):([a-z_]+)")
 class PostgresRanges:
     """A connection that only reads."""
 
-    def __init__(self, connection: Any) -> None:
+    def __init__(self, connection: Any, schema: str) -> None:
         self._connection = connection
-        self._sql = sql_of("postgres")
+        self._sql = Sql(*(qualified(sql, schema) for sql in sql_of("postgres")))
 
     def bounds(self) -> Bounds:
         with self._connection.cursor() as cursor:
@@ -53,7 +55,7 @@ def open_postgres(url: str) -> Iterator[Ranges]:
         raise UsageError("this needs the package adbc-driver-postgresql; install tape-bus[spark]") from error
     try:
         with _connected(url) as connection:
-            yield PostgresRanges(connection)
+            yield PostgresRanges(connection, _schema(connection, url))
     except dbapi.Error as error:
         raise _translated(str(error), url) from None  # what it was made from may know the password
 
@@ -64,7 +66,7 @@ class Kept:
     def __init__(self, url: str, thread: int) -> None:
         from adbc_driver_postgresql import connect
 
-        self.database = connect(url)
+        self.database = connect(_pinned(url))
 
     def close(self) -> None:
         return
@@ -82,6 +84,35 @@ def _connected(url: str) -> Any:
 _kept = lru_cache(maxsize=MOST_KEPT)(Kept)
 
 
+def _pinned(url: str) -> str:
+    """The same URL with our search path: ADBC asks for types as it connects, and says nothing of where they lie."""
+    parts = urlsplit(url)
+    query = dict(parse_qsl(parts.query, keep_blank_values=True))
+    options = f"{query.get('options', '')} -csearch_path={SEARCH_PATH.replace(' ', '')}".strip()
+    return parts._replace(query=urlencode({**query, "options": options}, quote_via=quote)).geturl()
+
+
+def _schema(connection: Any, url: str) -> str:
+    """Where the journal lies along the search path that the URL or the role would have had."""
+    sql, where = statements("postgres", "ranges.sql"), statements("postgres", "migrate.sql")["schema"]
+    with connection.cursor() as cursor:
+        cursor.execute(sql["path"])
+        of_role = cursor.fetchone()
+        path = _path_of(url) or (of_role[0] if of_role else '"$user", public')
+        cursor.execute(written(sql["search"], {"path": path}))
+        cursor.execute(where)
+        (schema,) = cursor.fetchone()
+        cursor.execute(written(sql["search"], {"path": SEARCH_PATH}))
+    return str(schema)
+
+
+def _path_of(url: str) -> str | None:
+    """The search path in the options of a URL, of which the last counts."""
+    options = dict(parse_qsl(urlsplit(url).query)).get("options", "")
+    found = re.findall(r"(?:-c\s*|--)search[_-]path=((?:\\.|\S)+)", options)
+    return re.sub(r"\\(.)", r"\1", found[-1]) if found else None
+
+
 def written(sql: str, values: Mapping[str, object]) -> str:
     """The statement with its values in its text: COPY, which is what makes this fast, takes no parameters."""
     return _NAME.sub(lambda found: literal(values[found[1]]), sql)
@@ -96,7 +127,7 @@ def _values(after: int, through: int, selection: Selection) -> dict[str, object]
 
 
 def _translated(reason: str, url: str) -> TapeError:
-    if 'relation "tape_meta" does not exist' in reason:
+    if 'tape_meta" does not exist' in reason:
         return NotFound("there is no journal in this database")
     for secret in _secrets(url):
         reason = reason.replace(secret, "…")

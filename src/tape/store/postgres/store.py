@@ -22,7 +22,8 @@ from tape.store.postgres.block import Block
 from tape.store.postgres.connection import Database
 from tape.store.postgres.errors import LOST, said, translate
 from tape.store.postgres.listen import Listener
-from tape.store.postgres.migrate import Migrated, check_durability, migrate
+from tape.store.postgres.migrate import Migrated, check_durability, check_path, migrate
+from tape.store.postgres.qualified import SEARCH_PATH
 from tape.store.reactions import Reactions
 from tape.store.retention import Retention
 from tape.store.runs import Runs
@@ -38,6 +39,7 @@ SETTINGS: Final = {
     "standard_conforming_strings": "on",
     "plan_cache_mode": "force_generic_plan",  # every plan is checked by a test; planning was a sixth of a short append
 }
+PINNED: Final = {**SETTINGS, "search_path": SEARCH_PATH}
 BY_KEYS: Final = {**SETTINGS, "enable_seqscan": "off"}  # a plan is kept, even one that was made for an empty table
 POOL: Final = 8
 PATIENCE: Final = Patience(connect_s=10.0, answer_s=65.0)  # with a statement the server itself gives up sooner
@@ -50,7 +52,7 @@ class PostgresStore:
 
     def __init__(self, database: Database, migrated: Migrated) -> None:
         self._database = database
-        epoch, self.applied = migrated
+        epoch, self.applied, _ = migrated
         self.journal = Journal(database, "postgres", epoch)
         self.cells = Cells(database, "postgres")
         self.reactions = Reactions(database, "postgres")
@@ -82,17 +84,18 @@ async def open_store(
 ) -> AsyncIterator[PostgresStore]:
     """The store in a database, its schema brought up to date."""
     check = _accept if unsafe_durability else check_durability
-    connect = partial(_connected, url, patience, check)
-    migrated = await _prepared(connect, patience)
-    options = {"server_settings": SETTINGS, "command_timeout": patience.answer_s, "reset": _reset, "init": check}
+    migrated = await _prepared(partial(_connected, url, patience, check, settings=SETTINGS), patience)
+    init = partial(_checked, check)
+    options = {"server_settings": PINNED, "command_timeout": patience.answer_s, "reset": _reset, "init": init}
     pool = await asyncpg.create_pool(url, min_size=0, max_size=POOL, timeout=patience.connect_s, **options)
-    appender = Appender(partial(connect, settings=BY_KEYS), patience.recovery_s)
+    connect = partial(_connected, url, patience, init, settings={**BY_KEYS, **PINNED})
+    appender = Appender(connect, patience.recovery_s, migrated.schema)
     listener = Listener(
         partial(_connected, listen_url or url, patience, _accept),
         own_process=lambda: appender.process,
         patience=patience,
     )
-    database = Database(pool, appender, listener, wake or listener)
+    database = Database(pool, appender, listener, wake or listener, migrated.schema)
     try:
         async with background(listener.run):
             yield PostgresStore(database, migrated)
@@ -106,7 +109,7 @@ async def _connected(
     url: str,
     patience: Patience,
     check: Callable[[asyncpg.Connection], Awaitable[None]],
-    settings: Mapping[str, str] = SETTINGS,
+    settings: Mapping[str, str] = PINNED,
 ) -> asyncpg.Connection:
     connection = await asyncpg.connect(
         url, server_settings=settings, timeout=patience.connect_s, command_timeout=patience.answer_s
@@ -121,6 +124,11 @@ async def _connected(
 
 async def _accept(connection: asyncpg.Connection) -> None:
     return
+
+
+async def _checked(check: Callable[[asyncpg.Connection], Awaitable[None]], connection: asyncpg.Connection) -> None:
+    await check_path(connection)
+    await check(connection)
 
 
 async def _prepared(connect: Connect, patience: Patience) -> Migrated:

@@ -96,5 +96,5 @@ CREATE INDEX tape_runs_closed ON tape_runs (closed_at DESC, run_id DESC) WHERE c
 CREATE INDEX tape_runs_leased ON tape_runs (run_id) WHERE producer IS NOT NULL;
 
 -- One clock for all leases: that of the database.
-CREATE FUNCTION tape_now_ms() RETURNS bigint LANGUAGE sql VOLATILE AS
-  'SELECT floor(extract(epoch FROM clock_timestamp()) * 1000)::bigint';
+CREATE FUNCTION tape_now_ms() RETURNS bigint LANGUAGE sql VOLATILE
+  RETURN floor(extract(epoch FROM clock_timestamp()) * 1000)::bigint;

@@ -1,7 +1,7 @@
 -- Numbering. VOLATILE plpgsql under READ COMMITTED, so that every statement after the lock sees all that was committed
 -- before it; as one SQL statement the snapshot would be older than the lock.
 
-CREATE OR REPLACE FUNCTION tape_lock() RETURNS void LANGUAGE plpgsql VOLATILE AS $$
+CREATE OR REPLACE FUNCTION tape_lock() RETURNS void LANGUAGE plpgsql VOLATILE SET search_path = pg_catalog, pg_temp AS $$
 BEGIN
   PERFORM pg_advisory_xact_lock(7461706500000001);
   UPDATE tape_meta SET changes = changes + 1;
@@ -12,7 +12,7 @@ END $$;
 CREATE OR REPLACE FUNCTION tape_fork(
   child text, parent text, at_seq bigint,
   OUT why text, OUT fact bigint, OUT first_kept bigint, OUT type text, OUT lineage text)
-LANGUAGE plpgsql VOLATILE AS $$
+LANGUAGE plpgsql VOLATILE SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
   last bigint; ancestors jsonb;
 BEGIN
@@ -59,7 +59,7 @@ CREATE OR REPLACE FUNCTION tape_append(
   f_parent text, f_at bigint,                                           -- the fork that the only request is, if it is
   OUT base bigint, OUT ts bigint, OUT epoch bigint, OUT changes bigint, OUT lasts bigint[], OUT depths int[],
   OUT refused jsonb)
-LANGUAGE plpgsql VOLATILE AS $$
+LANGUAGE plpgsql VOLATILE SET search_path = pg_catalog, pg_temp AS $$
 #variable_conflict use_column
 DECLARE
   archived bigint; archived_ts bigint; journal_ts bigint;
@@ -225,7 +225,7 @@ BEGIN
 END $$;
 
 -- Ends a transaction block in which a staged request was refused, before its COMMIT is reached.
-CREATE OR REPLACE FUNCTION tape_demand(call int, refused jsonb) RETURNS void LANGUAGE plpgsql AS $$
+CREATE OR REPLACE FUNCTION tape_demand(call int, refused jsonb) RETURNS void LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
 BEGIN
   IF EXISTS (SELECT FROM jsonb_each(coalesce(refused, '{}')) r WHERE r.value ->> 0 <> 'replay') THEN
     RAISE EXCEPTION 'a staged request was refused'
@@ -239,7 +239,7 @@ CREATE OR REPLACE FUNCTION tape_append_one(
   now_ms bigint, seen_head bigint, seen_changes bigint, last bigint,
   e_crc bigint, e_run text, e_kind text, e_type text, e_subject text, e_version smallint, e_id text,
   e_trace text, e_span text, e_parent text, e_attributes text, e_payload text, e_bytes bytea)
-RETURNS bigint LANGUAGE plpgsql VOLATILE AS $$
+RETURNS bigint LANGUAGE plpgsql VOLATILE SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
   ts bigint; epoch bigint; done text;                                   -- to assign is cheaper than to PERFORM
 BEGIN

@@ -20,14 +20,12 @@ CREATE TABLE tape_claims (
 ) WITH (fillfactor = 50);
 ALTER TABLE tape_claims ALTER COLUMN places SET STORAGE EXTERNAL, ALTER COLUMN hashes SET STORAGE EXTERNAL;
 
-CREATE FUNCTION tape_task_id(prefix text, place bigint) RETURNS text LANGUAGE sql IMMUTABLE PARALLEL SAFE AS $$
-  SELECT prefix || '.' || lpad(place::text, 15, '0')
-$$;
+CREATE FUNCTION tape_task_id(prefix text, place bigint) RETURNS text LANGUAGE sql IMMUTABLE PARALLEL SAFE
+  RETURN prefix || '.' || lpad(place::text, 15, '0');
 
 -- What a value was before the change that an entry tells.
-CREATE FUNCTION tape_previous(kind text, payload_json text) RETURNS text LANGUAGE sql IMMUTABLE PARALLEL SAFE AS $$
-  SELECT CASE WHEN kind = 'value' THEN coalesce(payload_json::json ->> 'prev_value_json', '') ELSE '' END
-$$;
+CREATE FUNCTION tape_previous(kind text, payload_json text) RETURNS text LANGUAGE sql IMMUTABLE PARALLEL SAFE
+  RETURN CASE WHEN kind = 'value' THEN coalesce(payload_json::json ->> 'prev_value_json', '') ELSE '' END;
 
 -- The tasks in hand, as they are once they are put down.
 CREATE VIEW tape_claimed AS
@@ -47,7 +45,7 @@ WHERE c.ended = 0 OR NOT EXISTS (
 
 -- Makes rows of what an owner has in hand, or anybody, if its lease ends by then; how many claims that were.
 CREATE FUNCTION tape_put_down(p_owner text, p_until bigint) RETURNS integer
-LANGUAGE plpgsql VOLATILE SET enable_seqscan = off AS $$
+LANGUAGE plpgsql VOLATILE SET search_path = pg_catalog, pg_temp SET enable_seqscan = off AS $$
 DECLARE
   ids bigint[];
 BEGIN
@@ -74,7 +72,7 @@ END $$;
 
 -- How many of a reaction's matches a worker may be given: none if anything older is due, or is there already.
 CREATE FUNCTION tape_free(p_reaction_id text, p_now bigint, p_first bigint, p_last bigint) RETURNS bigint
-LANGUAGE plpgsql VOLATILE AS $$
+LANGUAGE plpgsql VOLATILE SET search_path = pg_catalog, pg_temp AS $$
 BEGIN
   RETURN (
     SELECT CASE
@@ -103,7 +101,7 @@ CREATE FUNCTION tape_hand_page(
   p_seen bigint, p_cursor bigint, p_lowest bigint, p_reaction_ids text[], p_prefixes text[], p_sizes integer[],
   p_places bigint[], p_hashes bigint[], p_wanted text[], p_owner text, p_most bigint, p_lease_ms bigint,
   OUT moved_to bigint, OUT made_at bigint, OUT given integer[], OUT is_cold boolean)
-LANGUAGE plpgsql VOLATILE SET enable_seqscan = off AS $$
+LANGUAGE plpgsql VOLATILE SET search_path = pg_catalog, pg_temp SET enable_seqscan = off AS $$
 DECLARE
   first integer := 1; last integer; room bigint := p_most; free bigint; places bigint[]; hashes bigint[];
 BEGIN
@@ -157,7 +155,7 @@ END $$;
 -- First attempts that went well: those in hand become rows that are done, and what else there is of them is found as
 -- rows. It names those that are not the owner's.
 CREATE FUNCTION tape_finish(p_owner text, p_prefixes text[], p_sizes integer[], p_places bigint[]) RETURNS text[]
-LANGUAGE plpgsql VOLATILE SET enable_seqscan = off AS $$
+LANGUAGE plpgsql VOLATILE SET search_path = pg_catalog, pg_temp SET enable_seqscan = off AS $$
 DECLARE
   first integer := 1; now bigint := tape_now_ms(); refused text[]; names text[]; mine bigint[]; made bigint[]; done bigint[];
   claim tape_claims; is_even boolean;

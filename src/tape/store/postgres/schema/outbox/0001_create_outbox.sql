@@ -87,7 +87,7 @@ CREATE TABLE core.event_handlers (
 );
 
 -- Frozen: who publishes composes the channel, and the payload of a notification is the row's id alone.
-CREATE FUNCTION core.outbox_notify() RETURNS trigger LANGUAGE plpgsql AS $$
+CREATE FUNCTION core.outbox_notify() RETURNS trigger LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
 BEGIN
   PERFORM pg_notify(NEW.channel, NEW.id::text);
   RETURN NULL;
@@ -97,16 +97,15 @@ CREATE TRIGGER outbox_notify AFTER INSERT ON core.outbox FOR EACH ROW EXECUTE FU
 -- Whether a handler takes a row. A row whose channel was left at its default is for whoever is of its generation.
 CREATE FUNCTION core.outbox_matches(
   h core.event_handlers, p_generation bigint, p_channel text, p_event_type text, p_target text
-) RETURNS boolean LANGUAGE sql IMMUTABLE AS $$
-  SELECT h.generation = p_generation AND p_channel IN (h.channel, 'outbox_default')
+) RETURNS boolean LANGUAGE sql IMMUTABLE
+  RETURN h.generation = p_generation AND p_channel IN (h.channel, 'outbox_default')
     AND (h.event_types IS NULL OR jsonb_exists(h.event_types, p_event_type))
-    AND (p_target IS NULL OR p_target = h.target)
-$$;
+    AND (p_target IS NULL OR p_target = h.target);
 
 -- Begins a new cycle of a row that has ended: what went wrong is kept in its history, its key stays, so a handler that
 -- succeeded before is not run again. False if there is no such row or it has not ended.
 CREATE FUNCTION core.outbox_replay(p_event_id uuid, p_new_generation bigint, p_replayed_by text) RETURNS boolean
-LANGUAGE plpgsql AS $$
+LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
   o core.outbox;
 BEGIN
@@ -137,7 +136,7 @@ BEGIN
 END $$;
 
 -- Who calls it has locked the rows before, in their order, so that a summary is made of what is true by then.
-CREATE FUNCTION core.outbox_summarise(p_ids uuid[]) RETURNS void LANGUAGE plpgsql AS $$
+CREATE FUNCTION core.outbox_summarise(p_ids uuid[]) RETURNS void LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
 BEGIN
   UPDATE core.outbox AS o SET
     status = s.status,
@@ -164,7 +163,7 @@ END $$;
 -- outside a transaction of ours is remembered first, in its order. Here as in outbox_claim nothing is planned again, and
 -- every row is found by its key: what has been delivered, and what is known of it, must not change how it is done.
 CREATE FUNCTION core.outbox_settle(p_settled jsonb) RETURNS TABLE (event_id uuid, handler_name text, attempt bigint)
-LANGUAGE plpgsql
+LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp
 SET plan_cache_mode = force_generic_plan SET enable_seqscan = off SET enable_bitmapscan = off SET enable_hashjoin = off
 SET enable_mergejoin = off AS $$
 #variable_conflict use_column

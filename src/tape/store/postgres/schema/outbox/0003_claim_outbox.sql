@@ -5,7 +5,7 @@
 -- the correctness; the notification only saves waiting.
 CREATE FUNCTION core.outbox_claim_due(
   p_generation bigint, p_handlers text[], p_versions text[], p_owner text, p_until timestamptz, p_most integer
-) RETURNS SETOF core.outbox_deliveries LANGUAGE plpgsql AS $$
+) RETURNS SETOF core.outbox_deliveries LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
 BEGIN
   RETURN QUERY
   WITH due AS (
@@ -46,7 +46,7 @@ END $$;
 CREATE FUNCTION core.outbox_deal(
   p_generation bigint, p_handlers text[], p_versions text[], p_owner text, p_until timestamptz, p_most integer,
   p_claimed integer
-) RETURNS core.outbox_deliveries[] LANGUAGE plpgsql AS $$
+) RETURNS core.outbox_deliveries[] LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
   v_ids uuid[];
   v_dealt core.outbox_deliveries[];
@@ -91,7 +91,7 @@ BEGIN
 END $$;
 
 -- What was claimed for the last time and never answered.
-CREATE FUNCTION core.outbox_bury(p_generation bigint, p_handlers text[]) RETURNS void LANGUAGE plpgsql AS $$
+CREATE FUNCTION core.outbox_bury(p_generation bigint, p_handlers text[]) RETURNS void LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
   v_ids uuid[];
 BEGIN
@@ -119,7 +119,7 @@ END $$;
 -- that nobody claims would hold up its order_key and its row for ever.
 CREATE FUNCTION core.outbox_retire_versions(
   p_generation bigint, p_handlers text[], p_versions text[], p_after_ms bigint
-) RETURNS SETOF text LANGUAGE plpgsql AS $$
+) RETURNS SETOF text LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
   v_before timestamptz := now() - p_after_ms * INTERVAL '1 millisecond';
   v_ids uuid[];
@@ -162,7 +162,7 @@ CREATE FUNCTION core.outbox_claim(
   event_id text, handler_name text, attempt bigint, attempts integer, "position" bigint, id text, event_type text,
   event_version integer, occurred_at text, source text, target text, content_class text, workspace_id text, payload text,
   idempotency_key text, trace_context text, order_key text, is_handled boolean
-) LANGUAGE plpgsql
+) LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp
 SET plan_cache_mode = force_generic_plan SET enable_seqscan = off SET enable_bitmapscan = off SET enable_hashjoin = off
 SET enable_mergejoin = off AS $$
 #variable_conflict use_column

@@ -1,0 +1,30 @@
+"""Our names with their schema before them, so that nothing is looked up along a search path.
+
+A path that leads through a schema in which others may create is a way to have their functions run: of two functions of
+one name the server takes the one whose types fit better, wherever it lies. So every connection of ours searches the
+server's own schema and nothing else.
+"""
+
+import re
+from functools import cache
+from typing import Final
+
+from tape.store.statements import migrations
+
+SEARCH_PATH: Final = "pg_catalog, pg_temp"
+PIN: Final = f"SET LOCAL search_path = {SEARCH_PATH}"
+_CREATED: Final = re.compile(r"^CREATE (?:OR REPLACE )?(?:TABLE|VIEW|FUNCTION) (tape_\w+)", re.MULTILINE)
+_NAME: Final = re.compile(r"(?<![\w.\"'])tape_\w+")
+
+
+@cache
+def qualified(sql: str, schema: str) -> str:
+    """A statement of ours, as long as no value has been put into its text."""
+    before = '"' + schema.replace('"', '""') + '".'
+    return _NAME.sub(lambda found: before + found[0] if found[0] in _ours() else found[0], sql)
+
+
+@cache
+def _ours() -> frozenset[str]:
+    created = (name for _, _, script in migrations("postgres") for name in _CREATED.findall(script))
+    return frozenset({"tape_schema", *created})
