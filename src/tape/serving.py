@@ -120,7 +120,14 @@ def _door(
     from tape.server.rpc.hall import Hall
 
     ledgers = Ledgers(store, journal)
-    hall = Hall(store=store, journal=journal, ledgers=ledgers, subscribers=subscribers, meters=meters)
+    hall = Hall(
+        store=store,
+        journal=journal,
+        ledgers=ledgers,
+        subscribers=subscribers,
+        meters=meters,
+        has_ledgers=service.has_reactions,
+    )
     return Door(hall, service.grpc, may_stay_shut=not service.needs_grpc)
 
 

@@ -126,7 +126,7 @@ def test_every_frame_of_a_stream_is_in_the_document(lasting: httpx.Client, run_i
     stream = lasting.get("/events", params={"run_id": run_id}).text
     frames = [json.loads(line[6:]) for line in stream.splitlines() if line.startswith("data: ")]
 
-    assert [frame["type"] for frame in frames] == ["message"] * 4 + ["replay_complete"]
+    assert [frame["type"] for frame in frames] == ["message"] * 4 + ["replay_complete", "run_end"]
     for frame in frames:
         name = frame["type"] if frame["type"] in document["components"]["messages"] else "entry"
         message = document["components"]["messages"][name]

@@ -65,7 +65,8 @@ def test_a_tail_of_a_run_ends_with_the_run(tape: Any, run_id: str, server: TapeS
         http.post(f"/runs/{run_id}/close")
     rest = list(stream)
 
-    assert [entry.seq for entry in first.entries] == [2, 3] and rest == []
+    assert [entry.seq for entry in first.entries] == [2, 3]
+    assert rest == [pb.EventBatch(end=pb.StreamEnd(reason="closed", last_id=3, state="complete"))]
 
 
 def test_a_subject_and_a_predicate_choose(tape: Any, run_id: str) -> None:

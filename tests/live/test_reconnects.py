@@ -99,13 +99,14 @@ async def test_another_reader_of_the_wire_agrees(
     ):
         events = [event async for event in source.aiter_sse()]
 
-    told = [(event.id, event.event, event.json()["data"]) for event in events if event.data]
+    *told, end = [(event.id, event.event, event.json().get("data")) for event in events if event.data]
     assert told[:-1] == [(str(n), "message", payload) for n, payload in enumerate(HOSTILE, 1)]
     assert told[-1] == (
         str(len(HOSTILE)),
         "replay_complete",
         {"replayedCount": len(HOSTILE), "lastEventId": len(HOSTILE)},
     )
+    assert end == (str(len(HOSTILE)), "run_end", None)
 
 
 @pytest.mark.parametrize("ending", [signal.SIGTERM, signal.SIGKILL])

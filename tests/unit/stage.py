@@ -11,8 +11,10 @@ from urllib.parse import parse_qsl, urlsplit
 from tape.core.event import Event
 from tape.core.ids import Epoch
 from tape.wire import sse
+from tape.wire.frames import RunEnd
 
 EAGER = sse.retry(1)
+RUN_END = sse.synthetic(RunEnd(reason="closed", last_event_id=9, state="complete"))
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -73,8 +75,13 @@ def told(*numbers: int, run_id: str = "r1", by: sse.By = "seq") -> bytes:
     return b"".join(sse.frame(event.at(number + 100, number, 5, 0, Epoch(5)), by=by) for number, event in events)
 
 
+def ended(*pieces: bytes, epoch: int | None = 5) -> Act:
+    """A stream of these pieces, and the end of its run."""
+    return streamed(*pieces, RUN_END, epoch=epoch)
+
+
 def streamed(*pieces: bytes, epoch: int | None = 5) -> Act:
-    """A stream of these pieces that the server finishes."""
+    """A stream of these pieces that somebody on the way finishes."""
 
     async def act(_: Asked, writer: asyncio.StreamWriter) -> None:
         await _begin(writer, pieces, epoch)
@@ -124,7 +131,7 @@ def honest(last: int, *, most: int) -> Act:
 
     async def act(asked: Asked, writer: asyncio.StreamWriter) -> None:
         rest = range(int(asked.cursor[0] or 0) + 1, last + 1)
-        data = EAGER + told(*rest)
+        data = EAGER + told(*rest) + RUN_END
         await _begin(writer, (data[:most],), 5)
         if most < len(data):
             await _flushed(writer)

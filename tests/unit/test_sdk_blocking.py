@@ -13,7 +13,7 @@ from tape.core.errors import RunNotFound, UsageError
 from tape.sdk.blocking import Client
 from tape.sdk.sse import Event
 from tape.wire.frames import Delivered
-from tests.unit.stage import EAGER, Act, Stage, answered, cut_off, held, played, streamed, told
+from tests.unit.stage import EAGER, Act, Stage, answered, cut_off, ended, held, played, told
 
 
 class Play(Protocol):
@@ -33,7 +33,7 @@ def ids(events: list[Event]) -> list[int]:
 
 
 def test_a_stream_is_read_over_broken_connections_to_its_end(play: Play) -> None:
-    stage = play(cut_off(EAGER, told(1, 2)), streamed(told(3)))
+    stage = play(cut_off(EAGER, told(1, 2)), ended(told(3)))
 
     with Client(stage.url) as client, client.events(run_id="r1") as stream:
         events = list(stream)
@@ -42,12 +42,12 @@ def test_a_stream_is_read_over_broken_connections_to_its_end(play: Play) -> None
 
 
 def test_two_streams_of_a_client_are_read_side_by_side(play: Play) -> None:
-    stage = play(streamed(told(1, 2)), streamed(told(1, 2)))
+    stage = play(ended(told(1, 2)), ended(told(1, 2)))
 
     with Client(stage.url) as client, client.events(run_id="r1") as one, client.events(run_id="r2") as other:
         pairs = list(zip(one, other, strict=True))
 
-    assert [ids(list(pair)) for pair in pairs] == [[1, 1], [2, 2]]
+    assert [ids(list(pair)) for pair in pairs] == [[1, 1], [2, 2], []]
 
 
 def test_a_refusal_is_raised_where_the_program_waits(play: Play) -> None:

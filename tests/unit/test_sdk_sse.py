@@ -17,14 +17,16 @@ from tape.sdk.client import AsyncClient
 from tape.sdk.sse import Event, EventStream
 from tape.sdk.subscription import Subscription
 from tape.wire import sse
-from tape.wire.frames import ClientEvicted, Delivered, Goaway, ReplayComplete, StateResyncRequired, StreamError
+from tape.wire.frames import ClientEvicted, Delivered, Goaway, ReplayComplete, RunEnd, StateResyncRequired, StreamError
 from tests.patience import PATIENCE_S
 from tests.unit.stage import (
     EAGER,
+    RUN_END,
     Act,
     Stage,
     answered,
     cut_off,
+    ended,
     held,
     played,
     refused,
@@ -59,7 +61,7 @@ def ids(events: list[Event]) -> list[int]:
 
 async def test_a_stream_ends_with_its_run() -> None:
     done = ReplayComplete(replayed_count=2, last_event_id=2)
-    async with streaming(streamed(EAGER, told(1, 2), sse.synthetic(done), told(3))) as (stage, stream):
+    async with streaming(ended(EAGER, told(1, 2), sse.synthetic(done), told(3))) as (stage, stream):
         events = await everything(stream)
 
     assert ids(events) == [1, 2, 3] and done in events
@@ -68,8 +70,8 @@ async def test_a_stream_ends_with_its_run() -> None:
 
 
 async def test_a_payload_arrives_as_it_was_said() -> None:
-    async with streaming(streamed(told(1))) as (_, stream):
-        [event] = await everything(stream)
+    async with streaming(ended(told(1))) as (_, stream):
+        event, _ = await everything(stream)
 
     assert isinstance(event, Delivered)
     assert (event.payload, event.run_id, event.global_seq) == ({"n": 1, "text": "é\n\n"}, "r1", 101)
@@ -77,32 +79,56 @@ async def test_a_payload_arrives_as_it_was_said() -> None:
 
 @pytest.mark.parametrize("broken", [cut_off, stopped, unmeasured], ids=["reset", "closed", "without a length"])
 async def test_a_broken_connection_is_gone_on_with_after_the_last_id(broken: type) -> None:
-    async with streaming(broken(EAGER, told(1, 2)), broken(told(3)), streamed(told(4))) as (stage, stream):
+    async with streaming(broken(EAGER, told(1, 2)), broken(told(3)), ended(told(4))) as (stage, stream):
         events = await everything(stream)
 
     assert ids(events) == [1, 2, 3, 4] and stage.cursors == [None, "2", "3"]
 
 
+async def test_an_answer_that_somebody_finishes_is_not_the_end_of_the_run() -> None:
+    acts = [streamed(EAGER, told(1, 2)), streamed(), streamed(told(3)), ended(told(4))]
+    async with streaming(*acts) as (stage, stream):
+        events = await everything(stream)
+
+    assert ids(events) == [1, 2, 3, 4] and stage.cursors == [None, "2", "2", "3"]
+    assert isinstance(events[-1], RunEnd) and isinstance(events[-2], Delivered)
+
+
+async def test_a_run_has_ended_however_the_connection_ends_after_its_last_frame() -> None:
+    async with streaming(cut_off(EAGER, told(1), RUN_END)) as (stage, stream):
+        events = await everything(stream)
+
+    assert ids(events) == [1] and isinstance(events[-1], RunEnd) and len(stage.asked) == 1
+
+
+async def test_a_cursor_that_is_at_the_end_of_a_closed_run_ends_the_stream() -> None:
+    at_end = answered(204, b"", "", **{"X-Tape-Epoch": "5"})
+    async with streaming(cut_off(EAGER, told(1, 2)), at_end) as (stage, stream):
+        events = await everything(stream)
+
+    assert ids(events) == [1, 2] and stage.cursors == [None, "2"]
+
+
 @pytest.mark.parametrize("kept", range(1, len(told(2)), 7))
 async def test_half_a_frame_is_asked_for_again(kept: int) -> None:
-    async with streaming(cut_off(EAGER, told(1), told(2)[:kept]), streamed(told(2, 3))) as (stage, stream):
+    async with streaming(cut_off(EAGER, told(1), told(2)[:kept]), ended(told(2, 3))) as (stage, stream):
         events = await everything(stream)
 
     assert ids(events) == [1, 2, 3] and stage.cursors[1] == "1"
 
 
 async def test_frames_may_come_byte_by_byte() -> None:
-    async with streaming(streamed(*BYTEWISE(EAGER + told(1, 2, 3)))) as (_, stream):
+    async with streaming(ended(*BYTEWISE(EAGER + told(1, 2, 3)))) as (_, stream):
         assert ids(await everything(stream)) == [1, 2, 3]
 
 
 async def test_a_server_that_repeats_itself_is_heard_once() -> None:
-    async with streaming(cut_off(EAGER, told(1, 2)), streamed(told(1, 2, 3))) as (_, stream):
+    async with streaming(cut_off(EAGER, told(1, 2)), ended(told(1, 2, 3))) as (_, stream):
         assert ids(await everything(stream)) == [1, 2, 3]
 
 
 async def test_a_server_that_is_away_is_asked_again() -> None:
-    acts = [refused, answered(503), answered(500, b"oops", "text/plain"), answered(408), streamed(told(1))]
+    acts = [refused, answered(503), answered(500, b"oops", "text/plain"), answered(408), ended(told(1))]
     async with streaming(*acts) as (stage, stream):
         events = await everything(stream)
 
@@ -111,7 +137,7 @@ async def test_a_server_that_is_away_is_asked_again() -> None:
 
 async def test_a_full_server_is_asked_again_when_it_said() -> None:
     full = answered(429, b'{"code":"subscriber_limit_exceeded","limit":64}', **{"Retry-After": "1"})
-    async with streaming(full, streamed(told(1))) as (_, stream):
+    async with streaming(full, ended(told(1))) as (_, stream):
         started = anyio.current_time()
         events = await everything(stream)
 
@@ -119,7 +145,7 @@ async def test_a_full_server_is_asked_again_when_it_said() -> None:
 
 
 async def test_the_epoch_goes_back_with_the_cursor() -> None:
-    async with streaming(cut_off(EAGER), cut_off(told(1)), streamed(told(2))) as (stage, stream):
+    async with streaming(cut_off(EAGER), cut_off(told(1)), ended(told(2))) as (stage, stream):
         await everything(stream)
 
     assert [request.cursor for request in stage.asked] == [(None, None), (None, None), ("1", "5")]
@@ -128,7 +154,7 @@ async def test_the_epoch_goes_back_with_the_cursor() -> None:
 async def test_another_journal_is_read_from_its_own_ids() -> None:
     reset = StateResyncRequired(reason="epoch_reset", last_delivered_id=2, earliest_available_id=1)
     again = cut_off(sse.synthetic(reset), told(1), epoch=6)
-    async with streaming(cut_off(EAGER, told(1, 2)), again, streamed(told(2, 3), epoch=6)) as (stage, stream):
+    async with streaming(cut_off(EAGER, told(1, 2)), again, ended(told(2, 3), epoch=6)) as (stage, stream):
         events = await everything(stream)
 
     assert ids(events) == [1, 2, 1, 2, 3] and events[2] == reset
@@ -138,7 +164,7 @@ async def test_another_journal_is_read_from_its_own_ids() -> None:
 async def test_another_journal_that_begins_under_a_stream_is_come_back_to_as_such() -> None:
     reset = StateResyncRequired(reason="epoch_reset", last_delivered_id=2, earliest_available_id=1, epoch=6)
     under_way = cut_off(EAGER, told(1, 2), sse.synthetic(reset), told(1))
-    async with streaming(under_way, streamed(told(2, 3), epoch=6)) as (stage, stream):
+    async with streaming(under_way, ended(told(2, 3), epoch=6)) as (stage, stream):
         events = await everything(stream)
 
     assert ids(events) == [1, 2, 1, 2, 3] and events[2] == reset
@@ -146,7 +172,7 @@ async def test_another_journal_that_begins_under_a_stream_is_come_back_to_as_suc
 
 
 async def test_a_checkpoint_below_the_cursor_moves_nobody_back() -> None:
-    acts = [cut_off(EAGER, told(1, 2, 3), sse.checkpoint(2)), cut_off(sse.checkpoint(7)), streamed(told(8))]
+    acts = [cut_off(EAGER, told(1, 2, 3), sse.checkpoint(2)), cut_off(sse.checkpoint(7)), ended(told(8))]
     async with streaming(*acts) as (stage, stream):
         events = await everything(stream)
 
@@ -155,7 +181,7 @@ async def test_a_checkpoint_below_the_cursor_moves_nobody_back() -> None:
 
 async def test_a_server_that_answers_only_to_fail_is_asked_less_and_less() -> None:
     failure = streamed(sse.synthetic(StreamError(error="the store did not answer")))
-    async with streaming(sse_retry(20), failure, failure, failure, failure, streamed(told(1))) as (_, stream):
+    async with streaming(sse_retry(20), failure, failure, failure, failure, ended(told(1))) as (_, stream):
         await anext(stream)
         started = anyio.current_time()
         events = await everything(stream)
@@ -169,7 +195,7 @@ def sse_retry(milliseconds: int) -> Act:
 
 
 async def test_a_reader_cut_off_before_it_was_told_of_another_journal_still_belongs_to_the_old_one() -> None:
-    acts = [cut_off(EAGER, told(1, 2)), cut_off(epoch=6), streamed(told(3), epoch=6)]
+    acts = [cut_off(EAGER, told(1, 2)), cut_off(epoch=6), ended(told(3), epoch=6)]
     async with streaming(*acts) as (stage, stream):
         await everything(stream)
 
@@ -178,7 +204,7 @@ async def test_a_reader_cut_off_before_it_was_told_of_another_journal_still_belo
 
 async def test_a_gap_is_told_and_the_stream_goes_on() -> None:
     gap = StateResyncRequired(reason="ring_evicted", last_delivered_id=1, earliest_available_id=7)
-    async with streaming(cut_off(EAGER, told(1)), streamed(sse.synthetic(gap), told(7, 8))) as (_, stream):
+    async with streaming(cut_off(EAGER, told(1)), ended(sse.synthetic(gap), told(7, 8))) as (_, stream):
         events = await everything(stream)
 
     assert events[1] == gap and ids(events) == [1, 7, 8]
@@ -186,7 +212,7 @@ async def test_a_gap_is_told_and_the_stream_goes_on() -> None:
 
 async def test_an_evicted_reader_comes_back_after_what_it_got() -> None:
     evicted = ClientEvicted(reason="queue_overflow", dropped_after=2)
-    async with streaming(streamed(EAGER, told(1, 2), sse.synthetic(evicted)), streamed(told(3))) as (stage, stream):
+    async with streaming(streamed(EAGER, told(1, 2), sse.synthetic(evicted)), ended(told(3))) as (stage, stream):
         events = await everything(stream)
 
     assert ids(events) == [1, 2, 3] and events[2] == evicted and stage.cursors[1] == "2"
@@ -194,7 +220,7 @@ async def test_an_evicted_reader_comes_back_after_what_it_got() -> None:
 
 async def test_an_evicted_reader_that_got_nothing_comes_back_where_the_server_says() -> None:
     evicted = ClientEvicted(reason="queue_overflow", dropped_after=40)
-    async with streaming(streamed(EAGER, sse.synthetic(evicted)), streamed(told(41))) as (stage, stream):
+    async with streaming(streamed(EAGER, sse.synthetic(evicted)), ended(told(41))) as (stage, stream):
         await everything(stream)
 
     assert stage.cursors[1] == "40"
@@ -202,7 +228,7 @@ async def test_an_evicted_reader_that_got_nothing_comes_back_where_the_server_sa
 
 async def test_a_server_that_leaves_says_when_to_come_back() -> None:
     leaving = Goaway(reconnect_after_ms=300)
-    async with streaming(streamed(EAGER, told(1), sse.synthetic(leaving)), streamed(told(2))) as (_, stream):
+    async with streaming(streamed(EAGER, told(1), sse.synthetic(leaving)), ended(told(2))) as (_, stream):
         started = anyio.current_time()
         events = await everything(stream)
 
@@ -211,7 +237,7 @@ async def test_a_server_that_leaves_says_when_to_come_back() -> None:
 
 async def test_a_failure_of_the_server_is_told_and_survived() -> None:
     failure = StreamError(error="the store did not answer")
-    async with streaming(streamed(EAGER, told(1), sse.synthetic(failure)), streamed(told(2))) as (_, stream):
+    async with streaming(streamed(EAGER, told(1), sse.synthetic(failure)), ended(told(2))) as (_, stream):
         events = await everything(stream)
 
     assert ids(events) == [1, 2] and events[1] == failure
@@ -235,7 +261,7 @@ async def test_a_stream_across_runs_has_no_end_of_its_own() -> None:
 
 
 async def test_what_is_not_a_frame_is_counted() -> None:
-    async with streaming(streamed(b"data: {}\n\n", told(1), b"data: hello\n\n")) as (_, stream):
+    async with streaming(ended(b"data: {}\n\n", told(1), b"data: hello\n\n")) as (_, stream):
         events = await everything(stream)
 
     assert ids(events) == [1] and stream.skipped == 2
@@ -278,7 +304,7 @@ async def test_a_frame_that_never_ends_is_an_error() -> None:
 
 
 async def test_a_cap_is_asked_for_only_of_a_server_that_can_warn() -> None:
-    async with streaming(CAPABLE, cut_off(EAGER, told(1)), streamed(told(2)), run_id="r1", max_queued=16) as (
+    async with streaming(CAPABLE, cut_off(EAGER, told(1)), ended(told(2)), run_id="r1", max_queued=16) as (
         stage,
         stream,
     ):
@@ -298,7 +324,7 @@ async def test_a_cap_of_a_server_that_cannot_warn_is_refused() -> None:
 
 
 async def test_a_cancelled_read_loses_no_event() -> None:
-    acts = [held(EAGER, told(1), until=asyncio.Event()), streamed(told(2, 3))]
+    acts = [held(EAGER, told(1), until=asyncio.Event()), ended(told(2, 3))]
     async with streaming(*acts) as (stage, stream):
         first = await anext(stream)
         with anyio.move_on_after(0.05):
@@ -309,7 +335,7 @@ async def test_a_cancelled_read_loses_no_event() -> None:
 
 
 async def test_a_server_that_falls_silent_is_left() -> None:
-    acts = [held(EAGER, told(1), until=asyncio.Event()), streamed(told(2))]
+    acts = [held(EAGER, told(1), until=asyncio.Event()), ended(told(2))]
     silence = httpx.Timeout(5, read=0.1)
     async with played(*acts) as stage, httpx.AsyncClient(base_url=stage.url, timeout=silence, trust_env=False) as http:
         with anyio.fail_after(PATIENCE_S):
@@ -337,7 +363,7 @@ async def test_a_closed_stream_tells_nothing_more() -> None:
 
 
 async def test_a_client_streams_what_it_is_asked_for() -> None:
-    async with played(streamed(told(4, 5))) as stage, AsyncClient(stage.url) as client:
+    async with played(ended(told(4, 5))) as stage, AsyncClient(stage.url) as client:
         with anyio.fail_after(PATIENCE_S):
             async with client.events(run_id="r1", from_seq=4, slow="lag") as stream:
                 events = await everything(stream)

@@ -113,7 +113,7 @@ export class Feed {
   }
 
   #noticed(name, facts) {
-    if (name === "replay_complete") return
+    if (name === "replay_complete" || name === "run_end") return
     if (name === "state_resync_required" && facts.reason === "epoch_reset") this.#clear()
     this.notice = { name, facts, at: Date.now() }
     setTimeout(() => this.#changed(), NOTICE_MS + 100)

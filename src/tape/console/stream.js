@@ -73,6 +73,7 @@ export class Stream {
     const response = await fetch(`/events?${this.#parameters()}`, asked).catch(error => {
       throw error.name === "AbortError" ? error : Problem.unreachable()
     })
+    if (response.status === 204) return "over" // the cursor is at the end of a closed run
     if (!response.ok) throw Object.assign(await Problem.of(response), { retryAfter: retryAfter(response) })
     this.#listener.status({ is: "reading" })
     this.#epoch = response.headers.get("x-tape-epoch") ?? this.#epoch
@@ -92,7 +93,7 @@ export class Stream {
         silence = setTimeout(() => this.#ear.abort(Problem.unreachable()), SILENCE_MS)
         const { done, value } = await reader.read()
         clearTimeout(silence)
-        if (done) return "over"
+        if (done) throw new Error("the stream was cut short") // only run_end ends a run, whoever ended the response
         const end = this.#hear(frames.feed(value), isLive, isNew)
         if (end) return end
       }
@@ -122,7 +123,8 @@ export class Stream {
       if (frame.id !== null && frame.text) entries.push(frame)
       if (frame.id !== null) continue
       this.#listener.entries(entries.splice(0))
-      end ||= this.#told(frame.name, JSON.parse(frame.text).data)
+      const said = JSON.parse(frame.text)
+      end ||= this.#told(frame.name, said.data ?? said)
     }
     this.#listener.entries(entries)
     return end
@@ -133,6 +135,7 @@ export class Stream {
     if (name === "state_resync_required") this.#cursor = facts.earliestAvailableId - 1
     if (name === "stream_error") throw new Problem(503, { detail: facts.error })
     if (name === "goaway") throw leaving(facts.reconnectAfterMs)
+    if (name === "run_end") return "over"
     return name === "client_evicted" ? "evicted" : ""
   }
 

@@ -21,7 +21,8 @@ OVERHEAD: Final = 256  # what an entry weighs in memory beside its payload
 MAX_ATTRIBUTES: Final = 16
 MAX_ATTRIBUTE_LENGTH: Final = 1024
 SYNTHETIC: Final = frozenset(
-    "replay_complete slow_client_warning client_evicted state_resync_required stream_error goaway open error".split()
+    "replay_complete slow_client_warning client_evicted state_resync_required stream_error goaway run_end"
+    " open error".split()
 )
 
 _is_kind = re.compile("[a-z]{1,32}").fullmatch

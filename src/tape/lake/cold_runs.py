@@ -55,6 +55,11 @@ class ColdRuns:
                 yield entry
             seq = Seq(page[-1].seq + 1)
 
+    async def find(self, run_id: RunId) -> ColdRun | None:
+        """A run, unless it is being written."""
+        found = await to_thread.run_sync(self._runs, cold_path(self._data, run_id))
+        return next((run for run in found if run.run_id == run_id), None)
+
     async def listed(self) -> list[ColdRun]:
         """Every run that is not being written; a file is opened once for each time it has changed."""
         return await to_thread.run_sync(self._list)

@@ -1,6 +1,5 @@
-"""One answer of a server to `GET /events`: its frames, and whether it ended or was cut off."""
+"""One answer of a server to `GET /events`: its frames, until it ends."""
 
-from enum import Enum
 from typing import Final
 
 import httpx
@@ -13,22 +12,18 @@ MEDIA_TYPE: Final = "text/event-stream"
 EPOCH: Final = "X-Tape-Epoch"
 
 
-class Ending(Enum):
-    """How an answer ended; only a server that says so has ended it."""
-
-    PROPER = "the server finished it"
-    CUT = "the connection was lost"
-
-
 class Connection:
-    """Reads an answer, piece by piece, as its reader has room for it."""
+    """Reads an answer, piece by piece, as its reader has room for it.
+
+    How an answer ends says nothing about its run: a gateway may end one cleanly. Only a frame can say that.
+    """
 
     def __init__(self, response: httpx.Response) -> None:
         self._response = response
         self._parser = Parser()
         self._chunks = response.aiter_bytes()
         self.epoch: str | None = response.headers.get(EPOCH)
-        self.ending: Ending | None = None
+        self.has_ended = False
 
     @property
     def retry_ms(self) -> int | None:
@@ -39,13 +34,11 @@ class Connection:
         return self._parser.skipped
 
     async def read(self) -> list[Frame]:
-        """The frames of the next piece, often none; `ending` is set by the last one."""
+        """The frames of the next piece, often none; the last one sets `has_ended`."""
         try:
             return self._parser.feed(await anext(self._chunks))
-        except StopAsyncIteration:
-            self.ending = Ending.PROPER if self._says_when_it_ends() else Ending.CUT
-        except httpx.TransportError:
-            self.ending = Ending.CUT
+        except (StopAsyncIteration, httpx.TransportError):
+            self.has_ended = True
         except SseFramingError:
             await self.aclose()
             raise
@@ -54,9 +47,10 @@ class Connection:
     async def aclose(self) -> None:
         await self._response.aclose()
 
-    def _says_when_it_ends(self) -> bool:
-        """Without a length the end of an answer and the loss of its connection look the same."""
-        return "transfer-encoding" in self._response.headers or "content-length" in self._response.headers
+
+def is_at_end(response: httpx.Response) -> bool:
+    """Whether a Tape server says that the run is closed and the cursor at its end; a gateway's 204 has no epoch."""
+    return response.status_code == httpx.codes.NO_CONTENT and EPOCH in response.headers
 
 
 def check_answer(response: httpx.Response) -> None:

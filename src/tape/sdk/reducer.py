@@ -10,7 +10,7 @@ from tape.wire.frames import NAMES, Checkpoint, Delivered, Frame, StateResyncReq
 S = TypeVar("S")
 
 RESYNC_PASSTHROUGH_TYPES: Final = frozenset(
-    "state_resync_required client_evicted stream_error goaway"
+    "state_resync_required client_evicted stream_error goaway run_end"
     " session_snapshot session_died session_closed recording_degraded".split()
 )
 

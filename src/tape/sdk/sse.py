@@ -12,7 +12,7 @@ import msgspec
 
 from tape.core.errors import UsageError
 from tape.sdk.backoff import Backoff
-from tape.sdk.connection import EPOCH, MEDIA_TYPE, Connection, Ending, check_answer
+from tape.sdk.connection import EPOCH, MEDIA_TYPE, Connection, check_answer, is_at_end
 from tape.sdk.cursor import Cursor
 from tape.sdk.problems import raised_from
 from tape.sdk.subscription import Subscription
@@ -22,6 +22,7 @@ from tape.wire.frames import (
     Delivered,
     Frame,
     Goaway,
+    RunEnd,
     StateResyncRequired,
     StreamError,
     Synthetic,
@@ -38,9 +39,10 @@ WARNS: Final = "slow_client_warning"  # the capability that comes with maxQueued
 class EventStream:
     """What a server has to tell, from a place on: entries, and typed words about the stream.
 
-    A lost connection is opened again after the last id; what the server says of its pace is followed. Iteration ends
-    when the run has ended, and a request that can never succeed is raised as the error it was on the server. Use it as
-    a context manager, or call `aclose`, when you leave before the end. A cancelled read loses a connection, no event.
+    A connection that ends is opened again after the last id, however it ended; what the server says of its pace is
+    followed. Iteration ends after the frame `RunEnd`, or when the cursor is at the end of a closed run. A request that
+    can never succeed is raised as the error it was on the server. Use it as a context manager, or call `aclose`, when
+    you leave before the end. A cancelled read loses a connection, no event.
     """
 
     def __init__(
@@ -102,17 +104,24 @@ class EventStream:
             if connection is None:
                 self._connection = await self._connect()
             else:
-                events = self._accepted(await connection.read(), connection)
+                events = await self._read(connection)
+        return events
+
+    async def _read(self, connection: Connection) -> list[Event]:
+        events = self._accepted(await connection.read(), connection)
+        if self._connection is None:
+            with anyio.CancelScope(shield=True):  # the cursor has passed these events: they must not get lost here
+                await connection.aclose()
         return events
 
     def _accepted(self, frames: list[Frame], connection: Connection) -> list[Event]:
         fresh = [frame for frame in frames if self._take(frame, connection)]
         self._backoff = self._backoff.asked(connection.retry_ms)
-        if connection.ending is None:
-            self._connection = connection
-        else:
+        if connection.has_ended or self._is_over:
             self.skipped += connection.skipped
-            self._part(connection.ending)
+            self._part()
+        else:
+            self._connection = connection
         return [frame for frame in fresh if not isinstance(frame, Checkpoint)]
 
     def _take(self, frame: Frame, connection: Connection) -> bool:
@@ -123,15 +132,14 @@ class EventStream:
         self._cursor = self._cursor.after(frame, connection.epoch)
         if isinstance(frame, ClientEvicted | Goaway | StreamError):
             self._parting = frame
+        self._is_over = self._is_over or isinstance(frame, RunEnd)
         if not isinstance(frame, StreamError):
             self._backoff = self._backoff.succeeded()
         return True
 
-    def _part(self, ending: Ending) -> None:
-        """What follows from an end: the run is over, or the stream goes on after a while."""
+    def _part(self) -> None:
+        """How long to stay away, unless the run has ended."""
         parting, self._parting = self._parting, None
-        is_over = ending is Ending.PROPER and parting is None and self._subscription.run_id is not None
-        self._is_over = self._is_over or is_over
         if isinstance(parting, Goaway):
             self._pause = timedelta(milliseconds=parting.reconnect_after_ms) * (1 + self._jitter() / 2)
         else:
@@ -152,6 +160,10 @@ class EventStream:
             self._wait_longer()
             return None
         if response is None:
+            return None
+        if self._subscription.run_id is not None and is_at_end(response):
+            await response.aclose()
+            self._is_over = True
             return None
         try:
             check_answer(response)

@@ -26,11 +26,6 @@ class Asked:
     epoch: int | None
     flow: Flow | None
 
-    @property
-    def is_of_run_only(self) -> bool:
-        """Whether it is a run without a cursor."""
-        return self.run_id is not None and self.after is None
-
     @classmethod
     def of(cls, request: Request) -> "Asked":
         run_id = request.values.get("run_id") or request.parameter("run_id")

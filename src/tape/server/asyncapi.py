@@ -11,6 +11,7 @@ from tape.wire.frames import SYNTHETIC, Delivered
 
 REFERENCE: Final = "#/components/schemas/{name}"
 ENTRY: Final = "entry"
+WHOLE: Final = frozenset({ENTRY, "run_end"})  # their shapes are the whole of a frame's data
 
 Document = dict[str, Any]
 
@@ -59,8 +60,8 @@ def _query(parameters: Sequence[Parameter]) -> Document:
 
 
 def _message(name: str, schema: Any) -> Document:
-    """A frame's data: an entry as it is, a word about the stream in the same kind of envelope."""
-    if name == ENTRY:
+    """A frame's data: an entry and the end of a run as they are, any other frame in the same kind of envelope."""
+    if name in WHOLE:
         return {"name": name, "contentType": "application/json", "payload": schema}
     properties = {"v": {"const": 1}, "type": {"const": name}, "data": schema}
     payload = {"type": "object", "required": ["v", "type", "data"], "properties": properties}

@@ -18,7 +18,7 @@ from tape.server.shapes import Capabilities, Health, Readiness
 READY_S: Final = 2.0
 FEATURES: Final = (
     "session_events", "slow_client_warning", "typed_event_schema", "replay_complete", "state_resync_required",
-    "subject_streams", "predicates", "checkpoints", "idempotency_keys", "expected_seq", "goaway", "forks",
+    "subject_streams", "predicates", "checkpoints", "idempotency_keys", "expected_seq", "goaway", "run_end", "forks",
 )  # fmt: skip
 LIMITS: Final = {
     "max_body_bytes": MAX_BODY,

@@ -43,6 +43,7 @@ class ColdFiles(Protocol):
 
     def has(self, run_id: RunId) -> bool: ...
     def is_owned(self, run_id: RunId) -> bool: ...
+    async def find(self, run_id: RunId) -> ColdFile | None: ...
     def stream(self, run_id: RunId, from_seq: Seq) -> AsyncIterator[Entry]: ...
     async def listed(self) -> Sequence[ColdFile]: ...
     async def keep(self, run_id: RunId, read: Callable[[Seq], AsyncIterator[Entry]], meta: RunMeta) -> None: ...
@@ -63,9 +64,8 @@ class ColdRuns:
         self.keep = files.keep
 
     async def find(self, run_id: RunId) -> RunRecord | None:
-        if not self._files.has(run_id):
-            return None
-        return next((record for record in await self.listed() if record.run_id == run_id), None)
+        file = await self._files.find(run_id)
+        return None if file is None else _record(file)
 
     async def listed(self) -> list[RunRecord]:
         return [_record(file) for file in await self._files.listed()]

@@ -13,8 +13,9 @@ from tape.core.event import Entry
 from tape.core.ids import Epoch, RunId, Seq
 from tape.core.ports import NO_EPOCH, RunDirectory
 from tape.core.run import Head
-from tape.server.asked import MAX_CURSOR
+from tape.server.endings import RunEnds
 from tape.server.node import ColdRuns
+from tape.wire.frames import RunEnd
 from tape.wire.sse import By
 
 PAGE: Final = 256
@@ -52,6 +53,7 @@ class Source(Protocol):
     def epoch(self) -> Epoch: ...
     def open(self, after: int) -> Reading: ...
     async def restart(self) -> tuple[int, int]: ...
+    async def end(self, last_id: int) -> RunEnd | None: ...
 
 
 class RunSource:
@@ -60,10 +62,17 @@ class RunSource:
     by: Final[By] = "seq"
 
     def __init__(
-        self, journal: Journal, runs: RunDirectory, run_id: RunId, subject: str | None = None, where: str | None = None
+        self,
+        journal: Journal,
+        runs: RunDirectory,
+        run_id: RunId,
+        subject: str | None = None,
+        where: str | None = None,
+        ends: RunEnds | None = None,
     ) -> None:
         self._journal = journal
         self._runs = runs
+        self._ends = ends or RunEnds(runs)
         self._run_id = run_id
         self._subject = subject
         self._where = where
@@ -83,6 +92,9 @@ class RunSource:
         """Another journal's run is replayed from its floor."""
         floor = (await self.head()).floor
         return floor - 1, floor
+
+    async def end(self, last_id: int) -> RunEnd:
+        return await self._ends.of(self._run_id, last_id)
 
 
 class JournalSource:
@@ -108,6 +120,9 @@ class JournalSource:
         head = await self._journal.head()
         return head, head + 1
 
+    async def end(self, last_id: int) -> None:
+        """A journal has no end."""
+
 
 class ColdSource:
     """A run that has ended, from the file that kept it; there is nothing live about it."""
@@ -115,8 +130,11 @@ class ColdSource:
     by: Final[By] = "seq"
     epoch: Final = NO_EPOCH
 
-    def __init__(self, cold: ColdRuns, run_id: RunId, subject: str | None = None, where: str | None = None) -> None:
+    def __init__(
+        self, cold: ColdRuns, run_id: RunId, ends: RunEnds, subject: str | None = None, where: str | None = None
+    ) -> None:
         self._cold = cold
+        self._ends = ends
         self._run_id = run_id
         self._admits = admitted(subject, where) or _everything
         self.is_filtered = subject is not None or where is not None
@@ -126,6 +144,9 @@ class ColdSource:
 
     async def restart(self) -> tuple[int, int]:
         return 0, 1
+
+    async def end(self, last_id: int) -> RunEnd:
+        return await self._ends.of(self._run_id, last_id)
 
 
 class ColdReading:
@@ -138,7 +159,7 @@ class ColdReading:
     def __init__(self, read: Callable[[Seq], AsyncIterator[Entry]], after: int, admits: Admits) -> None:
         self._read = read
         self._admits = admits
-        self._is_known = after in (0, MAX_CURSOR)
+        self._is_known = after == 0
         self._entries = read(Seq(after + 1))
         self.cursor = after
 

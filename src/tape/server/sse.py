@@ -118,6 +118,8 @@ class Sender:
                 await self._start_over()
             while True:
                 end = await self._catch_up() or await self._stay_live(gone)
+                if end is End.OVER:
+                    await self._tell_end()
                 if end is not End.BEHIND:
                     return end
         except Exception as error:  # noqa: BLE001 - whatever it is, a stream says that it ends
@@ -217,6 +219,15 @@ class Sender:
                 await gone()
         self._settle()
         return self._end or End.GONE
+
+    async def _tell_end(self) -> None:
+        """The last frame of a run; before it a cursor at the end, if the reader has none or an earlier one."""
+        last_id = max(self._last_id, self._reading.cursor)
+        told = await self._source.end(last_id)
+        if last_id > self._last_id or last_id == 0:
+            self._outlet.write(chunk(sse.checkpoint(last_id)))
+        if told is not None:
+            self._outlet.write(said(told))
 
     def part(self) -> None:
         """Leaves its company and goes on from where it is."""

@@ -1,17 +1,19 @@
 """`GET /events` and `GET /session/{run_id}/events`: a stream for as long as somebody listens."""
 
 import socket
-from dataclasses import replace
+from contextlib import closing
 from typing import Final
 
-from tape.core.errors import RunNotFound
-from tape.core.ids import RunId
+from tape.core.errors import BrokerOverflowError, InvalidCursor, RunNotFound
+from tape.core.ids import RunId, Seq
 from tape.core.run import RunRecord
-from tape.server.asked import MAX_CURSOR, Asked
+from tape.server.asked import Asked
+from tape.server.endings import RunEnds
 from tape.server.node import ColdRuns, Node
 from tape.server.outlet import Outlet
 from tape.server.refusals import ClientGone, NotNow
 from tape.server.request import Request, Send
+from tape.server.response import Response
 from tape.server.sources import ColdSource, JournalSource, RunSource, Source
 from tape.server.sse import End, Sender
 from tape.wire import sse
@@ -23,7 +25,7 @@ SEND_BUFFER: Final = 128 * 1024
 async def events(request: Request, node: Node, send: Send) -> None:
     """A run from its beginning, or the journal from now on, unless the reader brings a cursor."""
     asked = Asked.of(request)
-    await _stream(request, node, send, replace(asked, after=0, epoch=None) if asked.is_of_run_only else asked)
+    await _stream(request, node, send, asked, begins_at=None if asked.run_id is None else 0)
 
 
 async def session_events(request: Request, node: Node, send: Send) -> None:
@@ -31,20 +33,25 @@ async def session_events(request: Request, node: Node, send: Send) -> None:
     await _stream(request, node, send, Asked.of(request))
 
 
-async def _stream(request: Request, node: Node, send: Send, asked: Asked) -> None:
+async def _stream(request: Request, node: Node, send: Send, asked: Asked, begins_at: int | None = None) -> None:
+    """Streams from the reader's cursor on, else from a place or from now on; from the end of a closed run, nothing."""
     if node.is_draining:
         raise NotNow("the server is leaving; come back in a moment")
     source, last = await _source(asked, node)
+    is_stranger = asked.after is not None and asked.epoch not in (None, node.journal.epoch)
+    if not is_stranger and asked.after == last and await _is_at_end(source, last):
+        await Response.empty({"x-tape-epoch": str(node.journal.epoch)}).send(send)
+        return
     _bound_send_buffer(request)
     outlet = Outlet(request.connection, lambda: sender.quiet())
     try:
         with node.subscribers.join(asked.run_id) as subscriber:
-            after, is_replayed = (last, False) if asked.after is None else (asked.after, True)
+            start = begins_at if asked.after is None else asked.after
+            after, is_replayed = (last, False) if start is None else (start, True)
             sender = Sender(
                 source, after, outlet, node.companies, node.meters, flow=asked.flow, is_replayed=is_replayed
             )
             subscriber.goaway, subscriber.lag = sender.goaway, sender.lag
-            is_stranger = asked.after is not None and asked.epoch not in (None, node.journal.epoch)
             await _greet(request, node, send, None if is_replayed else last)
             end = await sender.run(request.gone, starts_over=is_stranger)
         if end is not End.GONE:
@@ -57,13 +64,31 @@ async def _source(asked: Asked, node: Node) -> tuple[Source, int]:
     """What the stream is read from, and the last place there is."""
     if asked.run_id is None:
         return JournalSource(node.journal, asked.subject, asked.where), await node.journal.head()
-    record = await node.runs.find(asked.run_id)
+    run_id, ends = asked.run_id, RunEnds(node.runs, node.ledgers)
+    record = await node.runs.find(run_id)
     is_ended = record is None or not record.head.is_open
-    if node.cold is not None and is_ended and _is_kept(node.cold, asked.run_id, record):
-        return ColdSource(node.cold, asked.run_id, asked.subject, asked.where), MAX_CURSOR
+    if node.cold is not None and is_ended and _is_kept(node.cold, run_id, record):
+        return ColdSource(node.cold, run_id, ends, asked.subject, asked.where), await _last_kept(node.cold, run_id)
     if record is None:
-        raise RunNotFound(asked.run_id)
-    return RunSource(node.journal, node.runs, asked.run_id, asked.subject, asked.where), record.head.last_seq
+        raise RunNotFound(run_id)
+    return RunSource(node.journal, node.runs, run_id, asked.subject, asked.where, ends), record.head.last_seq
+
+
+async def _last_kept(cold: ColdRuns, run_id: RunId) -> Seq:
+    record = await cold.find(run_id)
+    if record is None:
+        raise _is_being_written(run_id)
+    return record.head.last_seq
+
+
+async def _is_at_end(source: Source, last: int) -> bool:
+    """Whether its last place is the end of a closed run, as one snapshot says: a new epoch or a gap is no end."""
+    with closing(source.open(last)) as reading:
+        try:
+            page = await reading.replay()
+        except (InvalidCursor, BrokerOverflowError):
+            return False
+        return page.is_over and reading.cursor == last
 
 
 def _is_kept(cold: ColdRuns, run_id: RunId, record: RunRecord | None) -> bool:
@@ -74,16 +99,18 @@ def _is_kept(cold: ColdRuns, run_id: RunId, record: RunRecord | None) -> bool:
     if record is not None and not record.is_reaped:
         return (run_id, record.head.opened_seq) in cold.lives
     if cold.is_owned(run_id):
-        raise NotNow(f"run {run_id!r} is still being written to its file; come back in a moment")
+        raise _is_being_written(run_id)
     return cold.has(run_id)
+
+
+def _is_being_written(run_id: RunId) -> NotNow:
+    return NotNow(f"run {run_id!r} is still being written to its file; come back in a moment")
 
 
 async def _greet(request: Request, node: Node, send: Send, cursor: int | None) -> None:
     """The handshake. A reader without a cursor is given one, so that it can come back even before its first event."""
     node.meters.opened.add()
-    begin = (
-        sse.retry(RETRY_MS) if cursor is None or cursor == MAX_CURSOR else sse.retry(RETRY_MS) + sse.checkpoint(cursor)
-    )
+    begin = sse.retry(RETRY_MS) if cursor is None else sse.retry(RETRY_MS) + sse.checkpoint(cursor)
     await send({"type": "http.response.start", "status": 200, "headers": _headers(node)})
     await send({"type": "http.response.body", "body": begin, "more_body": True})
 

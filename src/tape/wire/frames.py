@@ -1,7 +1,7 @@
 """What a stream can say: an entry, or a word about the stream itself, which has no id and takes no number."""
 
 from base64 import b64decode
-from typing import Annotated, Any, Final, TypeAlias
+from typing import Annotated, Any, Final, Literal, TypeAlias
 
 from msgspec import Meta, Struct
 from msgspec.structs import force_setattr
@@ -86,13 +86,28 @@ class Goaway(Struct, frozen=True, kw_only=True, rename="camel"):
     reconnect_after_ms: int
 
 
+class RunEnd(Struct, frozen=True, kw_only=True, rename="camel", tag_field="type", tag="run_end"):
+    """The run is closed and everything up to `last_event_id` was sent; this is the last frame of its stream.
+
+    A stream that ends without it was interrupted. `reason` is `closed`, or `reaped` when the store no longer holds the
+    run. `state` is what its ledger says of a run that was begun, and `complete` for any other.
+    """
+
+    v: Literal[1] = 1
+    reason: str
+    last_event_id: int
+    state: str
+
+
 class Checkpoint(Struct, frozen=True):
     """Nothing up to here is for this reader: a cursor to come back with, and no entry."""
 
     id: int
 
 
-Synthetic: TypeAlias = ReplayComplete | SlowClientWarning | ClientEvicted | StateResyncRequired | StreamError | Goaway
+Synthetic: TypeAlias = (
+    ReplayComplete | SlowClientWarning | ClientEvicted | StateResyncRequired | StreamError | Goaway | RunEnd
+)
 Frame: TypeAlias = Delivered | Synthetic | Checkpoint
 
 SYNTHETIC: Final[dict[str, type[Synthetic]]] = {
@@ -102,5 +117,6 @@ SYNTHETIC: Final[dict[str, type[Synthetic]]] = {
     "state_resync_required": StateResyncRequired,
     "stream_error": StreamError,
     "goaway": Goaway,
+    "run_end": RunEnd,
 }
 NAMES: Final[dict[type[Synthetic], str]] = {value: name for name, value in SYNTHETIC.items()}

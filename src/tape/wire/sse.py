@@ -9,7 +9,7 @@ from msgspec import Meta, Struct
 from tape.core import codec
 from tape.core.errors import SseFramingError
 from tape.core.event import Entry
-from tape.wire.frames import NAMES, SYNTHETIC, Checkpoint, Delivered, Frame, Synthetic
+from tape.wire.frames import NAMES, SYNTHETIC, Checkpoint, Delivered, Frame, RunEnd, Synthetic
 
 VERSION: Final = 1
 MAX_BUFFER: Final = 16 * 1024 * 1024
@@ -43,8 +43,10 @@ def frame(entry: Entry, *, by: By) -> bytes:
 
 def synthetic(value: Synthetic) -> bytes:
     """A word about the stream itself; it has no id, so no cursor moves."""
-    name = NAMES[type(value)]
-    return b'event: %b\ndata: {"v":1,"type":"%b","data":%b}\n\n' % (name.encode(), name.encode(), _write(value))
+    name = NAMES[type(value)].encode()
+    if isinstance(value, RunEnd):  # its facts stand beside its type, so that a page finds them where it looks for that
+        return b"event: %b\ndata: %b\n\n" % (name, _write(value))
+    return b'event: %b\ndata: {"v":1,"type":"%b","data":%b}\n\n' % (name, name, _write(value))
 
 
 def checkpoint(place: int) -> bytes:
@@ -150,12 +152,15 @@ class _Body(Struct):
 _read_head = msgspec.json.Decoder(_Head).decode
 _read_body = msgspec.json.Decoder(_Body).decode
 _read_entry = msgspec.json.Decoder(Delivered).decode
+_read_end = msgspec.json.Decoder(RunEnd).decode
 
 
 def _decode(body: bytes) -> Frame:
     kind = SYNTHETIC.get(_read_head(body).type)
     if kind is None:
         return _read_entry(body)
+    if kind is RunEnd:
+        return _read_end(body)
     return msgspec.json.decode(_read_body(body).data, type=kind)
 
 

@@ -1487,11 +1487,23 @@ class TailBatchesRequest(_message.Message):
     no_follow: bool
     def __init__(self, subject_pattern: _Optional[str] = ..., predicate_cel: _Optional[str] = ..., from_global_seq: _Optional[int] = ..., run_id: _Optional[str] = ..., from_seq: _Optional[int] = ..., max_entries: _Optional[int] = ..., no_follow: _Optional[bool] = ...) -> None: ...
 
+class StreamEnd(_message.Message):
+    __slots__ = ("reason", "last_id", "state")
+    REASON_FIELD_NUMBER: _ClassVar[int]
+    LAST_ID_FIELD_NUMBER: _ClassVar[int]
+    STATE_FIELD_NUMBER: _ClassVar[int]
+    reason: str
+    last_id: int
+    state: str
+    def __init__(self, reason: _Optional[str] = ..., last_id: _Optional[int] = ..., state: _Optional[str] = ...) -> None: ...
+
 class EventBatch(_message.Message):
-    __slots__ = ("entries",)
+    __slots__ = ("entries", "end")
     ENTRIES_FIELD_NUMBER: _ClassVar[int]
+    END_FIELD_NUMBER: _ClassVar[int]
     entries: _containers.RepeatedCompositeFieldContainer[EventEntry]
-    def __init__(self, entries: _Optional[_Iterable[_Union[EventEntry, _Mapping]]] = ...) -> None: ...
+    end: StreamEnd
+    def __init__(self, entries: _Optional[_Iterable[_Union[EventEntry, _Mapping]]] = ..., end: _Optional[_Union[StreamEnd, _Mapping]] = ...) -> None: ...
 
 class Reaction(_message.Message):
     __slots__ = ("reaction_id", "name", "subject_pattern", "predicate_cel", "handler_kind", "agent_app", "publish_target", "max_concurrency", "rate_limit_per_s", "debounce_ms", "retry_max", "retry_backoff_ms", "dlq_after_n", "num_shards", "created_at_ms", "deleted", "bootstrap_from_head")

@@ -11,7 +11,7 @@ from tape.core.errors import InvalidCursor, UsageError
 from tape.core.event import Entry, Event
 from tape.core.ledgers import Wish
 from tape.sdk.remote.channel import Channel
-from tape.sdk.remote.coming_back import come_back
+from tape.sdk.remote.coming_back import ComingBack
 from tape.wire import tape_pb2 as pb
 from tape.wire.messages.entries import appended, entry_value, event_message
 from tape.wire.shape import say
@@ -43,7 +43,7 @@ class Events:
 
 
 class Follow:
-    """Entries as they come, each once, over any number of connections."""
+    """Entries as they come, each once, over any number of connections, until the server says that this was the end."""
 
     def __init__(self, channel: Channel, wish: Wish) -> None:
         self._channel = channel
@@ -52,6 +52,8 @@ class Follow:
         self._epoch: str | None = None
         self._has_moved = False
         self._call: Any = None
+        self._is_over = False
+        self._coming_back = ComingBack(self.open)
 
     async def open(self) -> None:
         wish = self._wish
@@ -73,15 +75,23 @@ class Follow:
 
     async def __anext__(self) -> Entry:
         while not self._ready:
-            try:
-                batch = await self._call.read()
-            except grpc.aio.AioRpcError as error:
-                await come_back(error, self.open)
-                continue
-            if batch is grpc.aio.EOF:
+            if self._is_over:
                 raise StopAsyncIteration
-            self._ready.extend(map(entry_value, batch.entries))
+            await self._read()
         return self._passed(self._ready.popleft())
+
+    async def _read(self) -> None:
+        try:
+            batch = await self._call.read()
+        except grpc.aio.AioRpcError as error:
+            await self._coming_back.after(error)
+            return
+        if batch is grpc.aio.EOF:  # a proxy may end a stream with OK, too
+            await self._coming_back.after()
+            return
+        self._coming_back.succeeded()
+        self._is_over = batch.HasField("end")
+        self._ready.extend(map(entry_value, batch.entries))
 
     async def aclose(self) -> None:
         self._call.cancel()

@@ -9,7 +9,7 @@ from tape.core.caller import PLAIN, Caller
 from tape.core.errors import UsageError
 from tape.core.value import Value, ValueChange
 from tape.sdk.remote.channel import Channel
-from tape.sdk.remote.coming_back import come_back
+from tape.sdk.remote.coming_back import ComingBack
 from tape.wire import tape_pb2 as pb
 from tape.wire.messages.known import CHANGE, VALUE
 from tape.wire.shape import say
@@ -84,6 +84,7 @@ class Watch:
         self._place = {"namespace": namespace, "key": key}
         self._seen = seen
         self._call: Any = None
+        self._coming_back = ComingBack(self.open)
 
     async def open(self) -> None:
         request = say(pb.WatchValueRequest, **self._place, from_version=self._seen)
@@ -97,10 +98,12 @@ class Watch:
             try:
                 said = await self._call.read()
             except grpc.aio.AioRpcError as error:
-                await come_back(error, self.open)
+                await self._coming_back.after(error)
                 continue
-            if said is grpc.aio.EOF:
-                raise StopAsyncIteration
+            if said is grpc.aio.EOF:  # a watch has no end
+                await self._coming_back.after()
+                continue
+            self._coming_back.succeeded()
             self._seen = said.value.version
             return CHANGE.value(said)
 

@@ -10,6 +10,7 @@ from tape.core.ids import RunId
 from tape.core.ports import Store
 from tape.core.run import Head
 from tape.runs.ledgers import Ledgers
+from tape.server.endings import RunEnds
 from tape.server.limits import Subscribers
 from tape.server.rpc.batches import Batches
 from tape.telemetry import Meters
@@ -20,7 +21,7 @@ MOST: Final = 10_000
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Hall:
-    """One store, its journal and its ledgers, and the places that streams have."""
+    """One store, its journal and its ledgers, and the places that streams have; some stores refuse ledgers."""
 
     store: Store
     journal: Journal
@@ -28,6 +29,11 @@ class Hall:
     subscribers: Subscribers = field(default_factory=Subscribers)
     batches: Batches = field(default_factory=Batches)
     meters: Meters = field(default_factory=Meters)
+    has_ledgers: bool = True
+
+    @property
+    def run_ends(self) -> RunEnds:
+        return RunEnds(self.store.runs, self.ledgers if self.has_ledgers else None)
 
     async def heads(self, run_ids: list[RunId]) -> dict[RunId, Head]:
         return dict(await self.store.runs.heads(run_ids))

@@ -17,12 +17,13 @@ from tape.server.refusals import NotNow
 from tape.server.rpc.batches import BLOCK
 from tape.server.rpc.hall import Hall, bounded
 from tape.server.rpc.replay import Blocks, Deliver
-from tape.server.rpc.tail import LEAVING, Line, Replayed, Wish, opening, push
+from tape.server.rpc.tail import LEAVING, Finish, Line, Replayed, Wish, opening, push
 from tape.wire import tape_pb2 as pb
 from tape.wire.messages.entries import encoded, journal_entry
 from tape.wire.messages.known import CHANGE
 
 MOST_IN_BATCH = 1_000
+HEAD = "head"
 
 
 async def subscribe_run(hall: Hall, request: pb.SubscribeRunRequest, line: Line) -> None:
@@ -94,7 +95,8 @@ async def _next(watch: Watching, place: Subscriber) -> ValueChange:
 
 def _tailed(hall: Hall, request: pb.TailBatchesRequest, most: int, line: Line) -> Wish:
     filters = request.subject_pattern, request.predicate_cel
-    tail = partial(Wish, epoch=hall.journal.epoch, takes_what_is_left=False, most=most, ends=True)
+    finish = _finish(hall, request, line)
+    tail = partial(Wish, epoch=hall.journal.epoch, takes_what_is_left=False, most=most, finish=finish)
     follow = not request.no_follow
     if not request.run_id:
         in_blocks = _blocks(hall, line) if most >= BLOCK and not any(filters) else None
@@ -102,6 +104,19 @@ def _tailed(hall: Hall, request: pb.TailBatchesRequest, most: int, line: Line) -
         return tail(run_id=None, open_after=opened, after=request.from_global_seq, in_blocks=in_blocks)
     run_id, after = check_run_id(request.run_id), max(request.from_seq, 1) - 1
     return tail(run_id=run_id, open_after=_run(hall.journal, run_id, *filters, follow=follow), after=after)
+
+
+def _finish(hall: Hall, request: pb.TailBatchesRequest, line: Line) -> Finish:
+    """Writes the last message, without which a reader takes the stream for interrupted."""
+
+    async def finish(reading: Reading) -> None:
+        end = pb.StreamEnd(reason=HEAD, last_id=reading.cursor)
+        if not request.no_follow:
+            told = await hall.run_ends.of(RunId(request.run_id), reading.cursor)
+            end = pb.StreamEnd(reason=told.reason, last_id=told.last_event_id, state=told.state)
+        await line.write(pb.EventBatch(end=end).SerializeToString())
+
+    return finish
 
 
 def _blocks(hall: Hall, line: Line) -> Replayed:
@@ -120,6 +135,8 @@ async def _tell_all(hall: Hall, wish: Wish, line: Line, deliver: Deliver) -> Non
         await line.send_initial_metadata(opening(wish.epoch))
         while not await replay.tell():
             pass
+        if wish.finish is not None:
+            await wish.finish(reading)
 
 
 def _run(

@@ -1,7 +1,7 @@
 """Pushing entries to one reader: pages of history first, then what the tail has, at the pace of the connection."""
 
 import asyncio
-from collections.abc import Callable, Sequence
+from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass, replace
 from typing import Final, Protocol, TypeAlias
 
@@ -20,6 +20,7 @@ EPOCH: Final = "tape-epoch"
 LEAVING: Final = "the server is leaving; come back in a moment"
 
 Replayed: TypeAlias = Callable[[Reading], Replay]
+Finish: TypeAlias = Callable[[Reading], Awaitable[None]]
 
 
 class Line(Protocol):
@@ -36,7 +37,7 @@ class Push:
         self._reading = reading
         self._replay = wish.replayed(reading, deliver)
         self._deliver = deliver
-        self._ends = wish.ends
+        self._finish = wish.finish
         self._most = wish.most
         self._woken = asyncio.Event()  # every reader waits at every burst: anyio's event is three times as dear
         self._place = place
@@ -48,14 +49,16 @@ class Push:
     async def run(self) -> None:
         while not await self._tell_page():
             if await self._follow():
-                return
+                break
+        if self._finish is not None:
+            await self._finish(self._reading)
 
     async def _tell_page(self) -> bool:
         """Tells a page of history; whether that was the end."""
         self._check()
         is_over = await self._replay.tell()
         self.has_begun = True
-        return is_over and self._ends
+        return is_over and self._finish is not None
 
     async def _follow(self) -> bool:
         """Tells what the tail has, as it comes; whether it ended, and was not just overtaken."""
@@ -81,7 +84,7 @@ class Push:
         return found
 
     def _is_over(self) -> bool:
-        return self._reading.is_cut or (self._ends and self._reading.is_over)
+        return self._finish is not None and self._reading.is_over
 
     async def _wait(self) -> None:
         self._check()
@@ -89,13 +92,15 @@ class Push:
         self._woken.clear()
 
     def _check(self) -> None:
-        if self._place.is_sent_away:
+        if self._place.is_sent_away or self._reading.is_cut:
             raise NotNow(LEAVING)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Wish:
-    """What a reader wants: of which run, read and replayed how, from where on, and whether it ends with the run.
+    """What a reader wants: of which run, read and replayed how, from where on, and how it is told of the run's end.
+
+    Without a way to `finish` the stream goes on after that.
 
     For some, what comes after 0 is what there is still; to others it is a gap if that is not the beginning.
     """
@@ -104,7 +109,7 @@ class Wish:
     open_after: Callable[[int], Reading]
     after: int
     epoch: int
-    ends: bool = False
+    finish: Finish | None = None
     takes_what_is_left: bool = True
     most: int = MOST
     in_blocks: Replayed | None = None

@@ -1,0 +1,124 @@
+"""The end of a run in a browser: its own EventSource stops asking, and the console takes nothing else for the end."""
+
+from collections.abc import AsyncIterator, Iterator
+
+import httpx
+import pytest
+from playwright.async_api import Page, expect
+
+from tests.browser.screen import Screen, serve
+from tests.browser.story import open_run, say
+from tests.live.server import TapeServer
+from tests.servers.gateway import Gateway, gateway
+
+CLOSED = 2
+READ = """runId => {
+    window.heard = []
+    window.source = new EventSource(`/events?run_id=${runId}`)
+    for (const name of ["message", "run_end"])
+        source.addEventListener(name, event => heard.push(name === "message" ? JSON.parse(event.data).data : name))
+}"""
+
+
+@pytest.fixture(scope="module")
+def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[TapeServer]:
+    with serve(tmp_path_factory.mktemp("ends")) as server:
+        yield server
+
+
+@pytest.fixture
+def http(server: TapeServer) -> Iterator[httpx.Client]:
+    with server.client() as http:
+        yield http
+
+
+@pytest.fixture
+async def between(server: TapeServer) -> AsyncIterator[Gateway]:
+    async with gateway(server.port) as between:
+        yield between
+
+
+async def heard(page: Page, *events: object) -> None:
+    await page.wait_for_function("want => JSON.stringify(heard) === JSON.stringify(want)", arg=[*events])
+
+
+async def test_an_event_source_comes_back_from_a_clean_end_and_stops_at_the_end_of_the_run(
+    page: Page, http: httpx.Client, between: Gateway
+) -> None:
+    open_run(http, "native")
+    say(http, "native", [{"payload": 1}])
+    await page.goto(f"http://127.0.0.1:{between.port}/health")
+    await page.evaluate(READ, "native")
+    await heard(page, 1)
+
+    between.end_streams()
+    say(http, "native", [{"payload": 2}])
+    await heard(page, 1, 2)
+    http.post("/runs/native/close")
+    await page.wait_for_function(f"source.readyState === {CLOSED}")
+
+    assert await page.evaluate("heard") == [1, 2, "run_end"]
+    assert between.statuses == [200, 200, 204]
+
+
+async def test_an_event_source_of_a_run_without_events_stops_too(
+    page: Page, http: httpx.Client, between: Gateway
+) -> None:
+    open_run(http, "silent")
+    http.post("/runs/silent/close")
+    await page.goto(f"http://127.0.0.1:{between.port}/health")
+
+    await page.evaluate(READ, "silent")
+    await page.wait_for_function(f"source.readyState === {CLOSED}")
+
+    assert await page.evaluate("heard") == ["run_end"] and between.statuses == [200, 204]
+
+
+async def test_a_page_that_subscribes_again_reads_a_run_that_was_opened_again(
+    page: Page, http: httpx.Client, between: Gateway
+) -> None:
+    open_run(http, "again")
+    say(http, "again", [{"payload": 1}])
+    http.post("/runs/again/close")
+    await page.goto(f"http://127.0.0.1:{between.port}/health")
+    await page.evaluate(READ, "again")
+    await page.wait_for_function(f"source.readyState === {CLOSED}")
+
+    open_run(http, "again")
+    say(http, "again", [{"payload": 2}])
+    await page.evaluate(READ, "again")
+
+    await heard(page, 1, 2)
+
+
+async def test_the_console_comes_back_from_a_clean_end(page: Page, http: httpx.Client, between: Gateway) -> None:
+    screen = Screen(page, f"http://127.0.0.1:{between.port}")
+    open_run(http, "shown")
+    say(http, "shown", [{"payload": "first"}])
+    await screen.open("#/runs/shown")
+    await screen.status("live")
+
+    assert between.end_streams() > 0
+    say(http, "shown", [{"payload": "second"}])
+
+    await expect(screen.row(2)).to_contain_text("second", timeout=30_000)
+    await screen.status("live")
+    await expect(screen.rows).to_have_count(2)
+    assert screen.complaints == []
+
+
+async def test_the_console_shows_the_end_of_a_run_and_goes_on_when_it_is_opened_again(
+    page: Page, http: httpx.Client, between: Gateway
+) -> None:
+    screen = Screen(page, f"http://127.0.0.1:{between.port}")
+    open_run(http, "reopened")
+    say(http, "reopened", [{"payload": "first"}])
+    http.post("/runs/reopened/close")
+    await screen.open("#/runs/reopened?at=1")
+    await screen.status("complete")
+
+    open_run(http, "reopened")
+    say(http, "reopened", [{"payload": "second"}])
+
+    await expect(screen.row(2)).to_contain_text("second", timeout=30_000)
+    await screen.status("live")
