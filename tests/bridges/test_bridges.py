@@ -1,5 +1,7 @@
 """What every bridge does, whatever is on its far side."""
 
+import json
+from base64 import b64decode
 from collections import Counter
 
 import pytest
@@ -8,12 +10,16 @@ from cloudevents.core.v1.event import CloudEvent
 
 from tape.bridges.message import Message
 from tape.bridges.target import Target
+from tape.core.event import Event
 from tape.core.ports import Store
 from tape.core.task import TaskStatus
 from tests.bridges.bridging import bridging, ended, is_noted, line, react, say, until
 from tests.bridges.sides import Side
 from tests.conftest import Scale
-from tests.contract.reacting import reaction
+from tests.contract.reacting import match, reaction
+from tests.contract.saying import append
+
+BLOB = bytes(range(256)) * 3
 
 
 async def test_each_match_reaches_the_peer_once_with_its_entry(side: Side, store: Store) -> None:
@@ -54,6 +60,46 @@ async def test_a_message_is_a_cloud_event_where_the_settings_say_so(side: Side, 
     assert received.headers["content-type"] == "application/cloudevents+json"
     assert (event.get_id(), event.get_subject(), event.get_data()) == (received.key, "/a/b", {"n": 1})
     assert (event.get_source(), event.get_extension("partitionkey")) == ("/tape/reaction/rule", "r1")
+
+
+@pytest.mark.parametrize("content", [BLOB, b""])
+async def test_content_that_is_not_json_reaches_the_peer_to_the_byte(side: Side, store: Store, content: bytes) -> None:
+    await react(store, side.target)
+
+    async with bridging(store, line(side)):
+        await append(store, Event(run_id="r1", subject="/a/b", payload=content, content_type="image/png"))
+        await ended(store, 1)
+
+    (received,) = await side.received()
+    body = json.loads(received.body)
+    assert (body["content_type"], body["payload"]) == ("image/png", None)
+    assert b64decode(body["payload_base64"], validate=True) == content
+
+
+async def test_content_that_is_not_json_is_the_binary_data_of_a_cloud_event(side: Side, store: Store) -> None:
+    await react(store, side.target)
+
+    async with bridging(store, line(side, format="cloudevents")):
+        await append(store, Event(run_id="r1", subject="/a/b", payload=BLOB, content_type="image/png"))
+        await ended(store, 1)
+
+    (received,) = await side.received()
+    event = JSONFormat().read(CloudEvent, received.body)
+    assert (event.get_data(), event.get_datacontenttype()) == (BLOB, "image/png")
+
+
+async def test_content_that_has_left_the_journal_is_a_dead_task_and_no_empty_message(side: Side, store: Store) -> None:
+    await react(store, side.target)
+    await append(store, Event(run_id="r1", subject="/a/b", payload=BLOB, content_type="image/png"))
+    await match(store)
+    await store.retention.trim((await store.journal.bounds()).head)
+
+    async with bridging(store, line(side)):
+        await ended(store, 1)
+
+    (dead,) = await store.tasks.listed()
+    assert dead.status is TaskStatus.DLQ and "no longer in the journal" in dead.last_error
+    assert await side.received() == []
 
 
 async def test_nothing_is_lost_when_the_peer_is_killed_in_the_middle(

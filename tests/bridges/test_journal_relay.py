@@ -1,6 +1,7 @@
 """The relay of the journal: in order, at least once, from where its cursor file says."""
 
 import json
+from base64 import b64decode
 from collections.abc import Callable
 from pathlib import Path
 
@@ -52,6 +53,25 @@ def test_23_what_was_relayed_is_not_relayed_again_and_what_is_new_once(url: str,
     say(url, 4)
     assert relay(url, cursor) == [4]
     assert json.loads(cursor.read_text()) == {"last_global_seq": 4}
+
+
+def test_content_that_is_not_json_is_relayed_to_the_byte(
+    url: str, cursor: Path, tmp_path: Path, valkey_server: ValkeyServer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    side = RedisSide(valkey_server)
+    monkeypatch.setenv("TAPE_CONFIG", configured(tmp_path, side.name, side.settings))
+    blob = bytes(range(256))
+
+    async def append() -> None:
+        async with open_journal(url) as journal:
+            await journal.append(Event(run_id="r1", payload=blob, content_type="image/png"), open=True)
+
+    anyio.run(append)
+    run_outbox_relay(url, to=side.target, cursor_path=cursor, once=True)
+
+    (received,) = anyio.run(side.received)
+    body = json.loads(received.body)
+    assert (b64decode(body["payload_base64"]), body["content_type"]) == (blob, "image/png")
 
 
 def test_a_function_that_fails_is_called_with_the_same_entry_again(url: str, cursor: Path) -> None:

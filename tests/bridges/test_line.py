@@ -30,7 +30,7 @@ NOBODY: dict[str, tuple[str, Callable[[int], dict[str, object]]]] = {
 
 
 @pytest.mark.parametrize("name", NOBODY)
-async def test_a_worker_leaves_although_its_peer_is_away(
+async def test_a_worker_that_leaves_while_its_peer_is_away_uses_up_no_attempt(
     name: str, store: Store, caplog: pytest.LogCaptureFixture
 ) -> None:
     target, settings = NOBODY[name]
@@ -39,12 +39,12 @@ async def test_a_worker_leaves_although_its_peer_is_away(
     await say(store, 3)
 
     with anyio.fail_after(PATIENCE_S):
-        async with bridging(store, line):
+        async with bridging(store, line) as dispatcher:
             await until(lambda: is_noted(caplog))
 
     found = await store.tasks.listed()
-    assert {(task.status, task.attempts) for task in found} == {(TaskStatus.PENDING, 1)}
-    assert {task.last_error for task in found} == {f"the worker left while {name} was away"}
+    assert {(task.status, task.attempts, task.last_error) for task in found} == {(TaskStatus.PENDING, 0, "")}
+    assert dispatcher.handled == 0
 
 
 async def test_working_once_waits_for_nobody(store: Store) -> None:
@@ -53,9 +53,10 @@ async def test_working_once_waits_for_nobody(store: Store) -> None:
     await say(store, 2)
 
     with anyio.fail_after(PATIENCE_S):
-        await Dispatcher(store, Crew(handlers={}, lines=(line,))).run_once()
+        handled = await Dispatcher(store, Crew(handlers={}, lines=(line,))).run_once()
 
-    assert {task.status for task in await store.tasks.listed()} == {TaskStatus.PENDING}
+    found = await store.tasks.listed()
+    assert {(task.status, task.attempts) for task in found} == {(TaskStatus.PENDING, 0)} and handled == 0
 
 
 async def test_a_peer_that_is_away_is_told_of_once_and_so_is_its_return(

@@ -13,9 +13,11 @@ from tape.compose import open_journal, open_store
 from tape.core.event import Event
 from tape.reactions import run_pubsub_bridge
 from tests.bridges.bridging import react
+from tests.bridges.leaving import left
 from tests.bridges.sides import PubsubSide, RedisSide
 from tests.live.server import clean_environment
 from tests.servers.listening import PubsubServer
+from tests.servers.process import free_port
 from tests.servers.valkey import ValkeyServer
 
 
@@ -44,6 +46,18 @@ async def test_tape_work_needs_no_module_to_publish(tmp_path: Path, valkey_serve
 
     assert json.loads(done.stdout) == {"handled": 3}
     assert sorted(each.payload["n"] for each in await side.received()) == [0, 1, 2]
+
+
+async def test_a_worker_that_is_told_to_leave_while_its_peer_is_away_has_handled_nothing(tmp_path: Path) -> None:
+    url = f"sqlite:///{tmp_path / 'tape.db'}"
+    await prepared(url, "redis-stream://orders", 3)
+    config = configured(tmp_path, "redis-stream", {"url": f"redis://127.0.0.1:{free_port()}/0"})
+
+    said = await anyio.to_thread.run_sync(left, tmp_path, config, ["work", "--store", url])
+
+    async with open_store(url) as store:
+        found = {(task.status.name, task.attempts) for task in await store.tasks.listed()}
+    assert (said, found) == ({"handled": 0}, {("PENDING", 0)})
 
 
 def test_work_without_modules_and_connections_is_a_mistake(

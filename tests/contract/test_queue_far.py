@@ -8,7 +8,7 @@ import pytest
 from tape.bus.journal import Journal
 from tape.core.errors import StaleClaim, UsageError
 from tape.core.ports import Store
-from tape.core.task import Claim, Died, Done, Failed, Settlement, TaskStatus, Want
+from tape.core.task import Claim, Died, Done, Failed, Released, Settlement, TaskStatus, Want
 from tape.sdk.remote.channel import Channel
 from tape.sdk.remote.tasks import Tasks
 from tests.contract.backends import needs_ledgers
@@ -49,6 +49,18 @@ async def test_a_claim_gives_the_tasks_as_the_store_has_them(store: Store, far: 
     there = [task for task in await tasks(store) if task.status is TaskStatus.CLAIMED]
     assert sorted(claimed.tasks, key=lambda task: (task.reaction_id, task.source_global_seq)) == there
     assert {task.reaction_id for task in there} == {"one", "two"} and len(there) == 4
+
+
+async def test_a_task_is_released_from_far_away(store: Store, far: Tasks) -> None:
+    await far.register(reaction())
+    await publish(store, 1)
+    await match(store)
+    (task,) = (await far.claim(Want(owner="me", lease=LONG))).tasks
+
+    answers = await far.settle([Settlement(held(task), Released())])
+
+    (left,) = await tasks(store)
+    assert (answers, left.status, left.attempts) == ([None], TaskStatus.PENDING, 0)
 
 
 async def test_outcomes_are_told_each_by_itself(store: Store, far: Tasks) -> None:

@@ -13,7 +13,7 @@ from tape.core.errors import NotFound, StaleClaim, UsageError
 from tape.core.ids import GlobalSeq
 from tape.core.ports import Store
 from tape.core.subject import Pattern
-from tape.core.task import Claim, Died, Done, Failed, Hit, Settlement, Task, TaskId, TaskStatus, Want
+from tape.core.task import Claim, Died, Done, Failed, Hit, Released, Settlement, Task, TaskId, TaskStatus, Want
 from tape.store.clock import now_ms
 from tests.conftest import Scale
 from tests.contract.backends import Backend, needs_ledgers
@@ -63,6 +63,32 @@ async def test_a_claim_can_be_for_one_reaction_or_one_shard(store: Store) -> Non
     mine = await store.tasks.claim(Want(owner="me", reaction_ids=("one",)))
 
     assert {task.reaction_id for task in mine.tasks} == {"one"} and len(mine.tasks) == 4
+
+
+async def test_a_released_task_has_used_no_attempt_and_is_there_for_anybody_at_once(store: Store) -> None:
+    await given(store, retry_max=1, retry_backoff_ms=1)
+    (first,) = await claim(store, owner="me")
+    await settle(store, first, Failed("no answer", timedelta(0)))
+    (second,) = await claim(store, owner="me")
+
+    assert await settle(store, second, Released()) is None
+    (left,) = await tasks(store)
+    (third,) = await claim(store, owner="you")
+
+    assert (left.status, left.attempts, left.last_error) == (TaskStatus.PENDING, 1, "no answer")
+    assert (third.attempts, third.attempt) == (2, 3)
+    assert isinstance(await settle(store, second), StaleClaim)
+
+
+async def test_a_task_that_is_released_after_its_reaction_was_removed_is_dead(store: Store) -> None:
+    await given(store)
+    (task,) = await claim(store)
+    await store.reactions.remove("rule")
+
+    await settle(store, task, Released())
+
+    (dead,) = await tasks(store)
+    assert (dead.status, dead.last_error) == (TaskStatus.DLQ, "deregistered")
 
 
 async def test_what_is_done_stays_done(store: Store) -> None:

@@ -10,7 +10,7 @@ import pytest
 
 from tape.core.errors import Unavailable
 from tape.core.outbox import Subscription
-from tape.core.task import Claim, Died, Done, Settlement, Task, Want
+from tape.core.task import Claim, Died, Done, Outcome, Released, Settlement, Task, Want
 from tape.outbox.database import Database, open_outbox
 from tape.store import outbox
 from tape.store.clock import now_ms
@@ -59,6 +59,17 @@ async def test_a_row_that_somebody_has_in_hand_is_not_asked_for_again_at_once(po
         await HandlerVersions(database, [MINE]).register()
 
         assert await deliveries.claim(WANT) == ((), None, False)
+
+
+async def test_a_released_delivery_has_used_no_attempt_and_is_due_at_once(place: Place, deliveries: Deliveries) -> None:
+    await place.said(said(1))
+    (first,) = (await deliveries.claim(WANT)).tasks
+    assert await settle(deliveries, first, Released()) == [None]
+
+    (second,) = (await deliveries.claim(replace(WANT, owner="other"))).tasks
+
+    assert (second.attempts, second.attempt) == (1, 2)
+    assert await place.states("status, last_error") == [("in_flight", None)]
 
 
 async def test_an_earlier_attempt_of_the_same_worker_is_told_that_its_lease_is_lost(
@@ -170,7 +181,7 @@ async def test_when_the_clock_jumps_back_what_is_in_hand_is_settled_and_what_is_
         assert [await settle(deliveries, task, Done()) for task in (first, second)] == [[None], [None]]
 
 
-async def settle(deliveries: Deliveries, task: Task, outcome: Done | Died) -> Sequence[object]:
+async def settle(deliveries: Deliveries, task: Task, outcome: Outcome) -> Sequence[object]:
     return await deliveries.settle([Settlement(claim_of(task), outcome)])
 
 

@@ -11,10 +11,12 @@ import pytest
 from tape.bridges.opening import lines_of
 from tape.cli.main import run
 from tape.outbox.relay import line_relay
+from tests.bridges.leaving import left
 from tests.bridges.sides import NatsSide, RedisSide, Side
 from tests.bridges.test_work import configured
 from tests.outbox.places import Place, said
 from tests.servers.nats import NatsServer
+from tests.servers.process import free_port
 from tests.servers.valkey import ValkeyServer
 
 ENVELOPE = {
@@ -80,6 +82,20 @@ def test_the_command_relays_to_where_the_settings_say(
     assert run(["outbox", "relay", "--to", side.target, "--once", "--json", "--store", place.url]) == 0
     assert json.loads(capsys.readouterr().out) == {"relayed": 2}
     assert len(anyio.run(side.received)) == 2
+
+
+@pytest.mark.parametrize("options", [[], ["--once"]])
+async def test_a_relay_that_is_told_to_leave_while_its_peer_is_away_has_used_up_no_attempt(
+    tmp_path: Path, place: Place, options: list[str]
+) -> None:
+    await place.said(said(1), said(2))
+    config = configured(tmp_path, "redis-stream", {"url": f"redis://127.0.0.1:{free_port()}/0"})
+    command = ["outbox", "relay", "--to", "redis-stream://orders", "--store", place.url, *options]
+
+    told = await anyio.to_thread.run_sync(left, tmp_path, config, command)
+
+    found = await place.rows(f"SELECT DISTINCT status, attempts, last_error FROM {place.outbox}_deliveries")
+    assert (told, found) == ({"relayed": 0}, [("pending", 0, None)])
 
 
 def test_relaying_to_where_no_connection_leads_is_a_mistake(

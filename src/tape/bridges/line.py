@@ -10,9 +10,13 @@ import anyio
 from tape.bridges.connections import Connection
 from tape.bridges.message import Message, message_of, of_task
 from tape.bridges.target import Target
+from tape.core.event import Entry
+from tape.core.fork import Segment
+from tape.core.ids import RunId, Seq
+from tape.core.ports import Reader
 from tape.core.task import Task
 from tape.telemetry import log
-from tape.work.answers import Retry
+from tape.work.answers import Dead, Release, Retry
 
 FIRST_PAUSE_S: Final = 0.05
 LONGEST_PAUSE_S: Final = 5.0
@@ -62,7 +66,7 @@ class Line:
         self._is_away = False
 
     def stop(self) -> None:
-        """Nobody waits for the peer from now on: what it does not take at once is left to a later attempt."""
+        """Nobody waits for the peer from now on: what it does not take at once is released, without an attempt."""
         self._is_stopping.set()
 
     async def send(self, topic: str, message: Message) -> None:
@@ -109,18 +113,27 @@ class Line:
         with anyio.move_on_after(min(pause_s, LONGEST_PAUSE_S)):
             await self._is_stopping.wait()
         if self._is_stopping.is_set():
-            raise Retry(f"the worker left while {self.name} was away")
+            raise Release(f"the worker left while {self.name} was away")
 
 
 @dataclass(frozen=True, slots=True)
 class Sending:
-    """The handler of the messages of one reaction, for the one loop."""
+    """The handler of one reaction's messages, for the one loop; content that is not JSON is read from the journal."""
 
     line: Line
     target: Target
+    journal: Reader
     batch: int = 1
 
     async def handle(self, tasks: Sequence[Task], threads: anyio.CapacityLimiter) -> object:
         (task,) = tasks
-        await self.line.send(self.target.topic, message_of(of_task(task), self.line.connection.writes))
+        entry = None if task.payload_json else await self._entry(task)
+        await self.line.send(self.target.topic, message_of(of_task(task, entry), self.line.connection.writes))
         return None
+
+    async def _entry(self, task: Task) -> Entry:
+        run_id, seq = RunId(task.source_run_id), Seq(task.source_seq)
+        page = await self.journal.read_run(run_id, Seq(seq - 1), (Segment(run_id, seq, seq),))
+        if not page.entries:
+            raise Dead(f"entry {task.source_global_seq} is no longer in the journal, and its content is not JSON")
+        return page.entries[0]

@@ -1,5 +1,6 @@
 """What a bridge gives to its peer: an entry of the journal, the same to the byte on every attempt."""
 
+from base64 import b64encode
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from enum import Enum
@@ -46,7 +47,7 @@ def header(text: str) -> str:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Said:
-    """An entry as bridges know it, and for whom it is sent; without a text its content is no JSON."""
+    """An entry as bridges know it, and for whom it is sent; content that is not JSON is bytes of another type."""
 
     key: str
     source: str
@@ -61,6 +62,8 @@ class Said:
     trace_id: str
     span_id: str
     payload_json: str
+    payload_bytes: bytes = b""
+    content_type: str = JSON
     of_task: dict[str, JsonValue] = field(default_factory=dict)
 
     @property
@@ -69,8 +72,8 @@ class Said:
         return f"00-{self.trace_id}-{self.span_id}-01" if self.trace_id and self.span_id else ""
 
 
-def of_task(task: Task) -> Said:
-    """The entry that triggered a task; its key is the task's id."""
+def of_task(task: Task, entry: Entry | None = None) -> Said:
+    """The entry that triggered a task, which is given if its content is not JSON; its key is the task's id."""
     return Said(
         key=task.task_id,
         source=f"/tape/reaction/{task.reaction_id}",
@@ -85,6 +88,8 @@ def of_task(task: Task) -> Said:
         trace_id=task.trace_id,
         span_id=task.span_id,
         payload_json=task.payload_json,
+        payload_bytes=_bytes(entry),
+        content_type=JSON if entry is None else entry.content_type,
         of_task={"task_id": task.task_id, "reaction_id": task.reaction_id},
     )
 
@@ -105,7 +110,13 @@ def of_entry(entry: Entry) -> Said:
         trace_id=entry.trace_id,
         span_id=entry.span_id,
         payload_json=entry.payload_json or "",
+        payload_bytes=_bytes(entry),
+        content_type=entry.content_type,
     )
+
+
+def _bytes(entry: Entry | None) -> bytes:
+    return b"" if entry is None else entry.payload_bytes or b""
 
 
 def message_of(said: Said, format: Format) -> Message:
@@ -127,12 +138,22 @@ def joined(said: dict[str, JsonValue], name: str, text: str) -> str:
 def _body(said: Said, format: Format) -> str:
     match format:
         case Format.TAPE:
-            return joined(_envelope(said), "payload", said.payload_json or "null")
+            envelope = _envelope(said)
+            if not said.payload_json:
+                content: dict[str, JsonValue] = {"content_type": said.content_type, "payload_base64": _base64(said)}
+                envelope |= content
+            return joined(envelope, "payload", said.payload_json or "null")
         case Format.CLOUDEVENTS:
             event = _cloud_event(said)
-            return joined(event, "data", said.payload_json) if said.payload_json else codec.encode(event)
+            if said.payload_json:
+                return joined(event, "data", said.payload_json)
+            return codec.encode({**event, "data_base64": _base64(said)})
         case _:
             assert_never(format)
+
+
+def _base64(said: Said) -> str:
+    return b64encode(said.payload_bytes).decode()
 
 
 def _envelope(said: Said) -> dict[str, JsonValue]:
@@ -167,7 +188,7 @@ def _cloud_event(said: Said) -> dict[str, JsonValue]:
         "kind": said.kind,
         "schemaversion": said.schema_version,
     }
-    known = {"datacontenttype": JSON if said.payload_json else "", "traceparent": said.traceparent}
+    known = {"datacontenttype": said.content_type, "traceparent": said.traceparent}
     return {**event, **{name: value for name, value in known.items() if value}}
 
 

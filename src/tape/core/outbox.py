@@ -13,7 +13,7 @@ from uuid import UUID
 from tape.core import codec
 from tape.core.codec import JsonValue
 from tape.core.errors import UsageError, shown
-from tape.core.task import Died, Done, Failed, Outcome
+from tape.core.task import Died, Done, Failed, Outcome, Released
 
 Status: TypeAlias = Literal["pending", "in_flight", "delivered", "failed"]
 Begin: TypeAlias = Literal["pending", "now", "all"] | int
@@ -242,6 +242,7 @@ class Settled(NamedTuple):
     status: Status
     error: str | None = None
     after: timedelta = timedelta(0)
+    is_released: bool = False
 
 
 def settled(outcome: Outcome, attempts: int, policy: RetryPolicy, jitter: float) -> Settled:
@@ -251,6 +252,8 @@ def settled(outcome: Outcome, attempts: int, policy: RetryPolicy, jitter: float)
             return Settled("delivered")
         case Died(error):
             return Settled("failed", error[:MAX_ERROR])
+        case Released():
+            return Settled("pending", is_released=True)
         case Failed(error, after):
             if attempts >= policy.attempts:
                 return Settled("failed", error[:MAX_ERROR])

@@ -165,7 +165,12 @@ class Died:
         object.__setattr__(self, "error", legible(self.error))
 
 
-Outcome: TypeAlias = Done | Failed | Died
+@dataclass(frozen=True, slots=True)
+class Released:
+    """The work was not attempted: nothing is counted, and anybody may claim it at once."""
+
+
+Outcome: TypeAlias = Done | Failed | Died | Released
 
 
 class Settlement(NamedTuple):
@@ -203,6 +208,7 @@ class Next(NamedTuple):
     status: TaskStatus
     next_attempt_at_ms: int
     last_error: str
+    is_released: bool = False
 
 
 def settled(attempts: int, outcome: Outcome, policy: Policy, now_ms: int, jitter: float) -> Next:
@@ -212,9 +218,11 @@ def settled(attempts: int, outcome: Outcome, policy: Policy, now_ms: int, jitter
             return Next(TaskStatus.DONE, 0, "")
         case Died(error):
             return Next(TaskStatus.DLQ, 0, error[:MAX_ERROR])
+        case Failed() | Released() if policy.is_removed:
+            return Next(TaskStatus.DLQ, 0, DEREGISTERED)
+        case Released():
+            return Next(TaskStatus.PENDING, now_ms, "", is_released=True)
         case Failed(error, after):
-            if policy.is_removed:
-                return Next(TaskStatus.DLQ, 0, DEREGISTERED)
             if is_last(attempts, policy.retry_max, policy.dlq_after_n):
                 return Next(TaskStatus.DLQ, 0, error[:MAX_ERROR])
             base = timedelta(milliseconds=policy.retry_backoff_ms)

@@ -161,7 +161,7 @@ class Dispatcher:
         return Loop(self._store.tasks, agents, owner=self._crew.owner, slots=AGENTS, lease=self._crew.lease)
 
     def _bridge(self, line: Line) -> Loop:
-        sends = Publishing(lambda: self.matcher.forces, line, self._crew.route)
+        sends = Publishing(lambda: self.matcher.forces, line, self._store.journal, self._crew.route)
         slots = line.connection.slots
         return Loop(self._store.tasks, sends, owner=self._crew.owner, slots=slots, lease=self._crew.lease)
 

@@ -6,6 +6,7 @@ from typing import TypeAlias
 from tape.bridges.line import Line, Sending
 from tape.bridges.target import Target
 from tape.core.errors import UsageError
+from tape.core.ports import Reader
 from tape.core.reaction import HandlerKind, Reaction
 from tape.core.registration import Force
 
@@ -36,9 +37,12 @@ def routed_to(target: Target, reaction_id: str = "") -> Route:
 class Publishing(Mapping[str, Sending]):
     """The handlers of all reactions that publish over a line; those of other lines are not seen."""
 
-    def __init__(self, forces: Callable[[], Mapping[str, Force]], line: Line, route: Route = target_of) -> None:
+    def __init__(
+        self, forces: Callable[[], Mapping[str, Force]], line: Line, journal: Reader, route: Route = target_of
+    ) -> None:
         self._forces = forces
         self._line = line
+        self._journal = journal
         self._route = route
         self._senders: dict[str, Sending] = {}  # what was claimed is sent, although its reaction may be gone by then
 
@@ -48,7 +52,7 @@ class Publishing(Mapping[str, Sending]):
     def __iter__(self) -> Iterator[str]:
         found = {name: self._route(force.reaction) for name, force in self._forces().items()}
         ours = {name: to for name, to in found.items() if to is not None and to.connection == self._line.name}
-        self._senders |= {name: Sending(self._line, target) for name, target in ours.items()}
+        self._senders |= {name: Sending(self._line, target, self._journal) for name, target in ours.items()}
         return iter(ours)
 
     def __len__(self) -> int:

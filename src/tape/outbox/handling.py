@@ -18,7 +18,7 @@ from tape.outbox.failures import is_terminal
 from tape.outbox.publisher import facts
 from tape.store.outbox import Deliveries, Held
 from tape.telemetry import log
-from tape.work.answers import Dead
+from tape.work.answers import Dead, Release
 
 EventHandler: TypeAlias = Callable[[OutboxEvent], Awaitable[None]] | Callable[..., Any]
 Transaction: TypeAlias = Callable[[], AbstractAsyncContextManager[Any]]
@@ -49,6 +49,9 @@ class DeliveryHandler:
         try:
             await self._deliver(claim, held, threads)
             result = "delivered"
+        except Release:
+            result = "released"
+            raise
         except Exception as error:
             if is_terminal(error):
                 raise Dead(f"{type(error).__name__}: {error}") from error

@@ -35,7 +35,7 @@ async def relay_outbox(order: RelayOrder, once: bool = False) -> int:
         listener.stop()
 
     try:
-        await (listener.run_once() if once else until_told(listener.run, stop))
+        await until_told(listener.run_once if once else listener.run, stop)
     finally:
         await line.close()
     return listener.handled

@@ -187,7 +187,13 @@ class Deliveries:
         held = self._held.get(claim)
         policy = self._policies.get(held.handler_name, DEFAULT_RETRY_POLICY) if held else DEFAULT_RETRY_POLICY
         after = settled(outcome, held.attempts if held else 1, policy, random.random())
-        return {"status": after.status, "error": after.error, "after_ms": after.after // _MS, "idempotency_key": None}
+        return {
+            "status": after.status,
+            "error": after.error,
+            "after_ms": after.after // _MS,
+            "is_released": after.is_released,
+            "idempotency_key": None,
+        }
 
     async def _run(self, connection: object, name: str, **asked: object) -> list[Row]:
         parameters = {"generation": self._generation, "now_ms": now_ms(), **asked}

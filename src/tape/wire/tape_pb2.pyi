@@ -1686,20 +1686,22 @@ class CompleteTaskResponse(_message.Message):
     def __init__(self, task: _Optional[_Union[Task, _Mapping]] = ...) -> None: ...
 
 class NackTaskRequest(_message.Message):
-    __slots__ = ("task_id", "owner", "error", "permanent", "attempt", "retry_after_ms")
+    __slots__ = ("task_id", "owner", "error", "permanent", "attempt", "retry_after_ms", "release")
     TASK_ID_FIELD_NUMBER: _ClassVar[int]
     OWNER_FIELD_NUMBER: _ClassVar[int]
     ERROR_FIELD_NUMBER: _ClassVar[int]
     PERMANENT_FIELD_NUMBER: _ClassVar[int]
     ATTEMPT_FIELD_NUMBER: _ClassVar[int]
     RETRY_AFTER_MS_FIELD_NUMBER: _ClassVar[int]
+    RELEASE_FIELD_NUMBER: _ClassVar[int]
     task_id: str
     owner: str
     error: str
     permanent: bool
     attempt: int
     retry_after_ms: int
-    def __init__(self, task_id: _Optional[str] = ..., owner: _Optional[str] = ..., error: _Optional[str] = ..., permanent: _Optional[bool] = ..., attempt: _Optional[int] = ..., retry_after_ms: _Optional[int] = ...) -> None: ...
+    release: bool
+    def __init__(self, task_id: _Optional[str] = ..., owner: _Optional[str] = ..., error: _Optional[str] = ..., permanent: _Optional[bool] = ..., attempt: _Optional[int] = ..., retry_after_ms: _Optional[int] = ..., release: _Optional[bool] = ...) -> None: ...
 
 class NackTaskResponse(_message.Message):
     __slots__ = ("task",)

@@ -3,7 +3,7 @@
 from datetime import timedelta
 from typing import Final
 
-from tape.core.task import Died, Done, Failed, Outcome
+from tape.core.task import Died, Done, Failed, Outcome, Released
 
 DONE: Final = Done()
 
@@ -25,11 +25,17 @@ class Dead(Exception):
         self.reason = reason
 
 
+class Release(Exception):
+    """Give the task back unattempted: the attempt does not count, and another worker may claim it at once."""
+
+
 def outcome_of(answer: object) -> Outcome:
     """What an answer, or the error in its place, means for the task."""
     if not isinstance(answer, Exception):
         return DONE
     match answer:
+        case Release():
+            return Released()
         case Retry():
             return Failed(answer.reason, answer.after)
         case Dead():

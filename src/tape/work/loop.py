@@ -15,7 +15,7 @@ from tape.core.causation import caused_by
 from tape.core.claim import WORK_LEASE, check_lease, check_owner
 from tape.core.errors import TapeError, UsageError
 from tape.core.ports import Queue
-from tape.core.task import Claim, Claimed, Done, Outcome, Settlement, Task, Want
+from tape.core.task import Claim, Claimed, Done, Outcome, Released, Settlement, Task, Want
 from tape.telemetry import is_watched, log, span
 from tape.work.answers import Retry, outcome_of
 from tape.work.running import Running, Works, dealt, is_stopped
@@ -116,9 +116,14 @@ class Loop:
             await self._drain()
 
     async def run_once(self) -> int:
-        """Works off what is due now, and what that makes due; how many tasks that were."""
+        """Works off what is due now, and what that makes due; how many tasks that were.
+
+        It ends when all that it claimed was released, which is due again at once.
+        """
         async with self._at_work():
-            while (await self._claim()).tasks:
+            handled = -1
+            while handled < self.handled and (await self._claim()).tasks:
+                handled = self.handled
                 await self._drain()
         return self.handled
 
@@ -259,7 +264,7 @@ class Loop:
                 continue
             for stale in filter(None, answers):
                 log.warning("task.stale", reason=str(stale))
-            self.handled += len(settlements)
+            self.handled += sum(not isinstance(each.outcome, Released) for each in settlements)
             self._is_sated &= all(isinstance(outcome, Done) for _, outcome in ended)
             self._forget(*(running for running, _ in ended))
 

@@ -8,7 +8,7 @@ import anyio
 
 from tape.core.errors import NotFound, StaleClaim
 from tape.core.reaction import Reaction
-from tape.core.task import Claim, Claimed, Died, Done, Failed, Settlement, Want
+from tape.core.task import Claim, Claimed, Died, Done, Failed, Released, Settlement, Want
 from tape.sdk.remote.channel import Channel
 from tape.wire import tape_pb2 as pb
 from tape.wire.messages.tasks import REACTION, TASK
@@ -61,6 +61,9 @@ class Tasks:
                 wait = None if after is None else after // _MS
                 failed = say(pb.NackTaskRequest, **claim._asdict(), error=error, retry_after_ms=wait)
                 await self._channel.call("NackTask", failed, pb.NackTaskResponse)
+            case Released():
+                released = say(pb.NackTaskRequest, **claim._asdict(), release=True)
+                await self._channel.call("NackTask", released, pb.NackTaskResponse)
             case Died(error):
                 died = say(pb.NackTaskRequest, **claim._asdict(), error=error, permanent=True)
                 await self._channel.call("NackTask", died, pb.NackTaskResponse)

@@ -13,6 +13,7 @@ from tape.core.task import (
     Done,
     Failed,
     Outcome,
+    Released,
     Settlement,
     Task,
     TaskId,
@@ -119,6 +120,8 @@ def _check(refused: Sequence[StaleClaim | None]) -> None:
 
 
 def _outcome(request: pb.NackTaskRequest) -> Outcome:
+    if request.release:
+        return Released()
     if request.permanent:
         return Died(request.error)
     has_wait = request.HasField("retry_after_ms")

@@ -218,9 +218,12 @@ FOR UPDATE OF t;
 
 -- name: put_settled
 UPDATE tape_tasks AS t SET
-  status = s.status, next_attempt_at_ms = s.next_attempt_at_ms, last_error = s.last_error, lease_expires_at_ms = 0,
+  status = s.status, next_attempt_at_ms = s.next_attempt_at_ms, lease_expires_at_ms = 0,
+  attempts = t.attempts - s.is_released::integer,
+  last_error = CASE WHEN s.is_released THEN t.last_error ELSE s.last_error END,
   completed_at_ms = CASE WHEN s.status = 1 THEN 0 ELSE tape_now_ms() END
-FROM json_to_recordset(:settled::json) AS s(task_id text, status smallint, next_attempt_at_ms bigint, last_error text)
+FROM json_to_recordset(:settled::json) AS s(
+  task_id text, status smallint, next_attempt_at_ms bigint, last_error text, is_released boolean)
 WHERE t.task_id = s.task_id;
 
 -- name: found

@@ -17,6 +17,7 @@ ON CONFLICT (handler_name, idempotency_key) DO NOTHING RETURNING 1;
 -- name: settle
 UPDATE core_outbox_deliveries AS d SET
   status = s.value ->> 'status',
+  attempts = d.attempts - coalesce(s.value ->> 'is_released', 0),
   lease_owner = NULL,
   last_error = coalesce(s.value ->> 'error', d.last_error),
   first_failed_at = CASE WHEN s.value ->> 'error' IS NULL THEN d.first_failed_at

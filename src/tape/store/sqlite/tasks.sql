@@ -189,7 +189,9 @@ WHERE t.lease_owner = c.value ->> 'owner' AND t.status = 2
 -- name: put_settled
 UPDATE tape_tasks SET
   status = s.value ->> 'status', next_attempt_at_ms = s.value ->> 'next_attempt_at_ms',
-  last_error = s.value ->> 'last_error', lease_expires_at_ms = 0,
+  attempts = attempts - (s.value ->> 'is_released'),
+  last_error = CASE WHEN s.value ->> 'is_released' THEN last_error ELSE s.value ->> 'last_error' END,
+  lease_expires_at_ms = 0,
   completed_at_ms = CASE WHEN s.value ->> 'status' = 1 THEN 0 ELSE :now_ms END
 FROM json_each(:settled) AS s
 WHERE task_id = s.value ->> 'task_id';

@@ -179,13 +179,15 @@ BEGIN
   RETURN QUERY
   UPDATE core.outbox_deliveries AS d SET
     status = s.status,
+    attempts = d.attempts - CASE WHEN s.is_released THEN 1 ELSE 0 END,
     lease_owner = NULL,
     last_error = coalesce(s.error, d.last_error),
     first_failed_at = CASE WHEN s.error IS NULL THEN d.first_failed_at ELSE coalesce(d.first_failed_at, now()) END,
     next_attempt_at = now() + s.after_ms * INTERVAL '1 millisecond',
     ended_at = CASE WHEN s.status = 'pending' THEN NULL ELSE now() END
   FROM jsonb_to_recordset(p_settled) AS s(
-    event_id uuid, handler_name text, owner text, attempt bigint, status text, error text, after_ms bigint
+    event_id uuid, handler_name text, owner text, attempt bigint, status text, error text, after_ms bigint,
+    is_released boolean
   )
   WHERE d.event_id = s.event_id AND d.handler_name = s.handler_name AND d.attempt = s.attempt
     AND d.lease_owner = s.owner
