@@ -26,7 +26,7 @@ SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE pid = $1 AND backen
 SELECT count(*) FROM pg_stat_activity WHERE pid = $1 AND backend_start = $2;
 
 -- name: lock
-SELECT pg_advisory_xact_lock(7461706500000001);
+LOCK TABLE tape_append_lock IN SHARE UPDATE EXCLUSIVE MODE;
 
 -- name: written
 SELECT global_seq, seq, ts_ms, depth, epoch, crc, run_id, kind, type, subject, schema_version, event_id, cause,

@@ -1,6 +1,6 @@
 """Bringing a database's schema up to date, one numbered step at a time, and refusing one that forgets."""
 
-from typing import NamedTuple
+from typing import Final, NamedTuple
 
 import asyncpg
 
@@ -10,6 +10,9 @@ from tape.store.clock import now_ms
 from tape.store.postgres.named import numbered_names
 from tape.store.postgres.qualified import PIN, SEARCH_PATH, qualified
 from tape.store.statements import migrations, statements
+
+# Two that make the table of steps at once both find none; the second is told so when the first commits.
+BOTH_FIRST: Final = (asyncpg.UniqueViolationError, asyncpg.DuplicateTableError, asyncpg.DuplicateSchemaError)
 
 
 class _Sql(NamedTuple):
@@ -43,10 +46,18 @@ async def migrate(connection: asyncpg.Connection) -> Migrated:
     if schema is None:
         raise UsageError("the search path of this role names no schema that exists; create one, or name one")
     sql = _Sql(*(qualified(numbered_names(text)[0], schema) for text in _Sql(**statements("postgres", "migrate.sql"))))
+    try:
+        return await _migrated(connection, sql, schema)
+    except BOTH_FIRST:
+        return await _migrated(connection, sql, schema)
+
+
+async def _migrated(connection: asyncpg.Connection, sql: _Sql, schema: str) -> Migrated:
     async with connection.transaction():
         await connection.execute(PIN)
         if await connection.fetchval(sql.has_steps, schema) and not await _missing(connection, sql):
             return Migrated(await connection.fetchval(sql.epoch), (), schema)
+        await connection.execute(sql.create_steps)
         await connection.execute(sql.lock)
         applied = await _apply_missing(connection, sql, schema)
         await connection.execute(sql.begin_epoch, now_ms())
@@ -54,7 +65,6 @@ async def migrate(connection: asyncpg.Connection) -> Migrated:
 
 
 async def _apply_missing(connection: asyncpg.Connection, sql: _Sql, schema: str) -> list[str]:
-    await connection.execute(sql.create_steps)
     missing = await _missing(connection, sql)
     for number, name, script in missing:
         await connection.execute(qualified(script, schema))

@@ -1,6 +1,6 @@
 -- name: lock
 -- Taken by migrations only, so that two nodes that start at once apply a step once.
-SELECT pg_advisory_xact_lock(7461706500000002);
+LOCK TABLE tape_schema IN SHARE UPDATE EXCLUSIVE MODE;
 
 -- name: schema
 -- Where the journal lies, or else where it is to lie. It is asked before the search path is pinned, so every name and

@@ -14,6 +14,7 @@ from tape.store.foreign import check_schema, in_schema, moved
 from tape.store.patience import Patience
 from tape.store.postgres.channels import Channels
 from tape.store.postgres.errors import LOST, said, translate
+from tape.store.postgres.migrate import BOTH_FIRST
 from tape.store.postgres.named import numbered
 from tape.store.postgres.qualified import PIN, SEARCH_PATH
 from tape.store.statements import migrations
@@ -195,22 +196,29 @@ async def migrate_outbox(url: str, schema: str) -> tuple[str, ...]:
     except LOST as error:
         raise Unavailable(f"cannot connect to Postgres ({said(error)})") from error
     try:
-        async with connection.transaction():
-            await connection.execute(PIN)
-            return tuple(await _apply_missing(connection, check_schema(schema)))
+        try:
+            return await _migrated(connection, check_schema(schema))
+        except BOTH_FIRST:
+            return await _migrated(connection, schema)
     except (asyncpg.PostgresError, *LOST) as error:
         raise translate(error, "unknown") from error
     finally:
         connection.terminate()
 
 
+async def _migrated(connection: asyncpg.Connection, schema: str) -> tuple[str, ...]:
+    async with connection.transaction():
+        await connection.execute(PIN)
+        return tuple(await _apply_missing(connection, schema))
+
+
 async def _apply_missing(connection: asyncpg.Connection, schema: str) -> list[str]:
     sql = _Sql(**in_schema("postgres", "outbox_migrate.sql", schema))
-    await connection.execute(sql.lock)
     if not await connection.fetchval(sql.has_schema):
         await connection.execute(sql.create_schema)
     if not await connection.fetchval(sql.has_steps):
         await connection.execute(sql.create_steps)
+    await connection.execute(sql.lock)
     done = {row[0] for row in await connection.fetch(sql.applied)}
     missing = [step for step in migrations("postgres", "outbox") if step[0] not in done]
     for number, name, script in missing:

@@ -25,7 +25,7 @@ FROM core.outbox_settle(CAST(CAST(:settled AS text) AS jsonb)) AS f;
 
 -- name: alone
 -- Who deals rows out shares it, so no row falls between an old list of handlers and a new.
-SELECT pg_advisory_xact_lock(hashtext('core.outbox'));
+LOCK TABLE core.outbox_dealing IN EXCLUSIVE MODE;
 
 -- name: register
 INSERT INTO core.event_handlers AS h (

@@ -1,5 +1,5 @@
 -- name: lock
-SELECT pg_advisory_xact_lock(7461706500000003);
+LOCK TABLE core.tape_schema IN SHARE UPDATE EXCLUSIVE MODE;
 
 -- name: has_schema
 SELECT to_regnamespace(rtrim('core.', '.')) IS NOT NULL;

@@ -10,6 +10,11 @@ CREATE TABLE tape_meta (
   changes          bigint  NOT NULL DEFAULT 0
 );
 
+-- Empty for good: who appends locks it until the commit. A number would do for a lock, but anybody who may connect can
+-- lock a number, and this only who may change the table. The mode is the weakest that excludes itself: it keeps out
+-- neither readers nor a dump, and needs no look at what every other session has locked.
+CREATE TABLE tape_append_lock ();
+
 CREATE TABLE tape_journal (
   global_seq      bigint   NOT NULL,
   seq             bigint   NOT NULL,

@@ -3,7 +3,7 @@
 
 CREATE OR REPLACE FUNCTION tape_lock() RETURNS void LANGUAGE plpgsql VOLATILE SET search_path = pg_catalog, pg_temp AS $$
 BEGIN
-  PERFORM pg_advisory_xact_lock(7461706500000001);
+  LOCK TABLE tape_append_lock IN SHARE UPDATE EXCLUSIVE MODE;
   UPDATE tape_meta SET changes = changes + 1;
   PERFORM pg_notify('tape', '');
 END $$;
@@ -66,7 +66,7 @@ DECLARE
   states text[]; bad int[] := '{}'; n int := 0;
   fork_why text; fork_fact bigint; fork_floor bigint; fork_type text; fork_lineage text;
 BEGIN
-  PERFORM pg_advisory_xact_lock(7461706500000001);
+  LOCK TABLE tape_append_lock IN SHARE UPDATE EXCLUSIVE MODE;
   SELECT m.epoch, m.changes, m.archived_through, m.last_ts_ms INTO epoch, changes, archived, archived_ts FROM tape_meta m;
   SELECT j.global_seq, j.ts_ms INTO base, journal_ts FROM tape_journal j ORDER BY j.global_seq DESC LIMIT 1;
   base := greatest(coalesce(base, 0), archived);
@@ -243,7 +243,7 @@ RETURNS bigint LANGUAGE plpgsql VOLATILE SET search_path = pg_catalog, pg_temp A
 DECLARE
   ts bigint; epoch bigint; done text;                                   -- to assign is cheaper than to PERFORM
 BEGIN
-  done := pg_advisory_xact_lock(7461706500000001);
+  LOCK TABLE tape_append_lock IN SHARE UPDATE EXCLUSIVE MODE;
   SELECT m.epoch, greatest(now_ms, m.last_ts_ms, j.ts_ms) INTO epoch, ts
     FROM tape_meta m
     LEFT JOIN (SELECT global_seq, ts_ms FROM tape_journal ORDER BY global_seq DESC LIMIT 1) j ON true

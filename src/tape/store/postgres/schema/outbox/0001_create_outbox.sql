@@ -70,6 +70,10 @@ CREATE TABLE core.event_handled (
 );
 CREATE INDEX event_handled_age ON core.event_handled (handled_at);
 
+-- Empty for good: who deals rows out shares its lock, who changes what handlers take has it alone. A number would do for a
+-- lock, but anybody who may connect can lock a number.
+CREATE TABLE core.outbox_dealing ();
+
 -- A handler has a row for each version of its definition that runs or ran lately: deployments register side by side,
 -- and a row of the outbox is for a handler if one of its versions takes it.
 CREATE TABLE core.event_handlers (

@@ -51,7 +51,7 @@ DECLARE
   v_ids uuid[];
   v_dealt core.outbox_deliveries[];
 BEGIN
-  PERFORM pg_advisory_xact_lock_shared(hashtext('core.outbox'));
+  LOCK TABLE core.outbox_dealing IN ROW EXCLUSIVE MODE;
   v_ids := ARRAY(
     SELECT id FROM core.outbox WHERE NOT is_dealt AND generation = p_generation AND deleted_at IS NULL
     ORDER BY position LIMIT p_most FOR UPDATE SKIP LOCKED
@@ -124,7 +124,7 @@ DECLARE
   v_before timestamptz := now() - p_after_ms * INTERVAL '1 millisecond';
   v_ids uuid[];
 BEGIN
-  PERFORM pg_advisory_xact_lock(hashtext('core.outbox'));
+  LOCK TABLE core.outbox_dealing IN EXCLUSIVE MODE;
   RETURN QUERY
   DELETE FROM core.event_handlers AS h
   WHERE h.generation = p_generation AND h.handler_name = ANY (p_handlers) AND h.version <> ALL (p_versions)
