@@ -45,7 +45,7 @@ def on(pattern: str, **options: Unpack[Options]) -> Callable[[Function], Functio
     fields = definition(pattern, options)
 
     def decorate(function: Function) -> Function:
-        collected.add(function, options.get("batch", 1), fields)
+        collected.add(function, options.get("batch", 1), fields, is_process=options.get("process", False))
         return function
 
     return decorate

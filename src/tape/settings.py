@@ -4,6 +4,7 @@ import re
 import tomllib
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from datetime import timedelta
 from pathlib import Path
 from typing import Final
 from urllib.parse import quote
@@ -14,7 +15,7 @@ from tape.service_links import is_service_link
 PREFIX: Final = "TAPE_"
 TEST_PREFIX: Final = "TAPE_TEST_"
 NAMES: Final = frozenset(
-    "allowed_origins broker_backend config connections data generation grpc http lake listen_url outbox_url "
+    "allowed_origins broker_backend config connections data generation grace grpc http lake listen_url outbox_url "
     "spark_master store unsafe_durability url".split()
 )
 BACKENDS: Final = ("inprocess", "redis", "journal")
@@ -29,6 +30,8 @@ HTTP: Final = "127.0.0.1:7880"
 GRPC: Final = "127.0.0.1:7878"
 URL: Final = "tape://localhost:7878"
 SPARK_MASTER: Final = "local[*]"
+GRACE: Final = timedelta(seconds=25)  # Kubernetes kills after 30 s
+LONGEST_GRACE: Final = timedelta(days=1)
 _TRUE: Final = ("1", "true", "yes", "on")
 _FALSE: Final = ("", "0", "false", "no", "off")
 _is_origin = re.compile(r"https?://[a-z0-9.-]+(:[0-9]{1,5})?|https?://\[[0-9a-f:]+\](:[0-9]{1,5})?").fullmatch
@@ -55,6 +58,7 @@ class Settings:
     lake: Path | None = None
     spark_master: str = SPARK_MASTER
     generation: int = 0
+    grace: timedelta = GRACE
     outbox: str | None = None
     connections: Mapping[str, Mapping[str, object]] = field(default_factory=dict, repr=False)
 
@@ -88,6 +92,7 @@ class Settings:
             lake=Path(str(given["lake"])) if given.get("lake") else None,
             spark_master=str(given.get("spark_master") or SPARK_MASTER),
             generation=_generation(given.get("generation") or 0),
+            grace=_grace(given.get("grace") or GRACE.total_seconds()),
             outbox=str(given["outbox_url"]) if given.get("outbox_url") else None,
             connections=_connections(given.get("connections") or {}),
         )
@@ -115,6 +120,16 @@ def _generation(value: object) -> int:
     if not str(value).isdecimal() or not 0 <= int(str(value)) < 2**63:
         raise UsageError(f"TAPE_GENERATION is a whole number from 0 on, not {shown(value)}")
     return int(str(value))
+
+
+def _grace(value: object) -> timedelta:
+    try:
+        seconds = float(str(value))
+    except ValueError:
+        seconds = -1
+    if not 0 < seconds <= LONGEST_GRACE.total_seconds():
+        raise UsageError(f"TAPE_GRACE is seconds, up to {LONGEST_GRACE.total_seconds():,.0f}, not {shown(value)}")
+    return timedelta(seconds=seconds)
 
 
 def _connections(value: object) -> Mapping[str, Mapping[str, object]]:

@@ -3,6 +3,7 @@
 import random
 from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass
+from datetime import timedelta
 from typing import Final, Protocol
 
 import anyio
@@ -124,6 +125,7 @@ class Sending:
     target: Target
     journal: Reader
     batch: int = 1
+    timeout: timedelta | None = None  # each send has a deadline of its own, and a peer that is away is waited for
 
     async def handle(self, tasks: Sequence[Task], threads: anyio.CapacityLimiter) -> object:
         (task,) = tasks

@@ -46,6 +46,7 @@ def reaction() -> None:
 @click.option("--retry-backoff-ms", type=int, default=1000, show_default=True, help="The first wait; it doubles.")
 @click.option("--dlq-after-n", type=int, default=5, show_default=True, help="Attempts at most.")
 @click.option("--shards", "num_shards", type=int, default=1, show_default=True, help="Parts to claim separately.")
+@click.option("--timeout-ms", type=int, default=3_600_000, show_default=True, help="How long an attempt may take.")
 @click.option("--from-head", "bootstrap_from_head", is_flag=True, help="Leave out what happened before.")
 @shared
 @click.pass_obj

@@ -11,6 +11,7 @@ from tape.core.errors import UsageError, shown
 from tape.core.ids import ID_IN_WORDS, SYSTEM_PREFIX, RunId, is_id
 from tape.core.subject import Pattern
 
+TIMEOUT_MS: Final = 3_600_000
 EVERYTHING: Final = "/**"
 MAX_NAME: Final = 256
 BOUNDS: Final = {
@@ -21,6 +22,7 @@ BOUNDS: Final = {
     "retry_backoff_ms": (0, 3_600_000),
     "dlq_after_n": (1, 1_001),
     "num_shards": (1, 1_024),
+    "timeout_ms": (1, 604_800_000),
 }
 
 _is_target = re.compile(r"(pubsub://[^/@\s]+/|nats://|kafka://|redis-stream://|webhook://)[!-?A-~]{1,256}").fullmatch
@@ -53,6 +55,7 @@ class Reaction:
     dlq_after_n: int = 5
     num_shards: int = 1
     bootstrap_from_head: bool = False
+    timeout_ms: int = TIMEOUT_MS
 
     def __post_init__(self) -> None:
         if not isinstance(self.reaction_id, str) or not is_id(self.reaction_id):

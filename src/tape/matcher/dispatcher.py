@@ -1,12 +1,10 @@
 """A dispatcher: matches the journal and works off the tasks, in one process or in many."""
 
 import os
-import signal
 import socket
-from collections.abc import AsyncIterator, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from datetime import timedelta
-from functools import partial
 from typing import Final, NoReturn
 
 import anyio
@@ -27,6 +25,7 @@ from tape.settings import Settings
 from tape.telemetry import log
 from tape.work.collected import Collection
 from tape.work.handler import Handler
+from tape.work.leaving import until_told
 from tape.work.loop import Loop
 
 AGENTS: Final = 1_000  # runs that one process waits for
@@ -131,10 +130,7 @@ class Dispatcher:
 
     async def run_until_told(self) -> int:
         """The same until a signal says to leave; a second one does not wait for what was begun."""
-        with anyio.open_signal_receiver(signal.SIGTERM, signal.SIGINT) as signals:
-            async with background(partial(self._leave, signals)):
-                return await self.run()
-        raise AssertionError("a receiver of signals swallows nothing")
+        return await until_told(self.run, self.stop)
 
     async def run_once(self) -> int:
         """Matches what there is and works off what is due, until neither makes more."""
@@ -172,12 +168,6 @@ class Dispatcher:
     async def _start_agents(self) -> NoReturn:
         while True:
             await self._starter.run()
-
-    async def _leave(self, signals: AsyncIterator[signal.Signals]) -> NoReturn:
-        await anext(signals)
-        self.stop()
-        number = await anext(signals)
-        os._exit(128 + number)
 
 
 async def has_worked(loop: Loop) -> bool:

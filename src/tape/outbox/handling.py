@@ -19,6 +19,8 @@ from tape.outbox.publisher import facts
 from tape.store.outbox import Deliveries, Held
 from tape.telemetry import log
 from tape.work.answers import Dead, Release
+from tape.work.deadline import DEADLINE, check_deadline
+from tape.work.threads import called_in_thread
 
 EventHandler: TypeAlias = Callable[[OutboxEvent], Awaitable[None]] | Callable[..., Any]
 Transaction: TypeAlias = Callable[[], AbstractAsyncContextManager[Any]]
@@ -32,7 +34,7 @@ class DeliveryHandler:
     subscription: Subscription
     deliveries: Deliveries
     transaction: Transaction
-    deadline: timedelta | None = None
+    timeout: timedelta | None = None
     batch: int = 1
     takes_connection: bool = field(init=False, repr=False)
     is_async: bool = field(init=False, repr=False)
@@ -68,47 +70,45 @@ class DeliveryHandler:
         if self.takes_connection:
             await self._deliver_once(claim, held, threads)
         elif not held.is_handled:
-            await self._call(threads, held.event)
+            await self._run(threads, held, held.event)
 
     async def _deliver_once(self, claim: Claim, held: Held, threads: anyio.CapacityLimiter) -> None:
         try:
             async with self.transaction() as connection:
                 if await self.deliveries.begin(connection, held):
-                    await self._call(threads, held.event, connection)
+                    await self._run(threads, held, held.event, connection)
                 await self.deliveries.finish(connection, claim)
         except BaseException:
             self.deliveries.unfinish(claim)
             raise
 
-    async def _call(self, threads: anyio.CapacityLimiter, *arguments: object) -> None:
-        seconds = None if self.deadline is None else self.deadline.total_seconds()
-        with anyio.move_on_after(seconds) as scope:
-            await self._run(threads, *arguments)
-        if scope.cancelled_caught:
-            raise TimeoutError(f"it took longer than its deadline of {seconds:g} s")
-
-    async def _run(self, threads: anyio.CapacityLimiter, *arguments: object) -> None:
+    async def _run(self, threads: anyio.CapacityLimiter, held: Held, *arguments: object) -> None:
         if self.is_async:
             await self.function(*arguments)
             return
         call = partial(self.function, *arguments)
-        is_left_behind = self.deadline is not None  # a thread cannot be stopped, only no longer be waited for
-        answer = await anyio.to_thread.run_sync(call, limiter=threads, abandon_on_cancel=is_left_behind)
+        if self.takes_connection:  # its thread must not go on with a connection that is another one's by then
+            answer = await anyio.to_thread.run_sync(call, limiter=threads)
+        else:
+            facts = {"reaction_id": held.handler_name, "task_id": str(held.event.event_id)}
+            answer = await called_in_thread(call, threads, facts)
         if inspect.isawaitable(answer):  # a lambda around an async function, say
             await answer
 
 
-def check_deadline(function: Callable[..., Any], deadline: timedelta | None) -> timedelta | None:
-    """A time that a handler may take; one that cannot be stopped while it writes has none."""
-    if deadline is None:
+def deadline_of(function: Callable[..., Any], deadline: timedelta | None) -> timedelta | None:
+    """The time that an attempt may take, or None for one that may wait. A plain handler that writes has none.
+
+    A thread cannot be ended, and this one has a connection whose transaction would be another one's by then.
+    """
+    is_endless = takes_connection(function) and not is_async(function)
+    if deadline is None or (is_endless and deadline is DEADLINE):
         return None
-    if deadline <= timedelta(0):
-        raise UsageError(f"a deadline is more than nothing, not {deadline}")
-    if takes_connection(function) and not is_async(function):
+    if is_endless:
         raise UsageError(
             "a handler that writes and is not async cannot be stopped; give its statements a timeout instead"
         )
-    return deadline
+    return check_deadline(deadline)
 
 
 def takes_connection(function: Callable[..., Any]) -> bool:

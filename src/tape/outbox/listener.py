@@ -22,7 +22,7 @@ from tape.core.outbox import (
     own_channel,
 )
 from tape.outbox.database import Wake, open_outbox
-from tape.outbox.handling import DeliveryHandler, EventHandler, Transaction, check_deadline, takes_connection
+from tape.outbox.handling import DeliveryHandler, EventHandler, Transaction, deadline_of, takes_connection
 from tape.outbox.pace import Paced
 from tape.outbox.publisher import own_generation
 from tape.outbox.registration import stay_registered
@@ -30,6 +30,7 @@ from tape.outbox.retention import retain
 from tape.settings import Settings
 from tape.store.outbox import Deliveries
 from tape.store.outbox_versions import HandlerVersions
+from tape.work.deadline import DEADLINE
 from tape.work.loop import Loop
 
 SLOTS: Final = 16
@@ -90,9 +91,11 @@ class OutboxListener:
         ordered: bool = False,
         begin: Begin = "pending",
         retry_policy: RetryPolicy = DEFAULT_RETRY_POLICY,
-        deadline: timedelta | None = None,
+        deadline: timedelta | None = DEADLINE,
     ) -> None:
-        """Adds a handler; it starts with `run`. An attempt that takes longer than its deadline has failed.
+        """Adds a handler; it starts with `run`. An attempt that takes longer than its deadline, an hour, has failed.
+
+        With None an attempt may wait for as long as its worker lives.
 
         `begin` names the rows that a new handler gets besides all later ones, and a known one when its filter is wider
         than before: "pending" (not yet delivered or failed), "now" (none), "all", or a position.
@@ -100,7 +103,7 @@ class OutboxListener:
         if handler_name in self._subscriptions:
             raise UsageError(f"handler {handler_name!r} listens already; give this one a name of its own")
         takes_connection(handler)
-        self._deadlines[handler_name] = check_deadline(handler, deadline)
+        self._deadlines[handler_name] = deadline_of(handler, deadline)
         self._subscriptions[handler_name] = Subscription(
             handler_name=handler_name,
             generation=self._generation,

@@ -28,7 +28,8 @@ async def relay_outbox(order: RelayOrder, once: bool = False) -> int:
     """
     line, topic = line_to(order.target, Settings.read(os.environ).connections)
     listener = OutboxListener(order.url, generation=order.generation, schema=order.schema)
-    listener.listen(handler_name=order.handler_name, handler=line_relay(line, topic), ordered=True)
+    waiting = line_relay(line, topic)  # for a peer that is away; each send has a deadline of its own
+    listener.listen(handler_name=order.handler_name, handler=waiting, ordered=True, deadline=None)
 
     def stop() -> None:
         line.stop()

@@ -6,7 +6,7 @@ from typing import Annotated, Any, Literal
 from msgspec import UNSET, Meta, Struct, UnsetType
 
 from tape.core.matched import ReactionRecord
-from tape.core.reaction import MAX_NAME
+from tape.core.reaction import MAX_NAME, TIMEOUT_MS
 from tape.core.task import Task as TaskRow
 from tape.server.shapes import Count, Id, Place
 
@@ -34,6 +34,7 @@ class Rule(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     dlq_after_n: int = 5
     num_shards: int = 1
     bootstrap_from_head: bool = False
+    timeout_ms: int = TIMEOUT_MS
 
 
 class NewRule(Rule, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -60,6 +61,7 @@ class ReactionDetail(Struct, frozen=True, kw_only=True):
     dlq_after_n: int
     num_shards: int
     bootstrap_from_head: bool
+    timeout_ms: int
     created_at_ms: int
     deleted: bool
     paused: str

@@ -197,7 +197,7 @@ def _record(row: Row) -> ReactionRecord:
     (
         reaction_id, subject_pattern, name, predicate_cel, handler_kind, agent_app, publish_target, max_concurrency,
         rate_limit_per_s, debounce_ms, retry_max, retry_backoff_ms, dlq_after_n, num_shards, bootstrap_from_head,
-        created_at_ms, paused, deleted, cursor, errors, last_error,
+        created_at_ms, paused, deleted, cursor, errors, last_error, timeout_ms,
     ) = row  # fmt: skip
     reaction = Reaction(
         reaction_id=reaction_id,
@@ -215,6 +215,7 @@ def _record(row: Row) -> ReactionRecord:
         dlq_after_n=dlq_after_n,
         num_shards=num_shards,
         bootstrap_from_head=bool(bootstrap_from_head),
+        timeout_ms=timeout_ms,
     )
     return ReactionRecord(
         reaction=reaction,

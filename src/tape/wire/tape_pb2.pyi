@@ -1506,7 +1506,7 @@ class EventBatch(_message.Message):
     def __init__(self, entries: _Optional[_Iterable[_Union[EventEntry, _Mapping]]] = ..., end: _Optional[_Union[StreamEnd, _Mapping]] = ...) -> None: ...
 
 class Reaction(_message.Message):
-    __slots__ = ("reaction_id", "name", "subject_pattern", "predicate_cel", "handler_kind", "agent_app", "publish_target", "max_concurrency", "rate_limit_per_s", "debounce_ms", "retry_max", "retry_backoff_ms", "dlq_after_n", "num_shards", "created_at_ms", "deleted", "bootstrap_from_head")
+    __slots__ = ("reaction_id", "name", "subject_pattern", "predicate_cel", "handler_kind", "agent_app", "publish_target", "max_concurrency", "rate_limit_per_s", "debounce_ms", "retry_max", "retry_backoff_ms", "dlq_after_n", "num_shards", "created_at_ms", "deleted", "bootstrap_from_head", "timeout_ms")
     REACTION_ID_FIELD_NUMBER: _ClassVar[int]
     NAME_FIELD_NUMBER: _ClassVar[int]
     SUBJECT_PATTERN_FIELD_NUMBER: _ClassVar[int]
@@ -1524,6 +1524,7 @@ class Reaction(_message.Message):
     CREATED_AT_MS_FIELD_NUMBER: _ClassVar[int]
     DELETED_FIELD_NUMBER: _ClassVar[int]
     BOOTSTRAP_FROM_HEAD_FIELD_NUMBER: _ClassVar[int]
+    TIMEOUT_MS_FIELD_NUMBER: _ClassVar[int]
     reaction_id: str
     name: str
     subject_pattern: str
@@ -1541,7 +1542,8 @@ class Reaction(_message.Message):
     created_at_ms: int
     deleted: bool
     bootstrap_from_head: bool
-    def __init__(self, reaction_id: _Optional[str] = ..., name: _Optional[str] = ..., subject_pattern: _Optional[str] = ..., predicate_cel: _Optional[str] = ..., handler_kind: _Optional[_Union[HandlerKind, str]] = ..., agent_app: _Optional[str] = ..., publish_target: _Optional[str] = ..., max_concurrency: _Optional[int] = ..., rate_limit_per_s: _Optional[int] = ..., debounce_ms: _Optional[int] = ..., retry_max: _Optional[int] = ..., retry_backoff_ms: _Optional[int] = ..., dlq_after_n: _Optional[int] = ..., num_shards: _Optional[int] = ..., created_at_ms: _Optional[int] = ..., deleted: _Optional[bool] = ..., bootstrap_from_head: _Optional[bool] = ...) -> None: ...
+    timeout_ms: int
+    def __init__(self, reaction_id: _Optional[str] = ..., name: _Optional[str] = ..., subject_pattern: _Optional[str] = ..., predicate_cel: _Optional[str] = ..., handler_kind: _Optional[_Union[HandlerKind, str]] = ..., agent_app: _Optional[str] = ..., publish_target: _Optional[str] = ..., max_concurrency: _Optional[int] = ..., rate_limit_per_s: _Optional[int] = ..., debounce_ms: _Optional[int] = ..., retry_max: _Optional[int] = ..., retry_backoff_ms: _Optional[int] = ..., dlq_after_n: _Optional[int] = ..., num_shards: _Optional[int] = ..., created_at_ms: _Optional[int] = ..., deleted: _Optional[bool] = ..., bootstrap_from_head: _Optional[bool] = ..., timeout_ms: _Optional[int] = ...) -> None: ...
 
 class DeregisterReactionRequest(_message.Message):
     __slots__ = ("reaction_id",)

@@ -71,9 +71,9 @@ async def open_child(
             await to_thread.run_sync(_close, process)
 
 
-async def run_child(command: Sequence[str], data: bytes = b"") -> CompletedProcess[bytes]:
+async def run_child(command: Sequence[str], data: bytes = b"", *, stderr: int = PIPE) -> CompletedProcess[bytes]:
     """Runs a program to its end; a cancelled one is killed."""
-    async with open_child(command) as child:
+    async with open_child(command, stderr=stderr) as child:
         output, errors = await child.communicate(data)
         return CompletedProcess(command, await child.wait(), output, errors)
 

@@ -3,6 +3,7 @@
 import re
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
+from datetime import timedelta
 from hashlib import sha256
 from typing import Any, Final
 
@@ -34,11 +35,15 @@ class Collection:
     def __len__(self) -> int:
         return len(self._collected)
 
-    def add(self, function: Callable[..., Any], batch: int, options: Mapping[str, Any]) -> Reaction:
+    def add(
+        self, function: Callable[..., Any], batch: int, options: Mapping[str, Any], *, is_process: bool = False
+    ) -> Reaction:
         named = {"name": function.__qualname__, **options}
         chosen = named.pop("reaction_id", None) or default_id(function, named)
         reaction = Reaction(reaction_id=chosen, **named)
-        self._collected[reaction.reaction_id] = Collected(reaction, handler(function, batch))
+        timeout = timedelta(milliseconds=reaction.timeout_ms)
+        made = handler(function, batch, timeout=timeout, is_process=is_process)
+        self._collected[reaction.reaction_id] = Collected(reaction, made)
         return reaction
 
     def clear(self) -> None:

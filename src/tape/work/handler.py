@@ -3,6 +3,7 @@
 import inspect
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
+from datetime import timedelta
 from functools import partial
 from typing import Any, Final, get_args, get_type_hints
 
@@ -12,7 +13,10 @@ import msgspec
 from tape.core.errors import UsageError
 from tape.core.task import Task
 from tape.work.answers import Dead
+from tape.work.deadline import DEADLINE, check_deadline
 from tape.work.envelope import Envelope, envelope
+from tape.work.processes import called_in_process, check_importable
+from tape.work.threads import called_in_thread
 
 MOST_AT_ONCE: Final = 1_000
 
@@ -26,28 +30,43 @@ class Handler:
     function: Callable[..., Any]
     batch: int = 1
     takes: tuple[object, ...] = ()
+    timeout: timedelta | None = None
+    is_process: bool = False
     is_async: bool = field(init=False, repr=False)
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "is_async", inspect.iscoroutinefunction(self.function))
 
     async def handle(self, tasks: Sequence[Task], threads: anyio.CapacityLimiter) -> object:
-        """Calls the function; a plain one in a thread."""
-        arguments = self._arguments([envelope(task) for task in tasks]) if self.takes else ()
+        """Calls the function: a plain one in a thread, one that is declared as a process in its own process."""
+        envelopes = [envelope(task) for task in tasks] if self.takes else []
+        if self.is_process:
+            await called_in_process(self, envelopes, threads)
+            return None
+        arguments = self.arguments(envelopes) if self.takes else ()
         if self.is_async:
             return await self.function(*arguments)
-        call = partial(self.function, *arguments)
-        answer = await anyio.to_thread.run_sync(call, abandon_on_cancel=True, limiter=threads)
+        facts = {"reaction_id": tasks[0].reaction_id, "task_id": tasks[0].task_id}
+        answer = await called_in_thread(partial(self.function, *arguments), threads, facts)
         return await answer if inspect.isawaitable(answer) else answer
 
-    def _arguments(self, envelopes: Sequence[Envelope]) -> list[object]:
+    def arguments(self, envelopes: Sequence[Envelope]) -> list[object]:
         if self.batch == 1:
             return [_as(wanted, envelopes[0]) for wanted in self.takes]
         return [[_as(_item(wanted), each) for each in envelopes] for wanted in self.takes]
 
 
-def handler(function: Callable[..., Any], batch: int = 1) -> Handler:
+def handler(
+    function: Callable[..., Any],
+    batch: int = 1,
+    *,
+    timeout: timedelta | float | None = DEADLINE,
+    is_process: bool = False,
+) -> Handler:
     """A handler of a function that takes nothing, the envelope, or the payload as a type and then the envelope."""
+    deadline = None if timeout is None else check_deadline(timeout)
+    if is_process:
+        check_importable(function)
     if not 1 <= batch <= MOST_AT_ONCE:
         raise UsageError(f"a batch is 1 to {MOST_AT_ONCE:,} tasks, not {batch}")
     hints = _hints(function)
@@ -55,7 +74,7 @@ def handler(function: Callable[..., Any], batch: int = 1) -> Handler:
     if len(names) > 2:
         raise UsageError(f"a handler takes the envelope, or a payload and the envelope, not {len(names)} arguments")
     wanted = [hints.get(name, inspect.Parameter.empty) for name in names[:1]] + [Envelope] * (len(names) - 1)
-    return Handler(function, batch, tuple(wanted))
+    return Handler(function, batch, tuple(wanted), deadline, is_process)
 
 
 def _hints(function: Callable[..., Any]) -> Mapping[str, object]:

@@ -1,25 +1,59 @@
-"""Working until a signal says to leave."""
+"""Working until a signal says to leave, and leaving within a grace whatever a handler does."""
 
+import asyncio
 import os
 import signal
-from collections.abc import AsyncIterator, Awaitable, Callable
+import threading
+from collections.abc import Awaitable, Callable, Iterator
+from contextlib import contextmanager
+from datetime import timedelta
 from functools import partial
-from typing import NoReturn
+from typing import Final, TypeVar
 
-import anyio
+from tape.settings import Settings
+from tape.telemetry import log
+from tape.work.threads import end_now
 
-from tape.core.background import background
+SIGNALS: Final = (signal.SIGTERM, signal.SIGINT)
 
-
-async def until_told(run: Callable[[], Awaitable[object]], stop: Callable[[], None]) -> None:
-    """Runs until it ends, which the first signal asks of it with `stop`; the second one does not wait."""
-    with anyio.open_signal_receiver(signal.SIGTERM, signal.SIGINT) as signals:
-        async with background(partial(_leave, signals, stop)):
-            await run()
+T = TypeVar("T")
 
 
-async def _leave(signals: AsyncIterator[signal.Signals], stop: Callable[[], None]) -> NoReturn:
-    await anext(signals)
-    stop()
-    number = await anext(signals)
-    os._exit(128 + number)
+async def until_told(run: Callable[[], Awaitable[T]], stop: Callable[[], None]) -> T:
+    """Runs until it ends, which the first signal asks of it with `stop`; the second one does not wait.
+
+    What has not ended after TAPE_GRACE is left to its lease, and the process ends.
+    """
+    with _leaving(stop, Settings.read(os.environ).grace):
+        return await run()
+    raise AssertionError("a receiver of signals swallows nothing")
+
+
+@contextmanager
+def _leaving(stop: Callable[[], None], grace: timedelta) -> Iterator[None]:
+    """Handles signals in this block.
+
+    They are not handled by the event loop, and a thread keeps the time: a handler may block the loop.
+    """
+    loop, told, over = asyncio.get_running_loop(), threading.Event(), threading.Event()
+
+    def leave(number: int, _: object) -> None:
+        if told.is_set():
+            os._exit(128 + number)
+        told.set()
+        loop.call_soon_threadsafe(stop)
+
+    def watch() -> None:
+        told.wait()
+        if not over.wait(grace.total_seconds()):
+            end_now(128 + signal.SIGTERM, partial(log.warning, "worker.grace_over", grace_s=grace.total_seconds()))
+
+    before = {number: signal.signal(number, leave) for number in SIGNALS}
+    threading.Thread(target=watch, name="tape leaving", daemon=True).start()
+    try:
+        yield
+    finally:
+        over.set()
+        told.set()
+        for number, handler in before.items():
+            signal.signal(number, handler)

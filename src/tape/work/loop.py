@@ -5,10 +5,10 @@ from collections import deque
 from collections.abc import AsyncIterator, Mapping, Sequence
 from contextlib import asynccontextmanager
 from datetime import timedelta
+from functools import partial
 from typing import Final
 
 import anyio
-from anyio.abc import TaskGroup
 from anyio.lowlevel import checkpoint
 
 from tape.core.causation import caused_by
@@ -18,7 +18,9 @@ from tape.core.ports import Queue
 from tape.core.task import Claim, Claimed, Done, Outcome, Released, Settlement, Task, Want
 from tape.telemetry import is_watched, log, span
 from tape.work.answers import Retry, outcome_of
+from tape.work.deadline import exceeded
 from tape.work.running import Running, Works, dealt, is_stopped
+from tape.work.workers import Workers
 
 POLL_S: Final = 0.5
 PAUSE_S: Final = 0.5
@@ -54,7 +56,7 @@ class Loop:
         self._promised = 0
         self._is_sated = False
         self._is_refused = False
-        self._group: TaskGroup | None = None
+        self._workers: Workers | None = None
         self._waiting: deque[Running] = deque()
         self._idle: list[asyncio.Event] = []
         self._is_rousing = False
@@ -72,7 +74,7 @@ class Loop:
     async def room(self, count: int) -> None:
         """Waits a moment for room for so many; whose work turned out to take longer is not waited for."""
         needed = min(count, self._slots)
-        if self._is_quick and self._group is not None and self._free < needed:
+        if self._is_quick and self._workers is not None and self._free < needed:
             with anyio.move_on_after(BRIEF_S):
                 while self._free < needed and not self._is_stopping:
                     self._has_room = anyio.Event()
@@ -81,7 +83,7 @@ class Loop:
 
     def wanted(self) -> Want | None:
         """What there is room for now, for who can claim it elsewhere; the room is held until `take`."""
-        if self._group is None or self._is_stopping or not self._handlers or self._free < 1:
+        if self._workers is None or self._is_stopping or not self._handlers or self._free < 1:
             return None
         want = Want(owner=self._owner, most=self._free, reaction_ids=tuple(self._handlers), lease=self._lease)
         self._promised += want.most
@@ -95,8 +97,8 @@ class Loop:
         self._held += len(tasks)
         self._waiting.extend(begun)
         self._has_room.set()
-        if self._group is not None:
-            self._rouse(self._group)
+        if self._workers is not None:
+            self._rouse(self._workers)
         if self._is_refused or self._is_stopping:
             self._is_refused = False
             self.wake()
@@ -130,13 +132,15 @@ class Loop:
     @asynccontextmanager
     async def _at_work(self) -> AsyncIterator[None]:
         self._idle, self._is_rousing = [], False
-        async with anyio.create_task_group() as self._group:
-            self._group.start_soon(self._beat)
-            self._group.start_soon(self._settle)
+        async with anyio.create_task_group() as group:
+            workers = self._workers = Workers(group)
+            group.start_soon(self._beat)
+            group.start_soon(self._settle)
             try:
                 yield
             finally:
-                group, self._group = self._group, None
+                self._workers = None
+                await workers.end()
             group.cancel_scope.cancel()
 
     @property
@@ -160,25 +164,25 @@ class Loop:
         self._is_sated = claimed.is_all and not claimed.tasks
         return claimed
 
-    def _rouse(self, tasks: TaskGroup) -> None:
-        """Has one more hand take what waits. Each rouses the next, so that quick work is done by few."""
+    def _rouse(self, workers: Workers) -> None:
+        """Has one more task take what waits. Each rouses the next, so that quick work is done by few."""
         if self._waiting and not self._is_rousing:
             self._is_rousing = True
             if self._idle:
                 self._idle.pop().set()
             else:
-                tasks.start_soon(self._hand, tasks)
+                workers.start(partial(self._work, workers))
 
-    async def _hand(self, tasks: TaskGroup) -> None:
+    async def _work(self, workers: Workers) -> None:
         """Takes one thing after the other: beginning a task for each would cost more than most handlers do.
 
-        A scope serves until something in it was stopped because its lease was lost.
+        A scope serves until something in it was cancelled.
         """
         while True:
             with anyio.CancelScope() as scope:
                 while not scope.cancel_called:
                     self._is_rousing = False
-                    await self._turn(tasks, scope)
+                    await self._turn(workers, scope)
                     await self._pause(scope)
 
     async def _pause(self, scope: anyio.CancelScope) -> None:
@@ -190,32 +194,43 @@ class Loop:
             self._idle.append(is_roused)
             await is_roused.wait()
 
-    async def _turn(self, tasks: TaskGroup, scope: anyio.CancelScope) -> None:
-        """Some things, one after the other, until one of them was stopped."""
+    async def _turn(self, workers: Workers, scope: anyio.CancelScope) -> None:
+        """Some things, one after the other, until one of them was cancelled."""
         is_seen = is_watched()
         for _ in range(TURN):
             if not self._waiting or scope.cancel_called:
                 return
             running = self._waiting.popleft()
-            self._rouse(tasks)
-            if self._has_dropped(running):
-                continue
-            running.scope = scope
-            try:
-                answer = await self._answer(running.tasks, is_seen)
-            except asyncio.CancelledError:
-                self._has_dropped(running)
-                raise
-            running.scope = None  # from here on the scope is that of the next one
-            self._ended.append((running, outcome_of(answer)))
-            if len(self._ended) == 1:
-                self._has_ended.set()
+            self._rouse(workers)
+            if running.is_lost:
+                self._forget(running)
+            else:
+                await self._attempt(running, scope, is_seen)
 
-    def _has_dropped(self, running: Running) -> bool:
-        """Whether its lease was lost, so that nothing of it is to be settled here."""
-        if running.is_lost:
+    async def _attempt(self, running: Running, scope: anyio.CancelScope, is_seen: bool) -> None:
+        running.begin(scope, self._handlers[running.tasks[0].reaction_id].timeout, self._give_up)
+        answer: object = None
+        try:
+            answer = await self._answer(running.tasks, is_seen)
+        finally:
+            running.end()
+            if running.is_cancelled and not running.is_left:
+                self._give_up(running)
+        if not running.is_cancelled:
+            self._end(running, outcome_of(answer))
+
+    def _give_up(self, running: Running) -> None:
+        """Ends an attempt that was cancelled: one that is late has failed, one that lost its lease is another's."""
+        timeout = self._handlers[running.tasks[0].reaction_id].timeout
+        if running.is_lost or timeout is None:
             self._forget(running)
-        return running.is_lost
+        else:
+            self._end(running, outcome_of(exceeded(timeout)))
+
+    def _end(self, running: Running, outcome: Outcome) -> None:
+        self._ended.append((running, outcome))
+        if len(self._ended) == 1:
+            self._has_ended.set()
 
     async def _rest(self, claimed: Claimed) -> None:
         """Until there may be work and a slot for it; hints may be lost, so not for ever."""

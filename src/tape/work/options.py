@@ -1,14 +1,20 @@
 """What a decorator accepts beside its pattern."""
 
 from collections.abc import Mapping
+from datetime import timedelta
 from typing import Any, TypedDict
 
 from tape.core.errors import UsageError
 from tape.core.reaction import HandlerKind
+from tape.work.deadline import check_deadline
 
 
 class Options(TypedDict, total=False):
-    """The options of a reaction, as they are registered; `agent` and `publish` choose its kind."""
+    """The options of a reaction, as they are registered; `agent` and `publish` choose its kind.
+
+    An attempt that takes longer than `timeout` (an hour; a number counts seconds) has failed. A `process` runs the
+    function in a process of its own, which is killed then.
+    """
 
     reaction_id: str
     name: str
@@ -23,6 +29,8 @@ class Options(TypedDict, total=False):
     dlq_after_n: int
     num_shards: int
     bootstrap_from_head: bool
+    timeout: timedelta | float
+    process: bool
     batch: int
 
 
@@ -33,6 +41,8 @@ def definition(pattern: str, options: Options) -> Mapping[str, Any]:
         raise UsageError("a reaction starts an agent or publishes, not both")
     fields: dict[str, Any] = {name: value for name, value in options.items() if name not in _OURS}
     fields["subject_pattern"] = pattern
+    if "timeout" in options:
+        fields["timeout_ms"] = check_deadline(options["timeout"]) // timedelta(milliseconds=1)
     fields["predicate_cel"] = options.get("predicate", "")
     if agent:
         fields |= {"handler_kind": HandlerKind.AGENT, "agent_app": agent}
@@ -41,4 +51,4 @@ def definition(pattern: str, options: Options) -> Mapping[str, Any]:
     return fields
 
 
-_OURS = {"agent", "batch", "predicate", "publish"}
+_OURS = {"agent", "batch", "predicate", "process", "publish", "timeout"}

@@ -1,41 +1,101 @@
-"""Work in hand."""
+"""An attempt that a worker has begun: its tasks, its deadline, and how it is ended from outside."""
 
 import asyncio
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from datetime import timedelta
 from itertools import groupby
 from typing import Protocol
 
 import anyio
 
 from tape.core.task import Claim, Task
+from tape.telemetry import log
+from tape.work.deadline import END_S
 
 
 class Works(Protocol):
-    """What the loop asks of a handler: its answer for up to `batch` tasks, which it may give by raising."""
+    """What the loop asks of a handler: its answer for up to `batch` tasks, which it may give by raising.
+
+    An attempt that takes longer than the timeout is cancelled and has failed; None is for work that may wait.
+    """
 
     @property
     def batch(self) -> int: ...
+    @property
+    def timeout(self) -> timedelta | None: ...
     async def handle(self, tasks: Sequence[Task], threads: anyio.CapacityLimiter) -> object: ...
 
 
 @dataclass(slots=True, eq=False)
 class Running:
-    """Work in hand, and the scope of the hand that has begun it."""
+    """Claimed tasks and, while their handler runs, the scope it runs in.
+
+    It is cancelled when its lease `is_lost`, and with that the right to settle, or when its deadline has passed and it
+    `is_late`. A handler that goes on after it was cancelled `is_left`: nobody waits for it any more.
+    """
 
     tasks: Sequence[Task]
-    scope: anyio.CancelScope | None = None
     is_lost: bool = False
+    is_late: bool = False
+    is_left: bool = False
+    scope: anyio.CancelScope | None = None
+    began_s: float = 0.0
+    timer: asyncio.TimerHandle | None = None
+    on_left: "Callable[[Running], None] | None" = None
+
+    def begin(self, scope: anyio.CancelScope, timeout: timedelta | None, on_left: "Callable[[Running], None]") -> None:
+        """Its handler is called now, in a scope of which it may use up the right to be cancelled."""
+        loop = asyncio.get_running_loop()
+        self.scope, self.on_left, self.began_s = scope, on_left, loop.time()
+        if timeout is not None:
+            self.timer = loop.call_later(timeout.total_seconds(), self.expire)
+
+    def end(self) -> None:
+        """Its handler has ended; from here on the scope is that of the next one."""
+        if self.timer is not None:
+            self.timer.cancel()
+        self.scope = self.timer = None
+        if self.is_left:
+            log.warning("task.handler_ended", **self.facts)
+
+    def expire(self) -> None:
+        """Its deadline has passed."""
+        self.is_late = True
+        self._cancel()
 
     def lose(self) -> None:
-        """Stops it, or lets it not begin: its lease was lost, and with it the right to settle."""
-        self.is_lost = True
-        if self.scope is not None:
-            self.scope.cancel()
+        """Its lease was lost; what has not begun does not begin."""
+        if not self.is_lost:
+            self.is_lost = True
+            self._cancel()
+
+    @property
+    def is_cancelled(self) -> bool:
+        return self.is_lost or self.is_late
+
+    @property
+    def facts(self) -> dict[str, object]:
+        """What a log line says of it."""
+        seconds = round(asyncio.get_running_loop().time() - self.began_s, 3)
+        return {"reaction_id": self.tasks[0].reaction_id, "task_id": self.tasks[0].task_id, "duration_s": seconds}
 
     @property
     def claims(self) -> list[Claim]:
         return [Claim(task.task_id, task.lease_owner, task.attempt) for task in self.tasks]
+
+    def _cancel(self) -> None:
+        if self.scope is not None and not self.is_left:
+            if self.timer is not None:
+                self.timer.cancel()
+            self.scope.cancel()
+            self.timer = asyncio.get_running_loop().call_later(END_S, self._leave)
+
+    def _leave(self) -> None:
+        if self.scope is not None and self.on_left is not None:
+            self.is_left = True
+            log.warning("task.handler_left", **self.facts)
+            self.on_left(self)
 
 
 def dealt(tasks: Sequence[Task], handlers: Mapping[str, Works]) -> Iterator[Running]:

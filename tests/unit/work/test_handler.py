@@ -2,6 +2,7 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from datetime import timedelta
 from typing import Any
 
 import anyio
@@ -13,6 +14,7 @@ from tape.core.task import Task, TaskId, TaskStatus
 from tape.work.answers import Dead
 from tape.work.envelope import Envelope
 from tape.work.handler import Handler, handler
+from tape.work.options import definition
 
 
 class Rate(msgspec.Struct):
@@ -109,3 +111,14 @@ async def test_a_coroutine_that_a_plain_function_gives_is_waited_for() -> None:
     answer = await handler(lambda: wait()).handle([task()], anyio.CapacityLimiter(1))
 
     assert answer == "done"
+
+
+@pytest.mark.parametrize("timeout", [0, -1, timedelta(days=8)])
+def test_a_timeout_that_cannot_be_is_refused(timeout: Any) -> None:
+    with pytest.raises(UsageError, match="a deadline is more than nothing"):
+        definition("/a/**", {"timeout": timeout})
+
+
+def test_a_process_needs_a_function_that_can_be_imported() -> None:
+    with pytest.raises(UsageError, match="can be imported by its name"):
+        handler(lambda: None, is_process=True)

@@ -5,10 +5,15 @@ import inspect
 from collections.abc import Awaitable, Callable, Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
+from datetime import timedelta
 from functools import partial
 from typing import Any, Final
 
 import anyio
+
+from tape.sdk.durable.answers import AckLost
+from tape.work.deadline import DEADLINE, exceeded
+from tape.work.threads import called_in_thread
 
 _KEY: Final[ContextVar[str]] = ContextVar("tape_idempotency_key", default="")
 
@@ -28,12 +33,17 @@ def with_key(key: str) -> Iterator[None]:
         _KEY.reset(token)
 
 
-async def called(function: Callable[[], Any]) -> Any:
-    """What a function returns, be it async or plain; a plain one runs in a thread."""
+async def called(function: Callable[[], Any], deadline: timedelta = DEADLINE) -> Any:
+    """What a function returns, be it async or plain; a plain one runs in a thread.
+
+    Of one that takes longer than its deadline nobody knows whether it has done its work.
+    """
     inner = function.func if isinstance(function, partial) else function
-    if inspect.iscoroutinefunction(inner):
-        return await awaited(function())
-    return await anyio.to_thread.run_sync(function, abandon_on_cancel=True)
+    with anyio.move_on_after(deadline.total_seconds()):
+        if inspect.iscoroutinefunction(inner):
+            return await awaited(function())
+        return await called_in_thread(function, None, {"function": getattr(inner, "__qualname__", "")})
+    raise AckLost(str(exceeded(deadline)))
 
 
 async def awaited(call: Awaitable[Any]) -> Any:

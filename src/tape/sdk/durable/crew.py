@@ -1,7 +1,6 @@
 """Everybody that durable functions need: who runs them, who undoes, dispatches, and keeps the time."""
 
 import os
-import signal
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import timedelta
@@ -18,17 +17,20 @@ from tape.sdk.durable.dispatching import Connector, Dispatching
 from tape.sdk.durable.timing import Timing
 from tape.sdk.durable.waiting import Waiting
 from tape.sdk.nouns.node import AsyncNode
+from tape.work.deadline import DEADLINE
+from tape.work.leaving import until_told
 from tape.work.rounds import POLL_S, Rounds
 
 
 class CrewOptions(TypedDict, total=False):
-    """What `run_agent` and `resume` accept beside the function."""
+    """What `run_agent` and `resume` accept beside the function; the deadline is that of a connector's call."""
 
     owner: str
     slots: int
     lease: timedelta
     budget: Budget | None
     connectors: Mapping[str, Connector]
+    deadline: timedelta
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -42,6 +44,7 @@ class Crew:
     lease: timedelta = RUN_LEASE
     budget: Budget | None = None
     connectors: Mapping[str, Connector] = field(default_factory=dict)
+    deadline: timedelta = DEADLINE
 
     def agents(self, node: AsyncNode, waiting: Waiting | None = None) -> Agents:
         return Agents(
@@ -53,7 +56,7 @@ class Crew:
         return [
             Rounds(self.agents(node, waiting), slots=self.slots),
             Rounds(Timing(node, owner=self.owner), slots=self.slots),
-            Rounds(Dispatching(node, self.connectors, owner=self.owner), slots=self.slots),
+            Rounds(Dispatching(node, self.connectors, owner=self.owner, deadline=self.deadline), slots=self.slots),
             Rounds(Compensating(node, owner=self.owner), slots=self.slots),
         ]
 
@@ -76,14 +79,17 @@ class Crew:
     async def run_until_told(self, node: AsyncNode) -> int:
         """Goes on until a signal says to leave, and then finishes what was begun."""
         rounds = self.rounds(node)
-        async with anyio.create_task_group() as tasks:
-            for each in rounds:
-                tasks.start_soon(each.run)
-            with anyio.open_signal_receiver(signal.SIGINT, signal.SIGTERM) as signals:
-                async for _ in signals:
-                    break
+
+        async def run() -> None:
+            async with anyio.create_task_group() as tasks:
+                for each in rounds:
+                    tasks.start_soon(each.run)
+
+        def stop() -> None:
             for each in rounds:
                 each.stop()
+
+        await until_told(run, stop)
         return _done(rounds)
 
     async def resume(self, node: AsyncNode, run_id: str) -> RunState:

@@ -14,6 +14,7 @@ from tape.sdk.durable.answers import AckLost
 from tape.sdk.durable.calling import called, with_key
 from tape.sdk.nouns.node import AsyncNode
 from tape.telemetry import log
+from tape.work.deadline import DEADLINE, check_deadline
 
 BASE: Final = timedelta(seconds=1)
 ATTEMPTS: Final = 5
@@ -27,12 +28,19 @@ class Dispatching:
     """An errand for each effect in the outbox that somebody here can carry out; the others are left alone."""
 
     def __init__(
-        self, node: AsyncNode, connectors: Mapping[str, Connector], *, owner: str, lease: timedelta = WORK_LEASE
+        self,
+        node: AsyncNode,
+        connectors: Mapping[str, Connector],
+        *,
+        owner: str,
+        lease: timedelta = WORK_LEASE,
+        deadline: timedelta = DEADLINE,
     ) -> None:
         self._node = node
         self._connectors = connectors
         self._owner = check_owner(owner)
         self._lease = lease
+        self._deadline = check_deadline(deadline)
 
     async def due(self, limit: int) -> Sequence[Effect]:
         await self._node.dispatch.doubt_silent()
@@ -45,16 +53,23 @@ class Dispatching:
     async def run(self, item: Effect) -> bool:
         claim = await self._node.dispatch.claim(item.run_id, item.idempotency_key, self._owner, self._lease)
         if claim.is_acquired:
-            await carry_out(self._node, claim.effect, self._connectors[item.connector], self._lease)
+            connector = self._connectors[item.connector]
+            await carry_out(self._node, claim.effect, connector, self._lease, self._deadline)
         return claim.is_acquired
 
 
-async def carry_out(node: AsyncNode, held: Effect, connector: Connector, lease: timedelta = WORK_LEASE) -> Effect:
+async def carry_out(
+    node: AsyncNode,
+    held: Effect,
+    connector: Connector,
+    lease: timedelta = WORK_LEASE,
+    deadline: timedelta = DEADLINE,
+) -> Effect:
     """Has a connector do what its dispatcher holds, and says what came of it."""
     key = held.idempotency_key
     try:
         with with_key(key):
-            response = codec.decode(codec.encode(await called(partial(connector, held))))
+            response = codec.decode(codec.encode(await called(partial(connector, held), deadline)))
     except AckLost as lost:
         return await node.dispatch.attempt(held.run_id, key, held.claim.attempt, str(lost) or "no answer came")
     except Exception as error:  # noqa: BLE001 - whatever a connector raises is what came of it

@@ -2,6 +2,7 @@
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from datetime import timedelta
 from functools import partial, wraps
 from typing import Any, Final, ParamSpec
 
@@ -20,6 +21,7 @@ from tape.sdk.durable.retrying import ONCE, Retries, retried
 from tape.sdk.durable.running import Running, running, step
 from tape.sdk.durable.waiting import moment
 from tape.sdk.nouns.body import text_of
+from tape.work.deadline import DEADLINE, check_deadline
 
 POLL_S: Final = 0.1
 
@@ -42,6 +44,7 @@ class Tool:
     connector: str = ""
     business_key: Callable[..., str] | str = ""
     scope: str = ""
+    timeout: timedelta = DEADLINE
 
     def __post_init__(self) -> None:
         if self.semantics is Semantics.NON_IDEMPOTENT and self.dispatch is not DispatchMode.OUTBOX:
@@ -94,12 +97,14 @@ def effect(
     connector: str = "",
     business_key: Callable[..., str] | str = "",
     scope: str = "",
+    timeout: timedelta | float = DEADLINE,
 ) -> Callable[[Callable[P, Any]], Callable[P, Any]]:
     """Makes a function's result part of its run: it is asked for once, and told to whoever runs the function again.
 
     `compensate(result, *args)` undoes it when the run fails. `status_check(*args)` is asked when nobody knows whether
     it took place: what it returns is the result, None says that it did not, and an error that nobody knows. `stub`
-    answers in forks that may do nothing outside. Arguments and results are JSON.
+    answers in forks that may do nothing outside. Arguments and results are JSON. Of a call that takes longer than
+    `timeout` (an hour; a number counts seconds) nobody knows whether it took place.
     """
 
     def decorate(function: Callable[P, Any]) -> Callable[P, Any]:
@@ -108,7 +113,7 @@ def effect(
         tool = Tool(
             function=function, name=name or function.__name__, compensate=compensate, status_check=status_check,
             stub=stub, retry=retry, semantics=Semantics(semantics), dispatch=DispatchMode(dispatch),
-            connector=connector, business_key=business_key, scope=scope,
+            connector=connector, business_key=business_key, scope=scope, timeout=check_deadline(timeout),
         )  # fmt: skip
 
         @wraps(function)
@@ -173,7 +178,7 @@ async def _settled(found: Running, call: Call, begun: Effect) -> Effect:
 async def _done(found: Running, call: Call, begun: Effect) -> Effect:
     try:
         with with_key(begun.idempotency_key):
-            result = await retried(call.tool.retry, partial(called, call.of(call.tool.function)))
+            result = await retried(call.tool.retry, partial(called, call.of(call.tool.function), call.tool.timeout))
         response = codec.decode(codec.encode(result))
     except AckLost:
         return await _lost(found, call, begun)
@@ -223,7 +228,7 @@ async def _looked_for(found: Running, call: Call, effect: Effect) -> Effect:
 async def _look(call: Call, effect: Effect) -> JsonValue:
     assert call.tool.status_check is not None
     with with_key(effect.idempotency_key):
-        result: JsonValue = await called(call.of(call.tool.status_check))
+        result: JsonValue = await called(call.of(call.tool.status_check), call.tool.timeout)
     return result
 
 

@@ -1,19 +1,14 @@
 """A dispatcher far from the store: the server matches, and tasks are worked off here."""
 
-import os
-import signal
-from collections.abc import AsyncIterator, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from datetime import timedelta
-from functools import partial
-from typing import NoReturn, Protocol
+from typing import Protocol
 
-import anyio
-
-from tape.core.background import background
 from tape.core.errors import UsageError
 from tape.core.reaction import Reaction
 from tape.sdk.remote.channel import Channel
 from tape.sdk.remote.tasks import Tasks
+from tape.work.leaving import until_told
 from tape.work.loop import Loop
 from tape.work.running import Works
 
@@ -72,13 +67,5 @@ class Dispatcher:
     async def run_until_told(self) -> int:
         """Works until a signal says to leave; a second one does not wait for what was begun."""
         await self.register()
-        with anyio.open_signal_receiver(signal.SIGTERM, signal.SIGINT) as signals:
-            async with background(partial(self._leave, signals)):
-                await self._loop.run()
+        await until_told(self._loop.run, self._loop.stop)
         return self._loop.handled
-
-    async def _leave(self, signals: AsyncIterator[signal.Signals]) -> NoReturn:
-        await anext(signals)
-        self._loop.stop()
-        number = await anext(signals)
-        os._exit(128 + number)

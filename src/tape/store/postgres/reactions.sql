@@ -9,7 +9,7 @@ SELECT greatest(archived_through, coalesce((SELECT max(global_seq) FROM tape_jou
 SELECT r.reaction_id, r.subject_pattern, r.name, r.predicate_cel, r.handler_kind, r.agent_app, r.publish_target,
        r.max_concurrency, r.rate_limit_per_s, r.debounce_ms, r.retry_max, r.retry_backoff_ms, r.dlq_after_n,
        r.num_shards, r.bootstrap_from_head, r.created_at_ms, r.paused, r.deleted, coalesce(r.own_cursor, p.cursor),
-       r.errors, r.last_error
+       r.errors, r.last_error, r.timeout_ms
 FROM tape_reactions AS r CROSS JOIN tape_pack AS p
 WHERE r.reaction_id = :reaction_id;
 
@@ -17,7 +17,7 @@ WHERE r.reaction_id = :reaction_id;
 SELECT r.reaction_id, r.subject_pattern, r.name, r.predicate_cel, r.handler_kind, r.agent_app, r.publish_target,
        r.max_concurrency, r.rate_limit_per_s, r.debounce_ms, r.retry_max, r.retry_backoff_ms, r.dlq_after_n,
        r.num_shards, r.bootstrap_from_head, r.created_at_ms, r.paused, r.deleted, coalesce(r.own_cursor, p.cursor),
-       r.errors, r.last_error
+       r.errors, r.last_error, r.timeout_ms
 FROM tape_reactions AS r CROSS JOIN tape_pack AS p
 WHERE r.deleted = 0 AND (:subject_pattern = '' OR r.subject_pattern = :subject_pattern)
 ORDER BY r.reaction_id;
@@ -26,17 +26,18 @@ ORDER BY r.reaction_id;
 INSERT INTO tape_reactions (
   reaction_id, subject_pattern, name, predicate_cel, handler_kind, agent_app, publish_target, max_concurrency,
   rate_limit_per_s, debounce_ms, retry_max, retry_backoff_ms, dlq_after_n, num_shards, bootstrap_from_head,
-  created_at_ms, own_cursor)
+  created_at_ms, own_cursor, timeout_ms)
 VALUES (
   :reaction_id, :subject_pattern, :name, :predicate_cel, :handler_kind, :agent_app, :publish_target, :max_concurrency,
   :rate_limit_per_s, :debounce_ms, :retry_max, :retry_backoff_ms, :dlq_after_n, :num_shards, :bootstrap_from_head,
-  tape_now_ms(), :own_cursor)
+  tape_now_ms(), :own_cursor, :timeout_ms)
 ON CONFLICT (reaction_id) DO UPDATE SET
   subject_pattern = excluded.subject_pattern, name = excluded.name, predicate_cel = excluded.predicate_cel,
   handler_kind = excluded.handler_kind, agent_app = excluded.agent_app, publish_target = excluded.publish_target,
   max_concurrency = excluded.max_concurrency, rate_limit_per_s = excluded.rate_limit_per_s,
   debounce_ms = excluded.debounce_ms, retry_max = excluded.retry_max, retry_backoff_ms = excluded.retry_backoff_ms,
-  dlq_after_n = excluded.dlq_after_n, num_shards = excluded.num_shards, deleted = 0;
+  dlq_after_n = excluded.dlq_after_n, num_shards = excluded.num_shards,
+  timeout_ms = excluded.timeout_ms, deleted = 0;
 
 -- name: put_limit
 INSERT INTO tape_limits (reaction_id) VALUES (:reaction_id) ON CONFLICT (reaction_id) DO NOTHING;

@@ -11,7 +11,7 @@ from tape.wire.shape import Shape
 REACTION: Final = Shape(Reaction, pb.Reaction)
 TASK: Final = Shape(Task, pb.Task, {"span_id": "parent_span_id"})
 
-_AT_LEAST_1: Final = ("max_concurrency", "retry_max", "retry_backoff_ms", "dlq_after_n", "num_shards")
+_AT_LEAST_1: Final = ("max_concurrency", "retry_max", "retry_backoff_ms", "dlq_after_n", "num_shards", "timeout_ms")
 
 
 def asked(said: pb.Reaction) -> Reaction:

@@ -25,6 +25,7 @@ CREATE TABLE tape_reactions (
   retry_backoff_ms    integer NOT NULL DEFAULT 1000,
   dlq_after_n         integer NOT NULL DEFAULT 5,
   num_shards          integer NOT NULL DEFAULT 1,
+  timeout_ms          integer NOT NULL DEFAULT 3600000,
   created_at_ms       bigint  NOT NULL,
   deleted             integer NOT NULL DEFAULT 0,
   bootstrap_from_head integer NOT NULL DEFAULT 0,

@@ -25,6 +25,7 @@ CREATE TABLE tape_reactions (
   retry_backoff_ms    INTEGER NOT NULL DEFAULT 1000,
   dlq_after_n         INTEGER NOT NULL DEFAULT 5,
   num_shards          INTEGER NOT NULL DEFAULT 1,
+  timeout_ms          INTEGER NOT NULL DEFAULT 3600000,
   created_at_ms       INTEGER NOT NULL,
   deleted             INTEGER NOT NULL DEFAULT 0,
   bootstrap_from_head INTEGER NOT NULL DEFAULT 0,

@@ -1,0 +1,93 @@
+"""Handlers in processes of their own, which are killed when they are cancelled."""
+
+import importlib
+import inspect
+import json
+import os
+import sys
+from collections.abc import Callable, Mapping, Sequence
+from datetime import timedelta
+from typing import TYPE_CHECKING, Any, Final
+
+import anyio
+
+from tape.core.causation import caused_by, current_cause
+from tape.core.errors import UsageError
+from tape.core.task import Died, Failed, Outcome, Released
+from tape.work.answers import Dead, Release, Retry, outcome_of
+from tape.work.child_process import run_child
+from tape.work.envelope import Envelope
+
+if TYPE_CHECKING:
+    from tape.work.handler import Handler
+
+STDERR: Final = 2
+PROGRAM: Final = "import sys; sys.path[:] = sys.argv[1:]; from tape.work.processes import main; main()"
+
+
+async def called_in_process(handler: "Handler", envelopes: Sequence[Envelope], places: anyio.CapacityLimiter) -> None:
+    """Has a new interpreter import the function and call it; when this is cancelled, its process group is killed."""
+    asked = {
+        "module": handler.function.__module__,
+        "name": handler.function.__qualname__,
+        "batch": handler.batch,
+        "envelopes": [dict(each) for each in envelopes],
+        "cause": current_cause() or 0,
+    }
+    async with places:
+        ended = await run_child([sys.executable, "-c", PROGRAM, *sys.path], json.dumps(asked).encode(), stderr=STDERR)
+    outcome = json.loads(ended.stdout) if ended.returncode == 0 and ended.stdout else None
+    if outcome is None:
+        raise ChildProcessError(f"its process ended with status {ended.returncode} and no answer")
+    if outcome["is_released"]:
+        raise Release("its process gave it back")
+    if outcome["is_dead"]:
+        raise Dead(outcome["error"])
+    if outcome["error"]:
+        raise Retry(outcome["error"], after=outcome["after_s"])
+
+
+def main() -> None:
+    """The program of the other process: what the function prints goes to its errors, and its output is the answer."""
+    with os.fdopen(os.dup(sys.stdout.fileno()), "wb") as answer:
+        os.dup2(STDERR, sys.stdout.fileno())
+        outcome = call(json.loads(sys.stdin.buffer.read()))
+        answer.write(json.dumps(_facts(outcome)).encode())
+
+
+def call(asked: Mapping[str, Any]) -> Outcome:
+    """Calls a function by its name; its answer as what it means for the task."""
+    from tape.work.handler import handler
+
+    try:
+        function: Any = importlib.import_module(asked["module"])
+        for part in asked["name"].split("."):
+            function = getattr(function, part)
+        made = handler(function, asked["batch"])
+        with caused_by(asked["cause"]):
+            arguments = made.arguments([Envelope(**each) for each in asked["envelopes"]]) if made.takes else ()
+            answer = function(*arguments)
+            return outcome_of(anyio.run(_awaited, answer) if inspect.isawaitable(answer) else answer)
+    except Exception as error:  # noqa: BLE001 - a handler may raise anything, and that is its answer
+        return outcome_of(error)
+
+
+def check_importable(function: Callable[..., Any]) -> None:
+    """Refuses a function that another process could not import by its name."""
+    name = getattr(function, "__qualname__", "<")
+    if "<" in name or function.__module__ == "__main__":
+        raise UsageError(f"a handler in a process is a function that can be imported by its name, not {name!r}")
+
+
+async def _awaited(answer: Any) -> object:
+    return await answer
+
+
+def _facts(outcome: Outcome) -> dict[str, object]:
+    after = outcome.after if isinstance(outcome, Failed) else None
+    return {
+        "error": outcome.error if isinstance(outcome, Failed | Died) else "",
+        "is_dead": isinstance(outcome, Died),
+        "is_released": isinstance(outcome, Released),
+        "after_s": None if after is None else after / timedelta(seconds=1),
+    }

@@ -1,0 +1,38 @@
+"""Handlers that hang, each in its own way, for a worker that is to survive them."""
+
+import os
+import threading
+import time
+from pathlib import Path
+
+from tape.reactions import Dead, Envelope
+
+FOREVER = threading.Event()
+
+
+def in_thread(envelope: Envelope) -> None:
+    _began(envelope)
+    FOREVER.wait()
+
+
+async def in_loop(envelope: Envelope) -> None:
+    """Blocks the event loop itself."""
+    _began(envelope)
+    time.sleep(3_600)
+
+
+def in_process(envelope: Envelope) -> None:
+    """Never comes back, unless its payload says that it may."""
+    _began(envelope)
+    while _given(envelope, "hangs"):
+        pass
+    if _given(envelope, "fails"):
+        raise Dead("it cannot be")
+
+
+def _began(envelope: Envelope) -> None:
+    Path(str(_given(envelope, "pid"))).write_text(str(os.getpid()))
+
+
+def _given(envelope: Envelope, name: str) -> object:
+    return envelope.payload.get(name) if isinstance(envelope.payload, dict) else None

@@ -1,0 +1,78 @@
+"""SIGTERM ends a worker within its grace, whatever its handlers do."""
+
+import os
+import signal
+import subprocess
+import sys
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import anyio
+import pytest
+
+from tape.compose import open_store
+from tape.core.event import Event
+from tape.core.task import Task, TaskStatus
+from tests.contract.reacting import tasks
+from tests.contract.saying import append
+from tests.patience import PATIENCE_S
+from tests.process.crew import ROOT, until
+
+GRACE_S = "0.5"
+
+
+@contextmanager
+def worker(url: str, handler: str, *timeout: str) -> Iterator["subprocess.Popen[bytes]"]:
+    command = [sys.executable, "-m", "tests.process.hung_worker", url, handler, *timeout]
+    environment = os.environ | {"PYTHONPATH": str(ROOT), "TAPE_GRACE": GRACE_S}
+    with subprocess.Popen(command, cwd=ROOT, env=environment) as process:
+        try:
+            yield process
+        finally:
+            process.kill()
+
+
+@pytest.fixture
+def url(tmp_path: Path) -> str:
+    """A store with an event whose handler writes its process's id before it hangs."""
+    place = f"sqlite:///{tmp_path / 'tape.db'}"
+
+    async def publish() -> None:
+        async with open_store(place) as store:
+            await append(store, Event(run_id="r1", payload={"pid": str(tmp_path / "pid")}, subject="/a/b"))
+
+    anyio.run(publish)
+    return place
+
+
+def found(url: str) -> list[Task]:
+    async def look() -> list[Task]:
+        async with open_store(url) as store:
+            return await tasks(store)
+
+    return anyio.run(look)
+
+
+def has_begun(tmp_path: Path) -> Callable[[], bool]:
+    return lambda: (tmp_path / "pid").exists()
+
+
+@pytest.mark.parametrize("handler", ["in_thread", "in_loop"])
+def test_a_worker_whose_handler_hangs_ends_within_its_grace(url: str, tmp_path: Path, handler: str) -> None:
+    with worker(url, handler) as process:
+        until(has_begun(tmp_path), "a handler that hangs")
+        process.send_signal(signal.SIGTERM)
+        status = process.wait(PATIENCE_S)
+
+    (task,) = found(url)
+    assert status == 128 + signal.SIGTERM and task.status is TaskStatus.CLAIMED
+
+
+def test_a_thread_that_was_left_does_not_keep_the_process_alive(url: str, tmp_path: Path) -> None:
+    with worker(url, "in_thread", "0.2") as process:
+        until(lambda: any(task.status is TaskStatus.DLQ for task in found(url)), "the end of the attempt")
+        process.send_signal(signal.SIGTERM)
+        status = process.wait(PATIENCE_S)
+
+    assert status == 0
