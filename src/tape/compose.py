@@ -112,17 +112,18 @@ async def aconnect(url: str | None = None) -> AsyncIterator["AsyncNode"]:
     from tape.runs.ledgers import Ledgers
     from tape.sdk.nouns.node import AsyncNode
 
-    place = url or Settings.read(os.environ).node
+    settings = Settings.read(os.environ)
+    place = url or settings.node
     if _is_far(place):
         from tape.sdk.remote.node import reached
 
-        async with reached(place) as node:
+        async with reached(place, settings.app) as node:
             yield node
         return
     async with open_backing(place) as backing:
         ledgers = Ledgers(backing.store, backing.journal)
         await ledgers.check()
-        yield AsyncNode(ledgers)
+        yield AsyncNode(ledgers, settings.app)
 
 
 def _is_far(url: str) -> bool:

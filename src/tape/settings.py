@@ -9,13 +9,15 @@ from pathlib import Path
 from typing import Final
 from urllib.parse import quote
 
+from tape.core.app import app_of, main_module
 from tape.core.errors import UsageError, shown
+from tape.core.ids import ID_IN_WORDS, is_id
 from tape.service_links import is_service_link
 
 PREFIX: Final = "TAPE_"
 TEST_PREFIX: Final = "TAPE_TEST_"
 NAMES: Final = frozenset(
-    "allowed_origins broker_backend config connections data generation grace grpc http lake listen_url outbox_url "
+    "allowed_origins app broker_backend config connections data generation grace grpc http lake listen_url outbox_url "
     "spark_master store unsafe_durability url".split()
 )
 BACKENDS: Final = ("inprocess", "redis", "journal")
@@ -60,6 +62,7 @@ class Settings:
     generation: int = 0
     grace: timedelta = GRACE
     outbox: str | None = None
+    app: str = field(default_factory=lambda: app_of(main_module()))
     connections: Mapping[str, Mapping[str, object]] = field(default_factory=dict, repr=False)
 
     @property
@@ -94,6 +97,7 @@ class Settings:
             generation=_generation(given.get("generation") or 0),
             grace=_grace(given.get("grace") or GRACE.total_seconds()),
             outbox=str(given["outbox_url"]) if given.get("outbox_url") else None,
+            app=_app(given.get("app")),
             connections=_connections(given.get("connections") or {}),
         )
 
@@ -114,6 +118,14 @@ def _redis_url(environment: Mapping[str, str]) -> str:
     password = environment.get("REDIS_PASSWORD")
     local = f"redis://:{quote(password, safe='')}@{LOCAL_REDIS}" if password else f"redis://{LOCAL_REDIS}"
     return environment.get("REDIS_URL") or local
+
+
+def _app(value: object) -> str:
+    """The app that this process belongs to: the one that is named, else the top-level package of what it runs."""
+    name = str(value) if value else app_of(main_module())
+    if not is_id(name):
+        raise UsageError(f"TAPE_APP is the name of an app, {ID_IN_WORDS}, not {shown(name)}")
+    return name
 
 
 def _generation(value: object) -> int:

@@ -3,7 +3,7 @@
 import anyio
 
 from tape.core.errors import VersionConflict
-from tape.core.ports import Due, Store
+from tape.core.ports import Due, Served, Store
 from tape.core.sequence import Cell, CellChange, CellId, Request
 from tests.conftest import Scale
 from tests.contract.backends import needs_ledgers
@@ -113,3 +113,32 @@ async def test_a_look_has_the_time_of_the_store(store: Store) -> None:
 
     assert [cell_id.key for cell_id in sight.cells] == ["a"]
     assert before <= sight.now_ms < before + 60_000
+
+
+async def offer(store: Store, *cells: tuple[str, str, str, int]) -> None:
+    """Work by key, app, kind and time."""
+    changes = tuple(
+        CellChange(id=CellId("timer", key), seen=0, status="set", state_json="{}", due_at_ms=due, app=app, kind=kind)
+        for key, app, kind, due in cells
+    )
+    await store.journal.append([Request(cells=changes)])
+
+
+async def test_work_that_a_worker_cannot_serve_takes_no_place_in_its_page(store: Store) -> None:
+    others = [(f"other-{number}", app, kind, number) for number in range(5) for app, kind in [("b", "x"), ("a", "y")]]
+    await offer(store, *((f"{key}-{app}", app, kind, due) for key, app, kind, due in others))
+    await offer(store, ("2", "a", "x", 60), ("1", "", "z", 50), ("3", "a", "z", 60), ("late", "a", "x", 90))
+    await keep(store, ("nobody's", "set", 1))
+
+    served = Served(("a", ""), ("x", "z"))
+    first = await store.cells.due("timer", "set", 80, 2, served=served)
+    rest = await store.cells.due("timer", "set", 80, 2, Due(60, "2"), served=served)
+
+    assert [(cell_id.key, cell.app, cell.kind) for cell_id, cell in first.items()] == [("1", "", "z"), ("2", "a", "x")]
+    assert [cell_id.key for cell_id in rest] == ["3"]
+
+
+async def test_a_worker_that_serves_nothing_is_offered_nothing(store: Store) -> None:
+    await offer(store, ("1", "a", "x", 1))
+
+    assert await store.cells.due("timer", "set", 9, 9, served=Served(("a",), ())) == {}

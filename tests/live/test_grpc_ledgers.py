@@ -143,7 +143,7 @@ def owe(tape: Any, run_id: str, *tools: str) -> None:
     tape.EndRun(pb.EndRunRequest(run_id=run_id, status=pb.RUN_STATUS_FAILED))
 
 
-def unresolved(tape: Any, run_id: str, **flags: bool) -> list[str]:
+def unresolved(tape: Any, run_id: str, **flags: Any) -> list[str]:
     found = tape.ListUnresolvedObligations(pb.ListUnresolvedObligationsRequest(limit=1_000, **flags)).obligations
     return [each.kind for each in found if each.run_id == run_id]
 

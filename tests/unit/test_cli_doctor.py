@@ -7,9 +7,12 @@ import anyio
 import asyncpg
 import pytest
 
+import tape
 from tape.cli import doctor_lag
 from tape.cli.doctor_postgres import judged
+from tape.cli.doctor_work import look_at_work
 from tape.cli.main import run
+from tape.compose import open_store
 from tape.store.postgres.checkup import Checkup
 from tests.servers import binaries
 from tests.servers.databases import name
@@ -91,6 +94,43 @@ def test_what_is_not_well_is_judged_alone(facts: dict[str, object], subject: str
 
     assert judgement.pop(subject) == status
     assert set(judgement.values()) == {"ok"}
+
+
+async def owe(url: str) -> str:
+    """A failed run with an obligation, an effect and a timer that nobody serves."""
+    async with tape.aconnect(url) as node:
+        run_id = (await node.runs.begin("shop", invocation="1")).run.run_id
+        await node.obligations.register(run_id, "wire", "refund", compensator_ref="shop.pay:refund")
+        await node.effects.begin(run_id, "post", dispatch_mode=tape.DispatchMode.OUTBOX, connector="mail")
+        await node.timers.set(run_id, "t", 1, "redrive")
+        await node.runs.end(run_id, tape.RunStatus.FAILED)
+    return run_id
+
+
+async def test_work_that_no_worker_takes_is_found(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("TAPE_APP", "shop")
+    url = f"sqlite:///{tmp_path / 'tape.db'}"
+    await owe(url)
+
+    async with open_store(url) as store:
+        found = await look_at_work(store, 0)
+
+    assert [finding.value for finding in found] == [
+        "1 × obligation shop.pay:refund of app shop; 1 × effect mail of app shop; 1 × timer redrive of app shop"
+    ]
+
+
+def test_the_doctor_and_a_run_show_what_nobody_serves(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("TAPE_APP", "shop")
+    url = f"sqlite:///{tmp_path / 'tape.db'}"
+    run_id = anyio.run(owe, url)
+
+    assert findings(url, capsys)["waiting work"]["value"] == "1 × timer redrive of app shop"  # it was due in 1970
+    assert run(["run", "show", run_id, "--store", url]) == 0
+
+    assert "shop.pay:refund of app shop, pending after 0 attempts" in capsys.readouterr().out
 
 
 def test_dead_tasks_and_readers_are_counted(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -86,3 +86,14 @@ def test_the_segments_of_a_page_are_found_in_the_index_of_runs(connection: sqlit
 
     index = "COVERING INDEX sqlite_autoindex_tape_journal_1 (run_id=? AND seq>? AND seq<?)"
     assert any(index in step[3] for step in steps)
+
+
+def test_work_that_is_due_is_found_by_who_may_serve_it(connection: sqlite3.Connection) -> None:
+    asked = {"ledger": "l", "status": "s", "through": 9, "after_due": 1, "after_key": "k", "limit": 9}
+    statement = statements("sqlite", "cells.sql")["due_served"]
+
+    steps = connection.execute(f"EXPLAIN QUERY PLAN {statement}", {**asked, "served": '[["a", "x"]]'}).fetchall()
+
+    plans = [step[3] for step in steps]
+    assert any("USING COVERING INDEX tape_cells_served (ledger=? AND status=? AND app=? AND kind=?" in p for p in plans)
+    assert any("USING PRIMARY KEY (ledger=? AND key=?)" in plan for plan in plans)

@@ -34,8 +34,9 @@ INSERT INTO tape_runs (run_id, opened_at, parent_run_id, closed_at, producer, re
     FROM generate_series(1, {ROWS}) n;
 INSERT INTO tape_keys (key, digest, first_seq, seqs_json, ts_ms)
   SELECT 'key-' || n, '', n, '[]', n FROM generate_series(1, {ROWS}) n;
-INSERT INTO tape_cells (ledger, key, version, status, due_at_ms, state_json)
-  SELECT 'ledger', 'key-' || n, 1, 'open', CASE WHEN n % 2 = 0 THEN n END, '{{}}' FROM generate_series(1, {ROWS}) n;
+INSERT INTO tape_cells (ledger, key, version, status, due_at_ms, state_json, app, kind)
+  SELECT 'ledger', 'key-' || n, 1, 'open', CASE WHEN n % 2 = 0 THEN n END, '{{}}', 'app-' || n % 3, 'kind-' || n % 9
+    FROM generate_series(1, {ROWS}) n;
 ANALYZE;
 """
 
@@ -72,6 +73,19 @@ READS: list[tuple[str, str, dict[str, object]]] = [
         "cells.sql",
         "due",
         {"ledger": "ledger", "status": "open", "through": 9, "after_due": 1, "after_key": "key-1", "limit": 200},
+    ),
+    (
+        "cells.sql",
+        "due_served",
+        {
+            "ledger": "ledger",
+            "status": "open",
+            "through": 9,
+            "after_due": 1,
+            "after_key": "key-1",
+            "limit": 200,
+            "served": '[["app-1", "kind-1"], ["", "kind-1"]]',
+        },
     ),
     ("cells.sql", "under", {"ledger": "ledger", "low": "key-1", "high": "key-2", "limit": 200}),
     ("retention.sql", "raise_floor", {"through": 9}),

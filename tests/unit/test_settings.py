@@ -96,6 +96,13 @@ def test_a_generation_is_a_number(text: str) -> None:
         Settings.read({"TAPE_GENERATION": text})
 
 
+@pytest.mark.parametrize("text", ["my shop", ".shop", "ä", "x" * 129])
+def test_an_app_has_a_name(text: str) -> None:
+    assert Settings.read({"TAPE_APP": "shop"}).app == "shop"
+    with pytest.raises(UsageError, match="TAPE_APP"):
+        Settings.read({"TAPE_APP": text})
+
+
 def test_the_lake_lies_with_the_data_unless_it_is_said_where() -> None:
     assert Settings.read({"TAPE_DATA": "here"}).lake_folder == Path("here/lake")
     assert Settings.read({"TAPE_DATA": "here", "TAPE_LAKE": "there"}).lake_folder == Path("there")

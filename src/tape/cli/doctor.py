@@ -23,6 +23,7 @@ from tape.cli.doctor_lag import look_at_readers
 from tape.cli.doctor_outbox import look_at_outbox
 from tape.cli.doctor_postgres import look_at_postgres
 from tape.cli.doctor_versions import judged_versions
+from tape.cli.doctor_work import look_at_work
 from tape.cli.finding import Finding
 
 if TYPE_CHECKING:
@@ -186,6 +187,7 @@ async def _contents(choices: Choices) -> list[Finding]:
             bounds = await store.journal.bounds()
             runs = await store.runs.listed(is_open=True)
             readers = await look_at_readers(store, choices.lake_folder(), bounds.head)
+            work = await look_at_work(store)
             schema = await _schema(store)
     except TapeError as error:
         return [Finding("journal", str(error), "fail", _way_out(error, choices.file()))]
@@ -195,6 +197,7 @@ async def _contents(choices: Choices) -> list[Finding]:
         Finding("journal", f"{entries}, floor {bounds.floor}, head {bounds.head}, epoch {store.epoch}"),
         Finding("open runs", f"{len(runs):,}"),
         *readers,
+        *work,
     ]
 
 

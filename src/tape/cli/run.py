@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from tape.core.errors import NotFound
     from tape.core.ids import RunId
     from tape.core.ledger_diff import LedgerRow
+    from tape.core.obligation import Obligation
     from tape.core.ports import Store
     from tape.core.run import RunRecord
     from tape.core.run_state import RunState
@@ -54,12 +55,14 @@ def list_runs(choices: Choices, limit: int) -> None:
 @click.pass_obj
 def show(choices: Choices, run_id: str) -> None:
     """Show what is known of RUN."""
-    record, state = finish(partial(_find, choices, run_id))
+    record, state, unmet = finish(partial(_find, choices, run_id))
     told = {} if state is None else state.summary
     if choices.is_json:
-        output.say_json({**_facts(record), **({"ledger": told} if told else {})})
+        owed = {"obligations": [each.summary for each in unmet]}
+        output.say_json({**_facts(record), **({"ledger": {**told, **owed}} if told else {})})
     else:
-        lines = (*_described(record), *((name.replace("_", " "), str(fact)) for name, fact in told.items() if fact))
+        facts = ((name.replace("_", " "), str(fact)) for name, fact in told.items() if fact)
+        lines = (*_described(record), *facts, *map(_owed, unmet))
         output.table((output.paint(name, "bold"), output.escape(text)) for name, text in lines)
 
 
@@ -148,14 +151,17 @@ async def _listed(choices: Choices, limit: int) -> list[RunRecord]:
     return [record for record in (*live, *ended) if not record.run_id.startswith(SYSTEM_PREFIX)][:limit]
 
 
-async def _find(choices: Choices, run_id: str) -> tuple[RunRecord, RunState | None]:
+async def _find(choices: Choices, run_id: str) -> tuple[RunRecord, RunState | None, list[Obligation]]:
+    from tape import compose
+    from tape.runs.ledgers import Ledgers
     from tape.runs.lifecycle import RUNS
 
-    async with choices.open_store() as store:
+    async with choices.open_store() as store, compose.run_journal(store) as journal:
         record = await found_run(store, run_id)
         if not choices.has_ledgers():
-            return record, None
-        return record, RUNS.find(await store.cells.look((RUNS.at(run_id),)), run_id)
+            return record, None, []
+        state = RUNS.find(await store.cells.look((RUNS.at(run_id),)), run_id)
+        return record, state, await Ledgers(store, journal).obligations.unmet(run_id)
     raise AssertionError("a store swallows nothing")
 
 
@@ -247,6 +253,13 @@ def _facts(record: RunRecord) -> dict[str, object]:
         "is_reaped": record.is_reaped,
         "lineage": [ancestor._asdict() for ancestor in record.head.lineage],
     }
+
+
+def _owed(obligation: Obligation) -> tuple[str, str]:
+    app = f" of app {obligation.app}" if obligation.app else ""
+    tried = output.count(obligation.attempts, "attempt", "attempts")
+    why = f": {obligation.last_error}" if obligation.last_error else ""
+    return "owes", f"{obligation.compensator}{app}, {obligation.status.value} after {tried}{why}"
 
 
 def _status(record: RunRecord) -> str:

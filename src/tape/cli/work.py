@@ -39,6 +39,7 @@ def work(
     from datetime import timedelta
 
     from tape import compose
+    from tape.core.app import run_module
     from tape.matcher.dispatcher import crew_of
     from tape.settings import Settings
     from tape.work.collected import collected
@@ -46,6 +47,8 @@ def work(
     if not modules and not Settings.read(os.environ).connections:
         raise click.UsageError("name a module with handlers, or connections to publish to in TAPE_CONFIG")
     look_here(modules)
+    if modules:
+        run_module(modules[0])
     load(*modules)
     log_to_stderr()
     lease = timedelta(milliseconds=lease_ms)

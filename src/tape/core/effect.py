@@ -4,6 +4,7 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import Final
 
+from tape.core.app import check_app
 from tape.core.claim import UNCLAIMED, Claim
 from tape.core.errors import UsageError
 from tape.core.ids import RunId
@@ -45,18 +46,23 @@ class Resolution(StrEnum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Compensation:
-    """How an effect is undone, told before it is done; who drains obligations finds the function by its name."""
+    """How an effect is undone, written before it is done: by the compensator that a worker of the app has registered.
+
+    Without an app it is the effect's, and without any every app may serve it.
+    """
 
     kind: str
     payload_json: str = ""
     compensator_ref: str = ""
     max_attempts: int = ATTEMPTS
+    app: str = ""
 
     def __post_init__(self) -> None:
         check_name("kind", self.kind)
         check_body("payload_json", self.payload_json)
         check_name("compensator_ref", self.compensator_ref, may_be_empty=True)
         check_count("max_attempts", self.max_attempts, 1)
+        check_app(self.app)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -75,12 +81,14 @@ class EffectOrder:
     connector: str = ""
     scope: str = ""
     compensation: Compensation | None = None
+    app: str = ""
 
     def __post_init__(self) -> None:
         check_name("tool", self.tool)
         check_count("decision_index", self.decision_index, -1)
         check_count("call_index", self.call_index)
         check_body("request_json", self.request_json)
+        check_app(self.app)
         for name in ("custom_key", "business_key", "connector", "scope"):
             check_name(name, getattr(self, name), may_be_empty=True)
         if self.semantics is Semantics.NON_IDEMPOTENT and self.dispatch_mode is not DispatchMode.OUTBOX:
@@ -121,6 +129,7 @@ class Effect:
     next_dispatch_at_ms: int = 0
     last_dispatch_error: str = ""
     compensation: Compensation | None = None
+    app: str = ""
 
     @property
     def is_settled(self) -> bool:

@@ -86,10 +86,13 @@ class EffectLedger(Protocol):
 class DispatchLedger(Protocol):
     """One dispatcher has an effect at a time; what cannot be repeated is offered once."""
 
-    async def due(self, connector: str = "", limit: int = 200, now_ms: int | None = None) -> Sequence[Effect]: ...
+    async def due(
+        self, connector: str = "", limit: int = 200, now_ms: int | None = None, app: str = ""
+    ) -> Sequence[Effect]: ...
     async def claim(
-        self, run_id: str, idempotency_key: str, owner: str, lease: timedelta = WORK_LEASE, caller: Caller = PLAIN
-    ) -> EffectClaim: ...
+        self, run_id: str, idempotency_key: str, owner: str, lease: timedelta = WORK_LEASE, caller: Caller = PLAIN,
+        app: str = "",
+    ) -> EffectClaim: ...  # fmt: skip
     async def attempt(
         self, run_id: str, idempotency_key: str, attempt_number: int, error: str, next_dispatch_at_ms: int = 0,
         caller: Caller = PLAIN,
@@ -103,11 +106,14 @@ class ObligationLedger(Protocol):
 
     async def register(self, run_id: str, effect_key: str, how: Compensation, caller: Caller = PLAIN) -> Obligation: ...
     async def listed(self, run_id: str, *, only_unresolved: bool = False) -> Sequence[Obligation]: ...
-    async def due(self, limit: int = 500, now_ms: int | None = None) -> Sequence[Obligation]: ...
+    async def due(
+        self, limit: int = 500, now_ms: int | None = None, *, app: str = "", compensators: Sequence[str] | None = None
+    ) -> Sequence[Obligation]: ...
     async def stuck(self, limit: int = 500) -> Sequence[Obligation]: ...
     async def claim(
-        self, run_id: str, number: int, owner: str, lease: timedelta = WORK_LEASE, caller: Caller = PLAIN
-    ) -> ObligationClaim: ...
+        self, run_id: str, number: int, owner: str, lease: timedelta = WORK_LEASE, caller: Caller = PLAIN,
+        app: str = "",
+    ) -> ObligationClaim: ...  # fmt: skip
     async def attempt(
         self, run_id: str, number: int, attempt: int, error: str, next_attempt_at_ms: int = 0, caller: Caller = PLAIN
     ) -> Obligation: ...
@@ -135,13 +141,16 @@ class TimerLedger(Protocol):
 
     async def set(
         self, run_id: str, timer_id: str, fire_at_ms: int, kind: str = "", payload_json: str = "",
-        caller: Caller = PLAIN,
+        caller: Caller = PLAIN, app: str = "",
     ) -> Timer: ...  # fmt: skip
     async def cancel(self, run_id: str, timer_id: str, caller: Caller = PLAIN) -> bool: ...
-    async def due(self, limit: int = 200, now_ms: int | None = None) -> Sequence[Timer]: ...
+    async def due(
+        self, limit: int = 200, now_ms: int | None = None, *, app: str = "", kinds: Sequence[str] | None = None
+    ) -> Sequence[Timer]: ...
     async def claim(
-        self, run_id: str, timer_id: str, owner: str, lease: timedelta = WORK_LEASE, caller: Caller = PLAIN
-    ) -> TimerClaim: ...
+        self, run_id: str, timer_id: str, owner: str, lease: timedelta = WORK_LEASE, caller: Caller = PLAIN,
+        app: str = "",
+    ) -> TimerClaim: ...  # fmt: skip
     async def fire(self, run_id: str, timer_id: str, attempt: int, caller: Caller = PLAIN) -> Timer: ...
 
 

@@ -4,6 +4,7 @@ from dataclasses import dataclass
 from enum import StrEnum
 
 from tape.core.claim import UNCLAIMED, Claim
+from tape.core.codec import JsonValue
 from tape.core.effect import ATTEMPTS
 from tape.core.ids import RunId
 
@@ -38,6 +39,7 @@ class Obligation:
     result_json: str = ""
     at_once: bool = False
     registered_at_ms: int = 0
+    app: str = ""
 
     @property
     def is_owed(self) -> bool:
@@ -47,6 +49,14 @@ class Obligation:
     def compensator(self) -> str:
         """The name of what undoes it, which whoever meets it has registered."""
         return self.compensator_ref or self.kind
+
+    @property
+    def summary(self) -> dict[str, JsonValue]:
+        """What people want to know of one that is open: what it waits for."""
+        return {
+            "number": self.number, "kind": self.kind, "app": self.app, "compensator": self.compensator,
+            "status": self.status.value, "attempts": self.attempts, "last_error": self.last_error,
+        }  # fmt: skip
 
     @property
     def due_at_ms(self) -> int:

@@ -120,18 +120,27 @@ class Due(NamedTuple):
 BEGINNING: Final = Due()
 
 
+class Served(NamedTuple):
+    """What a worker can serve: work of these apps that is of these kinds."""
+
+    apps: tuple[str, ...]
+    kinds: tuple[str, ...]
+
+
 class Cells(Protocol):
     """The rows of all ledgers; only a request changes them.
 
-    `due` lists those of a ledger and status whose time has come, earliest first; `under` those whose key begins with a
-    parent and a slash, in the order of keys. Both give a page at a time.
+    `due` lists those of a ledger and status whose time has come, earliest first, and of them only those that can be
+    `served`, if that is given; `under` those whose key begins with a parent and a slash, in the order of keys. Both
+    give a page at a time, and what is left out takes no place in it.
     """
 
     async def read(self, ids: Sequence[CellId]) -> Mapping[CellId, Cell]: ...
     async def look(self, ids: Sequence[CellId]) -> Sight: ...
     async def due(
-        self, ledger: str, status: str, through_ms: int, limit: int, after: Due = BEGINNING
-    ) -> Mapping[CellId, Cell]: ...
+        self, ledger: str, status: str, through_ms: int, limit: int, after: Due = BEGINNING,
+        served: Served | None = None,
+    ) -> Mapping[CellId, Cell]: ...  # fmt: skip
     async def under(self, ledger: str, parent: str, limit: int, after: str = "") -> Mapping[CellId, Cell]: ...
 
 

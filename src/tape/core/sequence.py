@@ -48,29 +48,40 @@ class Cell:
     status: str
     state_json: str
     due_at_ms: int | None = None
+    app: str | None = None
+    kind: str | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CellChange:
-    """A cell's next state, decided on the version that was seen (0: there was none)."""
+    """A cell's next state, decided on the version that was seen (0: there was none).
+
+    `app` and `kind` say who may serve a cell that is work for somebody; other cells have neither.
+    """
 
     id: CellId
     seen: int
     status: str
     state_json: str
     due_at_ms: int | None = None
+    app: str | None = None
+    kind: str | None = None
 
     def __post_init__(self) -> None:
         if not _is_count(self.seen) or not (self.due_at_ms is None or _is_count(self.due_at_ms)):
             raise UsageError("a cell's version and due time are whole numbers from 0 to 2^63 - 1")
-        if max(map(len, (*self.id, self.status))) > MAX_KEY_LENGTH:
-            raise UsageError(f"a cell's ledger, key and status are at most {MAX_KEY_LENGTH} characters each")
-        if any(map(_is_no_text, (*self.id, self.status, self.state_json))):
+        names = (*self.id, self.status, self.app or "", self.kind or "")
+        if max(map(len, names)) > MAX_KEY_LENGTH:
+            raise UsageError(f"a cell's ledger, key, status, app and kind are at most {MAX_KEY_LENGTH} characters each")
+        if any(map(_is_no_text, (*names, self.state_json))):
             raise UsageError(f"cell {shown(self.id.key)} holds U+0000 or a lone surrogate, which no store can keep")
 
     @property
     def cell(self) -> Cell:
-        return Cell(version=self.seen + 1, status=self.status, state_json=self.state_json, due_at_ms=self.due_at_ms)
+        return Cell(
+            version=self.seen + 1, status=self.status, state_json=self.state_json, due_at_ms=self.due_at_ms,
+            app=self.app, kind=self.kind,
+        )  # fmt: skip
 
 
 @dataclass(frozen=True, kw_only=True)

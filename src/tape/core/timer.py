@@ -8,6 +8,7 @@ from tape.core.claim import UNCLAIMED, Claim
 from tape.core.ids import RunId
 
 GATE_TIMEOUT: Final = "gate_timeout"
+BUILT_IN: Final = frozenset({GATE_TIMEOUT})
 
 
 class TimerStatus(StrEnum):
@@ -27,6 +28,12 @@ class Timer:
     payload_json: str = ""
     status: TimerStatus = TimerStatus.SET
     claim: Claim = UNCLAIMED
+    app: str = ""
+
+    @property
+    def served_app(self) -> str:
+        """The app whose workers handle it; "" is any: what Tape itself handles needs no code of an app's."""
+        return "" if self.kind in BUILT_IN else self.app
 
     @property
     def due_at_ms(self) -> int | None:

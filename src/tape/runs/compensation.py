@@ -5,6 +5,7 @@ from dataclasses import replace
 from datetime import timedelta
 from typing import Final, NamedTuple
 
+from tape.core.app import ANY, serves
 from tape.core.codec import JsonValue
 from tape.core.effect import Compensation
 from tape.core.errors import NotFound, UsageError
@@ -51,10 +52,9 @@ def owe(
     if stored is not None:
         return Owed(stored)
     before = DEBTS.find(sight, run.run_id) or Debt()
-    debt = replace(before, count=before.count + 1, owed=before.owed + 1, urgent=before.urgent + at_once)
     obligation = Obligation(
         run_id=run.run_id,
-        number=debt.count,
+        number=before.count + 1,
         effect_key=effect_key,
         kind=compensation.kind,
         payload_json=compensation.payload_json,
@@ -64,7 +64,12 @@ def owe(
         at_once=at_once,
         next_attempt_at_ms=sight.now_ms,
         registered_at_ms=sight.now_ms,
+        app=compensation.app,
     )
+    debt = replace(
+        before, count=before.count + 1, owed=before.owed + 1, urgent=before.urgent + at_once,
+        newest=_server(obligation), newest_urgent=_server(obligation) if at_once else before.newest_urgent,
+    )  # fmt: skip
     cells = (_changed(sight, obligation), DEBTS.change(sight, run.run_id, debt, *debt.index(sight.now_ms)))
     return Owed(obligation, cells, (_line(obligation, "registered"),))
 
@@ -86,10 +91,12 @@ def first(sight: Sight, run_id: RunId) -> Obligation | None:
     return owed[0] if owed else None
 
 
-def claim(sight: Sight, run_id: RunId, number: int, owner: str, lease: timedelta) -> Step[ObligationClaim]:
-    """Leases an obligation whose turn and time it is; who does not get it sees how it stands."""
+def claim(
+    sight: Sight, run_id: RunId, number: int, owner: str, lease: timedelta, app: str = ANY
+) -> Step[ObligationClaim]:
+    """Leases an obligation whose turn and time it is to a worker of its app; who does not get it sees how it stands."""
     obligation, turn = numbered(sight, run_id, number), first(sight, run_id)
-    if turn != obligation or sight.now_ms < obligation.due_at_ms:
+    if turn != obligation or sight.now_ms < obligation.due_at_ms or not serves(app, obligation.app):
         return Step(result=ObligationClaim(obligation=obligation, is_acquired=False))
     if obligation.attempts >= obligation.max_attempts:  # whoever claimed it last never came back
         return _claimed(_settled(sight, _failed(obligation, "its last claim ran out", None), "stuck"))
@@ -163,14 +170,27 @@ def _settled(sight: Sight, changed: Obligation, transition: str) -> Step[Obligat
     run, debt = find(sight, changed.run_id), DEBTS.find(sight, changed.run_id) or Debt()
     was_owed = numbered(sight, changed.run_id, changed.number).is_owed
     paid = was_owed and not changed.is_owed
-    debt = replace(debt, owed=debt.owed - paid, urgent=debt.urgent - (paid and changed.at_once))
     change = _changed(sight, changed)
     after = sight._replace(cells={**sight.cells, change.id: change.cell})
+    owed = [each for each in _of(after, changed.run_id) if each.is_owed]
+    debt = replace(
+        debt, owed=debt.owed - paid, urgent=debt.urgent - (paid and changed.at_once), newest=_turn(owed),
+        newest_urgent=_turn([each for each in owed if each.at_once]),
+    )  # fmt: skip
     turn = first(after, changed.run_id)
     due_at_ms = sight.now_ms if turn is None else turn.due_at_ms
     cells = (change, DEBTS.change(sight, changed.run_id, debt, *debt.index(due_at_ms)))
     lines = (_line(changed, transition),)
     return Step(result=changed, cells=cells, lines=lines, opens=not run.is_active, closes=closable(run, debt))
+
+
+def _server(obligation: Obligation) -> tuple[str, str]:
+    """Who may serve it: its app, with the compensator that it names."""
+    return obligation.app, obligation.compensator
+
+
+def _turn(owed: Sequence[Obligation]) -> tuple[str, str]:
+    return _server(owed[0]) if owed else ("", "")
 
 
 def _changed(sight: Sight, obligation: Obligation) -> CellChange:
@@ -189,6 +209,8 @@ def _line(obligation: Obligation, transition: str) -> Line:
         "transition": transition,
         "obligation_seq": obligation.number,
         "attempts": obligation.attempts,
+        "app": obligation.app,
+        "compensator": obligation.compensator,
     }
     if obligation.claim.owner:
         said["claimer"] = obligation.claim.owner

@@ -14,7 +14,7 @@ from tape.core.caller import PLAIN, Caller
 from tape.core.causation import current_cause
 from tape.core.errors import Conflict, RunClosed, VersionConflict
 from tape.core.ids import RunId
-from tape.core.ports import BEGINNING, Cells, Due, Sight, Store
+from tape.core.ports import BEGINNING, Cells, Due, Served, Sight, Store
 from tape.core.run import Head
 from tape.core.sequence import Cell, CellId, Request
 from tape.runs.ledger import Line, Step
@@ -70,10 +70,12 @@ class Desk:
     async def now_ms(self, given: int | None = None) -> int:
         return given if given is not None else (await self.cells.look(())).now_ms
 
-    async def due(self, ledger: str, status: str, through_ms: int) -> AsyncGenerator[tuple[CellId, Cell], None]:
-        """Every cell that is due, earliest first."""
-        after = BEGINNING
-        while page := await self.cells.due(ledger, status, through_ms, PAGE, after):
+    async def due(
+        self, ledger: str, status: str, through_ms: int, served: Served | None = None, limit: int = PAGE
+    ) -> AsyncGenerator[tuple[CellId, Cell], None]:
+        """Every cell that is due and that can be served, earliest first; a reader of a few says how many."""
+        after, page_size = BEGINNING, PAGE if served is None else min(PAGE, limit)
+        while page := await self.cells.due(ledger, status, through_ms, page_size, after, served):
             for cell_id, cell in page.items():
                 after = Due(cell.due_at_ms or 0, cell_id.key)
                 yield cell_id, cell

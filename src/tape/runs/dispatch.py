@@ -7,6 +7,7 @@ from datetime import timedelta
 from functools import partial
 from typing import Final
 
+from tape.core.app import ANY, check_app, serves
 from tape.core.caller import PLAIN, Caller
 from tape.core.claim import WORK_LEASE, check_lease, check_owner
 from tape.core.codec import JsonValue
@@ -29,18 +30,18 @@ from tape.core.text import check_body, check_count, check_name
 from tape.runs.compensation import owe
 from tape.runs.desk import Desk
 from tape.runs.effects import EFFECTS, IN_FLIGHT, LIMIT, OUTBOX, Place, changed, found, line, settled, sighted
-from tape.runs.ledger import Line, Step
+from tape.runs.ledger import Line, Step, served
 from tape.runs.lifecycle import find
 
 SILENT: Final = "the dispatcher fell silent"
 
 
-def claim(sight: Sight, place: Place, owner: str, lease: timedelta) -> Step[EffectClaim]:
+def claim(sight: Sight, place: Place, owner: str, lease: timedelta, app: str = ANY) -> Step[EffectClaim]:
     """An effect for one dispatcher. One that cannot be repeated is offered once: after a silence it is in doubt."""
     effect = found(sight, place)
     if effect.dispatch_mode is not DispatchMode.OUTBOX:
         raise UsageError(f"effect {effect.idempotency_key!r} is done inline; nobody else may dispatch it")
-    if effect.status is not EffectStatus.PENDING or _is_taken(effect, sight.now_ms):
+    if effect.status is not EffectStatus.PENDING or _is_taken(effect, sight.now_ms) or not serves(app, effect.app):
         return Step(result=EffectClaim(effect=effect, is_acquired=False))
     if effect.claim.owner and effect.semantics is Semantics.NON_IDEMPOTENT:
         return _claimed(doubt(sight, place), is_acquired=False)
@@ -104,25 +105,34 @@ class Dispatch:
     def __init__(self, desk: Desk) -> None:
         self._desk = desk
 
-    async def due(self, connector: str = "", limit: int = LIMIT, now_ms: int | None = None) -> list[Effect]:
-        """Effects that wait for a dispatcher, of one connector or of any, the longest due first."""
+    async def due(
+        self, connector: str = "", limit: int = LIMIT, now_ms: int | None = None, app: str = ANY
+    ) -> list[Effect]:
+        """Effects that wait for a dispatcher of an app, of one connector or of any, the longest due first."""
         now = await self._desk.now_ms(now_ms)
         found: list[Effect] = []
-        async with aclosing(self._desk.due(EFFECTS.name, OUTBOX, now)) as cells:
+        wanted = served(check_app(app), (connector,)) if app and connector else None
+        async with aclosing(self._desk.due(EFFECTS.name, OUTBOX, now, wanted, limit)) as cells:
             async for _, cell in cells:
                 effect = EFFECTS.state(cell)
-                if connector in ("", effect.connector):
+                if connector in ("", effect.connector) and serves(app, effect.app):
                     found.append(effect)
                 if len(found) >= limit:
                     break
         return found
 
     async def claim(
-        self, run_id: str, idempotency_key: str, owner: str, lease: timedelta = WORK_LEASE, caller: Caller = PLAIN
+        self,
+        run_id: str,
+        idempotency_key: str,
+        owner: str,
+        lease: timedelta = WORK_LEASE,
+        caller: Caller = PLAIN,
+        app: str = ANY,
     ) -> EffectClaim:
-        """Leases an effect to a dispatcher; who does not get it sees who has it."""
+        """Leases an effect to a dispatcher of its app; who does not get it sees who has it."""
         place = check_run_id(run_id), check_name("idempotency_key", idempotency_key)
-        decide = partial(claim, place=place, owner=check_owner(owner), lease=check_lease(lease))
+        decide = partial(claim, place=place, owner=check_owner(owner), lease=check_lease(lease), app=check_app(app))
         return await self._desk.settle(partial(sighted, self._desk, place), decide, caller)
 
     async def attempt(
@@ -187,6 +197,7 @@ def _status_of(resolution: Resolution, effect: Effect) -> EffectStatus:
 def _with_duplicate(sight: Sight, step: Step[Effect], how: Compensation) -> Step[Effect]:
     """What was done twice is undone once, whatever becomes of the run."""
     effect = step.result
+    how = replace(how, app=how.app or effect.app)
     after = sight._replace(cells={**sight.cells, **{change.id: change.cell for change in step.cells}})
     owed = owe(
         after, find(sight, effect.run_id), effect.idempotency_key, how, external_ref=effect.external_ref, at_once=True

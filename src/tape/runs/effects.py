@@ -7,7 +7,7 @@ from typing import Final, TypeAlias
 
 from tape.core.caller import PLAIN, Caller
 from tape.core.codec import JsonValue
-from tape.core.effect import IN_DOUBT, DispatchMode, Effect, EffectOrder, EffectStatus, Semantics
+from tape.core.effect import IN_DOUBT, Compensation, DispatchMode, Effect, EffectOrder, EffectStatus, Semantics
 from tape.core.errors import NotReady, ScopeDenied, UsageError
 from tape.core.event import check_run_id
 from tape.core.fork_policy import policy_of
@@ -108,7 +108,8 @@ def settled(sight: Sight, effect: Effect, said: Line) -> Step[Effect]:
 
 
 def changed(sight: Sight, effect: Effect) -> CellChange:
-    return EFFECTS.change(sight, key_of(effect.run_id, effect.idempotency_key), effect, *_index(effect))
+    served_by = (effect.app, effect.connector) if effect.dispatch_mode is DispatchMode.OUTBOX else None
+    return EFFECTS.change(sight, key_of(effect.run_id, effect.idempotency_key), effect, *_index(effect), served_by)
 
 
 def line(effect: Effect, verb: str = "", begins: bool = False) -> Line:
@@ -125,6 +126,7 @@ def line(effect: Effect, verb: str = "", begins: bool = False) -> Line:
             "business_key": effect.business_key,
             "connector": effect.connector,
             "scope": effect.scope,
+            "app": effect.app,
         }
     dims = (effect.tool, effect.run_id)
     return Line(run_id=effect.run_id, kind="effect", verb=verb or effect.status.value, dims=dims, payload=said)
@@ -236,10 +238,18 @@ def _new(order: EffectOrder, now_ms: int) -> Effect:
         business_key=order.business_key,
         connector=order.connector,
         scope=order.scope,
-        compensation=order.compensation,
+        compensation=_owned(order.compensation, order.app),
+        app=order.app,
         began_at_ms=now_ms,
         next_dispatch_at_ms=now_ms,
     )
+
+
+def _owned(compensation: Compensation | None, app: str) -> Compensation | None:
+    """What undoes an effect belongs to the app that begins it, unless it names another."""
+    if compensation is None or compensation.app:
+        return compensation
+    return replace(compensation, app=app)
 
 
 def _sheltered(effect: Effect, run: RunState) -> Effect:

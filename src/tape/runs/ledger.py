@@ -1,17 +1,18 @@
 """A ledger: cells of one shape, and what a decision on them is made of."""
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass
 from hashlib import sha256
 from typing import Final, Generic, TypeVar
 
 from tape.core import codec, subject as subjects
+from tape.core.app import ANY
 from tape.core.caller import Caller
 from tape.core.codec import JsonValue
 from tape.core.errors import TapeError
 from tape.core.event import Event
 from tape.core.ids import RunId
-from tape.core.ports import Sight
+from tape.core.ports import Served, Sight
 from tape.core.sequence import Cell, CellChange, CellId
 
 IN_A_RUN: Final = 120  # beside the run's id it fits into a key
@@ -41,12 +42,23 @@ class Ledger(Generic[S]):
     def states(self, cells: Mapping[CellId, Cell]) -> Iterator[S]:
         return (self.state(cell) for cell_id, cell in cells.items() if cell_id.ledger == self.name)
 
-    def change(self, sight: Sight, key: str, state: S, status: str, due_at_ms: int | None = None) -> CellChange:
-        """The next state, decided on what was seen."""
+    def change(
+        self,
+        sight: Sight,
+        key: str,
+        state: S,
+        status: str,
+        due_at_ms: int | None = None,
+        served_by: tuple[str, str] | None = None,
+    ) -> CellChange:
+        """The next state, decided on what was seen; work is served by an app that handles its kind."""
         cell = sight.cells.get(self.at(key))
         seen = 0 if cell is None else cell.version
         text = codec.encode_state(state)
-        return CellChange(id=self.at(key), seen=seen, status=status, state_json=text, due_at_ms=due_at_ms)
+        app, kind = (None, None) if served_by is None else map(part, served_by)
+        return CellChange(
+            id=self.at(key), seen=seen, status=status, state_json=text, due_at_ms=due_at_ms, app=app, kind=kind
+        )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -102,3 +114,9 @@ def parts(*texts: str) -> str:
 def digest(*texts: str) -> str:
     """What stands for texts in the name of a system run."""
     return sha256("/".join(texts).encode()).hexdigest()[:32]
+
+
+def served(app: str, kinds: Collection[str]) -> Served:
+    """What a worker of an app can take: work of these kinds, its own app's or any app's."""
+    apps = dict.fromkeys((part(app), part(ANY)))
+    return Served(tuple(apps), tuple(dict.fromkeys(map(part, kinds))))

@@ -34,21 +34,26 @@ class Newest:
 class Debt:
     """What a run still has to undo: how many obligations it ever had, how many are open, how many of those cannot wait.
 
-    The others wait until the run has failed, which it is then unwinding.
+    The others wait until the run has failed, which it is then unwinding. `newest` and `newest_urgent` say who may serve
+    the open obligation whose turn it is then or now: its app, and the name of its compensator.
     """
 
     count: int = 0
     owed: int = 0
     urgent: int = 0
     is_unwinding: bool = False
+    newest: tuple[str, str] = ("", "")
+    newest_urgent: tuple[str, str] = ("", "")
 
     @property
     def is_due(self) -> bool:
         return bool(self.urgent or (self.is_unwinding and self.owed))
 
-    def index(self, due_at_ms: int) -> tuple[str, int | None]:
-        """What its cell is listed under."""
-        return ("due", due_at_ms) if self.is_due else ("held", None)
+    def index(self, due_at_ms: int) -> tuple[str, int | None, tuple[str, str] | None]:
+        """What its cell is listed under, and for whom."""
+        if not self.is_due:
+            return "held", None, None
+        return "due", due_at_ms, self.newest if self.is_unwinding else self.newest_urgent
 
 
 RUNS: Final = Ledger("run", RunState)

@@ -6,6 +6,7 @@ from datetime import timedelta
 from functools import partial
 from typing import Final
 
+from tape.core.app import ANY, check_app, serves
 from tape.core.caller import PLAIN, Caller
 from tape.core.claim import WORK_LEASE, check_lease, check_owner
 from tape.core.effect import Compensation
@@ -17,6 +18,7 @@ from tape.core.text import check_body, check_count, check_name
 from tape.runs import compensation
 from tape.runs.compensation import OBLIGATIONS, newest_first
 from tape.runs.desk import Desk
+from tape.runs.ledger import served
 from tape.runs.lifecycle import DEBTS, RUNS
 
 LIMIT: Final = 500
@@ -41,16 +43,31 @@ class Obligations:
         found = OBLIGATIONS.states(await self._desk.under(OBLIGATIONS.name, check_run_id(run_id)))
         return newest_first([each for each in found if each.is_owed or not only_unresolved])
 
+    async def unmet(self, run_id: str) -> list[Obligation]:
+        """Those of a run that are not compensated, the newest first."""
+        return [each for each in await self.listed(run_id) if each.status is not ObligationStatus.COMPENSATED]
+
     async def due(
-        self, limit: int = LIMIT, now_ms: int | None = None, among: Collection[ObligationStatus] = OWED
+        self,
+        limit: int = LIMIT,
+        now_ms: int | None = None,
+        among: Collection[ObligationStatus] = OWED,
+        *,
+        app: str = ANY,
+        compensators: Collection[str] | None = None,
     ) -> list[Obligation]:
-        """Those whose turn and time it is, one of each run, the longest due first."""
+        """Those whose turn and time it is, one of each run, the longest due first.
+
+        With an app and compensators, only those that such a worker can serve; the others take no place in the list.
+        """
         now = await self._desk.now_ms(now_ms)
         found: list[Obligation] = []
-        async with aclosing(self._desk.due(DEBTS.name, "due", now)) as debts:
+        wanted = served(check_app(app), compensators) if app and compensators is not None else None
+        async with aclosing(self._desk.due(DEBTS.name, "due", now, wanted, limit)) as debts:
             async for cell_id, _ in debts:
                 turn = compensation.first(await self._sight(RunId(cell_id.key)), RunId(cell_id.key))
-                if turn is not None and turn.due_at_ms <= now and turn.status in among:
+                is_due = turn is not None and turn.due_at_ms <= now and turn.status in among
+                if turn is not None and is_due and _is_served(turn, app, compensators):
                     found.append(turn)
                 if len(found) >= limit:
                     break
@@ -62,11 +79,17 @@ class Obligations:
         return list(OBLIGATIONS.states(await self._desk.cells.due(OBLIGATIONS.name, "stuck", now, limit)))
 
     async def claim(
-        self, run_id: str, number: int, owner: str, lease: timedelta = WORK_LEASE, caller: Caller = PLAIN
+        self,
+        run_id: str,
+        number: int,
+        owner: str,
+        lease: timedelta = WORK_LEASE,
+        caller: Caller = PLAIN,
+        app: str = ANY,
     ) -> ObligationClaim:
-        """Leases an obligation, if it is its turn and time."""
+        """Leases an obligation to a worker of its app, if it is its turn and time."""
         run, owner, lease = check_run_id(run_id), check_owner(owner), check_lease(lease)
-        decide = partial(compensation.claim, run_id=run, number=number, owner=owner, lease=lease)
+        decide = partial(compensation.claim, run_id=run, number=number, owner=owner, lease=lease, app=check_app(app))
         return await self._desk.settle(self._read(run), decide, caller)
 
     async def attempt(
@@ -103,3 +126,7 @@ class Obligations:
         """The run and its debt first: whatever of its obligations changes meanwhile changes the debt."""
         sight = await self._desk.cells.look((RUNS.at(run_id), DEBTS.at(run_id)))
         return sight._replace(cells={**sight.cells, **await self._desk.under(OBLIGATIONS.name, run_id)})
+
+
+def _is_served(owed: Obligation, app: str, compensators: Collection[str] | None) -> bool:
+    return serves(app, owed.app) and (compensators is None or owed.compensator in compensators)

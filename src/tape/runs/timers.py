@@ -1,11 +1,14 @@
 """The ledger of timers: each is handled at least once after its time has come."""
 
+from collections.abc import Sequence
+from contextlib import aclosing
 from dataclasses import replace
 from datetime import timedelta
 from functools import partial
 from typing import Final
 
 from tape.core import codec
+from tape.core.app import ANY, check_app, serves
 from tape.core.caller import PLAIN, Caller
 from tape.core.claim import WORK_LEASE, check_lease, check_owner
 from tape.core.codec import JsonValue
@@ -19,7 +22,7 @@ from tape.core.text import check_body, check_count, check_name
 from tape.core.timer import GATE_TIMEOUT, Timer, TimerClaim, TimerStatus
 from tape.runs import gates, lifecycle
 from tape.runs.desk import Desk
-from tape.runs.ledger import Ledger, Line, Step, part
+from tape.runs.ledger import Ledger, Line, Step, part, served
 from tape.runs.lifecycle import RUNS
 
 LIMIT: Final = 200
@@ -51,10 +54,13 @@ def cancel(sight: Sight, run_id: RunId, timer_id: str) -> Step[bool]:
     return Step(result=True, cells=step.cells, lines=step.lines, opens=step.opens, closes=step.closes)
 
 
-def claim(sight: Sight, run_id: RunId, timer_id: str, owner: str, lease: timedelta) -> Step[TimerClaim]:
-    """A due timer for one handler; if that one never says that it fired, it is due again. An ended run needs none."""
+def claim(sight: Sight, run_id: RunId, timer_id: str, owner: str, lease: timedelta, app: str = ANY) -> Step[TimerClaim]:
+    """A due timer for one handler of its app; if that one never says that it fired, it is due again.
+
+    An ended run needs none.
+    """
     timer = _found(sight, run_id, timer_id)
-    if timer.due_at_ms is None or sight.now_ms < timer.due_at_ms:
+    if timer.due_at_ms is None or sight.now_ms < timer.due_at_ms or not serves(app, timer.served_app):
         return Step(result=TimerClaim(timer=timer, is_acquired=False))
     if not lifecycle.find(sight, run_id).is_active:
         step = _step(sight, _ended(timer, TimerStatus.CANCELLED), "cancelled")
@@ -91,14 +97,16 @@ class Timers:
         kind: str = "",
         payload_json: str = "",
         caller: Caller = PLAIN,
+        app: str = ANY,
     ) -> Timer:
-        """Sets a timer, or sets it anew."""
+        """Sets a timer, or sets it anew, for the workers of an app."""
         timer = Timer(
             run_id=check_run_id(run_id),
             timer_id=check_name("timer_id", timer_id),
             fire_at_ms=check_count("fire_at_ms", fire_at_ms),
             kind=check_name("kind", kind, may_be_empty=True),
             payload_json=check_body("payload_json", payload_json),
+            app=check_app(app),
         )
         if kind == GATE_TIMEOUT:
             _asked(timer)
@@ -111,18 +119,42 @@ class Timers:
         ids = RUNS.at(run), lifecycle.DEBTS.at(run), TIMERS.at(key_of(run, timer_id))
         return await self._desk.change(ids, partial(cancel, run_id=run, timer_id=timer_id), caller)
 
-    async def due(self, limit: int = LIMIT, now_ms: int | None = None) -> list[Timer]:
-        """Timers whose time has come and that nobody is handling, the longest due first."""
-        now = await self._desk.now_ms(now_ms)
-        return list(TIMERS.states(await self._desk.cells.due(TIMERS.name, TimerStatus.SET, now, limit)))
+    async def due(
+        self,
+        limit: int = LIMIT,
+        now_ms: int | None = None,
+        *,
+        app: str = ANY,
+        kinds: Sequence[str] | None = None,
+    ) -> list[Timer]:
+        """Timers whose time has come and that nobody is handling, the longest due first.
+
+        With an app and kinds, only those that such a worker can serve; the others take no place in the list.
+        """
+        now, found = await self._desk.now_ms(now_ms), list[Timer]()
+        wanted = served(check_app(app), kinds) if app and kinds is not None else None
+        async with aclosing(self._desk.due(TIMERS.name, TimerStatus.SET, now, wanted, limit)) as cells:
+            async for _, cell in cells:
+                timer = TIMERS.state(cell)
+                if serves(app, timer.served_app) and (kinds is None or timer.kind in kinds):
+                    found.append(timer)
+                if len(found) >= limit:
+                    break
+        return found
 
     async def claim(
-        self, run_id: str, timer_id: str, owner: str, lease: timedelta = WORK_LEASE, caller: Caller = PLAIN
+        self,
+        run_id: str,
+        timer_id: str,
+        owner: str,
+        lease: timedelta = WORK_LEASE,
+        caller: Caller = PLAIN,
+        app: str = ANY,
     ) -> TimerClaim:
-        """Leases a due timer to its handler."""
+        """Leases a due timer to its handler, if it is for the handler's app."""
         run, owner, lease = check_run_id(run_id), check_owner(owner), check_lease(lease)
         ids = RUNS.at(run), lifecycle.DEBTS.at(run), TIMERS.at(key_of(run, timer_id))
-        decide = partial(claim, run_id=run, timer_id=timer_id, owner=owner, lease=lease)
+        decide = partial(claim, run_id=run, timer_id=timer_id, owner=owner, lease=lease, app=check_app(app))
         return await self._desk.change(ids, decide, caller)
 
     async def fire(self, run_id: str, timer_id: str, attempt: int, caller: Caller = PLAIN) -> Timer:
@@ -183,6 +215,7 @@ def _step(sight: Sight, timer: Timer, verb: str) -> Step[Timer]:
         "status": timer.status.value,
         "fire_at_ms": timer.fire_at_ms,
         "payload_json": timer.payload_json,
+        "app": timer.app,
     }
     line = Line(run_id=timer.run_id, kind="timer", verb=verb, dims=(timer.kind, timer.run_id), payload=said)
     closes = lifecycle.closable(run, debt)
@@ -190,4 +223,5 @@ def _step(sight: Sight, timer: Timer, verb: str) -> Step[Timer]:
 
 
 def _changed(sight: Sight, timer: Timer) -> CellChange:
-    return TIMERS.change(sight, key_of(timer.run_id, timer.timer_id), timer, timer.status, timer.due_at_ms)
+    served_by = timer.served_app, timer.kind
+    return TIMERS.change(sight, key_of(timer.run_id, timer.timer_id), timer, timer.status, timer.due_at_ms, served_by)

@@ -65,7 +65,8 @@ async def _ledger(node: Node, run_id: RunId) -> LedgerRun | None:
     """What its ledger says of a run that was begun; one that was only opened has none."""
     if node.ledgers is None or not await is_begun(node.ledgers, run_id):
         return None
-    return msgspec.convert((await node.ledgers.runs.find(run_id)).summary, LedgerRun)
+    run, unmet = await node.ledgers.runs.find(run_id), await node.ledgers.obligations.unmet(run_id)
+    return msgspec.convert({**run.summary, "obligations": [each.summary for each in unmet]}, LedgerRun)
 
 
 async def _kept(node: Node, run_id: RunId) -> RunRecord | None:

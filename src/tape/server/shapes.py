@@ -57,6 +57,18 @@ class Runs(Struct, frozen=True, kw_only=True):
     runs: list[Run]
 
 
+class UnmetObligation(Struct, frozen=True, kw_only=True):
+    """What a run still has to undo: it waits for a worker of the app whose program has registered the compensator."""
+
+    number: Count
+    kind: str
+    app: str
+    compensator: str
+    status: str
+    attempts: Count
+    last_error: str
+
+
 class LedgerRun(Struct, frozen=True, kw_only=True):
     """A run as its ledger knows it: whose it is, how its work is doing, who does it."""
 
@@ -70,6 +82,7 @@ class LedgerRun(Struct, frozen=True, kw_only=True):
     waiting_on_gate: str
     detail_json: str
     labels: dict[str, str]
+    obligations: list[UnmetObligation]
 
 
 class RunDetail(Struct, frozen=True, kw_only=True):

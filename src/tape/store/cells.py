@@ -2,9 +2,10 @@
 
 import json
 from collections.abc import Mapping, Sequence
+from itertools import product
 from typing import NamedTuple
 
-from tape.core.ports import BEGINNING, Due, Sight
+from tape.core.ports import BEGINNING, Due, Served, Sight
 from tape.core.sequence import Cell, CellId
 from tape.store.clock import now_ms
 from tape.store.connection import Connection, Query, Row
@@ -15,6 +16,7 @@ class _Sql(NamedTuple):
     clock: str
     read: str
     due: str
+    due_served: str
     under: str
 
 
@@ -36,11 +38,21 @@ class Cells:
         return Sight(now, _cells(rows))
 
     async def due(
-        self, ledger: str, status: str, through_ms: int, limit: int, after: Due = BEGINNING
+        self,
+        ledger: str,
+        status: str,
+        through_ms: int,
+        limit: int,
+        after: Due = BEGINNING,
+        served: Served | None = None,
     ) -> Mapping[CellId, Cell]:
         asked = {"ledger": ledger, "status": status, "through": through_ms, "limit": limit}
-        place = {"after_due": after.due_at_ms, "after_key": after.key}
-        (rows,) = await self._connection.snapshot(Query(self._sql.due, asked | place))
+        asked |= {"after_due": after.due_at_ms, "after_key": after.key}
+        if served is None:
+            query = Query(self._sql.due, asked)
+        else:
+            query = Query(self._sql.due_served, asked | {"served": json.dumps([*product(*served)])})
+        (rows,) = await self._connection.snapshot(query)
         return _cells(rows)
 
     async def under(self, ledger: str, parent: str, limit: int, after: str = "") -> Mapping[CellId, Cell]:
@@ -52,6 +64,6 @@ class Cells:
 
 def _cells(rows: Sequence[Row]) -> Mapping[CellId, Cell]:
     return {
-        CellId(ledger, key): Cell(version=version, status=status, due_at_ms=due, state_json=state)
-        for ledger, key, version, status, due, state in rows
+        CellId(ledger, key): Cell(version=version, status=status, due_at_ms=due, state_json=state, app=app, kind=kind)
+        for ledger, key, version, status, due, state, app, kind in rows
     }

@@ -437,19 +437,21 @@ class ListDecisionsResponse(_message.Message):
     def __init__(self, decisions: _Optional[_Iterable[_Union[DecisionRecord, _Mapping]]] = ..., next_cursor: _Optional[str] = ...) -> None: ...
 
 class Compensation(_message.Message):
-    __slots__ = ("kind", "payload_json", "compensator_ref", "max_attempts")
+    __slots__ = ("kind", "payload_json", "compensator_ref", "max_attempts", "app")
     KIND_FIELD_NUMBER: _ClassVar[int]
     PAYLOAD_JSON_FIELD_NUMBER: _ClassVar[int]
     COMPENSATOR_REF_FIELD_NUMBER: _ClassVar[int]
     MAX_ATTEMPTS_FIELD_NUMBER: _ClassVar[int]
+    APP_FIELD_NUMBER: _ClassVar[int]
     kind: str
     payload_json: str
     compensator_ref: str
     max_attempts: int
-    def __init__(self, kind: _Optional[str] = ..., payload_json: _Optional[str] = ..., compensator_ref: _Optional[str] = ..., max_attempts: _Optional[int] = ...) -> None: ...
+    app: str
+    def __init__(self, kind: _Optional[str] = ..., payload_json: _Optional[str] = ..., compensator_ref: _Optional[str] = ..., max_attempts: _Optional[int] = ..., app: _Optional[str] = ...) -> None: ...
 
 class EffectRecord(_message.Message):
-    __slots__ = ("run_id", "idempotency_key", "tool_name", "status", "decision_index", "request_json", "response_json", "error_json", "semantics", "dispatch_mode", "business_key", "connector", "scope", "dispatch_attempts", "next_dispatch_at_ms", "external_ref", "dispatch_claimed_by", "dispatch_claim_expires_at_ms", "last_dispatch_error", "attempt", "began_at_ms", "settled_at_ms", "compensation")
+    __slots__ = ("run_id", "idempotency_key", "tool_name", "status", "decision_index", "request_json", "response_json", "error_json", "semantics", "dispatch_mode", "business_key", "connector", "scope", "dispatch_attempts", "next_dispatch_at_ms", "external_ref", "dispatch_claimed_by", "dispatch_claim_expires_at_ms", "last_dispatch_error", "attempt", "began_at_ms", "settled_at_ms", "compensation", "app")
     RUN_ID_FIELD_NUMBER: _ClassVar[int]
     IDEMPOTENCY_KEY_FIELD_NUMBER: _ClassVar[int]
     TOOL_NAME_FIELD_NUMBER: _ClassVar[int]
@@ -473,6 +475,7 @@ class EffectRecord(_message.Message):
     BEGAN_AT_MS_FIELD_NUMBER: _ClassVar[int]
     SETTLED_AT_MS_FIELD_NUMBER: _ClassVar[int]
     COMPENSATION_FIELD_NUMBER: _ClassVar[int]
+    APP_FIELD_NUMBER: _ClassVar[int]
     run_id: str
     idempotency_key: str
     tool_name: str
@@ -496,10 +499,11 @@ class EffectRecord(_message.Message):
     began_at_ms: int
     settled_at_ms: int
     compensation: Compensation
-    def __init__(self, run_id: _Optional[str] = ..., idempotency_key: _Optional[str] = ..., tool_name: _Optional[str] = ..., status: _Optional[_Union[EffectStatus, str]] = ..., decision_index: _Optional[int] = ..., request_json: _Optional[str] = ..., response_json: _Optional[str] = ..., error_json: _Optional[str] = ..., semantics: _Optional[_Union[Semantics, str]] = ..., dispatch_mode: _Optional[_Union[DispatchMode, str]] = ..., business_key: _Optional[str] = ..., connector: _Optional[str] = ..., scope: _Optional[str] = ..., dispatch_attempts: _Optional[int] = ..., next_dispatch_at_ms: _Optional[int] = ..., external_ref: _Optional[str] = ..., dispatch_claimed_by: _Optional[str] = ..., dispatch_claim_expires_at_ms: _Optional[int] = ..., last_dispatch_error: _Optional[str] = ..., attempt: _Optional[int] = ..., began_at_ms: _Optional[int] = ..., settled_at_ms: _Optional[int] = ..., compensation: _Optional[_Union[Compensation, _Mapping]] = ...) -> None: ...
+    app: str
+    def __init__(self, run_id: _Optional[str] = ..., idempotency_key: _Optional[str] = ..., tool_name: _Optional[str] = ..., status: _Optional[_Union[EffectStatus, str]] = ..., decision_index: _Optional[int] = ..., request_json: _Optional[str] = ..., response_json: _Optional[str] = ..., error_json: _Optional[str] = ..., semantics: _Optional[_Union[Semantics, str]] = ..., dispatch_mode: _Optional[_Union[DispatchMode, str]] = ..., business_key: _Optional[str] = ..., connector: _Optional[str] = ..., scope: _Optional[str] = ..., dispatch_attempts: _Optional[int] = ..., next_dispatch_at_ms: _Optional[int] = ..., external_ref: _Optional[str] = ..., dispatch_claimed_by: _Optional[str] = ..., dispatch_claim_expires_at_ms: _Optional[int] = ..., last_dispatch_error: _Optional[str] = ..., attempt: _Optional[int] = ..., began_at_ms: _Optional[int] = ..., settled_at_ms: _Optional[int] = ..., compensation: _Optional[_Union[Compensation, _Mapping]] = ..., app: _Optional[str] = ...) -> None: ...
 
 class BeginEffectRequest(_message.Message):
-    __slots__ = ("run_id", "decision_index", "tool_name", "call_index", "request_json", "custom_key", "semantics", "dispatch_mode", "business_key", "connector", "scope", "fence", "compensation")
+    __slots__ = ("run_id", "decision_index", "tool_name", "call_index", "request_json", "custom_key", "semantics", "dispatch_mode", "business_key", "connector", "scope", "fence", "compensation", "app")
     RUN_ID_FIELD_NUMBER: _ClassVar[int]
     DECISION_INDEX_FIELD_NUMBER: _ClassVar[int]
     TOOL_NAME_FIELD_NUMBER: _ClassVar[int]
@@ -513,6 +517,7 @@ class BeginEffectRequest(_message.Message):
     SCOPE_FIELD_NUMBER: _ClassVar[int]
     FENCE_FIELD_NUMBER: _ClassVar[int]
     COMPENSATION_FIELD_NUMBER: _ClassVar[int]
+    APP_FIELD_NUMBER: _ClassVar[int]
     run_id: str
     decision_index: int
     tool_name: str
@@ -526,7 +531,8 @@ class BeginEffectRequest(_message.Message):
     scope: str
     fence: int
     compensation: Compensation
-    def __init__(self, run_id: _Optional[str] = ..., decision_index: _Optional[int] = ..., tool_name: _Optional[str] = ..., call_index: _Optional[int] = ..., request_json: _Optional[str] = ..., custom_key: _Optional[str] = ..., semantics: _Optional[_Union[Semantics, str]] = ..., dispatch_mode: _Optional[_Union[DispatchMode, str]] = ..., business_key: _Optional[str] = ..., connector: _Optional[str] = ..., scope: _Optional[str] = ..., fence: _Optional[int] = ..., compensation: _Optional[_Union[Compensation, _Mapping]] = ...) -> None: ...
+    app: str
+    def __init__(self, run_id: _Optional[str] = ..., decision_index: _Optional[int] = ..., tool_name: _Optional[str] = ..., call_index: _Optional[int] = ..., request_json: _Optional[str] = ..., custom_key: _Optional[str] = ..., semantics: _Optional[_Union[Semantics, str]] = ..., dispatch_mode: _Optional[_Union[DispatchMode, str]] = ..., business_key: _Optional[str] = ..., connector: _Optional[str] = ..., scope: _Optional[str] = ..., fence: _Optional[int] = ..., compensation: _Optional[_Union[Compensation, _Mapping]] = ..., app: _Optional[str] = ...) -> None: ...
 
 class BeginEffectResponse(_message.Message):
     __slots__ = ("idempotency_key", "status", "response_json", "error_json", "effect")
@@ -617,26 +623,30 @@ class ListPendingEffectsRequest(_message.Message):
     def __init__(self, older_than_ms: _Optional[int] = ..., limit: _Optional[int] = ..., include_pending: _Optional[bool] = ..., include_unknown: _Optional[bool] = ...) -> None: ...
 
 class ListEffectsToDispatchRequest(_message.Message):
-    __slots__ = ("now_ms", "connector", "limit")
+    __slots__ = ("now_ms", "connector", "limit", "app")
     NOW_MS_FIELD_NUMBER: _ClassVar[int]
     CONNECTOR_FIELD_NUMBER: _ClassVar[int]
     LIMIT_FIELD_NUMBER: _ClassVar[int]
+    APP_FIELD_NUMBER: _ClassVar[int]
     now_ms: int
     connector: str
     limit: int
-    def __init__(self, now_ms: _Optional[int] = ..., connector: _Optional[str] = ..., limit: _Optional[int] = ...) -> None: ...
+    app: str
+    def __init__(self, now_ms: _Optional[int] = ..., connector: _Optional[str] = ..., limit: _Optional[int] = ..., app: _Optional[str] = ...) -> None: ...
 
 class ClaimEffectDispatchRequest(_message.Message):
-    __slots__ = ("run_id", "idempotency_key", "claimer", "lease_ttl_ms")
+    __slots__ = ("run_id", "idempotency_key", "claimer", "lease_ttl_ms", "app")
     RUN_ID_FIELD_NUMBER: _ClassVar[int]
     IDEMPOTENCY_KEY_FIELD_NUMBER: _ClassVar[int]
     CLAIMER_FIELD_NUMBER: _ClassVar[int]
     LEASE_TTL_MS_FIELD_NUMBER: _ClassVar[int]
+    APP_FIELD_NUMBER: _ClassVar[int]
     run_id: str
     idempotency_key: str
     claimer: str
     lease_ttl_ms: int
-    def __init__(self, run_id: _Optional[str] = ..., idempotency_key: _Optional[str] = ..., claimer: _Optional[str] = ..., lease_ttl_ms: _Optional[int] = ...) -> None: ...
+    app: str
+    def __init__(self, run_id: _Optional[str] = ..., idempotency_key: _Optional[str] = ..., claimer: _Optional[str] = ..., lease_ttl_ms: _Optional[int] = ..., app: _Optional[str] = ...) -> None: ...
 
 class ClaimEffectDispatchResponse(_message.Message):
     __slots__ = ("acquired", "effect")
@@ -689,7 +699,7 @@ class DoubtSilentDispatchesRequest(_message.Message):
     def __init__(self, limit: _Optional[int] = ..., now_ms: _Optional[int] = ...) -> None: ...
 
 class ObligationRecord(_message.Message):
-    __slots__ = ("run_id", "seq", "effect_key", "kind", "status", "payload_json", "compensator_ref", "external_ref", "max_attempts", "attempts", "next_attempt_at_ms", "claimer", "claim_expires_at_ms", "attempt", "last_error", "result_json", "at_once", "registered_at_ms")
+    __slots__ = ("run_id", "seq", "effect_key", "kind", "status", "payload_json", "compensator_ref", "external_ref", "max_attempts", "attempts", "next_attempt_at_ms", "claimer", "claim_expires_at_ms", "attempt", "last_error", "result_json", "at_once", "registered_at_ms", "app")
     RUN_ID_FIELD_NUMBER: _ClassVar[int]
     SEQ_FIELD_NUMBER: _ClassVar[int]
     EFFECT_KEY_FIELD_NUMBER: _ClassVar[int]
@@ -708,6 +718,7 @@ class ObligationRecord(_message.Message):
     RESULT_JSON_FIELD_NUMBER: _ClassVar[int]
     AT_ONCE_FIELD_NUMBER: _ClassVar[int]
     REGISTERED_AT_MS_FIELD_NUMBER: _ClassVar[int]
+    APP_FIELD_NUMBER: _ClassVar[int]
     run_id: str
     seq: int
     effect_key: str
@@ -726,23 +737,26 @@ class ObligationRecord(_message.Message):
     result_json: str
     at_once: bool
     registered_at_ms: int
-    def __init__(self, run_id: _Optional[str] = ..., seq: _Optional[int] = ..., effect_key: _Optional[str] = ..., kind: _Optional[str] = ..., status: _Optional[_Union[ObligationStatus, str]] = ..., payload_json: _Optional[str] = ..., compensator_ref: _Optional[str] = ..., external_ref: _Optional[str] = ..., max_attempts: _Optional[int] = ..., attempts: _Optional[int] = ..., next_attempt_at_ms: _Optional[int] = ..., claimer: _Optional[str] = ..., claim_expires_at_ms: _Optional[int] = ..., attempt: _Optional[int] = ..., last_error: _Optional[str] = ..., result_json: _Optional[str] = ..., at_once: _Optional[bool] = ..., registered_at_ms: _Optional[int] = ...) -> None: ...
+    app: str
+    def __init__(self, run_id: _Optional[str] = ..., seq: _Optional[int] = ..., effect_key: _Optional[str] = ..., kind: _Optional[str] = ..., status: _Optional[_Union[ObligationStatus, str]] = ..., payload_json: _Optional[str] = ..., compensator_ref: _Optional[str] = ..., external_ref: _Optional[str] = ..., max_attempts: _Optional[int] = ..., attempts: _Optional[int] = ..., next_attempt_at_ms: _Optional[int] = ..., claimer: _Optional[str] = ..., claim_expires_at_ms: _Optional[int] = ..., attempt: _Optional[int] = ..., last_error: _Optional[str] = ..., result_json: _Optional[str] = ..., at_once: _Optional[bool] = ..., registered_at_ms: _Optional[int] = ..., app: _Optional[str] = ...) -> None: ...
 
 class RegisterCompensationRequest(_message.Message):
-    __slots__ = ("run_id", "effect_key", "kind", "payload_json", "compensator_ref", "max_attempts")
+    __slots__ = ("run_id", "effect_key", "kind", "payload_json", "compensator_ref", "max_attempts", "app")
     RUN_ID_FIELD_NUMBER: _ClassVar[int]
     EFFECT_KEY_FIELD_NUMBER: _ClassVar[int]
     KIND_FIELD_NUMBER: _ClassVar[int]
     PAYLOAD_JSON_FIELD_NUMBER: _ClassVar[int]
     COMPENSATOR_REF_FIELD_NUMBER: _ClassVar[int]
     MAX_ATTEMPTS_FIELD_NUMBER: _ClassVar[int]
+    APP_FIELD_NUMBER: _ClassVar[int]
     run_id: str
     effect_key: str
     kind: str
     payload_json: str
     compensator_ref: str
     max_attempts: int
-    def __init__(self, run_id: _Optional[str] = ..., effect_key: _Optional[str] = ..., kind: _Optional[str] = ..., payload_json: _Optional[str] = ..., compensator_ref: _Optional[str] = ..., max_attempts: _Optional[int] = ...) -> None: ...
+    app: str
+    def __init__(self, run_id: _Optional[str] = ..., effect_key: _Optional[str] = ..., kind: _Optional[str] = ..., payload_json: _Optional[str] = ..., compensator_ref: _Optional[str] = ..., max_attempts: _Optional[int] = ..., app: _Optional[str] = ...) -> None: ...
 
 class ListObligationsRequest(_message.Message):
     __slots__ = ("run_id", "only_unresolved", "status_filter", "cursor")
@@ -765,30 +779,36 @@ class ListObligationsResponse(_message.Message):
     def __init__(self, obligations: _Optional[_Iterable[_Union[ObligationRecord, _Mapping]]] = ..., next_cursor: _Optional[str] = ...) -> None: ...
 
 class ListUnresolvedObligationsRequest(_message.Message):
-    __slots__ = ("limit", "now_ms", "include_pending", "include_stuck", "include_committed_expired")
+    __slots__ = ("limit", "now_ms", "include_pending", "include_stuck", "include_committed_expired", "app", "compensators")
     LIMIT_FIELD_NUMBER: _ClassVar[int]
     NOW_MS_FIELD_NUMBER: _ClassVar[int]
     INCLUDE_PENDING_FIELD_NUMBER: _ClassVar[int]
     INCLUDE_STUCK_FIELD_NUMBER: _ClassVar[int]
     INCLUDE_COMMITTED_EXPIRED_FIELD_NUMBER: _ClassVar[int]
+    APP_FIELD_NUMBER: _ClassVar[int]
+    COMPENSATORS_FIELD_NUMBER: _ClassVar[int]
     limit: int
     now_ms: int
     include_pending: bool
     include_stuck: bool
     include_committed_expired: bool
-    def __init__(self, limit: _Optional[int] = ..., now_ms: _Optional[int] = ..., include_pending: _Optional[bool] = ..., include_stuck: _Optional[bool] = ..., include_committed_expired: _Optional[bool] = ...) -> None: ...
+    app: str
+    compensators: _containers.RepeatedScalarFieldContainer[str]
+    def __init__(self, limit: _Optional[int] = ..., now_ms: _Optional[int] = ..., include_pending: _Optional[bool] = ..., include_stuck: _Optional[bool] = ..., include_committed_expired: _Optional[bool] = ..., app: _Optional[str] = ..., compensators: _Optional[_Iterable[str]] = ...) -> None: ...
 
 class ClaimObligationRequest(_message.Message):
-    __slots__ = ("run_id", "seq", "claimer", "lease_ttl_ms")
+    __slots__ = ("run_id", "seq", "claimer", "lease_ttl_ms", "app")
     RUN_ID_FIELD_NUMBER: _ClassVar[int]
     SEQ_FIELD_NUMBER: _ClassVar[int]
     CLAIMER_FIELD_NUMBER: _ClassVar[int]
     LEASE_TTL_MS_FIELD_NUMBER: _ClassVar[int]
+    APP_FIELD_NUMBER: _ClassVar[int]
     run_id: str
     seq: int
     claimer: str
     lease_ttl_ms: int
-    def __init__(self, run_id: _Optional[str] = ..., seq: _Optional[int] = ..., claimer: _Optional[str] = ..., lease_ttl_ms: _Optional[int] = ...) -> None: ...
+    app: str
+    def __init__(self, run_id: _Optional[str] = ..., seq: _Optional[int] = ..., claimer: _Optional[str] = ..., lease_ttl_ms: _Optional[int] = ..., app: _Optional[str] = ...) -> None: ...
 
 class ClaimObligationResponse(_message.Message):
     __slots__ = ("acquired", "obligation")
@@ -1001,7 +1021,7 @@ class GetGateResponse(_message.Message):
     def __init__(self, found: _Optional[bool] = ..., gate: _Optional[_Union[GateRecord, _Mapping]] = ...) -> None: ...
 
 class TimerRecord(_message.Message):
-    __slots__ = ("run_id", "timer_id", "fire_at_ms", "kind", "payload_json", "status", "claimer", "claim_expires_at_ms", "attempt")
+    __slots__ = ("run_id", "timer_id", "fire_at_ms", "kind", "payload_json", "status", "claimer", "claim_expires_at_ms", "attempt", "app")
     RUN_ID_FIELD_NUMBER: _ClassVar[int]
     TIMER_ID_FIELD_NUMBER: _ClassVar[int]
     FIRE_AT_MS_FIELD_NUMBER: _ClassVar[int]
@@ -1011,6 +1031,7 @@ class TimerRecord(_message.Message):
     CLAIMER_FIELD_NUMBER: _ClassVar[int]
     CLAIM_EXPIRES_AT_MS_FIELD_NUMBER: _ClassVar[int]
     ATTEMPT_FIELD_NUMBER: _ClassVar[int]
+    APP_FIELD_NUMBER: _ClassVar[int]
     run_id: str
     timer_id: str
     fire_at_ms: int
@@ -1020,21 +1041,24 @@ class TimerRecord(_message.Message):
     claimer: str
     claim_expires_at_ms: int
     attempt: int
-    def __init__(self, run_id: _Optional[str] = ..., timer_id: _Optional[str] = ..., fire_at_ms: _Optional[int] = ..., kind: _Optional[str] = ..., payload_json: _Optional[str] = ..., status: _Optional[_Union[TimerStatus, str]] = ..., claimer: _Optional[str] = ..., claim_expires_at_ms: _Optional[int] = ..., attempt: _Optional[int] = ...) -> None: ...
+    app: str
+    def __init__(self, run_id: _Optional[str] = ..., timer_id: _Optional[str] = ..., fire_at_ms: _Optional[int] = ..., kind: _Optional[str] = ..., payload_json: _Optional[str] = ..., status: _Optional[_Union[TimerStatus, str]] = ..., claimer: _Optional[str] = ..., claim_expires_at_ms: _Optional[int] = ..., attempt: _Optional[int] = ..., app: _Optional[str] = ...) -> None: ...
 
 class SetTimerRequest(_message.Message):
-    __slots__ = ("run_id", "timer_id", "fire_at_ms", "kind", "payload_json")
+    __slots__ = ("run_id", "timer_id", "fire_at_ms", "kind", "payload_json", "app")
     RUN_ID_FIELD_NUMBER: _ClassVar[int]
     TIMER_ID_FIELD_NUMBER: _ClassVar[int]
     FIRE_AT_MS_FIELD_NUMBER: _ClassVar[int]
     KIND_FIELD_NUMBER: _ClassVar[int]
     PAYLOAD_JSON_FIELD_NUMBER: _ClassVar[int]
+    APP_FIELD_NUMBER: _ClassVar[int]
     run_id: str
     timer_id: str
     fire_at_ms: int
     kind: str
     payload_json: str
-    def __init__(self, run_id: _Optional[str] = ..., timer_id: _Optional[str] = ..., fire_at_ms: _Optional[int] = ..., kind: _Optional[str] = ..., payload_json: _Optional[str] = ...) -> None: ...
+    app: str
+    def __init__(self, run_id: _Optional[str] = ..., timer_id: _Optional[str] = ..., fire_at_ms: _Optional[int] = ..., kind: _Optional[str] = ..., payload_json: _Optional[str] = ..., app: _Optional[str] = ...) -> None: ...
 
 class CancelTimerRequest(_message.Message):
     __slots__ = ("run_id", "timer_id")
@@ -1051,18 +1075,22 @@ class CancelTimerResponse(_message.Message):
     def __init__(self, cancelled: _Optional[bool] = ...) -> None: ...
 
 class ListDueTimersRequest(_message.Message):
-    __slots__ = ("now_ms", "limit", "claim", "claimer", "lease_ttl_ms")
+    __slots__ = ("now_ms", "limit", "claim", "claimer", "lease_ttl_ms", "app", "kinds")
     NOW_MS_FIELD_NUMBER: _ClassVar[int]
     LIMIT_FIELD_NUMBER: _ClassVar[int]
     CLAIM_FIELD_NUMBER: _ClassVar[int]
     CLAIMER_FIELD_NUMBER: _ClassVar[int]
     LEASE_TTL_MS_FIELD_NUMBER: _ClassVar[int]
+    APP_FIELD_NUMBER: _ClassVar[int]
+    KINDS_FIELD_NUMBER: _ClassVar[int]
     now_ms: int
     limit: int
     claim: bool
     claimer: str
     lease_ttl_ms: int
-    def __init__(self, now_ms: _Optional[int] = ..., limit: _Optional[int] = ..., claim: _Optional[bool] = ..., claimer: _Optional[str] = ..., lease_ttl_ms: _Optional[int] = ...) -> None: ...
+    app: str
+    kinds: _containers.RepeatedScalarFieldContainer[str]
+    def __init__(self, now_ms: _Optional[int] = ..., limit: _Optional[int] = ..., claim: _Optional[bool] = ..., claimer: _Optional[str] = ..., lease_ttl_ms: _Optional[int] = ..., app: _Optional[str] = ..., kinds: _Optional[_Iterable[str]] = ...) -> None: ...
 
 class ListDueTimersResponse(_message.Message):
     __slots__ = ("timers",)
@@ -1071,16 +1099,18 @@ class ListDueTimersResponse(_message.Message):
     def __init__(self, timers: _Optional[_Iterable[_Union[TimerRecord, _Mapping]]] = ...) -> None: ...
 
 class ClaimTimerRequest(_message.Message):
-    __slots__ = ("run_id", "timer_id", "claimer", "lease_ttl_ms")
+    __slots__ = ("run_id", "timer_id", "claimer", "lease_ttl_ms", "app")
     RUN_ID_FIELD_NUMBER: _ClassVar[int]
     TIMER_ID_FIELD_NUMBER: _ClassVar[int]
     CLAIMER_FIELD_NUMBER: _ClassVar[int]
     LEASE_TTL_MS_FIELD_NUMBER: _ClassVar[int]
+    APP_FIELD_NUMBER: _ClassVar[int]
     run_id: str
     timer_id: str
     claimer: str
     lease_ttl_ms: int
-    def __init__(self, run_id: _Optional[str] = ..., timer_id: _Optional[str] = ..., claimer: _Optional[str] = ..., lease_ttl_ms: _Optional[int] = ...) -> None: ...
+    app: str
+    def __init__(self, run_id: _Optional[str] = ..., timer_id: _Optional[str] = ..., claimer: _Optional[str] = ..., lease_ttl_ms: _Optional[int] = ..., app: _Optional[str] = ...) -> None: ...
 
 class ClaimTimerResponse(_message.Message):
     __slots__ = ("acquired", "timer")

@@ -227,6 +227,8 @@ def test_an_obligation_says_how_it_stands() -> None:
         "transition": "claimed",
         "obligation_seq": 1,
         "attempts": 1,
+        "app": "",
+        "compensator": "refund",
         "claimer": "d1",
     }
 

@@ -5,6 +5,8 @@ from datetime import timedelta
 from functools import partial
 from typing import Any, Final
 
+import anyio
+
 from tape.core import codec
 from tape.core.claim import WORK_LEASE, check_owner
 from tape.core.errors import TapeError
@@ -17,6 +19,8 @@ from tape.sdk.nouns.node import AsyncNode
 from tape.telemetry import log
 
 BASE: Final = timedelta(seconds=1)
+LOOK_S: Final = 60.0
+MOST: Final = 100
 
 
 class Compensating:
@@ -37,14 +41,13 @@ class Compensating:
         self._owner = check_owner(owner)
         self._inverses = inverses or {}
         self._lease = lease
-        self._unknown: set[str] = set()
+        self._unserved: set[str] = set()
+        self._looks_at = 0.0
 
     async def due(self, limit: int) -> Sequence[Obligation]:
-        owed, known = await self._node.obligations.due(limit), self._known()
-        for each in owed:
-            if each.compensator not in known:
-                self._tell(each)
-        return [each for each in owed if each.compensator in known]
+        known = self._known()
+        await self._look_for_unserved(known)
+        return await self._node.obligations.due(limit, compensators=[*known])
 
     def name(self, item: Obligation) -> str:
         return f"{item.run_id}/{item.number}"
@@ -75,11 +78,15 @@ class Compensating:
     def _known(self) -> Mapping[str, Compensator]:
         return {**compensators.known(), **self._inverses}
 
-    def _tell(self, owed: Obligation) -> None:
-        """Says once of each name that nobody here has registered it."""
-        if owed.compensator not in self._unknown:
-            self._unknown.add(owed.compensator)
-            log.warning("obligation.unserved", run_id=owed.run_id, kind=owed.kind, compensator=owed.compensator)
+    async def _look_for_unserved(self, known: Mapping[str, Compensator]) -> None:
+        """Logs once of each compensator that is named in this app's obligations and that this program lacks."""
+        if anyio.current_time() < self._looks_at:
+            return
+        self._looks_at = anyio.current_time() + LOOK_S
+        for owed in await self._node.obligations.due(MOST):
+            if owed.compensator not in known and owed.compensator not in self._unserved:
+                self._unserved.add(owed.compensator)
+                log.warning("obligation.unserved", run_id=owed.run_id, kind=owed.kind, compensator=owed.compensator)
 
     async def _failed(self, held: Obligation, error: Exception) -> None:
         log.warning("obligation.failed", run_id=held.run_id, kind=held.kind, error=type(error).__name__)

@@ -13,7 +13,7 @@ from tape.telemetry import log
 
 
 class Timing:
-    """An errand for each timer that is due and that somebody here handles."""
+    """An errand for each timer that is due and of a kind that this program handles, for its app or for any."""
 
     def __init__(
         self,
@@ -29,7 +29,7 @@ class Timing:
         self._lease = lease
 
     async def due(self, limit: int) -> Sequence[Timer]:
-        return [timer for timer in await self._node.timers.due(limit) if timer.kind in self._handlers]
+        return await self._node.timers.due(limit, kinds=[*self._handlers])
 
     def name(self, item: Timer) -> str:
         return f"{item.run_id}/{item.timer_id}"

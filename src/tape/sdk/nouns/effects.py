@@ -25,8 +25,9 @@ from tape.sdk.nouns.body import text_of
 class Effects:
     """What runs do to the world outside: written down before it is done."""
 
-    def __init__(self, ledger: EffectLedger) -> None:
+    def __init__(self, ledger: EffectLedger, app: str) -> None:
         self._ledger = ledger
+        self._app = app
 
     async def begin(
         self,
@@ -60,6 +61,7 @@ class Effects:
             connector=connector,
             scope=scope,
             compensation=compensation,
+            app=self._app,
         )
         return await self._ledger.begin(order, fence, caller)
 
@@ -107,18 +109,19 @@ class Effects:
 class Dispatch:
     """The outbox of effects: what runs leave to others."""
 
-    def __init__(self, ledger: DispatchLedger) -> None:
+    def __init__(self, ledger: DispatchLedger, app: str) -> None:
         self._ledger = ledger
+        self._app = app
 
     async def due(self, connector: str = "", limit: int = 200, now_ms: int | None = None) -> Sequence[Effect]:
-        """Effects that wait for a dispatcher, the longest due first."""
-        return await self._ledger.due(connector, limit, now_ms)
+        """Effects that wait for a dispatcher of this app, the longest due first."""
+        return await self._ledger.due(connector, limit, now_ms, self._app)
 
     async def claim(
         self, run_id: str, key: str, owner: str, lease: timedelta = WORK_LEASE, caller: Caller = PLAIN
     ) -> EffectClaim:
         """Leases an effect to a dispatcher; who does not get it sees who has it."""
-        return await self._ledger.claim(run_id, key, owner, lease, caller)
+        return await self._ledger.claim(run_id, key, owner, lease, caller, self._app)
 
     async def attempt(
         self, run_id: str, key: str, attempt: int, error: str, next_dispatch_at_ms: int = 0, caller: Caller = PLAIN

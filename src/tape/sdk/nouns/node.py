@@ -1,5 +1,6 @@
 """A node of Tape, as a program talks to its ledgers: one noun for each."""
 
+from tape.core.app import ANY, check_app
 from tape.core.ledgers import Ledgers
 from tape.sdk.nouns.budgets import Budgets
 from tape.sdk.nouns.decisions import Decisions
@@ -14,17 +15,22 @@ from tape.sdk.nouns.values import Values
 
 
 class AsyncNode:
-    """Nouns over ledgers, wherever those are."""
+    """Nouns over ledgers, wherever those are, for the program of an app.
 
-    def __init__(self, ledgers: Ledgers) -> None:
+    Effects, obligations and timers are written for that app, and only work that it may serve is listed as due or
+    claimed. "" is any app.
+    """
+
+    def __init__(self, ledgers: Ledgers, app: str = ANY) -> None:
+        self.app = check_app(app)
         self.events = Events(ledgers.events)
         self.runs = Runs(ledgers.runs, ledgers.compactions)
         self.decisions = Decisions(ledgers.decisions)
-        self.effects = Effects(ledgers.effects)
-        self.dispatch = Dispatch(ledgers.dispatch)
-        self.obligations = Obligations(ledgers.obligations)
+        self.effects = Effects(ledgers.effects, app)
+        self.dispatch = Dispatch(ledgers.dispatch, app)
+        self.obligations = Obligations(ledgers.obligations, app)
         self.gates = Gates(ledgers.gates, ledgers.runs)
-        self.timers = Timers(ledgers.timers)
+        self.timers = Timers(ledgers.timers, app)
         self.budgets = Budgets(ledgers.budgets)
         self.values = Values(ledgers.values)
         self.sessions = Sessions(ledgers.sessions)

@@ -15,8 +15,9 @@ from tape.sdk.nouns.body import text_of
 class Obligations:
     """What runs have to undo when they fail."""
 
-    def __init__(self, ledger: ObligationLedger) -> None:
+    def __init__(self, ledger: ObligationLedger, app: str) -> None:
         self._ledger = ledger
+        self._app = app
 
     async def register(
         self,
@@ -31,17 +32,23 @@ class Obligations:
     ) -> Obligation:
         """One for each effect and kind; it waits until its run has failed."""
         how = Compensation(
-            kind=kind, payload_json=text_of(payload), compensator_ref=compensator_ref, max_attempts=max_attempts
-        )
+            kind=kind, payload_json=text_of(payload), compensator_ref=compensator_ref, max_attempts=max_attempts,
+            app=self._app,
+        )  # fmt: skip
         return await self._ledger.register(run_id, effect_key, how, caller)
 
     async def listed(self, run_id: str, *, only_unresolved: bool = False) -> Sequence[Obligation]:
         """Those of a run, the newest first."""
         return await self._ledger.listed(run_id, only_unresolved=only_unresolved)
 
-    async def due(self, limit: int = 500, now_ms: int | None = None) -> Sequence[Obligation]:
-        """Those whose turn and time it is, one of each run, the longest due first."""
-        return await self._ledger.due(limit, now_ms)
+    async def due(
+        self, limit: int = 500, now_ms: int | None = None, *, compensators: Sequence[str] | None = None
+    ) -> Sequence[Obligation]:
+        """Those of this app whose turn and time it is, one of each run, the longest due first.
+
+        With names of compensators, only those that can be met by them.
+        """
+        return await self._ledger.due(limit, now_ms, app=self._app, compensators=compensators)
 
     async def stuck(self, limit: int = 500) -> Sequence[Obligation]:
         """Those that somebody must look at, the longest stuck first."""
@@ -51,7 +58,7 @@ class Obligations:
         self, run_id: str, number: int, owner: str, lease: timedelta = WORK_LEASE, caller: Caller = PLAIN
     ) -> ObligationClaim:
         """Leases an obligation, if it is its turn and time."""
-        return await self._ledger.claim(run_id, number, owner, lease, caller)
+        return await self._ledger.claim(run_id, number, owner, lease, caller, self._app)
 
     async def attempt(
         self, run_id: str, number: int, attempt: int, error: str, next_attempt_at_ms: int = 0, caller: Caller = PLAIN

@@ -115,12 +115,20 @@ class Dispatch:
     def __init__(self, channel: Channel) -> None:
         self._channel = channel
 
-    async def due(self, connector: str = "", limit: int = 200, now_ms: int | None = None) -> Sequence[Effect]:
-        request = say(pb.ListEffectsToDispatchRequest, connector=connector, limit=limit, now_ms=now_ms)
+    async def due(
+        self, connector: str = "", limit: int = 200, now_ms: int | None = None, app: str = ""
+    ) -> Sequence[Effect]:
+        request = say(pb.ListEffectsToDispatchRequest, connector=connector, limit=limit, now_ms=now_ms, app=app)
         return _values(await self._channel.call("ListEffectsToDispatch", request, pb.ListEffectsResponse))
 
     async def claim(
-        self, run_id: str, idempotency_key: str, owner: str, lease: timedelta = WORK_LEASE, caller: Caller = PLAIN
+        self,
+        run_id: str,
+        idempotency_key: str,
+        owner: str,
+        lease: timedelta = WORK_LEASE,
+        caller: Caller = PLAIN,
+        app: str = "",
     ) -> EffectClaim:
         request = say(
             pb.ClaimEffectDispatchRequest,
@@ -128,6 +136,7 @@ class Dispatch:
             idempotency_key=idempotency_key,
             claimer=owner,
             lease_ttl_ms=lease // _MS,
+            app=app,
         )
         answer = await self._channel.call("ClaimEffectDispatch", request, pb.ClaimEffectDispatchResponse, caller)
         return EffectClaim(effect=EFFECT.value(answer.effect), is_acquired=answer.acquired)

@@ -68,6 +68,7 @@ class Timers:
         kind: str = "",
         payload_json: str = "",
         caller: Caller = PLAIN,
+        app: str = "",
     ) -> Timer:
         request = say(
             pb.SetTimerRequest,
@@ -76,6 +77,7 @@ class Timers:
             fire_at_ms=fire_at_ms,
             kind=kind,
             payload_json=payload_json,
+            app=app,
         )
         return TIMER.value(await self._channel.call("SetTimer", request, pb.TimerRecord, caller))
 
@@ -83,16 +85,28 @@ class Timers:
         request = say(pb.CancelTimerRequest, run_id=run_id, timer_id=timer_id)
         return (await self._channel.call("CancelTimer", request, pb.CancelTimerResponse, caller)).cancelled
 
-    async def due(self, limit: int = 200, now_ms: int | None = None) -> Sequence[Timer]:
-        request = say(pb.ListDueTimersRequest, limit=limit, now_ms=now_ms)
+    async def due(
+        self, limit: int = 200, now_ms: int | None = None, *, app: str = "", kinds: Sequence[str] | None = None
+    ) -> Sequence[Timer]:
+        if kinds is not None and not kinds:
+            return ()  # an empty list on the wire is any
+        request = say(pb.ListDueTimersRequest, limit=limit, now_ms=now_ms, app=app, kinds=kinds)
         answer = await self._channel.call("ListDueTimers", request, pb.ListDueTimersResponse)
         return [TIMER.value(each) for each in answer.timers]
 
     async def claim(
-        self, run_id: str, timer_id: str, owner: str, lease: timedelta = WORK_LEASE, caller: Caller = PLAIN
+        self,
+        run_id: str,
+        timer_id: str,
+        owner: str,
+        lease: timedelta = WORK_LEASE,
+        caller: Caller = PLAIN,
+        app: str = "",
     ) -> TimerClaim:
         lease_ms = lease // timedelta(milliseconds=1)
-        request = say(pb.ClaimTimerRequest, run_id=run_id, timer_id=timer_id, claimer=owner, lease_ttl_ms=lease_ms)
+        request = say(
+            pb.ClaimTimerRequest, run_id=run_id, timer_id=timer_id, claimer=owner, lease_ttl_ms=lease_ms, app=app
+        )
         answer = await self._channel.call("ClaimTimer", request, pb.ClaimTimerResponse, caller)
         return TimerClaim(timer=TIMER.value(answer.timer), is_acquired=answer.acquired)
 

@@ -3,13 +3,14 @@
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 
+from tape.core.app import ANY
 from tape.sdk.nouns.node import AsyncNode
 from tape.sdk.remote.channel import Channel
 from tape.sdk.remote.ledgers import Ledgers
 
 
 @asynccontextmanager
-async def reached(url: str) -> AsyncIterator[AsyncNode]:
-    """The nouns of a server."""
+async def reached(url: str, app: str = ANY) -> AsyncIterator[AsyncNode]:
+    """The nouns of a server, for the program of an app."""
     async with Channel(url) as channel:
-        yield AsyncNode(Ledgers(channel))
+        yield AsyncNode(Ledgers(channel), app)

@@ -27,8 +27,14 @@ class Obligations:
         request = say(pb.ListObligationsRequest, run_id=run_id, only_unresolved=only_unresolved)
         return _values(*await self._channel.pages("ListObligations", request, pb.ListObligationsResponse))
 
-    async def due(self, limit: int = 500, now_ms: int | None = None) -> Sequence[Obligation]:
-        request = say(pb.ListUnresolvedObligationsRequest, limit=limit, now_ms=now_ms)
+    async def due(
+        self, limit: int = 500, now_ms: int | None = None, *, app: str = "", compensators: Sequence[str] | None = None
+    ) -> Sequence[Obligation]:
+        if compensators is not None and not compensators:
+            return ()  # an empty list on the wire is any
+        request = say(
+            pb.ListUnresolvedObligationsRequest, limit=limit, now_ms=now_ms, app=app, compensators=compensators
+        )
         return _values(await self._channel.call("ListUnresolvedObligations", request, pb.ListObligationsResponse))
 
     async def stuck(self, limit: int = 500) -> Sequence[Obligation]:
@@ -36,10 +42,18 @@ class Obligations:
         return _values(await self._channel.call("ListUnresolvedObligations", request, pb.ListObligationsResponse))
 
     async def claim(
-        self, run_id: str, number: int, owner: str, lease: timedelta = WORK_LEASE, caller: Caller = PLAIN
+        self,
+        run_id: str,
+        number: int,
+        owner: str,
+        lease: timedelta = WORK_LEASE,
+        caller: Caller = PLAIN,
+        app: str = "",
     ) -> ObligationClaim:
         lease_ms = lease // timedelta(milliseconds=1)
-        request = say(pb.ClaimObligationRequest, run_id=run_id, seq=number, claimer=owner, lease_ttl_ms=lease_ms)
+        request = say(
+            pb.ClaimObligationRequest, run_id=run_id, seq=number, claimer=owner, lease_ttl_ms=lease_ms, app=app
+        )
         answer = await self._channel.call("ClaimObligation", request, pb.ClaimObligationResponse, caller)
         return ObligationClaim(obligation=OBLIGATION.value(answer.obligation), is_acquired=answer.acquired)
 

@@ -14,14 +14,16 @@ async def list_effects_to_dispatch(
     hall: Hall, request: pb.ListEffectsToDispatchRequest, caller: Caller
 ) -> pb.ListEffectsResponse:
     limit, now_ms = bounded(request.limit, LIMIT), moment(request.now_ms)
-    return listed(await hall.ledgers.dispatch.due(request.connector, limit, now_ms))
+    return listed(await hall.ledgers.dispatch.due(request.connector, limit, now_ms, request.app))
 
 
 async def claim_effect_dispatch(
     hall: Hall, request: pb.ClaimEffectDispatchRequest, caller: Caller
 ) -> pb.ClaimEffectDispatchResponse:
     lease = span(request.lease_ttl_ms, WORK_LEASE)
-    claim = await hall.ledgers.dispatch.claim(request.run_id, request.idempotency_key, request.claimer, lease, caller)
+    claim = await hall.ledgers.dispatch.claim(
+        request.run_id, request.idempotency_key, request.claimer, lease, caller, request.app
+    )
     return pb.ClaimEffectDispatchResponse(acquired=claim.is_acquired, effect=EFFECT.message(claim.effect))
 
 

@@ -39,7 +39,9 @@ async def list_unresolved_obligations(
     limit, wanted = bounded(request.limit, LIMIT), _wanted(request)
     found: list[Obligation] = []
     if owed := wanted & OWED:
-        found += await hall.ledgers.obligations.due(limit, moment(request.now_ms), owed)
+        found += await hall.ledgers.obligations.due(
+            limit, moment(request.now_ms), owed, app=request.app, compensators=[*request.compensators] or None
+        )
     if ObligationStatus.STUCK in wanted and len(found) < limit:
         found += await hall.ledgers.obligations.stuck(limit - len(found))
     return pb.ListObligationsResponse(obligations=first(map(OBLIGATION.message, found)))
@@ -49,7 +51,9 @@ async def claim_obligation(
     hall: Hall, request: pb.ClaimObligationRequest, caller: Caller
 ) -> pb.ClaimObligationResponse:
     lease = span(request.lease_ttl_ms, WORK_LEASE)
-    claim = await hall.ledgers.obligations.claim(request.run_id, request.seq, request.claimer, lease, caller)
+    claim = await hall.ledgers.obligations.claim(
+        request.run_id, request.seq, request.claimer, lease, caller, request.app
+    )
     return pb.ClaimObligationResponse(acquired=claim.is_acquired, obligation=OBLIGATION.message(claim.obligation))
 
 

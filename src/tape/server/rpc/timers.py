@@ -19,7 +19,7 @@ CLAIM = 256  # bytes that a claim adds to a timer
 async def set_timer(hall: Hall, request: pb.SetTimerRequest, caller: Caller) -> pb.TimerRecord:
     timer_id = request.timer_id or f"timer-{urandom(16).hex()}"
     timer = await hall.ledgers.timers.set(
-        request.run_id, timer_id, request.fire_at_ms, request.kind, request.payload_json, caller
+        request.run_id, timer_id, request.fire_at_ms, request.kind, request.payload_json, caller, request.app
     )
     return TIMER.message(timer)
 
@@ -30,7 +30,9 @@ async def cancel_timer(hall: Hall, request: pb.CancelTimerRequest, caller: Calle
 
 
 async def list_due_timers(hall: Hall, request: pb.ListDueTimersRequest, caller: Caller) -> pb.ListDueTimersResponse:
-    due = await hall.ledgers.timers.due(bounded(request.limit, LIMIT), moment(request.now_ms))
+    due = await hall.ledgers.timers.due(
+        bounded(request.limit, LIMIT), moment(request.now_ms), app=request.app, kinds=[*request.kinds] or None
+    )
     carried = fitting(due, lambda timer: size(TIMER.message(timer)) + CLAIM)
     claims = [await _claimed(hall, timer, request, caller) for timer in carried] if request.claim else carried
     return pb.ListDueTimersResponse(timers=[TIMER.message(timer) for timer in claims if timer is not None])
@@ -38,7 +40,9 @@ async def list_due_timers(hall: Hall, request: pb.ListDueTimersRequest, caller: 
 
 async def claim_timer(hall: Hall, request: pb.ClaimTimerRequest, caller: Caller) -> pb.ClaimTimerResponse:
     lease = span(request.lease_ttl_ms, WORK_LEASE)
-    claim = await hall.ledgers.timers.claim(request.run_id, request.timer_id, request.claimer, lease, caller)
+    claim = await hall.ledgers.timers.claim(
+        request.run_id, request.timer_id, request.claimer, lease, caller, request.app
+    )
     return pb.ClaimTimerResponse(acquired=claim.is_acquired, timer=TIMER.message(claim.timer))
 
 
@@ -49,7 +53,7 @@ async def fire_timer(hall: Hall, request: pb.FireTimerRequest, caller: Caller) -
 async def _claimed(hall: Hall, timer: Timer, request: pb.ListDueTimersRequest, caller: Caller) -> Timer | None:
     """A timer for who asks; who does not say their name has handled it with that."""
     timers, lease = hall.ledgers.timers, span(request.lease_ttl_ms, WORK_LEASE)
-    claim = await timers.claim(timer.run_id, timer.timer_id, request.claimer or NOBODY, lease, caller)
+    claim = await timers.claim(timer.run_id, timer.timer_id, request.claimer or NOBODY, lease, caller, request.app)
     if not claim.is_acquired:
         return None
     if request.claimer:

@@ -25,7 +25,7 @@ NULL: Final = "\x1e"
 
 TYPES: Final = (
     "bigint bigint bigint bigint[] text[] boolean[] text[] int[] int[] int[] int[] int[] text[] bytea[] int[] int[] "
-    "bigint[] int[] text[] text[] bigint[] text[] bigint[] text[] " + "text " * 15 + "bytea[] text bigint"
+    "bigint[] int[] text[] text[] bigint[] text[] bigint[] text[] text[] text[] " + "text " * 15 + "bytea[] text bigint"
 ).split()
 
 
@@ -79,7 +79,7 @@ class Call:
             [len(request.events) for request in self.requests],
             *_columns(self._keys(), 3),
             *_columns(self._expectations(), 3),
-            *_columns(self._cells(), 7),
+            *_columns(self._cells(), 9),
             *events,
             *(self.fork or (None, None)),
         ]
@@ -103,7 +103,10 @@ class Call:
     def _cells(self) -> Iterator[tuple[object, ...]]:
         for number, request in enumerate(self.requests, 1):
             for change in request.cells:
-                yield number, *change.id, change.seen, change.status, change.due_at_ms, change.state_json
+                yield (
+                    number, *change.id, change.seen, change.status, change.due_at_ms, change.state_json,
+                    change.app, change.kind,
+                )  # fmt: skip
 
     def _event_columns(self, counts: dict[RunId, int]) -> list[object]:
         """Each column joined into one text, which is far cheaper to send than an array; None where all is default."""

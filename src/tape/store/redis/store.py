@@ -7,7 +7,7 @@ from typing import Final
 from tape.core.background import background
 from tape.core.errors import UsageError
 from tape.core.ids import Epoch, GlobalSeq
-from tape.core.ports import BEGINNING, Audit, Due, Reactions, Sight, Tasks, Transaction, Wake
+from tape.core.ports import BEGINNING, Audit, Due, Reactions, Served, Sight, Tasks, Transaction, Wake
 from tape.core.sequence import Cell, CellId
 from tape.store.patience import Patience
 from tape.store.redis.append import Appender
@@ -71,7 +71,13 @@ class NoCells:
         raise _lacks("ledgers")
 
     async def due(
-        self, ledger: str, status: str, through_ms: int, limit: int, after: Due = BEGINNING
+        self,
+        ledger: str,
+        status: str,
+        through_ms: int,
+        limit: int,
+        after: Due = BEGINNING,
+        served: Served | None = None,
     ) -> Mapping[CellId, Cell]:
         raise _lacks("ledgers")
 

@@ -68,9 +68,13 @@ CREATE TABLE tape_cells (
   status     text   COLLATE "C" NOT NULL,
   due_at_ms  bigint,
   state_json text   NOT NULL,
+  app        text   COLLATE "C",
+  kind       text   COLLATE "C",
   PRIMARY KEY (ledger, key)
 ) WITH (fillfactor = 70);
 CREATE INDEX tape_cells_due ON tape_cells (ledger, status, due_at_ms) WHERE due_at_ms IS NOT NULL;
+CREATE INDEX tape_cells_served ON tape_cells (ledger, status, app, kind, due_at_ms)
+WHERE due_at_ms IS NOT NULL AND kind IS NOT NULL;
 
 CREATE TABLE tape_runs (
   run_id        text COLLATE "C" PRIMARY KEY,

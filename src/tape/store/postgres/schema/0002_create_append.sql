@@ -53,7 +53,7 @@ CREATE OR REPLACE FUNCTION tape_append(
   k_rq int[], k_key text[], k_digest bytea[],                           -- requests with a key (NULL: none)
   x_rq int[], x_ix int[], x_seq bigint[],                               -- expectations: request, run, last seq
   c_rq int[], c_ledger text[], c_key text[], c_seen bigint[],           -- cells: request, which, version seen
-  c_status text[], c_due bigint[], c_state text[],                      -- and their next state
+  c_status text[], c_due bigint[], c_state text[], c_app text[], c_kind text[],  -- and their next state
   e_ix text, e_ord text, e_crc text, e_run text, e_kind text, e_type text, e_subject text, e_version text,
   e_id text, e_cause text, e_trace text, e_span text, e_parent text, e_attributes text, e_payload text, e_bytes bytea[],
   f_parent text, f_at bigint,                                           -- the fork that the only request is, if it is
@@ -214,13 +214,14 @@ BEGIN
                 FROM unnest(rq_size) WITH ORDINALITY s(size, rq) WHERE s.rq <> ALL (bad)) q USING (rq);
   END IF;
   IF c_rq IS NOT NULL THEN
-    INSERT INTO tape_cells (ledger, key, version, status, due_at_ms, state_json)
-      SELECT c.ledger, c.key, c.seen + 1, c.status, c.due, c.state
-        FROM unnest(c_rq, c_ledger, c_key, c_seen, c_status, c_due, c_state) c(rq, ledger, key, seen, status, due, state)
+    INSERT INTO tape_cells (ledger, key, version, status, due_at_ms, state_json, app, kind)
+      SELECT c.ledger, c.key, c.seen + 1, c.status, c.due, c.state, c.app, c.kind
+        FROM unnest(c_rq, c_ledger, c_key, c_seen, c_status, c_due, c_state, c_app, c_kind)
+             c(rq, ledger, key, seen, status, due, state, app, kind)
        WHERE c.rq <> ALL (bad)
       ON CONFLICT (ledger, key) DO UPDATE SET
         version = excluded.version, status = excluded.status, due_at_ms = excluded.due_at_ms,
-        state_json = excluded.state_json;
+        state_json = excluded.state_json, app = excluded.app, kind = excluded.kind;
   END IF;
 END $$;
 
