@@ -11,8 +11,8 @@ import pytest
 from tape.bridges.connections import Connection
 from tape.bridges.line import Line, Peer, Unanswered
 from tape.bridges.message import Message
-from tape.compose import open_journal
-from tape.core.errors import UsageError
+from tape.compose import open_journal, open_store
+from tape.core.errors import InvalidCursor, UsageError
 from tape.core.event import Entry, Event
 from tape.outbox.forwarding import to_line
 from tape.reactions import run_outbox_relay
@@ -50,9 +50,23 @@ def test_23_what_was_relayed_is_not_relayed_again_and_what_is_new_once(url: str,
 
     assert relay(url, cursor) == [1, 2, 3]
     assert relay(url, cursor) == []
-    say(url, 4)
+    (entry,) = say(url, 4)
     assert relay(url, cursor) == [4]
-    assert json.loads(cursor.read_text()) == {"last_global_seq": 4}
+    assert json.loads(cursor.read_text()) == {"last_global_seq": 4, "epoch": entry.epoch}
+
+
+def test_a_cursor_of_a_journal_that_was_lost_is_refused(url: str, cursor: Path) -> None:
+    say(url, 1, 2, 3)
+    relay(url, cursor)
+    anyio.run(begin_epoch, url)
+
+    with pytest.raises(InvalidCursor):
+        relay(url, cursor)
+
+
+async def begin_epoch(url: str) -> None:
+    async with open_store(url) as store:
+        await store.new_epoch()
 
 
 def test_content_that_is_not_json_is_relayed_to_the_byte(
@@ -100,7 +114,7 @@ def test_a_cursor_that_was_a_time_is_converted_and_nothing_is_passed_over(url: s
     relayed = relay(url, cursor)
 
     assert relayed == [entry.payload for entry in (first, second, third) if entry.ts_ms >= second.ts_ms]
-    assert json.loads(cursor.read_text()) == {"last_global_seq": 3}
+    assert json.loads(cursor.read_text())["last_global_seq"] == 3
 
 
 @pytest.mark.parametrize("text", ["", "[1]", '{"last_global_seq": "1"}', '{"last_global_seq": -1}'])

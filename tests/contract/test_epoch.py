@@ -11,7 +11,9 @@ from tape.compose import run_journal
 from tape.core.errors import InvalidCursor
 from tape.core.event import Entry
 from tape.core.ids import GlobalSeq, RunId, Seq
+from tape.core.matched import MatchedPage
 from tape.core.ports import Store
+from tape.core.term import is_resumable
 from tests.contract.backends import Backend, needs_ledgers
 from tests.contract.reacting import catch_up, match, publish, reaction, sources
 from tests.contract.saying import append, fill, places, said, whole
@@ -179,3 +181,32 @@ async def test_a_matcher_goes_on_in_an_epoch_that_another_node_begins(store: Sto
     await catch_up(matcher)
 
     assert await sources(store) == [2, 3]
+
+
+@needs_ledgers
+async def test_what_was_matched_before_a_new_epoch_is_not_recorded_in_it(store: Store, other: Store) -> None:
+    await store.reactions.register(reaction())
+    before, pack = store.epoch, await store.reactions.pack(0)
+    page = MatchedPage(seen=pack.version, epoch=before, cursor=GlobalSeq(1), forces={}, slips={})
+    epoch = await other.new_epoch()
+
+    assert await store.reactions.record(page) is None
+    assert await store.reactions.record(page._replace(epoch=epoch)) is not None
+
+
+async def test_a_journal_of_one_epoch_has_one_term_of_it(store: Store) -> None:
+    await append(store, said(n=1))
+
+    (term,) = await store.journal.terms()
+
+    assert term == (store.epoch, 1)
+
+
+async def test_a_new_epoch_goes_on_from_no_term_before_it(store: Store, other: Store) -> None:
+    (old,) = await append(store, said(n=1))
+    epoch = await other.new_epoch()
+
+    await store.journal.bounds()
+    terms = await store.journal.terms()
+
+    assert is_resumable(terms, epoch, 1) and not is_resumable(terms, old.epoch, 0)

@@ -23,7 +23,7 @@ from tape.core.event import Entry
 from tape.core.fork import Ancestor, Fork, Segment
 from tape.core.fork_request import fork_request
 from tape.core.ids import RunId, Seq
-from tape.core.ports import Reader, RunPage, Store
+from tape.core.ports import RunPage, Store, TermReader
 from tests.contract.backends import Backend, needs_ledgers
 from tests.contract.saying import append, drain, entries, fill, places, request, said, seqs, upto, whole
 from tests.patience import PATIENCE_S
@@ -360,9 +360,9 @@ async def pages_of(store: Store, run_id: str) -> int:
 class CountingReader:
     """A journal that counts the pages of runs it is asked for."""
 
-    def __init__(self, journal: Reader) -> None:
+    def __init__(self, journal: TermReader) -> None:
         self._journal = journal
-        self.bounds, self.read = journal.bounds, journal.read
+        self.bounds, self.read, self.terms = journal.bounds, journal.read, journal.terms
         self.asked = 0
 
     async def read_run(self, run_id: RunId, after: Seq, segments: Sequence[Segment] = ()) -> RunPage:

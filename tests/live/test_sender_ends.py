@@ -163,7 +163,7 @@ class BrokenRun(RunSource):
         self._error = error
         self.is_filtered = False
 
-    def open(self, after: int) -> Broken:  # type: ignore[override]
+    def open(self, after: int, epoch: int | None = None) -> Broken:  # type: ignore[override]
         return Broken(self._error)
 
 
@@ -202,8 +202,8 @@ class HeldReading:
 class HeldRun(RunSource):
     held: HeldReading
 
-    def open(self, after: int) -> HeldReading:  # type: ignore[override]
-        self.held = HeldReading(super().open(after))
+    def open(self, after: int, epoch: int | None = None) -> HeldReading:  # type: ignore[override]
+        self.held = HeldReading(super().open(after, epoch))
         return self.held
 
 

@@ -70,4 +70,4 @@ class PostgresServer(PrivateServer, Databases):
             state = (self.data / "postmaster.pid").read_text().splitlines()[STATE_LINE:]
         except FileNotFoundError:
             return False
-        return [line.strip() for line in state] == ["ready"]
+        return [line.strip() for line in state] in (["ready"], ["standby"])

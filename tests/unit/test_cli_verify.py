@@ -104,7 +104,7 @@ def test_a_fault_ends_with_8(file: Path, capsys: pytest.CaptureFixture[str]) -> 
     fault, summary = map(json.loads, capsys.readouterr().out.splitlines())
     assert code == 8
     assert (fault["global_seq"], fault["run_id"], fault["seq"]) == (5, "b", 2)
-    assert summary == {"floor": 1, "head": 30, "faults": 1}
+    assert (summary["floor"], summary["head"], summary["faults"], len(summary["terms"])) == (1, 30, 1, 1)
 
 
 def audit(file: Path) -> list[Fault]:

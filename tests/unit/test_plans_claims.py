@@ -11,7 +11,10 @@ from tape.store.statements import statements
 from tests.servers.databases import Databases
 from tests.unit.test_plans_tasks import FILL, ROWS
 
-HAND = "SELECT moved_to FROM tape_hand_page($1, $2, $3, $4, $5, $6, $7, $8, $4, 'me', 2, 60000)"
+HAND = """
+SELECT moved_to
+FROM tape_meta AS m, tape_hand_page($1, m.epoch, $2, $3, $4, $5, $6, $7, $8, $4, 'me', 2, 60000)
+"""
 FINISH = "SELECT tape_finish('me', $1, $2, $3)"
 PUT_DOWN = "SELECT tape_put_down(NULL, 9223372036854775807)"
 READ = "SELECT relname, seq_tup_read FROM pg_stat_xact_user_tables"

@@ -6,8 +6,9 @@ from dataclasses import replace
 from tape.core.event import Entry
 from tape.core.fork import Segment, surviving_from
 from tape.core.ids import Epoch, GlobalSeq, RunId, Seq
-from tape.core.ports import NO_EPOCH, Bounds, Page, Reader, RunPage
+from tape.core.ports import NO_EPOCH, Bounds, Page, Reader, RunPage, TermReader
 from tape.core.subject import Pattern
+from tape.core.term import Term
 
 
 class History:
@@ -17,7 +18,7 @@ class History:
     floor never falls, so below the last one that was met the journal is asked only for what is new in it.
     """
 
-    def __init__(self, warm: Reader, cold: Reader) -> None:
+    def __init__(self, warm: TermReader, cold: Reader) -> None:
         self._warm = warm
         self._cold = cold
         self._known = Bounds(GlobalSeq(1), GlobalSeq(0))
@@ -29,6 +30,9 @@ class History:
         cold = await self._cold.bounds()
         reaches = cold.head + 1 >= warm.floor and await self._check_kin()
         return Bounds(min(cold.floor, warm.floor) if reaches else warm.floor, warm.head)
+
+    async def terms(self) -> Sequence[Term]:
+        return await self._warm.terms()
 
     async def read(self, after: GlobalSeq, *, pattern: Pattern | None = None) -> Page:
         if after + 1 >= self._known.floor:

@@ -22,7 +22,7 @@ from tape.core.event import Entry, Event, check_producer, check_run_id
 from tape.core.fork import Fork
 from tape.core.fork_request import fork_request, new_run_id
 from tape.core.ids import SYSTEM_PREFIX, Epoch, GlobalSeq, RunId, Seq
-from tape.core.ports import Reader, Store
+from tape.core.ports import NO_EPOCH, Reader, Store, TermReader
 from tape.core.run import LiveRun, RunMeta, RunRecord
 from tape.core.sequence import Request
 from tape.core.subject import Pattern
@@ -33,7 +33,7 @@ class Journal:
 
     def __init__(self, store: Store, tail: Tail, appender: Appender, cold: Reader | None = None) -> None:
         self._store = store
-        self._history: Reader = store.journal if cold is None else History(store.journal, cold)
+        self._history: TermReader = store.journal if cold is None else History(store.journal, cold)
         self._tail = tail
         self._appender = appender
 
@@ -92,14 +92,18 @@ class Journal:
         where: str | None = None,
         from_global_seq: int = 0,
         follow: bool = True,
+        epoch: int | None = None,
     ) -> Stream:
         """Entries in order, once each: first what there is, then what comes.
 
         `from_seq` is inclusive, `from_global_seq` exclusive. A run's stream ends when the run is closed; without
-        `follow` a stream ends at what there was when it began to read. When a new epoch begins under it, it raises
-        `InvalidCursor`: its place means nothing any more, and a new stream starts over.
+        `follow` a stream ends at what there was when it began to read. `epoch` is that of the place, from when it was
+        read; without it the place is one of the journal as it is now. A place that the journal does not go on from
+        raises `InvalidCursor`, also when a new epoch begins under a stream: it means nothing any more, and a new stream
+        starts over.
         """
-        selection = _selection(run_id, from_seq, subject, where, from_global_seq, follow, self.epoch)
+        known = self._epoch_of(epoch, from_seq, from_global_seq)
+        selection = _selection(run_id, from_seq, subject, where, from_global_seq, follow, known)
         return stream(selection, self._history, self._tail)
 
     def reading(
@@ -111,10 +115,18 @@ class Journal:
         where: str | None = None,
         from_global_seq: int = 0,
         follow: bool = True,
+        epoch: int | None = None,
     ) -> Reading:
         """The same entries for who takes them by the handful and at the pace of a socket; it must be closed."""
-        selection = _selection(run_id, from_seq, subject, where, from_global_seq, follow, self.epoch)
+        known = self._epoch_of(epoch, from_seq, from_global_seq)
+        selection = _selection(run_id, from_seq, subject, where, from_global_seq, follow, known)
         return Reading(selection, self._history, self._tail)
+
+    def _epoch_of(self, epoch: int | None, from_seq: int, from_global_seq: int) -> Epoch:
+        """The epoch of a place; a beginning that is of none is one in every epoch."""
+        if epoch is not None:
+            return Epoch(epoch)
+        return self.epoch if from_seq > 1 or from_global_seq else NO_EPOCH
 
     def source(self) -> Source:
         """The whole journal in pages, for who makes something of every entry; it must be closed."""

@@ -12,9 +12,10 @@ from tape.core.errors import BrokerOverflowError, Corrupt, InvalidCursor
 from tape.core.event import Entry
 from tape.core.fork import Lineage, Segment, segments, surviving_from, unbroken_through
 from tape.core.ids import Epoch, GlobalSeq, RunId, Seq
-from tape.core.ports import NO_EPOCH, Bounds, Reader, RunPage
+from tape.core.ports import NO_EPOCH, Bounds, RunPage, TermReader
 from tape.core.run import Head
 from tape.core.subject import Pattern
+from tape.core.term import is_resumable
 
 Admits: TypeAlias = Callable[[Entry], bool]
 
@@ -40,8 +41,8 @@ class Selection(Protocol):
     def is_whole(self) -> bool: ...
     @property
     def until(self) -> int | None: ...
-    async def replay(self, reader: Reader) -> Replay: ...
-    def meet(self, epoch: Epoch, last: int) -> None: ...
+    async def replay(self, reader: TermReader) -> Replay: ...
+    def meet(self, epoch: Epoch, last: int) -> bool: ...
     def go_to(self, cursor: int) -> None: ...
     def take(self, entry: Entry) -> bool: ...
     def take_all(self, entries: Sequence[Entry]) -> Sequence[Entry]: ...
@@ -55,7 +56,7 @@ class RunSelection:
         self, run_id: RunId, from_seq: int, follow: bool, admits: Admits | None, epoch: Epoch = NO_EPOCH
     ) -> None:
         self.lane = run_id
-        self.epoch = epoch if from_seq > 1 else NO_EPOCH
+        self.epoch = epoch
         self._after = Seq(max(from_seq, 1) - 1)
         self._follow = follow
         self._admits = admits
@@ -74,15 +75,20 @@ class RunSelection:
     def go_to(self, cursor: int) -> None:
         self._after = Seq(cursor)
 
-    def meet(self, epoch: Epoch, last: int) -> None:
-        """Takes note of the epoch it is in and, if it does not follow, of where it ends."""
-        self.epoch = _same_epoch(self.epoch, epoch)
+    def meet(self, epoch: Epoch, last: int) -> bool:
+        """Notes where it ends, if it does not follow; False in another epoch than its own."""
+        if self.epoch not in (NO_EPOCH, epoch):
+            return False
+        self.epoch = epoch
         if not self._follow and self.until is None:
             self.until = Seq(last)
+        return True
 
-    async def replay(self, reader: Reader) -> Replay:
+    async def replay(self, reader: TermReader) -> Replay:
         page = await self._page(reader)
         run = page.run or Head()
+        if self.epoch not in (NO_EPOCH, page.epoch):
+            await self._resume(reader, page)
         self.meet(page.epoch, run.last_seq)
         entries = self._whole(page, run)
         _check_dense(self._after, [entry.seq for entry in entries], run.last_seq, f"run {self.lane!r}")
@@ -90,7 +96,27 @@ class RunSelection:
         is_over = self._is_past(run.closed_seq) or self._is_past(self.until)
         return Replay(found, page.bounds.head if self._is_past(run.last_seq) else None, is_over)
 
-    async def _page(self, reader: Reader) -> RunPage:
+    async def _resume(self, reader: TermReader, page: RunPage) -> None:
+        """Goes on in another term if the entry at its place is from before it.
+
+        A child may have been forked again in that term, so its own first entry must be from before it, too.
+        """
+        own_first = self._lineage[-1].through_seq + 1 if self._lineage else 0
+        place = await self._position(reader, Seq(max(self._after, own_first)))
+        if place is None or not is_resumable(await reader.terms(), self.epoch, place):
+            raise _of_another_epoch(self.epoch, page.epoch)
+        self.epoch = page.epoch
+
+    async def _position(self, reader: TermReader, seq: Seq) -> GlobalSeq | None:
+        """Where an entry of the run is in the journal; None if it is not there."""
+        if seq == 0:
+            return GlobalSeq(0)
+        pieces = segments(self._lineage, self.lane, seq)
+        page = await reader.read_run(self.lane, Seq(seq - 1), pieces if len(pieces) > 1 else ())
+        is_there = bool(page.entries) and page.entries[0].seq == seq
+        return page.entries[0].global_seq if is_there else None
+
+    async def _page(self, reader: TermReader) -> RunPage:
         """The next page. Of a run that turns out to inherit, it is read again: a lineage never changes."""
         page = await reader.read_run(self.lane, self._after, self._segments())
         if page.run is not None and page.run.lineage != self._lineage:
@@ -146,7 +172,7 @@ class JournalSelection:
         self, pattern: Pattern | None, after: int, follow: bool, admits: Admits | None, epoch: Epoch = NO_EPOCH
     ) -> None:
         self.lane = pattern
-        self.epoch = epoch if after else NO_EPOCH
+        self.epoch = epoch
         self._after = GlobalSeq(after)
         self._follow = follow
         self._admits = admits
@@ -164,14 +190,19 @@ class JournalSelection:
     def go_to(self, cursor: int) -> None:
         self._after = GlobalSeq(cursor)
 
-    def meet(self, epoch: Epoch, last: int) -> None:
-        """Takes note of the epoch it is in and, if it does not follow, of where it ends."""
-        self.epoch = _same_epoch(self.epoch, epoch)
+    def meet(self, epoch: Epoch, last: int) -> bool:
+        """Notes where it ends, if it does not follow; False in another epoch than its own."""
+        if self.epoch not in (NO_EPOCH, epoch):
+            return False
+        self.epoch = epoch
         if not self._follow and self.until is None:
             self.until = GlobalSeq(last)
+        return True
 
-    async def replay(self, reader: Reader) -> Replay:
+    async def replay(self, reader: TermReader) -> Replay:
         page = await reader.read(self._after, pattern=self.lane)
+        if self.epoch not in (NO_EPOCH, page.epoch):
+            await self._resume(reader, page.epoch)
         self.meet(page.epoch, page.bounds.head)
         self._check(page.bounds)
         if self.lane is None:
@@ -198,6 +229,12 @@ class JournalSelection:
     def ends_at(self, closed_seq: Seq) -> bool:
         return False
 
+    async def _resume(self, reader: TermReader, epoch: Epoch) -> None:
+        """Goes on in another term if its place is from before it."""
+        if not is_resumable(await reader.terms(), self.epoch, self._after):
+            raise _of_another_epoch(self.epoch, epoch)
+        self.epoch = epoch
+
     def _check(self, bounds: Bounds) -> None:
         if self._after + 1 < bounds.floor:
             raise BrokerOverflowError(None, self._after + 1, bounds.floor)
@@ -205,11 +242,8 @@ class JournalSelection:
             raise InvalidCursor(f"the journal is at {bounds.head}; nobody has been told of {self._after}")
 
 
-def _same_epoch(known: Epoch, epoch: Epoch) -> Epoch:
-    """The epoch of a page, which must be that of the cursor; a beginning is one in every epoch."""
-    if known not in (NO_EPOCH, epoch):
-        raise InvalidCursor(f"the journal is of epoch {epoch} now; a cursor of {known} means nothing in it: start over")
-    return epoch
+def _of_another_epoch(known: Epoch, epoch: Epoch) -> InvalidCursor:
+    return InvalidCursor(f"the journal is of epoch {epoch} now; a cursor of {known} means nothing in it: start over")
 
 
 def _check_dense(after: int, places: Sequence[int], last: int, where: str) -> None:

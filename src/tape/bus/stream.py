@@ -15,7 +15,7 @@ from tape.bus.selection import Replay, Selection
 from tape.bus.tail import Lane, Tail
 from tape.core.event import Entry
 from tape.core.ids import Epoch
-from tape.core.ports import Reader
+from tape.core.ports import TermReader
 
 Stream: TypeAlias = AsyncGenerator[Entry, None]
 
@@ -28,7 +28,7 @@ class Reading:
 
     __slots__ = ("_is_of_run", "_listener", "_place", "_reader", "_selection", "_tail", "lane")
 
-    def __init__(self, selection: Selection, reader: Reader, tail: Tail) -> None:
+    def __init__(self, selection: Selection, reader: TermReader, tail: Tail) -> None:
         self._selection = selection
         self._reader = reader
         self._tail = tail
@@ -66,9 +66,14 @@ class Reading:
         """The last place it goes to; None while that is not known, and for who follows."""
         return self._selection.until
 
-    def meet(self, epoch: Epoch, last: int) -> None:
-        """Takes note of where its journal stands, for who does not read all of it here."""
-        self._selection.meet(epoch, last)
+    @property
+    def epoch(self) -> Epoch:
+        """The epoch that its place is of; 0 before the first page of a beginning."""
+        return self._selection.epoch
+
+    def meet(self, epoch: Epoch, last: int) -> bool:
+        """Notes where the journal ends, for who does not read it all here; False if its place is of another epoch."""
+        return self._selection.meet(epoch, last)
 
     def go_to(self, cursor: int) -> None:
         """Goes on in history after a place: what lies before, its reader has from elsewhere, or will ask for again."""
@@ -132,7 +137,7 @@ class Reading:
         self._tail.leave(self._selection.lane, self.lane)
 
 
-async def stream(selection: Selection, reader: Reader, tail: Tail) -> Stream:
+async def stream(selection: Selection, reader: TermReader, tail: Tail) -> Stream:
     """What a selection sees. Close it, or let it go: both free its place.
 
     Live, an entry costs each reader one frame and two calls: whatever is added here, a thousand readers pay for.

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from contextlib import aclosing
 from datetime import timedelta
 from functools import partial
@@ -17,6 +17,7 @@ from tape.cli.spans import Span
 
 if TYPE_CHECKING:
     from tape.core.ports import AuditPage, Bounds, Fault, Store
+    from tape.core.term import Term
     from tape.lake.archive import Compared
 
 STAGES: Final = {"entries": "entries in order", "runs": "runs", "file": "the file itself"}
@@ -46,7 +47,8 @@ async def _verify(choices: Choices) -> int:
     async with choices.open_store() as store:
         faults = await audit(store, tell_fault_json if choices.is_json else tell_fault)
         bounds = await store.journal.bounds()
-    _sum_up(bounds, faults, is_json=choices.is_json)
+        terms = await store.journal.terms()
+    _sum_up(bounds, terms, faults, is_json=choices.is_json)
     return Corrupt.exit_code if faults else 0
 
 
@@ -121,10 +123,15 @@ def tell_fault(fault: Fault) -> None:
     output.say(f"{output.paint('fault', 'red')}  {output.paint(place or 'file', 'bold')}  {reason}")
 
 
-def _sum_up(bounds: Bounds, faults: int, *, is_json: bool) -> None:
+def _sum_up(bounds: Bounds, terms: Sequence[Term], faults: int, *, is_json: bool) -> None:
     if is_json:
-        output.say_json({"floor": bounds.floor, "head": bounds.head, "faults": faults})
+        told = [{"epoch": term.epoch, "first": term.first} for term in terms]
+        output.say_json({"floor": bounds.floor, "head": bounds.head, "faults": faults, "terms": told})
         return
+    for term in terms[1:]:
+        output.say(
+            f"{output.paint('term', 'yellow')}  {term.epoch} began at {term.first:,}, when the server was promoted"
+        )
     entries = output.count(bounds.head - bounds.floor + 1, "entry", "entries")
     what = f"{entries}, {bounds.floor} to {bounds.head}" if bounds.head >= bounds.floor else "no entries"
     if faults:

@@ -19,6 +19,7 @@ export class Stream {
   #listener
   #cursor
   #epoch
+  #answered = null
   #waits = 0
   #stop = new AbortController()
   #ear = null
@@ -76,7 +77,7 @@ export class Stream {
     if (response.status === 204) return "over" // the cursor is at the end of a closed run
     if (!response.ok) throw Object.assign(await Problem.of(response), { retryAfter: retryAfter(response) })
     this.#listener.status({ is: "reading" })
-    this.#epoch = response.headers.get("x-tape-epoch") ?? this.#epoch
+    this.#answered = response.headers.get("x-tape-epoch") ?? this.#answered
     try {
       return await this.#listen(response.body.pipeThrough(new TextDecoderStream()).getReader(), isLive)
     } finally {
@@ -119,7 +120,7 @@ export class Stream {
     let end = ""
     let entries = []
     for (const frame of frames) {
-      if (frame.id !== null) this.#cursor = frame.id
+      if (frame.id !== null) this.#moveTo(frame.id)
       if (frame.id !== null && frame.text) entries.push(frame)
       if (frame.id !== null) continue
       this.#listener.entries(entries.splice(0))
@@ -130,9 +131,18 @@ export class Stream {
     return end
   }
 
+  // The epoch changes only with the cursor, which the server judges by it when a reader comes back.
+  #moveTo(cursor) {
+    this.#cursor = cursor
+    this.#epoch = this.#answered ?? this.#epoch
+  }
+
   #told(name, facts) {
     this.#listener.notice(name, facts)
-    if (name === "state_resync_required") this.#cursor = facts.earliestAvailableId - 1
+    if (name === "state_resync_required") {
+      this.#answered = facts.epoch === undefined ? this.#answered : String(facts.epoch)
+      this.#moveTo(facts.earliestAvailableId - 1)
+    }
     if (name === "stream_error") throw new Problem(503, { detail: facts.error })
     if (name === "goaway") throw leaving(facts.reconnectAfterMs)
     if (name === "run_end") return "over"
@@ -141,7 +151,7 @@ export class Stream {
 
   async #fail(error) {
     if (this.#isClosed || document.hidden) return
-    const isKnown = this.#epoch !== null // what was there once may come back, so it is asked for again
+    const isKnown = (this.#answered ?? this.#epoch) !== null // what was there once may come back, so it is asked for again
     if (error instanceof Problem && !error.isPassing && !isKnown) {
       this.#end("refused", error)
       return

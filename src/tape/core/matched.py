@@ -4,7 +4,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final, NamedTuple
 
-from tape.core.ids import GlobalSeq
+from tape.core.ids import Epoch, GlobalSeq
 from tape.core.reaction import Reaction
 from tape.core.registration import Force
 from tape.core.sequence import Request
@@ -33,12 +33,14 @@ class Slip(NamedTuple):
 
 
 class MatchedPage(NamedTuple):
-    """What follows from a page, decided on a version of the pack: all of it is written, or nothing when that is old.
+    """What follows from a page, decided on a version of the pack in an epoch: all of it is written, or nothing when
+    either is old.
 
     What is wanted is claimed as it is made, as far as nothing older waits and the limits allow it.
     """
 
     seen: int
+    epoch: Epoch
     cursor: GlobalSeq
     forces: Mapping[str, Force]
     slips: Mapping[str, Slip]

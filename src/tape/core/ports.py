@@ -18,6 +18,7 @@ from tape.core.run import Head, LiveRun, RunMeta, RunRecord
 from tape.core.sequence import Cell, CellId, Request
 from tape.core.subject import Pattern
 from tape.core.task import Claim, Claimed, Hit, Outcomes, Settlement, Task, TaskId, Want
+from tape.core.term import Term
 
 Outcome: TypeAlias = Sequence[Entry] | TapeError
 
@@ -61,8 +62,8 @@ class Reader(Protocol):
     """Reads a journal, or a copy of it, in the order of positions.
 
     Within an epoch, what lies at or below a position that was read never changes and never grows. A cursor is read as
-    one of the epoch that the page names: who has it from another one must not go on. An entry whose bytes are not what
-    was written raises `Corrupt` in its place; the entries before it are given first.
+    one of the epoch that the page names: who has it from another one asks the `terms` whether to go on. An entry whose
+    bytes are not what was written raises `Corrupt` in its place; the entries before it are given first.
     A run that inherits is read by its segments, which begin after the seq; what is gone of one of them is left out.
     """
 
@@ -71,7 +72,13 @@ class Reader(Protocol):
     async def read_run(self, run_id: RunId, after: Seq, segments: Sequence[Segment] = ()) -> RunPage: ...
 
 
-class Journal(Reader, Protocol):
+class TermReader(Reader, Protocol):
+    """Reads a journal itself, which knows its terms: those it goes on from, and the present one."""
+
+    async def terms(self) -> Sequence[Term]: ...
+
+
+class Journal(TermReader, Protocol):
     """The ordered log.
 
     Requests of a call are judged in order, as `sequence.decide` judges them; an outcome is given for each. When

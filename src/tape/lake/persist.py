@@ -69,6 +69,7 @@ class _Copy(Generic[T]):
         self._last = Last()
         self._after = Seq(0)
         self._is_silent = True
+        self._has_met_last = False
         self._inbox = Inbox()
 
     async def write_to(self, file: ColdFile, meta: RunMeta) -> None:
@@ -131,8 +132,10 @@ class _Copy(Generic[T]):
         if row.seq <= self._after:
             if row.seq == self._last.seq and row.event_id != self._last.event_id:
                 raise self._stranger()
+            self._has_met_last = self._has_met_last or row.seq == self._last.seq
             return
-        if self._last.epoch is not None and row.epoch is not None and row.epoch != self._last.epoch:
+        is_other = row.epoch is not None and self._last.epoch not in (None, row.epoch)
+        if is_other and not self._has_met_last:  # a run goes on in another term
             raise self._stranger()
         self._skip_to(row.seq)
         self._inbox.put(row)

@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from typing import Final
 
 from tape.core.event import Entry
-from tape.core.ids import GlobalSeq
+from tape.core.ids import Epoch, GlobalSeq
 from tape.core.matched import MatchedPage, Slip
 from tape.core.registration import QUARANTINED, REACTION, Force, after, paused, subject_of
 from tape.core.sequence import Request
@@ -24,10 +24,11 @@ class Draft:
     registrations are applied as they are passed.
     """
 
-    def __init__(self, rules: Rules, forces: Mapping[str, Force], *, seen: int, is_pack: bool) -> None:
+    def __init__(self, rules: Rules, forces: Mapping[str, Force], *, seen: int, epoch: Epoch, is_pack: bool) -> None:
         self.changed: dict[str, Force] = {}
         self.hits: list[Hit] = []
         self._seen = seen
+        self._epoch = epoch
         self._rules = rules
         self._forces = forces
         self._is_pack = is_pack
@@ -58,6 +59,7 @@ class Draft:
         """Everything so far; with it the pack is at the cursor."""
         return MatchedPage(
             seen=self._seen,
+            epoch=self._epoch,
             cursor=cursor,
             forces=self.changed,
             hits=self.hits,

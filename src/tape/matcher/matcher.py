@@ -123,7 +123,7 @@ class Matcher:
         page = await self._next_page()
         if not self._is_loaded or page.scanned_to <= self._cursor:
             return not self._is_loaded
-        draft = Draft(self._rules, self._forces, seen=self._version, is_pack=True)
+        draft = Draft(self._rules, self._forces, seen=self._version, epoch=page.epoch, is_pack=True)
         reached = await _drafted(draft, page.entries, page.scanned_to)
         if draft.is_empty and not self._rules:
             self._cursor = reached  # nobody is to be told, so nobody is
@@ -179,7 +179,7 @@ class Matcher:
         page = await self._read(GlobalSeq(cursor))
         if not self._is_loaded:
             return True
-        draft = Draft(self._group_rules(group), group, seen=self._version, is_pack=False)
+        draft = Draft(self._group_rules(group), group, seen=self._version, epoch=page.epoch, is_pack=False)
         through = min(page.scanned_to, self._cursor)
         reached = await _drafted(draft, [entry for entry in page.entries if entry.global_seq <= through], through)
         if draft.changed:

@@ -1,4 +1,4 @@
-"""The file in which a relay of the journal keeps its place: `{"last_global_seq": 8421}`."""
+"""The file in which a relay of the journal keeps its place: `{"last_global_seq": 8421, "epoch": 1786000000000}`."""
 
 import json
 import os
@@ -10,6 +10,7 @@ from tape.core.errors import UsageError, shown
 from tape.telemetry import log
 
 NAME = "last_global_seq"
+EPOCH = "epoch"
 OLD_NAME = "from_ts_ms"
 
 
@@ -19,25 +20,25 @@ class CursorFile:
     def __init__(self, path: Path) -> None:
         self._path = path
 
-    async def read(self, journal: Journal) -> int:
-        """The last position that was relayed, 0 without a file; an old cursor is converted."""
+    async def read(self, journal: Journal) -> tuple[int, int]:
+        """The last position that was relayed, 0 without a file, and its epoch; an old cursor is converted."""
         said = self._said()
         if isinstance(said.get(OLD_NAME), int) and NAME not in said:
             place = await converted(journal, said[OLD_NAME])
             log.warning("relay.cursor_converted", from_ts_ms=said[OLD_NAME], last_global_seq=place)
-            self.write(place)
-            return place
-        place = said.get(NAME, 0)
-        if type(place) is not int or place < 0:
+            self.write(place, journal.epoch)
+            return place, journal.epoch
+        place, epoch = said.get(NAME, 0), said.get(EPOCH, journal.epoch)
+        if any(type(number) is not int or number < 0 for number in (place, epoch)):
             raise UsageError(f"{self._path} holds no cursor but {shown(said)}")
-        return place
+        return place, epoch
 
-    def write(self, last_global_seq: int) -> None:
+    def write(self, last_global_seq: int, epoch: int) -> None:
         """When it returns, the place is on disk."""
         self._path.parent.mkdir(parents=True, exist_ok=True)
         new = self._path.with_name(f"{self._path.name}.new")
         with new.open("w", encoding="utf-8") as file:
-            json.dump({NAME: last_global_seq}, file)
+            json.dump({NAME: last_global_seq, EPOCH: epoch}, file)
             file.flush()
             os.fsync(file.fileno())
         new.replace(self._path)

@@ -86,11 +86,12 @@ class JournalRelay:
         self._pattern = pattern
         self.forwarded = 0
         self._place = self._saved = -1
+        self._epoch = 0
         self._scope = anyio.CancelScope()
 
     async def run(self, *, follow: bool = True) -> int:
         """Forwards what there is, and with `follow` what comes; how many entries that were."""
-        self._place = await self._cursor.read(self._journal)
+        self._place, self._epoch = await self._cursor.read(self._journal)
         try:
             with self._scope:
                 async with background(self._save_at_times):
@@ -104,11 +105,13 @@ class JournalRelay:
         self._scope.cancel()
 
     async def _forward_all(self, follow: bool) -> None:
-        stream = self._journal.stream(subject=self._pattern, from_global_seq=self._place, follow=follow)
+        stream = self._journal.stream(
+            subject=self._pattern, from_global_seq=self._place, follow=follow, epoch=self._epoch
+        )
         async with aclosing(stream) as entries:
             async for entry in entries:
                 await self._forward(entry)
-                self._place = entry.global_seq
+                self._place, self._epoch = entry.global_seq, max(self._epoch, entry.epoch)
                 self.forwarded += 1
 
     async def _save_at_times(self) -> NoReturn:
@@ -119,5 +122,5 @@ class JournalRelay:
 
     def _save(self) -> None:
         if self._place != self._saved:
-            self._cursor.write(self._place)
+            self._cursor.write(self._place, self._epoch)
             self._saved = self._place

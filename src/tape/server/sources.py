@@ -11,7 +11,7 @@ from tape.bus.stream import Reading as JournalReading
 from tape.core.errors import BrokerOverflowError, InvalidCursor
 from tape.core.event import Entry
 from tape.core.ids import Epoch, RunId, Seq
-from tape.core.ports import NO_EPOCH, RunDirectory
+from tape.core.ports import RunDirectory
 from tape.core.run import Head
 from tape.server.endings import RunEnds
 from tape.server.node import ColdRuns
@@ -34,6 +34,8 @@ class Reading(Protocol):
     def lag(self) -> tuple[int, int]: ...
     @property
     def cursor(self) -> int: ...
+    @property
+    def epoch(self) -> Epoch: ...
     async def replay(self) -> Replay: ...
     @property
     def is_cut(self) -> bool: ...
@@ -51,7 +53,7 @@ class Source(Protocol):
     def is_filtered(self) -> bool: ...
     @property
     def epoch(self) -> Epoch: ...
-    def open(self, after: int) -> Reading: ...
+    def open(self, after: int, epoch: int | None = None) -> Reading: ...
     async def restart(self) -> tuple[int, int]: ...
     async def end(self, last_id: int) -> RunEnd | None: ...
 
@@ -82,8 +84,10 @@ class RunSource:
     def epoch(self) -> Epoch:
         return self._journal.epoch
 
-    def open(self, after: int) -> JournalReading:
-        return self._journal.reading(run_id=self._run_id, from_seq=after + 1, subject=self._subject, where=self._where)
+    def open(self, after: int, epoch: int | None = None) -> JournalReading:
+        return self._journal.reading(
+            run_id=self._run_id, from_seq=after + 1, subject=self._subject, where=self._where, epoch=epoch
+        )
 
     async def head(self) -> Head:
         return (await self._runs.heads([self._run_id])).get(self._run_id, Head())
@@ -112,8 +116,8 @@ class JournalSource:
     def epoch(self) -> Epoch:
         return self._journal.epoch
 
-    def open(self, after: int) -> JournalReading:
-        return self._journal.reading(subject=self._subject, where=self._where, from_global_seq=after)
+    def open(self, after: int, epoch: int | None = None) -> JournalReading:
+        return self._journal.reading(subject=self._subject, where=self._where, from_global_seq=after, epoch=epoch)
 
     async def restart(self) -> tuple[int, int]:
         """Another journal is gone on with at its head: replaying years of it would help nobody."""
@@ -128,19 +132,26 @@ class ColdSource:
     """A run that has ended, from the file that kept it; there is nothing live about it."""
 
     by: Final[By] = "seq"
-    epoch: Final = NO_EPOCH
 
     def __init__(
-        self, cold: ColdRuns, run_id: RunId, ends: RunEnds, subject: str | None = None, where: str | None = None
+        self,
+        cold: ColdRuns,
+        epoch: Epoch,
+        run_id: RunId,
+        ends: RunEnds,
+        subject: str | None = None,
+        where: str | None = None,
     ) -> None:
         self._cold = cold
+        self.epoch = epoch
         self._ends = ends
         self._run_id = run_id
         self._admits = admitted(subject, where) or _everything
         self.is_filtered = subject is not None or where is not None
 
-    def open(self, after: int) -> "ColdReading":
-        return ColdReading(partial(self._cold.stream, self._run_id), after, self._admits)
+    def open(self, after: int, epoch: int | None = None) -> "ColdReading":
+        read = partial(self._cold.stream, self._run_id)
+        return ColdReading(read, after, self._admits, self.epoch, is_foreign=epoch not in (None, self.epoch))
 
     async def restart(self) -> tuple[int, int]:
         return 0, 1
@@ -156,7 +167,17 @@ class ColdReading:
     is_over = True
     lag = (0, 0)
 
-    def __init__(self, read: Callable[[Seq], AsyncIterator[Entry]], after: int, admits: Admits) -> None:
+    def __init__(
+        self,
+        read: Callable[[Seq], AsyncIterator[Entry]],
+        after: int,
+        admits: Admits,
+        epoch: Epoch,
+        *,
+        is_foreign: bool = False,
+    ) -> None:
+        self.epoch = epoch
+        self._is_foreign = is_foreign
         self._read = read
         self._admits = admits
         self._is_known = after == 0
@@ -164,7 +185,9 @@ class ColdReading:
         self.cursor = after
 
     async def replay(self) -> Replay:
-        """The next page; a cursor that the file has never come to is of another journal."""
+        """The next page; a cursor of another epoch, or that the file has never come to, is of another journal."""
+        if self._is_foreign:
+            raise InvalidCursor(f"the run is of epoch {self.epoch}; the cursor is not")
         page = [entry async for entry in first(PAGE, self._entries)]
         if page:
             self._is_known, self.cursor = True, page[-1].seq

@@ -8,6 +8,7 @@ walks with the company of those who have.
 from collections import deque
 from collections.abc import Awaitable, Callable, Sequence
 from enum import Enum
+from random import randrange
 from typing import Final
 
 import anyio
@@ -35,6 +36,8 @@ from tape.wire.frames import (
 )
 
 PATIENCE_S: Final = 0.5
+SOONEST_MS: Final = 20
+LATEST_MS: Final = 500
 
 
 class End(Enum):
@@ -61,6 +64,7 @@ class Sender:
         *,
         flow: Flow | None,
         is_replayed: bool,
+        epoch: int | None = None,
     ) -> None:
         self._source = source
         self._outlet = outlet
@@ -71,8 +75,9 @@ class Sender:
         self._last_id = after
         self._replayed = 0
         self._is_complete = not is_replayed
-        self._epoch = source.epoch
-        self._reading = source.open(after)
+        self._epoch: int = source.epoch
+        self._held = self._epoch if epoch is None else epoch
+        self._reading = source.open(after, self._held)
         self._is_lost = False
         self._leave_after_ms: int | None = None
         self._scope = anyio.CancelScope()
@@ -82,6 +87,7 @@ class Sender:
         """For a reader whose cursor is of another journal; one that has begun since the handshake is named."""
         after, earliest = await self._source.restart()
         known, self._epoch = self._epoch, self._source.epoch
+        self._held = self._epoch
         self._resync("epoch_reset", earliest, None if self._epoch == known else self._epoch)
         self._reopen(after)
 
@@ -111,11 +117,9 @@ class Sender:
         is_current = self._end is None and not self._reading.has_more
         return self._checkpoint() if is_current and self._source.is_filtered else chunk(sse.comment())
 
-    async def run(self, gone: Callable[[], Awaitable[None]], *, starts_over: bool = False) -> End:
-        """Sends until there is an end; it starts over for a reader whose cursor is of another journal."""
+    async def run(self, gone: Callable[[], Awaitable[None]]) -> End:
+        """Sends until there is an end."""
         try:
-            if starts_over:
-                await self._start_over()
             while True:
                 end = await self._catch_up() or await self._stay_live(gone)
                 if end is End.OVER:
@@ -135,6 +139,8 @@ class Sender:
             if self._leave_after_ms is not None:
                 return self._leave()
             entries, looked_to, is_over = await self._page()
+            if self._reading.epoch != self._epoch:
+                return self._leave_for_term()
             waiting = deque(entries)
             del entries  # what is let go of must be held by nobody
             if not await self._deliver(waiting):
@@ -157,11 +163,20 @@ class Sender:
         self._outlet.write(said(Goaway(reconnect_after_ms=self._leave_after_ms or 0)))
         return End.GOAWAY
 
+    def _leave_for_term(self) -> End:
+        """Has the reader come back: it goes on in a new term, whose epoch only the headers of an answer tell it.
+
+        What it was sent so far is from before that term, so the epoch it knows is right for its place.
+        """
+        self._leave_after_ms = randrange(SOONEST_MS, LATEST_MS)
+        return self._leave()
+
     async def _page(self) -> Replay:
         """The next page; where history is gone, or is another, the reader is told and goes on where it can."""
         try:
             page = await self._reading.replay()
         except BrokerOverflowError as gap:
+            self._held = self._reading.epoch
             self._resync("ring_evicted", gap.available_from)
             self._reopen(gap.available_from - 1)
         except InvalidCursor:
@@ -171,12 +186,13 @@ class Sender:
             await self._start_over()
         else:
             self._is_lost = False
+            self._held = self._reading.epoch
             return page
         return Replay((), None, False)
 
     def _reopen(self, after: int) -> None:
         self._reading.close()
-        self._reading = self._source.open(after)
+        self._reading = self._source.open(after, self._held)
         self._last_id = after
 
     async def _drain_tail(self) -> bool:

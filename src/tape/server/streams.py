@@ -38,8 +38,7 @@ async def _stream(request: Request, node: Node, send: Send, asked: Asked, begins
     if node.is_draining:
         raise NotNow("the server is leaving; come back in a moment")
     source, last = await _source(asked, node)
-    is_stranger = asked.after is not None and asked.epoch not in (None, node.journal.epoch)
-    if not is_stranger and asked.after == last and await _is_at_end(source, last):
+    if asked.after == last and await _is_at_end(source, last, asked.epoch):
         await Response.empty({"x-tape-epoch": str(node.journal.epoch)}).send(send)
         return
     _bound_send_buffer(request)
@@ -49,11 +48,18 @@ async def _stream(request: Request, node: Node, send: Send, asked: Asked, begins
             start = begins_at if asked.after is None else asked.after
             after, is_replayed = (last, False) if start is None else (start, True)
             sender = Sender(
-                source, after, outlet, node.companies, node.meters, flow=asked.flow, is_replayed=is_replayed
+                source,
+                after,
+                outlet,
+                node.companies,
+                node.meters,
+                flow=asked.flow,
+                is_replayed=is_replayed,
+                epoch=None if asked.after is None else asked.epoch,
             )
             subscriber.goaway, subscriber.lag = sender.goaway, sender.lag
             await _greet(request, node, send, None if is_replayed else last)
-            end = await sender.run(request.gone, starts_over=is_stranger)
+            end = await sender.run(request.gone)
         if end is not End.GONE:
             await send({"type": "http.response.body", "body": b"", "more_body": False})
     finally:
@@ -68,7 +74,8 @@ async def _source(asked: Asked, node: Node) -> tuple[Source, int]:
     record = await node.runs.find(run_id)
     is_ended = record is None or not record.head.is_open
     if node.cold is not None and is_ended and _is_kept(node.cold, run_id, record):
-        return ColdSource(node.cold, run_id, ends, asked.subject, asked.where), await _last_kept(node.cold, run_id)
+        cold = ColdSource(node.cold, node.journal.epoch, run_id, ends, asked.subject, asked.where)
+        return cold, await _last_kept(node.cold, run_id)
     if record is None:
         raise RunNotFound(run_id)
     return RunSource(node.journal, node.runs, run_id, asked.subject, asked.where, ends), record.head.last_seq
@@ -81,9 +88,9 @@ async def _last_kept(cold: ColdRuns, run_id: RunId) -> Seq:
     return record.head.last_seq
 
 
-async def _is_at_end(source: Source, last: int) -> bool:
+async def _is_at_end(source: Source, last: int, epoch: int | None) -> bool:
     """Whether its last place is the end of a closed run, as one snapshot says: a new epoch or a gap is no end."""
-    with closing(source.open(last)) as reading:
+    with closing(source.open(last, epoch)) as reading:
         try:
             page = await reading.replay()
         except (InvalidCursor, BrokerOverflowError):

@@ -8,6 +8,7 @@ from tape.core.errors import Corrupt, Unavailable
 from tape.core.event import Entry
 from tape.core.ids import Epoch, GlobalSeq, RunId, Seq
 from tape.core.ports import AuditPage, Bounds, Fault
+from tape.core.term import Term
 from tape.store.connection import Connection, Query, Row
 from tape.store.statements import migrations, statements
 
@@ -23,6 +24,7 @@ _in_an_index = re.compile(r"\brow (\d+) .*\bindex (?:sqlite_autoindex_tape_journ
 class _Sql(NamedTuple):
     bounds: str
     epoch: str
+    terms: str
     after: str
     place: str
     runs_after: str
@@ -52,10 +54,12 @@ class Audit:
         return sorted({number for (number,) in rows} - self._known)
 
     async def pages(self) -> AsyncGenerator[AuditPage, None]:
-        ((row,), ((epoch,),)) = await self._connection.snapshot(Query(self._sql.bounds), Query(self._sql.epoch))
+        ((row,), ((epoch,),), terms) = await self._connection.snapshot(
+            Query(self._sql.bounds), Query(self._sql.epoch), Query(self._sql.terms)
+        )
         bounds = Bounds(*row)
         walks: tuple[_Walk, ...] = (
-            _Entries(self._connection, self._sql, epoch, bounds.head),
+            _Entries(self._connection, self._sql, epoch, [Term(*term) for term in terms[1:]], bounds.head),
             _Runs(self._connection, self._sql, bounds),
             _File(self._connection, self._sql),
         )
@@ -67,10 +71,11 @@ class Audit:
 class _Entries:
     """Walks in the order of positions: they are dense, time never falls, and every entry is what was written."""
 
-    def __init__(self, connection: Connection, sql: _Sql, epoch: Epoch, head: GlobalSeq) -> None:
+    def __init__(self, connection: Connection, sql: _Sql, epoch: Epoch, later: Sequence[Term], head: GlobalSeq) -> None:
         self._connection = connection
         self._sql = sql
         self._epoch = epoch
+        self._later = later
         self._head = head
         self._after = 0
         self._expected = 0
@@ -130,6 +135,9 @@ class _Entries:
             self._epoch_before = entry.epoch
         else:
             yield Fault(f"its epoch is {entry.epoch}, the journal's is {self._epoch}", *place)
+        for term in self._later:
+            if self._is_of_an_epoch(entry) and (entry.global_seq >= term.first) != (entry.epoch >= term.epoch):
+                yield Fault(f"its epoch is {entry.epoch}, but that of {term.epoch} began at {term.first}", *place)
         self._expected = entry.global_seq + 1
         self._ts_ms = entry.ts_ms if isinstance(entry.ts_ms, int) else 0
 

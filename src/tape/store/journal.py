@@ -12,6 +12,7 @@ from tape.core.ids import Epoch, GlobalSeq, RunId, Seq
 from tape.core.ports import Bounds, Outcome, Page, RunPage
 from tape.core.sequence import Request
 from tape.core.subject import Pattern
+from tape.core.term import Term
 from tape.store.connection import Connection, Query, Row
 from tape.store.heads import head_of
 from tape.store.statements import statements
@@ -30,6 +31,7 @@ class _Sql(NamedTuple):
     run_head: str
     segments: str
     floors: str
+    terms: str
 
 
 class Journal:
@@ -55,6 +57,10 @@ class Journal:
         (((floor, head, _, epoch),),) = await self._connection.snapshot(self._bounds)
         self.see(epoch)
         return Bounds(floor, head)
+
+    async def terms(self) -> Sequence[Term]:
+        (rows,) = await self._connection.snapshot(Query(self._sql.terms))
+        return [Term(*row) for row in rows]
 
     async def read(self, after: GlobalSeq, *, pattern: Pattern | None = None) -> Page:
         query, through = self._after(after, pattern)

@@ -110,7 +110,7 @@ class Reactions:
             if not is_cold:
                 return recorded
         async with self._connection.transaction() as tx:
-            place = {"seen": page.seen, "cursor": page.cursor, "now_ms": now_ms()}
+            place = {"seen": page.seen, "epoch": page.epoch, "cursor": page.cursor, "now_ms": now_ms()}
             moved = await tx.fetch(self._sql.move_pack, place)
             if not moved:
                 return None
@@ -124,7 +124,8 @@ class Reactions:
     async def _match(self, page: MatchedPage, want: Want) -> tuple[Recorded | None, bool]:
         """The same in one message; nothing of it is done when some of the page has left the journal."""
         columns = MatchedColumns(page.hits)
-        asked = {"seen": page.seen, "cursor": page.cursor, **columns.parameters, **wanted(want, page.hits)}
+        place = {"seen": page.seen, "epoch": page.epoch, "cursor": page.cursor}
+        asked = {**place, **columns.parameters, **wanted(want, page.hits)}
         (((version, now, given, is_cold),),) = await self._connection.snapshot(Query(self._sql.match, asked))
         if version is None:
             return None, bool(is_cold)

@@ -303,15 +303,17 @@ class ListRunsResponse(_message.Message):
     def __init__(self, runs: _Optional[_Iterable[_Union[RunState, _Mapping]]] = ...) -> None: ...
 
 class SubscribeRunRequest(_message.Message):
-    __slots__ = ("run_id", "from_seq")
+    __slots__ = ("run_id", "from_seq", "epoch")
     RUN_ID_FIELD_NUMBER: _ClassVar[int]
     FROM_SEQ_FIELD_NUMBER: _ClassVar[int]
+    EPOCH_FIELD_NUMBER: _ClassVar[int]
     run_id: str
     from_seq: int
-    def __init__(self, run_id: _Optional[str] = ..., from_seq: _Optional[int] = ...) -> None: ...
+    epoch: int
+    def __init__(self, run_id: _Optional[str] = ..., from_seq: _Optional[int] = ..., epoch: _Optional[int] = ...) -> None: ...
 
 class JournalEntry(_message.Message):
-    __slots__ = ("seq", "kind", "payload_json", "ts_ms", "global_seq", "subject", "schema_version", "trace_id", "span_id", "parent_span_id", "run_id", "type")
+    __slots__ = ("seq", "kind", "payload_json", "ts_ms", "global_seq", "subject", "schema_version", "trace_id", "span_id", "parent_span_id", "run_id", "type", "epoch")
     SEQ_FIELD_NUMBER: _ClassVar[int]
     KIND_FIELD_NUMBER: _ClassVar[int]
     PAYLOAD_JSON_FIELD_NUMBER: _ClassVar[int]
@@ -324,6 +326,7 @@ class JournalEntry(_message.Message):
     PARENT_SPAN_ID_FIELD_NUMBER: _ClassVar[int]
     RUN_ID_FIELD_NUMBER: _ClassVar[int]
     TYPE_FIELD_NUMBER: _ClassVar[int]
+    EPOCH_FIELD_NUMBER: _ClassVar[int]
     seq: int
     kind: str
     payload_json: str
@@ -336,7 +339,8 @@ class JournalEntry(_message.Message):
     parent_span_id: str
     run_id: str
     type: str
-    def __init__(self, seq: _Optional[int] = ..., kind: _Optional[str] = ..., payload_json: _Optional[str] = ..., ts_ms: _Optional[int] = ..., global_seq: _Optional[int] = ..., subject: _Optional[str] = ..., schema_version: _Optional[int] = ..., trace_id: _Optional[str] = ..., span_id: _Optional[str] = ..., parent_span_id: _Optional[str] = ..., run_id: _Optional[str] = ..., type: _Optional[str] = ...) -> None: ...
+    epoch: int
+    def __init__(self, seq: _Optional[int] = ..., kind: _Optional[str] = ..., payload_json: _Optional[str] = ..., ts_ms: _Optional[int] = ..., global_seq: _Optional[int] = ..., subject: _Optional[str] = ..., schema_version: _Optional[int] = ..., trace_id: _Optional[str] = ..., span_id: _Optional[str] = ..., parent_span_id: _Optional[str] = ..., run_id: _Optional[str] = ..., type: _Optional[str] = ..., epoch: _Optional[int] = ...) -> None: ...
 
 class ListCompactableRunsRequest(_message.Message):
     __slots__ = ("before_ms", "limit")
@@ -1476,31 +1480,35 @@ class AppendResponse(_message.Message):
     def __init__(self, entries: _Optional[_Iterable[_Union[Position, _Mapping]]] = ..., epoch: _Optional[int] = ...) -> None: ...
 
 class SubscribeEventsRequest(_message.Message):
-    __slots__ = ("from_ts_ms", "run_id", "kind", "subject_pattern", "from_global_seq")
+    __slots__ = ("from_ts_ms", "run_id", "kind", "subject_pattern", "from_global_seq", "epoch")
     FROM_TS_MS_FIELD_NUMBER: _ClassVar[int]
     RUN_ID_FIELD_NUMBER: _ClassVar[int]
     KIND_FIELD_NUMBER: _ClassVar[int]
     SUBJECT_PATTERN_FIELD_NUMBER: _ClassVar[int]
     FROM_GLOBAL_SEQ_FIELD_NUMBER: _ClassVar[int]
+    EPOCH_FIELD_NUMBER: _ClassVar[int]
     from_ts_ms: int
     run_id: str
     kind: str
     subject_pattern: str
     from_global_seq: int
-    def __init__(self, from_ts_ms: _Optional[int] = ..., run_id: _Optional[str] = ..., kind: _Optional[str] = ..., subject_pattern: _Optional[str] = ..., from_global_seq: _Optional[int] = ...) -> None: ...
+    epoch: int
+    def __init__(self, from_ts_ms: _Optional[int] = ..., run_id: _Optional[str] = ..., kind: _Optional[str] = ..., subject_pattern: _Optional[str] = ..., from_global_seq: _Optional[int] = ..., epoch: _Optional[int] = ...) -> None: ...
 
 class SubscribeBySubjectRequest(_message.Message):
-    __slots__ = ("subject_pattern", "predicate_cel", "from_global_seq")
+    __slots__ = ("subject_pattern", "predicate_cel", "from_global_seq", "epoch")
     SUBJECT_PATTERN_FIELD_NUMBER: _ClassVar[int]
     PREDICATE_CEL_FIELD_NUMBER: _ClassVar[int]
     FROM_GLOBAL_SEQ_FIELD_NUMBER: _ClassVar[int]
+    EPOCH_FIELD_NUMBER: _ClassVar[int]
     subject_pattern: str
     predicate_cel: str
     from_global_seq: int
-    def __init__(self, subject_pattern: _Optional[str] = ..., predicate_cel: _Optional[str] = ..., from_global_seq: _Optional[int] = ...) -> None: ...
+    epoch: int
+    def __init__(self, subject_pattern: _Optional[str] = ..., predicate_cel: _Optional[str] = ..., from_global_seq: _Optional[int] = ..., epoch: _Optional[int] = ...) -> None: ...
 
 class TailBatchesRequest(_message.Message):
-    __slots__ = ("subject_pattern", "predicate_cel", "from_global_seq", "run_id", "from_seq", "max_entries", "no_follow")
+    __slots__ = ("subject_pattern", "predicate_cel", "from_global_seq", "run_id", "from_seq", "max_entries", "no_follow", "epoch")
     SUBJECT_PATTERN_FIELD_NUMBER: _ClassVar[int]
     PREDICATE_CEL_FIELD_NUMBER: _ClassVar[int]
     FROM_GLOBAL_SEQ_FIELD_NUMBER: _ClassVar[int]
@@ -1508,6 +1516,7 @@ class TailBatchesRequest(_message.Message):
     FROM_SEQ_FIELD_NUMBER: _ClassVar[int]
     MAX_ENTRIES_FIELD_NUMBER: _ClassVar[int]
     NO_FOLLOW_FIELD_NUMBER: _ClassVar[int]
+    EPOCH_FIELD_NUMBER: _ClassVar[int]
     subject_pattern: str
     predicate_cel: str
     from_global_seq: int
@@ -1515,7 +1524,8 @@ class TailBatchesRequest(_message.Message):
     from_seq: int
     max_entries: int
     no_follow: bool
-    def __init__(self, subject_pattern: _Optional[str] = ..., predicate_cel: _Optional[str] = ..., from_global_seq: _Optional[int] = ..., run_id: _Optional[str] = ..., from_seq: _Optional[int] = ..., max_entries: _Optional[int] = ..., no_follow: _Optional[bool] = ...) -> None: ...
+    epoch: int
+    def __init__(self, subject_pattern: _Optional[str] = ..., predicate_cel: _Optional[str] = ..., from_global_seq: _Optional[int] = ..., run_id: _Optional[str] = ..., from_seq: _Optional[int] = ..., max_entries: _Optional[int] = ..., no_follow: _Optional[bool] = ..., epoch: _Optional[int] = ...) -> None: ...
 
 class StreamEnd(_message.Message):
     __slots__ = ("reason", "last_id", "state")

@@ -7,7 +7,7 @@ from typing import Any, Final, Self
 
 import grpc
 
-from tape.core.errors import InvalidCursor, UsageError
+from tape.core.errors import UsageError
 from tape.core.event import Entry, Event
 from tape.core.ledgers import Wish
 from tape.sdk.remote.channel import Channel
@@ -49,8 +49,7 @@ class Follow:
         self._channel = channel
         self._wish = wish
         self._ready: deque[Entry] = deque()
-        self._epoch: str | None = None
-        self._has_moved = False
+        self._epoch = self._answered_in = 0
         self._call: Any = None
         self._is_over = False
         self._coming_back = ComingBack(self.open)
@@ -66,9 +65,10 @@ class Follow:
             from_global_seq=wish.from_global_seq,
             no_follow=not wish.follow,
             max_entries=BATCH,
+            epoch=self._epoch,
         )
         self._call = await self._channel.stream("TailBatches", request, pb.EventBatch)
-        self._meet(dict(await self._call.initial_metadata()).get(EPOCH))
+        self._answered_in = int(dict(await self._call.initial_metadata()).get(EPOCH, 0))
 
     def __aiter__(self) -> Self:
         return self
@@ -96,16 +96,13 @@ class Follow:
     async def aclose(self) -> None:
         self._call.cancel()
 
-    def _meet(self, epoch: str | None) -> None:
-        """Refuses to go on in another epoch than the one that was begun in: a place means nothing there."""
-        if self._has_moved and epoch != self._epoch:
-            self._call.cancel()
-            raise InvalidCursor("the journal was restored; what was read of the one before may be gone: start over")
-        self._epoch = epoch
-
     def _passed(self, entry: Entry) -> Entry:
-        """Moves on, so that a new connection begins after it."""
-        self._has_moved = True
+        """Moves on, so that a new connection begins after it.
+
+        The epoch changes only together with the place, which the server judges by it; a term that begins under the
+        stream is named by its entries.
+        """
+        self._epoch = max(self._answered_in, entry.epoch)
         if self._wish.run_id is None:
             self._wish = replace(self._wish, from_global_seq=entry.global_seq)
         else:

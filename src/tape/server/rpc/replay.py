@@ -63,7 +63,8 @@ class Blocks:
             return False
         bounds = await self._store.journal.bounds()
         epoch = self._store.epoch
-        self._reading.meet(epoch, bounds.head)
+        if not self._reading.meet(epoch, bounds.head):  # the next page tells whether it may go on there
+            return False
         until = self._reading.until
         end = bounds.head if until is None else min(until, bounds.head)
         is_there = first + 1 >= bounds.floor

@@ -34,7 +34,8 @@ async def subscribe_run(hall: Hall, request: pb.SubscribeRunRequest, line: Line)
             await line.write(journal_entry(entry).SerializeToString())
 
     after, epoch = max(request.from_seq, 1) - 1, hall.journal.epoch
-    wish = Wish(run_id=run_id, open_after=_run(hall.journal, run_id), after=after, epoch=epoch)
+    opened = _run(hall.journal, run_id, held=request.epoch)
+    wish = Wish(run_id=run_id, open_after=opened, after=after, epoch=epoch)
     await push(hall.subscribers, hall.meters, wish, line, deliver)
 
 
@@ -50,13 +51,13 @@ async def subscribe_events(hall: Hall, request: pb.SubscribeEventsRequest, line:
         wish = Wish(run_id=run_id, open_after=opened, after=0, epoch=hall.journal.epoch)
     else:
         start = max(after, await _before(hall.journal, since)) if since > 0 else after
-        opened = _across(hall.journal, request.subject_pattern)
+        opened = _across(hall.journal, request.subject_pattern, held=request.epoch)
         wish = Wish(run_id=None, open_after=opened, after=start, epoch=hall.journal.epoch)
     await push(hall.subscribers, hall.meters, wish, line, _alone(line, is_wanted))
 
 
 async def subscribe_by_subject(hall: Hall, request: pb.SubscribeBySubjectRequest, line: Line) -> None:
-    opened = _across(hall.journal, request.subject_pattern, request.predicate_cel)
+    opened = _across(hall.journal, request.subject_pattern, request.predicate_cel, held=request.epoch)
     wish = Wish(run_id=None, open_after=opened, after=request.from_global_seq, epoch=hall.journal.epoch)
     await push(hall.subscribers, hall.meters, wish, line, _alone(line))
 
@@ -97,13 +98,13 @@ def _tailed(hall: Hall, request: pb.TailBatchesRequest, most: int, line: Line) -
     filters = request.subject_pattern, request.predicate_cel
     finish = _finish(hall, request, line)
     tail = partial(Wish, epoch=hall.journal.epoch, takes_what_is_left=False, most=most, finish=finish)
-    follow = not request.no_follow
+    follow, held = not request.no_follow, request.epoch
     if not request.run_id:
         in_blocks = _blocks(hall, line) if most >= BLOCK and not any(filters) else None
-        opened = _across(hall.journal, *filters, follow=follow)
+        opened = _across(hall.journal, *filters, follow=follow, held=held)
         return tail(run_id=None, open_after=opened, after=request.from_global_seq, in_blocks=in_blocks)
     run_id, after = check_run_id(request.run_id), max(request.from_seq, 1) - 1
-    return tail(run_id=run_id, open_after=_run(hall.journal, run_id, *filters, follow=follow), after=after)
+    return tail(run_id=run_id, open_after=_run(hall.journal, run_id, *filters, follow=follow, held=held), after=after)
 
 
 def _finish(hall: Hall, request: pb.TailBatchesRequest, line: Line) -> Finish:
@@ -140,14 +141,18 @@ async def _tell_all(hall: Hall, wish: Wish, line: Line, deliver: Deliver) -> Non
 
 
 def _run(
-    journal: Journal, run_id: RunId, subject: str = "", where: str = "", *, follow: bool = True
+    journal: Journal, run_id: RunId, subject: str = "", where: str = "", *, follow: bool = True, held: int = 0
 ) -> Callable[[int], Reading]:
-    opened = partial(journal.reading, run_id=run_id, subject=subject or None, where=where or None, follow=follow)
+    reading = partial(journal.reading, run_id=run_id, follow=follow, epoch=held or None)
+    opened = partial(reading, subject=subject or None, where=where or None)
     return lambda after: opened(from_seq=after + 1)
 
 
-def _across(journal: Journal, subject: str = "", where: str = "", *, follow: bool = True) -> Callable[[int], Reading]:
-    opened = partial(journal.reading, subject=subject or None, where=where or None, follow=follow)
+def _across(
+    journal: Journal, subject: str = "", where: str = "", *, follow: bool = True, held: int = 0
+) -> Callable[[int], Reading]:
+    reading = partial(journal.reading, follow=follow, epoch=held or None)
+    opened = partial(reading, subject=subject or None, where=where or None)
     return lambda after: opened(from_global_seq=after)
 
 

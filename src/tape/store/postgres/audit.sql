@@ -6,6 +6,9 @@ FROM tape_meta;
 -- name: epoch
 SELECT epoch FROM tape_meta;
 
+-- name: terms
+SELECT epoch, first_seq FROM tape_terms ORDER BY epoch;
+
 -- name: after
 SELECT global_seq, seq, ts_ms, depth, epoch, crc, run_id, kind, type, subject, schema_version, event_id, cause,
        trace_id, span_id, parent_span_id, attributes_json, payload_json, payload_bytes

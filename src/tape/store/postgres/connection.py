@@ -105,7 +105,7 @@ class Database:
     @asynccontextmanager
     async def _acquired(self) -> AsyncIterator[asyncpg.Connection]:
         try:
-            connection = await self._taken()
+            connection = await undisturbed(self._taken())
         except (asyncpg.PostgresError, *LOST) as error:
             raise translate(error) from error
         try:

@@ -54,3 +54,6 @@ ORDER BY global_seq LIMIT :limit;
 
 -- name: floors
 SELECT run_id, floor FROM tape_heads WHERE run_id = ANY (ARRAY(SELECT json_array_elements_text(:run_ids::json)));
+
+-- name: terms
+SELECT epoch, first_seq FROM tape_terms ORDER BY epoch;

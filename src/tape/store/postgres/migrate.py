@@ -1,5 +1,6 @@
 """Bringing a database's schema up to date, one numbered step at a time, and refusing one that forgets."""
 
+from contextlib import suppress
 from typing import Final, NamedTuple
 
 import asyncpg
@@ -24,6 +25,7 @@ class _Sql(NamedTuple):
     record: str
     begin_epoch: str
     epoch: str
+    enter: str
     durability: str
     path: str
 
@@ -94,3 +96,10 @@ async def check_durability(connection: asyncpg.Connection) -> None:
         f"Postgres runs with fsync={fsync} and synchronous_commit={synchronous_commit}, which loses acknowledged "
         "events when the machine stops; turn both on, or say --unsafe-durability"
     )
+
+
+async def enter(connection: asyncpg.Connection, schema: str) -> None:
+    """Begins a term where the server was promoted, or is another one, since somebody wrote last."""
+    sql = _Sql(**statements("postgres", "migrate.sql"))
+    with suppress(asyncpg.InsufficientPrivilegeError, asyncpg.ReadOnlySQLTransactionError):  # who may only read
+        await connection.execute(qualified(sql.enter, schema))

@@ -29,10 +29,20 @@ SELECT number FROM tape_schema WHERE line = 'journal';
 INSERT INTO tape_schema (line, number, name, applied_at) VALUES ('journal', :number, :name, :now_ms);
 
 -- name: begin_epoch
-INSERT INTO tape_meta (only_row, epoch) VALUES (1, :now_ms) ON CONFLICT (only_row) DO NOTHING;
+WITH made AS (
+  INSERT INTO tape_meta (only_row, epoch, cluster, timeline)
+  SELECT 1, :now_ms, cluster, timeline FROM tape_server()
+  ON CONFLICT (only_row) DO NOTHING
+  RETURNING epoch, cluster, timeline
+)
+INSERT INTO tape_terms (epoch, first_seq, cluster, timeline, began_at_ms)
+SELECT epoch, 1, cluster, timeline, epoch FROM made;
 
 -- name: epoch
 SELECT epoch FROM tape_meta;
+
+-- name: enter
+SELECT tape_enter();
 
 -- name: durability
 SELECT pg_catalog.current_setting('fsync'), pg_catalog.current_setting('synchronous_commit');

@@ -63,8 +63,9 @@ WHERE force_version > :seen
 ORDER BY force_version, reaction_id;
 
 -- name: move_pack
+-- What was read before a new epoch may be gone, and its positions given to others.
 UPDATE tape_pack SET version = version + 1, cursor = :cursor, matched_at = tape_now_ms()
-WHERE version = :seen
+WHERE version = :seen AND :epoch = (SELECT epoch FROM tape_meta)
 RETURNING version, matched_at;
 
 -- name: put_forces
@@ -81,5 +82,5 @@ WHERE r.reaction_id = s.reaction_id;
 -- name: match
 SELECT moved_to, made_at, given, is_cold
 FROM tape_hand_page(
-       :seen, :cursor, :lowest, :matched_ids, :prefixes, :sizes, :places, :hashes,
+       :seen, :epoch, :cursor, :lowest, :matched_ids, :prefixes, :sizes, :places, :hashes,
        ARRAY(SELECT json_array_elements_text(:reaction_ids::json)), :owner, :most, :lease_ms);

@@ -22,7 +22,7 @@ from tape.store.postgres.block import Block
 from tape.store.postgres.connection import Database
 from tape.store.postgres.errors import LOST, said, translate
 from tape.store.postgres.listen import Listener
-from tape.store.postgres.migrate import Migrated, check_durability, check_path, migrate
+from tape.store.postgres.migrate import Migrated, check_durability, check_path, enter, migrate
 from tape.store.postgres.qualified import SEARCH_PATH
 from tape.store.reactions import Reactions
 from tape.store.retention import Retention
@@ -85,7 +85,7 @@ async def open_store(
     """The store in a database, its schema brought up to date."""
     check = _accept if unsafe_durability else check_durability
     migrated = await _prepared(partial(_connected, url, patience, check, settings=SETTINGS), patience)
-    init = partial(_checked, check)
+    init = partial(_checked, check, migrated.schema)
     options = {"server_settings": PINNED, "command_timeout": patience.answer_s, "reset": _reset, "init": init}
     pool = await asyncpg.create_pool(url, min_size=0, max_size=POOL, timeout=patience.connect_s, **options)
     connect = partial(_connected, url, patience, init, settings={**BY_KEYS, **PINNED})
@@ -126,9 +126,12 @@ async def _accept(connection: asyncpg.Connection) -> None:
     return
 
 
-async def _checked(check: Callable[[asyncpg.Connection], Awaitable[None]], connection: asyncpg.Connection) -> None:
+async def _checked(
+    check: Callable[[asyncpg.Connection], Awaitable[None]], schema: str, connection: asyncpg.Connection
+) -> None:
     await check_path(connection)
     await check(connection)
+    await enter(connection, schema)
 
 
 async def _prepared(connect: Connect, patience: Patience) -> Migrated:

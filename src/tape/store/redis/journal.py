@@ -11,6 +11,7 @@ from tape.core.ids import Epoch, GlobalSeq, RunId, Seq
 from tape.core.ports import Bounds, Outcome, Page, RunPage, Wake
 from tape.core.sequence import Request
 from tape.core.subject import Pattern
+from tape.core.term import Term
 from tape.store.redis.append import Appender
 from tape.store.redis.call import EXACT
 from tape.store.redis.listen import Listener
@@ -46,6 +47,9 @@ class Journal:
 
     async def bounds(self) -> Bounds:
         return _bounds(await self._look(BOUNDS))
+
+    async def terms(self) -> Sequence[Term]:
+        return [Term(self._server.data_set.epoch, GlobalSeq(1))]
 
     async def read(self, after: GlobalSeq, *, pattern: Pattern | None = None) -> Page:
         window = (min(after, EXACT), WINDOW, _beginning(pattern))

@@ -49,3 +49,7 @@ ORDER BY global_seq LIMIT :limit;
 
 -- name: floors
 SELECT h.run_id, h.floor FROM json_each(:run_ids) AS asked JOIN tape_heads AS h ON h.run_id = asked.value;
+
+-- name: terms
+-- Nobody promotes a file: its epoch is its only term.
+SELECT epoch, 1 FROM tape_meta;

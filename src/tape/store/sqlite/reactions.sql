@@ -59,8 +59,9 @@ WHERE force_version > :seen
 ORDER BY force_version, reaction_id;
 
 -- name: move_pack
+-- What was read before a new epoch may be gone, and its positions given to others.
 UPDATE tape_pack SET version = version + 1, cursor = :cursor, matched_at = :now_ms
-WHERE version = :seen
+WHERE version = :seen AND :epoch = (SELECT epoch FROM tape_meta)
 RETURNING version, matched_at;
 
 -- name: put_forces

@@ -69,6 +69,7 @@ def journal_entry(entry: Entry) -> pb.JournalEntry:
         parent_span_id=entry.parent_span_id,
         run_id=entry.run_id,
         type=entry.type,
+        epoch=entry.epoch,
     )
 
 

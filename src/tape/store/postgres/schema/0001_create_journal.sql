@@ -7,7 +7,18 @@ CREATE TABLE tape_meta (
   epoch            bigint  NOT NULL,
   archived_through bigint  NOT NULL DEFAULT 0,
   last_ts_ms       bigint  NOT NULL DEFAULT 0,
-  changes          bigint  NOT NULL DEFAULT 0
+  changes          bigint  NOT NULL DEFAULT 0,
+  cluster          text    NOT NULL,
+  timeline         text    NOT NULL
+);
+
+-- The terms of the journal: one begins with its epoch, and one more whenever the server was promoted or is another one.
+CREATE TABLE tape_terms (
+  epoch       bigint PRIMARY KEY,
+  first_seq   bigint NOT NULL,
+  cluster     text   NOT NULL,
+  timeline    text   NOT NULL,
+  began_at_ms bigint NOT NULL
 );
 
 -- Empty for good: who appends locks it until the commit. A number would do for a lock, but anybody who may connect can
@@ -107,3 +118,20 @@ CREATE INDEX tape_runs_leased ON tape_runs (run_id) WHERE producer IS NOT NULL;
 -- One clock for all leases: that of the database.
 CREATE FUNCTION tape_now_ms() RETURNS bigint LANGUAGE sql VOLATILE
   RETURN floor(extract(epoch FROM clock_timestamp()) * 1000)::bigint;
+
+-- Which cluster this is, and on which timeline it writes: a promotion changes the timeline, a copy made by dump or by
+-- logical replication has another system identifier. The control file names the timeline too late after a fast
+-- promotion, so it is taken from the WAL. Empty where a service does not say.
+CREATE FUNCTION tape_server(OUT cluster text, OUT timeline text) LANGUAGE plpgsql VOLATILE SET search_path = pg_catalog, pg_temp AS $$
+BEGIN
+  BEGIN
+    SELECT system_identifier::text INTO cluster FROM pg_control_system();
+  EXCEPTION WHEN insufficient_privilege OR feature_not_supported OR undefined_function THEN
+    cluster := '';
+  END;
+  BEGIN
+    timeline := left(pg_walfile_name(pg_current_wal_lsn()), 8);
+  EXCEPTION WHEN insufficient_privilege OR feature_not_supported OR undefined_function THEN
+    timeline := '';
+  END;
+END $$;

@@ -1,9 +1,49 @@
 -- Numbering. VOLATILE plpgsql under READ COMMITTED, so that every statement after the lock sees all that was committed
 -- before it; as one SQL statement the snapshot would be older than the lock.
 
+-- Begins a term after the head if the server was promoted or is another one; whoever calls it has the lock. Entries
+-- that this server never received may be known to readers, so no epoch, and no count of changes, of theirs comes up to
+-- those of the term.
+CREATE OR REPLACE FUNCTION tape_begin_term() RETURNS void LANGUAGE plpgsql VOLATILE SET search_path = pg_catalog, pg_temp AS $$
+DECLARE
+  here record; term record;
+BEGIN
+  SELECT s.cluster, s.timeline INTO here FROM tape_server() s;
+  UPDATE tape_meta m SET epoch = greatest(m.epoch + 1, tape_now_ms()), changes = greatest(m.changes + 1, tape_now_ms()),
+         cluster = here.cluster, timeline = here.timeline
+   WHERE (m.cluster, m.timeline) <> (here.cluster, here.timeline)
+  RETURNING m.epoch, m.archived_through INTO term;
+  IF FOUND THEN
+    INSERT INTO tape_terms (epoch, first_seq, cluster, timeline, began_at_ms)
+      SELECT term.epoch, greatest(term.archived_through, coalesce(max(j.global_seq), 0)) + 1, here.cluster,
+             here.timeline, tape_now_ms()
+        FROM tape_journal j;
+    PERFORM pg_notify('tape', '');
+  END IF;
+END $$;
+
+-- Called on every new connection: an open session cannot come to another cluster, and nobody reads from a promoted
+-- server before its term has begun.
+CREATE OR REPLACE FUNCTION tape_enter() RETURNS void LANGUAGE plpgsql VOLATILE SET search_path = pg_catalog, pg_temp AS $$
+BEGIN
+  IF pg_is_in_recovery() THEN                                           -- a standby does not write
+    RETURN;
+  END IF;
+  IF EXISTS (SELECT FROM tape_meta m, tape_server() s WHERE (m.cluster, m.timeline) <> (s.cluster, s.timeline)) THEN
+    LOCK TABLE tape_append_lock IN SHARE UPDATE EXCLUSIVE MODE;
+    PERFORM tape_begin_term();
+  END IF;
+END $$;
+
 CREATE OR REPLACE FUNCTION tape_lock() RETURNS void LANGUAGE plpgsql VOLATILE SET search_path = pg_catalog, pg_temp AS $$
+DECLARE
+  timeline text;
 BEGIN
   LOCK TABLE tape_append_lock IN SHARE UPDATE EXCLUSIVE MODE;
+  SELECT m.timeline INTO timeline FROM tape_meta m;
+  IF (CASE WHEN timeline = '' THEN false ELSE timeline <> left(pg_walfile_name(pg_current_wal_lsn()), 8) END) THEN
+    PERFORM tape_begin_term();
+  END IF;
   UPDATE tape_meta SET changes = changes + 1;
   PERFORM pg_notify('tape', '');
 END $$;
@@ -62,12 +102,18 @@ CREATE OR REPLACE FUNCTION tape_append(
 LANGUAGE plpgsql VOLATILE SET search_path = pg_catalog, pg_temp AS $$
 #variable_conflict use_column
 DECLARE
-  archived bigint; archived_ts bigint; journal_ts bigint;
+  archived bigint; archived_ts bigint; journal_ts bigint; timeline text;
   states text[]; bad int[] := '{}'; n int := 0;
   fork_why text; fork_fact bigint; fork_floor bigint; fork_type text; fork_lineage text;
 BEGIN
   LOCK TABLE tape_append_lock IN SHARE UPDATE EXCLUSIVE MODE;
-  SELECT m.epoch, m.changes, m.archived_through, m.last_ts_ms INTO epoch, changes, archived, archived_ts FROM tape_meta m;
+  SELECT m.epoch, m.changes, m.archived_through, m.last_ts_ms, m.timeline
+    INTO epoch, changes, archived, archived_ts, timeline FROM tape_meta m;
+  -- A session that was opened on a standby survives its promotion, so this is looked at under the lock.
+  IF (CASE WHEN timeline = '' THEN false ELSE timeline <> left(pg_walfile_name(pg_current_wal_lsn()), 8) END) THEN
+    PERFORM tape_begin_term();
+    SELECT m.epoch, m.changes INTO epoch, changes FROM tape_meta m;
+  END IF;
   SELECT j.global_seq, j.ts_ms INTO base, journal_ts FROM tape_journal j ORDER BY j.global_seq DESC LIMIT 1;
   base := greatest(coalesce(base, 0), archived);
   ts := greatest(now_ms, coalesce(journal_ts, 0), archived_ts);
@@ -248,7 +294,8 @@ BEGIN
   SELECT m.epoch, greatest(now_ms, m.last_ts_ms, j.ts_ms) INTO epoch, ts
     FROM tape_meta m
     LEFT JOIN (SELECT global_seq, ts_ms FROM tape_journal ORDER BY global_seq DESC LIMIT 1) j ON true
-   WHERE m.changes = seen_changes AND greatest(m.archived_through, j.global_seq) = seen_head;
+   WHERE m.changes = seen_changes AND greatest(m.archived_through, j.global_seq) = seen_head
+     AND CASE WHEN m.timeline = '' THEN true ELSE m.timeline = left(pg_walfile_name(pg_current_wal_lsn()), 8) END;
   IF ts IS NOT NULL THEN
     INSERT INTO tape_journal VALUES (
       seen_head + 1, last + 1, ts, 0, epoch, e_crc, e_run, e_kind, e_type, e_subject, e_version, e_id, NULL,

@@ -98,14 +98,15 @@ END $$;
 -- others wait. Each statement sees what was true when it had its locks. It says that it is cold and moves nothing where
 -- an entry has left the journal; whoever trims holds the pack's row, as this does.
 CREATE FUNCTION tape_hand_page(
-  p_seen bigint, p_cursor bigint, p_lowest bigint, p_reaction_ids text[], p_prefixes text[], p_sizes integer[],
-  p_places bigint[], p_hashes bigint[], p_wanted text[], p_owner text, p_most bigint, p_lease_ms bigint,
+  p_seen bigint, p_epoch bigint, p_cursor bigint, p_lowest bigint, p_reaction_ids text[], p_prefixes text[],
+  p_sizes integer[], p_places bigint[], p_hashes bigint[], p_wanted text[], p_owner text, p_most bigint, p_lease_ms bigint,
   OUT moved_to bigint, OUT made_at bigint, OUT given integer[], OUT is_cold boolean)
 LANGUAGE plpgsql VOLATILE SET search_path = pg_catalog, pg_temp SET enable_seqscan = off AS $$
 DECLARE
   first integer := 1; last integer; room bigint := p_most; free bigint; places bigint[]; hashes bigint[];
 BEGIN
-  SELECT tape_now_ms() FROM tape_pack WHERE version = p_seen FOR UPDATE INTO made_at;
+  SELECT tape_now_ms() FROM tape_pack
+   WHERE version = p_seen AND p_epoch = (SELECT m.epoch FROM tape_meta AS m) FOR UPDATE INTO made_at;
   IF made_at IS NULL THEN
     RETURN;
   END IF;
