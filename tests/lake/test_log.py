@@ -4,10 +4,11 @@ import json
 from collections.abc import Callable
 from pathlib import Path
 
+import anyio
 import pytest
 from deltalake import DeltaTable
 
-from tape.core.errors import BrokerOverflowError, Conflict, Corrupt
+from tape.core.errors import BrokerOverflowError, Conflict, Corrupt, Unavailable
 from tape.core.ids import GlobalSeq
 from tape.lake.compaction import compact
 from tape.lake.log import File, Log
@@ -85,6 +86,39 @@ async def test_a_step_that_a_compaction_has_overtaken_is_refused_and_goes_on(log
         await fill(store, log, url)
 
     assert log.snapshot().through == 700 and list(faults(log)) == []
+
+
+async def test_a_lake_of_entries_that_the_journal_lost_is_refused_with_the_position_and_the_way_out(
+    log: Log, url: str, tmp_path: Path
+) -> None:
+    await filled(log, url)
+    other = f"sqlite:///{tmp_path / 'other.db'}"
+
+    async with opened(other) as (store, journal):
+        await say(journal, 700)
+        with pytest.raises(Conflict, match=r"entry 600 of the lake is not the journal's \(checksum .*rebuild-the-lake"):
+            await fill(store, log, other)
+
+    assert log.snapshot().through == 600
+
+
+async def test_a_step_during_which_the_epoch_changed_is_not_committed(log: Log, url: str) -> None:
+    await filled(log, url)
+
+    async with opened(url) as (store, journal):
+        await say(journal, 10)
+
+        def write(after: GlobalSeq, through: GlobalSeq, folder: Path) -> None:
+            write_plain(url, after, through, folder)
+            anyio.from_thread.run(store.new_epoch)
+
+        with pytest.raises(Unavailable, match="sync again"):
+            async for _ in sync(store.journal, log, write):
+                pytest.fail("it was committed")
+        assert log.snapshot().through == 600
+        await fill(store, log, url)
+
+    assert log.snapshot().through == 610 and list(faults(log)) == []
 
 
 async def test_a_step_whose_files_miss_an_entry_is_not_committed(log: Log, url: str) -> None:

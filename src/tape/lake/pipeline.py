@@ -7,26 +7,27 @@ commits on one version Delta takes the first.
 from __future__ import annotations
 
 import shutil
-from collections.abc import AsyncGenerator, Callable, Iterator
+from collections.abc import AsyncGenerator, Callable, Iterator, Sequence
 from contextlib import AbstractContextManager, ExitStack, contextmanager
-from functools import cache
+from functools import cache, partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Final, NamedTuple, TypeAlias
 from uuid import uuid4
 
 import pyarrow.parquet as pq
-from anyio import to_thread
+from anyio import from_thread, to_thread
 
-from tape.core.errors import BrokerOverflowError, Conflict, Unavailable
+from tape.core.errors import BrokerOverflowError, Unavailable
 from tape.core.event import Entry
 from tape.core.ids import GlobalSeq
 from tape.core.ports import Journal
+from tape.core.term import Term
 from tape.lake.compaction import TARGET, compact
 from tape.lake.log import DATA, Log, Snapshot
 from tape.lake.ownership import owned
 from tape.lake.parts import GROUP_BYTES, GROUP_ROWS, groups, written
 from tape.lake.reference import refer
-from tape.lake.refusals import refusal
+from tape.lake.refusals import beyond, check_same, refusal
 from tape.lake.schema import COLUMNS
 from tape.lake.shelf import entries_of
 
@@ -81,14 +82,24 @@ async def _advance(journal: Journal, log: Log, write: Write, step: int, head: Gl
     async with owned(log.table):  # it only saves work: two that step at once cannot both commit
         seen = await to_thread.run_sync(log.snapshot)
         await check_kinship(journal, log, seen)
+        known = await journal.terms()
         if seen.through == head:
             return None
         through = GlobalSeq(min(head, seen.through + step))
-        done = await to_thread.run_sync(take_step, log, write, seen, through, abandon_on_cancel=True)
+        check = partial(from_thread.run, _check_unchanged, journal, known)
+        done = await to_thread.run_sync(take_step, log, write, seen, through, check, abandon_on_cancel=True)
     return Done(done.through, head, through - seen.through, len(done.files), done.version)
 
 
-def take_step(log: Log, write: Write, seen: Snapshot, through: GlobalSeq) -> Snapshot:
+async def _check_unchanged(journal: Journal, known: Sequence[Term]) -> None:
+    """Refuses what may have been read from two servers: before and after one of them was promoted."""
+    if await journal.terms() != known:
+        raise Unavailable("the journal's epoch changed while it was read; nothing was added to the lake: sync again")
+
+
+def take_step(
+    log: Log, write: Write, seen: Snapshot, through: GlobalSeq, check: Callable[[], None] = lambda: None
+) -> Snapshot:
     """Writes what follows up to a position and commits it; whatever fails before that leaves the lake as it was."""
     folder = log.table / DATA / f"{seen.through + 1:020}-{through:020}-{uuid4().hex[:12]}"
     try:
@@ -96,6 +107,7 @@ def take_step(log: Log, write: Write, seen: Snapshot, through: GlobalSeq) -> Sna
         if not folder.is_dir():
             raise Unavailable(f"what Spark wrote is not in {folder}: it and its executors must share this folder")
         files = written(log.table, folder, seen.through, through)
+        check()
     except Exception as error:
         shutil.rmtree(folder, ignore_errors=True)
         raise refusal(error, "the step") from error
@@ -106,13 +118,12 @@ async def check_kinship(journal: Journal, log: Log, seen: Snapshot) -> None:
     """Refuses a lake that the journal does not continue: another journal's, or one from before a restore."""
     bounds = await journal.bounds()
     if seen.through > bounds.head:
-        raise Conflict(f"the lake ends at {seen.through} and the journal at {bounds.head}: it is not this journal's")
+        raise beyond(seen.through, bounds.head)
     if seen.through + 1 < bounds.floor:
         raise BrokerOverflowError(None, seen.through + 1, bounds.floor)
     if bounds.floor <= seen.through:
         page = await journal.read(GlobalSeq(seen.through - 1))
-        if page.entries[0] != await to_thread.run_sync(last_entry, log, seen):
-            raise Conflict(f"entry {seen.through} of the lake is not the journal's: it is another journal's lake")
+        check_same(await to_thread.run_sync(last_entry, log, seen), page.entries[0])
 
 
 def last_entry(log: Log, seen: Snapshot) -> Entry:

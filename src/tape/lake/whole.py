@@ -7,10 +7,11 @@ from typing import TYPE_CHECKING
 
 import pyarrow as pa
 
-from tape.core.errors import BrokerOverflowError, Conflict, InvalidCursor, UsageError
+from tape.core.errors import BrokerOverflowError, InvalidCursor, UsageError
 from tape.lake.log import Log, Snapshot
 from tape.lake.pipeline import last_entry
 from tape.lake.reference import refer
+from tape.lake.refusals import beyond, check_same
 from tape.lake.schema import COLUMNS, spark_ddl
 from tape.lake.shelf import entries_of
 from tape.store.ranges import EVERYTHING, Ranges, arrow_schema, open_ranges
@@ -72,9 +73,8 @@ def entries(spark: SparkSession, url: str, log: Log, asked: Stretch) -> DataFram
 
 def _check_kinship(ranges: Ranges, log: Log, seen: Snapshot, floor: int, head: int) -> None:
     if seen.through > head:
-        raise Conflict(f"the lake ends at {seen.through} and the journal at {head}: it is not this journal's")
+        raise beyond(seen.through, head)
     if floor <= seen.through:
         batches = list(ranges.read(seen.through - 1, seen.through, COLUMNS, EVERYTHING))
-        found = entries_of(pa.Table.from_batches(batches, arrow_schema()))
-        if found != [last_entry(log, seen)]:
-            raise Conflict(f"entry {seen.through} of the lake is not the journal's: it is another journal's lake")
+        (found,) = entries_of(pa.Table.from_batches(batches, arrow_schema()))
+        check_same(last_entry(log, seen), found)
