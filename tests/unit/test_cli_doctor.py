@@ -13,13 +13,15 @@ from tape.cli.doctor_postgres import judged
 from tape.cli.doctor_work import look_at_work
 from tape.cli.main import run
 from tape.compose import open_store
-from tape.store.postgres.checkup import Checkup
+from tape.store.postgres.checkup import Checkup, Standbys
 from tests.servers import binaries
 from tests.servers.databases import name
 from tests.servers.pgbouncer import PgBouncerServer
 
 POOLER = binaries.pgbouncer()
 WELL = {"fsync": "on", "full_page_writes": "on", "synchronous_commit": "on", "max_connections": "100"}
+SYNCHRONOUS = {**WELL, "synchronous_standby_names": "standby"}
+NOT_WAITING = {**SYNCHRONOUS, "synchronous_commit": "local"}
 
 
 def findings(url: str, capsys: pytest.CaptureFixture[str]) -> dict[str, dict[str, str]]:
@@ -87,6 +89,11 @@ def test_a_server_that_is_not_there_is_no_matter_of_a_file(capsys: pytest.Captur
         ({"sessions": 81}, "connections", "warn"),
         ({"oldest_s": 3600.0}, "oldest transaction", "warn"),
         ({"hears": False}, "listening", "warn"),
+        ({"standbys": Standbys(asynchronous=1)}, "standbys", "warn"),
+        ({"standbys": Standbys(hidden=1)}, "standbys", "warn"),
+        ({"standbys": Standbys(hidden=1), "settings": SYNCHRONOUS}, "standbys", "ok"),
+        ({"standbys": Standbys(synchronous=1, asynchronous=1), "settings": SYNCHRONOUS}, "standbys", "ok"),
+        ({"standbys": Standbys(synchronous=1), "settings": NOT_WAITING}, "standbys", "warn"),
     ],
 )
 def test_what_is_not_well_is_judged_alone(facts: dict[str, object], subject: str, status: str) -> None:

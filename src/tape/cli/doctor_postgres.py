@@ -44,6 +44,8 @@ def judged(checkup: Checkup) -> Iterator[Finding]:
     yield _sessions(checkup)
     yield _oldest(checkup)
     yield _hearing(checkup)
+    if sum(checkup.standbys):
+        yield _standbys(checkup)
 
 
 def _sessions(checkup: Checkup) -> Finding:
@@ -67,3 +69,17 @@ def _hearing(checkup: Checkup) -> Finding:
         return Finding("listening", "what is said is heard")
     fix = "a pooler stands between; give the server's own URL, and leave the pooler to your other programs"
     return Finding("listening", "nothing is heard", "warn", fix)
+
+
+def _standbys(checkup: Checkup) -> Finding:
+    """Whether a commit waits for any standby; who may not see that is judged by the settings."""
+    synchronous, asynchronous, hidden = checkup.standbys
+    names = ((synchronous, "synchronous"), (asynchronous, "asynchronous"), (hidden, "hidden from this role"))
+    found = Finding("standbys", ", ".join(f"{count} {name}" for count, name in names if count))
+    is_set = checkup.settings.get("synchronous_standby_names", "") != "" and (
+        checkup.settings.get("synchronous_commit") != "local"
+    )
+    if is_set and (synchronous or hidden):
+        return found
+    fix = "promoting one loses what it has not received; set synchronous_standby_names, or see promote-a-standby"
+    return found._replace(status="warn", fix=fix)

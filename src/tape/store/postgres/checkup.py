@@ -14,6 +14,14 @@ CONNECT_S: Final = 10.0
 ECHO_S: Final = 2.0
 
 
+class Standbys(NamedTuple):
+    """How many standbys are connected: a commit waits for the synchronous ones; of the hidden ones nothing is known."""
+
+    synchronous: int = 0
+    asynchronous: int = 0
+    hidden: int = 0
+
+
 class Checkup(NamedTuple):
     """What was found; `hears` is whether a word said on one connection is heard on another."""
 
@@ -22,6 +30,7 @@ class Checkup(NamedTuple):
     sessions: int
     oldest_s: float
     hears: bool
+    standbys: Standbys = Standbys()
 
 
 async def check_up(url: str, listen_url: str | None = None) -> Checkup:
@@ -43,8 +52,9 @@ async def _asked(connection: asyncpg.Connection, listen_url: str) -> Checkup:
         settings: dict[str, str] = dict(await connection.fetch(sql["settings"]))
         sessions = await connection.fetchval(sql["sessions"])
         oldest_s = await connection.fetchval(sql["oldest"])
+        standbys = Standbys(*await connection.fetchrow(sql["standbys"]))
     hears = await _hears(connection, listen_url, sql["say"])
-    return Checkup(int(settings["server_version_num"]) // 10_000, settings, sessions, oldest_s, hears)
+    return Checkup(int(settings["server_version_num"]) // 10_000, settings, sessions, oldest_s, hears, standbys)
 
 
 async def _hears(connection: asyncpg.Connection, listen_url: str, say: str) -> bool:
