@@ -35,6 +35,11 @@ def trim(url: str, through: int) -> None:
     anyio.run(_trim, url, through)
 
 
+def delete(url: str, place: int) -> None:
+    """Removes an entry behind the store's back."""
+    anyio.run(_delete, url, place)
+
+
 def numbered(count: int, start: int = 0) -> list[Event]:
     """Events that differ in everything a filter may ask."""
     return [
@@ -83,6 +88,11 @@ async def _read(url: str) -> list[Entry]:
             found += page.entries
             after = page.scanned_to
     return found
+
+
+async def _delete(url: str, place: int) -> None:
+    async with open_store(url) as store, store.transaction() as tx:
+        await tx.fetch("DELETE FROM tape_journal WHERE global_seq = :place", {"place": place})
 
 
 async def _trim(url: str, through: int) -> None:

@@ -6,11 +6,12 @@ from pathlib import Path
 
 import pytest
 
-from tape.core.errors import UsageError
+from tape.core.errors import Corrupt, UsageError
 from tape.core.event import Columns
+from tape.lake.partitions import Reading, Span
 from tape.store.ranges import EVERYTHING, Selection, arrow_schema, open_ranges, sql_of
 from tape.store.sqlite.migrate import migrate
-from tests.lake.journals import fill, numbered, plain, read
+from tests.lake.journals import delete, fill, numbered, plain, read
 
 SOME = frozenset({"a", "b"})
 PARAMETERS = {"after": 1, "through": 9, "run_ids": "[]", "kinds": "[]", "subjects": "[]", "low": "/a", "high": "/b"}
@@ -85,3 +86,25 @@ def test_a_selection_narrows_with_each_thing_asked() -> None:
     both = EVERYTHING.among("run_id", SOME).among("run_id", frozenset({"b", "c"})).within("/a", "/c").within("/b", "/d")
 
     assert both == Selection(run_ids=frozenset({"b"}), span=("/b", "/c"))
+
+
+@pytest.mark.parametrize(
+    "selection",
+    [
+        EVERYTHING,
+        Selection(run_ids=frozenset({"run1"})),
+        Selection(kinds=frozenset({"nobody"})),
+        Selection(subjects=frozenset({"/n3/3/x"})),
+        Selection(span=("/nowhere/", "/nowhere0")),
+        Selection(run_ids=frozenset()),
+    ],
+)
+def test_a_missing_entry_is_found_whatever_is_selected(lasting_url: str, selection: Selection) -> None:
+    fill(lasting_url, numbered(30))
+    delete(lasting_url, 17)
+    reading = Reading(lasting_url, arrow_schema(["global_seq"]))
+
+    with pytest.raises(Corrupt, match="10 entries are above 10 and up to 20, but 9 were found"):
+        list(reading.read(Span(10, 20), selection))
+
+    assert sum(batch.num_rows for batch in reading.read(Span(17, 30), selection)) <= 13

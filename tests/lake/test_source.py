@@ -10,7 +10,7 @@ from pyspark.sql.functions import expr
 from tape.core.event import Event
 from tape.lake import register
 from tests.conftest import Scale
-from tests.lake.journals import fill, hostile, numbered, plain, read, rows, source, trim
+from tests.lake.journals import delete, fill, hostile, numbered, plain, read, rows, source, trim
 
 PUSHDOWN = "spark.sql.python.filterPushdown.enabled"
 FILTERS = [
@@ -191,6 +191,16 @@ def test_a_hole_fails_the_task_that_finds_it(spark: SparkSession, url: str) -> N
 
     with pytest.raises(PySparkException, match="10 entries are above 10 and up to 20, but 9 were found"):
         source(spark, url, rowsPerPartition=10).collect()
+
+
+def test_a_missing_entry_fails_a_task_that_filters_although_it_wants_nothing_of_it(
+    spark: SparkSession, lasting_url: str
+) -> None:
+    fill(lasting_url, numbered(30))
+    delete(lasting_url, 17)
+
+    with pytest.raises(PySparkException, match="10 entries are above 10 and up to 20, but 9 were found"):
+        pushing(spark, lasting_url, rowsPerPartition=10).where("subject LIKE '/nowhere/%'").collect()
 
 
 @pytest.mark.parametrize(

@@ -23,6 +23,12 @@ def connection() -> Iterator[sqlite3.Connection]:
         ("journal.sql", "after", {"after": 1, "limit": 9}, "USING INTEGER PRIMARY KEY (rowid>?)"),
         (
             "journal.sql",
+            "count_between",
+            {"after": 1, "through": 9},
+            "USING INTEGER PRIMARY KEY (rowid>? AND rowid<?)",
+        ),
+        (
+            "journal.sql",
             "after_in_range",
             {"after": 1, "through": 9, "low": "/a", "high": "/b", "limit": 9},
             "USING INTEGER PRIMARY KEY (rowid>? AND rowid<?)",

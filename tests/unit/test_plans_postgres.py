@@ -47,6 +47,8 @@ READS: list[tuple[str, str, dict[str, object]]] = [
     ("journal.sql", "after", {"after": 1, "limit": 512}),
     ("journal.sql", "after_in_range", {"after": 1, "through": 9, "low": "/m", "high": "/n", "limit": 512}),
     ("journal.sql", "after_of_subject", {"subject": "/message/run-1", "after": 1, "limit": 512}),
+    ("journal.sql", "count_between", {"after": 1, "through": 999}),
+    ("journal.sql", "places_between", {"after": 1, "through": 999, "limit": 999}),
     ("journal.sql", "run_after", {**RUN, "after": 1, "limit": 512}),
     ("journal.sql", "run_head", RUN),
     ("journal.sql", "segments", {"segments": '[["run-1", 1, 3], ["run-2", 4, 9]]', "limit": 512}),
@@ -136,6 +138,15 @@ async def test_a_statement_reads_no_table_from_end_to_end(
     sql, values = numbered(statements("postgres", file)[name], parameters)
 
     assert scanned(await plan(connection, sql, ", ".join(map(literal, values)))) == []
+
+
+async def test_positions_are_counted_in_the_index_alone(connection: asyncpg.Connection) -> None:
+    sql, values = numbered(statements("postgres", "journal.sql")["count_between"], {"after": 1, "through": 9_999})
+    await connection.execute("VACUUM tape_journal")
+
+    (found,) = await plan(connection, sql, ", ".join(map(literal, values)))
+
+    assert "Index Only Scan" in {node["Node Type"] for node in nodes(found["Plan"])}
 
 
 async def test_cells_that_are_due_are_found_by_their_time(connection: asyncpg.Connection) -> None:

@@ -205,8 +205,6 @@ class JournalSelection:
             await self._resume(reader, page.epoch)
         self.meet(page.epoch, page.bounds.head)
         self._check(page.bounds)
-        if self.lane is None:
-            _check_dense(self._after, [entry.global_seq for entry in page.entries], page.bounds.head, "the journal")
         found = self.take_all(_cut(page.entries, "global_seq", self.until))
         self._after = page.scanned_to
         is_over = self.until is not None and self._after >= self.until
@@ -247,7 +245,7 @@ def _of_another_epoch(known: Epoch, epoch: Epoch) -> InvalidCursor:
 
 
 def _check_dense(after: int, places: Sequence[int], last: int, where: str) -> None:
-    """A hole is an alarm: nothing may be passed over in silence."""
+    """A missing seq is an error: nothing may be passed over in silence."""
     is_dense = places[-1] - after == len(places) if places else after >= last
     if not is_dense:
         missing = next((n for n, place in enumerate(places, after + 1) if place != n), after + 1)

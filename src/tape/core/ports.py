@@ -63,7 +63,8 @@ class Reader(Protocol):
 
     Within an epoch, what lies at or below a position that was read never changes and never grows. A cursor is read as
     one of the epoch that the page names: who has it from another one asks the `terms` whether to go on. An entry whose
-    bytes are not what was written raises `Corrupt` in its place; the entries before it are given first.
+    bytes are not what was written raises `Corrupt` in its place, and so does one that is missing above the floor,
+    whether or not a pattern would have matched it; the entries before it are given first.
     A run that inherits is read by its segments, which begin after the seq; what is gone of one of them is left out.
     """
 

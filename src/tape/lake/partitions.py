@@ -89,14 +89,14 @@ class Reading:
             for batch in ranges.read(span.after, span.through, self.schema.names, selection):
                 rows += batch.num_rows
                 yield pa.RecordBatch.from_arrays(batch.columns, schema=self.schema)
-            _check_whole(ranges, span, rows if selection.is_everything else None)
+            _check_whole(ranges, span, rows if selection.is_everything else ranges.count(span.after, span.through))
 
 
-def _check_whole(ranges: Ranges, span: Span, rows: int | None) -> None:
+def _check_whole(ranges: Ranges, span: Span, rows: int) -> None:
     """A floor rises before anything goes: if it is still below the range, nothing of it went while it was read."""
     floor = ranges.bounds().floor
     if span.after + 1 < floor:
         raise BrokerOverflowError(None, span.after + 1, floor)
-    if rows is not None and rows != len(span):
+    if rows != len(span):
         reason = f"{len(span)} entries are above {span.after} and up to {span.through}, but {rows} were found"
         raise Corrupt(reason, GlobalSeq(span.after))

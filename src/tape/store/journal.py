@@ -20,6 +20,8 @@ from tape.store.statements import statements
 PAGE: Final = 512
 PAGE_BYTES: Final = 4 << 20
 WINDOW: Final = 20_000  # positions examined for a page of a pattern, so that a rare one cannot hold the reader
+COUNTED: Final = 200_000  # positions counted in one statement, 40 to 100 ms
+OTHER_EPOCH: Final = 0  # not a position: an epoch began between a page and its count
 
 
 class _Sql(NamedTuple):
@@ -27,6 +29,8 @@ class _Sql(NamedTuple):
     after: str
     after_in_range: str
     after_of_subject: str
+    count_between: str
+    places_between: str
     run_after: str
     run_head: str
     segments: str
@@ -71,9 +75,42 @@ class Journal:
         entries = intact(rows)
         is_cut = len(entries) < len(rows) or len(rows) == PAGE or _weight(entries) >= PAGE_BYTES
         scanned_to = entries[-1].global_seq if is_cut else max(after, min(through, bounds.head))
+        start = max(after, bounds.floor - 1)  # what is gone below the floor is a gap, and nothing is missing there
+        if is_everything(pattern):
+            missing = first_missing(start, [entry.global_seq for entry in entries if entry.global_seq > start])
+        else:
+            missing = await self._missing(start, scanned_to, epoch)
+        if missing == OTHER_EPOCH:
+            return await self.read(after, pattern=pattern)
+        if missing is not None:
+            entries, scanned_to = before(missing, entries, start)
         if pattern is not None:
             entries = [entry for entry in entries if pattern.matches(entry.subject)]
         return Page(entries, GlobalSeq(scanned_to), bounds, changes, epoch)
+
+    async def _missing(self, after: int, through: int, epoch: Epoch) -> int | None:
+        """The first position that has no entry, found by counting.
+
+        Nothing is ever added below a position that was read, so it is the same to count a little later; what was
+        trimmed meanwhile is below the floor of the count's own snapshot.
+        """
+        while after < through:
+            end = min(after + COUNTED, through)
+            between = {"after": after, "through": end}
+            count = Query(self._sql.count_between, between, width=1)
+            (((floor, _, _, now),), ((found,),)) = await self._connection.snapshot(self._bounds, count)
+            if now != epoch:
+                return OTHER_EPOCH
+            if after + 1 < floor:
+                after = min(floor - 1, through)
+            elif found == end - after:
+                after = end
+            else:
+                (rows,) = await self._connection.snapshot(
+                    Query(self._sql.places_between, {**between, "limit": COUNTED})
+                )
+                return first_missing(after, [place for (place,) in rows]) or after + len(rows) + 1
+        return None
 
     async def read_run(self, run_id: RunId, after: Seq, segments: Sequence[Segment] = ()) -> RunPage:
         queries = [self._bounds, Query(self._sql.run_head, {"run_id": run_id})]
@@ -120,6 +157,25 @@ class Journal:
         through = min(after + WINDOW, sys.maxsize)
         window = {"through": through, "low": span[0], "high": span[1]}
         return Query(self._sql.after_in_range, {**place, **window}, PAGE_BYTES), through
+
+
+def is_everything(pattern: Pattern | None) -> bool:
+    """Whether a page of it is read without asking for subjects, so that its rows are all there are."""
+    return pattern is None or pattern.prefix_range() is None
+
+
+def first_missing(after: int, places: Sequence[int]) -> int | None:
+    """The first position after one that is not among rising ones."""
+    if not places or places[-1] - after == len(places):
+        return None
+    return next(expected for expected, place in enumerate(places, after + 1) if place != expected)
+
+
+def before(missing: int, entries: Sequence[Entry], start: int) -> tuple[list[Entry], int]:
+    """The entries before a missing one, and how far that is; if nothing is before it, `Corrupt`."""
+    if missing == start + 1:
+        raise Corrupt("it is missing", GlobalSeq(missing))
+    return [entry for entry in entries if entry.global_seq < missing], missing - 1
 
 
 def intact(rows: Sequence[Row]) -> list[Entry]:

@@ -68,9 +68,11 @@ class Ranges(Protocol):
     """Reads ranges of one journal.
 
     Batches come in the order of positions with just the columns that were asked for; whoever reads counts the rows.
+    `count` is how many entries a range has, whatever is selected of it.
     """
 
     def bounds(self) -> Bounds: ...
+    def count(self, after: int, through: int) -> int: ...
     def read(
         self, after: int, through: int, columns: Sequence[str], selection: Selection
     ) -> Iterator[pa.RecordBatch]: ...
@@ -80,6 +82,7 @@ class Sql(NamedTuple):
     """The statements of a dialect."""
 
     bounds: str
+    count_between: str
     range: str
     of_runs: str
     of_kinds: str

@@ -27,6 +27,13 @@ FROM tape_journal
 WHERE subject = :subject AND global_seq > :after
 ORDER BY global_seq LIMIT :limit;
 
+-- name: count_between
+-- Positions are dense: whoever reads by subject counts what it has passed over.
+SELECT count(*) FROM tape_journal WHERE global_seq > :after AND global_seq <= :through;
+
+-- name: places_between
+SELECT global_seq FROM tape_journal WHERE global_seq > :after AND global_seq <= :through ORDER BY global_seq LIMIT :limit;
+
 -- name: run_after
 SELECT global_seq, seq, ts_ms, depth, epoch, crc, run_id, kind, type, subject, schema_version, event_id, cause,
        trace_id, span_id, parent_span_id, attributes_json, payload_json, payload_bytes

@@ -3,6 +3,9 @@ SELECT archived_through + 1,
        greatest(archived_through, coalesce((SELECT global_seq FROM tape_journal ORDER BY global_seq DESC LIMIT 1), 0))
 FROM tape_meta;
 
+-- name: count_between
+SELECT count(*) FROM tape_journal WHERE global_seq > :after AND global_seq <= :through;
+
 -- name: range
 -- What is asked of it is put behind, then the order. Whoever reads widens what is narrow: casts cost a tenth of a COPY.
 SELECT global_seq, seq, ts_ms, depth, epoch, crc, run_id, kind, type, subject, schema_version, event_id, cause,

@@ -36,6 +36,12 @@ class PostgresRanges:
             cursor.execute(self._sql.bounds)
             return Bounds(*cursor.fetchone())
 
+    def count(self, after: int, through: int) -> int:
+        with self._connection.cursor() as cursor:
+            cursor.execute(written(self._sql.count_between, {"after": after, "through": through}))
+            (rows,) = cursor.fetchone()
+            return int(rows)
+
     def read(self, after: int, through: int, columns: Sequence[str], selection: Selection) -> Iterator[pa.RecordBatch]:
         if selection.is_nothing:
             return

@@ -37,15 +37,15 @@ local function walk(run_id, seq, last)
       return
     end
     for _, entry in ipairs(entries) do
-      if looked_to >= through or is_full() then
+      local at, position = halves(entry[1])
+      if looked_to >= through or is_full() or position ~= looked_to + 1 then
         return
       end
       if start == '' or string.sub(entry[2][4], 1, #start) == start then
         page[#page + 1] = run_id
         take(entry)
       end
-      seq, looked_to = halves(entry[1])
-      seq = seq + 1
+      seq, looked_to = at + 1, position
     end
   end
 end

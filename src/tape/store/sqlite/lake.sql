@@ -2,6 +2,9 @@
 SELECT archived_through + 1, max(archived_through, coalesce((SELECT max(global_seq) FROM tape_journal), 0))
 FROM tape_meta;
 
+-- name: count_between
+SELECT count(*) FROM tape_journal WHERE global_seq > :after AND global_seq <= :through;
+
 -- name: range
 -- What is asked of it is put behind, then the order. A range is read along the primary key, whatever is asked:
 -- several readers share the journal by ranges, and each of them walking a whole index would read it many times.

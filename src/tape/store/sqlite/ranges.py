@@ -33,6 +33,10 @@ class SqliteRanges:
         floor, head = self._connection.execute(self._sql.bounds).fetchone()
         return Bounds(GlobalSeq(floor), GlobalSeq(head))
 
+    def count(self, after: int, through: int) -> int:
+        (rows,) = self._connection.execute(self._sql.count_between, {"after": after, "through": through}).fetchone()
+        return int(rows)
+
     def read(self, after: int, through: int, columns: Sequence[str], selection: Selection) -> Iterator[pa.RecordBatch]:
         import pyarrow as pa
 
