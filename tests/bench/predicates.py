@@ -31,6 +31,7 @@ class Order(NamedTuple):
     schema_version: int = 1
     payload: object = None
     trace_id: str = "0af7651916cd43dd8448eb211c80319c"
+    prev_value_json: str = ""
 
 
 def measure(repetitions: int = 5) -> list[dict[str, object]]:

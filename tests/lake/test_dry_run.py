@@ -22,7 +22,6 @@ from tape.lake.archive import archive
 from tape.lake.log import Log
 from tape.lake.rehearsal import Question, rehearse
 from tape.lake.whole import entries, stretch
-from tape.matcher.rules import previous_value
 from tests.lake.expressions import Maker
 from tests.lake.journals import fill as append, read
 from tests.lake.plain import fill, opened, say
@@ -72,7 +71,7 @@ def judged(found: list[Entry], where: str) -> list[tuple[Entry, Verdict]]:
     """What the live matcher says of the entries under the pattern."""
     pattern, predicate = Pattern(PATTERN), Predicate(where)
     under = [entry for entry in found if pattern.matches(entry.subject)]
-    return [(entry, predicate.evaluate(bind(entry, previous_value(entry)))) for entry in under]
+    return [(entry, predicate.evaluate(bind(entry))) for entry in under]
 
 
 @pytest.mark.parametrize("where", PREDICATES.values(), ids=PREDICATES)
@@ -146,7 +145,7 @@ def test_the_value_before_is_the_one_the_matcher_sees(spark: SparkSession, url: 
 
     found = dry_run(spark, url, log.table.parent, "/**", where).collect()
 
-    live = [entry for entry in read(url) if Predicate(where).evaluate(bind(entry, previous_value(entry)))]
+    live = [entry for entry in read(url) if Predicate(where).evaluate(bind(entry))]
     assert [row["global_seq"] for row in found] == [entry.global_seq for entry in live] == [2]
     assert found[0]["prev_value_json"] == '"ä\\n"'
 

@@ -7,6 +7,8 @@ import httpx
 import pytest
 
 import tape
+from tape.wire.frames import Delivered
+from tests.live.reading import listening
 from tests.live.server import TapeServer
 
 WITH_LEDGERS = pytest.mark.parametrize("store_url", ["memory", "sqlite", "postgres"], indirect=True)
@@ -21,6 +23,19 @@ def at(run_id: str) -> str:
 def refused(response: httpx.Response) -> tuple[int, str]:
     assert response.headers["content-type"] == "application/problem+json"
     return response.status_code, response.json()["code"]
+
+
+@WITH_LEDGERS
+def test_a_predicate_sees_what_a_value_was_before(http: httpx.Client, run_id: str) -> None:
+    changed = "payload.value.value_json != prev_value_json && double(payload.value.value_json) > 100.0"
+
+    with listening(http, "/events", subject=f"/tape/value/*/{run_id}/*", where=changed) as listener:
+        for value in (70, 120, 120, 130):
+            http.put(f"/values/{run_id}/fx", json={"value": value})
+        listener.ids(2)
+
+    found = [frame for frame in listener.frames if isinstance(frame, Delivered)]
+    assert [frame.payload["value"]["value_json"] for frame in found] == ["120", "130"]
 
 
 @WITH_LEDGERS

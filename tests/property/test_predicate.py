@@ -47,6 +47,7 @@ class Seen(NamedTuple):
     ts_ms: int = 0
     schema_version: int = 1
     trace_id: str = ""
+    prev_value_json: str = ""
 
 
 def composed(inner: st.SearchStrategy[str]) -> st.SearchStrategy[str]:

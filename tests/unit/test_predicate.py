@@ -37,10 +37,11 @@ class Seen(NamedTuple):
     ts_ms: int = 1_700_000_000_000
     schema_version: int = 1
     trace_id: str = "0af7651916cd43dd8448eb211c80319c"
+    prev_value_json: str = ""
 
 
 def judge(text: str, payload: object = None, prev_value_json: str = "") -> Verdict:
-    return Predicate(text).evaluate(bind(Seen(payload), prev_value_json))
+    return Predicate(text).evaluate(bind(Seen(payload, prev_value_json=prev_value_json)))
 
 
 @pytest.mark.parametrize("text", ["", " ", "\n\t "])

@@ -17,6 +17,7 @@ from tape.core.ids import ID_IN_WORDS, SYSTEM_PREFIX, Epoch, GlobalSeq, RunId, S
 
 JSON: Final = "application/json"
 EVENT: Final = "event"
+VALUE: Final = "value"
 OVERHEAD: Final = 256  # what an entry weighs in memory beside its payload
 MAX_ATTRIBUTES: Final = 16
 MAX_ATTRIBUTE_LENGTH: Final = 1024
@@ -85,6 +86,12 @@ class Entry(Columns):
     @cached_property
     def payload(self) -> JsonValue | bytes:
         return self.payload_bytes if self.payload_json is None else codec.parse(self.payload_json)
+
+    @property
+    def prev_value_json(self) -> str:
+        """What a value was before the change that the entry tells of; empty for any other entry."""
+        facts = self.payload if self.kind == VALUE else None
+        return str(facts.get("prev_value_json") or "") if isinstance(facts, dict) else ""
 
     @cached_property
     def attributes(self) -> Mapping[str, str]:

@@ -56,6 +56,8 @@ class Matchable(Protocol):
     def payload(self) -> object: ...
     @property
     def trace_id(self) -> str: ...
+    @property
+    def prev_value_json(self) -> str: ...
 
 
 @dataclass(frozen=True, slots=True)
@@ -130,7 +132,7 @@ class Predicate:
         return f"Predicate({self.text!r})"
 
 
-def bind(entry: Matchable, prev_value_json: str = "") -> Activation:
+def bind(entry: Matchable) -> Activation:
     """One entry, made ready once for any number of predicates; content that is not JSON reads as null."""
     payload = entry.payload
     return _engine().activate(
@@ -145,7 +147,7 @@ def bind(entry: Matchable, prev_value_json: str = "") -> Activation:
             "entry.schema_version": entry.schema_version,
             "entry.payload": None if isinstance(payload, bytes) else payload,
             "entry.trace_id": entry.trace_id,
-            "entry.prev_value_json": prev_value_json,
+            "entry.prev_value_json": entry.prev_value_json,
         }
     )
 

@@ -12,11 +12,12 @@ from pyspark.sql import DataFrame
 from pyspark.sql.functions import expr
 
 from tape.core import codec
+from tape.core.event import VALUE
 from tape.core.lifecycle import PREFIXES, SOURCE_SUBJECT, names_lifecycle
 from tape.core.predicate import Predicate, Verdict, bind
 from tape.core.subject import ONE, Pattern
 from tape.lake.predicate_sql import Part, Route, compile_predicate, explain
-from tape.lake.sql_text import call, chain, infix, literal, negate
+from tape.lake.sql_text import call, case, chain, infix, literal, negate
 
 __all__ = ["Part", "Route", "causes", "errors", "explain", "history", "left_to_evaluator"]
 
@@ -48,7 +49,7 @@ class Seen(NamedTuple):
 def history(entries: DataFrame, pattern: str, where: str = "") -> DataFrame:
     """The entries that the live matcher would have matched, with their own columns.
 
-    `prev_value_json` is the column of that name, or empty for entries that have none.
+    `prev_value_json` is the column of that name, or what the entries themselves say.
     """
     compiled = compile_predicate(Predicate(where))
     passed = under(entries, pattern).filter(compiled.may_match)
@@ -78,9 +79,15 @@ def errors(entries: DataFrame, pattern: str, where: str = "") -> DataFrame:
 def under(entries: DataFrame, pattern: str) -> DataFrame:
     """The entries that a reaction with this pattern is for, each with the value before."""
     if PREVIOUS not in entries.columns:
-        entries = entries.withColumn(PREVIOUS, expr(literal("")))
+        entries = entries.withColumn(PREVIOUS, expr(previous_value()))
     asked = Pattern(pattern)
     return entries.filter(subject_condition(asked)).filter(lifecycle_condition(asked))
+
+
+def previous_value() -> str:
+    """`Entry.prev_value_json` in Spark SQL."""
+    before = call("get_json_object", "payload_json", literal("$.prev_value_json"))
+    return call("coalesce", case((infix("kind", "=", literal(VALUE)), before)), literal(""))
 
 
 def ask(entries: DataFrame, where: str, doubt: str = literal(True)) -> DataFrame:
@@ -143,7 +150,7 @@ def verdicts(where: str, batch: pa.RecordBatch) -> Iterator[Verdict]:
     """What the evaluator says of each row."""
     predicate = _predicate(where)
     rows = zip(*(batch.column(name).to_pylist() for name in Seen._fields), strict=True)
-    return (predicate.evaluate(bind(seen, seen.prev_value_json)) for seen in map(Seen._make, rows))
+    return (predicate.evaluate(bind(seen)) for seen in map(Seen._make, rows))
 
 
 @lru_cache(maxsize=16)

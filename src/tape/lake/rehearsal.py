@@ -16,11 +16,11 @@ from pyspark.sql import functions as F  # noqa: N812 - as everybody calls them
 from tape.core.event import Entry
 from tape.core.predicate import Predicate
 from tape.core.subject import Pattern
-from tape.lake.history import PREVIOUS, Part, causes, errors, explain, history, left_to_evaluator
+from tape.lake.history import PREVIOUS, Part, causes, errors, explain, history, left_to_evaluator, previous_value
 from tape.lake.late_reader import TABLE
 from tape.lake.log import Log
 from tape.lake.reference import has_password, resolve
-from tape.lake.schema import COLUMNS, GLOBAL_SEQ, KIND, PAYLOAD_JSON, TS_MS
+from tape.lake.schema import COLUMNS, GLOBAL_SEQ, TS_MS
 from tape.lake.whole import Stretch, entries, stretch
 
 if TYPE_CHECKING:
@@ -29,7 +29,6 @@ if TYPE_CHECKING:
 DAY_MS: Final = 86_400_000
 SAMPLES: Final = 5
 CAUSES: Final = 20
-VALUE: Final = "value"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -158,8 +157,7 @@ class Source:
         found = entries(self.spark, self.url, self.log, part)
         if asked.since is not None:
             found = found.filter(F.col(TS_MS) >= int(asked.since.timestamp() * 1000))
-        before = F.when(F.col(KIND) == VALUE, F.get_json_object(PAYLOAD_JSON, "$.prev_value_json"))
-        return found.withColumn(PREVIOUS, F.coalesce(before, F.lit("")))
+        return found.withColumn(PREVIOUS, F.expr(previous_value()))
 
 
 def _days(matched: DataFrame) -> list[Row]:

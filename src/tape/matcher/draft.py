@@ -9,7 +9,7 @@ from tape.core.matched import MatchedPage, Slip
 from tape.core.registration import QUARANTINED, REACTION, Force, after, paused, subject_of
 from tape.core.sequence import Request
 from tape.core.task import MAX_DEPTH, Hit, Want
-from tape.matcher.rules import Finding, Rule, Rules, previous_value
+from tape.matcher.rules import Finding, Rule, Rules
 
 MOST_HITS: Final = 2_000
 MOST_BYTES: Final = 8 << 20
@@ -83,7 +83,7 @@ class Draft:
 
     def _hit(self, rule: Rule, entry: Entry) -> None:
         if entry.depth <= MAX_DEPTH:
-            self.hits.append(Hit(rule.reaction, entry, previous_value(entry)))
+            self.hits.append(Hit(rule.reaction, entry, entry.prev_value_json))
             self._bytes += entry.weight
 
     def _charge(self, reaction_id: str, seconds: float, place: int) -> None:

@@ -20,7 +20,7 @@ from tape.core.reaction import Reaction, system_run
 from tape.core.registration import REACTION, Force, Verb, told_of
 from tape.core.subject import Pattern
 from tape.core.task import DEREGISTERED, MAX_DEPTH, TASK, Task
-from tape.matcher.rules import predicate_of, previous_value
+from tape.matcher.rules import predicate_of
 
 
 class Outcome(StrEnum):
@@ -108,7 +108,7 @@ def judge(registrations: Sequence[Entry], entry: Entry) -> Judgement:
     if force is None:
         raise NotFound("the journal has no registration of this reaction any more")
     definition = force.at(entry.global_seq)
-    predicate, activation = predicate_of(definition.predicate_cel), bind(entry, previous_value(entry))
+    predicate, activation = predicate_of(definition.predicate_cel), bind(entry)
     return Judgement(
         definition=definition,
         in_force=force.covers(entry.global_seq),

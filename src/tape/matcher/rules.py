@@ -17,7 +17,6 @@ from tape.core.trie import Trie
 
 SLOW_S: Final = 0.050
 NOTICED_S: Final = 0.005
-VALUE: Final = "value"
 MOST_SUBJECTS: Final = 4_096
 
 
@@ -127,7 +126,7 @@ class Rules:
         return list(self._evaluated(rules, entry))
 
     def _evaluated(self, rules: Sequence[Rule], entry: Entry) -> Iterator[Finding]:
-        activation = bind(entry, previous_value(entry))
+        activation = bind(entry)
         began, worked = self._clocks.wall(), self._clocks.cpu()
         for rule in rules:
             verdict = rule.predicate.evaluate(activation)
@@ -145,12 +144,6 @@ class Rules:
         began, worked = self._clocks.wall(), self._clocks.cpu()
         rule.predicate.evaluate(activation)
         return self._clocks.wall() - began > SLOW_S and self._clocks.cpu() - worked > SLOW_S
-
-
-def previous_value(entry: Entry) -> str:
-    """What a value was before the change that an entry tells."""
-    said = entry.payload if entry.kind == VALUE else None
-    return str(said.get("prev_value_json") or "") if isinstance(said, dict) else ""
 
 
 def _rules(force: Force) -> Iterator[Rule]:
