@@ -9,8 +9,9 @@ import pytest
 from pyspark.sql import SparkSession
 
 from tape.core.errors import UsageError
-from tape.lake.java import find_java
-from tape.lake.session import check_master, configuration, open_session
+from tape.lake.java import find_java, launch_home
+from tape.lake.session import check_master, chosen_master, configuration, open_session
+from tape.lake.spark_settings import declared
 from tests.lake.connect import ConnectServer
 from tests.lake.journals import fill, numbered
 from tests.servers.spark import without_spark
@@ -23,6 +24,14 @@ master, folder, store = sys.argv[1:]
 with open_session(master, Path(folder)) as spark:
     frame = spark.read.format("tape").options(store=store, rowsPerPartition=20).load()
     print(frame.where("run_id = 'run1'").count(), frame.where("subject LIKE '/n3/%'").count())
+"""
+
+SUBMITTED = """
+import sys
+from tape.lake import open_spark
+with open_spark() as spark:
+    rows = spark.read.format("tape").option("store", sys.argv[1]).load().count()
+    print(spark.sparkContext.master, spark.sparkContext.appName, spark.conf.get("spark.sql.session.timeZone"), rows)
 """
 
 
@@ -59,13 +68,28 @@ def test_a_session_that_is_there_is_shared_and_left_alone(spark: SparkSession, t
 
 @pytest.mark.parametrize(
     "master",
-    ["local", "local[*]", "local[4]", "local[4,2]", "local-cluster[2,1,1024]", "spark://h:7077", "sc://h:15002"],
+    [
+        *("local", "local[*]", "local[4]", "local[4,2]", "local-cluster[2,1,1024]", "spark://h:7077", "sc://h:15002"),
+        *("spark://a:7077,b:7077", "yarn", "k8s://https://10.0.0.1:6443", "k8s://api.example:443"),
+    ],
 )
 def test_every_kind_of_master_can_be_named(master: str) -> None:
     assert check_master(master) == master
 
 
-@pytest.mark.parametrize("master", ["", "yarn", "local[0x2]", "http://h", "sc://user:secret@h", "local[2] --conf a=b"])
+@pytest.mark.parametrize(
+    "master",
+    [
+        "",
+        "yarn2",
+        "k8s://",
+        "k8s://user:secret@h",
+        "local[0x2]",
+        "http://h",
+        "sc://user:secret@h",
+        "local[2] --conf a=b",
+    ],
+)
 def test_another_master_is_refused_naming_those_there_are(master: str) -> None:
     with pytest.raises(UsageError, match=r"TAPE_SPARK_MASTER must be local\[\*\], .* or sc://host:port, not"):
         check_master(master)
@@ -76,6 +100,52 @@ def test_a_session_on_this_machine_listens_on_the_loopback_only(tmp_path: Path) 
 
     assert said["spark.driver.bindAddress"] == said["spark.driver.host"] == "127.0.0.1"
     assert said["spark.ui.enabled"] == "false"
+
+
+DECLARED = [
+    ({"PYSPARK_SUBMIT_ARGS": "--master yarn --deploy-mode client pyspark-shell"}, "yarn"),
+    ({"PYSPARK_SUBMIT_ARGS": "--master=k8s://https://h:6443 pyspark-shell"}, "k8s://https://h:6443"),
+    ({"PYSPARK_SUBMIT_ARGS": "--conf spark.master=spark://h:7077 -c spark.ui.enabled=true pyspark-shell"}, "spark://h:7077"),
+    ({"PYSPARK_SUBMIT_ARGS": "--conf 'spark.master=local-cluster[2,1,1024]' pyspark-shell"}, "local-cluster[2,1,1024]"),
+    ({"PYSPARK_SUBMIT_ARGS": "--remote sc://h:1 pyspark-shell"}, "sc://h:1"),
+    ({"PYSPARK_SUBMIT_ARGS": "--properties-file {folder}/mine.conf pyspark-shell"}, "spark://mine:7077"),
+    ({"SPARK_CONF_DIR": "{folder}"}, "spark://default:7077"),
+    ({"SPARK_HOME": "{folder}"}, "spark://home:7077"),
+    ({"SPARK_CONF_DIR": "{folder}", "PYSPARK_SUBMIT_ARGS": "--master yarn pyspark-shell"}, "yarn"),
+    ({"SPARK_REMOTE": "sc://h:15002", "SPARK_CONF_DIR": "{folder}"}, "sc://h:15002"),
+    ({"PYSPARK_SUBMIT_ARGS": "--name x pyspark-shell", "SPARK_CONF_DIR": "{folder}/none"}, "local[7]"),
+    ({}, "local[7]"),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("environment", "master"), DECLARED)
+def test_a_master_that_spark_was_told_wins(tmp_path: Path, environment: dict[str, str], master: str) -> None:
+    (tmp_path / "conf").mkdir()
+    (tmp_path / "mine.conf").write_text("# ours\nspark.master=spark://mine:7077\n")
+    (tmp_path / "spark-defaults.conf").write_text("spark.eventLog.enabled true\nspark.master    spark://default:7077\n")
+    (tmp_path / "conf" / "spark-defaults.conf").write_text("spark.master: spark://home:7077\n")
+
+    known = declared({name: text.format(folder=tmp_path) for name, text in environment.items()})
+
+    assert chosen_master(known, "local[7]") == master
+
+
+def test_a_program_that_spark_submit_runs_keeps_its_master_and_its_settings(url: str, tmp_path: Path) -> None:
+    fill(url, numbered(90))
+    script = tmp_path / "count.py"
+    script.write_text(SUBMITTED)
+    submit = [str(Path(sys.executable).with_name("spark-submit")), "--master", "local[2]", "--name", "mine"]
+    java = {
+        "JAVA_HOME": str(launch_home(find_java({}, ()), tmp_path)),
+        "TAPE_SPARK_MASTER": "local[1]",
+        "TAPE_DATA": str(tmp_path),
+    }
+    environment = {**without_spark(dict(os.environ)), **java, "PYSPARK_PYTHON": sys.executable}
+
+    command = [*submit, "--conf", "spark.sql.session.timeZone=Asia/Tokyo", str(script), url]
+    ended = subprocess.run(command, capture_output=True, text=True, check=False, env=environment)
+
+    assert ended.stdout == "local[2] mine Asia/Tokyo 90\n", ended.stderr
 
 
 def test_a_session_on_a_cluster_can_be_reached_from_it(tmp_path: Path) -> None:

@@ -22,7 +22,8 @@ from tape.core.errors import LimitReached, NotReady, UsageError
 from tape.core.search import Findings, Search, SearchKind, SearchOrder, SearchState
 from tape.lake.java import find_java
 from tape.lake.late_reader import check_installed
-from tape.lake.session import check_master
+from tape.lake.session import check_master, chosen_master
+from tape.lake.spark_settings import declared
 from tape.telemetry import log
 from tape.work.child_process import open_child
 
@@ -52,7 +53,7 @@ class Ground:
         if find_spec("pyspark") is None:
             raise UsageError("this needs the package pyspark; install tape-bus[spark]")
         check_master(self.master)
-        if not self.master.startswith("sc://"):
+        if not chosen_master(declared(os.environ), self.master).startswith("sc://"):
             find_java(os.environ)
 
     def order(self, search: Search, after: int, through: int | None) -> SearchOrder:

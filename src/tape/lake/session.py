@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Final
 
 from tape.core.errors import UsageError, shown
 from tape.lake.java import find_java, launch_home
+from tape.lake.spark_settings import MASTER, REMOTE, declared, is_submitted
 from tape.settings import Settings
 
 if TYPE_CHECKING:
@@ -24,7 +25,7 @@ LEAST_MEMORY: Final = 1 << 30
 MOST_MEMORY: Final = 4 << 30
 SHARE: Final = 4  # of the machine's memory a driver may have one part in so many
 _is_local = re.compile(r"local(\[(\*|\d+)(,\d+)?\]|-cluster\[\d+,\d+,\d+\])?").fullmatch
-_is_remote = re.compile(r"spark://[^/@\s]+|sc://[^/@\s]+(/\S*)?").fullmatch
+_is_remote = re.compile(r"yarn|k8s://[^@\s]+|spark://[^/@\s]+|sc://[^/@\s]+(/\S*)?").fullmatch
 
 ALWAYS: Final = {
     "spark.sql.execution.arrow.pyspark.enabled": "true",
@@ -61,9 +62,10 @@ rootLogger.appenderRef.file.ref = file
 def open_session(
     master: str, folder: Path, options: Mapping[str, str] | None = None, *, log_level: str = "warn"
 ) -> Iterator[SparkSession]:
-    """A session on this master, stopped at the end; one that this process has already is shared and left alone.
+    """A session, stopped at the end; one that this process has already is shared and left alone.
 
-    The folder keeps what belongs to Spark and to nobody else: its launcher, its log and its scratch files.
+    It runs where Spark was told to, by spark-submit, by its variables or its files, and else on this master. The
+    folder keeps what belongs to Spark and to nobody else: its launcher, its log and its scratch files.
     """
     check_master(master)
     if find_spec("pyspark") is None:
@@ -72,34 +74,50 @@ def open_session(
     if shared is not None:
         yield shared
         return
-    is_remote = master.startswith("sc://")
-    session = _connected(master, options or {}) if is_remote else _started(master, folder, options or {}, log_level)
+    session = _new_session(master, folder, options or {}, log_level)
     try:
         yield session
     finally:
         session.stop()
 
 
+def _new_session(master: str, folder: Path, options: Mapping[str, str], log_level: str) -> SparkSession:
+    if is_submitted(os.environ):
+        return _submitted(options)
+    known = declared(os.environ)
+    master = chosen_master(known, master)
+    if REMOTE in known or master.startswith("sc://"):
+        return _connected(master, {name: value for name, value in ALWAYS.items() if name not in known} | dict(options))
+    return _started(master, folder, known, options, log_level)
+
+
+def chosen_master(known: Mapping[str, str], default: str) -> str:
+    """Where Spark is to run: where it was told to, or else on the default."""
+    return known.get(REMOTE) or known.get(MASTER) or default
+
+
 def open_spark(options: Mapping[str, str] | None = None) -> AbstractContextManager[SparkSession]:
-    """The session that `tape lake` works with: on the master that the settings name, with the Java that is found."""
+    """The session that `tape lake` works with: where Spark was told to run, else on the settings' master."""
     settings = Settings.read(os.environ)
     return open_session(settings.spark_master, settings.data / "spark", options)
 
 
 def _running() -> SparkSession | None:
     """The session of this process, whichever thread asks."""
+    from pyspark.core.context import SparkContext
     from pyspark.errors import PySparkRuntimeError
     from pyspark.sql import SparkSession
 
     try:
         return SparkSession.active()
     except PySparkRuntimeError:
-        return None
+        has_context = SparkContext._active_spark_context is not None  # noqa: SLF001 - there is no other way to ask
+        return SparkSession.builder.getOrCreate() if has_context else None
 
 
 def check_master(master: str) -> str:
     if not _is_local(master) and not _is_remote(master):
-        kinds = "local[*], local[N], local-cluster[N,CORES,MB], spark://host:port or sc://host:port"
+        kinds = "local[*], local[N], local-cluster[N,CORES,MB], yarn, k8s://…, spark://host:port or sc://host:port"
         raise UsageError(f"TAPE_SPARK_MASTER must be {kinds}, not {shown(master)}")
     return master
 
@@ -120,14 +138,29 @@ def configuration(master: str, folder: Path, logging: Path) -> dict[str, str]:
     }
 
 
-def _started(master: str, folder: Path, options: Mapping[str, str], log_level: str) -> SparkSession:
+def _submitted(options: Mapping[str, str]) -> SparkSession:
+    """A session in the JVM that spark-submit has started, with its settings."""
+    from pyspark.sql import SparkSession
+
+    session = SparkSession.builder.config(map={**options}).getOrCreate()
+    known = session.sparkContext.getConf()
+    for name, value in ALWAYS.items():
+        if not known.contains(name):
+            session.conf.set(name, value)
+    return session
+
+
+def _started(
+    master: str, folder: Path, known: Mapping[str, str], options: Mapping[str, str], log_level: str
+) -> SparkSession:
     """A session in a JVM of this process, which inherits what it must know of us and goes when we go."""
     from pyspark.sql import SparkSession
 
     folder = folder.absolute()
     folder.mkdir(mode=0o700, parents=True, exist_ok=True)
     home = launch_home(find_java(os.environ), folder)
-    given = configuration(master, folder, _logging(folder, log_level)) | dict(options)
+    ours = configuration(master, folder, _logging(folder, log_level))
+    given = {name: value for name, value in ours.items() if name not in known} | dict(options)
     builder = SparkSession.builder.master(master).appName(APPLICATION).config(map={**given})
     with _environment(_inherited(master, folder, home)):
         return builder.getOrCreate()
@@ -138,12 +171,13 @@ def _connected(url: str, options: Mapping[str, str]) -> SparkSession:
 
     if find_spec("grpc") is None:
         raise UsageError("sc:// needs the packages of pyspark[connect]; install tape-bus[spark]")
-    return SparkSession.builder.remote(url).config(map={**ALWAYS, **options}).getOrCreate()
+    return SparkSession.builder.remote(url).config(map={**options}).getOrCreate()
 
 
 def _inherited(master: str, folder: Path, home: Path) -> dict[str, str]:
     local = {"SPARK_LOCAL_IP": LOOPBACK, "SPARK_WORKER_DIR": str(folder / "work")} if _is_local(master) else {}
-    python = {"PYSPARK_PYTHON": sys.executable, "PYSPARK_DRIVER_PYTHON": sys.executable}
+    elsewhere = sys.executable if _is_local(master) else os.environ.get("PYSPARK_PYTHON", sys.executable)
+    python = {"PYSPARK_PYTHON": elsewhere, "PYSPARK_DRIVER_PYTHON": sys.executable}
     return {"JAVA_HOME": str(home), "PYTHONPATH": _python_path(), **python, **local}
 
 
@@ -155,8 +189,17 @@ def _python_path() -> str:
 
 def _logging(folder: Path, level: str) -> Path:
     path = folder / f"log4j2-{level}.properties"
-    path.write_text(LOGGING.format(log=folder / "spark.log", level=level), encoding="utf-8")
+    text = LOGGING.format(log=folder / "spark.log", level=level)
+    path.write_text("".join(map(_property, text)), encoding="ascii")
     return path
+
+
+def _property(letter: str) -> str:
+    """A letter as Java's properties have it: what is beyond ASCII is escaped, in UTF-16."""
+    if letter.isascii():
+        return letter
+    units = letter.encode("utf-16-be", "surrogatepass").hex()
+    return "".join(f"\\u{units[place : place + 4]}" for place in range(0, len(units), 4))
 
 
 def _memory() -> int:
