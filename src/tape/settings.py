@@ -11,6 +11,7 @@ from urllib.parse import quote
 
 from tape.core.app import app_of, main_module
 from tape.core.errors import UsageError, shown
+from tape.core.folder import local_folder
 from tape.core.ids import ID_IN_WORDS, is_id
 from tape.service_links import is_service_link
 
@@ -79,7 +80,7 @@ class Settings:
         _refuse_old_names(environment)
         said = _of_environment(environment)
         given = {**_of_file(said.get("config")), **said}
-        data = Path(str(given.get("data") or ".tape"))
+        data = local_folder(str(given.get("data") or ".tape"), "TAPE_DATA")
         return cls(
             data=data,
             store=str(given.get("store") or f"sqlite:///{quote(str(data / 'tape.db'))}"),
@@ -92,7 +93,7 @@ class Settings:
             url=str(given.get("url") or URL),
             node=str(given.get("url") or given.get("store") or URL),
             allowed_origins=_origins(given.get("allowed_origins") or ""),
-            lake=Path(str(given["lake"])) if given.get("lake") else None,
+            lake=local_folder(str(given["lake"]), "TAPE_LAKE") if given.get("lake") else None,
             spark_master=str(given.get("spark_master") or SPARK_MASTER),
             generation=_generation(given.get("generation") or 0),
             grace=_grace(given.get("grace") or GRACE.total_seconds()),

@@ -5,11 +5,12 @@ from pathlib import Path
 from typing import Any, Final
 
 import pyarrow as pa
-from deltalake import CommitProperties, Transaction, write_deltalake
+import pyarrow.parquet as pq
 
-from tape.lake.derived import DEFINED, folder_of
-from tape.lake.log import APP
-from tape.lake.schema import DEFINITION, QUARANTINE, TABLES
+from tape.core.ids import GlobalSeq
+from tape.lake.derived import commit_files, folder_of
+from tape.lake.log import DATA
+from tape.lake.schema import QUARANTINE, TABLES
 
 KINDS: Final = {"STRING": pa.string(), "BIGINT": pa.int64(), "DOUBLE": pa.float64()}
 
@@ -19,7 +20,7 @@ def write_table(lake: Path, name: str, rows: Sequence[Mapping[str, Any]], throug
     declared = [column.split() for column in TABLES.get(name, QUARANTINE).split(", ")]
     schema = pa.schema([(column, KINDS[kind]) for column, kind in declared])
     table = pa.Table.from_pylist([{column: row.get(column) for column, _ in declared} for row in rows], schema)
-    properties = CommitProperties(app_transactions=[Transaction(APP, through), Transaction(DEFINED, DEFINITION)])
-    folder = folder_of(lake, name)
-    folder.mkdir(parents=True)
-    write_deltalake(folder, table, mode="overwrite", commit_properties=properties)
+    path = folder_of(lake, name) / DATA / "rows" / "part.parquet"
+    path.parent.mkdir(parents=True)
+    pq.write_table(table, path)
+    commit_files(folder_of(lake, name), {path: pq.read_metadata(path)}, GlobalSeq(through))

@@ -41,11 +41,10 @@ class Choices:
 
     def lake_folder(self) -> Path:
         """Where the lake is."""
-        from pathlib import Path
-
+        from tape.core.folder import local_folder
         from tape.settings import Settings
 
-        return Path(self.lake) if self.lake else Settings.read(os.environ).lake_folder
+        return local_folder(self.lake, "--lake") if self.lake else Settings.read(os.environ).lake_folder
 
     def file(self) -> Path | None:
         """The file the store lives in, if it is one; another kind of store has none."""

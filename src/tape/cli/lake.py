@@ -50,12 +50,12 @@ async def _sync(choices: Choices, is_following: bool, step: int) -> None:
     from tape.lake.pipeline import follow, spark_writer, sync as sync_once
     from tape.lake.reference import check_kind
 
-    url = check_kind(choices.location()[0])
+    url, log = check_kind(choices.location()[0]), log_of(choices)
     choices.check_exists()
     last: Done | None = None
     async with choices.open_store() as store:
         with spark_writer(spark_opener(), url) as write:
-            steps = (follow if is_following else sync_once)(store.journal, log_of(choices), write, step)
+            steps = (follow if is_following else sync_once)(store.journal, log, write, step)
             async with aclosing(steps):
                 async for last in steps:
                     answers.tell_step(last, is_json=choices.is_json)

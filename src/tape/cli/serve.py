@@ -77,8 +77,7 @@ def serve(
 def _service(
     choices: Choices, http: str | None, lake: str | None, ring: int, reap_after: timedelta, max_subscribers: int
 ) -> Service:
-    from pathlib import Path
-
+    from tape.core.folder import local_folder
     from tape.server.address import Address
     from tape.serving import Service
     from tape.settings import Settings
@@ -95,7 +94,7 @@ def _service(
         max_subscribers=max_subscribers,
         unsafe_durability=is_unsafe,
         listen_url=settings.listen_url,
-        lake=Path(lake) if lake else settings.lake_folder,
+        lake=local_folder(lake, "--lake") if lake else settings.lake_folder,
     )
 
 

@@ -27,6 +27,7 @@ from tape.lake.compaction import GRACE
 from tape.lake.log import APP, DATA, LOG, Log, Snapshot, sync_to_disk, translated
 from tape.lake.refusals import refusal
 from tape.lake.schema import DEFINITION, TABLES, spark_ddl
+from tape.lake.spark_paths import read_parquet, spark_path
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -124,8 +125,7 @@ def _is_current(found: AsOf | None, through: int) -> bool:
 def _journal(spark: SparkSession, log: Log, now: Snapshot) -> DataFrame:
     if not now.files:
         return spark.createDataFrame([], spark_ddl())
-    files = [(log.table / file.path).absolute().as_uri() for file in now.files]
-    return spark.read.schema(spark_ddl()).parquet(*files)
+    return read_parquet(spark, (log.table / file.path for file in now.files), spark_ddl())
 
 
 def _table(name: str, journal: DataFrame) -> DataFrame:
@@ -140,16 +140,21 @@ def _replace(lake: Path, name: str, frame: DataFrame, through: GlobalSeq) -> int
     part = folder / DATA / f"{through:020}-{uuid4().hex[:12]}"
     try:
         ordered = frame.repartition(1).sortWithinPartitions(*frame.columns)
-        ordered.write.option("compression", "zstd").parquet(part.absolute().as_uri())
+        ordered.write.option("compression", "zstd").parquet(spark_path(part))
         footers = {path: pq.read_metadata(path) for path in part.glob("*.parquet")}
     except Exception as error:
         shutil.rmtree(part, ignore_errors=True)
         raise refusal(error, f"the table {name}") from error
-    for path in (*footers, part, folder / DATA):
+    commit_files(folder, footers, through)
+    return sum(footer.num_rows for footer in footers.values())
+
+
+def commit_files(folder: Path, footers: dict[Path, Any], through: GlobalSeq) -> None:
+    """Puts files that were written in the place of what a table holds; what is committed is on disk."""
+    for path in (*footers, *{path.parent for path in footers}, folder / DATA):
         sync_to_disk(path)
     _commit(folder, footers, through)
     _forget(folder)
-    return sum(footer.num_rows for footer in footers.values())
 
 
 def _commit(folder: Path, footers: dict[Path, Any], through: GlobalSeq) -> None:

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 from tape.core.errors import UsageError
+from tape.core.folder import local_folder
 from tape.core.fork import Segment
 from tape.core.ids import GlobalSeq, RunId, Seq
 from tape.core.ports import Bounds, Page, RunPage
@@ -24,7 +25,7 @@ class LateReader:
     """Reads the lake in a folder from when there is one; until then it is an empty one."""
 
     def __init__(self, lake: Path) -> None:
-        self._table = lake / TABLE
+        self._table = local_folder(lake, "a lake") / TABLE
         self._reader: LakeReader | None = None
 
     async def bounds(self) -> Bounds:

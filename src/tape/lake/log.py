@@ -23,6 +23,7 @@ from deltalake.exceptions import CommitFailedError, DeltaError
 from deltalake.transaction import AddAction, RemoveAction
 
 from tape.core.errors import Conflict, Corrupt, TapeError, Unavailable
+from tape.core.folder import check_delta_folder
 from tape.core.ids import GlobalSeq
 from tape.lake.schema import arrow_schema
 
@@ -63,7 +64,7 @@ class Log:
     """The log of the table at a path. Every call blocks."""
 
     def __init__(self, table: Path) -> None:
-        self.table = table
+        self.table = check_delta_folder(table)
         self.folder = table / LOG
 
     @property

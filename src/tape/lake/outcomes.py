@@ -9,13 +9,14 @@ from __future__ import annotations
 from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
+from uuid import uuid4
 
 import pyarrow as pa
-from deltalake import CommitProperties, DeltaTable, Transaction, write_deltalake
+import pyarrow.parquet as pq
 
 from tape.core.task import Outcomes
-from tape.lake.derived import FOLDER
-from tape.lake.log import APP, LOG, translated
+from tape.lake.derived import commit_files, folder_of, rows_of, seen
+from tape.lake.log import DATA
 
 if TYPE_CHECKING:
     from tape.core.ids import GlobalSeq
@@ -27,19 +28,14 @@ _SCHEMA: Final = pa.schema([(name, pa.string() if name in _TEXTS else pa.int64()
 
 def write_outcomes(lake: Path, found: Sequence[Outcomes], as_of: GlobalSeq) -> Path:
     """Puts a snapshot in the place of the last one; it says which position the journal had come to."""
-    folder = lake / FOLDER / NAME
-    rows = pa.Table.from_pylist([each._asdict() for each in found], schema=_SCHEMA)
-    properties = CommitProperties(app_transactions=[Transaction(APP, as_of)])
-    with translated(folder / LOG):
-        write_deltalake(folder, rows, mode="overwrite", name=NAME, commit_properties=properties)
+    folder = folder_of(lake, NAME)
+    path = folder / DATA / f"{as_of:020}-{uuid4().hex[:12]}" / "part.parquet"
+    path.parent.mkdir(parents=True)
+    pq.write_table(pa.Table.from_pylist([each._asdict() for each in found], schema=_SCHEMA), path)
+    commit_files(folder, {path: pq.read_metadata(path)}, as_of)
     return folder
 
 
 def outcomes_of(lake: Path) -> list[dict[str, Any]]:
     """The rows of the last snapshot; none where there is none."""
-    folder = lake / FOLDER / NAME
-    if not any((folder / LOG).glob("*.json")):
-        return []
-    with translated(folder / LOG):
-        rows: list[dict[str, Any]] = pa.table(DeltaTable(folder).to_pyarrow_table()).to_pylist()
-    return rows
+    return rows_of(lake, NAME) if seen(lake, NAME) else []

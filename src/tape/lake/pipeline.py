@@ -30,6 +30,7 @@ from tape.lake.reference import refer
 from tape.lake.refusals import beyond, check_same, refusal
 from tape.lake.schema import COLUMNS
 from tape.lake.shelf import entries_of
+from tape.lake.spark_paths import spark_path
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -150,4 +151,4 @@ def _write(spark: SparkSession, store: str, after: GlobalSeq, through: GlobalSeq
     source = spark.read.format("tape").options(store=store, fromGlobalSeq=after, toGlobalSeq=through)
     target = source.load().write.option("compression", "zstd").option("parquet.block.size", GROUP_BYTES)
     target = target.option("parquet.block.row.count.limit", GROUP_ROWS)  # bytes alone do not bound what repeats itself
-    target.parquet(folder.absolute().as_uri())
+    target.parquet(spark_path(folder))

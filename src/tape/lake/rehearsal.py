@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 from pyspark.sql import functions as F  # noqa: N812 - as everybody calls them
 
 from tape.core.event import Entry
+from tape.core.folder import local_folder
 from tape.core.predicate import Predicate
 from tape.core.subject import Pattern
 from tape.lake.history import PREVIOUS, Part, causes, errors, explain, history, left_to_evaluator, previous_value
@@ -147,7 +148,11 @@ class Source:
 
     @classmethod
     def of(cls, spark: SparkSession, store: str, lake: Path | str) -> Source:
-        return cls(spark, store if has_password(store) else resolve(store, os.environ), Log(Path(lake) / TABLE))
+        return cls(
+            spark,
+            store if has_password(store) else resolve(store, os.environ),
+            Log(local_folder(lake, "a lake") / TABLE),
+        )
 
     def stretch(self, asked: Question) -> Stretch:
         return stretch(self.url, self.log, asked.after, asked.through)

@@ -14,6 +14,7 @@ from tape.lake.reference import refer
 from tape.lake.refusals import beyond, check_same
 from tape.lake.schema import COLUMNS, spark_ddl
 from tape.lake.shelf import entries_of
+from tape.lake.spark_paths import read_parquet
 from tape.store.ranges import EVERYTHING, Ranges, arrow_schema, open_ranges
 
 if TYPE_CHECKING:
@@ -60,8 +61,7 @@ def entries(spark: SparkSession, url: str, log: Log, asked: Stretch) -> DataFram
     files = [file for file in asked.seen.files if file.first <= asked.seam and file.last > asked.after]
     parts = []
     if files:
-        uris = [(log.table / file.path).absolute().as_uri() for file in files]
-        cold = spark.read.schema(spark_ddl()).parquet(*uris)
+        cold = read_parquet(spark, (log.table / file.path for file in files), spark_ddl())
         parts.append(cold.filter(cold.global_seq.between(asked.after + 1, asked.seam)))
     if asked.seam < asked.through:
         options = {"fromGlobalSeq": asked.seam, "toGlobalSeq": asked.through}

@@ -1,0 +1,30 @@
+"""Folders of this machine, as somebody names them."""
+
+import re
+from pathlib import Path, PurePath
+
+from tape.core.errors import UsageError, shown
+
+# pathlib makes one slash of two, so that `s3://bucket` may come as `s3:/bucket`.
+_scheme = re.compile(r"([A-Za-z][A-Za-z0-9+.-]*):/").match
+# delta-rs reads %20 in a path as a space, and a backslash as a slash; Hadoop reads no wildcard beside a colon.
+_unreadable = re.compile(r"%[0-9A-Fa-f]{2}|[\\\x00-\x1f\x7f]|:(?=.*[*?{\[])|[*?{\[](?=.*:)").search
+
+
+def local_folder(given: str | PurePath, what: str) -> Path:
+    """A folder by its path; a URL is refused by name, since only folders of this machine are supported."""
+    found = _scheme(str(given))
+    if found is not None:
+        raise UsageError(
+            f"{what} is a folder of this machine, given as a path; {found[1]}:// is not supported: {shown(str(given))}"
+        )
+    return Path(given)
+
+
+def check_delta_folder(folder: Path) -> Path:
+    """Refuses a folder whose path Delta or Spark would take for another one."""
+    local_folder(folder, "a lake")
+    found = _unreadable(str(folder.resolve()))
+    if found is not None:
+        raise UsageError(f"a lake cannot be in a folder with {found[0]!r} in its path: {shown(str(folder))}")
+    return folder
