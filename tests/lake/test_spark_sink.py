@@ -4,16 +4,21 @@ import os
 import signal
 import subprocess
 import sys
+from collections.abc import Sequence
+from contextlib import AbstractAsyncContextManager
 from pathlib import Path
 
 import anyio
 import pytest
+from anyio import to_thread
 from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame, SparkSession
 
 from tape.compose import open_store
-from tape.core.errors import Conflict, TooLarge
-from tape.core.event import Event
+from tape.core.errors import Conflict
+from tape.core.event import Entry, Event
+from tape.core.ports import Cells, Store, Transaction
+from tape.core.sequence import MAX_BYTES, MAX_EVENTS
 from tape.lake.batch import Batch, append_batch
 from tests.lake.journals import fill, hostile, numbered, plain, read
 from tests.lake.pump import pump
@@ -97,13 +102,17 @@ def test_a_journal_is_never_overwritten(spark: SparkSession, url: str) -> None:
         write(spark.sql("SELECT 'r' AS run_id, '1' AS payload_json"), url, mode="overwrite")
 
 
-def test_more_rows_than_a_batch_may_have_are_refused_naming_the_limit(spark: SparkSession, url: str) -> None:
-    fill(url, [])
+def test_a_batch_of_more_rows_than_a_transaction_may_have_is_appended_whole(
+    spark: SparkSession, url: str, tmp_path: Path
+) -> None:
+    origin = f"sqlite:///{tmp_path}/origin.db"
+    fill(origin, numbered(21_000))
 
-    with pytest.raises(PySparkException, match=r"at most 20,000 rows, not .*; set or lower maxRowsPerTrigger"):
-        write(spark.range(20_001).selectExpr("'r' AS run_id", "'1' AS payload_json"), url)
+    pump(spark, origin, url, tmp_path, rows=21_000)
+    forget_newest(tmp_path / "checkpoint" / "commits")
+    pump(spark, origin, url, tmp_path, rows=21_000)
 
-    assert read(url) == []
+    assert plain(read(url), *SAID) == plain(read(origin), *SAID)
 
 
 def test_a_sink_without_a_name_is_refused(spark: SparkSession, url: str) -> None:
@@ -158,11 +167,96 @@ async def test_of_two_that_append_one_batch_at_once_one_does(lasting_url: str) -
         assert (await store.journal.bounds()).head == 3_000
 
 
-def test_a_batch_has_an_end_in_bytes_too() -> None:
-    events = [Event(run_id="r", payload="x" * 1_000_000)] * 68
+class Killed(Exception):
+    """Stands for the end of a process."""
 
-    with pytest.raises(TooLarge, match="lower maxRowsPerTrigger"):
-        Batch(sink_id="s", number=0, events=events)
+
+class Dying:
+    """A store whose process ends instead of committing the transaction of a number."""
+
+    def __init__(self, store: Store, lives: int) -> None:
+        self._store = store
+        self._lives = lives
+
+    @property
+    def cells(self) -> Cells:
+        return self._store.cells
+
+    def transaction(self) -> AbstractAsyncContextManager[Transaction]:
+        if self._lives == 0:
+            raise Killed
+        self._lives -= 1
+        return self._store.transaction()
+
+
+def payloads(entries: Sequence[Entry]) -> list[object]:
+    return [entry.payload for entry in entries]
+
+
+@pytest.mark.parametrize("is_turned", [False, True], ids=["same-order", "other-order"])
+async def test_a_batch_that_ended_among_its_parts_goes_on_after_them(lasting_url: str, is_turned: bool) -> None:
+    numbers = [n // 2 for n in range(45_000)]  # each row twice, as rows may be
+    events = [Event(run_id="r", payload=n) for n in numbers]
+    batch = Batch(sink_id="s", number=3, events=events)
+    again = Batch(sink_id="s", number=3, events=events[::-1] if is_turned else events)
+
+    async with open_store(lasting_url) as store:
+        with pytest.raises(Killed):
+            await append_batch(Dying(store, 1), batch)  # type: ignore[arg-type]
+        some = (await store.journal.bounds()).head
+        outcomes = [await append_batch(store, again), await append_batch(store, batch)]
+    found = await to_thread.run_sync(read, lasting_url)
+
+    assert (some, outcomes, len(found)) == (20_000, [True, False], 45_000)
+    assert sorted(payloads(found)) == numbers if is_turned else payloads(found) == numbers  # type: ignore[type-var]
+
+
+async def test_the_next_batch_waits_for_the_rest_of_one_that_is_partly_in(lasting_url: str) -> None:
+    events = [Event(run_id="r", payload=n) for n in range(20_001)]
+
+    async with open_store(lasting_url) as store:
+        with pytest.raises(Killed):
+            await append_batch(Dying(store, 1), Batch(sink_id="s", number=3, events=events))  # type: ignore[arg-type]
+        for number, rows in ((3, events[:-1]), (4, events)):
+            with pytest.raises(Conflict, match="has appended batch 3 already"):
+                await append_batch(store, Batch(sink_id="s", number=number, events=rows))
+        await append_batch(store, Batch(sink_id="s", number=3, events=events))
+        assert await append_batch(store, Batch(sink_id="s", number=4, events=events[:1]))
+
+
+async def test_a_part_has_an_end_in_bytes_too(lasting_url: str) -> None:
+    events = [Event(run_id="r", payload=str(n) + "x" * 1_000_000) for n in range(70)]
+
+    async with open_store(lasting_url) as store:
+        with pytest.raises(Killed):
+            await append_batch(Dying(store, 1), Batch(sink_id="s", number=0, events=events))  # type: ignore[arg-type]
+        some = (await store.journal.bounds()).head
+        await append_batch(store, Batch(sink_id="s", number=0, events=events))
+        head = (await store.journal.bounds()).head
+
+    assert (some, head) == (67, 70)
+
+
+async def test_rows_that_fill_a_request_by_themselves_are_appended(lasting_url: str) -> None:
+    many = [Event(run_id="r", payload=n) for n in range(20_000)]
+    large = [Event(run_id="r", payload="x" * ((MAX_BYTES - MAX_EVENTS) // 8 - 2)) for _ in range(8)]
+
+    async with open_store(lasting_url) as store:
+        await append_batch(store, Batch(sink_id="s", number=0, events=large + many))
+        head = (await store.journal.bounds()).head
+
+    assert (sum(event.size for event in large), head) == (MAX_BYTES - MAX_EVENTS, 20_008)
+
+
+async def test_of_two_that_append_one_large_batch_at_once_each_part_is_in_once(lasting_url: str) -> None:
+    events = [Event(run_id="r", payload=n) for n in range(41_000)]
+
+    async with open_store(lasting_url) as one, open_store(lasting_url) as other, anyio.create_task_group() as tasks:
+        tasks.start_soon(append_batch, one, Batch(sink_id="s", number=0, events=events))
+        tasks.start_soon(append_batch, other, Batch(sink_id="s", number=0, events=events[::-1]))
+
+    found = await to_thread.run_sync(read, lasting_url)
+    assert sorted(payloads(found)) == list(range(41_000))  # type: ignore[type-var]
 
 
 def test_a_sink_killed_among_its_batches_has_each_row_once(spark: SparkSession, url: str, tmp_path: Path) -> None:

@@ -1,15 +1,17 @@
-"""A batch of rows becomes events, all in one transaction and at most once."""
+"""A batch of rows becomes events, each at most once, in parts of one transaction each."""
 
 from __future__ import annotations
 
 import json
+from base64 import b64decode, b64encode
+from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from hashlib import sha256
 from typing import Any, Final
 
 from tape.core import codec
-from tape.core.errors import Conflict, TapeError, TooLarge, UsageError, shown
+from tape.core.errors import Conflict, TapeError, UsageError, shown
 from tape.core.event import NO_TRACE, Event, Trace, check_producer
 from tape.core.ids import is_id
 from tape.core.ports import Store
@@ -18,13 +20,14 @@ from tape.core.sequence import MAX_BYTES, MAX_EVENTS, Cell, CellChange, CellId, 
 MOST_ROWS: Final = 20_000
 MOST_BYTES: Final = 64 << 20
 LEDGER: Final = "sink"
+DIGEST_BYTES: Final = 12  # of a row's digest are kept to know it again in the rest of its batch
 NEEDED: Final = ("run_id", "payload_json")
 OPTIONAL: Final = "type subject schema_version event_id cause trace_id span_id parent_span_id attributes_json".split()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Batch:
-    """What a sink appends at once; its number rises, and the next one comes only after this one is in."""
+    """What a sink appends under one number; numbers rise, and the next one comes only after this one is in."""
 
     sink_id: str
     number: int
@@ -33,69 +36,132 @@ class Batch:
     def __post_init__(self) -> None:
         if not is_id(self.sink_id):
             raise UsageError(f"sinkId names what writes, like a run_id does, and not {shown(self.sink_id)}")
-        check_rows(len(self.events))
-        if sum(event.size for event in self.events) > MOST_BYTES:
-            raise TooLarge(f"a batch is at most {MOST_BYTES:,} bytes of payload; lower maxRowsPerTrigger")
 
     @property
-    def key(self) -> str:
-        return f"sink:{self.sink_id}:{self.number}"
-
-    @property
-    def state_json(self) -> str:
-        """Which batch it is and what is in it, whatever the order: tasks that run again may end in another one."""
-        parts = sorted(Request(events=(event,)).digest for event in self.events)
-        said = {"batch": self.number, "rows": len(parts), "sha256": sha256(b"".join(parts)).hexdigest()}
-        return json.dumps(said)
-
-    def requests(self, seen: int, state_json: str) -> Iterator[Request]:
-        """The events in their order, in requests that are for one transaction; the first says which batch this was."""
-        change = CellChange(id=self.cell_id, seen=seen, status="done", state_json=state_json)
-        for place, events in enumerate(cut(self.events)):
-            key = self.key if place == 0 else f"{self.key}:{place}"
-            yield Request(events=events, cells=(change,) if place == 0 else (), key=key, opens=True)
+    def digest(self) -> str:
+        """What is in it, whatever the order: tasks that run again may end in another one."""
+        return sha256(b"".join(sorted(map(_digest, self.events)))).hexdigest()
 
     @property
     def cell_id(self) -> CellId:
         return CellId(LEDGER, self.sink_id)
 
+    def part_id(self, part: int) -> CellId:
+        """Where it is kept what was in a part, until the next batch has a part of that number."""
+        return CellId(LEDGER, f"{self.sink_id}:{part}")
 
-def check_rows(count: int) -> None:
-    if count > MOST_ROWS:
-        raise TooLarge(f"a batch is at most {MOST_ROWS:,} rows, not {count:,}; set or lower maxRowsPerTrigger")
+    def key(self, part: int, place: int) -> str:
+        """The key of a request, which is the same however often the batch comes."""
+        key = f"sink:{self.sink_id}:{self.number}"
+        if part:
+            return f"{key}:{part}.{place}"
+        return f"{key}:{place}" if place else key
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Progress:
+    """The last batch of a sink: its number and contents, how many parts of it are in, and how many rows are not."""
+
+    batch: int
+    rows: int
+    sha256: str
+    parts: int = 0
+    left: int = 0
 
 
 async def append_batch(store: Store, batch: Batch) -> bool:
-    """Appends a batch, unless it is in already: then nothing is appended, and the answer is no."""
-    if not batch.events:
-        return False
-    state_json = batch.state_json
-    while True:
-        found = (await store.cells.read([batch.cell_id])).get(batch.cell_id)
-        if found is not None and not _is_next(batch, found, state_json):
-            return False
+    """Appends what is missing of a batch, part by part; the answer is no if all of it was in already.
+
+    A part is one transaction. A batch that comes again, in whatever order, goes on after the parts that are in.
+    """
+    is_new, digest = False, batch.digest
+    known, left = -1, list(batch.events)
+    while batch.events:
+        found = await _read(store, batch.cell_id)
+        parts = _parts_in(batch, found, digest)
+        if parts is None:
+            break
+        if parts != known:  # somebody else has appended some: a process before this one, or one beside it
+            left = await _left(store, batch, parts)
+        part = _first_part(left)
         try:
-            async with store.transaction() as transaction:
-                for request in batch.requests(0 if found is None else found.version, state_json):
-                    transaction.append(request)
+            await _append_part(store, batch, digest, found, parts, part, len(left) - len(part))
         except Conflict:
-            if (await store.cells.read([batch.cell_id])).get(batch.cell_id) == found:
+            if await _read(store, batch.cell_id) == found:
                 raise  # nobody was faster: it is the batch that is in conflict
         else:
-            return True
+            is_new, known, left = True, parts + 1, left[len(part) :]
+    return is_new
 
 
-def _is_next(batch: Batch, found: Cell, state_json: str) -> bool:
-    """Whether it comes after the last one; the last one again is known, and an older one cannot be Spark's."""
-    last = json.loads(found.state_json)["batch"]
-    if batch.number > last:
-        return True
-    if found.state_json == state_json:
-        return False
+async def _append_part(
+    store: Store, batch: Batch, digest: str, found: Cell | None, parts: int, part: list[Event], left: int
+) -> None:
+    """Some rows in one transaction, with what is then known of the batch."""
+    now = Progress(batch=batch.number, rows=len(batch.events), sha256=digest, parts=parts + 1, left=left)
+    changes = [_change(batch.cell_id, found, json.dumps(asdict(now)))]
+    if left:
+        part_id = batch.part_id(parts)
+        said = b64encode(b"".join(_digest(event)[:DIGEST_BYTES] for event in part)).decode()
+        changes.append(_change(part_id, await _read(store, part_id), json.dumps({"batch": batch.number, "rows": said})))
+    async with store.transaction() as transaction:
+        transaction.append(Request(cells=tuple(changes)))  # apart from events, which may fill a request by themselves
+        for place, events in enumerate(cut(part)):
+            transaction.append(Request(events=events, key=batch.key(parts, place), opens=True))
+
+
+def _parts_in(batch: Batch, found: Cell | None, digest: str) -> int | None:
+    """How many parts of a batch are in; None if all of it is. An older batch cannot be Spark's."""
+    last = None if found is None else Progress(**json.loads(found.state_json))
+    if last is None or (batch.number > last.batch and not last.left):
+        return 0
+    if (last.batch, last.rows, last.sha256) == (batch.number, len(batch.events), digest):
+        return last.parts if last.left else None
     raise Conflict(
-        f"sink {batch.sink_id!r} has appended batch {last} already, and batch {batch.number} is not that one again; "
-        "a query that starts over, or whose rows are others when it reads them again, needs another sinkId"
+        f"sink {batch.sink_id!r} has appended batch {last.batch} already, and batch {batch.number} is not that one "
+        "again; a query that starts over, or whose rows are others when it reads them again, needs another sinkId"
     )
+
+
+async def _left(store: Store, batch: Batch, parts: int) -> list[Event]:
+    """The rows of a batch that are in none of its first parts, in their order."""
+    cells = await store.cells.read([batch.part_id(part) for part in range(parts)])
+    done: Counter[bytes] = Counter()
+    for cell in cells.values():
+        digests = b64decode(json.loads(cell.state_json)["rows"])
+        done.update(digests[place : place + DIGEST_BYTES] for place in range(0, len(digests), DIGEST_BYTES))
+    left = []
+    for event in batch.events:
+        digest = _digest(event)[:DIGEST_BYTES]
+        if done[digest]:
+            done[digest] -= 1
+        else:
+            left.append(event)
+    return left
+
+
+def _first_part(events: Sequence[Event]) -> list[Event]:
+    """As many of the first events as one transaction may have; one is always given."""
+    part: list[Event] = []
+    size = 0
+    for event in events[:MOST_ROWS]:
+        size += event.size
+        if part and size > MOST_BYTES:
+            break
+        part.append(event)
+    return part
+
+
+def _digest(event: Event) -> bytes:
+    return Request(events=(event,)).digest
+
+
+async def _read(store: Store, cell_id: CellId) -> Cell | None:
+    return (await store.cells.read([cell_id])).get(cell_id)
+
+
+def _change(cell_id: CellId, found: Cell | None, state_json: str) -> CellChange:
+    return CellChange(id=cell_id, seen=0 if found is None else found.version, status="done", state_json=state_json)
 
 
 def check_columns(columns: Sequence[str]) -> None:

@@ -1,7 +1,8 @@
 """The journal as a Spark sink: `df.writeStream.format("tape")`, and `df.write.format("tape")` for a few rows.
 
 Options: `store` (see `reference`) and `sinkId`, the name under which batches are counted. Tasks send their rows to the
-driver with their commit message, and it appends a batch in one transaction keyed `sink:<id>:<batch>`.
+driver with their commit message, and it appends a batch in transactions of up to 20,000 rows, keyed
+`sink:<id>:<batch>` and more.
 """
 
 from __future__ import annotations
@@ -15,7 +16,7 @@ import anyio
 from pyspark.sql.datasource import DataSourceArrowWriter, DataSourceStreamArrowWriter, WriterCommitMessage
 
 from tape.core.errors import UsageError
-from tape.lake.batch import Batch, append_batch, check_columns, check_rows, events_of
+from tape.lake.batch import Batch, append_batch, check_columns, events_of
 from tape.lake.reference import resolve
 from tape.lake.stores import open_lasting
 from tape.settings import Settings
@@ -51,14 +52,12 @@ class Sink:
         return sink
 
     def collect(self, batches: Iterator[pa.RecordBatch]) -> Rows:
-        """The rows of a task; it stops as soon as they are too many."""
+        """The rows of a task."""
         import pyarrow as pa
 
-        target, rows = pa.BufferOutputStream(), 0
+        target = pa.BufferOutputStream()
         writer = None
         for batch in batches:
-            rows += batch.num_rows
-            check_rows(rows)
             writer = writer or pa.ipc.new_stream(target, batch.schema)
             writer.write_batch(batch)
         if writer is not None:
@@ -67,8 +66,7 @@ class Sink:
 
     def append(self, messages: Sequence[WriterCommitMessage | None], number: int) -> None:
         """Appends the rows of all tasks, in the order of their partitions."""
-        rows = [row for message in messages if isinstance(message, Rows) for row in _rows(message.stream)]
-        check_rows(len(rows))
+        rows = (row for message in messages if isinstance(message, Rows) for row in _rows(message.stream))
         anyio.run(self._append, Batch(sink_id=self.sink_id, number=number, events=events_of(rows)))
 
     async def _append(self, batch: Batch) -> None:
@@ -116,11 +114,10 @@ class JournalWriter(DataSourceArrowWriter):
         return
 
 
-def _rows(stream: bytes) -> list[dict[str, Any]]:
+def _rows(stream: bytes) -> Iterator[dict[str, Any]]:
     import pyarrow as pa
 
-    if not stream:
-        return []
-    with pa.ipc.open_stream(stream) as reader:
-        rows: list[dict[str, Any]] = reader.read_all().to_pylist()
-    return rows
+    if stream:
+        with pa.ipc.open_stream(stream) as reader:
+            for batch in reader:
+                yield from batch.to_pylist()
