@@ -1,6 +1,7 @@
 """The journal as a Spark source: the same rows, byte for byte, or a reason."""
 
 import sqlite3
+from functools import partial
 
 import pytest
 from pyspark.errors import PySparkException
@@ -9,6 +10,10 @@ from pyspark.sql.functions import expr
 
 from tape.core.event import Event
 from tape.lake import register
+from tape.lake.options import EARLIEST, Asking
+from tape.lake.partitions import BelowFloor, Reading, Span
+from tape.lake.source import JournalStreamReader
+from tape.store.ranges import arrow_schema
 from tests.conftest import Scale
 from tests.lake.journals import delete, fill, hostile, numbered, plain, read, rows, source, trim
 
@@ -167,10 +172,29 @@ def test_what_is_gone_is_a_gap_and_never_silence(spark: SparkSession, lasting_ur
     fill(lasting_url, numbered(30))
     trim(lasting_url, 10)
 
-    with pytest.raises(PySparkException, match="the journal begins at 11; 1 to 10 are gone"):
-        source(spark, lasting_url).collect()
+    for options in ({}, {"fromGlobalSeq": "earliest"}, {"fromGlobalSeq": 9}):
+        with pytest.raises(PySparkException, match=r"the journal begins at 11; .* set fromGlobalSeq=10"):
+            source(spark, lasting_url, **options).collect()
 
-    assert rows(source(spark, lasting_url, fromGlobalSeq="earliest")) == plain(read(lasting_url))
+    assert rows(source(spark, lasting_url, fromGlobalSeq=10)) == plain(read(lasting_url))
+
+
+@pytest.mark.parametrize("after", [EARLIEST, 0, 9])
+def test_what_was_archived_is_never_left_out_silently(lasting_url: str, after: int) -> None:
+    fill(lasting_url, numbered(30))
+    reading = Reading(lasting_url, arrow_schema())
+    stream = JournalStreamReader(Asking(after=after), reading)
+    before = reading.span(after, None), stream.initialOffset()
+
+    trim(lasting_url, 10)
+
+    assert before == (Span(max(after, 0), 30), {"global_seq": max(after, 0)})
+    for refused in (partial(reading.span, after, None), stream.initialOffset):
+        with pytest.raises(BelowFloor, match=r"to 10 were archived .* use tape\.lake\.dry_run.* set fromGlobalSeq=10"):
+            refused()
+    assert reading.span(10, None) == Span(10, 30)
+    with pytest.raises(BelowFloor):
+        list(reading.read(before[0]))
 
 
 def test_a_gap_that_opens_after_planning_is_found_by_the_task(spark: SparkSession, lasting_url: str) -> None:
@@ -180,7 +204,7 @@ def test_a_gap_that_opens_after_planning_is_found_by_the_task(spark: SparkSessio
 
     trim(lasting_url, 10)
 
-    with pytest.raises(PySparkException, match="the journal begins at 11; 1 to 10 are gone"):
+    with pytest.raises(PySparkException, match="the journal begins at 11; 1 to 10 were archived or trimmed"):
         planned.collect()
 
 

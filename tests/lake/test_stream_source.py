@@ -75,17 +75,20 @@ def test_a_stream_that_fell_behind_the_floor_ends_with_the_gap(spark: SparkSessi
 
     query = stream.start()
 
-    with pytest.raises(PySparkException, match="the journal begins at 21; 11 to 20 are gone"):
+    with pytest.raises(PySparkException, match="the journal begins at 21; 11 to 20 were archived or trimmed"):
         query.awaitTermination()
 
 
-def test_a_stream_from_the_earliest_begins_where_the_journal_does(
+def test_a_stream_from_the_earliest_does_not_begin_behind_what_was_archived(
     spark: SparkSession, url: str, tmp_path: Path
 ) -> None:
     fill(url, numbered(20))
     trim(url, 15)
-    stream = Stream(spark, url, tmp_path, fromGlobalSeq="earliest")
 
+    query = Stream(spark, url, tmp_path / "earliest", fromGlobalSeq="earliest").start()
+    with pytest.raises(PySparkException, match="the journal begins at 16; 1 to 15 were archived or trimmed"):
+        query.awaitTermination()
+
+    stream = Stream(spark, url, tmp_path / "rest", fromGlobalSeq=15)
     stream.run()
-
     assert stream.rows() == plain(read(url))

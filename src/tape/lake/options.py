@@ -12,7 +12,7 @@ ROWS_PER_PARTITION: Final = 100_000
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Asking:
-    """The options of a reader; a cursor of `EARLIEST` is wherever the journal begins."""
+    """The options of a reader; a cursor of `EARLIEST` is before the first position there ever was."""
 
     store: str | None = None
     after: int = 0

@@ -21,6 +21,18 @@ if TYPE_CHECKING:
     from pyspark.sql.types import StructType
 
 
+class BelowFloor(BrokerOverflowError):
+    """What is asked for is no longer in the journal, and the source reads nothing else."""
+
+    def __str__(self) -> str:
+        first, floor = self.requested_seq, self.available_from
+        return (
+            f"the journal begins at {floor}; {first} to {floor - 1} were archived or trimmed, and this source reads "
+            "the journal only: for the lake and the journal together use tape.lake.dry_run(spark, store, lake, '/**'); "
+            f"for the journal's part alone set fromGlobalSeq={floor - 1}"
+        )
+
+
 @dataclass(frozen=True)
 class Span(InputPartition):
     """Positions above `after` and up to `through`."""
@@ -66,14 +78,13 @@ class Reading:
             return ranges.bounds()
 
     def span(self, after: int, through: int | None) -> Span:
-        """The range that is asked for, if all of it is there."""
+        """The range that is asked for, if all of it is there; the earliest position there ever was is 1."""
         floor, head = self.bounds()
-        if after == EARLIEST:
-            after = floor - 1
+        after = 0 if after == EARLIEST else after
         if after > head:
             raise InvalidCursor(f"the journal ends at {head}: nobody can have read up to {after}")
         if after + 1 < floor:
-            raise BrokerOverflowError(None, after + 1, floor)
+            raise BelowFloor(None, after + 1, floor)
         if through is not None and through > head:
             raise InvalidCursor(f"the journal ends at {head}, before {through}")
         return Span(after, head if through is None else max(after, through))
@@ -96,7 +107,7 @@ def _check_whole(ranges: Ranges, span: Span, rows: int) -> None:
     """A floor rises before anything goes: if it is still below the range, nothing of it went while it was read."""
     floor = ranges.bounds().floor
     if span.after + 1 < floor:
-        raise BrokerOverflowError(None, span.after + 1, floor)
+        raise BelowFloor(None, span.after + 1, floor)
     if rows != len(span):
         reason = f"{len(span)} entries are above {span.after} and up to {span.through}, but {rows} were found"
         raise Corrupt(reason, GlobalSeq(span.after))

@@ -1,7 +1,8 @@
 """The journal as a Spark source and sink: `spark.read.format("tape")`, batch and streaming.
 
-Options: `store` (see `reference`), `fromGlobalSeq` (a cursor, exclusive; `earliest` is where the journal begins now),
-`toGlobalSeq` (inclusive), `rowsPerPartition`, and for a stream `maxRowsPerTrigger`.
+Options: `store` (see `reference`), `fromGlobalSeq` (a cursor, exclusive; `earliest` is 0), `toGlobalSeq`
+(inclusive), `rowsPerPartition`, and for a stream `maxRowsPerTrigger`. What was archived is not read: a range that
+begins below the journal's floor is refused, with what to do.
 
 `pushdown` (off) lets filters on run_id, kind, subject and global_seq go down where the session has that enabled. It is
 for a frame that is used in one query and once in it: Spark 4.3 keeps what was planned for a frame, and a second query
@@ -31,7 +32,7 @@ from pyspark.sql.streaming.datasource import (
     SupportsTriggerAvailableNow,
 )
 
-from tape.lake.options import EARLIEST, Asking, read_options
+from tape.lake.options import Asking, read_options
 from tape.lake.partitions import Reading, Span, split
 from tape.lake.pushdown import Asked, push
 from tape.lake.reference import resolve
@@ -123,9 +124,7 @@ class JournalStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         self._last: int | None = None
 
     def initialOffset(self) -> dict[str, int]:  # noqa: N802 - Spark's names, here and below
-        if self._asking.after == EARLIEST:
-            return {POSITION: self._reading.bounds().floor - 1}
-        return {POSITION: self._asking.after}
+        return {POSITION: self._reading.span(self._asking.after, self._asking.through).after}
 
     def getDefaultReadLimit(self) -> ReadLimit:  # noqa: N802
         most = self._asking.max_rows_per_trigger
