@@ -179,6 +179,14 @@ def test_what_is_gone_is_a_gap_and_never_silence(spark: SparkSession, lasting_ur
     assert rows(source(spark, lasting_url, fromGlobalSeq=10)) == plain(read(lasting_url))
 
 
+def test_a_stream_may_begin_before_its_last_position_is_there(url: str) -> None:
+    fill(url, numbered(3))
+
+    stream = JournalStreamReader(Asking(after=1, through=30), Reading(url, arrow_schema()))
+
+    assert stream.initialOffset() == {"global_seq": 1}
+
+
 @pytest.mark.parametrize("after", [EARLIEST, 0, 9])
 def test_what_was_archived_is_never_left_out_silently(lasting_url: str, after: int) -> None:
     fill(lasting_url, numbered(30))

@@ -124,7 +124,7 @@ class JournalStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         self._last: int | None = None
 
     def initialOffset(self) -> dict[str, int]:  # noqa: N802 - Spark's names, here and below
-        return {POSITION: self._reading.span(self._asking.after, self._asking.through).after}
+        return {POSITION: self._reading.span(self._asking.after, None).after}
 
     def getDefaultReadLimit(self) -> ReadLimit:  # noqa: N802
         most = self._asking.max_rows_per_trigger
