@@ -30,7 +30,7 @@ IDLE_S = 2.0  # after so long the server ends a session that is idle in a transa
 
 END_APPENDERS = """
 SELECT pg_terminate_backend(pid) FROM pg_stat_activity
-WHERE datname = current_database() AND query ~ 'FROM tape_append' AND pid <> pg_backend_pid()
+WHERE datname = current_database() AND query ~ 'FROM .*tape_append[(]' AND pid <> pg_backend_pid()
 """
 
 
