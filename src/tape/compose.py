@@ -9,7 +9,7 @@ from importlib.util import find_spec
 from itertools import chain
 from pathlib import Path
 from typing import TYPE_CHECKING, Final, TypeVar, Unpack
-from urllib.parse import urlsplit
+from urllib.parse import SplitResult, urlsplit
 
 import anyio
 
@@ -25,6 +25,7 @@ from tape.core.ports import Reader, Store
 from tape.core.producer import Producer
 from tape.runs.producers import Producers, load
 from tape.settings import Settings
+from tape.work.outages import opened
 
 if TYPE_CHECKING:
     from tape.core.reaction import Reaction
@@ -47,7 +48,7 @@ def open_store(
     """The store a URL names; `keep_per_run` is how many entries of a run one that is bounded keeps."""
     if keep_per_run is not None and not 1 <= keep_per_run <= MOST_KEPT:
         raise UsageError(f"a run keeps 1 to {MOST_KEPT:,} events, not {keep_per_run}")
-    match urlsplit(url).scheme:
+    match _checked(url).scheme:
         case "sqlite" | "memory":
             from tape.store.sqlite.location import Location
             from tape.store.sqlite.store import open_store as open_sqlite
@@ -67,6 +68,16 @@ def open_store(
         case scheme:
             known = "sqlite:///file.db, postgresql://…, redis://… or memory://"
             raise UsageError(f"a store is {known}, not {shown(scheme or url)}")
+
+
+def _checked(url: str) -> SplitResult:
+    """The parts of a URL that can be read."""
+    try:
+        parts = urlsplit(url)
+        _ = parts.port  # it is read only now
+    except ValueError as error:
+        raise UsageError(f"the URL of the store cannot be read ({error})") from error
+    return parts
 
 
 def need(driver: str, extra: str) -> None:
@@ -213,7 +224,8 @@ async def dispatch(url: str | None, crew: "Crew", once: bool = False) -> int:
 
         return await dispatch_far(place, crew, once)
     equipped = crew if crew.lines else replace(crew, lines=tuple(lines_of(settings.connections).values()))
-    async with open_backing(place) as backing:
+    make = partial(open_backing, place)
+    async with make() if once else opened(make, "work") as backing:
         dispatcher = Dispatcher(backing.store, equipped, backing.journal)
         return await (dispatcher.run_once() if once else dispatcher.run_until_told())
     raise AssertionError("a store swallows nothing")
@@ -223,7 +235,8 @@ async def forward(url: str | None, to: "Goal", cursor: Path, pattern: str, once:
     """Relays a journal to a target or to a function until a signal says to leave, or once; how many entries."""
     from tape.outbox.forwarding import relay_journal
 
-    async with open_journal(url) as journal:
+    make = partial(open_journal, url)
+    async with make() if once else opened(make, "relay") as journal:
         return await relay_journal(journal, to, cursor, pattern, once)
     raise AssertionError("a journal swallows nothing")
 

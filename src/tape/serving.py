@@ -21,6 +21,7 @@ from tape.runs.producers import Producers
 from tape.server.address import Address
 from tape.settings import Settings
 from tape.telemetry import Meters
+from tape.work.outages import opened
 
 if TYPE_CHECKING:
     from tape.core.lake import LakeJobs
@@ -71,7 +72,8 @@ async def serve(service: Service, tell: Callable[[Address, Address | None], None
 
     subscribers, meters = Subscribers(service.max_subscribers), Meters()
     producers = load_producers(service.producers)
-    opened = open_store(
+    make = partial(
+        open_store,
         service.store,
         unsafe_durability=service.unsafe_durability,
         listen_url=service.listen_url,
@@ -80,7 +82,7 @@ async def serve(service: Service, tell: Callable[[Address, Address | None], None
     tail_entries = min(ENTRIES, service.event_ring_size) if service.is_bounded else ENTRIES
     cold = lake_behind(service.store, service.lake or service.data / "lake")
     async with (
-        opened as store,
+        opened(make, "serve") as store,
         run_journal(store, tail_entries, cold) as journal,
         _matching(store, journal, service.has_reactions),
         _forking(store, journal, producers, meters, service.has_reactions) as (forks, ledgers),

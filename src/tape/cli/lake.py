@@ -15,6 +15,7 @@ from tape.cli import lake_answers as answers, output
 from tape.cli.choices import Choices, in_lake, run, run_apart, shared
 from tape.cli.lake_place import existing, log_of, spark_opener
 from tape.cli.lake_tables import report, tables
+from tape.cli.serve import log_to_stderr
 from tape.cli.spans import Span
 
 if TYPE_CHECKING:
@@ -43,11 +44,11 @@ def sync(choices: Choices, follow: bool, step: int) -> None:
 
     The lake's own log says where to go on, whatever happened the last time.
     """
-    run(partial(_sync, choices, follow, step))
+    run(partial(_follow if follow else _sync, choices, step))
 
 
-async def _sync(choices: Choices, is_following: bool, step: int) -> None:
-    from tape.lake.pipeline import follow, spark_writer, sync as sync_once
+async def _sync(choices: Choices, step: int) -> None:
+    from tape.lake.pipeline import spark_writer, sync as sync_once
     from tape.lake.reference import check_kind
 
     url, log = check_kind(choices.location()[0]), log_of(choices)
@@ -55,11 +56,31 @@ async def _sync(choices: Choices, is_following: bool, step: int) -> None:
     last: Done | None = None
     async with choices.open_store() as store:
         with spark_writer(spark_opener(), url) as write:
-            steps = (follow if is_following else sync_once)(store.journal, log, write, step)
-            async with aclosing(steps):
+            async with aclosing(sync_once(store.journal, log, write, step)) as steps:
                 async for last in steps:
                     answers.tell_step(last, is_json=choices.is_json)
     answers.tell_synced(last, is_json=choices.is_json)
+
+
+async def _follow(choices: Choices, step: int) -> None:
+    """A step that a store or its way there has interrupted is taken again when it is back."""
+    from tape.lake.pipeline import follow, spark_writer
+    from tape.lake.reference import check_kind
+    from tape.work.outages import Outage, opened, persist
+
+    url, log = check_kind(choices.location()[0]), log_of(choices)
+    choices.check_exists()
+    log_to_stderr()
+    async with opened(choices.open_store, "lake sync") as store:
+        with spark_writer(spark_opener(), url) as write:
+
+            async def go_on(outage: Outage) -> None:
+                async with aclosing(follow(store.journal, log, write, step)) as steps:
+                    async for done in steps:
+                        outage.over()
+                        answers.tell_step(done, is_json=choices.is_json)
+
+            await persist(go_on, "lake sync")
 
 
 @lake.command()

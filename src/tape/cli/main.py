@@ -37,6 +37,7 @@ COMMANDS: Final = (
     "completion",
 )
 BROKEN_PIPE: Final = 141
+DATABASES: Final = {"asyncpg": "Postgres", "sqlite3": "SQLite", "redis": "Redis", "_duckdb": "DuckDB"}
 
 
 class Commands(click.Group):
@@ -117,15 +118,41 @@ def _meant(error: click.ClickException) -> str | None:
 
 
 def _fail(error: Exception, is_json: bool) -> int:
-    ours = _ours(error) or missing(error)
+    cause = _first(error)
+    ours = _ours(error) or missing(cause)
     if ours is not None:
         _tell(_sentence(ours), ours.code, ours.http_status, ours.exit_code, is_json)
         return ours.exit_code
     if sys.flags.dev_mode:
         raise error
-    sentence = f"internal error: {type(error).__name__}: {error}; run it with PYTHONDEVMODE=1 to see where"
-    _tell(sentence, "internal", 500, 1, is_json)
+    database = _database_of(cause)
+    sentence = (
+        f"{database} refused a statement: {_one_line(cause)}"
+        if database
+        else f"internal error: {type(cause).__name__}: {_one_line(cause)}; run it with PYTHONDEVMODE=1 to see where"
+    )
+    _tell(sentence, "store_failed" if database else "internal", 500, 1, is_json)
     return 1
+
+
+def _first(error: BaseException) -> BaseException:
+    """The error itself; of tasks that failed together, that of the first."""
+    while isinstance(error, BaseExceptionGroup):
+        error = error.exceptions[0]
+    return error
+
+
+def _database_of(error: BaseException) -> str | None:
+    """Whose error it is, if it is a database's."""
+    roots = {kind.__module__.partition(".")[0] for kind in type(error).__mro__}
+    return next((name for root, name in DATABASES.items() if root in roots), None)
+
+
+def _one_line(error: BaseException) -> str:
+    """What an error says, its SQLSTATE with it if it has one."""
+    said = " ".join(str(error).split()) or type(error).__name__
+    state = getattr(error, "sqlstate", None)
+    return f"{said} (SQLSTATE {state})" if state else said
 
 
 def _sentence(error: TapeError) -> str:

@@ -27,6 +27,7 @@ from tape.work.collected import Collection
 from tape.work.handler import Handler
 from tape.work.leaving import until_told
 from tape.work.loop import Loop
+from tape.work.outages import persist
 
 AGENTS: Final = 1_000  # runs that one process waits for
 
@@ -90,7 +91,7 @@ class Dispatcher:
 
     async def run(self) -> int:
         """Works until it is stopped; how many tasks it has settled."""
-        await self.register()
+        await persist(lambda _: self.register(), "work")
         async with background(self.matcher.run, self._start_agents):
             log.info("dispatcher.started", owner=self._crew.owner, handlers=len(self._crew.handlers))
             await self._work()

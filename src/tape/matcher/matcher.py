@@ -19,6 +19,7 @@ from tape.core.task import Task, Want
 from tape.matcher.draft import Draft
 from tape.matcher.rules import Clocks, Rules
 from tape.telemetry import log
+from tape.work.outages import Outage
 
 SLICE_S: Final = 0.005
 LATE_PAGES: Final = 4  # those who catch up are given more pages than the pack, so that they arrive
@@ -71,6 +72,7 @@ class Matcher:
         self._epoch = NO_EPOCH
         self._group: tuple[Sequence[tuple[str, object]], Rules] = ((), self._rules)
         self._served = -1
+        self._outage = Outage("matcher")
         self._ahead: tuple[GlobalSeq, Page] | None = None
 
     @property
@@ -81,11 +83,13 @@ class Matcher:
     async def run(self) -> NoReturn:
         while True:
             try:
-                if not await self.step():
+                is_at_head = not await self.step()
+                self._outage.over()
+                if is_at_head:
                     await self._source.wait(self._cursor)
             except Unavailable as error:
-                log.warning("matcher.unavailable", reason=str(error))
-                await self._recover()
+                self._forget()
+                await self._outage.wait(error)
             except TapeError as error:  # whoever serves beside it goes on serving
                 log.error("matcher.failed", code=error.code, reason=str(error))
                 await self._recover()

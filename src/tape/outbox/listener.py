@@ -32,6 +32,7 @@ from tape.store.outbox import Deliveries
 from tape.store.outbox_versions import HandlerVersions
 from tape.work.deadline import DEADLINE
 from tape.work.loop import Loop
+from tape.work.outages import Outage, persist
 
 SLOTS: Final = 16
 SPARE_CONNECTIONS: Final = 3  # to claim, to settle and to keep leases while every handler has one
@@ -134,8 +135,12 @@ class OutboxListener:
         return 0 if self._loop is None else self._loop.handled
 
     async def run(self) -> None:
-        """Handles events until `stop`."""
+        """Handles events until `stop`; a database that is away is waited for."""
+        await persist(self._run, "outbox")
+
+    async def _run(self, outage: Outage) -> None:
         async with self._prepared() as loop:
+            outage.over()
             if not self._is_stopped:
                 await loop.run()
 

@@ -19,11 +19,11 @@ from tape.core.task import Claim, Claimed, Done, Outcome, Released, Settlement, 
 from tape.telemetry import is_watched, log, span
 from tape.work.answers import Retry, outcome_of
 from tape.work.deadline import exceeded
+from tape.work.outages import Outage
 from tape.work.running import Running, Works, dealt, is_stopped
 from tape.work.workers import Workers
 
 POLL_S: Final = 0.5
-PAUSE_S: Final = 0.5
 BRIEF_S: Final = 0.05  # what quick work needs to make room
 TURN: Final = 64  # things that a hand does before it looks whether anybody else wants to
 BEATS: Final = 3  # heartbeats in a lease, so that two may be lost
@@ -52,6 +52,7 @@ class Loop:
         self._lease = check_lease(lease)
         self._threads = anyio.CapacityLimiter(slots)
         self._running: set[Running] = set()
+        self._outage = Outage("worker")
         self._held = 0
         self._promised = 0
         self._is_sated = False
@@ -157,10 +158,10 @@ class Loop:
         try:
             claimed = await self._queue.claim(want)
         except TapeError as error:
-            log.warning("queue.unavailable", reason=str(error))
-            return Claimed((), timedelta(seconds=PAUSE_S))
+            return Claimed((), self._outage.failed(error))
         finally:
             self.take(want, claimed.tasks)
+        self._outage.over()
         self._is_sated = claimed.is_all and not claimed.tasks
         return claimed
 
@@ -272,9 +273,8 @@ class Loop:
                 with anyio.CancelScope(shield=True):
                     answers = await self._queue.settle(settlements)
             except TapeError as error:
-                log.warning("queue.unavailable", reason=str(error))
                 self._ended = [*ended, *self._ended]
-                await anyio.sleep(PAUSE_S)
+                await self._outage.wait(error)
                 self._has_ended.set()
                 continue
             for stale in filter(None, answers):
@@ -292,7 +292,7 @@ class Loop:
             try:
                 answers = await self._queue.extend(claims, self._lease) if claims else ()
             except TapeError as error:
-                log.warning("queue.unavailable", reason=str(error))
+                self._outage.failed(error)
                 continue
             for running, stale in zip(holders, answers, strict=False):
                 if stale is not None:

@@ -2,6 +2,7 @@
 
 from collections.abc import Iterable, Mapping, Sequence
 from datetime import timedelta
+from functools import partial
 from typing import Protocol
 
 from tape.core.errors import UsageError
@@ -10,6 +11,7 @@ from tape.sdk.remote.channel import Channel
 from tape.sdk.remote.tasks import Tasks
 from tape.work.leaving import until_told
 from tape.work.loop import Loop
+from tape.work.outages import opened, persist
 from tape.work.running import Works
 
 
@@ -41,7 +43,8 @@ async def dispatch(url: str, crew: Crew, once: bool) -> int:
     """Works at a server until a signal says to leave, or once; how many tasks were settled."""
     if crew.lines:
         raise UsageError("a bridge works beside its store; give the store's URL, not a server's")
-    async with Channel(url) as channel:
+    make = partial(Channel, url)
+    async with make() if once else opened(make, "work") as channel:
         dispatcher = Dispatcher(channel, crew)
         return await (dispatcher.run_once() if once else dispatcher.run_until_told())
     raise AssertionError("a channel swallows nothing")
@@ -66,6 +69,6 @@ class Dispatcher:
 
     async def run_until_told(self) -> int:
         """Works until a signal says to leave; a second one does not wait for what was begun."""
-        await self.register()
+        await persist(lambda _: self.register(), "work")
         await until_told(self._loop.run, self._loop.stop)
         return self._loop.handled

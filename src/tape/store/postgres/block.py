@@ -15,7 +15,7 @@ from tape.core.ids import Epoch, GlobalSeq, Seq
 from tape.core.sequence import KeyRecord, Request
 from tape.store.connection import Row
 from tape.store.postgres.call import TYPES, Answer, Call
-from tape.store.postgres.errors import LOST, translate
+from tape.store.postgres.errors import LOST, is_lost, translate
 from tape.store.postgres.group import independent
 from tape.store.postgres.literal import call as calling
 from tape.store.postgres.named import numbered
@@ -44,13 +44,10 @@ class Block:
     def append(self, request: Request) -> None:
         self._staged.append(request)
 
-    async def begin(self) -> None:
-        await self._said(self._connection.execute("BEGIN"))
-
     async def undo(self) -> None:
         """Ends the transaction without a trace, if the connection is still there to say so."""
         with suppress(asyncpg.PostgresError, *LOST):  # a session that has ended has undone it itself
-            if not self._connection.is_closed() and self._connection.is_in_transaction():
+            if not is_lost(self._connection) and self._connection.is_in_transaction():
                 await undisturbed(self._connection.execute("ROLLBACK"))
 
     async def lock(self) -> None:

@@ -13,7 +13,7 @@ from tape.core.sequence import Request
 from tape.store.connection import Query, Row
 from tape.store.postgres.append import Appender
 from tape.store.postgres.block import Block, undisturbed
-from tape.store.postgres.errors import LOST, translate
+from tape.store.postgres.errors import LOST, is_lost, translate
 from tape.store.postgres.listen import Listener
 from tape.store.postgres.named import numbered
 from tape.store.postgres.qualified import qualified
@@ -50,6 +50,16 @@ class Database:
             raise translate(error) from error
 
     async def _read(self, sql: str, values: Sequence[object]) -> list[asyncpg.Record]:
+        """What a query answers; if its connection turns out to be lost, a new one is asked once more."""
+        try:
+            return await self._read_once(sql, values)
+        except TimeoutError:
+            raise
+        except LOST:
+            await self._drop_idle()
+            return await self._read_once(sql, values)
+
+    async def _read_once(self, sql: str, values: Sequence[object]) -> list[asyncpg.Record]:
         connection = await self._taken()
         try:
             rows: list[asyncpg.Record] = await connection.fetch(sql, *values)
@@ -57,10 +67,16 @@ class Database:
             await self._give_back(connection)
         return rows
 
+    async def _drop_idle(self) -> None:
+        """Has the next statement connect anew: where one connection is lost, those beside it may be, too."""
+        await self._pool.expire_connections()
+        with suppress(asyncpg.PostgresError, *LOST):  # the pool drops what it cannot take back
+            await self.close()
+
     async def _taken(self) -> asyncpg.Connection:
         """The connection at hand, if nobody has it: to go to the pool and back takes as long as a short read."""
         connection, self._at_hand = self._at_hand, None
-        if connection is not None and not connection.is_closed():
+        if connection is not None and not is_lost(connection):
             return connection
         if connection is not None:
             await self._pool.release(connection)
@@ -71,7 +87,7 @@ class Database:
             self._waiting -= 1
 
     async def _give_back(self, connection: asyncpg.Connection) -> None:
-        is_idle = not connection.is_closed() and not connection.is_in_transaction()
+        is_idle = not is_lost(connection) and not connection.is_in_transaction()
         if is_idle and self._at_hand is None and not self._waiting:
             self._at_hand = connection
         else:
@@ -92,10 +108,8 @@ class Database:
 
     @asynccontextmanager
     async def transaction(self) -> AsyncIterator[Block]:
-        async with self._acquired() as connection:
-            block = Block(connection, self._schema)
+        async with self._begun() as block:
             try:
-                await block.begin()
                 yield block
                 await block.commit()
             except BaseException:
@@ -103,13 +117,33 @@ class Database:
                 raise
 
     @asynccontextmanager
-    async def _acquired(self) -> AsyncIterator[asyncpg.Connection]:
+    async def _begun(self) -> AsyncIterator[Block]:
+        """A transaction, begun on a new connection if the first one turns out to be lost."""
         try:
-            connection = await undisturbed(self._taken())
+            connection = await undisturbed(self._in_transaction())
         except (asyncpg.PostgresError, *LOST) as error:
             raise translate(error) from error
         try:
-            yield connection
+            yield Block(connection, self._schema)
         finally:
             with suppress(asyncpg.PostgresError, *LOST):  # the pool drops what it cannot take back
                 await self._give_back(connection)
+
+    async def _in_transaction(self) -> asyncpg.Connection:
+        try:
+            return await self._begin_once()
+        except TimeoutError:
+            raise
+        except LOST:
+            await self._drop_idle()
+            return await self._begin_once()
+
+    async def _begin_once(self) -> asyncpg.Connection:
+        connection = await self._taken()
+        try:
+            await connection.execute("BEGIN")
+        except BaseException:
+            with suppress(asyncpg.PostgresError, *LOST):
+                await self._give_back(connection)
+            raise
+        return connection

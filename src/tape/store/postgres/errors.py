@@ -16,6 +16,11 @@ LOST = (
     asyncpg.IdleInTransactionSessionTimeoutError,
 )
 BAD_VALUE = (asyncpg.DataError, asyncpg.ProgramLimitExceededError)
+REFUSED = (
+    asyncpg.InvalidAuthorizationSpecificationError,  # with it a wrong password
+    asyncpg.InvalidCatalogNameError,
+    asyncpg.ClientConfigurationError,
+)
 _BUSY = (
     asyncpg.DeadlockDetectedError,
     asyncpg.LockNotAvailableError,
@@ -48,6 +53,19 @@ def translate(error: Exception, outcome: Outcome = "nothing") -> Exception:
 def is_crowded(error: Exception) -> bool:
     """Whether it is the queue of notifications that is full, which has the code of a value that is too large."""
     return isinstance(error, asyncpg.ProgramLimitExceededError) and "NOTIFY queue" in str(error)
+
+
+def is_lost(connection: asyncpg.Connection) -> bool:
+    """Whether a connection has ended; one of a pool that ended while it was lent can no longer be asked even that."""
+    try:
+        return bool(connection.is_closed())
+    except asyncpg.InterfaceError:
+        return True
+
+
+def refused(error: Exception) -> UsageError:
+    """Why a server that is up refuses a connection: a password, a role, a database. Waiting does not help."""
+    return UsageError(f"Postgres refuses the connection ({said(error)}); check the URL")
 
 
 def said(error: Exception) -> str:

@@ -13,7 +13,7 @@ from tape.store.clock import now_ms
 from tape.store.foreign import check_schema, in_schema, moved
 from tape.store.patience import Patience
 from tape.store.postgres.channels import Channels
-from tape.store.postgres.errors import LOST, said, translate
+from tape.store.postgres.errors import LOST, REFUSED, refused, said, translate
 from tape.store.postgres.migrate import BOTH_FIRST
 from tape.store.postgres.named import numbered
 from tape.store.postgres.qualified import PIN, SEARCH_PATH
@@ -86,18 +86,17 @@ class PostgresOutbox:
     @asynccontextmanager
     async def transaction(self) -> AsyncIterator[asyncpg.Connection]:
         """A connection in a transaction that commits with the block; its errors are the driver's own."""
-        async with self._acquired() as connection:
+        async with self._begun() as connection:
             self._lent.add(connection)
-            async with _begun(connection):
-                if not self._way.is_pooled:
-                    await connection.execute("SELECT pg_catalog.set_config('search_path', $1, true)", self._way.path)
-                yield connection
+            if not self._way.is_pooled:
+                await connection.execute("SELECT pg_catalog.set_config('search_path', $1, true)", self._way.path)
+            yield connection
 
     @asynccontextmanager
     async def own(self) -> AsyncIterator[asyncpg.Connection]:
         """The same for our own statements: the driver's errors become ours."""
         with _translated():
-            async with self._acquired() as connection, _begun(connection):
+            async with self._begun() as connection:
                 if self._way.is_pooled:
                     await connection.execute(PIN)
                 yield connection
@@ -119,22 +118,46 @@ class PostgresOutbox:
         try:
             yield connection
         finally:
-            with suppress(asyncpg.PostgresError, *LOST), anyio.CancelScope(shield=True):
-                await self._pool.release(connection, timeout=PATIENCE.close_s)
+            await self._release(connection)
 
-
-@asynccontextmanager
-async def _begun(connection: asyncpg.Connection) -> AsyncIterator[None]:
-    transaction = connection.transaction()
-    await transaction.start()
-    try:
-        yield
-    except BaseException:
+    async def _release(self, connection: asyncpg.Connection) -> None:
         with suppress(asyncpg.PostgresError, *LOST), anyio.CancelScope(shield=True):
-            await transaction.rollback()
-        raise
-    with anyio.CancelScope(shield=True):
-        await transaction.commit()
+            await self._pool.release(connection, timeout=PATIENCE.close_s)
+
+    @asynccontextmanager
+    async def _begun(self) -> AsyncIterator[asyncpg.Connection]:
+        """A transaction, begun on a new connection if the first one turns out to be lost."""
+        connection, transaction = await self._begin()
+        try:
+            yield connection
+        except BaseException:
+            with suppress(asyncpg.PostgresError, *LOST), anyio.CancelScope(shield=True):
+                await transaction.rollback()
+            raise
+        else:
+            with anyio.CancelScope(shield=True):
+                await transaction.commit()
+        finally:
+            await self._release(connection)
+
+    async def _begin(self) -> tuple[asyncpg.Connection, asyncpg.transaction.Transaction]:
+        try:
+            return await self._begin_once()
+        except TimeoutError:
+            raise
+        except LOST:
+            await self._pool.expire_connections()
+            return await self._begin_once()
+
+    async def _begin_once(self) -> tuple[asyncpg.Connection, asyncpg.transaction.Transaction]:
+        connection = await self._pool.acquire()
+        try:
+            transaction = connection.transaction()
+            await transaction.start()
+        except BaseException:
+            await self._release(connection)
+            raise
+        return connection, transaction
 
 
 @contextmanager
@@ -155,7 +178,9 @@ async def open_outbox(
     try:
         way = await _way(url)
         pool = await asyncpg.create_pool(url, min_size=0, max_size=connections, reset=lent.reset, **way.options)
-    except LOST as error:
+    except REFUSED as error:
+        raise refused(error) from error
+    except (asyncpg.TooManyConnectionsError, *LOST) as error:
         raise Unavailable(f"cannot connect to Postgres ({said(error)})") from error
     try:
         connect = partial(asyncpg.connect, listen_url or url, timeout=PATIENCE.connect_s, statement_cache_size=0)
@@ -193,7 +218,9 @@ async def migrate_outbox(url: str, schema: str) -> tuple[str, ...]:
     """Brings the line `outbox` up to date, all or nothing, and says which steps were missing."""
     try:
         connection = await asyncpg.connect(url, server_settings=SETTINGS, timeout=PATIENCE.connect_s)
-    except LOST as error:
+    except REFUSED as error:
+        raise refused(error) from error
+    except (asyncpg.TooManyConnectionsError, *LOST) as error:
         raise Unavailable(f"cannot connect to Postgres ({said(error)})") from error
     try:
         try:

@@ -20,7 +20,7 @@ from tape.store.patience import Patience
 from tape.store.postgres.append import Appender
 from tape.store.postgres.block import Block
 from tape.store.postgres.connection import Database
-from tape.store.postgres.errors import LOST, said, translate
+from tape.store.postgres.errors import LOST, REFUSED, refused, said, translate
 from tape.store.postgres.listen import Listener
 from tape.store.postgres.migrate import Migrated, check_durability, check_path, enter, migrate
 from tape.store.postgres.qualified import SEARCH_PATH
@@ -141,7 +141,9 @@ async def _prepared(connect: Connect, patience: Patience) -> Migrated:
         raise UsageError(
             f"Postgres was not reached directly, but through a pooler ({error}); give its own URL"
         ) from error
-    except LOST as error:
+    except REFUSED as error:
+        raise refused(error) from error
+    except (asyncpg.TooManyConnectionsError, *LOST) as error:
         raise Unavailable(f"cannot connect to Postgres ({said(error)})") from error
     try:
         return await migrate(connection)

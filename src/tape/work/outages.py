@@ -1,0 +1,88 @@
+"""One policy for whatever runs for long: a store that is away is waited for, as long as it takes.
+
+The delay doubles from a fifth of a second to five seconds, and each wait is a random half to all of it. An outage is
+logged when it begins and when it is over.
+"""
+
+from collections.abc import AsyncIterator, Awaitable, Callable
+from contextlib import AbstractAsyncContextManager, AsyncExitStack, asynccontextmanager
+from datetime import timedelta
+from random import random
+from typing import Final, TypeVar
+
+import anyio
+
+from tape.core.errors import TapeError, Unavailable
+from tape.telemetry import log
+
+FIRST: Final = timedelta(milliseconds=200)
+LONGEST: Final = timedelta(seconds=5)
+
+_MAX_DOUBLINGS: Final = 30  # a timedelta overflows long before an int does
+
+T = TypeVar("T")
+
+
+class Outage:
+    """The failures in a row of somebody who needs a store."""
+
+    def __init__(self, component: str, jitter: Callable[[], float] = random) -> None:
+        self._component = component
+        self._jitter = jitter
+        self._failures = 0
+
+    async def wait(self, error: TapeError) -> None:
+        """Waits before the next attempt."""
+        await anyio.sleep(self.failed(error).total_seconds())
+
+    def failed(self, error: TapeError) -> timedelta:
+        """An attempt has failed; how long to wait before the next one."""
+        if self._failures == 0:
+            log.warning("store.away", component=self._component, reason=str(error))
+        delay = self._delay()
+        self._failures += 1
+        return delay
+
+    def over(self) -> None:
+        """An attempt has succeeded."""
+        if self._failures:
+            log.info("store.back", component=self._component, attempts=self._failures)
+            self._failures = 0
+
+    def _delay(self) -> timedelta:
+        doubled: timedelta = FIRST * (1 << min(self._failures, _MAX_DOUBLINGS))
+        return min(doubled, LONGEST) * (0.5 + self._jitter() / 2)
+
+
+async def persist(work: Callable[[Outage], Awaitable[T]], component: str) -> T:
+    """Does something to its end, and begins it again after each outage; `work` says when it has got on."""
+    outage = Outage(component)
+    while True:
+        try:
+            return await work(outage)
+        except (Unavailable, ExceptionGroup) as error:
+            away = _unavailable(error)
+            if away is None:
+                raise
+            await outage.wait(away)
+
+
+@asynccontextmanager
+async def opened(make: Callable[[], AbstractAsyncContextManager[T]], component: str) -> AsyncIterator[T]:
+    """What can be opened once its store is up; what is refused for another reason is raised at once."""
+
+    async def entered(outage: Outage) -> T:
+        found = await stack.enter_async_context(make())
+        outage.over()
+        return found
+
+    async with AsyncExitStack() as stack:
+        yield await persist(entered, component)
+
+
+def _unavailable(error: BaseException) -> Unavailable | None:
+    """The outage behind an error; tasks that fail together come as a group, and all of them must have met one."""
+    if isinstance(error, Unavailable):
+        return error
+    found = [_unavailable(part) for part in error.exceptions] if isinstance(error, BaseExceptionGroup) else [None]
+    return found[0] if all(found) else None

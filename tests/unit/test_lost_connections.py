@@ -1,0 +1,67 @@
+"""Connections of a pool that Postgres has ended while nobody used them: the next statement gets another one."""
+
+from collections.abc import AsyncIterator, Awaitable, Callable
+
+import asyncpg
+import pytest
+
+from tape.compose import open_store
+from tape.core.event import Event
+from tape.core.ids import GlobalSeq, RunId
+from tape.core.ports import Store
+from tape.core.run import RunMeta
+from tape.core.sequence import Request
+from tape.core.task import Want
+
+OTHERS = "FROM pg_stat_activity WHERE datname = current_database() AND pid <> pg_backend_pid()"
+RUN = RunId("r1")
+
+Use = Callable[[Store], Awaitable[object]]
+
+USES: dict[str, Use] = {
+    "bounds": lambda store: store.journal.bounds(),
+    "a page": lambda store: store.journal.read(GlobalSeq(0)),
+    "a run": lambda store: store.runs.find(RUN),
+    "heads": lambda store: store.runs.heads([RUN]),
+    "an opening": lambda store: store.runs.open(RunId("r2"), RunMeta()),
+    "a claim": lambda store: store.tasks.claim(Want(owner="w")),
+}
+
+
+@pytest.fixture
+async def store(postgres_url: str) -> AsyncIterator[Store]:
+    async with open_store(postgres_url) as store:
+        await store.journal.append([Request(events=(Event(run_id="r1", payload=1),), opens=True)])
+        yield store
+
+
+async def end_connections(url: str, *, is_noticed: bool) -> None:
+    """Ends all but its own; when it is to be noticed, returns after this loop has heard of it."""
+    connection = await asyncpg.connect(url)
+    try:
+        await connection.execute(f"SELECT pg_terminate_backend(pid) {OTHERS}")
+        while is_noticed and await connection.fetchval(f"SELECT count(*) {OTHERS}"):
+            pass
+    finally:
+        await connection.close()
+
+
+@pytest.mark.parametrize("is_noticed", [True, False])
+@pytest.mark.parametrize("use", USES.values(), ids=USES)
+async def test_a_connection_that_was_ended_costs_the_next_statement_nothing(
+    store: Store, postgres_url: str, use: Use, is_noticed: bool
+) -> None:
+    await store.journal.bounds()
+
+    await end_connections(postgres_url, is_noticed=is_noticed)
+
+    await use(store)
+
+
+async def test_an_append_after_its_connection_was_ended_is_there_once(store: Store, postgres_url: str) -> None:
+    await end_connections(postgres_url, is_noticed=False)
+
+    (outcome,) = await store.journal.append([Request(events=(Event(run_id="r1", payload=2),))])
+
+    assert [entry.seq for entry in outcome] == [2]  # type: ignore[union-attr]
+    assert (await store.journal.bounds()).head == 2
