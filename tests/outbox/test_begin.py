@@ -6,13 +6,10 @@ from typing import Any
 import pytest
 
 from tape.core.errors import UsageError
-from tape.core.outbox import Subscription
-from tape.core.task import Want
 from tape.outbox import OutboxListener
-from tape.outbox.database import Database, open_outbox
-from tape.store.outbox import Deliveries
-from tape.store.outbox_versions import HandlerVersions
+from tape.outbox.database import open_outbox
 from tests.outbox.places import Place, Seen, said
+from tests.outbox.versions import Running, lapse, silence
 
 PLACED, SHIPPED = "orders.placed", "orders.shipped"
 NARROW: dict[str, Any] = {"event_types": [PLACED]}
@@ -28,34 +25,6 @@ async def worked_off(place: Place, handler: Seen, name: str = "test.seen", **lis
     listener = OutboxListener(place.url)
     listener.listen(handler_name=name, handler=handler, **listen)
     await listener.run_once()
-
-
-class Running:
-    """One version of the handler test.seen, by the types it takes, in a process of its own."""
-
-    def __init__(self, database: Database, *types: str) -> None:
-        handler = Subscription(
-            handler_name="test.seen", generation=0, channel="outbox_gen_0", event_types=types
-        )  # fmt: skip
-        self.versions = HandlerVersions(database, [handler])
-        self.deliveries = Deliveries(database, [handler], {})
-        self.version = handler.version
-
-    async def claimed(self) -> list[str]:
-        want = Want(owner="me", reaction_ids=("test.seen",), lease=timedelta(minutes=1))
-        return [task.type for task in (await self.deliveries.claim(want)).tasks]
-
-
-async def lapse(place: Place) -> None:
-    """Every lease ends."""
-    table = "core.outbox_deliveries" if place.name == "postgres" else "core_outbox_deliveries"
-    await place.run(f"UPDATE {table} SET next_attempt_at = {place.long_ago}")
-
-
-async def silence(place: Place, running: Running) -> None:
-    """A version has not been seen for long."""
-    table = "core.event_handlers" if place.name == "postgres" else "core_event_handlers"
-    await place.run(f"UPDATE {table} SET seen_at = {place.long_ago} WHERE version = '{running.version}'")
 
 
 async def test_a_widened_handler_gets_the_rows_of_the_added_type_that_wait(place: Place) -> None:
@@ -134,7 +103,7 @@ async def test_what_a_handler_has_had_does_not_come_again_with_a_wider_filter(pl
     assert seen.numbers == [1, 2]
 
 
-@pytest.mark.parametrize("begin", ["later", -1, True, None])
+@pytest.mark.parametrize("begin", ["later", -1, True, None, 2**63, 10**30])
 def test_a_beginning_is_one_of_four(begin: Any) -> None:
     with pytest.raises(UsageError, match="begin"):
         OutboxListener("sqlite:///x.db").listen(handler_name="test.seen", handler=Seen(), begin=begin)

@@ -37,7 +37,7 @@ ASKED: dict[str, Any] = {
     "owner": "me",
     "lease_ms": 1000,
     "least_dealt": 1,
-    "buries": True,
+    "expires": True,
     "claims": "[]",
     "settled": "[]",
 }

@@ -20,6 +20,7 @@ Begin: TypeAlias = Literal["pending", "now", "all"] | int
 
 DEFAULT_CHANNEL: Final = "outbox_default"
 MAX_GENERATION: Final = 2**63 - 1
+MAX_RETRIES: Final = 2**31 - 2
 MAX_CHANNEL: Final = 63  # what Postgres keeps of a name
 MAX_TEXT: Final = 512
 MAX_ERROR: Final = 4096
@@ -130,8 +131,10 @@ class RetryPolicy:
     cap: timedelta = timedelta(minutes=5)
 
     def __post_init__(self) -> None:
-        if self.retries < 0 or self.multiplier < 1 or not timedelta(0) <= self.base <= self.cap:
-            raise UsageError("a retry policy has retries from 0, a multiplier from 1, and a base up to its cap")
+        if type(self.retries) is not int or not 0 <= self.retries <= MAX_RETRIES:
+            raise UsageError(f"retries is a whole number from 0 to {MAX_RETRIES}, not {shown(self.retries)}")
+        if self.multiplier < 1 or not timedelta(0) <= self.base <= self.cap:
+            raise UsageError("a retry policy has a multiplier from 1 and a base up to its cap")
 
     @property
     def attempts(self) -> int:
@@ -171,9 +174,10 @@ class Subscription:
                 f"a handler is named with its scope, like orders.invoice_writer, not {self.handler_name!r}"
             )
         own_channel(self.channel, self.generation)
-        is_position = isinstance(self.begin, int) and not isinstance(self.begin, bool) and self.begin >= 0
+        is_number = isinstance(self.begin, int) and not isinstance(self.begin, bool)
+        is_position = is_number and self.begin in range(2**63)
         if not is_position and self.begin not in ("pending", "now", "all"):
-            raise UsageError(f"begin is 'pending', 'now', 'all' or a position from 0 on, not {shown(self.begin)}")
+            raise UsageError(f"begin is 'pending', 'now', 'all' or a position below 2**63, not {shown(self.begin)}")
 
     @property
     def version(self) -> str:

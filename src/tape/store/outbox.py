@@ -22,7 +22,7 @@ from tape.telemetry import log
 FILE: Final = "outbox.sql"
 LEAST_DEALT: Final = 32  # at a time, so that a listener with few slots does not deal out one by one
 CLAIM: Final = 5  # columns of a claim, before those of its event
-BURIAL_S: Final = 1.0
+EXPIRY_S: Final = 1.0
 ANSWER_S: Final = 30.0  # half a lease: whoever is not heard by then is gone, and what was asked is asked again
 _MS: Final = timedelta(milliseconds=1)
 
@@ -73,7 +73,7 @@ class Deliveries:
         self._versions = json.dumps([each.version for each in subscriptions])
         self._held: dict[Claim, Held] = {}
         self._finished: set[Claim] = set()
-        self._next_burial = 0.0
+        self._next_expiry = 0.0
         self._answer_s = answer_s
 
     async def claim(self, want: Want) -> Claimed:
@@ -84,7 +84,7 @@ class Deliveries:
             "lease_ms": want.lease_ms,
             "most": want.most,
             "least_dealt": LEAST_DEALT,
-            "buries": self._is_burial_due(),
+            "expires": self._is_expiry_due(),
         }
         with _answered(self._answer_s):
             async with self._database.once() as connection:
@@ -101,11 +101,11 @@ class Deliveries:
             return await self._run(connection, "claim", **asked)
         return await outbox_steps.claim(partial(self._run, connection), asked)
 
-    def _is_burial_due(self) -> bool:
+    def _is_expiry_due(self) -> bool:
         now = anyio.current_time()
-        if now < self._next_burial:
+        if now < self._next_expiry:
             return False
-        self._next_burial = now + BURIAL_S
+        self._next_expiry = now + EXPIRY_S
         return True
 
     def held(self, claim: Claim) -> Held:

@@ -14,9 +14,9 @@ class Run(Protocol):
 
 
 async def claim(run: Run, asked: Mapping[str, Any]) -> list[Row]:
-    """Buries, deals out and claims; answers with each claim, its event, and whether it was handled before."""
-    if asked["buries"]:
-        await _bury(run, asked["handlers"])
+    """Expires, deals out and claims; answers with each claim, its event, and whether it was handled before."""
+    if asked["expires"]:
+        await _expire(run, asked["handlers"])
     await deal(run, max(asked["most"], asked["least_dealt"]))
     rows = await run("claim", **asked)
     return await _completed(run, rows, asked["handlers"]) if rows else []
@@ -49,8 +49,8 @@ async def settle(run: Run, rows: Sequence[Mapping[str, Any]]) -> list[Row]:
     return ours
 
 
-async def _bury(run: Run, handlers: str) -> None:
-    rows = await run("bury", handlers=handlers)
+async def _expire(run: Run, handlers: str) -> None:
+    rows = await run("expire", handlers=handlers)
     if rows:
         await run("summarise", ids=_ids(rows))
 

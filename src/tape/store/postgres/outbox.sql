@@ -125,5 +125,5 @@ WHERE id = ANY(ARRAY(SELECT CAST(i AS uuid) FROM jsonb_array_elements_text(CAST(
 -- because that is written after it.
 SELECT c.* FROM set_config('synchronous_commit', 'off', true), core.outbox_claim(
   :generation, ARRAY(SELECT jsonb_array_elements_text(CAST(:handlers AS jsonb))),
-  ARRAY(SELECT jsonb_array_elements_text(CAST(:versions AS jsonb))), :owner, :lease_ms, :most, :least_dealt, :buries
+  ARRAY(SELECT jsonb_array_elements_text(CAST(:versions AS jsonb))), :owner, :lease_ms, :most, :least_dealt, :expires
 ) AS c;

@@ -92,16 +92,28 @@ WHERE o.id = d.event_id AND d.handler_name IN (SELECT value FROM json_each(:hand
       AND (o.target IS NULL OR o.target = h.target))
 RETURNING event_id;
 
--- name: bury
+-- name: expire
+-- Fails what is due and no version would claim again: it was tried as often as any version that takes its row does. No
+-- version tries less often than the first number: that alone keeps out nearly all that waits, without a look at its row.
 UPDATE core_outbox_deliveries SET
   status = 'failed', lease_owner = NULL, ended_at = :now_ms, first_failed_at = coalesce(first_failed_at, :now_ms),
-  last_error = 'no attempt was answered: ' || coalesce(last_error, 'whoever handled it was gone')
-WHERE status = 'in_flight' AND next_attempt_at <= :now_ms AND generation = :generation
-  AND handler_name IN (SELECT value FROM json_each(:handlers))
-  AND attempts >= (
-    SELECT max(h.max_attempts) FROM core_event_handlers AS h
-    WHERE h.handler_name = core_outbox_deliveries.handler_name AND h.generation = core_outbox_deliveries.generation
-  )
+  last_error = CASE status WHEN 'pending' THEN 'no attempt is left: ' ELSE 'no attempt was answered: ' END
+    || coalesce(last_error, 'whoever handled it was gone')
+WHERE rowid IN (
+  SELECT d.rowid FROM core_outbox_deliveries AS d
+  WHERE d.status IN ('pending', 'in_flight') AND d.next_attempt_at <= :now_ms AND d.generation = :generation
+    AND d.handler_name IN (SELECT value FROM json_each(:handlers))
+    AND d.attempts >= (
+      SELECT min(max_attempts) FROM core_event_handlers
+      WHERE generation = :generation AND handler_name IN (SELECT value FROM json_each(:handlers)))
+    AND d.attempts >= (
+      SELECT max(h.max_attempts) FROM core_outbox AS o JOIN core_event_handlers AS h
+        ON h.generation = o.generation AND o.channel IN (h.channel, 'outbox_default')
+        AND (h.event_types IS NULL OR o.event_type IN (SELECT value FROM json_each(h.event_types)))
+        AND (o.target IS NULL OR o.target = h.target)
+      WHERE o.id = d.event_id AND h.handler_name = d.handler_name)
+  LIMIT 1000
+)
 RETURNING event_id;
 
 -- name: events

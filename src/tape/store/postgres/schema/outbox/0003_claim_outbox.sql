@@ -90,28 +90,46 @@ BEGIN
   RETURN v_dealt;
 END $$;
 
--- What was claimed for the last time and never answered.
-CREATE FUNCTION core.outbox_bury(p_generation bigint, p_handlers text[]) RETURNS void LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
+-- How often a row is tried for a handler: as often as any registered version of it that takes the row does. None if no
+-- version takes it.
+CREATE FUNCTION core.outbox_attempts(p_handler text, p_event_id uuid) RETURNS integer LANGUAGE sql STABLE
+  RETURN (
+    SELECT max(h.max_attempts) FROM core.outbox AS o JOIN core.event_handlers AS h
+      ON h.handler_name = p_handler AND core.outbox_matches(h, o.generation, o.channel, o.event_type, o.target)
+    WHERE o.id = p_event_id);
+
+-- Fails what is due and no version would claim again. No version tries less often than v_least: that alone keeps out
+-- nearly all that waits, without a look at its row. It waits for no lock, and who holds one of a row settles it.
+CREATE FUNCTION core.outbox_expire(p_generation bigint, p_handlers text[]) RETURNS void LANGUAGE plpgsql
+SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
+  v_least integer := (
+    SELECT min(h.max_attempts) FROM core.event_handlers AS h
+    WHERE h.handler_name = ANY (p_handlers) AND h.generation = p_generation);
+  v_found uuid[] := ARRAY(
+    SELECT d.event_id FROM core.outbox_deliveries AS d
+    WHERE d.handler_name = ANY (p_handlers) AND d.generation = p_generation AND d.status IN ('pending', 'in_flight')
+      AND d.next_attempt_at <= now() AND d.attempts >= v_least
+      AND d.attempts >= core.outbox_attempts(d.handler_name, d.event_id)
+    LIMIT 1000);
   v_ids uuid[];
 BEGIN
-  WITH buried AS (
-    UPDATE core.outbox_deliveries AS d SET
-      status = 'failed', lease_owner = NULL, ended_at = now(), first_failed_at = coalesce(d.first_failed_at, now()),
-      last_error = 'no attempt was answered: ' || coalesce(d.last_error, 'whoever handled it was gone')
-    FROM (
-      SELECT h.handler_name, max(h.max_attempts) AS max_attempts FROM core.event_handlers AS h
-      WHERE h.handler_name = ANY (p_handlers) AND h.generation = p_generation GROUP BY h.handler_name
-    ) AS m
-    WHERE d.handler_name = m.handler_name AND d.generation = p_generation AND d.status = 'in_flight'
-      AND d.next_attempt_at <= now() AND d.attempts >= m.max_attempts
-    RETURNING d.event_id
-  )
-  SELECT array_agg(DISTINCT event_id) INTO v_ids FROM buried;
-  IF v_ids IS NOT NULL THEN
-    PERFORM 1 FROM core.outbox WHERE id = ANY (v_ids) ORDER BY id FOR NO KEY UPDATE;
-    PERFORM core.outbox_summarise(v_ids);
+  IF cardinality(v_found) = 0 THEN
+    RETURN;
   END IF;
+  v_ids := ARRAY(SELECT id FROM core.outbox WHERE id = ANY (v_found) ORDER BY id FOR NO KEY UPDATE SKIP LOCKED);
+  UPDATE core.outbox_deliveries AS d SET
+    status = 'failed', lease_owner = NULL, ended_at = now(), first_failed_at = coalesce(d.first_failed_at, now()),
+    last_error = CASE d.status WHEN 'pending' THEN 'no attempt is left: ' ELSE 'no attempt was answered: ' END
+      || coalesce(d.last_error, 'whoever handled it was gone')
+  FROM (
+    SELECT e.event_id, e.handler_name FROM core.outbox_deliveries AS e
+    WHERE e.event_id = ANY (v_ids) AND e.handler_name = ANY (p_handlers) AND e.status IN ('pending', 'in_flight')
+      AND e.next_attempt_at <= now() AND e.attempts >= core.outbox_attempts(e.handler_name, e.event_id)
+    FOR UPDATE SKIP LOCKED
+  ) AS s
+  WHERE d.event_id = s.event_id AND d.handler_name = s.handler_name;
+  PERFORM core.outbox_summarise(v_ids);
 END $$;
 
 -- Removes versions of some handlers, but those given, that have not been seen for long, and answers whose they were. What
@@ -157,7 +175,7 @@ END $$;
 -- have a row that was committed meanwhile. OFFSET 0 keeps the planner from reading a whole table for a few rows.
 CREATE FUNCTION core.outbox_claim(
   p_generation bigint, p_handlers text[], p_versions text[], p_owner text, p_lease_ms bigint, p_most integer,
-  p_least_dealt integer, p_buries boolean
+  p_least_dealt integer, p_expires boolean
 ) RETURNS TABLE (
   event_id text, handler_name text, attempt bigint, attempts integer, "position" bigint, id text, event_type text,
   event_version integer, occurred_at text, source text, target text, content_class text, workspace_id text, payload text,
@@ -172,8 +190,8 @@ DECLARE
   v_dealt core.outbox_deliveries[];
   v_claimed core.outbox_deliveries[];
 BEGIN
-  IF p_buries THEN
-    PERFORM core.outbox_bury(p_generation, p_handlers);
+  IF p_expires THEN
+    PERFORM core.outbox_expire(p_generation, p_handlers);
   END IF;
   v_claimed := ARRAY(
     SELECT f FROM core.outbox_claim_due(p_generation, p_handlers, p_versions, p_owner, v_until, p_most) AS f

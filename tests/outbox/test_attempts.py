@@ -1,0 +1,108 @@
+"""How often a delivery is tried where versions of its handler differ in it: it ends when none would try it again."""
+
+from datetime import timedelta
+from typing import Any
+
+import pytest
+
+from tape.core.errors import UsageError
+from tape.core.task import Done, Failed
+from tape.outbox import RetryPolicy
+from tape.outbox.database import open_outbox
+from tests.outbox.places import Place, said
+from tests.outbox.versions import Running, lapse, silence
+
+PLACED, SHIPPED = "orders.placed", "orders.shipped"
+
+
+async def fail(place: Place, running: Running, times: int) -> None:
+    for _ in range(times):
+        (task,) = await running.tasks()
+        assert await running.settle(task, Failed("down")) is None
+        await lapse(place)
+
+
+async def test_a_delivery_tried_more_often_than_any_version_left_tries_it_fails(place: Place) -> None:
+    async with open_outbox(place.url) as database:
+        old, new = (Running(database, PLACED, attempts=n, is_ordered=True) for n in (6, 2))
+        await old.versions.register()
+        await place.said(said(1, order_key="k"), said(2, order_key="k"))
+        await fail(place, old, times=3)
+        await new.versions.register()
+        await silence(place, old)
+        assert await new.versions.refresh(timedelta(hours=1)) == ["test.seen"]
+
+        (behind,) = await new.tasks()
+
+    assert behind.payload_json == said(2).payload_json
+    assert await place.states("status, attempts, last_error") == [
+        ("failed", 3, "no attempt is left: down"),
+        ("in_flight", 0, None),
+    ]
+
+
+@pytest.mark.parametrize(("type_", "target"), [(PLACED, "here"), (SHIPPED, "elsewhere")])
+async def test_only_versions_that_take_a_row_say_how_often_it_is_tried(place: Place, type_: str, target: str) -> None:
+    async with open_outbox(place.url) as database:
+        beside = Running(database, type_, attempts=6, target=target)
+        taking = Running(database, PLACED, SHIPPED, attempts=1, target="here")
+        await beside.versions.register()
+        await taking.versions.register()
+        await place.said(said(1, event_type=SHIPPED, target="here"))
+        assert await taking.claimed() == [SHIPPED]
+        await lapse(place)
+
+        assert await beside.claimed() == []
+
+    assert await place.states() == [("failed",)]
+
+
+async def test_a_delivery_waits_while_another_version_that_takes_it_tries_it_more_often(place: Place) -> None:
+    async with open_outbox(place.url) as database:
+        old, new = (Running(database, PLACED, attempts=n) for n in (6, 2))
+        await old.versions.register()
+        await new.versions.register()
+        await place.said(said(1))
+        await fail(place, old, times=3)
+        assert await new.claimed() == []
+
+        (task,) = await old.tasks()
+
+        assert task.attempts == 4 and await old.settle(task, Done()) is None
+
+
+async def test_a_last_attempt_whose_lease_runs_is_settled_by_who_holds_it(place: Place) -> None:
+    async with open_outbox(place.url) as database:
+        old, new = (Running(database, PLACED, attempts=n) for n in (6, 2))
+        await old.versions.register()
+        await place.said(said(1))
+        await fail(place, old, times=3)
+        (task,) = await old.tasks()
+        await new.versions.register()
+        await silence(place, old)
+        await new.versions.refresh(timedelta(hours=1))
+        assert await new.claimed() == []
+
+        assert await old.settle(task, Done()) is None
+
+    assert await place.states() == [("delivered",)]
+
+
+async def test_an_attempt_that_answers_after_its_delivery_has_failed_settles_nothing(place: Place) -> None:
+    async with open_outbox(place.url) as database:
+        handler = Running(database, PLACED, attempts=1)
+        await handler.versions.register()
+        await place.said(said(1))
+        (task,) = await handler.tasks()
+        await lapse(place)
+        assert await Running(database, PLACED, attempts=1).claimed() == []
+
+        assert await handler.settle(task, Done()) is not None
+
+    assert await place.states() == [("failed",)]
+
+
+@pytest.mark.parametrize("retries", [-1, 2**31 - 1, 10**30, 1.5, True])
+def test_a_retry_policy_has_a_whole_number_of_retries_that_a_database_can_keep(retries: Any) -> None:
+    with pytest.raises(UsageError, match="retries"):
+        RetryPolicy(retries=retries)
