@@ -11,6 +11,8 @@ from contextlib import asynccontextmanager, suppress
 
 import anyio
 
+from tests.patience import PATIENCE_S
+
 HEAD_END = b"\r\n\r\n"
 LAST_CHUNK = b"0\r\n\r\n"
 
@@ -26,6 +28,7 @@ class Gateway:
         self.statuses: list[int] = []
         """How the server answered those."""
         self._streams: set[anyio.CancelScope] = set()
+        self._connections: set[asyncio.StreamWriter] = set()
 
     @property
     def open_streams(self) -> int:
@@ -39,6 +42,22 @@ class Gateway:
         return len(ended)
 
     async def connected(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        self._connections.add(writer)
+        try:
+            await self._pass_on(reader, writer)
+        finally:
+            self._connections.discard(writer)
+
+    async def close(self) -> None:
+        """Hangs up on everybody, and returns when nothing is left of it."""
+        for connection in self._connections:
+            connection.transport.abort()
+        with anyio.fail_after(PATIENCE_S):
+            while self._connections:
+                self.end_streams()
+                await anyio.sleep(0.01)
+
+    async def _pass_on(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         with suppress(ConnectionError, asyncio.IncompleteReadError):
             head = await reader.readuntil(HEAD_END)
             behind, ahead = await asyncio.open_connection("127.0.0.1", self._server_port)
@@ -79,7 +98,7 @@ async def gateway(port: int) -> AsyncIterator[Gateway]:
         yield between
     finally:
         server.close()
-        between.end_streams()
+        await between.close()
 
 
 async def _pass_chunks(source: asyncio.StreamReader, target: asyncio.StreamWriter) -> None:
