@@ -11,12 +11,13 @@ import anyio
 from tape.core.background import background
 from tape.core.claim import RUN_LEASE, check_lease, check_owner
 from tape.core.codec import JsonValue
-from tape.core.errors import Conflict, RunClosed, StaleClaim, TapeError, Unavailable
+from tape.core.errors import Conflict, StaleClaim, TapeError
 from tape.core.run_state import RunState, RunStatus
 from tape.core.text import legible
-from tape.sdk.durable.answers import ConcurrentSteps, Interrupted, Parked
+from tape.sdk.durable.answers import LOST, Interrupted, Parked, refusal_in
 from tape.sdk.durable.budgets import Budget
 from tape.sdk.durable.calling import awaited
+from tape.sdk.durable.effects import doubt
 from tape.sdk.durable.running import Running, in_run
 from tape.sdk.durable.waiting import Waiting
 from tape.sdk.nouns.node import AsyncNode
@@ -90,11 +91,10 @@ class Agents:
             if self._budget is not None:
                 await self._budget.set(found)
             result = await self._call(found)
-            found.steps.check()  # a function that caught the refusal of a step has no result either
             await self._end(found, RunStatus.TERMINAL, result)
         except (Interrupted, BaseExceptionGroup) as error:
             await self._interrupted(found, error)
-        except (RunClosed, StaleClaim, Unavailable) as error:
+        except LOST as error:
             self._leave(found, error)
         except Exception as error:  # noqa: BLE001 - whatever the function raises is how its run ended
             await self._fail(found, error)
@@ -118,24 +118,35 @@ class Agents:
             log.warning("run.left", run_id=found.run_id, owner=self._owner, error=type(why).__name__)
 
     async def _fail(self, found: Running, error: Exception) -> None:
-        if found.steps.refusal is not None:
-            await self._refuse(found, found.steps.refusal)
+        """Ends a run as failed, unless the program is at fault or a step has no outcome: then nothing is undone."""
+        refusal, interruption = found.steps.refusal or refusal_in(error), found.steps.interruption
+        if refusal is not None:
+            log.warning("run.refused", run_id=found.run_id, owner=self._owner, reason=str(refusal))
+            return
+        if interruption is not None and not isinstance(interruption, Parked):
+            self._leave(found, interruption)
             return
         log.warning("run.failed", run_id=found.run_id, error=type(error).__name__)
         try:
             await self._end(found, RunStatus.FAILED, {"type": type(error).__name__, "message": legible(str(error))})
-        except (StaleClaim, Unavailable) as lost:
+        except LOST as lost:
             self._leave(found, lost)
 
-    async def _refuse(self, found: Running, refusal: ConcurrentSteps) -> None:
-        """Leaves a run whose program is at fault: it has not failed, so nothing is undone.
-
-        A step that is under way keeps the lease until its outcome is written; whoever takes the run next finds it.
-        """
-        log.warning("run.refused", run_id=found.run_id, owner=self._owner, reason=str(refusal))
-        await found.steps.idle()
-
     async def _call(self, found: Running) -> Any:
+        """What the function returns or raises, once the steps that are under way in its other tasks have ended too.
+
+        The lease is kept until then, so that their outcomes are written; the end of the run depends on them.
+        """
+        try:
+            result = await self._called(found)
+        except (Exception, Interrupted, BaseExceptionGroup):
+            await found.steps.close()
+            raise
+        await found.steps.close()
+        found.steps.check()  # a function that caught the refusal of a step has no result either
+        return result
+
+    async def _called(self, found: Running) -> Any:
         with in_run(found):
             if inspect.iscoroutinefunction(self._function):
                 return await awaited(self._function(found.run))
@@ -143,6 +154,8 @@ class Agents:
             return await anyio.to_thread.run_sync(call, abandon_on_cancel=True, limiter=self._threads)
 
     async def _end(self, found: Running, status: RunStatus, detail: JsonValue) -> None:
+        if found.steps.is_cut:
+            await doubt(found)
         await self._node.runs.end(found.run_id, status, detail, fence=found.fence)
 
     async def _beat(self, found: Running, scope: anyio.CancelScope) -> NoReturn:

@@ -1,7 +1,11 @@
 """How a durable function is told that it cannot simply go on."""
 
+from typing import Final
+
 from tape.core.effect import Effect
-from tape.core.errors import TapeError, UsageError
+from tape.core.errors import RunClosed, StaleClaim, TapeError, Unavailable, UsageError
+
+LOST: Final = (RunClosed, StaleClaim, Unavailable)  # what a worker that may not or cannot go on gets from the ledgers
 
 
 class EffectFailed(TapeError):
@@ -28,11 +32,15 @@ class EffectUnknown(TapeError):
         return f"whether effect {self.tool!r} took place is unknown; look for {self.idempotency_key!r} and reconcile it"
 
 
-class ConcurrentSteps(UsageError):
+class StepRefused(UsageError):
+    """A step was asked for where a durable function cannot take one; the run is left as it is, for a corrected one."""
+
+
+class ConcurrentSteps(StepRefused):
     """A step began while another one of the same run was under way in another task.
 
     Steps have numbers in the order in which they begin. Another execution may begin concurrent steps in another order,
-    and would get the recorded results of the wrong ones. The run is left as it is, for a program without this fault.
+    and would get the recorded results of the wrong ones.
     """
 
 
@@ -49,6 +57,21 @@ class Interrupted(BaseException):
 
 class Parked(Interrupted):
     """The run waits at a gate; it goes on when the answer is there."""
+
+
+def refusal_in(error: BaseException | None) -> StepRefused | None:
+    """The refusal of a step that an error is, contains or comes from."""
+    seen: set[int] = set()
+    rest = [error]
+    while rest:
+        each = rest.pop()
+        if isinstance(each, StepRefused):
+            return each
+        if each is not None and id(each) not in seen:  # an error may be its own cause
+            seen.add(id(each))
+            rest += [each.__cause__, each.__context__]
+            rest += each.exceptions if isinstance(each, BaseExceptionGroup) else ()
+    return None
 
 
 def failure(effect: Effect) -> TapeError:

@@ -2,13 +2,13 @@
 
 from dataclasses import dataclass
 from decimal import Decimal
+from functools import partial
 from types import TracebackType
 from typing import Self
 
-from anyio import from_thread
-
 from tape.core.errors import LimitReached
-from tape.sdk.durable.running import Running, interruptible, running
+from tape.sdk.durable.answers import refusal_in
+from tape.sdk.durable.running import Running, from_its_thread, interruptible, running
 from tape.sdk.durable.steps import enclose, enclosing
 
 
@@ -51,10 +51,10 @@ class reserve:  # noqa: N801 - it reads as what it does: `with tape.reserve(usd=
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
         enclose(self._outer)
-        await self._end(kind)
+        await self._end(error)
 
     def __enter__(self) -> Self:
-        from_thread.run(self._begin)
+        from_its_thread(self._running, "reserve", self._begin)
         enclose(self._step)  # in this thread: the task that began it has a context of its own
         return self
 
@@ -62,27 +62,28 @@ class reserve:  # noqa: N801 - it reads as what it does: `with tape.reserve(usd=
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
         enclose(self._outer)
-        from_thread.run(self._end, kind)
+        from_its_thread(self._running, "reserve", partial(self._end, error))
 
     @interruptible
     async def _begin(self) -> None:
         """The whole block is a step, and those within it are a part of it."""
         found = self._running
-        self._step = found.steps.begin("reserve")
+        self._step = found.steps.begin("reserve", is_block=True)
         try:
             self._name = f"reserve-{found.place('reserve')}"
             admission = await found.node.budgets.reserve(found.run_id, self._name, self._usd, self._tokens)
             if not admission.is_admitted:
                 raise LimitReached(admission.reason)
-        except BaseException:
-            found.steps.end(self._step)
+        except BaseException as error:
+            found.steps.end(self._step, error)
             raise
 
     @interruptible
-    async def _end(self, kind: type[BaseException] | None) -> None:
+    async def _end(self, error: BaseException | None) -> None:
         found = self._running
         try:
-            if found.steps.refusal is not None or (kind is not None and not issubclass(kind, Exception)):
+            is_stopped = error is not None and not isinstance(error, Exception)
+            if is_stopped or found.steps.refusal is not None or refusal_in(error) is not None:
                 return  # refused, parked or stopped: the block is not over, it will be gone through again
             usd, tokens = self._spent or (self._usd, self._tokens)
             await found.node.budgets.settle(found.run_id, self._name, usd, tokens)

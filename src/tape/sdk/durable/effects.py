@@ -12,7 +12,7 @@ from tape.core.effect import Compensation, DispatchMode, Effect, EffectStatus, S
 from tape.core.errors import Conflict, UsageError
 from tape.core.fork_policy import EffectPolicy
 from tape.core.text import legible
-from tape.sdk.durable.answers import AckLost, ConcurrentSteps, failure
+from tape.sdk.durable.answers import AckLost, StepRefused, failure
 from tape.sdk.durable.calling import called, with_key
 from tape.sdk.durable.compensators import compensators
 from tape.sdk.durable.forked import stand_in
@@ -182,7 +182,7 @@ async def _done(found: Running, call: Call, begun: Effect) -> Effect:
         response = codec.decode(codec.encode(result))
     except AckLost:
         return await _lost(found, call, begun)
-    except ConcurrentSteps:
+    except StepRefused:
         raise  # the program is at fault, not the tool: nothing came of the effect that could be written down
     except Exception as error:  # noqa: BLE001 - whatever a tool raises is what came of it
         told: JsonValue = {"type": type(error).__name__, "message": legible(str(error))}
@@ -199,7 +199,7 @@ async def _checked(found: Running, call: Call, begun: Effect) -> Effect:
     """What a worker before this one left behind: it is only done if it was not."""
     try:
         result = await _look(call, begun)
-    except ConcurrentSteps:
+    except StepRefused:
         raise
     except Exception:  # noqa: BLE001 - who cannot say leaves it unknown
         return await _complete(found, begun, EffectStatus.UNKNOWN)
@@ -214,7 +214,7 @@ async def _looked_for(found: Running, call: Call, effect: Effect) -> Effect:
         return effect
     try:
         result = await _look(call, effect)
-    except ConcurrentSteps:
+    except StepRefused:
         raise
     except Exception:  # noqa: BLE001 - who cannot say leaves it unknown
         return effect
@@ -240,6 +240,14 @@ async def _dispatched(found: Running, begun: Effect) -> Effect:
             await moment(is_left, POLL_S)
             begun = await found.node.effects.find(found.run_id, begun.idempotency_key) or begun
     return begun
+
+
+async def doubt(found: Running) -> None:
+    """Says of each effect that has no outcome, and that nobody waits for any more, that nobody knows it."""
+    for each in await found.node.effects.listed(found.run_id):
+        is_inline = each.dispatch_mode is DispatchMode.INLINE and each.semantics is not Semantics.OBSERVE_ONLY
+        if is_inline and each.status is EffectStatus.PENDING:
+            await _complete(found, each, EffectStatus.UNKNOWN)
 
 
 async def _complete(

@@ -10,7 +10,7 @@ import anyio
 
 from tape.core.errors import UsageError
 from tape.core.retry import backoff
-from tape.sdk.durable.answers import AckLost, ConcurrentSteps
+from tape.sdk.durable.answers import AckLost, StepRefused
 
 T = TypeVar("T")
 
@@ -30,7 +30,7 @@ class Retries:
 
     def is_worth(self, error: Exception, attempt: int) -> bool:
         """Whether another attempt follows this one; what may have been done is not tried again."""
-        is_kind = isinstance(error, self.retry_on) and not isinstance(error, (*self.never, AckLost, ConcurrentSteps))
+        is_kind = isinstance(error, self.retry_on) and not isinstance(error, (*self.never, AckLost, StepRefused))
         return is_kind and attempt < self.attempts
 
 

@@ -13,10 +13,10 @@ from anyio import NoEventLoopError, from_thread
 
 from tape.core.decision import Decision
 from tape.core.effect import Effect
-from tape.core.errors import Conflict, RunClosed, StaleClaim, Unavailable, UsageError
+from tape.core.errors import Conflict
 from tape.core.fork_policy import EffectPolicy, policy_of
 from tape.core.run_state import RunState
-from tape.sdk.durable.answers import Interrupted
+from tape.sdk.durable.answers import LOST, Interrupted, StepRefused
 from tape.sdk.durable.steps import Steps, enclose, enclosing
 from tape.sdk.durable.waiting import Waiting
 from tape.sdk.nouns.node import AsyncNode
@@ -85,7 +85,7 @@ def running() -> Running:
     """The run that the code that runs now belongs to."""
     found = _RUNNING.get()
     if found is None:
-        raise UsageError("this belongs into a durable function, in its own task or thread; tape.run_agent runs one")
+        raise StepRefused("this belongs into a durable function, in its own task or thread; tape.run_agent runs one")
     return found
 
 
@@ -110,12 +110,17 @@ def awaited_or_not(function: Callable[P, Coroutine[Any, Any, Any]]) -> Callable[
         if is_in_loop():
             return guarded(*args, **kwargs)
         found = running()  # else the thread is none of ours, and the complaint should say so
-        try:
-            return from_thread.run(partial(guarded, *args, **kwargs))
-        except NoEventLoopError as error:
-            raise found.steps.refuse(f"{function.__name__!r} is called in a thread of the function's own") from error
+        return from_its_thread(found, function.__name__, partial(guarded, *args, **kwargs))
 
     return call
+
+
+def from_its_thread(found: Running, name: str, call: Callable[[], Coroutine[Any, Any, T]]) -> T:
+    """What an async call returns to the thread of a plain durable function; other threads are refused."""
+    try:
+        return from_thread.run(call)
+    except NoEventLoopError as error:
+        raise found.steps.refuse(f"{name!r} is called in a thread of the function's own") from error
 
 
 def step(function: Callable[P, Coroutine[Any, Any, Any]]) -> Callable[P, Any]:
@@ -136,7 +141,7 @@ def interruptible(function: Callable[P, Coroutine[Any, Any, T]]) -> Callable[P, 
     async def guarded(*args: P.args, **kwargs: P.kwargs) -> T:
         try:
             return await function(*args, **kwargs)
-        except (RunClosed, StaleClaim, Unavailable) as error:
+        except LOST as error:
             raise Interrupted from error
 
     return guarded

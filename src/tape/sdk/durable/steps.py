@@ -1,5 +1,6 @@
 """The steps of a run, one at a time: a step is numbered when it begins, and two at once have no order to rely on."""
 
+import asyncio
 from collections.abc import Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
@@ -8,15 +9,16 @@ from typing import Final
 
 import anyio
 
-from tape.sdk.durable.answers import ConcurrentSteps
+from tape.sdk.durable.answers import LOST, ConcurrentSteps, Interrupted, StepRefused
 
 
 @dataclass(slots=True, eq=False)
 class Step:
-    """A step that has begun, and the step that it was begun in."""
+    """A step that has begun, and the step that it was begun in; a block has no outcome of its own to wait for."""
 
     name: str
     parent: "Step | None"
+    is_block: bool = False
     is_over: bool = False
 
 
@@ -38,21 +40,28 @@ class Steps:
 
     A step may be begun within another, by whatever tasks and threads that one starts; any other step has to wait until
     it is over. One that does not is refused, and so is every later one: the order of the run's steps is unknown.
+
+    `interruption` is why a step could not be gone on with; `is_cut` says that one was cancelled by its own function.
     """
 
     def __init__(self, run_id: str) -> None:
-        self.refusal: ConcurrentSteps | None = None
+        self.refusal: StepRefused | None = None
+        self.interruption: BaseException | None = None
+        self.is_cut = False
         self._run_id = run_id
+        self._loop = asyncio.get_running_loop()
+        self._is_closed = False
         self._newest: Step | None = None
         self._is_idle = anyio.Event()
         self._is_idle.set()
 
     def check(self) -> None:
-        """Refuses to go on after a step was refused."""
-        if self.refusal is not None:
-            raise self.refusal
+        """Refuses to go on after a step was refused or interrupted."""
+        for error in (self.refusal, self.interruption):
+            if error is not None:
+                raise error
 
-    def refuse(self, why: str) -> ConcurrentSteps:
+    def refuse(self, why: str) -> StepRefused:
         """Refuses a step and all that follow; the error to raise."""
         self.refusal = ConcurrentSteps(
             f"run {self._run_id!r}: {why}; the steps of a durable function follow one another, so await each before "
@@ -60,19 +69,27 @@ class Steps:
         )
         return self.refusal
 
-    def begin(self, name: str) -> Step:
+    def begin(self, name: str, *, is_block: bool = False) -> Step:
+        self._check_loop(name)
         self.check()
+        if self._is_closed and _acting(enclosing()) is None:
+            raise Interrupted(f"run {self._run_id!r}: the function has ended before step {name!r} was begun")
         if self._newest is not None and enclosing() is not self._newest:
             raise self.refuse(f"step {name!r} begins while step {self._newest.name!r} is under way in another task")
-        if self._newest is None:
+        if _acting(self._newest) is None and not is_block:
             self._is_idle = anyio.Event()
-        self._newest = Step(name, self._newest)
+        self._newest = Step(name, self._newest, is_block)
         return self._newest
 
-    def end(self, step: Step) -> None:
+    def end(self, step: Step, error: BaseException | None = None) -> None:
+        """Ends a step, with the error that it ended with."""
         step.is_over = True
+        if isinstance(error, (Interrupted, *LOST)):
+            self.interruption = error
+        elif error is not None and not isinstance(error, Exception):
+            self.is_cut = True
         self._newest = _under_way(self._newest)
-        if self._newest is None:
+        if _acting(self._newest) is None:
             self._is_idle.set()
 
     @contextmanager
@@ -80,18 +97,41 @@ class Steps:
         """A step for as long as a block lasts; what the block calls belongs to it."""
         step = self.begin(name)
         token = _INSIDE.set(step)
+        failure: BaseException | None = None
         try:
             yield
+        except BaseException as error:
+            failure = error
+            raise
         finally:
             _INSIDE.reset(token)
-            self.end(step)
+            self.end(step, failure)
 
-    async def idle(self) -> None:
-        """Returns when no step is under way."""
+    async def close(self) -> None:
+        """Returns when no step is under way; none begins any more, except within one that is.
+
+        A block that was left open does not count: nobody may ever end it.
+        """
+        self._is_closed = True
         await self._is_idle.wait()
+
+    def _check_loop(self, name: str) -> None:
+        if asyncio.get_running_loop() is not self._loop:
+            self.refusal = StepRefused(
+                f"run {self._run_id!r}: step {name!r} is taken in another event loop than the run's; make the durable "
+                "function async and await the step there, or call it outside asyncio.run"
+            )
+            raise self.refusal
 
 
 def _under_way(step: Step | None) -> Step | None:
     while step is not None and step.is_over:
+        step = step.parent
+    return step
+
+
+def _acting(step: Step | None) -> Step | None:
+    """The step under way that has an outcome: this one, or the next one around it."""
+    while step is not None and (step.is_over or step.is_block):
         step = step.parent
     return step
