@@ -101,6 +101,13 @@ def test_as_of_beyond_the_lake_is_refused(filled: Log, capsys: pytest.CaptureFix
     assert run(["lake", "as-of", "301"]) == 2 and "ends at 300" in capsys.readouterr().err
 
 
+@pytest.mark.parametrize("command", [["query"], ["as-of", "150"]])
+def test_a_query_with_a_lone_surrogate_is_refused(
+    filled: Log, capsys: pytest.CaptureFixture[str], command: list[str]
+) -> None:
+    assert run(["lake", *command, "SELECT '\udcff'"]) == 2 and "lone surrogate" in capsys.readouterr().err
+
+
 @pytest.mark.parametrize("name", [*HOSTILE, "as-of/explain-analyze-copy", "as-of/copy-in-a-cte"])
 def test_nothing_but_a_select_runs_and_no_file_changes(
     hostile_lake: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], name: str

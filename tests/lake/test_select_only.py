@@ -78,6 +78,12 @@ def test_whatever_only_selects_is_answered(parquet: Parquet, sql: str) -> None:
     assert parquet.query(sql).names
 
 
+@pytest.mark.parametrize("sql", ["SELECT '\ud800'", "\udcff", 'SELECT 1 AS "\udfff"'])
+def test_a_query_with_a_lone_surrogate_is_refused(parquet: Parquet, sql: str) -> None:
+    with pytest.raises(UsageError, match="lone surrogate"):
+        parquet.query(sql)
+
+
 def test_a_variable_of_this_program_is_no_table(parquet: Parquet) -> None:
     secret = pa.table({"secret": ["secret"]})
 

@@ -1,5 +1,6 @@
 """`/lake`, through real sockets."""
 
+import json
 from collections.abc import Iterator
 from functools import partial
 from pathlib import Path
@@ -91,6 +92,14 @@ def test_nothing_but_a_select_runs_and_no_file_changes(http: httpx.Client, folde
 @pytest.mark.parametrize("sql", ["SELECT nothing FROM journal", "not a question"])
 def test_a_question_that_cannot_be_answered_is_refused(http: httpx.Client, sql: str) -> None:
     answer = asked(http, sql)
+
+    assert (answer.status_code, answer.json()["code"]) == (400, "usage_error")
+
+
+def test_a_question_with_a_lone_surrogate_is_refused(http: httpx.Client) -> None:
+    body = json.dumps({"sql": "SELECT '\ud800'"})
+
+    answer = http.post("/lake/query", content=body, headers={"content-type": "application/json"})
 
     assert (answer.status_code, answer.json()["code"]) == (400, "usage_error")
 

@@ -85,7 +85,10 @@ class Parquet:
     def query(self, question: str, most: int | None = None) -> Answer:
         """The answer to one SELECT, or its first rows; any other statement is refused, at any depth."""
         try:
+            question.encode()
             return self._ask(self._select(question), most)
+        except UnicodeEncodeError:
+            raise UsageError("the query holds a lone surrogate, which is no text") from None
         except duckdb.Error as error:
             raise UsageError(f"the query cannot be answered: {' '.join(str(error).split())}") from error
 
