@@ -66,6 +66,19 @@ async def test_the_life_of_a_task_that_a_removal_ended_has_the_removal(store: St
     assert [entry.type for entry in await life_of(journal, task)] == ["removed", "replayed", "dead"]
 
 
+async def test_the_life_of_a_task_that_waits_again_ends_with_its_replay(store: Store, journal: Journal) -> None:
+    await store.reactions.register(reaction())
+    await publish(store, 1)
+    await match(store)
+    await store.reactions.remove("rule")
+    (task,) = await tasks(store, status=TaskStatus.DLQ)
+    await store.tasks.replay([task.task_id])
+
+    (task,) = await tasks(store)
+
+    assert [entry.type for entry in await life_of(journal, task)] == ["removed", "replayed"]
+
+
 @pytest.mark.parametrize("pattern", EVERYTHING)
 async def test_a_pattern_that_does_not_name_lifecycle_subjects_matches_none(
     store: Store, journal: Journal, pattern: str

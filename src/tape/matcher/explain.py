@@ -19,7 +19,7 @@ from tape.core.predicate_parts import Part, parts
 from tape.core.reaction import Reaction, system_run
 from tape.core.registration import REACTION, Force, Verb, told_of
 from tape.core.subject import Pattern
-from tape.core.task import DEREGISTERED, MAX_DEPTH, TASK, Task
+from tape.core.task import DEREGISTERED, MAX_DEPTH, TASK, Task, TaskStatus
 from tape.matcher.rules import predicate_of
 
 
@@ -183,7 +183,7 @@ async def _told(journal: Journal, reaction_id: str) -> list[Entry]:
 
 
 def _life(told: Sequence[Entry], task: Task) -> list[Entry]:
-    """A task that was replayed, or is `deregistered`, without having died by itself was ended by the last removal."""
+    """A task that was replayed, or is dead as `deregistered`, without having died by itself was ended by a removal."""
     life: list[Entry] = []
     removal: Entry | None = None
     for entry in told:
@@ -192,7 +192,8 @@ def _life(told: Sequence[Entry], task: Task) -> list[Entry]:
         elif _is_about(entry, task):
             is_revived = entry.type == "replayed" and (not life or life[-1].type == "replayed")
             life += [removal, entry] if is_revived and removal is not None else [entry]
-    is_ended = task.last_error == DEREGISTERED and (not life or life[-1].type == "replayed")
+    is_deregistered = task.status is TaskStatus.DLQ and task.last_error == DEREGISTERED  # a replay keeps the error
+    is_ended = is_deregistered and (not life or life[-1].type == "replayed")
     return [*life, removal] if is_ended and removal is not None else life
 
 
