@@ -6,6 +6,10 @@ from tape.bus.journal import Journal
 from tape.core.diff import Change
 from tape.core.errors import RunNotFound
 from tape.core.event import Event
+from tape.core.ids import RunId
+from tape.core.ports import Store
+from tape.server.endings import RunEnds
+from tape.wire.frames import RunEnd
 from tests.contract.saying import fill, said, seqs, upto, whole
 
 
@@ -43,6 +47,16 @@ async def test_whatever_a_reason_holds_can_be_stored(journal: Journal) -> None:
 
     (last,) = await whole(journal, "r1")
     assert isinstance(last.payload, dict) and str(last.payload["reason"]).startswith("   xxx")
+
+
+async def test_the_end_of_a_run_that_is_open_again_says_that_it_was_complete(store: Store, journal: Journal) -> None:
+    await fill(journal, "r1", 2)
+    await journal.close_run("r1")
+    await journal.open_run("r1")
+
+    end = await RunEnds(store.runs).of(RunId("r1"), 2)
+
+    assert end == RunEnd(reason="closed", last_event_id=2, state="complete")
 
 
 async def test_a_run_that_is_not_there_cannot_be_ended(journal: Journal) -> None:

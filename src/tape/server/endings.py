@@ -6,7 +6,7 @@ from typing import Final
 from tape.core.errors import NotFound
 from tape.core.ids import RunId
 from tape.core.ports import RunDirectory
-from tape.core.run import RunRecord, Status
+from tape.core.run import Status
 from tape.runs.ledgers import Ledgers
 from tape.wire.frames import RunEnd
 
@@ -25,10 +25,11 @@ class RunEnds:
         """The end of a run whose reader has everything up to an id."""
         record = await self._runs.find(run_id)
         reason = REAPED if record is None or record.is_reaped else CLOSED
-        return RunEnd(reason=reason, last_event_id=last_id, state=await self._state(run_id, record))
+        return RunEnd(reason=reason, last_event_id=last_id, state=await self._state(run_id))
 
-    async def _state(self, run_id: RunId, record: RunRecord | None) -> str:
+    async def _state(self, run_id: RunId) -> str:
+        """As its ledger says; any other run is complete where its stream ended, even if it is open again by now."""
         if self._ledgers is not None:
             with suppress(NotFound):  # a run that was only opened has no ledger
                 return (await self._ledgers.runs.find(run_id)).status
-        return Status.COMPLETE if record is None else record.status
+        return Status.COMPLETE
