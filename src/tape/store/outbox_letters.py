@@ -100,7 +100,7 @@ class Letters:
 
     async def replay(self, event_ids: Sequence[UUID], generation: int, replayed_by: str) -> list[UUID]:
         """Begins a new cycle of rows that have ended, and says of which; who has handled one does not do so again."""
-        ids = json.dumps([str(event_id) for event_id in event_ids])
+        ids = json.dumps(sorted(map(str, event_ids)))  # locked in this order
         asked = {"new_generation": check_generation(generation), "replayed_by": replayed_by, "ids": ids}
         async with self._database.own() as connection:
             rows = await self._run(connection, "replay", **asked)

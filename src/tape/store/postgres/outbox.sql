@@ -70,10 +70,16 @@ SELECT CASE WHEN EXISTS (
 ) END;
 
 -- name: extend
+-- Locked in the order in which they are settled.
+WITH held AS (
+  SELECT d.event_id, d.handler_name
+  FROM jsonb_to_recordset(CAST(:claims AS jsonb)) AS c(event_id uuid, handler_name text, owner text, attempt bigint)
+  JOIN core.outbox_deliveries AS d
+    ON d.event_id = c.event_id AND d.handler_name = c.handler_name AND d.attempt = c.attempt AND d.lease_owner = c.owner
+  ORDER BY d.event_id, d.handler_name FOR NO KEY UPDATE OF d
+)
 UPDATE core.outbox_deliveries AS d SET next_attempt_at = now() + :lease_ms * INTERVAL '1 millisecond'
-FROM jsonb_to_recordset(CAST(:claims AS jsonb)) AS c(event_id uuid, handler_name text, owner text, attempt bigint)
-WHERE d.event_id = c.event_id AND d.handler_name = c.handler_name AND d.attempt = c.attempt
-  AND d.lease_owner = c.owner
+FROM held WHERE d.event_id = held.event_id AND d.handler_name = held.handler_name
 RETURNING CAST(d.event_id AS text), d.handler_name, d.attempt;
 
 -- name: catch_up

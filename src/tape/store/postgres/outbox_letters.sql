@@ -32,16 +32,26 @@ UPDATE core.outbox AS o SET
   channel = CASE WHEN channel ~ '^outbox_gen_[0-9]+'
                  THEN regexp_replace(channel, '^outbox_gen_[0-9]+', 'outbox_gen_' || CAST(:new_generation AS bigint))
                  ELSE channel END
-WHERE id IN (
+WHERE id = ANY (ARRAY(
   SELECT id FROM core.outbox
   WHERE generation = :generation AND (NOT is_dealt OR is_dealt AND status IN ('pending', 'in_flight'))
-  ORDER BY position LIMIT :most FOR UPDATE
-)
+    AND id = ANY (ARRAY(
+      SELECT id FROM core.outbox
+      WHERE generation = :generation AND (NOT is_dealt OR is_dealt AND status IN ('pending', 'in_flight'))
+      ORDER BY position LIMIT :most
+    ))
+  ORDER BY id FOR UPDATE
+))
 RETURNING CAST(id AS text);
 
 -- name: undeal
-DELETE FROM core.outbox_deliveries
-WHERE event_id IN (SELECT CAST(i AS uuid) FROM jsonb_array_elements_text(CAST(:ids AS jsonb)) AS i);
+WITH found AS (
+  SELECT d.event_id, d.handler_name FROM core.outbox_deliveries AS d
+  WHERE d.event_id = ANY (ARRAY(SELECT CAST(i AS uuid) FROM jsonb_array_elements_text(CAST(:ids AS jsonb)) AS i))
+  ORDER BY d.event_id, d.handler_name FOR UPDATE
+)
+DELETE FROM core.outbox_deliveries AS d USING found
+WHERE d.event_id = found.event_id AND d.handler_name = found.handler_name;
 
 -- name: announce
 SELECT pg_notify(channel, CAST(max(CAST(id AS text)) AS text)) FROM core.outbox

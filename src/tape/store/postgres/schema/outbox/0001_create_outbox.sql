@@ -163,6 +163,9 @@ BEGIN
   WHERE o.id = i.id;
 END $$;
 
+-- Locks of the outbox are taken in one order everywhere, so that nobody waits for whoever waits for them: outbox_dealing,
+-- then rows, then deliveries, each of them by its key.
+
 -- Settles attempts and says which of them were the newest; an earlier one is told so by its absence. What was handled
 -- outside a transaction of ours is remembered first, in its order. Here as in outbox_claim nothing is planned again, and
 -- every row is found by its key: what has been delivered, and what is known of it, must not change how it is done.
@@ -189,10 +192,13 @@ BEGIN
     first_failed_at = CASE WHEN s.error IS NULL THEN d.first_failed_at ELSE coalesce(d.first_failed_at, now()) END,
     next_attempt_at = now() + s.after_ms * INTERVAL '1 millisecond',
     ended_at = CASE WHEN s.status = 'pending' THEN NULL ELSE now() END
-  FROM jsonb_to_recordset(p_settled) AS s(
-    event_id uuid, handler_name text, owner text, attempt bigint, status text, error text, after_ms bigint,
-    is_released boolean
-  )
+  FROM (
+    SELECT r.* FROM jsonb_to_recordset(p_settled) AS r(
+      event_id uuid, handler_name text, owner text, attempt bigint, status text, error text, after_ms bigint,
+      is_released boolean
+    )
+    ORDER BY r.event_id, r.handler_name COLLATE "C"
+  ) AS s
   WHERE d.event_id = s.event_id AND d.handler_name = s.handler_name AND d.attempt = s.attempt
     AND d.lease_owner = s.owner
   RETURNING d.event_id, d.handler_name, d.attempt;

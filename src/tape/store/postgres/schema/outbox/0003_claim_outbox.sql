@@ -159,6 +159,8 @@ BEGIN
             AND core.outbox_matches(h, e.generation, e.channel, e.event_type, e.target)))
     ORDER BY o.id FOR NO KEY UPDATE
   );
+  PERFORM 1 FROM core.outbox_deliveries AS d WHERE d.event_id = ANY (v_ids) AND d.handler_name = ANY (p_handlers)
+  ORDER BY d.event_id, d.handler_name FOR UPDATE;
   UPDATE core.outbox_deliveries AS d SET
     status = 'failed', lease_owner = NULL, ended_at = now(), first_failed_at = coalesce(d.first_failed_at, now()),
     last_error = 'no version of ' || d.handler_name || ' that runs takes ' || o.event_type
@@ -190,6 +192,7 @@ DECLARE
   v_dealt core.outbox_deliveries[];
   v_claimed core.outbox_deliveries[];
 BEGIN
+  LOCK TABLE core.outbox_dealing IN ROW EXCLUSIVE MODE;  -- before anything else is locked
   IF p_expires THEN
     PERFORM core.outbox_expire(p_generation, p_handlers);
   END IF;

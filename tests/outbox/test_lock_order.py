@@ -1,0 +1,120 @@
+"""Whoever holds a lock of the outbox waits only for a later one: the list of versions, then rows, then deliveries."""
+
+from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
+from contextlib import asynccontextmanager
+from typing import Any, TypeAlias
+from uuid import UUID
+
+import anyio
+import pytest
+
+from tape.core.task import Claim, Died, Done, Settlement
+from tape.outbox.database import Database, open_outbox
+from tape.store.outbox_letters import Letters
+from tests.outbox.places import Place, said
+from tests.outbox.versions import WANT, Running, lapse
+from tests.patience import PATIENCE_S
+
+LOW, HIGH = UUID(int=1), UUID(int=2)
+ROW = "SELECT 1 FROM core.outbox WHERE id = $1 FOR NO KEY UPDATE"
+DELIVERY = "SELECT 1 FROM core.outbox_deliveries WHERE event_id = $1 FOR NO KEY UPDATE"
+BLOCKED = "SELECT count(*) FROM pg_stat_activity WHERE pg_backend_pid() = ANY (pg_blocking_pids(pid))"
+
+Work: TypeAlias = Callable[[Database, Running, list[Claim]], Awaitable[Any]]
+
+
+async def hand_over(database: Database, running: Running, claims: list[Claim]) -> None:
+    await Letters(database).hand_over(0, 1)
+
+
+async def settle(database: Database, running: Running, claims: list[Claim]) -> None:
+    await running.deliveries.settle([Settlement(claim, Done()) for claim in claims])
+
+
+async def extend(database: Database, running: Running, claims: list[Claim]) -> None:
+    await running.deliveries.extend(claims, WANT.lease)
+
+
+@pytest.fixture
+async def database(postgres: Place) -> AsyncIterator[Database]:
+    async with open_outbox(postgres.url) as database:
+        yield database
+
+
+@pytest.mark.parametrize(
+    ("work", "lock"),
+    [(hand_over, ROW), (settle, ROW), (hand_over, DELIVERY), (settle, DELIVERY), (extend, DELIVERY)],
+    ids=["hand-over-rows", "settle-rows", "hand-over-deliveries", "settle-deliveries", "extend-deliveries"],
+)
+async def test_locks_are_taken_in_the_order_of_ids(postgres: Place, database: Database, work: Work, lock: str) -> None:
+    running, claims = await claimed(postgres, database)
+
+    async with postgres.connected() as other, other.transaction():
+        await other.execute(lock, LOW)
+        async with begun(other, work(database, running, claims)):
+            await other.execute(lock, HIGH)
+            await other.execute("ROLLBACK; BEGIN")
+
+
+async def test_rows_are_replayed_in_the_order_of_ids(postgres: Place, database: Database) -> None:
+    running, claims = await claimed(postgres, database)
+    await running.deliveries.settle([Settlement(claim, Died("no")) for claim in claims])
+
+    async with postgres.connected() as other, other.transaction():
+        await other.execute(ROW, LOW)
+        async with begun(other, Letters(database).replay([HIGH, LOW], 0, "me")):
+            await other.execute(ROW, HIGH)
+            await other.execute("ROLLBACK; BEGIN")
+
+
+async def test_a_claim_that_waits_for_a_registration_holds_no_row(postgres: Place, database: Database) -> None:
+    await claimed(postgres, database)
+    await lapse(postgres)
+
+    async with postgres.connected() as other, other.transaction():
+        await other.execute("LOCK TABLE core.outbox_dealing IN EXCLUSIVE MODE")
+        async with begun(other, Running(database, attempts=1).claimed()):
+            await other.execute(ROW, LOW)
+            await other.execute(DELIVERY, LOW)
+            await other.execute("ROLLBACK; BEGIN")
+
+    assert await postgres.states() == [("failed",), ("failed",)]
+
+
+async def test_a_claim_does_not_wait_for_a_row_whose_last_attempt_is_being_settled(
+    postgres: Place, database: Database
+) -> None:
+    await claimed(postgres, database)
+    await lapse(postgres)
+
+    async with postgres.connected() as other, other.transaction():
+        await other.execute(ROW, LOW)
+        with anyio.fail_after(PATIENCE_S):
+            assert await Running(database, attempts=1).claimed() == []
+
+        assert await postgres.states("id, status") == [(HIGH, "failed"), (LOW, "in_flight")]
+
+
+async def claimed(place: Place, database: Database) -> tuple[Running, list[Claim]]:
+    """Two events whose only attempt is under way, the one with the higher id first."""
+    running = Running(database, attempts=1)
+    await running.versions.register()
+    await place.said(said(1, event_id=HIGH), said(2, event_id=LOW))
+    tasks: Sequence[Any] = await running.tasks()
+    assert len(tasks) == 2
+    return running, [Claim(task.task_id, task.lease_owner, task.attempt) for task in tasks]
+
+
+@asynccontextmanager
+async def begun(other: Any, work: Awaitable[Any]) -> AsyncIterator[None]:
+    """Work that has come to where it waits for a lock of another connection; the block lets it go on."""
+
+    async def run() -> None:
+        await work
+
+    with anyio.fail_after(PATIENCE_S):
+        async with anyio.create_task_group() as group:
+            group.start_soon(run)
+            while await other.fetchval(BLOCKED) == 0:  # noqa: ASYNC110 - the database tells nobody
+                await anyio.sleep(0.01)
+            yield
