@@ -45,6 +45,14 @@ def fork_and_embed(node: Node, url: str) -> str:
     return in_child(lambda: connect("memory://"))
 
 
+def fork_and_leave(node: Node, url: str) -> str:
+    """The child leaves the block of the connection, as any program does that ends."""
+    if (child := os.fork()) == 0:  # noqa: TID251 - this is what is tested
+        sys.exit(0)
+    _, status = os.waitpid(child, 0)
+    return f"exit {status}"
+
+
 def connect(url: str) -> None:
     with tape.connect(url) as node:
         node.values.set("forks", "k", 2)
@@ -69,7 +77,9 @@ def in_child(work: Callable[[], object]) -> str:
         return answers.read()
 
 
-WAYS = {each.__name__: each for each in (exec_as_another, fork_and_use, fork_and_connect, fork_and_embed)}
+WAYS = {
+    each.__name__: each for each in (exec_as_another, fork_and_use, fork_and_connect, fork_and_embed, fork_and_leave)
+}
 
 if __name__ == "__main__":
     main(sys.argv[1], sys.argv[2], int(sys.argv[3]))

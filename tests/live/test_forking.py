@@ -46,6 +46,7 @@ anyio.run(main, int(sys.argv[1]), backend_options={"use_uvloop": True})
         ("fork_and_use", "UsageError this connection was opened in process"),
         ("fork_and_connect", "UsageError gRPC was in use in process"),
         ("fork_and_embed", "done"),
+        ("fork_and_leave", "exit 0"),
     ],
 )
 def test_a_program_that_forks_beside_grpc_goes_on_and_its_child_learns_what_it_cannot_do(

@@ -2,10 +2,13 @@
 
 import os
 from collections.abc import Awaitable, Callable, Iterator
-from contextlib import AbstractAsyncContextManager, ExitStack, contextmanager
+from concurrent.futures import Future
+from contextlib import AbstractAsyncContextManager, AbstractContextManager, ExitStack, contextmanager
+from threading import Thread
 from typing import TypeVar, TypeVarTuple
 
-from anyio.from_thread import BlockingPortal, start_blocking_portal
+import anyio
+from anyio.from_thread import BlockingPortal
 
 from tape.core.errors import UsageError
 
@@ -14,11 +17,17 @@ T = TypeVar("T")
 
 
 class Portal:
-    """Runs functions on the loop and waits for them, in the process that has opened it."""
+    """Runs functions on the loop and waits for them, in the process that has opened it.
 
-    def __init__(self, portal: BlockingPortal) -> None:
-        self._portal = portal
+    Nothing in it is a generator: one that a forked process forgets would be closed there, and wait for the loop.
+    """
+
+    def __init__(self) -> None:
         self._process = os.getpid()
+        opened: Future[BlockingPortal] = Future()
+        self._thread = Thread(target=_run, args=(opened,), name="tape portal", daemon=True)
+        self._thread.start()
+        self._portal = opened.result()
 
     @property
     def is_here(self) -> bool:
@@ -32,16 +41,39 @@ class Portal:
             )
         return self._portal.call(function, *args)
 
+    def enter(self, block: AbstractAsyncContextManager[T]) -> AbstractContextManager[T]:
+        """The block, to be entered and left on the loop."""
+        return self._portal.wrap_async_context_manager(block)
+
+    def stop(self) -> None:
+        self._portal.call(self._portal.stop, True)
+        self._thread.join()
+
 
 @contextmanager
 def entered(block: AbstractAsyncContextManager[T]) -> Iterator[tuple[Portal, T]]:
     """An async block and the loop it runs on; a process that was forked meanwhile leaves both to its parent."""
+    portal = Portal()
     with ExitStack() as stack:
-        inner = stack.enter_context(start_blocking_portal())
-        value = stack.enter_context(inner.wrap_async_context_manager(block))
-        portal = Portal(inner)
+        stack.callback(portal.stop)
+        value = stack.enter_context(portal.enter(block))
         try:
             yield portal, value
         finally:
             if not portal.is_here:
                 stack.pop_all()
+
+
+def _run(opened: "Future[BlockingPortal]") -> None:
+    try:
+        anyio.run(_serve, opened)
+    except BaseException as error:
+        if opened.done():
+            raise
+        opened.set_exception(error)
+
+
+async def _serve(opened: "Future[BlockingPortal]") -> None:
+    async with BlockingPortal() as portal:
+        opened.set_result(portal)
+        await portal.sleep_until_stopped()

@@ -7,16 +7,20 @@ preexec_fn is asked for. uvloop forks. So a child is started by `subprocess` in 
 
 import os
 import signal
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import AsyncIterator, Callable, Sequence
 from contextlib import asynccontextmanager, suppress
 from functools import partial
 from subprocess import PIPE, CompletedProcess, Popen
-from typing import IO, Final
+from threading import Lock
+from typing import IO, Final, TypeVar, TypeVarTuple
 
 import anyio
 from anyio import to_thread
 
 POLL_S: Final = 0.02
+
+A = TypeVarTuple("A")
+T = TypeVar("T")
 
 
 class ChildProcess:
@@ -24,20 +28,20 @@ class ChildProcess:
 
     def __init__(self, process: Popen[bytes]) -> None:
         self._process = process
+        self._pipes = _Pipes(process)
 
     async def write(self, data: bytes) -> None:
         """Everything, at once; nothing if the program does not listen any more."""
         with suppress(BrokenPipeError):
-            await to_thread.run_sync(partial(_write, _pipe(self._process.stdin), data), abandon_on_cancel=True)
+            await self._in_thread(_write, _pipe(self._process.stdin), data)
 
     async def read_line(self, limit: int) -> bytes:
         """The next line with its end; without one if it is longer than the limit, or the last; empty at the end."""
-        line = partial(_pipe(self._process.stdout).readline, limit)
-        return await to_thread.run_sync(line, abandon_on_cancel=True)
+        return await self._in_thread(_pipe(self._process.stdout).readline, limit)
 
     async def communicate(self, data: bytes) -> tuple[bytes, bytes]:
         """What it has written to its output and to its errors when it has ended."""
-        return await to_thread.run_sync(self._process.communicate, data, abandon_on_cancel=True)
+        return await self._in_thread(self._process.communicate, data)
 
     async def wait(self) -> int:
         """Its exit code; minus the number of the signal that ended it."""
@@ -54,6 +58,50 @@ class ChildProcess:
         with suppress(ProcessLookupError):
             os.killpg(self._process.pid, signal.SIGKILL)
         await self.wait()
+        self._pipes.close()
+
+    async def _in_thread(self, function: Callable[[*A], T], *args: *A) -> T:
+        """Waits for a thread that uses the pipes; a cancelled one is left, and ends with them."""
+        return await to_thread.run_sync(partial(self._pipes.use, function, *args), abandon_on_cancel=True)
+
+
+class _Pipes:
+    """The pipes of a child, closed when nobody uses them any more.
+
+    A program that the child has started may hold them open: a thread that still reads then would read from whatever
+    gets the number of a pipe that was closed under it.
+    """
+
+    def __init__(self, process: Popen[bytes]) -> None:
+        self._streams = [stream for stream in (process.stdin, process.stdout, process.stderr) if stream is not None]
+        self._lock = Lock()
+        self._users = 0
+        self._is_closing = False
+
+    def use(self, function: Callable[[*A], T], *args: *A) -> T:
+        with self._lock:
+            self._users += 1
+        try:
+            return function(*args)
+        finally:
+            self._leave()
+
+    def close(self) -> None:
+        with self._lock:
+            self._is_closing = True
+        self._close_unused()
+
+    def _leave(self) -> None:
+        with self._lock:
+            self._users -= 1
+        self._close_unused()
+
+    def _close_unused(self) -> None:
+        with self._lock:
+            if self._is_closing and not self._users:
+                for stream in self._streams:
+                    with suppress(BrokenPipeError):
+                        stream.close()
 
 
 @asynccontextmanager
@@ -68,7 +116,6 @@ async def open_child(
     finally:
         with anyio.CancelScope(shield=True):
             await child.terminate(grace_s)
-            await to_thread.run_sync(_close, process)
 
 
 async def run_child(command: Sequence[str], data: bytes = b"", *, stderr: int = PIPE) -> CompletedProcess[bytes]:
@@ -85,12 +132,6 @@ def _start(command: Sequence[str], stderr: int) -> Popen[bytes]:
 def _pipe(stream: IO[bytes] | None) -> IO[bytes]:
     assert stream is not None, "every child has pipes"
     return stream
-
-
-def _close(process: Popen[bytes]) -> None:
-    for stream in filter(None, (process.stdin, process.stdout, process.stderr)):
-        with suppress(BrokenPipeError):
-            stream.close()
 
 
 def _write(stream: IO[bytes], data: bytes) -> None:
