@@ -9,6 +9,7 @@ from pyspark.sql import DataFrame, SparkSession
 from tape.compose import open_store, run_journal
 from tape.core.event import Columns, Entry, Event
 from tape.core.ids import GlobalSeq
+from tests.servers.databases import execute
 
 HOSTILE: tuple[object, ...] = (
     None,
@@ -38,6 +39,17 @@ def trim(url: str, through: int) -> None:
 def delete(url: str, place: int) -> None:
     """Removes an entry behind the store's back."""
     anyio.run(_delete, url, place)
+
+
+def lose(url: str, kept: int) -> None:
+    """Makes the Postgres journal what a standby has that was promoted after so many entries; nobody has written yet."""
+    execute(url, f"DELETE FROM tape_journal WHERE global_seq > {kept}; UPDATE tape_meta SET timeline = '00000000'")
+
+
+def promote(url: str, kept: int, *, written: int) -> None:
+    """The same, and then others are written in its term."""
+    lose(url, kept)
+    fill(url, numbered(written, start=1_000))
 
 
 def numbered(count: int, start: int = 0) -> list[Event]:

@@ -7,7 +7,7 @@ from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession
 from pyspark.sql.streaming.query import StreamingQuery
 
-from tests.lake.journals import fill, numbered, plain, read, rows, trim
+from tests.lake.journals import fill, numbered, plain, promote, read, rows, trim
 
 
 class Stream:
@@ -92,3 +92,19 @@ def test_a_stream_from_the_earliest_does_not_begin_behind_what_was_archived(
     stream = Stream(spark, url, tmp_path / "rest", fromGlobalSeq=15)
     stream.run()
     assert stream.rows() == plain(read(url))
+
+
+def test_after_a_promotion_a_stream_goes_on_below_the_fork_and_ends_beyond_it(
+    spark: SparkSession, postgres_url: str, tmp_path: Path
+) -> None:
+    fill(postgres_url, numbered(10))
+    stream = Stream(spark, postgres_url, tmp_path)
+    stream.run()
+
+    promote(postgres_url, kept=10, written=5)
+    assert stream.run() == [5]
+    assert stream.rows() == plain(read(postgres_url))
+
+    promote(postgres_url, kept=12, written=20)
+    with pytest.raises(PySparkException, match=r"position 15 of epoch .* begins at 13: .* fromGlobalSeq=12"):
+        stream.run()

@@ -5,16 +5,16 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from itertools import pairwise
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 from pyspark.sql.datasource import InputPartition
 
 from tape.core.errors import BrokerOverflowError, Corrupt, InvalidCursor, UsageError, shown
 from tape.core.ids import GlobalSeq
-from tape.core.ports import Bounds
 from tape.lake.options import EARLIEST
+from tape.lake.refusals import check_resumable
 from tape.lake.schema import COLUMNS, spark_type
-from tape.store.ranges import EVERYTHING, Ranges, Selection, open_ranges
+from tape.store.ranges import EVERYTHING, Extent, Ranges, Selection, open_ranges
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -33,12 +33,20 @@ class BelowFloor(BrokerOverflowError):
         )
 
 
+class Cursor(NamedTuple):
+    """A position up to which somebody has read, and the epoch in which it was read."""
+
+    position: int
+    epoch: int
+
+
 @dataclass(frozen=True)
 class Span(InputPartition):
-    """Positions above `after` and up to `through`."""
+    """Positions above `after` and up to `through`, as they were in an epoch."""
 
     after: int
     through: int
+    epoch: int
 
     @classmethod
     def of(cls, partition: InputPartition) -> Span:
@@ -54,7 +62,7 @@ def split(span: Span, rows: int) -> Iterator[Span]:
     """Ranges of about the same length, each at most so long; one without a position where there is nothing."""
     count = max(1, -(-len(span) // rows))
     edges = [span.after + len(span) * place // count for place in range(count + 1)]
-    return (Span(after, through) for after, through in pairwise(edges))
+    return (Span(after, through, span.epoch) for after, through in pairwise(edges))
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,13 +81,19 @@ class Reading:
                 raise UsageError(f"an entry has no column {each.name} {each.dataType.simpleString()}")
         return cls(url, to_arrow_schema(schema, timezone="UTC"))
 
-    def bounds(self) -> Bounds:
+    def extent(self) -> Extent:
         with open_ranges(self.url) as ranges:
-            return ranges.bounds()
+            return ranges.extent()
 
-    def span(self, after: int, through: int | None) -> Span:
-        """The range that is asked for, if all of it is there; the earliest position there ever was is 1."""
-        floor, head = self.bounds()
+    def span(self, after: int, through: int | None, *cursors: Cursor) -> Span:
+        """The range that is asked for, if all of it is there; the earliest position there ever was is 1.
+
+        What is known of it from earlier are cursors, and each of them must be of the history that the journal has now.
+        """
+        extent = self.extent()
+        for cursor in cursors:
+            check_resumable(extent.terms, cursor.epoch, cursor.position)
+        floor, head = extent.bounds
         after = 0 if after == EARLIEST else after
         if after > head:
             raise InvalidCursor(f"the journal ends at {head}: nobody can have read up to {after}")
@@ -87,7 +101,7 @@ class Reading:
             raise BelowFloor(None, after + 1, floor)
         if through is not None and through > head:
             raise InvalidCursor(f"the journal ends at {head}, before {through}")
-        return Span(after, head if through is None else max(after, through))
+        return Span(after, head if through is None else max(after, through), extent.epoch)
 
     def read(self, span: Span, selection: Selection = EVERYTHING) -> Iterator[pa.RecordBatch]:
         """The entries of a range. It fails if they are not all: positions are dense, so their count is a checksum."""
@@ -104,8 +118,12 @@ class Reading:
 
 
 def _check_whole(ranges: Ranges, span: Span, rows: int) -> None:
-    """A floor rises before anything goes: if it is still below the range, nothing of it went while it was read."""
-    floor = ranges.bounds().floor
+    """A floor rises before anything goes: if it is still below the range, nothing of it went while it was read.
+
+    A session stays with its server: what it has read is in the history that it then has.
+    """
+    (floor, _), terms = ranges.extent()
+    check_resumable(terms, span.epoch, span.through)
     if span.after + 1 < floor:
         raise BelowFloor(None, span.after + 1, floor)
     if rows != len(span):

@@ -1,9 +1,12 @@
-"""What could not be written, and a lake that is not the journal's, as errors of ours that say why."""
+"""What could not be written, and a lake or a cursor that is not the journal's, as errors of ours that say why."""
 
+from collections.abc import Sequence
 from typing import Final
 
 from tape.core.errors import Conflict, TapeError, Unavailable
 from tape.core.event import Entry
+from tape.core.ports import NO_EPOCH
+from tape.core.term import Term, is_resumable
 
 WAY_OUT: Final = (
     "it is another journal's lake, or the journal lost entries in a restore or a promotion: move the lake away and run "
@@ -29,3 +32,21 @@ def check_same(theirs: Entry, ours: Entry) -> None:
     if theirs != ours:
         found = f"checksum {theirs.crc:08x}, epoch {theirs.epoch}; in the journal {ours.crc:08x}, {ours.epoch}"
         raise Conflict(f"entry {ours.global_seq} of the lake is not the journal's ({found}): {WAY_OUT}")
+
+
+def check_resumable(terms: Sequence[Term], epoch: int, position: int) -> None:
+    """Refuses to go on from a position whose entry may be another one in a journal of these terms."""
+    if is_resumable(terms, epoch, position):
+        return
+    place = f"position {position} of {'an unknown epoch' if epoch == NO_EPOCH else f'epoch {epoch}'}"
+    if epoch not in {term.epoch for term in terms}:
+        raise Conflict(
+            f"{place} is not of this journal, whose epoch is {terms[-1].epoch}: remove what the query wrote and start "
+            "it with a new checkpoint (docs/runbooks/restore-a-backup.md)"
+        )
+    fork = min((term for term in terms if term.epoch > epoch), key=lambda term: term.first)
+    raise Conflict(
+        f"{place} was lost in a promotion, and epoch {fork.epoch} begins at {fork.first}: remove what the query wrote "
+        f"of {fork.first} and later and start it with a new checkpoint and fromGlobalSeq={fork.first - 1}, or read a "
+        "batch again (docs/runbooks/promote-a-standby.md)"
+    )

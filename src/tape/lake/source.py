@@ -32,8 +32,9 @@ from pyspark.sql.streaming.datasource import (
     SupportsTriggerAvailableNow,
 )
 
+from tape.core.ports import NO_EPOCH
 from tape.lake.options import Asking, read_options
-from tape.lake.partitions import Reading, Span, split
+from tape.lake.partitions import Cursor, Reading, Span, split
 from tape.lake.pushdown import Asked, push
 from tape.lake.reference import resolve
 from tape.lake.schema import source_ddl
@@ -45,6 +46,7 @@ if TYPE_CHECKING:
 
 NAME: Final = "tape"
 POSITION: Final = "global_seq"
+EPOCH: Final = "epoch"
 _PUSHDOWN: Final = "pyspark.sql.worker.data_source_pushdown_filters"
 
 
@@ -101,7 +103,7 @@ class JournalReader(DataSourceReader):
         span = self._reading.span(self._asking.after, self._asking.through)
         after = max(span.after, min(self._asked.after, span.through))
         through = min(span.through, max(self._asked.through, after))
-        return [*split(Span(after, through), self._asking.rows_per_partition)]
+        return [*split(Span(after, through, span.epoch), self._asking.rows_per_partition)]
 
     def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
         return self._reading.read(Span.of(partition), self._asked.selection)
@@ -116,7 +118,11 @@ class PushingReader(JournalReader):
 
 
 class JournalStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
-    """The journal as it grows. Nothing hangs on `commit`, which Spark calls late or never."""
+    """The journal as it grows. Nothing hangs on `commit`, which Spark calls late or never.
+
+    An offset is a position and the epoch in which it was planned. After a promotion it goes on below the fork and is
+    refused beyond it, when the next batch is planned, when one is planned again after a crash, and in its tasks.
+    """
 
     def __init__(self, asking: Asking, reading: Reading) -> None:
         self._asking = asking
@@ -124,27 +130,30 @@ class JournalStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         self._last: int | None = None
 
     def initialOffset(self) -> dict[str, int]:  # noqa: N802 - Spark's names, here and below
-        return {POSITION: self._reading.span(self._asking.after, None).after}
+        span = self._reading.span(self._asking.after, None)
+        return _offset(span.after, span.epoch)
 
     def getDefaultReadLimit(self) -> ReadLimit:  # noqa: N802
         most = self._asking.max_rows_per_trigger
         return ReadAllAvailable() if most is None else ReadMaxRows(most)
 
     def prepareForTriggerAvailableNow(self) -> None:  # noqa: N802
-        self._last = self._reading.bounds().head
+        self._last = self._reading.extent().bounds.head
 
     def latestOffset(self, start: dict[str, int], limit: ReadLimit) -> dict[str, int]:  # noqa: N802
-        after = start[POSITION]
-        through = self._reading.span(after, self._last_wanted()).through
-        if isinstance(limit, ReadMaxRows):
-            through = min(through, after + limit.max_rows)
-        return {POSITION: max(after, through)}
+        cursor = _cursor(start)
+        span = self._reading.span(cursor.position, self._last_wanted(), cursor)
+        most = limit.max_rows if isinstance(limit, ReadMaxRows) else len(span)
+        return _offset(min(span.through, span.after + most), span.epoch)
 
     def reportLatestOffset(self) -> dict[str, int]:  # noqa: N802
-        return {POSITION: self._reading.bounds().head}
+        extent = self._reading.extent()
+        return _offset(extent.bounds.head, extent.epoch)
 
     def partitions(self, start: dict[str, int], end: dict[str, int]) -> list[InputPartition]:
-        return [*split(Span(start[POSITION], end[POSITION]), self._asking.rows_per_partition)]
+        cursor, last = _cursor(start), _cursor(end)
+        span = self._reading.span(cursor.position, last.position, cursor, last)
+        return [*split(span, self._asking.rows_per_partition)]
 
     def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
         return self._reading.read(Span.of(partition))
@@ -158,6 +167,15 @@ class JournalStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
     def _last_wanted(self) -> int | None:
         limits = [limit for limit in (self._last, self._asking.through) if limit is not None]
         return min(limits) if limits else None
+
+
+def _offset(position: int, epoch: int) -> dict[str, int]:
+    return {POSITION: position, EPOCH: epoch}
+
+
+def _cursor(offset: dict[str, int]) -> Cursor:
+    """An offset that names no epoch is of none, and nothing goes on from it."""
+    return Cursor(offset[POSITION], offset.get(EPOCH, NO_EPOCH))
 
 
 def _is_pushing() -> bool:

@@ -10,7 +10,9 @@ from urllib.parse import urlsplit
 
 from tape.core.errors import UsageError, shown
 from tape.core.event import Columns
+from tape.core.ids import Epoch, GlobalSeq
 from tape.core.ports import Bounds
+from tape.core.term import Term
 from tape.store.statements import statements
 
 if TYPE_CHECKING:
@@ -64,6 +66,24 @@ class Selection:
 EVERYTHING: Final = Selection()
 
 
+class Extent(NamedTuple):
+    """The bounds of a journal and its terms, the present one last, as one snapshot has them."""
+
+    bounds: Bounds
+    terms: Sequence[Term]
+
+    @classmethod
+    def of(cls, rows: Sequence[Sequence[int]]) -> Extent:
+        """From a row for each term: floor, head, the term's epoch and first position."""
+        floor, head, *_ = rows[0]
+        terms = [Term(Epoch(epoch), GlobalSeq(first)) for _, _, epoch, first in rows]
+        return cls(Bounds(GlobalSeq(floor), GlobalSeq(head)), terms)
+
+    @property
+    def epoch(self) -> Epoch:
+        return self.terms[-1].epoch
+
+
 class Ranges(Protocol):
     """Reads ranges of one journal.
 
@@ -72,6 +92,7 @@ class Ranges(Protocol):
     """
 
     def bounds(self) -> Bounds: ...
+    def extent(self) -> Extent: ...
     def count(self, after: int, through: int) -> int: ...
     def read(
         self, after: int, through: int, columns: Sequence[str], selection: Selection
@@ -82,6 +103,7 @@ class Sql(NamedTuple):
     """The statements of a dialect."""
 
     bounds: str
+    extent: str
     count_between: str
     range: str
     of_runs: str

@@ -3,6 +3,13 @@ SELECT archived_through + 1,
        greatest(archived_through, coalesce((SELECT global_seq FROM tape_journal ORDER BY global_seq DESC LIMIT 1), 0))
 FROM tape_meta;
 
+-- name: extent
+-- The bounds and the terms in one snapshot.
+SELECT m.archived_through + 1,
+       greatest(m.archived_through, coalesce((SELECT global_seq FROM tape_journal ORDER BY global_seq DESC LIMIT 1), 0)),
+       t.epoch, t.first_seq
+FROM tape_meta AS m CROSS JOIN tape_terms AS t ORDER BY t.epoch;
+
 -- name: count_between
 SELECT count(*) FROM tape_journal WHERE global_seq > :after AND global_seq <= :through;
 

@@ -14,7 +14,7 @@ from tape.core.errors import NotFound, TapeError, Unavailable, UsageError
 from tape.core.ports import Bounds
 from tape.store.postgres.literal import literal
 from tape.store.postgres.qualified import SEARCH_PATH, qualified
-from tape.store.ranges import BATCH_BYTES, Ranges, Selection, Sql, arrow_schema, sql_of
+from tape.store.ranges import BATCH_BYTES, Extent, Ranges, Selection, Sql, arrow_schema, sql_of
 from tape.store.statements import statements
 
 if TYPE_CHECKING:
@@ -35,6 +35,11 @@ class PostgresRanges:
         with self._connection.cursor() as cursor:
             cursor.execute(self._sql.bounds)
             return Bounds(*cursor.fetchone())
+
+    def extent(self) -> Extent:
+        with self._connection.cursor() as cursor:
+            cursor.execute(self._sql.extent)
+            return Extent.of(cursor.fetchall())
 
     def count(self, after: int, through: int) -> int:
         with self._connection.cursor() as cursor:

@@ -2,6 +2,11 @@
 SELECT archived_through + 1, max(archived_through, coalesce((SELECT max(global_seq) FROM tape_journal), 0))
 FROM tape_meta;
 
+-- name: extent
+-- The bounds and the terms in one snapshot. Nobody promotes a file: its epoch is its only term.
+SELECT archived_through + 1, max(archived_through, coalesce((SELECT max(global_seq) FROM tape_journal), 0)), epoch, 1
+FROM tape_meta;
+
 -- name: count_between
 SELECT count(*) FROM tape_journal WHERE global_seq > :after AND global_seq <= :through;
 

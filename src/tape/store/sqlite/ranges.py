@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Final
 from tape.core.errors import Corrupt, NotFound, TapeError, Unavailable
 from tape.core.ids import GlobalSeq
 from tape.core.ports import Bounds
-from tape.store.ranges import BATCH_BYTES, Ranges, Selection, arrow_schema, sql_of
+from tape.store.ranges import BATCH_BYTES, Extent, Ranges, Selection, arrow_schema, sql_of
 from tape.store.sqlite.location import BUSY_S, Location
 
 if TYPE_CHECKING:
@@ -32,6 +32,9 @@ class SqliteRanges:
     def bounds(self) -> Bounds:
         floor, head = self._connection.execute(self._sql.bounds).fetchone()
         return Bounds(GlobalSeq(floor), GlobalSeq(head))
+
+    def extent(self) -> Extent:
+        return Extent.of(self._connection.execute(self._sql.extent).fetchall())
 
     def count(self, after: int, through: int) -> int:
         (rows,) = self._connection.execute(self._sql.count_between, {"after": after, "through": through}).fetchone()

@@ -1,0 +1,129 @@
+"""Spark's source after a promotion: what was read before it goes on below the fork, and is refused beyond it."""
+
+import anyio
+import pytest
+from pyspark.sql.streaming.datasource import ReadAllAvailable
+
+from tape.compose import open_store
+from tape.core.errors import Conflict, InvalidCursor
+from tape.lake.options import Asking
+from tape.lake.partitions import Reading
+from tape.lake.source import JournalReader, JournalStreamReader
+from tape.store.ranges import arrow_schema
+from tests.lake.journals import fill, lose, numbered, promote
+
+ALL = ReadAllAvailable()
+Offset = dict[str, int]
+
+
+def stream(url: str) -> JournalStreamReader:
+    return JournalStreamReader(Asking(), Reading(url, arrow_schema()))
+
+
+def latest(url: str, start: Offset | None = None) -> Offset:
+    reader = stream(url)
+    return reader.latestOffset(start or reader.initialOffset(), ALL)
+
+
+def positions(url: str, start: Offset, end: Offset) -> list[int]:
+    reader = stream(url)
+    batches = [batch for part in reader.partitions(start, end) for batch in reader.read(part)]
+    return [place for batch in batches for place in batch.column("global_seq").to_pylist()]
+
+
+def test_a_checkpoint_goes_on_in_the_journal_it_was_made_in(lasting_url: str) -> None:
+    fill(lasting_url, numbered(10))
+    start = latest(lasting_url)
+    fill(lasting_url, numbered(5, start=10))
+
+    end = latest(lasting_url, start)
+
+    assert end == {"global_seq": 15, "epoch": start["epoch"]}
+    assert positions(lasting_url, start, end) == [*range(11, 16)]
+
+
+def test_a_checkpoint_below_the_fork_goes_on_in_the_next_term(postgres_url: str) -> None:
+    fill(postgres_url, numbered(10))
+    start = latest(postgres_url)
+    promote(postgres_url, kept=10, written=5)
+
+    end = latest(postgres_url, start)
+
+    assert end["global_seq"] == 15 and end["epoch"] > start["epoch"]
+    assert positions(postgres_url, start, end) == [*range(11, 16)]
+
+
+def test_a_checkpoint_beyond_the_fork_is_refused_with_what_to_do(postgres_url: str) -> None:
+    fill(postgres_url, numbered(10))
+    start = latest(postgres_url)
+    promote(postgres_url, kept=7, written=20)
+
+    with pytest.raises(Conflict, match=rf"10 of epoch {start['epoch']}.* begins at 8: .* fromGlobalSeq=7"):
+        latest(postgres_url, start)
+
+
+def test_a_batch_that_was_planned_beyond_the_fork_is_not_planned_again(postgres_url: str) -> None:
+    fill(postgres_url, numbered(5))
+    start = latest(postgres_url)
+    fill(postgres_url, numbered(5, start=5))
+    end = latest(postgres_url, start)
+    promote(postgres_url, kept=7, written=20)
+
+    with pytest.raises(Conflict, match=r"fromGlobalSeq=7"):
+        positions(postgres_url, start, end)
+
+
+def test_a_batch_that_ends_below_the_fork_is_planned_again(postgres_url: str) -> None:
+    fill(postgres_url, numbered(5))
+    start = latest(postgres_url)
+    fill(postgres_url, numbered(5, start=5))
+    end = latest(postgres_url, start)
+    promote(postgres_url, kept=10, written=20)
+
+    assert positions(postgres_url, start, end) == [*range(6, 11)]
+
+
+@pytest.mark.parametrize("kind", [JournalReader, JournalStreamReader])
+def test_a_task_refuses_a_range_that_was_planned_beyond_the_fork(
+    postgres_url: str, kind: type[JournalReader] | type[JournalStreamReader]
+) -> None:
+    fill(postgres_url, numbered(10))
+    reader = kind(Asking(), Reading(postgres_url, arrow_schema()))
+    if isinstance(reader, JournalStreamReader):
+        (planned,) = reader.partitions(reader.initialOffset(), latest(postgres_url))
+    else:
+        (planned,) = reader.partitions()
+    promote(postgres_url, kept=7, written=20)
+
+    with pytest.raises(Conflict, match="10 of epoch"):
+        list(reader.read(planned))
+
+
+def test_a_checkpoint_beyond_the_head_of_a_promoted_server_is_refused_before_anybody_writes(postgres_url: str) -> None:
+    fill(postgres_url, numbered(10))
+    start = latest(postgres_url)
+    lose(postgres_url, kept=7)
+
+    with pytest.raises(InvalidCursor, match="the journal ends at 7"):
+        latest(postgres_url, start)
+
+
+def test_a_checkpoint_that_names_no_epoch_is_refused(lasting_url: str) -> None:
+    fill(lasting_url, numbered(10))
+
+    with pytest.raises(Conflict, match="5 of an unknown epoch"):
+        latest(lasting_url, {"global_seq": 5})
+
+
+def test_no_checkpoint_goes_on_in_an_epoch_that_was_begun_by_hand(lasting_url: str) -> None:
+    fill(lasting_url, numbered(10))
+    start = latest(lasting_url)
+    anyio.run(begin_epoch, lasting_url)
+
+    with pytest.raises(Conflict, match=f"10 of epoch {start['epoch']}"):
+        latest(lasting_url, start)
+
+
+async def begin_epoch(url: str) -> None:
+    async with open_store(url) as store:
+        await store.new_epoch()
