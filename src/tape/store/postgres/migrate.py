@@ -9,6 +9,7 @@ from tape.core.errors import UsageError
 from tape.core.ids import Epoch
 from tape.store.clock import now_ms
 from tape.store.postgres.named import numbered_names
+from tape.store.postgres.owners import check_owners, created
 from tape.store.postgres.qualified import PIN, SEARCH_PATH, qualified
 from tape.store.statements import migrations, statements
 
@@ -20,6 +21,7 @@ class _Sql(NamedTuple):
     lock: str
     schema: str
     has_steps: str
+    foreign: str
     create_steps: str
     applied: str
     record: str
@@ -57,9 +59,12 @@ async def migrate(connection: asyncpg.Connection) -> Migrated:
 async def _migrated(connection: asyncpg.Connection, sql: _Sql, schema: str) -> Migrated:
     async with connection.transaction():
         await connection.execute(PIN)
-        if await connection.fetchval(sql.has_steps, schema) and not await _missing(connection, sql):
+        has_steps = await connection.fetchval(sql.has_steps, schema)
+        await check_owners(connection, schema, created(script for _, _, script in migrations("postgres")))
+        if has_steps and not await _missing(connection, sql):
             return Migrated(await connection.fetchval(sql.epoch), (), schema)
-        await connection.execute(sql.create_steps)
+        if not has_steps:
+            await connection.execute(sql.create_steps)
         await connection.execute(sql.lock)
         applied = await _apply_missing(connection, sql, schema)
         await connection.execute(sql.begin_epoch, now_ms())

@@ -16,8 +16,37 @@ SELECT EXISTS (
   SELECT FROM pg_class AS c JOIN pg_namespace AS n ON n.oid = c.relnamespace
   WHERE c.relname = 'tape_schema' AND n.nspname = :schema);
 
+-- name: foreign
+-- The first that belongs to no role of ours: a schema, or a relation or function in it that has one of our names. Ours
+-- are the current role, those whose rights it inherits, the owner of the database and superusers. pg_has_role would not
+-- do: it is true of every role for a superuser.
+WITH RECURSIVE ours (role) AS (
+  SELECT oid FROM pg_roles WHERE rolname = current_user OR rolsuper OR rolname = 'pg_database_owner'
+  UNION
+  SELECT datdba FROM pg_database WHERE datname = current_database()
+  UNION
+  SELECT m.roleid FROM inherited AS m
+), inherited (roleid) AS (
+  SELECT oid FROM pg_roles WHERE rolname = current_user
+  UNION
+  SELECT m.roleid FROM pg_auth_members AS m JOIN inherited AS i ON i.roleid = m.member
+  WHERE coalesce(to_jsonb(m) ->> 'inherit_option', 'true') = 'true'
+), found (what, owner, is_foreign) AS (
+  SELECT format('the schema %I', n.nspname), n.nspowner, false FROM pg_namespace AS n WHERE n.nspname = :schema
+  UNION ALL
+  SELECT format('%I.%I', n.nspname, c.relname), c.relowner, c.relname = 'tape_schema' AND c.relkind <> 'r'
+  FROM pg_class AS c JOIN pg_namespace AS n ON n.oid = c.relnamespace
+  WHERE n.nspname = :schema AND c.relname = ANY (CAST(:names AS text[]))
+  UNION ALL
+  SELECT format('the function %I.%I', n.nspname, p.proname), p.proowner, false
+  FROM pg_proc AS p JOIN pg_namespace AS n ON n.oid = p.pronamespace
+  WHERE n.nspname = :schema AND p.proname = ANY (CAST(:names AS text[]))
+)
+SELECT f.what, CAST(pg_get_userbyid(f.owner) AS text), CAST(current_user AS text) FROM found AS f
+WHERE f.is_foreign OR f.owner NOT IN (SELECT role FROM ours) ORDER BY f.what LIMIT 1;
+
 -- name: create_steps
-CREATE TABLE IF NOT EXISTS tape_schema (
+CREATE TABLE tape_schema (
   line text NOT NULL, number integer NOT NULL, name text NOT NULL, applied_at bigint NOT NULL,
   PRIMARY KEY (line, number)
 );

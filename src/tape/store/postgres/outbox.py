@@ -16,6 +16,7 @@ from tape.store.postgres.channels import Channels
 from tape.store.postgres.errors import LOST, REFUSED, refused, said, translate
 from tape.store.postgres.migrate import BOTH_FIRST
 from tape.store.postgres.named import numbered
+from tape.store.postgres.owners import check_owners, created
 from tape.store.postgres.qualified import PIN, SEARCH_PATH
 from tape.store.statements import migrations
 from tape.telemetry import log
@@ -243,11 +244,14 @@ async def _apply_missing(connection: asyncpg.Connection, schema: str) -> list[st
     sql = _Sql(**in_schema("postgres", "outbox_migrate.sql", schema))
     if not await connection.fetchval(sql.has_schema):
         await connection.execute(sql.create_schema)
-    if not await connection.fetchval(sql.has_steps):
+    has_steps = await connection.fetchval(sql.has_steps)
+    await check_owners(connection, schema, ())
+    if not has_steps:
         await connection.execute(sql.create_steps)
     await connection.execute(sql.lock)
     done = {row[0] for row in await connection.fetch(sql.applied)}
     missing = [step for step in migrations("postgres", "outbox") if step[0] not in done]
+    await check_owners(connection, schema, created(script for _, _, script in missing))
     for number, name, script in missing:
         await connection.execute(moved("postgres", script, schema))
         text, values = numbered(sql.record, {"number": number, "name": name, "now_ms": now_ms()})

@@ -9,11 +9,11 @@ import re
 from functools import cache
 from typing import Final
 
+from tape.store.postgres.owners import STEPS, created
 from tape.store.statements import migrations
 
 SEARCH_PATH: Final = "pg_catalog, pg_temp"
 PIN: Final = f"SET LOCAL search_path = {SEARCH_PATH}"
-_CREATED: Final = re.compile(r"^CREATE (?:OR REPLACE )?(?:TABLE|VIEW|FUNCTION) (tape_\w+)", re.MULTILINE)
 _NAME: Final = re.compile(r"(?<![\w.\"'])tape_\w+")
 
 
@@ -26,5 +26,4 @@ def qualified(sql: str, schema: str) -> str:
 
 @cache
 def _ours() -> frozenset[str]:
-    created = (name for _, _, script in migrations("postgres") for name in _CREATED.findall(script))
-    return frozenset({"tape_schema", *created})
+    return created(script for _, _, script in migrations("postgres")) | {STEPS}

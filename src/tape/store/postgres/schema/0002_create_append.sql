@@ -4,7 +4,7 @@
 -- Begins a term after the head if the server was promoted or is another one; whoever calls it has the lock. Entries
 -- that this server never received may be known to readers, so no epoch, and no count of changes, of theirs comes up to
 -- those of the term.
-CREATE OR REPLACE FUNCTION tape_begin_term() RETURNS void LANGUAGE plpgsql VOLATILE SET search_path = pg_catalog, pg_temp AS $$
+CREATE FUNCTION tape_begin_term() RETURNS void LANGUAGE plpgsql VOLATILE SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
   here record; term record;
 BEGIN
@@ -24,7 +24,7 @@ END $$;
 
 -- Called on every new connection: an open session cannot come to another cluster, and nobody reads from a promoted
 -- server before its term has begun.
-CREATE OR REPLACE FUNCTION tape_enter() RETURNS void LANGUAGE plpgsql VOLATILE SET search_path = pg_catalog, pg_temp AS $$
+CREATE FUNCTION tape_enter() RETURNS void LANGUAGE plpgsql VOLATILE SET search_path = pg_catalog, pg_temp AS $$
 BEGIN
   IF pg_is_in_recovery() THEN                                           -- a standby does not write
     RETURN;
@@ -35,7 +35,7 @@ BEGIN
   END IF;
 END $$;
 
-CREATE OR REPLACE FUNCTION tape_lock() RETURNS void LANGUAGE plpgsql VOLATILE SET search_path = pg_catalog, pg_temp AS $$
+CREATE FUNCTION tape_lock() RETURNS void LANGUAGE plpgsql VOLATILE SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
   timeline text;
 BEGIN
@@ -49,7 +49,7 @@ BEGIN
 END $$;
 
 -- A fork as core.child judges it: why it cannot be, with a fact, or else where the child begins.
-CREATE OR REPLACE FUNCTION tape_fork(
+CREATE FUNCTION tape_fork(
   child text, parent text, at_seq bigint,
   OUT why text, OUT fact bigint, OUT first_kept bigint, OUT type text, OUT lineage text)
 LANGUAGE plpgsql VOLATILE SET search_path = pg_catalog, pg_temp AS $$
@@ -84,7 +84,7 @@ END $$;
 -- expectation is touched by one request only, and a fork is alone. The columns of the events travel as text joined by
 -- U+001F, which neither JSON text nor any of our names can hold; U+001E stands for NULL, and a column in which no event
 -- has a value is NULL.
-CREATE OR REPLACE FUNCTION tape_append(
+CREATE FUNCTION tape_append(
   now_ms bigint,
   seen_head bigint, seen_changes bigint, known_lasts bigint[],          -- what the appender knew; lasts NULL: nothing
   runs text[], run_opens boolean[], run_types text[], run_counts int[], -- the distinct runs, and their events here
@@ -272,7 +272,7 @@ BEGIN
 END $$;
 
 -- Ends a transaction block in which a staged request was refused, before its COMMIT is reached.
-CREATE OR REPLACE FUNCTION tape_demand(call int, refused jsonb) RETURNS void LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
+CREATE FUNCTION tape_demand(call int, refused jsonb) RETURNS void LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
 BEGIN
   IF EXISTS (SELECT FROM jsonb_each(coalesce(refused, '{}')) r WHERE r.value ->> 0 <> 'replay') THEN
     RAISE EXCEPTION 'a staged request was refused'
@@ -282,7 +282,7 @@ END $$;
 
 -- One event and nothing else, for a run whose last seq the appender knows: the same in half the time. It returns when
 -- that was, or NULL if somebody else wrote meanwhile and it appended nothing.
-CREATE OR REPLACE FUNCTION tape_append_one(
+CREATE FUNCTION tape_append_one(
   now_ms bigint, seen_head bigint, seen_changes bigint, last bigint,
   e_crc bigint, e_run text, e_kind text, e_type text, e_subject text, e_version smallint, e_id text,
   e_trace text, e_span text, e_parent text, e_attributes text, e_payload text, e_bytes bytea)
