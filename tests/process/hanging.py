@@ -5,6 +5,8 @@ import threading
 import time
 from pathlib import Path
 
+import anyio
+
 from tape.reactions import Dead, Envelope
 
 FOREVER = threading.Event()
@@ -19,6 +21,16 @@ async def in_loop(envelope: Envelope) -> None:
     """Blocks the event loop itself."""
     _began(envelope)
     time.sleep(3_600)
+
+
+async def without_end(envelope: Envelope) -> None:
+    """Goes on whatever cancels it."""
+    _began(envelope)
+    while True:
+        try:
+            await anyio.sleep_forever()
+        except BaseException:
+            continue
 
 
 def in_process(envelope: Envelope) -> None:

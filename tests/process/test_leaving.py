@@ -12,6 +12,7 @@ import anyio
 import pytest
 
 from tape.compose import open_store
+from tape.core.codec import JsonValue
 from tape.core.event import Event
 from tape.core.task import Task, TaskStatus
 from tests.contract.reacting import tasks
@@ -23,9 +24,9 @@ GRACE_S = "0.5"
 
 
 @contextmanager
-def worker(url: str, handler: str, *timeout: str) -> Iterator["subprocess.Popen[bytes]"]:
-    command = [sys.executable, "-m", "tests.process.hung_worker", url, handler, *timeout]
-    environment = os.environ | {"PYTHONPATH": str(ROOT), "TAPE_GRACE": GRACE_S}
+def worker(url: str, handler: str, *given: str, grace_s: str = GRACE_S) -> Iterator["subprocess.Popen[bytes]"]:
+    command = [sys.executable, "-m", "tests.process.hung_worker", url, handler, *given]
+    environment = os.environ | {"PYTHONPATH": str(ROOT), "TAPE_GRACE": grace_s}
     with subprocess.Popen(command, cwd=ROOT, env=environment) as process:
         try:
             yield process
@@ -40,7 +41,8 @@ def url(tmp_path: Path) -> str:
 
     async def publish() -> None:
         async with open_store(place) as store:
-            await append(store, Event(run_id="r1", payload={"pid": str(tmp_path / "pid")}, subject="/a/b"))
+            payload: JsonValue = {"pid": str(tmp_path / "pid"), "hangs": True}
+            await append(store, Event(run_id="r1", payload=payload, subject="/a/b"))
 
     anyio.run(publish)
     return place
@@ -76,3 +78,39 @@ def test_a_thread_that_was_left_does_not_keep_the_process_alive(url: str, tmp_pa
         status = process.wait(PATIENCE_S)
 
     assert status == 0
+
+
+def test_a_handler_that_goes_on_when_cancelled_does_not_keep_the_process_alive(url: str) -> None:
+    with worker(url, "without_end", "0.2", grace_s=str(PATIENCE_S)) as process:
+        until(lambda: any(task.status is TaskStatus.DLQ for task in found(url)), "the end of the attempt")
+        process.send_signal(signal.SIGTERM)
+        status = process.wait(PATIENCE_S)
+
+    assert status == 0
+
+
+def test_a_worker_that_works_once_ends_although_a_handler_goes_on_when_cancelled(url: str) -> None:
+    with worker(url, "without_end", "0.2", "once") as process:
+        status = process.wait(PATIENCE_S)
+
+    (task,) = found(url)
+    assert status == 0 and task.status is TaskStatus.DLQ
+
+
+@pytest.mark.parametrize("ending", [(signal.SIGTERM,), (signal.SIGTERM, signal.SIGTERM), (signal.SIGKILL,)])
+def test_a_handler_in_a_process_ends_with_its_worker(url: str, tmp_path: Path, ending: tuple[signal.Signals]) -> None:
+    with worker(url, "in_process") as process:
+        until(has_begun(tmp_path), "a handler that hangs")
+        for each in ending:
+            process.send_signal(each)
+        process.wait(PATIENCE_S)
+
+        until(lambda: not is_alive(tmp_path / "pid"), "the end of the handler's process")
+
+
+def is_alive(pid: Path) -> bool:
+    try:
+        os.kill(int(pid.read_text()), 0)
+    except ProcessLookupError:
+        return False
+    return True

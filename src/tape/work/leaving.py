@@ -12,7 +12,9 @@ from typing import Final, TypeVar
 
 from tape.settings import Settings
 from tape.telemetry import log
+from tape.work.child_process import exit_with_children
 from tape.work.threads import end_now
+from tape.work.workers import has_left
 
 SIGNALS: Final = (signal.SIGTERM, signal.SIGINT)
 
@@ -33,19 +35,24 @@ async def until_told(run: Callable[[], Awaitable[T]], stop: Callable[[], None]) 
 def _leaving(stop: Callable[[], None], grace: timedelta) -> Iterator[None]:
     """Handles signals in this block.
 
-    They are not handled by the event loop, and a thread keeps the time: a handler may block the loop.
+    They are not handled by the event loop, and a thread keeps the time: a handler may block the loop. If handlers were
+    left behind, both go on until the loop is closed: what a handler holds may hold up what is closed before.
     """
     loop, told, over = asyncio.get_running_loop(), threading.Event(), threading.Event()
 
     def leave(number: int, _: object) -> None:
+        if loop.is_closed():
+            signal.signal(number, before[signal.Signals(number)])
+            signal.raise_signal(number)
+            return
         if told.is_set():
-            os._exit(128 + number)
+            exit_with_children(128 + number)
         told.set()
         loop.call_soon_threadsafe(stop)
 
     def watch() -> None:
         told.wait()
-        if not over.wait(grace.total_seconds()):
+        if not over.wait(grace.total_seconds()) and not loop.is_closed():
             end_now(128 + signal.SIGTERM, partial(log.warning, "worker.grace_over", grace_s=grace.total_seconds()))
 
     before = {number: signal.signal(number, leave) for number in SIGNALS}
@@ -53,7 +60,8 @@ def _leaving(stop: Callable[[], None], grace: timedelta) -> Iterator[None]:
     try:
         yield
     finally:
-        over.set()
-        told.set()
-        for number, handler in before.items():
-            signal.signal(number, handler)
+        if not (told.is_set() and has_left()):
+            over.set()
+            told.set()
+            for number, handler in before.items():
+                signal.signal(number, handler)

@@ -4,8 +4,11 @@ import importlib
 import inspect
 import json
 import os
+import signal
 import sys
+import threading
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
 from datetime import timedelta
 from typing import TYPE_CHECKING, Any, Final
 
@@ -15,12 +18,14 @@ from tape.core.causation import caused_by, current_cause
 from tape.core.errors import UsageError
 from tape.core.task import Died, Failed, Outcome, Released
 from tape.work.answers import Dead, Release, Retry, outcome_of
-from tape.work.child_process import run_child
+from tape.work.child_process import open_child
 from tape.work.envelope import Envelope
 
 if TYPE_CHECKING:
     from tape.work.handler import Handler
 
+STDIN: Final = 0
+STDOUT: Final = 1
 STDERR: Final = 2
 PROGRAM: Final = "import sys; sys.path[:] = sys.argv[1:]; from tape.work.processes import main; main()"
 
@@ -34,11 +39,14 @@ async def called_in_process(handler: "Handler", envelopes: Sequence[Envelope], p
         "envelopes": [dict(each) for each in envelopes],
         "cause": current_cause() or 0,
     }
-    async with places:
-        ended = await run_child([sys.executable, "-c", PROGRAM, *sys.path], json.dumps(asked).encode(), stderr=STDERR)
-    outcome = json.loads(ended.stdout) if ended.returncode == 0 and ended.stdout else None
+    command = [sys.executable, "-c", PROGRAM, *sys.path]
+    async with places, open_child(command, stderr=STDERR) as child:
+        await child.write(json.dumps(asked).encode() + b"\n")
+        answer = await child.read_line(-1)
+        status = await child.wait()
+    outcome = json.loads(answer) if status == 0 and answer else None
     if outcome is None:
-        raise ChildProcessError(f"its process ended with status {ended.returncode} and no answer")
+        raise ChildProcessError(f"its process ended with status {status} and no answer")
     if outcome["is_released"]:
         raise Release("its process gave it back")
     if outcome["is_dead"]:
@@ -48,11 +56,27 @@ async def called_in_process(handler: "Handler", envelopes: Sequence[Envelope], p
 
 
 def main() -> None:
-    """The program of the other process: what the function prints goes to its errors, and its output is the answer."""
-    with os.fdopen(os.dup(sys.stdout.fileno()), "wb") as answer:
-        os.dup2(STDERR, sys.stdout.fileno())
-        outcome = call(json.loads(sys.stdin.buffer.read()))
+    """The program of the other process: what the function prints goes to its errors, and its output is the answer.
+
+    Its input is one line, and then open for as long as the worker lives.
+    """
+    orders, answers = os.dup(STDIN), os.dup(STDOUT)
+    os.dup2(os.open(os.devnull, os.O_RDONLY), STDIN)
+    os.dup2(STDERR, STDOUT)
+    asked = json.loads(os.fdopen(orders, "rb", closefd=False).readline())
+    threading.Thread(target=_end_with_worker, args=(orders,), name="tape worker's end", daemon=True).start()
+    outcome = call(asked)
+    with os.fdopen(answers, "wb") as answer:
         answer.write(json.dumps(_facts(outcome)).encode())
+
+
+def _end_with_worker(orders: int) -> None:
+    """Waits until the worker has ended, however it did: nobody would end this process at its deadline any more."""
+    while os.read(orders, 1):
+        pass
+    with suppress(OSError):
+        os.killpg(os.getpid(), signal.SIGKILL)
+    os._exit(1)
 
 
 def call(asked: Mapping[str, Any]) -> Outcome:

@@ -1,7 +1,6 @@
 """Plain functions in threads; a thread that nobody waits for any more does not keep the process alive."""
 
 import logging
-import os
 import sys
 import threading
 import time
@@ -11,6 +10,7 @@ from typing import Any, Final, NoReturn
 import anyio
 
 from tape.telemetry import log
+from tape.work.child_process import exit_with_children
 
 WRITE_S: Final = 1.0  # nobody may read what is written
 _LEFT: Final[set[threading.Thread]] = set()
@@ -82,7 +82,12 @@ def _end_process() -> None:
     with _LOCK:
         is_kept = any(thread.is_alive() for thread in _LEFT)
     if is_kept:
-        end_now(1 if getattr(sys, "last_value", None) is not None else 0)
+        end_now(exit_status())
+
+
+def exit_status() -> int:
+    """That of a program at its end: 1 after an error that nobody caught."""
+    return 1 if getattr(sys, "last_value", None) is not None else 0
 
 
 def end_now(status: int, say: Callable[[], object] = bool) -> NoReturn:
@@ -90,7 +95,7 @@ def end_now(status: int, say: Callable[[], object] = bool) -> NoReturn:
     writing = threading.Thread(target=_write_out, args=(say,), daemon=True)
     writing.start()
     writing.join(WRITE_S)
-    os._exit(status)
+    exit_with_children(status)
 
 
 def _write_out(say: Callable[[], object]) -> None:

@@ -1,14 +1,18 @@
 """The asyncio tasks of a worker loop, which end with it, but for those that ignore their cancellation."""
 
 import asyncio
+import atexit
 from collections.abc import Callable, Coroutine
-from typing import Any, NoReturn
+from typing import Any, Final, NoReturn
 
 import anyio
 from anyio.abc import TaskGroup
 
 from tape.telemetry import log
 from tape.work.deadline import END_S
+from tape.work.threads import end_now, exit_status
+
+_LEFT: "Final[set[asyncio.Task[None]]]" = set()
 
 
 class Workers:
@@ -36,11 +40,32 @@ class Workers:
                 await asyncio.wait(self._scopes, timeout=END_S)
         if self._scopes:
             log.warning("worker.handlers_left", count=len(self._scopes))
+            for task in self._scopes:
+                _leave(task)
 
     def _ended(self, task: "asyncio.Task[None]") -> None:
         del self._scopes[task]
         if not task.cancelled() and (error := task.exception()) is not None:
             self._group.start_soon(_raise, error)
+
+
+def has_left() -> bool:
+    """Whether tasks go on of which nobody waits for the end."""
+    return any(not task.done() for task in _LEFT)
+
+
+def _leave(task: "asyncio.Task[None]") -> None:
+    """Has the end of the event loop not wait for a task, which it would do for ever."""
+    _LEFT.add(task)
+    task.add_done_callback(_LEFT.discard)
+    asyncio.tasks._unregister_task(task)  # noqa: SLF001 - documented, for those who make tasks of their own
+
+
+@atexit.register
+def _end_process() -> None:
+    """Ends the process before Python destroys the tasks that are left: that runs them once more, without a loop."""
+    if has_left():
+        end_now(exit_status())
 
 
 async def _within(scope: anyio.CancelScope, work: Callable[[], Coroutine[Any, Any, None]]) -> None:
