@@ -146,7 +146,10 @@ async def test_a_bare_list_is_bounded_by_what_it_carries(store: Store) -> None:
     assert [(task.payload_json, task.prev_value_json) for task in found] == [("", "")] * 8
 
 
-@pytest.mark.parametrize("cursor", ["x", "[1]", '["a", 1]', "[" * 2_000, "null", '[1, "a", 2]'])
+BEYOND = [f'[{place}, "a"]' for place in (1 << 63, -(1 << 63) - 1)]
+
+
+@pytest.mark.parametrize("cursor", ["x", "[1]", '["a", 1]', "[" * 2_000, "null", '[1, "a", 2]', *BEYOND])
 async def test_a_cursor_that_no_list_gave_is_refused(stock: Any, cursor: str) -> None:
     with pytest.raises(grpc.aio.AioRpcError) as caught:
         await stock.ListTasks(pb.ListTasksRequest(cursor=cursor))

@@ -78,6 +78,12 @@ ALTER DEFAULT PRIVILEGES IN SCHEMA core GRANT ALL ON TABLES TO {app};
 ALTER DEFAULT PRIVILEGES IN SCHEMA core GRANT ALL ON SEQUENCES TO PUBLIC;
 """
 
+COUNTED = """DO $$ BEGIN
+CREATE FUNCTION counted() RETURNS trigger LANGUAGE plpgsql AS 'BEGIN RETURN NULL; END';
+CREATE TRIGGER counted AFTER INSERT ON core.outbox REFERENCING NEW TABLE AS new_rows FOR EACH ROW
+  EXECUTE FUNCTION counted();
+END $$"""
+
 
 @dataclass(frozen=True, slots=True)
 class Roles:
@@ -229,6 +235,14 @@ async def test_a_table_whose_updates_are_published_can_be_updated_in_every_parti
         ("CREATE UNIQUE INDEX one_key ON core.outbox (idempotency_key)", "one_key"),
         ("CREATE RULE loud AS ON DELETE TO core.outbox DO ALSO NOTIFY gone", "loud"),
         ("CREATE PUBLICATION plain FOR TABLE core.outbox", "plain"),
+        ("CREATE FUNCTION total() RETURNS bigint LANGUAGE sql RETURN (SELECT count(*) FROM core.outbox)", "total"),
+        ("CREATE FUNCTION clear() RETURNS void LANGUAGE sql BEGIN ATOMIC DELETE FROM core.outbox; END", "clear"),
+        ("CREATE FUNCTION kind(o core.outbox) RETURNS text LANGUAGE sql RETURN o.event_type", "kind"),
+        ("CREATE FUNCTION kinds(o core.outbox[]) RETURNS text LANGUAGE sql AS 'SELECT 1'", "kinds"),
+        ("CREATE POLICY known ON orders USING (EXISTS (SELECT FROM core.outbox AS o WHERE o.source = note))", "known"),
+        ("CREATE TABLE copies (o core.outbox)", "copies"),
+        ("CREATE TABLE child () INHERITS (core.outbox)", "child"),
+        (COUNTED, "counted"),
     ],
 )
 async def test_what_a_divided_table_cannot_carry_is_named_and_nothing_is_changed(
@@ -240,3 +254,10 @@ async def test_what_a_divided_table_cannot_carry_is_named_and_nothing_is_changed
         await divided(postgres)
 
     assert await postgres.rows("SELECT relkind::text FROM pg_class WHERE oid = 'core.outbox'::regclass") == [("r",)]
+
+
+async def test_no_function_of_ours_is_bound_to_the_table_before_it_is_divided(postgres: Place) -> None:
+    await divided(postgres)
+
+    bound = "SELECT objid::regproc::text FROM pg_depend WHERE refobjid = 'core.outbox_before'::regclass"
+    assert await postgres.rows(f"{bound} AND classid = 'pg_proc'::regclass") == []

@@ -41,3 +41,29 @@ async def test_what_is_planted_beside_business_tables_is_not_run(reached: Place,
         assert await caught(owner) == set()
     assert seen.numbers == [1]
     assert await postgres.rows("SELECT n, note FROM orders ORDER BY note") == [(1, ""), (1, "handled")]
+
+
+SHADOWS = """
+CREATE FUNCTION public.jsonb_to_recordset(given jsonb) RETURNS SETOF record LANGUAGE plpgsql AS $$
+BEGIN
+  INSERT INTO public.caught VALUES (current_user, 'jsonb_to_recordset');
+  RETURN QUERY SELECT h.handler_name, h.idempotency_key
+  FROM pg_catalog.jsonb_to_recordset(given) AS h(handler_name text, idempotency_key text);
+END $$;
+CREATE FUNCTION public.catch(given pg_catalog.text) RETURNS boolean LANGUAGE plpgsql AS $$
+BEGIN INSERT INTO public.caught VALUES (current_user, 'text'); RETURN true; END $$;
+CREATE DOMAIN public.text AS pg_catalog.text CHECK (public.catch(VALUE));
+CREATE DOMAIN public.jsonb AS pg_catalog.jsonb CHECK (public.catch(VALUE::pg_catalog.text));
+"""
+
+
+async def test_what_stands_before_the_servers_own_on_a_handlers_path_is_not_run(postgres: Place) -> None:
+    async with planting(postgres.url) as owner:
+        name = await owner.fetchval("SELECT current_database()")
+        await owner.execute(f"SET ROLE author_{name}; {SHADOWS} RESET ROLE")
+        await owner.execute(f"ALTER DATABASE {name} SET search_path = public, pg_catalog")
+        async with postgres.listening({"orders.noted": note}):
+            await postgres.said(said(1))
+            await postgres.wait_until("delivered", 1)
+
+        assert {what for _, what in await caught(owner)} == set()

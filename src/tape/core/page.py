@@ -8,6 +8,7 @@ from tape.core.errors import InvalidCursor, shown
 
 ANSWER_BYTES: Final = (4 << 20) - (64 << 10)  # a gRPC client accepts messages of 4 MiB unless it is told otherwise
 MAX_CURSOR: Final = 4_096
+POSITIONS: Final = range(-(1 << 63), 1 << 63)  # what a store can compare with
 
 Place: TypeAlias = tuple[int | str, ...]
 
@@ -38,6 +39,10 @@ def place_of(cursor: str, *kinds: type) -> Place | None:
         place = json.loads(cursor) if len(cursor) <= MAX_CURSOR else None
     except (ValueError, RecursionError):
         place = None
-    if not isinstance(place, list) or [type(part) for part in place] != list(kinds):
+    if not isinstance(place, list) or [type(part) for part in place] != list(kinds) or not _is_within(place):
         raise InvalidCursor(f"a cursor is the next_cursor of an answer to the same question, not {shown(cursor)}")
     return tuple(place)
+
+
+def _is_within(place: list[int | str]) -> bool:
+    return all(part in POSITIONS for part in place if isinstance(part, int))

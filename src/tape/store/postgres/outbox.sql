@@ -1,27 +1,31 @@
+-- The first three run on a connection of somebody else, along whatever search path it has: every name in them that is
+-- looked up has its schema.
+
 -- name: publish
 -- Every parameter is text, because drivers disagree on all other types.
 INSERT INTO core.outbox (
   id, event_type, event_version, occurred_at, source, target, content_class, channel, generation, workspace_id,
   payload, idempotency_key, trace_context, order_key
 ) VALUES (
-  CAST(CAST(:event_id AS text) AS uuid), :event_type, CAST(CAST(:event_version AS text) AS integer),
-  CAST(CAST(:occurred_at AS text) AS timestamptz), :source, :target, :content_class, :channel,
-  CAST(CAST(:generation AS text) AS bigint), CAST(CAST(:workspace_id AS text) AS uuid),
-  CAST(CAST(:payload AS text) AS jsonb), :idempotency_key, :trace_context, :order_key
+  CAST(CAST(:event_id AS pg_catalog.text) AS pg_catalog.uuid), :event_type, CAST(CAST(:event_version AS pg_catalog.text) AS integer),
+  CAST(CAST(:occurred_at AS pg_catalog.text) AS pg_catalog.timestamptz), :source, :target, :content_class, :channel,
+  CAST(CAST(:generation AS pg_catalog.text) AS bigint), CAST(CAST(:workspace_id AS pg_catalog.text) AS pg_catalog.uuid),
+  CAST(CAST(:payload AS pg_catalog.text) AS pg_catalog.jsonb), :idempotency_key, :trace_context, :order_key
 );
 
 -- name: handle
 -- Comes first in the handler's transaction: whoever is second waits here for the first one's end.
 INSERT INTO core.event_handled (handler_name, idempotency_key)
 SELECT DISTINCT h.handler_name, h.idempotency_key
-FROM jsonb_to_recordset(CAST(CAST(:handled AS text) AS jsonb)) AS h(handler_name text, idempotency_key text)
+FROM pg_catalog.jsonb_to_recordset(CAST(CAST(:handled AS pg_catalog.text) AS pg_catalog.jsonb))
+  AS h(handler_name pg_catalog.text, idempotency_key pg_catalog.text)
 ORDER BY h.handler_name, h.idempotency_key
 ON CONFLICT (handler_name, idempotency_key) DO NOTHING RETURNING 1;
 
 -- name: settle
 -- The function remembers, locks the rows, settles the deliveries and summarises, each with a snapshot of its own.
-SELECT CAST(f.event_id AS text), f.handler_name, f.attempt
-FROM core.outbox_settle(CAST(CAST(:settled AS text) AS jsonb)) AS f;
+SELECT CAST(f.event_id AS pg_catalog.text), f.handler_name, f.attempt
+FROM core.outbox_settle(CAST(CAST(:settled AS pg_catalog.text) AS pg_catalog.jsonb)) AS f;
 
 -- name: alone
 -- Who deals rows out shares it, so no row falls between an old list of handlers and a new.

@@ -22,7 +22,8 @@ BEGIN
   END LOOP;
 END $$;
 
--- What a divided table cannot carry, each by its kind and name: what depends on the table itself would stay with the first
+-- What a divided table cannot carry, each by its kind and name: what depends on the table itself, such as a view, a
+-- function in SQL that is bound to it, a policy of another table or a use of its row type, would stay with the first
 -- partition, a key without occurred_at cannot span partitions, and a publication that does not publish by the root would
 -- publish rows under names that its subscribers do not have.
 CREATE FUNCTION core.outbox_undividable() RETURNS SETOF text LANGUAGE sql STABLE
@@ -32,6 +33,24 @@ SET search_path = pg_catalog, pg_temp AS $$
   FROM pg_depend AS d JOIN pg_rewrite AS r ON r.oid = d.objid JOIN pg_class AS c ON c.oid = r.ev_class
   WHERE d.classid = CAST('pg_rewrite' AS regclass) AND d.refclassid = CAST('pg_class' AS regclass)
     AND d.refobjid = CAST('core.outbox' AS regclass)
+  UNION
+  SELECT pg_describe_object(d.classid, d.objid, d.objsubid)
+  FROM pg_class AS c JOIN pg_type AS t ON t.oid = c.reltype JOIN pg_depend AS d
+    ON (d.refclassid = CAST('pg_class' AS regclass) AND d.refobjid = c.oid
+        AND d.classid IN (CAST('pg_proc' AS regclass), CAST('pg_policy' AS regclass)))
+    OR (d.refclassid = CAST('pg_type' AS regclass) AND d.refobjid IN (t.oid, t.typarray) AND d.deptype = 'n')
+  WHERE c.oid = CAST('core.outbox' AS regclass) AND NOT EXISTS (
+    SELECT FROM pg_policy AS p
+    WHERE d.classid = CAST('pg_policy' AS regclass) AND p.oid = d.objid AND p.polrelid = c.oid)
+  UNION
+  SELECT format('child %s', CAST(CAST(inhrelid AS regclass) AS text)) FROM pg_inherits
+  WHERE inhparent = CAST('core.outbox' AS regclass)
+  UNION
+  SELECT format('parent %s', CAST(CAST(inhparent AS regclass) AS text)) FROM pg_inherits
+  WHERE inhrelid = CAST('core.outbox' AS regclass)
+  UNION
+  SELECT format('trigger %I for each row with a transition table', tgname) FROM pg_trigger
+  WHERE tgrelid = CAST('core.outbox' AS regclass) AND tgtype & 1 = 1 AND (tgoldtable IS NOT NULL OR tgnewtable IS NOT NULL)
   UNION
   SELECT format('foreign key %I of %s', conname, CAST(CAST(conrelid AS regclass) AS text)) FROM pg_constraint
   WHERE contype = 'f' AND confrelid = CAST('core.outbox' AS regclass)

@@ -91,12 +91,15 @@ BEGIN
 END $$;
 
 -- How often a row is tried for a handler: as often as any registered version of it that takes the row does. None if no
--- version takes it.
-CREATE FUNCTION core.outbox_attempts(p_handler text, p_event_id uuid) RETURNS integer LANGUAGE sql STABLE
+-- version takes it. Bound to the table by name: a body of SQL would go on reading the first partition alone.
+CREATE FUNCTION core.outbox_attempts(p_handler text, p_event_id uuid) RETURNS integer LANGUAGE plpgsql STABLE
+SET search_path = pg_catalog, pg_temp AS $$
+BEGIN
   RETURN (
     SELECT max(h.max_attempts) FROM core.outbox AS o JOIN core.event_handlers AS h
       ON h.handler_name = p_handler AND core.outbox_matches(h, o.generation, o.channel, o.event_type, o.target)
     WHERE o.id = p_event_id);
+END $$;
 
 -- Fails what is due and no version would claim again. No version tries less often than v_least: that alone keeps out
 -- nearly all that waits, without a look at its row. It waits for no lock, and who holds one of a row settles it.
