@@ -1,13 +1,14 @@
 """`tape.connect("tape://…")`: the same nouns over a wire, with deadlines, and back after a server was gone."""
 
-from contextlib import aclosing
+import sqlite3
+from contextlib import aclosing, closing
 from pathlib import Path
 
 import anyio
 import pytest
 
 import tape
-from tape.core.errors import InvalidCursor, RunNotFound, Unavailable, UsageError, VersionConflict
+from tape.core.errors import Corrupt, InvalidCursor, RunNotFound, Unavailable, UsageError, VersionConflict
 from tests.live.conftest import Start
 from tests.live.server import TapeServer, begin_epoch
 from tests.patience import PATIENCE_S
@@ -146,3 +147,20 @@ async def test_a_stream_that_comes_back_to_another_epoch_says_so(start: Start, t
 
             with anyio.fail_after(PATIENCE_S), pytest.raises(InvalidCursor, match="start over"):
                 await anext(entries)
+
+
+async def test_a_missing_entry_is_the_same_error_as_in_process(start: Start, tmp_path: Path) -> None:
+    server = start(f"sqlite:///{tmp_path}/lossy.db")
+    async with tape.aconnect(server.rpc) as client:
+        await client.events.append([tape.Event(run_id="r", payload=n) for n in range(3)], open=True)
+        server.stop()
+        with closing(sqlite3.connect(tmp_path / "lossy.db")) as connection, connection:
+            connection.execute("DELETE FROM tape_journal WHERE global_seq = 2")
+    again = start(f"sqlite:///{tmp_path}/lossy.db")
+
+    async with tape.aconnect(again.rpc) as client:
+        with pytest.raises(Corrupt) as lost:
+            async with aclosing(await client.events.stream(subject="/**", from_global_seq=0, follow=False)) as stream:
+                [entry async for entry in stream]
+
+    assert lost.value.global_seq == 2

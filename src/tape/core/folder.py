@@ -6,7 +6,7 @@ from pathlib import Path, PurePath
 from tape.core.errors import UsageError, shown
 
 # pathlib makes one slash of two, so that `s3://bucket` may come as `s3:/bucket`.
-_scheme = re.compile(r"([A-Za-z][A-Za-z0-9+.-]*):/").match
+_scheme = re.compile(r"\s*([A-Za-z][A-Za-z0-9+.-]*):/").match
 # delta-rs reads %20 in a path as a space, and a backslash as a slash; Hadoop reads no wildcard beside a colon.
 _unreadable = re.compile(r"%[0-9A-Fa-f]{2}|[\\\x00-\x1f\x7f]|:(?=.*[*?{\[])|[*?{\[](?=.*:)").search
 
@@ -24,7 +24,12 @@ def local_folder(given: str | PurePath, what: str) -> Path:
 def check_delta_folder(folder: Path) -> Path:
     """Refuses a folder whose path Delta or Spark would take for another one."""
     local_folder(folder, "a lake")
-    found = _unreadable(str(folder.resolve()))
+    try:
+        path = str(folder.resolve())
+        folder.exists()
+    except OSError as error:
+        raise UsageError(f"a lake cannot be in this folder ({error.strerror}): {shown(str(folder))}") from error
+    found = _unreadable(path)
     if found is not None:
         raise UsageError(f"a lake cannot be in a folder with {found[0]!r} in its path: {shown(str(folder))}")
     return folder

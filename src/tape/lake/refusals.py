@@ -1,10 +1,12 @@
 """What could not be written, and a lake or a cursor that is not the journal's, as errors of ours that say why."""
 
+import re
 from collections.abc import Sequence
 from typing import Final
 
-from tape.core.errors import Conflict, TapeError, Unavailable
+from tape.core.errors import Conflict, Corrupt, TapeError, Unavailable
 from tape.core.event import Entry
+from tape.core.ids import GlobalSeq
 from tape.core.ports import NO_EPOCH
 from tape.core.term import Term, is_resumable
 
@@ -13,11 +15,15 @@ WAY_OUT: Final = (
     "tape lake sync again (docs/runbooks/rebuild-the-lake.md)"
 )
 
+_corrupt: Final = re.compile(r"\bCorrupt: entry (\d+): (.+)").search  # as a traceback of a Python worker ends
+
 
 def refusal(error: Exception, what: str) -> TapeError:
     """What Spark or Arrow raises of something it could not write, as ours."""
     if isinstance(error, TapeError):
         return error
+    if found := _corrupt(str(error)):
+        return Corrupt(found[2].strip(), GlobalSeq(int(found[1])))
     reason = next((line for line in str(error).splitlines() if "No space left" in line), str(error).partition("\n")[0])
     return Unavailable(f"{what} was not written: {type(error).__name__}: {reason.strip()}")
 

@@ -109,9 +109,10 @@ class Dispatch:
         self, connector: str = "", limit: int = LIMIT, now_ms: int | None = None, app: str = ANY
     ) -> list[Effect]:
         """Effects that wait for a dispatcher of an app, of one connector or of any, the longest due first."""
+        check_app(app)
         now = await self._desk.now_ms(now_ms)
         found: list[Effect] = []
-        wanted = served(check_app(app), (connector,)) if app and connector else None
+        wanted = served(app, (connector,)) if app and connector else None
         async with aclosing(self._desk.due(EFFECTS.name, OUTBOX, now, wanted, limit)) as cells:
             async for _, cell in cells:
                 effect = EFFECTS.state(cell)

@@ -60,9 +60,10 @@ class Obligations:
 
         With an app and compensators, only those that such a worker can serve; the others take no place in the list.
         """
+        check_app(app)
         now = await self._desk.now_ms(now_ms)
         found: list[Obligation] = []
-        wanted = served(check_app(app), compensators) if app and compensators is not None else None
+        wanted = served(app, compensators) if app and compensators is not None else None
         async with aclosing(self._desk.due(DEBTS.name, "due", now, wanted, limit)) as debts:
             async for cell_id, _ in debts:
                 turn = compensation.first(await self._sight(RunId(cell_id.key)), RunId(cell_id.key))

@@ -131,8 +131,9 @@ class Timers:
 
         With an app and kinds, only those that such a worker can serve; the others take no place in the list.
         """
+        check_app(app)
         now, found = await self._desk.now_ms(now_ms), list[Timer]()
-        wanted = served(check_app(app), kinds) if app and kinds is not None else None
+        wanted = served(app, kinds) if app and kinds is not None else None
         async with aclosing(self._desk.due(TIMERS.name, TimerStatus.SET, now, wanted, limit)) as cells:
             async for _, cell in cells:
                 timer = TIMERS.state(cell)

@@ -36,6 +36,8 @@ async def refuse(context: Any, error: Exception, method: str) -> None:
 
 def _details(problem: Problem, error: Exception) -> list[Packed]:
     known: dict[str, Any] = {**_own(error), **problem.facts}
+    if isinstance(error, Corrupt):
+        known = {**known, "reason": problem.detail, "global_seq": error.global_seq}
     facts = Struct()
     facts.update({**known, "trace_id": problem.trace_id, "status": problem.status})
     info = ErrorInfo(reason=problem.code, domain=DOMAIN)
