@@ -1,5 +1,6 @@
 """Deadlines: an attempt that hangs is ended and counted, and its worker goes on."""
 
+import asyncio
 import logging
 import threading
 from collections.abc import AsyncIterator
@@ -25,13 +26,14 @@ from tests.process import hanging
 pytestmark = needs_ledgers
 
 BRIEF = timedelta(milliseconds=50)
+PATIENCE = timedelta(seconds=PATIENCE_S)
 
 
 @asynccontextmanager
-async def working(store: Store, function: Any) -> AsyncIterator[None]:
-    """A worker whose attempts may take only a moment, for as long as the block lasts."""
+async def working(store: Store, function: Any, deadline: timedelta = BRIEF) -> AsyncIterator[None]:
+    """A worker whose attempts may take only so long, while the block lasts."""
     await store.reactions.register(reaction(dlq_after_n=1))
-    made = handler(function, timeout=BRIEF)
+    made = handler(function, timeout=deadline)
     dispatcher = Dispatcher(store, Crew(handlers={"rule": made}, owner="me", slots=1))
     with anyio.fail_after(PATIENCE_S):
         async with anyio.create_task_group() as group:
@@ -102,6 +104,23 @@ async def test_a_handler_that_ignores_its_cancellation_is_left_to_itself(
 
     assert (first.status, second.status) == (TaskStatus.DLQ, TaskStatus.DONE)
     assert named(caplog, "task.handler_left") == [first.task_id]
+
+
+@pytest.mark.parametrize("is_waiting", [True, False])
+async def test_a_handler_that_cancels_its_own_task_has_failed_or_is_done(store: Store, is_waiting: bool) -> None:
+    async def cancel_itself(envelope: Envelope) -> None:
+        task = asyncio.current_task()
+        if envelope.seq == 1 and task is not None:
+            task.cancel()
+            if is_waiting:
+                await anyio.sleep_forever()
+
+    async with working(store, cancel_itself, PATIENCE):
+        await publish(store, 2)
+        first, second = await ended(store, 2)
+
+    assert first.status is (TaskStatus.DLQ if is_waiting else TaskStatus.DONE)
+    assert second.status is TaskStatus.DONE
 
 
 async def test_a_timeout_is_registered_with_its_reaction(store: Store) -> None:

@@ -50,6 +50,10 @@ class Crew:
     slots: int = 16
     lease: timedelta = WORK_LEASE
 
+    def __post_init__(self) -> None:
+        for each in self.handlers.values():
+            each.check()
+
 
 def crew_of(collection: Collection, *, is_registering: bool, owner: str | None, slots: int, lease: timedelta) -> Crew:
     """Those whom decorators have collected."""

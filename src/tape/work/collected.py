@@ -10,6 +10,7 @@ from typing import Any, Final
 from tape.core.errors import UsageError
 from tape.core.reaction import HandlerKind, Reaction
 from tape.work.handler import Handler, handler
+from tape.work.processes import check_importable
 
 MAX_ID: Final = 128
 _UNFIT: Final = re.compile("[^A-Za-z0-9._-]+")
@@ -38,6 +39,8 @@ class Collection:
     def add(
         self, function: Callable[..., Any], batch: int, options: Mapping[str, Any], *, is_process: bool = False
     ) -> Reaction:
+        if is_process:
+            check_importable(function)
         named = {"name": function.__qualname__, **options}
         chosen = named.pop("reaction_id", None) or default_id(function, named)
         reaction = Reaction(reaction_id=chosen, **named)

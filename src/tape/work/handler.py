@@ -15,7 +15,7 @@ from tape.core.task import Task
 from tape.work.answers import Dead
 from tape.work.deadline import DEADLINE, check_deadline
 from tape.work.envelope import Envelope, envelope
-from tape.work.processes import called_in_process, check_importable
+from tape.work.processes import called_in_process, check_importable, check_imported
 from tape.work.threads import called_in_thread
 
 MOST_AT_ONCE: Final = 1_000
@@ -49,6 +49,11 @@ class Handler:
         facts = {"reaction_id": tasks[0].reaction_id, "task_id": tasks[0].task_id}
         answer = await called_in_thread(partial(self.function, *arguments), threads, facts)
         return await answer if inspect.isawaitable(answer) else answer
+
+    def check(self) -> None:
+        """Refuses, at a worker's start, what could not be called."""
+        if self.is_process:
+            check_imported(self.function)
 
     def arguments(self, envelopes: Sequence[Envelope]) -> list[object]:
         if self.batch == 1:

@@ -20,7 +20,7 @@ from tape.telemetry import is_watched, log, span
 from tape.work.answers import Retry, outcome_of
 from tape.work.deadline import exceeded
 from tape.work.outages import Outage
-from tape.work.running import Running, Works, dealt, is_stopped
+from tape.work.running import Running, Works, clear_cancellation, dealt
 from tape.work.workers import Workers
 
 POLL_S: Final = 0.5
@@ -212,7 +212,9 @@ class Loop:
         running.begin(scope, self._handlers[running.tasks[0].reaction_id].timeout, self._give_up)
         answer: object = None
         try:
-            answer = await self._answer(running.tasks, is_seen)
+            answer = await self._answer(running, is_seen)
+            if not self._is_ending(running):
+                await clear_cancellation()
         finally:
             running.end()
             if running.is_cancelled and not running.is_left:
@@ -241,8 +243,12 @@ class Loop:
         with anyio.move_on_after(wait_s):
             await self._is_awake.wait()
 
-    async def _answer(self, tasks: Sequence[Task], is_seen: bool) -> object:
-        first = tasks[0]
+    def _is_ending(self, running: Running) -> bool:
+        """Whether the loop cancels an attempt, and not its own handler."""
+        return running.is_cancelled or self._workers is None
+
+    async def _answer(self, running: Running, is_seen: bool) -> object:
+        tasks, first = running.tasks, running.tasks[0]
         cause = first.source_global_seq if len(tasks) == 1 else max(task.source_global_seq for task in tasks)
         handler = self._handlers[first.reaction_id]
         try:
@@ -252,9 +258,9 @@ class Loop:
                 with span(f"handle {first.reaction_id}", first.trace_id, first.span_id):
                     return await handler.handle(tasks, self._threads)
         except asyncio.CancelledError:
-            if is_stopped():
+            if self._is_ending(running):
                 raise
-            return Retry("the handler was cancelled by something that it called")
+            return Retry("the handler was cancelled by itself or by something that it called")
         except Exception as error:  # noqa: BLE001 - a handler may raise anything, and that is its answer
             return error
 

@@ -84,9 +84,7 @@ def call(asked: Mapping[str, Any]) -> Outcome:
     from tape.work.handler import handler
 
     try:
-        function: Any = importlib.import_module(asked["module"])
-        for part in asked["name"].split("."):
-            function = getattr(function, part)
+        function = _imported(asked["module"], asked["name"])
         made = handler(function, asked["batch"])
         with caused_by(asked["cause"]):
             arguments = made.arguments([Envelope(**each) for each in asked["envelopes"]]) if made.takes else ()
@@ -97,10 +95,31 @@ def call(asked: Mapping[str, Any]) -> Outcome:
 
 
 def check_importable(function: Callable[..., Any]) -> None:
-    """Refuses a function that another process could not import by its name."""
-    name = getattr(function, "__qualname__", "<")
-    if "<" in name or function.__module__ == "__main__":
-        raise UsageError(f"a handler in a process is a function that can be imported by its name, not {name!r}")
+    """Refuses what another process could not import by its name."""
+    if not inspect.isfunction(function) or "<" in function.__qualname__ or function.__module__ == "__main__":
+        raise _not_importable(function)
+
+
+def check_imported(function: Callable[..., Any]) -> None:
+    """Refuses a function whose name stands for something else, now that its module is loaded."""
+    try:
+        found = _imported(function.__module__, function.__qualname__)
+    except (ImportError, AttributeError):
+        found = None
+    if found is not function:
+        raise _not_importable(function)
+
+
+def _imported(module: str, name: str) -> Any:
+    found: Any = importlib.import_module(module)
+    for part in name.split("."):
+        found = getattr(found, part)
+    return found
+
+
+def _not_importable(function: Callable[..., Any]) -> UsageError:
+    name = getattr(function, "__qualname__", None) or repr(function)
+    return UsageError(f"a handler in a process is a function that can be imported by its name, not {name!r}")
 
 
 async def _awaited(answer: Any) -> object:

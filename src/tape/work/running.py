@@ -2,6 +2,7 @@
 
 import asyncio
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from datetime import timedelta
 from itertools import groupby
@@ -112,10 +113,14 @@ def dealt(tasks: Sequence[Task], handlers: Mapping[str, Works]) -> Iterator[Runn
             yield from (Running(mine[first : first + size]) for first in range(0, len(mine), size))
 
 
-def is_stopped() -> bool:
-    """Whether somebody stops this very task, and not only something that it has waited for."""
+async def clear_cancellation() -> None:
+    """Takes back a cancellation of this task that its handler asked for, so that it does not meet the next one."""
     task = asyncio.current_task()
-    return task is not None and task.cancelling() > 0
+    if task is not None and task.cancelling():
+        with suppress(asyncio.CancelledError):
+            await asyncio.sleep(0)
+        while task.cancelling():
+            task.uncancel()
 
 
 def _reaction_of(task: Task) -> str:

@@ -1,8 +1,10 @@
 """Handlers: a function says by its annotations what it wants."""
 
+import math
 from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import timedelta
+from functools import partial, wraps
 from typing import Any
 
 import anyio
@@ -11,7 +13,9 @@ import pytest
 
 from tape.core.errors import UsageError
 from tape.core.task import Task, TaskId, TaskStatus
+from tape.matcher.dispatcher import Crew
 from tape.work.answers import Dead
+from tape.work.collected import Collection
 from tape.work.envelope import Envelope
 from tape.work.handler import Handler, handler
 from tape.work.options import definition
@@ -39,6 +43,30 @@ class Model:
         if not isinstance(value, dict):
             raise ValueError("not an object")
         return cls(value)
+
+
+class Named:
+    def handle(self, envelope: Envelope) -> None: ...
+    def __call__(self, envelope: Envelope) -> None: ...
+
+    @classmethod
+    def of_class(cls, envelope: Envelope) -> None: ...
+    @staticmethod
+    def static(envelope: Envelope) -> None: ...
+
+
+def plain(envelope: Envelope) -> None: ...
+
+
+@wraps(plain)
+def wrapped(envelope: Envelope) -> None: ...
+
+
+def named_again(envelope: Envelope) -> None: ...
+
+
+SHADOWED = named_again
+named_again = plain
 
 
 def task(payload_json: str = '{"pair":"EURUSD","value":1.1}') -> Task:
@@ -113,12 +141,31 @@ async def test_a_coroutine_that_a_plain_function_gives_is_waited_for() -> None:
     assert answer == "done"
 
 
-@pytest.mark.parametrize("timeout", [0, -1, timedelta(days=8)])
+@pytest.mark.parametrize("timeout", [0, -1, timedelta(days=8), math.nan, math.inf, 1e20, 2**63, None, "5", True])
 def test_a_timeout_that_cannot_be_is_refused(timeout: Any) -> None:
-    with pytest.raises(UsageError, match="a deadline is more than nothing"):
+    with pytest.raises(UsageError, match="a deadline is"):
         definition("/a/**", {"timeout": timeout})
 
 
 def test_a_process_needs_a_function_that_can_be_imported() -> None:
     with pytest.raises(UsageError, match="can be imported by its name"):
         handler(lambda: None, is_process=True)
+
+
+@pytest.mark.parametrize("function", [Named().handle, Named.of_class, Named(), partial(plain)])
+def test_a_process_needs_a_plain_function(function: Any) -> None:
+    with pytest.raises(UsageError, match="can be imported by its name"):
+        Collection().add(function, 1, {"reaction_id": "rule"}, is_process=True)
+
+
+@pytest.mark.parametrize("function", [wrapped, SHADOWED])
+def test_a_process_needs_the_function_that_its_name_stands_for(function: Any) -> None:
+    made = handler(function, is_process=True)
+
+    with pytest.raises(UsageError, match="can be imported by its name"):
+        Crew(handlers={"rule": made})
+
+
+@pytest.mark.parametrize("function", [Named.static, plain])
+def test_a_process_takes_a_function_that_its_name_stands_for(function: Any) -> None:
+    assert Crew(handlers={"rule": handler(function, is_process=True)}).handlers
