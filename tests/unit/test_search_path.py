@@ -3,6 +3,7 @@
 from collections.abc import AsyncIterator
 from urllib.parse import quote
 
+import anyio
 import asyncpg
 import pytest
 
@@ -14,6 +15,7 @@ from tape.store.postgres.store import open_store
 from tape.store.ranges import EVERYTHING, open_ranges
 from tests.contract.reacting import claim, match, publish, reaction, settle
 from tests.contract.saying import request, said
+from tests.patience import PATIENCE_S
 from tests.servers.planting import caught, planting
 
 UNPINNED = """
@@ -72,6 +74,32 @@ async def test_a_journal_lies_in_the_schema_that_its_url_names(postgres_url: str
     assert await owner.fetchval(f"SELECT max(global_seq) FROM {quoted}.tape_journal") == head
     assert await owner.fetchval("SELECT max(global_seq) FROM public.tape_journal") == 3
     await owner.close()
+
+
+async def test_ranges_are_of_the_journal_that_a_store_opens_wherever_the_path_was_set(postgres_url: str) -> None:
+    owner = await asyncpg.connect(postgres_url)
+    await owner.execute('CREATE SCHEMA "we ird"')
+    await owner.execute("""ALTER SYSTEM SET search_path = 'we ird', public""")
+    try:
+        await reloaded(owner, '"we ird", public')
+        async with open_store(postgres_url) as store:
+            await publish(store, 1)
+        async with open_store(f"{postgres_url}?options=-csearch_path%3Dpublic") as other:
+            await publish(other, 3)
+        with open_ranges(postgres_url) as ranges:
+            assert ranges.bounds().head == 1
+    finally:
+        await owner.execute("ALTER SYSTEM RESET search_path")
+        await reloaded(owner, '"$user", public')
+        await owner.close()
+
+
+async def reloaded(owner: asyncpg.Connection, path: str) -> None:
+    """Until the server's processes have read its configuration again."""
+    await owner.execute("SELECT pg_reload_conf()")
+    with anyio.fail_after(PATIENCE_S):
+        while await owner.fetchval("SHOW search_path") != path:  # noqa: ASYNC110 - the server tells nobody
+            await anyio.sleep(0.01)
 
 
 async def worked(store: Store) -> None:

@@ -46,9 +46,7 @@ async def migrate(connection: asyncpg.Connection) -> Migrated:
     When nothing is missing, nothing is locked, and no right to create anything is needed. The connection's own search
     path says where the journal lies, and is good for nothing else.
     """
-    schema = await connection.fetchval(statements("postgres", "migrate.sql")["schema"])
-    if schema is None:
-        raise UsageError("the search path of this role names no schema that exists; create one, or name one")
+    schema = await _schema(connection)
     sql = _Sql(*(qualified(numbered_names(text)[0], schema) for text in _Sql(**statements("postgres", "migrate.sql"))))
     try:
         return await _migrated(connection, sql, schema)
@@ -56,11 +54,31 @@ async def migrate(connection: asyncpg.Connection) -> Migrated:
         return await _migrated(connection, sql, schema)
 
 
+async def checked_schema(connection: asyncpg.Connection) -> str:
+    """Where the journal lies along the connection's own search path, with nothing of another role in its place."""
+    schema = await _schema(connection)
+    async with connection.transaction():
+        await connection.execute(PIN)
+        await check_owners(connection, schema, _names())
+    return schema
+
+
+async def _schema(connection: asyncpg.Connection) -> str:
+    schema = await connection.fetchval(statements("postgres", "migrate.sql")["schema"])
+    if schema is None:
+        raise UsageError("the search path of this role names no schema that exists; create one, or name one")
+    return str(schema)
+
+
+def _names() -> frozenset[str]:
+    return created(script for _, _, script in migrations("postgres"))
+
+
 async def _migrated(connection: asyncpg.Connection, sql: _Sql, schema: str) -> Migrated:
     async with connection.transaction():
         await connection.execute(PIN)
         has_steps = await connection.fetchval(sql.has_steps, schema)
-        await check_owners(connection, schema, created(script for _, _, script in migrations("postgres")))
+        await check_owners(connection, schema, _names())
         if has_steps and not await _missing(connection, sql):
             return Migrated(await connection.fetchval(sql.epoch), (), schema)
         if not has_steps:

@@ -2,24 +2,30 @@
 
 from __future__ import annotations
 
+import asyncio
 import re
 from collections.abc import Iterator, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from functools import lru_cache
 from threading import get_ident
 from typing import TYPE_CHECKING, Any, Final
 from urllib.parse import parse_qs, parse_qsl, quote, unquote, urlencode, urlsplit
 
+import asyncpg
+
 from tape.core.errors import NotFound, TapeError, Unavailable, UsageError
 from tape.core.ports import Bounds
+from tape.store.postgres.errors import LOST, said
 from tape.store.postgres.literal import literal
+from tape.store.postgres.migrate import checked_schema
 from tape.store.postgres.qualified import SEARCH_PATH, qualified
 from tape.store.ranges import BATCH_BYTES, Extent, Ranges, Selection, Sql, arrow_schema, sql_of
-from tape.store.statements import statements
 
 if TYPE_CHECKING:
     import pyarrow as pa
 
+CONNECT_S: Final = 10.0
 MOST_KEPT: Final = 8
 _NAME: Final = re.compile(r"(?<!:):([a-z_]+)")
 
@@ -66,7 +72,7 @@ def open_postgres(url: str) -> Iterator[Ranges]:
         raise UsageError("this needs the package adbc-driver-postgresql; install tape-bus[spark]") from error
     try:
         with _connected(url) as connection:
-            yield PostgresRanges(connection, _schema(connection, url))
+            yield PostgresRanges(connection, _schema(url))
     except dbapi.Error as error:
         raise _translated(str(error), url) from None  # what it was made from may know the password
 
@@ -103,25 +109,21 @@ def _pinned(url: str) -> str:
     return parts._replace(query=urlencode({**query, "options": options}, quote_via=quote)).geturl()
 
 
-def _schema(connection: Any, url: str) -> str:
-    """Where the journal lies along the search path that the URL or the role would have had."""
-    sql, where = statements("postgres", "ranges.sql"), statements("postgres", "migrate.sql")["schema"]
-    with connection.cursor() as cursor:
-        cursor.execute(sql["path"])
-        of_role = cursor.fetchone()
-        path = _path_of(url) or (of_role[0] if of_role else '"$user", public')
-        cursor.execute(written(sql["search"], {"path": path}))
-        cursor.execute(where)
-        (schema,) = cursor.fetchone()
-        cursor.execute(written(sql["search"], {"path": SEARCH_PATH}))
-    return str(schema)
+def _schema(url: str) -> str:
+    """Where the journal lies, asked as a store asks; in a thread, because the caller's may have a loop that runs."""
+    try:
+        with ThreadPoolExecutor(1) as thread:
+            return thread.submit(asyncio.run, _looked_up(url)).result()
+    except (asyncpg.PostgresError, *LOST) as error:
+        raise _translated(said(error), url) from None
 
 
-def _path_of(url: str) -> str | None:
-    """The search path in the options of a URL, of which the last counts."""
-    options = dict(parse_qsl(urlsplit(url).query)).get("options", "")
-    found = re.findall(r"(?:-c\s*|--)search[_-]path=((?:\\.|\S)+)", options)
-    return re.sub(r"\\(.)", r"\1", found[-1]) if found else None
+async def _looked_up(url: str) -> str:
+    connection = await asyncpg.connect(url, timeout=CONNECT_S)
+    try:
+        return await checked_schema(connection)
+    finally:
+        connection.terminate()
 
 
 def written(sql: str, values: Mapping[str, object]) -> str:
