@@ -101,7 +101,7 @@ async def test_the_console_comes_back_from_a_clean_end(page: Page, http: httpx.C
     assert between.end_streams() > 0
     say(http, "shown", [{"payload": "second"}])
 
-    await expect(screen.row(2)).to_contain_text("second", timeout=30_000)
+    await expect(screen.row(2)).to_contain_text("second")
     await screen.status("live")
     await expect(screen.rows).to_have_count(2)
     assert screen.complaints == []
@@ -120,5 +120,5 @@ async def test_the_console_shows_the_end_of_a_run_and_goes_on_when_it_is_opened_
     open_run(http, "reopened")
     say(http, "reopened", [{"payload": "second"}])
 
-    await expect(screen.row(2)).to_contain_text("second", timeout=30_000)
+    await expect(screen.row(2)).to_contain_text("second")
     await screen.status("live")

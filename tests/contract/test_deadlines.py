@@ -26,6 +26,7 @@ from tests.process import hanging
 pytestmark = needs_ledgers
 
 BRIEF = timedelta(milliseconds=50)
+AMPLE = timedelta(seconds=1)  # for a thread that does nothing, also on a busy machine
 PATIENCE = timedelta(seconds=PATIENCE_S)
 
 
@@ -72,7 +73,7 @@ async def test_a_thread_that_hangs_gives_its_slot_to_the_next_task(
             may_end.wait(PATIENCE_S)
 
     with caplog.at_level(logging.WARNING):
-        async with working(store, hang_once):
+        async with working(store, hang_once, AMPLE):
             await publish(store, 3)
             found = await ended(store, 3)
             may_end.set()
