@@ -9,7 +9,7 @@ from importlib.util import find_spec
 from itertools import chain
 from pathlib import Path
 from typing import TYPE_CHECKING, Final, TypeVar, Unpack
-from urllib.parse import SplitResult, urlsplit
+from urllib.parse import urlsplit
 
 import anyio
 
@@ -48,7 +48,7 @@ def open_store(
     """The store a URL names; `keep_per_run` is how many entries of a run one that is bounded keeps."""
     if keep_per_run is not None and not 1 <= keep_per_run <= MOST_KEPT:
         raise UsageError(f"a run keeps 1 to {MOST_KEPT:,} events, not {keep_per_run}")
-    match _checked(url).scheme:
+    match _scheme(url):
         case "sqlite" | "memory":
             from tape.store.sqlite.location import Location
             from tape.store.sqlite.store import open_store as open_sqlite
@@ -70,14 +70,15 @@ def open_store(
             raise UsageError(f"a store is {known}, not {shown(scheme or url)}")
 
 
-def _checked(url: str) -> SplitResult:
-    """The parts of a URL that can be read."""
+def _scheme(url: str) -> str:
+    """What a URL begins with; the hosts of Postgres, of which there may be several to fail over to, have ports."""
     try:
         parts = urlsplit(url)
-        _ = parts.port  # it is read only now
+        for host in parts.netloc.rpartition("@")[2].split(",") if parts.scheme.startswith("postgres") else ():
+            _ = urlsplit(f"//{host}").port  # it is read only now
     except ValueError as error:
         raise UsageError(f"the URL of the store cannot be read ({error})") from error
-    return parts
+    return parts.scheme
 
 
 def need(driver: str, extra: str) -> None:

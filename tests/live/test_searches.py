@@ -39,7 +39,7 @@ def test_a_store_that_forgets_has_no_history_to_search(tmp_path: Path) -> None:
 
 def test_a_master_that_is_none_is_named_before_anything_starts(tmp_path: Path) -> None:
     url = f"sqlite:///{tmp_path}/tape.db"
-    with TapeServer(tmp_path, url, environment={"TAPE_SPARK_MASTER": "yarn"}) as server, server.client() as http:
+    with TapeServer(tmp_path, url, environment={"TAPE_SPARK_MASTER": "nowhere"}) as server, server.client() as http:
         http.put("/reactions/r", json=RULE).raise_for_status()
 
         refusal = http.post("/reactions/r/dry-run")

@@ -17,8 +17,8 @@ from tests.process.lifetime import end_with_parent
 from tests.process.log import Log, Op, now_ns
 
 SCRATCH = 4
-LOCK_ROW = "SELECT n FROM scratch WHERE n = :n FOR UPDATE"
-CHANGE_ROW = "UPDATE scratch SET times = times + 1 WHERE n = :n"
+LOCK_ROW = "SELECT n FROM public.scratch WHERE n = :n FOR UPDATE"
+CHANGE_ROW = "UPDATE public.scratch SET times = times + 1 WHERE n = :n"
 
 
 class RolledBack(Exception):

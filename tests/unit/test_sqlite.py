@@ -20,6 +20,7 @@ from tape.store.sqlite.migrate import migrate
 from tape.store.sqlite.wake import DatagramWake
 from tape.store.sqlite.worker import Worker
 from tape.store.sqlite.writer import Writer
+from tests.contract.saying import drain
 from tests.patience import PATIENCE_S
 
 
@@ -260,8 +261,8 @@ async def test_a_position_that_is_missing_is_an_alarm(url: str) -> None:
         file.close()
 
         for stream in (journal.stream(follow=False), journal.stream(run_id="r", follow=False)):
-            with pytest.raises(Corrupt, match="3 is missing"):
-                await stream.__anext__()
+            with pytest.raises(Corrupt, match=r"3( is|: it is) missing"):
+                await drain(stream)
 
 
 async def test_an_error_of_the_block_leaves_as_it_came(url: str) -> None:

@@ -74,6 +74,7 @@ async def _source(asked: Asked, node: Node) -> tuple[Source, int]:
     record = await node.runs.find(run_id)
     is_ended = record is None or not record.head.is_open
     if node.cold is not None and is_ended and _is_kept(node.cold, run_id, record):
+        await node.journal.head()  # a file knows of no epoch, and one may have begun since the store was last read
         cold = ColdSource(node.cold, node.journal.epoch, run_id, ends, asked.subject, asked.where)
         return cold, await _last_kept(node.cold, run_id)
     if record is None:
