@@ -37,6 +37,9 @@ class TapeServer:
     def _ready(self) -> dict[str, object]:
         assert self._process.stdout is not None
         line = self._process.stdout.readline()
+        if not line:
+            self._process.stdout.close()
+            self.wait()
         assert line, f"it did not start: {self.log}"
         said: dict[str, object] = json.loads(line)
         return said
