@@ -417,6 +417,26 @@ async def test_cold_runs_are_kept_listed_and_streamed(journal: Journal, tmp_path
     assert (run.run_id, run.meta, run.n_events, run.is_complete) == (RUN, RunMeta(label="first", user="ada"), 3, True)
 
 
+async def test_a_reader_of_a_cold_run_waits_while_it_is_compared_with_the_journal(
+    journal: Journal, tmp_path: Path
+) -> None:
+    runs = ColdRuns(tmp_path)
+    await journal.append([Event(run_id=RUN, payload=n) for n in range(3)], open=True)
+    await journal.close_run(RUN)
+    await runs.keep(RUN, lambda seq: journal.stream(run_id=RUN, from_seq=seq))
+    entries_read: list[Entry] = []
+
+    async def read() -> None:
+        entries_read.extend([entry async for entry in runs.stream(RUN)])
+
+    async with anyio.create_task_group() as group, owned(cold_path(tmp_path, RUN)):
+        group.start_soon(read)
+        await anyio.sleep(0.2)
+        assert not entries_read
+
+    assert entries_read == await entries(journal)
+
+
 async def test_another_journals_run_is_set_aside_by_name(tmp_path: Path) -> None:
     runs = ColdRuns(tmp_path)
     for count in (3, 2):

@@ -126,7 +126,7 @@ def test_a_cursor_of_another_epoch_is_reset_although_its_number_is_the_end(http:
     assert isinstance(frames[0], StateResyncRequired) and ids(frames) == [1, 2, 3]
 
 
-@pytest.mark.parametrize("store_url", ["sqlite", "postgres"], indirect=True)
+@pytest.mark.parametrize("store_url", ["sqlite", "postgres", "redis"], indirect=True)
 def test_a_cursor_of_the_epoch_before_is_reset_right_after_a_new_one_began(
     server: TapeServer, http: httpx.Client, run_id: str
 ) -> None:

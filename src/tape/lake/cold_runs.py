@@ -1,19 +1,23 @@
 """The runs of a store that forgets, kept in a file each."""
 
 from collections.abc import AsyncGenerator, AsyncIterator, Callable
+from contextlib import suppress
 from hashlib import sha256
 from pathlib import Path
+from typing import Final
 
-from anyio import to_thread
+from anyio import move_on_after, sleep, to_thread
 
 from tape.core.errors import Conflict, Unavailable
 from tape.core.event import Entry
 from tape.core.ids import RunId, Seq
 from tape.core.run import RunMeta
 from tape.lake.cold import read_page, read_runs
-from tape.lake.ownership import is_owned, owned
+from tape.lake.ownership import POLL_S, is_owned, owned
 from tape.lake.persist import persist_entries
 from tape.store.duckdb.events import ColdRun
+
+COMPARE_S: Final = 3.0
 
 
 def cold_path(data: Path, run_id: str) -> Path:
@@ -47,10 +51,10 @@ class ColdRuns:
             await persist_entries(read, run_id, path, meta=meta)
 
     async def stream(self, run_id: RunId, from_seq: Seq = Seq(1)) -> AsyncGenerator[Entry, None]:
-        """The entries of a run; raises the gap where they were gone, and Unavailable once somebody writes them."""
+        """The entries of a run; raises the gap where they were gone, and Unavailable if the file is being written."""
         path = cold_path(self._data, run_id)
         seq = Seq(max(from_seq, 1))
-        while page := await to_thread.run_sync(read_page, path, run_id, seq):
+        while page := await _read_page(path, run_id, seq):
             for entry in page:
                 yield entry
             seq = Seq(page[-1].seq + 1)
@@ -75,6 +79,16 @@ class ColdRuns:
         except (Unavailable, FileNotFoundError):
             return []
         return self._known[path][1]
+
+
+async def _read_page(path: Path, run_id: RunId, seq: Seq) -> list[Entry]:
+    """The next page; waits for a writer that only compares the file with the journal, as after a new epoch."""
+    with move_on_after(COMPARE_S):
+        while True:
+            with suppress(Unavailable):
+                return await to_thread.run_sync(read_page, path, run_id, seq)
+            await sleep(POLL_S)
+    return await to_thread.run_sync(read_page, path, run_id, seq)
 
 
 async def _set_aside(path: Path) -> None:

@@ -15,7 +15,7 @@ import anyio
 
 from tape.core.errors import Unavailable
 
-ASK_AGAIN_S: Final = 0.01
+POLL_S: Final = 0.01
 
 
 @asynccontextmanager
@@ -25,7 +25,7 @@ async def owned(path: Path) -> AsyncIterator[None]:
     handle = os.open(_lock(path), os.O_RDWR | os.O_CREAT, 0o666)
     try:
         while not _is_got(handle, fcntl.LOCK_EX):  # noqa: ASYNC110 - another process tells nobody when it lets go
-            await anyio.sleep(ASK_AGAIN_S)
+            await anyio.sleep(POLL_S)
         yield
     finally:
         os.close(handle)

@@ -20,7 +20,7 @@ from tape.telemetry import is_watched, log, span
 from tape.work.answers import Retry, outcome_of
 from tape.work.deadline import exceeded
 from tape.work.outages import Outage
-from tape.work.running import Running, Works, clear_cancellation, dealt
+from tape.work.running import Deadlines, Running, Works, clear_cancellation, dealt
 from tape.work.workers import Workers
 
 POLL_S: Final = 0.5
@@ -52,6 +52,7 @@ class Loop:
         self._lease = check_lease(lease)
         self._threads = anyio.CapacityLimiter(slots)
         self._running: set[Running] = set()
+        self._deadlines = Deadlines(self._running)
         self._outage = Outage("worker")
         self._held = 0
         self._promised = 0
@@ -141,6 +142,7 @@ class Loop:
                 yield
             finally:
                 self._workers = None
+                self._deadlines.close()
                 await workers.end()
             group.cancel_scope.cancel()
 
@@ -210,6 +212,7 @@ class Loop:
 
     async def _attempt(self, running: Running, scope: anyio.CancelScope, is_seen: bool) -> None:
         running.begin(scope, self._handlers[running.tasks[0].reaction_id].timeout, self._give_up)
+        self._deadlines.watch(running)
         answer: object = None
         try:
             answer = await self._answer(running, is_seen)

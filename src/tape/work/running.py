@@ -1,11 +1,12 @@
 """An attempt that a worker has begun: its tasks, its deadline, and how it is ended from outside."""
 
 import asyncio
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from datetime import timedelta
 from itertools import groupby
+from math import inf
 from typing import Protocol
 
 import anyio
@@ -42,27 +43,26 @@ class Running:
     is_left: bool = False
     scope: anyio.CancelScope | None = None
     began_s: float = 0.0
+    due_s: float = inf
     timer: asyncio.TimerHandle | None = None
     on_left: "Callable[[Running], None] | None" = None
 
     def begin(self, scope: anyio.CancelScope, timeout: timedelta | None, on_left: "Callable[[Running], None]") -> None:
         """Its handler is called now, in a scope of which it may use up the right to be cancelled."""
-        loop = asyncio.get_running_loop()
-        self.scope, self.on_left, self.began_s = scope, on_left, loop.time()
-        if timeout is not None:
-            self.timer = loop.call_later(timeout.total_seconds(), self.expire)
+        self.scope, self.on_left, self.began_s = scope, on_left, asyncio.get_running_loop().time()
+        self.due_s = inf if timeout is None else self.began_s + timeout.total_seconds()
 
     def end(self) -> None:
         """Its handler has ended; from here on the scope is that of the next one."""
+        self.scope = None
         if self.timer is not None:
             self.timer.cancel()
-        self.scope = self.timer = None
         if self.is_left:
             log.warning("task.handler_ended", **self.facts)
 
     def expire(self) -> None:
         """Its deadline has passed."""
-        self.is_late = True
+        self.is_late, self.due_s = True, inf
         self._cancel()
 
     def lose(self) -> None:
@@ -86,9 +86,7 @@ class Running:
         return [Claim(task.task_id, task.lease_owner, task.attempt) for task in self.tasks]
 
     def _cancel(self) -> None:
-        if self.scope is not None and not self.is_left:
-            if self.timer is not None:
-                self.timer.cancel()
+        if self.scope is not None and self.timer is None:
             self.scope.cancel()
             self.timer = asyncio.get_running_loop().call_later(END_S, self._leave)
 
@@ -97,6 +95,34 @@ class Running:
             self.is_left = True
             log.warning("task.handler_left", **self.facts)
             self.on_left(self)
+
+
+class Deadlines:
+    """Expires attempts that take too long. One timer serves them all: one for each would cost more than quick work."""
+
+    def __init__(self, running: Collection[Running]) -> None:
+        self._running = running
+        self._due_s = inf
+        self._timer: asyncio.TimerHandle | None = None
+
+    def watch(self, running: Running) -> None:
+        """Expires an attempt that has begun, unless it ends before its deadline."""
+        if running.due_s < self._due_s:
+            self.close()
+            self._due_s = running.due_s
+            self._timer = asyncio.get_running_loop().call_at(self._due_s, self._expire)
+
+    def close(self) -> None:
+        if self._timer is not None:
+            self._timer.cancel()
+        self._due_s, self._timer = inf, None
+
+    def _expire(self) -> None:
+        now_s, self._due_s = self._due_s, inf
+        for running in [running for running in self._running if running.scope is not None]:
+            if running.due_s <= now_s:
+                running.expire()
+            self.watch(running)
 
 
 def dealt(tasks: Sequence[Task], handlers: Mapping[str, Works]) -> Iterator[Running]:
