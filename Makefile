@@ -8,7 +8,7 @@ ONLY ?=
 BESIDE := lake live
 searching := tests/browser/test_searches.py
 lake := tests/lake tests/property tests/docs tests/packaging $(searching)
-live := tests/live $(filter-out $(searching),$(wildcard tests/browser/test_*.py)) tests/journeys tests/process
+live := tests/server $(filter-out $(searching),$(wildcard tests/browser/test_*.py)) tests/journeys tests/process
 
 .DEFAULT_GOAL := help
 .PHONY: help setup demo test check docs dist sbom bench bench-scale soak proto lock clean
@@ -25,7 +25,7 @@ demo: setup ## Watch one journal at work, and see it drawn from a lake; KEEP=1 l
 test: check ## Run everything that must hold
 	@$(BIN)/python -m tests.servers.chromium
 	@$(foreach side,$(BESIDE),$(BIN)/pytest --quiet --scale 1 $($(side)) > .beside-$(side).log 2>&1 & $(side)=$$!;) \
-	$(BIN)/pytest --quiet --scale 1 --ignore tests/house $(addprefix --ignore ,$(foreach side,$(BESIDE),$($(side)))); \
+	$(BIN)/pytest --quiet --scale 1 --ignore tests/architecture $(addprefix --ignore ,$(foreach side,$(BESIDE),$($(side)))); \
 	ends=$$?; $(foreach side,$(BESIDE),wait $$$(side) || ends=1; echo "beside it: $($(side))"; cat .beside-$(side).log;) \
 	exit $$ends
 
@@ -35,7 +35,7 @@ check: setup ## Check style, types, floors and sizes
 	@$(BIN)/ruff format --quiet --check
 	@$(BIN)/mypy
 	@$(BIN)/lint-imports --no-logo
-	@$(BIN)/pytest --quiet tests/house
+	@$(BIN)/pytest --quiet tests/architecture
 
 docs: setup ## Build the documentation into build/docs
 	@$(BIN)/python -m tools.docs
@@ -56,7 +56,7 @@ bench-scale: ## Fill the lake from 100 k, 3 M and 10 M entries; a row must cost 
 	@.venv-bench/bin/python -m tests.bench.scale
 
 soak: setup ## Run contracts, properties and processes twenty times as long
-	@$(BIN)/pytest --scale 20 -o faulthandler_timeout=1200 tests/contract tests/property tests/process tests/lake tests/live tests/outbox
+	@$(BIN)/pytest --scale 20 -o faulthandler_timeout=1200 tests/contract tests/property tests/process tests/lake tests/server tests/outbox
 
 proto: setup ## Make the Python of src/tape/wire/tape.proto
 	@$(BIN)/python tools/proto.py

@@ -6,7 +6,6 @@ from contextlib import AbstractAsyncContextManager, asynccontextmanager, context
 from dataclasses import replace
 from functools import partial
 from importlib.util import find_spec
-from itertools import chain
 from pathlib import Path
 from typing import TYPE_CHECKING, Final, TypeVar, Unpack
 from urllib.parse import urlsplit
@@ -22,8 +21,6 @@ from tape.bus.upkeep import upkeep
 from tape.core.background import background
 from tape.core.errors import UsageError, shown
 from tape.core.ports import Reader, Store
-from tape.core.producer import Producer
-from tape.runs.producers import Producers, load
 from tape.settings import Settings
 from tape.work.outages import opened
 
@@ -244,14 +241,6 @@ async def forward(url: str | None, to: "Goal", cursor: Path, pattern: str, once:
 
 def lake_behind(store: str, lake: Path) -> Reader | None:
     """What a journal that keeps everything may have archived; a store that forgets has no lake."""
-    from tape.lake.late_reader import LateReader
+    from tape.lake.lazy_reader import LateReader
 
     return LateReader(lake) if urlsplit(store).scheme in ("sqlite", "postgresql", "postgres") else None
-
-
-def load_producers(places: Iterable[str] = ()) -> Producers:
-    """The arena, and what the named modules hold."""
-    from tape.arena.producer import arena
-    from tape.arena.world import decreed
-
-    return Producers([Producer("arena", arena, check=decreed), *chain.from_iterable(map(load, places))])

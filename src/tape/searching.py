@@ -18,9 +18,9 @@ def search(order: SearchOrder) -> Iterator[Findings]:
     from anyio.from_thread import start_blocking_portal
 
     from tape.compose import open_backing
-    from tape.lake.backfill import found, planned
-    from tape.lake.plan_rehearsal import rehearsed
     from tape.lake.reference import check_kind
+    from tape.lake.search.backfill import found, planned
+    from tape.lake.search.backfill_dry_run import rehearsed
     from tape.lake.session import open_session
 
     url, lake = check_kind(order.store), Path(order.lake)

@@ -3,7 +3,7 @@
 import os
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import timedelta
 from functools import partial
 from importlib.util import find_spec
@@ -13,12 +13,12 @@ from urllib.parse import urlsplit
 
 from tape.bus.journal import Journal
 from tape.bus.tail import ENTRIES
-from tape.compose import lake_behind, load_producers, need, open_store, run_journal
+from tape.compose import lake_behind, need, open_store, run_journal
 from tape.core.background import background
 from tape.core.ports import Store
 from tape.runs.forks import Forks, open_forks
 from tape.runs.producers import Producers
-from tape.server.address import Address
+from tape.server.http.address import Address
 from tape.settings import Settings
 from tape.telemetry import Meters
 from tape.work.outages import opened
@@ -27,9 +27,9 @@ if TYPE_CHECKING:
     from tape.core.lake import LakeJobs
     from tape.core.search import Searches
     from tape.runs.ledgers import Ledgers
-    from tape.server.limits import Subscribers
+    from tape.server.grpc.door import Door
     from tape.server.node import ColdRuns, OpenOutbox
-    from tape.server.rpc.door import Door
+    from tape.server.sse.subscribers import Subscribers
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -46,7 +46,7 @@ class Service:
     unsafe_durability: bool = False
     listen_url: str | None = None
     lake: Path | None = None
-    producers: tuple[str, ...] = ()
+    producers: Producers = field(default_factory=Producers)
     grpc: Address | None = None
     needs_grpc: bool = False
 
@@ -66,12 +66,11 @@ class Service:
 async def serve(service: Service, tell: Callable[[Address, Address | None], None]) -> None:
     """Serves a journal over HTTP and gRPC until a signal says to leave; tells where once both can be reached."""
     need("uvicorn", "server")
-    from tape.server.limits import Subscribers
     from tape.server.node import Node
     from tape.server.service import serve as serve_node
+    from tape.server.sse.subscribers import Subscribers
 
     subscribers, meters = Subscribers(service.max_subscribers), Meters()
-    producers = load_producers(service.producers)
     make = partial(
         open_store,
         service.store,
@@ -85,7 +84,7 @@ async def serve(service: Service, tell: Callable[[Address, Address | None], None
         opened(make, "serve") as store,
         run_journal(store, tail_entries, cold) as journal,
         _matching(store, journal, service.has_reactions),
-        _forking(store, journal, producers, meters, service.has_reactions) as (forks, ledgers),
+        _forking(store, journal, service.producers, meters, service.has_reactions) as (forks, ledgers),
         _searching(service) as searches,
     ):
         node = Node(
@@ -118,8 +117,8 @@ def _door(
     for package in ("grpc", "grpc_health", "grpc_reflection"):
         need(package, "grpc")
     from tape.runs.ledgers import Ledgers
-    from tape.server.rpc.door import Door
-    from tape.server.rpc.hall import Hall
+    from tape.server.grpc.door import Door
+    from tape.server.grpc.hall import Hall
 
     ledgers = Ledgers(store, journal)
     hall = Hall(
@@ -183,7 +182,7 @@ async def _searching(service: Service) -> "AsyncIterator[Searches | None]":
     if service.is_bounded:
         yield None
         return
-    from tape.lake.searches import Ground, open_searches
+    from tape.lake.search.processes import Ground, open_searches
 
     lake, master = service.lake or service.data / "lake", Settings.read(os.environ).spark_master
     ground = Ground(store=service.store, lake=lake, folder=service.data / "spark", master=master)
@@ -195,7 +194,7 @@ def _cold_runs(data: Path) -> "ColdRuns | None":
     """Where a store that forgets keeps its runs; without DuckDB it just forgets."""
     if find_spec("duckdb") is None:
         return None
-    from tape.lake.cold_runs import ColdRuns as ColdFiles
+    from tape.lake.cold.runs import ColdRuns as ColdFiles
     from tape.server.node import ColdRuns
 
     return ColdRuns(ColdFiles(data))

@@ -14,9 +14,9 @@ from tape.bus.journal import Journal
 from tape.compose import open_store, run_journal
 from tape.core.ids import GlobalSeq
 from tape.core.ports import Reader, Store
-from tape.lake.cold_reader import LakeReader
 from tape.lake.log import Log
 from tape.lake.pipeline import STEP, Write, follow, spark_writer, take_step
+from tape.lake.reader import LakeReader
 from tests.bench import lake
 from tests.bench.compare import Comparison, Goal, Side
 from tests.bench.loop import run

@@ -17,10 +17,10 @@ from tape.bus.journal import Journal
 from tape.compose import open_store, run_journal
 from tape.core.event import Event
 from tape.runs.ledgers import Ledgers
-from tape.server.address import Address
-from tape.server.limits import Subscribers
-from tape.server.rpc.door import Door
-from tape.server.rpc.hall import Hall
+from tape.server.grpc.door import Door
+from tape.server.grpc.hall import Hall
+from tape.server.http.address import Address
+from tape.server.sse.subscribers import Subscribers
 from tape.wire import tape_pb2 as pb
 from tape.wire.messages.entries import in_batch
 from tests.bench import workload

@@ -15,7 +15,7 @@ from pyspark.sql import DataFrame, SparkSession
 from tape.core.codec import JsonValue
 from tape.core.event import Entry, Event
 from tape.core.ids import Epoch
-from tape.lake.history import ask, history, under
+from tape.lake.search.history import ask, history, under
 from tape.lake.session import open_session
 from tape.store.ranges import arrow_schema
 from tests.bench.compare import Comparison, Goal

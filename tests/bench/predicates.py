@@ -8,7 +8,7 @@ from statistics import median
 from time import process_time
 from typing import Any, NamedTuple
 
-from tape.core.predicate import Predicate, bind
+from tape.core.predicate.predicate import Predicate, bind
 
 PREDICATES = 100
 ENTRIES = 20

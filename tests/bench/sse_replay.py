@@ -15,7 +15,7 @@ from tests.bench.loop import run
 from tests.bench.sse import CLIENTS, line, told, warm_up
 from tests.bench.sse_listeners import Crowd
 from tests.bench.sse_servers import PAYLOAD, RUNS, started
-from tests.live.server import TapeServer
+from tests.server.server import TapeServer
 
 AREA = "SSE, slow and late"
 ENTRIES = 100_000

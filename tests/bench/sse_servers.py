@@ -44,10 +44,10 @@ async def ours() -> AsyncIterator[tuple[int, Say]]:
     from tape.compose import open_store, run_journal
     from tape.core.event import Event
     from tape.runs.forks import Forks
-    from tape.server.address import Address
-    from tape.server.limits import Subscribers
+    from tape.server.http.address import Address
     from tape.server.node import Node
     from tape.server.service import serve
+    from tape.server.sse.subscribers import Subscribers
 
     async def say(journal: Journal, burst: int) -> None:
         await journal.append([Event(run_id=f"run-{n}", payload=PAYLOAD) for n in range(RUNS) for _ in range(burst)])

@@ -11,10 +11,11 @@ from typing import TypeAlias
 
 from pyspark.sql import SparkSession
 
-from tape.arena.producer import arena
 from tape.bus.journal import Journal
-from tape.cli.run_sweep import find_producer
-from tape.compose import load_producers, open_store, run_journal
+from tape.cli.demo.arena.producer import arena
+from tape.cli.producers import load_producers
+from tape.cli.run.sweep import find_producer
+from tape.compose import open_store, run_journal
 from tape.core.errors import RunNotFound
 from tape.core.event import Event
 from tape.core.ids import RunId

@@ -8,8 +8,8 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from tests.live.server import clean_environment
 from tests.patience import PATIENCE_S
+from tests.server.server import clean_environment
 
 
 def left(folder: Path, config: str, command: Sequence[str]) -> Any:

@@ -15,7 +15,7 @@ from tape.reactions import run_pubsub_bridge
 from tests.bridges.bridging import react
 from tests.bridges.leaving import left
 from tests.bridges.sides import PubsubSide, RedisSide
-from tests.live.server import clean_environment
+from tests.server.server import clean_environment
 from tests.servers.listening import PubsubServer
 from tests.servers.process import free_port
 from tests.servers.valkey import ValkeyServer

@@ -5,8 +5,8 @@ from typing import Any
 
 from playwright.async_api import ConsoleMessage, Page, expect
 
-from tests.live.server import TapeServer
 from tests.patience import PATIENCE_S
+from tests.server.server import TapeServer
 
 QUIETLY = "Failed to load resource"  # the browser says so of every answer that is an error, also of those we ask for
 

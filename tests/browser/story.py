@@ -4,7 +4,7 @@ from typing import Any
 
 import httpx
 
-from tape.arena.producer import arena
+from tape.cli.demo.arena.producer import arena
 from tape.core.event import Event
 
 AT_ONCE = 500

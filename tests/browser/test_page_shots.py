@@ -10,7 +10,7 @@ from playwright.async_api import Page, expect
 from tests.browser.conftest import SHOTS
 from tests.browser.screen import Screen, serve
 from tests.browser.story import open_run, say, told
-from tests.live.server import TapeServer
+from tests.server.server import TapeServer
 
 SIZES = {"wide": (1280, 800), "tablet": (820, 1000), "phone": (360, 740)}
 VIEWS = {

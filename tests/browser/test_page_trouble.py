@@ -11,8 +11,8 @@ from playwright.async_api import Page, Request, expect
 from tests.browser.hostile import INVISIBLE, PROTOTYPES, TEXTS
 from tests.browser.screen import Screen, serve
 from tests.browser.story import open_run, say
-from tests.live.reading import listening
-from tests.live.server import TapeServer
+from tests.server.reading import listening
+from tests.server.server import TapeServer
 
 TABS = 8
 WATCH = """() => {

@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 from playwright.async_api import Page, Request
 
-from tape.lake import report
+from tape.lake.reports import report
 from tests.browser.conftest import Shoot
 from tests.lake.told import HOSTILE, status, tables
 

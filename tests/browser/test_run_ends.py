@@ -8,7 +8,7 @@ from playwright.async_api import Page, expect
 
 from tests.browser.screen import Screen, serve
 from tests.browser.story import open_run, say
-from tests.live.server import TapeServer
+from tests.server.server import TapeServer
 from tests.servers.gateway import Gateway, gateway
 
 CLOSED = 2

@@ -21,8 +21,8 @@ from tests.browser.screen import Screen
 from tests.browser.test_page_shots import SIZES, sticking
 from tests.browser.test_view_shots import judged
 from tests.lake.plain import opened
-from tests.live.server import TapeServer
 from tests.patience import PATIENCE_S
+from tests.server.server import TapeServer
 
 LATE = Reaction(
     reaction_id="late", subject_pattern="/orders/*", predicate_cel="payload.amount >= 50", bootstrap_from_head=True

@@ -14,7 +14,7 @@ from tests.browser.screen import Screen
 from tests.browser.story import told
 from tests.browser.test_page_shots import SIZES, sticking
 from tests.browser.world import SHIP, happen
-from tests.live.server import TapeServer
+from tests.server.server import TapeServer
 from tests.servers import npm_axe
 
 VIEWS = {

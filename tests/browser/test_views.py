@@ -11,7 +11,7 @@ from playwright.async_api import Page, expect
 
 from tests.browser.screen import Screen, serve
 from tests.browser.world import ORDERS, SHIP, happen
-from tests.live.server import TapeServer
+from tests.server.server import TapeServer
 
 KINDLY = {"reactions": "Nobody reacts", "tasks": "No tasks yet", "outbox": "has no outbox", "lake": "has no lake"}
 

@@ -23,8 +23,8 @@ from tests.browser.screen import Screen
 from tests.browser.test_page_trouble import WATCH
 from tests.lake.plain import fill, opened
 from tests.lake.plain_tables import write_table
-from tests.live.server import TapeServer
 from tests.outbox.places import Place, Seen, said
+from tests.server.server import TapeServer
 
 
 @pytest.fixture

@@ -10,7 +10,7 @@ import pytest
 from playwright.async_api import Page, Route, expect
 
 from tape.core.event import Event
-from tape.core.predicate_limits import MAX_TEXT_BYTES
+from tape.core.predicate.limits import MAX_TEXT_BYTES
 from tape.core.reaction import Reaction
 from tape.core.task import MAX_ERROR
 from tape.matcher.matcher import Matcher
@@ -19,8 +19,8 @@ from tests.browser.story import open_run, say
 from tests.browser.test_page_shots import SIZES, sticking
 from tests.contract.reacting import catch_up
 from tests.lake.plain import opened
-from tests.live.server import TapeServer
 from tests.patience import PATIENCE_S
+from tests.server.server import TapeServer
 
 MANY = 2_500
 WORDS = "nobody says this " * 4

@@ -8,9 +8,9 @@ from tape.core.ports import Store
 from tape.runs.ledgers import Ledgers
 from tape.sdk.nouns.node import AsyncNode
 from tape.sdk.remote.node import reached as connected
-from tape.server.address import Address
-from tape.server.rpc.door import Door
-from tape.server.rpc.hall import Hall
+from tape.server.grpc.door import Door
+from tape.server.grpc.hall import Hall
+from tape.server.http.address import Address
 
 ANY_PORT = Address("127.0.0.1", 0)
 

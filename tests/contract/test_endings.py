@@ -8,7 +8,7 @@ from tape.core.errors import RunNotFound
 from tape.core.event import Event
 from tape.core.ids import RunId
 from tape.core.ports import Store
-from tape.server.endings import RunEnds
+from tape.server.sse.run_end import RunEnds
 from tape.wire.frames import RunEnd
 from tests.contract.saying import fill, said, seqs, upto, whole
 

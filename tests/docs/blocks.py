@@ -14,7 +14,7 @@ from pathlib import Path
 from markdown_it import MarkdownIt
 from markdown_it.token import Token
 
-from tests.house.tree import ROOT
+from tests.architecture.tree import ROOT
 
 RUN = ("python", "console", "javascript")
 SHOWN = "text"

@@ -9,10 +9,10 @@ from collections.abc import Callable, Iterator
 from contextlib import ExitStack, suppress
 from pathlib import Path
 
+from tests.architecture.tree import ROOT
 from tests.docs.blocks import Block, Part, Serve, Spark
 from tests.docs.browsing import listening
 from tests.docs.inside import Inside
-from tests.house.tree import ROOT
 from tests.patience import PATIENCE_S
 
 PROGRAMS = Path(sys.executable).parent

@@ -11,8 +11,8 @@ from markdown_it import MarkdownIt
 
 from tape.cli.choices import Choices
 from tape.cli.main import tape
+from tests.architecture.tree import ROOT
 from tests.docs.blocks import pages
-from tests.house.tree import ROOT
 
 _markdown = MarkdownIt("commonmark").enable("table")
 _OPTION = re.compile(r"--[a-z][a-z-]*")

@@ -6,9 +6,9 @@ from pathlib import Path
 
 import pytest
 
+from tests.architecture.tree import ROOT
 from tests.docs.blocks import Block, NeitherRunNorShown, Part, pages, parts
 from tests.docs.session import Session, alike, commands
-from tests.house.tree import ROOT
 
 # An example is run from its own file, and what it prints is compared with its page, by a test of its own.
 EXAMPLES = sorted((ROOT / "examples").glob("*.py"))

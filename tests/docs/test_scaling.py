@@ -6,7 +6,7 @@ from types import ModuleType
 
 import pytest
 
-from tests.house.tree import ROOT
+from tests.architecture.tree import ROOT
 
 ROWS = json.loads((ROOT / "bench" / "latest.json").read_text())["rows"]
 WITHIN = 0.35  # a shared machine's figures move by as much from one hour to the next

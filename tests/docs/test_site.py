@@ -7,10 +7,10 @@ from pathlib import Path
 
 import pytest
 
-from tape.cli.doctor_postgres import SAFE
+from tape.cli.doctor.postgres import SAFE
 from tape.settings import NAMES, Settings
 from tape.telemetry import Meters
-from tests.house.tree import ROOT
+from tests.architecture.tree import ROOT
 from tools.docs import performance, reference
 from tools.docs.drawings import FOLDER, WALKS, Walk, draw
 from tools.docs.site import Page, build, pages, resolve, slug

@@ -10,11 +10,11 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.functions import expr
 
 from tape.core.event import Entry
-from tape.core.predicate import Predicate, Verdict, bind
-from tape.lake.history import PREVIOUS, verdicts
-from tape.lake.predicate_sql import Compiled, compile_predicate
+from tape.core.predicate.predicate import Predicate, Verdict, bind
 from tape.lake.schema import COLUMNS, spark_ddl
-from tape.lake.sql_text import literal
+from tape.lake.search.history import PREVIOUS, verdicts
+from tape.lake.sql.predicate import Compiled, compile_predicate
+from tape.lake.sql.text import literal
 
 AT_ONCE = 6
 UDF_ANSWERS = "question INT, global_seq BIGINT, matched BOOLEAN, error STRING"

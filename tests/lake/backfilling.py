@@ -8,8 +8,8 @@ import anyio
 from pyspark.sql import SparkSession
 
 from tape.core.ports import Store
-from tape.lake.backfill import Plan, found, planned
 from tape.lake.log import Log
+from tape.lake.search.backfill import Plan, found, planned
 from tests.lake.plain import opened
 
 # What a task says, and not when it was made or how it is going, which no backfill can know.

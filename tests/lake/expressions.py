@@ -7,7 +7,7 @@ from tape.core.codec import JsonValue
 from tape.core.errors import UsageError
 from tape.core.event import Entry, Event
 from tape.core.ids import Epoch
-from tape.core.predicate import Predicate
+from tape.core.predicate.predicate import Predicate
 
 INTS = [0, 1, -1, 2, 3, 7, -5, 2**31, 2**53, 2**53 + 1, -(2**53) - 1, 2**62, 2**63 - 1, -(2**63)]
 DOUBLES = [0.0, -0.0, 1.0, 0.5, -2.5, 3.0, 0.1, 1e3, 1e20, 1e300, -1e300, 5e-324, float(2**53), float(2**63), 12.75]

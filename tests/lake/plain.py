@@ -13,9 +13,9 @@ from tape.compose import open_store, run_journal
 from tape.core.event import Columns, Entry, Event
 from tape.core.ids import GlobalSeq
 from tape.core.ports import Store
-from tape.lake.cold_reader import LakeReader
 from tape.lake.log import Log
 from tape.lake.pipeline import Done, Write, sync
+from tape.lake.reader import LakeReader
 from tape.store.ranges import EVERYTHING, arrow_schema, open_ranges
 
 

@@ -14,10 +14,10 @@ from tape.core.event import Event
 from tape.core.reaction import Reaction
 from tape.core.registration import Span
 from tape.core.task import TaskStatus
-from tape.lake import backfill
 from tape.lake.archive import archive
-from tape.lake.backfill import Plan, planned
 from tape.lake.log import Log
+from tape.lake.search import backfill
+from tape.lake.search.backfill import Plan, planned
 from tape.matcher.matcher import Matcher
 from tests.contract.reacting import catch_up, publish, reaction, tasks
 from tests.lake.backfilling import Made, filled, forget_everything, made_in, places

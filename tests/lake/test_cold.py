@@ -12,9 +12,9 @@ from tape.core.errors import BrokerOverflowError, Corrupt
 from tape.core.event import Entry, Event, Trace
 from tape.core.ids import GlobalSeq, RunId, Seq
 from tape.core.subject import Pattern
-from tape.lake.cold_reader import LakeReader
 from tape.lake.compaction import compact, vacuum
 from tape.lake.log import Log
+from tape.lake.reader import LakeReader
 from tests.lake.plain import all_of, fill, opened, say
 from tests.patience import PATIENCE_S
 

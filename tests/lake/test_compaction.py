@@ -9,9 +9,9 @@ import pyarrow.parquet as pq
 from deltalake import DeltaTable
 
 from tape.core.ids import GlobalSeq
-from tape.lake.cold_reader import LakeReader
 from tape.lake.compaction import compact, neighbours, vacuum
 from tape.lake.log import File, Log
+from tape.lake.reader import LakeReader
 from tape.lake.verify import faults, versions
 from tests.lake.plain import fill, opened, say
 

@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 from pyspark.sql import SparkSession
 
-from tape.cli import demo_lake
+from tape.cli.demo import lake as demo_lake
 from tape.cli.main import run
 
 

@@ -14,14 +14,14 @@ from tape.cli.sparkline import sparkline
 from tape.core.errors import BrokerOverflowError, Conflict, InvalidCursor, UsageError
 from tape.core.event import Entry, Event
 from tape.core.ids import GlobalSeq
-from tape.core.predicate import Predicate, Verdict, bind
+from tape.core.predicate.predicate import Predicate, Verdict, bind
 from tape.core.sequence import Request
 from tape.core.subject import Pattern
 from tape.lake import dry_run
 from tape.lake.archive import archive
 from tape.lake.log import Log
-from tape.lake.rehearsal import Question, rehearse
-from tape.lake.whole import entries, stretch
+from tape.lake.search.dry_run import Question, rehearse
+from tape.lake.search.full_history import entries, stretch
 from tests.lake.expressions import Maker
 from tests.lake.journals import fill as append, read
 from tests.lake.plain import fill, opened, say

@@ -17,10 +17,10 @@ from tape.core.event import Entry, Event, Trace
 from tape.core.ids import Epoch, RunId, Seq
 from tape.core.run import RunMeta
 from tape.lake import DuckDBEventSink, persist_to_duckdb, stream_cold
-from tape.lake.cold import read_cold, read_runs
-from tape.lake.cold_runs import ColdRuns, cold_path
-from tape.lake.ownership import is_owned, owned
-from tape.lake.persist import persist_entries
+from tape.lake.cold.ownership import is_owned, owned
+from tape.lake.cold.persist import persist_entries
+from tape.lake.cold.reading import read_cold, read_runs
+from tape.lake.cold.runs import ColdRuns, cold_path
 from tests.patience import PATIENCE_S
 
 RUN = RunId("r")
@@ -102,7 +102,7 @@ async def test_a_persister_ends_with_the_run(broker: InProcessEventBroker, path:
 async def test_an_idle_persister_closes_its_file_and_still_owns_it(
     broker: InProcessEventBroker, path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("tape.lake.persist.IDLE_S", 0.01)
+    monkeypatch.setattr("tape.lake.cold.persist.IDLE_S", 0.01)
     broker.open_run(RUN)
     async with anyio.create_task_group() as tasks:
         tasks.start_soon(persist_to_duckdb, broker, RUN, path)

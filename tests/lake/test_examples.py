@@ -5,7 +5,7 @@ import subprocess
 import sys
 from pathlib import Path
 
-from tests.house.tree import ROOT
+from tests.architecture.tree import ROOT
 
 EXAMPLE, PAGE = ROOT / "examples" / "streaming.py", ROOT / "docs" / "history.md"
 

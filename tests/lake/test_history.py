@@ -10,10 +10,10 @@ from pyspark.sql.functions import expr
 from tape.core.errors import UsageError
 from tape.core.event import Entry, Event
 from tape.core.ids import Epoch
-from tape.core.predicate import Predicate, Verdict, bind
+from tape.core.predicate.predicate import Predicate, Verdict, bind
 from tape.core.subject import Pattern
-from tape.lake.history import Route, causes, errors, explain, history, subject_condition
 from tape.lake.schema import COLUMNS, spark_ddl
+from tape.lake.search.history import Route, causes, errors, explain, history, subject_condition
 from tests.conftest import Scale
 from tests.lake.expressions import Maker
 

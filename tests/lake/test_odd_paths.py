@@ -16,7 +16,7 @@ from tape.compose import open_backing
 from tape.core.errors import UsageError
 from tape.lake import dry_run
 from tape.lake.derived import NAMES as NAMES_OF_TABLES
-from tape.lake.late_reader import LateReader
+from tape.lake.lazy_reader import LateReader
 from tape.lake.log import Log
 from tape.settings import Settings
 from tests.lake.plain import fill, opened, say

@@ -12,8 +12,8 @@ from tape.core.codec import JsonValue
 from tape.core.errors import UsageError
 from tape.core.event import Entry, Event
 from tape.core.ids import Epoch
-from tape.lake.predicate_sql import Route, explain
-from tape.lake.sql_regex import to_java
+from tape.lake.sql.predicate import Route, explain
+from tape.lake.sql.regex import to_java
 from tests.conftest import Scale
 from tests.lake import cel_spec
 from tests.lake.agreement import Agreement, outcome

@@ -8,7 +8,8 @@ import pytest
 from deltalake import DeltaTable, write_deltalake
 
 from tape.core.errors import NotFound
-from tape.lake import derived, drawing, report
+from tape.lake import derived
+from tape.lake.reports import drawing, report
 from tests.lake.told import HOSTILE, status, tables
 
 NAMES = ["temperatures", "events", "timeline", "models", "tools", "latencies", "budgets", "prosperity"]

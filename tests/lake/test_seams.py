@@ -12,7 +12,7 @@ from tape.lake.archive import archive
 from tape.lake.log import Log
 from tests.lake.plain import fill, opened, say
 from tests.lake.test_archive import LATER, ignore
-from tests.live.server import TapeServer
+from tests.server.server import TapeServer
 
 COLD, WARM, LIVE = 600, 100, 20
 

@@ -15,12 +15,12 @@ import pytest
 from pyspark.sql import SparkSession
 
 from tape.core.reaction import Reaction
-from tape.lake.backfill import Plan, found, planned
 from tape.lake.log import Log
-from tape.lake.plan_rehearsal import rehearsed
+from tape.lake.search.backfill import Plan, found, planned
+from tape.lake.search.backfill_dry_run import rehearsed
 from tests.lake.plain import fill, opened, say
-from tests.live.server import TapeServer
 from tests.patience import PATIENCE_S
+from tests.server.server import TapeServer
 
 LATE = Reaction(reaction_id="late", subject_pattern="/n/**", predicate_cel="payload.n >= 100", bootstrap_from_head=True)
 ERRS = Reaction(

@@ -10,11 +10,12 @@ import anyio
 import pytest
 from pyspark.sql import SparkSession
 
-from tape.arena.producer import arena
 from tape.bus.journal import Journal
+from tape.cli.demo.arena.producer import arena
 from tape.cli.main import run
-from tape.cli.run_sweep import find_producer
-from tape.compose import load_producers, open_store, run_journal
+from tape.cli.producers import load_producers
+from tape.cli.run.sweep import find_producer
+from tape.compose import open_store, run_journal
 from tape.core.errors import RunNotFound, UsageError
 from tape.core.event import Entry, Event
 from tape.core.ids import RunId

@@ -3,7 +3,7 @@
 import pytest
 from pyspark.sql import DataFrame, SparkSession, functions as F  # noqa: N812
 
-from tape.arena.producer import arena
+from tape.cli.demo.arena.producer import arena
 from tape.core.ending import ending
 from tape.core.event import Event
 from tape.core.fork import Fork

@@ -12,11 +12,11 @@ from tape.core.errors import Unavailable
 from tape.core.outbox import Subscription
 from tape.core.task import Claim, Died, Done, Outcome, Released, Settlement, Task, Want
 from tape.outbox.database import Database, open_outbox
-from tape.store import outbox
 from tape.store.clock import now_ms
-from tape.store.outbox import Deliveries, OutboxDatabase
-from tape.store.outbox_letters import Letters
-from tape.store.outbox_versions import HandlerVersions
+from tape.store.outbox import outbox
+from tape.store.outbox.letters import Letters
+from tape.store.outbox.outbox import Deliveries, OutboxDatabase
+from tape.store.outbox.versions import HandlerVersions
 from tests.outbox.places import Place, said
 
 MANY = 1_200  # more than are dealt out at a time

@@ -13,7 +13,7 @@ import pytest
 from tape.core.errors import UsageError
 from tape.core.outbox import OutboxRetention
 from tape.outbox.database import open_outbox
-from tape.store.outbox_letters import Letters
+from tape.store.outbox.letters import Letters
 from tests.outbox.places import Place, Seen, said
 from tests.patience import PATIENCE_S
 

@@ -12,9 +12,9 @@ import httpx
 import pytest
 
 from tape.cli.main import run
-from tests.house.tree import ROOT
-from tests.live.server import clean_environment
+from tests.architecture.tree import ROOT
 from tests.patience import PATIENCE_S
+from tests.server.server import clean_environment
 from tests.servers.process import free_port
 
 EXAMPLES = ROOT / "examples"

@@ -20,8 +20,8 @@ from tape.core.task import Claim, Claimed, Died, Done, Failed, Settlement, Task,
 from tape.outbox import DEFAULT_RETRY_POLICY, OutboxEvent, RetryPolicy, TerminalHandlerError, parse
 from tape.outbox.database import open_outbox
 from tape.outbox.failures import is_terminal
-from tape.store.outbox import Deliveries, OutboxDatabase
-from tape.store.outbox_versions import HandlerVersions
+from tape.store.outbox.outbox import Deliveries, OutboxDatabase
+from tape.store.outbox.versions import HandlerVersions
 from tests.outbox.places import Place, Seen, said
 
 

@@ -5,7 +5,7 @@ import pytest
 from tape.core.errors import UsageError
 from tape.outbox import DEFAULT_RETRY_POLICY, OutboxListener, publish
 from tape.outbox.database import open_outbox
-from tape.store.outbox_letters import Letters
+from tape.store.outbox.letters import Letters
 from tests.conftest import Scale
 from tests.outbox.places import Place, Seen, note, said
 

@@ -7,12 +7,12 @@ from pathlib import Path
 import anyio
 import pytest
 
-from tape.cli.doctor_outbox import judged
+from tape.cli.doctor.outbox import judged
 from tape.cli.main import run
 from tape.core.errors import UsageError
 from tape.core.outbox import OutboxRetention
 from tape.outbox.database import migrate, open_outbox
-from tape.store.outbox_letters import Letters, OutboxStats
+from tape.store.outbox.letters import Letters, OutboxStats
 from tests.outbox.places import Place, Seen, said
 from tests.patience import PATIENCE_S
 

@@ -11,7 +11,7 @@ from tape.core.errors import UsageError
 from tape.core.outbox import OutboxRetention
 from tape.outbox import TerminalHandlerError, pace
 from tape.outbox.database import open_outbox
-from tape.store.outbox_letters import Letters, OutboxStats, Which
+from tape.store.outbox.letters import Letters, OutboxStats, Which
 from tests.outbox.places import Place, Seen, said
 from tests.patience import PATIENCE_S
 

@@ -21,8 +21,8 @@ from tape.core.outbox import Subscription
 from tape.core.task import Want
 from tape.outbox import OutboxEvent, OutboxListener, RetryPolicy, pace
 from tape.outbox.database import open_outbox
-from tape.store.outbox import Deliveries
-from tape.store.outbox_versions import HandlerVersions
+from tape.store.outbox.outbox import Deliveries
+from tape.store.outbox.versions import HandlerVersions
 from tests.outbox.places import Place, Seen, note, number, said
 from tests.patience import PATIENCE_S
 from tests.servers.databases import Databases

@@ -10,7 +10,7 @@ import pytest
 
 from tape.core.task import Claim, Died, Done, Settlement
 from tape.outbox.database import Database, open_outbox
-from tape.store.outbox_letters import Letters
+from tape.store.outbox.letters import Letters
 from tests.outbox.places import Place, said
 from tests.outbox.versions import WANT, Running, lapse
 from tests.patience import PATIENCE_S

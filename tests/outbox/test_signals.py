@@ -15,7 +15,7 @@ from tape.core.task import Claim, TaskId
 from tape.outbox import OutboxEvent, RetryPolicy
 from tape.outbox.database import open_outbox
 from tape.outbox.pace import Paced
-from tape.store.outbox import Deliveries
+from tape.store.outbox.outbox import Deliveries
 from tape.store.postgres.channels import judge
 from tests.outbox.places import Place, Seen, rows, said
 from tests.outbox.test_claims import MINE

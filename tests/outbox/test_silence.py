@@ -9,8 +9,8 @@ import pytest
 from tape.core.errors import Unavailable
 from tape.core.task import Want
 from tape.outbox.database import open_outbox
-from tape.store.outbox import Deliveries
-from tape.store.outbox_versions import HandlerVersions
+from tape.store.outbox.outbox import Deliveries
+from tape.store.outbox.versions import HandlerVersions
 from tests.outbox.places import Place, said
 from tests.outbox.test_claims import MINE
 from tests.patience import PATIENCE_S

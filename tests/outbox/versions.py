@@ -7,8 +7,8 @@ from typing import Any
 from tape.core.outbox import RetryPolicy, Subscription
 from tape.core.task import Claim, Outcome, Settlement, Task, Want
 from tape.outbox.database import Database
-from tape.store.outbox import Deliveries
-from tape.store.outbox_versions import HandlerVersions
+from tape.store.outbox.outbox import Deliveries
+from tape.store.outbox.versions import HandlerVersions
 from tests.outbox.places import Place
 
 NAME = "test.seen"

@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 from packaging.requirements import Requirement
 
-from tests.house.tree import ROOT
+from tests.architecture.tree import ROOT
 
 FOREIGN = {name: value for name, value in os.environ.items() if not name.startswith(("PYTHON", "TAPE_", "VIRTUAL_ENV"))}
 

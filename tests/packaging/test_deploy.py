@@ -22,7 +22,7 @@ from tape.cli.choices import Choices
 from tape.cli.main import tape
 from tape.settings import NAMES
 from tape.store.postgres.store import open_store
-from tests.house.tree import ROOT
+from tests.architecture.tree import ROOT
 from tests.servers.databases import execute
 from tests.servers.postgres import PostgresServer
 

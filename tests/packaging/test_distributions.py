@@ -13,7 +13,7 @@ import pytest
 from packaging.requirements import Requirement
 
 from tape.cli.extras import EXTRAS
-from tests.house.tree import ROOT
+from tests.architecture.tree import ROOT
 from tests.packaging.conftest import FOREIGN
 
 SOURCE = ROOT / "src"

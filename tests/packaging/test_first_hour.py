@@ -5,9 +5,9 @@ from pathlib import Path
 
 import pytest
 
+from tests.architecture.tree import ROOT
 from tests.docs.blocks import parts
 from tests.docs.session import Session
-from tests.house.tree import ROOT
 
 PAGES = ["tutorial.md", "how-to/durable-reactions.md", "how-to/outbox-in-a-service.md", "runbooks/replay-the-dead.md"]
 

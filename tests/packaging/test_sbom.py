@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from tests.house.tree import ROOT
+from tests.architecture.tree import ROOT
 from tools.sbom import document, parse
 
 LOCK = (ROOT / "requirements" / "dev.lock").read_text()

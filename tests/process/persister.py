@@ -7,7 +7,7 @@ import anyio
 
 from tape.compose import open_journal
 from tape.core.ids import RunId
-from tape.lake.persist import persist_entries
+from tape.lake.cold.persist import persist_entries
 from tests.process.lifetime import end_with_parent
 
 

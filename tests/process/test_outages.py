@@ -11,9 +11,9 @@ from pathlib import Path
 import httpx
 import pytest
 
-from tests.live.server import clean_environment
 from tests.patience import PATIENCE_S
 from tests.process.crew import until
+from tests.server.server import clean_environment
 from tests.servers.databases import execute
 from tests.servers.postgres import PostgresServer
 from tests.servers.process import free_port

@@ -9,8 +9,8 @@ import anyio
 import pytest
 
 from tape import Entry, open_journal
-from tape.lake.cold import read_cold, read_runs
-from tape.lake.ownership import is_owned
+from tape.lake.cold.ownership import is_owned
+from tape.lake.cold.reading import read_cold, read_runs
 from tests.conftest import Scale
 from tests.process.crew import Crew
 from tests.process.saying import SHARED_RUNS

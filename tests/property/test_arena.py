@@ -2,14 +2,14 @@
 
 from hypothesis import given, settings, strategies as st
 
-from tape.arena.actions import TOOLS, Action
-from tape.arena.producer import play
-from tape.arena.snapshot import restored, snapshot
-from tape.arena.turns import Place, step, world_at
-from tape.arena.world import AGES, RESOURCES, World, found, mutate
+from tape.cli.demo.arena.actions import TOOLS, Action
+from tape.cli.demo.arena.producer import play
+from tape.cli.demo.arena.snapshot import restored, snapshot
+from tape.cli.demo.arena.turns import Place, step, world_at
+from tape.cli.demo.arena.world import AGES, RESOURCES, World, found, mutate
 from tape.core import codec
 from tape.core.event import Event
-from tests.unit.test_arena import TURN, Said, fork, story
+from tests.unit.cli.test_arena import TURN, Said, fork, story
 
 TURNS = 12
 

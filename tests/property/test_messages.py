@@ -16,7 +16,7 @@ from tape.core.event import Entry, Event, Trace
 from tape.core.ids import Epoch, RunId
 from tape.core.reaction import HandlerKind, Reaction
 from tape.core.run_state import RunStatus
-from tape.server.rpc.batches import Batches
+from tape.server.grpc.batches import Batches
 from tape.wire import tape_pb2 as pb
 from tape.wire.messages import effects, entries, known, runs, tasks
 from tape.wire.shape import Shape, member, say

@@ -7,8 +7,8 @@ from typing import NamedTuple
 from hypothesis import example, given, strategies as st
 
 from tape.core.errors import UsageError
-from tape.core.predicate import Predicate, Verdict, bind
-from tape.core.predicate_ast import Call, Const
+from tape.core.predicate.ast import Call, Const
+from tape.core.predicate.predicate import Predicate, Verdict, bind
 
 BOUND_S = 60  # of CPU: what is not bounded takes for ever
 TOKENS = """

@@ -4,10 +4,10 @@ from dataclasses import fields
 
 from tape.core.event import Event
 from tape.core.ids import Epoch
-from tape.core.predicate import Predicate, bind
-from tape.core.predicate_ast import Expression
-from tape.core.predicate_parts import parts
-from tape.core.predicate_text import text_of
+from tape.core.predicate.ast import Expression
+from tape.core.predicate.parts import parts
+from tape.core.predicate.predicate import Predicate, bind
+from tape.core.predicate.text import text_of
 from tests.conftest import Scale
 from tests.lake.expressions import Maker
 

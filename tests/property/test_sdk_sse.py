@@ -11,7 +11,7 @@ from tape.sdk.sse import EventStream
 from tape.sdk.subscription import Subscription
 from tape.wire.frames import Delivered
 from tests.patience import PATIENCE_S
-from tests.unit.stage import honest, played, told
+from tests.unit.sdk.stage import honest, played, told
 
 LAST = 6
 ENOUGH = 2 * len(told(*range(1, LAST + 1)))

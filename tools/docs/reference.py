@@ -13,9 +13,9 @@ from tape.cli.choices import Choices
 from tape.cli.main import tape
 from tape.core import errors
 from tape.core.errors import TapeError
-from tape.server import asyncapi, openapi
-from tape.server.route import Route
-from tape.server.routes import ROUTES
+from tape.server.http.route import Route
+from tape.server.routes import asyncapi, openapi
+from tape.server.routes.table import ROUTES
 from tape.telemetry import Counter, Meters
 
 PACKAGE = Path(import_module("tape").__file__ or "").parent

@@ -282,7 +282,7 @@ def _admits(pattern: Pattern | None, where: str | None) -> Admits | None:
     if where is not None and not isinstance(where, str):
         raise UsageError(f"where is a CEL expression, not {type(where).__name__}")
     if where is not None and where.strip():
-        from tape.core.predicate import Predicate, bind
+        from tape.core.predicate.predicate import Predicate, bind
 
         predicate = Predicate(where)
         if pattern is None:

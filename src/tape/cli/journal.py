@@ -66,7 +66,7 @@ def archive(choices: Choices, keep: timedelta) -> None:
 
 
 async def _archive(choices: Choices, keep: timedelta) -> None:
-    from tape.lake.late_reader import TABLE, check_installed
+    from tape.lake.lazy_reader import TABLE, check_installed
     from tape.lake.reference import check_kind
 
     check_installed()

@@ -36,6 +36,7 @@ COMMANDS: Final = (
     "doctor",
     "completion",
 )
+PACKAGES: Final = frozenset({"demo", "doctor", "lake", "outbox", "reaction", "run"})
 BROKEN_PIPE: Final = 141
 DATABASES: Final = {"asyncpg": "Postgres", "sqlite3": "SQLite", "redis": "Redis", "_duckdb": "DuckDB"}
 
@@ -49,7 +50,8 @@ class Commands(click.Group):
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
         if cmd_name not in COMMANDS:
             return None
-        command: click.Command = getattr(import_module(f"tape.cli.{cmd_name}"), cmd_name)
+        module = f"tape.cli.{cmd_name}.command" if cmd_name in PACKAGES else f"tape.cli.{cmd_name}"
+        command: click.Command = getattr(import_module(module), cmd_name)
         teach(command, f"tape {cmd_name}")
         return command
 
@@ -68,7 +70,7 @@ class Commands(click.Group):
 
 def _version(context: click.Context, parameter: click.Parameter, is_asked: bool) -> None:
     if is_asked:
-        from tape.cli.doctor import tape_version
+        from tape.cli.doctor.command import tape_version
 
         output.say(f"tape {tape_version()}")
         context.exit()

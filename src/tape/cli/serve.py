@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import logging
 import os
-import sys
 from dataclasses import replace
 from datetime import timedelta
 from functools import partial
@@ -16,10 +15,11 @@ import click
 from tape.cli import output
 from tape.cli.choices import Choices, shared
 from tape.cli.interrupts import interrupts
+from tape.cli.producers import load_producers
 from tape.cli.spans import Span
 
 if TYPE_CHECKING:
-    from tape.server.address import Address
+    from tape.server.http.address import Address
     from tape.serving import Service
 
 
@@ -67,8 +67,7 @@ def serve(
     One line says that it is ready and where. Only this machine can reach it.
     """
     service = _service(choices, http, lake, event_ring_size, reap_after, max_subscribers)
-    service = replace(service, producers=producers, **_rpc(grpc))
-    look_here(producers)
+    service = replace(service, producers=load_producers(producers), **_rpc(grpc))
     log_to_stderr()
     os.umask(0o077)  # whatever is created from now on is its owner's alone
     _run(service, choices)
@@ -78,7 +77,7 @@ def _service(
     choices: Choices, http: str | None, lake: str | None, ring: int, reap_after: timedelta, max_subscribers: int
 ) -> Service:
     from tape.core.folder import local_folder
-    from tape.server.address import Address
+    from tape.server.http.address import Address
     from tape.serving import Service
     from tape.settings import Settings
 
@@ -98,15 +97,9 @@ def _service(
     )
 
 
-def look_here(producers: tuple[str, ...]) -> None:
-    """Modules are looked for where the command was typed, too, as `python -m` does."""
-    if producers and "" not in sys.path:
-        sys.path.insert(0, "")
-
-
 def _rpc(grpc: str | None) -> dict[str, Any]:
     """Where gRPC is served; the usual port need not be free, one that was asked for must be."""
-    from tape.server.address import Address
+    from tape.server.http.address import Address
     from tape.settings import GRPC, Settings
 
     place = grpc or Settings.read(os.environ).grpc

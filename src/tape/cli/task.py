@@ -9,7 +9,7 @@ import click
 
 from tape.cli import output
 from tape.cli.choices import Choices, run as finish, shared
-from tape.cli.facts import tell
+from tape.cli.doctor.facts import tell
 
 if TYPE_CHECKING:
     from tape.core.ports import Store

@@ -9,8 +9,8 @@ import click
 
 from tape.cli import output
 from tape.cli.choices import Choices, run as finish, shared
-from tape.cli.modules import load
-from tape.cli.serve import log_to_stderr, look_here
+from tape.cli.modules import load, look_here
+from tape.cli.serve import log_to_stderr
 
 
 @click.command()

@@ -4,20 +4,20 @@ from importlib import import_module
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from tape.lake.cold import stream_cold
-    from tape.lake.persist import persist_to_duckdb
-    from tape.lake.rehearsal import dry_run
+    from tape.lake.cold.persist import persist_to_duckdb
+    from tape.lake.cold.reading import stream_cold
+    from tape.lake.cold.sink import DuckDBEventSink
+    from tape.lake.search.dry_run import dry_run
     from tape.lake.session import open_spark
-    from tape.lake.sink import DuckDBEventSink
     from tape.lake.source import register
 
 _HOME = {
-    "DuckDBEventSink": "tape.lake.sink",
-    "dry_run": "tape.lake.rehearsal",
+    "DuckDBEventSink": "tape.lake.cold.sink",
+    "dry_run": "tape.lake.search.dry_run",
     "open_spark": "tape.lake.session",
-    "persist_to_duckdb": "tape.lake.persist",
+    "persist_to_duckdb": "tape.lake.cold.persist",
     "register": "tape.lake.source",
-    "stream_cold": "tape.lake.cold",
+    "stream_cold": "tape.lake.cold.reading",
 }
 
 __all__ = ["DuckDBEventSink", "dry_run", "open_spark", "persist_to_duckdb", "register", "stream_cold"]

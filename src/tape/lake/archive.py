@@ -14,8 +14,8 @@ from anyio import to_thread
 from tape.core.errors import Conflict, NotFound
 from tape.core.ids import GlobalSeq
 from tape.core.ports import Bounds, Reader, Store
-from tape.lake.cold_reader import LakeReader
 from tape.lake.log import Log
+from tape.lake.reader import LakeReader
 
 
 class Compared(NamedTuple):

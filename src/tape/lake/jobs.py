@@ -14,7 +14,7 @@ from anyio import CapacityLimiter, to_thread
 from tape.core.errors import LimitReached, NotFound, UsageError
 from tape.core.lake import LakeRows, LakeStatus, LakeTable
 from tape.core.ports import Journal
-from tape.lake.late_reader import TABLE, check_installed
+from tape.lake.lazy_reader import TABLE, check_installed
 from tape.work.child_process import run_child
 
 if TYPE_CHECKING:
@@ -76,7 +76,7 @@ class Jobs:
 async def _answered(order: dict[str, Any]) -> dict[str, Any]:
     """The process is killed when its time is over; one that its bounds have ended says nothing."""
     with anyio.move_on_after(QUESTION_S):
-        command = [sys.executable, "-P", "-m", "tape.lake.question"]
+        command = [sys.executable, "-P", "-m", "tape.lake.query_process"]
         done = await run_child(command, json.dumps(order).encode())
         if done.returncode != 0:
             raise LimitReached("the question took more memory or time than one may take; ask for less")
@@ -100,7 +100,7 @@ def _table(lake: Path, name: str, most: int) -> tuple[LakeTable, LakeRows]:
     import pyarrow.parquet as pq
 
     from tape.lake.derived import NAMES, seen
-    from tape.lake.question import bounded
+    from tape.lake.query_process import bounded
 
     table = seen(lake, name) if name in NAMES else None
     if table is None:

@@ -22,14 +22,14 @@ from tape.core.event import Entry
 from tape.core.ids import GlobalSeq
 from tape.core.ports import Journal
 from tape.core.term import Term
+from tape.lake.cold.ownership import owned
 from tape.lake.compaction import TARGET, compact
 from tape.lake.log import DATA, Log, Snapshot
-from tape.lake.ownership import owned
 from tape.lake.parts import GROUP_BYTES, GROUP_ROWS, groups, written
 from tape.lake.reference import refer
 from tape.lake.refusals import beyond, check_same, refusal
+from tape.lake.row_groups import entries_of
 from tape.lake.schema import COLUMNS
-from tape.lake.shelf import entries_of
 from tape.lake.spark_paths import spark_path
 
 if TYPE_CHECKING:

@@ -12,7 +12,7 @@ from pyspark.sql import Column, DataFrame, functions as F  # noqa: N812 - as eve
 
 from tape.core.event import EVENT
 from tape.lake.schema import GLOBAL_SEQ, KIND, PAYLOAD_JSON, RUN_ID, SEQ, TABLES, TS_MS, TYPE
-from tape.lake.sql_types import SHAPE
+from tape.lake.sql.types import SHAPE
 
 MOST_COUNTED: Final = 10**12  # so that millions of them can be added up
 MOST_MEASURED: Final = 1e15

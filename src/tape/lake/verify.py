@@ -14,7 +14,7 @@ from tape.core.ids import GlobalSeq
 from tape.core.ports import Fault
 from tape.lake.log import APP, File, Log, Snapshot, check_ranges
 from tape.lake.parts import file_of
-from tape.lake.shelf import Shelf, entries_of, translated
+from tape.lake.row_groups import Shelf, entries_of, translated
 from tape.store.duckdb.parquet import Parquet
 
 

@@ -14,8 +14,8 @@ from tape.core.event import Entry
 from tape.core.ids import GlobalSeq
 from tape.core.lifecycle import reacts
 from tape.core.ports import Store
-from tape.core.predicate import Predicate, Verdict, bind
-from tape.core.predicate_parts import Part, parts
+from tape.core.predicate.parts import Part, parts
+from tape.core.predicate.predicate import Predicate, Verdict, bind
 from tape.core.reaction import Reaction, system_run
 from tape.core.registration import REACTION, Force, Verb, told_of
 from tape.core.subject import Pattern

@@ -9,7 +9,7 @@ from typing import Final, NamedTuple, Protocol
 from tape.core.errors import UsageError
 from tape.core.event import Entry
 from tape.core.lifecycle import may_react
-from tape.core.predicate import Activation, Predicate, Verdict, bind
+from tape.core.predicate.predicate import Activation, Predicate, Verdict, bind
 from tape.core.reaction import Reaction
 from tape.core.registration import Force
 from tape.core.subject import Pattern

@@ -7,8 +7,8 @@ from typing import Any, NoReturn, Protocol
 from urllib.parse import urlsplit
 
 from tape.core.errors import UsageError, shown
-from tape.store.outbox import OutboxDatabase
-from tape.store.outbox_letters import Letters
+from tape.store.outbox.letters import Letters
+from tape.store.outbox.outbox import OutboxDatabase
 
 
 class Wake(Protocol):

@@ -16,7 +16,7 @@ from tape.core.outbox import OutboxEvent, Subscription
 from tape.core.task import Claim, Task
 from tape.outbox.failures import is_terminal
 from tape.outbox.publisher import facts
-from tape.store.outbox import Deliveries, Held
+from tape.store.outbox.outbox import Deliveries, Held
 from tape.telemetry import log
 from tape.work.answers import Dead, Release
 from tape.work.deadline import DEADLINE, check_deadline

@@ -28,8 +28,8 @@ from tape.outbox.publisher import own_generation
 from tape.outbox.registration import stay_registered
 from tape.outbox.retention import retain
 from tape.settings import Settings
-from tape.store.outbox import Deliveries
-from tape.store.outbox_versions import HandlerVersions
+from tape.store.outbox.outbox import Deliveries
+from tape.store.outbox.versions import HandlerVersions
 from tape.work.deadline import DEADLINE
 from tape.work.loop import Loop
 from tape.work.outages import Outage, persist

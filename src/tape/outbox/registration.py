@@ -6,7 +6,7 @@ from typing import Final, NoReturn
 import anyio
 
 from tape.core.errors import TapeError
-from tape.store.outbox_versions import HandlerVersions
+from tape.store.outbox.versions import HandlerVersions
 from tape.telemetry import log
 
 SEEN_EVERY_S: Final = 60.0

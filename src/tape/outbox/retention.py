@@ -6,8 +6,8 @@ import anyio
 
 from tape.core.errors import Unavailable
 from tape.core.outbox import OutboxRetention
-from tape.store.outbox import OutboxDatabase
-from tape.store.outbox_letters import Letters
+from tape.store.outbox.letters import Letters
+from tape.store.outbox.outbox import OutboxDatabase
 from tape.telemetry import log
 
 EVERY_S: Final = 3600.0

@@ -4,14 +4,14 @@ import traceback
 from typing import Final
 
 from tape.core.errors import TapeError
-from tape.server.answer import Answer
-from tape.server.guard import Guard
+from tape.server.http.answer import Answer
+from tape.server.http.guard import Guard
+from tape.server.http.problem import Problem
+from tape.server.http.refusals import ClientGone
+from tape.server.http.request import Receive, Request, Scope, Send
+from tape.server.http.response import Response
+from tape.server.http.router import Router
 from tape.server.node import Node
-from tape.server.problem import Problem
-from tape.server.refusals import ClientGone
-from tape.server.request import Receive, Request, Scope, Send
-from tape.server.response import Response
-from tape.server.router import Router
 from tape.telemetry import log
 
 PREFLIGHT_S: Final = 600

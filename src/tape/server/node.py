@@ -17,9 +17,9 @@ from tape.core.run import Head, RunMeta, RunRecord
 from tape.core.search import Searches
 from tape.runs.forks import Forks
 from tape.runs.ledgers import Ledgers
-from tape.server.company import Companies
-from tape.server.limits import Subscribers
-from tape.store.outbox_letters import Letters
+from tape.server.sse.fan_out import Companies
+from tape.server.sse.subscribers import Subscribers
+from tape.store.outbox.letters import Letters
 from tape.telemetry import Meters
 
 

@@ -11,13 +11,13 @@ from typing import Any, Final, NoReturn, Protocol
 import anyio
 
 from tape.core.background import background
-from tape.server.address import Address
 from tape.server.app import App
-from tape.server.guard import Guard
-from tape.server.listener import Listener, bind
+from tape.server.http.address import Address
+from tape.server.http.guard import Guard
+from tape.server.http.listener import Listener, bind
+from tape.server.http.router import Router
 from tape.server.node import Node
-from tape.server.router import Router
-from tape.server.routes import ROUTES
+from tape.server.routes.table import ROUTES
 from tape.server.upkeep import Upkeep
 from tape.telemetry import log
 

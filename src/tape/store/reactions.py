@@ -11,7 +11,7 @@ from tape.core.event import Event
 from tape.core.ids import GlobalSeq
 from tape.core.matched import MatchedPage, Pack, ReactionRecord, Recorded
 from tape.core.ports import Transaction
-from tape.core.predicate import Predicate
+from tape.core.predicate.predicate import Predicate
 from tape.core.reaction import HandlerKind, Reaction
 from tape.core.registration import QUARANTINED, Force, Verb, check_reason, defined, paused, removed
 from tape.core.sequence import Request

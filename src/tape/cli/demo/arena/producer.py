@@ -1,0 +1,47 @@
+"""The arena as a producer: a plain loop that says a story into a sink."""
+
+from collections.abc import Sequence
+from typing import Final
+
+from tape.cli.demo.arena.agents import Decide, by_rule
+from tape.cli.demo.arena.turns import Place, Said, step, world_at
+from tape.cli.demo.arena.world import mutate
+from tape.core.codec import JsonValue
+from tape.core.errors import UsageError, shown
+from tape.core.event import Entry, Event
+from tape.core.ports import EventSink
+
+MOST_TURNS: Final = 200
+RUN: Final = "arena"
+
+
+def arena(
+    prefix: Sequence[Entry | Event], mutation: JsonValue, n_turns: int, sink: EventSink, *, decide: Decide = by_rule
+) -> None:
+    """Goes on where a prefix ends, in a world that a mutation has changed, for so many turns.
+
+    A turn that the prefix leaves in the middle is the first of them. The events are said in the sink's own run if it
+    has a `run_id`, else in the run of the prefix.
+    """
+    place = world_at(prefix)
+    if mutation is not None:
+        place = Place(mutate(place.world, mutation), place.told, place.decided)
+    run_id: str = getattr(sink, "run_id", prefix[-1].run_id if prefix else RUN)
+    play(run_id, place, n_turns, sink, decide)
+
+
+def play(run_id: str, place: Place, n_turns: int, sink: EventSink, decide: Decide = by_rule) -> Place:
+    """Says so many turns of a story; where it stands then."""
+    if type(n_turns) is not int or not 0 <= n_turns <= MOST_TURNS:
+        raise UsageError(f"n_turns is 0 to {MOST_TURNS}, not {shown(n_turns)}")
+    end = place.world.turn + n_turns
+    while place.world.turn < end:
+        place, said = step(place, decide)
+        sink.emit(_event(run_id, said))
+    return place
+
+
+def _event(run_id: str, said: Said) -> Event:
+    return Event(
+        run_id=run_id, type=said.type, payload=said.payload, subject=f"/arena/{said.agent or 'world'}/{said.type}"
+    )

@@ -1,0 +1,209 @@
+"""`tape demo`: one journal at work, for about a minute, before your eyes."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from functools import partial
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import TYPE_CHECKING, NamedTuple
+from urllib.parse import quote
+
+import click
+
+from tape.cli import output
+from tape.cli.choices import Choices, run, shared
+
+if TYPE_CHECKING:
+    from tape.cli.demo.report import Report
+    from tape.cli.demo.server import Server
+    from tape.core.ports import Store
+
+
+@click.command()
+@click.option("--seconds", default=7.0, show_default=True, type=click.FloatRange(2, 600), help="How long agents talk.")
+@click.option("--no-lake", is_flag=True, help="Leave out Spark.")
+@click.option("--folder", type=click.Path(path_type=Path, file_okay=False), help="Leave everything in this folder.")
+@click.option("--keep", is_flag=True, help="Leave the console running, until interrupted.")
+@shared
+@click.pass_obj
+def demo(choices: Choices, seconds: float, folder: Path | None, keep: bool, no_lake: bool) -> int:
+    """Watch one journal at work, in about a minute.
+
+    Four producers, two of them in processes of their own, and five readers: of a run, of a pattern, of a predicate, a
+    slow one, and one that keeps reconnecting. A little world runs and is forked with one thing changed; a reaction
+    ships orders, one of which dies and is replayed; an event comes out of a transaction; all of it goes through Spark
+    into a lake and is drawn on a page. It ends by itself, with 0 if everything was as it should be.
+    """
+    with _home(choices.store, folder) as url, _lake(folder) as lake:
+        report = run(partial(_demo, choices, Scene(url, seconds, None if no_lake else lake, keep, folder is not None)))
+    return 0 if report.is_kept else 1
+
+
+class Scene(NamedTuple):
+    """Where the demo takes place, and what stays of it."""
+
+    url: str
+    seconds: float
+    lake: tuple[Path, Path] | None
+    is_kept_running: bool
+    is_left: bool
+
+
+@contextmanager
+def _home(store: str | None, folder: Path | None) -> Iterator[str]:
+    """Where the journal lives: unless that was said, nowhere for long."""
+    from tape.core.errors import UsageError
+
+    if store is not None:
+        if not store.startswith("sqlite:"):
+            raise UsageError(f"the demo's processes share a file: give it sqlite:///file.db, not {store!r}")
+        yield store
+    elif folder is not None:
+        yield f"sqlite:///{quote(str(folder.absolute() / 'tape.db'))}"
+    else:
+        with TemporaryDirectory(prefix="tape-demo-") as passing:
+            yield f"sqlite:///{quote(passing)}/tape.db"
+
+
+@contextmanager
+def _lake(folder: Path | None) -> Iterator[tuple[Path, Path]]:
+    """Where the lake is, and its page; the page stays in any case, for somebody wants to look at it."""
+    import os
+
+    from tape.cli.demo.lake import PAGE
+    from tape.settings import Settings
+
+    if folder is not None:
+        yield folder.absolute() / "lake", folder.absolute() / PAGE
+        return
+    with TemporaryDirectory(prefix="tape-demo-") as passing:
+        yield Path(passing) / "lake", Settings.read(os.environ).data.absolute() / "demo" / PAGE
+
+
+async def _demo(choices: Choices, scene: Scene) -> Report:
+    from tape import compose
+    from tape.cli.demo.server import serving
+
+    _, is_unsafe = choices.location()
+    async with (
+        compose.open_store(scene.url, unsafe_durability=is_unsafe) as store,
+        serving(scene.url, scene.lake[0] if scene.lake else None) as server,
+    ):
+        report = await _perform(choices, scene, store, server)
+        _say(report, choices, scene, server)
+        if scene.is_kept_running and server.url:
+            await _until_interrupted()
+    return report
+
+
+async def _perform(choices: Choices, scene: Scene, store: Store, server: Server) -> Report:
+    from tape import compose
+    from tape.cli.demo import (
+        fork as demo_fork,
+        lake as demo_lake,
+        outbox as demo_outbox,
+        server as demo_server,
+        work as demo_work,
+    )
+    from tape.cli.demo.stage import Stage
+    from tape.cli.journal import audit
+    from tape.store.sqlite.location import Location
+
+    async with compose.run_journal(store) as journal:
+        stage = Stage(journal, scene.url, await journal.head(), is_quiet=choices.is_json)
+        report = await stage.perform(scene.seconds)
+        report = report.with_story(await demo_fork.tell(journal, store.runs, stage.prefix))
+        report = report.with_work(await demo_work.go_through(store, journal, stage.prefix))
+        file = Location.parse(scene.url, False).path
+        report = report.with_outbox(await demo_outbox.go_through(journal, scene.url, str(file)))
+        if scene.lake is not None:
+            order = demo_lake.Order(scene.url, *scene.lake, is_quiet=choices.is_json)
+            report = report.with_lake(await demo_lake.go_through(store, order, report.story))
+    if server.url:
+        report = report.with_check(await demo_server.check(server, await _expected(store, report)))
+    return report.audited(await audit(store, lambda fault: None))
+
+
+async def _expected(store: Store, report: Report) -> dict[str, tuple[str, int]]:
+    """What a server over the same store has to say, by path: so many of something."""
+    from tape.core.ids import SYSTEM_PREFIX
+
+    assert report.work is not None
+    records = [*await store.runs.listed(is_open=True), *await store.runs.listed(is_open=False)]
+    runs = sum(not record.run_id.startswith(SYSTEM_PREFIX) for record in records)
+    tasks = len(await store.tasks.listed(reaction_id=report.work.reaction_id))
+    expected = {"/runs": ("runs", runs), f"/tasks?reaction_id={report.work.reaction_id}": ("tasks", tasks)}
+    if report.lake is not None and report.lake.page is not None:
+        from tape.lake.derived import NAMES
+
+        expected["/lake/tables"] = ("tables", len(NAMES))
+    return expected
+
+
+async def _until_interrupted() -> None:
+    import signal
+
+    import anyio
+
+    with anyio.open_signal_receiver(signal.SIGINT, signal.SIGTERM) as signals:
+        await anext(signals)
+
+
+def _say(report: Report, choices: Choices, scene: Scene, server: Server) -> None:
+    from tape.cli.demo import report as demo_report
+
+    if choices.is_json:
+        output.say_json({**demo_report.as_json(report), "url": server.url if scene.is_kept_running else None})
+    else:
+        _say_story(report)
+        output.say()
+        _say_links(report, choices, scene, server)
+    output.flush()
+
+
+def _say_story(report: Report) -> None:
+    from tape.cli.demo import (
+        fork as demo_fork,
+        lake as demo_lake,
+        outbox as demo_outbox,
+        report as demo_report,
+        work as demo_work,
+    )
+
+    if report.story is not None:
+        demo_fork.say(report.story)
+    if report.work is not None:
+        demo_work.say(report.work)
+    if report.outbox is not None:
+        demo_outbox.say(report.outbox)
+    if report.lake is not None:
+        demo_lake.say(report.lake)
+    demo_report.say(report)
+
+
+def _say_links(report: Report, choices: Choices, scene: Scene, server: Server) -> None:
+    """Where to look at it: the page stays, the console while it runs."""
+    if report.lake is not None and report.lake.page is not None:
+        output.say(f"The report: {output.paint(output.escape(report.lake.page.as_uri()), 'bold')}")
+    if scene.is_kept_running and server.url:
+        output.say(f"The console: {output.paint(server.url, 'bold')}/")
+        output.table(_links(report, server))
+        output.say("It runs until you press Ctrl-C.")
+    elif choices.store or scene.is_left:
+        output.say(f"The console: tape serve --store '{scene.url}', then http://127.0.0.1:7880/")
+    else:
+        output.say("The console: make demo KEEP=1 (or tape demo --keep) leaves it running.")
+
+
+def _links(report: Report, server: Server) -> Iterator[tuple[str, str]]:
+    if report.story is not None:
+        yield "the fork beside its parent", server.link(f"runs/{report.story.diff.other}?with={report.story.diff.one}")
+    if report.work is not None:
+        yield "the reaction", server.link(f"reactions/{report.work.reaction_id}")
+        yield "the task that died", server.link(f"tasks/{report.work.task_id}")
+    if report.outbox is not None:
+        yield "the event of the transaction", server.link(f"outbox/{report.outbox.event_id}")
+    if report.lake is not None and report.lake.page is not None:
+        yield "the lake", server.link("lake")

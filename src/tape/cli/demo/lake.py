@@ -1,0 +1,183 @@
+"""The last part of the demo: the journal goes through Spark into a lake, is read back, added up and drawn."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, nullcontext
+from importlib.util import find_spec
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
+
+from anyio import to_thread
+
+from tape.cli import output
+from tape.cli.demo.report import Check
+from tape.core.ids import GlobalSeq
+from tape.core.ports import Reader, Store
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+    from tape.cli.demo.fork import Story
+    from tape.lake.log import Log
+
+NEEDED: Final = ("pyspark", "deltalake", "duckdb", "pyarrow", "matplotlib")
+PAGE: Final = "report.html"
+
+
+class Slice(NamedTuple):
+    """What was done, a line each, what had to hold, and where the page is; without Spark why there is none."""
+
+    lines: tuple[tuple[str, str], ...] = ()
+    checks: tuple[Check, ...] = ()
+    page: Path | None = None
+    skipped: str = ""
+
+
+class Order(NamedTuple):
+    """Which journal goes into which lake, and where the page is to be."""
+
+    url: str
+    lake: Path
+    page: Path
+    is_quiet: bool
+
+
+async def go_through(store: Store, order: Order, story: Story | None) -> Slice:
+    """Journal, Spark, lake, tables, page: one after the other, and then all of it compared."""
+    from tape.core.errors import UsageError
+
+    for package in NEEDED:
+        if find_spec(package) is None:
+            return Slice(skipped=f"the lake needs the package {package}; install tape-bus[spark]")
+    if (await store.journal.bounds()).floor > 1:
+        return Slice(skipped="the journal has let go of its beginning, so a new lake cannot have it")
+    try:
+        return await _go_through(store, order, story)
+    except UsageError as error:
+        return Slice(skipped=str(error))
+
+
+async def _go_through(store: Store, order: Order, story: Story | None) -> Slice:
+    from tape.lake.lazy_reader import TABLE
+    from tape.lake.log import Log
+    from tape.lake.reports.report import write_report
+    from tape.lake.status import status_of
+
+    log = Log(order.lake / TABLE)
+    lines: list[tuple[str, str]] = []
+    with _timed(order, lines, "Spark starts …") as done, _spark(order.lake) as spark:
+        done("spark", f"{spark.version} started")
+        with _timed(order, lines, "the journal goes through Spark into the lake …") as done:
+            done("lake", await _fill(store, log, order.url, spark))
+        with _timed(order, lines, "the lake's tables are made …") as done:
+            done("tables", await to_thread.run_sync(_make, log, spark))
+    with _timed(order, lines, "the page is drawn …") as done:
+        pictures = await to_thread.run_sync(write_report, order.lake, await status_of(store.journal, log), order.page)
+        done("page", f"{len(pictures)} plots, as SVG in a page and as PNG beside it")
+    checks = (await _held(store, log), _added_up(log, story))
+    return Slice(tuple(lines), checks, order.page)
+
+
+@contextmanager
+def _timed(order: Order, lines: list[tuple[str, str]], doing: str) -> Iterator[Callable[[str, str], None]]:
+    """Says what is being done, and how long it took once it is."""
+    if not order.is_quiet:
+        output.progress(doing)
+    began = time.monotonic()
+    yield lambda name, what: lines.append((name, f"{what} in {time.monotonic() - began:.1f} s"))
+
+
+@contextmanager
+def _spark(lake: Path) -> Iterator[SparkSession]:
+    import os
+
+    from tape.lake.session import open_session
+    from tape.settings import Settings
+
+    few = {"spark.sql.shuffle.partitions": "1", "spark.sql.adaptive.enabled": "false"}  # it is a small journal
+    with open_session(Settings.read(os.environ).spark_master, lake.parent / "spark", few) as session:
+        yield session
+
+
+async def _fill(store: Store, log: Log, url: str, spark: SparkSession) -> str:
+    from tape.lake.pipeline import spark_writer, sync
+
+    with spark_writer(lambda: nullcontext(spark), url) as write:
+        async for _ in sync(store.journal, log, write):
+            pass
+    seen = log.snapshot()
+    return f"{seen.through:,} entries in {output.count(len(seen.files), 'file', 'files')}, {seen.size / 1024:,.0f} KiB,"
+
+
+def _make(log: Log, spark: SparkSession) -> str:
+    from tape.lake.derived import make
+
+    made = list(make(log, lambda: nullcontext(spark)))
+    return f"{len(made)} tables of {sum(table.rows for table in made):,} rows"
+
+
+async def _held(store: Store, log: Log) -> Check:
+    """Whether the lake is the journal, to the byte."""
+    from tape.lake.reader import LakeReader
+    from tape.lake.verify import faults
+
+    bad = await to_thread.run_sync(lambda: len(list(faults(log, is_deep=True))))
+    head = (await store.journal.bounds()).head
+    same = await _same(store.journal, LakeReader(log), head)
+    finding = f"{same:,} of {head:,} entries equal to the byte, each position once"
+    return Check("lake", same == head and not bad, finding if not bad else f"{finding}; {bad:,} faults")
+
+
+async def _same(warm: Reader, cold: Reader, head: int) -> int:
+    """How many entries of both are the same."""
+    count, after = 0, GlobalSeq(0)
+    while after < head:
+        ours = (await warm.read(after)).entries
+        theirs = {entry.global_seq: entry for entry in (await cold.read(after)).entries}
+        pairs = [(entry, theirs[entry.global_seq]) for entry in ours if entry.global_seq in theirs]
+        if not pairs:
+            break
+        count += sum(one == other for one, other in pairs)
+        after = pairs[-1][0].global_seq
+    return count
+
+
+def _added_up(log: Log, story: Story | None) -> Check:
+    """Whether the tables say of the fork what the fork itself said, and nothing is missing from them."""
+    from tape.lake.derived import rows_of
+
+    lake = log.table.parent
+    runs, forks, left = (rows_of(lake, name) for name in ("runs", "forks", "quarantine"))
+    total = sum(row["n_events"] for row in runs)
+    ends = {
+        row["agent"]: (row["parent_value"], row["value"])
+        for row in forks
+        if story and row["run_id"] == story.diff.other
+    }
+    is_told = story is None or (bool(ends) and ends == _ends(story))
+    listed = ", ".join(f"{agent} {value - parent:+g}" for agent, (parent, value) in sorted(ends.items()))
+    finding = f"{total:,} entries of {len(runs):,} runs, {len(left):,} in quarantine; fork: {listed or 'none'}"
+    return Check("tables", total == log.snapshot().through and is_told, finding)
+
+
+def _ends(story: Story) -> dict[Any, tuple[float, float]]:
+    """Each agent's prosperity in the end, in the run and in its fork, from the entries themselves."""
+    found: dict[Any, tuple[float, float]] = {}
+    for row in story.diff.rows:
+        if row.one is not None and row.other is not None and row.one.type == row.other.type == "metric":
+            one, other = row.one.payload, row.other.payload
+            if isinstance(one, dict) and isinstance(other, dict):
+                found[one["agent"]] = (float(str(one["value"])), float(str(other["value"])))
+    return found
+
+
+def say(done: Slice) -> None:
+    """What was done, for people."""
+    output.say()
+    if done.skipped:
+        output.say(f"The lake is left out: {output.escape(done.skipped)}")
+        return
+    output.say(output.paint("The same journal through Spark into a lake, and what it adds up to:", "bold"))
+    output.table((output.paint(name, "bold"), text) for name, text in done.lines)

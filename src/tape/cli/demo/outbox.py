@@ -1,0 +1,84 @@
+"""The fourth part of the demo: an event inside somebody else's transaction, and one whose transaction is undone."""
+
+from __future__ import annotations
+
+import sqlite3
+from contextlib import closing
+from typing import Final, NamedTuple
+
+import anyio
+
+from tape.bus.journal import Journal
+from tape.cli import output
+from tape.cli.demo.report import Check
+from tape.core.outbox import OutboxEvent
+
+SOURCE: Final = "billing"
+HANDLER: Final = "demo.relay"
+PATIENCE_S: Final = 20.0
+
+
+class Outbox(NamedTuple):
+    """What had to hold, and which event it was about."""
+
+    checks: tuple[Check, ...]
+    event_id: str
+
+
+async def go_through(journal: Journal, url: str, file: str) -> Outbox:
+    """Publishes in a transaction that commits and in one that does not, and relays what there is to the journal."""
+    from tape.outbox import OutboxListener, migrate
+    from tape.outbox.relay import journal_relay, run_of_source
+
+    await migrate(url)
+    kept, undone = (_invoice(state) for state in ("sent", "withdrawn"))
+    await _publish(file, kept, is_kept=True)
+    await _publish(file, undone, is_kept=False)
+    listener = OutboxListener(url)
+    listener.listen(handler_name=HANDLER, handler=journal_relay(journal))
+    with anyio.fail_after(PATIENCE_S):
+        await listener.run_once()
+
+    run_id = run_of_source(kept)
+    told = [entry.payload async for entry in journal.stream(run_id=run_id, follow=False)]
+    seen = [event for event in (kept, undone) for payload in told if _is_about(payload, event)]
+    status = await _status(url, kept)
+    is_kept = seen == [kept] and status == "delivered"
+    finding = f"the committed invoice is {status} and in the journal once; of the one that was undone nobody knows"
+    return Outbox(
+        (Check("outbox", is_kept, finding if is_kept else f"{status}, seen {len(seen)} times"),), str(kept.event_id)
+    )
+
+
+def say(outbox: Outbox) -> None:
+    """What it was, for people."""
+    output.say()
+    output.say(output.paint("An invoice is sent in a transaction, and its event with it; another is undone:", "bold"))
+    output.table([(output.paint("outbox", "bold"), f"event {outbox.event_id}")])
+
+
+def _invoice(state: str) -> OutboxEvent:
+    return OutboxEvent(
+        event_type=f"invoice.{state}", source=SOURCE, payload={"invoice": f"2026-001-{state}", "total": 120}
+    )
+
+
+async def _publish(file: str, event: OutboxEvent, *, is_kept: bool) -> None:
+    """As a business does it: in a connection of its own, beside whatever else it writes."""
+    from tape.outbox import publish
+
+    with closing(sqlite3.connect(file, 10)) as connection:
+        await publish(event, connection)
+        (connection.commit if is_kept else connection.rollback)()
+
+
+async def _status(url: str, event: OutboxEvent) -> str:
+    from tape.outbox.database import open_letters
+
+    async with open_letters(url) as letters:
+        found = await letters.find(event.event_id)
+    return "missing" if found is None else found[0].status
+
+
+def _is_about(payload: object, event: OutboxEvent) -> bool:
+    return isinstance(payload, dict) and str(event.payload["invoice"]) in str(payload)

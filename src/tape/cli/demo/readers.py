@@ -1,0 +1,123 @@
+"""The readers of the demo: each keeps what it was given, to be compared with what is there."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import aclosing
+from typing import Final, TypeAlias
+
+import anyio
+
+from tape.bus.journal import Journal
+from tape.bus.stream import Stream
+from tape.cli.demo.report import Check, compare
+from tape.core.event import Entry
+from tape.core.ids import GlobalSeq
+
+SLOW_S: Final = 0.003
+CONNECTED_S: Final = 0.9
+WORTH_A_WORD: Final = 2_000
+
+Wants: TypeAlias = Callable[[Entry], bool]
+
+
+class Reader:
+    """Somebody who reads; `wants` says in plain Python what it asked for."""
+
+    def __init__(self, name: str, wants: Wants = lambda entry: True) -> None:
+        self.name = name
+        self.wants = wants
+        self.remark = ""
+        self.positions: list[GlobalSeq] = []
+        self._target = 0
+        self._arrived = anyio.Event()
+
+    def take(self, entry: Entry) -> None:
+        self.positions.append(entry.global_seq)
+        if 0 < self._target <= entry.global_seq:
+            self._arrived.set()
+
+    async def reach(self, position: int) -> None:
+        """Until it has read so far."""
+        self._target = position
+        if (self.positions[-1] if self.positions else 0) < position:
+            await self._arrived.wait()
+
+    def check(self, entries: Sequence[Entry]) -> Check:
+        """What it was given, beside what it should have been given."""
+        expected = [entry.global_seq for entry in entries if self.wants(entry)]
+        return compare(self.name, self.positions, expected, self.remark)
+
+
+class Tail(Reader):
+    """Shows what it reads, and notes how long after it was said that was."""
+
+    def __init__(self, name: str, wants: Wants, show: Callable[[Entry], None]) -> None:
+        super().__init__(name, wants)
+        self.delays: list[tuple[str, int]] = []
+        self._show = show
+
+    async def read(self, stream: Stream) -> None:
+        async with aclosing(stream):
+            async for entry in stream:
+                self.take(entry)
+                sent_ns = said(entry, "sent_ns")
+                if isinstance(sent_ns, int):
+                    self.delays.append((entry.run_id, time.monotonic_ns() - sent_ns))
+                self._show(entry)
+        self.remark = "ended with its run"
+
+
+class SlowReader(Reader):
+    """Takes its time over every entry until it is told to hurry; how far it falls behind is its own matter."""
+
+    def __init__(self, name: str, tell: Callable[[str], None]) -> None:
+        super().__init__(name)
+        self.hurry = anyio.Event()
+        self._tell = tell
+        self._furthest = 0
+
+    async def read(self, journal: Journal, start: int) -> None:
+        async with aclosing(journal.stream(from_global_seq=start)) as stream:
+            async for entry in stream:
+                self.take(entry)
+                if len(self.positions) % 50 == 0:
+                    self._note(await journal.head() - entry.global_seq)
+                if not self.hurry.is_set():
+                    await anyio.sleep(SLOW_S)
+
+    def _note(self, behind: int) -> None:
+        if behind > self._furthest + WORTH_A_WORD:
+            self._tell(f"the slow reader is {behind:,} behind; nobody waits for it")
+        self._furthest = max(self._furthest, behind)
+        self.remark = f"up to {self._furthest:,} behind"
+
+
+class Reconnector(Reader):
+    """Goes away in the middle of things and comes back with the last position it was given."""
+
+    def __init__(self, name: str, tell: Callable[[str], None]) -> None:
+        super().__init__(name)
+        self._tell = tell
+        self._connections = 0
+
+    async def read(self, journal: Journal, start: int) -> None:
+        while True:
+            cursor = self.positions[-1] if self.positions else start
+            self._connections += 1
+            self.remark = f"over {self._connections} connections"
+            if self._connections > 1:
+                self._tell(f"a reader went away and is back, after {cursor:,}")
+            with anyio.move_on_after(CONNECTED_S):
+                await self._read_from(journal, cursor)
+
+    async def _read_from(self, journal: Journal, cursor: int) -> None:
+        async with aclosing(journal.stream(from_global_seq=cursor)) as stream:
+            async for entry in stream:
+                self.take(entry)
+
+
+def said(entry: Entry, name: str) -> object:
+    """A field of its payload."""
+    return entry.payload.get(name) if isinstance(entry.payload, Mapping) else None

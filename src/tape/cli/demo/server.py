@@ -1,0 +1,69 @@
+"""The server of the demo: the same journal for everybody, in a process of its own, with the console in front."""
+
+from __future__ import annotations
+
+import json
+import sys
+import urllib.request
+from collections.abc import AsyncIterator, Mapping
+from contextlib import asynccontextmanager
+from importlib.util import find_spec
+from pathlib import Path
+from subprocess import DEVNULL
+from typing import Any, Final, NamedTuple
+
+import anyio
+from anyio import to_thread
+
+from tape.cli.demo.report import Check
+from tape.core.errors import Unavailable
+from tape.work.child_process import ChildProcess, open_child
+
+PATIENCE_S: Final = 30.0
+MOST_LINE: Final = 64 << 10
+
+
+class Server(NamedTuple):
+    """Where it is; without a URL there is none."""
+
+    url: str = ""
+
+    async def ask(self, path: str) -> Any:
+        """What it answers, as any program would hear it."""
+        return await to_thread.run_sync(_get, f"{self.url}{path}")
+
+    def link(self, fragment: str) -> str:
+        return f"{self.url}/#/{fragment}"
+
+
+@asynccontextmanager
+async def serving(url: str, lake: Path | None) -> AsyncIterator[Server]:
+    """A server over a store, gone with the block; without the packages that one needs there is none."""
+    if find_spec("uvicorn") is None:
+        yield Server()
+        return
+    command = [sys.executable, "-m", "tape.cli.main", "serve", "--json", "--store", url, "--http", "127.0.0.1:0"]
+    command += ["--grpc", "127.0.0.1:0"] if find_spec("grpc") else []
+    command += ["--lake", str(lake)] if lake else []
+    async with open_child(command, grace_s=PATIENCE_S, stderr=DEVNULL) as child:
+        yield Server(await _ready(child))
+
+
+async def check(server: Server, expected: Mapping[str, tuple[str, int]]) -> Check:
+    """Whether it says of everything what the journal itself does: so many of a list under a path."""
+    found = {path: len((await server.ask(path))[name]) for path, (name, _) in expected.items()}
+    is_kept = found == {path: count for path, (_, count) in expected.items()}
+    words = ", ".join(f"{count} at {path.partition('?')[0]}" for path, count in found.items())
+    return Check("server", is_kept, f"it says the same over HTTP: {words}" if is_kept else f"other counts: {words}")
+
+
+async def _ready(child: ChildProcess) -> str:
+    with anyio.move_on_after(PATIENCE_S):
+        if line := await child.read_line(MOST_LINE):
+            return str(json.loads(line)["url"])
+    raise Unavailable("the demo's server has not started; tape serve says why")
+
+
+def _get(url: str) -> Any:
+    with urllib.request.build_opener(urllib.request.ProxyHandler({})).open(url) as answer:
+        return json.load(answer)

@@ -1,0 +1,250 @@
+"""`tape doctor`: what Tape sees here, whether that is well, and what to do where it is not."""
+
+from __future__ import annotations
+
+import os
+import platform
+import re
+import stat
+import sys
+import time
+from collections.abc import Iterator
+from functools import partial
+from importlib import metadata
+from pathlib import Path
+from typing import TYPE_CHECKING, Final
+
+import click
+
+from tape.cli import output
+from tape.cli.choices import Choices, run, shared
+from tape.cli.doctor.disk import look_at_disk, size
+from tape.cli.doctor.finding import Finding
+from tape.cli.doctor.lag import look_at_readers
+from tape.cli.doctor.outbox import look_at_outbox
+from tape.cli.doctor.postgres import look_at_postgres
+from tape.cli.doctor.versions import judged_versions
+from tape.cli.doctor.work import look_at_work
+
+if TYPE_CHECKING:
+    from tape.core.errors import TapeError
+    from tape.core.ports import Store
+
+LEAST_SQLITE: Final = (3, 35, 0)
+LONG_WAL: Final = 256 << 20
+ECHO_S: Final = 1.0
+_CREDENTIALS: Final = re.compile(r"(?<=//)[^/@]*@|(?<=[?&])(?:user|password|passfile)=[^&]*&?")
+_COLOURS: Final = {"ok": "green", "warn": "yellow", "fail": "red"}
+
+
+@click.command()
+@shared
+@click.pass_obj
+def doctor(choices: Choices) -> int:
+    """Say what Tape sees here, and what to do where something is wrong.
+
+    Ends with 1 when something fails.
+    """
+    findings = run(partial(_look, choices))
+    if choices.is_json:
+        for finding in findings:
+            output.say_json(finding._asdict())
+    else:
+        output.table(map(_row, findings))
+    return int(any(finding.status == "fail" for finding in findings))
+
+
+def _row(finding: Finding) -> tuple[str, str, str]:
+    status = output.paint(finding.status, _COLOURS[finding.status])
+    fix = f": {finding.fix}" if finding.fix else ""
+    return status, output.paint(finding.subject, "bold"), output.escape(f"{finding.value}{fix}")
+
+
+async def _look(choices: Choices) -> list[Finding]:
+    from tape.settings import Settings
+
+    url, is_unsafe = choices.location()
+    path = choices.file()
+    findings = [*_programs(), *_packages(), *_spark(), Finding("store", without_credentials(url))]
+    if path is not None:
+        findings += [_synchronous(url, is_unsafe), *_place(path)]
+    lake = choices.lake_folder()
+    if lake.is_dir():
+        findings.append(look_at_disk("lake disk", lake))
+    findings += await look_at_postgres(url, Settings.read(os.environ).listen_url)
+    if path is None or path.exists():
+        findings += await _contents(choices)
+    if path is not None and path.exists():
+        findings.append(await _wake(path))
+    if path is None or path.exists():
+        findings += await look_at_outbox(url)
+    return findings
+
+
+def without_credentials(url: str) -> str:
+    """The URL as it may be shown: who logs in with what is nobody's business."""
+    return _CREDENTIALS.sub("", url)
+
+
+def tape_version() -> str:
+    """Which Tape this is; a bare source tree does not know."""
+    return _version("tape-bus") or "from source"
+
+
+def _version(distribution: str) -> str | None:
+    try:
+        return metadata.version(distribution)
+    except metadata.PackageNotFoundError:
+        return None
+
+
+def _programs() -> Iterator[Finding]:
+    import sqlite3
+
+    yield Finding("tape", tape_version())
+    yield Finding("python", f"{platform.python_version()} at {sys.executable}")
+    is_new = sqlite3.sqlite_version_info >= LEAST_SQLITE
+    least = ".".join(map(str, LEAST_SQLITE))
+    yield Finding("sqlite", sqlite3.sqlite_version, "ok" if is_new else "fail", "" if is_new else f"needs {least}")
+    for subject, distribution, extra, gives in (
+        ("cel", "cel-expr-python", "cel", "predicates (--where)"),
+        ("uvloop", "uvloop", "server", "a faster event loop"),
+    ):
+        version = _version(distribution)
+        fix = "" if version else f"pip install 'tape-bus[{extra}]' gives {gives}"
+        yield Finding(subject, version or "not installed", "ok" if version else "warn", fix)
+
+
+def _packages() -> Iterator[Finding]:
+    try:
+        requirements = metadata.requires("tape-bus") or ()
+    except metadata.PackageNotFoundError:  # a bare source tree asks for nothing
+        return
+    yield judged_versions(requirements, _version)
+
+
+def _spark() -> Iterator[Finding]:
+    """What the lake is filled with: Spark, and the Java it would run on."""
+    from tape.core.errors import UsageError
+    from tape.lake.java import FIX, find_java
+
+    version = _version("pyspark")
+    if version is None:
+        yield Finding("spark", "not installed", "warn", "pip install 'tape-bus[spark]' gives the lake")
+        return
+    yield Finding("spark", version)
+    try:
+        java = find_java(os.environ)
+    except UsageError:
+        yield Finding("java", "no 17 or 21", "warn", FIX)
+    else:
+        yield Finding("java", f"{java.version} at {java.home}, {java.why}")
+
+
+def _synchronous(url: str, is_unsafe: bool) -> Finding:
+    from tape.store.sqlite.location import Location
+
+    level = Location.parse(url, is_unsafe).synchronous
+    if level in ("full", "extra"):
+        return Finding("synchronous", f"{level}: an acknowledged event is on disk")
+    return Finding("synchronous", level, "warn", "acknowledged events are lost when the machine stops; use full")
+
+
+def _place(path: Path) -> Iterator[Finding]:
+    folder = path.parent
+    if not folder.is_dir():
+        yield Finding("file", f"{path} does not exist yet; the first use creates it")
+        return
+    yield look_at_disk("disk", folder)
+    if not path.exists():
+        yield Finding("file", f"{path} does not exist yet; the first use creates it")
+        return
+    yield Finding("file", f"{path}, {size(path.stat().st_size)}")
+    yield _mode("file mode", path, 0o600)
+    yield _mode("folder mode", folder, 0o700)
+    yield _wal(path.with_name(f"{path.name}-wal"))
+
+
+def _mode(subject: str, path: Path, wanted: int) -> Finding:
+    mode = stat.S_IMODE(path.stat().st_mode)
+    if mode & ~wanted & 0o777 == 0:
+        return Finding(subject, f"{mode:04o}")
+    return Finding(subject, f"{mode:04o}", "warn", f"others can reach it; chmod {wanted:o} '{path}'")
+
+
+def _wal(path: Path) -> Finding:
+    length = path.stat().st_size if path.exists() else 0
+    if length < LONG_WAL:
+        return Finding("wal", size(length))
+    return Finding("wal", size(length), "warn", "a reader holds on to an old state; find it and end it")
+
+
+async def _contents(choices: Choices) -> list[Finding]:
+    from tape.core.errors import TapeError
+
+    try:
+        async with choices.open_store() as store:
+            bounds = await store.journal.bounds()
+            runs = await store.runs.listed(is_open=True)
+            readers = await look_at_readers(store, choices.lake_folder(), bounds.head)
+            work = await look_at_work(store)
+            schema = await _schema(store)
+    except TapeError as error:
+        return [Finding("journal", str(error), "fail", _way_out(error, choices.file()))]
+    entries = output.count(bounds.head - bounds.floor + 1, "entry", "entries")
+    return [
+        schema,
+        Finding("journal", f"{entries}, floor {bounds.floor}, head {bounds.head}, epoch {store.epoch}"),
+        Finding("open runs", f"{len(runs):,}"),
+        *readers,
+        *work,
+    ]
+
+
+async def _schema(store: Store) -> Finding:
+    """Whether this Tape made the schema, or a newer one, or this very question."""
+    from tape.core.errors import UsageError
+
+    try:
+        unknown = await store.audit.unknown_steps()
+    except UsageError:  # a store without a schema
+        unknown = ()
+    if not unknown:
+        return Finding("schema", f"applied {', '.join(store.applied)}" if store.applied else "up to date")
+    steps = ", ".join(f"{number:04}" for number in unknown)
+    fix = "it still works, since steps only add; pip install --upgrade tape-bus to have what they are for"
+    return Finding("schema", f"newer than this Tape: it has step {steps}", "warn", fix)
+
+
+def _way_out(error: TapeError, path: Path | None) -> str:
+    """What to do about a journal that cannot be opened; a wrong call says so itself."""
+    from tape.core.errors import Corrupt, UsageError
+
+    if isinstance(error, UsageError):
+        return ""
+    if isinstance(error, Corrupt) or path is not None:
+        return "restore it from a copy, or make the file usable"
+    return "see that the server runs, and that its URL, account and password are right"
+
+
+async def _wake(path: Path) -> Finding:
+    """Tells itself something the way one process tells another."""
+    import anyio.lowlevel
+
+    from tape.core.ids import GlobalSeq
+    from tape.store.sqlite.wake import DatagramWake
+
+    folder = path.with_name(f"{path.name}.wake")
+    listener, teller = DatagramWake(folder), DatagramWake(folder)
+    began = time.perf_counter()
+    with anyio.move_on_after(ECHO_S) as scope:
+        async with anyio.create_task_group() as tasks:
+            tasks.start_soon(listener.wait_beyond, GlobalSeq(0))
+            await anyio.lowlevel.checkpoint()  # it listens from its first step on
+            await teller.tell(GlobalSeq(0))
+    took_ms = 1000 * (time.perf_counter() - began)
+    listener.close()
+    teller.close()
+    if scope.cancelled_caught:
+        return Finding("wake-ups", "none arrive", "warn", "other processes find entries by polling, up to 10 ms later")
+    return Finding("wake-ups", f"between processes in {took_ms:.1f} ms")

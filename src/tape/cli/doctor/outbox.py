@@ -1,0 +1,45 @@
+"""What `tape doctor` says of an outbox: how it stands, and what it has outgrown."""
+
+from __future__ import annotations
+
+import os
+from typing import TYPE_CHECKING, Final
+
+from tape.cli.doctor.finding import Finding
+
+if TYPE_CHECKING:
+    from tape.store.outbox.letters import OutboxStats
+
+LATE_MS: Final = 300_000
+LATE: Final = "start a worker whose TAPE_GENERATION is theirs, or hand them over with `tape outbox hand-over`"
+
+
+async def look_at_outbox(store: str) -> list[Finding]:
+    """Nothing where there is none."""
+    from tape.core.errors import TapeError
+    from tape.outbox.database import open_letters
+    from tape.settings import Settings
+
+    url = Settings.read(os.environ).outbox or store
+    if not url.startswith(("sqlite:", "postgresql:", "postgres:")):
+        return []
+    try:
+        async with open_letters(url) as letters:
+            return judged(await letters.stats()) if await letters.is_there() else []
+    except TapeError as error:
+        return [Finding("outbox", "does not answer", "fail", str(error))]
+    raise AssertionError("an outbox swallows nothing")
+
+
+def judged(stats: OutboxStats) -> list[Finding]:
+    """The outbox's own numbers, and each growth trigger it has passed."""
+    waiting = f"{stats.pending:,} pending, {stats.in_flight:,} in flight, oldest {stats.oldest_ms / 1000:,.1f} s"
+    ack = f"ack p50 {stats.ack_p50_ms:,.1f} ms, p99 {stats.ack_p99_ms:,.1f} ms"
+    standing = Finding("outbox", f"{stats.rows:,} rows, {waiting}, {ack}")
+    if stats.oldest_ms > LATE_MS:
+        standing = standing._replace(status="warn", fix=LATE)
+    dead = Finding("dead letters", f"{stats.failed:,}")
+    if stats.failed:
+        dead = dead._replace(status="warn", fix="look at them with `tape outbox ls --status failed`")
+    grown = [Finding("outbox growth", f"{stats.rows:,} rows, {ack}", "warn", advice) for advice in stats.advice]
+    return [standing, dead, *grown]

@@ -1,0 +1,48 @@
+"""What `tape doctor` says of work that no worker takes: whose it is, and what a worker must have to serve it."""
+
+from __future__ import annotations
+
+from collections import Counter
+from typing import TYPE_CHECKING, Final
+
+from tape.cli.doctor.finding import Finding
+
+if TYPE_CHECKING:
+    from tape.core.ports import Store
+    from tape.core.sequence import Cell
+
+OVERDUE_MS: Final = 60_000
+MOST: Final = 1_000
+SHOWN: Final = 5
+
+
+async def look_at_work(store: Store, overdue_ms: int = OVERDUE_MS) -> list[Finding]:
+    """Obligations, effects and timers that have been due for as long, where there are any."""
+    from tape.core.errors import UsageError
+    from tape.core.timer import TimerStatus
+    from tape.runs.effects import EFFECTS, OUTBOX
+    from tape.runs.lifecycle import DEBTS
+    from tape.runs.timers import TIMERS
+
+    ledgers = (
+        ("obligation", DEBTS.name, "due"),
+        ("effect", EFFECTS.name, OUTBOX),
+        ("timer", TIMERS.name, TimerStatus.SET),
+    )
+    try:
+        before = (await store.cells.look(())).now_ms - overdue_ms
+        found = [(what, await store.cells.due(name, status, before, MOST)) for what, name, status in ledgers]
+    except UsageError:  # a store without ledgers
+        return []
+    waiting = Counter(_named(what, cell) for what, due in found for cell in due.values())
+    if not waiting:
+        return []
+    named = [f"{count:,} × {name}" for name, count in waiting.most_common(SHOWN)]
+    more = [f"{len(waiting) - SHOWN} more kinds"] if len(waiting) > SHOWN else []
+    fix = "run a worker of that app whose program has that compensator, connector or handler of timers"
+    return [Finding("waiting work", "; ".join([*named, *more]), "warn", fix)]
+
+
+def _named(what: str, cell: Cell) -> str:
+    """As cells have the names; an empty one is written as _."""
+    return f"{what} {cell.kind} of {'any app' if cell.app in (None, '_') else f'app {cell.app}'}"

@@ -1,0 +1,218 @@
+"""`tape lake`: the journal's history as files, filled by Spark and read by anybody."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import aclosing
+from datetime import timedelta
+from functools import partial
+from pathlib import Path
+from typing import TYPE_CHECKING, TypeVar
+
+import click
+
+from tape.cli import output
+from tape.cli.choices import Choices, in_lake, run, run_apart, shared
+from tape.cli.lake import answers
+from tape.cli.lake.place import existing, log_of, spark_opener
+from tape.cli.lake.tables import report, tables
+from tape.cli.serve import log_to_stderr
+from tape.cli.spans import Span
+
+if TYPE_CHECKING:
+    from tape.lake.log import Log, Snapshot
+    from tape.lake.pipeline import Done
+    from tape.store.duckdb.parquet import Parquet
+
+T = TypeVar("T")
+
+
+@click.group(no_args_is_help=False)
+@shared
+@in_lake
+def lake() -> None:
+    """Keep the journal's whole history as files, and ask it questions."""
+
+
+@lake.command()
+@click.option("--follow", is_flag=True, help="Go on with what comes, until interrupted.")
+@click.option("--step", type=click.IntRange(min=1), default=250_000, show_default=True, help="Entries a commit.")
+@shared
+@in_lake
+@click.pass_obj
+def sync(choices: Choices, follow: bool, step: int) -> None:
+    """Copy what is new in the journal into the lake, with Spark.
+
+    The lake's own log says where to go on, whatever happened the last time.
+    """
+    run(partial(_follow if follow else _sync, choices, step))
+
+
+async def _sync(choices: Choices, step: int) -> None:
+    from tape.lake.pipeline import spark_writer, sync as sync_once
+    from tape.lake.reference import check_kind
+
+    url, log = check_kind(choices.location()[0]), log_of(choices)
+    choices.check_exists()
+    last: Done | None = None
+    async with choices.open_store() as store:
+        with spark_writer(spark_opener(), url) as write:
+            async with aclosing(sync_once(store.journal, log, write, step)) as steps:
+                async for last in steps:
+                    answers.tell_step(last, is_json=choices.is_json)
+    answers.tell_synced(last, is_json=choices.is_json)
+
+
+async def _follow(choices: Choices, step: int) -> None:
+    """A step that a store or its way there has interrupted is taken again when it is back."""
+    from tape.lake.pipeline import follow, spark_writer
+    from tape.lake.reference import check_kind
+    from tape.work.outages import Outage, opened, persist
+
+    url, log = check_kind(choices.location()[0]), log_of(choices)
+    choices.check_exists()
+    log_to_stderr()
+    async with opened(choices.open_store, "lake sync") as store:
+        with spark_writer(spark_opener(), url) as write:
+
+            async def go_on(outage: Outage) -> None:
+                async with aclosing(follow(store.journal, log, write, step)) as steps:
+                    async for done in steps:
+                        outage.over()
+                        answers.tell_step(done, is_json=choices.is_json)
+
+            await persist(go_on, "lake sync")
+
+
+@lake.command()
+@shared
+@in_lake
+@click.pass_obj
+def status(choices: Choices) -> None:
+    """Say where the entries are, cold, warm and hot, and how far the lake is behind."""
+    run(partial(_status, choices))
+
+
+async def _status(choices: Choices) -> None:
+    from tape.lake.pipeline import check_kinship
+    from tape.lake.status import status_of
+
+    choices.check_exists()
+    log = log_of(choices)
+    async with choices.open_store() as store:
+        await check_kinship(store.journal, log, log.snapshot())
+        answers.tell_status(await status_of(store.journal, log), is_json=choices.is_json)
+
+
+@lake.command()
+@shared
+@in_lake
+@click.pass_obj
+def compact(choices: Choices) -> None:
+    """Merge small files that lie side by side; every version still holds what it held."""
+    from tape.lake.compaction import compact as merge
+
+    answers.tell_compacted(run(partial(_alone, existing(choices), merge)), is_json=choices.is_json)
+
+
+@lake.command()
+@click.option("--grace", type=Span(), default="1h", show_default=True, help="Leave alone what is younger than this.")
+@shared
+@in_lake
+@click.pass_obj
+def vacuum(choices: Choices, grace: timedelta) -> None:
+    """Delete files that the lake no longer names."""
+    from tape.lake.compaction import vacuum as delete
+
+    done = run(partial(_alone, existing(choices), partial(delete, grace=grace)))
+    answers.tell_vacuumed(done, is_json=choices.is_json)
+
+
+async def _alone(log: Log, task: Callable[[Log], T]) -> T:
+    """Does something to a lake that nobody on this machine writes meanwhile: a step names its files when it is done."""
+    from anyio import to_thread
+
+    from tape.lake.cold.ownership import owned
+
+    async with owned(log.table):
+        return await to_thread.run_sync(task, log)
+
+
+@lake.command()
+@click.option("--deep", is_flag=True, help="Check the checksum of every entry, too.")
+@shared
+@in_lake
+@click.pass_obj
+def verify(choices: Choices, deep: bool) -> int:
+    """Check that every version is exactly 1 to its end, and that the files hold what the log says.
+
+    Ends with 0 when all is well and with 8 when something is not.
+    """
+    from tape.core.errors import Corrupt
+    from tape.lake.verify import faults
+
+    log = existing(choices)
+    count = 0
+    output.progress("checking versions and files …")
+    for fault in faults(log, is_deep=deep):
+        answers.tell_fault(fault, is_json=choices.is_json)
+        count += 1
+    answers.tell_verified(None if count else log.snapshot(), count, is_json=choices.is_json)
+    return Corrupt.exit_code if count else 0
+
+
+@lake.command("as-of")
+@click.argument("position", metavar="G", type=click.IntRange(min=0))
+@click.argument("sql", required=False)
+@shared
+@in_lake
+@click.pass_obj
+def as_of(choices: Choices, position: int, sql: str | None) -> None:
+    """Say what there was at a position of the journal, or ask SQL of it."""
+    from tape.core.errors import InvalidCursor
+    from tape.lake.confinement import confine
+
+    log = existing(choices)
+    seen = log.snapshot()
+    if position > seen.through:
+        raise InvalidCursor(f"the lake ends at {seen.through}, before {position}")
+
+    def answer() -> None:
+        confine()
+        with _asked(log, seen, position) as parquet:
+            answers.tell_rows(parquet.query(sql) if sql else parquet.as_of(), is_json=choices.is_json)
+
+    run_apart(answer)
+
+
+@lake.command()
+@click.argument("sql")
+@shared
+@in_lake
+@click.pass_obj
+def query(choices: Choices, sql: str) -> None:
+    """Answer one SELECT, with DuckDB; the view journal is everything in the lake, and every table is a view."""
+    from tape.lake.confinement import confine
+    from tape.lake.derived import every
+
+    log = existing(choices)
+    views = {table.name: table.files for table in every(log.table.parent)}
+
+    def answer() -> None:
+        confine()
+        with _asked(log, log.snapshot(), views=views) as parquet:
+            answers.tell_rows(parquet.query(sql), is_json=choices.is_json)
+
+    run_apart(answer)
+
+
+def _asked(
+    log: Log, seen: Snapshot, through: int | None = None, views: Mapping[str, Sequence[Path]] | None = None
+) -> Parquet:
+    from tape.store.duckdb.parquet import NO_SPILLING, Parquet
+
+    return Parquet(log.table, [file.path for file in seen.files], through, views, NO_SPILLING)
+
+
+lake.add_command(tables)
+lake.add_command(report)

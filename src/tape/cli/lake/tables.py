@@ -1,0 +1,108 @@
+"""`tape lake tables` and `tape lake report`: what the journal says, added up and drawn."""
+
+from __future__ import annotations
+
+from functools import partial
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import click
+
+from tape.cli import output
+from tape.cli.choices import Choices, in_lake, run, shared
+from tape.cli.lake.place import existing, log_of, spark_opener
+
+if TYPE_CHECKING:
+    from tape.lake.derived import Made
+    from tape.lake.log import Log
+
+
+@click.command()
+@click.argument("names", metavar="[NAME]...", nargs=-1)
+@shared
+@in_lake
+@click.pass_obj
+def tables(choices: Choices, names: tuple[str, ...]) -> None:
+    """Make the lake's tables from what it holds now, with Spark: runs, types, subjects, models, tools, metrics, forks.
+
+    What a table could not take is in quarantine, with the reason.
+    """
+    run(partial(_tables, choices, names))
+
+
+@click.command()
+@click.option("--out", type=click.Path(path_type=Path, dir_okay=False), help="The page.  [default: <lake>/report.html]")
+@shared
+@in_lake
+@click.pass_obj
+def report(choices: Choices, out: Path | None) -> None:
+    """Draw the lake's tables: one HTML page that needs nothing else, and a folder of PNGs beside it."""
+    run(partial(_report, choices, out))
+
+
+async def _tables(choices: Choices, names: tuple[str, ...]) -> None:
+    from tape.lake.derived import NAMES, check_name
+
+    wanted = [check_name(name) for name in names] or NAMES
+    for made in await make_tables(existing(choices), wanted, is_quiet=choices.is_json):
+        _tell_made(made, is_json=choices.is_json)
+
+
+async def _report(choices: Choices, out: Path | None) -> None:
+    from tape.lake.derived import NAMES, are_current
+
+    log = existing(choices)
+    if not are_current(log):
+        await make_tables(log, NAMES, is_quiet=choices.is_json)
+    page = await draw_report(choices, out)
+    if choices.is_json:
+        output.say_json({"page": str(page)})
+    else:
+        output.say(f"{output.paint('ok', 'green', 'bold')}  {output.escape(str(page))}")
+
+
+async def make_tables(log: Log, names: tuple[str, ...] | list[str], *, is_quiet: bool) -> list[Made]:
+    """Brings tables up to the lake; nobody else on this machine does so meanwhile."""
+    from anyio import to_thread
+
+    from tape.lake.cold.ownership import owned
+    from tape.lake.derived import FOLDER, make
+
+    def made_all() -> list[Made]:
+        found = []
+        for made in make(log, spark_opener(), names):
+            found.append(made)
+            if not is_quiet:
+                output.progress(f"{len(found)} of {len(names)} tables …")
+        return found
+
+    async with owned(log.table.parent / FOLDER):
+        return await to_thread.run_sync(made_all)
+
+
+async def draw_report(choices: Choices, out: Path | None) -> Path:
+    """Draws what the tables say now; where the page is."""
+    from anyio import to_thread
+
+    from tape.lake.outcomes import write_outcomes
+    from tape.lake.reports.report import check_drawable, write_report
+    from tape.lake.status import status_of
+
+    check_drawable()
+    log = log_of(choices)
+    async with choices.open_store() as store:
+        status = await status_of(store.journal, log)
+        outcomes = await store.tasks.outcomes()
+    await to_thread.run_sync(write_outcomes, log.table.parent, outcomes, status.warm.head)
+    page = (out or log.table.parent / "report.html").absolute()
+    await to_thread.run_sync(write_report, log.table.parent, status, page)
+    return page
+
+
+def _tell_made(made: Made, *, is_json: bool) -> None:
+    if is_json:
+        output.say_json(made._asdict())
+        return
+    what = "" if made.is_new else "  as it was"
+    rows = output.count(made.rows, "row", "rows")
+    output.say(f"{output.paint(f'{made.name:<20}', 'bold')} {rows:>14}  as of {made.through:,}{what}")

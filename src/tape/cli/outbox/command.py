@@ -1,0 +1,230 @@
+"""`tape outbox`: the events of business transactions, and those that nobody could handle."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from functools import partial
+from getpass import getuser
+from typing import TYPE_CHECKING, Any, Final, TypeVar
+from uuid import UUID
+
+import click
+
+from tape.cli import output
+from tape.cli.choices import Choices, run, shared
+from tape.cli.outbox.contracts import contracts
+from tape.cli.outbox.growth import partition, relay
+from tape.cli.outbox.place import GENERATION, SCHEMA, generation_of, tell, url_of, with_letters
+from tape.cli.spans import Span
+
+if TYPE_CHECKING:
+    from datetime import timedelta
+
+    from tape.core.outbox import DeliveryState, Letter, OutboxRetention
+    from tape.store.outbox.letters import Letters, Which
+
+T = TypeVar("T")
+STATUSES: Final = ("pending", "in_flight", "delivered", "failed")
+MOST: Final = 1_000
+_COLOURS: Final = {"pending": "yellow", "in_flight": "cyan", "delivered": "green", "failed": "red"}
+
+
+@click.group(no_args_is_help=False)
+@shared
+def outbox() -> None:
+    """Look after an outbox: its rows, its dead letters, its past, and its contracts.
+
+    It is at --store, or at TAPE_OUTBOX_URL.
+    """
+
+
+for command in (contracts, partition, relay):
+    outbox.add_command(command)
+
+
+@outbox.command()
+@SCHEMA
+@shared
+@click.pass_obj
+def migrate(choices: Choices, schema: str) -> None:
+    """Create the outbox's tables, or bring them up to date."""
+    from tape.outbox.database import migrate as bring_up
+
+    applied = run(partial(bring_up, url_of(choices), schema=schema))
+    if choices.is_json:
+        output.say_json({"applied": list(applied)})
+    for step in () if choices.is_json else applied:
+        output.say(f"{output.paint('applied', 'green')}  {step}")
+    if not applied and not choices.is_json:
+        output.say("the outbox is up to date")
+
+
+@outbox.command("ls")
+@click.option("--status", type=click.Choice(STATUSES), help="Only those; failed ones are the dead letters.")
+@click.option("--type", "event_type", default="", help="Only events of this type.")
+@click.option("--limit", type=click.IntRange(1, MOST), default=50, show_default=True, help="How many at most.")
+@GENERATION
+@SCHEMA
+@shared
+@click.pass_obj
+def list_letters(
+    choices: Choices, status: str | None, event_type: str, limit: int, generation: int | None, schema: str
+) -> None:
+    """List rows, the newest first."""
+    from tape.store.outbox.letters import ANY_GENERATION, Which
+
+    asked: Any = {"status": status, "event_type": event_type}
+    which = Which(generation=ANY_GENERATION if generation is None else generation, **asked)
+    letters = with_letters(choices, schema, lambda found: found.listed(which, limit))
+    if choices.is_json:
+        for letter in letters:
+            output.say_json(_facts(letter))
+    else:
+        output.listing(map(_row, letters), "there is nothing of the kind in the outbox")
+
+
+@outbox.command()
+@click.argument("event_id", type=click.UUID, metavar="EVENT")
+@SCHEMA
+@shared
+@click.pass_obj
+def show(choices: Choices, event_id: UUID, schema: str) -> None:
+    """Show a row, its deliveries and what went wrong with it before."""
+    from tape.core.errors import NotFound
+
+    found = with_letters(choices, schema, lambda letters: letters.find(event_id))
+    if found is None:
+        raise NotFound(f"no row of the outbox is {str(event_id)!r}")
+    letter, deliveries = found
+    if choices.is_json:
+        output.say_json({**_facts(letter), "deliveries": [state._asdict() for state in deliveries]})
+    else:
+        output.table((output.paint(name, "bold"), output.escape(text)) for name, text in _described(letter, deliveries))
+
+
+@outbox.command()
+@click.argument("event_ids", type=click.UUID, metavar="[EVENT]...", nargs=-1)
+@click.option("--failed", is_flag=True, help="Replay every dead letter that is meant, instead of naming them.")
+@click.option("--type", "event_type", default="", help="With --failed: only events of this type.")
+@click.option("--handler", "handler_name", default="", help="With --failed: only those this handler could not handle.")
+@click.option("--from-generation", type=click.IntRange(0), help="With --failed: only those of this generation.")
+@click.option("--by", "replayed_by", default=getuser, help="Who replays; the row's history says it.")
+@GENERATION
+@SCHEMA
+@shared
+@click.pass_obj
+def replay(
+    choices: Choices,
+    event_ids: tuple[UUID, ...],
+    failed: bool,
+    event_type: str,
+    handler_name: str,
+    from_generation: int | None,
+    replayed_by: str,
+    generation: int | None,
+    schema: str,
+) -> None:
+    """Handle rows that have ended once more, except by handlers that have handled them."""
+    from tape.store.outbox.letters import ANY_GENERATION, Which
+
+    if failed == bool(event_ids):
+        raise click.UsageError("name the events to replay, or say --failed")
+    from_one = ANY_GENERATION if from_generation is None else from_generation
+    which = Which(event_type=event_type, handler_name=handler_name, generation=from_one)
+    target = generation_of(generation)
+    count = with_letters(choices, schema, lambda letters: _replayed(letters, event_ids, which, target, replayed_by))
+    tell(choices, {"replayed": count}, f"{output.count(count, 'row is', 'rows are')} pending for {target}")
+
+
+async def _replayed(letters: Letters, event_ids: tuple[UUID, ...], which: Which, target: int, who: str) -> int:
+    if event_ids:
+        return len(await letters.replay(event_ids, target, who))
+    return await letters.replay_failed(which, target, who)
+
+
+@outbox.command("hand-over")
+@click.argument("retired", type=click.IntRange(0))
+@GENERATION
+@SCHEMA
+@shared
+@click.pass_obj
+def hand_over(choices: Choices, retired: int, generation: int | None, schema: str) -> None:
+    """Give what the generation RETIRED has not ended to another one."""
+    target = generation_of(generation)
+    count = with_letters(choices, schema, lambda letters: letters.hand_over(retired, target))
+    tell(choices, {"handed_over": count}, f"{output.count(count, 'row is', 'rows are')} handed over to {target}")
+
+
+@outbox.command()
+@click.option("--active", type=Span(), default="45d", show_default=True, help="For how long an ended row is kept.")
+@click.option("--grace", type=Span(), default="7d", show_default=True, help="For how long it is marked before it goes.")
+@click.option("--handled-active", type=Span(), default="60d", show_default=True, help="The same for what was handled.")
+@click.option("--handled-grace", type=Span(), default="7d", show_default=True, help="And its grace.")
+@SCHEMA
+@shared
+@click.pass_obj
+def retention(choices: Choices, /, schema: str, **spans: timedelta) -> None:
+    """Mark old rows that have ended, and delete those that have been marked for long enough."""
+    from tape.core.outbox import OutboxRetention
+
+    wanted: OutboxRetention = OutboxRetention(**spans)
+    kept = with_letters(choices, schema, lambda letters: letters.retain(wanted))
+    tell(
+        choices, kept._asdict(), f"{kept.marked:,} marked, {kept.deleted:,} deleted, {kept.forgotten:,} keys forgotten"
+    )
+
+
+@outbox.command()
+@SCHEMA
+@shared
+@click.pass_obj
+def stats(choices: Choices, schema: str) -> None:
+    """Say how much waits, for how long, and what delivering took."""
+    found = with_letters(choices, schema, lambda letters: letters.stats())
+    if choices.is_json:
+        output.say_json({**found._asdict(), "advice": list(found.advice)})
+        return
+    output.table((output.paint(name, "bold"), f"{value:,}") for name, value in found._asdict().items())
+    for advice in found.advice:
+        output.note(advice)
+
+
+def _facts(letter: Letter) -> dict[str, object]:
+    event = letter.event
+    return {
+        "event_id": str(event.event_id),
+        "event_type": event.event_type,
+        "event_version": event.event_version,
+        "occurred_at": event.occurred_at.isoformat(),
+        "source": event.source,
+        "target": event.target,
+        "workspace_id": None if event.workspace_id is None else str(event.workspace_id),
+        "content_class": event.content_class,
+        "idempotency_key": event.idempotency_key,
+        "trace_context": event.trace_context,
+        "order_key": event.order_key,
+        "payload": dict(event.payload),
+        **{name: value for name, value in letter._asdict().items() if name != "event"},
+    }
+
+
+def _row(letter: Letter) -> tuple[str, ...]:
+    event = letter.event
+    return (
+        output.paint(letter.status, _COLOURS[letter.status]),
+        str(event.event_id),
+        output.escape(event.event_type),
+        f"gen {letter.generation}",
+        output.count(letter.attempts, "attempt", "attempts"),
+        output.escape(letter.last_error or ""),
+    )
+
+
+def _described(letter: Letter, deliveries: list[DeliveryState]) -> Iterator[tuple[str, str]]:
+    for name, value in _facts(letter).items():
+        if value not in (None, []):
+            yield name, json.dumps(value, ensure_ascii=False) if isinstance(value, dict | list) else str(value)
+    for state in deliveries:
+        error = f": {state.last_error}" if state.last_error else ""
+        yield state.handler_name, f"{state.status} after {output.count(state.attempts, 'attempt', 'attempts')}{error}"

@@ -1,0 +1,52 @@
+"""Which outbox a command is about, and how it is opened."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Awaitable, Callable
+from typing import TYPE_CHECKING, TypeVar
+
+import click
+
+from tape.cli import output
+from tape.cli.choices import Choices, run
+
+if TYPE_CHECKING:
+    from tape.store.outbox.letters import Letters
+
+T = TypeVar("T")
+
+SCHEMA = click.option("--schema", default="core", show_default=True, help="Where its tables are.")
+GENERATION = click.option("--generation", type=click.IntRange(0), help="For whom.  [default: TAPE_GENERATION]")
+
+
+def url_of(choices: Choices) -> str:
+    from tape.settings import Settings
+
+    return choices.store or Settings.read(os.environ).outbox_url
+
+
+def generation_of(given: int | None) -> int:
+    from tape.settings import Settings
+
+    return Settings.read(os.environ).generation if given is None else given
+
+
+def with_letters(choices: Choices, schema: str, act: Callable[[Letters], Awaitable[T]]) -> T:
+    from tape.core.errors import NotFound
+    from tape.outbox.database import open_letters
+
+    async def acted() -> T:
+        async with open_letters(url_of(choices), schema) as letters:
+            if not await letters.is_there():
+                raise NotFound(f"there is no outbox in the schema {schema!r} here; tape outbox migrate makes one")
+            return await act(letters)
+
+    return run(acted)
+
+
+def tell(choices: Choices, facts: dict[str, object], sentence: str) -> None:
+    if choices.is_json:
+        output.say_json(facts)
+    else:
+        output.say(sentence)

@@ -1,0 +1,110 @@
+"""`tape reaction explain`: why an entry became a task of a reaction, or why not."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from functools import partial
+from typing import TYPE_CHECKING, Final
+
+import click
+
+from tape.cli import output
+from tape.cli.choices import Choices, in_lake, run as finish, shared
+
+if TYPE_CHECKING:
+    from tape.core.event import Entry
+    from tape.core.predicate.parts import Part
+    from tape.core.task import Task
+    from tape.matcher.explain import Explanation
+
+CELLS: Final = 60
+ANSWERS: Final = {
+    "not_in_force": "no task: the reaction was not in force",
+    "other_subject": "no task: the pattern does not match the subject",
+    "no_match": "no task: the predicate does not hold",
+    "predicate_error": "no task: the predicate erred",
+    "too_deep": "no task: the chain of causes is too long",
+    "not_yet": "it matches, and the matcher has not come to it yet",
+    "task": "it matches, and became a task",
+    "coalesced": "it matches, and went into the task of a newer entry",
+    "backfilled": "it became a task in a backfill, although the reaction was not in force",
+    "forgotten": "it matches, and its task was forgotten after it was done",
+}
+
+
+@click.command()
+@click.argument("reaction_id", metavar="ID")
+@click.argument("global_seq", metavar="GLOBAL_SEQ", type=click.IntRange(min=1))
+@shared
+@in_lake
+@click.pass_obj
+def explain(choices: Choices, reaction_id: str, global_seq: int) -> None:
+    """Say why the entry at GLOBAL_SEQ became a task of ID, or why not."""
+    from tape.matcher.explained import facts
+
+    told = finish(partial(_explain, choices, reaction_id, global_seq))
+    if choices.is_json:
+        output.say_json(facts(told))
+    else:
+        _say(told)
+
+
+async def _explain(choices: Choices, reaction_id: str, global_seq: int) -> Explanation:
+    from tape import compose
+    from tape.matcher.explain import explain as ask
+
+    choices.check_exists()
+    async with compose.open_backing(choices.location()[0], lake=choices.lake_folder()) as backing:
+        return await ask(backing.store, backing.journal, reaction_id, global_seq)
+    raise AssertionError("a store swallows nothing")
+
+
+def _say(told: Explanation) -> None:
+    output.say(output.paint(ANSWERS[told.outcome.value], "bold"))
+    output.table(_lines(told))
+    if told.judgement.parts:
+        output.say(output.paint("the predicate", "bold"))
+        output.table(map(_part, told.judgement.parts))
+    if told.task is not None:
+        output.say(output.paint("the task", "bold"))
+        output.table([*_task(told.task), *map(_happened, told.life)])
+
+
+def _lines(told: Explanation) -> Iterator[tuple[str, ...]]:
+    judged, rule = told.judgement, told.judgement.definition
+    yield "in force", _yes(judged.in_force), judged.reason
+    yield "pattern", _yes(judged.is_subject), _pattern(rule.subject_pattern, told.entry, judged.is_subject)
+    error = f"  {judged.verdict.error}" if judged.verdict.error else ""
+    yield "predicate", _yes(judged.verdict.matched), output.escape((rule.predicate_cel or "none") + error)
+    yield "depth", str(judged.depth), ""
+    if rule.debounce_ms:
+        yield "debounce", f"{rule.debounce_ms:,} ms", "the newest entry of a subject stands for those before"
+    yield "matched to", f"{told.cursor:,}", ""
+
+
+def _pattern(pattern: str, entry: Entry, is_subject: bool) -> str:
+    from tape.core.subject import Pattern
+
+    is_withheld = not is_subject and Pattern(pattern).matches(entry.subject)
+    note = "  (a pattern has to name entries about tasks and reactions)" if is_withheld else ""
+    return f"{pattern}  on  {output.escape(entry.subject)}{note}"
+
+
+def _part(part: Part) -> tuple[str, ...]:
+    said, colour = (part.error or "", "red") if part.value is None else (part.value, "green")
+    value = output.paint(output.fit(output.escape(said), CELLS), colour)
+    return part.position, output.fit(output.escape(part.text), CELLS), value
+
+
+def _task(task: Task) -> Iterator[tuple[str, ...]]:
+    attempts = output.count(task.attempts, "attempt", "attempts")
+    yield task.task_id, task.status.name.lower(), attempts, output.escape(task.last_error)
+
+
+def _happened(entry: Entry) -> tuple[str, ...]:
+    said = entry.payload if isinstance(entry.payload, dict) else {}
+    return f"at {entry.global_seq:,}", entry.type, "", output.escape(str(said.get("error") or ""))
+
+
+def _yes(is_so: bool) -> str:
+    return output.paint("yes", "green") if is_so else output.paint("no", "red")

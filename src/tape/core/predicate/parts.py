@@ -1,0 +1,69 @@
+"""A predicate taken apart: what each part of it comes to for one entry."""
+
+import json
+import time
+from collections.abc import Iterator
+from datetime import timedelta
+from typing import Final, NamedTuple
+
+from tape.core.errors import UsageError
+from tape.core.predicate.ast import Comprehension, Const, Expression, Ident, Select, children
+from tape.core.predicate.predicate import Activation, Predicate, evaluated
+from tape.core.predicate.text import CONTAINER, text_of
+
+MOST_S: Final = 0.25
+MOST_TEXT: Final = 200
+
+
+class Part(NamedTuple):
+    """A part where it stands in the text, and its value in CEL, or how it erred."""
+
+    position: str
+    text: str
+    value: str | None
+    error: str | None = None
+
+
+def parts(predicate: Predicate, activation: Activation) -> list[Part]:
+    """Each part that has a value of its own, the whole first; a slow one leaves those after it unasked."""
+    if predicate.expression is None:
+        return []
+    until = time.perf_counter() + MOST_S
+    return [_asked(node, activation, until) for node in _telling(predicate.expression)]
+
+
+def _telling(node: Expression) -> Iterator[Expression]:
+    """The nodes to tell about: no literal, no variable that is only the way to a field, nothing inside a loop."""
+    if not isinstance(node, Const):
+        yield node
+    below = (node.range,) if isinstance(node, Comprehension) else children(node)
+    for child in below:
+        if not _is_way(node, child):
+            yield from _telling(child)
+
+
+def _is_way(node: Expression, child: Expression) -> bool:
+    is_type = isinstance(child, Ident) and not child.name.startswith(CONTAINER)
+    return is_type or (isinstance(node, Select) and isinstance(child, Ident | Select))
+
+
+def _asked(node: Expression, activation: Activation, until: float) -> Part:
+    text = text_of(node)
+    if time.perf_counter() > until:
+        return Part(node.position, text, None, "not asked: what was asked before has taken too long")
+    try:
+        value, error = evaluated(text, activation)
+    except UsageError as refused:  # it is harmless as a part of the whole, and cannot stand alone
+        return Part(node.position, text, None, str(refused))
+    return Part(node.position, text, None if error else _shown(value), error)
+
+
+def _shown(value: object) -> str:
+    match value:
+        case None | bool() | int() | float() | str():
+            text = json.dumps(value, ensure_ascii=False)
+        case timedelta():
+            text = f"{value.total_seconds():g}s"
+        case _:
+            text = str(value)
+    return text if len(text) <= MOST_TEXT else text[: MOST_TEXT - 1] + "…"

@@ -1,0 +1,152 @@
+"""Copies a run into a DuckDB file while it is said, to its end; the copy is a reader like any other.
+
+Whoever writes a file holds it alone. Killed and started again it goes on after the last seq in the file; what the
+journal no longer has by then is noted as a gap, so that no reader of the file passes over it in silence.
+"""
+
+from collections.abc import AsyncGenerator, AsyncIterator, Callable
+from contextlib import AsyncExitStack
+from functools import partial
+from pathlib import Path
+from typing import Final, Generic, NoReturn, TypeVar
+
+import anyio
+
+from tape.core.background import background
+from tape.core.errors import BrokerOverflowError, Conflict, InvalidCursor, TapeError
+from tape.core.event import Entry, check_run_id
+from tape.core.ids import RunId, Seq
+from tape.core.ports import EventBroker
+from tape.core.run import RunMeta
+from tape.lake.cold.file import ColdFile
+from tape.lake.cold.inbox import Batch, Inbox
+from tape.lake.cold.ownership import owned
+from tape.store.duckdb.events import Events, Gap, Last, Row
+
+IDLE_S: Final = 1.0
+
+T = TypeVar("T")
+
+
+async def persist_to_duckdb(
+    broker: EventBroker, run_id: RunId, path: str | Path, *, meta: RunMeta | None = None
+) -> None:
+    """Writes every event a broker streams of a run, until the run is closed."""
+    copy = _Copy(lambda seq: broker.stream(run_id, seq), Row.of_envelope, run_id, may_be_reaped=True)
+    await _persist(copy, Path(path), meta)
+
+
+async def persist_entries(
+    read: Callable[[Seq], AsyncIterator[Entry]], run_id: RunId, path: str | Path, *, meta: RunMeta | None = None
+) -> None:
+    """The same from a journal, with its positions: `read` streams the run from a seq on, that one included."""
+    copy = _Copy(read, partial(Row.of_entry, run_id), run_id, may_be_reaped=False)
+    await _persist(copy, Path(path), meta)
+
+
+async def _persist(copy: "_Copy[T]", path: Path, meta: RunMeta | None) -> None:
+    async with owned(path):
+        file = ColdFile(path)
+        try:
+            await copy.write_to(file, meta or RunMeta())
+        finally:
+            await file.close()
+
+
+class _Copy(Generic[T]):
+    """One run on its way into a file: one task reads, the other writes all that was read meanwhile.
+
+    A run that may be reaped may end without a word, and then nobody knows how far it came.
+    """
+
+    def __init__(
+        self, read: Callable[[Seq], AsyncIterator[T]], row_of: Callable[[T], Row], run_id: RunId, may_be_reaped: bool
+    ) -> None:
+        self._read = read
+        self._row_of = row_of
+        self._run_id = check_run_id(run_id)
+        self._may_be_reaped = may_be_reaped
+        self._last = Last()
+        self._after = Seq(0)
+        self._is_silent = True
+        self._has_met_last = False
+        self._inbox = Inbox()
+
+    async def write_to(self, file: ColdFile, meta: RunMeta) -> None:
+        self._last = await file.call(lambda events: events.begin(self._run_id, meta))
+        self._after = self._last.seq
+        async with background(self._collect):
+            while (batch := await self._next_batch(file)) is not None:
+                await file.call(partial(Events.write, rows=batch.rows, gaps=batch.gaps))
+        if self._is_silent and self._may_be_reaped:
+            return
+        if self._is_silent and self._last.seq:
+            raise self._stranger()
+        await file.call(lambda events: events.end(self._run_id, self._after))
+
+    async def _next_batch(self, file: ColdFile) -> Batch | None:
+        """What is to be written next; a file that waits for it for long is closed meanwhile."""
+        with anyio.move_on_after(IDLE_S):
+            return await self._inbox.take()
+        await file.close()
+        return await self._inbox.take()
+
+    async def _collect(self) -> NoReturn:
+        failure = None
+        try:
+            await self._read_all()
+        except TapeError as error:
+            failure = error
+        self._inbox.end(failure)
+        while True:
+            await anyio.sleep_forever()
+
+    async def _read_all(self) -> None:
+        """Begins with the entry that is in the file already: if it is another one now, so is the journal."""
+        place: Seq | None = Seq(max(self._last.seq, 1))
+        while place is not None:
+            try:
+                place = await self._read_from(place)
+            except InvalidCursor as error:
+                raise self._stranger() from error
+
+    async def _read_from(self, seq: Seq) -> Seq | None:
+        """Reads to the end, or to where history is gone and then from where it begins."""
+        try:
+            async with AsyncExitStack() as stack:
+                items = self._read(seq)
+                if isinstance(items, AsyncGenerator):
+                    stack.push_async_callback(items.aclose)
+                async for item in items:
+                    self._take(self._row_of(item))
+                    await self._inbox.room()
+        except BrokerOverflowError as gap:
+            if gap.available_from <= seq:
+                raise
+            self._skip_to(Seq(gap.available_from))
+            return Seq(gap.available_from)
+        return None
+
+    def _take(self, row: Row) -> None:
+        self._is_silent = False
+        if row.seq <= self._after:
+            if row.seq == self._last.seq and row.event_id != self._last.event_id:
+                raise self._stranger()
+            self._has_met_last = self._has_met_last or row.seq == self._last.seq
+            return
+        is_other = row.epoch is not None and self._last.epoch not in (None, row.epoch)
+        if is_other and not self._has_met_last:  # a run goes on in another term
+            raise self._stranger()
+        self._skip_to(row.seq)
+        self._inbox.put(row)
+        self._after = row.seq
+
+    def _skip_to(self, seq: Seq) -> None:
+        """Notes what lies between as gone."""
+        self._is_silent = False
+        if seq > self._after + 1:
+            self._inbox.put_gap(Gap(self._run_id, Seq(self._after + 1), Seq(seq - 1)))
+            self._after = Seq(seq - 1)
+
+    def _stranger(self) -> Conflict:
+        return Conflict(f"the file holds run {self._run_id!r} of another journal; move it away and begin a new one")

@@ -1,0 +1,127 @@
+"""Predicates in Spark SQL, as far as Spark says what the evaluator says; the rest is left to the evaluator."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from enum import Enum
+
+from tape.core.predicate.ast import Call, Expression, Ident, descend
+from tape.core.predicate.predicate import Predicate
+from tape.lake.sql.expressions import PAYLOAD, compile_expression
+from tape.lake.sql.payload_substrings import needles
+from tape.lake.sql.text import call, chain, function, is_null, literal
+from tape.lake.sql.types import Kind, NotCompiled, narrow
+
+
+class Route(Enum):
+    """Who answers a part of a predicate."""
+
+    NATIVE = "native"
+    EVALUATOR = "udf"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Part:
+    """One of the conditions that all have to hold: where it is in the text, who answers it, and why."""
+
+    position: str
+    route: Route
+    reason: str
+    sql: str = ""
+    doubts: tuple[str, ...] = ()
+    reads_payload: bool = False
+    needles: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Compiled:
+    """A predicate for Spark: its conditions, each either in SQL or left to the evaluator."""
+
+    parts: tuple[Part, ...]
+
+    @property
+    def is_native(self) -> bool:
+        return all(part.route is Route.NATIVE for part in self.parts)
+
+    @property
+    def condition(self) -> str:
+        """Of all native parts together: false, true, or NULL where one of them errs and none is false."""
+        return self._all(lambda part: part.sql)
+
+    @property
+    def may_match(self) -> str:
+        """True of every entry that matches, and where nothing else is left to ask of no other."""
+        wanted = dict.fromkeys(needle for part in self.parts for needle in part.needles)
+        contained = [call("contains", "payload_json", literal(needle)) for needle in wanted]
+        return chain("AND", *contained, self._all(lambda part: chain("OR", part.sql, *part.doubts)))
+
+    @property
+    def may_fail(self) -> str:
+        """True of every entry on which the predicate errs."""
+        if self.is_native:
+            return _with_payload(chain("OR", is_null(chain("AND", *_sqls(self.parts))), *self._doubts()))
+        return self._all(lambda part: chain("OR", call("coalesce", part.sql, literal(True)), *part.doubts))
+
+    @property
+    def doubt(self) -> str | None:
+        """Where the condition must not be believed, or None if it always may; never NULL."""
+        doubts = self._doubts()
+        return _with_payload(chain("OR", *doubts)) if doubts else None
+
+    def _doubts(self) -> list[str]:
+        return [call("coalesce", doubt, literal(False)) for part in self.parts for doubt in part.doubts]
+
+    def _all(self, render: Callable[[Part], str]) -> str:
+        """What reads no payload stands by itself, where Spark can hand it on to files and sources."""
+        native = [part for part in self.parts if part.route is Route.NATIVE]
+        conditions = [render(part) for part in native if not part.reads_payload]
+        if of_payload := [render(part) for part in native if part.reads_payload]:
+            conditions.append(_with_payload(chain("AND", *of_payload)))
+        return chain("AND", *(conditions or [literal(True)]))
+
+
+def compile_predicate(predicate: Predicate) -> Compiled:
+    """A blank predicate has no parts."""
+    root = predicate.expression
+    return Compiled(parts=() if root is None else tuple(map(_part, _conjuncts(root))))
+
+
+def explain(text: str) -> list[Part]:
+    """Which part of a predicate goes where, and why."""
+    return list(compile_predicate(Predicate(text)).parts)
+
+
+def _with_payload(condition: str) -> str:
+    """A condition in which the payload has been parsed once; what is not JSON reads as null."""
+    parsed = call("parse_json", call("coalesce", "payload_json", literal("null")))
+    return call("exists", call("array", parsed), function(PAYLOAD, condition))
+
+
+def _sqls(parts: Sequence[Part]) -> list[str]:
+    return [part.sql for part in parts] or [literal(True)]
+
+
+def _conjuncts(node: Expression) -> Iterator[Expression]:
+    """What is asked of an entry at once: it matches exactly when each of these is true."""
+    if isinstance(node, Call) and node.function == "_&&_":
+        for operand in node.operands:
+            yield from _conjuncts(operand)
+    else:
+        yield node
+
+
+def _part(node: Expression) -> Part:
+    try:
+        value = narrow(compile_expression(node, {}), Kind.BOOL)
+    except NotCompiled as reason:
+        return Part(position=node.position, route=Route.EVALUATOR, reason=str(reason), needles=needles(node))
+    return Part(
+        position=node.position,
+        route=Route.NATIVE,
+        reason="compiled; in doubt the evaluator is asked" if value.doubts else "compiled",
+        sql=value.text,
+        doubts=value.doubts,
+        reads_payload=any(isinstance(each, Ident) and each.name == "entry.payload" for each in descend(node)),
+        needles=needles(node),
+    )

@@ -1,0 +1,83 @@
+"""The gRPC server on its socket, within its bounds: open, serving, leaving, gone."""
+
+from typing import Any, Final
+
+import anyio
+import grpc
+from grpc_health.v1 import health, health_pb2, health_pb2_grpc
+from grpc_reflection.v1alpha import reflection
+
+from tape.core.errors import UsageError
+from tape.server.grpc.hall import Hall
+from tape.server.grpc.methods import SERVICE, handlers
+from tape.server.http.address import Address
+from tape.telemetry import log
+from tape.wire import forking
+
+MAX_MESSAGE: Final = 4 << 20
+MAX_METADATA: Final = 16 << 10
+MOST_STREAMS: Final = 100
+MOST_CALLS: Final = 2_048
+LEAVE_S: Final = 4.0
+OPTIONS: Final = (
+    ("grpc.so_reuseport", 0),  # a second server on the port is a mistake, not a colleague
+    ("grpc.max_receive_message_length", MAX_MESSAGE),
+    ("grpc.max_metadata_size", MAX_METADATA),
+    ("grpc.absolute_max_metadata_size", MAX_METADATA),
+    ("grpc.max_concurrent_streams", MOST_STREAMS),
+    ("grpc.http2.min_ping_interval_without_data_ms", 30_000),
+    ("grpc.http2.max_ping_strikes", 2),
+    ("grpc.keepalive_time_ms", 15_000),
+    ("grpc.keepalive_timeout_ms", 15_000),
+    ("grpc.max_connection_age_ms", 3_600_000),
+    ("grpc.max_connection_age_grace_ms", 300_000),
+)
+
+
+class Door:
+    """Serves the procedures of a hall, health and reflection, until it is told to leave.
+
+    One that `may_stay_shut` does without its port if somebody else has it, and says so in the log.
+    """
+
+    def __init__(self, hall: Hall, address: Address, *, may_stay_shut: bool = False) -> None:
+        forking.use.begin()
+        self._asked = address
+        self._may_stay_shut = may_stay_shut
+        self.address: Address | None = None
+        self._server: Any = grpc.aio.server(options=OPTIONS, maximum_concurrent_rpcs=MOST_CALLS)
+        self._health = health.aio.HealthServicer()
+        self._server.add_generic_rpc_handlers(
+            (grpc.method_handlers_generic_handler(SERVICE.full_name, handlers(hall)),)
+        )
+        health_pb2_grpc.add_HealthServicer_to_server(self._health, self._server)
+        names = (SERVICE.full_name, health.SERVICE_NAME, reflection.SERVICE_NAME)
+        reflection.enable_server_reflection(names, self._server)
+
+    async def open(self) -> None:
+        """Listens; `address` then says where, because port 0 is any that is free."""
+        port = self._bound()
+        if port is None:
+            return
+        for name in ("", SERVICE.full_name):
+            await self._health.set(name, health_pb2.HealthCheckResponse.SERVING)
+        with anyio.CancelScope(shield=True):  # a server that is half started cannot be stopped
+            await self._server.start()
+            self.address = Address(self._asked.host, port)
+
+    async def leave(self, grace_s: float = LEAVE_S) -> None:
+        """Takes nobody new, and gives those who are there a few seconds; saying so again waits for the same end."""
+        if self.address is not None:
+            with anyio.CancelScope(shield=True):
+                await self._health.enter_graceful_shutdown()
+                await self._server.stop(grace_s)
+
+    def _bound(self) -> int | None:
+        place = self._asked.url.removeprefix("http://")
+        try:
+            return int(self._server.add_insecure_port(place))
+        except RuntimeError as error:
+            if not self._may_stay_shut:
+                raise UsageError(f"cannot listen on {place} for gRPC: the port is taken") from error
+            log.warning("grpc.not_served", place=place)
+            return None

@@ -1,0 +1,56 @@
+"""What the procedures of a server work with."""
+
+from dataclasses import dataclass, field
+from datetime import timedelta
+from typing import Final
+
+from tape.bus.journal import Journal
+from tape.core.errors import UsageError
+from tape.core.ids import RunId
+from tape.core.ports import Store
+from tape.core.run import Head
+from tape.runs.ledgers import Ledgers
+from tape.server.grpc.batches import Batches
+from tape.server.sse.run_end import RunEnds
+from tape.server.sse.subscribers import Subscribers
+from tape.telemetry import Meters
+from tape.wire.shape import duration
+
+MOST: Final = 10_000
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Hall:
+    """One store, its journal and its ledgers, and the places that streams have; some stores refuse ledgers."""
+
+    store: Store
+    journal: Journal
+    ledgers: Ledgers
+    subscribers: Subscribers = field(default_factory=Subscribers)
+    batches: Batches = field(default_factory=Batches)
+    meters: Meters = field(default_factory=Meters)
+    has_ledgers: bool = True
+
+    @property
+    def run_ends(self) -> RunEnds:
+        return RunEnds(self.store.runs, self.ledgers if self.has_ledgers else None)
+
+    async def heads(self, run_ids: list[RunId]) -> dict[RunId, Head]:
+        return dict(await self.store.runs.heads(run_ids))
+
+
+def bounded(limit: int, usual: int) -> int:
+    """How many to list; 0 is as many as usual."""
+    if not 0 <= limit <= MOST:
+        raise UsageError(f"a limit is 1 to {MOST:,}, or 0 for {usual}, not {limit}")
+    return limit or usual
+
+
+def span(milliseconds: int, usual: timedelta) -> timedelta:
+    """A lease; 0 is the usual one."""
+    return duration(milliseconds) if milliseconds else usual
+
+
+def moment(now_ms: int) -> int | None:
+    """A time; 0 is now, by the store's own clock."""
+    return now_ms or None

@@ -1,0 +1,59 @@
+"""The way out of a handler: what every answer says beside what its handler says."""
+
+from typing import Final
+
+import anyio
+
+from tape.server.http.request import Message, Request, Send
+
+LINGER_S: Final = 1.0
+EXPOSED: Final = b"retry-after, x-tape-epoch, location"
+
+
+class Answer:
+    """Sends what it is given, lets an allowed page read it, and notes what was answered."""
+
+    def __init__(self, request: Request, send: Send) -> None:
+        self._request = request
+        self._send = send
+        self._closes = False
+        self.origin: str | None = None
+        self.route = ""
+        self.status = ""
+
+    @property
+    def method(self) -> str:
+        return self._request.method
+
+    @property
+    def is_started(self) -> bool:
+        return bool(self.status)
+
+    async def __call__(self, message: Message) -> None:
+        if message["type"] == "http.response.start":
+            await self._finish_small_body()
+            self.status = str(message["status"])
+            self._closes = self._request.is_unread
+            message = {**message, "headers": [*message.get("headers", ()), *self._headers()]}
+        elif self._closes and not message.get("more_body", False):
+            await self._send({**message, "more_body": True})
+            await self._linger()
+            message = {"type": "http.response.body"}
+        await self._send(message)
+
+    def _headers(self) -> list[tuple[bytes, bytes]]:
+        headers = [(b"connection", b"close")] if self._closes else []
+        if self.origin is not None:
+            origin = self.origin.encode("latin-1")
+            headers += [(b"access-control-allow-origin", origin), (b"access-control-expose-headers", EXPOSED)]
+        return [*headers, (b"vary", b"Origin")]
+
+    async def _finish_small_body(self) -> None:
+        """A little that nobody asked for is read, so that the connection can go on."""
+        if self._request.is_unread and self._request.has_small_body:
+            await self._linger()
+
+    async def _linger(self) -> None:
+        """Takes a little of what is still being sent: hanging up on it would take the answer back."""
+        with anyio.move_on_after(LINGER_S):
+            await self._request.discard()

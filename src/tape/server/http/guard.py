@@ -1,0 +1,54 @@
+"""Who may ask at all: looked at before anything else, so that a web page cannot reach in from outside."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Final
+
+from tape.core.errors import shown
+from tape.server.http.refusals import MisdirectedRequest, OriginNotAllowed
+
+LOOPBACK: Final = frozenset({"127.0.0.1", "localhost", "[::1]"})
+
+Headers = Sequence[tuple[bytes, bytes]]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Guard:
+    """The names this server answers to, and the origins beside its own that may ask."""
+
+    origins: frozenset[str] = frozenset()
+
+    def check(self, headers: Headers) -> str | None:
+        """The origin that asks, if it says so; anybody who may not ask is refused here."""
+        host = self._checked_host(_values(headers, b"host"))
+        origins = _values(headers, b"origin")
+        if not origins:
+            return None
+        if len(origins) > 1 or not self._is_allowed(origins[0], host):
+            raise OriginNotAllowed(f"origin {shown(origins[0])} may not ask; TAPE_ALLOWED_ORIGINS names those that may")
+        return origins[0]
+
+    def _checked_host(self, hosts: Sequence[str]) -> str:
+        if len(hosts) != 1:
+            raise MisdirectedRequest(f"a request names one host, not {len(hosts)}")
+        name, port = _split(hosts[0])
+        if name not in LOOPBACK or not _is_port(port):  # any port: a tunnel has another than the server's
+            raise MisdirectedRequest(f"host {shown(hosts[0])} is not served here; use localhost")
+        return hosts[0].lower()
+
+    def _is_allowed(self, origin: str, host: str) -> bool:
+        return origin.lower() == f"http://{host}" or origin in self.origins
+
+
+def _values(headers: Headers, wanted: bytes) -> list[str]:
+    return [value.decode("latin-1") for name, value in headers if name == wanted]
+
+
+def _split(host: str) -> tuple[str, str | None]:
+    """A host's name in lower case, and its port if it has one."""
+    name, colon, port = host.lower().rpartition(":")
+    return (name, port) if colon and not host.endswith("]") else (host.lower(), None)
+
+
+def _is_port(port: str | None) -> bool:
+    return port is None or (port.isascii() and port.isdecimal() and len(port) <= 5)

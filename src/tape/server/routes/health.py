@@ -1,0 +1,62 @@
+"""Whether the server is there, whether it can work, and what it can do."""
+
+from importlib.metadata import PackageNotFoundError, version
+from typing import Final
+
+import anyio
+
+from tape.core import codec, flow, sequence
+from tape.core.errors import TapeError
+from tape.core.ids import GlobalSeq
+from tape.server.http.body import MAX_BODY
+from tape.server.http.refusals import NotNow
+from tape.server.http.request import Request
+from tape.server.http.response import Response
+from tape.server.node import Node
+from tape.server.routes.shapes import Capabilities, Health, Readiness
+
+READY_S: Final = 2.0
+FEATURES: Final = (
+    "session_events", "slow_client_warning", "typed_event_schema", "replay_complete", "state_resync_required",
+    "subject_streams", "predicates", "checkpoints", "idempotency_keys", "expected_seq", "goaway", "run_end", "forks",
+)  # fmt: skip
+LIMITS: Final = {
+    "max_body_bytes": MAX_BODY,
+    "max_payload_bytes": codec.MAX_BYTES,
+    "max_events": sequence.MAX_EVENTS,
+    "min_max_queued": flow.MIN_MAX_QUEUED,
+    "max_max_queued": flow.MAX_MAX_QUEUED,
+    "default_max_queued": flow.DEFAULT_MAX_QUEUED,
+    "max_queued_bytes": flow.DEFAULT_MAX_BYTES,
+}
+
+
+async def health(request: Request, node: Node) -> Response:
+    return Response.json(Health())
+
+
+async def ready(request: Request, node: Node) -> Response:
+    if node.is_draining:
+        raise NotNow("the server is draining")
+    return Response.json(Readiness(head=await _head(node)))
+
+
+async def capabilities(request: Request, node: Node) -> Response:
+    features = dict.fromkeys(FEATURES, True)
+    return Response.json(Capabilities(features=features, limits=LIMITS, epoch=node.journal.epoch, version=_version()))
+
+
+async def _head(node: Node) -> GlobalSeq:
+    try:
+        with anyio.move_on_after(READY_S):
+            return await node.journal.head()
+    except TapeError as error:
+        raise NotNow("the store does not answer") from error
+    raise NotNow(f"the store has not answered within {READY_S:g} s")
+
+
+def _version() -> str:
+    try:
+        return version("tape-bus")
+    except PackageNotFoundError:
+        return "unknown"

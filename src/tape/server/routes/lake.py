@@ -1,0 +1,82 @@
+"""`/lake`: where the entries are, what the tables say, and an answer to a question in SQL."""
+
+from typing import Final
+
+from tape.core.errors import NotFound, UsageError, shown
+from tape.core.lake import LakeJobs
+from tape.server.http.request import Request
+from tape.server.http.response import Response
+from tape.server.http.route import Answers, Parameter, Route, answering
+from tape.server.node import Node
+from tape.server.routes.lake_shapes import (
+    MOST_ROWS,
+    LakeAnswer,
+    LakeQuestion,
+    LakeStanding,
+    LakeTableListed,
+    LakeTableRows,
+    LakeTables,
+    Limit,
+)
+from tape.server.routes.shapes import shaped
+
+
+async def show_lake(request: Request, node: Node) -> Response:
+    return Response.json(LakeStanding.of(await lake_of(node).status()))
+
+
+async def list_tables(request: Request, node: Node) -> Response:
+    return Response.json(LakeTables(tables=[LakeTableListed.of(table) for table in await lake_of(node).tables()]))
+
+
+async def show_table(request: Request, node: Node) -> Response:
+    table, rows = await lake_of(node).table(request.values["name"], _limit(request.parameter("limit")))
+    return Response.json(LakeTableRows.of(table, rows))
+
+
+async def ask_lake(request: Request, node: Node) -> Response:
+    """One question in SQL; it changes nothing, and sees nothing else of this machine."""
+    asked: LakeQuestion = shaped(await request.json(), LakeQuestion)
+    return Response.json(LakeAnswer.of(await lake_of(node).query(asked.sql, asked.limit)))
+
+
+def lake_of(node: Node) -> LakeJobs:
+    """What answers about the lake, if the store is one that can have a lake."""
+    if node.lake is None:
+        raise NotFound("this server's store has no lake; one in a file or in Postgres can have one")
+    return node.lake
+
+
+def _limit(text: str | None) -> int:
+    if text is None:
+        return MOST_ROWS
+    if not (text.isascii() and text.isdecimal() and len(text) <= 5) or not 1 <= int(text) <= MOST_ROWS:
+        raise UsageError(f"limit is 1 to {MOST_ROWS:,}, not {shown(text)}")
+    return int(text)
+
+
+_NAME: Final = Parameter(name="name", place="path", shape=str, about="Which table.")
+_LIMIT: Final = Parameter(name="limit", place="query", shape=Limit, about="How many rows at most.")
+_PROBLEMS: Final = (400, 404, 409, 410, 503)
+
+ROUTES: Final = (
+    Route(
+        method="GET", path="/lake", name="showLake",
+        summary="Where the entries are, cold, warm and hot, and how far the lake is behind",
+        handler=answering(show_lake), answers=Answers(shape=LakeStanding), problems=_PROBLEMS,
+    ),
+    Route(
+        method="GET", path="/lake/tables", name="listLakeTables", summary="List the tables that were made",
+        handler=answering(list_tables), answers=Answers(shape=LakeTables), problems=_PROBLEMS,
+    ),
+    Route(
+        method="GET", path="/lake/tables/{name}", name="showLakeTable", summary="Look at a table",
+        handler=answering(show_table), parameters=(_NAME, _LIMIT), answers=Answers(shape=LakeTableRows),
+        problems=_PROBLEMS,
+    ),
+    Route(
+        method="POST", path="/lake/query", name="askLake", summary="Answer one question in SQL over the lake",
+        handler=answering(ask_lake), body=LakeQuestion, answers=Answers(shape=LakeAnswer),
+        problems=(400, 404, 413, 415, 429, 503),
+    ),
+)  # fmt: skip

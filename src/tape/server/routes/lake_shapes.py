@@ -1,0 +1,108 @@
+"""What requests and answers about a lake are made of."""
+
+from typing import Annotated, Any
+
+from msgspec import Meta, Struct
+
+from tape.core.lake import LakeRows, LakeStatus, LakeTable
+from tape.core.ports import Bounds
+from tape.server.routes.shapes import Count
+
+MOST_ROWS = 1_000
+Limit = Annotated[int, Meta(ge=1, le=MOST_ROWS)]
+Cell = Annotated[Any, Meta(description="a value of JSON; what JSON has no word for is text")]
+
+
+class Positions(Struct, frozen=True, kw_only=True):
+    """From the first to the last position; there are none when the floor is above the head."""
+
+    floor: Count
+    head: Count
+
+    @classmethod
+    def of(cls, bounds: Bounds) -> "Positions":
+        return cls(floor=bounds.floor, head=bounds.head)
+
+
+class LakeStanding(Struct, frozen=True, kw_only=True):
+    """Where the entries are, and how far the lake is behind the journal."""
+
+    cold: Positions
+    warm: Positions
+    hot: Positions
+    lag: Count
+    lag_ms: Count
+    files: Count
+    bytes: Count
+    version: int
+    committed_at_ms: int | None
+
+    @classmethod
+    def of(cls, status: LakeStatus) -> "LakeStanding":
+        return cls(
+            cold=Positions.of(status.cold),
+            warm=Positions.of(status.warm),
+            hot=Positions.of(status.hot),
+            lag=status.lag,
+            lag_ms=status.lag_ms,
+            files=status.files,
+            bytes=status.size,
+            version=status.version,
+            committed_at_ms=status.committed_at_ms,
+        )
+
+
+class LakeTableListed(Struct, frozen=True, kw_only=True):
+    """A table, as of which position it is, and how many rows it has."""
+
+    name: str
+    through: Count
+    rows: Count
+
+    @classmethod
+    def of(cls, table: LakeTable) -> "LakeTableListed":
+        return cls(**table._asdict())
+
+
+class LakeTables(Struct, frozen=True, kw_only=True):
+    """The tables that were made."""
+
+    tables: list[LakeTableListed]
+
+
+class LakeTableRows(Struct, frozen=True, kw_only=True):
+    """A table with its first rows; `is_whole` says whether these are all."""
+
+    name: str
+    through: Count
+    n_rows: Count
+    columns: list[str]
+    rows: list[list[Cell]]
+    is_whole: bool
+
+    @classmethod
+    def of(cls, table: LakeTable, told: LakeRows) -> "LakeTableRows":
+        return cls(name=table.name, through=table.through, n_rows=table.rows, **_rows(told))
+
+
+class LakeQuestion(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """One question over the view `journal` and the tables, in DuckDB's SQL."""
+
+    sql: Annotated[str, Meta(min_length=1, max_length=20_000)]
+    limit: Limit = MOST_ROWS
+
+
+class LakeAnswer(Struct, frozen=True, kw_only=True):
+    """The first rows of an answer; `is_whole` says whether these are all."""
+
+    columns: list[str]
+    rows: list[list[Cell]]
+    is_whole: bool
+
+    @classmethod
+    def of(cls, told: LakeRows) -> "LakeAnswer":
+        return cls(**_rows(told))
+
+
+def _rows(told: LakeRows) -> dict[str, Any]:
+    return {"columns": list(told.columns), "rows": [list(row) for row in told.rows], "is_whole": told.is_whole}

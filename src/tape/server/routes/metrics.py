@@ -1,0 +1,84 @@
+"""`/metrics`: what the server counts, for Prometheus or as four numbers in JSON."""
+
+from collections.abc import Iterator
+from typing import Final
+
+import anyio
+
+from tape.core.errors import TapeError
+from tape.core.ids import SYSTEM_PREFIX
+from tape.server.http.request import Request
+from tape.server.http.response import JSON, Response
+from tape.server.node import Node
+from tape.server.routes.outbox import look_at_outbox
+from tape.server.routes.shapes import BrokerCounters
+from tape.telemetry import Counter, Gauge, Histogram, Meters
+
+PROMETHEUS: Final = "text/plain; version=0.0.4; charset=utf-8"
+LOOK_S: Final = 2.0
+
+
+async def metrics(request: Request, node: Node) -> Response:
+    await _look(node)
+    await look_at_outbox(node)
+    if JSON in (request.header("accept") or ""):
+        return Response.json(_counters(node.meters))
+    return Response(content_type=PROMETHEUS, body=render(node.meters).encode())
+
+
+def render(meters: Meters) -> str:
+    """The text format of Prometheus."""
+    return "".join(f"{line}\n" for meter in meters.all() for line in _lines(meter))
+
+
+async def _look(node: Node) -> None:
+    """Brings the gauges up to date; a store that does not answer is one of them."""
+    meters = node.meters
+    meters.subscribers.value = len(node.subscribers)
+    meters.lag.value = node.subscribers.lag
+    meters.store_up.value = 0
+    try:
+        with anyio.move_on_after(LOOK_S):
+            open_runs = await node.runs.listed(is_open=True)
+            meters.runs_open.value = sum(not record.run_id.startswith(SYSTEM_PREFIX) for record in open_runs)
+            meters.head.value, meters.floor.value = await node.journal.head(), await node.journal.floor()
+            meters.store_up.value = 1
+    except TapeError:
+        return
+
+
+def _counters(meters: Meters) -> BrokerCounters:
+    return BrokerCounters(
+        events_published=meters.published.total,
+        events_streamed=meters.streamed.total,
+        streams_dropped=meters.dropped.total,
+        runs_open=int(meters.runs_open.value),
+    )
+
+
+def _lines(meter: Counter | Gauge | Histogram) -> Iterator[str]:
+    yield f"# HELP {meter.name} {meter.help}"
+    match meter:
+        case Counter():
+            yield f"# TYPE {meter.name} counter"
+            yield from (f"{meter.name}{_labels(meter, values)} {count}" for values, count in meter.values.items())
+        case Gauge():
+            yield f"# TYPE {meter.name} gauge"
+            yield f"{meter.name} {meter.value}"
+        case Histogram():
+            yield f"# TYPE {meter.name} histogram"
+            yield from _buckets(meter)
+
+
+def _buckets(meter: Histogram) -> Iterator[str]:
+    *counts, count = meter.cumulated
+    for bound, below in zip(meter.bounds, counts, strict=True):
+        yield f'{meter.name}_bucket{{le="{bound}"}} {below}'
+    yield f'{meter.name}_bucket{{le="+Inf"}} {count}'
+    yield f"{meter.name}_sum {meter.total}"
+    yield f"{meter.name}_count {count}"
+
+
+def _labels(meter: Counter, values: tuple[str, ...]) -> str:
+    pairs = ",".join(f'{name}="{value}"' for name, value in zip(meter.labels, values, strict=True))
+    return f"{{{pairs}}}" if pairs else ""

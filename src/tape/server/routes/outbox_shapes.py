@@ -1,0 +1,120 @@
+"""What requests and answers about an outbox are made of."""
+
+from typing import Annotated, Any, Literal
+from uuid import UUID
+
+from msgspec import Meta, Struct
+
+from tape.core.outbox import DeliveryState, Letter
+from tape.server.routes.shapes import Count
+from tape.store.outbox.letters import OutboxStats
+
+Status = Literal["pending", "in_flight", "delivered", "failed"]
+Limit = Annotated[int, Meta(ge=1, le=1000)]
+Text = Annotated[str, Meta(max_length=512)]
+
+
+class OutboxRow(Struct, frozen=True, kw_only=True):
+    """A row: the event's envelope, and how its handling stands."""
+
+    event_id: UUID
+    event_type: str
+    event_version: int
+    occurred_at: str
+    source: str
+    target: str | None
+    workspace_id: UUID | None
+    payload: dict[str, Any]
+    idempotency_key: str
+    trace_context: str | None
+    content_class: str
+    order_key: str | None
+    generation: Count
+    channel: str
+    status: Status
+    attempts: Count
+    last_error: str | None
+    failure_history: list[Any]
+    first_failed_at_ms: int | None
+    deleted_at_ms: int | None
+
+    @classmethod
+    def of(cls, letter: Letter) -> "OutboxRow":
+        event, standing = letter.event, letter._asdict()
+        del standing["event"]
+        return cls(
+            event_id=event.event_id,
+            event_type=event.event_type,
+            event_version=event.event_version,
+            occurred_at=event.occurred_at.isoformat(),
+            source=event.source,
+            target=event.target,
+            workspace_id=event.workspace_id,
+            payload=dict(event.payload),
+            idempotency_key=event.idempotency_key,
+            trace_context=event.trace_context,
+            content_class=event.content_class,
+            order_key=event.order_key,
+            **standing,
+        )
+
+
+class OutboxRows(Struct, frozen=True, kw_only=True):
+    """Rows, the newest first."""
+
+    rows: list[OutboxRow]
+
+
+class Delivery(Struct, frozen=True, kw_only=True):
+    """Where the delivery of a row to one handler stands."""
+
+    handler_name: str
+    status: Status
+    attempts: Count
+    last_error: str | None
+    lease_owner: str | None
+
+
+class OutboxDetail(Struct, frozen=True, kw_only=True):
+    """A row with each of its deliveries."""
+
+    row: OutboxRow
+    deliveries: list[Delivery]
+
+    @classmethod
+    def of(cls, letter: Letter, deliveries: list[DeliveryState]) -> "OutboxDetail":
+        return cls(row=OutboxRow.of(letter), deliveries=[Delivery(**each._asdict()) for each in deliveries])
+
+
+class OutboxStanding(Struct, frozen=True, kw_only=True):
+    """How an outbox stands, and what has grown so far that something should be done."""
+
+    pending: Count
+    in_flight: Count
+    failed: Count
+    oldest_ms: Count
+    rows: Count
+    ack_p50_ms: float
+    ack_p99_ms: float
+    notify_queue_usage: float
+    advice: list[str]
+
+    @classmethod
+    def of(cls, stats: OutboxStats) -> "OutboxStanding":
+        return cls(**stats._asdict(), advice=list(stats.advice))
+
+
+class OutboxReplay(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """Which rows begin a new cycle: those that are named, or the dead letters of a type, a handler, or all."""
+
+    event_ids: Annotated[list[UUID], Meta(max_length=1000)] = []
+    event_type: Text = ""
+    handler_name: Text = ""
+    generation: Count | None = None
+    replayed_by: Annotated[str, Meta(min_length=1, max_length=128)] = "http"
+
+
+class OutboxReplayed(Struct, frozen=True, kw_only=True):
+    """How many rows are pending again."""
+
+    replayed: Count

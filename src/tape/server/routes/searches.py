@@ -1,0 +1,125 @@
+"""`/reactions/{id}/dry-run` and `/backfill`: searches through all of history, how far they are, and what they found."""
+
+from typing import Final, Literal
+
+import msgspec
+from msgspec import Struct
+
+from tape.core.errors import NotFound
+from tape.core.search import DayFound, EntryFound, ErrorFound, Search, Searches, SearchKind
+from tape.server.http.request import Request
+from tape.server.http.response import Response
+from tape.server.http.route import Answers, Parameter, Route, answering
+from tape.server.node import Node
+from tape.server.routes.reactions import reaction_id_of, working
+from tape.server.routes.shapes import Count, Id, shaped
+
+
+class SearchDetail(Struct, frozen=True, kw_only=True):
+    """A search: of the positions above `after` and up to `through` so many are searched; `reason` says why it failed.
+
+    `older` matches are merged into newer ones, where a reaction is debounced; samples are the newest matches. Only a
+    backfill makes tasks, and none that is there already; only a dry run tells days, samples and errors.
+    """
+
+    kind: Literal["dry_run", "backfill"]
+    reaction_id: Id
+    state: Literal["running", "done", "failed", "cancelled"]
+    reason: str
+    started_at_ms: int
+    ended_at_ms: int | None
+    after: Count
+    through: Count
+    searched: Count
+    matches: Count
+    older: Count
+    made: Count
+    days: list[DayFound]
+    samples: list[EntryFound]
+    errors: list[ErrorFound]
+
+    @classmethod
+    def of(cls, search: Search) -> "SearchDetail":
+        told = {name: getattr(search, name) for name in ("kind", "reaction_id", "state", "reason", "started_at_ms")}
+        found = {name: getattr(search.findings, name) for name in search.findings.__slots__}
+        return msgspec.convert({**told, "ended_at_ms": search.ended_at_ms, **found}, cls, from_attributes=True)
+
+
+class SearchesTold(Struct, frozen=True, kw_only=True):
+    """The last search of each kind, as far as this server remembers one."""
+
+    dry_run: SearchDetail | None
+    backfill: SearchDetail | None
+
+
+class NewSearch(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """Above which position, and up to which; without the latter as far as the matcher has come."""
+
+    after: Count = 0
+    through: Count | None = None
+
+
+async def begin_dry_run(request: Request, node: Node) -> Response:
+    """Counts what a backfill would match, and makes nothing."""
+    return await _begun(request, node, SearchKind.DRY_RUN)
+
+
+async def begin_backfill(request: Request, node: Node) -> Response:
+    return await _begun(request, node, SearchKind.BACKFILL)
+
+
+async def show_searches(request: Request, node: Node) -> Response:
+    reaction_id, searches = await _asked(request, node)
+    found = {kind.value: SearchDetail.of(search) for kind, search in searches.of(reaction_id).items()}
+    return Response.json(SearchesTold(dry_run=found.get("dry_run"), backfill=found.get("backfill")))
+
+
+async def cancel_search(request: Request, node: Node) -> Response:
+    """Tasks that were made stay, and the next backfill goes on."""
+    reaction_id, searches = await _asked(request, node)
+    return Response.json(SearchDetail.of(await searches.cancel(reaction_id)))
+
+
+async def _begun(request: Request, node: Node, kind: SearchKind) -> Response:
+    asked: NewSearch = shaped(await request.json(), NewSearch) if request.is_unread else NewSearch()
+    reaction_id, searches = await _asked(request, node)
+    return Response.json(SearchDetail.of(await searches.begin(kind, reaction_id, asked.after, asked.through)), 202)
+
+
+async def _asked(request: Request, node: Node) -> tuple[str, Searches]:
+    reaction_id = reaction_id_of(request)
+    if await working(node).reactions.find(reaction_id) is None:
+        raise NotFound(f"there is no reaction {reaction_id!r}")
+    if node.searches is None:
+        raise NotFound("this server's store keeps no history to search; one in a file or in Postgres does")
+    return reaction_id, node.searches
+
+
+_ID: Final = Parameter(name="reaction_id", place="path", shape=Id, about="Which reaction.")
+_BEGUN: Final = Answers(status=202, shape=SearchDetail)
+
+ROUTES: Final = (
+    Route(
+        method="POST", path="/reactions/{reaction_id}/dry-run", name="beginDryRun",
+        summary="Count with Spark what a reaction would have matched in all of history",
+        handler=answering(begin_dry_run), parameters=(_ID,), body=NewSearch, is_body_required=False, answers=_BEGUN,
+        problems=(400, 404, 413, 415, 429, 503),
+    ),
+    Route(
+        method="POST", path="/reactions/{reaction_id}/backfill", name="beginBackfill",
+        summary="Make with Spark the tasks that a reaction would have from the beginning",
+        handler=answering(begin_backfill), parameters=(_ID,), body=NewSearch, is_body_required=False, answers=_BEGUN,
+        problems=(400, 404, 413, 415, 429, 503),
+    ),
+    Route(
+        method="GET", path="/reactions/{reaction_id}/searches", name="showSearches",
+        summary="How far a reaction's last dry run and its last backfill are, and what they found",
+        handler=answering(show_searches), parameters=(_ID,), answers=Answers(shape=SearchesTold),
+        problems=(400, 404, 503),
+    ),
+    Route(
+        method="DELETE", path="/reactions/{reaction_id}/searches", name="cancelSearch",
+        summary="End what is under way", handler=answering(cancel_search), parameters=(_ID,),
+        answers=Answers(shape=SearchDetail), problems=(400, 404, 409, 503),
+    ),
+)  # fmt: skip

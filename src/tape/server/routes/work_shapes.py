@@ -1,0 +1,224 @@
+"""What requests and answers about reactions and tasks are made of."""
+
+from dataclasses import asdict
+from typing import Annotated, Any, Literal
+
+from msgspec import UNSET, Meta, Struct, UnsetType
+
+from tape.core.matched import ReactionRecord
+from tape.core.reaction import MAX_NAME, TIMEOUT_MS
+from tape.core.task import Task as TaskRow
+from tape.server.routes.shapes import Count, Id, Place
+
+Status = Literal["pending", "claimed", "done", "dlq"]
+Payload = Literal["whole", "none"]
+Reason = Annotated[str, Meta(min_length=1, max_length=256)]
+TaskName = Annotated[str, Meta(min_length=1, max_length=256)]
+Limit = Annotated[int, Meta(ge=1, le=1000)]
+
+
+class Rule(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """A reaction to register: its id is in the path; without a kind it is a local function's."""
+
+    subject_pattern: Annotated[str, Meta(max_length=1024)] = ""
+    name: Annotated[str, Meta(max_length=MAX_NAME)] = ""
+    predicate_cel: str = ""
+    handler_kind: Annotated[int, Meta(ge=1, le=3)] = 2
+    agent_app: str = ""
+    publish_target: str = ""
+    max_concurrency: int = 1
+    rate_limit_per_s: int = 0
+    debounce_ms: int = 0
+    retry_max: int = 5
+    retry_backoff_ms: int = 1000
+    dlq_after_n: int = 5
+    num_shards: int = 1
+    bootstrap_from_head: bool = False
+    timeout_ms: int = TIMEOUT_MS
+
+
+class NewRule(Rule, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """The same with its id."""
+
+    reaction_id: Id
+
+
+class ReactionDetail(Struct, frozen=True, kw_only=True):
+    """A reaction as it was last registered, and how its matching goes: `lag` entries are still to be matched."""
+
+    reaction_id: Id
+    subject_pattern: str
+    name: str
+    predicate_cel: str
+    handler_kind: int
+    agent_app: str
+    publish_target: str
+    max_concurrency: int
+    rate_limit_per_s: int
+    debounce_ms: int
+    retry_max: int
+    retry_backoff_ms: int
+    dlq_after_n: int
+    num_shards: int
+    bootstrap_from_head: bool
+    timeout_ms: int
+    created_at_ms: int
+    deleted: bool
+    paused: str
+    last_global_seq: Count
+    lag: Count
+    errors: Count
+    last_error: str
+
+    @classmethod
+    def of(cls, record: ReactionRecord, head: int) -> "ReactionDetail":
+        definition: Any = record.reaction.definition()
+        return cls(
+            **definition,
+            created_at_ms=record.created_at_ms,
+            deleted=record.is_removed,
+            paused=record.paused,
+            last_global_seq=record.cursor,
+            lag=max(0, head - record.cursor),
+            errors=record.errors,
+            last_error=record.last_error,
+        )
+
+
+class Reactions(Struct, frozen=True, kw_only=True):
+    """By their ids."""
+
+    reactions: list[ReactionDetail]
+
+
+class Pause(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """Why; the entry says it."""
+
+    reason: Reason = "paused"
+
+
+class Deregistered(Struct, frozen=True, kw_only=True):
+    """A reaction that is no more."""
+
+    reaction_id: Id
+    deregistered: bool = True
+
+
+class Happening(Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """Something that was said of a reaction or a task."""
+
+    global_seq: Place
+    ts_ms: int
+    type: str
+    attempts: int | UnsetType = UNSET
+    error: str | UnsetType = UNSET
+    reason: str | UnsetType = UNSET
+    paused: str | UnsetType = UNSET
+
+
+class Task(Struct, frozen=True, kw_only=True):
+    """A task by the columns of its row: `attempt` is the fencing number, `attempts` counts since the last replay."""
+
+    task_id: str
+    reaction_id: Id
+    shard: int
+    source_run_id: str
+    source_seq: int
+    source_global_seq: Count
+    kind: str
+    type: str
+    subject: str
+    schema_version: int
+    ts_ms: int
+    payload_json: str
+    prev_value_json: str
+    status: Annotated[int, Meta(ge=1, le=5)]
+    attempt: Count
+    attempts: Count
+    next_attempt_at_ms: int
+    lease_owner: str
+    lease_expires_at_ms: int
+    last_error: str
+    coalesced: Count
+    created_at_ms: int
+    completed_at_ms: int
+    trace_id: str
+    span_id: str
+
+    @classmethod
+    def of(cls, row: TaskRow) -> "Task":
+        return cls(**{**asdict(row), "status": int(row.status)})
+
+
+class Tasks(Struct, frozen=True, kw_only=True):
+    """The newest first, as many as fit into one answer; with a `next_cursor` there may be older ones."""
+
+    tasks: list[Task]
+    next_cursor: str = ""
+
+
+class TaskDetail(Struct, frozen=True, kw_only=True):
+    """A task, and how often it has died and was replayed."""
+
+    task: Task
+    life: list[Happening]
+
+
+class Replay(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """Which dead tasks: the named ones, else those of a reaction, else all; so many at most."""
+
+    task_ids: Annotated[list[TaskName], Meta(max_length=1000)] = []
+    reaction_id: Id | None = None
+    limit: Limit = 1000
+
+
+class Replayed(Struct, frozen=True, kw_only=True):
+    """They are pending again."""
+
+    replayed: list[str]
+
+
+class PatternFact(Struct, frozen=True, kw_only=True):
+    text: str
+    matched: bool
+
+
+class PartFact(Struct, frozen=True, kw_only=True):
+    """A part of a predicate: where it stands, and what it came to or how it erred."""
+
+    position: str
+    text: str
+    value: str | None
+    error: str | None
+
+
+class PredicateFact(Struct, frozen=True, kw_only=True):
+    text: str
+    matched: bool
+    error: str | None
+    parts: list[PartFact]
+
+
+class Explained(Struct, frozen=True, kw_only=True):
+    """Why an entry became a task of a reaction, or why not."""
+
+    reaction_id: Id
+    global_seq: Place
+    subject: str
+    outcome: Literal[
+        "not_in_force", "other_subject", "no_match", "predicate_error", "too_deep", "not_yet", "task", "coalesced",
+        "backfilled", "forgotten",
+    ]  # fmt: skip
+    matched: bool
+    in_force: bool
+    reason: str
+    definition: dict[str, Any]
+    pattern: PatternFact
+    predicate: PredicateFact
+    depth: Count
+    max_depth: Count
+    debounce_ms: Count
+    last_global_seq: Count
+    registrations: list[Happening]
+    task: Task | None
+    life: list[Happening]

@@ -1,0 +1,191 @@
+"""The rows of an outbox as an operator works with them: looked at, replayed, handed over, and forgotten in time."""
+
+import json
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import timedelta
+from typing import Final, NamedTuple
+from uuid import UUID
+
+from tape.core.errors import UsageError
+from tape.core.outbox import DeliveryState, Letter, OutboxRetention, Status, check_generation
+from tape.store import foreign
+from tape.store.clock import now_ms
+from tape.store.connection import Row
+from tape.store.outbox.event import event_of
+from tape.store.outbox.outbox import OutboxDatabase
+from tape.telemetry import log
+
+FILE: Final = "outbox_letters.sql"
+PAGE: Final = 1_000
+EVENT_COLUMNS: Final = 12
+ANY_GENERATION: Final = -1
+MONTHS: Final = 3  # so many partitions are ready before they are needed
+MANY_ROWS: Final = 5_000_000
+TOO_MANY_ROWS: Final = 20_000_000
+SLOW_ACK_MS: Final = 500.0
+FULL_QUEUE: Final = 0.25
+_MS: Final = timedelta(milliseconds=1)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Which:
+    """Which rows are meant; what is left out means any."""
+
+    status: Status | None = None
+    event_type: str = ""
+    generation: int = ANY_GENERATION
+    handler_name: str = ""
+
+
+ALL: Final = Which()
+
+
+class OutboxStats(NamedTuple):
+    """How an outbox stands; a row's age and what delivering took are in milliseconds."""
+
+    pending: int
+    in_flight: int
+    failed: int
+    oldest_ms: int
+    rows: int
+    ack_p50_ms: float
+    ack_p99_ms: float
+    notify_queue_usage: float
+
+    @property
+    def advice(self) -> tuple[str, ...]:
+        """What has grown so far that something should be done."""
+        found = {
+            "keep less, or divide the table by time (tape outbox partition)": self.rows > MANY_ROWS,
+            "relay it elsewhere (tape outbox relay)": self.rows > TOO_MANY_ROWS or self.ack_p99_ms > SLOW_ACK_MS,
+            "find who listens inside a long transaction": self.notify_queue_usage >= FULL_QUEUE,
+        }
+        return tuple(advice for advice, is_due in found.items() if is_due)
+
+
+class Kept(NamedTuple):
+    """What retention has done: rows marked, rows deleted, and handled keys forgotten."""
+
+    marked: int
+    deleted: int
+    forgotten: int
+
+
+class Letters:
+    """All rows of an outbox. Those that failed are its dead letters."""
+
+    def __init__(self, database: OutboxDatabase) -> None:
+        self._database = database
+
+    async def is_there(self) -> bool:
+        """Whether the outbox has been made."""
+        async with self._database.own() as connection:
+            ((found,),) = await self._run(connection, "is_there")
+        return bool(found)
+
+    async def listed(self, which: Which = ALL, limit: int = 50) -> list[Letter]:
+        """The newest first."""
+        asked = {"status": which.status or "", "event_type": which.event_type, "generation": which.generation}
+        async with self._database.own() as connection:
+            return [_letter(row) for row in await self._run(connection, "listed", event_id="", most=limit, **asked)]
+
+    async def find(self, event_id: UUID) -> tuple[Letter, list[DeliveryState]] | None:
+        """A row and where each of its deliveries stands."""
+        asked = {"status": "", "event_type": "", "generation": ANY_GENERATION, "event_id": str(event_id), "most": 1}
+        async with self._database.own() as connection:
+            found = await self._run(connection, "listed", **asked)
+            states = await self._run(connection, "deliveries", event_id=str(event_id))
+        return (_letter(found[0]), [DeliveryState(*row) for row in states]) if found else None
+
+    async def replay(self, event_ids: Sequence[UUID], generation: int, replayed_by: str) -> list[UUID]:
+        """Begins a new cycle of rows that have ended, and says of which; who has handled one does not do so again."""
+        ids = json.dumps(sorted(map(str, event_ids)))  # locked in this order
+        asked = {"new_generation": check_generation(generation), "replayed_by": replayed_by, "ids": ids}
+        async with self._database.own() as connection:
+            rows = await self._run(connection, "replay", **asked)
+            await self._undeal(connection, rows)
+        return [UUID(event_id) for (event_id,) in rows]
+
+    async def replay_failed(self, which: Which, generation: int, replayed_by: str) -> int:
+        """Replays every dead letter that is meant, a page at a time."""
+        asked = {"event_type": which.event_type, "generation": which.generation, "handler_name": which.handler_name}
+        count = 0
+        while True:
+            async with self._database.own() as connection:
+                rows = await self._run(connection, "ended", most=PAGE, **asked)
+            if not rows:
+                return count
+            count += len(await self.replay([UUID(event_id) for (event_id,) in rows], generation, replayed_by))
+
+    async def hand_over(self, retired: int, generation: int) -> int:
+        """Gives what a retired generation has not ended to another one, a page at a time."""
+        asked = {"generation": check_generation(retired), "new_generation": check_generation(generation)}
+        count = 0
+        while retired != generation:
+            async with self._database.own() as connection:
+                rows = await self._run(connection, "hand_over", most=PAGE, **asked)
+                await self._undeal(connection, rows)
+            count += len(rows)
+            if len(rows) < PAGE:
+                break
+        return count
+
+    async def retain(self, retention: OutboxRetention) -> Kept:
+        """Marks what is old, deletes what has been marked for long enough, and sees to it that time goes on."""
+        active, grace = retention.active // _MS, retention.grace // _MS
+        handled = (retention.handled_active + retention.handled_grace) // _MS
+        deleted = await self._in_pages("delete", active_ms=active, grace_ms=grace)
+        marked = await self._in_pages("mark", active_ms=active)
+        forgotten = await self._in_pages("forget_handled", handled_ms=handled)
+        async with self._database.own() as connection:
+            ((lacks_months, may_make_them),) = await self._run(connection, "lacks_months", months=MONTHS)
+        if lacks_months and may_make_them:
+            await self.divide()
+        elif lacks_months:
+            log.warning("outbox.months_missing", schema=self._database.schema)
+        return Kept(marked, deleted, forgotten)
+
+    async def divide(self) -> list[str]:
+        """Divides the table by time, if it is still one, and makes the partitions of the months to come."""
+        if self._database.dialect == "sqlite":
+            raise UsageError("SQLite has no partitions; an outbox that large belongs into Postgres")
+        async with self._database.own() as connection:
+            hindrances = [name for (name,) in await self._run(connection, "undividable")]
+            if hindrances:
+                raise UsageError(f"a divided outbox cannot carry {', '.join(hindrances)}; remove it first")
+            return [name for (name,) in await self._run(connection, "divide", months=MONTHS)]
+
+    async def stats(self) -> OutboxStats:
+        async with self._database.own() as connection:
+            (row,) = await self._run(connection, "stats")
+        return OutboxStats(*row)
+
+    async def _in_pages(self, name: str, **asked: int) -> int:
+        count, found = 0, PAGE
+        while found == PAGE:
+            async with self._database.own() as connection:
+                rows = await self._run(connection, name, most=PAGE, **asked)
+                if name == "delete":
+                    await self._run(connection, "undeal", ids=_ids(rows))
+            found = len(rows)
+            count += found
+        return count
+
+    async def _undeal(self, connection: object, rows: Sequence[Row]) -> None:
+        """Forgets who was to handle rows, and tells whoever may handle them now."""
+        await self._run(connection, "undeal", ids=_ids(rows))
+        await self._run(connection, "announce", ids=_ids(rows))
+
+    async def _run(self, connection: object, name: str, **asked: object) -> list[Row]:
+        return await foreign.run(connection, FILE, name, {"now_ms": now_ms(), **asked}, self._database.schema)
+
+
+def _ids(rows: Sequence[Row]) -> str:
+    return json.dumps([event_id for (event_id,) in rows])
+
+
+def _letter(row: Row) -> Letter:
+    generation, channel, status, attempts, error, history, first_failed_at, deleted_at = row[EVENT_COLUMNS:]
+    event = event_of(row[:EVENT_COLUMNS])
+    return Letter(event, generation, channel, status, attempts, error, json.loads(history), first_failed_at, deleted_at)

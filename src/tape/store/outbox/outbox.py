@@ -1,0 +1,260 @@
+"""Deliveries of an outbox: rows are dealt out to handlers, claimed with a lease, and settled by the newest attempt."""
+
+import json
+import random
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import AbstractAsyncContextManager, contextmanager
+from datetime import timedelta
+from functools import partial
+from typing import Any, Final, NamedTuple, Protocol, TypeAlias
+
+import anyio
+
+from tape.core.errors import StaleClaim, TapeError, Unavailable
+from tape.core.outbox import DEFAULT_RETRY_POLICY, OutboxEvent, RetryPolicy, Subscription, settled
+from tape.core.task import Claim, Claimed, Died, Done, Outcome, Settlement, Task, TaskId, TaskStatus, Want
+from tape.store import foreign
+from tape.store.clock import now_ms
+from tape.store.connection import Row
+from tape.store.outbox import steps
+from tape.store.outbox.event import event_of
+from tape.telemetry import log
+
+FILE: Final = "outbox.sql"
+LEAST_DEALT: Final = 32  # at a time, so that a listener with few slots does not deal out one by one
+CLAIM: Final = 5  # columns of a claim, before those of its event
+EXPIRY_S: Final = 1.0
+ANSWER_S: Final = 30.0  # half a lease: whoever is not heard by then is gone, and what was asked is asked again
+_MS: Final = timedelta(milliseconds=1)
+
+Attempt: TypeAlias = tuple[TaskId, int]
+
+
+class OutboxDatabase(Protocol):
+    """Where an outbox lives. A block of `own` raises our errors, one of `transaction` the driver's.
+
+    One of `once` is `own` for statements of which each may be a transaction by itself.
+    """
+
+    @property
+    def dialect(self) -> str: ...
+    @property
+    def schema(self) -> str: ...
+    def own(self) -> AbstractAsyncContextManager[Any]: ...
+    def once(self) -> AbstractAsyncContextManager[Any]: ...
+    def transaction(self) -> AbstractAsyncContextManager[Any]: ...
+
+
+class Held(NamedTuple):
+    """A delivery in hand."""
+
+    event: OutboxEvent
+    handler_name: str
+    attempts: int
+    is_handled: bool
+
+
+class Deliveries:
+    """The deliveries to some handlers of one generation, as a queue of work.
+
+    An attempt whose handler wrote in our transaction is settled there by `finish`, and settling it again says nothing.
+    """
+
+    def __init__(
+        self,
+        database: OutboxDatabase,
+        subscriptions: Sequence[Subscription],
+        policies: Mapping[str, RetryPolicy],
+        *,
+        answer_s: float = ANSWER_S,
+    ) -> None:
+        self._database = database
+        self._policies = policies
+        (self._generation,) = {each.generation for each in subscriptions}
+        self._versions = json.dumps([each.version for each in subscriptions])
+        self._held: dict[Claim, Held] = {}
+        self._finished: set[Claim] = set()
+        self._next_expiry = 0.0
+        self._answer_s = answer_s
+
+    async def claim(self, want: Want) -> Claimed:
+        asked = {
+            "handlers": json.dumps(list(want.reaction_ids)),
+            "versions": self._versions,
+            "owner": want.owner,
+            "lease_ms": want.lease_ms,
+            "most": want.most,
+            "least_dealt": LEAST_DEALT,
+            "expires": self._is_expiry_due(),
+        }
+        with _answered(self._answer_s):
+            async with self._database.once() as connection:
+                rows = await self._claim(connection, asked)
+                if not rows:
+                    ((soon,),) = await self._run(connection, "soon", handlers=asked["handlers"])
+                    return Claimed((), None if soon is None else max(int(soon), 0) * _MS)
+        held = [self._hold(row, want.owner) for row in sorted(rows, key=_place)]
+        await self._bury_strangers([each for each in held if isinstance(each, Settlement)])
+        return Claimed([each for each in held if isinstance(each, Task)])
+
+    async def _claim(self, connection: object, asked: Mapping[str, object]) -> list[Row]:
+        if self._database.dialect == "postgres":
+            return await self._run(connection, "claim", **asked)
+        return await steps.claim(partial(self._run, connection), asked)
+
+    def _is_expiry_due(self) -> bool:
+        now = anyio.current_time()
+        if now < self._next_expiry:
+            return False
+        self._next_expiry = now + EXPIRY_S
+        return True
+
+    def held(self, claim: Claim) -> Held:
+        return self._held[claim]
+
+    async def begin(self, connection: object, held: Held) -> bool:
+        """Whether a handler is the first to handle an event; whoever comes at the same time waits to know."""
+        said = {"handler_name": held.handler_name, "idempotency_key": held.event.idempotency_key}
+        return bool(await self._run(connection, "handle", handled=json.dumps([said])))
+
+    async def finish(self, connection: object, claim: Claim) -> None:
+        """Settles an attempt as done in a transaction that is under way."""
+        if not await self._settle(connection, [_named(claim) | self._after(claim, Done())]):
+            raise StaleClaim(f"attempt {claim.attempt} of {claim.task_id!r} is not {claim.owner!r}'s any more")
+        self._finished.add(claim)
+
+    def unfinish(self, claim: Claim) -> None:
+        """The transaction that finished it was not committed."""
+        self._finished.discard(claim)
+
+    async def extend(self, claims: Sequence[Claim], lease: timedelta) -> Sequence[StaleClaim | None]:
+        asked = {"claims": json.dumps([_named(claim) for claim in claims]), "lease_ms": lease // _MS}
+        with _answered(self._answer_s):
+            async with self._database.once() as connection:
+                rows = await self._run(connection, "extend", **asked)
+        return self._told(claims, set(map(_attempt, rows)))
+
+    async def settle(self, settlements: Sequence[Settlement]) -> Sequence[StaleClaim | None]:
+        ours = {(claim.task_id, claim.attempt) for claim, _ in settlements if claim in self._finished}
+        rows = [self._settlement(*each) for each in settlements if each.claim not in self._finished]
+        if rows:
+            with _answered(self._answer_s):
+                async with self._database.once() as connection:
+                    ours |= await self._settle(connection, rows)
+        answers = self._told([claim for claim, _ in settlements], ours)
+        for claim, _ in settlements:
+            self._finished.discard(claim)
+            self._held.pop(claim, None)
+        return answers
+
+    def _settlement(self, claim: Claim, outcome: Outcome) -> dict[str, Any]:
+        """With its key, if there is still to be remembered that it was handled."""
+        held = self._held.get(claim)
+        key = held.event.idempotency_key if held and isinstance(outcome, Done) else None
+        return _named(claim) | self._after(claim, outcome) | {"idempotency_key": key}
+
+    def _told(self, claims: Sequence[Claim], ours: set[Attempt]) -> list[StaleClaim | None]:
+        lost = [claim for claim in claims if (claim.task_id, claim.attempt) not in ours]
+        for claim in lost:
+            self._held.pop(claim, None)
+        return [StaleClaim(f"{each.task_id} is handled elsewhere") if each in lost else None for each in claims]
+
+    def _hold(self, row: Row, owner: str) -> Task | Settlement:
+        """The delivery as a task; a row that is no event fails alone."""
+        (event_id, handler_name, attempt, attempts, _), event, is_handled = row[:CLAIM], row[CLAIM:-1], row[-1]
+        claim = Claim(_task_id(event_id, handler_name), owner, attempt)
+        try:
+            held = self._held[claim] = Held(event_of(event), handler_name, attempts, is_handled)
+        except (TapeError, ValueError) as error:
+            return Settlement(claim, Died(f"the row is no event: {error}"))
+        return _task(claim, held)
+
+    async def _bury_strangers(self, settlements: Sequence[Settlement]) -> None:
+        """What could not be buried now comes again when its lease ends; what was claimed with it does not wait."""
+        try:
+            if settlements:
+                await self.settle(settlements)
+        except TapeError as error:
+            log.warning("queue.unavailable", reason=str(error))
+
+    async def _settle(self, connection: object, rows: Sequence[Mapping[str, Any]]) -> set[Attempt]:
+        if self._database.dialect == "postgres":
+            ours = await self._run(connection, "settle", settled=json.dumps(rows))
+        else:
+            ours = await steps.settle(partial(self._run, connection), rows)
+        return set(map(_attempt, ours))
+
+    def _after(self, claim: Claim, outcome: Outcome) -> dict[str, object]:
+        held = self._held.get(claim)
+        policy = self._policies.get(held.handler_name, DEFAULT_RETRY_POLICY) if held else DEFAULT_RETRY_POLICY
+        after = settled(outcome, held.attempts if held else 1, policy, random.random())
+        return {
+            "status": after.status,
+            "error": after.error,
+            "after_ms": after.after // _MS,
+            "is_released": after.is_released,
+            "idempotency_key": None,
+        }
+
+    async def _run(self, connection: object, name: str, **asked: object) -> list[Row]:
+        parameters = {"generation": self._generation, "now_ms": now_ms(), **asked}
+        return await foreign.run(connection, FILE, name, parameters, self._database.schema)
+
+
+@contextmanager
+def _answered(within_s: float) -> Iterator[None]:
+    try:
+        with anyio.fail_after(within_s):
+            yield
+    except TimeoutError as error:
+        raise Unavailable(f"the outbox's database gave no answer within {within_s:g} s", "unknown") from error
+
+
+def _task_id(event_id: str, handler_name: str) -> TaskId:
+    return TaskId(f"{handler_name}:{event_id}")
+
+
+def _attempt(row: Row) -> Attempt:
+    event_id, handler_name, attempt = row
+    return _task_id(event_id, handler_name), attempt
+
+
+def _named(claim: Claim) -> dict[str, Any]:
+    handler_name, _, event_id = claim.task_id.rpartition(":")
+    return {"event_id": event_id, "handler_name": handler_name, "owner": claim.owner, "attempt": claim.attempt}
+
+
+def _place(row: Row) -> int:
+    return int(row[4])
+
+
+def _task(claim: Claim, held: Held) -> Task:
+    """As the one loop knows work; what the handler is given is the event itself."""
+    event = held.event
+    return Task(
+        task_id=claim.task_id,
+        reaction_id=held.handler_name,
+        shard=0,
+        source_run_id="",
+        source_seq=0,
+        source_global_seq=0,
+        kind="event",
+        type=event.event_type,
+        subject="",
+        schema_version=event.event_version,
+        ts_ms=int(event.occurred_at.timestamp() * 1000),
+        payload_json=event.payload_json,
+        prev_value_json="",
+        status=TaskStatus.CLAIMED,
+        attempt=claim.attempt,
+        attempts=held.attempts,
+        next_attempt_at_ms=0,
+        lease_owner=claim.owner,
+        lease_expires_at_ms=0,
+        last_error="",
+        coalesced=0,
+        created_at_ms=0,
+        completed_at_ms=0,
+        trace_id=event.span[0],
+        span_id=event.span[1],
+    )

@@ -1,0 +1,106 @@
+"""Runs that a store has let go of, as a reader of the server gets them: as if they were still there."""
+
+from pathlib import Path
+from typing import Any
+
+import httpx
+import pytest
+
+from tape.lake.cold.ownership import owned
+from tape.lake.cold.runs import cold_path
+from tape.wire.frames import Checkpoint, Delivered, Frame, StateResyncRequired
+from tests.process.crew import until
+from tests.server.conftest import Start
+from tests.server.reading import ids, listening, say
+
+
+def let_go(http: httpx.Client, run_id: str) -> None:
+    """Ends a run and waits until only its file has it."""
+    http.post(f"/runs/{run_id}/close").raise_for_status()
+    until(lambda: http.get(f"/runs/{run_id}").json()["is_reaped"] is True, "the run is let go of")
+
+
+def told(http: httpx.Client, run_id: str, last_id: str | None = None, **query: object) -> list[Frame]:
+    """A run that has ended, to its end."""
+    with listening(
+        http, "/events", {"last-event-id": last_id} if last_id else None, run_id=run_id, **query
+    ) as listener:
+        return listener.rest()
+
+
+def payloads(frames: list[Frame]) -> list[object]:
+    return [frame.payload for frame in frames if isinstance(frame, Delivered)]
+
+
+@pytest.mark.parametrize("query", [{"subject": "/number/odd"}, {"where": "payload % 2 == 1"}])
+def test_a_file_is_filtered_like_the_journal(start: Start, run_id: str, query: dict[str, Any]) -> None:
+    with start("memory://", "--reap-after", "1s").client() as http:
+        http.post("/runs", json={"run_id": run_id})
+        events = [{"payload": n, "subject": f"/number/{'odd' if n % 2 else 'even'}"} for n in range(600)]
+        http.post(f"/runs/{run_id}/events", json=events).raise_for_status()
+        let_go(http, run_id)
+        frames = told(http, run_id, **query)
+
+    assert payloads(frames) == list(range(1, 600, 2))
+    assert [frame.id for frame in frames if isinstance(frame, Checkpoint)] == []
+
+
+@pytest.mark.parametrize("query", [{"subject": "no-slash"}, {"where": "payload.n >"}])
+def test_what_cannot_be_a_filter_is_refused_of_a_file_too(start: Start, run_id: str, query: dict[str, str]) -> None:
+    with start("memory://", "--reap-after", "1s").client() as http:
+        say(http, run_id, 1)
+        let_go(http, run_id)
+
+        assert http.get("/events", params={"run_id": run_id, **query}).status_code == 400
+
+
+def test_a_cursor_beyond_a_file_is_of_another_journal_and_everything_is_replayed(start: Start, run_id: str) -> None:
+    with start("memory://", "--reap-after", "1s").client() as http:
+        say(http, run_id, 1, 2, 3)
+        let_go(http, run_id)
+        beyond = told(http, run_id, "50")
+        at_the_end = http.get("/events", params={"run_id": run_id}, headers={"last-event-id": "3"})
+
+    resync = StateResyncRequired(reason="epoch_reset", last_delivered_id=50, earliest_available_id=1)
+    assert beyond[0] == resync and ids(beyond) == [1, 2, 3]
+    assert at_the_end.status_code == httpx.codes.NO_CONTENT
+
+
+def test_a_run_that_ended_again_is_not_told_from_the_file_of_its_life_before(start: Start, run_id: str) -> None:
+    with start("memory://", "--reap-after", "1s").client() as http:
+        say(http, run_id, 1, 2, 3)
+        let_go(http, run_id)
+        http.post("/runs", json={"run_id": run_id})
+        say(http, run_id, 4, 5)
+        http.post(f"/runs/{run_id}/close")
+        frames = told(http, run_id)
+
+    assert payloads(frames)[-2:] == [4, 5]
+
+
+def test_a_file_of_another_journal_is_not_taken_for_a_run_of_the_same_name(start: Start, run_id: str) -> None:
+    first = start("memory://")
+    with first.client() as http:
+        say(http, run_id, "theirs", "theirs")
+        assert first.stop() == 0
+
+    with start("memory://").client() as http:
+        say(http, run_id, "ours", "ours")
+        http.post(f"/runs/{run_id}/close")
+        assert payloads(told(http, run_id)) == ["ours", "ours"]
+
+
+@pytest.mark.parametrize("path", ["/events?run_id={}", "/session/{}/events", "/runs/{}"])
+async def test_a_file_that_somebody_writes_is_503_and_not_opened(
+    start: Start, tmp_path: Path, run_id: str, path: str
+) -> None:
+    first = start("memory://")
+    with first.client() as http:
+        say(http, run_id, 1)
+        assert first.stop() == 0
+
+    async with owned(cold_path(tmp_path, run_id)):
+        with start("memory://").client() as http:
+            refused = http.get(path.format(run_id))
+
+    assert (refused.status_code, refused.headers["retry-after"]) == (503, "1")

@@ -1,0 +1,99 @@
+"""`/outbox` and its gauges, through real sockets, in Postgres and in a file."""
+
+from pathlib import Path
+from uuid import uuid4
+
+import anyio
+import httpx
+import pytest
+
+from tape.outbox import migrate
+from tests.outbox.places import Place, Seen, said
+from tests.server.conftest import Start
+from tests.server.server import TapeServer
+
+
+@pytest.fixture(params=["sqlite", "postgres"])
+def place(request: pytest.FixtureRequest) -> Place:
+    if request.param == "postgres":
+        return Place("postgres", str(request.getfixturevalue("postgres_url")))
+    return Place("sqlite", f"sqlite:///{request.getfixturevalue('tmp_path')}/tape.db")
+
+
+@pytest.fixture
+def server(start: Start, place: Place) -> TapeServer:
+    """A server beside an outbox with one row that was handled, one that could not be, and one that waits."""
+    server = start(place.url)
+    anyio.run(filled, place)
+    return server
+
+
+async def filled(place: Place) -> None:
+    await migrate(place.url)
+    await place.run("CREATE TABLE orders (n INTEGER NOT NULL, note TEXT NOT NULL DEFAULT '')")
+    await place.said(said(1), said(2))
+    seen = Seen(lambda event: ValueError("no such account") if event.payload["n"] == 2 else None)
+    async with place.listening({"orders.seen": seen}):
+        await place.wait_until("delivered", 1)
+        await place.wait_until("failed", 1)
+    await place.said(said(3))
+
+
+def test_rows_are_listed_and_the_dead_ones_apart(server: TapeServer) -> None:
+    with server.client() as http:
+        rows = http.get("/outbox", params={"limit": 10}).json()["rows"]
+        (failed,) = http.get("/outbox/failed").json()["rows"]
+        shown = http.get(f"/outbox/{failed['event_id']}").json()
+
+    assert [(row["payload"]["n"], row["status"]) for row in rows] == [(3, "pending"), (2, "failed"), (1, "delivered")]
+    assert "no such account" in failed["last_error"]
+    assert [(each["handler_name"], each["status"]) for each in shown["deliveries"]] == [("orders.seen", "failed")]
+
+
+def test_a_dead_row_is_pending_again_after_a_replay(server: TapeServer) -> None:
+    with server.client() as http:
+        (failed,) = http.get("/outbox/failed").json()["rows"]
+        replayed = http.post("/outbox/replay", json={"event_ids": [failed["event_id"]], "replayed_by": "ann"}).json()
+        row = http.get(f"/outbox/{failed['event_id']}").json()["row"]
+        again = http.post("/outbox/replay", json={"event_type": "orders.placed"}).json()
+
+    assert (replayed, again) == ({"replayed": 1}, {"replayed": 0})
+    assert (row["status"], row["attempts"], row["failure_history"][0]["replayed_by"]) == ("pending", 0, "ann")
+
+
+def test_stats_and_gauges_say_the_same(server: TapeServer) -> None:
+    with server.client() as http:
+        stats = http.get("/outbox/stats").json()
+        lines = dict(line.rsplit(" ", 1) for line in http.get("/metrics").text.splitlines() if line[0] != "#")
+
+    assert (stats["pending"], stats["in_flight"], stats["failed"], stats["advice"]) == (1, 0, 1, [])
+    assert [lines[f"tape_outbox_{name}"] for name in ("up", "pending", "in_flight", "failed")] == ["1", "1", "0", "1"]
+    assert 0 < float(lines["tape_outbox_oldest_seconds"]) < 60
+    assert 0 < float(lines["tape_outbox_ack_p50_seconds"]) <= float(lines["tape_outbox_ack_p99_seconds"])
+    assert float(lines["tape_outbox_notify_queue_usage"]) < 0.25
+
+
+def test_what_cannot_be_meant_is_refused(server: TapeServer) -> None:
+    asked = {"event_ids": [str(uuid4())], "event_type": "orders.placed"}
+    with server.client() as http:
+        answers: list[httpx.Response] = [
+            http.get("/outbox", params={"status": "lost"}),
+            http.get("/outbox", params={"limit": 0}),
+            http.get("/outbox/17"),
+            http.post("/outbox/replay", json=asked),
+            http.get(f"/outbox/{uuid4()}"),
+        ]
+
+    assert [answer.status_code for answer in answers] == [400, 400, 400, 400, 404]
+    assert {answer.headers["content-type"] for answer in answers} == {"application/problem+json"}
+
+
+@pytest.mark.parametrize("store", ["memory", "sqlite"])
+def test_where_there_is_no_outbox_that_is_said(store: str, start: Start, tmp_path: Path) -> None:
+    server = start("memory://" if store == "memory" else f"sqlite:///{tmp_path / 'tape.db'}")
+    with server.client() as http:
+        answer = http.get("/outbox")
+        gauges = http.get("/metrics").text
+
+    assert (answer.status_code, answer.json()["code"]) == (404, "not_found")
+    assert "\ntape_outbox_up 0\n" in gauges

@@ -1,0 +1,195 @@
+"""A standby of Postgres is promoted under a running server: no reader takes other entries for those it has."""
+
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from contextlib import aclosing, contextmanager
+from typing import NamedTuple
+
+import anyio
+import httpx
+import pytest
+
+import tape
+from tape.compose import open_store, run_journal
+from tape.core.errors import InvalidCursor
+from tape.store.postgres.checkup import check_up
+from tape.wire.frames import Frame, Goaway, ReplayComplete, StateResyncRequired
+from tests.patience import PATIENCE_S
+from tests.server.reading import ids, listening, say
+from tests.server.server import TapeServer, clean_environment
+from tests.server.test_epochs import after_resync, epoch_of, hear
+from tests.servers.databases import execute, name
+from tests.servers.fixtures import running
+from tests.servers.postgres import USER, PostgresServer
+from tests.servers.standby import NAME, PostgresStandby
+
+RECEIVED = 18
+LOST = 82
+OTHERS = 90
+
+
+class Pair(NamedTuple):
+    """A primary and its standby, as one URL that leads to whichever of them can be written to."""
+
+    primary: PostgresServer
+    standby: PostgresStandby
+    url: str
+
+    def fail_over(self) -> None:
+        self.primary.kill_hard()
+        self.standby.promote()
+
+
+@contextmanager
+def paired() -> Iterator[Pair]:
+    with running(PostgresServer) as primary:
+        database = name(primary.create_database())
+        with PostgresStandby(primary) as standby:
+            hosts = f"127.0.0.1:{primary.port},127.0.0.1:{standby.port}"
+            yield Pair(primary, standby, f"postgresql://{USER}@{hosts}/{database}?target_session_attrs=primary")
+            primary.restart()  # only PostgreSQL frees the shared memory it had
+
+
+@pytest.fixture
+def pair() -> Iterator[Pair]:
+    with paired() as pair:
+        yield pair
+
+
+@pytest.fixture
+def server(pair: Pair, tmp_path_factory: pytest.TempPathFactory) -> Iterator[TapeServer]:
+    with TapeServer(tmp_path_factory.mktemp("serve"), pair.url) as server:
+        yield server
+
+
+@pytest.fixture
+def http(server: TapeServer) -> Iterator[httpx.Client]:
+    with server.client() as client:
+        yield client
+
+
+class Lost(NamedTuple):
+    """A server whose database failed over, its only run, and the headers of who has everything from before."""
+
+    server: TapeServer
+    url: str
+    run_id: str
+    held: dict[str, str]
+
+
+@pytest.fixture(scope="module")
+def lost(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Lost]:
+    """The standby had received 18 of 100 entries; 90 others have been written since."""
+    with paired() as pair, TapeServer(tmp_path_factory.mktemp("serve"), pair.url) as server, server.client() as http:
+        say(http, "r", *range(RECEIVED))
+        pair.standby.stop_receiving()
+        say(http, "r", *range(LOST))
+        held = {"last-event-id": str(RECEIVED + LOST), "x-tape-epoch": str(epoch_of(http))}
+        pair.fail_over()
+        say_again(http, "r", *(["other"] * OTHERS))
+        yield Lost(server, pair.url, "r", held)
+
+
+def say_again(http: httpx.Client, run_id: str, *payloads: object) -> list[int]:
+    """Appends as soon as the server has found the promoted database."""
+    deadline = time.monotonic() + PATIENCE_S
+    while time.monotonic() < deadline:
+        answer = http.post(f"/runs/{run_id}/events", json=[{"payload": payload} for payload in payloads])
+        if answer.status_code != 503:
+            answer.raise_for_status()
+            return [entry["seq"] for entry in answer.json()["entries"]]
+    pytest.fail("the server never found the promoted database")
+
+
+def read(lost: Lost, place: int, query: dict[str, str]) -> list[Frame]:
+    """What a reader is sent that comes back with a place from before, until it has caught up."""
+    with lost.server.client() as http:
+        with listening(http, "/events", {**lost.held, "last-event-id": str(place)}, **query) as listener:
+            listener.saw(ReplayComplete)
+        return listener.frames
+
+
+@pytest.mark.parametrize("query", [{"run_id": "r"}, {}, {"subject": "/tape/event/**"}])
+@pytest.mark.parametrize("place", [RECEIVED + 1, RECEIVED + LOST, RECEIVED + OTHERS])
+def test_a_reader_of_entries_that_a_promotion_lost_is_told(lost: Lost, place: int, query: dict[str, str]) -> None:
+    frames = read(lost, place, query)
+
+    assert [frame.reason for frame in frames if isinstance(frame, StateResyncRequired)] == ["epoch_reset"]
+
+
+@pytest.mark.parametrize("query", [{"run_id": "r"}, {}, {"subject": "/tape/event/**"}])
+@pytest.mark.parametrize("place", [RECEIVED - 1, RECEIVED])
+def test_a_reader_of_nothing_that_a_promotion_lost_goes_on_where_it_was(
+    lost: Lost, place: int, query: dict[str, str]
+) -> None:
+    frames = read(lost, place, query)
+
+    assert ids(frames) == [*range(place + 1, RECEIVED + OTHERS + 1)] and not after_resync(frames)
+
+
+async def test_a_stream_in_process_judges_the_epoch_it_is_given_with_its_place(lost: Lost) -> None:
+    epoch = int(lost.held["x-tape-epoch"])
+    async with open_store(lost.url) as store, run_journal(store) as journal:
+        kept = [entry async for entry in journal.stream(from_global_seq=RECEIVED, epoch=epoch, follow=False)]
+        with pytest.raises(InvalidCursor):
+            await anext(journal.stream(from_global_seq=RECEIVED + 1, epoch=epoch))
+
+    assert len(kept) == OTHERS and {entry.epoch for entry in kept} == {journal.epoch} != {epoch}
+
+
+def test_the_audit_tells_of_the_term_and_finds_no_fault(lost: Lost) -> None:
+    command = [sys.executable, "-m", "tape.cli.main", "--store", lost.url, "journal", "verify"]
+    done = subprocess.run(command, check=True, timeout=PATIENCE_S, capture_output=True, env=clean_environment())
+
+    assert f"began at {RECEIVED + 1}" in done.stdout.decode()
+
+
+async def test_open_streams_are_told_or_sent_back_to_learn_the_term(
+    pair: Pair, server: TapeServer, http: httpx.Client
+) -> None:
+    for run_id in ("kept", "cut"):
+        say(http, run_id, 1)
+    async with tape.aconnect(server.rpc) as client, aclosing(await client.events.stream(run_id="kept")) as remote:
+        assert (await anext(remote)).payload == 1
+        with listening(http, "/events", run_id="kept") as kept, listening(http, "/events", run_id="cut") as cut:
+            for listener in (kept, cut):
+                listener.saw(ReplayComplete)
+            pair.standby.stop_receiving()
+            say(http, "cut", 2, 3)
+            assert cut.ids(3) == [1, 2, 3]
+            pair.fail_over()
+            say_again(http, "cut", "b", "c", "d")
+            say_again(http, "kept", 2)
+
+            assert hear(cut, 4) == [1, 2, 3, 4]
+            kept.saw(Goaway)
+        with anyio.fail_after(PATIENCE_S):
+            assert (await anext(remote)).payload == 2
+    held = {"last-event-id": "1", "x-tape-epoch": kept.headers["x-tape-epoch"]}
+
+    with listening(http, "/events", held, run_id="kept") as again:
+        again.saw(ReplayComplete)
+    assert ids(again.frames) == [2] and not after_resync(again.frames)
+
+
+async def test_a_synchronous_standby_loses_nothing_and_every_reader_goes_on(
+    pair: Pair, http: httpx.Client, run_id: str
+) -> None:
+    primary = pair.primary.url("postgres")
+    before = await check_up(primary)
+    execute(primary, f"ALTER SYSTEM SET synchronous_standby_names = '{NAME}'")
+    execute(primary, "SELECT pg_reload_conf()")
+    say(http, run_id, *range(100))
+    held = {"last-event-id": "100", "x-tape-epoch": str(epoch_of(http))}
+    after = await check_up(primary)
+
+    pair.fail_over()
+    say_again(http, run_id, "next")
+
+    with listening(http, "/events", held, run_id=run_id) as listener:
+        listener.saw(ReplayComplete)
+    assert ids(listener.frames) == [101] and not after_resync(listener.frames)
+    assert int(listener.headers["x-tape-epoch"]) > int(held["x-tape-epoch"])
+    assert (before.standbys, after.standbys) == ((0, 1, 0), (1, 0, 0))

@@ -1,0 +1,226 @@
+"""How a stream ends, whoever leaves first: nothing is passed over, and nothing stays open for nobody."""
+
+import asyncio
+import socket
+from collections.abc import AsyncIterator
+
+import anyio
+import pytest
+
+from tape.bus.journal import Journal
+from tape.bus.selection import Replay
+from tape.bus.stream import Reading
+from tape.compose import open_store, run_journal
+from tape.core.errors import Unavailable
+from tape.core.event import Event
+from tape.core.flow import Flow
+from tape.core.ids import RunId
+from tape.core.ports import NO_EPOCH, Store
+from tape.server.sse.sender import End
+from tape.server.sse.sources import ColdReading, RunSource
+from tape.wire.frames import Checkpoint, ClientEvicted, Goaway, ReplayComplete, SlowClientWarning, StreamError
+from tests.contract.saying import fill, said, upto
+from tests.patience import PATIENCE_S
+from tests.server.senders import Client, ids, sending
+
+SMALL, LARGE = "x", "x" * 2000
+
+
+@pytest.fixture
+async def store() -> AsyncIterator[Store]:
+    async with open_store("memory://") as store:
+        yield store
+
+
+@pytest.fixture
+async def journal(store: Store) -> AsyncIterator[Journal]:
+    async with run_journal(store) as journal:
+        yield journal
+
+
+@pytest.fixture
+def run(journal: Journal, store: Store) -> RunSource:
+    return RunSource(journal, store.runs, RunId("r1"))
+
+
+async def say(journal: Journal, count: int, payload: str) -> None:
+    for _ in range(count):
+        await journal.append(Event(run_id="r1", payload=payload), open=True)
+
+
+async def ended(client: Client) -> End | None:
+    with anyio.fail_after(PATIENCE_S):
+        await client.ended.wait()
+    return client.end
+
+
+async def warned(client: Client) -> None:
+    with anyio.fail_after(PATIENCE_S):
+        while not client.meters.warned.total:  # noqa: ASYNC110 - nothing tells us
+            await anyio.sleep(0.01)
+
+
+async def rest(client: Client) -> list[int]:
+    """What comes to who reads slowly until the other side has closed; the ids of its entries."""
+    loop = asyncio.get_running_loop()
+    while data := await loop.sock_recv(client.socket, 300):
+        client.take(data)
+        await anyio.lowlevel.checkpoint()
+    return ids(client.frames)
+
+
+async def end(store: Store, journal: Journal) -> None:
+    """Closes the run, as another process would; every reader of it has been told when this returns."""
+    async with anyio.create_task_group() as tasks:
+        tasks.start_soon(_hear, journal)
+        await anyio.wait_all_tasks_blocked()
+        await store.runs.close(RunId("r1"))
+
+
+async def _hear(journal: Journal) -> None:
+    async for _ in journal.stream(run_id="r1"):
+        pass
+
+
+async def test_a_warned_reader_of_a_run_that_ended_meanwhile_ends_with_it(
+    journal: Journal, store: Store, run: RunSource
+) -> None:
+    await fill(journal, "r1", 0)
+
+    async with sending(run, flow=Flow(max_queued=16)) as client:
+        await client.first(ReplayComplete)
+        await say(journal, 1, "y" * 200_000)
+        await say(journal, 13, SMALL)
+        await warned(client)
+        await end(store, journal)
+
+        assert await client.entries(14) == upto(14)
+        assert await ended(client) is End.OVER
+
+
+async def test_a_reader_that_is_overtaken_while_it_is_beyond_its_cap_is_evicted(store: Store) -> None:
+    async with run_journal(store, tail_entries=64) as journal:
+        await fill(journal, "r1", 0)
+        run = RunSource(journal, store.runs, RunId("r1"))
+
+        async with sending(run, flow=Flow(max_queued=16)) as client:
+            await client.first(ReplayComplete)
+            await say(journal, 1, "y" * 200_000)
+            for _ in range(10):
+                await journal.append([said("r1", n) for n in range(50)])
+
+            assert await ended(client) is End.EVICTED
+            assert (await client.first(ClientEvicted)).dropped_after == 1
+    assert [type(frame) for frame in client.frames].count(SlowClientWarning) == 1
+
+
+async def test_a_reader_that_may_lag_is_warned_and_never_evicted(journal: Journal, run: RunSource) -> None:
+    await fill(journal, "r1", 0)
+
+    async with sending(run) as client:
+        await client.first(ReplayComplete)
+        await say(journal, 1, "y" * 200_000)
+        await journal.append([said("r1", n) for n in range(1000)])
+        with anyio.move_on_after(1.5):
+            await client.ended.wait()
+        assert (client.end, client.meters.warned.total) == (None, 1)
+
+        assert await client.entries(1001) == upto(1001)
+
+
+@pytest.mark.parametrize("count", range(14, 26))
+async def test_a_reader_that_closes_its_half_in_a_replay_is_given_no_cursor_beyond_what_it_got(
+    journal: Journal, store: Store, count: int
+) -> None:
+    events = [Event(run_id="r1", payload=LARGE, subject="/a/b") for _ in range(count)]
+    await journal.append(events, open=True)
+
+    async with sending(RunSource(journal, store.runs, RunId("r1"), "/a/b")) as client:
+        await anyio.wait_all_tasks_blocked()
+        client.socket.shutdown(socket.SHUT_WR)
+        await anyio.wait_all_tasks_blocked()
+        got = await rest(client)
+        assert await ended(client) is End.GONE
+
+    cursors = [frame.id for frame in client.frames if isinstance(frame, Checkpoint)]
+    assert got == upto(len(got)) and max([0, *cursors]) <= len(got)
+
+
+class Broken(ColdReading):
+    """A history that cannot be read."""
+
+    def __init__(self, error: Exception) -> None:
+        self._error = error
+
+    async def replay(self) -> Replay:
+        raise self._error
+
+
+class BrokenRun(RunSource):
+    epoch = NO_EPOCH
+
+    def __init__(self, error: Exception) -> None:
+        self._error = error
+        self.is_filtered = False
+
+    def open(self, after: int, epoch: int | None = None) -> Broken:  # type: ignore[override]
+        return Broken(self._error)
+
+
+@pytest.mark.parametrize(
+    ("error", "told"),
+    [
+        (RuntimeError("SELECT * FROM secrets"), "the server failed"),
+        (Unavailable("/data/runs/x.duckdb is being written"), "the store did not answer; nothing was written"),
+    ],
+)
+async def test_a_reader_whose_history_cannot_be_read_is_told_and_nothing_about_the_inside(
+    error: Exception, told: str
+) -> None:
+    async with sending(BrokenRun(error)) as client:
+        assert await client.first(StreamError) == StreamError(error=told)
+        assert await ended(client) is End.FAILED
+
+
+class HeldReading:
+    """A reading whose pages are under way until they are let through."""
+
+    def __init__(self, reading: Reading) -> None:
+        self._reading = reading
+        self.asked, self.let = anyio.Event(), anyio.Event()
+
+    def __getattr__(self, name: str) -> object:
+        return getattr(self._reading, name)
+
+    async def replay(self) -> Replay:
+        page = await self._reading.replay()
+        self.asked.set()
+        await self.let.wait()
+        return page
+
+
+class HeldRun(RunSource):
+    held: HeldReading
+
+    def open(self, after: int, epoch: int | None = None) -> HeldReading:  # type: ignore[override]
+        self.held = HeldReading(super().open(after, epoch))
+        return self.held
+
+
+async def test_a_reader_that_is_sent_away_during_its_last_page_gets_the_page_and_leaves(
+    journal: Journal, store: Store
+) -> None:
+    await fill(journal, "r1", 3)
+    run = HeldRun(journal, store.runs, RunId("r1"))
+
+    async with sending(run) as client:  # type: ignore[arg-type]
+        with anyio.fail_after(PATIENCE_S):
+            await run.held.asked.wait()
+        client.goaway(50)
+        run.held.let.set()
+        told = await client.first(Goaway)
+        assert await ended(client) is End.GOAWAY
+
+    assert ids(client.frames) == [1, 2, 3]
+    assert client.frames[-2:] == [ReplayComplete(replayed_count=3, last_event_id=3), told]
+    assert told == Goaway(reconnect_after_ms=50)

@@ -1,0 +1,133 @@
+"""The whole journal in blocks: kept as messages for the next reader, never beyond what the journal itself would say."""
+
+from collections.abc import AsyncIterator, Awaitable, Sequence
+from contextlib import closing
+
+import pytest
+from hypothesis import given, strategies as st
+
+from tape.bus.journal import Journal
+from tape.bus.selection import Replay
+from tape.bus.stream import Reading
+from tape.compose import open_store, run_journal
+from tape.core.event import Entry, Event
+from tape.core.ids import Epoch
+from tape.core.ports import Store
+from tape.server.grpc.batches import BLOCK, MOST_BYTES, Batches, in_blocks
+from tape.server.grpc.replay import Blocks
+from tape.wire import tape_pb2 as pb
+from tape.wire.messages.entries import entry_message
+
+EPOCH = Epoch(7)
+
+
+def entries(first: int, count: int, payload: str = "x") -> list[Entry]:
+    return [Event(run_id="r", payload=payload).at(place, place, 1, 0, EPOCH) for place in range(first, first + count)]
+
+
+def positions(messages: Sequence[bytes]) -> list[int]:
+    return [entry.global_seq for message in messages for entry in pb.EventBatch.FromString(message).entries]
+
+
+class Desk:
+    """A journal in memory, and what its readers are told; while one is told, `meanwhile` happens once."""
+
+    def __init__(self, store: Store, journal: Journal) -> None:
+        self.store = store
+        self.journal = journal
+        self.batches = Batches()
+        self.meanwhile: list[Event] = []
+
+    async def say(self, count: int) -> None:
+        await self.journal.append([Event(run_id="r", payload=n) for n in range(count)], open=True)
+
+    async def told(self, after: int = 0) -> list[bytes]:
+        messages: list[bytes] = []
+
+        async def write(some: Sequence[bytes], count: int) -> None:
+            messages.extend(some)
+            if self.meanwhile:
+                await self.journal.append(self.meanwhile.pop())
+
+        with closing(self.journal.reading(from_global_seq=after, follow=False)) as reading:
+            await self._tell_all(reading, Blocks(reading, self.store, self.batches, write))
+        return messages
+
+    async def _tell_all(self, reading: Reading, blocks: Blocks) -> None:
+        while not await blocks.tell():
+            assert not reading.lane.is_cut
+
+
+@pytest.fixture
+async def desk() -> AsyncIterator[Desk]:
+    async with open_store("memory://") as store, run_journal(store) as journal:
+        yield Desk(store, journal)
+
+
+@given(st.integers(1, 1_000), st.integers(0, 400))
+def test_wherever_readers_begin_they_come_by_the_same_blocks(first: int, count: int) -> None:
+    parts = list(in_blocks(entries(first, count)))
+
+    assert [entry.global_seq for part in parts for entry in part] == [*range(first, first + count)]
+    assert all(part[-1].global_seq % BLOCK == 0 for part in parts[:-1])
+
+
+def test_a_message_is_what_protobuf_itself_would_write() -> None:
+    there = entries(1, BLOCK, "für ♥")
+
+    (message,) = Batches().messages(there)
+
+    assert message == pb.EventBatch(entries=map(entry_message, there)).SerializeToString()
+
+
+def test_a_block_that_weighs_too_much_is_several_messages() -> None:
+    there = entries(1, BLOCK, "x" * 30_000)
+
+    messages = Batches().messages(there)
+
+    assert len(messages) > 1 and max(map(len, messages)) <= MOST_BYTES
+    assert positions(messages) == [*range(1, BLOCK + 1)]
+
+
+def test_what_is_kept_is_bounded_and_what_is_asked_for_stays_longest() -> None:
+    batches = Batches(limit=60_000)
+    for first in range(1, 301, BLOCK):
+        batches.block(EPOCH, 0)
+        batches.messages(entries(first, BLOCK, "x" * 150))
+
+    assert [batches.block(EPOCH, after) is not None for after in (0, 100, 200)] == [True, False, True]
+
+
+async def test_whoever_comes_later_is_told_the_same_bytes(desk: Desk) -> None:
+    await desk.say(999)
+    first = await desk.told()
+
+    again, from_the_middle = await desk.told(), await desk.told(after=450)
+
+    assert positions(first) == [*range(1, 1_000)]
+    assert again == first and positions(from_the_middle) == [*range(451, 1_000)]
+
+
+async def test_a_reader_who_does_not_follow_ends_at_what_there_was(desk: Desk) -> None:
+    await desk.say(250)
+    await desk.told()
+    desk.meanwhile = [Event(run_id="r", payload="late")]
+
+    assert positions(await desk.told()) == [*range(1, 251)]
+    assert positions(await desk.told(after=200)) == [*range(201, 252)]
+
+
+async def test_blocks_are_read_from_the_store_once(desk: Desk, monkeypatch: pytest.MonkeyPatch) -> None:
+    await desk.say(1_000)
+    await desk.told()
+    asked: list[int] = []
+    read = Reading.replay
+
+    def replay(reading: Reading) -> Awaitable[Replay]:
+        asked.append(reading.cursor)
+        return read(reading)
+
+    monkeypatch.setattr(Reading, "replay", replay)
+    await desk.told()
+
+    assert asked == [1_000]

@@ -1,0 +1,85 @@
+"""Places for streams: so many on a run, so many on a server, and each given back."""
+
+from contextlib import ExitStack
+
+import pytest
+
+from tape.core.errors import SubscriberLimitExceeded, UsageError
+from tape.core.ids import RunId
+from tape.server.sse.subscribers import Subscribers
+
+RUN, OTHER = RunId("run"), RunId("other")
+
+
+def test_one_more_than_a_run_has_room_for_is_refused() -> None:
+    subscribers = Subscribers(2)
+
+    with ExitStack() as stack:
+        for _ in range(2):
+            stack.enter_context(subscribers.join(RUN))
+        with pytest.raises(SubscriberLimitExceeded) as refused, subscribers.join(RUN):
+            pass
+        stack.enter_context(subscribers.join(OTHER))
+
+    assert refused.value.limit == 2
+
+
+def test_a_place_that_was_left_is_free_again() -> None:
+    subscribers = Subscribers(1)
+
+    with subscribers.join(RUN):
+        pass
+
+    with subscribers.join(RUN):
+        assert len(subscribers) == 1
+    assert len(subscribers) == 0
+
+
+def test_a_server_has_1024_places_for_runs_and_subjects_together() -> None:
+    subscribers = Subscribers()
+
+    with ExitStack() as stack:
+        for number in range(1024):
+            stack.enter_context(subscribers.join(RunId(f"r{number}") if number % 2 else None))
+        with pytest.raises(SubscriberLimitExceeded) as refused, subscribers.join(None):
+            pass
+
+    assert refused.value.limit == 1024
+
+
+def test_a_larger_cap_on_a_run_is_a_larger_cap_on_the_server() -> None:
+    subscribers = Subscribers(1030)
+
+    with ExitStack() as stack:
+        for _ in range(1030):
+            stack.enter_context(subscribers.join(RUN))
+
+        assert len(subscribers) == 1030
+
+
+def test_the_slowest_stream_is_the_lag() -> None:
+    subscribers = Subscribers()
+
+    with subscribers.join(RUN) as one, subscribers.join(None) as two:
+        one.lag, two.lag = lambda: 3, lambda: 5
+
+        assert subscribers.lag == 5
+
+
+def test_those_who_are_sent_away_come_back_at_different_times() -> None:
+    subscribers = Subscribers()
+    told: list[int] = []
+
+    with ExitStack() as stack:
+        for _ in range(10):
+            stack.enter_context(subscribers.join(None)).goaway = told.append
+        subscribers.send_away()
+        subscribers.send_away()
+
+    assert len(set(told)) == len(told) == 10
+    assert min(told) >= 1000 and max(told) <= 5000 and max(told) - min(told) >= 3000
+
+
+def test_no_place_at_all_is_a_mistake() -> None:
+    with pytest.raises(UsageError):
+        Subscribers(0)

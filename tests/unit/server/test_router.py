@@ -1,0 +1,53 @@
+"""Routing: every path has one meaning, and whatever else is asked is told what there is."""
+
+import pytest
+
+from tape.core.errors import UsageError
+from tape.server.http.refusals import MethodNotAllowed, RouteNotFound
+from tape.server.http.router import Router
+from tape.server.routes.table import ROUTES
+
+router = Router(ROUTES)
+
+NOWHERE = [b"", b"/runs/", b"//runs", b"/runs/a/b/c", b"/../runs", b"/runs/../runs", b"/RUNS", b"/health/", b"/.git"]
+
+
+def test_a_named_part_is_decoded_once() -> None:
+    route, values = router.find("GET", b"/runs/a%252Fb")
+
+    assert (route.name, values) == ("showRun", {"run_id": "a%2Fb"})
+
+
+def test_a_separator_that_is_escaped_separates_nothing() -> None:
+    _, values = router.find("GET", b"/runs/..%2F..%2Fx")
+
+    assert values == {"run_id": "../../x"}
+
+
+@pytest.mark.parametrize("path", NOWHERE)
+def test_nothing_lives_elsewhere(path: bytes) -> None:
+    with pytest.raises(RouteNotFound):
+        router.find("GET", path)
+
+
+def test_a_wrong_method_is_told_the_right_ones() -> None:
+    with pytest.raises(MethodNotAllowed) as refused:
+        router.find("DELETE", b"/runs")
+
+    assert refused.value.allowed == ("GET", "HEAD", "OPTIONS", "POST")
+
+
+def test_a_stream_has_no_head_alone() -> None:
+    with pytest.raises(MethodNotAllowed):
+        router.find("HEAD", b"/events")
+
+
+def test_a_path_that_is_not_text_is_refused() -> None:
+    with pytest.raises(UsageError):
+        router.find("GET", b"/runs/%ff%fe")
+
+
+def test_every_route_has_a_name_of_its_own() -> None:
+    names = [route.name for route in ROUTES]
+
+    assert sorted(set(names)) == sorted(names)
