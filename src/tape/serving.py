@@ -152,9 +152,9 @@ def _outbox(url: str) -> "OpenOutbox | None":
     """How to open the outbox at a URL, which lives in Postgres or in a file or nowhere."""
     if urlsplit(url).scheme not in ("sqlite", "postgresql", "postgres"):
         return None
-    from tape.outbox.database import open_letters
+    from tape.outbox.database import open_table
 
-    return partial(open_letters, url)
+    return partial(open_table, url)
 
 
 @asynccontextmanager

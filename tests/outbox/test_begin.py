@@ -1,4 +1,4 @@
-"""Which rows a handler begins with: when it is new, when its filter is widened, and beside its older version."""
+"""RowFilter rows a handler begins with: when it is new, when its filter is widened, and beside its older version."""
 
 from datetime import timedelta
 from typing import Any

@@ -14,8 +14,8 @@ from tape.core.task import Claim, Died, Done, Outcome, Released, Settlement, Tas
 from tape.outbox.database import Database, open_outbox
 from tape.store.clock import now_ms
 from tape.store.outbox import outbox
-from tape.store.outbox.letters import Letters
 from tape.store.outbox.outbox import Deliveries, OutboxDatabase
+from tape.store.outbox.table import OutboxTable
 from tape.store.outbox.versions import HandlerVersions
 from tests.outbox.places import Place, said
 
@@ -128,7 +128,7 @@ async def test_an_attempt_from_before_a_replay_settles_nothing_after_it(
     await place.said(event)
     (before,) = (await deliveries.claim(WANT)).tasks
     await settle(deliveries, before, Died("no"))
-    await Letters(database).replay([event.event_id], 0, "me")
+    await OutboxTable(database).replay([event.event_id], 0, "me")
     (after,) = (await deliveries.claim(WANT)).tasks
 
     (stale,) = await settle(deliveries, before, Done())
@@ -142,8 +142,8 @@ async def test_an_attempt_from_before_a_hand_over_settles_nothing_after_it(
 ) -> None:
     await place.said(said(1))
     (before,) = (await deliveries.claim(WANT)).tasks
-    await Letters(database).hand_over(0, 5)
-    await Letters(database).hand_over(5, 0)
+    await OutboxTable(database).hand_over(0, 5)
+    await OutboxTable(database).hand_over(5, 0)
     (after,) = (await deliveries.claim(WANT)).tasks
 
     (stale,) = await settle(deliveries, before, Done())

@@ -13,7 +13,7 @@ import pytest
 from tape.core.errors import UsageError
 from tape.core.outbox import OutboxRetention
 from tape.outbox.database import open_outbox
-from tape.store.outbox.letters import Letters
+from tape.store.outbox.table import OutboxTable
 from tests.outbox.places import Place, Seen, said
 from tests.patience import PATIENCE_S
 
@@ -127,7 +127,7 @@ GRANT UPDATE ON core.outbox_dealing TO {worker};
 
 async def divided(place: Place) -> list[str]:
     async with open_outbox(place.url) as database:
-        return await Letters(database).divide()
+        return await OutboxTable(database).divide()
 
 
 async def test_a_role_that_may_only_insert_publishes_before_and_after(postgres: Place, roles: Roles) -> None:
@@ -150,7 +150,7 @@ async def test_a_role_that_only_works_delivers_and_retains_before_and_after(post
         await postgres.said(said(2))
         await postgres.wait_until("delivered", 2)
     async with open_outbox(worker.url) as database:
-        kept = await Letters(database).retain(OutboxRetention())
+        kept = await OutboxTable(database).retain(OutboxRetention())
 
     assert (seen.numbers, kept.deleted) == ([1, 2], 0)
 
@@ -162,7 +162,7 @@ async def test_a_worker_that_may_not_make_the_months_to_come_goes_on(
     await postgres.run(f"DROP TABLE core.{last}")
 
     async with open_outbox(roles.place(roles.worker).url) as database:
-        await Letters(database).retain(OutboxRetention())
+        await OutboxTable(database).retain(OutboxRetention())
 
     assert "outbox.months_missing" in caplog.messages
 

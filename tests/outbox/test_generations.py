@@ -5,7 +5,7 @@ import pytest
 from tape.core.errors import UsageError
 from tape.outbox import DEFAULT_RETRY_POLICY, OutboxListener, publish
 from tape.outbox.database import open_outbox
-from tape.store.outbox.letters import Letters
+from tape.store.outbox.table import OutboxTable
 from tests.conftest import Scale
 from tests.outbox.places import Place, Seen, note, said
 
@@ -65,7 +65,7 @@ async def test_a_retired_generation_is_handed_over_and_what_it_handled_is_not_ha
         await place.wait_until("delivered", 1)
 
     async with open_outbox(place.url) as database:
-        handed_over = await Letters(database).hand_over(1, 2)
+        handed_over = await OutboxTable(database).hand_over(1, 2)
     async with place.listening({"test.seen": second, "test.note": note}, generation=2):
         await place.wait_until("delivered", 2)
 

@@ -12,7 +12,7 @@ from tape.cli.main import run
 from tape.core.errors import UsageError
 from tape.core.outbox import OutboxRetention
 from tape.outbox.database import migrate, open_outbox
-from tape.store.outbox.letters import Letters, OutboxStats
+from tape.store.outbox.table import OutboxStats, OutboxTable
 from tests.outbox.places import Place, Seen, said
 from tests.patience import PATIENCE_S
 
@@ -25,7 +25,7 @@ QUIET = OutboxStats(0, 0, 0, 0, 1_000, 1.0, 2.0, 0.0)
 
 async def divided(place: Place) -> list[str]:
     async with open_outbox(place.url) as database:
-        return await Letters(database).divide()
+        return await OutboxTable(database).divide()
 
 
 async def test_a_table_is_divided_under_rows_of_every_status_and_goes_on(postgres: Place) -> None:
@@ -55,12 +55,12 @@ async def test_retention_makes_the_months_to_come_and_takes_the_table_for_nothin
     *_, last = await divided(postgres)
     await postgres.run(f"DROP TABLE core.{last}")
     async with open_outbox(postgres.url) as database:
-        await Letters(database).retain(OutboxRetention())
+        await OutboxTable(database).retain(OutboxRetention())
         made = await postgres.rows(PARTITIONS)
         async with postgres.connected() as publisher, publisher.transaction():
             await publisher.execute("LOCK TABLE core.outbox IN ROW EXCLUSIVE MODE")
             with anyio.fail_after(PATIENCE_S):
-                await Letters(database).retain(OutboxRetention())
+                await OutboxTable(database).retain(OutboxRetention())
 
     assert (last,) in made
 
@@ -83,12 +83,12 @@ async def test_a_divided_table_is_replayed_handed_over_and_forgotten_like_any_ot
     await postgres.said(said(2), generation=7)
 
     async with open_outbox(postgres.url) as database:
-        letters = Letters(database)
-        (failed,) = [letter for letter in await letters.listed() if letter.status == "failed"]
-        replayed = await letters.replay([failed.event.event_id], 8, "me")
-        handed = await letters.hand_over(7, 8)
+        table = OutboxTable(database)
+        (failed,) = [record for record in await table.listed() if record.status == "failed"]
+        replayed = await table.replay([failed.event.event_id], 8, "me")
+        handed = await table.hand_over(7, 8)
         await postgres.run("UPDATE core.outbox SET created_at = now() - INTERVAL '90 days', status = 'delivered'")
-        kept = await letters.retain(OutboxRetention())
+        kept = await table.retain(OutboxRetention())
 
     assert (replayed, handed) == ([failed.event.event_id], 1)
     assert kept.marked == 2
@@ -98,7 +98,7 @@ async def test_an_outbox_of_another_schema_is_divided_alone(postgres: Place) -> 
     await migrate(postgres.url, schema="billing")
 
     async with open_outbox(postgres.url, schema="billing") as database:
-        await Letters(database).divide()
+        await OutboxTable(database).divide()
 
     assert await postgres.rows("SELECT relkind::text FROM pg_class WHERE oid = 'core.outbox'::regclass") == [("r",)]
     assert await postgres.rows("SELECT relkind::text FROM pg_class WHERE oid = 'billing.outbox'::regclass") == [("p",)]

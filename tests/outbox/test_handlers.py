@@ -1,4 +1,4 @@
-"""Which functions are handlers, and that none is taken for done before it is."""
+"""RowFilter functions are handlers, and that none is taken for done before it is."""
 
 from datetime import timedelta
 from threading import Event

@@ -10,7 +10,7 @@ import pytest
 
 from tape.core.task import Claim, Died, Done, Settlement
 from tape.outbox.database import Database, open_outbox
-from tape.store.outbox.letters import Letters
+from tape.store.outbox.table import OutboxTable
 from tests.outbox.places import Place, said
 from tests.outbox.versions import WANT, Running, lapse
 from tests.patience import PATIENCE_S
@@ -24,7 +24,7 @@ Work: TypeAlias = Callable[[Database, Running, list[Claim]], Awaitable[Any]]
 
 
 async def hand_over(database: Database, running: Running, claims: list[Claim]) -> None:
-    await Letters(database).hand_over(0, 1)
+    await OutboxTable(database).hand_over(0, 1)
 
 
 async def settle(database: Database, running: Running, claims: list[Claim]) -> None:
@@ -62,7 +62,7 @@ async def test_rows_are_replayed_in_the_order_of_ids(postgres: Place, database: 
 
     async with postgres.connected() as other, other.transaction():
         await other.execute(ROW, LOW)
-        async with begun(other, Letters(database).replay([HIGH, LOW], 0, "me")):
+        async with begun(other, OutboxTable(database).replay([HIGH, LOW], 0, "me")):
             await other.execute(ROW, HIGH)
             await other.execute("ROLLBACK; BEGIN")
 

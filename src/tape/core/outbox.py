@@ -187,7 +187,7 @@ class Subscription:
         return hashlib.sha256(codec.encode(fields).encode()).hexdigest()[:16]
 
 
-class Letter(NamedTuple):
+class OutboxRecord(NamedTuple):
     """A row of the outbox as an operator sees it."""
 
     event: OutboxEvent

@@ -7,8 +7,8 @@ from typing import Any, NoReturn, Protocol
 from urllib.parse import urlsplit
 
 from tape.core.errors import UsageError, shown
-from tape.store.outbox.letters import Letters
 from tape.store.outbox.outbox import OutboxDatabase
+from tape.store.outbox.table import OutboxTable
 
 
 class Wake(Protocol):
@@ -39,10 +39,10 @@ def open_outbox(
 
 
 @asynccontextmanager
-async def open_letters(url: str, schema: str = "core") -> AsyncIterator[Letters]:
+async def open_table(url: str, schema: str = "core") -> AsyncIterator[OutboxTable]:
     """The rows of an outbox as an operator works with them, over a connection or two."""
     async with open_outbox(url, schema=schema, connections=2) as database:
-        yield Letters(database)
+        yield OutboxTable(database)
 
 
 async def migrate(url: str, *, schema: str = "core") -> tuple[str, ...]:

@@ -6,8 +6,8 @@ import anyio
 
 from tape.core.errors import Unavailable
 from tape.core.outbox import OutboxRetention
-from tape.store.outbox.letters import Letters
 from tape.store.outbox.outbox import OutboxDatabase
+from tape.store.outbox.table import OutboxTable
 from tape.telemetry import log
 
 EVERY_S: Final = 3600.0
@@ -15,10 +15,10 @@ EVERY_S: Final = 3600.0
 
 async def retain(database: OutboxDatabase, retention: OutboxRetention) -> NoReturn:
     """Marks and deletes once an hour; any number of listeners may do so at once."""
-    letters = Letters(database)
+    table = OutboxTable(database)
     while True:
         try:
-            kept = await letters.retain(retention)
+            kept = await table.retain(retention)
         except Unavailable as error:
             log.warning("outbox.unavailable", reason=str(error))
         else:

@@ -19,7 +19,7 @@ from tape.runs.forks import Forks
 from tape.runs.ledgers import Ledgers
 from tape.server.sse.fan_out import Companies
 from tape.server.sse.subscribers import Subscribers
-from tape.store.outbox.letters import Letters
+from tape.store.outbox.table import OutboxTable
 from tape.telemetry import Meters
 
 
@@ -71,7 +71,7 @@ class ColdRuns:
         return [_record(file) for file in await self._files.listed()]
 
 
-OpenOutbox: TypeAlias = Callable[[], AbstractAsyncContextManager[Letters]]
+OpenOutbox: TypeAlias = Callable[[], AbstractAsyncContextManager[OutboxTable]]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -12,7 +12,7 @@ from tape.cli.doctor.versions import judged_versions
 from tape.cli.main import run
 from tape.core.errors import UsageError
 from tape.lake import java
-from tape.store.outbox.letters import OutboxStats
+from tape.store.outbox.table import OutboxStats
 from tests.cli.test_doctor import findings
 
 SETTLED = OutboxStats(

@@ -73,10 +73,10 @@ async def _publish(file: str, event: OutboxEvent, *, is_kept: bool) -> None:
 
 
 async def _status(url: str, event: OutboxEvent) -> str:
-    from tape.outbox.database import open_letters
+    from tape.outbox.database import open_table
 
-    async with open_letters(url) as letters:
-        found = await letters.find(event.event_id)
+    async with open_table(url) as table:
+        found = await table.find(event.event_id)
     return "missing" if found is None else found[0].status
 
 

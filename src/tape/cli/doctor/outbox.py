@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Final
 from tape.cli.doctor.finding import Finding
 
 if TYPE_CHECKING:
-    from tape.store.outbox.letters import OutboxStats
+    from tape.store.outbox.table import OutboxStats
 
 LATE_MS: Final = 300_000
 LATE: Final = "start a worker whose TAPE_GENERATION is theirs, or hand them over with `tape outbox hand-over`"
@@ -17,15 +17,15 @@ LATE: Final = "start a worker whose TAPE_GENERATION is theirs, or hand them over
 async def look_at_outbox(store: str) -> list[Finding]:
     """Nothing where there is none."""
     from tape.core.errors import TapeError
-    from tape.outbox.database import open_letters
+    from tape.outbox.database import open_table
     from tape.settings import Settings
 
     url = Settings.read(os.environ).outbox or store
     if not url.startswith(("sqlite:", "postgresql:", "postgres:")):
         return []
     try:
-        async with open_letters(url) as letters:
-            return judged(await letters.stats()) if await letters.is_there() else []
+        async with open_table(url) as table:
+            return judged(await table.stats()) if await table.is_there() else []
     except TapeError as error:
         return [Finding("outbox", "does not answer", "fail", str(error))]
     raise AssertionError("an outbox swallows nothing")

@@ -15,14 +15,14 @@ from tape.cli import output
 from tape.cli.choices import Choices, run, shared
 from tape.cli.outbox.contracts import contracts
 from tape.cli.outbox.growth import partition, relay
-from tape.cli.outbox.place import GENERATION, SCHEMA, generation_of, tell, url_of, with_letters
+from tape.cli.outbox.place import GENERATION, SCHEMA, generation_of, tell, url_of, with_table
 from tape.cli.spans import Span
 
 if TYPE_CHECKING:
     from datetime import timedelta
 
-    from tape.core.outbox import DeliveryState, Letter, OutboxRetention
-    from tape.store.outbox.letters import Letters, Which
+    from tape.core.outbox import DeliveryState, OutboxRecord, OutboxRetention
+    from tape.store.outbox.table import OutboxTable, RowFilter
 
 T = TypeVar("T")
 STATUSES: Final = ("pending", "in_flight", "delivered", "failed")
@@ -68,20 +68,20 @@ def migrate(choices: Choices, schema: str) -> None:
 @SCHEMA
 @shared
 @click.pass_obj
-def list_letters(
+def list_records(
     choices: Choices, status: str | None, event_type: str, limit: int, generation: int | None, schema: str
 ) -> None:
     """List rows, the newest first."""
-    from tape.store.outbox.letters import ANY_GENERATION, Which
+    from tape.store.outbox.table import ANY_GENERATION, RowFilter
 
     asked: Any = {"status": status, "event_type": event_type}
-    which = Which(generation=ANY_GENERATION if generation is None else generation, **asked)
-    letters = with_letters(choices, schema, lambda found: found.listed(which, limit))
+    which = RowFilter(generation=ANY_GENERATION if generation is None else generation, **asked)
+    records = with_table(choices, schema, lambda table: table.listed(which, limit))
     if choices.is_json:
-        for letter in letters:
-            output.say_json(_facts(letter))
+        for record in records:
+            output.say_json(_facts(record))
     else:
-        output.listing(map(_row, letters), "there is nothing of the kind in the outbox")
+        output.listing(map(_row, records), "there is nothing of the kind in the outbox")
 
 
 @outbox.command()
@@ -93,14 +93,14 @@ def show(choices: Choices, event_id: UUID, schema: str) -> None:
     """Show a row, its deliveries and what went wrong with it before."""
     from tape.core.errors import NotFound
 
-    found = with_letters(choices, schema, lambda letters: letters.find(event_id))
+    found = with_table(choices, schema, lambda table: table.find(event_id))
     if found is None:
         raise NotFound(f"no row of the outbox is {str(event_id)!r}")
-    letter, deliveries = found
+    record, deliveries = found
     if choices.is_json:
-        output.say_json({**_facts(letter), "deliveries": [state._asdict() for state in deliveries]})
+        output.say_json({**_facts(record), "deliveries": [state._asdict() for state in deliveries]})
     else:
-        output.table((output.paint(name, "bold"), output.escape(text)) for name, text in _described(letter, deliveries))
+        output.table((output.paint(name, "bold"), output.escape(text)) for name, text in _described(record, deliveries))
 
 
 @outbox.command()
@@ -126,21 +126,21 @@ def replay(
     schema: str,
 ) -> None:
     """Handle rows that have ended once more, except by handlers that have handled them."""
-    from tape.store.outbox.letters import ANY_GENERATION, Which
+    from tape.store.outbox.table import ANY_GENERATION, RowFilter
 
     if failed == bool(event_ids):
         raise click.UsageError("name the events to replay, or say --failed")
     from_one = ANY_GENERATION if from_generation is None else from_generation
-    which = Which(event_type=event_type, handler_name=handler_name, generation=from_one)
+    which = RowFilter(event_type=event_type, handler_name=handler_name, generation=from_one)
     target = generation_of(generation)
-    count = with_letters(choices, schema, lambda letters: _replayed(letters, event_ids, which, target, replayed_by))
+    count = with_table(choices, schema, lambda table: _replayed(table, event_ids, which, target, replayed_by))
     tell(choices, {"replayed": count}, f"{output.count(count, 'row is', 'rows are')} pending for {target}")
 
 
-async def _replayed(letters: Letters, event_ids: tuple[UUID, ...], which: Which, target: int, who: str) -> int:
+async def _replayed(table: OutboxTable, event_ids: tuple[UUID, ...], which: RowFilter, target: int, who: str) -> int:
     if event_ids:
-        return len(await letters.replay(event_ids, target, who))
-    return await letters.replay_failed(which, target, who)
+        return len(await table.replay(event_ids, target, who))
+    return await table.replay_failed(which, target, who)
 
 
 @outbox.command("hand-over")
@@ -152,7 +152,7 @@ async def _replayed(letters: Letters, event_ids: tuple[UUID, ...], which: Which,
 def hand_over(choices: Choices, retired: int, generation: int | None, schema: str) -> None:
     """Give what the generation RETIRED has not ended to another one."""
     target = generation_of(generation)
-    count = with_letters(choices, schema, lambda letters: letters.hand_over(retired, target))
+    count = with_table(choices, schema, lambda table: table.hand_over(retired, target))
     tell(choices, {"handed_over": count}, f"{output.count(count, 'row is', 'rows are')} handed over to {target}")
 
 
@@ -169,7 +169,7 @@ def retention(choices: Choices, /, schema: str, **spans: timedelta) -> None:
     from tape.core.outbox import OutboxRetention
 
     wanted: OutboxRetention = OutboxRetention(**spans)
-    kept = with_letters(choices, schema, lambda letters: letters.retain(wanted))
+    kept = with_table(choices, schema, lambda table: table.retain(wanted))
     tell(
         choices, kept._asdict(), f"{kept.marked:,} marked, {kept.deleted:,} deleted, {kept.forgotten:,} keys forgotten"
     )
@@ -181,7 +181,7 @@ def retention(choices: Choices, /, schema: str, **spans: timedelta) -> None:
 @click.pass_obj
 def stats(choices: Choices, schema: str) -> None:
     """Say how much waits, for how long, and what delivering took."""
-    found = with_letters(choices, schema, lambda letters: letters.stats())
+    found = with_table(choices, schema, lambda table: table.stats())
     if choices.is_json:
         output.say_json({**found._asdict(), "advice": list(found.advice)})
         return
@@ -190,8 +190,8 @@ def stats(choices: Choices, schema: str) -> None:
         output.note(advice)
 
 
-def _facts(letter: Letter) -> dict[str, object]:
-    event = letter.event
+def _facts(record: OutboxRecord) -> dict[str, object]:
+    event = record.event
     return {
         "event_id": str(event.event_id),
         "event_type": event.event_type,
@@ -205,24 +205,24 @@ def _facts(letter: Letter) -> dict[str, object]:
         "trace_context": event.trace_context,
         "order_key": event.order_key,
         "payload": dict(event.payload),
-        **{name: value for name, value in letter._asdict().items() if name != "event"},
+        **{name: value for name, value in record._asdict().items() if name != "event"},
     }
 
 
-def _row(letter: Letter) -> tuple[str, ...]:
-    event = letter.event
+def _row(record: OutboxRecord) -> tuple[str, ...]:
+    event = record.event
     return (
-        output.paint(letter.status, _COLOURS[letter.status]),
+        output.paint(record.status, _COLOURS[record.status]),
         str(event.event_id),
         output.escape(event.event_type),
-        f"gen {letter.generation}",
-        output.count(letter.attempts, "attempt", "attempts"),
-        output.escape(letter.last_error or ""),
+        f"gen {record.generation}",
+        output.count(record.attempts, "attempt", "attempts"),
+        output.escape(record.last_error or ""),
     )
 
 
-def _described(letter: Letter, deliveries: list[DeliveryState]) -> Iterator[tuple[str, str]]:
-    for name, value in _facts(letter).items():
+def _described(record: OutboxRecord, deliveries: list[DeliveryState]) -> Iterator[tuple[str, str]]:
+    for name, value in _facts(record).items():
         if value not in (None, []):
             yield name, json.dumps(value, ensure_ascii=False) if isinstance(value, dict | list) else str(value)
     for state in deliveries:

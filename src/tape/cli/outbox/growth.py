@@ -8,7 +8,7 @@ import click
 
 from tape.cli import output
 from tape.cli.choices import Choices, run, shared
-from tape.cli.outbox.place import GENERATION, SCHEMA, generation_of, tell, url_of, with_letters
+from tape.cli.outbox.place import GENERATION, SCHEMA, generation_of, tell, url_of, with_table
 from tape.cli.serve import log_to_stderr
 
 
@@ -22,7 +22,7 @@ def partition(choices: Choices, schema: str) -> None:
     `tape doctor` says when it is time. It takes the table for a moment; afterwards retention makes the partitions to
     come, and so does this command.
     """
-    made = with_letters(choices, schema, lambda letters: letters.divide())
+    made = with_table(choices, schema, lambda table: table.divide())
     tell(choices, {"made": made}, f"made {', '.join(made)}" if made else "the partitions to come are there already")
 
 

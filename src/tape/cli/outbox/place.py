@@ -1,4 +1,4 @@
-"""Which outbox a command is about, and how it is opened."""
+"""RowFilter outbox a command is about, and how it is opened."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from tape.cli import output
 from tape.cli.choices import Choices, run
 
 if TYPE_CHECKING:
-    from tape.store.outbox.letters import Letters
+    from tape.store.outbox.table import OutboxTable
 
 T = TypeVar("T")
 
@@ -32,15 +32,15 @@ def generation_of(given: int | None) -> int:
     return Settings.read(os.environ).generation if given is None else given
 
 
-def with_letters(choices: Choices, schema: str, act: Callable[[Letters], Awaitable[T]]) -> T:
+def with_table(choices: Choices, schema: str, act: Callable[[OutboxTable], Awaitable[T]]) -> T:
     from tape.core.errors import NotFound
-    from tape.outbox.database import open_letters
+    from tape.outbox.database import open_table
 
     async def acted() -> T:
-        async with open_letters(url_of(choices), schema) as letters:
-            if not await letters.is_there():
+        async with open_table(url_of(choices), schema) as table:
+            if not await table.is_there():
                 raise NotFound(f"there is no outbox in the schema {schema!r} here; tape outbox migrate makes one")
-            return await act(letters)
+            return await act(table)
 
     return run(acted)
 

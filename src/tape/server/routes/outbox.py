@@ -22,7 +22,7 @@ from tape.server.routes.outbox_shapes import (
 )
 from tape.server.routes.shapes import shaped
 from tape.settings import Settings
-from tape.store.outbox.letters import FULL_QUEUE, Letters, OutboxStats, Which
+from tape.store.outbox.table import FULL_QUEUE, OutboxStats, OutboxTable, RowFilter
 from tape.telemetry import Meters, log
 
 USUAL: Final = 50
@@ -43,16 +43,16 @@ async def list_failed(request: Request, node: Node) -> Response:
 
 async def show_row(request: Request, node: Node) -> Response:
     event_id = _event_id(request.values["event_id"])
-    async with letters_of(node) as letters:
-        found = await letters.find(event_id)
+    async with outbox_table(node) as table:
+        found = await table.find(event_id)
     if found is None:
         raise NotFound(f"no row of the outbox is {str(event_id)!r}")
     return Response.json(OutboxDetail.of(*found))
 
 
 async def show_stats(request: Request, node: Node) -> Response:
-    async with letters_of(node) as letters:
-        return Response.json(OutboxStanding.of(await letters.stats()))
+    async with outbox_table(node) as table:
+        return Response.json(OutboxStanding.of(await table.stats()))
     raise AssertionError("an outbox swallows nothing")
 
 
@@ -62,12 +62,12 @@ async def replay_rows(request: Request, node: Node) -> Response:
     if asked.event_ids and (asked.event_type or asked.handler_name):
         raise UsageError("name events, or say of which type or handler, not both")
     target = Settings.read(os.environ).generation if asked.generation is None else asked.generation
-    async with letters_of(node) as letters:
+    async with outbox_table(node) as table:
         if asked.event_ids:
-            count = len(await letters.replay(asked.event_ids, target, asked.replayed_by))
+            count = len(await table.replay(asked.event_ids, target, asked.replayed_by))
         else:
-            which = Which(event_type=asked.event_type, handler_name=asked.handler_name)
-            count = await letters.replay_failed(which, target, asked.replayed_by)
+            which = RowFilter(event_type=asked.event_type, handler_name=asked.handler_name)
+            count = await table.replay_failed(which, target, asked.replayed_by)
     return Response.json(OutboxReplayed(replayed=count))
 
 
@@ -76,21 +76,21 @@ async def look_at_outbox(node: Node) -> None:
     node.meters.outbox_up.value = 0
     try:
         with anyio.move_on_after(LOOK_S):
-            async with letters_of(node) as letters:
-                _note(node.meters, await letters.stats())
+            async with outbox_table(node) as table:
+                _note(node.meters, await table.stats())
     except TapeError:
         return
 
 
 @asynccontextmanager
-async def letters_of(node: Node) -> AsyncIterator[Letters]:
+async def outbox_table(node: Node) -> AsyncIterator[OutboxTable]:
     """The outbox of this server, if it has one."""
     if node.outbox is None:
         raise NotFound("this server's store has no outbox; name another database in TAPE_OUTBOX_URL")
-    async with node.outbox() as letters:
-        if not await letters.is_there():
+    async with node.outbox() as table:
+        if not await table.is_there():
             raise NotFound("there is no outbox here; `tape outbox migrate` makes one")
-        yield letters
+        yield table
 
 
 def _note(meters: Meters, stats: OutboxStats) -> None:
@@ -112,9 +112,9 @@ async def _listed(request: Request, node: Node, status: str | None) -> Response:
         raise UsageError(f"status is {', '.join(STATUSES)}, not {shown(status)}")
     wanted: Any = {"status": status, "event_type": request.parameter("event_type") or ""}
     limit = _limit(request.parameter("limit"))
-    async with letters_of(node) as letters:
-        found = await letters.listed(Which(**wanted), limit)
-    return Response.json(OutboxRows(rows=[OutboxRow.of(letter) for letter in found]))
+    async with outbox_table(node) as table:
+        found = await table.listed(RowFilter(**wanted), limit)
+    return Response.json(OutboxRows(rows=[OutboxRow.of(record) for record in found]))
 
 
 def _event_id(text: str) -> UUID:

@@ -5,9 +5,9 @@ from uuid import UUID
 
 from msgspec import Meta, Struct
 
-from tape.core.outbox import DeliveryState, Letter
+from tape.core.outbox import DeliveryState, OutboxRecord
 from tape.server.routes.shapes import Count
-from tape.store.outbox.letters import OutboxStats
+from tape.store.outbox.table import OutboxStats
 
 Status = Literal["pending", "in_flight", "delivered", "failed"]
 Limit = Annotated[int, Meta(ge=1, le=1000)]
@@ -39,8 +39,8 @@ class OutboxRow(Struct, frozen=True, kw_only=True):
     deleted_at_ms: int | None
 
     @classmethod
-    def of(cls, letter: Letter) -> "OutboxRow":
-        event, standing = letter.event, letter._asdict()
+    def of(cls, record: OutboxRecord) -> "OutboxRow":
+        event, standing = record.event, record._asdict()
         del standing["event"]
         return cls(
             event_id=event.event_id,
@@ -82,8 +82,8 @@ class OutboxDetail(Struct, frozen=True, kw_only=True):
     deliveries: list[Delivery]
 
     @classmethod
-    def of(cls, letter: Letter, deliveries: list[DeliveryState]) -> "OutboxDetail":
-        return cls(row=OutboxRow.of(letter), deliveries=[Delivery(**each._asdict()) for each in deliveries])
+    def of(cls, record: OutboxRecord, deliveries: list[DeliveryState]) -> "OutboxDetail":
+        return cls(row=OutboxRow.of(record), deliveries=[Delivery(**each._asdict()) for each in deliveries])
 
 
 class OutboxStanding(Struct, frozen=True, kw_only=True):

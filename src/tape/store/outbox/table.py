@@ -8,7 +8,7 @@ from typing import Final, NamedTuple
 from uuid import UUID
 
 from tape.core.errors import UsageError
-from tape.core.outbox import DeliveryState, Letter, OutboxRetention, Status, check_generation
+from tape.core.outbox import DeliveryState, OutboxRecord, OutboxRetention, Status, check_generation
 from tape.store import foreign
 from tape.store.clock import now_ms
 from tape.store.connection import Row
@@ -16,7 +16,7 @@ from tape.store.outbox.event import event_of
 from tape.store.outbox.outbox import OutboxDatabase
 from tape.telemetry import log
 
-FILE: Final = "outbox_letters.sql"
+FILE: Final = "outbox_table.sql"
 PAGE: Final = 1_000
 EVENT_COLUMNS: Final = 12
 ANY_GENERATION: Final = -1
@@ -29,8 +29,8 @@ _MS: Final = timedelta(milliseconds=1)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Which:
-    """Which rows are meant; what is left out means any."""
+class RowFilter:
+    """RowFilter rows are meant; what is left out means any."""
 
     status: Status | None = None
     event_type: str = ""
@@ -38,7 +38,7 @@ class Which:
     handler_name: str = ""
 
 
-ALL: Final = Which()
+ALL: Final = RowFilter()
 
 
 class OutboxStats(NamedTuple):
@@ -64,7 +64,7 @@ class OutboxStats(NamedTuple):
         return tuple(advice for advice, is_due in found.items() if is_due)
 
 
-class Kept(NamedTuple):
+class RetentionResult(NamedTuple):
     """What retention has done: rows marked, rows deleted, and handled keys forgotten."""
 
     marked: int
@@ -72,7 +72,7 @@ class Kept(NamedTuple):
     forgotten: int
 
 
-class Letters:
+class OutboxTable:
     """All rows of an outbox. Those that failed are its dead letters."""
 
     def __init__(self, database: OutboxDatabase) -> None:
@@ -84,19 +84,19 @@ class Letters:
             ((found,),) = await self._run(connection, "is_there")
         return bool(found)
 
-    async def listed(self, which: Which = ALL, limit: int = 50) -> list[Letter]:
+    async def listed(self, which: RowFilter = ALL, limit: int = 50) -> list[OutboxRecord]:
         """The newest first."""
         asked = {"status": which.status or "", "event_type": which.event_type, "generation": which.generation}
         async with self._database.own() as connection:
-            return [_letter(row) for row in await self._run(connection, "listed", event_id="", most=limit, **asked)]
+            return [_record(row) for row in await self._run(connection, "listed", event_id="", most=limit, **asked)]
 
-    async def find(self, event_id: UUID) -> tuple[Letter, list[DeliveryState]] | None:
+    async def find(self, event_id: UUID) -> tuple[OutboxRecord, list[DeliveryState]] | None:
         """A row and where each of its deliveries stands."""
         asked = {"status": "", "event_type": "", "generation": ANY_GENERATION, "event_id": str(event_id), "most": 1}
         async with self._database.own() as connection:
             found = await self._run(connection, "listed", **asked)
             states = await self._run(connection, "deliveries", event_id=str(event_id))
-        return (_letter(found[0]), [DeliveryState(*row) for row in states]) if found else None
+        return (_record(found[0]), [DeliveryState(*row) for row in states]) if found else None
 
     async def replay(self, event_ids: Sequence[UUID], generation: int, replayed_by: str) -> list[UUID]:
         """Begins a new cycle of rows that have ended, and says of which; who has handled one does not do so again."""
@@ -107,7 +107,7 @@ class Letters:
             await self._undeal(connection, rows)
         return [UUID(event_id) for (event_id,) in rows]
 
-    async def replay_failed(self, which: Which, generation: int, replayed_by: str) -> int:
+    async def replay_failed(self, which: RowFilter, generation: int, replayed_by: str) -> int:
         """Replays every dead letter that is meant, a page at a time."""
         asked = {"event_type": which.event_type, "generation": which.generation, "handler_name": which.handler_name}
         count = 0
@@ -131,7 +131,7 @@ class Letters:
                 break
         return count
 
-    async def retain(self, retention: OutboxRetention) -> Kept:
+    async def retain(self, retention: OutboxRetention) -> RetentionResult:
         """Marks what is old, deletes what has been marked for long enough, and sees to it that time goes on."""
         active, grace = retention.active // _MS, retention.grace // _MS
         handled = (retention.handled_active + retention.handled_grace) // _MS
@@ -144,7 +144,7 @@ class Letters:
             await self.divide()
         elif lacks_months:
             log.warning("outbox.months_missing", schema=self._database.schema)
-        return Kept(marked, deleted, forgotten)
+        return RetentionResult(marked, deleted, forgotten)
 
     async def divide(self) -> list[str]:
         """Divides the table by time, if it is still one, and makes the partitions of the months to come."""
@@ -185,7 +185,9 @@ def _ids(rows: Sequence[Row]) -> str:
     return json.dumps([event_id for (event_id,) in rows])
 
 
-def _letter(row: Row) -> Letter:
+def _record(row: Row) -> OutboxRecord:
     generation, channel, status, attempts, error, history, first_failed_at, deleted_at = row[EVENT_COLUMNS:]
     event = event_of(row[:EVENT_COLUMNS])
-    return Letter(event, generation, channel, status, attempts, error, json.loads(history), first_failed_at, deleted_at)
+    return OutboxRecord(
+        event, generation, channel, status, attempts, error, json.loads(history), first_failed_at, deleted_at
+    )
