@@ -5,7 +5,7 @@ from functools import partial
 
 from tape.bus.broker import Broker
 from tape.bus.sinks import BrokerEventSink, MultiRunBrokerSink
-from tape.compose import open_backing, open_store
+from tape.compose import open_backend, open_store
 from tape.core.envelope import BrokerMetricsSnapshot, EventEnvelope
 from tape.core.errors import BrokerOverflowError
 from tape.core.ids import RunId, Seq
@@ -38,7 +38,7 @@ class JournalBroker(Broker):
 
     def __init__(self, store_url: str, *, max_events: int | None = None, lease: Lease | None = None) -> None:
         open_store(store_url, keep_per_run=max_events)  # a bad URL is told now, and nothing is opened yet
-        super().__init__(partial(open_backing, store_url, max_events), lease=lease)
+        super().__init__(partial(open_backend, store_url, max_events), lease=lease)
 
 
 class RedisStreamsBroker(JournalBroker):

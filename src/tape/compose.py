@@ -13,11 +13,11 @@ from urllib.parse import urlsplit
 import anyio
 
 from tape.bus.append import Appender
+from tape.bus.broker_task import Backend
 from tape.bus.feed import Feed
 from tape.bus.journal import Journal
-from tape.bus.keeper import Backing
+from tape.bus.retention import run_retention
 from tape.bus.tail import ENTRIES, Tail
-from tape.bus.upkeep import upkeep
 from tape.core.background import background
 from tape.core.errors import UsageError, shown
 from tape.core.ports import Reader, Store
@@ -95,7 +95,7 @@ async def open_journal(url: str | None = None, *, unsafe_durability: bool = Fals
 
 
 @asynccontextmanager
-async def open_backing(url: str, keep_per_run: int | None = None, lake: Path | None = None) -> AsyncIterator[Backing]:
+async def open_backend(url: str, keep_per_run: int | None = None, lake: Path | None = None) -> AsyncIterator[Backend]:
     """The store at a URL with a journal over it, and the lake behind that, which is TAPE_LAKE unless it is given.
 
     A reader that a run has outgrown cannot live on the tail.
@@ -109,7 +109,7 @@ async def open_backing(url: str, keep_per_run: int | None = None, lake: Path | N
     )
     cold = lake_behind(url, lake or settings.lake_folder)
     async with opened as store, run_journal(store, min(ENTRIES, keep_per_run or ENTRIES), cold) as journal:
-        yield Backing(store, journal, is_ephemeral=urlsplit(url).scheme == "memory")
+        yield Backend(store, journal, is_ephemeral=urlsplit(url).scheme == "memory")
 
 
 @asynccontextmanager
@@ -129,8 +129,8 @@ async def aconnect(url: str | None = None) -> AsyncIterator["AsyncNode"]:
         async with reached(place, settings.app) as node:
             yield node
         return
-    async with open_backing(place) as backing:
-        ledgers = Ledgers(backing.store, backing.journal)
+    async with open_backend(place) as backend:
+        ledgers = Ledgers(backend.store, backend.journal)
         await ledgers.check()
         yield AsyncNode(ledgers, settings.app)
 
@@ -187,7 +187,7 @@ async def run_journal(store: Store, tail_entries: int = ENTRIES, cold: Reader | 
     tail = Tail((await store.journal.bounds()).head, tail_entries, epoch=store.epoch)
     feed = Feed(store, tail)
     appender = Appender(store.journal, feed.take)
-    async with background(appender.run, feed.run, partial(upkeep, store)):
+    async with background(appender.run, feed.run, partial(run_retention, store)):
         try:
             yield Journal(store, tail, appender, cold)
         finally:
@@ -202,9 +202,9 @@ async def register(url: str | None, reactions: "Iterable[Reaction]") -> None:
 
         await register_far(place, reactions)
         return
-    async with open_backing(place) as backing:
+    async with open_backend(place) as backend:
         for reaction in reactions:
-            await backing.store.reactions.register(reaction)
+            await backend.store.reactions.register(reaction)
 
 
 async def dispatch(url: str | None, crew: "Crew", once: bool = False) -> int:
@@ -222,9 +222,9 @@ async def dispatch(url: str | None, crew: "Crew", once: bool = False) -> int:
 
         return await dispatch_far(place, crew, once)
     equipped = crew if crew.lines else replace(crew, lines=tuple(lines_of(settings.connections).values()))
-    make = partial(open_backing, place)
-    async with make() if once else opened(make, "work") as backing:
-        dispatcher = Dispatcher(backing.store, equipped, backing.journal)
+    make = partial(open_backend, place)
+    async with make() if once else opened(make, "work") as backend:
+        dispatcher = Dispatcher(backend.store, equipped, backend.journal)
         return await (dispatcher.run_once() if once else dispatcher.run_until_told())
     raise AssertionError("a store swallows nothing")
 

@@ -17,15 +17,15 @@ def search(order: SearchOrder) -> Iterator[Findings]:
     """What is found, as it becomes known, from what is to be searched to the end."""
     from anyio.from_thread import start_blocking_portal
 
-    from tape.compose import open_backing
+    from tape.compose import open_backend
     from tape.lake.reference import check_kind
     from tape.lake.search.backfill import found, planned
     from tape.lake.search.backfill_dry_run import rehearsed
     from tape.lake.session import open_session
 
     url, lake = check_kind(order.store), Path(order.lake)
-    with start_blocking_portal() as portal, portal.wrap_async_context_manager(open_backing(url, lake=lake)) as backing:
-        plan = portal.call(planned, backing.store, backing.journal, order.reaction_id, order.after, order.through)
+    with start_blocking_portal() as portal, portal.wrap_async_context_manager(open_backend(url, lake=lake)) as backend:
+        plan = portal.call(planned, backend.store, backend.journal, order.reaction_id, order.after, order.through)
         findings = Findings(after=plan.after, through=plan.through)
         yield findings
         with open_session(order.master, Path(order.folder)) as spark:
@@ -33,7 +33,7 @@ def search(order: SearchOrder) -> Iterator[Findings]:
                 yield from rehearsed(spark, url, lake, plan)
                 return
             for some in found(spark, url, lake, plan):
-                made = portal.call(backing.store.tasks.make, some.hits) if some.hits else 0
+                made = portal.call(backend.store.tasks.make, some.hits) if some.hits else 0
                 findings = replace(
                     findings,
                     searched=some.searched,

@@ -62,7 +62,7 @@ def test_brokers_load_no_driver_but_the_one_they_use(name: str, loaded_with_brok
 
 def test_all_of_the_broker_is_sorted_and_complete() -> None:
     public = {name for name, value in vars(tape.broker).items() if is_public(name, value)}
-    inside = {"Broker", "Settings", "open_backing", "open_store"}
+    inside = {"Broker", "Settings", "open_backend", "open_store"}
 
     assert list(tape.broker.__all__) == sorted(tape.broker.__all__)
     assert public - inside <= set(tape.broker.__all__)

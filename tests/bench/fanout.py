@@ -71,9 +71,9 @@ async def _waiter_lists(readers: int, count: int) -> float:
 async def _streams(readers: int, count: int, run_id: RunId | None) -> float:
     async with open_store("memory://") as store:
         tail = Tail(GlobalSeq(0))
-        lane = tail.join(run_id)
+        view = tail.join(run_id)
         journal = Journal(store, tail, Appender(store.journal, lambda entries: None))
-        audience = Audience(readers, partial(_read, journal, run_id, count), lambda: len(lane.waiting))
+        audience = Audience(readers, partial(_read, journal, run_id, count), lambda: len(view.waiting))
         return await _cost(audience, count, lambda entry: tail.push([entry]))
 
 

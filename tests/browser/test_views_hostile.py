@@ -10,7 +10,7 @@ import httpx
 import pytest
 from playwright.async_api import Page, Request, expect
 
-from tape.compose import open_backing
+from tape.compose import open_backend
 from tape.core.event import Event
 from tape.core.reaction import MAX_NAME, Reaction
 from tape.lake.log import Log
@@ -51,14 +51,14 @@ async def misreact(url: str) -> None:
 
     rules = tuple(Reaction(reaction_id=f"x.{n}", name=text[:MAX_NAME]) for n, text in enumerate(TEXTS))
     work = Reaction(reaction_id="x.work", subject_pattern="/x/*")
-    async with open_backing(url) as backing:
+    async with open_backend(url) as backend:
         crew = Crew(handlers={"x.work": handler(refuse)}, reactions=(work, *rules))
-        dispatcher = Dispatcher(backing.store, crew, backing.journal)
+        dispatcher = Dispatcher(backend.store, crew, backend.journal)
         await dispatcher.register()
         for rule, text in zip(rules, TEXTS, strict=True):
-            await backing.store.reactions.pause(rule.reaction_id, text[:MAX_NAME])
+            await backend.store.reactions.pause(rule.reaction_id, text[:MAX_NAME])
         events = [Event(run_id="x", subject=f"/x/{n}", payload={"n": n, text: text}) for n, text in enumerate(TEXTS)]
-        await backing.journal.append(events, open=True)
+        await backend.journal.append(events, open=True)
         await dispatcher.run_once()
 
 

@@ -3,7 +3,7 @@
 from pathlib import Path
 
 from tape.bus.journal import Journal
-from tape.compose import aconnect, open_backing
+from tape.compose import aconnect, open_backend
 from tape.core.effect import EffectStatus
 from tape.core.event import Event
 from tape.core.ports import Store
@@ -27,8 +27,8 @@ ORDERS = 8
 async def happen(url: str, lake: Path, word: str = "an order") -> str:
     """Makes it so; `word` stands wherever a stranger's text may. The id of the run with ledgers."""
     run_id = await treasure(url, word)
-    async with open_backing(url) as backing:
-        await react(backing.store, backing.journal, word)
+    async with open_backend(url) as backend:
+        await react(backend.store, backend.journal, word)
     await send(url, word)
     async with opened(url) as (store, journal):
         await fill(store, Log(lake / "journal"), url)

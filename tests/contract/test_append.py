@@ -4,7 +4,7 @@ import anyio
 import pytest
 
 from tape.bus.journal import Journal
-from tape.bus.upkeep import forget_old_keys
+from tape.bus.retention import forget_old_keys
 from tape.core.errors import (
     ExpectedSeqConflict,
     KeyConflict,

@@ -8,7 +8,7 @@ from tape.core.errors import RunNotFound
 from tape.core.event import Event
 from tape.core.ids import RunId
 from tape.core.ports import Store
-from tape.server.sse.run_end import RunEnds
+from tape.server.sse.run_end import RunEndFrames
 from tape.wire.frames import RunEnd
 from tests.contract.saying import fill, said, seqs, upto, whole
 
@@ -54,7 +54,7 @@ async def test_the_end_of_a_run_that_is_open_again_says_that_it_was_complete(sto
     await journal.close_run("r1")
     await journal.open_run("r1")
 
-    end = await RunEnds(store.runs).of(RunId("r1"), 2)
+    end = await RunEndFrames(store.runs).of(RunId("r1"), 2)
 
     assert end == RunEnd(reason="closed", last_event_id=2, state="complete")
 

@@ -1,4 +1,4 @@
-"""Reading: P5, P6, P8, P9, how streams begin, end and miss."""
+"""StreamReader: P5, P6, P8, P9, how streams begin, end and miss."""
 
 import gc
 from contextlib import aclosing
@@ -82,15 +82,15 @@ async def test_p8_a_reader_that_does_not_read_delays_nobody(journal: Journal, sc
 
 async def test_p8_what_the_tail_holds_is_bounded_in_bytes(journal: Journal) -> None:
     tail = Tail(GlobalSeq(0), entries=1000, limit=1 << 20)
-    lane = tail.join(RunId("r1"))
+    view = tail.join(RunId("r1"))
     big = Event(run_id="r1", payload="x" * 100_000)
 
     for _ in range(5):
         tail.push(await journal.append([big] * 20, open=True))
 
-    entries, size = lane.lag(0)
+    entries, size = view.lag(0)
     assert size <= (1 << 20) * 9 / 8 + 2 * big.size
-    assert entries < 20 and lane.base > 0
+    assert entries < 20 and view.base > 0
 
 
 async def test_p9_losing_every_wake_only_delays(backend: Backend) -> None:
@@ -407,7 +407,7 @@ async def test_cancelled_and_abandoned_streams_leave_nothing_behind(store: Store
             await stream.__anext__()
 
         gc.collect()
-        assert not tail.is_wanted.is_set()
+        assert not tail.has_readers.is_set()
         assert tail.run_ids == []
 
 

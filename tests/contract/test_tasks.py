@@ -7,7 +7,7 @@ import anyio
 import pytest
 from anyio.lowlevel import checkpoint
 
-from tape.bus.upkeep import upkeep
+from tape.bus.retention import run_retention
 from tape.core.background import background
 from tape.core.errors import NotFound, StaleClaim, UsageError
 from tape.core.ids import GlobalSeq
@@ -482,7 +482,7 @@ async def test_a_node_forgets_what_was_done_long_ago_and_keeps_what_is_dead(stor
         await tx.fetch("UPDATE tape_tasks SET completed_at_ms = 1 WHERE status IN (3, 5)", {})
     await settle(store, recent)
 
-    async with background(partial(upkeep, store, every=timedelta(milliseconds=10))):
+    async with background(partial(run_retention, store, every=timedelta(milliseconds=10))):
         with anyio.fail_after(PATIENCE_S):
             while await store.tasks.find(done.task_id) is not None:
                 await checkpoint()

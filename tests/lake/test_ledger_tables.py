@@ -8,7 +8,7 @@ import anyio
 from pyspark.sql import SparkSession
 
 from tape.bus.journal import Journal
-from tape.compose import open_backing
+from tape.compose import open_backend
 from tape.core.effect import EffectStatus, Semantics
 from tape.core.event import Event
 from tape.lake import ledger_tables, tables
@@ -156,8 +156,8 @@ def test_what_real_ledgers_say_is_taken_whole(spark: SparkSession, tmp_path: Pat
 
 async def _lived(url: str) -> tuple[str, list[Event]]:
     """A run with something of everything, and what it said."""
-    async with open_backing(url) as backing:
-        node = AsyncNode(Ledgers(backing.store, backing.journal))
+    async with open_backend(url) as backend:
+        node = AsyncNode(Ledgers(backend.store, backend.journal))
         run_id = (await node.runs.begin("app", owner="w")).run.run_id
         await node.budgets.set(run_id, 1)
         await node.budgets.reserve(run_id, "r", 0.5)
@@ -170,7 +170,7 @@ async def _lived(url: str) -> tuple[str, list[Event]]:
         ):
             begun = await node.effects.begin(run_id, tool, decision_index=index, semantics=semantics)
             await node.effects.complete(run_id, begun.idempotency_key, status)
-        return run_id, await _events(backing.journal)
+        return run_id, await _events(backend.journal)
     raise AssertionError("a store swallows nothing")
 
 

@@ -12,7 +12,7 @@ import pytest
 from pyspark.sql import SparkSession
 
 from tape.cli.main import run
-from tape.compose import open_backing
+from tape.compose import open_backend
 from tape.core.errors import UsageError
 from tape.lake import dry_run
 from tape.lake.derived import NAMES as NAMES_OF_TABLES
@@ -79,8 +79,8 @@ def test_a_lake_works_in_a_folder_of_any_name(tmp_path: Path, capsys: pytest.Cap
 
 
 async def entries(url: str, lake: Path) -> list[object]:
-    async with open_backing(url, lake=lake) as backing:
-        return [entry async for entry in backing.journal.stream(follow=False)]
+    async with open_backend(url, lake=lake) as backend:
+        return [entry async for entry in backend.journal.stream(follow=False)]
 
 
 def test_spark_writes_and_reads_a_lake_in_a_folder_of_any_name(

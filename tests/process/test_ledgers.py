@@ -9,7 +9,7 @@ from random import Random
 import anyio
 import pytest
 
-from tape.compose import aconnect, open_backing
+from tape.compose import aconnect, open_backend
 from tape.core.effect import EffectStatus
 from tape.core.event import Entry
 from tape.core.run_state import RunStatus
@@ -68,10 +68,10 @@ def test_kill_9_leaves_no_half_state_in_any_ledger(url: str, crew: Crew, scale: 
 
 async def read(url: str) -> tuple[Mapping[str, object], tuple[int, int]]:
     """What does not agree in each run, and the versions of the value, by its cell and by its entries."""
-    async with open_backing(url) as backing:
-        ledgers = Ledgers(backing.store, backing.journal)
+    async with open_backend(url) as backend:
+        ledgers = Ledgers(backend.store, backend.journal)
         said: dict[str, list[Entry]] = defaultdict(list)
-        async for entry in backing.journal.stream(follow=False):
+        async for entry in backend.journal.stream(follow=False):
             said[entry.run_id].append(entry)
         values = [entries for run_id, entries in said.items() if run_id.startswith("tape.")]
         version = (await ledgers.values.find("books", "n")).version

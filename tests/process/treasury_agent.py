@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 import anyio
 
 from tape.bus.journal import Journal
-from tape.compose import open_backing
+from tape.compose import open_backend
 from tape.core.event import Entry
 from tape.core.sequence import Request
 from tape.runs.ledgers import Ledgers
@@ -55,9 +55,9 @@ def die(*_: object) -> None:
 
 
 async def run(options: Namespace) -> None:
-    async with open_backing(options.url) as backing:
-        journal = MortalJournal(backing.journal, options.step, options.when)
-        node = AsyncNode(Ledgers(backing.store, journal))
+    async with open_backend(options.url) as backend:
+        journal = MortalJournal(backend.journal, options.step, options.when)
+        node = AsyncNode(Ledgers(backend.store, journal))
         with anyio.fail_after(PATIENCE_S):
             await live(node, options.app, treasury(options.bank).treasury)
         if options.count:

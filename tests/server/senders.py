@@ -9,9 +9,9 @@ from typing import TypeVar, cast
 import anyio
 
 from tape.core.flow import Flow
-from tape.server.sse.fan_out import Companies
-from tape.server.sse.outlet import Outlet
+from tape.server.sse.fan_out import FanOutGroups
 from tape.server.sse.sender import End, Sender
+from tape.server.sse.socket_writer import SocketWriter
 from tape.server.sse.sources import Source
 from tape.telemetry import Meters
 from tape.wire.frames import Delivered, Frame
@@ -126,7 +126,7 @@ async def sending(
     *,
     flow: Flow | None = None,
     is_replayed: bool = True,
-    companies: Companies | None = None,
+    groups: FanOutGroups | None = None,
 ) -> AsyncIterator[Client]:
     """A stream under way, and its client; without a flow it may lag."""
     near, far = socket.socketpair()
@@ -143,9 +143,9 @@ async def sending(
         client.end = await sender.run(line.gone)
         client.ended.set()
 
-    outlet = Outlet(line, lambda: sender.quiet())
-    company = companies or Companies()
-    sender = Sender(source, after, outlet, company, client.meters, flow=flow, is_replayed=is_replayed)
+    writer = SocketWriter(line, lambda: sender.quiet())
+    group = groups or FanOutGroups()
+    sender = Sender(source, after, writer, group, client.meters, flow=flow, is_replayed=is_replayed)
     client.goaway = sender.goaway
     client.pending = line.transport.get_write_buffer_size
     async with anyio.create_task_group() as tasks:
@@ -153,7 +153,7 @@ async def sending(
         try:
             yield client
         finally:
-            outlet.close()
+            writer.close()
             if not line.lost.is_set():
                 line.transport.abort()
             far.close()

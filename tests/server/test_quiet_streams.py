@@ -8,8 +8,8 @@ from tape.bus.journal import Journal
 from tape.compose import open_store, run_journal
 from tape.core.ids import RunId
 from tape.core.ports import Store
-from tape.server.sse import outlet
-from tape.server.sse.outlet import QUIET_TICKS, TICK_S
+from tape.server.sse import socket_writer
+from tape.server.sse.socket_writer import QUIET_TICKS, TICK_S
 from tape.server.sse.sources import JournalSource, RunSource
 from tape.wire.frames import Checkpoint, ReplayComplete
 from tape.wire.sse import COMMENT
@@ -19,7 +19,7 @@ from tests.server.senders import sending
 
 @pytest.fixture(autouse=True)
 def quick(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(outlet, "TICK_S", 0.02)
+    monkeypatch.setattr(socket_writer, "TICK_S", 0.02)
 
 
 @pytest.fixture

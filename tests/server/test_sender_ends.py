@@ -8,8 +8,8 @@ import anyio
 import pytest
 
 from tape.bus.journal import Journal
-from tape.bus.selection import Replay
-from tape.bus.stream import Reading
+from tape.bus.selection import HistoryPage
+from tape.bus.stream import StreamReader
 from tape.compose import open_store, run_journal
 from tape.core.errors import Unavailable
 from tape.core.event import Event
@@ -17,7 +17,7 @@ from tape.core.flow import Flow
 from tape.core.ids import RunId
 from tape.core.ports import NO_EPOCH, Store
 from tape.server.sse.sender import End
-from tape.server.sse.sources import ColdReading, RunSource
+from tape.server.sse.sources import ColdReader, RunSource
 from tape.wire.frames import Checkpoint, ClientEvicted, Goaway, ReplayComplete, SlowClientWarning, StreamError
 from tests.contract.saying import fill, said, upto
 from tests.patience import PATIENCE_S
@@ -146,13 +146,13 @@ async def test_a_reader_that_closes_its_half_in_a_replay_is_given_no_cursor_beyo
     assert got == upto(len(got)) and max([0, *cursors]) <= len(got)
 
 
-class Broken(ColdReading):
+class Broken(ColdReader):
     """A history that cannot be read."""
 
     def __init__(self, error: Exception) -> None:
         self._error = error
 
-    async def replay(self) -> Replay:
+    async def replay(self) -> HistoryPage:
         raise self._error
 
 
@@ -182,28 +182,28 @@ async def test_a_reader_whose_history_cannot_be_read_is_told_and_nothing_about_t
         assert await ended(client) is End.FAILED
 
 
-class HeldReading:
-    """A reading whose pages are under way until they are let through."""
+class PausedReader:
+    """A reader whose pages are under way until they are let through."""
 
-    def __init__(self, reading: Reading) -> None:
-        self._reading = reading
+    def __init__(self, reader: StreamReader) -> None:
+        self._reader = reader
         self.asked, self.let = anyio.Event(), anyio.Event()
 
     def __getattr__(self, name: str) -> object:
-        return getattr(self._reading, name)
+        return getattr(self._reader, name)
 
-    async def replay(self) -> Replay:
-        page = await self._reading.replay()
+    async def replay(self) -> HistoryPage:
+        page = await self._reader.replay()
         self.asked.set()
         await self.let.wait()
         return page
 
 
 class HeldRun(RunSource):
-    held: HeldReading
+    held: PausedReader
 
-    def open(self, after: int, epoch: int | None = None) -> HeldReading:  # type: ignore[override]
-        self.held = HeldReading(super().open(after, epoch))
+    def open(self, after: int, epoch: int | None = None) -> PausedReader:  # type: ignore[override]
+        self.held = PausedReader(super().open(after, epoch))
         return self.held
 
 

@@ -7,9 +7,9 @@ from types import TracebackType
 from typing import Any, Self, TypeVar
 from weakref import finalize
 
-from tape.bus.journal import as_producer, users_run
-from tape.bus.keeper import Backing, Connect, Holdings, Keeper
-from tape.bus.operations import Attend, Close, Mark, Open, Operation, Publish, Reap, Receipt
+from tape.bus.broker_task import Backend, BrokerState, BrokerTask, Connect
+from tape.bus.journal import check_user_run, prepare_event
+from tape.bus.operations import Barrier, Close, Open, Operation, Publish, Reap, Receipt, Spawn
 from tape.core.envelope import BrokerMetricsSnapshot, EventEnvelope, envelope_of
 from tape.core.errors import BrokerOverflowError, InvalidCursor, Unavailable, UsageError
 from tape.core.event import Event, check_run_id
@@ -33,8 +33,8 @@ class Broker:
         self._connect = connect
         self._lease = lease or Lease()
         self._lock = Lock()
-        self._holdings = Holdings()
-        self._keeper: Keeper | None = None
+        self._state = BrokerState()
+        self._task: BrokerTask | None = None
         self._when_dropped: finalize[[], Broker] | None = None
         self._is_closed = False
         self._events_streamed = 0
@@ -42,41 +42,41 @@ class Broker:
 
     def open_run(self, run_id: RunId, meta: RunMeta | None = None) -> None:
         """Opens a run; it is this broker's until it is closed, here or because this process has fallen silent."""
-        self._add(Open(users_run(run_id), meta or RunMeta()))
+        self._add(Open(check_user_run(run_id), meta or RunMeta()))
 
     def close_run(self, run_id: RunId) -> None:
         """Ends a run after everything published or emitted before; a run that is not open stays as it is."""
-        self._add(Close(users_run(run_id)))
+        self._add(Close(check_user_run(run_id)))
 
     def reap(self, run_id: RunId) -> None:
         """Lets go of a closed run: from here on it streams nothing."""
-        self._add(Reap(users_run(run_id)))
+        self._add(Reap(check_user_run(run_id)))
 
     def is_open(self, run_id: RunId) -> bool:
         """Whether this broker has opened the run and still holds it."""
-        return self._holdings.operations.is_open(run_id)
+        return self._state.operations.is_open(run_id)
 
     async def is_open_remote(self, run_id: RunId) -> bool:
         """Whether the run is open, whoever has opened it."""
-        backing = await self._settled()
-        head = (await backing.store.runs.heads([check_run_id(run_id)])).get(run_id)
+        backend = await self._settled()
+        head = (await backend.store.runs.heads([check_run_id(run_id)])).get(run_id)
         return head is not None and head.is_open
 
     async def live_runs(self) -> Sequence[LiveRun]:
         """Every open run, whoever has opened it."""
-        backing = await self._settled()
-        return await backing.journal.live_runs()
+        backend = await self._settled()
+        return await backend.journal.live_runs()
 
     async def publish(self, run_id: RunId, event: Event) -> Seq:
         """Appends an event to an open run and returns its place, once it is as durable as the store makes it."""
         said = _said(run_id, event)
-        keeper = self._started()
-        journal = keeper.idle_journal
+        task = self._started()
+        journal = task.idle_journal
         if journal is None:
             return await self._add(Publish(said)).receipt
-        self._holdings.check(said.run_id)
+        self._state.check(said.run_id)
         (entry,) = await journal.send(said)
-        self._holdings.events_published += 1
+        self._state.events_published += 1
         return entry.seq
 
     def emit(self, run_id: RunId, event: Event) -> Receipt[Seq]:
@@ -90,11 +90,11 @@ class Broker:
         """
         if from_seq < 0:
             raise InvalidCursor(f"from_seq must be 0 or more, not {from_seq}")
-        backing = await self._settled()
-        run = await backing.store.runs.find(check_run_id(run_id))
+        backend = await self._settled()
+        run = await backend.store.runs.find(check_run_id(run_id))
         if run is None or run.is_reaped:
             return
-        entries = backing.journal.stream(run_id=run_id, from_seq=max(from_seq, run.head.opened_seq + 1))
+        entries = backend.journal.stream(run_id=run_id, from_seq=max(from_seq, run.head.opened_seq + 1))
         try:
             async for entry in entries:
                 self._events_streamed += 1
@@ -107,25 +107,25 @@ class Broker:
 
     def start_in(self, loop: asyncio.AbstractEventLoop) -> None:
         """Begins to work in a loop, called from any thread, unless it is at work already."""
-        if self._keeper is None or not self._keeper.is_alive:
+        if self._task is None or not self._task.is_alive:
             loop.call_soon_threadsafe(self._started)
 
-    def attend(self, work: Callable[[], Coroutine[Any, Any, None]]) -> Receipt[None]:
+    def spawn(self, work: Callable[[], Coroutine[Any, Any, None]]) -> Receipt[None]:
         """Runs something beside the broker, after what was asked before; it ends with the broker at the latest."""
-        return self._add(Attend(work)).receipt
+        return self._add(Spawn(work)).receipt
 
     async def flush(self) -> None:
         """Until everything asked so far is done; raises the first failure nobody has heard of."""
-        backing = await self._settled()
-        await backing.journal.drain()
+        backend = await self._settled()
+        await backend.journal.drain()
         self._raise_failure()
 
     def metrics(self) -> BrokerMetricsSnapshot:
         return BrokerMetricsSnapshot(
-            events_published=self._holdings.events_published,
+            events_published=self._state.events_published,
             events_streamed=self._events_streamed,
             streams_dropped=self._streams_dropped,
-            runs_open=self._holdings.operations.runs_open,
+            runs_open=self._state.operations.runs_open,
         )
 
     async def aclose(self) -> None:
@@ -134,7 +134,7 @@ class Broker:
         self._raise_failure()
 
     async def __aenter__(self) -> Self:
-        await self._started().backing()
+        await self._started().backend()
         return self
 
     async def __aexit__(
@@ -144,55 +144,55 @@ class Broker:
         if error is None:
             self._raise_failure()
 
-    async def _settled(self) -> Backing:
+    async def _settled(self) -> Backend:
         """The store and the journal, after everything asked so far has been done or sent."""
-        keeper = self._started()
-        if keeper.idle_journal is None:
-            await self._add(Mark()).receipt
-        return await keeper.backing()
+        task = self._started()
+        if task.idle_journal is None:
+            await self._add(Barrier()).receipt
+        return await task.backend()
 
     async def _end(self) -> None:
         if self._is_closed:
             return
-        keeper = self._started() if len(self._holdings.operations) else self._keeper
+        task = self._started() if len(self._state.operations) else self._task
         self._is_closed = True
-        if keeper is not None and keeper.is_alive:
-            await keeper.end()
+        if task is not None and task.is_alive:
+            await task.end()
 
     def _raise_failure(self) -> None:
-        for failure in self._holdings.take_failures():
+        for failure in self._state.take_failures():
             raise failure
 
     def _add(self, operation: _Asked) -> _Asked:
         if self._is_closed:
             raise Unavailable("the broker is closed")
-        was_empty = self._holdings.operations.add(operation)
-        keeper = self._keeper
-        if keeper is not None and keeper.is_alive:
+        was_empty = self._state.operations.add(operation)
+        task = self._task
+        if task is not None and task.is_alive:
             if was_empty:
-                keeper.wake()
+                task.wake()
         elif _is_in_a_loop():
             self._started()
         return operation
 
-    def _started(self) -> Keeper:
-        """The keeper of the loop that calls; there is one at a time."""
+    def _started(self) -> BrokerTask:
+        """The task of the loop that calls; there is one at a time."""
         if self._is_closed:
             raise Unavailable("the broker is closed")
         with self._lock:
-            if self._keeper is None or not self._keeper.is_alive:
-                self._keeper = Keeper(self._connect, self._holdings, self._lease)
+            if self._task is None or not self._task.is_alive:
+                self._task = BrokerTask(self._connect, self._state, self._lease)
                 if self._when_dropped is not None:
                     self._when_dropped.detach()
-                self._when_dropped = finalize(self, self._keeper.leave)  # with nobody to ask, nothing stays
-            elif self._keeper.loop is not asyncio.get_running_loop():
+                self._when_dropped = finalize(self, self._task.leave)  # with nobody to ask, nothing stays
+            elif self._task.loop is not asyncio.get_running_loop():
                 raise UsageError("this broker is at work in another event loop; from other threads, emit")
-            return self._keeper
+            return self._task
 
 
 def _said(run_id: RunId, event: Event) -> Event:
     """An event as its producer may say it, in the run it names."""
-    said = as_producer(event)
+    said = prepare_event(event)
     if said.run_id != run_id:
         raise UsageError(f"the event's run_id {said.run_id!r} does not match {run_id!r}")
     return said

@@ -22,7 +22,7 @@ class Feed:
         self._tail = tail
         self._pause = anyio.CancelScope()
         self._is_hurried = False
-        self._noted: tuple[Epoch, int | None] = (tail.epoch, None)
+        self._known_changes: tuple[Epoch, int | None] = (tail.epoch, None)
         tail.interrupt = lambda: self._pause.cancel()
 
     def take(self, entries: Sequence[Entry]) -> None:
@@ -37,7 +37,7 @@ class Feed:
     async def run(self) -> NoReturn:
         try:
             while True:
-                await self._tail.is_wanted.wait()
+                await self._tail.has_readers.wait()
                 try:
                     await self._round()
                 except Exception:  # noqa: BLE001 - whatever it is, the readers meet it in their own reads
@@ -56,12 +56,12 @@ class Feed:
         self._is_hurried = False
         known = self._tail.head
         page = await self._store.journal.read(known)
-        if self._tail.meets(page.epoch, page.bounds.head):
+        if self._tail.observe_epoch(page.epoch, page.bounds.head):
             self._take_page(known, page)
         if page.epoch != self._tail.epoch or self._tail.head < page.bounds.head:
             return
-        await self._note_ends(page)
-        if not self._is_hurried and self._tail.is_wanted.is_set():
+        await self._update_heads(page)
+        if not self._is_hurried and self._tail.has_readers.is_set():
             with anyio.CancelScope() as self._pause:
                 await self._store.journal.wait(self._tail.head)
 
@@ -77,9 +77,9 @@ class Feed:
         if not is_taken or self._tail.head == known < page.bounds.head:
             self._tail.skip(page.bounds.head)
 
-    async def _note_ends(self, page: Page) -> None:
-        if page.changes is not None and self._noted == (page.epoch, page.changes):
+    async def _update_heads(self, page: Page) -> None:
+        if page.changes is not None and self._known_changes == (page.epoch, page.changes):
             return
         if run_ids := self._tail.run_ids:
-            self._tail.note(await self._store.runs.heads(run_ids))
-        self._noted = page.epoch, page.changes
+            self._tail.update_heads(await self._store.runs.heads(run_ids))
+        self._known_changes = page.epoch, page.changes

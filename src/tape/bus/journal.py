@@ -9,9 +9,9 @@ from datetime import timedelta
 from tape import telemetry
 from tape.bus.append import Appender
 from tape.bus.history import History
-from tape.bus.selection import Admits, JournalSelection, RunSelection, Selection
+from tape.bus.selection import EntryFilter, JournalSelection, RunSelection, Selection
 from tape.bus.source import Source
-from tape.bus.stream import Reading, Stream, stream
+from tape.bus.stream import Stream, StreamReader, stream
 from tape.bus.tail import Tail
 from tape.core.causation import current_cause
 from tape.core.codec import JsonValue
@@ -68,7 +68,7 @@ class Journal:
         """Appends likewise: the place in the queue is taken at once, and the entries are what the future has."""
         said = (events,) if isinstance(events, Event) else _listed(events)
         request = Request(
-            events=tuple(map(as_producer, said)),
+            events=tuple(map(prepare_event, said)),
             key=key,
             expected_seq=None if expected_seq is None else Seq(expected_seq),
             opens=open,
@@ -106,7 +106,7 @@ class Journal:
         selection = _selection(run_id, from_seq, subject, where, from_global_seq, follow, known)
         return stream(selection, self._history, self._tail)
 
-    def reading(
+    def reader(
         self,
         *,
         run_id: str | None = None,
@@ -116,11 +116,11 @@ class Journal:
         from_global_seq: int = 0,
         follow: bool = True,
         epoch: int | None = None,
-    ) -> Reading:
-        """The same entries for who takes them by the handful and at the pace of a socket; it must be closed."""
+    ) -> StreamReader:
+        """The same entries for who takes them by the batch and at the pace of a socket; it must be closed."""
         known = self._epoch_of(epoch, from_seq, from_global_seq)
         selection = _selection(run_id, from_seq, subject, where, from_global_seq, follow, known)
-        return Reading(selection, self._history, self._tail)
+        return StreamReader(selection, self._history, self._tail)
 
     def _epoch_of(self, epoch: int | None, from_seq: int, from_global_seq: int) -> Epoch:
         """The epoch of a place; a beginning that is of none is one in every epoch."""
@@ -145,27 +145,27 @@ class Journal:
 
         With a producer it is leased to that one, and closed when it has been silent for too long.
         """
-        run = users_run(run_id)
-        self._tail.note({run: await self._store.runs.open(run, meta or RunMeta(), producer)})
+        run = check_user_run(run_id)
+        self._tail.update_heads({run: await self._store.runs.open(run, meta or RunMeta(), producer)})
 
     async def close_run(self, run_id: str) -> Seq:
         """Ends a run after everything appended before; its streams drain and end there."""
-        run = users_run(run_id)
+        run = check_user_run(run_id)
         await self._appender.drain()
         head = await self._store.runs.close(run)
-        self._tail.note({run: head})
+        self._tail.update_heads({run: head})
         return head.last_seq
 
     async def end_run(self, run_id: str, how: Ending, reason: str) -> Seq:
         """Closes a run after an entry that says why; one that has ended stays as it is."""
-        run = users_run(run_id)
+        run = check_user_run(run_id)
         with suppress(RunClosed, UsageError):  # a run of another content_type has no place for it
             await self._appender.append(Request(events=(ending(run, how, reason),)))
         return await self.close_run(run)
 
     async def reap(self, run_id: str) -> None:
         """Lets go of a closed run: a bounded store drops its entries, a durable one keeps them."""
-        await self._store.runs.reap(users_run(run_id))
+        await self._store.runs.reap(check_user_run(run_id))
 
     async def fork(
         self,
@@ -181,8 +181,8 @@ class Journal:
 
         Its first own entry says where it comes from, and the mutation follows if there is one.
         """
-        fork = Fork(users_run(parent_run_id), Seq(at_seq))
-        child = new_run_id(fork, key) if run_id is None else users_run(run_id)
+        fork = Fork(check_user_run(parent_run_id), Seq(at_seq))
+        child = new_run_id(fork, key) if run_id is None else check_user_run(run_id)
         request = fork_request(child, fork, mutation, reason, key, telemetry.current_trace())
         return list(await self._appender.append(request))
 
@@ -208,7 +208,7 @@ class Journal:
     async def close_silent(self, silence: timedelta) -> list[RunId]:
         """Ends the runs whose producer has not renewed its lease for so long."""
         heads = await self._store.runs.close_silent(silence)
-        self._tail.note(heads)
+        self._tail.update_heads(heads)
         return list(heads)
 
     async def live_runs(self) -> list[LiveRun]:
@@ -230,11 +230,11 @@ def _selection(
         if from_seq != 1:
             raise UsageError("from_seq is a place in a run; give run_id, or from_global_seq")
         after = _cursor("from_global_seq", from_global_seq)
-        return JournalSelection(pattern, after, follow, _admits(None, where), epoch)
+        return JournalSelection(pattern, after, follow, accepts(None, where), epoch)
     if from_global_seq != 0:
         raise UsageError("from_global_seq is a place in the journal; a run is read from from_seq")
     first = _cursor("from_seq", from_seq)
-    return RunSelection(check_run_id(run_id), first, follow, _admits(pattern, where), epoch)
+    return RunSelection(check_run_id(run_id), first, follow, accepts(pattern, where), epoch)
 
 
 def _live(run: RunRecord) -> LiveRun:
@@ -248,7 +248,7 @@ def _listed(events: Iterable[Event]) -> tuple[Event, ...]:
     return tuple(events)
 
 
-def as_producer(event: Event) -> Event:
+def prepare_event(event: Event) -> Event:
     """An event as a producer may say it, in the span it is said in, and by whoever answers an entry as caused by it."""
     if not isinstance(event, Event):
         raise UsageError(f"append takes events, not {type(event).__name__}")
@@ -259,7 +259,7 @@ def as_producer(event: Event) -> Event:
     return said if cause is None else replace(said, cause=cause)
 
 
-def users_run(run_id: str) -> RunId:
+def check_user_run(run_id: str) -> RunId:
     run = check_run_id(run_id)
     if run.startswith(SYSTEM_PREFIX):
         raise UsageError(f"run ids beginning {SYSTEM_PREFIX!r} belong to Tape, {run!r} too")
@@ -272,12 +272,12 @@ def _cursor(name: str, value: int) -> int:
     return value
 
 
-def admitted(subject: str | None, where: str | None) -> Admits | None:
+def entry_filter(subject: str | None, where: str | None) -> EntryFilter | None:
     """What a pattern and a predicate let through; None when that is everything."""
-    return _admits(None if subject is None else Pattern.parse(subject), where)
+    return accepts(None if subject is None else Pattern.parse(subject), where)
 
 
-def _admits(pattern: Pattern | None, where: str | None) -> Admits | None:
+def accepts(pattern: Pattern | None, where: str | None) -> EntryFilter | None:
     """What entries must still pass; nothing when the selection says it all."""
     if where is not None and not isinstance(where, str):
         raise UsageError(f"where is a CEL expression, not {type(where).__name__}")

@@ -24,21 +24,21 @@ class Receipt(Future[T]):
 
     def __init__(self) -> None:
         super().__init__()
-        self.is_heard = False
+        self.is_retrieved = False
 
     def cancel(self) -> bool:
         return False
 
     def result(self, timeout: float | None = None) -> T:
-        self.is_heard = True
+        self.is_retrieved = True
         return super().result(timeout)
 
     def exception(self, timeout: float | None = None) -> BaseException | None:
-        self.is_heard = True
+        self.is_retrieved = True
         return super().exception(timeout)
 
     def __await__(self) -> Generator[Any, None, T]:
-        self.is_heard = True
+        self.is_retrieved = True
         return asyncio.wrap_future(self).__await__()
 
 
@@ -76,7 +76,7 @@ class Publish:
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Attend:
+class Spawn:
     """A coroutine is to run beside the broker, from here on."""
 
     work: Callable[[], Coroutine[Any, Any, None]]
@@ -84,13 +84,13 @@ class Attend:
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Mark:
+class Barrier:
     """Nothing is to be done; everything before it has been."""
 
     receipt: Receipt[None] = field(default_factory=Receipt)
 
 
-Operation: TypeAlias = Open | Close | Reap | Publish | Attend | Mark
+Operation: TypeAlias = Open | Close | Reap | Publish | Spawn | Barrier
 
 
 class Operations:
@@ -157,7 +157,7 @@ class Operations:
                     raise RunOpen(run_id, "reap")
             case Publish(event):
                 self._count(event)
-            case Attend() | Mark():
+            case Spawn() | Barrier():
                 pass
 
     def _count(self, event: Event) -> None:

@@ -17,14 +17,14 @@ from tape.core.run import Head
 from tape.core.subject import Pattern
 from tape.core.term import is_resumable
 
-Admits: TypeAlias = Callable[[Entry], bool]
+EntryFilter: TypeAlias = Callable[[Entry], bool]
 
 
-class Replay(NamedTuple):
+class HistoryPage(NamedTuple):
     """A page of history, and the position up to which everything has been looked at (None: there is more)."""
 
     entries: Sequence[Entry]
-    looked_to: GlobalSeq | None
+    scanned_to: GlobalSeq | None
     is_over: bool
 
 
@@ -34,16 +34,16 @@ class Selection(Protocol):
     @property
     def epoch(self) -> Epoch: ...
     @property
-    def lane(self) -> RunId | Pattern | None: ...
+    def view(self) -> RunId | Pattern | None: ...
     @property
     def cursor(self) -> int: ...
     @property
     def is_whole(self) -> bool: ...
     @property
     def until(self) -> int | None: ...
-    async def replay(self, reader: TermReader) -> Replay: ...
-    def meet(self, epoch: Epoch, last: int) -> bool: ...
-    def go_to(self, cursor: int) -> None: ...
+    async def replay(self, reader: TermReader) -> HistoryPage: ...
+    def observe_epoch(self, epoch: Epoch, last: int) -> bool: ...
+    def seek(self, cursor: int) -> None: ...
     def take(self, entry: Entry) -> bool: ...
     def take_all(self, entries: Sequence[Entry]) -> Sequence[Entry]: ...
     def ends_at(self, closed_seq: Seq) -> bool: ...
@@ -53,13 +53,13 @@ class RunSelection:
     """A run, from a seq on, to its end."""
 
     def __init__(
-        self, run_id: RunId, from_seq: int, follow: bool, admits: Admits | None, epoch: Epoch = NO_EPOCH
+        self, run_id: RunId, from_seq: int, follow: bool, accepts: EntryFilter | None, epoch: Epoch = NO_EPOCH
     ) -> None:
-        self.lane = run_id
+        self.view = run_id
         self.epoch = epoch
         self._after = Seq(max(from_seq, 1) - 1)
         self._follow = follow
-        self._admits = admits
+        self._accepts = accepts
         self.until: Seq | None = None
         self._lineage: Lineage = ()
 
@@ -69,13 +69,13 @@ class RunSelection:
 
     @property
     def is_whole(self) -> bool:
-        """Whether it wants everything of its lane."""
-        return self._admits is None
+        """Whether it wants everything of its view."""
+        return self._accepts is None
 
-    def go_to(self, cursor: int) -> None:
+    def seek(self, cursor: int) -> None:
         self._after = Seq(cursor)
 
-    def meet(self, epoch: Epoch, last: int) -> bool:
+    def observe_epoch(self, epoch: Epoch, last: int) -> bool:
         """Notes where it ends, if it does not follow; False in another epoch than its own."""
         if self.epoch not in (NO_EPOCH, epoch):
             return False
@@ -84,17 +84,17 @@ class RunSelection:
             self.until = Seq(last)
         return True
 
-    async def replay(self, reader: TermReader) -> Replay:
+    async def replay(self, reader: TermReader) -> HistoryPage:
         page = await self._page(reader)
         run = page.run or Head()
         if self.epoch not in (NO_EPOCH, page.epoch):
             await self._resume(reader, page)
-        self.meet(page.epoch, run.last_seq)
+        self.observe_epoch(page.epoch, run.last_seq)
         entries = self._whole(page, run)
-        _check_dense(self._after, [entry.seq for entry in entries], run.last_seq, f"run {self.lane!r}")
+        _check_dense(self._after, [entry.seq for entry in entries], run.last_seq, f"run {self.view!r}")
         found = self.take_all(_cut(entries, "seq", self.until))
         is_over = self._is_past(run.closed_seq) or self._is_past(self.until)
-        return Replay(found, page.bounds.head if self._is_past(run.last_seq) else None, is_over)
+        return HistoryPage(found, page.bounds.head if self._is_past(run.last_seq) else None, is_over)
 
     async def _resume(self, reader: TermReader, page: RunPage) -> None:
         """Goes on in another term if the entry at its place is from before it.
@@ -111,33 +111,33 @@ class RunSelection:
         """Where an entry of the run is in the journal; None if it is not there."""
         if seq == 0:
             return GlobalSeq(0)
-        pieces = segments(self._lineage, self.lane, seq)
-        page = await reader.read_run(self.lane, Seq(seq - 1), pieces if len(pieces) > 1 else ())
+        pieces = segments(self._lineage, self.view, seq)
+        page = await reader.read_run(self.view, Seq(seq - 1), pieces if len(pieces) > 1 else ())
         is_there = bool(page.entries) and page.entries[0].seq == seq
         return page.entries[0].global_seq if is_there else None
 
     async def _page(self, reader: TermReader) -> RunPage:
         """The next page. Of a run that turns out to inherit, it is read again: a lineage never changes."""
-        page = await reader.read_run(self.lane, self._after, self._segments())
+        page = await reader.read_run(self.view, self._after, self._segments())
         if page.run is not None and page.run.lineage != self._lineage:
             self._lineage = page.run.lineage
             if self._segments():
-                return await reader.read_run(self.lane, self._after, self._segments())
+                return await reader.read_run(self.view, self._after, self._segments())
         return page
 
     def _segments(self) -> tuple[Segment, ...]:
         """Where to read on; nothing when that is in the run itself."""
-        pieces = segments(self._lineage, self.lane, self._after + 1)
+        pieces = segments(self._lineage, self.view, self._after + 1)
         return pieces if len(pieces) > 1 else ()
 
     def _whole(self, page: RunPage, run: Head) -> Sequence[Entry]:
         """The entries of a page before a gap; a gap right at the beginning is raised."""
         self._check(run.last_seq)
-        pieces = segments(self._lineage, self.lane, self._after + 1)
-        floors = {owner: max(floor, run.floor) for owner, floor in page.floors.items()} or {self.lane: run.floor}
+        pieces = segments(self._lineage, self.view, self._after + 1)
+        floors = {owner: max(floor, run.floor) for owner, floor in page.floors.items()} or {self.view: run.floor}
         available_from = surviving_from(pieces, floors)
         if self._after + 1 < available_from:
-            raise BrokerOverflowError(self.lane, self._after + 1, available_from)
+            raise BrokerOverflowError(self.view, self._after + 1, available_from)
         return _cut(page.entries, "seq", unbroken_through(pieces, floors))
 
     def take(self, entry: Entry) -> bool:
@@ -145,11 +145,11 @@ class RunSelection:
         if entry.seq <= self._after:
             return False
         self._after = entry.seq
-        return self._admits is None or self._admits(entry)
+        return self._accepts is None or self._accepts(entry)
 
     def take_all(self, entries: Sequence[Entry]) -> Sequence[Entry]:
         """Goes past entries in a row; those that are new and wanted."""
-        if self._admits is None and entries and entries[0].seq > self._after:
+        if self._accepts is None and entries and entries[0].seq > self._after:
             self._after = entries[-1].seq
             return entries
         return [entry for entry in entries if self.take(entry)]
@@ -162,20 +162,20 @@ class RunSelection:
 
     def _check(self, last_seq: Seq) -> None:
         if self._after > last_seq:
-            raise InvalidCursor(f"run {self.lane!r} is at seq {last_seq}; nobody has been told of {self._after}")
+            raise InvalidCursor(f"run {self.view!r} is at seq {last_seq}; nobody has been told of {self._after}")
 
 
 class JournalSelection:
     """The whole journal or the subjects of a pattern, after a position."""
 
     def __init__(
-        self, pattern: Pattern | None, after: int, follow: bool, admits: Admits | None, epoch: Epoch = NO_EPOCH
+        self, pattern: Pattern | None, after: int, follow: bool, accepts: EntryFilter | None, epoch: Epoch = NO_EPOCH
     ) -> None:
-        self.lane = pattern
+        self.view = pattern
         self.epoch = epoch
         self._after = GlobalSeq(after)
         self._follow = follow
-        self._admits = admits
+        self._accepts = accepts
         self.until: GlobalSeq | None = None
 
     @property
@@ -184,13 +184,13 @@ class JournalSelection:
 
     @property
     def is_whole(self) -> bool:
-        """Whether it wants everything of its lane."""
-        return self._admits is None
+        """Whether it wants everything of its view."""
+        return self._accepts is None
 
-    def go_to(self, cursor: int) -> None:
+    def seek(self, cursor: int) -> None:
         self._after = GlobalSeq(cursor)
 
-    def meet(self, epoch: Epoch, last: int) -> bool:
+    def observe_epoch(self, epoch: Epoch, last: int) -> bool:
         """Notes where it ends, if it does not follow; False in another epoch than its own."""
         if self.epoch not in (NO_EPOCH, epoch):
             return False
@@ -199,27 +199,27 @@ class JournalSelection:
             self.until = GlobalSeq(last)
         return True
 
-    async def replay(self, reader: TermReader) -> Replay:
-        page = await reader.read(self._after, pattern=self.lane)
+    async def replay(self, reader: TermReader) -> HistoryPage:
+        page = await reader.read(self._after, pattern=self.view)
         if self.epoch not in (NO_EPOCH, page.epoch):
             await self._resume(reader, page.epoch)
-        self.meet(page.epoch, page.bounds.head)
+        self.observe_epoch(page.epoch, page.bounds.head)
         self._check(page.bounds)
         found = self.take_all(_cut(page.entries, "global_seq", self.until))
         self._after = page.scanned_to
         is_over = self.until is not None and self._after >= self.until
-        return Replay(found, self._after if self._after >= page.bounds.head else None, is_over)
+        return HistoryPage(found, self._after if self._after >= page.bounds.head else None, is_over)
 
     def take(self, entry: Entry) -> bool:
         """Goes past an entry; whether it is new and wanted."""
         if entry.global_seq <= self._after:
             return False
         self._after = entry.global_seq
-        return self._admits is None or self._admits(entry)
+        return self._accepts is None or self._accepts(entry)
 
     def take_all(self, entries: Sequence[Entry]) -> Sequence[Entry]:
         """Goes past entries in a row; those that are new and wanted."""
-        if self._admits is None and entries and entries[0].global_seq > self._after:
+        if self._accepts is None and entries and entries[0].global_seq > self._after:
             self._after = entries[-1].global_seq
             return entries
         return [entry for entry in entries if self.take(entry)]

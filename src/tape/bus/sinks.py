@@ -88,7 +88,7 @@ class MultiRunBrokerSink:
             self._broker.open_run(run_id, self._meta)
         copy = None
         if (db_sink := self._db_sink) is not None:
-            copy = self._broker.attend(lambda: _Copy(self._broker, run_id, db_sink).write())
+            copy = self._broker.spawn(lambda: _Copy(self._broker, run_id, db_sink).write())
         self._runs[run_id] = copy
 
     async def _end(self, run_id: RunId, copy: Receipt[None] | None) -> Exception | None:

@@ -2,7 +2,7 @@
 
 from typing import Final
 
-from tape.bus.tail import Lane, Tail
+from tape.bus.tail import Tail, TailView
 from tape.core.ids import GlobalSeq
 from tape.core.ports import Bounds, Page, Reader
 from tape.core.subject import Pattern
@@ -17,34 +17,34 @@ class Source:
         self._history = history
         self._tail = tail
         self._selection: Pattern | None = None
-        self._lane: Lane | None = None
+        self._lane: TailView | None = None
 
     async def read(self, after: GlobalSeq, *, pattern: Pattern | None = None) -> Page:
-        lane = self._joined(pattern)
-        first = lane.after(after) - lane.base
+        view = self._joined(pattern)
+        first = view.after(after) - view.base
         if first < 0:
             return await self._history.read(after, pattern=pattern)
-        found = lane.entries[first : first + PAGE]
-        is_all = first + len(found) == len(lane.entries)
+        found = view.entries[first : first + PAGE]
+        is_all = first + len(found) == len(view.entries)
         scanned_to = max(after, self._tail.head) if is_all else found[-1].global_seq
         return Page(found, GlobalSeq(scanned_to), Bounds(GlobalSeq(1), self._tail.head), None, self._tail.epoch)
 
     async def wait(self, beyond: GlobalSeq) -> None:
         """Until what was read last may go on beyond a position."""
-        lane = self._joined(self._selection)
-        if lane.after(beyond) - lane.base == len(lane.entries):
-            waiter = lane.wait()
+        view = self._joined(self._selection)
+        if view.after(beyond) - view.base == len(view.entries):
+            waiter = view.wait()
             try:
                 await waiter
             finally:
-                lane.forget(waiter)
+                view.forget(waiter)
 
     def close(self) -> None:
         if self._lane is not None:
             self._tail.leave(self._selection, self._lane)
             self._lane = None
 
-    def _joined(self, pattern: Pattern | None) -> Lane:
+    def _joined(self, pattern: Pattern | None) -> TailView:
         if self._lane is None or pattern != self._selection:
             self.close()
             self._selection, self._lane = pattern, self._tail.join(pattern)

@@ -1,6 +1,6 @@
 """The shared tail: the newest entries of the journal, once for the whole process.
 
-A reader holds nothing but its place in a lane. A lane is what one selection sees of the tail, shared by all readers of
+A reader holds nothing but its place in a view. A view is what one selection sees of the tail, shared by all readers of
 that selection, so an entry is matched once and wakes only the readers it is for.
 """
 
@@ -25,24 +25,24 @@ from tape.core.trie import Trie
 ENTRIES: Final = 8_192
 BYTES: Final = 64 << 20
 SWEEP: Final = 8
-HANDFUL: Final = 32 * 1024
+BATCH_BYTES: Final = 32 * 1024
 HELD: Final = 4  # times its weight, an entry with both frames that are made of it once for all its readers
 
 _position = attrgetter("global_seq")
 
 
-class Lane:
+class TailView:
     """Everything of one selection after `since`, as far as the tail still holds it, numbered from `base` on."""
 
     __slots__ = (
-        "_is_telling", "_loop", "_weights", "base", "closed_seq", "entries", "is_cut", "listeners", "opened_seq",
-        "readers", "since", "waiting",
+        "_is_telling", "_loop", "_weights", "base", "closed_seq", "entries", "is_journal_closed", "listeners",
+        "opened_seq", "readers", "since", "waiting",
     )  # fmt: skip
 
     def __init__(self, since: GlobalSeq) -> None:
         self.since = since
         self.readers = 0
-        self.is_cut = False
+        self.is_journal_closed = False
         self.opened_seq = Seq(0)
         self.closed_seq: Seq | None = None
         self.waiting: set[asyncio.Future[None]] = set()
@@ -55,7 +55,7 @@ class Lane:
         self._loop = asyncio.get_running_loop()
 
     def after(self, cursor: GlobalSeq | None) -> int:
-        """The number of what follows a position, below `base` when the lane does not reach back to it."""
+        """The number of what follows a position, below `base` when the view does not reach back to it."""
         if cursor is None or cursor < self.since:
             return -1
         return self.base + bisect_right(self.entries, cursor, key=_position)
@@ -65,18 +65,18 @@ class Lane:
         first = max(number - self.base, 0)
         return len(self.entries) - first, self._weights[-1] - self._weights[first]
 
-    def handful(self, number: int, most: int) -> Sequence[Entry]:
+    def batch(self, number: int, most: int) -> Sequence[Entry]:
         """Entries from a number on, so many at most and about as many bytes as a socket takes at once, or one."""
         first = number - self.base
         if not 0 <= first < len(self.entries):
             return ()
         last = min(first + most, len(self.entries))
-        enough = bisect_right(self._weights, self._weights[first] + HANDFUL, first + 1, last)
+        enough = bisect_right(self._weights, self._weights[first] + BATCH_BYTES, first + 1, last)
         return self.entries[first:enough]
 
     def wait(self) -> asyncio.Future[None]:
         """Done when there may be more to read, or an end."""
-        if self.is_cut:
+        if self.is_journal_closed:
             raise Unavailable("the journal was closed")
         future = self._loop.create_future()
         self.waiting.add(future)
@@ -101,7 +101,7 @@ class Lane:
             self.base += gone
         self.since = max(self.since, through)
 
-    def lose(self, through: GlobalSeq) -> None:
+    def invalidate(self, through: GlobalSeq) -> None:
         """Forgets everything, and that some of it was never here: every reader has been overtaken."""
         self.base += len(self.entries) + 1
         self.entries.clear()
@@ -125,7 +125,7 @@ class Lane:
 
 
 class Tail:
-    """A ring over the whole journal, bounded in entries and bytes, dealt out to lanes.
+    """A ring over the whole journal, bounded in entries and bytes, dealt out to views.
 
     `head` is the last position it has seen, in `epoch`. Nothing a reader does, or fails to do, reaches back to `push`.
     """
@@ -133,41 +133,41 @@ class Tail:
     def __init__(self, head: GlobalSeq, entries: int = ENTRIES, limit: int = BYTES, *, epoch: Epoch = NO_EPOCH) -> None:
         self.head = head
         self.epoch = epoch
-        self.is_wanted = asyncio.Event()
+        self.has_readers = asyncio.Event()
         self.interrupt: Callable[[], object] = lambda: None
         self.capacity = entries
         self._limit = limit
         self._sizes: deque[int] = deque()
         self._bytes = 0
         self._dropped_entries = self._dropped_bytes = 0
-        self._lanes: dict[RunId | Pattern | None, Lane] = {}
-        self._trie: Trie[Lane] = Trie()
+        self._views: dict[RunId | Pattern | None, TailView] = {}
+        self._trie: Trie[TailView] = Trie()
 
     @property
     def run_ids(self) -> list[RunId]:
         """The runs that somebody reads."""
-        return [RunId(selection) for selection in self._lanes if isinstance(selection, str)]
+        return [RunId(selection) for selection in self._views if isinstance(selection, str)]
 
-    def join(self, selection: RunId | Pattern | None) -> Lane:
-        """The lane of a run, of a pattern or of everything; every join is followed by a leave."""
-        lane = self._lanes.get(selection)
-        if lane is None:
-            lane = self._lanes[selection] = Lane(self.head)
+    def join(self, selection: RunId | Pattern | None) -> TailView:
+        """The view of a run, of a pattern or of everything; every join is followed by a leave."""
+        view = self._views.get(selection)
+        if view is None:
+            view = self._views[selection] = TailView(self.head)
             if isinstance(selection, Pattern):
-                self._trie.add(selection, lane)
-            self.is_wanted.set()
-        lane.readers += 1
-        return lane
+                self._trie.add(selection, view)
+            self.has_readers.set()
+        view.readers += 1
+        return view
 
-    def leave(self, selection: RunId | Pattern | None, lane: Lane) -> None:
-        lane.readers -= 1
-        if lane.readers:
+    def leave(self, selection: RunId | Pattern | None, view: TailView) -> None:
+        view.readers -= 1
+        if view.readers:
             return
-        del self._lanes[selection]
+        del self._views[selection]
         if isinstance(selection, Pattern):
-            self._trie.discard(selection, lane)
-        if not self._lanes:
-            self.is_wanted.clear()
+            self._trie.discard(selection, view)
+        if not self._views:
+            self.has_readers.clear()
             self.interrupt()
 
     def push(self, entries: Sequence[Entry]) -> bool:
@@ -181,11 +181,11 @@ class Tail:
                 following.append(entry)
         reached = GlobalSeq(self.head + len(following))
         is_all = all(entry.global_seq <= reached for entry in entries)
-        woken = {lane for entry in following for lane in self._deal(entry)}
+        woken = {view for entry in following for view in self._deal(entry)}
         self.head = reached
         self._bound()
-        for lane in woken:
-            lane.wake()
+        for view in woken:
+            view.wake()
         return is_all
 
     def skip(self, head: GlobalSeq) -> None:
@@ -193,53 +193,53 @@ class Tail:
         self.head = head
         self._sizes.clear()
         self._bytes = 0
-        for lane in self._lanes.values():
-            lane.lose(head)
-            lane.wake()
+        for view in self._views.values():
+            view.invalidate(head)
+            view.wake()
 
-    def meets(self, epoch: Epoch, head: GlobalSeq) -> bool:
+    def observe_epoch(self, epoch: Epoch, head: GlobalSeq) -> bool:
         """Whether an epoch is its own; a later one is begun at its head, and nothing is left of the one before."""
         if epoch > self.epoch:
             self.epoch = epoch
-            for lane in self._lanes.values():
-                lane.opened_seq, lane.closed_seq = Seq(0), None
+            for view in self._views.values():
+                view.opened_seq, view.closed_seq = Seq(0), None
             self.skip(head)
             self.interrupt()
         return epoch == self.epoch
 
     def close(self) -> None:
         """Ends what still waits: the journal is closed, and nothing will come any more."""
-        for lane in self._lanes.values():
-            lane.is_cut = True
-            lane.wake()
+        for view in self._views.values():
+            view.is_journal_closed = True
+            view.wake()
 
-    def note(self, heads: Mapping[RunId, Head]) -> None:
+    def update_heads(self, heads: Mapping[RunId, Head]) -> None:
         """Where runs stand now, so that the readers of a closed one can end; news of an earlier life come too late."""
         for run_id, head in heads.items():
-            lane = self._lanes.get(run_id)
-            if lane is None or head.opened_seq < lane.opened_seq:
+            view = self._views.get(run_id)
+            if view is None or head.opened_seq < view.opened_seq:
                 continue
-            if not (lane.entries and lane.entries[-1].seq > head.last_seq):
-                lane.opened_seq, lane.closed_seq = head.opened_seq, head.closed_seq
+            if not (view.entries and view.entries[-1].seq > head.last_seq):
+                view.opened_seq, view.closed_seq = head.opened_seq, head.closed_seq
                 if not head.is_open:
-                    lane.wake()
+                    view.wake()
 
-    def _deal(self, entry: Entry) -> list[Lane]:
+    def _deal(self, entry: Entry) -> list[TailView]:
         size = entry.weight
         held = size * HELD
         self._sizes.append(held)
         self._bytes += held
-        lanes = self._trie.match(entry.subject) if self._trie else []
-        own = self._lanes.get(entry.run_id)
-        lanes += [lane for lane in (self._lanes.get(None), own) if lane is not None]
-        for lane in lanes:
-            lane.add(entry, size)
+        views = self._trie.match(entry.subject) if self._trie else []
+        own = self._views.get(entry.run_id)
+        views += [view for view in (self._views.get(None), own) if view is not None]
+        for view in views:
+            view.add(entry, size)
         if own is not None and entry.type == FORK and entry.kind == RUN:
-            own.lose(entry.global_seq)  # what the child inherits comes first, and only the journal has it
-        return lanes
+            own.invalidate(entry.global_seq)  # what the child inherits comes first, and only the journal has it
+        return views
 
     def _bound(self) -> None:
-        """Keeps to its bounds; lanes are swept a fraction of the ring at a time, because that is cheaper."""
+        """Keeps to its bounds; views are swept a fraction of the ring at a time, because that is cheaper."""
         while len(self._sizes) > self.capacity or (self._bytes > self._limit and len(self._sizes) > 1):
             size = self._sizes.popleft()
             self._bytes -= size
@@ -247,5 +247,5 @@ class Tail:
             self._dropped_bytes += size
         if self._dropped_entries > self.capacity // SWEEP or self._dropped_bytes > self._limit // SWEEP:
             self._dropped_entries = self._dropped_bytes = 0
-            for lane in self._lanes.values():
-                lane.drop(GlobalSeq(self.head - len(self._sizes)))
+            for view in self._views.values():
+                view.drop(GlobalSeq(self.head - len(self._sizes)))

@@ -7,7 +7,7 @@ from copy import copy
 from threading import Condition
 from typing import Final, NamedTuple, NoReturn
 
-from tape.bus.journal import Journal, as_producer
+from tape.bus.journal import Journal, prepare_event
 from tape.bus.operations import Receipt
 from tape.core.errors import LimitReached, UsageError
 from tape.core.event import Entry, Event
@@ -46,7 +46,7 @@ class RunSink:
 
     def emit(self, event: Event) -> Receipt[Seq]:
         """The receipt has the event's place as soon as it is stored, or what went wrong."""
-        event = as_producer(event)
+        event = prepare_event(event)
         if event.run_id != self.run_id:
             raise UsageError(f"the event's run_id {event.run_id!r} does not match {self.run_id!r}")
         said = _Said(event, Receipt())

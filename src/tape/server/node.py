@@ -17,7 +17,7 @@ from tape.core.run import Head, RunMeta, RunRecord
 from tape.core.search import Searches
 from tape.runs.forks import Forks
 from tape.runs.ledgers import Ledgers
-from tape.server.sse.fan_out import Companies
+from tape.server.sse.fan_out import FanOutGroups
 from tape.server.sse.subscribers import Subscribers
 from tape.store.outbox.table import OutboxTable
 from tape.telemetry import Meters
@@ -52,12 +52,12 @@ class ColdFiles(Protocol):
 class ColdRuns:
     """The same runs as a directory would know them: they have ended, and no store holds them any more.
 
-    `lives` are those that a store still holds and whose files are known to be whole, by run and where they began.
+    `incarnations` are those that a store still holds and whose files are complete, by run and first seq.
     """
 
     def __init__(self, files: ColdFiles) -> None:
         self._files = files
-        self.lives: set[tuple[RunId, Seq]] = set()
+        self.incarnations: set[tuple[RunId, Seq]] = set()
         self.has = files.has
         self.is_owned = files.is_owned
         self.stream = files.stream
@@ -87,7 +87,7 @@ class Node:
     runs: RunDirectory
     forks: Forks
     subscribers: Subscribers = field(default_factory=Subscribers)
-    companies: Companies = field(default_factory=Companies)
+    fan_out_groups: FanOutGroups = field(default_factory=FanOutGroups)
     meters: Meters = field(default_factory=Meters)
     draining: anyio.Event = field(default_factory=anyio.Event)
     cold: ColdRuns | None = None

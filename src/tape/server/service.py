@@ -1,4 +1,4 @@
-"""A server from its first socket to its last byte: ready, serving, draining, gone."""
+"""Runs a server: binds the sockets, serves, drains on a signal, and exits."""
 
 import os
 import resource
@@ -16,65 +16,69 @@ from tape.server.http.address import Address
 from tape.server.http.guard import Guard
 from tape.server.http.listener import Listener, bind
 from tape.server.http.router import Router
+from tape.server.maintenance import RunMaintenance
 from tape.server.node import Node
 from tape.server.routes.table import ROUTES
-from tape.server.upkeep import Upkeep
 from tape.telemetry import log
 
-AGAIN_S: Final = 0.05
+GOAWAY_EVERY_S: Final = 0.05
 
 
-class SideDoor(Protocol):
-    """Another way into the same server, which is open before anybody is told, and left when the server is."""
+class SecondListener(Protocol):
+    """Another listener of the same server; it is open before `on_ready` is called and left when the server drains."""
 
     async def open(self) -> object: ...
     async def leave(self) -> None: ...
 
 
 async def serve(
-    node: Node, address: Address, origins: Iterable[str], tell: Callable[[Address], None], side: SideDoor | None = None
+    node: Node,
+    address: Address,
+    origins: Iterable[str],
+    on_ready: Callable[[Address], None],
+    second: SecondListener | None = None,
 ) -> None:
-    """Serves until a signal says to leave, then lets everything under way end."""
+    """Serves until the first signal, then completes the requests in flight."""
     _raise_file_limit()
-    upkeep = Upkeep(node)
+    maintenance = RunMaintenance(node)
     with bind(address) as bound:
         here = Address(address.host, bound.getsockname()[1])
         guard = Guard(origins=frozenset(origins))
-        listener = Listener(App(node, guard, Router(ROUTES)), partial(tell, here))
+        listener = Listener(App(node, guard, Router(ROUTES)), partial(on_ready, here))
         with anyio.open_signal_receiver(signal.SIGTERM, signal.SIGINT) as signals:
-            leave = partial(_leave_when_told, signals, node, listener)
-            async with _beside(side), background(upkeep.run, leave, partial(_send_away, node), *_shutting(node, side)):
+            drain = partial(_drain_on_signal, signals, node, listener)
+            goaways = partial(_send_goaways, node)
+            async with _opened(second), background(maintenance.run, drain, goaways, *_closing(node, second)):
                 await listener.serve([bound])
                 await node.forks.leave()
-                await upkeep.finish()
+                await maintenance.finish()
 
 
 @asynccontextmanager
-async def _beside(side: SideDoor | None) -> AsyncIterator[None]:
-    if side is None:
+async def _opened(second: SecondListener | None) -> AsyncIterator[None]:
+    if second is None:
         yield
         return
-    await side.open()
+    await second.open()
     try:
         yield
     finally:
-        await side.leave()
+        await second.leave()
 
 
-def _shutting(node: Node, side: SideDoor | None) -> list[Callable[[], Coroutine[Any, Any, NoReturn]]]:
-    return [] if side is None else [partial(_shut, node, side)]
+def _closing(node: Node, second: SecondListener | None) -> list[Callable[[], Coroutine[Any, Any, NoReturn]]]:
+    return [] if second is None else [partial(_leave_when_draining, node, second)]
 
 
-async def _shut(node: Node, side: SideDoor) -> NoReturn:
-    """Leaves by the side door as soon as the server drains."""
+async def _leave_when_draining(node: Node, second: SecondListener) -> NoReturn:
     await node.draining.wait()
-    await side.leave()
+    await second.leave()
     await anyio.sleep_forever()
-    raise AssertionError("nothing wakes it")
+    raise AssertionError("sleep_forever returned")
 
 
-async def _leave_when_told(signals: AsyncIterator[signal.Signals], node: Node, listener: Listener) -> NoReturn:
-    """The first signal drains, the second ends at once; what was acknowledged is safe either way."""
+async def _drain_on_signal(signals: AsyncIterator[signal.Signals], node: Node, listener: Listener) -> NoReturn:
+    """The first signal drains, the second exits at once; acknowledged events are durable either way."""
     while True:
         number = await anext(signals)
         if node.is_draining:
@@ -84,17 +88,17 @@ async def _leave_when_told(signals: AsyncIterator[signal.Signals], node: Node, l
         listener.leave()
 
 
-async def _send_away(node: Node) -> NoReturn:
-    """Ends the streams of a server that is leaving, also those that only just began."""
+async def _send_goaways(node: Node) -> NoReturn:
+    """Ends the streams of a draining server, again and again, because a stream may open while it drains."""
     await node.draining.wait()
     while True:
-        node.subscribers.send_away()
-        await anyio.sleep(AGAIN_S)
+        node.subscribers.send_goaways()
+        await anyio.sleep(GOAWAY_EVERY_S)
 
 
 def _raise_file_limit() -> None:
-    """A connection is a file, and the usual limit is for desktops."""
+    """Every connection is a file, and the usual soft limit is for desktops."""
     soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
     if soft != hard:
-        with suppress(OSError, ValueError):  # some systems name a limit that they do not grant
+        with suppress(OSError, ValueError):  # some systems report a limit that they do not grant
             resource.setrlimit(resource.RLIMIT_NOFILE, (hard, hard))

@@ -16,9 +16,9 @@ import pytest
 from tape.broker import BrokerEventSink, InProcessEventBroker, JournalBroker, RedisStreamsBroker, RunId, make_broker
 from tape.bus.append import Appender
 from tape.bus.broker import Broker
+from tape.bus.broker_task import Backend
 from tape.bus.feed import Feed
 from tape.bus.journal import Journal
-from tape.bus.keeper import Backing
 from tape.bus.operations import QUEUE_BYTES
 from tape.bus.tail import Tail
 from tape.compose import open_store
@@ -219,11 +219,11 @@ async def test_a_store_that_cannot_be_opened_fails_the_call_and_is_tried_again_b
     attempts = iter([Unavailable("the server is down")])
 
     @asynccontextmanager
-    async def connect() -> AsyncIterator[Backing]:
+    async def connect() -> AsyncIterator[Backend]:
         for failure in attempts:
             raise failure
-        async with standing() as (backing, _, _):
-            yield backing
+        async with standing() as (backend, _, _):
+            yield backend
 
     async with aclosing(Broker(connect)) as broker:
         broker.open_run(R1)
@@ -234,7 +234,7 @@ async def test_a_store_that_cannot_be_opened_fails_the_call_and_is_tried_again_b
 
 
 async def test_what_is_emitted_in_one_tick_shares_commits() -> None:
-    async with standing() as (backing, counting, _), aclosing(Broker(lambda: lent(backing))) as broker:
+    async with standing() as (backend, counting, _), aclosing(Broker(lambda: lent(backend))) as broker:
         broker.open_run(R1)
         await broker.flush()
 
@@ -246,7 +246,7 @@ async def test_what_is_emitted_in_one_tick_shares_commits() -> None:
 
 
 async def test_what_is_published_at_once_shares_commits() -> None:
-    async with standing() as (backing, counting, _), aclosing(Broker(lambda: lent(backing))) as broker:
+    async with standing() as (backend, counting, _), aclosing(Broker(lambda: lent(backend))) as broker:
         broker.open_run(R1)
         await broker.flush()
 
@@ -258,7 +258,7 @@ async def test_what_is_published_at_once_shares_commits() -> None:
 
 
 async def test_a_cancelled_listener_leaves_no_place_in_the_tail() -> None:
-    async with standing() as (backing, _, tail), aclosing(Broker(lambda: lent(backing))) as broker:
+    async with standing() as (backend, _, tail), aclosing(Broker(lambda: lent(backend))) as broker:
         broker.open_run(R1)
         for n in range(50):
             async with anyio.create_task_group() as tasks:
@@ -317,7 +317,7 @@ class Counting:
 
 
 @asynccontextmanager
-async def standing() -> AsyncIterator[tuple[Backing, Counting, Tail]]:
+async def standing() -> AsyncIterator[tuple[Backend, Counting, Tail]]:
     """A store in memory with its journal, the calls it gets, and the tail."""
     async with open_store("memory://") as store:
         tail = Tail(GlobalSeq(0))
@@ -325,12 +325,12 @@ async def standing() -> AsyncIterator[tuple[Backing, Counting, Tail]]:
         counting = Counting(store.journal.append)
         appender = Appender(counting, feed.take)  # type: ignore[arg-type]
         async with background(appender.run, feed.run):
-            yield Backing(store, Journal(store, tail, appender)), counting, tail
+            yield Backend(store, Journal(store, tail, appender)), counting, tail
 
 
 @asynccontextmanager
-async def lent(backing: Backing) -> AsyncIterator[Backing]:
-    yield backing
+async def lent(backend: Backend) -> AsyncIterator[Backend]:
+    yield backend
 
 
 async def until(condition: Callable[[], bool]) -> None:

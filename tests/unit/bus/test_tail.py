@@ -6,7 +6,7 @@ from typing import Final
 import pytest
 
 from tape.bus.feed import Feed
-from tape.bus.tail import SWEEP, Lane, Tail
+from tape.bus.tail import SWEEP, Tail, TailView
 from tape.compose import open_store
 from tape.core.errors import Unavailable
 from tape.core.event import Entry, Event
@@ -23,17 +23,17 @@ def entry(place: int, run_id: str = "r", seq: int | None = None) -> Entry:
     return Event(run_id=run_id, payload=None).at(place, place if seq is None else seq, 0, 0, Epoch(1))
 
 
-def places(lane: Lane) -> list[int]:
-    return [entry.global_seq for entry in lane.entries]
+def places(view: TailView) -> list[int]:
+    return [entry.global_seq for entry in view.entries]
 
 
 async def test_what_follows_is_taken() -> None:
     tail = Tail(GlobalSeq(0))
-    lane = tail.join(None)
+    view = tail.join(None)
 
     assert tail.push([entry(1), entry(2)]) and tail.push([entry(3)])
 
-    assert (tail.head, places(lane)) == (3, [1, 2, 3])
+    assert (tail.head, places(view)) == (3, [1, 2, 3])
 
 
 @pytest.mark.parametrize(
@@ -50,12 +50,12 @@ async def test_what_follows_is_taken() -> None:
 )
 async def test_what_a_repeated_request_gives_back_makes_no_hole(pushed: list[int], head: int, is_all: bool) -> None:
     tail = Tail(GlobalSeq(10))
-    lane = tail.join(None)
+    view = tail.join(None)
 
     assert tail.push([entry(place) for place in pushed]) is is_all
 
     assert tail.head == head
-    assert places(lane) == list(range(11, head + 1))
+    assert places(view) == list(range(11, head + 1))
 
 
 async def test_an_entry_wakes_only_the_readers_it_is_for() -> None:
@@ -77,133 +77,133 @@ async def test_an_entry_wakes_only_the_readers_it_is_for() -> None:
 
 
 async def test_a_reader_that_stops_waiting_leaves_nothing_on_a_shared_lane() -> None:
-    lane = Tail(GlobalSeq(0)).join(None)
-    waiters = [lane.wait() for _ in range(100)]
+    view = Tail(GlobalSeq(0)).join(None)
+    waiters = [view.wait() for _ in range(100)]
 
     for waiter in waiters[1:]:
-        lane.forget(waiter)
+        view.forget(waiter)
 
-    assert lane.waiting == {waiters[0]}
+    assert view.waiting == {waiters[0]}
 
 
 async def test_the_last_reader_that_leaves_takes_the_lane_with_it_and_says_so() -> None:
     tail, left = Tail(GlobalSeq(0)), asyncio.Event()
     tail.interrupt = left.set
-    lane = tail.join(RunId("r"))
+    view = tail.join(RunId("r"))
     tail.join(RunId("r"))
 
-    tail.leave(RunId("r"), lane)
-    assert tail.is_wanted.is_set() and not left.is_set()
-    tail.leave(RunId("r"), lane)
+    tail.leave(RunId("r"), view)
+    assert tail.has_readers.is_set() and not left.is_set()
+    tail.leave(RunId("r"), view)
 
     assert left.is_set() and tail.run_ids == []
 
 
 async def test_a_closed_tail_lets_nobody_wait() -> None:
     tail = Tail(GlobalSeq(0))
-    lane = tail.join(None)
-    waiting = lane.wait()
+    view = tail.join(None)
+    waiting = view.wait()
 
     tail.close()
 
     assert waiting.done()
     with pytest.raises(Unavailable, match="closed"):
-        lane.wait()
+        view.wait()
 
 
 async def test_a_skip_overtakes_every_reader() -> None:
     tail = Tail(GlobalSeq(0))
-    lane = tail.join(None)
+    view = tail.join(None)
     tail.push([entry(1), entry(2)])
-    place = lane.after(GlobalSeq(2))
+    place = view.after(GlobalSeq(2))
 
     tail.skip(GlobalSeq(9))
 
-    assert place < lane.base and lane.after(GlobalSeq(8)) < lane.base
-    assert lane.after(GlobalSeq(9)) >= lane.base
+    assert place < view.base and view.after(GlobalSeq(8)) < view.base
+    assert view.after(GlobalSeq(9)) >= view.base
 
 
 async def test_old_news_of_an_end_does_not_end_a_run_that_has_gone_on() -> None:
     tail = Tail(GlobalSeq(0))
-    lane = tail.join(RunId("r"))
+    view = tail.join(RunId("r"))
     tail.push([entry(1), entry(2)])
 
-    tail.note({RunId("r"): Head(last_seq=1, closed_seq=1)})  # type: ignore[arg-type]
+    tail.update_heads({RunId("r"): Head(last_seq=1, closed_seq=1)})  # type: ignore[arg-type]
 
-    assert lane.closed_seq is None
+    assert view.closed_seq is None
 
 
 async def test_news_of_an_end_that_come_after_the_run_was_opened_again_end_nobody() -> None:
     """The answers of two connections may overtake each other."""
     tail = Tail(GlobalSeq(0))
-    lane = tail.join(RunId("r"))
+    view = tail.join(RunId("r"))
     tail.push([entry(1), entry(2)])
 
-    tail.note({RunId("r"): Head(last_seq=Seq(2), opened_seq=Seq(2))})
-    waiting = lane.wait()
-    tail.note({RunId("r"): Head(last_seq=Seq(2), closed_seq=Seq(2))})
+    tail.update_heads({RunId("r"): Head(last_seq=Seq(2), opened_seq=Seq(2))})
+    waiting = view.wait()
+    tail.update_heads({RunId("r"): Head(last_seq=Seq(2), closed_seq=Seq(2))})
 
-    assert lane.closed_seq is None and not waiting.done()
+    assert view.closed_seq is None and not waiting.done()
 
 
 async def test_the_end_of_the_life_that_is_read_is_heard_at_once() -> None:
     tail = Tail(GlobalSeq(0))
-    lane = tail.join(RunId("r"))
+    view = tail.join(RunId("r"))
     tail.push([entry(1), entry(2)])
-    waiting = lane.wait()
+    waiting = view.wait()
 
-    tail.note({RunId("r"): Head(last_seq=Seq(2), closed_seq=Seq(2))})
+    tail.update_heads({RunId("r"): Head(last_seq=Seq(2), closed_seq=Seq(2))})
 
-    assert lane.closed_seq == 2 and waiting.done()
+    assert view.closed_seq == 2 and waiting.done()
 
 
 async def test_a_run_that_goes_on_is_not_at_its_end() -> None:
     tail = Tail(GlobalSeq(0))
-    lane = tail.join(RunId("r"))
-    tail.note({RunId("r"): Head(closed_seq=0)})  # type: ignore[arg-type]
-    assert lane.closed_seq == 0
+    view = tail.join(RunId("r"))
+    tail.update_heads({RunId("r"): Head(closed_seq=0)})  # type: ignore[arg-type]
+    assert view.closed_seq == 0
 
     tail.push([entry(1)])
 
-    assert lane.closed_seq is None
+    assert view.closed_seq is None
 
 
 async def test_a_reader_that_waited_for_a_fork_goes_to_the_journal_for_what_it_inherits() -> None:
     tail = Tail(GlobalSeq(0))
-    lane, everything = tail.join(RunId("child")), tail.join(None)
-    place, woken = lane.after(GlobalSeq(0)), lane.wait()
+    view, everything = tail.join(RunId("child")), tail.join(None)
+    place, woken = view.after(GlobalSeq(0)), view.wait()
     forked = Event(run_id="child", payload=None, kind="run", type="fork")
 
     tail.push([forked.at(1, 8, 0, 0, Epoch(1)), entry(2, "child", 9)])
 
-    assert place < lane.base and woken.done()
-    assert lane.after(GlobalSeq(0)) < 0
-    assert (places(lane), places(everything)) == ([2], [1, 2])
+    assert place < view.base and woken.done()
+    assert view.after(GlobalSeq(0)) < 0
+    assert (places(view), places(everything)) == ([2], [1, 2])
 
 
 async def test_a_later_epoch_leaves_nothing_of_the_one_before() -> None:
     tail = Tail(GlobalSeq(0), epoch=Epoch(1))
-    lane = tail.join(RunId("r"))
+    view = tail.join(RunId("r"))
     tail.push([entry(1), entry(2)])
-    tail.note({RunId("r"): Head(last_seq=Seq(2), closed_seq=Seq(2))})
-    place, woken, interrupted = lane.after(GlobalSeq(2)), lane.wait(), asyncio.Event()
+    tail.update_heads({RunId("r"): Head(last_seq=Seq(2), closed_seq=Seq(2))})
+    place, woken, interrupted = view.after(GlobalSeq(2)), view.wait(), asyncio.Event()
     tail.interrupt = interrupted.set
 
-    assert tail.meets(Epoch(2), GlobalSeq(1))
+    assert tail.observe_epoch(Epoch(2), GlobalSeq(1))
 
-    assert place < lane.base and (lane.entries, lane.closed_seq, lane.lag(lane.base)) == ([], None, (0, 0))
+    assert place < view.base and (view.entries, view.closed_seq, view.lag(view.base)) == ([], None, (0, 0))
     assert (tail.head, tail.epoch) == (1, 2)
     assert woken.done() and interrupted.is_set()
 
 
 async def test_an_earlier_epoch_is_not_met_and_the_same_one_changes_nothing() -> None:
     tail = Tail(GlobalSeq(0), epoch=Epoch(2))
-    lane = tail.join(None)
+    view = tail.join(None)
     tail.push([entry(1)])
 
-    assert not tail.meets(Epoch(1), GlobalSeq(9)) and tail.meets(Epoch(2), GlobalSeq(9))
+    assert not tail.observe_epoch(Epoch(1), GlobalSeq(9)) and tail.observe_epoch(Epoch(2), GlobalSeq(9))
 
-    assert (tail.head, tail.epoch, places(lane)) == (1, 2, [1])
+    assert (tail.head, tail.epoch, places(view)) == (1, 2, [1])
 
 
 @pytest.mark.parametrize(("epoch", "held"), [(1, []), (2, [1]), (3, [])])
@@ -211,11 +211,11 @@ async def test_what_is_answered_in_another_epoch_is_fetched_and_not_believed(epo
     """An answer may come late, when its journal is lost already, or before the tail has met its epoch."""
     async with open_store("memory://") as store:
         tail = Tail(GlobalSeq(0), epoch=Epoch(2))
-        lane = tail.join(None)
+        view = tail.join(None)
 
         Feed(store, tail).take([entry(1)._replace(epoch=Epoch(epoch))])
 
-    assert places(lane) == held and tail.head == len(held)
+    assert places(view) == held and tail.head == len(held)
 
 
 @pytest.mark.parametrize("size", [0, 100, 10_000])
@@ -223,7 +223,7 @@ async def test_what_is_answered_in_another_epoch_is_fetched_and_not_believed(epo
 async def test_the_frames_made_of_entries_are_within_the_bounds_of_the_ring(size: int, content: str) -> None:
     limit = 1 << 20
     tail = Tail(GlobalSeq(0), entries=1 << 20, limit=limit)
-    lane = tail.join(None)
+    view = tail.join(None)
     payload: str | bytes = "x" * size if content == "text" else b"x" * size
     event = Event(
         run_id="a-run-of-usual-length-0123456789",
@@ -234,6 +234,6 @@ async def test_the_frames_made_of_entries_are_within_the_bounds_of_the_ring(size
     for place in range(1, 4 * limit // (size + 256)):
         tail.push([event.at(place, place, 1_800_000_000_000, 0, Epoch(1))])
 
-    kept = sum(entry.weight for entry in lane.entries)
-    made = sum(len(encoded(entry, by)) for entry in lane.entries for by in BOTH)
-    assert lane.base > 0 and limit / 2 < kept + made <= limit * (1 + 1 / SWEEP) + 4 * (size + 256)
+    kept = sum(entry.weight for entry in view.entries)
+    made = sum(len(encoded(entry, by)) for entry in view.entries for by in BOTH)
+    assert view.base > 0 and limit / 2 < kept + made <= limit * (1 + 1 / SWEEP) + 4 * (size + 256)

@@ -3,7 +3,7 @@
 import pytest
 
 from tape.bus.journal import Journal
-from tape.compose import open_backing
+from tape.compose import open_backend
 from tape.core.effect import EffectStatus
 from tape.core.errors import BrokerOverflowError
 from tape.core.event import Entry
@@ -19,16 +19,16 @@ async def entries_of(journal: Journal, run_id: str) -> list[Entry]:
 
 
 async def test_only_what_had_an_outcome_by_then_is_settled() -> None:
-    async with open_backing("memory://") as backing:
-        node = AsyncNode(Ledgers(backing.store, backing.journal))
+    async with open_backend("memory://") as backend:
+        node = AsyncNode(Ledgers(backend.store, backend.journal))
         run_id = (await node.runs.begin("app", owner="w")).run.run_id
         for tool, status in (("done", "confirmed"), ("lost", "unknown")):
             effect = await node.effects.begin(run_id, tool)
             await node.effects.complete(run_id, effect.idempotency_key, EffectStatus(status))
         await node.effects.begin(run_id, "begun")
-        entries = await entries_of(backing.journal, run_id)
+        entries = await entries_of(backend.journal, run_id)
         await node.effects.reconcile(run_id, f"{run_id}/decision--1/lost/0", EffectStatus.FAILED)
-        later = await entries_of(backing.journal, run_id)
+        later = await entries_of(backend.journal, run_id)
 
     assert settled_by(entries, run_id).effects == {f"{run_id}/decision--1/done/0": EffectStatus.CONFIRMED}
     assert settled_by(later, run_id).effects[f"{run_id}/decision--1/lost/0"] is EffectStatus.FAILED
@@ -36,8 +36,8 @@ async def test_only_what_had_an_outcome_by_then_is_settled() -> None:
 
 
 async def test_a_run_that_has_lost_entries_leaves_no_ledgers_to_a_child() -> None:
-    async with open_backing("memory://", keep_per_run=3) as backing:
-        ledgers = Ledgers(backing.store, backing.journal)
+    async with open_backend("memory://", keep_per_run=3) as backend:
+        ledgers = Ledgers(backend.store, backend.journal)
         node = AsyncNode(ledgers)
         run_id = (await node.runs.begin("app", owner="w")).run.run_id
         for number in range(4):

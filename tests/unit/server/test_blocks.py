@@ -7,8 +7,8 @@ import pytest
 from hypothesis import given, strategies as st
 
 from tape.bus.journal import Journal
-from tape.bus.selection import Replay
-from tape.bus.stream import Reading
+from tape.bus.selection import HistoryPage
+from tape.bus.stream import StreamReader
 from tape.compose import open_store, run_journal
 from tape.core.event import Entry, Event
 from tape.core.ids import Epoch
@@ -49,13 +49,13 @@ class Desk:
             if self.meanwhile:
                 await self.journal.append(self.meanwhile.pop())
 
-        with closing(self.journal.reading(from_global_seq=after, follow=False)) as reading:
-            await self._tell_all(reading, Blocks(reading, self.store, self.batches, write))
+        with closing(self.journal.reader(from_global_seq=after, follow=False)) as reader:
+            await self._tell_all(reader, Blocks(reader, self.store, self.batches, write))
         return messages
 
-    async def _tell_all(self, reading: Reading, blocks: Blocks) -> None:
+    async def _tell_all(self, reader: StreamReader, blocks: Blocks) -> None:
         while not await blocks.tell():
-            assert not reading.lane.is_cut
+            assert not reader.view.is_journal_closed
 
 
 @pytest.fixture
@@ -121,13 +121,13 @@ async def test_blocks_are_read_from_the_store_once(desk: Desk, monkeypatch: pyte
     await desk.say(1_000)
     await desk.told()
     asked: list[int] = []
-    read = Reading.replay
+    read = StreamReader.replay
 
-    def replay(reading: Reading) -> Awaitable[Replay]:
-        asked.append(reading.cursor)
-        return read(reading)
+    def replay(reader: StreamReader) -> Awaitable[HistoryPage]:
+        asked.append(reader.cursor)
+        return read(reader)
 
-    monkeypatch.setattr(Reading, "replay", replay)
+    monkeypatch.setattr(StreamReader, "replay", replay)
     await desk.told()
 
     assert asked == [1_000]

@@ -73,8 +73,8 @@ def test_those_who_are_sent_away_come_back_at_different_times() -> None:
     with ExitStack() as stack:
         for _ in range(10):
             stack.enter_context(subscribers.join(None)).goaway = told.append
-        subscribers.send_away()
-        subscribers.send_away()
+        subscribers.send_goaways()
+        subscribers.send_goaways()
 
     assert len(set(told)) == len(told) == 10
     assert min(told) >= 1000 and max(told) <= 5000 and max(told) - min(told) >= 3000

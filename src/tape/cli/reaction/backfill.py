@@ -63,14 +63,14 @@ def _backfill(choices: Choices, reaction_id: str, after: int, through: int | Non
 
     url, lake, tally = check_kind(choices.location()[0]), choices.lake_folder(), Tally()
     choices.check_exists()
-    opened = compose.open_backing(url, lake=lake)
-    with start_blocking_portal() as portal, portal.wrap_async_context_manager(opened) as backing:
-        plan = portal.call(planned, backing.store, backing.journal, reaction_id, after, through)
+    opened = compose.open_backend(url, lake=lake)
+    with start_blocking_portal() as portal, portal.wrap_async_context_manager(opened) as backend:
+        plan = portal.call(planned, backend.store, backend.journal, reaction_id, after, through)
         _say_progress(plan, tally)
         with spark_opener()() as spark:
             for some in found(spark, url, lake, plan):
                 tally.searched, tally.matches = some.searched, tally.matches + len(some.hits)
-                tally.made += portal.call(backing.store.tasks.make, some.hits) if some.hits and not is_dry else 0
+                tally.made += portal.call(backend.store.tasks.make, some.hits) if some.hits and not is_dry else 0
                 _say_progress(plan, tally)
     return plan, tally
 

@@ -54,8 +54,8 @@ async def _explain(choices: Choices, reaction_id: str, global_seq: int) -> Expla
     from tape.matcher.explain import explain as ask
 
     choices.check_exists()
-    async with compose.open_backing(choices.location()[0], lake=choices.lake_folder()) as backing:
-        return await ask(backing.store, backing.journal, reaction_id, global_seq)
+    async with compose.open_backend(choices.location()[0], lake=choices.lake_folder()) as backend:
+        return await ask(backend.store, backend.journal, reaction_id, global_seq)
     raise AssertionError("a store swallows nothing")
 
 

@@ -11,7 +11,7 @@ from tape.core.ports import Store
 from tape.core.run import Head
 from tape.runs.ledgers import Ledgers
 from tape.server.grpc.batches import Batches
-from tape.server.sse.run_end import RunEnds
+from tape.server.sse.run_end import RunEndFrames
 from tape.server.sse.subscribers import Subscribers
 from tape.telemetry import Meters
 from tape.wire.shape import duration
@@ -32,8 +32,8 @@ class Hall:
     has_ledgers: bool = True
 
     @property
-    def run_ends(self) -> RunEnds:
-        return RunEnds(self.store.runs, self.ledgers if self.has_ledgers else None)
+    def run_ends(self) -> RunEndFrames:
+        return RunEndFrames(self.store.runs, self.ledgers if self.has_ledgers else None)
 
     async def heads(self, run_ids: list[RunId]) -> dict[RunId, Head]:
         return dict(await self.store.runs.heads(run_ids))

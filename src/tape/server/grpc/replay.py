@@ -3,7 +3,7 @@
 from collections.abc import Awaitable, Callable, Sequence
 from typing import Final, Protocol, TypeAlias
 
-from tape.bus.stream import Reading
+from tape.bus.stream import StreamReader
 from tape.core.event import Entry
 from tape.core.ids import Epoch
 from tape.core.ports import Store
@@ -24,15 +24,15 @@ class Replay(Protocol):
 
 
 class Pages:
-    """The entries of a reading, so many in a delivery at most."""
+    """The entries of a reader, so many in a delivery at most."""
 
-    def __init__(self, reading: Reading, deliver: Deliver, most: int) -> None:
-        self._reading = reading
+    def __init__(self, reader: StreamReader, deliver: Deliver, most: int) -> None:
+        self._reader = reader
         self._deliver = deliver
         self._most = most
 
     async def tell(self) -> bool:
-        page = await self._reading.replay()
+        page = await self._reader.replay()
         for first in range(0, len(page.entries), self._most):
             await self._deliver(page.entries[first : first + self._most])
         return page.is_over
@@ -41,8 +41,8 @@ class Pages:
 class Blocks:
     """The whole journal; `write` takes messages, and how many entries they are."""
 
-    def __init__(self, reading: Reading, store: Store, batches: Batches, write: Write) -> None:
-        self._reading = reading
+    def __init__(self, reader: StreamReader, store: Store, batches: Batches, write: Write) -> None:
+        self._reader = reader
         self._store = store
         self._batches = batches
         self._write = write
@@ -50,22 +50,22 @@ class Blocks:
     async def tell(self) -> bool:
         if await self._tell_kept():
             return False
-        page = await self._reading.replay()
-        entries = page.entries if page.is_over or page.looked_to is not None else self._whole(page.entries)
+        page = await self._reader.replay()
+        entries = page.entries if page.is_over or page.scanned_to is not None else self._whole(page.entries)
         for some in in_blocks(entries):
             await self._write(self._batches.messages(some), len(some))
         return page.is_over
 
     async def _tell_kept(self) -> bool:
         """Tells the blocks that are kept and that the journal still has; whether there were any."""
-        first = self._reading.cursor
+        first = self._reader.cursor
         if self._batches.block(self._store.epoch, first) is None:
             return False
         bounds = await self._store.journal.bounds()
         epoch = self._store.epoch
-        if not self._reading.meet(epoch, bounds.head):  # the next page tells whether it may go on there
+        if not self._reader.observe_epoch(epoch, bounds.head):  # the next page tells whether it may go on there
             return False
-        until = self._reading.until
+        until = self._reader.until
         end = bounds.head if until is None else min(until, bounds.head)
         is_there = first + 1 >= bounds.floor
         return is_there and await self._tell_blocks(epoch, range(first, end - BLOCK + 1, BLOCK)[:AT_ONCE])
@@ -76,7 +76,7 @@ class Blocks:
             if messages is None:
                 return number > 0
             await self._write(messages, BLOCK)
-            self._reading.go_to(after + BLOCK)
+            self._reader.seek(after + BLOCK)
         return len(places) > 0
 
     def _whole(self, entries: Sequence[Entry]) -> Sequence[Entry]:
@@ -84,5 +84,5 @@ class Blocks:
         rest = entries[-1].global_seq % BLOCK if entries else 0
         if not 0 < rest < len(entries):
             return entries
-        self._reading.go_to(entries[-1].global_seq - rest)
+        self._reader.seek(entries[-1].global_seq - rest)
         return entries[:-rest]

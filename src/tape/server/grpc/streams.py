@@ -7,7 +7,7 @@ from functools import partial
 import anyio
 
 from tape.bus.journal import Journal
-from tape.bus.stream import Reading
+from tape.bus.stream import StreamReader
 from tape.core.event import Entry, check_run_id
 from tape.core.ids import RunId
 from tape.core.ledgers import Watching
@@ -89,7 +89,7 @@ async def watch_value(hall: Hall, request: pb.WatchValueRequest, line: Line) -> 
 async def _next(watch: Watching, place: Subscriber) -> ValueChange:
     with anyio.CancelScope() as scope:
         place.goaway = lambda _: scope.cancel()
-        if not place.is_sent_away:
+        if not place.is_goaway_sent:
             return await watch.__anext__()
     raise NotNow(LEAVING)
 
@@ -110,10 +110,10 @@ def _tailed(hall: Hall, request: pb.TailBatchesRequest, most: int, line: Line) -
 def _finish(hall: Hall, request: pb.TailBatchesRequest, line: Line) -> Finish:
     """Writes the last message, without which a reader takes the stream for interrupted."""
 
-    async def finish(reading: Reading) -> None:
-        end = pb.StreamEnd(reason=HEAD, last_id=reading.cursor)
+    async def finish(reader: StreamReader) -> None:
+        end = pb.StreamEnd(reason=HEAD, last_id=reader.cursor)
         if not request.no_follow:
-            told = await hall.run_ends.of(RunId(request.run_id), reading.cursor)
+            told = await hall.run_ends.of(RunId(request.run_id), reader.cursor)
             end = pb.StreamEnd(reason=told.reason, last_id=told.last_event_id, state=told.state)
         await line.write(pb.EventBatch(end=end).SerializeToString())
 
@@ -126,33 +126,33 @@ def _blocks(hall: Hall, line: Line) -> Replayed:
             await line.write(message)
         hall.meters.streamed.add(count)
 
-    return lambda reading: Blocks(reading, hall.store, hall.batches, write)
+    return lambda reader: Blocks(reader, hall.store, hall.batches, write)
 
 
 async def _tell_all(hall: Hall, wish: Wish, line: Line, deliver: Deliver) -> None:
     """What there is, and no more."""
-    with closing(wish.open_after(wish.after)) as reading:
-        replay = wish.replayed(reading, deliver)
+    with closing(wish.open_after(wish.after)) as reader:
+        replay = wish.replayed(reader, deliver)
         await line.send_initial_metadata(opening(wish.epoch))
         while not await replay.tell():
             pass
         if wish.finish is not None:
-            await wish.finish(reading)
+            await wish.finish(reader)
 
 
 def _run(
     journal: Journal, run_id: RunId, subject: str = "", where: str = "", *, follow: bool = True, held: int = 0
-) -> Callable[[int], Reading]:
-    reading = partial(journal.reading, run_id=run_id, follow=follow, epoch=held or None)
-    opened = partial(reading, subject=subject or None, where=where or None)
+) -> Callable[[int], StreamReader]:
+    reader = partial(journal.reader, run_id=run_id, follow=follow, epoch=held or None)
+    opened = partial(reader, subject=subject or None, where=where or None)
     return lambda after: opened(from_seq=after + 1)
 
 
 def _across(
     journal: Journal, subject: str = "", where: str = "", *, follow: bool = True, held: int = 0
-) -> Callable[[int], Reading]:
-    reading = partial(journal.reading, follow=follow, epoch=held or None)
-    opened = partial(reading, subject=subject or None, where=where or None)
+) -> Callable[[int], StreamReader]:
+    reader = partial(journal.reader, follow=follow, epoch=held or None)
+    opened = partial(reader, subject=subject or None, where=where or None)
     return lambda after: opened(from_global_seq=after)
 
 

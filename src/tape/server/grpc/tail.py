@@ -5,7 +5,7 @@ from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass, replace
 from typing import Final, Protocol, TypeAlias
 
-from tape.bus.stream import Reading
+from tape.bus.stream import StreamReader
 from tape.core.errors import BrokerOverflowError
 from tape.core.event import Entry
 from tape.core.ids import RunId
@@ -19,8 +19,8 @@ HANDFULS: Final = 4
 EPOCH: Final = "tape-epoch"
 LEAVING: Final = "the server is leaving; come back in a moment"
 
-Replayed: TypeAlias = Callable[[Reading], Replay]
-Finish: TypeAlias = Callable[[Reading], Awaitable[None]]
+Replayed: TypeAlias = Callable[[StreamReader], Replay]
+Finish: TypeAlias = Callable[[StreamReader], Awaitable[None]]
 
 
 class Line(Protocol):
@@ -31,19 +31,19 @@ class Line(Protocol):
 
 
 class Push:
-    """One reading, until its reader leaves, it ends, or the server is to leave."""
+    """One reader, until its reader leaves, it ends, or the server is to leave."""
 
-    def __init__(self, reading: Reading, place: Subscriber, wish: "Wish", deliver: Deliver) -> None:
-        self._reading = reading
-        self._replay = wish.replayed(reading, deliver)
+    def __init__(self, reader: StreamReader, place: Subscriber, wish: "Wish", deliver: Deliver) -> None:
+        self._reader = reader
+        self._replay = wish.replayed(reader, deliver)
         self._deliver = deliver
         self._finish = wish.finish
         self._most = wish.most
         self._woken = asyncio.Event()  # every reader waits at every burst: anyio's event is three times as dear
         self._place = place
-        place.lag = lambda: reading.lag[0]
+        place.lag = lambda: reader.lag[0]
         place.goaway = lambda _: self._woken.set()
-        reading.listen(self._woken.set)
+        reader.listen(self._woken.set)
         self.has_begun = False
 
     async def run(self) -> None:
@@ -51,7 +51,7 @@ class Push:
             if await self._follow():
                 break
         if self._finish is not None:
-            await self._finish(self._reading)
+            await self._finish(self._reader)
 
     async def _tell_page(self) -> bool:
         """Tells a page of history; whether that was the end."""
@@ -62,7 +62,7 @@ class Push:
 
     async def _follow(self) -> bool:
         """Tells what the tail has, as it comes; whether it ended, and was not just overtaken."""
-        while not self._reading.is_overtaken:
+        while not self._reader.is_overtaken:
             found = self._taken()
             if found is None:
                 if self._is_over():
@@ -74,17 +74,17 @@ class Push:
 
     def _taken(self) -> Sequence[Entry] | None:
         """What the tail has, a few handfuls of it at once."""
-        found = self._reading.take(self._most)
+        found = self._reader.take(self._most)
         for _ in range(1, HANDFULS):
             room = self._most - len(found or ())
-            more = self._reading.take(room) if found and room else None
+            more = self._reader.take(room) if found and room else None
             if not found or not more:
                 break
             found = [*found, *more]
         return found
 
     def _is_over(self) -> bool:
-        return self._finish is not None and self._reading.is_over
+        return self._finish is not None and self._reader.is_over
 
     async def _wait(self) -> None:
         self._check()
@@ -92,7 +92,7 @@ class Push:
         self._woken.clear()
 
     def _check(self) -> None:
-        if self._place.is_sent_away or self._reading.is_cut:
+        if self._place.is_goaway_sent or self._reader.is_journal_closed:
             raise NotNow(LEAVING)
 
 
@@ -106,7 +106,7 @@ class Wish:
     """
 
     run_id: RunId | None
-    open_after: Callable[[int], Reading]
+    open_after: Callable[[int], StreamReader]
     after: int
     epoch: int
     finish: Finish | None = None
@@ -114,9 +114,9 @@ class Wish:
     most: int = MOST
     in_blocks: Replayed | None = None
 
-    def replayed(self, reading: Reading, deliver: Deliver) -> Replay:
-        """How the history of a reading is told."""
-        return Pages(reading, deliver, self.most) if self.in_blocks is None else self.in_blocks(reading)
+    def replayed(self, reader: StreamReader, deliver: Deliver) -> Replay:
+        """How the history of a reader is told."""
+        return Pages(reader, deliver, self.most) if self.in_blocks is None else self.in_blocks(reader)
 
 
 def opening(epoch: int) -> Sequence[tuple[str, str]]:
@@ -143,9 +143,9 @@ async def _push(
     place: Subscriber, wish: Wish, deliver: Deliver, line: Line | None = None
 ) -> BrokerOverflowError | None:
     """The gap, when the reader asked for the earliest there is and it is not the first."""
-    reading = wish.open_after(wish.after)
+    reader = wish.open_after(wish.after)
     try:
-        told = Push(reading, place, wish, deliver)
+        told = Push(reader, place, wish, deliver)
         if line is not None:
             await line.send_initial_metadata(opening(wish.epoch))
         try:
@@ -156,4 +156,4 @@ async def _push(
             return gap
         return None
     finally:
-        reading.close()
+        reader.close()

@@ -1,4 +1,4 @@
-"""Streams that keep up with one lane walk together: what is new is put into frames once and written to all in a row.
+"""Streams that keep up with one view walk together: what is new is put into frames once and written to all in a row.
 
 A thousand streams that each look where they are cost more than their sockets do. Those who are where the tail is need
 not look: they share one place. A stream whose socket is full parts, goes on by itself, and joins again when it has
@@ -9,8 +9,8 @@ from collections.abc import Callable, Sequence
 from functools import partial
 from typing import Final, Protocol
 
-from tape.bus.stream import Reading
-from tape.bus.tail import Lane
+from tape.bus.stream import StreamReader
+from tape.bus.tail import TailView
 from tape.server.sse.chunks import joined
 from tape.telemetry import Counter
 from tape.wire.sse import By
@@ -19,18 +19,18 @@ BATCH: Final = 64
 
 
 class Member(Protocol):
-    """A stream of the company."""
+    """A stream of the group."""
 
     def part(self) -> None: ...
     def pump(self) -> None: ...
     def fail(self, error: Exception) -> None: ...
 
 
-class Company:
-    """The streams of one lane that are where the tail is; `last_id` and `written` are what all of them were sent."""
+class FanOutGroup:
+    """The streams of one view that are where the tail is; `last_id` and `written` are what all of them were sent."""
 
-    def __init__(self, reading: Reading, by: By, streamed: Counter, dissolve: Callable[[], object]) -> None:
-        self.reading = reading
+    def __init__(self, reader: StreamReader, by: By, streamed: Counter, dissolve: Callable[[], object]) -> None:
+        self.reader = reader
         self.last_id = 0
         self.written = 0
         self._by = by
@@ -39,7 +39,7 @@ class Company:
         self._writes: dict[Member, Callable[[bytes], object]] = {}
         self._is_walking = False
         self._tired: list[Member] = []
-        reading.listen(self.walk)
+        reader.listen(self.walk)
 
     def join(self, member: Member, write: Callable[[bytes], object]) -> None:
         self._writes[member] = write
@@ -55,12 +55,12 @@ class Company:
         del self._writes[member]
         if not self._writes:
             self._dissolve()
-            self.reading.close()
+            self.reader.close()
 
     def walk(self) -> None:
         """Called when there may be more to send, or an end: that, everybody meets alone."""
         try:
-            while self._writes and (entries := self.reading.take(BATCH)) is not None:
+            while self._writes and (entries := self.reader.take(BATCH)) is not None:
                 if entries:
                     self.last_id = getattr(entries[-1], self._by)
                     self._tell(joined(entries, self._by), len(entries))
@@ -72,7 +72,7 @@ class Company:
                 member.pump()
 
     def _has_end(self) -> bool:
-        return self.reading.is_overtaken or self.reading.is_over or self.reading.is_cut
+        return self.reader.is_overtaken or self.reader.is_over or self.reader.is_journal_closed
 
     def _tell(self, frames: bytes, count: int) -> None:
         """An event costs each client one turn of this loop; whose socket was lost a moment ago goes alone."""
@@ -104,21 +104,21 @@ class Company:
         return members
 
 
-class Companies:
-    """The companies of one server, one for each lane that somebody keeps up with."""
+class FanOutGroups:
+    """The groups of one server, one for each view that somebody keeps up with."""
 
     def __init__(self) -> None:
-        self._by_lane: dict[Lane, Company] = {}
+        self._by_lane: dict[TailView, FanOutGroup] = {}
 
-    def meet(self, reading: Reading, by: By, streamed: Counter) -> Company | None:
-        """The company that a stream can walk with, if it has caught up with it.
+    def meet(self, reader: StreamReader, by: By, streamed: Counter) -> FanOutGroup | None:
+        """The group that a stream can walk with, if it has caught up with it.
 
         It is first brought to where the tail is; when nobody is left of it then, there is a new one.
         """
-        lane = reading.lane
-        if lane in self._by_lane:
-            self._by_lane[lane].walk()
-        company = self._by_lane.get(lane)
-        if company is None:
-            company = self._by_lane[lane] = Company(reading.twin(), by, streamed, partial(self._by_lane.pop, lane))
-        return company if company.reading.is_beside(reading) else None
+        view = reader.view
+        if view in self._by_lane:
+            self._by_lane[view].walk()
+        group = self._by_lane.get(view)
+        if group is None:
+            group = self._by_lane[view] = FanOutGroup(reader.clone(), by, streamed, partial(self._by_lane.pop, view))
+        return group if group.reader.is_at_same_position(reader) else None

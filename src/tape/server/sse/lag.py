@@ -10,7 +10,7 @@ from tape.core.flow import Evict, Flow, Reason, Threshold, Warn
 GRACE_S: Final = 1.0
 
 
-class Watch:
+class LagMonitor:
     """One reader's flow; without one it may lag, and is only warned."""
 
     def __init__(

@@ -16,8 +16,8 @@ _is_digits = re.compile("[0-9]{1,16}").fullmatch
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Asked:
-    """A stream as it was asked for; `after` is None for a reader that brings no cursor, `flow` for one that may lag."""
+class StreamRequest:
+    """A stream request; `after` is None without a cursor, `flow` is None for a reader that may lag."""
 
     run_id: RunId | None
     subject: str | None
@@ -27,7 +27,7 @@ class Asked:
     flow: Flow | None
 
     @classmethod
-    def of(cls, request: Request) -> "Asked":
+    def of(cls, request: Request) -> "StreamRequest":
         run_id = request.values.get("run_id") or request.parameter("run_id")
         return cls(
             run_id=None if run_id is None else check_run_id(run_id),

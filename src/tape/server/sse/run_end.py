@@ -14,7 +14,7 @@ CLOSED: Final = "closed"
 REAPED: Final = "reaped"
 
 
-class RunEnds:
+class RunEndFrames:
     """What the last frame says of runs; stores without ledgers know that they are complete, and no more."""
 
     def __init__(self, runs: RunDirectory, ledgers: Ledgers | None = None) -> None:

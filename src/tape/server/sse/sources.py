@@ -5,23 +5,23 @@ from contextlib import suppress
 from functools import partial
 from typing import Final, Protocol
 
-from tape.bus.journal import Journal, admitted
-from tape.bus.selection import Admits, Replay
-from tape.bus.stream import Reading as JournalReading
+from tape.bus.journal import Journal, entry_filter
+from tape.bus.selection import EntryFilter, HistoryPage
+from tape.bus.stream import StreamReader
 from tape.core.errors import BrokerOverflowError, InvalidCursor
 from tape.core.event import Entry
 from tape.core.ids import Epoch, RunId, Seq
 from tape.core.ports import RunDirectory
 from tape.core.run import Head
 from tape.server.node import ColdRuns
-from tape.server.sse.run_end import RunEnds
+from tape.server.sse.run_end import RunEndFrames
 from tape.wire.frames import RunEnd
 from tape.wire.sse import By
 
 PAGE: Final = 256
 
 
-class Reading(Protocol):
+class SourceReader(Protocol):
     """Pages of history, then what the tail has."""
 
     @property
@@ -36,9 +36,9 @@ class Reading(Protocol):
     def cursor(self) -> int: ...
     @property
     def epoch(self) -> Epoch: ...
-    async def replay(self) -> Replay: ...
+    async def replay(self) -> HistoryPage: ...
     @property
-    def is_cut(self) -> bool: ...
+    def is_journal_closed(self) -> bool: ...
     def take(self, most: int) -> Sequence[Entry] | None: ...
     def listen(self, listener: Callable[[], None]) -> None: ...
     def close(self) -> None: ...
@@ -53,7 +53,7 @@ class Source(Protocol):
     def is_filtered(self) -> bool: ...
     @property
     def epoch(self) -> Epoch: ...
-    def open(self, after: int, epoch: int | None = None) -> Reading: ...
+    def open(self, after: int, epoch: int | None = None) -> SourceReader: ...
     async def restart(self) -> tuple[int, int]: ...
     async def end(self, last_id: int) -> RunEnd | None: ...
 
@@ -70,11 +70,11 @@ class RunSource:
         run_id: RunId,
         subject: str | None = None,
         where: str | None = None,
-        ends: RunEnds | None = None,
+        ends: RunEndFrames | None = None,
     ) -> None:
         self._journal = journal
         self._runs = runs
-        self._ends = ends or RunEnds(runs)
+        self._ends = ends or RunEndFrames(runs)
         self._run_id = run_id
         self._subject = subject
         self._where = where
@@ -84,8 +84,8 @@ class RunSource:
     def epoch(self) -> Epoch:
         return self._journal.epoch
 
-    def open(self, after: int, epoch: int | None = None) -> JournalReading:
-        return self._journal.reading(
+    def open(self, after: int, epoch: int | None = None) -> StreamReader:
+        return self._journal.reader(
             run_id=self._run_id, from_seq=after + 1, subject=self._subject, where=self._where, epoch=epoch
         )
 
@@ -116,8 +116,8 @@ class JournalSource:
     def epoch(self) -> Epoch:
         return self._journal.epoch
 
-    def open(self, after: int, epoch: int | None = None) -> JournalReading:
-        return self._journal.reading(subject=self._subject, where=self._where, from_global_seq=after, epoch=epoch)
+    def open(self, after: int, epoch: int | None = None) -> StreamReader:
+        return self._journal.reader(subject=self._subject, where=self._where, from_global_seq=after, epoch=epoch)
 
     async def restart(self) -> tuple[int, int]:
         """Another journal is gone on with at its head: replaying years of it would help nobody."""
@@ -138,7 +138,7 @@ class ColdSource:
         cold: ColdRuns,
         epoch: Epoch,
         run_id: RunId,
-        ends: RunEnds,
+        ends: RunEndFrames,
         subject: str | None = None,
         where: str | None = None,
     ) -> None:
@@ -146,12 +146,12 @@ class ColdSource:
         self.epoch = epoch
         self._ends = ends
         self._run_id = run_id
-        self._admits = admitted(subject, where) or _everything
+        self._accepts = entry_filter(subject, where) or _everything
         self.is_filtered = subject is not None or where is not None
 
-    def open(self, after: int, epoch: int | None = None) -> "ColdReading":
+    def open(self, after: int, epoch: int | None = None) -> "ColdReader":
         read = partial(self._cold.stream, self._run_id)
-        return ColdReading(read, after, self._admits, self.epoch, is_foreign=epoch not in (None, self.epoch))
+        return ColdReader(read, after, self._accepts, self.epoch, is_foreign=epoch not in (None, self.epoch))
 
     async def restart(self) -> tuple[int, int]:
         return 0, 1
@@ -160,10 +160,10 @@ class ColdSource:
         return await self._ends.of(self._run_id, last_id)
 
 
-class ColdReading:
+class ColdReader:
     """Pages of a file, and then the end."""
 
-    is_overtaken = has_more = is_cut = False
+    is_overtaken = has_more = is_journal_closed = False
     is_over = True
     lag = (0, 0)
 
@@ -171,7 +171,7 @@ class ColdReading:
         self,
         read: Callable[[Seq], AsyncIterator[Entry]],
         after: int,
-        admits: Admits,
+        accepts: EntryFilter,
         epoch: Epoch,
         *,
         is_foreign: bool = False,
@@ -179,12 +179,12 @@ class ColdReading:
         self.epoch = epoch
         self._is_foreign = is_foreign
         self._read = read
-        self._admits = admits
+        self._accepts = accepts
         self._is_known = after == 0
         self._entries = read(Seq(after + 1))
         self.cursor = after
 
-    async def replay(self) -> Replay:
+    async def replay(self) -> HistoryPage:
         """The next page; a cursor of another epoch, or that the file has never come to, is of another journal."""
         if self._is_foreign:
             raise InvalidCursor(f"the run is of epoch {self.epoch}; the cursor is not")
@@ -193,7 +193,7 @@ class ColdReading:
             self._is_known, self.cursor = True, page[-1].seq
         elif not self._is_known:
             await self._check()
-        return Replay([entry for entry in page if self._admits(entry)], None, len(page) < PAGE)
+        return HistoryPage([entry for entry in page if self._accepts(entry)], None, len(page) < PAGE)
 
     async def _check(self) -> None:
         with suppress(BrokerOverflowError):  # it is known, and gone

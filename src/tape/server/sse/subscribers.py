@@ -23,7 +23,7 @@ class Subscriber:
     run_id: RunId | None
     lag: Callable[[], int] = lambda: 0
     goaway: Callable[[int], None] | None = None
-    is_sent_away: bool = False
+    is_goaway_sent: bool = False
 
 
 class Subscribers:
@@ -45,11 +45,11 @@ class Subscribers:
         """How far the slowest one is behind."""
         return max((subscriber.lag() for subscriber in self._present), default=0)
 
-    def send_away(self) -> None:
+    def send_goaways(self) -> None:
         """Tells everybody to come back, some sooner and some later, so that they do not all come at once."""
-        present = [subscriber for subscriber in self._present if subscriber.goaway and not subscriber.is_sent_away]
+        present = [subscriber for subscriber in self._present if subscriber.goaway and not subscriber.is_goaway_sent]
         for number, subscriber in enumerate(present):
-            subscriber.is_sent_away = True
+            subscriber.is_goaway_sent = True
             if subscriber.goaway is not None:
                 subscriber.goaway(SOONEST_MS + (LATEST_MS - SOONEST_MS) * number // len(present))
 

@@ -37,7 +37,7 @@ class Nobody:
     written = 0
 
 
-class Outlet:
+class SocketWriter:
     """Writes chunks, knows whether the socket takes them, and lets go of one that takes nothing for long."""
 
     def __init__(self, connection: Connection, quiet: Callable[[], bytes]) -> None:

@@ -7,16 +7,16 @@ from collections.abc import AsyncIterator
 import anyio
 import pytest
 
-from tape.server.sse import outlet as outlets
-from tape.server.sse.outlet import Outlet
+from tape.server.sse import socket_writer
+from tape.server.sse.socket_writer import SocketWriter
 from tests.patience import PATIENCE_S
 from tests.server.senders import Line
 
 
 @pytest.fixture(autouse=True)
 def quick(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(outlets, "TICK_S", 0.02)
-    monkeypatch.setattr(outlets, "STALL_S", 0.2)
+    monkeypatch.setattr(socket_writer, "TICK_S", 0.02)
+    monkeypatch.setattr(socket_writer, "STALL_S", 0.2)
 
 
 @pytest.fixture
@@ -33,9 +33,9 @@ async def ends() -> AsyncIterator[tuple[Line, socket.socket]]:
 
 async def test_a_socket_that_takes_nothing_is_let_go(ends: tuple[Line, socket.socket]) -> None:
     line, _ = ends
-    outlet = Outlet(line, lambda: b"")
+    writer = SocketWriter(line, lambda: b"")
 
-    outlet.write(b"x" * 1_000_000)
+    writer.write(b"x" * 1_000_000)
 
     with anyio.fail_after(PATIENCE_S):
         await line.lost.wait()
@@ -43,8 +43,8 @@ async def test_a_socket_that_takes_nothing_is_let_go(ends: tuple[Line, socket.so
 
 async def test_a_socket_that_takes_as_much_as_it_is_given_is_kept(ends: tuple[Line, socket.socket]) -> None:
     line, far = ends
-    outlet = Outlet(line, lambda: b"")
-    outlet.write(b"x" * 1_000_000)
+    writer = SocketWriter(line, lambda: b"")
+    writer.write(b"x" * 1_000_000)
     loop = asyncio.get_running_loop()
     until = loop.time() + 1
 
@@ -52,7 +52,7 @@ async def test_a_socket_that_takes_as_much_as_it_is_given_is_kept(ends: tuple[Li
         before = line.transport.get_write_buffer_size()
         await loop.sock_recv(far, 65_536)
         await anyio.sleep(0.001)
-        outlet.write(b"x" * (before + 1 - line.transport.get_write_buffer_size()))
+        writer.write(b"x" * (before + 1 - line.transport.get_write_buffer_size()))
 
     assert not line.lost.is_set()
-    outlet.close()
+    writer.close()

@@ -24,17 +24,17 @@ RECENT: Final = 256
 FILES: Final = 8
 LEAVE_S: Final = 3.0
 
-Life: TypeAlias = tuple[RunId, Seq]
+Incarnation: TypeAlias = tuple[RunId, Seq]
 
 
-class Upkeep:
+class RunMaintenance:
     """Looks again and again at which runs there are; what fails is tried in the next round."""
 
     def __init__(self, node: Node) -> None:
         self._node = node
-        self._being_kept: set[Life] = set()
-        self._kept: set[Life] = set() if node.cold is None else node.cold.lives
-        self._not_kept: set[Life] = set()
+        self._being_kept: set[Incarnation] = set()
+        self._kept: set[Incarnation] = set() if node.cold is None else node.cold.incarnations
+        self._not_kept: set[Incarnation] = set()
         self._changed = anyio.Event()
         self._files = anyio.CapacityLimiter(FILES)
         self._next_sweep = 0.0
@@ -51,13 +51,13 @@ class Upkeep:
             try:
                 await self._round(tasks)
                 self._is_failing = False
-            except Exception as error:  # noqa: BLE001 - whatever it is, the server goes on without upkeep for a while
+            except Exception as error:  # noqa: BLE001 - whatever it is, the server goes on without maintenance for a while
                 self._tell_once(error)
             await anyio.sleep(EVERY.total_seconds())
 
     def _tell_once(self, error: Exception) -> None:
         if not self._is_failing:
-            log.warning("upkeep.failed", error=type(error).__name__)
+            log.warning("maintenance.failed", error=type(error).__name__)
         self._is_failing = True
 
     async def finish(self) -> None:
@@ -106,22 +106,22 @@ class Upkeep:
         return [record for record in records if not (record.is_reaped or record.run_id.startswith(SYSTEM_PREFIX))]
 
     def _keep(self, record: RunRecord, cold: ColdRuns, tasks: TaskGroup) -> None:
-        life = _life(record)
-        if not any(life in lives for lives in (self._being_kept, self._kept, self._not_kept)):
-            self._being_kept.add(life)
+        incarnation = _incarnation(record)
+        if not any(incarnation in incarnations for incarnations in (self._being_kept, self._kept, self._not_kept)):
+            self._being_kept.add(incarnation)
             tasks.start_soon(self._follow, record, cold)
 
     async def _follow(self, record: RunRecord, cold: ColdRuns) -> None:
-        life = _life(record)
+        incarnation = _incarnation(record)
         try:
             async with nullcontext() if record.head.is_open else self._files:
                 await cold.keep(record.run_id, partial(self._read, record.run_id), record.meta)
-            self._kept.add(life)
+            self._kept.add(incarnation)
         except Exception as error:  # noqa: BLE001 - one run that cannot be kept must not end the server
-            self._not_kept.add(life)
+            self._not_kept.add(incarnation)
             log.warning("run.not_kept", run_id=record.run_id, error=type(error).__name__)
         finally:
-            self._being_kept.discard(life)
+            self._being_kept.discard(incarnation)
             self._changed.set()
 
     def _read(self, run_id: RunId, from_seq: Seq) -> Stream:
@@ -129,14 +129,14 @@ class Upkeep:
 
     async def _let_go(self, record: RunRecord, now_ms: int) -> None:
         """Reaps a run that ended long enough ago, once its file is written."""
-        is_safe = self._node.cold is None or _life(record) in self._kept
+        is_safe = self._node.cold is None or _incarnation(record) in self._kept
         if is_safe and is_due(record, self._node.reap_after, now_ms):
-            with suppress(Conflict):  # a fork still lives on it
+            with suppress(Conflict):  # a fork still incarnations on it
                 await self._node.journal.reap(record.run_id)
-                self._kept.discard(_life(record))
+                self._kept.discard(_incarnation(record))
 
     def _is_all_kept(self, records: list[RunRecord]) -> bool:
-        return all(_life(record) in self._kept for record in records)
+        return all(_incarnation(record) in self._kept for record in records)
 
 
 def is_due(record: RunRecord, after: timedelta, now_ms: int) -> bool:
@@ -144,5 +144,5 @@ def is_due(record: RunRecord, after: timedelta, now_ms: int) -> bool:
     return record.closed_at_ms is not None and now_ms - record.closed_at_ms >= after / timedelta(milliseconds=1)
 
 
-def _life(record: RunRecord) -> Life:
+def _incarnation(record: RunRecord) -> Incarnation:
     return record.run_id, record.head.opened_seq

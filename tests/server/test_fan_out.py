@@ -10,14 +10,14 @@ import pytest
 
 from tape.bus.journal import Journal
 from tape.bus.selection import RunSelection
-from tape.bus.stream import Reading
+from tape.bus.stream import StreamReader
 from tape.bus.tail import Tail
 from tape.compose import open_store, run_journal
 from tape.core.event import Event
 from tape.core.flow import Flow
 from tape.core.ids import RunId
 from tape.core.ports import Store
-from tape.server.sse.fan_out import Companies, Company
+from tape.server.sse.fan_out import FanOutGroup, FanOutGroups
 from tape.server.sse.sender import End
 from tape.server.sse.sources import JournalSource, RunSource, Source
 from tape.telemetry import Counter
@@ -48,8 +48,8 @@ def run(journal: Journal, store: Store) -> RunSource:
 
 
 @pytest.fixture
-def companies() -> Companies:
-    return Companies()
+def groups() -> FanOutGroups:
+    return FanOutGroups()
 
 
 async def say(journal: Journal, count: int, payload: str = "") -> None:
@@ -57,17 +57,17 @@ async def say(journal: Journal, count: int, payload: str = "") -> None:
     await journal.append([Event(run_id="r1", payload=payload) for _ in range(count)])
 
 
-async def together(stack: AsyncExitStack, source: Source, companies: Companies) -> list[Client]:
+async def together(stack: AsyncExitStack, source: Source, groups: FanOutGroups) -> list[Client]:
     """Clients that have all caught up."""
-    clients = [await stack.enter_async_context(sending(source, companies=companies)) for _ in range(WALKERS)]
+    clients = [await stack.enter_async_context(sending(source, groups=groups)) for _ in range(WALKERS)]
     for client in clients:
         await client.first(ReplayComplete)
     return clients
 
 
-async def test_all_who_keep_up_get_the_same(journal: Journal, run: RunSource, companies: Companies) -> None:
+async def test_all_who_keep_up_get_the_same(journal: Journal, run: RunSource, groups: FanOutGroups) -> None:
     async with AsyncExitStack() as stack:
-        clients = await together(stack, run, companies)
+        clients = await together(stack, run, groups)
 
         for count in (1, 3, 1):
             await say(journal, count)
@@ -77,14 +77,14 @@ async def test_all_who_keep_up_get_the_same(journal: Journal, run: RunSource, co
 
 @pytest.mark.parametrize("seed", range(4))
 async def test_who_falls_out_of_step_and_comes_back_misses_nothing_and_gets_nothing_twice(
-    journal: Journal, store: Store, companies: Companies, seed: int
+    journal: Journal, store: Store, groups: FanOutGroups, seed: int
 ) -> None:
     random = Random(seed)
     sources: list[Source] = [RunSource(journal, store.runs, RunId("r1")), JournalSource(journal, "/tape/event/**")]
     said = 0
 
     async with AsyncExitStack() as stack:
-        clients = [client for source in sources for client in await together(stack, source, companies)]
+        clients = [client for source in sources for client in await together(stack, source, groups)]
         for _ in range(60):
             count = random.choice((1, 1, 2, 40))
             await say(journal, count, "x" * random.choice((10, 3000)))
@@ -110,53 +110,53 @@ class Walker:
         raise error
 
 
-def join(companies: Companies, reading: Reading, walker: Walker) -> Company:
-    company = companies.meet(reading, "seq", Counter("streamed", "…"))
-    assert company is not None
-    company.join(walker, walker.frames.append)
-    return company
+def join(groups: FanOutGroups, reader: StreamReader, walker: Walker) -> FanOutGroup:
+    group = groups.meet(reader, "seq", Counter("streamed", "…"))
+    assert group is not None
+    group.join(walker, walker.frames.append)
+    return group
 
 
 async def test_who_joins_gets_nothing_again_that_its_company_has_still_to_be_told(
-    journal: Journal, run: RunSource, companies: Companies
+    journal: Journal, run: RunSource, groups: FanOutGroups
 ) -> None:
     early, late = run.open(0), run.open(0)
-    for reading in (early, late):
-        await reading.replay()
+    for reader in (early, late):
+        await reader.replay()
     first, second = Walker(), Walker()
 
     def catch_up(_: object) -> None:
         assert late.take(10)
-        join(companies, late, second)
+        join(groups, late, second)
 
-    join(companies, early, first)
-    late.lane.wait().add_done_callback(catch_up)  # before those who listen are called
+    join(groups, early, first)
+    late.view.wait().add_done_callback(catch_up)  # before those who listen are called
     await say(journal, 1)
     await say(journal, 1)
 
     assert [len(walker.frames) for walker in (first, second)] == [2, 1]
-    for reading in (early, late):
-        reading.close()
+    for reader in (early, late):
+        reader.close()
 
 
 @pytest.mark.parametrize("is_ahead_first", [False, True])
 async def test_who_has_read_beyond_the_tail_does_not_walk_with_who_has_not(
-    journal: Journal, store: Store, companies: Companies, is_ahead_first: bool
+    journal: Journal, store: Store, groups: FanOutGroups, is_ahead_first: bool
 ) -> None:
     tail = Tail(await journal.head(), epoch=journal.epoch)  # another node's, which has yet to hear what is said here
-    there, ahead = (Reading(RunSelection(RunId("r1"), 1, True, None), store.journal, tail) for _ in range(2))
+    there, ahead = (StreamReader(RunSelection(RunId("r1"), 1, True, None), store.journal, tail) for _ in range(2))
     await there.replay()
     entries = await journal.append([Event(run_id="r1", payload=n) for n in range(3)])
     assert len((await ahead.replay()).entries) == 3
     first, second = (ahead, there) if is_ahead_first else (there, ahead)
-    walkers = {reading: Walker() for reading in (there, ahead)}
+    walkers = {reader: Walker() for reader in (there, ahead)}
 
-    join(companies, first, walkers[first])
-    assert companies.meet(second, "seq", Counter("streamed", "…")) is None
+    join(groups, first, walkers[first])
+    assert groups.meet(second, "seq", Counter("streamed", "…")) is None
     tail.push(entries)
     while second.take(10):
         pass
-    join(companies, second, walkers[second])
+    join(groups, second, walkers[second])
     tail.push(await journal.append(Event(run_id="r1", payload="all")))
 
     with anyio.fail_after(PATIENCE_S):
@@ -164,39 +164,39 @@ async def test_who_has_read_beyond_the_tail_does_not_walk_with_who_has_not(
             await anyio.lowlevel.checkpoint()
     assert b"".join(walkers[ahead].frames).count(b"event:") == 1
     assert b"".join(walkers[first].frames).count(b"event:") == (1 if is_ahead_first else 4)
-    for reading in (there, ahead):
-        reading.close()
+    for reader in (there, ahead):
+        reader.close()
 
 
 class Weary(Walker):
     """A member whose socket is full as soon as it is written to."""
 
-    company: Company
+    group: FanOutGroup
 
     def part(self) -> None:
-        self.company.leave(self)
+        self.group.leave(self)
 
     def take(self, frames: bytes) -> None:
-        self.company.tire(self)
+        self.group.tire(self)
 
 
 async def test_who_joins_while_the_last_member_parts_is_told_what_comes(
-    journal: Journal, run: RunSource, companies: Companies
+    journal: Journal, run: RunSource, groups: FanOutGroups
 ) -> None:
     early, late = run.open(0), run.open(0)
-    for reading in (early, late):
-        await reading.replay()
+    for reader in (early, late):
+        await reader.replay()
     first, second = Weary(), Walker()
-    company = companies.meet(early, "seq", Counter("streamed", "…"))
-    assert company is not None
-    company.join(first, first.take)
-    first.company = company
+    group = groups.meet(early, "seq", Counter("streamed", "…"))
+    assert group is not None
+    group.join(first, first.take)
+    first.group = group
 
     def catch_up(_: object) -> None:
         assert late.take(10)
-        join(companies, late, second)
+        join(groups, late, second)
 
-    late.lane.wait().add_done_callback(catch_up)  # its company has still to be told, and then nobody is left of it
+    late.view.wait().add_done_callback(catch_up)  # its group has still to be told, and then nobody is left of it
     await say(journal, 1)
     await say(journal, 1)
 
@@ -204,18 +204,18 @@ async def test_who_joins_while_the_last_member_parts_is_told_what_comes(
         while not second.frames:
             await anyio.lowlevel.checkpoint()
     assert len(second.frames) == 1
-    for reading in (early, late):
-        reading.close()
+    for reader in (early, late):
+        reader.close()
 
 
 class Lost(Walker):
     """A member whose socket was lost a moment ago."""
 
-    company: Company
+    group: FanOutGroup
     is_asked_to_go_on = False
 
     def part(self) -> None:
-        self.company.leave(self)
+        self.group.leave(self)
 
     def pump(self) -> None:
         self.is_asked_to_go_on = True
@@ -224,16 +224,16 @@ class Lost(Walker):
         raise RuntimeError("the handler is closed")
 
 
-async def test_whose_socket_is_lost_goes_alone(journal: Journal, run: RunSource, companies: Companies) -> None:
-    reading = run.open(0)
-    await reading.replay()
+async def test_whose_socket_is_lost_goes_alone(journal: Journal, run: RunSource, groups: FanOutGroups) -> None:
+    reader = run.open(0)
+    await reader.replay()
     lost, walkers = Lost(), [Walker(), Walker()]
-    lost.company = join(companies, reading, walkers[0])
-    lost.company.join(lost, lost.take)
-    join(companies, reading, walkers[1])
+    lost.group = join(groups, reader, walkers[0])
+    lost.group.join(lost, lost.take)
+    join(groups, reader, walkers[1])
 
     await say(journal, 1)
-    reading.catch_up_with(lost.company.reading)
+    reader.move_to(lost.group.reader)
     await say(journal, 1)
 
     with anyio.fail_after(PATIENCE_S):
@@ -241,30 +241,30 @@ async def test_whose_socket_is_lost_goes_alone(journal: Journal, run: RunSource,
             await anyio.lowlevel.checkpoint()
     assert [len(walker.frames) for walker in walkers] == [2, 2]
     assert lost.is_asked_to_go_on
-    reading.close()
+    reader.close()
 
 
 async def test_who_is_full_is_not_written_to_by_a_company(
-    journal: Journal, run: RunSource, companies: Companies
+    journal: Journal, run: RunSource, groups: FanOutGroups
 ) -> None:
-    lane = run.open(0).lane
+    view = run.open(0).view
     async with AsyncExitStack() as stack:
-        slow, *others = await together(stack, run, companies)
+        slow, *others = await together(stack, run, groups)
         for said in range(1, 101):
             await say(journal, 1, "x" * 3000)
             for client in others:
                 await client.entries(said)
-            lane.wake()  # somebody may have ended the run, or not
+            view.wake()  # somebody may have ended the run, or not
 
         assert slow.pending() < 3 * SMALL
         assert await slow.entries(100) == upto(100)
 
 
 async def test_a_burst_fills_a_slow_socket_no_more_than_a_little(
-    journal: Journal, run: RunSource, companies: Companies
+    journal: Journal, run: RunSource, groups: FanOutGroups
 ) -> None:
     async with AsyncExitStack() as stack:
-        slow, other, *_ = await together(stack, run, companies)
+        slow, other, *_ = await together(stack, run, groups)
         await say(journal, 64, "x" * 20_000)
         await other.entries(64)
 
@@ -273,9 +273,9 @@ async def test_a_burst_fills_a_slow_socket_no_more_than_a_little(
 
 
 async def test_who_is_left_behind_by_a_last_burst_is_judged(
-    journal: Journal, run: RunSource, companies: Companies
+    journal: Journal, run: RunSource, groups: FanOutGroups
 ) -> None:
-    async with sending(run, companies=companies, flow=Flow(max_queued=16)) as slow:
+    async with sending(run, groups=groups, flow=Flow(max_queued=16)) as slow:
         await slow.first(ReplayComplete)
         await say(journal, 200, "x" * 3000)
 
@@ -286,20 +286,20 @@ async def test_who_is_left_behind_by_a_last_burst_is_judged(
         assert ids(slow.frames) == upto(evicted.dropped_after or 0)
 
 
-async def test_who_is_cancelled_leaves_nothing_behind(journal: Journal, run: RunSource, companies: Companies) -> None:
-    reading = run.open(0)
+async def test_who_is_cancelled_leaves_nothing_behind(journal: Journal, run: RunSource, groups: FanOutGroups) -> None:
+    reader = run.open(0)
     async with AsyncExitStack() as stack:
-        await together(stack, run, companies)
+        await together(stack, run, groups)
 
-    assert not reading.lane.listeners
-    assert reading.lane.readers == 1
-    reading.close()
+    assert not reader.view.listeners
+    assert reader.view.readers == 1
+    reader.close()
 
 
 async def test_nothing_is_counted_as_streamed_to_who_has_left(
-    journal: Journal, run: RunSource, companies: Companies
+    journal: Journal, run: RunSource, groups: FanOutGroups
 ) -> None:
-    async with sending(run, companies=companies) as slow:
+    async with sending(run, groups=groups) as slow:
         await slow.first(ReplayComplete)
         for _ in range(200):
             await say(journal, 1, "x" * 3000)
@@ -312,9 +312,9 @@ async def test_nothing_is_counted_as_streamed_to_who_has_left(
         assert slow.meters.streamed.total == counted < 200
 
 
-async def test_a_company_ends_with_its_run(journal: Journal, run: RunSource, companies: Companies) -> None:
+async def test_a_company_ends_with_its_run(journal: Journal, run: RunSource, groups: FanOutGroups) -> None:
     async with AsyncExitStack() as stack:
-        clients = await together(stack, run, companies)
+        clients = await together(stack, run, groups)
         await say(journal, 2)
         await journal.close_run("r1")
 
@@ -325,9 +325,9 @@ async def test_a_company_ends_with_its_run(journal: Journal, run: RunSource, com
         assert {client.end for client in clients} == {End.OVER}
 
 
-async def test_who_goes_leaves_the_others_as_they_were(journal: Journal, run: RunSource, companies: Companies) -> None:
+async def test_who_goes_leaves_the_others_as_they_were(journal: Journal, run: RunSource, groups: FanOutGroups) -> None:
     async with AsyncExitStack() as stack:
-        clients = await together(stack, run, companies)
+        clients = await together(stack, run, groups)
         await say(journal, 1)
         clients[0].socket.close()
         for client in clients[1:]:
@@ -339,10 +339,10 @@ async def test_who_goes_leaves_the_others_as_they_were(journal: Journal, run: Ru
 
 
 async def test_who_is_sent_away_has_got_what_the_company_got(
-    journal: Journal, run: RunSource, companies: Companies
+    journal: Journal, run: RunSource, groups: FanOutGroups
 ) -> None:
     async with AsyncExitStack() as stack:
-        first, second, *_ = await together(stack, run, companies)
+        first, second, *_ = await together(stack, run, groups)
         await say(journal, 3)
         first.goaway(50)
         await say(journal, 2)
@@ -353,10 +353,10 @@ async def test_who_is_sent_away_has_got_what_the_company_got(
 
 
 async def test_what_is_written_together_is_counted_for_each(
-    journal: Journal, run: RunSource, companies: Companies
+    journal: Journal, run: RunSource, groups: FanOutGroups
 ) -> None:
     async with AsyncExitStack() as stack:
-        clients = await together(stack, run, companies)
+        clients = await together(stack, run, groups)
         await say(journal, 2)
         for client in clients:
             await client.entries(2)

@@ -16,7 +16,7 @@ EVERY: Final = timedelta(hours=1)
 DAY: Final = timedelta(days=1) // EVERY
 
 
-async def upkeep(store: Store, every: timedelta = EVERY) -> NoReturn:
+async def run_retention(store: Store, every: timedelta = EVERY) -> NoReturn:
     """Forgets the keys of requests that nobody repeats any more, and once a day the tasks that were done long ago.
 
     What fails is tried in the next round.

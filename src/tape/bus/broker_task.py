@@ -16,7 +16,7 @@ import anyio.lowlevel
 from anyio.abc import TaskGroup
 
 from tape.bus.journal import Journal
-from tape.bus.operations import Attend, Close, Mark, Open, Operation, Operations, Publish, Reap, Receipt
+from tape.bus.operations import Barrier, Close, Open, Operation, Operations, Publish, Reap, Receipt, Spawn
 from tape.core.errors import LimitReached, RunClosed, RunNotFound, TapeError, Unavailable
 from tape.core.event import Entry, Event
 from tape.core.ids import RunId, Seq
@@ -27,7 +27,7 @@ TURN: Final = 500  # operations done before others on the loop get their turn
 FAILURES: Final = 100  # failures nobody has heard of that are kept for `flush`
 
 
-class Backing(NamedTuple):
+class Backend(NamedTuple):
     """What stands behind a broker: a store, and the journal over it."""
 
     store: Store
@@ -35,10 +35,10 @@ class Backing(NamedTuple):
     is_ephemeral: bool = False
 
 
-Connect: TypeAlias = Callable[[], AbstractAsyncContextManager[Backing]]
+Connect: TypeAlias = Callable[[], AbstractAsyncContextManager[Backend]]
 
 
-class Holdings:
+class BrokerState:
     """What outlives a keeper: the runs this broker holds, those it may not touch, and what it has counted."""
 
     def __init__(self) -> None:
@@ -54,7 +54,7 @@ class Holdings:
         self.operations.withdraw(opened)
         self.refused[opened.run_id] = opened, error
 
-    def lose(self, run_ids: Collection[RunId]) -> None:
+    def revoke(self, run_ids: Collection[RunId]) -> None:
         """Those runs are not this broker's any more, or not there any more."""
         for run_id in run_ids:
             self.refuse(self.held.pop(run_id), RunClosed(run_id))
@@ -63,7 +63,7 @@ class Holdings:
         """Raises why nothing may be said in a run; who opened it has thereby heard of it."""
         if (refusal := self.refused.get(run_id)) is not None:
             opened, error = refusal
-            opened.receipt.is_heard = True
+            opened.receipt.is_retrieved = True
             raise copy(error)
 
     def fail(self, receipt: Receipt[None] | Receipt[Seq], error: BaseException) -> None:
@@ -73,23 +73,23 @@ class Holdings:
     def take_failures(self) -> list[BaseException]:
         """What failed without anybody having asked."""
         failures, self.failures = self.failures, deque(maxlen=FAILURES)
-        unheard = [receipt for receipt in failures if not receipt.is_heard]
+        unheard = [receipt for receipt in failures if not receipt.is_retrieved]
         return [error for receipt in unheard if (error := receipt.exception()) is not None]
 
 
-class Keeper:
+class BrokerTask:
     """Lives in one event loop; made there, it begins at once and ends when it is told to or with the loop."""
 
-    def __init__(self, connect: Connect, holdings: Holdings, lease: Lease) -> None:
+    def __init__(self, connect: Connect, state: BrokerState, lease: Lease) -> None:
         self.loop = asyncio.get_running_loop()
         self._thread = get_ident()
         self._connect = connect
-        self._holdings = holdings
+        self._state = state
         self._lease = lease
-        self._backing: Backing | None = None
+        self._backend: Backend | None = None
         self._error: Exception | None = None
         self._doing: Operation | None = None
-        self._attended: set[Attend] = set()
+        self._spawned: set[Spawn] = set()
         self._is_ready = asyncio.Event()
         self._is_wanted = asyncio.Event()
         self._is_waiting = False
@@ -104,15 +104,15 @@ class Keeper:
     @property
     def idle_journal(self) -> Journal | None:
         """The journal, if nothing waits to be done before."""
-        is_idle = self._is_waiting and not len(self._holdings.operations)
-        return self._backing.journal if self._backing is not None and is_idle else None
+        is_idle = self._is_waiting and not len(self._state.operations)
+        return self._backend.journal if self._backend is not None and is_idle else None
 
-    async def backing(self) -> Backing:
+    async def backend(self) -> Backend:
         """The store and the journal, as soon as they are open."""
         await self._is_ready.wait()
-        if self._backing is None:
+        if self._backend is None:
             raise self._error or _ended()
-        return self._backing
+        return self._backend
 
     def wake(self) -> None:
         """There is something to do; from any thread."""
@@ -136,42 +136,42 @@ class Keeper:
 
     async def _run(self) -> None:
         try:
-            async with self._connect() as backing:
-                await self._begin(backing)
+            async with self._connect() as backend:
+                await self._begin(backend)
                 async with anyio.create_task_group() as tasks:
-                    tasks.start_soon(self._renewing, backing)
-                    await self._work(backing, tasks)
+                    tasks.start_soon(self._renewing, backend)
+                    await self._work(backend, tasks)
                     tasks.cancel_scope.cancel()
         except Exception as error:  # noqa: BLE001 - whatever it is, it is told to everybody who asks for the store
             self._error = error
         finally:
             self._finish()
 
-    async def _begin(self, backing: Backing) -> None:
+    async def _begin(self, backend: Backend) -> None:
         """What an earlier loop has opened may not be there any more."""
-        if self._holdings.held:
-            await self._renew(backing)
-        self._backing = backing
+        if self._state.held:
+            await self._renew(backend)
+        self._backend = backend
         self._is_ready.set()
 
     def _finish(self) -> None:
         """Nobody is left waiting."""
-        if self._backing is not None and self._backing.is_ephemeral:
-            self._holdings.lose([*self._holdings.held])
-        self._backing = None
+        if self._backend is not None and self._backend.is_ephemeral:
+            self._state.revoke([*self._state.held])
+        self._backend = None
         self._is_ready.set()
-        begun = [*self._attended] if self._doing is None else [self._doing, *self._attended]
+        begun = [*self._spawned] if self._doing is None else [self._doing, *self._spawned]
         for operation in begun:
             if not operation.receipt.done():
                 operation.receipt.set_exception(Unavailable("the broker was stopped", "unknown"))
-        self._holdings.operations.give_up(self._error or _ended())
+        self._state.operations.give_up(self._error or _ended())
 
-    async def _work(self, backing: Backing, tasks: TaskGroup) -> None:
+    async def _work(self, backend: Backend, tasks: TaskGroup) -> None:
         done = 0
         while True:
-            while (operation := self._holdings.operations.take()) is not None:
+            while (operation := self._state.operations.take()) is not None:
                 self._doing = operation
-                await self._do(operation, backing, tasks)
+                await self._do(operation, backend, tasks)
                 self._doing = None
                 done += 1
                 if done % TURN == 0:
@@ -184,21 +184,21 @@ class Keeper:
             await self._is_wanted.wait()
             self._is_waiting = False
 
-    async def _do(self, operation: Operation, backing: Backing, tasks: TaskGroup) -> None:
+    async def _do(self, operation: Operation, backend: Backend, tasks: TaskGroup) -> None:
         try:
             match operation:
                 case Publish():
-                    await self._publish(operation, backing.journal)
-                case Attend():
-                    self._attended.add(operation)
-                    tasks.start_soon(self._attend, operation)
+                    await self._publish(operation, backend.journal)
+                case Spawn():
+                    self._spawned.add(operation)
+                    tasks.start_soon(self._run_spawned, operation)
                 case _:
-                    await self._change(operation, backing.journal)
+                    await self._change(operation, backend.journal)
                     operation.receipt.set_result(None)
         except Exception as error:  # noqa: BLE001 - it is the asker's, and the others are still to be done
-            self._holdings.fail(operation.receipt, error)
+            self._state.fail(operation.receipt, error)
 
-    async def _change(self, operation: Open | Close | Reap | Mark, journal: Journal) -> None:
+    async def _change(self, operation: Open | Close | Reap | Barrier, journal: Journal) -> None:
         match operation:
             case Open():
                 await self._open(operation, journal)
@@ -207,7 +207,7 @@ class Keeper:
             case Reap(run_id):
                 with suppress(RunNotFound):
                     await journal.reap(run_id)
-            case Mark():
+            case Barrier():
                 pass
             case _:
                 assert_never(operation)
@@ -215,58 +215,58 @@ class Keeper:
     async def _open(self, operation: Open, journal: Journal) -> None:
         run_id = operation.run_id
         try:
-            await journal.open_run(run_id, operation.meta, producer=self._holdings.producer)
+            await journal.open_run(run_id, operation.meta, producer=self._state.producer)
         except TapeError as error:
-            self._holdings.refuse(operation, error)
+            self._state.refuse(operation, error)
             raise
-        self._holdings.refused.pop(run_id, None)
-        self._holdings.held[run_id] = operation
+        self._state.refused.pop(run_id, None)
+        self._state.held[run_id] = operation
 
     async def _close(self, run_id: RunId, journal: Journal) -> None:
         """Closes a run, unless it is not this broker's: then it merely stops refusing it."""
-        self._holdings.held.pop(run_id, None)
-        if self._holdings.refused.pop(run_id, None) is None:
+        self._state.held.pop(run_id, None)
+        if self._state.refused.pop(run_id, None) is None:
             with suppress(RunNotFound):
                 await journal.close_run(run_id)
 
     async def _publish(self, operation: Publish, journal: Journal) -> None:
         """Sends an event without waiting for what becomes of it, so that those behind it share its commit."""
-        self._holdings.check(operation.event.run_id)
+        self._state.check(operation.event.run_id)
         sent = await _send(journal, operation.event)
         sent.add_done_callback(partial(self._published, operation.receipt))
 
     def _published(self, receipt: Receipt[Seq], sent: "asyncio.Future[Sequence[Entry]]") -> None:
         error = asyncio.CancelledError() if sent.cancelled() else sent.exception()
         if error is not None:
-            self._holdings.fail(receipt, error)
+            self._state.fail(receipt, error)
             return
-        self._holdings.events_published += 1
+        self._state.events_published += 1
         receipt.set_result(sent.result()[0].seq)
 
-    async def _attend(self, operation: Attend) -> None:
+    async def _run_spawned(self, operation: Spawn) -> None:
         try:
             await operation.work()
         except Exception as error:  # noqa: BLE001 - it is told to who waits for the receipt
-            self._holdings.fail(operation.receipt, error)
+            self._state.fail(operation.receipt, error)
         else:
             operation.receipt.set_result(None)
-        self._attended.discard(operation)
+        self._spawned.discard(operation)
 
-    async def _renewing(self, backing: Backing) -> None:
+    async def _renewing(self, backend: Backend) -> None:
         """Says every so often that its producer lives, and closes the runs of those that have long been silent."""
         while True:
             await anyio.sleep(self._lease.renew.total_seconds())
             with suppress(Exception):
-                await self._renew(backing)
-                await backing.journal.close_silent(self._lease.gone)
+                await self._renew(backend)
+                await backend.journal.close_silent(self._lease.gone)
 
-    async def _renew(self, backing: Backing) -> None:
-        asked = dict(self._holdings.held)
+    async def _renew(self, backend: Backend) -> None:
+        asked = dict(self._state.held)
         if not asked:
             return
-        kept = set(await backing.store.runs.renew(self._holdings.producer, list(asked)))
+        kept = set(await backend.store.runs.renew(self._state.producer, list(asked)))
         lost = [run_id for run_id in asked if run_id not in kept]
-        self._holdings.lose([run_id for run_id in lost if self._holdings.held.get(run_id) is asked[run_id]])
+        self._state.revoke([run_id for run_id in lost if self._state.held.get(run_id) is asked[run_id]])
 
 
 def _ended() -> Unavailable:

@@ -15,8 +15,8 @@ from tape.core.ids import RunId, Seq
 from tape.core.run import Head, RunMeta, RunRecord
 from tape.lake.cold.runs import ColdRuns as ColdFiles
 from tape.runs.forks import Forks
+from tape.server.maintenance import RunMaintenance, is_due
 from tape.server.node import ColdRuns, Node
-from tape.server.upkeep import Upkeep, is_due
 from tests.patience import PATIENCE_S
 
 
@@ -32,11 +32,11 @@ def test_a_run_is_due_when_it_has_been_closed_for_long_enough(at_ms: int | None,
 
 @pytest.fixture
 async def node(redis_url: str, tmp_path: Path) -> AsyncIterator[Node]:
-    """A server's node that keeps its runs in files, and its upkeep."""
+    """A server's node that keeps its runs in files, and its maintenance."""
     async with open_store(redis_url) as store, run_journal(store) as journal:
         cold = ColdRuns(ColdFiles(tmp_path))
         node = Node(journal=journal, runs=store.runs, forks=Forks(journal), cold=cold, is_bounded=True)
-        async with background(Upkeep(node).run):
+        async with background(RunMaintenance(node).run):
             yield node
 
 
@@ -46,13 +46,13 @@ async def test_what_was_kept_of_a_lost_journal_says_nothing_about_the_runs_of_th
     cold = node.cold
     assert cold is not None
     await lived(node, "lost")
-    await until(lambda: bool(cold.lives))
+    await until(lambda: bool(cold.incarnations))
     with redis.Redis.from_url(redis_url) as client:
         client.flushall()
-    await until(lambda: not cold.lives)
+    await until(lambda: not cold.incarnations)
 
     await lived(node, "found")
-    await until(lambda: bool(cold.lives))
+    await until(lambda: bool(cold.incarnations))
 
     assert [entry.payload async for entry in cold.stream(RunId("r"), Seq(1))] == ["found"]
 
