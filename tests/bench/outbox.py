@@ -41,7 +41,7 @@ VALUES ($1, 'orders.placed', 1, $2, 'orders', 'internal', 'outbox_gen_0', 0, $3,
 """
 FILL = f"""
 ALTER TABLE core.outbox DISABLE TRIGGER outbox_notify;
-INSERT INTO core.outbox (id, event_type, source, payload, idempotency_key, status, is_dealt, ended_at)
+INSERT INTO core.outbox (id, event_type, source, payload, idempotency_key, status, is_fanned_out, ended_at)
 SELECT gen_random_uuid(), 'orders.placed', 'orders', '{{"n": 1}}', n::text, 'delivered', true, now()
 FROM generate_series(1, {DELIVERED}) AS n;
 INSERT INTO core.outbox_deliveries (event_id, handler_name, generation, position, status, attempt, attempts, ended_at)

@@ -86,4 +86,4 @@ async def expire(store: Store) -> None:
         await tx.fetch("UPDATE tape_tasks SET lease_expires_at_ms = 1, next_attempt_at_ms = 1 WHERE status = 2", {})
         await tx.fetch("UPDATE tape_tasks SET next_attempt_at_ms = 1 WHERE status = 1", {})
         if isinstance(store, PostgresStore):
-            await tx.fetch("UPDATE tape_claims SET lease_expires_at_ms = 1", {})
+            await tx.fetch("UPDATE tape_page_claims SET lease_expires_at_ms = 1", {})

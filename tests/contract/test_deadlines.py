@@ -27,7 +27,7 @@ pytestmark = needs_ledgers
 
 BRIEF = timedelta(milliseconds=50)
 AMPLE = timedelta(seconds=1)  # for a thread that does nothing, also on a busy machine
-PATIENCE = timedelta(seconds=PATIENCE_S)
+TIMEOUTS = timedelta(seconds=PATIENCE_S)
 
 
 @asynccontextmanager
@@ -116,7 +116,7 @@ async def test_a_handler_that_cancels_its_own_task_has_failed_or_is_done(store: 
             if is_waiting:
                 await anyio.sleep_forever()
 
-    async with working(store, cancel_itself, PATIENCE):
+    async with working(store, cancel_itself, TIMEOUTS):
         await publish(store, 2)
         first, second = await ended(store, 2)
 

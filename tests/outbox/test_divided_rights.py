@@ -121,7 +121,7 @@ GRANT USAGE ON SCHEMA core TO {app}, {worker};
 GRANT INSERT ON core.outbox, orders TO {app};
 GRANT SELECT, UPDATE, DELETE ON core.outbox TO {worker};
 GRANT SELECT, INSERT, UPDATE, DELETE ON core.outbox_deliveries, core.event_handled, core.event_handlers TO {worker};
-GRANT UPDATE ON core.outbox_dealing TO {worker};
+GRANT UPDATE ON core.outbox_fan_out_lock TO {worker};
 """
 
 

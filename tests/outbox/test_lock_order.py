@@ -72,7 +72,7 @@ async def test_a_claim_that_waits_for_a_registration_holds_no_row(postgres: Plac
     await lapse(postgres)
 
     async with postgres.connected() as other, other.transaction():
-        await other.execute("LOCK TABLE core.outbox_dealing IN EXCLUSIVE MODE")
+        await other.execute("LOCK TABLE core.outbox_fan_out_lock IN EXCLUSIVE MODE")
         async with begun(other, Running(database, attempts=1).claimed()):
             await other.execute(ROW, LOW)
             await other.execute(DELIVERY, LOW)

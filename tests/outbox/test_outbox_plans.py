@@ -13,7 +13,7 @@ from tests.outbox.places import Place
 DELIVERED = 20_000
 WAITING = 2_000
 FILL = f"""
-INSERT INTO core.outbox (event_type, source, payload, idempotency_key, status, is_dealt, channel)
+INSERT INTO core.outbox (event_type, source, payload, idempotency_key, status, is_fanned_out, channel)
 SELECT 'orders.placed', 'orders', '{{}}', gen_random_uuid(), 'delivered', true, 'outbox_gen_0'
 FROM generate_series(1, {DELIVERED});
 INSERT INTO core.outbox_deliveries (event_id, handler_name, generation, position, status)
@@ -36,12 +36,12 @@ ASKED: dict[str, Any] = {
     "versions": '["v1"]',
     "owner": "me",
     "lease_ms": 1000,
-    "least_dealt": 1,
+    "min_fan_out": 1,
     "expires": True,
     "claims": "[]",
     "settled": "[]",
 }
-STATEMENTS = ["dealt", "soon", "extend"]
+STATEMENTS = ["mark_fanned_out", "soon", "extend"]
 CLAIMED = 10
 FEW = 20 * CLAIMED
 READ = """
@@ -89,7 +89,7 @@ async def test_a_row_that_is_published_is_in_two_indexes(postgres: Place) -> Non
             "WHERE i.indrelid = CAST('core.outbox' AS regclass) AND pg_relation_size(c.oid) > 8192 ORDER BY 1"
         )
 
-    assert [name for (name,) in found] == ["outbox_pkey", "outbox_undealt"]
+    assert [name for (name,) in found] == ["outbox_new", "outbox_pkey"]
 
 
 async def run(connection: Any, name: str, **asked: Any) -> Any:

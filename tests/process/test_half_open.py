@@ -13,10 +13,10 @@ from tape.compose import run_journal
 from tape.core.errors import Unavailable
 from tape.core.ids import GlobalSeq
 from tape.core.ports import Store
-from tape.store.patience import Patience
 from tape.store.postgres.store import open_store as open_postgres
 from tape.store.redis.location import Location
 from tape.store.redis.store import RedisStore, open_store as open_redis
+from tape.store.timeouts import Timeouts
 from tests.contract.saying import append, said
 from tests.patience import PATIENCE_S
 from tests.servers.postgres import PostgresServer
@@ -25,8 +25,8 @@ from tests.servers.proxy import Proxy
 from tests.servers.redis_proxy import RedisProxy
 from tests.servers.valkey import ValkeyServer
 
-PATIENCE = Patience(connect_s=0.3, answer_s=0.3, recovery_s=0.6, keep_alive_s=0.2, echo_s=0.2, close_s=0.3)
-PATIENT = replace(PATIENCE, answer_s=60)
+TIMEOUTS = Timeouts(connect_s=0.3, answer_s=0.3, recovery_s=0.6, keep_alive_s=0.2, echo_s=0.2, close_s=0.3)
+PATIENT = replace(TIMEOUTS, answer_s=60)
 
 
 class Peer(NamedTuple):
@@ -58,11 +58,11 @@ class SilentRedis(Silent, RedisProxy):
 
 
 def opened(
-    url: str, listen_url: str | None = None, patience: Patience = PATIENCE
+    url: str, listen_url: str | None = None, timeouts: Timeouts = TIMEOUTS
 ) -> AbstractAsyncContextManager[Store]:
     if url.startswith("redis"):
-        return open_redis(Location.parse(listen_url or url), patience=patience)
-    return open_postgres(url, listen_url=listen_url, patience=patience)
+        return open_redis(Location.parse(listen_url or url), timeouts=timeouts)
+    return open_postgres(url, listen_url=listen_url, timeouts=timeouts)
 
 
 @pytest.fixture(scope="module", params=["postgres", "redis"])
@@ -118,7 +118,7 @@ async def test_a_store_whose_server_stands_still_is_closed_within_its_bound_thou
     peer: Peer,
 ) -> None:
     with ExitStack() as stack, anyio.fail_after(PATIENCE_S):
-        async with opened(peer.url, patience=PATIENT) as store:
+        async with opened(peer.url, timeouts=PATIENT) as store:
             await append(store, said(n=1))
             stack.enter_context(peer.server.frozen())
             with anyio.move_on_after(0.1):

@@ -42,7 +42,7 @@ def url(request: pytest.FixtureRequest, crew: Crew) -> str:
 def test_the_treasury_killed_at_any_step_does_everything_once(
     url: str, crew: Crew, tmp_path: Path, scale: Scale
 ) -> None:
-    requests = undisturbed(url, crew, tmp_path)
+    requests = shielded(url, crew, tmp_path)
     points = [Point(step, when) for step in range(1, requests + 1) for when in ("before", "after")]
 
     for some in together(spread(points, scale(POINTS))):
@@ -56,7 +56,7 @@ def test_the_treasury_killed_at_any_step_does_everything_once(
     assert anyio.run(ends, url, list(done)) == {(RunStatus.TERMINAL, 4, 1, 20_000)}
 
 
-def undisturbed(url: str, crew: Crew, folder: Path) -> int:
+def shielded(url: str, crew: Crew, folder: Path) -> int:
     """How many requests a life without a crash takes."""
     count = folder / "count"
     point = Point(0, "never")

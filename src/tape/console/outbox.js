@@ -15,7 +15,7 @@ const LOOKS = { pending: "busy", in_flight: "good", delivered: "still", failed: 
 const TABS = [["", "All"], ["pending", "Pending"], ["in_flight", "In flight"], ["delivered", "Delivered"], ["failed", "Failed"]]
 
 export function Outbox({ place }) {
-  return place.name ? html`<${Letter} key=${place.name} id=${place.name} />` : html`<${All} place=${place} />`
+  return place.name ? html`<${OutboxRecord} key=${place.name} id=${place.name} />` : html`<${All} place=${place} />`
 }
 
 function All({ place }) {
@@ -83,7 +83,7 @@ function State({ status }) {
   return html`<span class="status ${LOOKS[status]}"><i></i>${status.replace("_", " ")}</span>`
 }
 
-function Letter({ id }) {
+function OutboxRecord({ id }) {
   const told = usePolled(`/outbox/${encodeURIComponent(id)}`)
   const [isReplaying, setReplaying] = useState(false)
   const row = told.value?.row

@@ -24,7 +24,7 @@ from tape.store.statements import statements
 
 
 class _Sql(NamedTuple):
-    lock_pack: str
+    lock_match_cursor: str
     head: str
     found: str
     listed: str
@@ -34,9 +34,9 @@ class _Sql(NamedTuple):
     mark: str
     pack: str
     forces: str
-    move_pack: str
-    put_forces: str
-    add_slips: str
+    move_match_cursor: str
+    put_states: str
+    add_predicate_errors: str
     match: str = ""  # where a page can be written in one message
     lock_tasks: str = ""  # where others write at the same time
 
@@ -111,7 +111,7 @@ class Reactions:
                 return recorded
         async with self._connection.transaction() as tx:
             place = {"seen": page.seen, "epoch": page.epoch, "cursor": page.cursor, "now_ms": now_ms()}
-            moved = await tx.fetch(self._sql.move_pack, place)
+            moved = await tx.fetch(self._sql.move_match_cursor, place)
             if not moved:
                 return None
             ((version, now),) = moved
@@ -134,16 +134,16 @@ class Reactions:
     async def _put_page(self, tx: Transaction, page: MatchedPage, version: int) -> None:
         if page.forces:
             rows = [_force_row(reaction_id, force) for reaction_id, force in page.forces.items()]
-            await tx.fetch(self._sql.put_forces, {"forces": json.dumps(rows), "version": version})
+            await tx.fetch(self._sql.put_states, {"forces": json.dumps(rows), "version": version})
         for reaction_id, force in page.forces.items():
             if force.is_removed:  # what was matched after the removal was asked for, and before its entry
                 await self._tasks.end_pending(tx, reaction_id, DEREGISTERED)
         if page.slips:
             slips = [{"reaction_id": name, **slip._asdict()} for name, slip in page.slips.items()]
-            await tx.fetch(self._sql.add_slips, {"slips": json.dumps(slips)})
+            await tx.fetch(self._sql.add_predicate_errors, {"slips": json.dumps(slips)})
 
     async def _locked(self, tx: Transaction, reaction_id: str) -> ReactionRecord | None:
-        await tx.fetch(self._sql.lock_pack, {})
+        await tx.fetch(self._sql.lock_match_cursor, {})
         rows = await tx.fetch(self._sql.found, {"reaction_id": reaction_id})
         return _record(rows[0]) if rows else None
 
@@ -238,6 +238,6 @@ def _force_row(reaction_id: str, force: Force) -> dict[str, object]:
     return {
         "reaction_id": reaction_id,
         "own_cursor": force.cursor,
-        "force_json": codec.encode_state(force),
+        "state_json": codec.encode_state(force),
         "paused": QUARANTINED if force.paused == QUARANTINED else None,
     }

@@ -23,7 +23,7 @@ class _Sql(NamedTuple):
     raise_run_floor: str
     delete_run_below: str
     delete_keys_before: str
-    put_down: str = ""  # where tasks in hand are read from the journal
+    materialize: str = ""  # where tasks in hand are read from the journal
 
 
 class Retention:
@@ -72,8 +72,8 @@ class Retention:
             return len(await tx.fetch(self._sql.delete_keys_before, {"before_ms": before_ms}))
 
     async def _put_down(self, tx: Transaction) -> None:
-        if self._sql.put_down:
-            await tx.fetch(self._sql.put_down, {})
+        if self._sql.materialize:
+            await tx.fetch(self._sql.materialize, {})
 
     async def _bounds(self) -> Bounds:
         ((row,),) = await self._connection.snapshot(Query(self._sql.bounds))

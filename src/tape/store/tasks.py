@@ -54,7 +54,7 @@ class _Sql(NamedTuple):
     put_settled: str
     found: str
     made_of: str
-    lock_pack: str
+    lock_match_cursor: str
     is_removed: str
     listed: str
     dead: str
@@ -62,9 +62,9 @@ class _Sql(NamedTuple):
     forget: str
     outcomes: str
     finish_alone: str = ""  # where a worker may have more in hand than there are rows
-    is_put_down: str = ""
-    put_down: str = ""
-    put_down_own: str = ""
+    has_expired: str = ""
+    materialize: str = ""
+    materialize_own: str = ""
 
 
 class _Limit(NamedTuple):
@@ -114,12 +114,12 @@ class Tasks:
     async def _due(self, asked: Mapping[str, object]) -> tuple[Sequence[Row], Sequence[Row]]:
         """What waits, and whether anything was claimed for the last time; what lost its hands is there again."""
         queries = Query(self._sql.waiting, asked), Query(self._sql.exhausted, asked)
-        if not self._sql.is_put_down:
+        if not self._sql.has_expired:
             waiting, exhausted = await self._connection.snapshot(*queries)
             return waiting, exhausted
-        waiting, exhausted, is_put_down = await self._connection.snapshot(*queries, Query(self._sql.is_put_down))
-        if is_put_down:
-            await self._connection.snapshot(Query(self._sql.put_down))
+        waiting, exhausted, has_expired = await self._connection.snapshot(*queries, Query(self._sql.has_expired))
+        if has_expired:
+            await self._connection.snapshot(Query(self._sql.materialize))
             waiting, exhausted = await self._connection.snapshot(*queries)
         return waiting, exhausted
 
@@ -161,8 +161,8 @@ class Tasks:
 
     async def _put_down(self, tx: Transaction, asked: Mapping[str, object]) -> None:
         """Whatever is more than an end needs rows."""
-        if self._sql.put_down_own:
-            await tx.fetch(self._sql.put_down_own, asked)
+        if self._sql.materialize_own:
+            await tx.fetch(self._sql.materialize_own, asked)
 
     async def find(self, task_id: TaskId) -> Task | None:
         (rows,) = await self._connection.snapshot(Query(self._sql.found, {"task_id": task_id}))
@@ -176,7 +176,7 @@ class Tasks:
     async def make(self, hits: Sequence[Hit]) -> int:
         """Takes turns with the matchers, so that a task is made by one of them only."""
         async with self._connection.transaction() as tx:
-            ((now,),) = await tx.fetch(self._sql.lock_pack, {"now_ms": now_ms()})
+            ((now,),) = await tx.fetch(self._sql.lock_match_cursor, {"now_ms": now_ms()})
             for reaction_id in {hit.reaction.reaction_id for hit in hits}:
                 if any(deleted for (deleted,) in await tx.fetch(self._sql.is_removed, {"reaction_id": reaction_id})):
                     raise NotFound(f"reaction {reaction_id!r} was removed; its tasks would never be claimed")

@@ -8,7 +8,7 @@ from tape.core.errors import Unavailable
 from tape.core.ports import Outcome
 from tape.core.sequence import Request
 from tape.store.connection import Query, Row
-from tape.store.sqlite.connection import Block, Database
+from tape.store.sqlite.connection import Database, SqliteTransaction
 from tape.store.sqlite.location import Location
 from tape.store.sqlite.store import SqliteStore
 from tape.store.sqlite.wake import NoWake
@@ -19,10 +19,10 @@ from tape.testing.faults import Faults
 NOW: Final = "now_ms"  # every statement that needs the time asks for it by this name
 
 
-class ClockedBlock(Block):
+class ClockedTransaction(SqliteTransaction):
     """A transaction whose statements are told the test's time."""
 
-    def __init__(self, block: Block, clock: Clock) -> None:
+    def __init__(self, block: SqliteTransaction, clock: Clock) -> None:
         super().__init__(block._worker)  # noqa: SLF001 - it is the same block, asked on the same thread
         self.staged = block.staged
         self._clock = clock
@@ -45,9 +45,9 @@ class ClockedDatabase(Database):
         return await super().snapshot(*asked)
 
     @asynccontextmanager
-    async def transaction(self) -> AsyncIterator[Block]:
+    async def transaction(self) -> AsyncIterator[SqliteTransaction]:
         async with super().transaction() as block:
-            clocked = ClockedBlock(block, self._clock)
+            clocked = ClockedTransaction(block, self._clock)
             yield clocked
         clocked.outcomes = block.outcomes
 

@@ -1,4 +1,4 @@
-"""gRPC in a program that forks: the parent goes on undisturbed, and the child learns what it cannot do.
+"""gRPC in a program that forks: the parent goes on shielded, and the child learns what it cannot do.
 
 A thread of grpc.aio is always inside gRPC, so gRPC's own fork handlers never get to their work; they abort children
 that were only to start another program. Imported before gRPC, this turns them off, unless the environment says

@@ -13,10 +13,10 @@ from tests.store.postgres.test_plans_tasks import FILL, ROWS
 
 HAND = """
 SELECT moved_to
-FROM tape_meta AS m, tape_hand_page($1, m.epoch, $2, $3, $4, $5, $6, $7, $8, $4, 'me', 2, 60000)
+FROM tape_meta AS m, tape_match_page($1, m.epoch, $2, $3, $4, $5, $6, $7, $8, $4, 'me', 2, 60000)
 """
 FINISH = "SELECT tape_finish('me', $1, $2, $3)"
-PUT_DOWN = "SELECT tape_put_down(NULL, 9223372036854775807)"
+PUT_DOWN = "SELECT tape_materialize_claims(NULL, 9223372036854775807)"
 READ = "SELECT relname, seq_tup_read FROM pg_stat_xact_user_tables"
 MANY = 100
 LITTLE = """

@@ -81,7 +81,7 @@ async def test_a_planted_table_of_steps_is_refused_and_runs_nothing(
 @pytest.mark.parametrize(
     ("planted", "named"),
     [
-        ("CREATE TABLE public.tape_claims (n integer)", r"public\.tape_claims"),
+        ("CREATE TABLE public.tape_page_claims (n integer)", r"public\.tape_page_claims"),
         ("CREATE VIEW public.tape_meta AS SELECT 1 AS only_row", r"public\.tape_meta"),
         (FUNCTION.format(name="tape_now_ms()"), r"public\.tape_now_ms"),
         (FUNCTION.format(name="tape_previous(text, integer)"), r"public\.tape_previous"),

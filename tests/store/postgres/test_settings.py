@@ -9,13 +9,13 @@ import pytest
 from tape.core.errors import UsageError
 from tape.core.ids import GlobalSeq
 from tape.core.ports import Store
-from tape.store.patience import Patience
 from tape.store.postgres.store import PostgresStore, open_store
+from tape.store.timeouts import Timeouts
 from tests.contract.saying import append, request, said
 from tests.patience import PATIENCE_S
 from tests.servers.databases import name
 
-PATIENCE = Patience(connect_s=5, answer_s=5, recovery_s=0.3)
+TIMEOUTS = Timeouts(connect_s=5, answer_s=5, recovery_s=0.3)
 END_SESSIONS = """
 SELECT pg_terminate_backend(pid, 5000) FROM pg_stat_activity
 WHERE datname = current_database() AND pid <> pg_backend_pid()
@@ -31,7 +31,7 @@ async def direct(postgres_url: str) -> AsyncIterator[asyncpg.Connection]:
 
 @pytest.fixture
 async def store(postgres_url: str) -> AsyncIterator[PostgresStore]:
-    async with open_store(postgres_url, patience=PATIENCE) as store:
+    async with open_store(postgres_url, timeouts=TIMEOUTS) as store:
         yield store
 
 

@@ -21,7 +21,7 @@ from tape.store.outbox.event import event_of
 from tape.telemetry import log
 
 FILE: Final = "outbox.sql"
-LEAST_DEALT: Final = 32  # at a time, so that a listener with few slots does not deal out one by one
+MIN_FAN_OUT: Final = 32  # at a time, so that a listener with few slots does not deal out one by one
 CLAIM: Final = 5  # columns of a claim, before those of its event
 EXPIRY_S: Final = 1.0
 ANSWER_S: Final = 30.0  # half a lease: whoever is not heard by then is gone, and what was asked is asked again
@@ -84,7 +84,7 @@ class Deliveries:
             "owner": want.owner,
             "lease_ms": want.lease_ms,
             "most": want.most,
-            "least_dealt": LEAST_DEALT,
+            "min_fan_out": MIN_FAN_OUT,
             "expires": self._is_expiry_due(),
         }
         with _answered(self._answer_s):
@@ -94,7 +94,7 @@ class Deliveries:
                     ((soon,),) = await self._run(connection, "soon", handlers=asked["handlers"])
                     return Claimed((), None if soon is None else max(int(soon), 0) * _MS)
         held = [self._hold(row, want.owner) for row in sorted(rows, key=_place)]
-        await self._bury_strangers([each for each in held if isinstance(each, Settlement)])
+        await self._fail_unreadable([each for each in held if isinstance(each, Settlement)])
         return Claimed([each for each in held if isinstance(each, Task)])
 
     async def _claim(self, connection: object, asked: Mapping[str, object]) -> list[Row]:
@@ -169,7 +169,7 @@ class Deliveries:
             return Settlement(claim, Died(f"the row is no event: {error}"))
         return _task(claim, held)
 
-    async def _bury_strangers(self, settlements: Sequence[Settlement]) -> None:
+    async def _fail_unreadable(self, settlements: Sequence[Settlement]) -> None:
         """What could not be buried now comes again when its lease ends; what was claimed with it does not wait."""
         try:
             if settlements:

@@ -17,18 +17,18 @@ async def claim(run: Run, asked: Mapping[str, Any]) -> list[Row]:
     """Expires, deals out and claims; answers with each claim, its event, and whether it was handled before."""
     if asked["expires"]:
         await _expire(run, asked["handlers"])
-    await deal(run, max(asked["most"], asked["least_dealt"]))
+    await fan_out(run, max(asked["most"], asked["min_fan_out"]))
     rows = await run("claim", **asked)
     return await _completed(run, rows, asked["handlers"]) if rows else []
 
 
-async def deal(run: Run, most: int) -> None:
+async def fan_out(run: Run, most: int) -> None:
     """Gives new rows to all handlers they are for."""
     rows = await run("take", most=most)
     if not rows:
         return
-    taken = {event_id for (event_id,) in await run("deal", ids=_ids(rows))}
-    await run("dealt", ids=_ids(rows), taken=json.dumps(sorted(taken)))
+    taken = {event_id for (event_id,) in await run("fan_out", ids=_ids(rows))}
+    await run("mark_fanned_out", ids=_ids(rows), taken=json.dumps(sorted(taken)))
 
 
 async def retire(run: Run, asked: Mapping[str, Any]) -> list[Row]:

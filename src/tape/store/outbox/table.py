@@ -30,7 +30,7 @@ _MS: Final = timedelta(milliseconds=1)
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RowFilter:
-    """RowFilter rows are meant; what is left out means any."""
+    """Selects rows of an outbox; a field that is left out selects any."""
 
     status: Status | None = None
     event_type: str = ""
@@ -104,7 +104,7 @@ class OutboxTable:
         asked = {"new_generation": check_generation(generation), "replayed_by": replayed_by, "ids": ids}
         async with self._database.own() as connection:
             rows = await self._run(connection, "replay", **asked)
-            await self._undeal(connection, rows)
+            await self._restart(connection, rows)
         return [UUID(event_id) for (event_id,) in rows]
 
     async def replay_failed(self, which: RowFilter, generation: int, replayed_by: str) -> int:
@@ -125,7 +125,7 @@ class OutboxTable:
         while retired != generation:
             async with self._database.own() as connection:
                 rows = await self._run(connection, "hand_over", most=PAGE, **asked)
-                await self._undeal(connection, rows)
+                await self._restart(connection, rows)
             count += len(rows)
             if len(rows) < PAGE:
                 break
@@ -167,14 +167,14 @@ class OutboxTable:
             async with self._database.own() as connection:
                 rows = await self._run(connection, name, most=PAGE, **asked)
                 if name == "delete":
-                    await self._run(connection, "undeal", ids=_ids(rows))
+                    await self._run(connection, "delete_deliveries", ids=_ids(rows))
             found = len(rows)
             count += found
         return count
 
-    async def _undeal(self, connection: object, rows: Sequence[Row]) -> None:
+    async def _restart(self, connection: object, rows: Sequence[Row]) -> None:
         """Forgets who was to handle rows, and tells whoever may handle them now."""
-        await self._run(connection, "undeal", ids=_ids(rows))
+        await self._run(connection, "delete_deliveries", ids=_ids(rows))
         await self._run(connection, "announce", ids=_ids(rows))
 
     async def _run(self, connection: object, name: str, **asked: object) -> list[Row]:

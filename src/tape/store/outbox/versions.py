@@ -34,11 +34,11 @@ class HandlerVersions:
     async def register(self) -> None:
         """Registers the versions, and gives those that are new the older rows that their `begin` names."""
         is_partial = any(each.begin not in ("pending", "all") for each in self._subscriptions)
-        while is_partial and await self._deal_page():
+        while is_partial and await self._fan_out_page():
             pass  # page by page before the lock is taken, so that it is held for what came meanwhile alone
         async with self._database.own() as connection:
             await self._run(connection, "alone")
-            while is_partial and await self._deal(connection):
+            while is_partial and await self._fan_out(connection):
                 pass
             rows = json.dumps([_registration(each) for each in self._subscriptions])
             found: dict[str, bool] = dict(await self._run(connection, "register", subscriptions=rows))
@@ -62,16 +62,16 @@ class HandlerVersions:
         async with self._database.own() as connection:
             return [name for (name,) in await self._retire(connection, retire_after // _MS)]
 
-    async def _deal_page(self) -> bool:
+    async def _fan_out_page(self) -> bool:
         async with self._database.own() as connection:
-            return await self._deal(connection)
+            return await self._fan_out(connection)
 
-    async def _deal(self, connection: object) -> bool:
+    async def _fan_out(self, connection: object) -> bool:
         """Deals out a page of new rows to the versions that are registered; whether there may be more."""
         if self._database.dialect == "postgres":
-            await self._run(connection, "deal", most=PAGE)
+            await self._run(connection, "fan_out", most=PAGE)
         else:
-            await steps.deal(partial(self._run, connection), PAGE)
+            await steps.fan_out(partial(self._run, connection), PAGE)
         return await self._run(connection, "soon", handlers=NO_HANDLERS) == [(0,)]
 
     async def _catch_up(self, connection: object, version: str, begin: Begin) -> None:
@@ -84,7 +84,7 @@ class HandlerVersions:
             rows = await self._run(connection, "catch_up_from", version=version, position=position)
         if rows:
             ids = json.dumps([event_id for (event_id,) in rows])
-            await self._run(connection, "dealt", ids=ids, taken=ids)
+            await self._run(connection, "mark_fanned_out", ids=ids, taken=ids)
 
     async def _retire(self, connection: object, after_ms: int) -> list[Row]:
         asked: dict[str, Any] = {"handlers": self._handlers, "versions": self._versions, "after_ms": after_ms}

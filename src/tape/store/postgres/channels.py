@@ -7,8 +7,8 @@ from typing import Final, NoReturn
 import anyio
 import asyncpg
 
-from tape.store.patience import Patience
 from tape.store.postgres.errors import LOST
+from tape.store.timeouts import Timeouts
 from tape.telemetry import log
 
 FIRST_BACKOFF_S: Final = 0.1
@@ -28,12 +28,12 @@ class Channels:
         connect: Callable[[], Awaitable[asyncpg.Connection]],
         notify: Callable[[str], Awaitable[None]],
         channels: tuple[str, ...],
-        patience: Patience,
+        timeouts: Timeouts,
     ) -> None:
         self._connect = connect
         self._notify = notify
         self._channels = channels
-        self._patience = patience
+        self._patience = timeouts
         self._is_told = False
         self.is_listening = False
 

@@ -12,12 +12,12 @@ from tape.core.ports import Outcome, Wake
 from tape.core.sequence import Request
 from tape.store.connection import Query, Row
 from tape.store.postgres.append import Appender
-from tape.store.postgres.block import Block, undisturbed
 from tape.store.postgres.errors import LOST, is_lost, translate
 from tape.store.postgres.listen import Listener
 from tape.store.postgres.named import numbered
 from tape.store.postgres.qualified import qualified
 from tape.store.postgres.together import together
+from tape.store.postgres.transaction import PostgresTransaction, shielded
 
 POLL_S: Final = 5.0
 DEAF_POLL_S: Final = 0.5
@@ -32,7 +32,7 @@ class Database:
         self._listener = listener
         self._wake = wake
         self._schema = schema
-        self._at_hand: asyncpg.Connection | None = None
+        self._cached: asyncpg.Connection | None = None
         self._waiting = 0
 
     async def snapshot(self, *queries: Query) -> Sequence[Sequence[Row]]:
@@ -45,7 +45,7 @@ class Database:
 
     async def _fetch(self, sql: str, values: Sequence[object]) -> list[asyncpg.Record]:
         try:
-            return await undisturbed(self._read(sql, values))
+            return await shielded(self._read(sql, values))
         except (asyncpg.PostgresError, *LOST) as error:
             raise translate(error) from error
 
@@ -75,7 +75,7 @@ class Database:
 
     async def _taken(self) -> asyncpg.Connection:
         """The connection at hand, if nobody has it: to go to the pool and back takes as long as a short read."""
-        connection, self._at_hand = self._at_hand, None
+        connection, self._cached = self._cached, None
         if connection is not None and not is_lost(connection):
             return connection
         if connection is not None:
@@ -88,14 +88,14 @@ class Database:
 
     async def _give_back(self, connection: asyncpg.Connection) -> None:
         is_idle = not is_lost(connection) and not connection.is_in_transaction()
-        if is_idle and self._at_hand is None and not self._waiting:
-            self._at_hand = connection
+        if is_idle and self._cached is None and not self._waiting:
+            self._cached = connection
         else:
             await self._pool.release(connection)
 
     async def close(self) -> None:
         """Gives the pool what is at hand, which it would wait for."""
-        connection, self._at_hand = self._at_hand, None
+        connection, self._cached = self._cached, None
         if connection is not None:
             await self._pool.release(connection)
 
@@ -107,7 +107,7 @@ class Database:
             await self._wake.wait_beyond(beyond)
 
     @asynccontextmanager
-    async def transaction(self) -> AsyncIterator[Block]:
+    async def transaction(self) -> AsyncIterator[PostgresTransaction]:
         async with self._begun() as block:
             try:
                 yield block
@@ -117,14 +117,14 @@ class Database:
                 raise
 
     @asynccontextmanager
-    async def _begun(self) -> AsyncIterator[Block]:
+    async def _begun(self) -> AsyncIterator[PostgresTransaction]:
         """A transaction, begun on a new connection if the first one turns out to be lost."""
         try:
-            connection = await undisturbed(self._in_transaction())
+            connection = await shielded(self._in_transaction())
         except (asyncpg.PostgresError, *LOST) as error:
             raise translate(error) from error
         try:
-            yield Block(connection, self._schema)
+            yield PostgresTransaction(connection, self._schema)
         finally:
             with suppress(asyncpg.PostgresError, *LOST):  # the pool drops what it cannot take back
                 await self._give_back(connection)

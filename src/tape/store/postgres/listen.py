@@ -10,8 +10,8 @@ import asyncpg
 
 from tape.core.ids import GlobalSeq
 from tape.store.hints import UNKNOWN, Hints, head_of
-from tape.store.patience import Patience
 from tape.store.postgres.errors import LOST
+from tape.store.timeouts import Timeouts
 
 CHANNEL: Final = "tape"
 OWN_S: Final = 0.25  # what this node appends its appender passes on long before
@@ -30,11 +30,11 @@ class Listener:
         self,
         connect: Callable[[], Awaitable[asyncpg.Connection]],
         own_process: Callable[[], int],
-        patience: Patience,
+        timeouts: Timeouts,
     ) -> None:
         self._connect = connect
         self._own_process = own_process
-        self._patience = patience
+        self._patience = timeouts
         self._is_wanted = asyncio.Event()
         self._hints = Hints()
         self._own_head: GlobalSeq | None = None

@@ -11,7 +11,6 @@ import asyncpg
 from tape.core.errors import Unavailable
 from tape.store.clock import now_ms
 from tape.store.foreign import check_schema, in_schema, moved
-from tape.store.patience import Patience
 from tape.store.postgres.channels import Channels
 from tape.store.postgres.errors import LOST, REFUSED, refused, said, translate
 from tape.store.postgres.migrate import BOTH_FIRST
@@ -19,11 +18,12 @@ from tape.store.postgres.named import numbered
 from tape.store.postgres.owners import check_owners, created
 from tape.store.postgres.qualified import PIN, SEARCH_PATH
 from tape.store.statements import migrations
+from tape.store.timeouts import Timeouts
 from tape.telemetry import log
 
 SETTINGS: Final = {"application_name": "tape-outbox", "lock_timeout": "10s", "jit": "off"}
 PINNED: Final = {**SETTINGS, "search_path": SEARCH_PATH}
-PATIENCE: Final = Patience(connect_s=10.0, answer_s=65.0)
+TIMEOUTS: Final = Timeouts(connect_s=10.0, answer_s=65.0)
 
 Connect = Callable[[], Awaitable[asyncpg.Connection]]
 
@@ -79,7 +79,7 @@ class PostgresOutbox:
 
     def wake(self, channels: tuple[str, ...]) -> Channels:
         """What hears of new rows."""
-        return Channels(self._connect, self._notify, channels, PATIENCE)
+        return Channels(self._connect, self._notify, channels, TIMEOUTS)
 
     async def _notify(self, channel: str) -> None:
         await self._pool.execute("SELECT pg_catalog.pg_notify($1, '')", channel)
@@ -123,7 +123,7 @@ class PostgresOutbox:
 
     async def _release(self, connection: asyncpg.Connection) -> None:
         with suppress(asyncpg.PostgresError, *LOST), anyio.CancelScope(shield=True):
-            await self._pool.release(connection, timeout=PATIENCE.close_s)
+            await self._pool.release(connection, timeout=TIMEOUTS.close_s)
 
     @asynccontextmanager
     async def _begun(self) -> AsyncIterator[asyncpg.Connection]:
@@ -184,10 +184,10 @@ async def open_outbox(
     except (asyncpg.TooManyConnectionsError, *LOST) as error:
         raise Unavailable(f"cannot connect to Postgres ({said(error)})") from error
     try:
-        connect = partial(asyncpg.connect, listen_url or url, timeout=PATIENCE.connect_s, statement_cache_size=0)
+        connect = partial(asyncpg.connect, listen_url or url, timeout=TIMEOUTS.connect_s, statement_cache_size=0)
         yield PostgresOutbox(pool, lent, connect, schema, way)
     finally:
-        with suppress(asyncpg.PostgresError, *LOST), anyio.move_on_after(PATIENCE.close_s, shield=True):
+        with suppress(asyncpg.PostgresError, *LOST), anyio.move_on_after(TIMEOUTS.close_s, shield=True):
             await pool.close()
 
 
@@ -196,8 +196,8 @@ async def _way(url: str) -> Way:
 
     One that takes them and ignores them is found by the search path that it was given and has not set.
     """
-    plain: dict[str, Any] = {"statement_cache_size": 0, "timeout": PATIENCE.connect_s}
-    direct: dict[str, Any] = {"server_settings": PINNED, "timeout": PATIENCE.connect_s}
+    plain: dict[str, Any] = {"statement_cache_size": 0, "timeout": TIMEOUTS.connect_s}
+    direct: dict[str, Any] = {"server_settings": PINNED, "timeout": TIMEOUTS.connect_s}
     path = await _path(url, plain)
     try:
         is_pooled = await _path(url, direct) != SEARCH_PATH
@@ -218,7 +218,7 @@ async def _path(url: str, options: dict[str, Any]) -> str:
 async def migrate_outbox(url: str, schema: str) -> tuple[str, ...]:
     """Brings the line `outbox` up to date, all or nothing, and says which steps were missing."""
     try:
-        connection = await asyncpg.connect(url, server_settings=SETTINGS, timeout=PATIENCE.connect_s)
+        connection = await asyncpg.connect(url, server_settings=SETTINGS, timeout=TIMEOUTS.connect_s)
     except REFUSED as error:
         raise refused(error) from error
     except (asyncpg.TooManyConnectionsError, *LOST) as error:

@@ -29,7 +29,7 @@ FROM core.outbox_settle(CAST(CAST(:settled AS pg_catalog.text) AS pg_catalog.jso
 
 -- name: alone
 -- Who deals rows out shares it, so no row falls between an old list of handlers and a new.
-LOCK TABLE core.outbox_dealing IN EXCLUSIVE MODE;
+LOCK TABLE core.outbox_fan_out_lock IN EXCLUSIVE MODE;
 
 -- name: register
 INSERT INTO core.event_handlers AS h (
@@ -54,13 +54,13 @@ SELECT f FROM core.outbox_retire_versions(
   ARRAY(SELECT jsonb_array_elements_text(CAST(:versions AS jsonb))), :after_ms
 ) AS f;
 
--- name: deal
-SELECT cardinality(core.outbox_deal(:generation, '{}', '{}', '', now(), :most, 0));
+-- name: fan_out
+SELECT cardinality(core.outbox_fan_out(:generation, '{}', '{}', '', now(), :most, 0));
 
 -- name: soon
 -- At once, if there is more to deal out that nobody else has in hand.
 SELECT CASE WHEN EXISTS (
-  SELECT 1 FROM core.outbox WHERE NOT is_dealt AND generation = :generation AND deleted_at IS NULL
+  SELECT 1 FROM core.outbox WHERE NOT is_fanned_out AND generation = :generation AND deleted_at IS NULL
   LIMIT 1 FOR UPDATE SKIP LOCKED
 ) THEN 0 ELSE (
   SELECT CAST(extract(epoch FROM min(f.next_attempt_at) - now()) * 1000 AS bigint)
@@ -93,7 +93,7 @@ WITH found AS MATERIALIZED (
   SELECT o.id, h.handler_name, o.generation, o.position, o.order_key, o.attempt
   FROM core.outbox AS o JOIN core.event_handlers AS h
     ON core.outbox_matches(h, o.generation, o.channel, o.event_type, o.target)
-  WHERE o.is_dealt AND o.status IN ('pending', 'in_flight') AND o.deleted_at IS NULL
+  WHERE o.is_fanned_out AND o.status IN ('pending', 'in_flight') AND o.deleted_at IS NULL
     AND o.generation = :generation AND h.generation = :generation AND h.version = :version
     AND NOT EXISTS (
       SELECT 1 FROM core.event_handlers AS k
@@ -111,7 +111,7 @@ WITH found AS MATERIALIZED (
   SELECT o.id, h.handler_name, o.generation, o.position, o.order_key, o.attempt
   FROM core.outbox AS o JOIN core.event_handlers AS h
     ON core.outbox_matches(h, o.generation, o.channel, o.event_type, o.target)
-  WHERE o.is_dealt AND o.position >= :position AND o.deleted_at IS NULL
+  WHERE o.is_fanned_out AND o.position >= :position AND o.deleted_at IS NULL
     AND o.generation = :generation AND h.generation = :generation AND h.version = :version
     AND NOT EXISTS (
       SELECT 1 FROM core.event_handlers AS k
@@ -123,10 +123,10 @@ INSERT INTO core.outbox_deliveries (event_id, handler_name, generation, position
 SELECT f.id, f.handler_name, f.generation, f.position, f.order_key, f.attempt FROM found AS f
 ON CONFLICT DO NOTHING RETURNING CAST(event_id AS text);
 
--- name: dealt
+-- name: mark_fanned_out
 -- A row that nobody takes stays pending, until somebody registers who does.
 UPDATE core.outbox SET
-  is_dealt = true, ended_at = NULL,
+  is_fanned_out = true, ended_at = NULL,
   status = CASE WHEN jsonb_exists(CAST(:taken AS jsonb), CAST(id AS text)) THEN 'in_flight' ELSE 'pending' END
 WHERE id = ANY(ARRAY(SELECT CAST(i AS uuid) FROM jsonb_array_elements_text(CAST(:ids AS jsonb)) AS i));
 
@@ -135,5 +135,5 @@ WHERE id = ANY(ARRAY(SELECT CAST(i AS uuid) FROM jsonb_array_elements_text(CAST(
 -- because that is written after it.
 SELECT c.* FROM set_config('synchronous_commit', 'off', true), core.outbox_claim(
   :generation, ARRAY(SELECT jsonb_array_elements_text(CAST(:handlers AS jsonb))),
-  ARRAY(SELECT jsonb_array_elements_text(CAST(:versions AS jsonb))), :owner, :lease_ms, :most, :least_dealt, :expires
+  ARRAY(SELECT jsonb_array_elements_text(CAST(:versions AS jsonb))), :owner, :lease_ms, :most, :min_fan_out, :expires
 ) AS c;

@@ -27,24 +27,24 @@ WHERE core.outbox_replay(CAST(i AS uuid), :new_generation, :replayed_by);
 -- name: hand_over
 -- Rows of a generation that nobody will end any more; their handlers are those of the new one.
 UPDATE core.outbox AS o SET
-  generation = CAST(:new_generation AS bigint), is_dealt = false, status = 'pending', ended_at = NULL,
+  generation = CAST(:new_generation AS bigint), is_fanned_out = false, status = 'pending', ended_at = NULL,
   attempt = greatest(o.attempt, (SELECT max(d.attempt) FROM core.outbox_deliveries AS d WHERE d.event_id = o.id)),
   channel = CASE WHEN channel ~ '^outbox_gen_[0-9]+'
                  THEN regexp_replace(channel, '^outbox_gen_[0-9]+', 'outbox_gen_' || CAST(:new_generation AS bigint))
                  ELSE channel END
 WHERE id = ANY (ARRAY(
   SELECT id FROM core.outbox
-  WHERE generation = :generation AND (NOT is_dealt OR is_dealt AND status IN ('pending', 'in_flight'))
+  WHERE generation = :generation AND (NOT is_fanned_out OR is_fanned_out AND status IN ('pending', 'in_flight'))
     AND id = ANY (ARRAY(
       SELECT id FROM core.outbox
-      WHERE generation = :generation AND (NOT is_dealt OR is_dealt AND status IN ('pending', 'in_flight'))
+      WHERE generation = :generation AND (NOT is_fanned_out OR is_fanned_out AND status IN ('pending', 'in_flight'))
       ORDER BY position LIMIT :most
     ))
   ORDER BY id FOR UPDATE
 ))
 RETURNING CAST(id AS text);
 
--- name: undeal
+-- name: delete_deliveries
 WITH found AS (
   SELECT d.event_id, d.handler_name FROM core.outbox_deliveries AS d
   WHERE d.event_id = ANY (ARRAY(SELECT CAST(i AS uuid) FROM jsonb_array_elements_text(CAST(:ids AS jsonb)) AS i))
@@ -85,13 +85,13 @@ RETURNING 1;
 
 -- name: stats
 SELECT
-  (SELECT count(*) FROM core.outbox WHERE NOT is_dealt)
-    + (SELECT count(*) FROM core.outbox WHERE is_dealt AND status = 'pending'),
-  (SELECT count(*) FROM core.outbox WHERE is_dealt AND status = 'in_flight'),
+  (SELECT count(*) FROM core.outbox WHERE NOT is_fanned_out)
+    + (SELECT count(*) FROM core.outbox WHERE is_fanned_out AND status = 'pending'),
+  (SELECT count(*) FROM core.outbox WHERE is_fanned_out AND status = 'in_flight'),
   (SELECT count(*) FROM core.outbox WHERE status = 'failed'),
   (SELECT CAST(coalesce(extract(epoch FROM now() - least(
-     (SELECT min(created_at) FROM core.outbox WHERE NOT is_dealt),
-     (SELECT min(created_at) FROM core.outbox WHERE is_dealt AND status IN ('pending', 'in_flight'))
+     (SELECT min(created_at) FROM core.outbox WHERE NOT is_fanned_out),
+     (SELECT min(created_at) FROM core.outbox WHERE is_fanned_out AND status IN ('pending', 'in_flight'))
    )) * 1000, 0) AS bigint)),
   (SELECT CAST(coalesce(sum(greatest(reltuples, 0)), 0) AS bigint) FROM pg_class
    WHERE oid = CAST('core.outbox' AS regclass)

@@ -1,6 +1,6 @@
--- name: lock_pack
+-- name: lock_match_cursor
 -- Registering and matching take turns, so that a task is made under the number of shards it is claimed with.
-SELECT cursor FROM tape_pack FOR UPDATE;
+SELECT cursor FROM tape_match_cursor FOR UPDATE;
 
 -- name: head
 SELECT greatest(archived_through, coalesce((SELECT max(global_seq) FROM tape_journal), 0)) FROM tape_meta;
@@ -10,7 +10,7 @@ SELECT r.reaction_id, r.subject_pattern, r.name, r.predicate_cel, r.handler_kind
        r.max_concurrency, r.rate_limit_per_s, r.debounce_ms, r.retry_max, r.retry_backoff_ms, r.dlq_after_n,
        r.num_shards, r.bootstrap_from_head, r.created_at_ms, r.paused, r.deleted, coalesce(r.own_cursor, p.cursor),
        r.errors, r.last_error, r.timeout_ms
-FROM tape_reactions AS r CROSS JOIN tape_pack AS p
+FROM tape_reactions AS r CROSS JOIN tape_match_cursor AS p
 WHERE r.reaction_id = :reaction_id;
 
 -- name: listed
@@ -18,7 +18,7 @@ SELECT r.reaction_id, r.subject_pattern, r.name, r.predicate_cel, r.handler_kind
        r.max_concurrency, r.rate_limit_per_s, r.debounce_ms, r.retry_max, r.retry_backoff_ms, r.dlq_after_n,
        r.num_shards, r.bootstrap_from_head, r.created_at_ms, r.paused, r.deleted, coalesce(r.own_cursor, p.cursor),
        r.errors, r.last_error, r.timeout_ms
-FROM tape_reactions AS r CROSS JOIN tape_pack AS p
+FROM tape_reactions AS r CROSS JOIN tape_match_cursor AS p
 WHERE r.deleted = 0 AND (:subject_pattern = '' OR r.subject_pattern = :subject_pattern)
 ORDER BY r.reaction_id;
 
@@ -54,33 +54,33 @@ WHERE reaction_id = :reaction_id AND status IN (1, 2);
 UPDATE tape_reactions SET paused = :paused, deleted = :deleted WHERE reaction_id = :reaction_id;
 
 -- name: pack
-SELECT version, cursor FROM tape_pack;
+SELECT version, cursor FROM tape_match_cursor;
 
 -- name: forces
-SELECT reaction_id, own_cursor, force_json
+SELECT reaction_id, own_cursor, state_json
 FROM tape_reactions
-WHERE force_version > :seen
-ORDER BY force_version, reaction_id;
+WHERE state_version > :seen
+ORDER BY state_version, reaction_id;
 
--- name: move_pack
+-- name: move_match_cursor
 -- What was read before a new epoch may be gone, and its positions given to others.
-UPDATE tape_pack SET version = version + 1, cursor = :cursor, matched_at = tape_now_ms()
+UPDATE tape_match_cursor SET version = version + 1, cursor = :cursor, matched_at = tape_now_ms()
 WHERE version = :seen AND :epoch = (SELECT epoch FROM tape_meta)
 RETURNING version, matched_at;
 
--- name: put_forces
+-- name: put_states
 UPDATE tape_reactions AS r SET
-  own_cursor = f.own_cursor, force_json = f.force_json, force_version = :version, paused = coalesce(f.paused, r.paused)
-FROM json_to_recordset(:forces::json) AS f(reaction_id text, own_cursor bigint, force_json text, paused text)
+  own_cursor = f.own_cursor, state_json = f.state_json, state_version = :version, paused = coalesce(f.paused, r.paused)
+FROM json_to_recordset(:forces::json) AS f(reaction_id text, own_cursor bigint, state_json text, paused text)
 WHERE r.reaction_id = f.reaction_id;
 
--- name: add_slips
+-- name: add_predicate_errors
 UPDATE tape_reactions AS r SET errors = r.errors + s.errors, last_error = s.last_error
 FROM json_to_recordset(:slips::json) AS s(reaction_id text, errors bigint, last_error text)
 WHERE r.reaction_id = s.reaction_id;
 
 -- name: match
 SELECT moved_to, made_at, given, is_cold
-FROM tape_hand_page(
+FROM tape_match_page(
        :seen, :epoch, :cursor, :lowest, :matched_ids, :prefixes, :sizes, :places, :hashes,
        ARRAY(SELECT json_array_elements_text(:reaction_ids::json)), :owner, :most, :lease_ms);

@@ -3,9 +3,9 @@ SELECT archived_through + 1,
        greatest(archived_through, coalesce((SELECT global_seq FROM tape_journal ORDER BY global_seq DESC LIMIT 1), 0))
 FROM tape_meta;
 
--- name: put_down
+-- name: materialize
 -- What is in hand is read from the journal when it ends; while the pack is held, no more is given.
-SELECT tape_put_down(NULL, 9223372036854775807) FROM (SELECT 1 FROM tape_pack FOR UPDATE) AS p;
+SELECT tape_materialize_claims(NULL, 9223372036854775807) FROM (SELECT 1 FROM tape_match_cursor FOR UPDATE) AS p;
 
 -- name: raise_floor
 UPDATE tape_meta SET

@@ -16,18 +16,18 @@ from tape.store.audit import Audit
 from tape.store.cells import Cells
 from tape.store.epoch import begin_epoch
 from tape.store.journal import Journal
-from tape.store.patience import Patience
 from tape.store.postgres.append import Appender
-from tape.store.postgres.block import Block
 from tape.store.postgres.connection import Database
 from tape.store.postgres.errors import LOST, REFUSED, refused, said, translate
 from tape.store.postgres.listen import Listener
 from tape.store.postgres.migrate import Migrated, check_durability, check_path, enter, migrate
 from tape.store.postgres.qualified import SEARCH_PATH
+from tape.store.postgres.transaction import PostgresTransaction
 from tape.store.reactions import Reactions
 from tape.store.retention import Retention
 from tape.store.runs import Runs
 from tape.store.tasks import Tasks
+from tape.store.timeouts import Timeouts
 
 SETTINGS: Final = {
     "application_name": "tape",
@@ -42,7 +42,7 @@ SETTINGS: Final = {
 PINNED: Final = {**SETTINGS, "search_path": SEARCH_PATH}
 BY_KEYS: Final = {**SETTINGS, "enable_seqscan": "off"}  # a plan is kept, even one that was made for an empty table
 POOL: Final = 8
-PATIENCE: Final = Patience(connect_s=10.0, answer_s=65.0)  # with a statement the server itself gives up sooner
+TIMEOUTS: Final = Timeouts(connect_s=10.0, answer_s=65.0)  # with a statement the server itself gives up sooner
 
 Connect: TypeAlias = Callable[[], Awaitable[asyncpg.Connection]]
 
@@ -65,7 +65,7 @@ class PostgresStore:
     def epoch(self) -> Epoch:
         return self.journal.epoch
 
-    def transaction(self) -> AbstractAsyncContextManager[Block]:
+    def transaction(self) -> AbstractAsyncContextManager[PostgresTransaction]:
         return self._database.transaction()
 
     async def new_epoch(self) -> Epoch:
@@ -80,39 +80,39 @@ async def open_store(
     listen_url: str | None = None,
     unsafe_durability: bool = False,
     wake: Wake | None = None,
-    patience: Patience = PATIENCE,
+    timeouts: Timeouts = TIMEOUTS,
 ) -> AsyncIterator[PostgresStore]:
     """The store in a database, its schema brought up to date."""
     check = _accept if unsafe_durability else check_durability
-    migrated = await _prepared(partial(_connected, url, patience, check, settings=SETTINGS), patience)
+    migrated = await _prepared(partial(_connected, url, timeouts, check, settings=SETTINGS), timeouts)
     init = partial(_checked, check, migrated.schema)
-    options = {"server_settings": PINNED, "command_timeout": patience.answer_s, "reset": _reset, "init": init}
-    pool = await asyncpg.create_pool(url, min_size=0, max_size=POOL, timeout=patience.connect_s, **options)
-    connect = partial(_connected, url, patience, init, settings={**BY_KEYS, **PINNED})
-    appender = Appender(connect, patience.recovery_s, migrated.schema)
+    options = {"server_settings": PINNED, "command_timeout": timeouts.answer_s, "reset": _reset, "init": init}
+    pool = await asyncpg.create_pool(url, min_size=0, max_size=POOL, timeout=timeouts.connect_s, **options)
+    connect = partial(_connected, url, timeouts, init, settings={**BY_KEYS, **PINNED})
+    appender = Appender(connect, timeouts.recovery_s, migrated.schema)
     listener = Listener(
-        partial(_connected, listen_url or url, patience, _accept),
+        partial(_connected, listen_url or url, timeouts, _accept),
         own_process=lambda: appender.process,
-        patience=patience,
+        timeouts=timeouts,
     )
     database = Database(pool, appender, listener, wake or listener, migrated.schema)
     try:
         async with background(listener.run):
             yield PostgresStore(database, migrated)
     finally:
-        await _ended(database.close(), patience)
-        await _ended(appender.close(), patience)
-        await _ended(pool.close(), patience)
+        await _ended(database.close(), timeouts)
+        await _ended(appender.close(), timeouts)
+        await _ended(pool.close(), timeouts)
 
 
 async def _connected(
     url: str,
-    patience: Patience,
+    timeouts: Timeouts,
     check: Callable[[asyncpg.Connection], Awaitable[None]],
     settings: Mapping[str, str] = PINNED,
 ) -> asyncpg.Connection:
     connection = await asyncpg.connect(
-        url, server_settings=settings, timeout=patience.connect_s, command_timeout=patience.answer_s
+        url, server_settings=settings, timeout=timeouts.connect_s, command_timeout=timeouts.answer_s
     )
     try:
         await check(connection)
@@ -134,7 +134,7 @@ async def _checked(
     await enter(connection, schema)
 
 
-async def _prepared(connect: Connect, patience: Patience) -> Migrated:
+async def _prepared(connect: Connect, timeouts: Timeouts) -> Migrated:
     try:
         connection = await connect()
     except asyncpg.ProtocolViolationError as error:
@@ -150,12 +150,12 @@ async def _prepared(connect: Connect, patience: Patience) -> Migrated:
     except (asyncpg.PostgresError, *LOST) as error:
         raise translate(error, "unknown") from error
     finally:
-        await _ended(connection.close(), patience)
+        await _ended(connection.close(), timeouts)
 
 
-async def _ended(closing: Awaitable[None], patience: Patience) -> None:
+async def _ended(closing: Awaitable[None], timeouts: Timeouts) -> None:
     """Closes what may be half open; the driver drops what cannot be closed properly."""
-    with suppress(asyncpg.PostgresError, *LOST), anyio.move_on_after(patience.close_s, shield=True):
+    with suppress(asyncpg.PostgresError, *LOST), anyio.move_on_after(timeouts.close_s, shield=True):
         await closing
 
 

@@ -41,7 +41,7 @@ WITH hit AS MATERIALIZED (
     THEN r.max_concurrency - (
       SELECT count(*) FROM tape_tasks AS t
       WHERE t.reaction_id = r.reaction_id AND t.status = 2 AND t.lease_expires_at_ms > :now::bigint) - (
-      SELECT coalesce(sum(c.size - c.ended), 0) FROM tape_claims AS c WHERE c.reaction_id = r.reaction_id)
+      SELECT coalesce(sum(c.size - c.ended), 0) FROM tape_page_claims AS c WHERE c.reaction_id = r.reaction_id)
     ELSE 0 END AS free
   FROM tape_reactions AS r
   WHERE r.reaction_id IN (SELECT hit.reaction_id FROM hit)
@@ -125,15 +125,15 @@ WHERE r.reaction_id = t.reaction_id AND t.status = 2 AND t.lease_expires_at_ms <
   AND (r.deleted = 1 OR (r.handler_kind <> 1 AND t.attempts >= least(r.retry_max + 1, r.dlq_after_n)))
 RETURNING t.task_id, t.reaction_id, t.source_global_seq, t.subject, t.attempts, t.last_error;
 
--- name: is_put_down
+-- name: has_expired
 -- Whether what a worker had in hand is anybody's by now.
-SELECT 1 FROM tape_claims WHERE lease_expires_at_ms <= tape_now_ms() LIMIT 1;
+SELECT 1 FROM tape_page_claims WHERE lease_expires_at_ms <= tape_now_ms() LIMIT 1;
 
--- name: put_down
-SELECT tape_put_down(NULL, tape_now_ms());
+-- name: materialize
+SELECT tape_materialize_claims(NULL, tape_now_ms());
 
--- name: put_down_own
-SELECT tape_put_down(c.owner, 9223372036854775807)
+-- name: materialize_own
+SELECT tape_materialize_claims(c.owner, 9223372036854775807)
 FROM (SELECT DISTINCT owner FROM json_to_recordset(:claims::json) AS c(owner text) ORDER BY owner) AS c;
 
 -- name: lock_limits
@@ -151,7 +151,7 @@ SELECT a.reaction_id, tape_now_ms(), (
   SELECT count(*) FROM tape_tasks AS t
   WHERE t.reaction_id = a.reaction_id AND t.status = 2 AND t.lease_expires_at_ms > tape_now_ms()
 ) + (
-  SELECT coalesce(sum(c.size - c.ended), 0) FROM tape_claims AS c
+  SELECT coalesce(sum(c.size - c.ended), 0) FROM tape_page_claims AS c
   WHERE c.reaction_id = a.reaction_id AND c.lease_expires_at_ms > tape_now_ms()
 )
 FROM json_array_elements_text(:reaction_ids::json) AS a(reaction_id);
@@ -236,7 +236,7 @@ UNION ALL
 SELECT task_id, reaction_id, shard, source_run_id, source_seq, source_global_seq, kind, type, subject,
        schema_version, ts_ms, payload_json, prev_value_json, status, attempt, attempts, next_attempt_at_ms,
        lease_owner, lease_expires_at_ms, last_error, coalesced, created_at_ms, completed_at_ms, trace_id, span_id
-FROM tape_claimed
+FROM tape_page_claimed_tasks
 WHERE task_prefix = split_part(:task_id, '.', 1) AND task_id = :task_id
 LIMIT 1;
 
@@ -253,14 +253,14 @@ UNION ALL
 SELECT task_id, reaction_id, shard, source_run_id, source_seq, source_global_seq, kind, type, subject,
        schema_version, ts_ms, payload_json, prev_value_json, status, attempt, attempts, next_attempt_at_ms,
        lease_owner, lease_expires_at_ms, last_error, coalesced, created_at_ms, completed_at_ms, trace_id, span_id
-FROM tape_claimed
+FROM tape_page_claimed_tasks
 WHERE reaction_id = :reaction_id AND source_global_seq >= :global_seq AND subject = :subject
   AND (source_global_seq = :global_seq OR coalesced > 0)
 ORDER BY source_global_seq LIMIT 1;
 
--- name: lock_pack
+-- name: lock_match_cursor
 -- Whoever makes tasks takes turns with the matchers and with those who change shards.
-SELECT tape_now_ms() FROM tape_pack FOR UPDATE;
+SELECT tape_now_ms() FROM tape_match_cursor FOR UPDATE;
 
 -- name: is_removed
 -- Held, so that nobody can remove it before the tasks are there to die with it.
@@ -278,7 +278,7 @@ JOIN tape_tasks AS t ON t.source_global_seq = h.global_seq AND t.reaction_id = h
 UNION
 SELECT h.task_id, h.global_seq
 FROM json_to_recordset(:hits::json) AS h(task_id text, reaction_id text, global_seq bigint)
-JOIN tape_claims AS c ON c.reaction_id = h.reaction_id AND h.global_seq BETWEEN c.first_place AND c.last_place
+JOIN tape_page_claims AS c ON c.reaction_id = h.reaction_id AND h.global_seq BETWEEN c.first_place AND c.last_place
   AND h.global_seq = ANY (c.places);
 
 -- name: newest
@@ -287,7 +287,7 @@ FROM (
   SELECT subject, source_global_seq FROM tape_tasks
   WHERE reaction_id = :reaction_id AND subject = ANY (ARRAY(SELECT json_array_elements_text(:subjects::json)))
   UNION ALL
-  SELECT subject, source_global_seq FROM tape_claimed
+  SELECT subject, source_global_seq FROM tape_page_claimed_tasks
   WHERE reaction_id = :reaction_id AND subject = ANY (ARRAY(SELECT json_array_elements_text(:subjects::json)))
 ) AS t
 GROUP BY subject;
@@ -309,7 +309,7 @@ WITH page AS (
   SELECT task_id, reaction_id, shard, source_run_id, source_seq, source_global_seq, kind, type, subject,
          schema_version, ts_ms, payload_json, prev_value_json, status, attempt, attempts, next_attempt_at_ms,
          lease_owner, lease_expires_at_ms, last_error, coalesced, created_at_ms, completed_at_ms, trace_id, span_id
-  FROM tape_claimed
+  FROM tape_page_claimed_tasks
   WHERE (:reaction_id = '' OR reaction_id = :reaction_id) AND :status::int IN (0, 2)
     AND (source_global_seq, reaction_id) < (:before_seq::bigint, :before_id::text)
   ORDER BY source_global_seq DESC, reaction_id DESC LIMIT :limit
@@ -352,7 +352,7 @@ SELECT reaction_id, status, count(*), sum(attempts)::bigint, sum(coalesced)::big
 FROM (
   SELECT reaction_id, status, attempts, coalesced, completed_at_ms, created_at_ms FROM tape_tasks
   UNION ALL
-  SELECT reaction_id, status, attempts, coalesced, completed_at_ms, created_at_ms FROM tape_claimed
+  SELECT reaction_id, status, attempts, coalesced, completed_at_ms, created_at_ms FROM tape_page_claimed_tasks
 ) AS t
 GROUP BY reaction_id, status
 ORDER BY reaction_id, status;

@@ -9,8 +9,8 @@ from redis.asyncio.connection import Connection, parse_url
 from redis.exceptions import NoScriptError, ResponseError
 
 from tape.core.errors import UsageError
-from tape.store.patience import Patience
 from tape.store.redis.errors import LOST, lost, translate
+from tape.store.timeouts import Timeouts
 
 MOST: Final = 16
 
@@ -25,8 +25,8 @@ class Connections:
     that belongs to nobody: it is closed and never used again.
     """
 
-    def __init__(self, url: str, patience: Patience) -> None:
-        self._patience = patience
+    def __init__(self, url: str, timeouts: Timeouts) -> None:
+        self._patience = timeouts
         self._options: dict[str, Any] = {**parse_url(url)}
         self._class: type[Connection] = self._options.pop("connection_class", Connection)
         self._idle: list[Connection] = []

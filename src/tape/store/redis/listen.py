@@ -10,9 +10,9 @@ from redis.exceptions import ResponseError
 from tape.core.errors import Unavailable
 from tape.core.ids import GlobalSeq
 from tape.store.hints import UNKNOWN, Hints, head_of
-from tape.store.patience import Patience
 from tape.store.redis.connection import Connections
 from tape.store.redis.errors import LOST
+from tape.store.timeouts import Timeouts
 
 SHORTEST_PAUSE_S: Final = 0.1
 LONGEST_PAUSE_S: Final = 5.0
@@ -21,9 +21,9 @@ LONGEST_PAUSE_S: Final = 5.0
 class Listener:
     """Listens while it can, and says whether it does, for who must decide how long to trust the silence."""
 
-    def __init__(self, connections: Connections, root: str, patience: Patience) -> None:
+    def __init__(self, connections: Connections, root: str, timeouts: Timeouts) -> None:
         self._connections = connections
-        self._patience = patience
+        self._patience = timeouts
         self._channel = f"{root}:grown"
         self._hints = Hints()
         self.is_listening = False

@@ -9,7 +9,6 @@ from tape.core.errors import UsageError
 from tape.core.ids import Epoch, GlobalSeq
 from tape.core.ports import BEGINNING, Audit, Due, Reactions, Served, Sight, Tasks, Transaction, Wake
 from tape.core.sequence import Cell, CellId
-from tape.store.patience import Patience
 from tape.store.redis.append import Appender
 from tape.store.redis.connection import Connections
 from tape.store.redis.journal import Journal
@@ -19,8 +18,9 @@ from tape.store.redis.retention import Retention
 from tape.store.redis.runs import Runs
 from tape.store.redis.scripts import BEGIN
 from tape.store.redis.server import Server
+from tape.store.timeouts import Timeouts
 
-PATIENCE: Final = Patience(connect_s=5.0, answer_s=10.0)
+TIMEOUTS: Final = Timeouts(connect_s=5.0, answer_s=10.0)
 
 
 class RedisStore:
@@ -87,14 +87,14 @@ class NoCells:
 
 @asynccontextmanager
 async def open_store(
-    location: Location, wake: Wake | None = None, patience: Patience = PATIENCE
+    location: Location, wake: Wake | None = None, timeouts: Timeouts = TIMEOUTS
 ) -> AsyncIterator[RedisStore]:
     """The store under a prefix of a server, which is looked at first."""
-    connections = Connections(location.url, patience)
-    server, listener = Server(connections, location.root), Listener(connections, location.root, patience)
+    connections = Connections(location.url, timeouts)
+    server, listener = Server(connections, location.root), Listener(connections, location.root, timeouts)
     try:
         await server.enter()
-        appender = Appender(server, location.keep_per_run, patience.recovery_s)
+        appender = Appender(server, location.keep_per_run, timeouts.recovery_s)
         journal = Journal(server, appender, listener, wake or listener)
         async with background(*([listener.run] if wake is None else [])):
             yield RedisStore(server, journal)

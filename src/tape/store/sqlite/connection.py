@@ -28,7 +28,7 @@ QUICK: Final = 16  # requests and events
 QUICK_BYTES: Final = 16 << 10
 
 
-class Block:
+class SqliteTransaction:
     """A transaction in progress."""
 
     def __init__(self, worker: Worker) -> None:
@@ -83,9 +83,9 @@ class Database:
         return outcomes
 
     @asynccontextmanager
-    async def transaction(self) -> AsyncIterator[Block]:
+    async def transaction(self) -> AsyncIterator[SqliteTransaction]:
         async with self._turn:
-            block = Block(self._write)
+            block = SqliteTransaction(self._write)
             try:
                 await self._write.call(self._begin)
                 yield block

@@ -123,7 +123,7 @@ FROM core_outbox WHERE id IN (SELECT value FROM json_each(:ids));
 
 -- name: soon
 SELECT CASE WHEN EXISTS (
-  SELECT 1 FROM core_outbox WHERE is_dealt = 0 AND generation = :generation AND deleted_at IS NULL
+  SELECT 1 FROM core_outbox WHERE is_fanned_out = 0 AND generation = :generation AND deleted_at IS NULL
 ) THEN 0 ELSE (
   SELECT min(next_attempt_at) - :now_ms FROM core_outbox_deliveries
   WHERE handler_name IN (SELECT value FROM json_each(:handlers)) AND generation = :generation
@@ -145,7 +145,7 @@ FROM core_outbox AS o JOIN core_event_handlers AS h
   ON h.generation = o.generation AND o.channel IN (h.channel, 'outbox_default')
   AND (h.event_types IS NULL OR o.event_type IN (SELECT value FROM json_each(h.event_types)))
   AND (o.target IS NULL OR o.target = h.target)
-WHERE o.is_dealt = 1 AND o.status IN ('pending', 'in_flight') AND o.deleted_at IS NULL
+WHERE o.is_fanned_out = 1 AND o.status IN ('pending', 'in_flight') AND o.deleted_at IS NULL
   AND o.generation = :generation AND h.version = :version
   AND NOT EXISTS (
     SELECT 1 FROM core_event_handlers AS k
@@ -163,7 +163,7 @@ FROM core_outbox AS o JOIN core_event_handlers AS h
   ON h.generation = o.generation AND o.channel IN (h.channel, 'outbox_default')
   AND (h.event_types IS NULL OR o.event_type IN (SELECT value FROM json_each(h.event_types)))
   AND (o.target IS NULL OR o.target = h.target)
-WHERE o.is_dealt = 1 AND o.position >= :position AND o.deleted_at IS NULL
+WHERE o.is_fanned_out = 1 AND o.position >= :position AND o.deleted_at IS NULL
   AND o.generation = :generation AND h.version = :version
   AND NOT EXISTS (
     SELECT 1 FROM core_event_handlers AS k
@@ -174,10 +174,10 @@ WHERE o.is_dealt = 1 AND o.position >= :position AND o.deleted_at IS NULL
 ON CONFLICT DO NOTHING RETURNING event_id;
 
 -- name: take
-SELECT id FROM core_outbox WHERE is_dealt = 0 AND generation = :generation AND deleted_at IS NULL
+SELECT id FROM core_outbox WHERE is_fanned_out = 0 AND generation = :generation AND deleted_at IS NULL
 ORDER BY position LIMIT :most;
 
--- name: deal
+-- name: fan_out
 INSERT INTO core_outbox_deliveries (event_id, handler_name, generation, position, order_key, attempt, next_attempt_at)
 SELECT DISTINCT o.id, h.handler_name, o.generation, o.position, o.order_key, o.attempt, :now_ms
 FROM core_outbox AS o JOIN core_event_handlers AS h
@@ -187,9 +187,9 @@ FROM core_outbox AS o JOIN core_event_handlers AS h
 WHERE o.id IN (SELECT value FROM json_each(:ids)) AND h.generation = :generation
 ON CONFLICT DO NOTHING RETURNING event_id;
 
--- name: dealt
+-- name: mark_fanned_out
 UPDATE core_outbox SET
-  is_dealt = 1, ended_at = NULL,
+  is_fanned_out = 1, ended_at = NULL,
   status = CASE WHEN id IN (SELECT value FROM json_each(:taken)) THEN 'in_flight' ELSE 'pending' END
 WHERE id IN (SELECT value FROM json_each(:ids));
 
@@ -213,7 +213,7 @@ WHERE rowid IN (
           AND b.status IN ('pending', 'in_flight') AND b.generation = d.generation
       ) OR EXISTS (
         SELECT 1 FROM core_outbox AS u
-        WHERE u.is_dealt = 0 AND u.generation = d.generation AND u.order_key = d.order_key AND u.position < d.position
+        WHERE u.is_fanned_out = 0 AND u.generation = d.generation AND u.order_key = d.order_key AND u.position < d.position
       )))
   ORDER BY d.next_attempt_at, d.position LIMIT :most
 )

@@ -28,7 +28,7 @@ UPDATE core_outbox SET
       SELECT json_group_array(json_object('handler_name', d.handler_name, 'status', d.status,
                                           'attempts', d.attempts, 'last_error', d.last_error))
       FROM core_outbox_deliveries AS d WHERE d.event_id = core_outbox.id)))),
-  status = 'pending', attempts = 0, last_error = NULL, first_failed_at = NULL, ended_at = NULL, is_dealt = 0,
+  status = 'pending', attempts = 0, last_error = NULL, first_failed_at = NULL, ended_at = NULL, is_fanned_out = 0,
   attempt = max(attempt, coalesce(
     (SELECT max(d.attempt) FROM core_outbox_deliveries AS d WHERE d.event_id = core_outbox.id), 0)),
   generation = :new_generation,
@@ -40,7 +40,7 @@ RETURNING id;
 
 -- name: hand_over
 UPDATE core_outbox SET
-  generation = :new_generation, is_dealt = 0, status = 'pending', ended_at = NULL,
+  generation = :new_generation, is_fanned_out = 0, status = 'pending', ended_at = NULL,
   attempt = max(attempt, coalesce(
     (SELECT max(d.attempt) FROM core_outbox_deliveries AS d WHERE d.event_id = core_outbox.id), 0)),
   channel = CASE
@@ -50,12 +50,12 @@ UPDATE core_outbox SET
     ELSE 'outbox_gen_' || :new_generation END
 WHERE id IN (
   SELECT id FROM core_outbox
-  WHERE generation = :generation AND (is_dealt = 0 OR is_dealt = 1 AND status IN ('pending', 'in_flight'))
+  WHERE generation = :generation AND (is_fanned_out = 0 OR is_fanned_out = 1 AND status IN ('pending', 'in_flight'))
   ORDER BY position LIMIT :most
 )
 RETURNING id;
 
--- name: undeal
+-- name: delete_deliveries
 DELETE FROM core_outbox_deliveries WHERE event_id IN (SELECT value FROM json_each(:ids));
 
 -- name: announce
@@ -86,14 +86,14 @@ RETURNING 1;
 
 -- name: stats
 SELECT
-  (SELECT count(*) FROM core_outbox WHERE is_dealt = 0)
-    + (SELECT count(*) FROM core_outbox WHERE is_dealt = 1 AND status = 'pending'),
-  (SELECT count(*) FROM core_outbox WHERE is_dealt = 1 AND status = 'in_flight'),
+  (SELECT count(*) FROM core_outbox WHERE is_fanned_out = 0)
+    + (SELECT count(*) FROM core_outbox WHERE is_fanned_out = 1 AND status = 'pending'),
+  (SELECT count(*) FROM core_outbox WHERE is_fanned_out = 1 AND status = 'in_flight'),
   (SELECT count(*) FROM core_outbox WHERE status = 'failed'),
   (SELECT coalesce(:now_ms - min(o.created_at), 0) FROM (
-    SELECT created_at FROM core_outbox WHERE is_dealt = 0
+    SELECT created_at FROM core_outbox WHERE is_fanned_out = 0
     UNION ALL
-    SELECT created_at FROM core_outbox WHERE is_dealt = 1 AND status IN ('pending', 'in_flight')
+    SELECT created_at FROM core_outbox WHERE is_fanned_out = 1 AND status IN ('pending', 'in_flight')
   ) AS o),
   (SELECT count(*) FROM core_outbox),
   (SELECT coalesce(avg(took), 0) FROM (

@@ -1,6 +1,6 @@
--- name: lock_pack
+-- name: lock_match_cursor
 -- Registering and matching take turns, so that a task is made under the number of shards it is claimed with.
-SELECT cursor FROM tape_pack;
+SELECT cursor FROM tape_match_cursor;
 
 -- name: head
 SELECT max(archived_through, coalesce((SELECT max(global_seq) FROM tape_journal), 0)) FROM tape_meta;
@@ -10,7 +10,7 @@ SELECT r.reaction_id, r.subject_pattern, r.name, r.predicate_cel, r.handler_kind
        r.max_concurrency, r.rate_limit_per_s, r.debounce_ms, r.retry_max, r.retry_backoff_ms, r.dlq_after_n,
        r.num_shards, r.bootstrap_from_head, r.created_at_ms, r.paused, r.deleted, coalesce(r.own_cursor, p.cursor),
        r.errors, r.last_error, r.timeout_ms
-FROM tape_reactions AS r CROSS JOIN tape_pack AS p
+FROM tape_reactions AS r CROSS JOIN tape_match_cursor AS p
 WHERE r.reaction_id = :reaction_id;
 
 -- name: listed
@@ -18,7 +18,7 @@ SELECT r.reaction_id, r.subject_pattern, r.name, r.predicate_cel, r.handler_kind
        r.max_concurrency, r.rate_limit_per_s, r.debounce_ms, r.retry_max, r.retry_backoff_ms, r.dlq_after_n,
        r.num_shards, r.bootstrap_from_head, r.created_at_ms, r.paused, r.deleted, coalesce(r.own_cursor, p.cursor),
        r.errors, r.last_error, r.timeout_ms
-FROM tape_reactions AS r CROSS JOIN tape_pack AS p
+FROM tape_reactions AS r CROSS JOIN tape_match_cursor AS p
 WHERE r.deleted = 0 AND (:subject_pattern = '' OR r.subject_pattern = :subject_pattern)
 ORDER BY r.reaction_id;
 
@@ -50,28 +50,28 @@ WHERE reaction_id = :reaction_id AND status IN (1, 2);
 UPDATE tape_reactions SET paused = :paused, deleted = :deleted WHERE reaction_id = :reaction_id;
 
 -- name: pack
-SELECT version, cursor FROM tape_pack;
+SELECT version, cursor FROM tape_match_cursor;
 
 -- name: forces
-SELECT reaction_id, own_cursor, force_json
+SELECT reaction_id, own_cursor, state_json
 FROM tape_reactions
-WHERE force_version > :seen
-ORDER BY force_version, reaction_id;
+WHERE state_version > :seen
+ORDER BY state_version, reaction_id;
 
--- name: move_pack
+-- name: move_match_cursor
 -- What was read before a new epoch may be gone, and its positions given to others.
-UPDATE tape_pack SET version = version + 1, cursor = :cursor, matched_at = :now_ms
+UPDATE tape_match_cursor SET version = version + 1, cursor = :cursor, matched_at = :now_ms
 WHERE version = :seen AND :epoch = (SELECT epoch FROM tape_meta)
 RETURNING version, matched_at;
 
--- name: put_forces
+-- name: put_states
 UPDATE tape_reactions SET
-  own_cursor = json_extract(f.value, '$.own_cursor'), force_json = json_extract(f.value, '$.force_json'),
-  force_version = :version, paused = coalesce(json_extract(f.value, '$.paused'), paused)
+  own_cursor = json_extract(f.value, '$.own_cursor'), state_json = json_extract(f.value, '$.state_json'),
+  state_version = :version, paused = coalesce(json_extract(f.value, '$.paused'), paused)
 FROM json_each(:forces) AS f
 WHERE reaction_id = json_extract(f.value, '$.reaction_id');
 
--- name: add_slips
+-- name: add_predicate_errors
 UPDATE tape_reactions SET
   errors = errors + json_extract(s.value, '$.errors'), last_error = json_extract(s.value, '$.last_error')
 FROM json_each(:slips) AS s

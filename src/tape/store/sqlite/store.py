@@ -12,7 +12,7 @@ from tape.store.journal import Journal
 from tape.store.reactions import Reactions
 from tape.store.retention import Retention
 from tape.store.runs import Runs
-from tape.store.sqlite.connection import Block, Database
+from tape.store.sqlite.connection import Database, SqliteTransaction
 from tape.store.sqlite.location import Location
 from tape.store.sqlite.migrate import Migrated
 from tape.store.sqlite.wake import DatagramWake, NoWake
@@ -38,7 +38,7 @@ class SqliteStore:
     def epoch(self) -> Epoch:
         return self.journal.epoch
 
-    def transaction(self) -> AbstractAsyncContextManager[Block]:
+    def transaction(self) -> AbstractAsyncContextManager[SqliteTransaction]:
         return self._database.transaction()
 
     async def new_epoch(self) -> Epoch:

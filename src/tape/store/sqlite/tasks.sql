@@ -213,9 +213,9 @@ WHERE reaction_id = :reaction_id AND source_global_seq >= :global_seq AND subjec
   AND (source_global_seq = :global_seq OR coalesced > 0)
 ORDER BY source_global_seq LIMIT 1;
 
--- name: lock_pack
+-- name: lock_match_cursor
 -- Whoever makes tasks takes turns with the matchers and with those who change shards.
-SELECT :now_ms FROM tape_pack;
+SELECT :now_ms FROM tape_match_cursor;
 
 -- name: is_removed
 SELECT deleted FROM tape_reactions WHERE reaction_id = :reaction_id;

@@ -1,14 +1,14 @@
 -- Reactions, the pack of those that are caught up, and the tasks they make. All times are milliseconds since 1970.
 
-CREATE TABLE tape_pack (
+CREATE TABLE tape_match_cursor (
   only_row   integer PRIMARY KEY CHECK (only_row = 1),
   version    bigint  NOT NULL DEFAULT 0,
   cursor     bigint  NOT NULL DEFAULT 0,
   matched_at bigint  NOT NULL DEFAULT 0
 ) WITH (fillfactor = 10);
-INSERT INTO tape_pack (only_row) VALUES (1);
+INSERT INTO tape_match_cursor (only_row) VALUES (1);
 
--- The definition is the newest that was registered. What the matcher goes by is force_json, which it writes itself when
+-- The definition is the newest that was registered. What the matcher goes by is state_json, which it writes itself when
 -- it has come to the entry; it is empty until then. An own cursor is that of a reaction that is not in the pack.
 CREATE TABLE tape_reactions (
   reaction_id         text    COLLATE "C" PRIMARY KEY,
@@ -31,12 +31,12 @@ CREATE TABLE tape_reactions (
   bootstrap_from_head integer NOT NULL DEFAULT 0,
   paused              text    NOT NULL DEFAULT '',
   own_cursor          bigint,
-  force_json          text    NOT NULL DEFAULT '',
-  force_version       bigint  NOT NULL DEFAULT 0,
+  state_json          text    NOT NULL DEFAULT '',
+  state_version       bigint  NOT NULL DEFAULT 0,
   errors              bigint  NOT NULL DEFAULT 0,
   last_error          text    NOT NULL DEFAULT ''
 );
-CREATE INDEX tape_reactions_force ON tape_reactions (force_version);
+CREATE INDEX tape_reactions_state_version ON tape_reactions (state_version);
 
 -- Locked by whoever claims work of a reaction, and by nobody else.
 CREATE TABLE tape_limits (
@@ -83,4 +83,4 @@ CREATE UNIQUE INDEX tape_tasks_waiting ON tape_tasks (reaction_id, subject) WHER
 CREATE VIEW tape_reaction_cursors AS
 SELECT r.reaction_id, s.shard, coalesce(r.own_cursor, p.cursor) AS last_global_seq,
        p.matched_at AS last_processed_at_ms
-FROM tape_reactions AS r CROSS JOIN LATERAL generate_series(0, r.num_shards - 1) AS s(shard) CROSS JOIN tape_pack AS p;
+FROM tape_reactions AS r CROSS JOIN LATERAL generate_series(0, r.num_shards - 1) AS s(shard) CROSS JOIN tape_match_cursor AS p;

@@ -24,17 +24,17 @@ CREATE TABLE core.outbox (
   first_failed_at timestamptz,
   deleted_at      timestamptz,
   order_key       text,
-  is_dealt        boolean     NOT NULL DEFAULT false,
+  is_fanned_out        boolean     NOT NULL DEFAULT false,
   attempt         bigint      NOT NULL DEFAULT 0,
   position        bigint      GENERATED ALWAYS AS IDENTITY,
   created_at      timestamptz NOT NULL DEFAULT now(),
   ended_at        timestamptz
 ) WITH (fillfactor = 80, autovacuum_vacuum_scale_factor = 0.02);
-CREATE INDEX outbox_undealt ON core.outbox (generation, position) WHERE NOT is_dealt;
-CREATE INDEX outbox_undealt_keys ON core.outbox (generation, order_key, position)
-  WHERE NOT is_dealt AND order_key IS NOT NULL;
+CREATE INDEX outbox_new ON core.outbox (generation, position) WHERE NOT is_fanned_out;
+CREATE INDEX outbox_new_keys ON core.outbox (generation, order_key, position)
+  WHERE NOT is_fanned_out AND order_key IS NOT NULL;
 CREATE INDEX outbox_open ON core.outbox (generation, position)
-  WHERE is_dealt AND status IN ('pending', 'in_flight');
+  WHERE is_fanned_out AND status IN ('pending', 'in_flight');
 CREATE INDEX outbox_failed ON core.outbox (position) WHERE status = 'failed';
 CREATE INDEX outbox_age ON core.outbox (created_at) WHERE status IN ('delivered', 'failed');
 
@@ -72,7 +72,7 @@ CREATE INDEX event_handled_age ON core.event_handled (handled_at);
 
 -- Empty for good: who deals rows out shares its lock, who changes what handlers take has it alone. A number would do for a
 -- lock, but anybody who may connect can lock a number.
-CREATE TABLE core.outbox_dealing ();
+CREATE TABLE core.outbox_fan_out_lock ();
 
 -- A handler has a row for each version of its definition that runs or ran lately: deployments register side by side,
 -- and a row of the outbox is for a handler if one of its versions takes it.
@@ -127,7 +127,7 @@ BEGIN
                                                      'attempts', d.attempts, 'last_error', d.last_error)
                                   ORDER BY d.handler_name), '[]'::jsonb)
         FROM core.outbox_deliveries AS d WHERE d.event_id = p_event_id))),
-    status = 'pending', attempts = 0, last_error = NULL, first_failed_at = NULL, ended_at = NULL, is_dealt = false,
+    status = 'pending', attempts = 0, last_error = NULL, first_failed_at = NULL, ended_at = NULL, is_fanned_out = false,
     attempt = greatest(o.attempt, (SELECT max(d.attempt) FROM core.outbox_deliveries AS d WHERE d.event_id = p_event_id)),
     generation = p_new_generation,
     channel = CASE WHEN o.channel ~ '^outbox_gen_[0-9]+'
@@ -163,7 +163,7 @@ BEGIN
   WHERE o.id = i.id;
 END $$;
 
--- Locks of the outbox are taken in one order everywhere, so that nobody waits for whoever waits for them: outbox_dealing,
+-- Locks of the outbox are taken in one order everywhere, so that nobody waits for whoever waits for them: outbox_fan_out_lock,
 -- then rows, then deliveries, each of them by its key.
 
 -- Settles attempts and says which of them were the newest; an earlier one is told so by its absence. What was handled

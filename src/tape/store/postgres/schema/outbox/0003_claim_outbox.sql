@@ -25,7 +25,7 @@ BEGIN
               AND b.status IN ('pending', 'in_flight') AND b.generation = d.generation
           ) OR EXISTS (
             SELECT 1 FROM core.outbox AS u
-            WHERE NOT u.is_dealt AND u.generation = d.generation AND u.order_key = d.order_key
+            WHERE NOT u.is_fanned_out AND u.generation = d.generation AND u.order_key = d.order_key
               AND u.position < d.position
           )))
       ORDER BY d.next_attempt_at, d.position LIMIT p_most FOR UPDATE SKIP LOCKED
@@ -43,17 +43,17 @@ END $$;
 -- Gives new rows to all handlers they are for, also to those of other processes, and answers with their deliveries. The
 -- first of those that are the caller's own, and wait for nobody, are claimed as they are written. Who deals shares the
 -- lock that who registers has alone, and each step sees what was true when it had it.
-CREATE FUNCTION core.outbox_deal(
+CREATE FUNCTION core.outbox_fan_out(
   p_generation bigint, p_handlers text[], p_versions text[], p_owner text, p_until timestamptz, p_most integer,
   p_claimed integer
 ) RETURNS core.outbox_deliveries[] LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
   v_ids uuid[];
-  v_dealt core.outbox_deliveries[];
+  v_fanned_out core.outbox_deliveries[];
 BEGIN
-  LOCK TABLE core.outbox_dealing IN ROW EXCLUSIVE MODE;
+  LOCK TABLE core.outbox_fan_out_lock IN ROW EXCLUSIVE MODE;
   v_ids := ARRAY(
-    SELECT id FROM core.outbox WHERE NOT is_dealt AND generation = p_generation AND deleted_at IS NULL
+    SELECT id FROM core.outbox WHERE NOT is_fanned_out AND generation = p_generation AND deleted_at IS NULL
     ORDER BY position LIMIT p_most FOR UPDATE SKIP LOCKED
   );
   IF cardinality(v_ids) = 0 THEN
@@ -70,7 +70,7 @@ BEGIN
   ), numbered AS (
     SELECT m.*, m.is_free AND row_number() OVER (PARTITION BY m.is_free ORDER BY m.position) <= p_claimed AS is_ours
     FROM matched AS m
-  ), dealt AS (
+  ), created AS (
     INSERT INTO core.outbox_deliveries AS d (
       event_id, handler_name, generation, position, order_key, status, attempt, attempts, next_attempt_at, lease_owner
     )
@@ -81,13 +81,13 @@ BEGIN
     FROM numbered AS n
     ON CONFLICT DO NOTHING RETURNING d.*
   )
-  SELECT coalesce(array_agg(dealt), '{}') INTO v_dealt FROM dealt;
+  SELECT coalesce(array_agg(created), '{}') INTO v_fanned_out FROM created;
   -- A row that nobody takes stays pending, until somebody registers who does.
   UPDATE core.outbox SET
-    is_dealt = true, ended_at = NULL,
-    status = CASE WHEN id IN (SELECT t.event_id FROM unnest(v_dealt) AS t) THEN 'in_flight' ELSE 'pending' END
+    is_fanned_out = true, ended_at = NULL,
+    status = CASE WHEN id IN (SELECT t.event_id FROM unnest(v_fanned_out) AS t) THEN 'in_flight' ELSE 'pending' END
   WHERE id = ANY (v_ids);
-  RETURN v_dealt;
+  RETURN v_fanned_out;
 END $$;
 
 -- How often a row is tried for a handler: as often as any registered version of it that takes the row does. None if no
@@ -145,7 +145,7 @@ DECLARE
   v_before timestamptz := now() - p_after_ms * INTERVAL '1 millisecond';
   v_ids uuid[];
 BEGIN
-  LOCK TABLE core.outbox_dealing IN EXCLUSIVE MODE;
+  LOCK TABLE core.outbox_fan_out_lock IN EXCLUSIVE MODE;
   RETURN QUERY
   DELETE FROM core.event_handlers AS h
   WHERE h.generation = p_generation AND h.handler_name = ANY (p_handlers) AND h.version <> ALL (p_versions)
@@ -180,7 +180,7 @@ END $$;
 -- have a row that was committed meanwhile. OFFSET 0 keeps the planner from reading a whole table for a few rows.
 CREATE FUNCTION core.outbox_claim(
   p_generation bigint, p_handlers text[], p_versions text[], p_owner text, p_lease_ms bigint, p_most integer,
-  p_least_dealt integer, p_expires boolean
+  p_min_fan_out integer, p_expires boolean
 ) RETURNS TABLE (
   event_id text, handler_name text, attempt bigint, attempts integer, "position" bigint, id text, event_type text,
   event_version integer, occurred_at text, source text, target text, content_class text, workspace_id text, payload text,
@@ -192,10 +192,10 @@ SET enable_mergejoin = off AS $$
 DECLARE
   v_until timestamptz := now() + p_lease_ms * INTERVAL '1 millisecond';
   v_free integer;
-  v_dealt core.outbox_deliveries[];
+  v_fanned_out core.outbox_deliveries[];
   v_claimed core.outbox_deliveries[];
 BEGIN
-  LOCK TABLE core.outbox_dealing IN ROW EXCLUSIVE MODE;  -- before anything else is locked
+  LOCK TABLE core.outbox_fan_out_lock IN ROW EXCLUSIVE MODE;  -- before anything else is locked
   IF p_expires THEN
     PERFORM core.outbox_expire(p_generation, p_handlers);
   END IF;
@@ -204,12 +204,12 @@ BEGIN
   );
   v_free := p_most - cardinality(v_claimed);
   IF v_free > 0 THEN
-    v_dealt := core.outbox_deal(
-      p_generation, p_handlers, p_versions, p_owner, v_until, greatest(v_free, p_least_dealt), v_free
+    v_fanned_out := core.outbox_fan_out(
+      p_generation, p_handlers, p_versions, p_owner, v_until, greatest(v_free, p_min_fan_out), v_free
     );
-    v_claimed := v_claimed || ARRAY(SELECT f FROM unnest(v_dealt) AS f WHERE f.status = 'in_flight');
+    v_claimed := v_claimed || ARRAY(SELECT f FROM unnest(v_fanned_out) AS f WHERE f.status = 'in_flight');
     v_free := p_most - cardinality(v_claimed);
-    IF v_free > 0 AND EXISTS (SELECT 1 FROM unnest(v_dealt) AS f
+    IF v_free > 0 AND EXISTS (SELECT 1 FROM unnest(v_fanned_out) AS f
                               WHERE f.status = 'pending' AND f.handler_name = ANY (p_handlers)) THEN
       v_claimed := v_claimed || ARRAY(
         SELECT f FROM core.outbox_claim_due(p_generation, p_handlers, p_versions, p_owner, v_until, v_free) AS f

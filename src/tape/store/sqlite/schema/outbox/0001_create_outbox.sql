@@ -23,18 +23,18 @@ CREATE TABLE core_outbox (
   first_failed_at INTEGER,
   deleted_at      INTEGER,
   order_key       TEXT,
-  is_dealt        INTEGER NOT NULL DEFAULT 0,
+  is_fanned_out        INTEGER NOT NULL DEFAULT 0,
   attempt         INTEGER NOT NULL DEFAULT 0,
   position        INTEGER,
   created_at      INTEGER NOT NULL,
   ended_at        INTEGER
 );
 CREATE INDEX core_outbox_position ON core_outbox (position);
-CREATE INDEX core_outbox_undealt ON core_outbox (generation, position) WHERE is_dealt = 0;
-CREATE INDEX core_outbox_undealt_keys ON core_outbox (generation, order_key, position)
-  WHERE is_dealt = 0 AND order_key IS NOT NULL;
+CREATE INDEX core_outbox_new ON core_outbox (generation, position) WHERE is_fanned_out = 0;
+CREATE INDEX core_outbox_new_keys ON core_outbox (generation, order_key, position)
+  WHERE is_fanned_out = 0 AND order_key IS NOT NULL;
 CREATE INDEX core_outbox_open ON core_outbox (generation, position)
-  WHERE is_dealt = 1 AND status IN ('pending', 'in_flight');
+  WHERE is_fanned_out = 1 AND status IN ('pending', 'in_flight');
 CREATE INDEX core_outbox_failed ON core_outbox (position) WHERE status = 'failed';
 CREATE INDEX core_outbox_age ON core_outbox (created_at) WHERE status IN ('delivered', 'failed');
 

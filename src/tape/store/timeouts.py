@@ -4,7 +4,7 @@ from dataclasses import dataclass
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Patience:
+class Timeouts:
     """What a peer may take before it is taken for gone: a half-open connection never says so itself.
 
     Who appends looks for the outcome of a lost request for `recovery_s`. A connection that listens and has heard

@@ -25,14 +25,14 @@ from tape.store.statements import statements
 T = TypeVar("T")
 
 
-async def undisturbed(statement: Awaitable[T]) -> T:
+async def shielded(statement: Awaitable[T]) -> T:
     """A statement to its end: one that is cancelled on its way leaves its connection behind in pieces."""
     with anyio.CancelScope(shield=True):
         return await statement
     raise AssertionError("a shield swallows nothing")
 
 
-class Block:
+class PostgresTransaction:
     """A transaction in progress."""
 
     def __init__(self, connection: asyncpg.Connection, schema: str) -> None:
@@ -48,7 +48,7 @@ class Block:
         """Ends the transaction without a trace, if the connection is still there to say so."""
         with suppress(asyncpg.PostgresError, *LOST):  # a session that has ended has undone it itself
             if not is_lost(self._connection) and self._connection.is_in_transaction():
-                await undisturbed(self._connection.execute("ROLLBACK"))
+                await shielded(self._connection.execute("ROLLBACK"))
 
     async def lock(self) -> None:
         await self._said(self._connection.execute(qualified("SELECT tape_lock()", self._schema)))
@@ -64,7 +64,7 @@ class Block:
         now_ms = time.time_ns() // 1_000_000
         steps = [self._step(number, call, now_ms) for number, call in enumerate(calls)]
         try:
-            await undisturbed(self._connection.execute("; ".join([*steps, "COMMIT"])))
+            await shielded(self._connection.execute("; ".join([*steps, "COMMIT"])))
         except (asyncpg.PostgresError, *LOST) as error:
             raise _refusal(calls, error) from error
         try:
@@ -83,13 +83,13 @@ class Block:
     async def _said(self, statement: Awaitable[T]) -> T:
         """What a statement answers; when that is lost, the block is undone."""
         try:
-            return await undisturbed(statement)
+            return await shielded(statement)
         except (asyncpg.PostgresError, *LOST) as error:
             raise translate(error) from error
 
     async def _answers(self, number: int, call: Call) -> list[Sequence[Entry]]:
         asked = self._connection.fetchval(f"SELECT current_setting('tape.answer_{number}')")
-        said = Answer(*json.loads(await undisturbed(asked)))
+        said = Answer(*json.loads(await shielded(asked)))
         pairs = zip(call.requests, call.outcomes(said), strict=True)
         return [await self._first_time(request, outcome, said.epoch) for request, outcome in pairs]
 
@@ -103,7 +103,7 @@ class Block:
             return outcome
         between = qualified(statements("postgres", "append.sql")["between"], self._schema)
         last = outcome.first + len(outcome.seqs) - 1
-        rows = await undisturbed(self._connection.fetch(between, outcome.first, last))
+        rows = await shielded(self._connection.fetch(between, outcome.first, last))
         whole = len(rows) == len(outcome.seqs)
         return [Entry._make(row) for row in rows] if whole else outcome.entries(request.events, epoch)
 
