@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from tape.core.reaction import Reaction
     from tape.core.run_state import RunState
     from tape.matcher.dispatcher import Crew
-    from tape.outbox.forwarding import Goal
+    from tape.outbox.forwarder import Destination
     from tape.sdk.durable.agents import Function
     from tape.sdk.durable.crew import CrewOptions
     from tape.sdk.nouns.blocking import Node
@@ -212,16 +212,16 @@ async def dispatch(url: str | None, crew: "Crew", once: bool = False) -> int:
 
     At a server's URL the server matches. Without a URL it is where `aconnect` finds one, and for bridges their store.
     """
-    from tape.bridges.opening import lines_of
+    from tape.bridges.peers import peer_connections
     from tape.matcher.dispatcher import Dispatcher
 
     settings = Settings.read(os.environ)
-    place = url or (settings.store if crew.lines else settings.node)
+    place = url or (settings.store if crew.peers else settings.node)
     if _is_far(place):
         from tape.sdk.remote.dispatcher import dispatch as dispatch_far
 
         return await dispatch_far(place, crew, once)
-    equipped = crew if crew.lines else replace(crew, lines=tuple(lines_of(settings.connections).values()))
+    equipped = crew if crew.peers else replace(crew, peers=tuple(peer_connections(settings.connections).values()))
     make = partial(open_backend, place)
     async with make() if once else opened(make, "work") as backend:
         dispatcher = Dispatcher(backend.store, equipped, backend.journal)
@@ -229,13 +229,13 @@ async def dispatch(url: str | None, crew: "Crew", once: bool = False) -> int:
     raise AssertionError("a store swallows nothing")
 
 
-async def forward(url: str | None, to: "Goal", cursor: Path, pattern: str, once: bool = False) -> int:
+async def forward(url: str | None, to: "Destination", cursor: Path, pattern: str, once: bool = False) -> int:
     """Relays a journal to a target or to a function until a signal says to leave, or once; how many entries."""
-    from tape.outbox.forwarding import relay_journal
+    from tape.outbox.forwarder import forward_journal
 
     make = partial(open_journal, url)
     async with make() if once else opened(make, "relay") as journal:
-        return await relay_journal(journal, to, cursor, pattern, once)
+        return await forward_journal(journal, to, cursor, pattern, once)
     raise AssertionError("a journal swallows nothing")
 
 

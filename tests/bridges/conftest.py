@@ -1,4 +1,4 @@
-"""Every test here that asks for a side runs over all bridges."""
+"""A test that takes `receiver` runs once per kind of peer."""
 
 from collections.abc import AsyncIterator, Iterator
 
@@ -6,15 +6,22 @@ import pytest
 
 from tape.compose import open_store
 from tape.core.ports import Store
-from tests.bridges.sides import KafkaSide, NatsSide, PubsubSide, RedisSide, Side, WebhookSide
+from tests.bridges.receivers import (
+    KafkaReceiver,
+    NatsReceiver,
+    PubsubReceiver,
+    Receiver,
+    RedisReceiver,
+    WebhookReceiver,
+)
 from tests.servers.listening import KafkaMockServer, PubsubServer, WebhookServer
 
-SIDES = {
-    "nats": (NatsSide, "nats_server"),
-    "redis-stream": (RedisSide, "valkey_server"),
-    "kafka-mock": (KafkaSide, "kafka_mock"),
-    "pubsub-loopback": (PubsubSide, "pubsub_service"),
-    "webhook": (WebhookSide, "webhook_receiver"),
+RECEIVERS = {
+    "nats": (NatsReceiver, "nats_server"),
+    "redis-stream": (RedisReceiver, "valkey_server"),
+    "kafka-mock": (KafkaReceiver, "kafka_mock"),
+    "pubsub-loopback": (PubsubReceiver, "pubsub_service"),
+    "webhook": (WebhookReceiver, "webhook_server"),
 }
 
 
@@ -31,14 +38,14 @@ def pubsub_service() -> Iterator[PubsubServer]:
 
 
 @pytest.fixture(scope="session")
-def webhook_receiver() -> Iterator[WebhookServer]:
+def webhook_server() -> Iterator[WebhookServer]:
     with WebhookServer() as server:
         yield server
 
 
-@pytest.fixture(params=SIDES)
-async def side(request: pytest.FixtureRequest) -> AsyncIterator[Side]:
-    kind, fixture = SIDES[request.param]
+@pytest.fixture(params=RECEIVERS)
+async def receiver(request: pytest.FixtureRequest) -> AsyncIterator[Receiver]:
+    kind, fixture = RECEIVERS[request.param]
     made = kind(request.getfixturevalue(fixture))
     async with made.prepared():
         yield made

@@ -1,18 +1,18 @@
-"""What strangers say goes through every bridge or is refused; it holds up nothing, and no refusal tells a secret."""
+"""Hostile keys, headers and settings: delivered unchanged or refused, and no error text shows a secret."""
 
 from urllib.parse import unquote
 
 import anyio
 import pytest
 
-from tape.bridges.connections import connections_of
+from tape.bridges.config import read_configs
 from tape.bridges.message import Message
 from tape.bridges.target import Target
 from tape.core.errors import UsageError
 from tape.core.outbox import OutboxEvent
-from tape.outbox.relay import line_relay
-from tests.bridges.bridging import line
-from tests.bridges.sides import SECRET, NatsSide, Side, WebhookSide
+from tape.outbox.relay import peer_relay
+from tests.bridges.bridge_worker import connect_to
+from tests.bridges.receivers import SECRET, NatsReceiver, Receiver, WebhookReceiver
 from tests.patience import PATIENCE_S
 from tests.servers.listening import WebhookServer
 from tests.servers.nats import NatsServer
@@ -21,51 +21,51 @@ KEYS = ["größe-☃", "50%", "a key", " key", "key "]
 HOOK = "https://example.com/hook"
 
 
-def message(key: str, facts: dict[str, str]) -> Message:
-    return Message(key=key, order="r1", body=b'{"payload":1}', facts=facts)
+def message(key: str, headers: dict[str, str]) -> Message:
+    return Message(key=key, order="r1", body=b'{"payload":1}', extra_headers=headers)
 
 
-async def test_a_key_of_any_visible_characters_reaches_the_peer_and_is_told_from_others(side: Side) -> None:
+async def test_a_key_of_any_visible_characters_reaches_the_peer_unchanged(receiver: Receiver) -> None:
     events = [OutboxEvent(event_type="größe", source="s", payload={}, idempotency_key=key) for key in KEYS]
-    over = line(side)
+    peer = connect_to(receiver)
 
     with anyio.fail_after(PATIENCE_S):
         for event in events:
-            await line_relay(over, Target.parse(side.target).topic)(event)
-        received = await side.received()
+            await peer_relay(peer, Target.parse(receiver.target).topic)(event)
+        received = await receiver.received()
 
-    await over.close()
-    is_text = not isinstance(side, NatsSide | WebhookSide)
+    await peer.close()
+    is_text = not isinstance(receiver, NatsReceiver | WebhookReceiver)
     assert sorted(each.key if is_text else unquote(each.key) for each in received) == sorted(KEYS)
 
 
-@pytest.mark.parametrize("kind", [NatsSide, WebhookSide])
-async def test_a_line_break_in_a_header_begins_no_other_header(
-    kind: type[NatsSide | WebhookSide], nats_server: NatsServer, webhook_receiver: WebhookServer
+@pytest.mark.parametrize("kind", [NatsReceiver, WebhookReceiver])
+async def test_a_line_break_in_a_header_starts_no_other_header(
+    kind: type[NatsReceiver | WebhookReceiver], nats_server: NatsServer, webhook_server: WebhookServer
 ) -> None:
-    side = NatsSide(nats_server) if kind is NatsSide else WebhookSide(webhook_receiver)
-    over, facts = line(side), {"tape-run-id": "r1", "tape-type": "a\r\nx-forged: 1"}
+    receiver = NatsReceiver(nats_server) if kind is NatsReceiver else WebhookReceiver(webhook_server)
+    peer, headers = connect_to(receiver), {"tape-run-id": "r1", "tape-type": "a\r\nx-forged: 1"}
 
     with anyio.fail_after(PATIENCE_S):
-        async with side.prepared():
-            await over.send(Target.parse(side.target).topic, message("k", facts))
-            (received,) = await side.received()
+        async with receiver.prepared():
+            await peer.send(Target.parse(receiver.target).topic, message("k", headers))
+            (received,) = await receiver.received()
 
-    await over.close()
+    await peer.close()
     assert "x-forged" not in received.headers
     assert unquote(received.headers["tape-type"]) == "a\r\nx-forged: 1"
 
 
 @pytest.mark.parametrize("secret", ["", "whsec_", "whsec_c2hvcnQ=", [], [SECRET, ""]], ids=str)
-def test_a_webhook_that_anybody_could_sign_is_refused(secret: object) -> None:
+def test_a_webhook_secret_that_can_be_guessed_is_refused(secret: object) -> None:
     with pytest.raises(UsageError, match="24 bytes"):
-        connections_of({"hook": {"url": HOOK, "secret": secret}})
+        read_configs({"hook": {"url": HOOK, "secret": secret}})
 
 
 @pytest.mark.parametrize("bounds", [{"remember_s": 0}, {"remember_s": -1}, {"max_len": -1}], ids=str)
-def test_a_stream_that_would_remember_nothing_is_refused(bounds: dict[str, object]) -> None:
+def test_a_stream_without_deduplication_is_refused(bounds: dict[str, object]) -> None:
     with pytest.raises(UsageError, match=r"connections\.redis-stream"):
-        connections_of({"redis-stream": bounds})
+        read_configs({"redis-stream": bounds})
 
 
 @pytest.mark.parametrize(
@@ -80,6 +80,6 @@ def test_a_stream_that_would_remember_nothing_is_refused(bounds: dict[str, objec
 )
 def test_a_refusal_never_quotes_a_secret(name: str, table: dict[str, object]) -> None:
     with pytest.raises(UsageError) as refused:
-        connections_of({name: table})
+        read_configs({name: table})
 
     assert "1234567" not in str(refused.value)

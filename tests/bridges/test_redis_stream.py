@@ -1,4 +1,4 @@
-"""A Redis that takes nothing for a while has refused no message: it is waited for."""
+"""A Redis that accepts no writes for a while has rejected no message: the bridge waits for it."""
 
 from collections.abc import Callable, Iterator
 
@@ -8,15 +8,15 @@ from redis import Redis
 
 from tape.bridges.message import Message
 from tape.bridges.target import Target
-from tests.bridges.bridging import is_noted, line, until
-from tests.bridges.sides import RedisSide
+from tests.bridges.bridge_worker import connect_to, is_unavailable_logged, wait_until
+from tests.bridges.receivers import RedisReceiver
 from tests.patience import PATIENCE_S
 from tests.servers.valkey import ValkeyServer
 
-MESSAGE = Message(key="k1", order="r1", body=b"{}", facts={"tape-run-id": "r1"})
+MESSAGE = Message(key="k1", order="r1", body=b"{}", extra_headers={"tape-run-id": "r1"})
 
 Change = Callable[[Redis], object]
-TROUBLES: dict[str, tuple[Change, Change]] = {
+CONDITIONS: dict[str, tuple[Change, Change]] = {
     "no memory": (lambda redis: redis.config_set("maxmemory", "1"), lambda redis: redis.config_set("maxmemory", "0")),
     "a replica": (lambda redis: redis.replicaof("127.0.0.1", "1"), lambda redis: redis.replicaof("NO", "ONE")),
     "no replicas": (
@@ -28,27 +28,27 @@ TROUBLES: dict[str, tuple[Change, Change]] = {
 
 @pytest.fixture(scope="module")
 def server() -> Iterator[ValkeyServer]:
-    """One that nobody else uses: having been a replica stays with a server."""
+    """A server for this module alone: a server that was a replica stays changed."""
     with ValkeyServer() as server:
         yield server
 
 
-@pytest.mark.parametrize("trouble", TROUBLES)
-async def test_a_server_that_takes_no_writes_now_is_waited_for(
-    trouble: str, server: ValkeyServer, caplog: pytest.LogCaptureFixture
+@pytest.mark.parametrize("condition", CONDITIONS)
+async def test_the_bridge_waits_for_a_server_that_accepts_no_writes(
+    condition: str, server: ValkeyServer, caplog: pytest.LogCaptureFixture
 ) -> None:
-    side, (begin, end) = RedisSide(server), TROUBLES[trouble]
-    once = line(side)
+    receiver, (begin, end) = RedisReceiver(server), CONDITIONS[condition]
+    peer = connect_to(receiver)
 
     with Redis.from_url(server.url) as redis, anyio.fail_after(PATIENCE_S):
         begin(redis)
         try:
             async with anyio.create_task_group() as group:
-                group.start_soon(once.send, Target.parse(side.target).topic, MESSAGE)
-                await until(lambda: is_noted(caplog))
+                group.start_soon(peer.send, Target.parse(receiver.target).topic, MESSAGE)
+                await wait_until(lambda: is_unavailable_logged(caplog))
                 end(redis)
         finally:
             end(redis)
 
-    await once.close()
-    assert [each.key for each in await side.received()] == ["k1"]
+    await peer.close()
+    assert [each.key for each in await receiver.received()] == ["k1"]

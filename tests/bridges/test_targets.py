@@ -1,4 +1,4 @@
-"""Where a reaction may publish to: a topic of a connection in the settings, never a host of its own."""
+"""The targets of reactions: a topic on a configured connection, never a host."""
 
 import pytest
 

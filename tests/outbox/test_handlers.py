@@ -9,7 +9,7 @@ import pytest
 from tape.core import event as core_event
 from tape.core.errors import UsageError
 from tape.outbox import OutboxEvent, OutboxListener, RetryPolicy
-from tape.outbox.forwarding import to_function
+from tape.outbox.forwarder import to_function
 from tape.outbox.handling import takes_connection
 from tests.outbox.places import Place, Seen, note, said
 from tests.patience import PATIENCE_S

@@ -7,7 +7,7 @@ import anyio
 import grpc
 import pytest
 
-from tape.bridges.opening import lines_of
+from tape.bridges.peers import peer_connections
 from tape.compose import dispatch, register
 from tape.core.errors import UsageError
 from tape.core.reaction import Reaction
@@ -172,7 +172,7 @@ async def test_a_dispatcher_far_away_handles_what_the_server_matches(server: Tap
 
 
 async def test_a_bridge_far_away_is_refused(server: TapeServer) -> None:
-    line = lines_of({"hook": {"url": "https://a.example", "secret": "whsec_" + "A" * 32}})["hook"]
+    peer = peer_connections({"hook": {"url": "https://a.example", "secret": "whsec_" + "A" * 32}})["hook"]
 
     with pytest.raises(UsageError, match="beside its store"):
-        await dispatch(server.rpc, Crew(handlers={}, lines=(line,)), once=True)
+        await dispatch(server.rpc, Crew(handlers={}, peers=(peer,)), once=True)

@@ -8,16 +8,16 @@ from typing import Any, Final, TypeAlias
 import anyio
 import httpcore
 
-from tape.bridges.connections import Network
+from tape.bridges.config import Network
 from tape.work.answers import Dead
 
 Address: TypeAlias = IPv4Address | IPv6Address
 NAT64: Final = IPv6Network("64:ff9b::/96")
-SITE_LOCAL: Final = IPv6Network("fec0::/10")  # private once, and routed inside some networks still
+SITE_LOCAL: Final = IPv6Network("fec0::/10")  # deprecated, but still routed inside some networks
 
 
 def is_allowed(address: Address, listed: Iterable[Network]) -> bool:
-    """Whether it is anybody's, or was listed; an IPv4 address inside an IPv6 one is judged as itself."""
+    """Whether the address is public or listed; an IPv4 address embedded in an IPv6 one is checked too."""
     inner = _inner(address)
     is_listed = any(each in network for network in listed for each in {address, inner})
     is_public = inner.is_global and not inner.is_multicast and not inner.is_reserved
@@ -34,7 +34,7 @@ def _inner(address: Address) -> Address:
 
 
 async def resolve(host: str, port: int, listed: Sequence[Network]) -> list[str]:
-    """Where a name leads; one that leads to a single address it must not is refused whole."""
+    """The addresses of a host; if one of them is not allowed, the host is refused."""
     try:
         found = await anyio.getaddrinfo(host, port, type=socket.SOCK_STREAM)
     except socket.gaierror as error:
@@ -47,7 +47,7 @@ async def resolve(host: str, port: int, listed: Sequence[Network]) -> list[str]:
 
 
 class GuardedNetwork(httpcore.AsyncNetworkBackend):
-    """Connects to the very address that was judged, so that a name cannot lead elsewhere a moment later."""
+    """Connects to the address that was checked, so that a second DNS answer cannot redirect the connection."""
 
     def __init__(self, listed: Sequence[Network]) -> None:
         self._listed = listed

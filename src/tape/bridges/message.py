@@ -1,4 +1,4 @@
-"""What a bridge gives to its peer: an entry of the journal, the same to the byte on every attempt."""
+"""The message that a bridge sends for an entry of the journal: byte for byte the same on every attempt."""
 
 from base64 import b64encode
 from dataclasses import dataclass, field
@@ -18,7 +18,7 @@ _IN_HEADERS: Final = "".join(chr(code) for code in range(0x21, 0x7F) if chr(code
 
 
 class Format(Enum):
-    """How a body is written: as an envelope of Tape's own, or as a CloudEvent in structured mode."""
+    """The format of a body: Tape's own envelope, or a CloudEvent in structured mode."""
 
     TAPE = "tape"
     CLOUDEVENTS = "cloudevents"
@@ -26,28 +26,28 @@ class Format(Enum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Message:
-    """A body, by which key a second one is known for the same, and beside which ones it has an order."""
+    """A body, the key by which peers drop duplicates, and the ordering key: messages that share it stay in order."""
 
     key: str
     order: str
     body: bytes
     content_type: str = JSON
-    facts: dict[str, str] = field(default_factory=dict)
+    extra_headers: dict[str, str] = field(default_factory=dict)
 
     @property
     def headers(self) -> dict[str, str]:
-        """What is said beside the body, wherever a peer has room for it."""
-        return {"content-type": self.content_type, "tape-key": self.key, **self.facts}
+        """All headers, for peers that have headers or attributes."""
+        return {"content-type": self.content_type, "tape-key": self.key, **self.extra_headers}
 
 
 def header(text: str) -> str:
-    """A text as a header takes it: what is no visible ASCII is percent-encoded, as CloudEvents does over HTTP."""
+    """A header's value: all but visible ASCII is percent-encoded, as CloudEvents does over HTTP."""
     return quote(text, safe=_IN_HEADERS)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Said:
-    """An entry as bridges know it, and for whom it is sent; content that is not JSON is bytes of another type."""
+class EntryFields:
+    """The fields of an entry that messages carry, and the key and source of the message."""
 
     key: str
     source: str
@@ -64,17 +64,17 @@ class Said:
     payload_json: str
     payload_bytes: bytes = b""
     content_type: str = JSON
-    of_task: dict[str, JsonValue] = field(default_factory=dict)
+    task_fields: dict[str, JsonValue] = field(default_factory=dict)
 
     @property
     def traceparent(self) -> str:
-        """The span that said it as W3C trace context writes it, or nothing where none is known."""
+        """The producer's span as W3C trace context, or an empty text when the entry has none."""
         return f"00-{self.trace_id}-{self.span_id}-01" if self.trace_id and self.span_id else ""
 
 
-def of_task(task: Task, entry: Entry | None = None) -> Said:
-    """The entry that triggered a task, which is given if its content is not JSON; its key is the task's id."""
-    return Said(
+def fields_of_task(task: Task, entry: Entry | None = None) -> EntryFields:
+    """The fields of a task's entry, keyed by the task's id; `entry` is needed when its payload is not JSON."""
+    return EntryFields(
         key=task.task_id,
         source=f"/tape/reaction/{task.reaction_id}",
         run_id=task.source_run_id,
@@ -90,13 +90,13 @@ def of_task(task: Task, entry: Entry | None = None) -> Said:
         payload_json=task.payload_json,
         payload_bytes=_bytes(entry),
         content_type=JSON if entry is None else entry.content_type,
-        of_task={"task_id": task.task_id, "reaction_id": task.reaction_id},
+        task_fields={"task_id": task.task_id, "reaction_id": task.reaction_id},
     )
 
 
-def of_entry(entry: Entry) -> Said:
-    """An entry for its own sake; its key is its place, in the journal whose epoch it names."""
-    return Said(
+def fields_of_entry(entry: Entry) -> EntryFields:
+    """The fields of an entry, keyed by its epoch and position."""
+    return EntryFields(
         key=f"{entry.epoch}.{entry.global_seq}",
         source=f"/tape/journal/{entry.epoch}",
         run_id=entry.run_id,
@@ -119,85 +119,85 @@ def _bytes(entry: Entry | None) -> bytes:
     return b"" if entry is None else entry.payload_bytes or b""
 
 
-def message_of(said: Said, format: Format) -> Message:
-    """Its message, whose order is that of its run."""
+def message_of(fields: EntryFields, format: Format) -> Message:
+    """The message of an entry; messages of one run stay in order."""
     return Message(
-        key=said.key,
-        order=said.run_id,
-        body=_body(said, format).encode(),
+        key=fields.key,
+        order=fields.run_id,
+        body=_body(fields, format).encode(),
         content_type=CLOUD_EVENT if format is Format.CLOUDEVENTS else JSON,
-        facts=_facts(said),
+        extra_headers=_extra_headers(fields),
     )
 
 
-def joined(said: dict[str, JsonValue], name: str, text: str) -> str:
-    """A JSON object with one more field, whose text stays as it was stored."""
-    return f"{codec.encode(said)[:-1]},{codec.encode(name)}:{text}}}"
+def with_raw_field(fields: dict[str, JsonValue], name: str, text: str) -> str:
+    """The fields as a JSON object with one more, whose JSON text is copied as it is stored."""
+    return f"{codec.encode(fields)[:-1]},{codec.encode(name)}:{text}}}"
 
 
-def _body(said: Said, format: Format) -> str:
+def _body(fields: EntryFields, format: Format) -> str:
     match format:
         case Format.TAPE:
-            envelope = _envelope(said)
-            if not said.payload_json:
-                content: dict[str, JsonValue] = {"content_type": said.content_type, "payload_base64": _base64(said)}
+            envelope = _envelope(fields)
+            if not fields.payload_json:
+                content: dict[str, JsonValue] = {"content_type": fields.content_type, "payload_base64": _base64(fields)}
                 envelope |= content
-            return joined(envelope, "payload", said.payload_json or "null")
+            return with_raw_field(envelope, "payload", fields.payload_json or "null")
         case Format.CLOUDEVENTS:
-            event = _cloud_event(said)
-            if said.payload_json:
-                return joined(event, "data", said.payload_json)
-            return codec.encode({**event, "data_base64": _base64(said)})
+            event = _cloud_event(fields)
+            if fields.payload_json:
+                return with_raw_field(event, "data", fields.payload_json)
+            return codec.encode({**event, "data_base64": _base64(fields)})
         case _:
             assert_never(format)
 
 
-def _base64(said: Said) -> str:
-    return b64encode(said.payload_bytes).decode()
+def _base64(fields: EntryFields) -> str:
+    return b64encode(fields.payload_bytes).decode()
 
 
-def _envelope(said: Said) -> dict[str, JsonValue]:
+def _envelope(fields: EntryFields) -> dict[str, JsonValue]:
     return {
-        **said.of_task,
-        "run_id": said.run_id,
-        "seq": said.seq,
-        "global_seq": said.global_seq,
-        "kind": said.kind,
-        "type": said.type,
-        "subject": said.subject,
-        "ts_ms": said.ts_ms,
-        "schema_version": said.schema_version,
-        "trace_id": said.trace_id,
-        "span_id": said.span_id,
+        **fields.task_fields,
+        "run_id": fields.run_id,
+        "seq": fields.seq,
+        "global_seq": fields.global_seq,
+        "kind": fields.kind,
+        "type": fields.type,
+        "subject": fields.subject,
+        "ts_ms": fields.ts_ms,
+        "schema_version": fields.schema_version,
+        "trace_id": fields.trace_id,
+        "span_id": fields.span_id,
     }
 
 
-def _cloud_event(said: Said) -> dict[str, JsonValue]:
-    """Its attributes; those that CloudEvents does not know are extensions, in lower case as it wants them."""
+def _cloud_event(fields: EntryFields) -> dict[str, JsonValue]:
+    """The attributes of a CloudEvent; those it does not define are extensions, in lower case as it requires."""
     event: dict[str, JsonValue] = {
         "specversion": "1.0",
-        "id": said.key,
-        "source": said.source,
-        "type": said.type,
-        "subject": said.subject,
-        "time": datetime.fromtimestamp(said.ts_ms / 1000, UTC).isoformat(timespec="milliseconds"),
-        "partitionkey": said.run_id,
-        "sequence": f"{said.global_seq:020}",
-        "runid": said.run_id,
-        "seq": str(said.seq),
-        "kind": said.kind,
-        "schemaversion": said.schema_version,
+        "id": fields.key,
+        "source": fields.source,
+        "type": fields.type,
+        "subject": fields.subject,
+        "time": datetime.fromtimestamp(fields.ts_ms / 1000, UTC).isoformat(timespec="milliseconds"),
+        "partitionkey": fields.run_id,
+        "sequence": f"{fields.global_seq:020}",
+        "runid": fields.run_id,
+        "seq": str(fields.seq),
+        "kind": fields.kind,
+        "schemaversion": fields.schema_version,
     }
-    known = {"datacontenttype": said.content_type, "traceparent": said.traceparent}
+    known = {"datacontenttype": fields.content_type, "traceparent": fields.traceparent}
     return {**event, **{name: value for name, value in known.items() if value}}
 
 
-def _facts(said: Said) -> dict[str, str]:
-    facts = {
-        "tape-subject": said.subject,
-        "tape-type": said.type,
-        "tape-run-id": said.run_id,
-        "tape-global-seq": str(said.global_seq),
-        "traceparent": said.traceparent,
+def _extra_headers(fields: EntryFields) -> dict[str, str]:
+    headers = {
+        "tape-subject": fields.subject,
+        "tape-type": fields.type,
+        "tape-run-id": fields.run_id,
+        "tape-global-seq": str(fields.global_seq),
+        "traceparent": fields.traceparent,
     }
-    return {name: value for name, value in facts.items() if value}
+    return {name: value for name, value in headers.items() if value}

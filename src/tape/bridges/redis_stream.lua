@@ -1,4 +1,4 @@
--- Appends a message to a stream unless one with its key was appended already, and answers its id.
+-- Appends a message to a stream unless one with its key was appended already, and returns its id.
 -- KEYS[1]  the stream
 -- KEYS[2]  tape:sent:{<stream>}:<key>, the id under which the message is in the stream; it expires
 -- ARGV     seconds to remember the key, entries to keep (0: all), then names and values

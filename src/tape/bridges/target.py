@@ -1,4 +1,4 @@
-"""A publish target: which connection of the settings, and where on its peer. It never names a host."""
+"""A publish target: a connection of the settings and a topic on its peer. It never names a host."""
 
 import re
 from dataclasses import dataclass
@@ -15,12 +15,12 @@ _SHAPES: Final = {
     "redis-stream": re.compile("[!-?A-~]{1,256}"),
     WEBHOOK: re.compile("[A-Za-z0-9][A-Za-z0-9._-]{0,127}"),
 }
-_SAID: Final = "pubsub://project/topic, nats://subject, kafka://topic, redis-stream://key or webhook://name"
+_EXAMPLES: Final = "pubsub://project/topic, nats://subject, kafka://topic, redis-stream://key or webhook://name"
 
 
 @dataclass(frozen=True, slots=True)
 class Target:
-    """Where a message goes: a connection by its name in the settings, and a topic of its peer."""
+    """A connection by its name in the settings, and a topic on its peer."""
 
     kind: str
     connection: str
@@ -30,7 +30,7 @@ class Target:
     def parse(cls, text: str) -> "Target":
         kind, mark, place = text.partition("://")
         if not mark or kind not in _SHAPES or not _SHAPES[kind].fullmatch(place) or not place.isascii():
-            raise UsageError(f"a target is {_SAID}, not {shown(text)}")
+            raise UsageError(f"a target is {_EXAMPLES}, not {shown(text)}")
         if kind == WEBHOOK:
             if place in KINDS:
                 raise UsageError(f"connection {place!r} is that of another bridge; name the webhook otherwise")

@@ -9,8 +9,8 @@ from typing import Final, NoReturn
 
 import anyio
 
-from tape.bridges.line import Line
-from tape.bridges.opening import lines_of
+from tape.bridges.peer import PeerConnection
+from tape.bridges.peers import peer_connections
 from tape.bridges.target import Target
 from tape.bus.journal import Journal
 from tape.core.background import background
@@ -44,7 +44,7 @@ class Crew:
 
     handlers: Mapping[str, Handler]
     reactions: tuple[Reaction, ...] = ()
-    lines: tuple[Line, ...] = ()
+    peers: tuple[PeerConnection, ...] = ()
     route: Route = target_of
     owner: str = field(default_factory=new_owner)
     slots: int = 16
@@ -69,9 +69,9 @@ def crew_of(collection: Collection, *, is_registering: bool, owner: str | None, 
 def pubsub_crew(target: str, reaction_id: str, *, owner: str | None, slots: int, lease: timedelta) -> Crew:
     """Whoever publishes to one topic of Pub/Sub, and handles nothing else."""
     given = Settings.read(os.environ).connections.get("pubsub", {})
-    line = lines_of({"pubsub": {"slots": slots, **given}})["pubsub"]
+    peer = peer_connections({"pubsub": {"slots": slots, **given}})["pubsub"]
     route = routed_to(Target.parse(target), reaction_id)
-    return Crew(handlers={}, lines=(line,), route=route, owner=owner or new_owner(), slots=slots, lease=lease)
+    return Crew(handlers={}, peers=(peer,), route=route, owner=owner or new_owner(), slots=slots, lease=lease)
 
 
 class Dispatcher:
@@ -87,7 +87,7 @@ class Dispatcher:
         self.matcher = Matcher(store, None if journal is None else journal.source(), self._wake, hands=self.loop)
         self._journal = journal
         self._starter = self._agents(is_waiting=True)
-        self._bridges = [self._bridge(line) for line in crew.lines]
+        self._bridges = [self._bridge(peer) for peer in crew.peers]
 
     async def register(self) -> None:
         for reaction in self._crew.reactions:
@@ -111,8 +111,8 @@ class Dispatcher:
         """Claims nothing more; `run` returns when everything that was begun is settled."""
         for loop in (self.loop, *self._bridges):
             loop.stop()
-        for line in self._crew.lines:
-            line.stop()
+        for peer in self._crew.peers:
+            peer.stop()
 
     async def _work(self) -> None:
         """Each bridge has a loop of its own, so that a peer that takes nothing holds up nobody else."""
@@ -124,8 +124,8 @@ class Dispatcher:
             await self._hang_up()
 
     async def _hang_up(self) -> None:
-        for line in self._crew.lines:
-            await line.close()
+        for peer in self._crew.peers:
+            await peer.close()
 
     async def match(self) -> NoReturn:
         """Matches and starts agents, and leaves the other tasks to others."""
@@ -142,8 +142,8 @@ class Dispatcher:
         await self.register()
         self.matcher = Matcher(self._store)  # a tail may not have heard yet of what there is
         starter = self._agents(is_waiting=False)
-        for line in self._crew.lines:
-            line.stop()  # a peer that is away is not waited for
+        for peer in self._crew.peers:
+            peer.stop()  # a peer that is away is not waited for
         try:
             while await self.matcher.step() or await self._have_worked(starter):
                 pass
@@ -161,9 +161,9 @@ class Dispatcher:
             agents = Agents(lambda: self.matcher.forces, runs, self._journal, is_waiting=is_waiting)
         return Loop(self._store.tasks, agents, owner=self._crew.owner, slots=AGENTS, lease=self._crew.lease)
 
-    def _bridge(self, line: Line) -> Loop:
-        sends = Publishing(lambda: self.matcher.forces, line, self._store.journal, self._crew.route)
-        slots = line.connection.slots
+    def _bridge(self, peer: PeerConnection) -> Loop:
+        sends = Publishing(lambda: self.matcher.forces, peer, self._store.journal, self._crew.route)
+        slots = peer.config.slots
         return Loop(self._store.tasks, sends, owner=self._crew.owner, slots=slots, lease=self._crew.lease)
 
     def _wake(self) -> None:

@@ -3,7 +3,8 @@
 from collections.abc import Callable, Iterator, Mapping
 from typing import TypeAlias
 
-from tape.bridges.line import Line, Sending
+from tape.bridges.handler import BridgeHandler
+from tape.bridges.peer import PeerConnection
 from tape.bridges.target import Target
 from tape.core.errors import UsageError
 from tape.core.ports import Reader
@@ -34,25 +35,27 @@ def routed_to(target: Target, reaction_id: str = "") -> Route:
     return route
 
 
-class Publishing(Mapping[str, Sending]):
-    """The handlers of all reactions that publish over a line; those of other lines are not seen."""
+class Publishing(Mapping[str, BridgeHandler]):
+    """The handlers of all reactions that publish to one peer."""
 
     def __init__(
-        self, forces: Callable[[], Mapping[str, Force]], line: Line, journal: Reader, route: Route = target_of
+        self, forces: Callable[[], Mapping[str, Force]], peer: PeerConnection, journal: Reader, route: Route = target_of
     ) -> None:
         self._forces = forces
-        self._line = line
+        self._peer = peer
         self._journal = journal
         self._route = route
-        self._senders: dict[str, Sending] = {}  # what was claimed is sent, although its reaction may be gone by then
+        self._senders: dict[
+            str, BridgeHandler
+        ] = {}  # what was claimed is sent, although its reaction may be gone by then
 
-    def __getitem__(self, reaction_id: str) -> Sending:
+    def __getitem__(self, reaction_id: str) -> BridgeHandler:
         return self._senders[reaction_id]
 
     def __iter__(self) -> Iterator[str]:
         found = {name: self._route(force.reaction) for name, force in self._forces().items()}
-        ours = {name: to for name, to in found.items() if to is not None and to.connection == self._line.name}
-        self._senders |= {name: Sending(self._line, target, self._journal) for name, target in ours.items()}
+        ours = {name: to for name, to in found.items() if to is not None and to.connection == self._peer.name}
+        self._senders |= {name: BridgeHandler(self._peer, target, self._journal) for name, target in ours.items()}
         return iter(ours)
 
     def __len__(self) -> int:

@@ -1,67 +1,105 @@
-"""The relays to a journal or to a peer: handlers like any other, which repeat themselves without a trace."""
+"""Relays of an outbox to a journal or to a peer: handlers that may repeat an event without a second effect."""
 
+import os
 import re
 from collections.abc import Awaitable, Callable
+from dataclasses import dataclass
 from datetime import UTC
 from typing import Final
 
-from tape.bridges.line import Line
-from tape.bridges.message import Message, joined
+from tape.bridges.message import Message, with_raw_field
+from tape.bridges.peer import PeerConnection
+from tape.bridges.peers import peer_of_target
 from tape.bus.journal import Journal
 from tape.core.codec import JsonValue
 from tape.core.errors import KeyConflict
 from tape.core.event import Event, Trace
 from tape.core.outbox import OutboxEvent
 from tape.outbox.failures import TerminalHandlerError
+from tape.outbox.listener import OutboxListener
+from tape.settings import Settings
 from tape.work.answers import Dead
+from tape.work.leaving import until_told
 
-MOST_NAME: Final = 128
-_STRANGE: Final = re.compile("[^A-Za-z0-9._-]")
+MAX_NAME: Final = 128
+_NOT_IN_NAMES: Final = re.compile("[^A-Za-z0-9._-]")
+
+Relay = Callable[[OutboxEvent], Awaitable[None]]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RelayOptions:
+    """Which outbox and generation to relay to which target; progress is stored under the handler's name."""
+
+    url: str
+    target: str
+    handler_name: str
+    generation: int
+    schema: str
+
+
+async def relay_outbox(options: RelayOptions, once: bool = False) -> int:
+    """Relays until a signal stops it, or with `once` the events that are due now; returns how many it relayed.
+
+    Events with one order_key are relayed in their order.
+    """
+    peer, topic = peer_of_target(options.target, Settings.read(os.environ).connections)
+    listener = OutboxListener(options.url, generation=options.generation, schema=options.schema)
+    # No deadline for the attempt: it waits for an unavailable peer, and each send has its own deadline.
+    listener.listen(handler_name=options.handler_name, handler=peer_relay(peer, topic), ordered=True, deadline=None)
+
+    def stop() -> None:
+        peer.stop()
+        listener.stop()
+
+    try:
+        await until_told(listener.run_once if once else listener.run, stop)
+    finally:
+        await peer.close()
+    return listener.handled
 
 
 def run_of_source(event: OutboxEvent) -> str:
-    """One run for each context that publishes."""
-    return f"outbox.{_STRANGE.sub('-', event.source)}"[:MOST_NAME]
+    """One run per source."""
+    return f"outbox.{_NOT_IN_NAMES.sub('-', event.source)}"[:MAX_NAME]
 
 
-def journal_relay(
-    journal: Journal, run_of: Callable[[OutboxEvent], str] = run_of_source
-) -> Callable[[OutboxEvent], Awaitable[None]]:
-    """A handler that appends each event once: its key is `outbox:<id>`, so a second time finds the first."""
+def journal_relay(journal: Journal, run_of: Callable[[OutboxEvent], str] = run_of_source) -> Relay:
+    """A handler that appends each event once, under the key `outbox:<id>`, to the run that `run_of` returns."""
 
     async def relay(event: OutboxEvent) -> None:
         try:
-            await journal.append(entry_of(event, run_of(event)), key=f"outbox:{event.event_id}", open=True)
+            await journal.append(_entry_of(event, run_of(event)), key=f"outbox:{event.event_id}", open=True)
         except KeyConflict as error:
             raise TerminalHandlerError(str(error)) from error
 
     return relay
 
 
-def line_relay(line: Line, topic: str) -> Callable[[OutboxEvent], Awaitable[None]]:
-    """A handler that sends each event over a line in the envelope it has here; its key is the event's own."""
+def peer_relay(peer: PeerConnection, topic: str) -> Relay:
+    """A handler that sends each event to a peer in its own envelope, keyed by the event's idempotency key."""
 
     async def relay(event: OutboxEvent) -> None:
         try:
-            await line.send(topic, message_of(event))
+            await peer.send(topic, _message_of(event))
         except Dead as error:
             raise TerminalHandlerError(error.reason) from error
 
     return relay
 
 
-def message_of(event: OutboxEvent) -> Message:
-    """The event's envelope, unchanged: whoever parses it need not know how it came."""
+def _message_of(event: OutboxEvent) -> Message:
+    trace = {"traceparent": event.trace_context} if event.trace_context else {}
     return Message(
         key=event.idempotency_key,
         order=event.order_key or str(event.event_id),
-        body=joined(envelope_of(event), "payload", event.payload_json).encode(),
-        facts={"tape-type": event.event_type, "tape-run-id": run_of_source(event), **_trace(event)},
+        body=with_raw_field(_envelope_of(event), "payload", event.payload_json).encode(),
+        extra_headers={"tape-type": event.event_type, "tape-run-id": run_of_source(event), **trace},
     )
 
 
-def envelope_of(event: OutboxEvent) -> dict[str, JsonValue]:
-    """What surrounds a payload, by the names that the envelope has."""
+def _envelope_of(event: OutboxEvent) -> dict[str, JsonValue]:
+    """The fields of `OutboxEvent` around the payload, under their own names."""
     return {
         "event_id": str(event.event_id),
         "event_type": event.event_type,
@@ -75,13 +113,9 @@ def envelope_of(event: OutboxEvent) -> dict[str, JsonValue]:
     }
 
 
-def _trace(event: OutboxEvent) -> dict[str, str]:
-    return {"traceparent": event.trace_context} if event.trace_context else {}
-
-
-def entry_of(event: OutboxEvent, run_id: str) -> Event:
-    """The event as the journal says it; what the journal has no column for is an attribute."""
-    said = {
+def _entry_of(event: OutboxEvent, run_id: str) -> Event:
+    """The event for the journal; fields for which the journal has no column become attributes."""
+    attributes = {
         "source": event.source,
         "target": event.target,
         "content_class": event.content_class,
@@ -92,10 +126,10 @@ def entry_of(event: OutboxEvent, run_id: str) -> Event:
     }
     return Event(
         run_id=run_id,
-        type=_STRANGE.sub("-", event.event_type)[:MOST_NAME],
+        type=_NOT_IN_NAMES.sub("-", event.event_type)[:MAX_NAME],
         payload=dict(event.payload),
         schema_version=event.event_version,
         event_id=str(event.event_id),
         trace=Trace(*event.span) if any(event.span) else None,
-        attributes={name: value for name, value in said.items() if value is not None},
+        attributes={name: value for name, value in attributes.items() if value is not None},
     )

@@ -39,10 +39,10 @@ def relay(choices: Choices, target: str, handler: str, once: bool, generation: i
 
     The target's host and secrets are in the file of TAPE_CONFIG. The first signal lets what was begun come to its end.
     """
-    from tape.outbox.relaying import RelayOrder, relay_outbox
+    from tape.outbox.relay import RelayOptions, relay_outbox
 
     log_to_stderr()
     named = {"target": target, "handler_name": handler, "schema": schema}
-    order = RelayOrder(url=url_of(choices), generation=generation_of(generation), **named)
+    order = RelayOptions(url=url_of(choices), generation=generation_of(generation), **named)
     count = run(partial(relay_outbox, order, once))
     tell(choices, {"relayed": count}, f"{output.count(count, 'event', 'events')} relayed")

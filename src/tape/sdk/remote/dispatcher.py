@@ -23,7 +23,7 @@ class Crew(Protocol):
     @property
     def handlers(self) -> Mapping[str, Works]: ...
     @property
-    def lines(self) -> Sequence[object]: ...
+    def peers(self) -> Sequence[object]: ...
     @property
     def owner(self) -> str: ...
     @property
@@ -41,7 +41,7 @@ async def register(url: str, reactions: Iterable[Reaction]) -> None:
 
 async def dispatch(url: str, crew: Crew, once: bool) -> int:
     """Works at a server until a signal says to leave, or once; how many tasks were settled."""
-    if crew.lines:
+    if crew.peers:
         raise UsageError("a bridge works beside its store; give the store's URL, not a server's")
     make = partial(Channel, url)
     async with make() if once else opened(make, "work") as channel:

@@ -1,4 +1,4 @@
-"""`tape work` and its kin publish to the connections of the file that TAPE_CONFIG names."""
+"""`tape work` and `run_pubsub_bridge` publish to the connections in the file of TAPE_CONFIG."""
 
 import json
 import subprocess
@@ -12,9 +12,9 @@ from tape.cli.main import run
 from tape.compose import open_journal, open_store
 from tape.core.event import Event
 from tape.reactions import run_pubsub_bridge
-from tests.bridges.bridging import react
-from tests.bridges.leaving import left
-from tests.bridges.sides import PubsubSide, RedisSide
+from tests.bridges.bridge_worker import register
+from tests.bridges.receivers import PubsubReceiver, RedisReceiver
+from tests.bridges.stopping import stop_while_unavailable
 from tests.server.server import clean_environment
 from tests.servers.listening import PubsubServer
 from tests.servers.process import free_port
@@ -30,37 +30,37 @@ def configured(folder: Path, name: str, settings: dict[str, object]) -> str:
 
 async def prepared(url: str, target: str, count: int) -> None:
     async with open_store(url) as store:
-        await react(store, target)
+        await register(store, target)
     async with open_journal(url) as journal:
         await journal.append([Event(run_id="r1", subject="/a/b", payload={"n": n}) for n in range(count)], open=True)
 
 
 async def test_tape_work_needs_no_module_to_publish(tmp_path: Path, valkey_server: ValkeyServer) -> None:
-    side, url = RedisSide(valkey_server), f"sqlite:///{tmp_path / 'tape.db'}"
-    await prepared(url, side.target, 3)
-    config = configured(tmp_path, side.name, side.settings)
+    receiver, url = RedisReceiver(valkey_server), f"sqlite:///{tmp_path / 'tape.db'}"
+    await prepared(url, receiver.target, 3)
+    config = configured(tmp_path, receiver.name, receiver.settings)
 
     command = [sys.executable, "-m", "tape.cli.main", "work", "--once", "--json", "--store", url]
     environment = {**clean_environment(), "TAPE_CONFIG": config, "TAPE_DATA": str(tmp_path)}
     done = subprocess.run(command, env=environment, capture_output=True, text=True, check=True)
 
     assert json.loads(done.stdout) == {"handled": 3}
-    assert sorted(each.payload["n"] for each in await side.received()) == [0, 1, 2]
+    assert sorted(each.payload["n"] for each in await receiver.received()) == [0, 1, 2]
 
 
-async def test_a_worker_that_is_told_to_leave_while_its_peer_is_away_has_handled_nothing(tmp_path: Path) -> None:
+async def test_a_worker_stopped_while_its_peer_is_unavailable_has_handled_nothing(tmp_path: Path) -> None:
     url = f"sqlite:///{tmp_path / 'tape.db'}"
     await prepared(url, "redis-stream://orders", 3)
     config = configured(tmp_path, "redis-stream", {"url": f"redis://127.0.0.1:{free_port()}/0"})
 
-    said = await anyio.to_thread.run_sync(left, tmp_path, config, ["work", "--store", url])
+    output = await anyio.to_thread.run_sync(stop_while_unavailable, tmp_path, config, ["work", "--store", url])
 
     async with open_store(url) as store:
         found = {(task.status.name, task.attempts) for task in await store.tasks.listed()}
-    assert (said, found) == ({"handled": 0}, {("PENDING", 0)})
+    assert (output, found) == ({"handled": 0}, {("PENDING", 0)})
 
 
-def test_work_without_modules_and_connections_is_a_mistake(
+def test_work_without_modules_and_connections_is_refused(
     capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.delenv("TAPE_CONFIG", raising=False)
@@ -69,12 +69,10 @@ def test_work_without_modules_and_connections_is_a_mistake(
     assert "TAPE_CONFIG" in capsys.readouterr().err
 
 
-async def test_a_target_without_a_connection_is_left_to_who_has_one(
-    tmp_path: Path, valkey_server: ValkeyServer
-) -> None:
-    side, url = RedisSide(valkey_server), f"sqlite:///{tmp_path / 'tape.db'}"
+async def test_a_task_for_an_unconfigured_target_stays_pending(tmp_path: Path, valkey_server: ValkeyServer) -> None:
+    receiver, url = RedisReceiver(valkey_server), f"sqlite:///{tmp_path / 'tape.db'}"
     await prepared(url, "nats://orders", 2)
-    config = configured(tmp_path, side.name, side.settings)
+    config = configured(tmp_path, receiver.name, receiver.settings)
 
     command = [sys.executable, "-m", "tape.cli.main", "work", "--once", "--json", "--store", url]
     environment = {**clean_environment(), "TAPE_CONFIG": config, "TAPE_DATA": str(tmp_path)}
@@ -89,18 +87,18 @@ async def test_a_target_without_a_connection_is_left_to_who_has_one(
 def test_the_pubsub_bridge_publishes_what_is_for_its_topic_or_of_its_reaction(
     target: str, reaction_id: str, tmp_path: Path, pubsub_service: PubsubServer, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    side, url = PubsubSide(pubsub_service), f"sqlite:///{tmp_path / 'tape.db'}"
-    monkeypatch.setenv("TAPE_CONFIG", configured(tmp_path, side.name, side.settings))
+    receiver, url = PubsubReceiver(pubsub_service), f"sqlite:///{tmp_path / 'tape.db'}"
+    monkeypatch.setenv("TAPE_CONFIG", configured(tmp_path, receiver.name, receiver.settings))
     anyio.run(prepared, url, target, 3)
 
     handled = run_pubsub_bridge(url, project="shop", topic="orders", reaction_id=reaction_id, once=True)
 
     assert handled == 3
-    assert {each.order for each in anyio.run(side.received)} == {"r1"}
+    assert {each.order for each in anyio.run(receiver.received)} == {"r1"}
 
 
-def test_importing_the_core_loads_no_peer() -> None:
-    program = "import sys, tape, tape.reactions, tape.matcher.dispatcher, tape.bridges.opening; print(*sys.modules)"
+def test_importing_the_core_loads_no_client_library() -> None:
+    program = "import sys, tape, tape.reactions, tape.matcher.dispatcher, tape.bridges.peers; print(*sys.modules)"
     done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
 
     assert {"nats", "confluent_kafka", "google.pubsub_v1", "httpcore", "redis"}.isdisjoint(done.stdout.split())

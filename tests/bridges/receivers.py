@@ -1,4 +1,4 @@
-"""The far sides of bridges: what a peer has received, and how it is killed, filled and provoked."""
+"""Peers that tests send to: what each has received, and how to kill, overload and make it reject a message."""
 
 import json
 from abc import ABC, abstractmethod
@@ -23,7 +23,7 @@ DEADLINE_S: Final = 1.0
 
 
 class Received(NamedTuple):
-    """A message as its peer has it."""
+    """A message as the peer stores it."""
 
     key: str
     order: str
@@ -35,13 +35,13 @@ class Received(NamedTuple):
         return json.loads(self.body)["payload"]
 
 
-class Side(ABC):
-    """A peer with a place of its own for one test."""
+class Receiver(ABC):
+    """A peer with a topic of its own for one test."""
 
     name: str
-    collapses: bool = False  # whether the peer itself keeps one of two messages with the same key
-    reason: str  # what it says of a poisonous message
-    poison: str = "poison" * 40_000
+    drops_duplicates: bool = False  # whether the peer drops a second message with the same key
+    rejection: str  # its error text for a message that it rejects
+    rejected_payload: str = "poison" * 40_000
 
     def __init__(self, server: PrivateServer) -> None:
         self.server = server
@@ -51,7 +51,7 @@ class Side(ABC):
     def target(self) -> str: ...
 
     @property
-    def poison_target(self) -> str:
+    def rejecting_target(self) -> str:
         return self.target
 
     @property
@@ -66,23 +66,23 @@ class Side(ABC):
         yield
 
     @asynccontextmanager
-    async def gone(self) -> AsyncIterator[None]:
-        """Is killed in the middle of whatever it does, and comes back at the end of the block."""
+    async def killed(self) -> AsyncIterator[None]:
+        """Kills the server with SIGKILL, and restarts it at the end of the block."""
         await to_thread.run_sync(self.server.kill_hard)
         yield
         await to_thread.run_sync(self.server.restart)
 
     @asynccontextmanager
-    async def full(self) -> AsyncIterator[None]:
-        """Takes nothing for as long as the block."""
+    async def overloaded(self) -> AsyncIterator[None]:
+        """Accepts nothing during the block."""
         with self.server.frozen():
             yield
 
 
-class NatsSide(Side):
+class NatsReceiver(Receiver):
     name = "nats"
-    collapses = True
-    reason = "message size exceeds maximum allowed"
+    drops_duplicates = True
+    rejection = "message size exceeds maximum allowed"
 
     def __init__(self, server: NatsServer) -> None:
         super().__init__(server)
@@ -128,8 +128,8 @@ class NatsSide(Side):
         ]
 
     @asynccontextmanager
-    async def full(self) -> AsyncIterator[None]:
-        """The stream is at its limit and discards what is new."""
+    async def overloaded(self) -> AsyncIterator[None]:
+        """The stream is at its limit and rejects new messages."""
         async with self._streams() as streams:
             self._bounds["max_msgs"] = max(1, (await streams.stream_info(self._subject)).state.messages)
             await streams.update_stream(self._config)
@@ -138,10 +138,10 @@ class NatsSide(Side):
             await streams.update_stream(self._config)
 
 
-class RedisSide(Side):
+class RedisReceiver(Receiver):
     name = "redis-stream"
-    collapses = True
-    reason = "WRONGTYPE"
+    drops_duplicates = True
+    rejection = "WRONGTYPE"
 
     def __init__(self, server: ValkeyServer) -> None:
         super().__init__(server)
@@ -157,7 +157,7 @@ class RedisSide(Side):
         return {"url": self._url, "remember_s": 60}
 
     @property
-    def poison_target(self) -> str:
+    def rejecting_target(self) -> str:
         return f"redis-stream://{self._key}:text"
 
     @asynccontextmanager
@@ -172,9 +172,9 @@ class RedisSide(Side):
         return [Received(each["tape-key"], each["tape-run-id"], each["body"], each) for _, each in found]
 
 
-class KafkaSide(Side):
+class KafkaReceiver(Receiver):
     name = "kafka"
-    reason = "MSG_SIZE_TOO_LARGE"
+    rejection = "MSG_SIZE_TOO_LARGE"
 
     def __init__(self, server: KafkaMockServer) -> None:
         super().__init__(server)
@@ -190,24 +190,24 @@ class KafkaSide(Side):
         return {"servers": self._mock.servers, "deadline_s": 2.0, "options": {"message.max.bytes": 100_000}}
 
     async def received(self) -> list[Received]:
-        said = {"bootstrap.servers": self._mock.servers, "enable.partition.eof": True, "group.id": uuid4().hex}
-        consumer = Consumer(said)
+        options = {"bootstrap.servers": self._mock.servers, "enable.partition.eof": True, "group.id": uuid4().hex}
+        consumer = Consumer(options)
         try:
             return await to_thread.run_sync(lambda: [_of_kafka(each) for each in _drained(consumer, self._topic)])
         finally:
             consumer.close()
 
     @asynccontextmanager
-    async def gone(self) -> AsyncIterator[None]:
-        """A mock that dies has nothing when it comes back, so its brokers go down, and it lives."""
+    async def killed(self) -> AsyncIterator[None]:
+        """A restarted mock is empty, so its brokers go down instead of the process."""
         with self._mock.down():
             yield
 
 
-class PubsubSide(Side):
+class PubsubReceiver(Receiver):
     name = "pubsub"
     target = "pubsub://shop/orders"
-    reason = "message_size is too large"
+    rejection = "message_size is too large"
 
     def __init__(self, server: PubsubServer) -> None:
         super().__init__(server)
@@ -225,53 +225,52 @@ class PubsubSide(Side):
         ]
 
     @asynccontextmanager
-    async def full(self) -> AsyncIterator[None]:
+    async def overloaded(self) -> AsyncIterator[None]:
         with _busy(self._service):
             yield
 
 
-class WebhookSide(Side):
+class WebhookReceiver(Receiver):
     name = "billing"
     target = "webhook://billing"
-    reason = "HTTP 422: no such account"
-    poison = "poison"
+    rejection = "HTTP 422: no such account"
+    rejected_payload = "poison"
 
     def __init__(self, server: WebhookServer) -> None:
         super().__init__(server)
-        self._receiver = server
+        self._endpoint = server
         server.forget()
 
     @property
     def settings(self) -> dict[str, object]:
-        place = f"http://127.0.0.1:{self.server.port}/hook"
-        return {"url": place, "secret": SECRET, "allow": ["127.0.0.1/32"]}
+        return {"url": f"http://127.0.0.1:{self.server.port}/hook", "secret": SECRET, "allow": ["127.0.0.1/32"]}
 
     async def received(self) -> list[Received]:
-        accepted = self._receiver.accepted
+        accepted = self._endpoint.accepted
         return [
             Received(each["headers"]["webhook-id"], each["headers"]["tape-run-id"], each["body"], each["headers"])
             for each in accepted
         ]
 
     @asynccontextmanager
-    async def full(self) -> AsyncIterator[None]:
-        with _busy(self._receiver):
+    async def overloaded(self) -> AsyncIterator[None]:
+        with _busy(self._endpoint):
             yield
 
 
 def _drained(consumer: Consumer, topic: str) -> Iterator[Message]:
-    """Everything there is in a topic, partition by partition up to its end."""
+    """All messages of a topic, each partition to its end."""
     partitions = consumer.list_topics(topic, timeout=30).topics[topic].partitions
     consumer.assign([TopicPartition(topic, number, OFFSET_BEGINNING) for number in partitions])
-    open_ones = set(partitions)
-    while open_ones:
+    unread = set(partitions)
+    while unread:
         message = consumer.poll(10)
-        assert message is not None, "the cluster does not answer"
+        assert message is not None, "the cluster did not answer"
         error = message.error()
         if error is None:
             yield message
         elif error.code() == KafkaError._PARTITION_EOF:  # noqa: SLF001 - that is its public name
-            open_ones.discard(message.partition())
+            unread.discard(message.partition())
 
 
 def _of_kafka(message: Message) -> Received:

@@ -1,4 +1,4 @@
-"""A command whose peer is away, and which is asked to leave."""
+"""A command that gets SIGTERM while its peer is unavailable."""
 
 import json
 import signal
@@ -12,18 +12,20 @@ from tests.patience import PATIENCE_S
 from tests.server.server import clean_environment
 
 
-def left(folder: Path, config: str, command: Sequence[str]) -> Any:
-    """What a command says that was sent a SIGTERM as soon as it had noted that its peer is away."""
+def stop_while_unavailable(folder: Path, config: str, command: Sequence[str]) -> Any:
+    """The JSON output of a command that got SIGTERM once it had logged that its peer is unavailable."""
     environment = {**clean_environment(), "TAPE_CONFIG": config, "TAPE_DATA": str(folder)}
     started = [sys.executable, "-m", "tape.cli.main", *command, "--json"]
     pipes: dict[str, Any] = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE, "text": True}
     with subprocess.Popen(started, env=environment, **pipes) as process:
         try:
             assert process.stderr is not None
-            assert any("bridge.away" in line for line in process.stderr), "it never noted that its peer is away"
+            assert any("bridge.unavailable" in line for line in process.stderr), (
+                "it never logged that its peer is unavailable"
+            )
             process.send_signal(signal.SIGTERM)
-            said, complaints = process.communicate(timeout=PATIENCE_S)
+            output, errors = process.communicate(timeout=PATIENCE_S)
         finally:
             process.kill()
-    assert process.returncode == 0, complaints
-    return json.loads(said)
+    assert process.returncode == 0, errors
+    return json.loads(output)
