@@ -241,6 +241,6 @@ async def forward(url: str | None, to: "Destination", cursor: Path, pattern: str
 
 def lake_behind(store: str, lake: Path) -> Reader | None:
     """What a journal that keeps everything may have archived; a store that forgets has no lake."""
-    from tape.lake.lazy_reader import LateReader
+    from tape.lake.lazy_reader import LazyReader
 
-    return LateReader(lake) if urlsplit(store).scheme in ("sqlite", "postgresql", "postgres") else None
+    return LazyReader(lake) if urlsplit(store).scheme in ("sqlite", "postgresql", "postgres") else None

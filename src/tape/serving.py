@@ -24,7 +24,7 @@ from tape.telemetry import Meters
 from tape.work.outages import opened
 
 if TYPE_CHECKING:
-    from tape.core.lake import LakeJobs
+    from tape.core.lake import LakeQueries
     from tape.core.search import Searches
     from tape.runs.ledgers import Ledgers
     from tape.server.grpc.door import Door
@@ -169,11 +169,11 @@ async def _matching(store: Store, journal: Journal, is_able: bool) -> AsyncItera
         yield
 
 
-def _lake_jobs(service: Service, store: Store) -> "LakeJobs | None":
+def _lake_jobs(service: Service, store: Store) -> "LakeQueries | None":
     """What answers about the lake of a store that can have one."""
-    from tape.lake.jobs import Jobs
+    from tape.lake.queries import Queries
 
-    return None if service.is_bounded else Jobs(store.journal, service.lake or service.data / "lake")
+    return None if service.is_bounded else Queries(store.journal, service.lake or service.data / "lake")
 
 
 @asynccontextmanager
@@ -182,10 +182,10 @@ async def _searching(service: Service) -> "AsyncIterator[Searches | None]":
     if service.is_bounded:
         yield None
         return
-    from tape.lake.search.processes import Ground, open_searches
+    from tape.lake.search.processes import SearchConfig, open_searches
 
     lake, master = service.lake or service.data / "lake", Settings.read(os.environ).spark_master
-    ground = Ground(store=service.store, lake=lake, folder=service.data / "spark", master=master)
+    ground = SearchConfig(store=service.store, lake=lake, folder=service.data / "spark", master=master)
     async with open_searches(ground) as searches:
         yield searches
 

@@ -14,7 +14,7 @@ from tape.bus.journal import Journal
 from tape.compose import open_store, run_journal
 from tape.core.ids import GlobalSeq
 from tape.core.ports import Reader, Store
-from tape.lake.log import Log
+from tape.lake.log import DeltaLog
 from tape.lake.pipeline import STEP, Write, follow, spark_writer, take_step
 from tape.lake.reader import LakeReader
 from tests.bench import lake
@@ -68,11 +68,11 @@ def cost(rows: int, path: Path | None = None) -> float:
     ):
         lake.spark()
         started = perf_counter()
-        fill(Log(place / "journal"), write, rows)
+        fill(DeltaLog(place / "journal"), write, rows)
         return (perf_counter() - started) / rows * 1e6
 
 
-def fill(log: Log, write: Write, rows: int) -> None:
+def fill(log: DeltaLog, write: Write, rows: int) -> None:
     seen = log.snapshot()
     while seen.through < rows:
         seen = take_step(log, write, seen, GlobalSeq(min(rows, seen.through + STEP)))
@@ -100,9 +100,9 @@ async def _read(reader: Reader) -> float:
 
 
 @cache
-def lake_of() -> Log:
+def lake_of() -> DeltaLog:
     """A lake that was filled without Spark: who filled it is nothing to a reader."""
-    log = Log(_stack.enter_context(folder()) / "journal")
+    log = DeltaLog(_stack.enter_context(folder()) / "journal")
     fill(log, partial(write_plain, f"sqlite:///{lake.file()}", rows=20_000), COLD)
     return log
 
@@ -124,7 +124,7 @@ async def _visible(writer: Callable[[str], Write]) -> list[float]:
         async with open_store(url) as store, run_journal(store) as journal, asyncio.TaskGroup() as tasks:
             appended: dict[int, float] = {}
             await _append(journal, {}, 1)
-            seen = tasks.create_task(_follow(store, Log(place / "journal"), writer(url), appended))
+            seen = tasks.create_task(_follow(store, DeltaLog(place / "journal"), writer(url), appended))
             await asyncio.sleep(PAUSE_S)
             await _append(journal, appended, APPENDS)
             return await seen
@@ -137,7 +137,7 @@ async def _append(journal: Journal, appended: dict[int, float], count: int) -> N
         await asyncio.sleep(PAUSE_S)
 
 
-async def _follow(store: Store, log: Log, write: Write, appended: dict[int, float]) -> list[float]:
+async def _follow(store: Store, log: DeltaLog, write: Write, appended: dict[int, float]) -> list[float]:
     late: dict[int, float] = {}
     async with aclosing(follow(store.journal, log, write)) as steps:
         async for done in steps:

@@ -15,7 +15,7 @@ from pyspark.sql import DataFrame, SparkSession
 from tape.core.codec import JsonValue
 from tape.core.event import Entry, Event
 from tape.core.ids import Epoch
-from tape.lake.search.history import ask, history, under
+from tape.lake.search.history import entries_under_pattern, filter_by_evaluator, history
 from tape.lake.session import open_session
 from tape.store.ranges import arrow_schema
 from tests.bench.compare import Comparison, Goal
@@ -45,7 +45,7 @@ def compiled() -> float:
 
 def evaluated() -> float:
     """The evaluator is asked of everything behind the native subject filter."""
-    return _rate(ask(under(lake(), PATTERN), WHERE))
+    return _rate(filter_by_evaluator(entries_under_pattern(lake(), PATTERN), WHERE))
 
 
 def _rate(matches: DataFrame) -> float:
@@ -68,7 +68,7 @@ def _is_wanted(number: int) -> bool:
 def lake() -> DataFrame:
     """Entries as the lake's files have them; read once, so that no side pays for what starts with the first job."""
     frame = spark().read.parquet(str(_written()))
-    ask(under(frame.limit(1_000), PATTERN), WHERE).count()
+    filter_by_evaluator(entries_under_pattern(frame.limit(1_000), PATTERN), WHERE).count()
     history(frame.limit(1_000), PATTERN, WHERE).count()
     return frame
 

@@ -22,7 +22,7 @@ from tape.core.ids import RunId
 from tape.core.ports import Store
 from tape.core.run import RunRecord
 from tape.lake.session import open_session
-from tape.lake.sweeping import SweepOrder, sweep
+from tape.lake.sweep import SweepOrder, sweep
 from tape.runs.forks import ForkOrder, open_forks
 from tests.bench.compare import Comparison
 from tests.bench.loop import run

@@ -13,7 +13,7 @@ from playwright.async_api import Page, Request, expect
 from tape.compose import open_backend
 from tape.core.event import Event
 from tape.core.reaction import MAX_NAME, Reaction
-from tape.lake.log import Log
+from tape.lake.log import DeltaLog
 from tape.matcher.dispatcher import Crew, Dispatcher
 from tape.outbox import TerminalHandlerError, migrate
 from tape.work.answers import Dead
@@ -41,7 +41,7 @@ async def afflict(url: str, lake: Path) -> None:
     await misreact(url)
     await misdeliver(Place("sqlite", url))
     async with opened(url) as (store, _):
-        await fill(store, Log(lake / "journal"), url)
+        await fill(store, DeltaLog(lake / "journal"), url)
     write_table(lake, "tool_usage", [{"run_id": text, "tool": text, "n_ok": 1} for text in TEXTS], 1)
 
 

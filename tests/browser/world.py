@@ -9,7 +9,7 @@ from tape.core.event import Event
 from tape.core.ports import Store
 from tape.core.reaction import Reaction
 from tape.core.run_state import RunStatus
-from tape.lake.log import Log
+from tape.lake.log import DeltaLog
 from tape.lake.schema import TABLES
 from tape.matcher.dispatcher import Crew, Dispatcher
 from tape.outbox import migrate
@@ -31,7 +31,7 @@ async def happen(url: str, lake: Path, word: str = "an order") -> str:
         await react(backend.store, backend.journal, word)
     await send(url, word)
     async with opened(url) as (store, journal):
-        await fill(store, Log(lake / "journal"), url)
+        await fill(store, DeltaLog(lake / "journal"), url)
         await journal.append(Event(run_id="shop", payload={"after": "the lake"}))
         head = await journal.head()
     for name, rows in tables(name=word).items():

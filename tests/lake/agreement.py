@@ -13,7 +13,7 @@ from tape.core.event import Entry
 from tape.core.predicate.predicate import Predicate, Verdict, bind
 from tape.lake.schema import COLUMNS, spark_ddl
 from tape.lake.search.history import PREVIOUS, verdicts
-from tape.lake.sql.predicate import Compiled, compile_predicate
+from tape.lake.sql.predicate import CompiledPredicate, compile_predicate
 from tape.lake.sql.text import literal
 
 AT_ONCE = 6
@@ -46,7 +46,9 @@ class Agreement:
             self._note(texts[number], compiled[number], zip(entries, *answers, strict=True))
         frame.unpersist()
 
-    def _note(self, text: str, compiled: Compiled, rows: Iterator[tuple[Entry, Answer, Verdict, Verdict]]) -> None:
+    def _note(
+        self, text: str, compiled: CompiledPredicate, rows: Iterator[tuple[Entry, Answer, Verdict, Verdict]]
+    ) -> None:
         self.tally["predicates"] += 1
         self.tally["native predicates"] += compiled.is_native
         for entry, in_sql, in_udf, live in rows:
@@ -63,19 +65,19 @@ def as_frame(spark: SparkSession, entries: Sequence[Entry]) -> DataFrame:
     return spark.createDataFrame(rows, spark_ddl(COLUMNS)).withColumn(PREVIOUS, expr(literal("")))
 
 
-def ask_sql(frame: DataFrame, questions: Sequence[Compiled]) -> list[list[Answer]]:
+def ask_sql(frame: DataFrame, questions: Sequence[CompiledPredicate]) -> list[list[Answer]]:
     """Some at a time: a query with too many is more than Java compiles, and Spark would only interpret it."""
     return [answers for some in batched(questions, AT_ONCE) for answers in _ask_some(frame, some)]
 
 
-def _ask_some(frame: DataFrame, questions: Sequence[Compiled]) -> list[list[Answer]]:
+def _ask_some(frame: DataFrame, questions: Sequence[CompiledPredicate]) -> list[list[Answer]]:
     conditions = [f"{each.condition} AS c{number}" for number, each in enumerate(questions)]
     doubts = [f"{each.doubt or 'false'} AS d{number}" for number, each in enumerate(questions)]
     rows = frame.orderBy("global_seq").selectExpr(*conditions, *doubts).collect()
     return [[Answer(row[f"c{number}"], row[f"d{number}"]) for row in rows] for number in range(len(questions))]
 
 
-def batched(questions: Sequence[Compiled], size: int) -> list[Sequence[Compiled]]:
+def batched(questions: Sequence[CompiledPredicate], size: int) -> list[Sequence[CompiledPredicate]]:
     return [questions[start : start + size] for start in range(0, len(questions), size)]
 
 
@@ -112,17 +114,17 @@ def outcome(verdict: Verdict) -> bool | None:
     return None if verdict.error is not None else verdict.matched
 
 
-def is_decided(compiled: Compiled, answer: Answer) -> bool:
+def is_decided(compiled: CompiledPredicate, answer: Answer) -> bool:
     """Whether no evaluator has to be asked any more."""
     return not answer.in_doubt and (compiled.is_native or answer.condition is False)
 
 
-def has_needles(compiled: Compiled, entry: Entry) -> bool:
+def has_needles(compiled: CompiledPredicate, entry: Entry) -> bool:
     """Whether the payload's text is not passed over before it is parsed."""
-    return all(needle in (entry.payload_json or "") for part in compiled.parts for needle in part.needles)
+    return all(needle in (entry.payload_json or "") for part in compiled.parts for needle in part.substrings)
 
 
-def is_sound(compiled: Compiled, answer: Answer, verdict: Verdict) -> bool:
+def is_sound(compiled: CompiledPredicate, answer: Answer, verdict: Verdict) -> bool:
     """A native predicate says exactly what the evaluator says; one with other parts lets pass whatever may match."""
     if answer.in_doubt:
         return True

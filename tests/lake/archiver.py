@@ -6,8 +6,8 @@ from pathlib import Path
 import anyio
 
 from tape.compose import open_store
-from tape.lake.archive import Compared, archive
-from tape.lake.log import Log
+from tape.lake.archive import ComparedPositions, archive
+from tape.lake.log import DeltaLog
 from tape.store import retention
 
 STEP = 10
@@ -16,10 +16,10 @@ STEP = 10
 async def main(url: str, table: str) -> None:
     retention.STEP = STEP  # type: ignore[misc]
     async with open_store(url) as store:
-        await archive(store, Log(Path(table)), 1 << 60, tell)
+        await archive(store, DeltaLog(Path(table)), 1 << 60, tell)
 
 
-def tell(compared: Compared) -> None:
+def tell(compared: ComparedPositions) -> None:
     print(compared.through, flush=True)
 
 

@@ -8,8 +8,8 @@ import anyio
 from pyspark.sql import SparkSession
 
 from tape.core.ports import Store
-from tape.lake.log import Log
-from tape.lake.search.backfill import Plan, found, planned
+from tape.lake.log import DeltaLog
+from tape.lake.search.backfill import BackfillPlan, find_matches, plan_backfill
 from tests.lake.plain import opened
 
 # What a task says, and not when it was made or how it is going, which no backfill can know.
@@ -42,13 +42,13 @@ def places(made: Made) -> set[tuple[str, int]]:
 def filled(spark: SparkSession, url: str, lake: Path, *names: str) -> tuple[int, Made]:
     """How many tasks backfills of some reactions make, and what there is then."""
 
-    async def plans() -> list[Plan]:
-        async with opened(url, Log(lake / "journal")) as (store, journal):
-            return [await planned(store, journal, name) for name in names]
+    async def plans() -> list[BackfillPlan]:
+        async with opened(url, DeltaLog(lake / "journal")) as (store, journal):
+            return [await plan_backfill(store, journal, name) for name in names]
 
-    async def write(plan: Plan) -> int:
+    async def write(plan: BackfillPlan) -> int:
         async with opened(url) as (store, _):
-            some = [each.hits for each in found(spark, url, lake, plan) if each.hits]
+            some = [each.hits for each in find_matches(spark, url, lake, plan) if each.hits]
             return sum([await store.tasks.make(hits) for hits in some])
 
     async def look() -> Made:

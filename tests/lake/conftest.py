@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from tape.compose import open_store
-from tape.lake.log import Log
+from tape.lake.log import DeltaLog
 from tests.servers.databases import Databases
 
 
@@ -19,9 +19,9 @@ def url(tmp_path: Path) -> str:
 
 
 @pytest.fixture
-def log(tmp_path: Path) -> Log:
+def log(tmp_path: Path) -> DeltaLog:
     """The log of a lake that is not there yet."""
-    return Log(tmp_path / "lake" / "journal")
+    return DeltaLog(tmp_path / "lake" / "journal")
 
 
 @pytest.fixture(scope="session")
@@ -36,7 +36,7 @@ async def _prepare(url: str) -> None:
 
 
 @pytest.fixture(params=["sqlite", "postgres"])
-def lasting_url(request: pytest.FixtureRequest, url: str) -> str:
+def durable_url(request: pytest.FixtureRequest, url: str) -> str:
     """A journal that a lake can be filled from, of each kind."""
     return url if request.param == "sqlite" else str(request.getfixturevalue("postgres_url"))
 

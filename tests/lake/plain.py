@@ -13,8 +13,8 @@ from tape.compose import open_store, run_journal
 from tape.core.event import Columns, Entry, Event
 from tape.core.ids import GlobalSeq
 from tape.core.ports import Store
-from tape.lake.log import Log
-from tape.lake.pipeline import Done, Write, sync
+from tape.lake.log import DeltaLog
+from tape.lake.pipeline import SyncStep, Write, sync
 from tape.lake.reader import LakeReader
 from tape.store.ranges import EVERYTHING, arrow_schema, open_ranges
 
@@ -35,13 +35,13 @@ def plain_writer(url: str) -> Write:
     return partial(write_plain, url)
 
 
-async def fill(store: Store, log: Log, url: str, step: int = 1_000) -> list[Done]:
+async def fill(store: Store, log: DeltaLog, url: str, step: int = 1_000) -> list[SyncStep]:
     """Syncs the lake to the journal's head."""
     return [done async for done in sync(store.journal, log, plain_writer(url), step)]
 
 
 @asynccontextmanager
-async def opened(url: str, log: Log | None = None) -> AsyncIterator[tuple[Store, Journal]]:
+async def opened(url: str, log: DeltaLog | None = None) -> AsyncIterator[tuple[Store, Journal]]:
     """A store and its journal, over a lake if one is given."""
     async with open_store(url) as store, run_journal(store, cold=LakeReader(log) if log else None) as journal:
         yield store, journal

@@ -8,7 +8,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from tape.core.ids import GlobalSeq
-from tape.lake.derived import commit_files, folder_of
+from tape.lake.derived_tables import commit_files, folder_of
 from tape.lake.log import DATA
 from tape.lake.schema import QUARANTINE, TABLES
 

@@ -15,8 +15,8 @@ from tape.core.errors import Conflict, NotFound
 from tape.core.event import Entry
 from tape.core.ids import GlobalSeq
 from tape.core.ports import Bounds
-from tape.lake.archive import Compared, archive
-from tape.lake.log import Log
+from tape.lake.archive import ComparedPositions, archive
+from tape.lake.log import DeltaLog
 from tests.conftest import ROOT, Scale
 from tests.lake.archiver import STEP
 from tests.lake.plain import all_of, fill, opened, say
@@ -25,11 +25,11 @@ from tests.patience import PATIENCE_S
 LATER = 1 << 60
 
 
-def ignore(compared: Compared) -> None:
+def ignore(compared: ComparedPositions) -> None:
     return
 
 
-async def test_only_what_is_old_and_in_the_lake_is_let_go(log: Log, url: str) -> None:
+async def test_only_what_is_old_and_in_the_lake_is_let_go(log: DeltaLog, url: str) -> None:
     async with opened(url, log) as (store, journal):
         said = await say(journal, 600)
         cutoff = said[399].ts_ms
@@ -42,7 +42,7 @@ async def test_only_what_is_old_and_in_the_lake_is_let_go(log: Log, url: str) ->
         assert await all_of(journal) == said
 
 
-async def test_without_a_lake_nothing_is_let_go(log: Log, url: str) -> None:
+async def test_without_a_lake_nothing_is_let_go(log: DeltaLog, url: str) -> None:
     async with opened(url) as (store, journal):
         await say(journal, 60)
 
@@ -51,7 +51,7 @@ async def test_without_a_lake_nothing_is_let_go(log: Log, url: str) -> None:
         assert await journal.floor() == 1
 
 
-async def test_an_entry_that_differs_in_the_lake_keeps_everything_in_the_journal(log: Log, url: str) -> None:
+async def test_an_entry_that_differs_in_the_lake_keeps_everything_in_the_journal(log: DeltaLog, url: str) -> None:
     async with opened(url) as (store, journal):
         await say(journal, 600)
         await fill(store, log, url)
@@ -63,7 +63,7 @@ async def test_an_entry_that_differs_in_the_lake_keeps_everything_in_the_journal
         assert (await store.journal.bounds()).floor == 1
 
 
-async def test_the_head_never_restarts_when_everything_is_archived(log: Log, url: str) -> None:
+async def test_the_head_never_restarts_when_everything_is_archived(log: DeltaLog, url: str) -> None:
     async with opened(url, log) as (store, journal):
         said = await say(journal, 60)
         await fill(store, log, url)
@@ -74,7 +74,7 @@ async def test_the_head_never_restarts_when_everything_is_archived(log: Log, url
 
 
 async def test_subscribers_at_the_beginning_in_the_middle_and_live_miss_nothing_while_it_is_archived(
-    log: Log, url: str, scale: Scale
+    log: DeltaLog, url: str, scale: Scale
 ) -> None:
     rounds, seen = scale(4), {0: [], 300: [], 600: []}  # type: tuple[int, dict[int, list[Entry]]]
     last = 600 + 200 * rounds
@@ -96,7 +96,7 @@ async def test_subscribers_at_the_beginning_in_the_middle_and_live_miss_nothing_
 
 
 async def test_an_archiver_killed_at_any_step_loses_nothing_and_the_next_one_goes_on(
-    log: Log, url: str, scale: Scale
+    log: DeltaLog, url: str, scale: Scale
 ) -> None:
     async with opened(url, log) as (store, journal):
         said = await say(journal, 4_000)
@@ -109,7 +109,7 @@ async def test_an_archiver_killed_at_any_step_loses_nothing_and_the_next_one_goe
     assert floors == sorted(floors) and any(1 < floor < 4_001 for floor in floors)
 
 
-async def killed_archiver(log: Log, url: str, journal: Journal) -> int:
+async def killed_archiver(log: DeltaLog, url: str, journal: Journal) -> int:
     """Kills one while it compares, as it begins to trim, or while it trims; where the journal begins then."""
     begin = await journal.floor()
     command = [sys.executable, "-m", "tests.lake.archiver", url, str(log.table)]

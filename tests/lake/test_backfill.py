@@ -15,9 +15,9 @@ from tape.core.reaction import Reaction
 from tape.core.registration import Span
 from tape.core.task import TaskStatus
 from tape.lake.archive import archive
-from tape.lake.log import Log
+from tape.lake.log import DeltaLog
 from tape.lake.search import backfill
-from tape.lake.search.backfill import Plan, planned
+from tape.lake.search.backfill import BackfillPlan, plan_backfill
 from tape.matcher.matcher import Matcher
 from tests.contract.reacting import catch_up, publish, reaction, tasks
 from tests.lake.backfilling import Made, filled, forget_everything, made_in, places
@@ -25,7 +25,7 @@ from tests.lake.plain import fill, opened
 from tests.lake.test_archive import LATER, ignore
 
 
-async def begin(url: str, log: Log, **options: object) -> None:
+async def begin(url: str, log: DeltaLog, **options: object) -> None:
     """Twenty entries, of which the older half is in the lake only, and a reaction that begins behind them."""
     async with opened(url) as (store, _):
         await publish(store, 10)
@@ -37,25 +37,25 @@ async def begin(url: str, log: Log, **options: object) -> None:
 
 
 def test_one_that_began_at_the_head_gets_the_history_it_passed_over(
-    spark: SparkSession, lasting_url: str, log: Log
+    spark: SparkSession, durable_url: str, log: DeltaLog
 ) -> None:
-    anyio.run(begin, lasting_url, log)
+    anyio.run(begin, durable_url, log)
 
-    count, made = filled(spark, lasting_url, log.table.parent, "rule")
+    count, made = filled(spark, durable_url, log.table.parent, "rule")
 
     assert count == 20 and places(made) == {("rule", place) for place in range(1, 21)}
 
 
 def test_of_a_debounced_one_the_newest_entry_of_a_subject_stands_for_the_others(
-    spark: SparkSession, lasting_url: str, log: Log
+    spark: SparkSession, durable_url: str, log: DeltaLog
 ) -> None:
-    anyio.run(lambda: begin(lasting_url, log, debounce_ms=1_000))
+    anyio.run(lambda: begin(durable_url, log, debounce_ms=1_000))
 
-    first, made = filled(spark, lasting_url, log.table.parent, "rule")
-    again, _ = filled(spark, lasting_url, log.table.parent, "rule")
+    first, made = filled(spark, durable_url, log.table.parent, "rule")
+    again, _ = filled(spark, durable_url, log.table.parent, "rule")
 
     assert places(made) == {("rule", 10), ("rule", 20)} and (first, again) == (2, 0)
-    assert anyio.run(coalesced, lasting_url) == [9, 9]
+    assert anyio.run(coalesced, durable_url) == [9, 9]
 
 
 async def coalesced(url: str) -> list[int]:
@@ -64,7 +64,7 @@ async def coalesced(url: str) -> list[int]:
     raise AssertionError("a store swallows nothing")
 
 
-def test_what_is_too_deep_dies_once(spark: SparkSession, url: str, log: Log) -> None:
+def test_what_is_too_deep_dies_once(spark: SparkSession, url: str, log: DeltaLog) -> None:
     anyio.run(chain, url, 18)
 
     counts = [filled(spark, url, log.table.parent, "rule")[0] for _ in range(2)]
@@ -91,7 +91,7 @@ async def died(url: str) -> tuple[list[int], int]:
 
 
 def test_the_command_says_how_far_it_is_and_what_it_did_and_a_dry_run_does_nothing(
-    url: str, log: Log, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+    url: str, log: DeltaLog, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     anyio.run(begin, url, log)
     monkeypatch.setenv("TAPE_DATA", str(log.table.parent))
@@ -108,11 +108,11 @@ def test_the_command_says_how_far_it_is_and_what_it_did_and_a_dry_run_does_nothi
 
 
 def test_what_was_said_of_a_reaction_is_read_in_the_lake_that_is_named(
-    lasting_url: str, log: Log, tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+    durable_url: str, log: DeltaLog, tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    anyio.run(begin_and_archive, lasting_url, log)
+    anyio.run(begin_and_archive, durable_url, log)
     monkeypatch.setenv("TAPE_DATA", str(tmp_path / "elsewhere"))
-    named = ["--store", lasting_url, "--lake", str(log.table.parent), "--json"]
+    named = ["--store", durable_url, "--lake", str(log.table.parent), "--json"]
 
     codes = [
         run(["reaction", "backfill", "rule", *named, "--dry-run"]),
@@ -123,7 +123,7 @@ def test_what_was_said_of_a_reaction_is_read_in_the_lake_that_is_named(
     assert codes == [0, 0] and (counted["matches"], told["outcome"]) == (3, "task")
 
 
-async def begin_and_archive(url: str, log: Log) -> None:
+async def begin_and_archive(url: str, log: DeltaLog) -> None:
     async with opened(url) as (store, _):
         await store.reactions.register(reaction())
         await publish(store, 3)
@@ -140,12 +140,14 @@ async def test_what_is_not_there_has_no_backfill(url: str) -> None:
 
         for name in ("nobody", "gone"):
             with pytest.raises(NotFound, match=f"no reaction '{name}'"):
-                await planned(store, journal, name)
+                await plan_backfill(store, journal, name)
         with pytest.raises(UsageError, match="ends after it begins"):
-            await planned(store, journal, "rule", after=10)
+            await plan_backfill(store, journal, "rule", after=10)
 
 
-def test_a_step_is_as_long_as_is_said(spark: SparkSession, url: str, log: Log, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_step_is_as_long_as_is_said(
+    spark: SparkSession, url: str, log: DeltaLog, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr(backfill, "STEP", 6)
     anyio.run(begin, url, log)
 
@@ -157,7 +159,7 @@ def test_a_step_is_as_long_as_is_said(spark: SparkSession, url: str, log: Log, m
 def test_a_step_meets_a_few_definitions_only_however_often_a_reaction_was_changed() -> None:
     spans = tuple(Span(place, place + 10, reaction()) for place in range(0, 1_000, 10))
 
-    steps = list(Plan(reaction_id="rule", after=5, through=995, spans=spans).steps())
+    steps = list(BackfillPlan(reaction_id="rule", after=5, through=995, spans=spans).steps())
 
     met = [sum(span.above < end and begin < span.through for span in spans) for begin, end in steps]
     assert [place for begin, end in steps for place in range(begin, end)] == list(range(5, 995))
@@ -165,7 +167,7 @@ def test_a_step_meets_a_few_definitions_only_however_often_a_reaction_was_change
 
 
 def test_one_that_was_changed_often_gets_what_each_of_its_definitions_matched(
-    spark: SparkSession, url: str, log: Log, monkeypatch: pytest.MonkeyPatch
+    spark: SparkSession, url: str, log: DeltaLog, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(backfill, "SPANS", 2)
     made = anyio.run(change_often, url, 5)

@@ -19,7 +19,7 @@ from pyspark.sql import SparkSession
 from tape.core.event import Event
 from tape.core.ports import Store
 from tape.lake.archive import archive
-from tape.lake.log import Log
+from tape.lake.log import DeltaLog
 from tape.matcher.matcher import Matcher
 from tests.conftest import Scale
 from tests.contract.reacting import catch_up, reaction
@@ -121,7 +121,7 @@ class World:
 
 async def live(place: Place, count: int) -> Made:
     """The older part of the history is in the lake only, and the rest in the journal."""
-    log = Log(place.lake / "journal")
+    log = DeltaLog(place.lake / "journal")
     async with opened(place.url) as (store, _):
         world = World(store, place.names)
         for name in place.names:
@@ -209,6 +209,6 @@ async def begin_again(url: str) -> None:
 
 async def happened(place: Place) -> list[str]:
     """What was ever said of the reactions."""
-    async with opened(place.url, Log(place.lake / "journal")) as (_, journal):
+    async with opened(place.url, DeltaLog(place.lake / "journal")) as (_, journal):
         return [entry.type async for entry in journal.stream(subject="/tape/reaction/**", follow=False)]
     raise AssertionError("a store swallows nothing")

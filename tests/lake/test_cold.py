@@ -13,7 +13,7 @@ from tape.core.event import Entry, Event, Trace
 from tape.core.ids import GlobalSeq, RunId, Seq
 from tape.core.subject import Pattern
 from tape.lake.compaction import compact, vacuum
-from tape.lake.log import Log
+from tape.lake.log import DeltaLog
 from tape.lake.reader import LakeReader
 from tests.lake.plain import all_of, fill, opened, say
 from tests.patience import PATIENCE_S
@@ -37,7 +37,9 @@ def deep(levels: int) -> object:
     return value
 
 
-async def hot_then_archived(log: Log, url: str, events: list[Event]) -> tuple[list[Entry], list[Entry], list[Entry]]:
+async def hot_then_archived(
+    log: DeltaLog, url: str, events: list[Event]
+) -> tuple[list[Entry], list[Entry], list[Entry]]:
     """What was handed out live, read in the journal, and read in the lake when the journal has let go of it all."""
     async with opened(url, log) as (store, journal):
         live = journal.stream(from_global_seq=0)
@@ -61,25 +63,25 @@ async def test_p21_cold_warm_and_hot_are_equal_to_the_byte_whatever_was_said(
     said = [*payloads, *ODD, deep(60)]
     events = [Event(run_id="r", payload=payload) for payload in said]  # type: ignore[arg-type]
 
-    hot, warm, cold = await hot_then_archived(Log(folder / "lake" / "journal"), f"sqlite:///{folder}/j.db", events)
+    hot, warm, cold = await hot_then_archived(DeltaLog(folder / "lake" / "journal"), f"sqlite:///{folder}/j.db", events)
 
     assert cold == warm == hot and [list(map(type, entry)) for entry in cold] == [list(map(type, e)) for e in hot]
     assert [repr(entry.payload) for entry in cold] == [repr(event.payload) for event in events]
 
 
-async def test_p21_everything_but_the_payload_is_equal_too(log: Log, lasting_url: str) -> None:
+async def test_p21_everything_but_the_payload_is_equal_too(log: DeltaLog, durable_url: str) -> None:
     trace = Trace("0af7651916cd43dd8448eb211c80319c", "b7ad6b7169203331", "00f067aa0ba902b7")
     first = Event(run_id="a.b-c_1", payload=None, type="X.y", subject="/a/b%20c", schema_version=32767, trace=trace)
     second = Event(run_id="bin", payload=b"\0\xff", content_type="image/png", attributes={"client_id": "é"}, cause=1)
 
-    hot, warm, cold = await hot_then_archived(log, lasting_url, [first, second])
+    hot, warm, cold = await hot_then_archived(log, durable_url, [first, second])
 
     assert cold == warm == hot and cold[1].payload == b"\0\xff" and cold[1].depth == 1
 
 
 @pytest.mark.parametrize("through", [1, 99, 100, 101, 499, 500, 700])
 async def test_a_stream_from_the_beginning_has_no_seam_wherever_the_journal_begins(
-    log: Log, url: str, through: int
+    log: DeltaLog, url: str, through: int
 ) -> None:
     async with opened(url, log) as (store, journal):
         said = await say(journal, 700)
@@ -94,7 +96,7 @@ async def test_a_stream_from_the_beginning_has_no_seam_wherever_the_journal_begi
         assert await all_of(journal, subject="/n/3/*") == [e for e in said if e.subject.startswith("/n/3/")]
 
 
-async def test_a_pattern_finds_in_the_lake_what_it_finds_in_the_journal(log: Log, url: str) -> None:
+async def test_a_pattern_finds_in_the_lake_what_it_finds_in_the_journal(log: DeltaLog, url: str) -> None:
     patterns = ["/n/1/**", "/n/**", "/*/2/*", "/**", "/n/3/10", "/nothing/**", "/n/*/699"]
     async with opened(url, log) as (store, journal):
         await say(journal, 700)
@@ -106,7 +108,7 @@ async def test_a_pattern_finds_in_the_lake_what_it_finds_in_the_journal(log: Log
         assert [await all_of(journal, subject=pattern) for pattern in patterns] == warm
 
 
-async def test_a_fork_reads_through_lake_and_journal_what_it_inherits(log: Log, url: str) -> None:
+async def test_a_fork_reads_through_lake_and_journal_what_it_inherits(log: DeltaLog, url: str) -> None:
     async with opened(url, log) as (store, journal):
         await say(journal, 300)
         await journal.fork("run0", 50, run_id="child", mutation={"x": 1})
@@ -120,7 +122,7 @@ async def test_a_fork_reads_through_lake_and_journal_what_it_inherits(log: Log, 
         assert [await all_of(journal, run_id=run_id) for run_id in ("run0", "child", "grandchild")] == warm
 
 
-async def test_a_live_reader_is_not_disturbed_when_the_journal_lets_go_of_its_place(log: Log, url: str) -> None:
+async def test_a_live_reader_is_not_disturbed_when_the_journal_lets_go_of_its_place(log: DeltaLog, url: str) -> None:
     async with opened(url, log) as (store, journal):
         said = await say(journal, 600)
         await fill(store, log, url)
@@ -136,7 +138,7 @@ async def test_a_live_reader_is_not_disturbed_when_the_journal_lets_go_of_its_pl
     assert first + rest == said
 
 
-async def test_without_a_lake_what_is_gone_is_a_gap(log: Log, url: str) -> None:
+async def test_without_a_lake_what_is_gone_is_a_gap(log: DeltaLog, url: str) -> None:
     async with opened(url, log) as (store, journal):
         await say(journal, 100)
         await store.retention.trim(GlobalSeq(40))
@@ -147,7 +149,7 @@ async def test_without_a_lake_what_is_gone_is_a_gap(log: Log, url: str) -> None:
             await all_of(journal, run_id="run0")
 
 
-async def test_a_lake_that_ends_too_soon_is_read_to_its_end_and_then_there_is_a_gap(log: Log, url: str) -> None:
+async def test_a_lake_that_ends_too_soon_is_read_to_its_end_and_then_there_is_a_gap(log: DeltaLog, url: str) -> None:
     async with opened(url, log) as (store, journal):
         said = await say(journal, 50)
         await fill(store, log, url)
@@ -162,7 +164,7 @@ async def test_a_lake_that_ends_too_soon_is_read_to_its_end_and_then_there_is_a_
     assert seen == said
 
 
-async def test_the_lake_of_another_journal_has_nothing_for_this_one(log: Log, url: str, tmp_path: Path) -> None:
+async def test_the_lake_of_another_journal_has_nothing_for_this_one(log: DeltaLog, url: str, tmp_path: Path) -> None:
     async with opened(url) as (store, journal):
         await say(journal, 100)
         await fill(store, log, url)
@@ -175,7 +177,7 @@ async def test_the_lake_of_another_journal_has_nothing_for_this_one(log: Log, ur
             await all_of(journal)
 
 
-async def test_an_entry_that_is_not_what_was_written_is_refused_in_its_place(log: Log, url: str) -> None:
+async def test_an_entry_that_is_not_what_was_written_is_refused_in_its_place(log: DeltaLog, url: str) -> None:
     async with opened(url, log) as (store, journal):
         said = await say(journal, 100)
         async with store.transaction() as tx:
@@ -188,7 +190,7 @@ async def test_an_entry_that_is_not_what_was_written_is_refused_in_its_place(log
         await reader.read(GlobalSeq(59))
 
 
-async def test_a_reader_whose_files_were_compacted_and_vacuumed_reads_on(log: Log, url: str) -> None:
+async def test_a_reader_whose_files_were_compacted_and_vacuumed_reads_on(log: DeltaLog, url: str) -> None:
     async with opened(url) as (store, journal):
         said = await say(journal, 700)
         await fill(store, log, url, 100)
@@ -204,7 +206,7 @@ async def test_a_reader_whose_files_were_compacted_and_vacuumed_reads_on(log: Lo
     assert list(page.entries) == [entry for entry in said if entry.run_id == "run1"]
 
 
-async def test_a_page_of_a_pattern_says_how_far_it_looked(log: Log, url: str) -> None:
+async def test_a_page_of_a_pattern_says_how_far_it_looked(log: DeltaLog, url: str) -> None:
     async with opened(url) as (store, journal):
         await say(journal, 700)
         await fill(store, log, url, 200)

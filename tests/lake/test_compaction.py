@@ -10,7 +10,7 @@ from deltalake import DeltaTable
 
 from tape.core.ids import GlobalSeq
 from tape.lake.compaction import compact, neighbours, vacuum
-from tape.lake.log import File, Log
+from tape.lake.log import DeltaLog, LakeFile
 from tape.lake.reader import LakeReader
 from tape.lake.verify import faults, versions
 from tests.lake.plain import fill, opened, say
@@ -18,14 +18,14 @@ from tests.lake.plain import fill, opened, say
 NOW = timedelta(seconds=-1)
 
 
-async def filled(log: Log, url: str) -> None:
+async def filled(log: DeltaLog, url: str) -> None:
     async with opened(url) as (store, journal):
         await say(journal, 1_000)
         await fill(store, log, url, 100)
 
 
-def files(*sizes: int) -> list[File]:
-    return [File(f"{n}", GlobalSeq(n), GlobalSeq(n), size) for n, size in enumerate(sizes, 1)]
+def files(*sizes: int) -> list[LakeFile]:
+    return [LakeFile(f"{n}", GlobalSeq(n), GlobalSeq(n), size) for n, size in enumerate(sizes, 1)]
 
 
 def test_only_small_neighbours_are_merged_up_to_a_size() -> None:
@@ -34,7 +34,7 @@ def test_only_small_neighbours_are_merged_up_to_a_size() -> None:
     assert [[file.size for file in row] for row in rows] == [[10, 20], [5, 5]]
 
 
-async def test_compaction_keeps_every_entry_and_where_to_go_on(log: Log, url: str) -> None:
+async def test_compaction_keeps_every_entry_and_where_to_go_on(log: DeltaLog, url: str) -> None:
     await filled(log, url)
 
     done = compact(log)
@@ -43,7 +43,7 @@ async def test_compaction_keeps_every_entry_and_where_to_go_on(log: Log, url: st
     assert list(faults(log, is_deep=True)) == []
 
 
-async def test_every_version_counts_the_same_before_and_after_compaction(log: Log, url: str) -> None:
+async def test_every_version_counts_the_same_before_and_after_compaction(log: DeltaLog, url: str) -> None:
     await filled(log, url)
     before = {number: seen.through for number, seen in versions(log)}
 
@@ -55,7 +55,7 @@ async def test_every_version_counts_the_same_before_and_after_compaction(log: Lo
     assert rows == {**before, 11: 1_000}
 
 
-async def test_readers_see_the_same_while_files_are_merged_and_deleted(log: Log, url: str) -> None:
+async def test_readers_see_the_same_while_files_are_merged_and_deleted(log: DeltaLog, url: str) -> None:
     await filled(log, url)
     reader, counts = LakeReader(log), []
 
@@ -75,7 +75,7 @@ async def test_readers_see_the_same_while_files_are_merged_and_deleted(log: Log,
     assert counts == [1_000] * 6
 
 
-async def test_foreign_judges_count_the_same(log: Log, url: str) -> None:
+async def test_foreign_judges_count_the_same(log: DeltaLog, url: str) -> None:
     await filled(log, url)
     compact(log, 60_000)
     table = DeltaTable(log.table)
@@ -90,7 +90,7 @@ async def test_foreign_judges_count_the_same(log: Log, url: str) -> None:
     assert table.to_pyarrow_dataset().count_rows() == 1_000 and table.transaction_version("tape") == 1_000
 
 
-async def test_vacuum_deletes_orphans_and_leaves_what_is_young_or_named(log: Log, url: str) -> None:
+async def test_vacuum_deletes_orphans_and_leaves_what_is_young_or_named(log: DeltaLog, url: str) -> None:
     await filled(log, url)
     old, young = (log.table / "data" / name / "part.parquet" for name in ("old", "young"))
     for path in (old, young):
@@ -105,7 +105,7 @@ async def test_vacuum_deletes_orphans_and_leaves_what_is_young_or_named(log: Log
     assert list(faults(log)) == []
 
 
-async def test_what_a_compaction_has_just_replaced_stays_for_its_readers(log: Log, url: str) -> None:
+async def test_what_a_compaction_has_just_replaced_stays_for_its_readers(log: DeltaLog, url: str) -> None:
     await filled(log, url)
     before = log.snapshot()
     for file in before.files:

@@ -15,17 +15,17 @@ from pyspark.sql import SparkSession
 from tape.cli.main import run
 from tape.core.errors import NotFound, Unavailable
 from tape.core.event import Event
-from tape.lake import derived
-from tape.lake.log import Log
+from tape.lake import derived_tables
+from tape.lake.log import DeltaLog
 from tests.lake.plain import fill, opened
 
 
-def say(url: str, log: Log, *events: Event) -> None:
+def say(url: str, log: DeltaLog, *events: Event) -> None:
     """Appends, and brings the lake up to it."""
     anyio.run(partial(_say, url, log, events))
 
 
-async def _say(url: str, log: Log, events: tuple[Event, ...]) -> None:
+async def _say(url: str, log: DeltaLog, events: tuple[Event, ...]) -> None:
     async with opened(url) as (store, journal):
         await journal.append(list(events), open=True)
         await fill(store, log, url)
@@ -35,52 +35,54 @@ def action(tool: str, **payload: object) -> Event:
     return Event(run_id="a", type="action_result", payload={"tool": tool, **payload})  # type: ignore[dict-item]
 
 
-def made(spark: SparkSession, log: Log, *names: str) -> list[derived.Made]:
-    return list(derived.make(log, lambda: nullcontext(spark), names or derived.NAMES))
+def made(spark: SparkSession, log: DeltaLog, *names: str) -> list[derived_tables.TableUpdate]:
+    return list(derived_tables.update_tables(log, lambda: nullcontext(spark), names or derived_tables.NAMES))
 
 
 def test_a_table_is_as_of_the_position_that_the_lake_had_and_is_written_once(
-    spark: SparkSession, url: str, log: Log
+    spark: SparkSession, url: str, log: DeltaLog
 ) -> None:
     say(url, log, action("dig", ok=True), action("dig", ok=False))
 
     first, again = made(spark, log, "tool_usage"), made(spark, log, "tool_usage")
 
     assert first == [("tool_usage", 2, 1, True)] and again == [("tool_usage", 2, 1, False)]
-    assert derived.rows_of(log.table.parent, "tool_usage") == [
+    assert derived_tables.rows_of(log.table.parent, "tool_usage") == [
         {"run_id": "a", "tool": "dig", "n_asked": 0, "n_ok": 1, "n_failed": 1}
     ]
 
 
-def test_a_table_that_the_lake_has_left_behind_is_replaced_as_a_whole(spark: SparkSession, url: str, log: Log) -> None:
+def test_a_table_that_the_lake_has_left_behind_is_replaced_as_a_whole(
+    spark: SparkSession, url: str, log: DeltaLog
+) -> None:
     lake = log.table.parent
     say(url, log, action("dig", ok=True))
     made(spark, log, "tool_usage", "quarantine")
-    (old,) = derived.folder_of(lake, "tool_usage").glob("data/*")
+    (old,) = derived_tables.folder_of(lake, "tool_usage").glob("data/*")
     say(url, log, action("dig", ok=True), action("rest"))
-    assert not derived.are_current(log, ["tool_usage"])
+    assert not derived_tables.are_current(log, ["tool_usage"])
     os.utime(old, (0, 0))
 
     assert made(spark, log, "tool_usage", "quarantine") == [("tool_usage", 3, 1, True), ("quarantine", 3, 1, True)]
 
-    assert [row["n_ok"] for row in derived.rows_of(lake, "tool_usage")] == [2] and not old.exists()
-    assert [row["reason"] for row in derived.rows_of(lake, "quarantine")] == ["ok is missing"]
+    assert [row["n_ok"] for row in derived_tables.rows_of(lake, "tool_usage")] == [2] and not old.exists()
+    assert [row["reason"] for row in derived_tables.rows_of(lake, "quarantine")] == ["ok is missing"]
     assert DeltaTable(lake / "quarantine").to_pyarrow_dataset().count_rows() == 1
 
 
 def test_a_table_of_another_definition_is_written_again(
-    spark: SparkSession, url: str, log: Log, monkeypatch: pytest.MonkeyPatch
+    spark: SparkSession, url: str, log: DeltaLog, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     say(url, log, action("dig", ok=True))
     made(spark, log, "tool_usage")
 
-    monkeypatch.setattr("tape.lake.derived.DEFINITION", 1_000)
+    monkeypatch.setattr("tape.lake.derived_tables.DEFINITION", 1_000)
 
     assert [table.is_new for table in made(spark, log, "tool_usage")] == [True]
 
 
 def test_a_table_that_cannot_be_written_is_refused_with_the_reason_and_stays_as_it_was(
-    spark: SparkSession, url: str, log: Log
+    spark: SparkSession, url: str, log: DeltaLog
 ) -> None:
     say(url, log, action("dig", ok=True))
     made(spark, log, "tool_usage")
@@ -90,17 +92,17 @@ def test_a_table_that_cannot_be_written_is_refused_with_the_reason_and_stays_as_
     with pytest.raises(Unavailable, match="the table tool_usage was not written"):
         made(spark, log, "tool_usage")
 
-    assert [row["n_ok"] for row in derived.rows_of(log.table.parent, "tool_usage")] == [1]
-    assert len(list(derived.folder_of(log.table.parent, "tool_usage").glob("data/*"))) == 1
+    assert [row["n_ok"] for row in derived_tables.rows_of(log.table.parent, "tool_usage")] == [1]
+    assert len(list(derived_tables.folder_of(log.table.parent, "tool_usage").glob("data/*"))) == 1
 
 
-def test_a_table_that_was_never_made_is_not_found(log: Log) -> None:
+def test_a_table_that_was_never_made_is_not_found(log: DeltaLog) -> None:
     with pytest.raises(NotFound, match="tape lake tables"):
-        derived.rows_of(log.table.parent, "runs")
+        derived_tables.rows_of(log.table.parent, "runs")
 
 
 def test_a_query_sees_the_tables_as_views(
-    spark: SparkSession, url: str, log: Log, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+    spark: SparkSession, url: str, log: DeltaLog, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     say(url, log, action("dig", ok=True), action("rest"))
     where = ["--lake", str(log.table.parent), "--store", url, "--json"]
@@ -117,7 +119,9 @@ def test_a_query_sees_the_tables_as_views(
     assert answers(capsys) == [{"tool": "dig", "reason": "ok is missing", "n": 2}]
 
 
-def test_a_table_that_does_not_exist_is_refused_by_name(url: str, log: Log, capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_table_that_does_not_exist_is_refused_by_name(
+    url: str, log: DeltaLog, capsys: pytest.CaptureFixture[str]
+) -> None:
     say(url, log, action("dig", ok=True))
 
     assert run(["lake", "tables", "cats", "--lake", str(log.table.parent), "--store", url]) == 2

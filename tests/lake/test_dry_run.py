@@ -19,9 +19,9 @@ from tape.core.sequence import Request
 from tape.core.subject import Pattern
 from tape.lake import dry_run
 from tape.lake.archive import archive
-from tape.lake.log import Log
-from tape.lake.search.dry_run import Question, rehearse
-from tape.lake.search.full_history import entries, stretch
+from tape.lake.log import DeltaLog
+from tape.lake.search.dry_run import HistoryQuery, summarize_dry_run
+from tape.lake.search.position_range import entries, position_range
 from tests.lake.expressions import Maker
 from tests.lake.journals import fill as append, read
 from tests.lake.plain import fill, opened, say
@@ -56,7 +56,7 @@ def _event(entry: Entry) -> Event:
 
 
 async def _spread(folder: Path, said: list[Event]) -> None:
-    url, log = _url(folder), Log(folder / "lake" / "journal")
+    url, log = _url(folder), DeltaLog(folder / "lake" / "journal")
     async with opened(url) as (store, journal):
         await journal.append(said[:COLD], open=True)
         await fill(store, log, url, 60)
@@ -78,7 +78,7 @@ def judged(found: list[Entry], where: str) -> list[tuple[Entry, Verdict]]:
 def test_a_dry_run_is_what_the_live_matcher_says(spark: SparkSession, place: Path, where: str) -> None:
     live = judged(read(_url(place)), where)
 
-    told = rehearse(spark, _url(place), place / "lake", Question(pattern=PATTERN, where=where))
+    told = summarize_dry_run(spark, _url(place), place / "lake", HistoryQuery(pattern=PATTERN, where=where))
 
     matched = [entry for entry, verdict in live if verdict]
     ends = [(entry.global_seq, entry.ts_ms) for entry in (matched[0], matched[-1])] if matched else [None, None]
@@ -99,23 +99,25 @@ def test_the_frame_has_the_matches_and_each_once(spark: SparkSession, place: Pat
 
 @pytest.mark.parametrize(("after", "through"), [(0, 200), (0, 201), (199, 201), (200, 300), (60, 120), (50, 50)])
 def test_every_position_is_read_once_wherever_it_is(spark: SparkSession, place: Path, after: int, through: int) -> None:
-    log = Log(place / "lake" / "journal")
+    log = DeltaLog(place / "lake" / "journal")
 
-    found = entries(spark, _url(place), log, stretch(_url(place), log, after, through))
+    found = entries(spark, _url(place), log, position_range(_url(place), log, after, through))
 
     assert sorted(row["global_seq"] for row in found.select("global_seq").collect()) == [*range(after + 1, through + 1)]
 
 
-def test_what_was_archived_is_read_in_the_lake(spark: SparkSession, lasting_url: str, log: Log) -> None:
-    anyio.run(_archived, lasting_url, log)
+def test_what_was_archived_is_read_in_the_lake(spark: SparkSession, durable_url: str, log: DeltaLog) -> None:
+    anyio.run(_archived, durable_url, log)
 
-    told = rehearse(spark, lasting_url, log.table.parent, Question(pattern="/n/3/*", where="payload.n >= 0"))
+    told = summarize_dry_run(
+        spark, durable_url, log.table.parent, HistoryQuery(pattern="/n/3/*", where="payload.n >= 0")
+    )
 
     assert told.matches == len([n for n in range(70) if n % 7 == 3]) + len([n for n in range(14) if n % 7 == 3])
     assert told.cost.entries == 84
 
 
-async def _archived(url: str, log: Log) -> None:
+async def _archived(url: str, log: DeltaLog) -> None:
     async with opened(url) as (store, journal):
         await say(journal, 70)
         await fill(store, log, url)
@@ -123,23 +125,23 @@ async def _archived(url: str, log: Log) -> None:
         await say(journal, 14)
 
 
-def test_without_a_lake_the_journal_says_it_all(spark: SparkSession, url: str, log: Log) -> None:
+def test_without_a_lake_the_journal_says_it_all(spark: SparkSession, url: str, log: DeltaLog) -> None:
     append(url, [Event(run_id="r", payload={"n": n}) for n in range(10)])
 
-    told = rehearse(spark, url, log.table.parent, Question(pattern="/**", where="payload.n > 6"))
+    told = summarize_dry_run(spark, url, log.table.parent, HistoryQuery(pattern="/**", where="payload.n > 6"))
 
     assert (told.matches, told.cost.entries, told.cost.native) == (3, 10, 1.0)
 
 
-def test_where_nothing_was_said_nothing_matches(spark: SparkSession, url: str, log: Log) -> None:
+def test_where_nothing_was_said_nothing_matches(spark: SparkSession, url: str, log: DeltaLog) -> None:
     append(url, [])
 
-    told = rehearse(spark, url, log.table.parent, Question(pattern="/**", where="payload.n > 6"))
+    told = summarize_dry_run(spark, url, log.table.parent, HistoryQuery(pattern="/**", where="payload.n > 6"))
 
     assert (told.matches, told.first, told.last, told.days, told.samples, told.errors) == (0, None, None, (), (), ())
 
 
-def test_the_value_before_is_the_one_the_matcher_sees(spark: SparkSession, url: str, log: Log) -> None:
+def test_the_value_before_is_the_one_the_matcher_sees(spark: SparkSession, url: str, log: DeltaLog) -> None:
     anyio.run(_change_values, url)
     where = "prev_value_json == '\"ä\\\\n\"'"
 
@@ -164,8 +166,10 @@ def test_since_leaves_out_what_is_older(spark: SparkSession, place: Path) -> Non
     since = datetime.fromtimestamp(found[250].ts_ms / 1000, UTC)
     later = [entry for entry in found if entry.ts_ms >= found[250].ts_ms]
 
-    told = rehearse(spark, _url(place), place / "lake", Question(pattern="/**", since=since))
-    none = rehearse(spark, _url(place), place / "lake", Question(pattern="/**", since=since + timedelta(days=1)))
+    told = summarize_dry_run(spark, _url(place), place / "lake", HistoryQuery(pattern="/**", since=since))
+    none = summarize_dry_run(
+        spark, _url(place), place / "lake", HistoryQuery(pattern="/**", since=since + timedelta(days=1))
+    )
 
     assert (told.matches, told.cost.entries, none.matches) == (len(later), len(later), 0)
 
@@ -177,21 +181,21 @@ def test_what_is_not_there_cannot_be_asked_for(
     place: Path, after: int, through: int | None, error: type[Exception]
 ) -> None:
     with pytest.raises(error):
-        stretch(_url(place), Log(place / "lake" / "journal"), after, through)
+        position_range(_url(place), DeltaLog(place / "lake" / "journal"), after, through)
 
 
 def test_another_journals_lake_is_refused(place: Path, url: str) -> None:
     append(url, [Event(run_id="other", payload=n) for n in range(COLD + WARM)])
 
     with pytest.raises(Conflict, match="another journal's lake"):
-        stretch(url, Log(place / "lake" / "journal"))
+        position_range(url, DeltaLog(place / "lake" / "journal"))
 
 
-def test_history_that_nobody_has_is_a_gap(url: str, log: Log) -> None:
+def test_history_that_nobody_has_is_a_gap(url: str, log: DeltaLog) -> None:
     anyio.run(_forget, url)
 
     with pytest.raises(BrokerOverflowError):
-        stretch(url, log)
+        position_range(url, log)
 
 
 async def _forget(url: str) -> None:

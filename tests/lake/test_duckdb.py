@@ -17,10 +17,10 @@ from tape.core.event import Entry, Event, Trace
 from tape.core.ids import Epoch, RunId, Seq
 from tape.core.run import RunMeta
 from tape.lake import DuckDBEventSink, persist_to_duckdb, stream_cold
-from tape.lake.cold.ownership import is_owned, owned
 from tape.lake.cold.persist import persist_entries
 from tape.lake.cold.reading import read_cold, read_runs
 from tape.lake.cold.runs import ColdRuns, cold_path
+from tape.lake.file_lock import exclusive_lock, is_locked
 from tests.patience import PATIENCE_S
 
 RUN = RunId("r")
@@ -96,7 +96,7 @@ async def test_a_persister_ends_with_the_run(broker: InProcessEventBroker, path:
             await until_owned(path)
             broker.close_run(RUN)
 
-    assert list(stream_cold(path, RUN)) == said and not is_owned(path)
+    assert list(stream_cold(path, RUN)) == said and not is_locked(path)
 
 
 async def test_an_idle_persister_closes_its_file_and_still_owns_it(
@@ -108,7 +108,7 @@ async def test_an_idle_persister_closes_its_file_and_still_owns_it(
         tasks.start_soon(persist_to_duckdb, broker, RUN, path)
         said = await say(broker, 3)
         await until_shut(path)
-        assert is_owned(path)
+        assert is_locked(path)
         said += await say(broker, 3)
         broker.close_run(RUN)
 
@@ -325,7 +325,7 @@ async def test_a_shorter_run_of_another_journal_is_not_mixed_in_either(path: Pat
 async def test_a_file_with_a_writer_is_known_as_owned_and_not_read(broker: InProcessEventBroker, path: Path) -> None:
     broker.open_run(RUN)
     await say(broker, 3)
-    assert not is_owned(path)
+    assert not is_locked(path)
 
     async with anyio.create_task_group() as tasks:
         tasks.start_soon(persist_to_duckdb, broker, RUN, path)
@@ -334,7 +334,7 @@ async def test_a_file_with_a_writer_is_known_as_owned_and_not_read(broker: InPro
             next(stream_cold(path, RUN))
         broker.close_run(RUN)
 
-    assert not is_owned(path)
+    assert not is_locked(path)
     assert len(list(stream_cold(path, RUN))) == 3
 
 
@@ -343,7 +343,7 @@ async def test_a_second_writer_waits_for_the_first(broker: InProcessEventBroker,
     said = await say(broker, 3)
     broker.close_run(RUN)
 
-    async with anyio.create_task_group() as tasks, owned(path):
+    async with anyio.create_task_group() as tasks, exclusive_lock(path):
         tasks.start_soon(persist_to_duckdb, broker, RUN, path)
         await anyio.wait_all_tasks_blocked()
         assert not path.exists()
@@ -411,7 +411,7 @@ async def test_cold_runs_are_kept_listed_and_streamed(journal: Journal, tmp_path
 
     await runs.keep(RUN, lambda seq: journal.stream(run_id=RUN, from_seq=seq), RunMeta(label="first", user="ada"))
 
-    assert runs.has(RUN) and not runs.is_owned(RUN) and not runs.has(RunId("other"))
+    assert runs.has(RUN) and not runs.is_being_written(RUN) and not runs.has(RunId("other"))
     assert [entry async for entry in runs.stream(RUN, Seq(2))] == (await entries(journal))[1:]
     [run] = await runs.listed()
     assert (run.run_id, run.meta, run.n_events, run.is_complete) == (RUN, RunMeta(label="first", user="ada"), 3, True)
@@ -429,7 +429,7 @@ async def test_a_reader_of_a_cold_run_waits_while_it_is_compared_with_the_journa
     async def read() -> None:
         entries_read.extend([entry async for entry in runs.stream(RUN)])
 
-    async with anyio.create_task_group() as group, owned(cold_path(tmp_path, RUN)):
+    async with anyio.create_task_group() as group, exclusive_lock(cold_path(tmp_path, RUN)):
         group.start_soon(read)
         await anyio.sleep(0.2)
         assert not entries_read
@@ -499,7 +499,7 @@ async def until_shut(path: Path) -> None:
 
 async def until_owned(path: Path) -> None:
     with anyio.fail_after(PATIENCE_S):
-        while not (is_owned(path) and path.exists()):
+        while not (is_locked(path) and path.exists()):
             await anyio.lowlevel.checkpoint()
 
 

@@ -8,7 +8,7 @@ import pytest
 from tape.core.errors import Unavailable
 from tape.core.ids import GlobalSeq
 from tape.lake.compaction import compact
-from tape.lake.log import Log
+from tape.lake.log import DeltaLog
 from tape.lake.pipeline import take_step
 from tape.lake.verify import faults
 from tests.lake.plain import fill, opened, say, write_plain
@@ -26,7 +26,7 @@ def fill_up(path: Path) -> None:
 async def test_a_step_without_room_for_its_commit_is_refused_and_taken_again_when_there_is(
     url: str, small_disk: Path
 ) -> None:
-    log, ballast = Log(small_disk / "journal"), small_disk / "ballast"
+    log, ballast = DeltaLog(small_disk / "journal"), small_disk / "ballast"
 
     def write(after: GlobalSeq, through: GlobalSeq, folder: Path) -> None:
         write_plain(url, after, through, folder)
@@ -47,7 +47,7 @@ async def test_a_step_without_room_for_its_commit_is_refused_and_taken_again_whe
 
 
 async def test_a_compaction_without_room_is_refused_and_leaves_the_lake_as_it_was(url: str, small_disk: Path) -> None:
-    log, ballast = Log(small_disk / "journal"), small_disk / "ballast"
+    log, ballast = DeltaLog(small_disk / "journal"), small_disk / "ballast"
     async with opened(url) as (store, journal):
         await say(journal, 300)
         await fill(store, log, url, step=100)

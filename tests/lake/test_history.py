@@ -13,7 +13,7 @@ from tape.core.ids import Epoch
 from tape.core.predicate.predicate import Predicate, Verdict, bind
 from tape.core.subject import Pattern
 from tape.lake.schema import COLUMNS, spark_ddl
-from tape.lake.search.history import Route, causes, errors, explain, history, subject_condition
+from tape.lake.search.history import PartRoute, causes, errors, explain, history, subject_condition
 from tests.conftest import Scale
 from tests.lake.expressions import Maker
 
@@ -110,13 +110,13 @@ def test_what_spark_can_compare_reaches_the_files(frame: DataFrame, capsys: pyte
     ("text", "routes"),
     [
         ("", []),
-        ("payload.a == 1 && kind == 'event'", [Route.NATIVE, Route.NATIVE]),
-        ("payload.a == 1 && payload.l.exists_one(e, e == 1)", [Route.NATIVE, Route.EVALUATOR]),
-        ("payload.a == 1 || payload.l.exists_one(e, e == 1)", [Route.EVALUATOR]),
-        ("payload.s.matches('^(?:a|b)$') && payload.s.matches('(a+)+b')", [Route.NATIVE, Route.EVALUATOR]),
+        ("payload.a == 1 && kind == 'event'", [PartRoute.NATIVE, PartRoute.NATIVE]),
+        ("payload.a == 1 && payload.l.exists_one(e, e == 1)", [PartRoute.NATIVE, PartRoute.EVALUATOR]),
+        ("payload.a == 1 || payload.l.exists_one(e, e == 1)", [PartRoute.EVALUATOR]),
+        ("payload.s.matches('^(?:a|b)$') && payload.s.matches('(a+)+b')", [PartRoute.NATIVE, PartRoute.EVALUATOR]),
     ],
 )
-def test_explain_says_which_part_goes_where(text: str, routes: list[Route]) -> None:
+def test_explain_says_which_part_goes_where(text: str, routes: list[PartRoute]) -> None:
     parts = explain(text)
 
     assert [part.route for part in parts] == routes

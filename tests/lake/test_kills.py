@@ -17,7 +17,7 @@ from pyspark.sql import SparkSession
 
 from tape.bus.journal import Journal
 from tape.lake.compaction import vacuum
-from tape.lake.log import DATA, Log
+from tape.lake.log import DATA, DeltaLog
 from tape.lake.pipeline import spark_writer, sync
 from tape.lake.verify import faults, versions
 from tests.conftest import Scale
@@ -29,13 +29,13 @@ KILLS = 3
 ENTRIES = 10_000
 STEP = 400
 
-Moment = Callable[[Log, frozenset[Path]], bool]  # of a driver: given the folders that were there before it
+Moment = Callable[[DeltaLog, frozenset[Path]], bool]  # of a driver: given the folders that were there before it
 
 
 class Told(NamedTuple):
     """A lake whose drivers were killed, where its journal ended, and how many files nobody names."""
 
-    log: Log
+    log: DeltaLog
     head: int
     orphans: int
 
@@ -50,7 +50,7 @@ def told(tmp_path_factory: pytest.TempPathFactory, spark: SparkSession, scale: S
 
 async def play(folder: Path, spark: SparkSession, kills: int, entries: int) -> Told:
     """Drivers are started and killed while somebody appends; then one is left alone."""
-    log, url = Log(folder / "lake" / "journal"), f"sqlite:///{folder}/journal.db"
+    log, url = DeltaLog(folder / "lake" / "journal"), f"sqlite:///{folder}/journal.db"
     orphaned: list[psutil.Process] = []
     async with opened(url) as (store, journal):
         async with appending(journal, entries):
@@ -96,7 +96,7 @@ async def appending(journal: Journal, entries: int) -> AsyncIterator[None]:
         tasks.cancel_scope.cancel()
 
 
-async def kill_a_driver(folder: Path, url: str, log: Log, number: int) -> list[psutil.Process]:
+async def kill_a_driver(folder: Path, url: str, log: DeltaLog, number: int) -> list[psutil.Process]:
     """Starts one that follows the journal and kills it at its moment; what it had started goes by itself, later."""
     moment = (is_writing, partial(has_committed, version=log.snapshot().version), is_any_time())[number % 3]
     before = frozenset((log.table / DATA).glob("*"))
@@ -122,13 +122,13 @@ async def kill_a_driver(folder: Path, url: str, log: Log, number: int) -> list[p
     return family
 
 
-def is_writing(log: Log, before: frozenset[Path]) -> bool:
+def is_writing(log: DeltaLog, before: frozenset[Path]) -> bool:
     """A step has written a file that it has not committed."""
     there = {path for folder in begun(log, before) for path in folder.glob("*.parquet")}
     return bool(there) and not there <= {log.table / file.path for file in log.snapshot().files}
 
 
-def has_committed(log: Log, before: frozenset[Path], version: int) -> bool:
+def has_committed(log: DeltaLog, before: frozenset[Path], version: int) -> bool:
     """A step has just been committed."""
     return log.exists and log.snapshot().version > version
 
@@ -137,12 +137,12 @@ def is_any_time() -> Moment:
     """Some step, some moment."""
     chances = Random()
 
-    def is_now(log: Log, before: frozenset[Path]) -> bool:
+    def is_now(log: DeltaLog, before: frozenset[Path]) -> bool:
         return any((folder / "_temporary").exists() for folder in begun(log, before)) and chances.random() < 0.02
 
     return is_now
 
 
-def begun(log: Log, before: frozenset[Path]) -> frozenset[Path]:
+def begun(log: DeltaLog, before: frozenset[Path]) -> frozenset[Path]:
     """The folders of the steps that this driver has begun: what those before it left says nothing of it."""
     return frozenset((log.table / DATA).glob("*")) - before

@@ -11,7 +11,7 @@ import pytest
 
 from tape.cli.main import run
 from tape.lake.compaction import compact
-from tape.lake.log import Log
+from tape.lake.log import DeltaLog
 from tests.lake.hostile_queries import HOSTILE, contents, spelled
 from tests.lake.plain import fill, opened, say
 
@@ -34,7 +34,7 @@ def environment(tmp_path: Path, url: str, monkeypatch: pytest.MonkeyPatch) -> No
 
 
 @pytest.fixture
-def filled(log: Log, url: str) -> Log:
+def filled(log: DeltaLog, url: str) -> DeltaLog:
     """A lake of 300 entries, of a journal of 310."""
     anyio.run(partial(fill_and_say, log, url))
     return log
@@ -44,12 +44,12 @@ def filled(log: Log, url: str) -> Log:
 def hostile_lake(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A lake of 300 entries in a folder with a secret file; nothing may change it."""
     folder = tmp_path_factory.mktemp("hostile")
-    anyio.run(partial(fill_and_say, Log(folder / "lake" / "journal"), f"sqlite:///{folder}/journal.db"))
+    anyio.run(partial(fill_and_say, DeltaLog(folder / "lake" / "journal"), f"sqlite:///{folder}/journal.db"))
     (folder / "secret.csv").write_text("secret\n")
     return folder / "lake"
 
 
-async def fill_and_say(log: Log, url: str) -> None:
+async def fill_and_say(log: DeltaLog, url: str) -> None:
     async with opened(url) as (store, journal):
         await say(journal, 300)
         await fill(store, log, url, 100)
@@ -62,7 +62,7 @@ def asked(capsys: pytest.CaptureFixture[str], *arguments: str) -> Answers:
 
 
 def test_status_says_what_is_cold_warm_and_hot_and_how_far_behind(
-    filled: Log, capsys: pytest.CaptureFixture[str]
+    filled: DeltaLog, capsys: pytest.CaptureFixture[str]
 ) -> None:
     (status,) = asked(capsys, "lake", "status")
 
@@ -84,26 +84,26 @@ async def say_only(url: str) -> None:
         await say(journal, 5)
 
 
-def test_a_query_is_answered_over_the_view(filled: Log, capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_query_is_answered_over_the_view(filled: DeltaLog, capsys: pytest.CaptureFixture[str]) -> None:
     rows = asked(capsys, "lake", "query", "SELECT run_id, count(*) AS n FROM journal GROUP BY ALL ORDER BY 1")
 
     assert rows == [{"run_id": f"run{n}", "n": 100} for n in range(3)]
 
 
-def test_as_of_is_what_there_was_at_a_position(filled: Log, capsys: pytest.CaptureFixture[str]) -> None:
+def test_as_of_is_what_there_was_at_a_position(filled: DeltaLog, capsys: pytest.CaptureFixture[str]) -> None:
     (then,) = asked(capsys, "lake", "as-of", "150")
     (last,) = asked(capsys, "lake", "as-of", "150", "SELECT max(global_seq) AS g FROM journal")
 
     assert (then["entries"], then["global_seq"], then["runs"]) == (150, 150, 3) and last == {"g": 150}
 
 
-def test_as_of_beyond_the_lake_is_refused(filled: Log, capsys: pytest.CaptureFixture[str]) -> None:
+def test_as_of_beyond_the_lake_is_refused(filled: DeltaLog, capsys: pytest.CaptureFixture[str]) -> None:
     assert run(["lake", "as-of", "301"]) == 2 and "ends at 300" in capsys.readouterr().err
 
 
 @pytest.mark.parametrize("command", [["query"], ["as-of", "150"]])
 def test_a_query_with_a_lone_surrogate_is_refused(
-    filled: Log, capsys: pytest.CaptureFixture[str], command: list[str]
+    filled: DeltaLog, capsys: pytest.CaptureFixture[str], command: list[str]
 ) -> None:
     assert run(["lake", *command, "SELECT '\udcff'"]) == 2 and "lone surrogate" in capsys.readouterr().err
 
@@ -122,7 +122,7 @@ def test_nothing_but_a_select_runs_and_no_file_changes(
     assert (ended, capsys.readouterr().out, contents(hostile_lake.parent)) == (2, "", before)
 
 
-def test_compact_and_vacuum_say_what_they_did(filled: Log, capsys: pytest.CaptureFixture[str]) -> None:
+def test_compact_and_vacuum_say_what_they_did(filled: DeltaLog, capsys: pytest.CaptureFixture[str]) -> None:
     (merged,) = asked(capsys, "lake", "compact")
     (young,) = asked(capsys, "lake", "vacuum")
     (deleted,) = asked(capsys, "lake", "vacuum", "--grace", "0s")
@@ -131,7 +131,7 @@ def test_compact_and_vacuum_say_what_they_did(filled: Log, capsys: pytest.Captur
 
 
 def test_verify_ends_with_0_when_all_is_well_and_with_8_when_not(
-    filled: Log, capsys: pytest.CaptureFixture[str]
+    filled: DeltaLog, capsys: pytest.CaptureFixture[str]
 ) -> None:
     assert asked(capsys, "lake", "verify", "--deep") == [{"through": 300, "faults": 0}]
 
@@ -145,7 +145,7 @@ def test_a_lake_that_is_not_there_is_not_found(url: str, capsys: pytest.CaptureF
 
 
 def test_without_java_a_sync_is_refused_with_the_fix_and_the_lake_stays_as_it_was(
-    filled: Log, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    filled: DeltaLog, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.delenv("JAVA_HOME", raising=False)
     monkeypatch.setenv("PATH", str(tmp_path / "nothing"))
@@ -163,7 +163,7 @@ def test_a_store_that_forgets_has_no_lake(capsys: pytest.CaptureFixture[str]) ->
 
 
 def test_archive_lets_go_of_what_is_old_and_tail_still_reads_from_the_beginning(
-    filled: Log, capsys: pytest.CaptureFixture[str]
+    filled: DeltaLog, capsys: pytest.CaptureFixture[str]
 ) -> None:
     assert asked(capsys, "journal", "archive", "--keep", "1d") == [{"archived": 0, "floor": 1, "head": 310}]
     assert asked(capsys, "journal", "archive", "--keep", "0s") == [{"archived": 300, "floor": 301, "head": 310}]
@@ -181,7 +181,7 @@ def test_archive_without_a_lake_is_refused(url: str, capsys: pytest.CaptureFixtu
     assert run(["journal", "archive", "--keep", "0s"]) == 4 and "no lake" in capsys.readouterr().err
 
 
-def test_a_compacted_lake_answers_as_before(filled: Log, capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_compacted_lake_answers_as_before(filled: DeltaLog, capsys: pytest.CaptureFixture[str]) -> None:
     question = ("lake", "query", "SELECT sum(crc) AS sum, count(*) AS n FROM journal")
     before = asked(capsys, *question)
 

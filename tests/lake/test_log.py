@@ -11,33 +11,33 @@ from deltalake import DeltaTable
 from tape.core.errors import BrokerOverflowError, Conflict, Corrupt, Unavailable
 from tape.core.ids import GlobalSeq
 from tape.lake.compaction import compact
-from tape.lake.log import File, Log
-from tape.lake.parts import merge
+from tape.lake.log import DeltaLog, LakeFile
+from tape.lake.parquet_files import merge
 from tape.lake.pipeline import sync, take_step
 from tape.lake.verify import faults, versions
 from tests.lake.plain import fill, opened, plain_writer, say, write_plain
 
 
-async def filled(log: Log, url: str, count: int = 600, step: int = 200) -> None:
+async def filled(log: DeltaLog, url: str, count: int = 600, step: int = 200) -> None:
     async with opened(url) as (store, journal):
         await say(journal, count)
         await fill(store, log, url, step)
 
 
-async def test_every_version_is_exactly_one_to_its_end(log: Log, url: str) -> None:
+async def test_every_version_is_exactly_one_to_its_end(log: DeltaLog, url: str) -> None:
     await filled(log, url)
 
     assert [(number, seen.through) for number, seen in versions(log)] == [(0, 0), (1, 200), (2, 400), (3, 600)]
 
 
-async def test_what_the_commits_say_is_what_deltalake_reads_at_every_version(log: Log, url: str) -> None:
+async def test_what_the_commits_say_is_what_deltalake_reads_at_every_version(log: DeltaLog, url: str) -> None:
     await filled(log, url)
     compact(log)
 
     assert [seen for _, seen in versions(log)] == [log.at(number) for number in range(5)]
 
 
-async def test_of_two_steps_on_one_version_delta_takes_one(log: Log, url: str) -> None:
+async def test_of_two_steps_on_one_version_delta_takes_one(log: DeltaLog, url: str) -> None:
     await filled(log, url, 600, 600)
     async with opened(url) as (_, journal):
         await say(journal, 100)
@@ -50,7 +50,7 @@ async def test_of_two_steps_on_one_version_delta_takes_one(log: Log, url: str) -
     assert log.snapshot().through == 700 and list(faults(log)) == []
 
 
-async def test_of_two_first_steps_one_makes_the_table(log: Log, url: str) -> None:
+async def test_of_two_first_steps_one_makes_the_table(log: DeltaLog, url: str) -> None:
     async with opened(url) as (_, journal):
         await say(journal, 10)
     seen = log.snapshot()
@@ -62,7 +62,7 @@ async def test_of_two_first_steps_one_makes_the_table(log: Log, url: str) -> Non
     assert log.snapshot().through == 10 and list(faults(log)) == []
 
 
-async def test_two_compactions_of_the_same_files_do_not_double_them(log: Log, url: str) -> None:
+async def test_two_compactions_of_the_same_files_do_not_double_them(log: DeltaLog, url: str) -> None:
     await filled(log, url)
     seen, also_seen = log.snapshot(), log.snapshot()
     ours, theirs = (merge(log.table, seen.files, log.table / "data" / name) for name in ("a.parquet", "b.parquet"))
@@ -74,7 +74,7 @@ async def test_two_compactions_of_the_same_files_do_not_double_them(log: Log, ur
     assert log.snapshot().files == (ours,)
 
 
-async def test_a_step_that_a_compaction_has_overtaken_is_refused_and_goes_on(log: Log, url: str) -> None:
+async def test_a_step_that_a_compaction_has_overtaken_is_refused_and_goes_on(log: DeltaLog, url: str) -> None:
     await filled(log, url)
     async with opened(url) as (store, journal):
         await say(journal, 100)
@@ -89,7 +89,7 @@ async def test_a_step_that_a_compaction_has_overtaken_is_refused_and_goes_on(log
 
 
 async def test_a_lake_of_entries_that_the_journal_lost_is_refused_with_the_position_and_the_way_out(
-    log: Log, url: str, tmp_path: Path
+    log: DeltaLog, url: str, tmp_path: Path
 ) -> None:
     await filled(log, url)
     other = f"sqlite:///{tmp_path / 'other.db'}"
@@ -102,7 +102,7 @@ async def test_a_lake_of_entries_that_the_journal_lost_is_refused_with_the_posit
     assert log.snapshot().through == 600
 
 
-async def test_a_step_during_which_the_epoch_changed_is_not_committed(log: Log, url: str) -> None:
+async def test_a_step_during_which_the_epoch_changed_is_not_committed(log: DeltaLog, url: str) -> None:
     await filled(log, url)
 
     async with opened(url) as (store, journal):
@@ -121,7 +121,7 @@ async def test_a_step_during_which_the_epoch_changed_is_not_committed(log: Log, 
     assert log.snapshot().through == 610 and list(faults(log)) == []
 
 
-async def test_a_step_whose_files_miss_an_entry_is_not_committed(log: Log, url: str) -> None:
+async def test_a_step_whose_files_miss_an_entry_is_not_committed(log: DeltaLog, url: str) -> None:
     await filled(log, url)
 
     def write_less(after: GlobalSeq, through: GlobalSeq, folder: Path) -> None:
@@ -153,7 +153,7 @@ def overwrite(path: Path) -> None:
     [(truncate, 2), (empty, 2), (overwrite, 2), (Path.unlink, 2), (truncate, 3), (empty, 3), (overwrite, 3)],
 )
 async def test_a_damaged_log_is_refused_with_a_reason_and_left_alone(
-    log: Log, url: str, damage: Callable[[Path], None], number: int
+    log: DeltaLog, url: str, damage: Callable[[Path], None], number: int
 ) -> None:
     await filled(log, url)
     damage(log.folder / f"{number:020}.json")
@@ -167,7 +167,7 @@ async def test_a_damaged_log_is_refused_with_a_reason_and_left_alone(
     assert sorted(path.name for path in log.table.rglob("*")) == before
 
 
-async def test_the_whole_log_is_healthy_again_when_what_was_damaged_is_put_back(log: Log, url: str) -> None:
+async def test_the_whole_log_is_healthy_again_when_what_was_damaged_is_put_back(log: DeltaLog, url: str) -> None:
     await filled(log, url)
     path = log.folder / f"{2:020}.json"
     kept = path.read_bytes()
@@ -179,7 +179,7 @@ async def test_the_whole_log_is_healthy_again_when_what_was_damaged_is_put_back(
     assert list(faults(log)) == [] and log.snapshot().through == 600
 
 
-async def test_a_log_that_begins_at_a_checkpoint_goes_on_as_before(log: Log, url: str) -> None:
+async def test_a_log_that_begins_at_a_checkpoint_goes_on_as_before(log: DeltaLog, url: str) -> None:
     await filled(log, url)
     compact(log)
     DeltaTable(log.table).create_checkpoint()
@@ -194,15 +194,15 @@ async def test_a_log_that_begins_at_a_checkpoint_goes_on_as_before(log: Log, url
     assert list(faults(log)) == []
 
 
-async def test_a_missing_file_is_named(log: Log, url: str) -> None:
+async def test_a_missing_file_is_named(log: DeltaLog, url: str) -> None:
     await filled(log, url)
-    lost: File = log.snapshot().files[1]
+    lost: LakeFile = log.snapshot().files[1]
     (log.table / lost.path).unlink()
 
     assert [(fault.global_seq, "is missing" in fault.reason) for fault in faults(log)] == [(lost.first, True)]
 
 
-async def test_a_log_that_counts_an_entry_twice_is_refused(log: Log, url: str) -> None:
+async def test_a_log_that_counts_an_entry_twice_is_refused(log: DeltaLog, url: str) -> None:
     await filled(log, url)
     path = log.folder / f"{3:020}.json"
     actions = [json.loads(line) for line in path.read_text().splitlines()]
@@ -213,7 +213,7 @@ async def test_a_log_that_counts_an_entry_twice_is_refused(log: Log, url: str) -
         log.snapshot()
 
 
-async def test_a_lake_of_another_journal_is_refused(log: Log, url: str, tmp_path: Path) -> None:
+async def test_a_lake_of_another_journal_is_refused(log: DeltaLog, url: str, tmp_path: Path) -> None:
     await filled(log, url)
 
     async with opened(f"sqlite:///{tmp_path}/other.db") as (store, journal):
@@ -222,7 +222,7 @@ async def test_a_lake_of_another_journal_is_refused(log: Log, url: str, tmp_path
             await fill(store, log, url)
 
 
-async def test_a_lake_beyond_the_journal_is_refused(log: Log, url: str, tmp_path: Path) -> None:
+async def test_a_lake_beyond_the_journal_is_refused(log: DeltaLog, url: str, tmp_path: Path) -> None:
     await filled(log, url)
 
     async with opened(f"sqlite:///{tmp_path}/other.db") as (store, journal):
@@ -231,7 +231,7 @@ async def test_a_lake_beyond_the_journal_is_refused(log: Log, url: str, tmp_path
             await fill(store, log, url)
 
 
-async def test_a_journal_that_has_lost_its_beginning_cannot_fill_a_lake(log: Log, url: str) -> None:
+async def test_a_journal_that_has_lost_its_beginning_cannot_fill_a_lake(log: DeltaLog, url: str) -> None:
     async with opened(url) as (store, journal):
         await say(journal, 100)
         await store.retention.trim(GlobalSeq(40))

@@ -15,9 +15,9 @@ from tape.cli.main import run
 from tape.compose import open_backend
 from tape.core.errors import UsageError
 from tape.lake import dry_run
-from tape.lake.derived import NAMES as NAMES_OF_TABLES
-from tape.lake.lazy_reader import LateReader
-from tape.lake.log import Log
+from tape.lake.derived_tables import NAMES as NAMES_OF_TABLES
+from tape.lake.lazy_reader import LazyReader
+from tape.lake.log import DeltaLog
 from tape.settings import Settings
 from tests.lake.plain import fill, opened, say
 from tests.lake.plain_tables import write_table
@@ -54,7 +54,7 @@ ELSEWHERE = [
 async def prepare(url: str, lake: Path) -> None:
     async with opened(url) as (store, journal):
         await say(journal, 30)
-        await fill(store, Log(lake / "journal"), url, 10)
+        await fill(store, DeltaLog(lake / "journal"), url, 10)
 
 
 def answers(capsys: pytest.CaptureFixture[str], *arguments: str) -> list[dict[str, object]]:
@@ -124,7 +124,7 @@ def test_a_data_folder_of_any_name_holds_store_lake_and_sparks_files(tmp_path: P
     ended = subprocess.run(command, capture_output=True, text=True, check=False, env=environment)
 
     assert (ended.returncode, ended.stderr) == (0, "")
-    assert Log(data / "lake" / "journal").snapshot().through == 5
+    assert DeltaLog(data / "lake" / "journal").snapshot().through == 5
     assert [path.name for path in tmp_path.iterdir()] == [data.name] and (data / "spark" / "spark.log").exists()
 
 
@@ -146,7 +146,7 @@ def test_a_lake_elsewhere_is_refused_by_name_and_nothing_is_made(
 
 @pytest.mark.parametrize("lake", ELSEWHERE)
 def test_the_library_refuses_a_lake_elsewhere_as_text_and_as_a_path(lake: str) -> None:
-    for refuse in (Log, LateReader):
+    for refuse in (DeltaLog, LazyReader):
         with pytest.raises(UsageError, match="is not supported"):
             refuse(Path(lake))
     with pytest.raises(UsageError, match="TAPE_DATA is a folder of this machine"):
@@ -156,5 +156,5 @@ def test_the_library_refuses_a_lake_elsewhere_as_text_and_as_a_path(lake: str) -
 @pytest.mark.parametrize("name", ["my%20lake", "a%2Fb", "a\\b", "a\nb", "a:b?", "[a]:b"])
 def test_a_folder_that_delta_would_take_for_another_is_refused(tmp_path: Path, name: str) -> None:
     with pytest.raises(UsageError, match="a lake cannot be in a folder with"):
-        Log(tmp_path / name / "journal")
+        DeltaLog(tmp_path / name / "journal")
     assert list(tmp_path.iterdir()) == []

@@ -13,7 +13,7 @@ from pyspark.sql import SparkSession
 from tape.core.errors import Unavailable
 from tape.core.event import Event
 from tape.core.ids import GlobalSeq
-from tape.lake.log import Log
+from tape.lake.log import DeltaLog
 from tape.lake.pipeline import Write, spark_writer, sync
 from tape.lake.verify import faults, versions
 from tests.lake.plain import all_of, opened, say
@@ -32,14 +32,14 @@ def writing(spark: SparkSession, url: str) -> AbstractContextManager[Write]:
 
 
 async def test_p21_what_spark_wrote_is_to_the_byte_what_was_said(
-    spark: SparkSession, log: Log, lasting_url: str
+    spark: SparkSession, log: DeltaLog, durable_url: str
 ) -> None:
     odd: list[object] = [2**53 + 1, -(2**63), -0.0, 1e308, "\u2028\U0010ffff☃\\", {"": {"\\": '"'}}, None]
-    async with opened(lasting_url, log) as (store, journal):
+    async with opened(durable_url, log) as (store, journal):
         said = await journal.append([Event(run_id="odd", payload=each) for each in odd], open=True)  # type: ignore[arg-type]
         said += await journal.append(Event(run_id="b", payload=b"\0\xff", content_type="image/png"), open=True)
         said += await say(journal, 2_500)
-        with writing(spark, lasting_url) as write:
+        with writing(spark, durable_url) as write:
             steps = [done.through async for done in sync(store.journal, log, write, 1_000)]
         await store.retention.trim(GlobalSeq(len(said)))
 
@@ -47,7 +47,9 @@ async def test_p21_what_spark_wrote_is_to_the_byte_what_was_said(
     assert steps == [1_000, 2_000, 2_508] and list(faults(log, is_deep=True)) == []
 
 
-async def test_deltalake_duckdb_and_spark_count_the_same(spark: SparkSession, write: Write, log: Log, url: str) -> None:
+async def test_deltalake_duckdb_and_spark_count_the_same(
+    spark: SparkSession, write: Write, log: DeltaLog, url: str
+) -> None:
     async with opened(url) as (store, journal):
         await say(journal, 1_500)
         async for _ in sync(store.journal, log, write, 1_000):
@@ -64,7 +66,7 @@ async def test_deltalake_duckdb_and_spark_count_the_same(spark: SparkSession, wr
 async def test_a_full_disk_refuses_a_step_with_the_reason_and_it_goes_on_when_there_is_room(
     write: Write, url: str, small_disk: Path
 ) -> None:
-    log = Log(small_disk / "journal")
+    log = DeltaLog(small_disk / "journal")
     ballast = small_disk / "ballast"
     async with opened(url) as (store, journal):
         await say(journal, 100)

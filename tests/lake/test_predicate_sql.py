@@ -12,7 +12,7 @@ from tape.core.codec import JsonValue
 from tape.core.errors import UsageError
 from tape.core.event import Entry, Event
 from tape.core.ids import Epoch
-from tape.lake.sql.predicate import Route, explain
+from tape.lake.sql.predicate import PartRoute, explain
 from tape.lake.sql.regex import to_java
 from tests.conftest import Scale
 from tests.lake import cel_spec
@@ -150,7 +150,7 @@ def test_a_regular_expression_that_java_might_read_otherwise_or_slowly_is_left_a
     ],
 )
 def test_a_payload_without_what_a_condition_needs_is_not_parsed(text: str, needles: set[str]) -> None:
-    assert {needle for part in explain(text) for needle in part.needles} == needles
+    assert {needle for part in explain(text) for needle in part.substrings} == needles
 
 
 def test_sql_that_would_grow_without_bound_is_left_to_the_evaluator() -> None:
@@ -158,7 +158,7 @@ def test_sql_that_would_grow_without_bound_is_left_to_the_evaluator() -> None:
 
     [part] = explain(text)
 
-    assert part.route is Route.EVALUATOR
+    assert part.route is PartRoute.EVALUATOR
     assert "longer than" in part.reason
 
 

@@ -8,7 +8,7 @@ import pytest
 
 from tape.core.errors import Corrupt, UsageError
 from tape.core.event import Columns
-from tape.lake.partitions import Reading, Span
+from tape.lake.partitions import JournalPartition, PartitionReader
 from tape.store.ranges import EVERYTHING, Selection, arrow_schema, open_ranges, sql_of
 from tape.store.sqlite.migrate import migrate
 from tests.lake.journals import delete, fill, numbered, plain, read
@@ -50,35 +50,35 @@ def test_only_columns_of_an_entry_get_into_a_statement(columns: list[str]) -> No
         sql_of("sqlite").selecting(columns, EVERYTHING)
 
 
-def test_columns_come_as_they_were_asked_for(lasting_url: str) -> None:
-    fill(lasting_url, numbered(10))
+def test_columns_come_as_they_were_asked_for(durable_url: str) -> None:
+    fill(durable_url, numbered(10))
     columns = ["subject", "depth", "global_seq", "schema_version"]
 
-    with open_ranges(lasting_url) as ranges:
+    with open_ranges(durable_url) as ranges:
         (batch,) = ranges.read(2, 7, columns, Selection(run_ids=frozenset({"run0", "run1"})))
 
-    wanted = [entry for entry in read(lasting_url)[2:7] if entry.run_id != "run2"]
+    wanted = [entry for entry in read(durable_url)[2:7] if entry.run_id != "run2"]
     assert batch.schema == arrow_schema(columns)
     assert [tuple(row.values()) for row in batch.to_pylist()] == plain(wanted, *columns)
 
 
-def test_a_journal_is_opened_again_and_by_several_at_once(lasting_url: str) -> None:
-    fill(lasting_url, numbered(3))
+def test_a_journal_is_opened_again_and_by_several_at_once(durable_url: str) -> None:
+    fill(durable_url, numbered(3))
 
-    with open_ranges(lasting_url) as first, open_ranges(lasting_url) as second:
+    with open_ranges(durable_url) as first, open_ranges(durable_url) as second:
         before = first.bounds(), second.bounds()
-    fill(lasting_url, numbered(2, start=3))
-    with open_ranges(lasting_url) as third:
+    fill(durable_url, numbered(2, start=3))
+    with open_ranges(durable_url) as third:
         after = third.bounds()
 
     assert (*before, after) == ((1, 3), (1, 3), (1, 5))
 
 
 @pytest.mark.parametrize("selection", [Selection(kinds=frozenset()), Selection(span=("/b", "/a"))])
-def test_what_contradicts_itself_finds_nothing(lasting_url: str, selection: Selection) -> None:
-    fill(lasting_url, numbered(3))
+def test_what_contradicts_itself_finds_nothing(durable_url: str, selection: Selection) -> None:
+    fill(durable_url, numbered(3))
 
-    with open_ranges(lasting_url) as ranges:
+    with open_ranges(durable_url) as ranges:
         assert list(ranges.read(0, 3, ["global_seq"], selection)) == []
 
 
@@ -99,13 +99,13 @@ def test_a_selection_narrows_with_each_thing_asked() -> None:
         Selection(run_ids=frozenset()),
     ],
 )
-def test_a_missing_entry_is_found_whatever_is_selected(lasting_url: str, selection: Selection) -> None:
-    fill(lasting_url, numbered(30))
-    delete(lasting_url, 17)
-    reading = Reading(lasting_url, arrow_schema(["global_seq"]))
+def test_a_missing_entry_is_found_whatever_is_selected(durable_url: str, selection: Selection) -> None:
+    fill(durable_url, numbered(30))
+    delete(durable_url, 17)
+    reading = PartitionReader(durable_url, arrow_schema(["global_seq"]))
     epoch = reading.extent().epoch
 
     with pytest.raises(Corrupt, match="10 entries are above 10 and up to 20, but 9 were found"):
-        list(reading.read(Span(10, 20, epoch), selection))
+        list(reading.read(JournalPartition(10, 20, epoch), selection))
 
-    assert sum(batch.num_rows for batch in reading.read(Span(17, 30, epoch), selection)) <= 13
+    assert sum(batch.num_rows for batch in reading.read(JournalPartition(17, 30, epoch), selection)) <= 13

@@ -6,7 +6,7 @@ import pytest
 
 from tape.core.errors import Corrupt, UsageError
 from tape.core.folder import check_delta_folder, local_folder
-from tape.lake.refusals import refusal
+from tape.lake.errors import write_error
 
 RAISED = """An exception was thrown from the Python worker:
 Traceback (most recent call last):
@@ -16,7 +16,7 @@ tape.core.errors.Corrupt: entry 30: it is missing
 
 
 def test_an_entry_that_a_worker_found_missing_is_named() -> None:
-    error = refusal(RuntimeError(RAISED), "the step")
+    error = write_error(RuntimeError(RAISED), "the step")
 
     assert isinstance(error, Corrupt) and (error.global_seq, error.reason) == (30, "it is missing")
 

@@ -8,7 +8,7 @@ import pytest
 from deltalake import DeltaTable, write_deltalake
 
 from tape.core.errors import NotFound
-from tape.lake import derived
+from tape.lake import derived_tables
 from tape.lake.reports import drawing, report
 from tests.lake.told import HOSTILE, status, tables
 
@@ -79,8 +79,8 @@ def test_a_plot_names_its_colours_and_asks_nobody_for_anything() -> None:
 
 def test_a_page_and_its_pictures_are_written_from_the_tables_on_disk(tmp_path: Path) -> None:
     for name, rows in tables().items():
-        write_deltalake(str(derived.folder_of(tmp_path, name)), pa.Table.from_pylist(rows))
-        as_of(derived.folder_of(tmp_path, name), 900)
+        write_deltalake(str(derived_tables.folder_of(tmp_path, name)), pa.Table.from_pylist(rows))
+        as_of(derived_tables.folder_of(tmp_path, name), 900)
 
     pictures = report.write_report(tmp_path, status(), tmp_path / "out.html")
 

@@ -9,7 +9,7 @@ import pytest
 
 from tape.core.ids import GlobalSeq
 from tape.lake.archive import archive
-from tape.lake.log import Log
+from tape.lake.log import DeltaLog
 from tests.lake.plain import fill, opened, say
 from tests.lake.test_archive import LATER, ignore
 from tests.server.server import TapeServer
@@ -18,14 +18,14 @@ COLD, WARM, LIVE = 600, 100, 20
 
 
 @pytest.fixture
-def server(tmp_path: Path, url: str, log: Log) -> Iterator[TapeServer]:
+def server(tmp_path: Path, url: str, log: DeltaLog) -> Iterator[TapeServer]:
     """A server over a journal of which most is in the lake, archived while it runs."""
     with TapeServer(tmp_path, url, "--lake", str(log.table.parent)) as server:
         anyio.run(prepare, url, log)
         yield server
 
 
-async def prepare(url: str, log: Log) -> None:
+async def prepare(url: str, log: DeltaLog) -> None:
     async with opened(url) as (store, journal):
         await say(journal, COLD)
         await fill(store, log, url)

@@ -15,9 +15,9 @@ import pytest
 from pyspark.sql import SparkSession
 
 from tape.core.reaction import Reaction
-from tape.lake.log import Log
-from tape.lake.search.backfill import Plan, found, planned
-from tape.lake.search.backfill_dry_run import rehearsed
+from tape.lake.log import DeltaLog
+from tape.lake.search.backfill import BackfillPlan, find_matches, plan_backfill
+from tape.lake.search.backfill_dry_run import dry_run_backfill
 from tests.lake.plain import fill, opened, say
 from tests.patience import PATIENCE_S
 from tests.server.server import TapeServer
@@ -44,7 +44,7 @@ def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[TapeServer]:
 async def filled(url: str, lake: Path) -> None:
     async with opened(url) as (store, journal):
         await say(journal, EVENTS // 2)
-        await fill(store, Log(lake / "journal"), url)
+        await fill(store, DeltaLog(lake / "journal"), url)
         await say(journal, EVENTS // 2)
         for rule in (LATE, ERRS):
             await store.reactions.register(rule)
@@ -73,8 +73,8 @@ def test_a_dry_run_counts_by_day_just_what_a_backfill_makes(spark: SparkSession,
     url, lake = f"sqlite:///{server.folder}/tape.db", server.folder / "lake"
     plan = anyio.run(plan_of, url, lake, "late")
 
-    *_, dry = rehearsed(spark, url, lake, plan)
-    places = [hit.entry.global_seq for some in found(spark, url, lake, plan) for hit in some.hits]
+    *_, dry = dry_run_backfill(spark, url, lake, plan)
+    places = [hit.entry.global_seq for some in find_matches(spark, url, lake, plan) for hit in some.hits]
 
     assert (dry.searched, list(dry.errors)) == (plan.through, [])
     assert dry.matches == sum(day.matches for day in dry.days) == len(places) > 0
@@ -82,9 +82,9 @@ def test_a_dry_run_counts_by_day_just_what_a_backfill_makes(spark: SparkSession,
     assert all(day.day_ms % DAY_MS == 0 for day in dry.days)
 
 
-async def plan_of(url: str, lake: Path, reaction_id: str) -> Plan:
-    async with opened(url, Log(lake / "journal")) as (store, journal):
-        return await planned(store, journal, reaction_id)
+async def plan_of(url: str, lake: Path, reaction_id: str) -> BackfillPlan:
+    async with opened(url, DeltaLog(lake / "journal")) as (store, journal):
+        return await plan_backfill(store, journal, reaction_id)
 
 
 def test_a_dry_run_says_how_the_predicate_erred(http: httpx.Client) -> None:

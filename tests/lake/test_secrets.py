@@ -10,7 +10,7 @@ from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession
 
 from tape.core.errors import UsageError
-from tape.lake.reference import refer, resolve
+from tape.lake.store_option import option_for, resolve
 from tests.lake.journals import fill, numbered, read, source
 from tests.lake.pump import pump
 
@@ -36,13 +36,13 @@ def test_a_password_is_in_no_plan_page_or_log(
     capfd: pytest.CaptureFixture[str],
 ) -> None:
     fill(secret_url, numbered(40))
-    store = refer(secret_url)
+    store = option_for(secret_url)
 
     frame = source(spark, store).where("run_id = 'run1' AND seq > 2")
     frame.explain("extended")
     frame.explain("formatted")
     assert frame.count() > 0
-    pump(spark, store, refer(with_password(f"{secret_url}?application_name=x")), tmp_path, rows=20)
+    pump(spark, store, option_for(with_password(f"{secret_url}?application_name=x")), tmp_path, rows=20)
 
     assert len(read(secret_url)) == 80
     assert "tape" in capfd.readouterr().out
@@ -66,7 +66,7 @@ def test_an_explained_plan_shows_no_password(
 ) -> None:
     fill(secret_url, numbered(1))
 
-    source(spark, refer(secret_url)).explain("extended")
+    source(spark, option_for(secret_url)).explain("extended")
 
     said = capsys.readouterr().out
     assert "tape" in said and "Xyzzy" not in said
@@ -77,7 +77,7 @@ def test_a_failing_task_tells_no_password(spark: SparkSession, secret_url: str) 
     nobody = secret_url.replace(f":{port}/", ":1/")
 
     with pytest.raises(PySparkException, match="Postgres did not answer") as failed:
-        source(spark, refer(nobody)).collect()
+        source(spark, option_for(nobody)).collect()
 
     assert "Xyzzy" not in str(failed.value)
 
@@ -96,17 +96,17 @@ def test_a_url_that_no_driver_understands_is_quoted_without_its_password(spark: 
     broken = f"postgresql://u:{PASSWORD}@host:port:port/x?y"
 
     with pytest.raises(PySparkException) as failed:
-        source(spark, refer(broken)).collect()
+        source(spark, option_for(broken)).collect()
 
     assert "Xyzzy" not in str(failed.value)
 
 
 def test_a_url_without_a_password_says_itself(postgres_url: str, url: str) -> None:
-    assert (refer(postgres_url), refer(url)) == (postgres_url, url)
+    assert (option_for(postgres_url), option_for(url)) == (postgres_url, url)
 
 
 def test_a_url_with_a_password_is_in_a_file_of_its_owner(secret_url: str) -> None:
-    option = refer(secret_url)
+    option = option_for(secret_url)
 
     mode = Path(option.removeprefix("file:")).stat().st_mode
     assert (stat.S_IMODE(mode), resolve(option, {})) == (0o600, secret_url)

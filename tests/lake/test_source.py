@@ -10,9 +10,9 @@ from pyspark.sql.functions import expr
 
 from tape.core.event import Event
 from tape.lake import register
-from tape.lake.options import EARLIEST, Asking
-from tape.lake.partitions import BelowFloor, Reading, Span
+from tape.lake.partitions import BelowFloor, JournalPartition, PartitionReader
 from tape.lake.source import JournalStreamReader
+from tape.lake.source_options import EARLIEST, SourceOptions
 from tape.store.ranges import arrow_schema
 from tests.conftest import Scale
 from tests.lake.journals import delete, fill, hostile, numbered, plain, read, rows, source, trim
@@ -38,35 +38,35 @@ FILTERS = [
 ]
 
 
-def test_a_batch_is_the_journal_byte_for_byte(spark: SparkSession, lasting_url: str, scale: Scale) -> None:
-    fill(lasting_url, hostile(scale(200), seed=7))
+def test_a_batch_is_the_journal_byte_for_byte(spark: SparkSession, durable_url: str, scale: Scale) -> None:
+    fill(durable_url, hostile(scale(200), seed=7))
 
-    frame = source(spark, lasting_url, rowsPerPartition=50)
+    frame = source(spark, durable_url, rowsPerPartition=50)
 
     assert frame.rdd.getNumPartitions() > 1
-    assert rows(frame) == plain(read(lasting_url))
+    assert rows(frame) == plain(read(durable_url))
 
 
-def test_an_empty_journal_has_no_rows(spark: SparkSession, lasting_url: str) -> None:
-    fill(lasting_url, [])
+def test_an_empty_journal_has_no_rows(spark: SparkSession, durable_url: str) -> None:
+    fill(durable_url, [])
 
-    assert rows(source(spark, lasting_url)) == []
+    assert rows(source(spark, durable_url)) == []
 
 
-def test_only_what_an_entry_may_lack_can_be_null(spark: SparkSession, lasting_url: str) -> None:
-    fill(lasting_url, numbered(1))
+def test_only_what_an_entry_may_lack_can_be_null(spark: SparkSession, durable_url: str) -> None:
+    fill(durable_url, numbered(1))
 
-    fields = source(spark, lasting_url).schema.fields
+    fields = source(spark, durable_url).schema.fields
 
     assert [field.name for field in fields if field.nullable] == ["cause", "payload_json", "payload_bytes"]
 
 
-def test_a_schema_chooses_the_columns(spark: SparkSession, lasting_url: str) -> None:
-    fill(lasting_url, numbered(30))
+def test_a_schema_chooses_the_columns(spark: SparkSession, durable_url: str) -> None:
+    fill(durable_url, numbered(30))
 
-    narrow = spark.read.format("tape").schema("subject STRING, global_seq BIGINT").option("store", lasting_url).load()
+    narrow = spark.read.format("tape").schema("subject STRING, global_seq BIGINT").option("store", durable_url).load()
 
-    assert rows(narrow) == plain(read(lasting_url), "subject", "global_seq")
+    assert rows(narrow) == plain(read(durable_url), "subject", "global_seq")
 
 
 @pytest.mark.parametrize("schema", ["nobody STRING", "global_seq STRING", "payload_bytes STRING"])
@@ -77,11 +77,11 @@ def test_a_column_that_no_entry_has_is_refused(spark: SparkSession, url: str, sc
         spark.read.format("tape").schema(schema).option("store", url).load().collect()
 
 
-def test_every_filter_finds_what_spark_finds_without_asking_the_journal(spark: SparkSession, lasting_url: str) -> None:
-    fill(lasting_url, numbered(70))
-    judged = source(spark, lasting_url).select("global_seq", *map(expr, FILTERS)).collect()
+def test_every_filter_finds_what_spark_finds_without_asking_the_journal(spark: SparkSession, durable_url: str) -> None:
+    fill(durable_url, numbered(70))
+    judged = source(spark, durable_url).select("global_seq", *map(expr, FILTERS)).collect()
 
-    frames = {condition: pushing(spark, lasting_url, rowsPerPartition=25) for condition in FILTERS}
+    frames = {condition: pushing(spark, durable_url, rowsPerPartition=25) for condition in FILTERS}
     found = {condition: positions(frame.where(condition)) for condition, frame in frames.items()}
 
     assert found == {
@@ -90,13 +90,13 @@ def test_every_filter_finds_what_spark_finds_without_asking_the_journal(spark: S
     assert len(set(map(len, found.values()))) > 5
 
 
-def test_a_plain_session_finds_the_same(spark: SparkSession, lasting_url: str) -> None:
-    fill(lasting_url, numbered(70))
+def test_a_plain_session_finds_the_same(spark: SparkSession, durable_url: str) -> None:
+    fill(durable_url, numbered(70))
     condition = "subject LIKE '/n3/%' AND run_id = 'run1' AND global_seq > 5"
-    pushed = positions(pushing(spark, lasting_url).where(condition))
+    pushed = positions(pushing(spark, durable_url).where(condition))
 
     spark.conf.set(PUSHDOWN, "false")
-    unpushed = positions(pushing(spark, lasting_url).where(condition))
+    unpushed = positions(pushing(spark, durable_url).where(condition))
     spark.conf.set(PUSHDOWN, "true")
 
     assert pushed == unpushed != []
@@ -142,10 +142,10 @@ def test_a_plain_session_filters_by_itself(spark: SparkSession, url: str, capsys
     assert "Filter (" in capsys.readouterr().out
 
 
-def test_a_range_is_what_lies_above_one_position_and_up_to_another(spark: SparkSession, lasting_url: str) -> None:
-    fill(lasting_url, numbered(30))
+def test_a_range_is_what_lies_above_one_position_and_up_to_another(spark: SparkSession, durable_url: str) -> None:
+    fill(durable_url, numbered(30))
 
-    found = rows(source(spark, lasting_url, fromGlobalSeq=10, toGlobalSeq=20).select("global_seq"))
+    found = rows(source(spark, durable_url, fromGlobalSeq=10, toGlobalSeq=20).select("global_seq"))
 
     assert found == [(position,) for position in range(11, 21)]
 
@@ -168,49 +168,49 @@ def test_what_is_not_there_cannot_be_asked_for(
         source(spark, url, **options).collect()
 
 
-def test_what_is_gone_is_a_gap_and_never_silence(spark: SparkSession, lasting_url: str) -> None:
-    fill(lasting_url, numbered(30))
-    trim(lasting_url, 10)
+def test_what_is_gone_is_a_gap_and_never_silence(spark: SparkSession, durable_url: str) -> None:
+    fill(durable_url, numbered(30))
+    trim(durable_url, 10)
 
     for options in ({}, {"fromGlobalSeq": "earliest"}, {"fromGlobalSeq": 9}):
         with pytest.raises(PySparkException, match=r"the journal begins at 11; .* set fromGlobalSeq=10"):
-            source(spark, lasting_url, **options).collect()
+            source(spark, durable_url, **options).collect()
 
-    assert rows(source(spark, lasting_url, fromGlobalSeq=10)) == plain(read(lasting_url))
+    assert rows(source(spark, durable_url, fromGlobalSeq=10)) == plain(read(durable_url))
 
 
 def test_a_stream_may_begin_before_its_last_position_is_there(url: str) -> None:
     fill(url, numbered(3))
 
-    stream = JournalStreamReader(Asking(after=1, through=30), Reading(url, arrow_schema()))
+    stream = JournalStreamReader(SourceOptions(after=1, through=30), PartitionReader(url, arrow_schema()))
 
     assert stream.initialOffset()["global_seq"] == 1
 
 
 @pytest.mark.parametrize("after", [EARLIEST, 0, 9])
-def test_what_was_archived_is_never_left_out_silently(lasting_url: str, after: int) -> None:
-    fill(lasting_url, numbered(30))
-    reading = Reading(lasting_url, arrow_schema())
-    stream = JournalStreamReader(Asking(after=after), reading)
+def test_what_was_archived_is_never_left_out_silently(durable_url: str, after: int) -> None:
+    fill(durable_url, numbered(30))
+    reading = PartitionReader(durable_url, arrow_schema())
+    stream = JournalStreamReader(SourceOptions(after=after), reading)
     before, epoch = (reading.span(after, None), stream.initialOffset()), reading.extent().epoch
 
-    trim(lasting_url, 10)
+    trim(durable_url, 10)
 
-    assert before == (Span(max(after, 0), 30, epoch), {"global_seq": max(after, 0), "epoch": epoch})
+    assert before == (JournalPartition(max(after, 0), 30, epoch), {"global_seq": max(after, 0), "epoch": epoch})
     for refused in (partial(reading.span, after, None), stream.initialOffset):
         with pytest.raises(BelowFloor, match=r"to 10 were archived .* use tape\.lake\.dry_run.* set fromGlobalSeq=10"):
             refused()
-    assert reading.span(10, None) == Span(10, 30, epoch)
+    assert reading.span(10, None) == JournalPartition(10, 30, epoch)
     with pytest.raises(BelowFloor):
         list(reading.read(before[0]))
 
 
-def test_a_gap_that_opens_after_planning_is_found_by_the_task(spark: SparkSession, lasting_url: str) -> None:
-    fill(lasting_url, numbered(30))
-    planned = source(spark, lasting_url).where("run_id = 'run1'")
+def test_a_gap_that_opens_after_planning_is_found_by_the_task(spark: SparkSession, durable_url: str) -> None:
+    fill(durable_url, numbered(30))
+    planned = source(spark, durable_url).where("run_id = 'run1'")
     planned.collect()
 
-    trim(lasting_url, 10)
+    trim(durable_url, 10)
 
     with pytest.raises(PySparkException, match="the journal begins at 11; 1 to 10 were archived or trimmed"):
         planned.collect()
@@ -226,13 +226,13 @@ def test_a_hole_fails_the_task_that_finds_it(spark: SparkSession, url: str) -> N
 
 
 def test_a_missing_entry_fails_a_task_that_filters_although_it_wants_nothing_of_it(
-    spark: SparkSession, lasting_url: str
+    spark: SparkSession, durable_url: str
 ) -> None:
-    fill(lasting_url, numbered(30))
-    delete(lasting_url, 17)
+    fill(durable_url, numbered(30))
+    delete(durable_url, 17)
 
     with pytest.raises(PySparkException, match="10 entries are above 10 and up to 20, but 9 were found"):
-        pushing(spark, lasting_url, rowsPerPartition=10).where("subject LIKE '/nowhere/%'").collect()
+        pushing(spark, durable_url, rowsPerPartition=10).where("subject LIKE '/nowhere/%'").collect()
 
 
 @pytest.mark.parametrize(
@@ -258,10 +258,10 @@ def test_a_journal_that_is_not_there_is_not_made(spark: SparkSession, url: str) 
         sqlite3.connect(f"file:{url.removeprefix('sqlite:///')}?mode=ro", uri=True).execute("SELECT 1")
 
 
-def test_a_long_payload_is_a_row_like_any_other(spark: SparkSession, lasting_url: str) -> None:
-    fill(lasting_url, [Event(run_id="long", payload="x" * 900_000) for _ in range(9)])
+def test_a_long_payload_is_a_row_like_any_other(spark: SparkSession, durable_url: str) -> None:
+    fill(durable_url, [Event(run_id="long", payload="x" * 900_000) for _ in range(9)])
 
-    assert rows(source(spark, lasting_url)) == plain(read(lasting_url))
+    assert rows(source(spark, durable_url)) == plain(read(durable_url))
 
 
 def test_a_session_can_be_told_of_the_source(spark: SparkSession, url: str) -> None:

@@ -6,9 +6,9 @@ from pyspark.sql.streaming.datasource import ReadAllAvailable
 
 from tape.compose import open_store
 from tape.core.errors import Conflict, InvalidCursor
-from tape.lake.options import Asking
-from tape.lake.partitions import Reading
+from tape.lake.partitions import PartitionReader
 from tape.lake.source import JournalReader, JournalStreamReader
+from tape.lake.source_options import SourceOptions
 from tape.store.ranges import arrow_schema
 from tests.lake.journals import fill, lose, numbered, promote
 
@@ -17,7 +17,7 @@ Offset = dict[str, int]
 
 
 def stream(url: str) -> JournalStreamReader:
-    return JournalStreamReader(Asking(), Reading(url, arrow_schema()))
+    return JournalStreamReader(SourceOptions(), PartitionReader(url, arrow_schema()))
 
 
 def latest(url: str, start: Offset | None = None) -> Offset:
@@ -31,15 +31,15 @@ def positions(url: str, start: Offset, end: Offset) -> list[int]:
     return [place for batch in batches for place in batch.column("global_seq").to_pylist()]
 
 
-def test_a_checkpoint_goes_on_in_the_journal_it_was_made_in(lasting_url: str) -> None:
-    fill(lasting_url, numbered(10))
-    start = latest(lasting_url)
-    fill(lasting_url, numbered(5, start=10))
+def test_a_checkpoint_goes_on_in_the_journal_it_was_made_in(durable_url: str) -> None:
+    fill(durable_url, numbered(10))
+    start = latest(durable_url)
+    fill(durable_url, numbered(5, start=10))
 
-    end = latest(lasting_url, start)
+    end = latest(durable_url, start)
 
     assert end == {"global_seq": 15, "epoch": start["epoch"]}
-    assert positions(lasting_url, start, end) == [*range(11, 16)]
+    assert positions(durable_url, start, end) == [*range(11, 16)]
 
 
 def test_a_checkpoint_below_the_fork_goes_on_in_the_next_term(postgres_url: str) -> None:
@@ -88,7 +88,7 @@ def test_a_task_refuses_a_range_that_was_planned_beyond_the_fork(
     postgres_url: str, kind: type[JournalReader] | type[JournalStreamReader]
 ) -> None:
     fill(postgres_url, numbered(10))
-    reader = kind(Asking(), Reading(postgres_url, arrow_schema()))
+    reader = kind(SourceOptions(), PartitionReader(postgres_url, arrow_schema()))
     if isinstance(reader, JournalStreamReader):
         (planned,) = reader.partitions(reader.initialOffset(), latest(postgres_url))
     else:
@@ -108,20 +108,20 @@ def test_a_checkpoint_beyond_the_head_of_a_promoted_server_is_refused_before_any
         latest(postgres_url, start)
 
 
-def test_a_checkpoint_that_names_no_epoch_is_refused(lasting_url: str) -> None:
-    fill(lasting_url, numbered(10))
+def test_a_checkpoint_that_names_no_epoch_is_refused(durable_url: str) -> None:
+    fill(durable_url, numbered(10))
 
     with pytest.raises(Conflict, match="5 of an unknown epoch"):
-        latest(lasting_url, {"global_seq": 5})
+        latest(durable_url, {"global_seq": 5})
 
 
-def test_no_checkpoint_goes_on_in_an_epoch_that_was_begun_by_hand(lasting_url: str) -> None:
-    fill(lasting_url, numbered(10))
-    start = latest(lasting_url)
-    anyio.run(begin_epoch, lasting_url)
+def test_no_checkpoint_goes_on_in_an_epoch_that_was_begun_by_hand(durable_url: str) -> None:
+    fill(durable_url, numbered(10))
+    start = latest(durable_url)
+    anyio.run(begin_epoch, durable_url)
 
     with pytest.raises(Conflict, match=f"10 of epoch {start['epoch']}"):
-        latest(lasting_url, start)
+        latest(durable_url, start)
 
 
 async def begin_epoch(url: str) -> None:

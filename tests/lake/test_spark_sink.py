@@ -19,7 +19,7 @@ from tape.core.errors import Conflict
 from tape.core.event import Entry, Event
 from tape.core.ports import Cells, Store, Transaction
 from tape.core.sequence import MAX_BYTES, MAX_EVENTS
-from tape.lake.batch import Batch, append_batch
+from tape.lake.sink_batch import SinkBatch, append_batch
 from tests.lake.journals import fill, hostile, numbered, plain, read
 from tests.lake.pump import pump
 from tests.patience import PATIENCE_S
@@ -27,24 +27,24 @@ from tests.patience import PATIENCE_S
 SAID = ("run_id", "type", "subject", "payload_json")
 
 
-def test_a_sink_appends_what_it_is_given(spark: SparkSession, lasting_url: str, tmp_path: Path) -> None:
+def test_a_sink_appends_what_it_is_given(spark: SparkSession, durable_url: str, tmp_path: Path) -> None:
     origin = f"sqlite:///{tmp_path}/origin.db"
     fill(origin, [event for event in hostile(50, seed=3) if event.run_id == "json"])
 
-    pump(spark, origin, lasting_url, tmp_path, rows=20)
+    pump(spark, origin, durable_url, tmp_path, rows=20)
 
-    assert plain(read(lasting_url), *SAID) == plain(read(origin), *SAID)
+    assert plain(read(durable_url), *SAID) == plain(read(origin), *SAID)
 
 
-def test_a_batch_that_comes_again_appends_nothing(spark: SparkSession, lasting_url: str, tmp_path: Path) -> None:
+def test_a_batch_that_comes_again_appends_nothing(spark: SparkSession, durable_url: str, tmp_path: Path) -> None:
     origin = f"sqlite:///{tmp_path}/origin.db"
     fill(origin, numbered(50))
-    pump(spark, origin, lasting_url, tmp_path, rows=20)
+    pump(spark, origin, durable_url, tmp_path, rows=20)
     forget_newest(tmp_path / "checkpoint" / "commits")
 
-    pump(spark, origin, lasting_url, tmp_path, rows=20)
+    pump(spark, origin, durable_url, tmp_path, rows=20)
 
-    assert plain(read(lasting_url), *SAID) == plain(read(origin), *SAID)
+    assert plain(read(durable_url), *SAID) == plain(read(origin), *SAID)
 
 
 def forget_newest(commits: Path) -> None:
@@ -65,13 +65,13 @@ def test_a_query_that_starts_over_under_the_same_name_is_refused(spark: SparkSes
     assert len(read(url)) == 50
 
 
-def test_a_frame_is_written_once_however_often(spark: SparkSession, lasting_url: str, tmp_path: Path) -> None:
+def test_a_frame_is_written_once_however_often(spark: SparkSession, durable_url: str, tmp_path: Path) -> None:
     frame = spark.createDataFrame([("r", '{"n": 1}'), ("r", '"two"')], "run_id STRING, payload_json STRING")
 
     for _ in range(2):
-        write(frame, lasting_url)
+        write(frame, durable_url)
 
-    assert [entry.payload for entry in read(lasting_url)] == [{"n": 1}, "two"]
+    assert [entry.payload for entry in read(durable_url)] == [{"n": 1}, "two"]
 
 
 def write(frame: DataFrame, store: str, mode: str = "append") -> None:
@@ -122,48 +122,48 @@ def test_a_sink_without_a_name_is_refused(spark: SparkSession, url: str) -> None
         frame.write.format("tape").mode("append").option("store", url).save()
 
 
-async def test_twenty_thousand_rows_are_one_transaction(lasting_url: str) -> None:
-    batch = Batch(sink_id="s", number=0, events=[Event(run_id="r", payload=n) for n in range(20_000)])
+async def test_twenty_thousand_rows_are_one_transaction(durable_url: str) -> None:
+    batch = SinkBatch(sink_id="s", number=0, events=[Event(run_id="r", payload=n) for n in range(20_000)])
 
-    async with open_store(lasting_url) as store:
+    async with open_store(durable_url) as store:
         first, again = await append_batch(store, batch), await append_batch(store, batch)
         head = (await store.journal.bounds()).head
 
     assert (first, again, head) == (True, False, 20_000)
 
 
-async def test_a_batch_is_known_again_in_another_order(lasting_url: str) -> None:
+async def test_a_batch_is_known_again_in_another_order(durable_url: str) -> None:
     events = [Event(run_id="r", payload=n) for n in range(2_000)]
     turned = [Event(run_id="r", payload=n) for n in reversed(range(2_000))]
 
-    async with open_store(lasting_url) as store:
-        await append_batch(store, Batch(sink_id="s", number=4, events=events))
-        is_new = await append_batch(store, Batch(sink_id="s", number=4, events=turned))
+    async with open_store(durable_url) as store:
+        await append_batch(store, SinkBatch(sink_id="s", number=4, events=events))
+        is_new = await append_batch(store, SinkBatch(sink_id="s", number=4, events=turned))
 
     assert not is_new
 
 
 @pytest.mark.parametrize(("number", "count"), [(4, 2_001), (3, 2_000), (4, 1_000)])
-async def test_another_batch_under_an_old_number_is_a_conflict(lasting_url: str, number: int, count: int) -> None:
+async def test_another_batch_under_an_old_number_is_a_conflict(durable_url: str, number: int, count: int) -> None:
     events = [Event(run_id="r", payload=n) for n in range(2_001)]
 
-    async with open_store(lasting_url) as store:
-        await append_batch(store, Batch(sink_id="s", number=4, events=events[:2_000]))
+    async with open_store(durable_url) as store:
+        await append_batch(store, SinkBatch(sink_id="s", number=4, events=events[:2_000]))
         with pytest.raises(Conflict):
-            await append_batch(store, Batch(sink_id="s", number=number, events=events[:count]))
+            await append_batch(store, SinkBatch(sink_id="s", number=number, events=events[:count]))
         head = (await store.journal.bounds()).head
 
     assert head == 2_000
 
 
-async def test_of_two_that_append_one_batch_at_once_one_does(lasting_url: str) -> None:
-    batch = Batch(sink_id="s", number=0, events=[Event(run_id="r", payload=n) for n in range(3_000)])
+async def test_of_two_that_append_one_batch_at_once_one_does(durable_url: str) -> None:
+    batch = SinkBatch(sink_id="s", number=0, events=[Event(run_id="r", payload=n) for n in range(3_000)])
 
-    async with open_store(lasting_url) as one, open_store(lasting_url) as other, anyio.create_task_group() as tasks:
+    async with open_store(durable_url) as one, open_store(durable_url) as other, anyio.create_task_group() as tasks:
         for store in (one, other, one, other):
             tasks.start_soon(append_batch, store, batch)
 
-    async with open_store(lasting_url) as store:
+    async with open_store(durable_url) as store:
         assert (await store.journal.bounds()).head == 3_000
 
 
@@ -194,68 +194,68 @@ def payloads(entries: Sequence[Entry]) -> list[object]:
 
 
 @pytest.mark.parametrize("is_turned", [False, True], ids=["same-order", "other-order"])
-async def test_a_batch_that_ended_among_its_parts_goes_on_after_them(lasting_url: str, is_turned: bool) -> None:
+async def test_a_batch_that_ended_among_its_parts_goes_on_after_them(durable_url: str, is_turned: bool) -> None:
     numbers = [n // 2 for n in range(45_000)]  # each row twice, as rows may be
     events = [Event(run_id="r", payload=n) for n in numbers]
-    batch = Batch(sink_id="s", number=3, events=events)
-    again = Batch(sink_id="s", number=3, events=events[::-1] if is_turned else events)
+    batch = SinkBatch(sink_id="s", number=3, events=events)
+    again = SinkBatch(sink_id="s", number=3, events=events[::-1] if is_turned else events)
 
-    async with open_store(lasting_url) as store:
+    async with open_store(durable_url) as store:
         with pytest.raises(Killed):
             await append_batch(Dying(store, 1), batch)  # type: ignore[arg-type]
         some = (await store.journal.bounds()).head
         outcomes = [await append_batch(store, again), await append_batch(store, batch)]
-    found = await to_thread.run_sync(read, lasting_url)
+    found = await to_thread.run_sync(read, durable_url)
 
     assert (some, outcomes, len(found)) == (20_000, [True, False], 45_000)
     assert sorted(payloads(found)) == numbers if is_turned else payloads(found) == numbers  # type: ignore[type-var]
 
 
-async def test_the_next_batch_waits_for_the_rest_of_one_that_is_partly_in(lasting_url: str) -> None:
+async def test_the_next_batch_waits_for_the_rest_of_one_that_is_partly_in(durable_url: str) -> None:
     events = [Event(run_id="r", payload=n) for n in range(20_001)]
 
-    async with open_store(lasting_url) as store:
+    async with open_store(durable_url) as store:
         with pytest.raises(Killed):
-            await append_batch(Dying(store, 1), Batch(sink_id="s", number=3, events=events))  # type: ignore[arg-type]
+            await append_batch(Dying(store, 1), SinkBatch(sink_id="s", number=3, events=events))  # type: ignore[arg-type]
         for number, rows in ((3, events[:-1]), (4, events)):
             with pytest.raises(Conflict, match="has appended batch 3 already"):
-                await append_batch(store, Batch(sink_id="s", number=number, events=rows))
-        await append_batch(store, Batch(sink_id="s", number=3, events=events))
-        assert await append_batch(store, Batch(sink_id="s", number=4, events=events[:1]))
+                await append_batch(store, SinkBatch(sink_id="s", number=number, events=rows))
+        await append_batch(store, SinkBatch(sink_id="s", number=3, events=events))
+        assert await append_batch(store, SinkBatch(sink_id="s", number=4, events=events[:1]))
 
 
-async def test_a_part_has_an_end_in_bytes_too(lasting_url: str) -> None:
+async def test_a_part_has_an_end_in_bytes_too(durable_url: str) -> None:
     events = [Event(run_id="r", payload=str(n) + "x" * 1_000_000) for n in range(70)]
 
-    async with open_store(lasting_url) as store:
+    async with open_store(durable_url) as store:
         with pytest.raises(Killed):
-            await append_batch(Dying(store, 1), Batch(sink_id="s", number=0, events=events))  # type: ignore[arg-type]
+            await append_batch(Dying(store, 1), SinkBatch(sink_id="s", number=0, events=events))  # type: ignore[arg-type]
         some = (await store.journal.bounds()).head
-        await append_batch(store, Batch(sink_id="s", number=0, events=events))
+        await append_batch(store, SinkBatch(sink_id="s", number=0, events=events))
         head = (await store.journal.bounds()).head
 
     assert (some, head) == (67, 70)
 
 
-async def test_rows_that_fill_a_request_by_themselves_are_appended(lasting_url: str) -> None:
+async def test_rows_that_fill_a_request_by_themselves_are_appended(durable_url: str) -> None:
     many = [Event(run_id="r", payload=n) for n in range(20_000)]
     large = [Event(run_id="r", payload="x" * ((MAX_BYTES - MAX_EVENTS) // 8 - 2)) for _ in range(8)]
 
-    async with open_store(lasting_url) as store:
-        await append_batch(store, Batch(sink_id="s", number=0, events=large + many))
+    async with open_store(durable_url) as store:
+        await append_batch(store, SinkBatch(sink_id="s", number=0, events=large + many))
         head = (await store.journal.bounds()).head
 
     assert (sum(event.size for event in large), head) == (MAX_BYTES - MAX_EVENTS, 20_008)
 
 
-async def test_of_two_that_append_one_large_batch_at_once_each_part_is_in_once(lasting_url: str) -> None:
+async def test_of_two_that_append_one_large_batch_at_once_each_part_is_in_once(durable_url: str) -> None:
     events = [Event(run_id="r", payload=n) for n in range(41_000)]
 
-    async with open_store(lasting_url) as one, open_store(lasting_url) as other, anyio.create_task_group() as tasks:
-        tasks.start_soon(append_batch, one, Batch(sink_id="s", number=0, events=events))
-        tasks.start_soon(append_batch, other, Batch(sink_id="s", number=0, events=events[::-1]))
+    async with open_store(durable_url) as one, open_store(durable_url) as other, anyio.create_task_group() as tasks:
+        tasks.start_soon(append_batch, one, SinkBatch(sink_id="s", number=0, events=events))
+        tasks.start_soon(append_batch, other, SinkBatch(sink_id="s", number=0, events=events[::-1]))
 
-    found = await to_thread.run_sync(read, lasting_url)
+    found = await to_thread.run_sync(read, durable_url)
     assert sorted(payloads(found)) == list(range(41_000))  # type: ignore[type-var]
 
 

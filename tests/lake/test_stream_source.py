@@ -34,27 +34,27 @@ class Stream:
 
 
 def test_a_stream_has_every_entry_in_batches_within_its_limit(
-    spark: SparkSession, lasting_url: str, tmp_path: Path
+    spark: SparkSession, durable_url: str, tmp_path: Path
 ) -> None:
-    fill(lasting_url, numbered(100))
-    stream = Stream(spark, lasting_url, tmp_path, maxRowsPerTrigger=40, rowsPerPartition=15)
+    fill(durable_url, numbered(100))
+    stream = Stream(spark, durable_url, tmp_path, maxRowsPerTrigger=40, rowsPerPartition=15)
 
     batches = stream.run()
 
     assert batches == [40, 40, 20]
-    assert stream.rows() == plain(read(lasting_url))
+    assert stream.rows() == plain(read(durable_url))
 
 
-def test_a_stream_goes_on_where_its_checkpoint_is(spark: SparkSession, lasting_url: str, tmp_path: Path) -> None:
-    fill(lasting_url, numbered(30))
-    stream = Stream(spark, lasting_url, tmp_path)
+def test_a_stream_goes_on_where_its_checkpoint_is(spark: SparkSession, durable_url: str, tmp_path: Path) -> None:
+    fill(durable_url, numbered(30))
+    stream = Stream(spark, durable_url, tmp_path)
     stream.run()
 
-    fill(lasting_url, numbered(20, start=30))
+    fill(durable_url, numbered(20, start=30))
     batches = stream.run()
 
     assert batches == [20]
-    assert stream.rows() == plain(read(lasting_url))
+    assert stream.rows() == plain(read(durable_url))
 
 
 def test_a_stream_begins_and_ends_where_it_is_told(spark: SparkSession, url: str, tmp_path: Path) -> None:

@@ -21,7 +21,7 @@ from tape.core.event import Entry, Event
 from tape.core.ids import RunId
 from tape.core.ports import Store
 from tape.core.run import RunRecord
-from tape.lake.sweeping import MOST, SweepOrder, sweep
+from tape.lake.sweep import MOST, SweepOrder, sweep
 from tape.runs.forks import ForkOrder, open_forks
 from tape.runs.outcomes import SweptRun, differing, outcomes
 
@@ -42,10 +42,10 @@ class Kept(list[Event]):
 
 
 @pytest.fixture
-def played(lasting_url: str) -> str:
+def played(durable_url: str) -> str:
     """A store with a run of six turns."""
-    inside(lasting_url, play)
-    return lasting_url
+    inside(durable_url, play)
+    return durable_url
 
 
 def inside(url: str, task: Callable[[Store, Journal], Awaitable[T]]) -> T:

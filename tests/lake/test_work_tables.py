@@ -11,8 +11,8 @@ from tape.core.ids import GlobalSeq
 from tape.core.reaction import Reaction
 from tape.core.registration import Verb, defined, paused, removed
 from tape.core.task import Died, Outcomes, TaskId, told
-from tape.lake.log import Log
-from tape.lake.outcomes import outcomes_of, write_outcomes
+from tape.lake.log import DeltaLog
+from tape.lake.reports.task_outcomes import outcomes_of, write_outcomes
 from tape.lake.work_tables import reactions
 from tests.contract.reacting import claim, match, publish, reaction, settle
 from tests.lake.frames import assert_rows, journal_of
@@ -60,7 +60,7 @@ def test_a_snapshot_of_outcomes_takes_the_place_of_the_last_one(tmp_path: Path) 
     assert before == [] and outcomes_of(tmp_path) == [done._asdict(), pending._asdict()]
 
 
-def test_the_report_has_what_became_of_the_tasks(spark: SparkSession, url: str, log: Log) -> None:
+def test_the_report_has_what_became_of_the_tasks(spark: SparkSession, url: str, log: DeltaLog) -> None:
     anyio.run(work, url, log)
 
     code = run(["lake", "report", "--store", url, "--lake", str(log.table.parent), "--json"])
@@ -71,7 +71,7 @@ def test_the_report_has_what_became_of_the_tasks(spark: SparkSession, url: str, 
     assert "Task outcomes" in page and "Reactions" in page and "/a/**" in page
 
 
-async def work(url: str, log: Log) -> None:
+async def work(url: str, log: DeltaLog) -> None:
     """Three tasks: one is done, one is dead, one waits."""
     async with opened(url) as (store, _):
         await store.reactions.register(reaction())

@@ -3,8 +3,8 @@
 from typing import Any
 
 from tape.core.ids import GlobalSeq
+from tape.core.lake import LakeStatus
 from tape.core.ports import Bounds
-from tape.lake.status import Status
 
 MINUTE_MS = 60_000
 HOSTILE = '</title><script>alert(1)</script>$x_{1}$ #3b6fb6 \\frac ☃ 漢字 "&'
@@ -12,8 +12,8 @@ HOSTILE = '</title><script>alert(1)</script>$x_{1}$ #3b6fb6 \\frac ☃ 漢字 "&
 Rows = list[dict[str, Any]]
 
 
-def status(cold: int = 900, floor: int = 501, head: int = 1_000) -> Status:
-    return Status(
+def status(cold: int = 900, floor: int = 501, head: int = 1_000) -> LakeStatus:
+    return LakeStatus(
         cold=Bounds(GlobalSeq(1), GlobalSeq(cold)),
         warm=Bounds(GlobalSeq(floor), GlobalSeq(head)),
         hot=Bounds(GlobalSeq(head - 99), GlobalSeq(head)),

@@ -9,8 +9,8 @@ import anyio
 import pytest
 
 from tape import Entry, open_journal
-from tape.lake.cold.ownership import is_owned
 from tape.lake.cold.reading import read_cold, read_runs
+from tape.lake.file_lock import is_locked
 from tests.conftest import Scale
 from tests.process.crew import Crew
 from tests.process.saying import SHARED_RUNS
@@ -67,11 +67,11 @@ def kill(crew: Crew, path: Path) -> int:
     """Kills a persister after it has written a little or more; how much the file then has."""
     more = Random().randrange(MOST_BYTES)
     persister = crew.start("persister", crew.url, RUN, path)
-    crew.wait(lambda: is_owned(path), "the persister has begun")
+    crew.wait(lambda: is_locked(path), "the persister has begun")
     written = size(path)
     crew.wait(lambda: abs(size(path) - written) > more, "the persister writes")
     persister.kill()
-    assert not is_owned(path)
+    assert not is_locked(path)
     return len(list(read_cold(path, RUN)))
 
 

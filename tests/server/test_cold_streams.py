@@ -6,8 +6,8 @@ from typing import Any
 import httpx
 import pytest
 
-from tape.lake.cold.ownership import owned
 from tape.lake.cold.runs import cold_path
+from tape.lake.file_lock import exclusive_lock
 from tape.wire.frames import Checkpoint, Delivered, Frame, StateResyncRequired
 from tests.process.crew import until
 from tests.server.conftest import Start
@@ -99,7 +99,7 @@ async def test_a_file_that_somebody_writes_is_503_and_not_opened(
         say(http, run_id, 1)
         assert first.stop() == 0
 
-    async with owned(cold_path(tmp_path, run_id)):
+    async with exclusive_lock(cold_path(tmp_path, run_id)):
         with start("memory://").client() as http:
             refused = http.get(path.format(run_id))
 

@@ -10,7 +10,7 @@ import httpx
 import psutil
 import pytest
 
-from tape.lake.log import Log
+from tape.lake.log import DeltaLog
 from tests.lake.hostile_queries import HOSTILE, contents, spelled
 from tests.lake.plain import fill, opened, say
 from tests.lake.plain_tables import write_table
@@ -39,7 +39,7 @@ def server(folder: Path) -> Iterator[TapeServer]:
 async def filled(url: str, lake: Path) -> None:
     async with opened(url) as (store, journal):
         await say(journal, 300)
-        await fill(store, Log(lake / "journal"), url, 100)
+        await fill(store, DeltaLog(lake / "journal"), url, 100)
         await say(journal, 10)
     write_table(lake, "tool_usage", TOOLS, 300)
     (lake.parent / "secret.csv").write_text("topsecret\n")

@@ -13,8 +13,8 @@ import psutil
 import pytest
 
 from tape.lake import stream_cold
-from tape.lake.cold.ownership import is_owned
 from tape.lake.cold.runs import cold_path
+from tape.lake.file_lock import is_locked
 from tape.wire.frames import Delivered
 from tests.process.crew import until
 from tests.server.conftest import Start
@@ -87,7 +87,7 @@ def assert_only_the_writer_holds_a_file(server: TapeServer, child: str, *, is_fo
     """Five readers are at it; the one who writes the run's file is the only one who has opened it."""
     path = cold_path(server.folder, child)
     if is_forgetful:
-        until(lambda: is_owned(path), "its writer holds the file")
+        until(lambda: is_locked(path), "its writer holds the file")
     opened = [file.path for file in psutil.Process(server.pid).open_files() if file.path.endswith(".duckdb")]
     assert len(opened) == len(set(opened))
     assert is_forgetful or not opened

@@ -18,7 +18,7 @@ from tape.cli.spans import Span
 if TYPE_CHECKING:
     from tape.core.ports import AuditPage, Bounds, Fault, Store
     from tape.core.term import Term
-    from tape.lake.archive import Compared
+    from tape.lake.archive import ComparedPositions
 
 STAGES: Final = {"entries": "entries in order", "runs": "runs", "file": "the file itself"}
 
@@ -67,22 +67,22 @@ def archive(choices: Choices, keep: timedelta) -> None:
 
 async def _archive(choices: Choices, keep: timedelta) -> None:
     from tape.lake.lazy_reader import TABLE, check_installed
-    from tape.lake.reference import check_kind
+    from tape.lake.store_option import check_durable
 
     check_installed()
     from tape.lake.archive import archive as let_go
-    from tape.lake.log import Log
+    from tape.lake.log import DeltaLog
 
-    check_kind(choices.location()[0])
+    check_durable(choices.location()[0])
     choices.check_exists()
     before_ms = int(time() * 1000) - keep // timedelta(milliseconds=1)
     async with choices.open_store() as store:
         before = await store.journal.bounds()
-        bounds = await let_go(store, Log(choices.lake_folder() / TABLE), before_ms, _show_compared)
+        bounds = await let_go(store, DeltaLog(choices.lake_folder() / TABLE), before_ms, _show_compared)
     _sum_up_archive(before, bounds, is_json=choices.is_json)
 
 
-def _show_compared(compared: Compared) -> None:
+def _show_compared(compared: ComparedPositions) -> None:
     output.progress(f"comparing with the lake: {compared.through:,} of {compared.last:,} …")
 
 

@@ -37,7 +37,7 @@ class LakeRows(NamedTuple):
     is_whole: bool
 
 
-class LakeJobs(Protocol):
+class LakeQueries(Protocol):
     """Answers about a lake without keeping the caller waiting for ever; NotFound where there is none.
 
     A question changes nothing, sees nothing but the lake, and is bounded in rows, time and memory.

@@ -14,18 +14,18 @@ from anyio import to_thread
 from tape.core.errors import Conflict, NotFound
 from tape.core.ids import GlobalSeq
 from tape.core.ports import Bounds, Reader, Store
-from tape.lake.log import Log
+from tape.lake.log import DeltaLog
 from tape.lake.reader import LakeReader
 
 
-class Compared(NamedTuple):
+class ComparedPositions(NamedTuple):
     """How far journal and lake are known to be the same, of how much there is to compare."""
 
     through: GlobalSeq
     last: GlobalSeq
 
 
-async def archive(store: Store, log: Log, before_ms: int, tell: Callable[[Compared], None]) -> Bounds:
+async def archive(store: Store, log: DeltaLog, before_ms: int, tell: Callable[[ComparedPositions], None]) -> Bounds:
     """Lets go of what is older than a time and in the lake; nothing is trimmed before all of it was compared."""
     if not log.exists:
         raise NotFound(f"there is no lake at {str(log.table.parent)!r}; tape lake sync makes one")
@@ -36,7 +36,7 @@ async def archive(store: Store, log: Log, before_ms: int, tell: Callable[[Compar
     through = GlobalSeq(bounds.floor - 1)
     while through < last and (common := await _common(store.journal, cold, through, last, before_ms)) > through:
         through = common
-        tell(Compared(through, last))
+        tell(ComparedPositions(through, last))
     return await store.retention.trim(through) if through >= bounds.floor else bounds
 
 

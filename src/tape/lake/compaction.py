@@ -9,9 +9,9 @@ from time import time
 from typing import Final, NamedTuple
 from uuid import uuid4
 
-from tape.lake.log import DATA, File, Log, sync_to_disk
-from tape.lake.parts import merge
-from tape.lake.refusals import refusal
+from tape.lake.errors import write_error
+from tape.lake.log import DATA, DeltaLog, LakeFile, sync_to_disk
+from tape.lake.parquet_files import merge
 
 TARGET: Final = 128 << 20  # bytes: what a file grows to, and from when on it is left alone
 GRACE: Final = timedelta(hours=1)  # longer than a step takes to write its files, or a reader to open them
@@ -32,12 +32,12 @@ class Vacuumed(NamedTuple):
     size: int
 
 
-def neighbours(files: Sequence[File], target: int = TARGET) -> list[tuple[File, ...]]:
+def neighbours(files: Sequence[LakeFile], target: int = TARGET) -> list[tuple[LakeFile, ...]]:
     """Which files to merge, each row of them into one: small ones that lie side by side, up to a size.
 
     One that is half as large already is left alone, so that no entry is copied again and again.
     """
-    rows: list[list[File]] = [[]]
+    rows: list[list[LakeFile]] = [[]]
     for file in files:
         if sum(other.size for other in rows[-1]) + file.size > target or file.size * 2 > target:
             rows.append([])
@@ -47,7 +47,7 @@ def neighbours(files: Sequence[File], target: int = TARGET) -> list[tuple[File, 
     return [tuple(row) for row in rows if len(row) > 1]
 
 
-def compact(log: Log, target: int = TARGET) -> Compacted:
+def compact(log: DeltaLog, target: int = TARGET) -> Compacted:
     """Merges neighbours in one commit. Every version still holds exactly what it held."""
     seen = log.snapshot()
     rows = neighbours(seen.files, target)
@@ -60,7 +60,7 @@ def compact(log: Log, target: int = TARGET) -> Compacted:
     return Compacted(len(seen.files), len(done.files), done.version)
 
 
-def vacuum(log: Log, grace: timedelta = GRACE) -> Vacuumed:
+def vacuum(log: DeltaLog, grace: timedelta = GRACE) -> Vacuumed:
     """Deletes files that the newest version does not name and nobody has touched for a while.
 
     What a step is writing now is younger than that, and so is what a compaction has just replaced.
@@ -80,7 +80,7 @@ def vacuum(log: Log, grace: timedelta = GRACE) -> Vacuumed:
     return Vacuumed(len(files), size)
 
 
-def _merged(log: Log, rows: Sequence[Sequence[File]]) -> list[File]:
+def _merged(log: DeltaLog, rows: Sequence[Sequence[LakeFile]]) -> list[LakeFile]:
     """A file on disk for each row of files, or none at all."""
     paths = [_new_path(log, row) for row in rows]
     try:
@@ -90,11 +90,11 @@ def _merged(log: Log, rows: Sequence[Sequence[File]]) -> list[File]:
     except Exception as error:
         for path in paths:
             path.unlink(missing_ok=True)
-        raise refusal(error, "the compaction") from error
+        raise write_error(error, "the compaction") from error
     return new
 
 
-def _new_path(log: Log, row: Sequence[File]) -> Path:
+def _new_path(log: DeltaLog, row: Sequence[LakeFile]) -> Path:
     return log.table / DATA / f"{row[0].first:020}-{row[-1].last:020}-{uuid4().hex[:12]}.parquet"
 
 

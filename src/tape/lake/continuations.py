@@ -14,7 +14,7 @@ from tape.core.errors import UsageError
 from tape.core.event import Entry, Event, check_producer
 from tape.core.ids import Epoch, RunId
 from tape.core.producer import Producer
-from tape.lake.batch import events_of
+from tape.lake.sink_batch import events_of
 from tape.runs.replay import told
 
 if TYPE_CHECKING:
@@ -40,11 +40,11 @@ SAID: Final = pa.schema(
 )
 _DDL: Final = ", ".join(f"{each.name} {'BIGINT' if each.type == pa.int64() else 'STRING'}" for each in SAID)
 
-Load: TypeAlias = Callable[[], Producer]
+LoadProducer: TypeAlias = Callable[[], Producer]
 """Finds the producer wherever it is called: what a task is sent is where to look, not the loop itself."""
 
 
-class Asked(NamedTuple):
+class PlannedFork(NamedTuple):
     """A fork that is to be: the run it will be, and what is changed for it."""
 
     run_id: RunId
@@ -59,11 +59,11 @@ class Continuation(NamedTuple):
 
 
 @dataclass(frozen=True, slots=True)
-class Task:
+class ReplayTask:
     """What all forks share: their history, who goes on, and for how long."""
 
     prefix: Sequence[Entry]
-    load: Load
+    load: LoadProducer
     n_turns: int
 
     def play(self, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
@@ -100,7 +100,7 @@ class _Said:
         self.events.append(event)
 
 
-def continuations(spark: SparkSession, task: Task, forks: Sequence[Asked]) -> list[Continuation]:
+def continuations(spark: SparkSession, task: ReplayTask, forks: Sequence[PlannedFork]) -> list[Continuation]:
     """How every fork goes on, in one job; the forks are divided among as many tasks as there are cores."""
     rows = [(number, fork.run_id, codec.encode(fork.mutation)) for number, fork in enumerate(forks)]
     found = spark.createDataFrame(rows, ASKED).mapInArrow(task.play, _DDL).toArrow().to_pylist()

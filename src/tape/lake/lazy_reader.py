@@ -21,7 +21,7 @@ TABLE: Final = "journal"
 EMPTY: Final = Bounds(GlobalSeq(1), GlobalSeq(0))
 
 
-class LateReader:
+class LazyReader:
     """Reads the lake in a folder from when there is one; until then it is an empty one."""
 
     def __init__(self, lake: Path) -> None:
@@ -43,10 +43,10 @@ class LateReader:
     def _loaded(self) -> LakeReader:
         if self._reader is None:
             check_installed()
-            from tape.lake.log import Log
+            from tape.lake.log import DeltaLog
             from tape.lake.reader import LakeReader
 
-            self._reader = LakeReader(Log(self._table))
+            self._reader = LakeReader(DeltaLog(self._table))
         return self._reader
 
 

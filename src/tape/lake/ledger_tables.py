@@ -6,7 +6,7 @@ from typing import Final
 
 from pyspark.sql import Column, DataFrame, functions as F  # noqa: N812 - as everybody calls them
 
-from tape.lake.readings import Field, Reading, What, as_declared
+from tape.lake.extraction import Extraction, Field, FieldType, as_declared
 from tape.lake.schema import GLOBAL_SEQ, PAYLOAD_JSON, RUN_ID, TS_MS
 
 BEGUN: Final = ("pending",)
@@ -15,21 +15,29 @@ SETTLED: Final = ("confirmed", "failed")
 OBSERVE_ONLY: Final = "observe_only"
 SPENT: Final = ("usd_spent", "usd_reserved", "tokens_spent", "tokens_reserved")
 
-_EFFECT: Final = (Field("tool", What.TEXT), Field("idempotency_key", What.TEXT), Field("status", What.TEXT))
+_EFFECT: Final = (
+    Field("tool", FieldType.TEXT),
+    Field("idempotency_key", FieldType.TEXT),
+    Field("status", FieldType.TEXT),
+)
 
-INTENTS: Final = Reading(table="effects", kind="effect", type=BEGUN, fields=_EFFECT)
-RESULTS: Final = Reading(table="effects", kind="effect", type=OUTCOMES, fields=_EFFECT)
-DECISIONS: Final = Reading(
+INTENTS: Final = Extraction(table="effects", kind="effect", type=BEGUN, fields=_EFFECT)
+RESULTS: Final = Extraction(table="effects", kind="effect", type=OUTCOMES, fields=_EFFECT)
+DECISIONS: Final = Extraction(
     table="decisions",
     kind="decision",
     type="recorded",
-    fields=(Field("decision_index", What.COUNT), Field("model", What.TEXT), Field("policy_version", What.TEXT)),
+    fields=(
+        Field("decision_index", FieldType.COUNT),
+        Field("model", FieldType.TEXT),
+        Field("policy_version", FieldType.TEXT),
+    ),
 )
-BUDGETS: Final = Reading(
+BUDGETS: Final = Extraction(
     table="budgets",
     kind="budget",
     type=("set", "reserved", "settled", "charged"),
-    fields=tuple(Field(name, What.NUMBER if name.startswith("usd") else What.COUNT) for name in SPENT),
+    fields=tuple(Field(name, FieldType.NUMBER if name.startswith("usd") else FieldType.COUNT) for name in SPENT),
 )
 READINGS: Final = (INTENTS, RESULTS, DECISIONS, BUDGETS)
 

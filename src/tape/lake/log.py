@@ -33,7 +33,7 @@ LOG: Final = "_delta_log"
 CONFIGURATION: Final[dict[str, str | None]] = {"delta.logRetentionDuration": "interval 30 days"}
 
 
-class File(NamedTuple):
+class LakeFile(NamedTuple):
     """A Parquet file of the lake, by its path in the table: all entries of a closed range of positions."""
 
     path: str
@@ -47,12 +47,12 @@ class File(NamedTuple):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Snapshot:
+class LakeSnapshot:
     """One version of the lake: exactly the positions 1 to `through`, in files that follow each other."""
 
     version: int = -1
     through: GlobalSeq = GlobalSeq(0)
-    files: tuple[File, ...] = ()
+    files: tuple[LakeFile, ...] = ()
     table: DeltaTable | None = field(default=None, repr=False, compare=False)
 
     @property
@@ -60,7 +60,7 @@ class Snapshot:
         return sum(file.size for file in self.files)
 
 
-class Log:
+class DeltaLog:
     """The log of the table at a path. Every call blocks."""
 
     def __init__(self, table: Path) -> None:
@@ -71,25 +71,25 @@ class Log:
     def exists(self) -> bool:
         return self.folder.is_dir() and any(self.folder.glob("*.json"))
 
-    def snapshot(self) -> Snapshot:
+    def snapshot(self) -> LakeSnapshot:
         """The newest version; an empty one where there is no table yet."""
         if not self.exists:
-            return Snapshot()
+            return LakeSnapshot()
         self._check_last()
-        with translated(self.folder):
+        with delta_errors(self.folder):
             return _snapshot(DeltaTable(self.table))
 
-    def at(self, version: int) -> Snapshot:
+    def at(self, version: int) -> LakeSnapshot:
         """An older version, for as long as the log reaches back to it."""
-        with translated(self.folder):
+        with delta_errors(self.folder):
             return _snapshot(DeltaTable(self.table, version=version))
 
-    def append(self, seen: Snapshot, files: Sequence[File]) -> Snapshot:
+    def append(self, seen: LakeSnapshot, files: Sequence[LakeFile]) -> LakeSnapshot:
         """Adds the files that follow what was seen; raises Conflict if somebody has written since."""
         table = self._created() if seen.table is None else seen.table
         return self._commit(table, [_add(file, is_new=True) for file in files], files[-1].last)
 
-    def replace(self, seen: Snapshot, old: Sequence[File], new: Sequence[File]) -> Snapshot:
+    def replace(self, seen: LakeSnapshot, old: Sequence[LakeFile], new: Sequence[LakeFile]) -> LakeSnapshot:
         """Puts files in the place of others that hold the same; raises Conflict if somebody has written since."""
         if seen.table is None or not set(old) <= set(seen.files):
             raise Conflict("the files to replace are not those of the version that was seen")
@@ -110,12 +110,12 @@ class Log:
         self.table.mkdir(parents=True, exist_ok=True)
         if self.exists:
             raise Conflict("somebody else has made the lake meanwhile")
-        with translated(self.folder):
+        with delta_errors(self.folder):
             return DeltaTable.create(self.table, arrow_schema(), name="journal", configuration=CONFIGURATION)
 
-    def _commit(self, table: DeltaTable, actions: list[Any], through: GlobalSeq) -> Snapshot:
+    def _commit(self, table: DeltaTable, actions: list[Any], through: GlobalSeq) -> LakeSnapshot:
         properties = CommitProperties(app_transactions=[Transaction(APP, through)])
-        with translated(self.folder):
+        with delta_errors(self.folder):
             table.create_write_transaction(actions, "append", table.schema(), commit_properties=properties)
         sync_to_disk(self.folder / f"{table.version():020}.json")
         sync_to_disk(self.folder)
@@ -129,7 +129,7 @@ class Log:
 
 
 @contextmanager
-def translated(folder: Path) -> Iterator[None]:
+def delta_errors(folder: Path) -> Iterator[None]:
     """What delta-rs raises, as ours."""
     try:
         yield
@@ -148,7 +148,7 @@ def sync_to_disk(path: Path) -> None:
         os.close(handle)
 
 
-def check_ranges(files: Sequence[File], after: int, through: int) -> None:
+def check_ranges(files: Sequence[LakeFile], after: int, through: int) -> None:
     """Raises Corrupt unless the files are exactly the positions after one through another, each once."""
     ends = [after, *(file.last for file in files)]
     begins = [*(file.first - 1 for file in files), through]
@@ -158,22 +158,22 @@ def check_ranges(files: Sequence[File], after: int, through: int) -> None:
             raise Corrupt(f"the lake is not {after + 1} to {through}: {what}")
 
 
-def _snapshot(table: DeltaTable) -> Snapshot:
+def _snapshot(table: DeltaTable) -> LakeSnapshot:
     through = GlobalSeq(table.transaction_version(APP) or 0)
     actions = pa.table(table.get_add_actions(flatten=True)).to_pylist()
     files = tuple(sorted(map(_file, actions), key=lambda file: file.first))
     check_ranges(files, 0, through)
-    return Snapshot(version=table.version(), through=through, files=files, table=table)
+    return LakeSnapshot(version=table.version(), through=through, files=files, table=table)
 
 
-def _file(action: dict[str, Any]) -> File:
-    file = File(action["path"], action["min.global_seq"], action["max.global_seq"], action["size_bytes"])
+def _file(action: dict[str, Any]) -> LakeFile:
+    file = LakeFile(action["path"], action["min.global_seq"], action["max.global_seq"], action["size_bytes"])
     if file.first is None or file.last is None or action["num_records"] != file.rows:
         raise Corrupt(f"the lake's log does not say which positions {file.path} holds")
     return file
 
 
-def _add(file: File, *, is_new: bool) -> AddAction:
+def _add(file: LakeFile, *, is_new: bool) -> AddAction:
     statistics = {
         "numRecords": file.rows,
         "minValues": {"global_seq": file.first},
@@ -190,7 +190,7 @@ def _add(file: File, *, is_new: bool) -> AddAction:
     )
 
 
-def _remove(file: File) -> RemoveAction:
+def _remove(file: LakeFile) -> RemoveAction:
     return RemoveAction(
         path=file.path, data_change=False, deletion_timestamp=_now_ms(), size=file.size, partition_values={}
     )

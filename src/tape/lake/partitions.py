@@ -11,9 +11,9 @@ from pyspark.sql.datasource import InputPartition
 
 from tape.core.errors import BrokerOverflowError, Corrupt, InvalidCursor, UsageError, shown
 from tape.core.ids import GlobalSeq
-from tape.lake.options import EARLIEST
-from tape.lake.refusals import check_resumable
+from tape.lake.errors import check_resumable
 from tape.lake.schema import COLUMNS, spark_type
+from tape.lake.source_options import EARLIEST
 from tape.store.ranges import EVERYTHING, Extent, Ranges, Selection, open_ranges
 
 if TYPE_CHECKING:
@@ -33,7 +33,7 @@ class BelowFloor(BrokerOverflowError):
         )
 
 
-class Cursor(NamedTuple):
+class SourceCursor(NamedTuple):
     """A position up to which somebody has read, and the epoch in which it was read."""
 
     position: int
@@ -41,7 +41,7 @@ class Cursor(NamedTuple):
 
 
 @dataclass(frozen=True)
-class Span(InputPartition):
+class JournalPartition(InputPartition):
     """Positions above `after` and up to `through`, as they were in an epoch."""
 
     after: int
@@ -49,7 +49,7 @@ class Span(InputPartition):
     epoch: int
 
     @classmethod
-    def of(cls, partition: InputPartition) -> Span:
+    def of(cls, partition: InputPartition) -> JournalPartition:
         if not isinstance(partition, cls):
             raise UsageError(f"a partition is a range of positions, not {shown(partition)}")
         return partition
@@ -58,22 +58,22 @@ class Span(InputPartition):
         return self.through - self.after
 
 
-def split(span: Span, rows: int) -> Iterator[Span]:
+def split(span: JournalPartition, rows: int) -> Iterator[JournalPartition]:
     """Ranges of about the same length, each at most so long; one without a position where there is nothing."""
     count = max(1, -(-len(span) // rows))
     edges = [span.after + len(span) * place // count for place in range(count + 1)]
-    return (Span(after, through, span.epoch) for after, through in pairwise(edges))
+    return (JournalPartition(after, through, span.epoch) for after, through in pairwise(edges))
 
 
 @dataclass(frozen=True, slots=True)
-class Reading:
+class PartitionReader:
     """Some columns of the journal at a URL, which may hold a password and is shown nowhere."""
 
     url: str = field(repr=False)
     schema: pa.Schema = field(repr=False)
 
     @classmethod
-    def of(cls, url: str, schema: StructType) -> Reading:
+    def of(cls, url: str, schema: StructType) -> PartitionReader:
         from pyspark.sql.pandas.types import to_arrow_schema
 
         for each in schema.fields:
@@ -85,7 +85,7 @@ class Reading:
         with open_ranges(self.url) as ranges:
             return ranges.extent()
 
-    def span(self, after: int, through: int | None, *cursors: Cursor) -> Span:
+    def span(self, after: int, through: int | None, *cursors: SourceCursor) -> JournalPartition:
         """The range that is asked for, if all of it is there; the earliest position there ever was is 1.
 
         What is known of it from earlier are cursors, and each of them must be of the history that the journal has now.
@@ -101,9 +101,9 @@ class Reading:
             raise BelowFloor(None, after + 1, floor)
         if through is not None and through > head:
             raise InvalidCursor(f"the journal ends at {head}, before {through}")
-        return Span(after, head if through is None else max(after, through), extent.epoch)
+        return JournalPartition(after, head if through is None else max(after, through), extent.epoch)
 
-    def read(self, span: Span, selection: Selection = EVERYTHING) -> Iterator[pa.RecordBatch]:
+    def read(self, span: JournalPartition, selection: Selection = EVERYTHING) -> Iterator[pa.RecordBatch]:
         """The entries of a range. It fails if they are not all: positions are dense, so their count is a checksum."""
         import pyarrow as pa
 
@@ -117,7 +117,7 @@ class Reading:
             _check_whole(ranges, span, rows if selection.is_everything else ranges.count(span.after, span.through))
 
 
-def _check_whole(ranges: Ranges, span: Span, rows: int) -> None:
+def _check_whole(ranges: Ranges, span: JournalPartition, rows: int) -> None:
     """A floor rises before anything goes: if it is still below the range, nothing of it went while it was read.
 
     A session stays with its server: what it has read is in the history that it then has.

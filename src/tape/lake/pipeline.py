@@ -22,15 +22,15 @@ from tape.core.event import Entry
 from tape.core.ids import GlobalSeq
 from tape.core.ports import Journal
 from tape.core.term import Term
-from tape.lake.cold.ownership import owned
 from tape.lake.compaction import TARGET, compact
-from tape.lake.log import DATA, Log, Snapshot
-from tape.lake.parts import GROUP_BYTES, GROUP_ROWS, groups, written
-from tape.lake.reference import refer
-from tape.lake.refusals import beyond, check_same, refusal
+from tape.lake.errors import check_same, lake_beyond_journal, write_error
+from tape.lake.file_lock import exclusive_lock
+from tape.lake.log import DATA, DeltaLog, LakeSnapshot
+from tape.lake.parquet_files import GROUP_BYTES, GROUP_ROWS, check_written, groups
 from tape.lake.row_groups import entries_of
 from tape.lake.schema import COLUMNS
 from tape.lake.spark_paths import spark_path
+from tape.lake.store_option import option_for
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -41,7 +41,7 @@ MANY: Final = 64
 Write: TypeAlias = Callable[[GlobalSeq, GlobalSeq, Path], None]
 
 
-class Done(NamedTuple):
+class SyncStep(NamedTuple):
     """A step that is committed: what the lake holds now, and how much of it is new."""
 
     through: GlobalSeq
@@ -51,7 +51,7 @@ class Done(NamedTuple):
     version: int
 
 
-async def sync(journal: Journal, log: Log, write: Write, step: int = STEP) -> AsyncGenerator[Done, None]:
+async def sync(journal: Journal, log: DeltaLog, write: Write, step: int = STEP) -> AsyncGenerator[SyncStep, None]:
     """Steps until the lake holds what the journal held when it was last asked."""
     while True:
         head = (await journal.bounds()).head
@@ -61,7 +61,7 @@ async def sync(journal: Journal, log: Log, write: Write, step: int = STEP) -> As
         yield done
 
 
-async def follow(journal: Journal, log: Log, write: Write, step: int = STEP) -> AsyncGenerator[Done, None]:
+async def follow(journal: Journal, log: DeltaLog, write: Write, step: int = STEP) -> AsyncGenerator[SyncStep, None]:
     """The same, and then whatever comes, for as long as it is asked; many small files become few."""
     while True:
         async for done in sync(journal, log, write, step):
@@ -71,25 +71,25 @@ async def follow(journal: Journal, log: Log, write: Write, step: int = STEP) -> 
         await journal.wait((await to_thread.run_sync(log.snapshot)).through)
 
 
-async def _tidy(log: Log) -> None:
-    async with owned(log.table):
+async def _tidy(log: DeltaLog) -> None:
+    async with exclusive_lock(log.table):
         small = [file for file in (await to_thread.run_sync(log.snapshot)).files if file.size * 2 <= TARGET]
         if len(small) >= MANY:
             await to_thread.run_sync(compact, log)
 
 
-async def _advance(journal: Journal, log: Log, write: Write, step: int, head: GlobalSeq) -> Done | None:
+async def _advance(journal: Journal, log: DeltaLog, write: Write, step: int, head: GlobalSeq) -> SyncStep | None:
     """One step, or None if there is nothing to do."""
-    async with owned(log.table):  # it only saves work: two that step at once cannot both commit
+    async with exclusive_lock(log.table):  # it only saves work: two that step at once cannot both commit
         seen = await to_thread.run_sync(log.snapshot)
-        await check_kinship(journal, log, seen)
+        await check_same_journal(journal, log, seen)
         known = await journal.terms()
         if seen.through == head:
             return None
         through = GlobalSeq(min(head, seen.through + step))
         check = partial(from_thread.run, _check_unchanged, journal, known)
         done = await to_thread.run_sync(take_step, log, write, seen, through, check, abandon_on_cancel=True)
-    return Done(done.through, head, through - seen.through, len(done.files), done.version)
+    return SyncStep(done.through, head, through - seen.through, len(done.files), done.version)
 
 
 async def _check_unchanged(journal: Journal, known: Sequence[Term]) -> None:
@@ -99,27 +99,27 @@ async def _check_unchanged(journal: Journal, known: Sequence[Term]) -> None:
 
 
 def take_step(
-    log: Log, write: Write, seen: Snapshot, through: GlobalSeq, check: Callable[[], None] = lambda: None
-) -> Snapshot:
+    log: DeltaLog, write: Write, seen: LakeSnapshot, through: GlobalSeq, check: Callable[[], None] = lambda: None
+) -> LakeSnapshot:
     """Writes what follows up to a position and commits it; whatever fails before that leaves the lake as it was."""
     folder = log.table / DATA / f"{seen.through + 1:020}-{through:020}-{uuid4().hex[:12]}"
     try:
         write(seen.through, through, folder)
         if not folder.is_dir():
             raise Unavailable(f"what Spark wrote is not in {folder}: it and its executors must share this folder")
-        files = written(log.table, folder, seen.through, through)
+        files = check_written(log.table, folder, seen.through, through)
         check()
     except Exception as error:
         shutil.rmtree(folder, ignore_errors=True)
-        raise refusal(error, "the step") from error
+        raise write_error(error, "the step") from error
     return log.append(seen, files)
 
 
-async def check_kinship(journal: Journal, log: Log, seen: Snapshot) -> None:
+async def check_same_journal(journal: Journal, log: DeltaLog, seen: LakeSnapshot) -> None:
     """Refuses a lake that the journal does not continue: another journal's, or one from before a restore."""
     bounds = await journal.bounds()
     if seen.through > bounds.head:
-        raise beyond(seen.through, bounds.head)
+        raise lake_beyond_journal(seen.through, bounds.head)
     if seen.through + 1 < bounds.floor:
         raise BrokerOverflowError(None, seen.through + 1, bounds.floor)
     if bounds.floor <= seen.through:
@@ -127,7 +127,7 @@ async def check_kinship(journal: Journal, log: Log, seen: Snapshot) -> None:
         check_same(await to_thread.run_sync(last_entry, log, seen), page.entries[0])
 
 
-def last_entry(log: Log, seen: Snapshot) -> Entry:
+def last_entry(log: DeltaLog, seen: LakeSnapshot) -> Entry:
     """The last entry of a version."""
     path = log.table / seen.files[-1].path
     with pq.ParquetFile(path) as file:
@@ -141,7 +141,7 @@ def spark_writer(open_spark: Callable[[], AbstractContextManager[SparkSession]],
 
     The URL's secrets stay out of Spark's plans.
     """
-    store = refer(url)
+    store = option_for(url)
     with ExitStack() as stack:
         spark = cache(lambda: stack.enter_context(open_spark()))
         yield lambda after, through, folder: _write(spark(), store, after, through, folder)

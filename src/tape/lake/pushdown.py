@@ -25,23 +25,23 @@ MOST = (1 << 63) - 1
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Asked:
+class PushedFilters:
     """Positions above `after` and up to `through`, and which entries of them."""
 
     after: int = 0
     through: int = MOST
     selection: Selection = EVERYTHING
 
-    def above(self, position: int) -> Asked:
+    def above(self, position: int) -> PushedFilters:
         return replace(self, after=max(self.after, position))
 
-    def up_to(self, position: int) -> Asked:
+    def up_to(self, position: int) -> PushedFilters:
         return replace(self, through=min(self.through, position))
 
 
-def push(filters: Iterable[Filter]) -> tuple[Asked, list[Filter]]:
+def push_filters(filters: Iterable[Filter]) -> tuple[PushedFilters, list[Filter]]:
     """What is asked, and the filters that are left to Spark."""
-    asked, left = Asked(), []
+    asked, left = PushedFilters(), []
     for each in filters:
         answered = _with_filter(asked, each)
         if answered is None:
@@ -51,7 +51,7 @@ def push(filters: Iterable[Filter]) -> tuple[Asked, list[Filter]]:
     return asked, left
 
 
-def _with_filter(asked: Asked, each: Filter) -> Asked | None:
+def _with_filter(asked: PushedFilters, each: Filter) -> PushedFilters | None:
     path: tuple[str, ...] = getattr(each, "attribute", ())
     if len(path) != 1:
         return None
@@ -63,7 +63,7 @@ def _with_filter(asked: Asked, each: Filter) -> Asked | None:
     return _with_text(asked, column, each) if column in LOOKED_UP else None
 
 
-def _with_position(asked: Asked, each: Filter) -> Asked | None:
+def _with_position(asked: PushedFilters, each: Filter) -> PushedFilters | None:
     position = getattr(each, "value", None)
     if type(position) is not int:
         return None
@@ -82,7 +82,7 @@ def _with_position(asked: Asked, each: Filter) -> Asked | None:
             return None
 
 
-def _with_text(asked: Asked, column: str, each: Filter) -> Asked | None:
+def _with_text(asked: PushedFilters, column: str, each: Filter) -> PushedFilters | None:
     if any("\0" in str(value) for value in _values(each)):
         return None  # a statement cannot say it; Spark will find that nothing has it
     match each:

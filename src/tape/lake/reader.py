@@ -18,8 +18,8 @@ from tape.core.ids import GlobalSeq, RunId, Seq
 from tape.core.ports import Bounds, Page, RunPage
 from tape.core.run import Head
 from tape.core.subject import Pattern
-from tape.lake.log import Log, Snapshot
-from tape.lake.row_groups import Shelf, Stretch, entries_of
+from tape.lake.log import DeltaLog, LakeSnapshot
+from tape.lake.row_groups import RowGroupCache, Stretch, entries_of
 from tape.store.journal import PAGE, PAGE_BYTES, WINDOW, intact
 
 PLACES: Final = 4_096  # where readers of runs have come to, so that the next page begins there
@@ -33,10 +33,10 @@ class LakeReader:
     A version that was read is read on until a place beyond it is asked for, or until one of its files is gone.
     """
 
-    def __init__(self, log: Log) -> None:
+    def __init__(self, log: DeltaLog) -> None:
         self._log = log
-        self._shelf = Shelf(log.table)
-        self._seen: Snapshot | None = None
+        self._shelf = RowGroupCache(log.table)
+        self._seen: LakeSnapshot | None = None
         self._places: OrderedDict[tuple[RunId, Seq], GlobalSeq] = OrderedDict()
         self._lock = Lock()
 
@@ -50,7 +50,7 @@ class LakeReader:
         pieces = tuple(segments) or (Segment(run_id, Seq(after + 1), None),)
         return await to_thread.run_sync(self._ask, lambda seen: self._run_page(seen, run_id, after, pieces), None)
 
-    def _ask(self, question: Callable[[Snapshot], T], beyond: int | None) -> T:
+    def _ask(self, question: Callable[[LakeSnapshot], T], beyond: int | None) -> T:
         """An answer from the version that is read; from the newest if that ends too soon or has lost a file."""
         with self._lock:
             if self._seen is None or beyond is None or beyond >= self._seen.through:
@@ -65,7 +65,7 @@ class LakeReader:
             except FileNotFoundError as error:
                 raise Corrupt(f"the lake has lost {error.filename or error}") from error
 
-    def _page(self, seen: Snapshot, after: GlobalSeq, pattern: Pattern | None) -> Page:
+    def _page(self, seen: LakeSnapshot, after: GlobalSeq, pattern: Pattern | None) -> Page:
         for stretch in self._shelf.stretches(seen.files, after):
             found = self._found(stretch, after, pattern)
             entries = _cut(intact(entries_of(found.slice(0, PAGE))))
@@ -84,7 +84,7 @@ class LakeReader:
         places = _matching(subjects, pattern)
         return self._shelf.rows(stretch).slice(skip).take(places) if places else pa.table({})
 
-    def _run_page(self, seen: Snapshot, run_id: RunId, after: Seq, pieces: Sequence[Segment]) -> RunPage:
+    def _run_page(self, seen: LakeSnapshot, run_id: RunId, after: Seq, pieces: Sequence[Segment]) -> RunPage:
         place = self._places.get((run_id, after), GlobalSeq(0))
         entries: list[Entry] = []
         for entry in self._run_entries(seen, place, pieces):
@@ -96,7 +96,7 @@ class LakeReader:
             self._remember(run_id, entries[-1])
         return RunPage(entries, Head(last_seq=entries[-1].seq) if entries else None, _bounds(seen))
 
-    def _run_entries(self, seen: Snapshot, place: GlobalSeq, pieces: Sequence[Segment]) -> Iterator[Entry]:
+    def _run_entries(self, seen: LakeSnapshot, place: GlobalSeq, pieces: Sequence[Segment]) -> Iterator[Entry]:
         owners = pa.array({piece.run_id for piece in pieces}, pa.string())
         names = owners.to_pylist()
         for stretch in self._shelf.stretches(seen.files, place):
@@ -113,7 +113,7 @@ class LakeReader:
             self._places.popitem(last=False)
 
 
-def _bounds(seen: Snapshot) -> Bounds:
+def _bounds(seen: LakeSnapshot) -> Bounds:
     return Bounds(GlobalSeq(1), seen.through)
 
 

@@ -15,14 +15,14 @@ import pyarrow.parquet as pq
 
 from tape.core.errors import Corrupt
 from tape.core.event import Columns, Entry
-from tape.lake.log import File
-from tape.lake.parts import POSITION, Group, groups
+from tape.lake.log import LakeFile
+from tape.lake.parquet_files import POSITION, Group, groups
 
 OPEN_FILES: Final = 64
 BYTES: Final = 64 << 20
 
 
-class Open(NamedTuple):
+class OpenFile(NamedTuple):
     """A file that is open, and its row groups."""
 
     file: Any
@@ -36,16 +36,16 @@ class Stretch(NamedTuple):
     group: Group
 
 
-class Shelf:
+class RowGroupCache:
     """What was read of a table's files. One thread at a time."""
 
     def __init__(self, table: Path) -> None:
         self._table = table
-        self._open: OrderedDict[str, Open] = OrderedDict()
+        self._open: OrderedDict[str, OpenFile] = OrderedDict()
         self._rows: OrderedDict[Stretch, pa.Table] = OrderedDict()
         self._size = 0
 
-    def stretches(self, files: Sequence[File], after: int) -> Iterator[Stretch]:
+    def stretches(self, files: Sequence[LakeFile], after: int) -> Iterator[Stretch]:
         """Where the entries after a position are, in order; FileNotFoundError where a file has gone."""
         place = bisect_right(files, after, key=lambda file: file.last)
         for file in files[place:]:
@@ -88,14 +88,14 @@ class Shelf:
         self._rows.clear()
         self._size = 0
 
-    def _opened(self, path: str) -> Open:
+    def _opened(self, path: str) -> OpenFile:
         if path in self._open:
             self._open.move_to_end(path)
             return self._open[path]
         whole = self._table / path
-        with translated(whole):
+        with parquet_errors(whole):
             file = pq.ParquetFile(whole)
-            self._open[path] = Open(file, groups(whole, file.metadata))
+            self._open[path] = OpenFile(file, groups(whole, file.metadata))
         if len(self._open) > OPEN_FILES:
             _, oldest = self._open.popitem(last=False)
             oldest.file.close()
@@ -103,7 +103,7 @@ class Shelf:
 
     def _read(self, stretch: Stretch, names: Sequence[str]) -> pa.Table:
         file = self._opened(stretch.path).file
-        with translated(self._table / stretch.path):
+        with parquet_errors(self._table / stretch.path):
             return file.read_row_group(stretch.group.number, columns=list(names)).select(list(names))
 
 
@@ -114,7 +114,7 @@ def entries_of(rows: pa.Table) -> list[Entry]:
 
 
 @contextmanager
-def translated(path: Path) -> Iterator[None]:
+def parquet_errors(path: Path) -> Iterator[None]:
     """What pyarrow raises of a damaged file, as ours; that one is gone is for the caller to judge."""
     try:
         yield

@@ -33,11 +33,11 @@ from pyspark.sql.streaming.datasource import (
 )
 
 from tape.core.ports import NO_EPOCH
-from tape.lake.options import Asking, read_options
-from tape.lake.partitions import Cursor, Reading, Span, split
-from tape.lake.pushdown import Asked, push
-from tape.lake.reference import resolve
+from tape.lake.partitions import JournalPartition, PartitionReader, SourceCursor, split
+from tape.lake.pushdown import PushedFilters, push_filters
 from tape.lake.schema import source_ddl
+from tape.lake.source_options import SourceOptions, read_options
+from tape.lake.store_option import resolve
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -52,10 +52,10 @@ _PUSHDOWN: Final = "pyspark.sql.worker.data_source_pushdown_filters"
 
 def register(spark: SparkSession) -> None:
     """Makes the source known to a session that did not find it by itself."""
-    spark.dataSource.register(JournalSource)
+    spark.dataSource.register(TapeDataSource)
 
 
-class JournalSource(DataSource):
+class TapeDataSource(DataSource):
     """The journal of the store that the options mean."""
 
     def __init__(self, options: dict[str, str]) -> None:
@@ -71,7 +71,7 @@ class JournalSource(DataSource):
         return source_ddl()
 
     def reader(self, schema: StructType) -> JournalReader:
-        kind = PushingReader if self._asking.is_pushing and _is_pushing() else JournalReader
+        kind = PushdownReader if self._asking.is_pushing and _is_pushing() else JournalReader
         return kind(self._asking, self._reading(schema))
 
     def streamReader(self, schema: StructType) -> JournalStreamReader:  # noqa: N802 - Spark's name
@@ -87,33 +87,33 @@ class JournalSource(DataSource):
 
         return JournalStreamWriter.of(self.options, schema, overwrite)
 
-    def _reading(self, schema: StructType) -> Reading:
-        return Reading.of(resolve(self._asking.store, os.environ), schema)
+    def _reading(self, schema: StructType) -> PartitionReader:
+        return PartitionReader.of(resolve(self._asking.store, os.environ), schema)
 
 
 class JournalReader(DataSourceReader):
     """A range of the journal, in partitions."""
 
-    def __init__(self, asking: Asking, reading: Reading) -> None:
+    def __init__(self, asking: SourceOptions, reading: PartitionReader) -> None:
         self._asking = asking
         self._reading = reading
-        self._asked = Asked()
+        self._asked = PushedFilters()
 
     def partitions(self) -> list[InputPartition]:
         span = self._reading.span(self._asking.after, self._asking.through)
         after = max(span.after, min(self._asked.after, span.through))
         through = min(span.through, max(self._asked.through, after))
-        return [*split(Span(after, through, span.epoch), self._asking.rows_per_partition)]
+        return [*split(JournalPartition(after, through, span.epoch), self._asking.rows_per_partition)]
 
     def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
-        return self._reading.read(Span.of(partition), self._asked.selection)
+        return self._reading.read(JournalPartition.of(partition), self._asked.selection)
 
 
-class PushingReader(JournalReader):
+class PushdownReader(JournalReader):
     """The same, where Spark asks first what it need not filter itself."""
 
     def pushFilters(self, filters: list[Filter]) -> Iterable[Filter]:  # noqa: N802 - Spark's name
-        self._asked, left = push(filters)
+        self._asked, left = push_filters(filters)
         return left
 
 
@@ -124,7 +124,7 @@ class JournalStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
     refused beyond it, when the next batch is planned, when one is planned again after a crash, and in its tasks.
     """
 
-    def __init__(self, asking: Asking, reading: Reading) -> None:
+    def __init__(self, asking: SourceOptions, reading: PartitionReader) -> None:
         self._asking = asking
         self._reading = reading
         self._last: int | None = None
@@ -156,7 +156,7 @@ class JournalStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         return [*split(span, self._asking.rows_per_partition)]
 
     def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
-        return self._reading.read(Span.of(partition))
+        return self._reading.read(JournalPartition.of(partition))
 
     def commit(self, end: dict[str, int]) -> None:
         return
@@ -173,9 +173,9 @@ def _offset(position: int, epoch: int) -> dict[str, int]:
     return {POSITION: position, EPOCH: epoch}
 
 
-def _cursor(offset: dict[str, int]) -> Cursor:
+def _cursor(offset: dict[str, int]) -> SourceCursor:
     """An offset that names no epoch is of none, and nothing goes on from it."""
-    return Cursor(offset[POSITION], offset.get(EPOCH, NO_EPOCH))
+    return SourceCursor(offset[POSITION], offset.get(EPOCH, NO_EPOCH))
 
 
 def _is_pushing() -> bool:

@@ -16,9 +16,9 @@ import anyio
 from pyspark.sql.datasource import DataSourceArrowWriter, DataSourceStreamArrowWriter, WriterCommitMessage
 
 from tape.core.errors import UsageError
-from tape.lake.batch import Batch, append_batch, check_columns, events_of
-from tape.lake.reference import resolve
-from tape.lake.stores import open_lasting
+from tape.lake.sink_batch import SinkBatch, append_batch, check_columns, events_of
+from tape.lake.store_option import resolve
+from tape.lake.stores import open_durable_store
 from tape.settings import Settings
 
 if TYPE_CHECKING:
@@ -27,31 +27,31 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True)
-class Rows(WriterCommitMessage):
+class TaskRows(WriterCommitMessage):
     """What one task had, as an Arrow stream."""
 
     stream: bytes = field(repr=False)
 
 
 @dataclass(frozen=True, slots=True)
-class Sink:
+class JournalSink:
     """Where batches go and under which name; the URL may hold a password and is shown nowhere."""
 
     url: str = field(repr=False)
     sink_id: str
 
     @classmethod
-    def of(cls, options: Mapping[str, str], schema: StructType, overwrite: bool) -> Sink:
+    def of(cls, options: Mapping[str, str], schema: StructType, overwrite: bool) -> JournalSink:
         if overwrite:
             raise UsageError("a journal is only ever appended to; use mode('append')")
         check_columns(schema.fieldNames())
         if not options.get("sinkId"):
             raise UsageError("the option sinkId is missing: it names what writes, so that a batch is appended once")
         sink = cls(resolve(options.get("store") or None, os.environ), options["sinkId"])
-        Batch(sink_id=sink.sink_id, number=0, events=())
+        SinkBatch(sink_id=sink.sink_id, number=0, events=())
         return sink
 
-    def collect(self, batches: Iterator[pa.RecordBatch]) -> Rows:
+    def collect(self, batches: Iterator[pa.RecordBatch]) -> TaskRows:
         """The rows of a task."""
         import pyarrow as pa
 
@@ -62,27 +62,27 @@ class Sink:
             writer.write_batch(batch)
         if writer is not None:
             writer.close()
-        return Rows(target.getvalue().to_pybytes())
+        return TaskRows(target.getvalue().to_pybytes())
 
     def append(self, messages: Sequence[WriterCommitMessage | None], number: int) -> None:
         """Appends the rows of all tasks, in the order of their partitions."""
-        rows = (row for message in messages if isinstance(message, Rows) for row in _rows(message.stream))
-        anyio.run(self._append, Batch(sink_id=self.sink_id, number=number, events=events_of(rows)))
+        rows = (row for message in messages if isinstance(message, TaskRows) for row in _rows(message.stream))
+        anyio.run(self._append, SinkBatch(sink_id=self.sink_id, number=number, events=events_of(rows)))
 
-    async def _append(self, batch: Batch) -> None:
-        async with open_lasting(self.url, Settings.read(os.environ)) as store:
+    async def _append(self, batch: SinkBatch) -> None:
+        async with open_durable_store(self.url, Settings.read(os.environ)) as store:
             await append_batch(store, batch)
 
 
 class JournalStreamWriter(DataSourceStreamArrowWriter):
     """A stream into the journal."""
 
-    def __init__(self, sink: Sink) -> None:
+    def __init__(self, sink: JournalSink) -> None:
         self._sink = sink
 
     @classmethod
     def of(cls, options: Mapping[str, str], schema: StructType, overwrite: bool) -> JournalStreamWriter:
-        return cls(Sink.of(options, schema, overwrite))
+        return cls(JournalSink.of(options, schema, overwrite))
 
     def write(self, iterator: Iterator[pa.RecordBatch]) -> WriterCommitMessage:
         return self._sink.collect(iterator)
@@ -97,12 +97,12 @@ class JournalStreamWriter(DataSourceStreamArrowWriter):
 class JournalWriter(DataSourceArrowWriter):
     """Some rows into the journal, as the only batch of their sink: written again, they are in already."""
 
-    def __init__(self, sink: Sink) -> None:
+    def __init__(self, sink: JournalSink) -> None:
         self._sink = sink
 
     @classmethod
     def of(cls, options: Mapping[str, str], schema: StructType, overwrite: bool) -> JournalWriter:
-        return cls(Sink.of(options, schema, overwrite))
+        return cls(JournalSink.of(options, schema, overwrite))
 
     def write(self, iterator: Iterator[pa.RecordBatch]) -> WriterCommitMessage:
         return self._sink.collect(iterator)

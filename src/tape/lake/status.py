@@ -8,19 +8,17 @@ from anyio import to_thread
 
 from tape.bus.tail import ENTRIES
 from tape.core.ids import GlobalSeq
-from tape.core.lake import LakeStatus as Status
+from tape.core.lake import LakeStatus
 from tape.core.ports import Bounds, Reader
-from tape.lake.log import Log
-
-__all__ = ["Status", "status_of"]
+from tape.lake.log import DeltaLog
 
 
-async def status_of(journal: Reader, log: Log) -> Status:
+async def status_of(journal: Reader, log: DeltaLog) -> LakeStatus:
     """The lake beside its journal. Hot is what a process that has run long enough keeps in memory, at most."""
     seen = await to_thread.run_sync(log.snapshot)
     warm = await journal.bounds()
     behind = (await journal.read(seen.through)).entries if seen.through < warm.head else ()
-    return Status(
+    return LakeStatus(
         cold=Bounds(GlobalSeq(1), seen.through),
         warm=warm,
         hot=Bounds(GlobalSeq(max(warm.floor, warm.head - ENTRIES + 1)), warm.head),

@@ -9,7 +9,7 @@ from tape.settings import Settings
 from tape.store.ranges import refused
 
 
-def open_lasting(url: str, settings: Settings) -> AbstractAsyncContextManager[Store]:
+def open_durable_store(url: str, settings: Settings) -> AbstractAsyncContextManager[Store]:
     """The store at a URL, if it keeps everything."""
     match urlsplit(url).scheme:
         case "sqlite":

@@ -9,8 +9,8 @@ from pyspark.sql import Column, DataFrame, functions as F  # noqa: N812 - as eve
 
 from tape.core.fork import FORK, RUN
 from tape.core.ids import SYSTEM_PREFIX
-from tape.lake import ledger_tables, readings, work_tables
-from tape.lake.readings import Field, Reading, What, as_declared
+from tape.lake import extraction, ledger_tables, work_tables
+from tape.lake.extraction import Extraction, Field, FieldType, as_declared
 from tape.lake.schema import GLOBAL_SEQ, KIND, PAYLOAD_JSON, RUN_ID, SEQ, SUBJECT, TS_MS, TYPE
 
 MINUTE_MS: Final = 60_000
@@ -23,28 +23,34 @@ MONEY: Final = "decimal(28, 12)"  # sums of it do not depend on who adds first
 
 Table: TypeAlias = Callable[[DataFrame], DataFrame]
 
-FORKS: Final = Reading(
+FORKS: Final = Extraction(
     table="forks",
     kind=RUN,
     type=FORK,
-    fields=(Field("parent_run_id", What.TEXT), Field("at_seq", What.COUNT), Field("reason", What.TEXT, False)),
+    fields=(
+        Field("parent_run_id", FieldType.TEXT),
+        Field("at_seq", FieldType.COUNT),
+        Field("reason", FieldType.TEXT, False),
+    ),
 )
-PROMPTS: Final = Reading(
-    table="model_usage", type="llm_prompt", fields=(Field("model", What.TEXT), Field("tokens", What.COUNT))
+PROMPTS: Final = Extraction(
+    table="model_usage", type="llm_prompt", fields=(Field("model", FieldType.TEXT), Field("tokens", FieldType.COUNT))
 )
-RESPONSES: Final = Reading(
-    table="model_usage", type="llm_response", fields=(*PROMPTS.fields, Field("cost_usd", What.NUMBER))
+RESPONSES: Final = Extraction(
+    table="model_usage", type="llm_response", fields=(*PROMPTS.fields, Field("cost_usd", FieldType.NUMBER))
 )
-ACTIONS: Final = Reading(table="tool_usage", type="action", fields=(Field("tool", What.TEXT),))
-RESULTS: Final = Reading(table="tool_usage", type="action_result", fields=(*ACTIONS.fields, Field("ok", What.FLAG)))
-METRICS: Final = Reading(
+ACTIONS: Final = Extraction(table="tool_usage", type="action", fields=(Field("tool", FieldType.TEXT),))
+RESULTS: Final = Extraction(
+    table="tool_usage", type="action_result", fields=(*ACTIONS.fields, Field("ok", FieldType.FLAG))
+)
+METRICS: Final = Extraction(
     table="metrics",
     type="metric",
     fields=(
-        Field("name", What.TEXT),
-        Field("agent", What.TEXT),
-        Field("turn_num", What.COUNT),
-        Field("value", What.NUMBER),
+        Field("name", FieldType.TEXT),
+        Field("agent", FieldType.TEXT),
+        Field("turn_num", FieldType.COUNT),
+        Field("value", FieldType.NUMBER),
     ),
 )
 READINGS: Final = (FORKS, PROMPTS, RESPONSES, ACTIONS, RESULTS, METRICS, *ledger_tables.READINGS, *work_tables.READINGS)
@@ -133,7 +139,7 @@ def forks(journal: DataFrame) -> DataFrame:
 
 def quarantine(journal: DataFrame) -> DataFrame:
     """Every entry that a table would have needed to say something else, with the table and the reason."""
-    return readings.quarantine(journal, READINGS)
+    return extraction.quarantine(journal, READINGS)
 
 
 EVERY: Final[Mapping[str, Table]] = {

@@ -12,13 +12,13 @@ import pyarrow.parquet as pq
 from tape.core.errors import Corrupt
 from tape.core.ids import GlobalSeq
 from tape.core.ports import Fault
-from tape.lake.log import APP, File, Log, Snapshot, check_ranges
-from tape.lake.parts import file_of
-from tape.lake.row_groups import Shelf, entries_of, translated
+from tape.lake.log import APP, DeltaLog, LakeFile, LakeSnapshot, check_ranges
+from tape.lake.parquet_files import file_of
+from tape.lake.row_groups import RowGroupCache, entries_of, parquet_errors
 from tape.store.duckdb.parquet import Parquet
 
 
-def versions(log: Log) -> Iterator[tuple[int, Snapshot]]:
+def versions(log: DeltaLog) -> Iterator[tuple[int, LakeSnapshot]]:
     """Every version the log still reaches back to, oldest first; one that is not exactly {1…w} raises Corrupt.
 
     The first is read by delta-rs. The others follow from what each commit says, however many there are.
@@ -31,7 +31,7 @@ def versions(log: Log) -> Iterator[tuple[int, Snapshot]]:
         yield seen.version, seen
 
 
-def faults(log: Log, *, is_deep: bool = False) -> Iterator[Fault]:
+def faults(log: DeltaLog, *, is_deep: bool = False) -> Iterator[Fault]:
     """Whatever is wrong: with a version, a file, the count of positions, and if it goes deep with any entry."""
     try:
         for _ in versions(log):
@@ -47,7 +47,7 @@ def faults(log: Log, *, is_deep: bool = False) -> Iterator[Fault]:
         yield from _entry_faults(log.table, seen) if is_deep else ()
 
 
-def _followed(seen: Snapshot, path: Path) -> Snapshot:
+def _followed(seen: LakeSnapshot, path: Path) -> LakeSnapshot:
     """The version after a commit."""
     held = {file.path: file for file in seen.files}
     through = seen.through
@@ -59,16 +59,16 @@ def _followed(seen: Snapshot, path: Path) -> Snapshot:
             case {"add": {"path": name, "size": size, "stats": text}}:
                 known = json.loads(text)
                 first, last = known["minValues"]["global_seq"], known["maxValues"]["global_seq"]
-                held[name] = File(name, GlobalSeq(first), GlobalSeq(last), size)
+                held[name] = LakeFile(name, GlobalSeq(first), GlobalSeq(last), size)
             case {"txn": {"appId": app, "version": last}} if app == APP:
                 through = GlobalSeq(last)
     files = tuple(sorted(held.values(), key=lambda file: file.first))
     version = int(path.stem)
     _check(version, files, seen.through, through)
-    return Snapshot(version=version, through=through, files=files)
+    return LakeSnapshot(version=version, through=through, files=files)
 
 
-def _check(version: int, files: Sequence[File], before: int, through: int) -> None:
+def _check(version: int, files: Sequence[LakeFile], before: int, through: int) -> None:
     try:
         check_ranges(files, 0, through)
     except Corrupt as error:
@@ -84,10 +84,10 @@ def _actions(path: Path) -> list[dict[str, Any]]:
         raise Corrupt(f"{path} is damaged: {error}") from error
 
 
-def _file_faults(table: Path, file: File) -> Iterator[Fault]:
+def _file_faults(table: Path, file: LakeFile) -> Iterator[Fault]:
     path = table / file.path
     try:
-        with translated(path):
+        with parquet_errors(path):
             found = file_of(table, path, pq.read_metadata(path))
     except FileNotFoundError:
         yield Fault(f"{path} is missing", file.first)
@@ -98,7 +98,7 @@ def _file_faults(table: Path, file: File) -> Iterator[Fault]:
             yield Fault(f"{path} holds {found.first} to {found.last} in {found.size:,} bytes, not {file}", file.first)
 
 
-def _total_faults(table: Path, seen: Snapshot) -> Iterator[Fault]:
+def _total_faults(table: Path, seen: LakeSnapshot) -> Iterator[Fault]:
     """Count = distinct = max, asked of the rows themselves by somebody else than who wrote them."""
     with Parquet(table, [file.path for file in seen.files]) as parquet:
         totals = parquet.totals()
@@ -107,9 +107,9 @@ def _total_faults(table: Path, seen: Snapshot) -> Iterator[Fault]:
         yield Fault(f"there are {count:,} rows of {distinct:,} positions up to {last}, not {seen.through:,}")
 
 
-def _entry_faults(table: Path, seen: Snapshot) -> Iterator[Fault]:
+def _entry_faults(table: Path, seen: LakeSnapshot) -> Iterator[Fault]:
     """Every entry whose bytes are not what was written."""
-    shelf = Shelf(table)
+    shelf = RowGroupCache(table)
     for stretch in shelf.stretches(seen.files, 0):
         try:
             entries = entries_of(shelf.rows(stretch))

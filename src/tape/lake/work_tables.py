@@ -8,17 +8,19 @@ from pyspark.sql import DataFrame, functions as F  # noqa: N812 - as everybody c
 
 from tape.core.registration import REACTION, Verb
 from tape.core.task import TASK
-from tape.lake.readings import Field, Reading, What, as_declared
+from tape.lake.extraction import Extraction, Field, FieldType, as_declared
 from tape.lake.schema import GLOBAL_SEQ, PAYLOAD_JSON, TS_MS
 
 MATCHING: Final = "matching"
-NAME: Final = Field("reaction_id", What.TEXT)
-DEFINED: Final = Reading(
+NAME: Final = Field("reaction_id", FieldType.TEXT)
+DEFINED: Final = Extraction(
     table="reactions", kind=REACTION, type=(Verb.REGISTERED.value, Verb.CHANGED.value), fields=(NAME,)
 )
-STOPPED: Final = Reading(table="reactions", kind=REACTION, type=(Verb.PAUSED.value, Verb.REMOVED.value), fields=(NAME,))
-DEAD: Final = Reading(table="reactions", kind=TASK, type="dead", fields=(NAME,))
-REPLAYED: Final = Reading(table="reactions", kind=TASK, type="replayed", fields=(NAME,))
+STOPPED: Final = Extraction(
+    table="reactions", kind=REACTION, type=(Verb.PAUSED.value, Verb.REMOVED.value), fields=(NAME,)
+)
+DEAD: Final = Extraction(table="reactions", kind=TASK, type="dead", fields=(NAME,))
+REPLAYED: Final = Extraction(table="reactions", kind=TASK, type="replayed", fields=(NAME,))
 READINGS: Final = (DEFINED, STOPPED, DEAD, REPLAYED)
 
 

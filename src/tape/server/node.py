@@ -11,7 +11,7 @@ import anyio
 from tape.bus.journal import Journal
 from tape.core.event import Entry
 from tape.core.ids import RunId, Seq
-from tape.core.lake import LakeJobs
+from tape.core.lake import LakeQueries
 from tape.core.ports import RunDirectory, Store
 from tape.core.run import Head, RunMeta, RunRecord
 from tape.core.search import Searches
@@ -38,11 +38,11 @@ class ColdFiles(Protocol):
     """Runs of a store that forgets, as files keep them: the same entries, the same numbers, the same bytes.
 
     `keep` follows a run into its file and returns when the run has ended and all of it is there. A file belongs to
-    whoever writes it: while one does, `is_owned` says so and nobody reads it.
+    whoever writes it: while one does, `is_being_written` says so and nobody reads it.
     """
 
     def has(self, run_id: RunId) -> bool: ...
-    def is_owned(self, run_id: RunId) -> bool: ...
+    def is_being_written(self, run_id: RunId) -> bool: ...
     async def find(self, run_id: RunId) -> ColdFile | None: ...
     def stream(self, run_id: RunId, from_seq: Seq) -> AsyncIterator[Entry]: ...
     async def listed(self) -> Sequence[ColdFile]: ...
@@ -59,7 +59,7 @@ class ColdRuns:
         self._files = files
         self.incarnations: set[tuple[RunId, Seq]] = set()
         self.has = files.has
-        self.is_owned = files.is_owned
+        self.is_being_written = files.is_being_written
         self.stream = files.stream
         self.keep = files.keep
 
@@ -94,7 +94,7 @@ class Node:
     store: Store | None = None
     ledgers: Ledgers | None = None
     outbox: OpenOutbox | None = None
-    lake: LakeJobs | None = None
+    lake: LakeQueries | None = None
     searches: Searches | None = None
     is_bounded: bool = False
     is_ephemeral: bool = False

@@ -13,7 +13,7 @@ from tape.core.errors import LimitReached, NotReady, UsageError
 from tape.core.search import Search, SearchKind, SearchState
 from tape.lake import java
 from tape.lake.search import processes as searches
-from tape.lake.search.processes import Ground, Searches, open_searches
+from tape.lake.search.processes import SearchConfig, Searches, open_searches
 from tests.patience import PATIENCE_S
 
 HEARD = "import sys, json; order = json.loads(sys.stdin.readline()); "
@@ -24,7 +24,7 @@ WAITS = "print(json.dumps({'findings': {'through': 9, 'searched': 3}}), flush=Tr
 async def searching(folder: Path, script: str, most_s: float = PATIENCE_S) -> AsyncIterator[Searches]:
     """Searches that are done by a script."""
     command = (sys.executable, "-c", HEARD + script)
-    ground = Ground(store="", lake=folder, folder=folder, master="local[1]", command=command, most_s=most_s)
+    ground = SearchConfig(store="", lake=folder, folder=folder, master="local[1]", command=command, most_s=most_s)
     async with open_searches(ground) as found:
         yield found
 
@@ -71,7 +71,9 @@ async def test_a_search_is_ended_when_its_time_is_over(tmp_path: Path) -> None:
 
 
 async def test_a_program_that_cannot_be_started_is_told_and_the_next_one_is(tmp_path: Path) -> None:
-    ground = Ground(store="", lake=tmp_path, folder=tmp_path, master="local[1]", command=(str(tmp_path / "none"),))
+    ground = SearchConfig(
+        store="", lake=tmp_path, folder=tmp_path, master="local[1]", command=(str(tmp_path / "none"),)
+    )
     async with open_searches(ground) as found:
         await found.begin(SearchKind.DRY_RUN, "r")
         assert (await ended(found)).state is SearchState.FAILED

@@ -136,7 +136,7 @@ async def _expected(store: Store, report: Report) -> dict[str, tuple[str, int]]:
     tasks = len(await store.tasks.listed(reaction_id=report.work.reaction_id))
     expected = {"/runs": ("runs", runs), f"/tasks?reaction_id={report.work.reaction_id}": ("tasks", tasks)}
     if report.lake is not None and report.lake.page is not None:
-        from tape.lake.derived import NAMES
+        from tape.lake.derived_tables import NAMES
 
         expected["/lake/tables"] = ("tables", len(NAMES))
     return expected

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
     from tape.cli.demo.fork import Story
-    from tape.lake.log import Log
+    from tape.lake.log import DeltaLog
 
 NEEDED: Final = ("pyspark", "deltalake", "duckdb", "pyarrow", "matplotlib")
 PAGE: Final = "report.html"
@@ -61,11 +61,11 @@ async def go_through(store: Store, order: Order, story: Story | None) -> Slice:
 
 async def _go_through(store: Store, order: Order, story: Story | None) -> Slice:
     from tape.lake.lazy_reader import TABLE
-    from tape.lake.log import Log
+    from tape.lake.log import DeltaLog
     from tape.lake.reports.report import write_report
     from tape.lake.status import status_of
 
-    log = Log(order.lake / TABLE)
+    log = DeltaLog(order.lake / TABLE)
     lines: list[tuple[str, str]] = []
     with _timed(order, lines, "Spark starts …") as done, _spark(order.lake) as spark:
         done("spark", f"{spark.version} started")
@@ -101,7 +101,7 @@ def _spark(lake: Path) -> Iterator[SparkSession]:
         yield session
 
 
-async def _fill(store: Store, log: Log, url: str, spark: SparkSession) -> str:
+async def _fill(store: Store, log: DeltaLog, url: str, spark: SparkSession) -> str:
     from tape.lake.pipeline import spark_writer, sync
 
     with spark_writer(lambda: nullcontext(spark), url) as write:
@@ -111,14 +111,14 @@ async def _fill(store: Store, log: Log, url: str, spark: SparkSession) -> str:
     return f"{seen.through:,} entries in {output.count(len(seen.files), 'file', 'files')}, {seen.size / 1024:,.0f} KiB,"
 
 
-def _make(log: Log, spark: SparkSession) -> str:
-    from tape.lake.derived import make
+def _make(log: DeltaLog, spark: SparkSession) -> str:
+    from tape.lake.derived_tables import update_tables
 
-    made = list(make(log, lambda: nullcontext(spark)))
+    made = list(update_tables(log, lambda: nullcontext(spark)))
     return f"{len(made)} tables of {sum(table.rows for table in made):,} rows"
 
 
-async def _held(store: Store, log: Log) -> Check:
+async def _held(store: Store, log: DeltaLog) -> Check:
     """Whether the lake is the journal, to the byte."""
     from tape.lake.reader import LakeReader
     from tape.lake.verify import faults
@@ -144,9 +144,9 @@ async def _same(warm: Reader, cold: Reader, head: int) -> int:
     return count
 
 
-def _added_up(log: Log, story: Story | None) -> Check:
+def _added_up(log: DeltaLog, story: Story | None) -> Check:
     """Whether the tables say of the fork what the fork itself said, and nothing is missing from them."""
-    from tape.lake.derived import rows_of
+    from tape.lake.derived_tables import rows_of
 
     lake = log.table.parent
     runs, forks, left = (rows_of(lake, name) for name in ("runs", "forks", "quarantine"))

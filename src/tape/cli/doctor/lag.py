@@ -53,9 +53,9 @@ def _lake(folder: Path, head: int) -> list[Finding]:
 
     if not (folder / "journal" / "_delta_log").is_dir() or find_spec("deltalake") is None:
         return []
-    from tape.lake.log import Log
+    from tape.lake.log import DeltaLog
 
-    return [judged(Log(folder / "journal").snapshot().through, head)]
+    return [judged(DeltaLog(folder / "journal").snapshot().through, head)]
 
 
 def judged(through: int, head: int) -> Finding:

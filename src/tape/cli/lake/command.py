@@ -13,15 +13,15 @@ import click
 
 from tape.cli import output
 from tape.cli.choices import Choices, in_lake, run, run_apart, shared
-from tape.cli.lake import answers
-from tape.cli.lake.place import existing, log_of, spark_opener
+from tape.cli.lake import printing
+from tape.cli.lake.location import existing, log_of, spark_opener
 from tape.cli.lake.tables import report, tables
 from tape.cli.serve import log_to_stderr
 from tape.cli.spans import Span
 
 if TYPE_CHECKING:
-    from tape.lake.log import Log, Snapshot
-    from tape.lake.pipeline import Done
+    from tape.lake.log import DeltaLog, LakeSnapshot
+    from tape.lake.pipeline import SyncStep
     from tape.store.duckdb.parquet import Parquet
 
 T = TypeVar("T")
@@ -50,26 +50,26 @@ def sync(choices: Choices, follow: bool, step: int) -> None:
 
 async def _sync(choices: Choices, step: int) -> None:
     from tape.lake.pipeline import spark_writer, sync as sync_once
-    from tape.lake.reference import check_kind
+    from tape.lake.store_option import check_durable
 
-    url, log = check_kind(choices.location()[0]), log_of(choices)
+    url, log = check_durable(choices.location()[0]), log_of(choices)
     choices.check_exists()
-    last: Done | None = None
+    last: SyncStep | None = None
     async with choices.open_store() as store:
         with spark_writer(spark_opener(), url) as write:
             async with aclosing(sync_once(store.journal, log, write, step)) as steps:
                 async for last in steps:
-                    answers.tell_step(last, is_json=choices.is_json)
-    answers.tell_synced(last, is_json=choices.is_json)
+                    printing.tell_step(last, is_json=choices.is_json)
+    printing.tell_synced(last, is_json=choices.is_json)
 
 
 async def _follow(choices: Choices, step: int) -> None:
     """A step that a store or its way there has interrupted is taken again when it is back."""
     from tape.lake.pipeline import follow, spark_writer
-    from tape.lake.reference import check_kind
+    from tape.lake.store_option import check_durable
     from tape.work.outages import Outage, opened, persist
 
-    url, log = check_kind(choices.location()[0]), log_of(choices)
+    url, log = check_durable(choices.location()[0]), log_of(choices)
     choices.check_exists()
     log_to_stderr()
     async with opened(choices.open_store, "lake sync") as store:
@@ -79,7 +79,7 @@ async def _follow(choices: Choices, step: int) -> None:
                 async with aclosing(follow(store.journal, log, write, step)) as steps:
                     async for done in steps:
                         outage.over()
-                        answers.tell_step(done, is_json=choices.is_json)
+                        printing.tell_step(done, is_json=choices.is_json)
 
             await persist(go_on, "lake sync")
 
@@ -94,14 +94,14 @@ def status(choices: Choices) -> None:
 
 
 async def _status(choices: Choices) -> None:
-    from tape.lake.pipeline import check_kinship
+    from tape.lake.pipeline import check_same_journal
     from tape.lake.status import status_of
 
     choices.check_exists()
     log = log_of(choices)
     async with choices.open_store() as store:
-        await check_kinship(store.journal, log, log.snapshot())
-        answers.tell_status(await status_of(store.journal, log), is_json=choices.is_json)
+        await check_same_journal(store.journal, log, log.snapshot())
+        printing.tell_status(await status_of(store.journal, log), is_json=choices.is_json)
 
 
 @lake.command()
@@ -112,7 +112,7 @@ def compact(choices: Choices) -> None:
     """Merge small files that lie side by side; every version still holds what it held."""
     from tape.lake.compaction import compact as merge
 
-    answers.tell_compacted(run(partial(_alone, existing(choices), merge)), is_json=choices.is_json)
+    printing.tell_compacted(run(partial(_alone, existing(choices), merge)), is_json=choices.is_json)
 
 
 @lake.command()
@@ -125,16 +125,16 @@ def vacuum(choices: Choices, grace: timedelta) -> None:
     from tape.lake.compaction import vacuum as delete
 
     done = run(partial(_alone, existing(choices), partial(delete, grace=grace)))
-    answers.tell_vacuumed(done, is_json=choices.is_json)
+    printing.tell_vacuumed(done, is_json=choices.is_json)
 
 
-async def _alone(log: Log, task: Callable[[Log], T]) -> T:
+async def _alone(log: DeltaLog, task: Callable[[DeltaLog], T]) -> T:
     """Does something to a lake that nobody on this machine writes meanwhile: a step names its files when it is done."""
     from anyio import to_thread
 
-    from tape.lake.cold.ownership import owned
+    from tape.lake.file_lock import exclusive_lock
 
-    async with owned(log.table):
+    async with exclusive_lock(log.table):
         return await to_thread.run_sync(task, log)
 
 
@@ -155,9 +155,9 @@ def verify(choices: Choices, deep: bool) -> int:
     count = 0
     output.progress("checking versions and files …")
     for fault in faults(log, is_deep=deep):
-        answers.tell_fault(fault, is_json=choices.is_json)
+        printing.tell_fault(fault, is_json=choices.is_json)
         count += 1
-    answers.tell_verified(None if count else log.snapshot(), count, is_json=choices.is_json)
+    printing.tell_verified(None if count else log.snapshot(), count, is_json=choices.is_json)
     return Corrupt.exit_code if count else 0
 
 
@@ -180,7 +180,7 @@ def as_of(choices: Choices, position: int, sql: str | None) -> None:
     def answer() -> None:
         confine()
         with _asked(log, seen, position) as parquet:
-            answers.tell_rows(parquet.query(sql) if sql else parquet.as_of(), is_json=choices.is_json)
+            printing.tell_rows(parquet.query(sql) if sql else parquet.as_of(), is_json=choices.is_json)
 
     run_apart(answer)
 
@@ -193,21 +193,21 @@ def as_of(choices: Choices, position: int, sql: str | None) -> None:
 def query(choices: Choices, sql: str) -> None:
     """Answer one SELECT, with DuckDB; the view journal is everything in the lake, and every table is a view."""
     from tape.lake.confinement import confine
-    from tape.lake.derived import every
+    from tape.lake.derived_tables import existing_tables
 
     log = existing(choices)
-    views = {table.name: table.files for table in every(log.table.parent)}
+    views = {table.name: table.files for table in existing_tables(log.table.parent)}
 
     def answer() -> None:
         confine()
         with _asked(log, log.snapshot(), views=views) as parquet:
-            answers.tell_rows(parquet.query(sql), is_json=choices.is_json)
+            printing.tell_rows(parquet.query(sql), is_json=choices.is_json)
 
     run_apart(answer)
 
 
 def _asked(
-    log: Log, seen: Snapshot, through: int | None = None, views: Mapping[str, Sequence[Path]] | None = None
+    log: DeltaLog, seen: LakeSnapshot, through: int | None = None, views: Mapping[str, Sequence[Path]] | None = None
 ) -> Parquet:
     from tape.store.duckdb.parquet import NO_SPILLING, Parquet
 

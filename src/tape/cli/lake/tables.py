@@ -10,11 +10,11 @@ import click
 
 from tape.cli import output
 from tape.cli.choices import Choices, in_lake, run, shared
-from tape.cli.lake.place import existing, log_of, spark_opener
+from tape.cli.lake.location import existing, log_of, spark_opener
 
 if TYPE_CHECKING:
-    from tape.lake.derived import Made
-    from tape.lake.log import Log
+    from tape.lake.derived_tables import TableUpdate
+    from tape.lake.log import DeltaLog
 
 
 @click.command()
@@ -41,7 +41,7 @@ def report(choices: Choices, out: Path | None) -> None:
 
 
 async def _tables(choices: Choices, names: tuple[str, ...]) -> None:
-    from tape.lake.derived import NAMES, check_name
+    from tape.lake.derived_tables import NAMES, check_name
 
     wanted = [check_name(name) for name in names] or NAMES
     for made in await make_tables(existing(choices), wanted, is_quiet=choices.is_json):
@@ -49,7 +49,7 @@ async def _tables(choices: Choices, names: tuple[str, ...]) -> None:
 
 
 async def _report(choices: Choices, out: Path | None) -> None:
-    from tape.lake.derived import NAMES, are_current
+    from tape.lake.derived_tables import NAMES, are_current
 
     log = existing(choices)
     if not are_current(log):
@@ -61,22 +61,22 @@ async def _report(choices: Choices, out: Path | None) -> None:
         output.say(f"{output.paint('ok', 'green', 'bold')}  {output.escape(str(page))}")
 
 
-async def make_tables(log: Log, names: tuple[str, ...] | list[str], *, is_quiet: bool) -> list[Made]:
+async def make_tables(log: DeltaLog, names: tuple[str, ...] | list[str], *, is_quiet: bool) -> list[TableUpdate]:
     """Brings tables up to the lake; nobody else on this machine does so meanwhile."""
     from anyio import to_thread
 
-    from tape.lake.cold.ownership import owned
-    from tape.lake.derived import FOLDER, make
+    from tape.lake.derived_tables import FOLDER, update_tables
+    from tape.lake.file_lock import exclusive_lock
 
-    def made_all() -> list[Made]:
+    def made_all() -> list[TableUpdate]:
         found = []
-        for made in make(log, spark_opener(), names):
+        for made in update_tables(log, spark_opener(), names):
             found.append(made)
             if not is_quiet:
                 output.progress(f"{len(found)} of {len(names)} tables …")
         return found
 
-    async with owned(log.table.parent / FOLDER):
+    async with exclusive_lock(log.table.parent / FOLDER):
         return await to_thread.run_sync(made_all)
 
 
@@ -84,8 +84,8 @@ async def draw_report(choices: Choices, out: Path | None) -> Path:
     """Draws what the tables say now; where the page is."""
     from anyio import to_thread
 
-    from tape.lake.outcomes import write_outcomes
     from tape.lake.reports.report import check_drawable, write_report
+    from tape.lake.reports.task_outcomes import write_outcomes
     from tape.lake.status import status_of
 
     check_drawable()
@@ -99,7 +99,7 @@ async def draw_report(choices: Choices, out: Path | None) -> Path:
     return page
 
 
-def _tell_made(made: Made, *, is_json: bool) -> None:
+def _tell_made(made: TableUpdate, *, is_json: bool) -> None:
     if is_json:
         output.say_json(made._asdict())
         return

@@ -9,10 +9,10 @@ import click
 
 from tape.cli import output
 from tape.cli.choices import Choices, in_lake, shared
-from tape.cli.lake.place import spark_opener
+from tape.cli.lake.location import spark_opener
 
 if TYPE_CHECKING:
-    from tape.lake.search.backfill import Plan
+    from tape.lake.search.backfill import BackfillPlan
 
 
 @dataclass(slots=True)
@@ -54,27 +54,29 @@ def backfill(choices: Choices, reaction_id: str, after: int, through: int | None
         output.say(f"{output.paint(matched, 'bold')} in {looked}, {made}")
 
 
-def _backfill(choices: Choices, reaction_id: str, after: int, through: int | None, is_dry: bool) -> tuple[Plan, Tally]:
+def _backfill(
+    choices: Choices, reaction_id: str, after: int, through: int | None, is_dry: bool
+) -> tuple[BackfillPlan, Tally]:
     from anyio.from_thread import start_blocking_portal
 
     from tape import compose
-    from tape.lake.reference import check_kind
-    from tape.lake.search.backfill import found, planned
+    from tape.lake.search.backfill import find_matches, plan_backfill
+    from tape.lake.store_option import check_durable
 
-    url, lake, tally = check_kind(choices.location()[0]), choices.lake_folder(), Tally()
+    url, lake, tally = check_durable(choices.location()[0]), choices.lake_folder(), Tally()
     choices.check_exists()
     opened = compose.open_backend(url, lake=lake)
     with start_blocking_portal() as portal, portal.wrap_async_context_manager(opened) as backend:
-        plan = portal.call(planned, backend.store, backend.journal, reaction_id, after, through)
+        plan = portal.call(plan_backfill, backend.store, backend.journal, reaction_id, after, through)
         _say_progress(plan, tally)
         with spark_opener()() as spark:
-            for some in found(spark, url, lake, plan):
+            for some in find_matches(spark, url, lake, plan):
                 tally.searched, tally.matches = some.searched, tally.matches + len(some.hits)
                 tally.made += portal.call(backend.store.tasks.make, some.hits) if some.hits and not is_dry else 0
                 _say_progress(plan, tally)
     return plan, tally
 
 
-def _say_progress(plan: Plan, tally: Tally) -> None:
+def _say_progress(plan: BackfillPlan, tally: Tally) -> None:
     total = plan.through - plan.after
     output.progress(f"{tally.searched:,} of {total:,} entries, {tally.matches:,} matches, {tally.made:,} made")

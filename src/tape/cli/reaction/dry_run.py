@@ -10,14 +10,14 @@ import click
 
 from tape.cli import output
 from tape.cli.choices import Choices, in_lake, shared
-from tape.cli.lake.place import spark_opener
+from tape.cli.lake.location import spark_opener
 from tape.cli.spans import Span
 from tape.cli.sparkline import sparkline
 
 if TYPE_CHECKING:
     from tape.core.event import Entry
-    from tape.lake.search.dry_run import Day, Place, Question, Rehearsal
-    from tape.lake.sql.predicate import Part
+    from tape.lake.search.dry_run import Day, DryRunSummary, EntryPosition, HistoryQuery
+    from tape.lake.sql.predicate import CompiledPart
 
 SAMPLE_CELLS: Final = 100
 
@@ -49,15 +49,15 @@ def dry_run(choices: Choices, /, since: timedelta | None, explain: bool, plot: P
         _say(found, explain)
 
 
-def _question(since: timedelta | None, asked: dict[str, Any]) -> Question:
+def _question(since: timedelta | None, asked: dict[str, Any]) -> HistoryQuery:
     if since is not None and (asked["after"] or asked["through"] is not None):
         raise click.UsageError("--since is a place by itself; leave out --from and --to")
     from tape.lake.lazy_reader import check_installed
 
     check_installed()
-    from tape.lake.search.dry_run import Question
+    from tape.lake.search.dry_run import HistoryQuery
 
-    return Question(**asked, since=None if since is None else datetime.now(UTC) - since)
+    return HistoryQuery(**asked, since=None if since is None else datetime.now(UTC) - since)
 
 
 def check_plot(plot: Path | None) -> None:
@@ -67,29 +67,29 @@ def check_plot(plot: Path | None) -> None:
     from tape.lake.reports.report import check_drawable
 
     check_drawable()
-    from tape.lake.reports.answers import check_path
+    from tape.lake.reports.results import check_path
 
     check_path(plot)
 
 
-def _rehearse(choices: Choices, question: Question) -> Rehearsal:
-    from tape.lake.reference import check_kind
-    from tape.lake.search.dry_run import rehearse
+def _rehearse(choices: Choices, question: HistoryQuery) -> DryRunSummary:
+    from tape.lake.search.dry_run import summarize_dry_run
+    from tape.lake.store_option import check_durable
 
-    url = check_kind(choices.location()[0])
+    url = check_durable(choices.location()[0])
     choices.check_exists()
     output.progress("asking history …")
     with spark_opener()() as spark:
-        return rehearse(spark, url, choices.lake_folder(), question)
+        return summarize_dry_run(spark, url, choices.lake_folder(), question)
 
 
-def _draw(found: Rehearsal, path: Path) -> None:
-    from tape.lake.reports.answers import matches, write_plot
+def _draw(found: DryRunSummary, path: Path) -> None:
+    from tape.lake.reports.results import matches, write_plot
 
     write_plot(matches(found.days), path)
 
 
-def _facts(found: Rehearsal, is_explained: bool) -> dict[str, object]:
+def _facts(found: DryRunSummary, is_explained: bool) -> dict[str, object]:
     from tape.cli.tail import as_columns
 
     cost = {**found.cost._asdict(), "native": found.cost.native}
@@ -105,11 +105,11 @@ def _facts(found: Rehearsal, is_explained: bool) -> dict[str, object]:
     return {**told, "explain": [_explained(part) for part in found.parts]} if is_explained else told
 
 
-def _explained(part: Part) -> dict[str, object]:
+def _explained(part: CompiledPart) -> dict[str, object]:
     return {"position": part.position, "route": part.route.value, "reason": part.reason, "sql": part.sql}
 
 
-def _say(found: Rehearsal, is_explained: bool) -> None:
+def _say(found: DryRunSummary, is_explained: bool) -> None:
     output.say(output.paint(output.count(found.matches, "match", "matches"), "bold") + _between(found))
     if found.days:
         output.say(f"{sparkline(_every_day(found.days))}  a day, from {_date(found.days[0].day_ms)} on")
@@ -132,19 +132,19 @@ def _say(found: Rehearsal, is_explained: bool) -> None:
     _say_cost(found)
 
 
-def _say_cost(found: Rehearsal) -> None:
+def _say_cost(found: DryRunSummary) -> None:
     cost = found.cost
     looked = output.count(cost.entries, "entry", "entries")
     output.say(output.paint(f"{looked} looked at in {cost.seconds:.1f} s, {cost.native:.0%} by Spark itself", "dim"))
 
 
-def _between(found: Rehearsal) -> str:
+def _between(found: DryRunSummary) -> str:
     if found.first is None or found.last is None:
         return ""
     return f", the first {_told(found.first)} and the last {_told(found.last)}"
 
 
-def _told(place: Place) -> str:
+def _told(place: EntryPosition) -> str:
     when = datetime.fromtimestamp(place.ts_ms / 1000, UTC).isoformat(sep=" ", timespec="seconds")
     return f"at {place.global_seq:,} ({when.removesuffix('+00:00')})"
 

@@ -12,14 +12,14 @@ import click
 
 from tape.cli import output
 from tape.cli.choices import Choices, run as finish, shared
-from tape.cli.lake.place import spark_opener
+from tape.cli.lake.location import spark_opener
 from tape.cli.modules import look_here
 from tape.cli.producers import load_producers
 
 if TYPE_CHECKING:
     from tape.core.codec import JsonValue
     from tape.core.producer import Producer
-    from tape.lake.sweeping import SweepOrder
+    from tape.lake.sweep import SweepOrder
     from tape.runs.outcomes import Outcome, SweptRun
 
 
@@ -46,12 +46,12 @@ def sweep(
 
     check_installed()
     check_plot(plot)
-    from tape.lake.sweeping import SweepOrder
+    from tape.lake.sweep import SweepOrder
 
     order = SweepOrder(vary=_varied(vary), **asked)
     found = finish(partial(_sweep, choices, run_id, order, producers))
     if plot is not None:
-        from tape.lake.reports.answers import outcomes, write_plot
+        from tape.lake.reports.results import outcomes, write_plot
 
         write_plot(outcomes(found), plot)
     _tell(choices, found)
@@ -91,7 +91,7 @@ def _value(text: str) -> JsonValue:
 async def _sweep(choices: Choices, run_id: str, order: SweepOrder, places: tuple[str, ...]) -> list[SweptRun]:
     from tape import compose
     from tape.cli.run.command import found_run
-    from tape.lake.sweeping import sweep as sweep_all
+    from tape.lake.sweep import sweep as sweep_all
 
     look_here(places)
     load = partial(find_producer, os.getcwd(), places, order.producer)  # noqa: PTH109 - a word in sys.path

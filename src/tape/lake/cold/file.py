@@ -14,7 +14,7 @@ from tape.store.duckdb.events import Events
 R = TypeVar("R")
 
 
-class ColdFile:
+class ColdRunFile:
     """Takes one call at a time, in a thread."""
 
     def __init__(self, path: Path) -> None:

@@ -18,9 +18,9 @@ from tape.core.event import Entry, check_run_id
 from tape.core.ids import RunId, Seq
 from tape.core.ports import EventBroker
 from tape.core.run import RunMeta
-from tape.lake.cold.file import ColdFile
-from tape.lake.cold.inbox import Batch, Inbox
-from tape.lake.cold.ownership import owned
+from tape.lake.cold.buffer import ColdBatch, RowBuffer
+from tape.lake.cold.file import ColdRunFile
+from tape.lake.file_lock import exclusive_lock
 from tape.store.duckdb.events import Events, Gap, Last, Row
 
 IDLE_S: Final = 1.0
@@ -45,8 +45,8 @@ async def persist_entries(
 
 
 async def _persist(copy: "_Copy[T]", path: Path, meta: RunMeta | None) -> None:
-    async with owned(path):
-        file = ColdFile(path)
+    async with exclusive_lock(path):
+        file = ColdRunFile(path)
         try:
             await copy.write_to(file, meta or RunMeta())
         finally:
@@ -70,9 +70,9 @@ class _Copy(Generic[T]):
         self._after = Seq(0)
         self._is_silent = True
         self._has_met_last = False
-        self._inbox = Inbox()
+        self._inbox = RowBuffer()
 
-    async def write_to(self, file: ColdFile, meta: RunMeta) -> None:
+    async def write_to(self, file: ColdRunFile, meta: RunMeta) -> None:
         self._last = await file.call(lambda events: events.begin(self._run_id, meta))
         self._after = self._last.seq
         async with background(self._collect):
@@ -84,7 +84,7 @@ class _Copy(Generic[T]):
             raise self._stranger()
         await file.call(lambda events: events.end(self._run_id, self._after))
 
-    async def _next_batch(self, file: ColdFile) -> Batch | None:
+    async def _next_batch(self, file: ColdRunFile) -> ColdBatch | None:
         """What is to be written next; a file that waits for it for long is closed meanwhile."""
         with anyio.move_on_after(IDLE_S):
             return await self._inbox.take()

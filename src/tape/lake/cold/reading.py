@@ -8,7 +8,7 @@ from tape.core.envelope import EventEnvelope, envelope_of
 from tape.core.errors import InvalidCursor, UsageError
 from tape.core.event import Entry, check_run_id
 from tape.core.ids import RunId, Seq
-from tape.lake.cold.ownership import shared
+from tape.lake.file_lock import shared_lock
 from tape.store.duckdb.connection import open_to_read
 from tape.store.duckdb.events import ColdRun, Events, Row
 
@@ -35,7 +35,7 @@ def read_page(path: Path, run_id: RunId, from_seq: Seq) -> list[Entry]:
 
 def read_runs(path: Path) -> list[ColdRun]:
     """The runs a file holds."""
-    with shared(path), closing(open_to_read(path)) as connection:
+    with shared_lock(path), closing(open_to_read(path)) as connection:
         return Events(connection).runs()
 
 
@@ -49,7 +49,7 @@ def _rows(path: Path, run_id: RunId, from_seq: int) -> Iterator[Row]:
 
 
 def _page(path: Path, run_id: RunId, from_seq: Seq) -> list[Row]:
-    with shared(path), closing(open_to_read(path)) as connection:
+    with shared_lock(path), closing(open_to_read(path)) as connection:
         return Events(connection).page(run_id, from_seq)
 
 

@@ -12,9 +12,9 @@ from tape.core.errors import Conflict, Unavailable
 from tape.core.event import Entry
 from tape.core.ids import RunId, Seq
 from tape.core.run import RunMeta
-from tape.lake.cold.ownership import POLL_S, is_owned, owned
 from tape.lake.cold.persist import persist_entries
 from tape.lake.cold.reading import read_page, read_runs
+from tape.lake.file_lock import POLL_S, exclusive_lock, is_locked
 from tape.store.duckdb.events import ColdRun
 
 COMPARE_S: Final = 3.0
@@ -35,9 +35,9 @@ class ColdRuns:
     def has(self, run_id: RunId) -> bool:
         return cold_path(self._data, run_id).exists()
 
-    def is_owned(self, run_id: RunId) -> bool:
+    def is_being_written(self, run_id: RunId) -> bool:
         """Whether it is being written, and so cannot be read from here."""
-        return is_owned(cold_path(self._data, run_id))
+        return is_locked(cold_path(self._data, run_id))
 
     async def keep(
         self, run_id: RunId, read: Callable[[Seq], AsyncIterator[Entry]], meta: RunMeta | None = None
@@ -92,7 +92,7 @@ async def _read_page(path: Path, run_id: RunId, seq: Seq) -> list[Entry]:
 
 
 async def _set_aside(path: Path) -> None:
-    async with owned(path):
+    async with exclusive_lock(path):
         await to_thread.run_sync(_rename, path)
 
 

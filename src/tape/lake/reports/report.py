@@ -13,12 +13,12 @@ from typing import TYPE_CHECKING, Any, Final, TypeAlias
 from uuid import uuid4
 
 from tape.core.errors import UsageError
-from tape.lake.derived import NAMES, rows_of
-from tape.lake.outcomes import NAME as OUTCOMES, outcomes_of
+from tape.lake.derived_tables import NAMES, rows_of
+from tape.lake.reports.task_outcomes import NAME as OUTCOMES, outcomes_of
 
 if TYPE_CHECKING:
+    from tape.core.lake import LakeStatus
     from tape.lake.reports.drawing import Plot
-    from tape.lake.status import Status
 
 POLICY: Final = "default-src 'none'; style-src 'unsafe-inline'"
 MOST_FORKS: Final = 30
@@ -37,7 +37,7 @@ def check_drawable() -> None:
         raise UsageError("a report needs the package matplotlib; install tape-bus[spark]")
 
 
-def write_report(lake: Path, status: Status, page: Path) -> list[Path]:
+def write_report(lake: Path, status: LakeStatus, page: Path) -> list[Path]:
     """Writes the page, whole or not at all, and a folder of pictures named after it; where these are."""
     from tape.lake.reports.drawing import write_png
 
@@ -51,7 +51,7 @@ def write_report(lake: Path, status: Status, page: Path) -> list[Path]:
     return [write_png(plot, folder) for plot in plots]
 
 
-def plots_of(tables: Tables, status: Status) -> Iterator[Plot]:
+def plots_of(tables: Tables, status: LakeStatus) -> Iterator[Plot]:
     """What there is to draw; a table without rows has no plot."""
     from tape.lake.reports import ledgers as plots_ledgers, timing as plots_time, usage as plots_usage
 
@@ -72,7 +72,7 @@ def plots_of(tables: Tables, status: Status) -> Iterator[Plot]:
         yield plots_usage.prosperity(tables["metrics"], tables["forks"])
 
 
-def html(tables: Tables, status: Status, plots: Sequence[Plot]) -> str:
+def html(tables: Tables, status: LakeStatus, plots: Sequence[Plot]) -> str:
     """The page itself."""
     sections = [
         *map(_section, plots),
@@ -96,13 +96,13 @@ def html(tables: Tables, status: Status, plots: Sequence[Plot]) -> str:
     )
 
 
-def _headline(tables: Tables, status: Status) -> str:
+def _headline(tables: Tables, status: LakeStatus) -> str:
     said = [row["last_ts_ms"] for row in tables["runs"]]
     until = f", said until {datetime.fromtimestamp(max(said) / 1000, UTC):%Y-%m-%d %H:%M:%S} UTC" if said else ""
     return f"As of position {status.cold.head:,}{until}"
 
 
-def _figures(tables: Tables, status: Status) -> Iterator[tuple[str, str]]:
+def _figures(tables: Tables, status: LakeStatus) -> Iterator[tuple[str, str]]:
     results = sum(row["n_ok"] + row["n_failed"] for row in tables["tool_usage"])
     yield "entries", f"{status.cold.head:,}"
     yield "runs", f"{sum(row['status'] != 'system' for row in tables['runs']):,}"

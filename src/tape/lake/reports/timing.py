@@ -12,9 +12,9 @@ from matplotlib.patches import FancyBboxPatch, PathPatch
 from matplotlib.path import Path as Curve
 from matplotlib.ticker import FuncFormatter, MaxNLocator
 
+from tape.core.lake import LakeStatus
 from tape.core.ports import Bounds
 from tape.lake.reports.drawing import LIGHT, WIDE, Canvas, Plot, name_rows, note, short, tint
-from tape.lake.status import Status
 
 MOST_BARS: Final = 180
 MOST_TYPES: Final = 11
@@ -35,7 +35,7 @@ TEMPERATURES: Final = {"cold": "type-0", "warm": "busy", "hot": "bad"}
 Rows: TypeAlias = Sequence[Mapping[str, Any]]
 
 
-def temperatures(status: Status) -> Plot:
+def temperatures(status: LakeStatus) -> Plot:
     """Which positions are in the lake, in the journal and in memory."""
     head = max(status.warm.head, status.cold.head, 1)
     spans = {"cold": status.cold, "warm": status.warm, "hot": status.hot}

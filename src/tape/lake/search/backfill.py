@@ -17,7 +17,7 @@ from tape.core.reaction import system_run
 from tape.core.registration import REACTION, Span, told_of
 from tape.core.task import MAX_DEPTH, Hit
 from tape.lake.schema import COLUMNS, GLOBAL_SEQ, SUBJECT
-from tape.lake.search.dry_run import Question, Source, entry_of
+from tape.lake.search.dry_run import HistoryQuery, HistorySource, entry_of
 from tape.lake.search.history import PREVIOUS, history
 
 if TYPE_CHECKING:
@@ -35,7 +35,7 @@ OLDER: Final = "older"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Plan:
+class BackfillPlan:
     """Which positions are matched with which definition; it ends where the live matcher is."""
 
     reaction_id: str
@@ -58,14 +58,16 @@ class Plan:
 
 
 @dataclass(frozen=True, slots=True)
-class Found:
+class FoundMatches:
     """Some of the matches, and how far the search has come."""
 
     hits: Sequence[Hit]
     searched: int
 
 
-async def planned(store: Store, journal: Journal, reaction_id: str, after: int = 0, through: int | None = None) -> Plan:
+async def plan_backfill(
+    store: Store, journal: Journal, reaction_id: str, after: int = 0, through: int | None = None
+) -> BackfillPlan:
     """What a backfill has to look at; what comes after the reaction's cursor is left to the matcher."""
     record = await store.reactions.find(reaction_id)
     if record is None or record.is_removed:
@@ -77,22 +79,22 @@ async def planned(store: Store, journal: Journal, reaction_id: str, after: int =
     end = record.cursor if through is None else min(through, record.cursor)
     if end < after:
         raise UsageError(f"a backfill ends after it begins, and {end} is before {after}")
-    return Plan(reaction_id=reaction_id, after=after, through=end, spans=tuple(force.spans(after, end)))
+    return BackfillPlan(reaction_id=reaction_id, after=after, through=end, spans=tuple(force.spans(after, end)))
 
 
-def found(spark: SparkSession, store: str, lake: Path | str, plan: Plan) -> Iterator[Found]:
+def find_matches(spark: SparkSession, store: str, lake: Path | str, plan: BackfillPlan) -> Iterator[FoundMatches]:
     """The matches of a plan, some at a time."""
-    source, searched = Source.of(spark, store, lake), 0
+    source, searched = HistorySource.of(spark, store, lake), 0
     for after, through in plan.steps():
         frame = matches(source, plan, after, through)
         rows = iter(()) if frame is None else frame.sort(GLOBAL_SEQ).toLocalIterator()
         while hits := [_hit(plan, row) for row in islice(rows, ROWS)]:
-            yield Found(hits, searched)
+            yield FoundMatches(hits, searched)
         searched += through - after
-        yield Found((), searched)
+        yield FoundMatches((), searched)
 
 
-def cut(plan: Plan, after: int, through: int) -> Iterator[tuple[int, Span]]:
+def definitions_in(plan: BackfillPlan, after: int, through: int) -> Iterator[tuple[int, Span]]:
     """The definitions of a stretch, each by its place in the plan and where it is in force."""
     for which, span in enumerate(plan.spans):
         piece = Span(max(span.above, after), min(span.through, through), span.reaction)
@@ -100,23 +102,23 @@ def cut(plan: Plan, after: int, through: int) -> Iterator[tuple[int, Span]]:
             yield which, piece
 
 
-def entries_under(source: Source, span: Span) -> DataFrame:
+def entries_under(source: HistorySource, span: Span) -> DataFrame:
     """What a definition is matched with; what lies too deep is no reaction's."""
     reaction = span.reaction
-    asked = Question(
+    asked = HistoryQuery(
         pattern=reaction.subject_pattern, where=reaction.predicate_cel, after=span.above, through=span.through
     )
-    return source.entries(asked, source.stretch(asked)).filter(F.col(DEPTH) <= MAX_DEPTH)
+    return source.entries(asked, source.position_range(asked)).filter(F.col(DEPTH) <= MAX_DEPTH)
 
 
-def matches(source: Source, plan: Plan, after: int, through: int) -> DataFrame | None:
+def matches(source: HistorySource, plan: BackfillPlan, after: int, through: int) -> DataFrame | None:
     """What the definitions of a stretch match; `older` are those that one stands for."""
-    pieces = cut(plan, after, through)
+    pieces = definitions_in(plan, after, through)
     frames = [_matched(source, span).withColumn(WHICH, F.lit(which)) for which, span in pieces]
     return reduce(DataFrame.unionByName, frames) if frames else None
 
 
-def _matched(source: Source, span: Span) -> DataFrame:
+def _matched(source: HistorySource, span: Span) -> DataFrame:
     reaction = span.reaction
     matched = history(entries_under(source, span), reaction.subject_pattern, reaction.predicate_cel)
     counted = matched.withColumn(OLDER, F.lit(0).cast("bigint"))
@@ -140,6 +142,6 @@ def _is_accepted(where: str) -> bool:
     return True
 
 
-def _hit(plan: Plan, row: Row) -> Hit:
+def _hit(plan: BackfillPlan, row: Row) -> Hit:
     reaction = plan.spans[row[WHICH]].reaction
     return Hit(reaction, entry_of(row[name] for name in COLUMNS), row[PREVIOUS], row[OLDER])

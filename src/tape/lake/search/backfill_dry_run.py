@@ -14,8 +14,8 @@ from pyspark.sql import functions as F  # noqa: N812 - as everybody calls them
 from tape.core.predicate.predicate import Predicate
 from tape.core.search import DayFound, EntryFound, ErrorFound, Findings
 from tape.lake.schema import GLOBAL_SEQ, RUN_ID, SEQ, SUBJECT, TS_MS
-from tape.lake.search.backfill import OLDER, Plan, cut, entries_under, matches
-from tape.lake.search.dry_run import CAUSES, DAY_MS, SAMPLES, Cause, Source
+from tape.lake.search.backfill import OLDER, BackfillPlan, definitions_in, entries_under, matches
+from tape.lake.search.dry_run import CAUSES, DAY_MS, SAMPLES, Cause, HistorySource
 from tape.lake.search.history import causes, errors
 
 if TYPE_CHECKING:
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
 
 @dataclass(slots=True)
-class Tally:
+class DryRunTally:
     """What the stretches have come to so far."""
 
     after: int
@@ -62,13 +62,13 @@ class Tally:
         )
 
 
-def rehearsed(spark: SparkSession, store: str, lake: Path | str, plan: Plan) -> Iterator[Findings]:
+def dry_run_backfill(spark: SparkSession, store: str, lake: Path | str, plan: BackfillPlan) -> Iterator[Findings]:
     """What a backfill by this plan would match, as it becomes known; nothing is made."""
-    source, tally = Source.of(spark, store, lake), Tally(plan.after, plan.through)
+    source, tally = HistorySource.of(spark, store, lake), DryRunTally(plan.after, plan.through)
     for after, through in plan.steps():
         frame = matches(source, plan, after, through)
         tally.add_days(() if frame is None else _days(frame))
-        for _, span in cut(plan, after, through):
+        for _, span in definitions_in(plan, after, through):
             tally.add_causes(_causes(entries_under(source, span), span.reaction))
         tally.searched += through - after
         yield tally.findings()

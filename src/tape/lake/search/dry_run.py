@@ -18,11 +18,20 @@ from tape.core.folder import local_folder
 from tape.core.predicate.predicate import Predicate
 from tape.core.subject import Pattern
 from tape.lake.lazy_reader import TABLE
-from tape.lake.log import Log
-from tape.lake.reference import has_password, resolve
+from tape.lake.log import DeltaLog
 from tape.lake.schema import COLUMNS, GLOBAL_SEQ, TS_MS
-from tape.lake.search.full_history import Stretch, entries, stretch
-from tape.lake.search.history import PREVIOUS, Part, causes, errors, explain, history, left_to_evaluator, previous_value
+from tape.lake.search.history import (
+    PREVIOUS,
+    CompiledPart,
+    causes,
+    errors,
+    explain,
+    history,
+    left_to_evaluator,
+    previous_value,
+)
+from tape.lake.search.position_range import PositionRange, entries, position_range
+from tape.lake.store_option import has_password, resolve
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, Row, SparkSession
@@ -33,7 +42,7 @@ CAUSES: Final = 20
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Question:
+class HistoryQuery:
     """What to look for, and where: above a position, up to one, and not before a time."""
 
     pattern: str
@@ -54,7 +63,7 @@ class Day(NamedTuple):
     matches: int
 
 
-class Place(NamedTuple):
+class EntryPosition(NamedTuple):
     """Where and when an entry was said."""
 
     global_seq: int
@@ -70,7 +79,7 @@ class Cause(NamedTuple):
     last_global_seq: int
 
 
-class Cost(NamedTuple):
+class SearchCost(NamedTuple):
     """How many entries were looked at, of how many of them the evaluator had to be asked, and how long it took."""
 
     entries: int
@@ -84,17 +93,17 @@ class Cost(NamedTuple):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Rehearsal:
+class DryRunSummary:
     """What a dry run found; the samples are the newest matches, and causes the most frequent ones."""
 
     matches: int
-    first: Place | None
-    last: Place | None
+    first: EntryPosition | None
+    last: EntryPosition | None
     days: tuple[Day, ...]
     samples: tuple[Entry, ...]
     errors: tuple[Cause, ...]
-    cost: Cost
-    parts: tuple[Part, ...]
+    cost: SearchCost
+    parts: tuple[CompiledPart, ...]
 
 
 def dry_run(
@@ -113,51 +122,51 @@ def dry_run(
     The store is a URL or what the source's option says; the lake may be missing. What comes after this call is not
     in it.
     """
-    asked = Question(pattern=pattern, where=where, after=from_global_seq, through=to_global_seq, since=since)
-    source = Source.of(spark, store, lake)
-    return history(source.entries(asked, source.stretch(asked)), pattern, where)
+    asked = HistoryQuery(pattern=pattern, where=where, after=from_global_seq, through=to_global_seq, since=since)
+    source = HistorySource.of(spark, store, lake)
+    return history(source.entries(asked, source.position_range(asked)), pattern, where)
 
 
-def rehearse(spark: SparkSession, store: str, lake: Path | str, asked: Question) -> Rehearsal:
+def summarize_dry_run(spark: SparkSession, store: str, lake: Path | str, asked: HistoryQuery) -> DryRunSummary:
     """The same in numbers, with samples and errors."""
     started = perf_counter()
-    source = Source.of(spark, store, lake)
-    part = source.stretch(asked)
+    source = HistorySource.of(spark, store, lake)
+    part = source.position_range(asked)
     seen = source.entries(asked, part)
     days = _days(history(seen, asked.pattern, asked.where))
     looked_at = len(part) if asked.since is None else seen.count()
-    return Rehearsal(
+    return DryRunSummary(
         matches=sum(row["matches"] for row in days),
-        first=Place(days[0]["first"], days[0]["first_ts_ms"]) if days else None,
-        last=Place(days[-1]["last"], days[-1]["last_ts_ms"]) if days else None,
+        first=EntryPosition(days[0]["first"], days[0]["first_ts_ms"]) if days else None,
+        last=EntryPosition(days[-1]["last"], days[-1]["last_ts_ms"]) if days else None,
         days=tuple(Day(row["day_ms"], row["matches"]) for row in days),
         samples=_samples(source, asked, part, nlargest(SAMPLES, (place for row in days for place in row["newest"]))),
         errors=_causes(seen, asked),
-        cost=Cost(looked_at, _asked(seen, asked), perf_counter() - started),
+        cost=SearchCost(looked_at, _asked(seen, asked), perf_counter() - started),
         parts=tuple(explain(asked.where)),
     )
 
 
 @dataclass(frozen=True, slots=True)
-class Source:
+class HistorySource:
     """All of history of one journal, wherever it is by now."""
 
     spark: SparkSession
     url: str
-    log: Log
+    log: DeltaLog
 
     @classmethod
-    def of(cls, spark: SparkSession, store: str, lake: Path | str) -> Source:
+    def of(cls, spark: SparkSession, store: str, lake: Path | str) -> HistorySource:
         return cls(
             spark,
             store if has_password(store) else resolve(store, os.environ),
-            Log(local_folder(lake, "a lake") / TABLE),
+            DeltaLog(local_folder(lake, "a lake") / TABLE),
         )
 
-    def stretch(self, asked: Question) -> Stretch:
-        return stretch(self.url, self.log, asked.after, asked.through)
+    def position_range(self, asked: HistoryQuery) -> PositionRange:
+        return position_range(self.url, self.log, asked.after, asked.through)
 
-    def entries(self, asked: Question, part: Stretch) -> DataFrame:
+    def entries(self, asked: HistoryQuery, part: PositionRange) -> DataFrame:
         """Entries as the matcher sees them; time never falls along positions, so a time is a place, too."""
         found = entries(self.spark, self.url, self.log, part)
         if asked.since is not None:
@@ -178,11 +187,13 @@ def _days(matched: DataFrame) -> list[Row]:
     return sorted(found.collect(), key=lambda row: row["day_ms"])
 
 
-def _samples(source: Source, asked: Question, part: Stretch, newest: Sequence[int]) -> tuple[Entry, ...]:
+def _samples(
+    source: HistorySource, asked: HistoryQuery, part: PositionRange, newest: Sequence[int]
+) -> tuple[Entry, ...]:
     """The newest matches whole, read where they are and nowhere else."""
     if not newest:
         return ()
-    near = Stretch(after=newest[-1] - 1, through=newest[0], seen=part.seen)
+    near = PositionRange(after=newest[-1] - 1, through=newest[0], seen=part.seen)
     found = history(source.entries(asked, near), asked.pattern, asked.where).select(*COLUMNS).collect()
     return tuple(sorted((entry_of(row) for row in found), key=lambda entry: entry.global_seq, reverse=True))
 
@@ -192,13 +203,13 @@ def entry_of(values: Iterable[object]) -> Entry:
     return Entry._make(bytes(value) if isinstance(value, bytearray) else value for value in values)
 
 
-def _causes(seen: DataFrame, asked: Question) -> tuple[Cause, ...]:
+def _causes(seen: DataFrame, asked: HistoryQuery) -> tuple[Cause, ...]:
     if Predicate(asked.where).is_blank:
         return ()
     found = causes(errors(seen, asked.pattern, asked.where)).orderBy(F.desc("entries"), "error")
     return tuple(Cause(*row) for row in found.limit(CAUSES).collect())
 
 
-def _asked(seen: DataFrame, asked: Question) -> int:
+def _asked(seen: DataFrame, asked: HistoryQuery) -> int:
     left = left_to_evaluator(seen, asked.pattern, asked.where)
     return 0 if left is None else left.count()

@@ -16,17 +16,17 @@ from tape.core.event import VALUE
 from tape.core.lifecycle import PREFIXES, SOURCE_SUBJECT, names_lifecycle
 from tape.core.predicate.predicate import Predicate, Verdict, bind
 from tape.core.subject import ONE, Pattern
-from tape.lake.sql.predicate import Part, Route, compile_predicate, explain
+from tape.lake.sql.predicate import CompiledPart, PartRoute, compile_predicate, explain
 from tape.lake.sql.text import call, case, chain, infix, literal, negate
 
-__all__ = ["Part", "Route", "causes", "errors", "explain", "history", "left_to_evaluator"]
+__all__ = ["CompiledPart", "PartRoute", "causes", "errors", "explain", "history", "left_to_evaluator"]
 
 PREVIOUS: Final = "prev_value_json"
 IN_DOUBT: Final = "in_doubt"
 FAILURES: Final = "global_seq BIGINT, error STRING"
 
 
-class Seen(NamedTuple):
+class EvaluatedEntry(NamedTuple):
     """What the evaluator sees of an entry that Spark has read."""
 
     global_seq: int
@@ -52,18 +52,18 @@ def history(entries: DataFrame, pattern: str, where: str = "") -> DataFrame:
     `prev_value_json` is the column of that name, or what the entries themselves say.
     """
     compiled = compile_predicate(Predicate(where))
-    passed = under(entries, pattern).filter(compiled.may_match)
+    passed = entries_under_pattern(entries, pattern).filter(compiled.may_match)
     if not compiled.is_native:
-        return ask(passed, where).select(*entries.columns)
+        return filter_by_evaluator(passed, where).select(*entries.columns)
     if compiled.doubt is not None:
-        return ask(passed, where, compiled.doubt).select(*entries.columns)
+        return filter_by_evaluator(passed, where, compiled.doubt).select(*entries.columns)
     return passed.select(*entries.columns)
 
 
 def left_to_evaluator(entries: DataFrame, pattern: str, where: str = "") -> DataFrame | None:
     """The entries of which the evaluator is asked whether they match; None if Spark can tell of every one."""
     compiled = compile_predicate(Predicate(where))
-    passed = under(entries, pattern).filter(compiled.may_match)
+    passed = entries_under_pattern(entries, pattern).filter(compiled.may_match)
     if not compiled.is_native:
         return passed
     return None if compiled.doubt is None else passed.filter(compiled.doubt)
@@ -72,11 +72,11 @@ def left_to_evaluator(entries: DataFrame, pattern: str, where: str = "") -> Data
 def errors(entries: DataFrame, pattern: str, where: str = "") -> DataFrame:
     """Where the predicate errs and what the evaluator says about it, for each such entry under the pattern."""
     compiled = compile_predicate(Predicate(where))
-    suspects = under(entries, pattern).filter(compiled.may_fail).select(*Seen._fields)
+    suspects = entries_under_pattern(entries, pattern).filter(compiled.may_fail).select(*EvaluatedEntry._fields)
     return suspects.mapInArrow(partial(_failing, where), FAILURES)
 
 
-def under(entries: DataFrame, pattern: str) -> DataFrame:
+def entries_under_pattern(entries: DataFrame, pattern: str) -> DataFrame:
     """The entries that a reaction with this pattern is for, each with the value before."""
     if PREVIOUS not in entries.columns:
         entries = entries.withColumn(PREVIOUS, expr(previous_value()))
@@ -90,7 +90,7 @@ def previous_value() -> str:
     return call("coalesce", case((infix("kind", "=", literal(VALUE)), before)), literal(""))
 
 
-def ask(entries: DataFrame, where: str, doubt: str = literal(True)) -> DataFrame:
+def filter_by_evaluator(entries: DataFrame, where: str, doubt: str = literal(True)) -> DataFrame:
     """Of the entries in doubt those that the matcher's own evaluator matches, and all the others."""
     marked = entries.withColumn(IN_DOUBT, expr(doubt))
     return marked.mapInArrow(partial(_matching, where), entries.schema)
@@ -149,8 +149,8 @@ def _failing(where: str, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.Recor
 def verdicts(where: str, batch: pa.RecordBatch) -> Iterator[Verdict]:
     """What the evaluator says of each row."""
     predicate = _predicate(where)
-    rows = zip(*(batch.column(name).to_pylist() for name in Seen._fields), strict=True)
-    return (predicate.evaluate(bind(seen)) for seen in map(Seen._make, rows))
+    rows = zip(*(batch.column(name).to_pylist() for name in EvaluatedEntry._fields), strict=True)
+    return (predicate.evaluate(bind(seen)) for seen in map(EvaluatedEntry._make, rows))
 
 
 @lru_cache(maxsize=16)

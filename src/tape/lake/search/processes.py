@@ -33,11 +33,11 @@ MOST_LINE: Final = 4 << 20
 GRACE_S: Final = 5.0
 UNHEARD: Final = "its process could not be started or heard; the server's log says more"
 BROKEN: Final = (OSError, ValueError, msgspec.MsgspecError)
-COMMAND: Final = (sys.executable, "-P", "-m", "tape.searching")
+COMMAND: Final = (sys.executable, "-P", "-m", "tape.search_process")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Ground:
+class SearchConfig:
     """Where searches search, and what Spark needs for it."""
 
     store: str
@@ -70,7 +70,7 @@ class Ground:
 
 
 @dataclass(slots=True, eq=False)
-class Watch:
+class RunningSearch:
     """A search that is under way, and what ends it."""
 
     search: Search
@@ -82,10 +82,10 @@ class Watch:
 class Searches:
     """At most one at a time, so long at most; what was found is kept for as long as the server runs."""
 
-    def __init__(self, ground: Ground) -> None:
+    def __init__(self, ground: SearchConfig) -> None:
         self._ground = ground
-        self._watch: Watch | None = None
-        self._begun: asyncio.Queue[Watch] = asyncio.Queue()
+        self._watch: RunningSearch | None = None
+        self._begun: asyncio.Queue[RunningSearch] = asyncio.Queue()
         self._found: dict[str, dict[SearchKind, Search]] = {}
 
     async def begin(self, kind: SearchKind, reaction_id: str, after: int = 0, through: int | None = None) -> Search:
@@ -97,7 +97,7 @@ class Searches:
                 f"a {name} of {other.reaction_id!r} is under way, and there is one at a time; cancel it, or wait"
             )
         search = Search(kind=kind, reaction_id=reaction_id, started_at_ms=_now_ms())
-        self._watch = Watch(search, self._ground.order(search, after, through))
+        self._watch = RunningSearch(search, self._ground.order(search, after, through))
         self._keep(search)
         self._begun.put_nowait(self._watch)
         return search
@@ -124,7 +124,7 @@ class Searches:
                 self._watch = None
                 watch.ended.set()
 
-    async def _see_through(self, watch: Watch) -> None:
+    async def _see_through(self, watch: RunningSearch) -> None:
         state, reason = SearchState.CANCELLED, ""
         with watch.scope, anyio.move_on_after(self._ground.most_s) as limit:
             try:
@@ -143,7 +143,7 @@ class Searches:
         self._tell(watch, replace(watch.search, state=state, reason=reason, ended_at_ms=_now_ms()))
         log.info("search.ended", kind=watch.search.kind, reaction_id=watch.search.reaction_id, outcome=str(state))
 
-    async def _watched(self, watch: Watch) -> tuple[SearchState, str]:
+    async def _watched(self, watch: RunningSearch) -> tuple[SearchState, str]:
         """How it ended; it is gone in any case."""
         async with open_child(self._ground.command, grace_s=GRACE_S, stderr=DEVNULL) as child:
             await child.write(json.dumps(asdict(watch.order)).encode() + b"\n")
@@ -154,7 +154,7 @@ class Searches:
                 self._tell(watch, replace(watch.search, findings=msgspec.convert(answer["findings"], Findings)))
         return SearchState.FAILED, "it was ended from outside, or the machine had no memory for it"
 
-    def _tell(self, watch: Watch, search: Search) -> None:
+    def _tell(self, watch: RunningSearch, search: Search) -> None:
         watch.search = search
         self._keep(search)
 
@@ -166,7 +166,7 @@ class Searches:
 
 
 @asynccontextmanager
-async def open_searches(ground: Ground) -> AsyncIterator[Searches]:
+async def open_searches(ground: SearchConfig) -> AsyncIterator[Searches]:
     """Searches that end with the block."""
     searches = Searches(ground)
     async with background(searches.run):

@@ -9,7 +9,18 @@ from typing import Final
 from tape.core.predicate.ast import Call, Comprehension, Const, CreateList, Expression, Ident, Select
 from tape.lake.sql import functions
 from tape.lake.sql.text import NULL, call, case, chain, function, infix, is_known, is_null, literal, negate
-from tape.lake.sql.types import Kind, NotCompiled, Value, any_value, as_list, as_map, boolean, equal, narrow, order
+from tape.lake.sql.types import (
+    NotCompiled,
+    SqlType,
+    SqlValue,
+    any_value,
+    as_list,
+    as_map,
+    boolean,
+    equal,
+    narrow,
+    order,
+)
 
 MOST_CHARACTERS: Final = 20_000  # of SQL; Java would not compile what is much longer, and Spark only interpret it
 SAFE_ELEMENTS: Final = 300  # 256 nodes are at most 32 loops, and all of them together may go round 10,000 times
@@ -18,19 +29,19 @@ PAYLOAD: Final = "payload"  # the name of the parsed payload inside the SQL
 _ELEMENT: Final = "element"
 _MEMBER: Final = "member"
 _COLUMNS: Final = {
-    **dict.fromkeys(["global_seq", "seq", "ts_ms", "schema_version"], Kind.INT),
-    **dict.fromkeys(["run_id", "kind", "type", "subject", "trace_id", "prev_value_json"], Kind.STRING),
+    **dict.fromkeys(["global_seq", "seq", "ts_ms", "schema_version"], SqlType.INT),
+    **dict.fromkeys(["run_id", "kind", "type", "subject", "trace_id", "prev_value_json"], SqlType.STRING),
 }
-_KINDS: Final = {"bool": Kind.BOOL, "int": Kind.INT, "double": Kind.DOUBLE, "string": Kind.STRING}
+_KINDS: Final = {"bool": SqlType.BOOL, "int": SqlType.INT, "double": SqlType.DOUBLE, "string": SqlType.STRING}
 _ORDERS: Final = {"_<_": "<", "_<=_": "<=", "_>_": ">", "_>=_": ">="}
 _LOGIC: Final = {"_&&_": "AND", "_||_": "OR"}
 _LOOPS: Final = {"_||_": ("exists", False, "OR"), "_&&_": ("forall", True, "AND")}
 _is_name = re.compile("[A-Za-z_][A-Za-z0-9_]*").fullmatch
 
-Scope = Mapping[str, Value]
+Scope = Mapping[str, SqlValue]
 
 
-def compile_expression(node: Expression, scope: Scope) -> Value:
+def compile_expression(node: Expression, scope: Scope) -> SqlValue:
     """The value of a node; `NotCompiled` says why only the evaluator can tell it."""
     match node:
         case Const():
@@ -50,16 +61,16 @@ def compile_expression(node: Expression, scope: Scope) -> Value:
     return value
 
 
-def _constant(node: Const) -> Value:
+def _constant(node: Const) -> SqlValue:
     if node.value is None:
-        return Value(kind=Kind.NULL, text=NULL, can_fail=False)
+        return SqlValue(kind=SqlType.NULL, text=NULL, can_fail=False)
     if node.type not in _KINDS or isinstance(node.value, bytes):
         raise NotCompiled(f"a literal of type {node.type}")
     is_nonzero = isinstance(node.value, float) and node.value != 0
-    return Value(kind=_KINDS[node.type], text=literal(node.value), can_fail=False, is_nonzero=is_nonzero)
+    return SqlValue(kind=_KINDS[node.type], text=literal(node.value), can_fail=False, is_nonzero=is_nonzero)
 
 
-def _variable(node: Ident, scope: Scope) -> Value:
+def _variable(node: Ident, scope: Scope) -> SqlValue:
     if node.name in scope:
         return scope[node.name]
     name = node.name.removeprefix("entry.")
@@ -67,10 +78,10 @@ def _variable(node: Ident, scope: Scope) -> Value:
         raise NotCompiled(f"{name} is no variable of an entry")
     if name == "payload":
         return any_value(PAYLOAD, can_fail=False)
-    return Value(kind=_COLUMNS[name], text=name, can_fail=False)
+    return SqlValue(kind=_COLUMNS[name], text=name, can_fail=False)
 
 
-def _select(node: Select, scope: Scope) -> Value:
+def _select(node: Select, scope: Scope) -> SqlValue:
     operand = compile_expression(node.operand, scope)
     found = _step(operand, node.field)
     if not node.is_test:
@@ -79,9 +90,9 @@ def _select(node: Select, scope: Scope) -> Value:
     return boolean(case((is_known(found.text), literal(True)), otherwise=missing), operand)
 
 
-def _step(container: Value, key: str | int) -> Value:
+def _step(container: SqlValue, key: str | int) -> SqlValue:
     """What a VARIANT holds at a key or an index, or NULL."""
-    if container.kind is not Kind.ANY:
+    if container.kind is not SqlType.ANY:
         raise NotCompiled(f"a field of {container.kind.name.lower()}")
     return any_value(container.root, container.path + _path(key)).given(container)
 
@@ -96,7 +107,7 @@ def _path(key: str | int) -> str:
     return f'["{key}"]'
 
 
-def _call(node: Call, scope: Scope) -> Value:
+def _call(node: Call, scope: Scope) -> SqlValue:
     if node.function in _SPECIAL:
         return _SPECIAL[node.function](node, scope)
     if node.function not in _PLAIN:
@@ -104,72 +115,72 @@ def _call(node: Call, scope: Scope) -> Value:
     return _PLAIN[node.function](node, *(compile_expression(operand, scope) for operand in node.operands))
 
 
-def _logic(node: Call, *operands: Value) -> Value:
+def _logic(node: Call, *operands: SqlValue) -> SqlValue:
     """Three-valued in Spark as in CEL: an error is absorbed by what decides without it."""
-    conditions = [narrow(operand, Kind.BOOL) for operand in operands]
+    conditions = [narrow(operand, SqlType.BOOL) for operand in operands]
     return boolean(chain(_LOGIC[node.function], *(each.text for each in conditions)), *conditions)
 
 
-def _not(_: Call, operand: Value) -> Value:
-    condition = narrow(operand, Kind.BOOL)
+def _not(_: Call, operand: SqlValue) -> SqlValue:
+    condition = narrow(operand, SqlType.BOOL)
     return boolean(negate(condition.text), condition)
 
 
-def _equal(node: Call, left: Value, right: Value) -> Value:
+def _equal(node: Call, left: SqlValue, right: SqlValue) -> SqlValue:
     same = equal(left, right)
     return same if node.function == "_==_" else boolean(negate(same.text), same)
 
 
-def _order(node: Call, left: Value, right: Value) -> Value:
+def _order(node: Call, left: SqlValue, right: SqlValue) -> SqlValue:
     return order(left, _ORDERS[node.function], right)
 
 
-def _arithmetic(node: Call, left: Value, right: Value) -> Value:
-    known = left.kind if left.kind is not Kind.ANY else right.kind
-    kind = Kind.INT if node.function == "_%_" else _KINDS.get(node.type, known)
-    if kind is Kind.ANY:
+def _arithmetic(node: Call, left: SqlValue, right: SqlValue) -> SqlValue:
+    known = left.kind if left.kind is not SqlType.ANY else right.kind
+    kind = SqlType.INT if node.function == "_%_" else _KINDS.get(node.type, known)
+    if kind is SqlType.ANY:
         raise NotCompiled(f"{node.function} of two values of unknown types")
     return functions.arithmetic(node.function, kind, left, right)
 
 
-def _opposite(_: Call, operand: Value) -> Value:
+def _opposite(_: Call, operand: SqlValue) -> SqlValue:
     return functions.opposite(operand)
 
 
-def _search(node: Call, text: Value, part: Value) -> Value:
+def _search(node: Call, text: SqlValue, part: SqlValue) -> SqlValue:
     return functions.search(node.function, text, part)
 
 
-def _size(_: Call, operand: Value) -> Value:
+def _size(_: Call, operand: SqlValue) -> SqlValue:
     return functions.size(operand)
 
 
-def _convert(node: Call, operand: Value) -> Value:
+def _convert(node: Call, operand: SqlValue) -> SqlValue:
     return functions.convert(node.function, operand)
 
 
-def _same(_: Call, operand: Value) -> Value:
+def _same(_: Call, operand: SqlValue) -> SqlValue:
     return operand
 
 
-def _choose(_: Call, condition: Value, yes: Value, no: Value) -> Value:
-    condition = narrow(condition, Kind.BOOL)
-    if yes.kind is not no.kind or yes.kind is Kind.NULL:
+def _choose(_: Call, condition: SqlValue, yes: SqlValue, no: SqlValue) -> SqlValue:
+    condition = narrow(condition, SqlType.BOOL)
+    if yes.kind is not no.kind or yes.kind is SqlType.NULL:
         raise NotCompiled("the branches of ?: are of different or unknown types")
     text = case((condition.text, yes.text), (negate(condition.text), no.text))
-    root = text if yes.kind is Kind.ANY else ""
+    root = text if yes.kind is SqlType.ANY else ""
     can_be_nan = yes.can_be_nan or no.can_be_nan
-    return Value(kind=yes.kind, text=text, root=root, can_be_nan=can_be_nan).given(condition, yes, no)
+    return SqlValue(kind=yes.kind, text=text, root=root, can_be_nan=can_be_nan).given(condition, yes, no)
 
 
-def _matches(node: Call, scope: Scope) -> Value:
+def _matches(node: Call, scope: Scope) -> SqlValue:
     pattern = node.operands[1]
     if not isinstance(pattern, Const) or not isinstance(pattern.value, str):
         raise NotCompiled("a regular expression that is no literal")
     return functions.matches(compile_expression(node.operands[0], scope), pattern.value)
 
 
-def _index(node: Call, scope: Scope) -> Value:
+def _index(node: Call, scope: Scope) -> SqlValue:
     key = node.operands[1]
     if not isinstance(key, Const) or isinstance(key.value, bool) or not isinstance(key.value, str | int):
         raise NotCompiled("an index that is no literal text or int")
@@ -178,28 +189,28 @@ def _index(node: Call, scope: Scope) -> Value:
     return _step(compile_expression(node.operands[0], scope), key.value)
 
 
-def _in(node: Call, scope: Scope) -> Value:
+def _in(node: Call, scope: Scope) -> SqlValue:
     needle, haystack = node.operands
     if isinstance(haystack, CreateList):
         return _in_literals(compile_expression(needle, scope), _literals(haystack))
     return _in_payload(compile_expression(needle, scope), compile_expression(haystack, scope))
 
 
-def _literals(node: CreateList) -> list[Value]:
+def _literals(node: CreateList) -> list[SqlValue]:
     if not all(isinstance(element, Const) for element in node.elements):
         raise NotCompiled("a list of anything but literals")
     return [_constant(element) for element in node.elements if isinstance(element, Const)]
 
 
-def _in_literals(needle: Value, choices: list[Value]) -> Value:
+def _in_literals(needle: SqlValue, choices: list[SqlValue]) -> SqlValue:
     if not choices:
         return boolean(case((is_null(needle.text), NULL), otherwise=literal(False)), needle)
     found = [equal(needle, choice) for choice in choices]
     return boolean(chain("OR", *(each.text for each in found)), *found)
 
 
-def _in_payload(needle: Value, container: Value) -> Value:
-    if container.kind is not Kind.ANY or needle.kind is Kind.ANY or needle.can_fail:
+def _in_payload(needle: SqlValue, container: SqlValue) -> SqlValue:
+    if container.kind is not SqlType.ANY or needle.kind is SqlType.ANY or needle.can_fail:
         raise NotCompiled("membership, unless of a literal or a variable in a part of the payload")
     found = equal(any_value(_MEMBER, can_fail=False), needle)
     text = case(
@@ -209,13 +220,13 @@ def _in_payload(needle: Value, container: Value) -> Value:
     return boolean(text, container)
 
 
-def _has_key(container: Value, needle: Value) -> str:
-    if needle.kind is Kind.STRING:
+def _has_key(container: SqlValue, needle: SqlValue) -> str:
+    if needle.kind is SqlType.STRING:
         return call("map_contains_key", as_map(container), needle.text)
-    return NULL if needle.kind is Kind.NULL else literal(False)
+    return NULL if needle.kind is SqlType.NULL else literal(False)
 
 
-def _loop(node: Comprehension, scope: Scope) -> Value:
+def _loop(node: Comprehension, scope: Scope) -> SqlValue:
     """`exists` and `all`; the other macros count or build."""
     step = node.step
     if not isinstance(step, Call) or not isinstance(node.start, Const) or step.function not in _LOOPS:
@@ -227,7 +238,7 @@ def _loop(node: Comprehension, scope: Scope) -> Value:
     if isinstance(node.range, CreateList):
         return _unrolled(node, body, operator, scope)
     elements = compile_expression(node.range, scope)
-    if elements.kind is not Kind.ANY:
+    if elements.kind is not SqlType.ANY:
         raise NotCompiled(f"a comprehension over {elements.kind.name.lower()}")
     return _quantified(quantifier, elements, _condition(body, node, any_value(_ELEMENT, can_fail=False), scope))
 
@@ -237,11 +248,11 @@ def _is_accumulator(node: Comprehension, operand: Expression) -> bool:
     return is_result and isinstance(operand, Ident) and operand.name == node.accumulator
 
 
-def _condition(body: Expression, node: Comprehension, element: Value, scope: Scope) -> Value:
-    return narrow(compile_expression(body, {**scope, node.variable: element}), Kind.BOOL)
+def _condition(body: Expression, node: Comprehension, element: SqlValue, scope: Scope) -> SqlValue:
+    return narrow(compile_expression(body, {**scope, node.variable: element}), SqlType.BOOL)
 
 
-def _unrolled(node: Comprehension, body: Expression, operator: str, scope: Scope) -> Value:
+def _unrolled(node: Comprehension, body: Expression, operator: str, scope: Scope) -> SqlValue:
     assert isinstance(node.range, CreateList)
     conditions = [_condition(body, node, element, scope) for element in _literals(node.range)]
     if not conditions:
@@ -249,7 +260,7 @@ def _unrolled(node: Comprehension, body: Expression, operator: str, scope: Scope
     return boolean(chain(operator, *(each.text for each in conditions)), *conditions)
 
 
-def _quantified(quantifier: str, elements: Value, body: Value) -> Value:
+def _quantified(quantifier: str, elements: SqlValue, body: SqlValue) -> SqlValue:
     """A map is gone through by its keys, and a long list may exhaust the evaluator: both are for it to say."""
     items = as_list(elements)
     is_long = infix(call("size", items), ">", str(SAFE_ELEMENTS))
@@ -257,10 +268,10 @@ def _quantified(quantifier: str, elements: Value, body: Value) -> Value:
     if body.doubts:
         doubts.append(call("exists", items, function(_ELEMENT, chain("OR", *body.doubts))))
     text = call(quantifier, items, function(_ELEMENT, body.text))
-    return Value(kind=Kind.BOOL, text=text, doubts=(*elements.doubts, *doubts))
+    return SqlValue(kind=SqlType.BOOL, text=text, doubts=(*elements.doubts, *doubts))
 
 
-_PLAIN: Final[Mapping[str, Callable[..., Value]]] = {
+_PLAIN: Final[Mapping[str, Callable[..., SqlValue]]] = {
     **dict.fromkeys(_LOGIC, _logic),
     **dict.fromkeys(_ORDERS, _order),
     **dict.fromkeys(["_==_", "_!=_"], _equal),
@@ -273,4 +284,4 @@ _PLAIN: Final[Mapping[str, Callable[..., Value]]] = {
     "dyn": _same,
     "_?_:_": _choose,
 }
-_SPECIAL: Final[Mapping[str, Callable[[Call, Scope], Value]]] = {"@in": _in, "_[_]": _index, "matches": _matches}
+_SPECIAL: Final[Mapping[str, Callable[[Call, Scope], SqlValue]]] = {"@in": _in, "_[_]": _index, "matches": _matches}

@@ -9,9 +9,9 @@ from tape.lake.sql.types import (
     DOUBLE_SHAPES,
     LIST_SHAPE,
     MAP_SHAPE,
-    Kind,
     NotCompiled,
-    Value,
+    SqlType,
+    SqlValue,
     as_list,
     as_map,
     assume,
@@ -34,19 +34,19 @@ _OPERATORS: Final = {"_+_": "+", "_-_": "-", "_*_": "*"}
 _ANY_INT: Final = "DECIMAL(19,0)"
 
 
-def arithmetic(function: str, kind: Kind, left: Value, right: Value) -> Value:
+def arithmetic(function: str, kind: SqlType, left: SqlValue, right: SqlValue) -> SqlValue:
     """`+ - * / %` of two operands that have to be of one kind."""
     left, right = narrow(left, kind), narrow(right, kind)
-    if kind is Kind.INT:
-        return Value(kind=kind, text=_whole(function, left, right)).given(left, right)
-    if kind is Kind.DOUBLE:
-        return Value(kind=kind, text=_floating(function, left, right), can_be_nan=True).given(left, right)
-    if kind is Kind.STRING and function == "_+_":
-        return Value(kind=kind, text=call("concat", left.text, right.text)).given(left, right)
+    if kind is SqlType.INT:
+        return SqlValue(kind=kind, text=_whole(function, left, right)).given(left, right)
+    if kind is SqlType.DOUBLE:
+        return SqlValue(kind=kind, text=_floating(function, left, right), can_be_nan=True).given(left, right)
+    if kind is SqlType.STRING and function == "_+_":
+        return SqlValue(kind=kind, text=call("concat", left.text, right.text)).given(left, right)
     raise NotCompiled(f"{function} of {kind.name.lower()}s")
 
 
-def _whole(function: str, left: Value, right: Value) -> str:
+def _whole(function: str, left: SqlValue, right: SqlValue) -> str:
     if function in _OPERATORS:
         return _exactly(left.text, _OPERATORS[function], right.text)
     operator, opposite = "DIV", _exactly(literal(0), "-", left.text)
@@ -64,7 +64,7 @@ def _exactly(left: str, operator: str, right: str) -> str:
     return try_cast(infix(cast(left, _ANY_INT), operator, cast(right, _ANY_INT)), "BIGINT")
 
 
-def _floating(function: str, left: Value, right: Value) -> str:
+def _floating(function: str, left: SqlValue, right: SqlValue) -> str:
     if function in _OPERATORS:
         return infix(left.text, _OPERATORS[function], right.text)
     if function == "_/_" and right.is_nonzero:
@@ -72,108 +72,111 @@ def _floating(function: str, left: Value, right: Value) -> str:
     raise NotCompiled("a double may be divided by -0.0, which Spark cannot tell from 0.0")
 
 
-def opposite(value: Value) -> Value:
-    if value.kind is Kind.INT:
-        return Value(kind=Kind.INT, text=_exactly(literal(0), "-", value.text)).given(value)
-    if value.kind is Kind.DOUBLE:
+def opposite(value: SqlValue) -> SqlValue:
+    if value.kind is SqlType.INT:
+        return SqlValue(kind=SqlType.INT, text=_exactly(literal(0), "-", value.text)).given(value)
+    if value.kind is SqlType.DOUBLE:
         text = call("negative", value.text)
-        return Value(kind=Kind.DOUBLE, text=text, can_be_nan=value.can_be_nan).given(value)
+        return SqlValue(kind=SqlType.DOUBLE, text=text, can_be_nan=value.can_be_nan).given(value)
     raise NotCompiled("the opposite of what may be an int or a double")
 
 
-def search(function: str, text: Value, part: Value) -> Value:
+def search(function: str, text: SqlValue, part: SqlValue) -> SqlValue:
     """`startsWith`, `endsWith` and `contains`, byte by byte as in CEL."""
-    text, part = narrow(text, Kind.STRING), narrow(part, Kind.STRING)
+    text, part = narrow(text, SqlType.STRING), narrow(part, SqlType.STRING)
     return boolean(call(function.lower(), text.text, part.text), text, part)
 
 
-def matches(text: Value, pattern: str) -> Value:
-    text = narrow(text, Kind.STRING)
+def matches(text: SqlValue, pattern: str) -> SqlValue:
+    text = narrow(text, SqlType.STRING)
     return boolean(call("rlike", text.text, literal(to_java(pattern))), text)
 
 
-def size(value: Value) -> Value:
+def size(value: SqlValue) -> SqlValue:
     """Characters of a text, elements of a list, keys of a map."""
-    if value.kind is not Kind.ANY:
-        return Value(kind=Kind.INT, text=_length(narrow(value, Kind.STRING).text)).given(value)
+    if value.kind is not SqlType.ANY:
+        return SqlValue(kind=SqlType.INT, text=_length(narrow(value, SqlType.STRING).text)).given(value)
     text = case(
-        (is_a(value, Kind.STRING), _length(assume(value, Kind.STRING).text)),
+        (is_a(value, SqlType.STRING), _length(assume(value, SqlType.STRING).text)),
         (has_shape(value, LIST_SHAPE), cast(call("size", as_list(value)), "BIGINT")),
         (has_shape(value, MAP_SHAPE), cast(call("size", as_map(value)), "BIGINT")),
     )
-    return Value(kind=Kind.INT, text=text).given(value)
+    return SqlValue(kind=SqlType.INT, text=text).given(value)
 
 
 def _length(text: str) -> str:
     return cast(call("char_length", text), "BIGINT")
 
 
-def convert(function: str, value: Value) -> Value:
+def convert(function: str, value: SqlValue) -> SqlValue:
     """`int`, `double`, `string` or `bool` of a value; which kinds it may be of decides what can be said."""
     target, ways = _CONVERSIONS[function]
-    if value.kind is not Kind.ANY:
+    if value.kind is not SqlType.ANY:
         if value.kind not in ways:
             raise NotCompiled(f"{function}() of {value.kind.name.lower()}")
         text = ways[value.kind](value)
     else:
         text = case(*((is_a(value, kind), way(assume(value, kind))) for kind, way in ways.items()))
-    converted = Value(kind=target, text=text, can_be_nan=value.can_be_nan and target is Kind.DOUBLE).given(value)
+    converted = SqlValue(kind=target, text=text, can_be_nan=value.can_be_nan and target is SqlType.DOUBLE).given(value)
     return _doubted(function, converted, value)
 
 
-def _doubted(function: str, converted: Value, value: Value) -> Value:
-    if function == "string" and value.kind is Kind.ANY:
+def _doubted(function: str, converted: SqlValue, value: SqlValue) -> SqlValue:
+    if function == "string" and value.kind is SqlType.ANY:
         return converted.when(has_shape(value, *DOUBLE_SHAPES))
-    if function == "double" and value.kind in (Kind.ANY, Kind.STRING):
-        suspicious = call("rlike", assume(value, Kind.STRING).text, literal(_IS_PERHAPS_DOUBLE))
-        is_text = [is_a(value, Kind.STRING)] if value.kind is Kind.ANY else []
+    if function == "double" and value.kind in (SqlType.ANY, SqlType.STRING):
+        suspicious = call("rlike", assume(value, SqlType.STRING).text, literal(_IS_PERHAPS_DOUBLE))
+        is_text = [is_a(value, SqlType.STRING)] if value.kind is SqlType.ANY else []
         return converted.when(chain("AND", *is_text, suspicious))
     return converted
 
 
-def _same(value: Value) -> str:
+def _same(value: SqlValue) -> str:
     return value.text
 
 
-def _int_of_double(value: Value) -> str:
+def _int_of_double(value: SqlValue) -> str:
     inside = chain("AND", infix(value.text, ">", literal(-BOUND)), infix(value.text, "<", literal(BOUND)))
     return case((inside, cast(value.text, "BIGINT")))
 
 
-def _parsed(shape: str, kind: str) -> Callable[[Value], str]:
-    def parse(value: Value) -> str:
+def _parsed(shape: str, kind: str) -> Callable[[SqlValue], str]:
+    def parse(value: SqlValue) -> str:
         trimmed = call("btrim", value.text, literal(_SPACE))
         return case((call("rlike", trimmed, literal(shape)), try_cast(trimmed, kind)))
 
     return parse
 
 
-def _bool_of_text(value: Value) -> str:
+def _bool_of_text(value: SqlValue) -> str:
     return case(
         (is_among(value.text, *map(literal, _TRUE)), literal(True)),
         (is_among(value.text, *map(literal, _FALSE)), literal(False)),
     )
 
 
-def _cast_to(kind: str) -> Callable[[Value], str]:
+def _cast_to(kind: str) -> Callable[[SqlValue], str]:
     return lambda value: cast(value.text, kind)
 
 
-_CONVERSIONS: Final[Mapping[str, tuple[Kind, Mapping[Kind, Callable[[Value], str]]]]] = {
+_CONVERSIONS: Final[Mapping[str, tuple[SqlType, Mapping[SqlType, Callable[[SqlValue], str]]]]] = {
     "int": (
-        Kind.INT,
+        SqlType.INT,
         {
-            Kind.INT: _same,
-            Kind.DOUBLE: _int_of_double,
-            Kind.STRING: _parsed(_IS_INT, "BIGINT"),
-            Kind.BOOL: _cast_to("BIGINT"),
+            SqlType.INT: _same,
+            SqlType.DOUBLE: _int_of_double,
+            SqlType.STRING: _parsed(_IS_INT, "BIGINT"),
+            SqlType.BOOL: _cast_to("BIGINT"),
         },
     ),
     "double": (
-        Kind.DOUBLE,
-        {Kind.DOUBLE: _same, Kind.INT: _cast_to("DOUBLE"), Kind.STRING: _parsed(_IS_DECIMAL, "DOUBLE")},
+        SqlType.DOUBLE,
+        {SqlType.DOUBLE: _same, SqlType.INT: _cast_to("DOUBLE"), SqlType.STRING: _parsed(_IS_DECIMAL, "DOUBLE")},
     ),
-    "string": (Kind.STRING, {Kind.STRING: _same, Kind.INT: _cast_to("STRING"), Kind.BOOL: _cast_to("STRING")}),
-    "bool": (Kind.BOOL, {Kind.BOOL: _same, Kind.STRING: _bool_of_text}),
+    "string": (
+        SqlType.STRING,
+        {SqlType.STRING: _same, SqlType.INT: _cast_to("STRING"), SqlType.BOOL: _cast_to("STRING")},
+    ),
+    "bool": (SqlType.BOOL, {SqlType.BOOL: _same, SqlType.STRING: _bool_of_text}),
 }
 CONVERSIONS: Final = frozenset(_CONVERSIONS)

@@ -16,7 +16,7 @@ _LENIENT: Final = frozenset({"_&&_", "_||_", "_?_:_", "@not_strictly_false"})
 _is_plain = re.compile(r"[A-Za-z0-9 _.,:@+-]*").fullmatch  # what no writer of JSON escapes
 
 
-def needles(condition: Expression) -> tuple[str, ...]:
+def substrings(condition: Expression) -> tuple[str, ...]:
     """Texts that are all in the payload of every entry for which the condition is true; the longest say most."""
     longest: list[str] = []
     for needle in sorted(_at_top(condition), key=len, reverse=True):

@@ -9,12 +9,12 @@ from enum import Enum
 from tape.core.predicate.ast import Call, Expression, Ident, descend
 from tape.core.predicate.predicate import Predicate
 from tape.lake.sql.expressions import PAYLOAD, compile_expression
-from tape.lake.sql.payload_substrings import needles
+from tape.lake.sql.payload_substrings import substrings
 from tape.lake.sql.text import call, chain, function, is_null, literal
-from tape.lake.sql.types import Kind, NotCompiled, narrow
+from tape.lake.sql.types import NotCompiled, SqlType, narrow
 
 
-class Route(Enum):
+class PartRoute(Enum):
     """Who answers a part of a predicate."""
 
     NATIVE = "native"
@@ -22,27 +22,27 @@ class Route(Enum):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Part:
+class CompiledPart:
     """One of the conditions that all have to hold: where it is in the text, who answers it, and why."""
 
     position: str
-    route: Route
+    route: PartRoute
     reason: str
     sql: str = ""
     doubts: tuple[str, ...] = ()
     reads_payload: bool = False
-    needles: tuple[str, ...] = ()
+    substrings: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Compiled:
+class CompiledPredicate:
     """A predicate for Spark: its conditions, each either in SQL or left to the evaluator."""
 
-    parts: tuple[Part, ...]
+    parts: tuple[CompiledPart, ...]
 
     @property
     def is_native(self) -> bool:
-        return all(part.route is Route.NATIVE for part in self.parts)
+        return all(part.route is PartRoute.NATIVE for part in self.parts)
 
     @property
     def condition(self) -> str:
@@ -52,8 +52,8 @@ class Compiled:
     @property
     def may_match(self) -> str:
         """True of every entry that matches, and where nothing else is left to ask of no other."""
-        wanted = dict.fromkeys(needle for part in self.parts for needle in part.needles)
-        contained = [call("contains", "payload_json", literal(needle)) for needle in wanted]
+        wanted = dict.fromkeys(substring for part in self.parts for substring in part.substrings)
+        contained = [call("contains", "payload_json", literal(substring)) for substring in wanted]
         return chain("AND", *contained, self._all(lambda part: chain("OR", part.sql, *part.doubts)))
 
     @property
@@ -72,22 +72,22 @@ class Compiled:
     def _doubts(self) -> list[str]:
         return [call("coalesce", doubt, literal(False)) for part in self.parts for doubt in part.doubts]
 
-    def _all(self, render: Callable[[Part], str]) -> str:
+    def _all(self, render: Callable[[CompiledPart], str]) -> str:
         """What reads no payload stands by itself, where Spark can hand it on to files and sources."""
-        native = [part for part in self.parts if part.route is Route.NATIVE]
+        native = [part for part in self.parts if part.route is PartRoute.NATIVE]
         conditions = [render(part) for part in native if not part.reads_payload]
         if of_payload := [render(part) for part in native if part.reads_payload]:
             conditions.append(_with_payload(chain("AND", *of_payload)))
         return chain("AND", *(conditions or [literal(True)]))
 
 
-def compile_predicate(predicate: Predicate) -> Compiled:
+def compile_predicate(predicate: Predicate) -> CompiledPredicate:
     """A blank predicate has no parts."""
     root = predicate.expression
-    return Compiled(parts=() if root is None else tuple(map(_part, _conjuncts(root))))
+    return CompiledPredicate(parts=() if root is None else tuple(map(_part, _conjuncts(root))))
 
 
-def explain(text: str) -> list[Part]:
+def explain(text: str) -> list[CompiledPart]:
     """Which part of a predicate goes where, and why."""
     return list(compile_predicate(Predicate(text)).parts)
 
@@ -98,7 +98,7 @@ def _with_payload(condition: str) -> str:
     return call("exists", call("array", parsed), function(PAYLOAD, condition))
 
 
-def _sqls(parts: Sequence[Part]) -> list[str]:
+def _sqls(parts: Sequence[CompiledPart]) -> list[str]:
     return [part.sql for part in parts] or [literal(True)]
 
 
@@ -111,17 +111,19 @@ def _conjuncts(node: Expression) -> Iterator[Expression]:
         yield node
 
 
-def _part(node: Expression) -> Part:
+def _part(node: Expression) -> CompiledPart:
     try:
-        value = narrow(compile_expression(node, {}), Kind.BOOL)
+        value = narrow(compile_expression(node, {}), SqlType.BOOL)
     except NotCompiled as reason:
-        return Part(position=node.position, route=Route.EVALUATOR, reason=str(reason), needles=needles(node))
-    return Part(
+        return CompiledPart(
+            position=node.position, route=PartRoute.EVALUATOR, reason=str(reason), substrings=substrings(node)
+        )
+    return CompiledPart(
         position=node.position,
-        route=Route.NATIVE,
+        route=PartRoute.NATIVE,
         reason="compiled; in doubt the evaluator is asked" if value.doubts else "compiled",
         sql=value.text,
         doubts=value.doubts,
         reads_payload=any(isinstance(each, Ident) and each.name == "entry.payload" for each in descend(node)),
-        needles=needles(node),
+        substrings=substrings(node),
     )

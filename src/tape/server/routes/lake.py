@@ -3,30 +3,30 @@
 from typing import Final
 
 from tape.core.errors import NotFound, UsageError, shown
-from tape.core.lake import LakeJobs
+from tape.core.lake import LakeQueries
 from tape.server.http.request import Request
 from tape.server.http.response import Response
 from tape.server.http.route import Answers, Parameter, Route, answering
 from tape.server.node import Node
 from tape.server.routes.lake_shapes import (
     MOST_ROWS,
-    LakeAnswer,
-    LakeQuestion,
-    LakeStanding,
-    LakeTableListed,
+    LakeQuery,
+    LakeQueryResult,
+    LakeStatusDetail,
     LakeTableRows,
     LakeTables,
+    LakeTableSummary,
     Limit,
 )
 from tape.server.routes.shapes import shaped
 
 
 async def show_lake(request: Request, node: Node) -> Response:
-    return Response.json(LakeStanding.of(await lake_of(node).status()))
+    return Response.json(LakeStatusDetail.of(await lake_of(node).status()))
 
 
 async def list_tables(request: Request, node: Node) -> Response:
-    return Response.json(LakeTables(tables=[LakeTableListed.of(table) for table in await lake_of(node).tables()]))
+    return Response.json(LakeTables(tables=[LakeTableSummary.of(table) for table in await lake_of(node).tables()]))
 
 
 async def show_table(request: Request, node: Node) -> Response:
@@ -36,11 +36,11 @@ async def show_table(request: Request, node: Node) -> Response:
 
 async def ask_lake(request: Request, node: Node) -> Response:
     """One question in SQL; it changes nothing, and sees nothing else of this machine."""
-    asked: LakeQuestion = shaped(await request.json(), LakeQuestion)
-    return Response.json(LakeAnswer.of(await lake_of(node).query(asked.sql, asked.limit)))
+    asked: LakeQuery = shaped(await request.json(), LakeQuery)
+    return Response.json(LakeQueryResult.of(await lake_of(node).query(asked.sql, asked.limit)))
 
 
-def lake_of(node: Node) -> LakeJobs:
+def lake_of(node: Node) -> LakeQueries:
     """What answers about the lake, if the store is one that can have a lake."""
     if node.lake is None:
         raise NotFound("this server's store has no lake; one in a file or in Postgres can have one")
@@ -63,7 +63,7 @@ ROUTES: Final = (
     Route(
         method="GET", path="/lake", name="showLake",
         summary="Where the entries are, cold, warm and hot, and how far the lake is behind",
-        handler=answering(show_lake), answers=Answers(shape=LakeStanding), problems=_PROBLEMS,
+        handler=answering(show_lake), answers=Answers(shape=LakeStatusDetail), problems=_PROBLEMS,
     ),
     Route(
         method="GET", path="/lake/tables", name="listLakeTables", summary="List the tables that were made",
@@ -76,7 +76,7 @@ ROUTES: Final = (
     ),
     Route(
         method="POST", path="/lake/query", name="askLake", summary="Answer one question in SQL over the lake",
-        handler=answering(ask_lake), body=LakeQuestion, answers=Answers(shape=LakeAnswer),
+        handler=answering(ask_lake), body=LakeQuery, answers=Answers(shape=LakeQueryResult),
         problems=(400, 404, 413, 415, 429, 503),
     ),
 )  # fmt: skip

@@ -13,23 +13,23 @@ Limit = Annotated[int, Meta(ge=1, le=MOST_ROWS)]
 Cell = Annotated[Any, Meta(description="a value of JSON; what JSON has no word for is text")]
 
 
-class Positions(Struct, frozen=True, kw_only=True):
+class PositionBounds(Struct, frozen=True, kw_only=True):
     """From the first to the last position; there are none when the floor is above the head."""
 
     floor: Count
     head: Count
 
     @classmethod
-    def of(cls, bounds: Bounds) -> "Positions":
+    def of(cls, bounds: Bounds) -> "PositionBounds":
         return cls(floor=bounds.floor, head=bounds.head)
 
 
-class LakeStanding(Struct, frozen=True, kw_only=True):
+class LakeStatusDetail(Struct, frozen=True, kw_only=True):
     """Where the entries are, and how far the lake is behind the journal."""
 
-    cold: Positions
-    warm: Positions
-    hot: Positions
+    cold: PositionBounds
+    warm: PositionBounds
+    hot: PositionBounds
     lag: Count
     lag_ms: Count
     files: Count
@@ -38,11 +38,11 @@ class LakeStanding(Struct, frozen=True, kw_only=True):
     committed_at_ms: int | None
 
     @classmethod
-    def of(cls, status: LakeStatus) -> "LakeStanding":
+    def of(cls, status: LakeStatus) -> "LakeStatusDetail":
         return cls(
-            cold=Positions.of(status.cold),
-            warm=Positions.of(status.warm),
-            hot=Positions.of(status.hot),
+            cold=PositionBounds.of(status.cold),
+            warm=PositionBounds.of(status.warm),
+            hot=PositionBounds.of(status.hot),
             lag=status.lag,
             lag_ms=status.lag_ms,
             files=status.files,
@@ -52,7 +52,7 @@ class LakeStanding(Struct, frozen=True, kw_only=True):
         )
 
 
-class LakeTableListed(Struct, frozen=True, kw_only=True):
+class LakeTableSummary(Struct, frozen=True, kw_only=True):
     """A table, as of which position it is, and how many rows it has."""
 
     name: str
@@ -60,14 +60,14 @@ class LakeTableListed(Struct, frozen=True, kw_only=True):
     rows: Count
 
     @classmethod
-    def of(cls, table: LakeTable) -> "LakeTableListed":
+    def of(cls, table: LakeTable) -> "LakeTableSummary":
         return cls(**table._asdict())
 
 
 class LakeTables(Struct, frozen=True, kw_only=True):
     """The tables that were made."""
 
-    tables: list[LakeTableListed]
+    tables: list[LakeTableSummary]
 
 
 class LakeTableRows(Struct, frozen=True, kw_only=True):
@@ -85,14 +85,14 @@ class LakeTableRows(Struct, frozen=True, kw_only=True):
         return cls(name=table.name, through=table.through, n_rows=table.rows, **_rows(told))
 
 
-class LakeQuestion(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+class LakeQuery(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """One question over the view `journal` and the tables, in DuckDB's SQL."""
 
     sql: Annotated[str, Meta(min_length=1, max_length=20_000)]
     limit: Limit = MOST_ROWS
 
 
-class LakeAnswer(Struct, frozen=True, kw_only=True):
+class LakeQueryResult(Struct, frozen=True, kw_only=True):
     """The first rows of an answer; `is_whole` says whether these are all."""
 
     columns: list[str]
@@ -100,7 +100,7 @@ class LakeAnswer(Struct, frozen=True, kw_only=True):
     is_whole: bool
 
     @classmethod
-    def of(cls, told: LakeRows) -> "LakeAnswer":
+    def of(cls, told: LakeRows) -> "LakeQueryResult":
         return cls(**_rows(told))
 
 

@@ -72,7 +72,7 @@ async def _ledger(node: Node, run_id: RunId) -> LedgerRun | None:
 async def _kept(node: Node, run_id: RunId) -> RunRecord | None:
     if node.cold is None:
         return None
-    if node.cold.is_owned(run_id):
+    if node.cold.is_being_written(run_id):
         raise NotNow(f"run {run_id!r} is still being written to its file; come back in a moment")
     return await node.cold.find(run_id)
 

@@ -45,7 +45,7 @@ class SearchDetail(Struct, frozen=True, kw_only=True):
         return msgspec.convert({**told, "ended_at_ms": search.ended_at_ms, **found}, cls, from_attributes=True)
 
 
-class SearchesTold(Struct, frozen=True, kw_only=True):
+class ReactionSearches(Struct, frozen=True, kw_only=True):
     """The last search of each kind, as far as this server remembers one."""
 
     dry_run: SearchDetail | None
@@ -71,7 +71,7 @@ async def begin_backfill(request: Request, node: Node) -> Response:
 async def show_searches(request: Request, node: Node) -> Response:
     reaction_id, searches = await _asked(request, node)
     found = {kind.value: SearchDetail.of(search) for kind, search in searches.of(reaction_id).items()}
-    return Response.json(SearchesTold(dry_run=found.get("dry_run"), backfill=found.get("backfill")))
+    return Response.json(ReactionSearches(dry_run=found.get("dry_run"), backfill=found.get("backfill")))
 
 
 async def cancel_search(request: Request, node: Node) -> Response:
@@ -114,7 +114,7 @@ ROUTES: Final = (
     Route(
         method="GET", path="/reactions/{reaction_id}/searches", name="showSearches",
         summary="How far a reaction's last dry run and its last backfill are, and what they found",
-        handler=answering(show_searches), parameters=(_ID,), answers=Answers(shape=SearchesTold),
+        handler=answering(show_searches), parameters=(_ID,), answers=Answers(shape=ReactionSearches),
         problems=(400, 404, 503),
     ),
     Route(

@@ -108,7 +108,7 @@ def _is_kept(cold: ColdRuns, run_id: RunId, record: RunRecord | None) -> bool:
     """
     if record is not None and not record.is_reaped:
         return (run_id, record.head.opened_seq) in cold.incarnations
-    if cold.is_owned(run_id):
+    if cold.is_being_written(run_id):
         raise _is_being_written(run_id)
     return cold.has(run_id)
 

@@ -25,22 +25,22 @@ LASTING: Final = ("sqlite", "postgresql", "postgres")
 def resolve(option: str | None, environment: Mapping[str, str]) -> str:
     """The URL of the store that an option means: that of TAPE_STORE, or the one it says, or where it can be read."""
     if option is None:
-        return check_kind(Settings.read(environment).store)
+        return check_durable(Settings.read(environment).store)
     if option.startswith(ENVIRONMENT):
-        return check_kind(_of_environment(option.removeprefix(ENVIRONMENT), environment))
+        return check_durable(_of_environment(option.removeprefix(ENVIRONMENT), environment))
     if option.startswith(FILE):
-        return check_kind(_of_file(Path(option.removeprefix(FILE))))
+        return check_durable(_of_file(Path(option.removeprefix(FILE))))
     if has_password(option):
         raise UsageError(
             "a password in an option stands in Spark's plans and logs; say env:NAME or file:PATH instead, "
             "or leave the option out and set TAPE_STORE"
         )
-    return check_kind(option)
+    return check_durable(option)
 
 
-def refer(url: str) -> str:
+def option_for(url: str) -> str:
     """An option that means this URL: itself, or a file with it that only its owner can read and that goes with us."""
-    check_kind(url)
+    check_durable(url)
     if not has_password(url):
         return url
     folder = Path(tempfile.mkdtemp(prefix="tape-"))
@@ -56,7 +56,7 @@ def has_password(url: str) -> bool:
     return bool(parts.password) or "password" in parse_qs(parts.query)
 
 
-def check_kind(url: str) -> str:
+def check_durable(url: str) -> str:
     """Refuses a store that forgets."""
     scheme = urlsplit(url).scheme
     if scheme not in LASTING:

@@ -18,7 +18,7 @@ from tape.lake.lazy_reader import TABLE, check_installed
 from tape.work.child_process import run_child
 
 if TYPE_CHECKING:
-    from tape.lake.log import Log
+    from tape.lake.log import DeltaLog
 
 QUESTION_S: Final = 10.0
 AT_ONCE: Final = 2
@@ -26,7 +26,7 @@ AT_ONCE: Final = 2
 T = TypeVar("T")
 
 
-class Jobs:
+class Queries:
     """The lake in a folder, from when there is one."""
 
     def __init__(self, journal: Journal, lake: Path) -> None:
@@ -36,10 +36,10 @@ class Jobs:
 
     async def status(self) -> LakeStatus:
         log = self._log()
-        from tape.lake.pipeline import check_kinship
+        from tape.lake.pipeline import check_same_journal
         from tape.lake.status import status_of
 
-        await check_kinship(self._journal, log, await to_thread.run_sync(log.snapshot))
+        await check_same_journal(self._journal, log, await to_thread.run_sync(log.snapshot))
         return await status_of(self._journal, log)
 
     async def tables(self) -> Sequence[LakeTable]:
@@ -58,16 +58,16 @@ class Jobs:
             raise UsageError(told["refused"])
         return LakeRows(**told)
 
-    async def _ask(self, question: Callable[[Log], T]) -> T:
+    async def _ask(self, question: Callable[[DeltaLog], T]) -> T:
         return await to_thread.run_sync(question, self._log())
 
-    def _log(self) -> Log:
+    def _log(self) -> DeltaLog:
         if not (self._lake / TABLE).is_dir():
             raise NotFound("there is no lake yet; tape lake sync makes one")
         check_installed()
-        from tape.lake.log import Log
+        from tape.lake.log import DeltaLog
 
-        log = Log(self._lake / TABLE)
+        log = DeltaLog(self._lake / TABLE)
         if not log.exists:
             raise NotFound("the lake is still being made; come back in a moment")
         return log
@@ -85,24 +85,24 @@ async def _answered(order: dict[str, Any]) -> dict[str, Any]:
     raise LimitReached(f"the question was not answered within {QUESTION_S:g} s; ask for less")
 
 
-def _order(log: Log) -> dict[str, Any]:
+def _order(log: DeltaLog) -> dict[str, Any]:
     views = {table.name: [str(part) for part in table.files] for table in _every(log)}
     return {"folder": str(log.table), "files": [file.path for file in log.snapshot().files], "views": views}
 
 
-def _every(log: Log) -> Sequence[Any]:
-    from tape.lake.derived import every
+def _every(log: DeltaLog) -> Sequence[Any]:
+    from tape.lake.derived_tables import existing_tables
 
-    return every(log.table.parent)
+    return existing_tables(log.table.parent)
 
 
 def _table(lake: Path, name: str, most: int) -> tuple[LakeTable, LakeRows]:
     import pyarrow.parquet as pq
 
-    from tape.lake.derived import NAMES, seen
+    from tape.lake.derived_tables import NAMES, find_table
     from tape.lake.query_process import bounded
 
-    table = seen(lake, name) if name in NAMES else None
+    table = find_table(lake, name) if name in NAMES else None
     if table is None:
         raise NotFound(f"there is no table {name!r} in the lake; tape lake tables makes {', '.join(NAMES)}")
     rows: list[list[Any]] = []

@@ -21,8 +21,8 @@ from tape.core.fork import Fork
 from tape.core.fork_request import new_run_id
 from tape.core.ids import RunId, Seq
 from tape.core.run import RunRecord
-from tape.lake.batch import cut
-from tape.lake.continuations import Asked, Continuation, Load, Task, continuations
+from tape.lake.continuations import Continuation, LoadProducer, PlannedFork, ReplayTask, continuations
+from tape.lake.sink_batch import split_into_requests
 from tape.runs.forks import ForkOrder, check_parent
 from tape.runs.outcomes import SweptRun, differing, outcomes
 from tape.runs.replay import inherited
@@ -57,7 +57,7 @@ class SweepOrder:
 
 
 async def sweep(
-    spark: SparkSession, journal: Journal, parent: RunRecord, order: SweepOrder, load: Load
+    spark: SparkSession, journal: Journal, parent: RunRecord, order: SweepOrder, load: LoadProducer
 ) -> list[SweptRun]:
     """Plays all forks in one job, then appends each: its beginning, what was said in it, and its end.
 
@@ -65,7 +65,7 @@ async def sweep(
     """
     forks = list(_forks(parent, order, load))
     prefix = await inherited(journal, parent.run_id, Seq(order.at_seq))
-    task = Task(prefix, load, order.n_turns)
+    task = ReplayTask(prefix, load, order.n_turns)
     played = await to_thread.run_sync(continuations, spark, task, forks, abandon_on_cancel=True)
     trunk = [entry async for entry in journal.stream(run_id=parent.run_id, from_seq=order.at_seq + 1, follow=False)]
     append = partial(_append, journal, parent.run_id, order)
@@ -73,7 +73,7 @@ async def sweep(
     return [_swept(fork, part, trunk, own) for fork, part, own in zip(forks, played, grown, strict=True)]
 
 
-def _forks(parent: RunRecord, order: SweepOrder, load: Load) -> Iterator[Asked]:
+def _forks(parent: RunRecord, order: SweepOrder, load: LoadProducer) -> Iterator[PlannedFork]:
     check_parent(parent, order.at_seq)
     fork, producer = Fork(parent.run_id, Seq(order.at_seq)), load()
     refused = objection(new_run_id(fork, None), fork, None, parent.head)
@@ -81,7 +81,7 @@ def _forks(parent: RunRecord, order: SweepOrder, load: Load) -> Iterator[Asked]:
         raise refused
     for mutation in order.mutations():
         producer.check_mutation(mutation)
-        yield Asked(new_run_id(fork, None), mutation)
+        yield PlannedFork(new_run_id(fork, None), mutation)
 
 
 async def _at_once(appends: Sequence[Callable[[], Awaitable[list[Entry]]]]) -> list[list[Entry]]:
@@ -99,11 +99,13 @@ async def _at_once(appends: Sequence[Callable[[], Awaitable[list[Entry]]]]) -> l
     return [grown[number] for number in range(len(appends))]
 
 
-async def _append(journal: Journal, parent: RunId, order: SweepOrder, fork: Asked, played: Continuation) -> list[Entry]:
+async def _append(
+    journal: Journal, parent: RunId, order: SweepOrder, fork: PlannedFork, played: Continuation
+) -> list[Entry]:
     """The fork as a run; it is leased until it ends, so that somebody closes it should this process die here."""
     own = await journal.fork(parent, order.at_seq, run_id=fork.run_id, mutation=fork.mutation, reason=order.reason)
     await journal.lease([fork.run_id], os.urandom(16).hex())
-    for events in cut(played.events):
+    for events in split_into_requests(played.events):
         own += await _said(journal, events) if events else []
     if played.error is None:
         await journal.close_run(fork.run_id)
@@ -120,7 +122,7 @@ async def _said(journal: Journal, events: Sequence[Event]) -> list[Entry]:
             await journal.drain()
 
 
-def _swept(fork: Asked, played: Continuation, trunk: Sequence[Entry], own: Sequence[Entry]) -> SweptRun:
+def _swept(fork: PlannedFork, played: Continuation, trunk: Sequence[Entry], own: Sequence[Entry]) -> SweptRun:
     changed = fork.mutation if isinstance(fork.mutation, dict) else {}
     ends = outcomes(trunk, own)
     return SweptRun(fork.run_id, changed, own[-1].seq, differing(trunk, own), ends, played.error)

@@ -10,17 +10,17 @@ from tape.cli import output
 from tape.cli.journal import tell_fault as _tell_fault, tell_fault_json
 
 if TYPE_CHECKING:
+    from tape.core.lake import LakeStatus
     from tape.core.ports import Bounds, Fault
     from tape.lake.compaction import Compacted, Vacuumed
-    from tape.lake.log import Snapshot
-    from tape.lake.pipeline import Done
-    from tape.lake.status import Status
+    from tape.lake.log import LakeSnapshot
+    from tape.lake.pipeline import SyncStep
     from tape.store.duckdb.parquet import Answer
 
 _SIZES: Final = ("bytes", "KiB", "MiB", "GiB", "TiB")
 
 
-def tell_step(done: Done, *, is_json: bool) -> None:
+def tell_step(done: SyncStep, *, is_json: bool) -> None:
     if is_json:
         output.say_json(done._asdict())
         output.flush()
@@ -29,7 +29,7 @@ def tell_step(done: Done, *, is_json: bool) -> None:
         output.progress(f"the lake holds {done.through:,} of {done.head:,} entries, {share:4.0%} …")
 
 
-def tell_synced(done: Done | None, *, is_json: bool) -> None:
+def tell_synced(done: SyncStep | None, *, is_json: bool) -> None:
     if is_json:
         return
     if done is None:
@@ -42,7 +42,7 @@ def tell_synced(done: Done | None, *, is_json: bool) -> None:
         )
 
 
-def tell_status(status: Status, *, is_json: bool) -> None:
+def tell_status(status: LakeStatus, *, is_json: bool) -> None:
     if is_json:
         named = {name: getattr(status, name)._asdict() for name in ("cold", "warm", "hot")}
         output.say_json({**status._asdict(), **named})
@@ -78,7 +78,7 @@ def tell_fault(fault: Fault, *, is_json: bool) -> None:
     (tell_fault_json if is_json else _tell_fault)(fault)
 
 
-def tell_verified(seen: Snapshot | None, faults: int, *, is_json: bool) -> None:
+def tell_verified(seen: LakeSnapshot | None, faults: int, *, is_json: bool) -> None:
     if is_json:
         output.say_json({"through": None if seen is None else seen.through, "faults": faults})
     elif seen is None:

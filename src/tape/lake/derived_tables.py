@@ -24,8 +24,8 @@ from deltalake.transaction import AddAction
 from tape.core.errors import NotFound, UsageError, shown
 from tape.core.ids import GlobalSeq
 from tape.lake.compaction import GRACE
-from tape.lake.log import APP, DATA, LOG, Log, Snapshot, sync_to_disk, translated
-from tape.lake.refusals import refusal
+from tape.lake.errors import write_error
+from tape.lake.log import APP, DATA, LOG, DeltaLog, LakeSnapshot, delta_errors, sync_to_disk
 from tape.lake.schema import DEFINITION, TABLES, spark_ddl
 from tape.lake.spark_paths import read_parquet, spark_path
 
@@ -38,7 +38,7 @@ QUARANTINED: Final = "quarantine"
 NAMES: Final = (*TABLES, QUARANTINED)
 
 
-class AsOf(NamedTuple):
+class DerivedTable(NamedTuple):
     """What a table holds: everything up to a position, as one definition has it."""
 
     name: str
@@ -48,7 +48,7 @@ class AsOf(NamedTuple):
     files: tuple[Path, ...]
 
 
-class Made(NamedTuple):
+class TableUpdate(NamedTuple):
     """A table that is as of a position now, and whether it had to be written for that."""
 
     name: str
@@ -68,61 +68,61 @@ def folder_of(lake: Path, name: str) -> Path:
     return lake / QUARANTINED if name == QUARANTINED else lake / FOLDER / name
 
 
-def seen(lake: Path, name: str) -> AsOf | None:
+def find_table(lake: Path, name: str) -> DerivedTable | None:
     """A table as it is now, or None if it was never made."""
     folder = folder_of(lake, name)
     if not any((folder / LOG).glob("*.json")):
         return None
-    with translated(folder / LOG):
+    with delta_errors(folder / LOG):
         table = DeltaTable(folder)
         through, definition = table.transaction_version(APP), table.transaction_version(DEFINED)
         added = pa.table(table.get_add_actions(flatten=True)).to_pylist()
     files = tuple(folder / action["path"] for action in added)
     rows = sum(action["num_records"] for action in added)
-    return None if through is None else AsOf(name, GlobalSeq(through), definition or 0, rows, files)
+    return None if through is None else DerivedTable(name, GlobalSeq(through), definition or 0, rows, files)
 
 
-def every(lake: Path) -> list[AsOf]:
+def existing_tables(lake: Path) -> list[DerivedTable]:
     """The tables that were made."""
-    return [table for name in NAMES if (table := seen(lake, name)) is not None]
+    return [table for name in NAMES if (table := find_table(lake, name)) is not None]
 
 
 def rows_of(lake: Path, name: str) -> list[dict[str, Any]]:
     """What a table says, row by row; NotFound if it was never made."""
-    table = seen(lake, name)
+    table = find_table(lake, name)
     if table is None:
         raise NotFound(f"there is no table {name!r} in {str(lake)!r}; tape lake tables makes it")
     rows: list[dict[str, Any]] = [row for file in table.files for row in pq.read_table(file).to_pylist()]
     return rows
 
 
-def are_current(log: Log, names: Sequence[str] = NAMES) -> bool:
+def are_current(log: DeltaLog, names: Sequence[str] = NAMES) -> bool:
     """Whether the tables say all that is in the lake, as this version of Tape would."""
     through = log.snapshot().through
-    return all(_is_current(seen(log.table.parent, name), through) for name in names)
+    return all(_is_current(find_table(log.table.parent, name), through) for name in names)
 
 
-def make(
-    log: Log, open_spark: Callable[[], AbstractContextManager[SparkSession]], names: Sequence[str] = NAMES
-) -> Iterator[Made]:
+def update_tables(
+    log: DeltaLog, open_spark: Callable[[], AbstractContextManager[SparkSession]], names: Sequence[str] = NAMES
+) -> Iterator[TableUpdate]:
     """Brings tables up to what the lake holds now; a session is opened when there is one to write."""
     lake, now = log.table.parent, log.snapshot()
     with ExitStack() as stack:
         journal = cache(lambda: _journal(stack.enter_context(open_spark()), log, now))
         for name in names:
-            found = seen(lake, name)
+            found = find_table(lake, name)
             if found is None or not _is_current(found, now.through):
                 rows = _replace(lake, name, _table(name, journal()), now.through)
-                yield Made(name, now.through, rows, True)
+                yield TableUpdate(name, now.through, rows, True)
             else:
-                yield Made(name, found.through, found.rows, False)
+                yield TableUpdate(name, found.through, found.rows, False)
 
 
-def _is_current(found: AsOf | None, through: int) -> bool:
+def _is_current(found: DerivedTable | None, through: int) -> bool:
     return found is not None and (found.through, found.definition) == (through, DEFINITION)
 
 
-def _journal(spark: SparkSession, log: Log, now: Snapshot) -> DataFrame:
+def _journal(spark: SparkSession, log: DeltaLog, now: LakeSnapshot) -> DataFrame:
     if not now.files:
         return spark.createDataFrame([], spark_ddl())
     return read_parquet(spark, (log.table / file.path for file in now.files), spark_ddl())
@@ -144,7 +144,7 @@ def _replace(lake: Path, name: str, frame: DataFrame, through: GlobalSeq) -> int
         footers = {path: pq.read_metadata(path) for path in part.glob("*.parquet")}
     except Exception as error:
         shutil.rmtree(part, ignore_errors=True)
-        raise refusal(error, f"the table {name}") from error
+        raise write_error(error, f"the table {name}") from error
     commit_files(folder, footers, through)
     return sum(footer.num_rows for footer in footers.values())
 
@@ -161,7 +161,7 @@ def _commit(folder: Path, footers: dict[Path, Any], through: GlobalSeq) -> None:
     schema = next(iter(footers.values())).schema.to_arrow_schema().remove_metadata()
     added: list[Any] = [_add(folder, path, footer) for path, footer in footers.items()]
     properties = CommitProperties(app_transactions=[Transaction(APP, through), Transaction(DEFINED, DEFINITION)])
-    with translated(folder / LOG):
+    with delta_errors(folder / LOG):
         is_there = any((folder / LOG).glob("*.json"))
         table = DeltaTable(folder) if is_there else DeltaTable.create(folder, schema, name=folder.name)
         table.create_write_transaction(added, "overwrite", schema, commit_properties=properties)
@@ -181,7 +181,7 @@ def _add(folder: Path, path: Path, footer: Any) -> AddAction:
 
 def _forget(folder: Path) -> None:
     """Deletes what was replaced, or left by somebody who was killed, once nobody can be reading it any more."""
-    with translated(folder / LOG):
+    with delta_errors(folder / LOG):
         named = {Path(uri).parent.name for uri in DeltaTable(folder).file_uris()}
     before = time() - GRACE.total_seconds()
     for part in (folder / DATA).iterdir():

@@ -11,20 +11,20 @@ from tape.cli.choices import Choices
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-    from tape.lake.log import Log
+    from tape.lake.log import DeltaLog
 
 
-def log_of(choices: Choices) -> Log:
+def log_of(choices: Choices) -> DeltaLog:
     """The log of the lake, be it there or not."""
     from tape.lake.lazy_reader import TABLE, check_installed
 
     check_installed()
-    from tape.lake.log import Log
+    from tape.lake.log import DeltaLog
 
-    return Log(choices.lake_folder() / TABLE)
+    return DeltaLog(choices.lake_folder() / TABLE)
 
 
-def existing(choices: Choices) -> Log:
+def existing(choices: Choices) -> DeltaLog:
     """The log of a lake that exists."""
     from tape.core.errors import NotFound
 

@@ -15,7 +15,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from tape.core.task import Outcomes
-from tape.lake.derived import commit_files, folder_of, rows_of, seen
+from tape.lake.derived_tables import commit_files, find_table, folder_of, rows_of
 from tape.lake.log import DATA
 
 if TYPE_CHECKING:
@@ -38,4 +38,4 @@ def write_outcomes(lake: Path, found: Sequence[Outcomes], as_of: GlobalSeq) -> P
 
 def outcomes_of(lake: Path) -> list[dict[str, Any]]:
     """The rows of the last snapshot; none where there is none."""
-    return rows_of(lake, NAME) if seen(lake, NAME) else []
+    return rows_of(lake, NAME) if find_table(lake, NAME) else []

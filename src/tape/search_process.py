@@ -18,21 +18,21 @@ def search(order: SearchOrder) -> Iterator[Findings]:
     from anyio.from_thread import start_blocking_portal
 
     from tape.compose import open_backend
-    from tape.lake.reference import check_kind
-    from tape.lake.search.backfill import found, planned
-    from tape.lake.search.backfill_dry_run import rehearsed
+    from tape.lake.search.backfill import find_matches, plan_backfill
+    from tape.lake.search.backfill_dry_run import dry_run_backfill
     from tape.lake.session import open_session
+    from tape.lake.store_option import check_durable
 
-    url, lake = check_kind(order.store), Path(order.lake)
+    url, lake = check_durable(order.store), Path(order.lake)
     with start_blocking_portal() as portal, portal.wrap_async_context_manager(open_backend(url, lake=lake)) as backend:
-        plan = portal.call(planned, backend.store, backend.journal, order.reaction_id, order.after, order.through)
+        plan = portal.call(plan_backfill, backend.store, backend.journal, order.reaction_id, order.after, order.through)
         findings = Findings(after=plan.after, through=plan.through)
         yield findings
         with open_session(order.master, Path(order.folder)) as spark:
             if order.kind == SearchKind.DRY_RUN:
-                yield from rehearsed(spark, url, lake, plan)
+                yield from dry_run_backfill(spark, url, lake, plan)
                 return
-            for some in found(spark, url, lake, plan):
+            for some in find_matches(spark, url, lake, plan):
                 made = portal.call(backend.store.tasks.make, some.hits) if some.hits else 0
                 findings = replace(
                     findings,

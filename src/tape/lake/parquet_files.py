@@ -12,7 +12,7 @@ import pyarrow.parquet as pq
 
 from tape.core.errors import Corrupt
 from tape.core.ids import GlobalSeq
-from tape.lake.log import DATA, File, check_ranges, sync_to_disk
+from tape.lake.log import DATA, LakeFile, check_ranges, sync_to_disk
 from tape.lake.schema import COLUMNS, arrow_schema
 
 POSITION: Final = "global_seq"
@@ -28,7 +28,7 @@ class Group(NamedTuple):
     last: GlobalSeq
 
 
-def written(table: Path, folder: Path, after: int, through: int) -> list[File]:
+def check_written(table: Path, folder: Path, after: int, through: int) -> list[LakeFile]:
     """The files that were written into a folder, on disk, if they are exactly the positions after one to another."""
     footers = [(path, pq.read_metadata(path)) for path in sorted(folder.rglob("*.parquet"))]
     files = sorted(
@@ -42,10 +42,10 @@ def written(table: Path, folder: Path, after: int, through: int) -> list[File]:
     return files
 
 
-def file_of(table: Path, path: Path, footer: Any) -> File:
+def file_of(table: Path, path: Path, footer: Any) -> LakeFile:
     """A file as its footer describes it: a closed range, each position once, or Corrupt."""
     found = groups(path, footer)
-    file = File(path.relative_to(table).as_posix(), found[0].first, found[-1].last, path.stat().st_size)
+    file = LakeFile(path.relative_to(table).as_posix(), found[0].first, found[-1].last, path.stat().st_size)
     if footer.num_rows != file.rows:
         raise Corrupt(f"{path} has {footer.num_rows:,} rows for the positions {file.first} to {file.last}")
     return file
@@ -61,7 +61,7 @@ def groups(path: Path, footer: Any) -> list[Group]:
     return held
 
 
-def merge(table: Path, files: Sequence[File], path: Path) -> File:
+def merge(table: Path, files: Sequence[LakeFile], path: Path) -> LakeFile:
     """One file of what others hold, in constant memory."""
     path.parent.mkdir(parents=True, exist_ok=True)
     with pq.ParquetWriter(path, arrow_schema(), compression="zstd") as writer:
@@ -70,7 +70,7 @@ def merge(table: Path, files: Sequence[File], path: Path) -> File:
     return file_of(table, path, pq.read_metadata(path))
 
 
-def _row_groups(table: Path, files: Sequence[File]) -> Iterable[pa.Table]:
+def _row_groups(table: Path, files: Sequence[LakeFile]) -> Iterable[pa.Table]:
     """What files hold, gathered into row groups of a good size."""
     kept: list[pa.Table] = []
     for file in files:

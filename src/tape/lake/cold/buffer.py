@@ -11,18 +11,18 @@ ROWS: Final = 2_000
 BYTES: Final = 8 << 20
 
 
-class Batch(NamedTuple):
+class ColdBatch(NamedTuple):
     """What is written at once."""
 
     rows: list[Row]
     gaps: list[Gap]
 
 
-class Inbox:
+class RowBuffer:
     """One side puts, the other takes all there is; after the end the taker gets nothing, or why it ended."""
 
     def __init__(self) -> None:
-        self._batch = Batch([], [])
+        self._batch = ColdBatch([], [])
         self._weight = 0
         self._is_over = False
         self._failure: TapeError | None = None
@@ -52,14 +52,14 @@ class Inbox:
         while self.is_full:
             await self._emptied.wait()
 
-    async def take(self) -> Batch | None:
+    async def take(self) -> ColdBatch | None:
         """All there is, at least one thing; None at the end."""
         await self._filled.wait()
         if self._failure is not None and not any(self._batch):
             raise self._failure
         if not any(self._batch):
             return None
-        taken, self._batch = self._batch, Batch([], [])
+        taken, self._batch = self._batch, ColdBatch([], [])
         self._weight = 0
         self._emptied.set()
         self._emptied = anyio.Event()

@@ -23,7 +23,7 @@ REFUSAL: Final = "refusal"
 NOT_JSON: Final = "the payload is not JSON that Spark can read"
 
 
-class What(Enum):
+class FieldType(Enum):
     """What a field may be: the type it is read as, how the types of such values begin, and the same in words."""
 
     TEXT = ("string", ("STR",), "text")
@@ -38,11 +38,11 @@ class What(Enum):
 
     def is_bounded(self, value: Column) -> Column:
         match self:
-            case What.COUNT:
+            case FieldType.COUNT:
                 return value.between(0, MOST_COUNTED)
-            case What.NUMBER:
+            case FieldType.NUMBER:
                 return value.between(-MOST_MEASURED, MOST_MEASURED)
-            case What.TEXT | What.FLAG:
+            case FieldType.TEXT | FieldType.FLAG:
                 return F.lit(True)
 
 
@@ -51,7 +51,7 @@ class Field:
     """A field of a payload; one that is not needed may be missing, and may not be anything else."""
 
     name: str
-    what: What
+    what: FieldType
     is_needed: bool = True
 
     @property
@@ -69,7 +69,7 @@ class Field:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Reading:
+class Extraction:
     """The fields that a table reads of entries of one kind, and of one type or some."""
 
     table: str
@@ -102,7 +102,7 @@ class Reading:
         yield from (field.reason for field in self.fields)
 
 
-def quarantine(journal: DataFrame, readings: Sequence[Reading]) -> DataFrame:
+def quarantine(journal: DataFrame, readings: Sequence[Extraction]) -> DataFrame:
     """Every entry that a table would not take, and why; the journal is read once for all of them."""
     entries = _parsed(journal.where(reduce(Column.__or__, (reading.is_meant for reading in readings))))
     refusals = F.filter(F.array(*(reading.refusal for reading in readings)), lambda each: each["reason"].isNotNull())

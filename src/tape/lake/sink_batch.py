@@ -26,7 +26,7 @@ OPTIONAL: Final = "type subject schema_version event_id cause trace_id span_id p
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Batch:
+class SinkBatch:
     """What a sink appends under one number; numbers rise, and the next one comes only after this one is in."""
 
     sink_id: str
@@ -59,7 +59,7 @@ class Batch:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Progress:
+class SinkProgress:
     """The last batch of a sink: its number and contents, how many parts of it are in, and how many rows are not."""
 
     batch: int
@@ -69,7 +69,7 @@ class Progress:
     left: int = 0
 
 
-async def append_batch(store: Store, batch: Batch) -> bool:
+async def append_batch(store: Store, batch: SinkBatch) -> bool:
     """Appends what is missing of a batch, part by part; the answer is no if all of it was in already.
 
     A part is one transaction. A batch that comes again, in whatever order, goes on after the parts that are in.
@@ -95,10 +95,10 @@ async def append_batch(store: Store, batch: Batch) -> bool:
 
 
 async def _append_part(
-    store: Store, batch: Batch, digest: str, found: Cell | None, parts: int, part: list[Event], left: int
+    store: Store, batch: SinkBatch, digest: str, found: Cell | None, parts: int, part: list[Event], left: int
 ) -> None:
     """Some rows in one transaction, with what is then known of the batch."""
-    now = Progress(batch=batch.number, rows=len(batch.events), sha256=digest, parts=parts + 1, left=left)
+    now = SinkProgress(batch=batch.number, rows=len(batch.events), sha256=digest, parts=parts + 1, left=left)
     changes = [_change(batch.cell_id, found, json.dumps(asdict(now)))]
     if left:
         part_id = batch.part_id(parts)
@@ -106,13 +106,13 @@ async def _append_part(
         changes.append(_change(part_id, await _read(store, part_id), json.dumps({"batch": batch.number, "rows": said})))
     async with store.transaction() as transaction:
         transaction.append(Request(cells=tuple(changes)))  # apart from events, which may fill a request by themselves
-        for place, events in enumerate(cut(part)):
+        for place, events in enumerate(split_into_requests(part)):
             transaction.append(Request(events=events, key=batch.key(parts, place), opens=True))
 
 
-def _parts_in(batch: Batch, found: Cell | None, digest: str) -> int | None:
+def _parts_in(batch: SinkBatch, found: Cell | None, digest: str) -> int | None:
     """How many parts of a batch are in; None if all of it is. An older batch cannot be Spark's."""
-    last = None if found is None else Progress(**json.loads(found.state_json))
+    last = None if found is None else SinkProgress(**json.loads(found.state_json))
     if last is None or (batch.number > last.batch and not last.left):
         return 0
     if (last.batch, last.rows, last.sha256) == (batch.number, len(batch.events), digest):
@@ -123,7 +123,7 @@ def _parts_in(batch: Batch, found: Cell | None, digest: str) -> int | None:
     )
 
 
-async def _left(store: Store, batch: Batch, parts: int) -> list[Event]:
+async def _left(store: Store, batch: SinkBatch, parts: int) -> list[Event]:
     """The rows of a batch that are in none of its first parts, in their order."""
     cells = await store.cells.read([batch.part_id(part) for part in range(parts)])
     done: Counter[bytes] = Counter()
@@ -196,7 +196,7 @@ def _event(row: Mapping[str, Any]) -> Event:
     return event
 
 
-def cut(events: Sequence[Event]) -> Iterator[tuple[Event, ...]]:
+def split_into_requests(events: Sequence[Event]) -> Iterator[tuple[Event, ...]]:
     """As many events as a request may hold, and then again."""
     part: list[Event] = []
     size = 0

@@ -19,7 +19,7 @@ POLL_S: Final = 0.01
 
 
 @asynccontextmanager
-async def owned(path: Path) -> AsyncIterator[None]:
+async def exclusive_lock(path: Path) -> AsyncIterator[None]:
     """Waits for the file to be free, then holds it alone; whatever ends the process lets go of it."""
     path.parent.mkdir(parents=True, exist_ok=True)
     handle = os.open(_lock(path), os.O_RDWR | os.O_CREAT, 0o666)
@@ -32,7 +32,7 @@ async def owned(path: Path) -> AsyncIterator[None]:
 
 
 @contextmanager
-def shared(path: Path) -> Iterator[None]:
+def shared_lock(path: Path) -> Iterator[None]:
     """Keeps writers out for as long as it takes to read a page; a file that has one is not read."""
     try:
         handle = os.open(_lock(path), os.O_RDONLY)
@@ -47,10 +47,10 @@ def shared(path: Path) -> Iterator[None]:
             os.close(handle)
 
 
-def is_owned(path: Path) -> bool:
+def is_locked(path: Path) -> bool:
     """Whether somebody writes the file now; found out without opening it."""
     try:
-        with shared(path):
+        with shared_lock(path):
             return False
     except Unavailable:
         return True

@@ -11,7 +11,7 @@ ROWS_PER_PARTITION: Final = 100_000
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Asking:
+class SourceOptions:
     """The options of a reader; a cursor of `EARLIEST` is before the first position there ever was."""
 
     store: str | None = None
@@ -22,10 +22,10 @@ class Asking:
     is_pushing: bool = False
 
 
-def read_options(options: Mapping[str, str]) -> Asking:
+def read_options(options: Mapping[str, str]) -> SourceOptions:
     """The options that are ours; Spark adds its own."""
     start = options.get("fromGlobalSeq", "0")
-    return Asking(
+    return SourceOptions(
         store=options.get("store") or None,
         after=EARLIEST if start.lower() == "earliest" else _count("fromGlobalSeq", start, 0),
         through=_optional("toGlobalSeq", options, 0),

@@ -18,7 +18,7 @@ WAY_OUT: Final = (
 _corrupt: Final = re.compile(r"\bCorrupt: entry (\d+): (.+)").search  # as a traceback of a Python worker ends
 
 
-def refusal(error: Exception, what: str) -> TapeError:
+def write_error(error: Exception, what: str) -> TapeError:
     """What Spark or Arrow raises of something it could not write, as ours."""
     if isinstance(error, TapeError):
         return error
@@ -28,7 +28,7 @@ def refusal(error: Exception, what: str) -> TapeError:
     return Unavailable(f"{what} was not written: {type(error).__name__}: {reason.strip()}")
 
 
-def beyond(through: int, head: int) -> Conflict:
+def lake_beyond_journal(through: int, head: int) -> Conflict:
     """A lake that holds positions which the journal has not."""
     return Conflict(f"the lake ends at {through} and the journal at {head}: {WAY_OUT}")
 
