@@ -19,7 +19,7 @@ from tape.bus.journal import Journal
 from tape.bus.retention import run_retention
 from tape.bus.tail import ENTRIES, Tail
 from tape.core.background import background
-from tape.core.errors import UsageError, shown
+from tape.core.errors import UsageError, quoted
 from tape.core.ports import Reader, Store
 from tape.settings import Settings
 from tape.work.outages import opened
@@ -64,7 +64,7 @@ def open_store(
             return open_redis(RedisLocation.parse(url).keeping(keep_per_run))
         case scheme:
             known = "sqlite:///file.db, postgresql://…, redis://… or memory://"
-            raise UsageError(f"a store is {known}, not {shown(scheme or url)}")
+            raise UsageError(f"a store is {known}, not {quoted(scheme or url)}")
 
 
 def _scheme(url: str) -> str:

@@ -10,7 +10,7 @@ from typing import Final
 from urllib.parse import quote
 
 from tape.core.app import app_of, main_module
-from tape.core.errors import UsageError, shown
+from tape.core.errors import UsageError, quoted
 from tape.core.folder import local_folder
 from tape.core.ids import ID_IN_WORDS, is_id
 from tape.service_links import is_service_link
@@ -110,7 +110,9 @@ def _refuse_old_names(environment: Mapping[str, str]) -> None:
 
 def _backend(name: object) -> str:
     if name not in BACKENDS:
-        raise UsageError(f"TAPE_BROKER_BACKEND must be {', '.join(BACKENDS[:-1])} or {BACKENDS[-1]}, not {shown(name)}")
+        raise UsageError(
+            f"TAPE_BROKER_BACKEND must be {', '.join(BACKENDS[:-1])} or {BACKENDS[-1]}, not {quoted(name)}"
+        )
     return str(name)
 
 
@@ -125,13 +127,13 @@ def _app(value: object) -> str:
     """The app that this process belongs to: the one that is named, else the top-level package of what it runs."""
     name = str(value) if value else app_of(main_module())
     if not is_id(name):
-        raise UsageError(f"TAPE_APP is the name of an app, {ID_IN_WORDS}, not {shown(name)}")
+        raise UsageError(f"TAPE_APP is the name of an app, {ID_IN_WORDS}, not {quoted(name)}")
     return name
 
 
 def _generation(value: object) -> int:
     if not str(value).isdecimal() or not 0 <= int(str(value)) < 2**63:
-        raise UsageError(f"TAPE_GENERATION is a whole number from 0 on, not {shown(value)}")
+        raise UsageError(f"TAPE_GENERATION is a whole number from 0 on, not {quoted(value)}")
     return int(str(value))
 
 
@@ -141,7 +143,7 @@ def _grace(value: object) -> timedelta:
     except ValueError:
         seconds = -1
     if not 0 < seconds <= LONGEST_GRACE.total_seconds():
-        raise UsageError(f"TAPE_GRACE is seconds, up to {LONGEST_GRACE.total_seconds():,.0f}, not {shown(value)}")
+        raise UsageError(f"TAPE_GRACE is seconds, up to {LONGEST_GRACE.total_seconds():,.0f}, not {quoted(value)}")
     return timedelta(seconds=seconds)
 
 
@@ -157,7 +159,7 @@ def _origins(value: object) -> tuple[str, ...]:
     names = [str(name) for name in value] if isinstance(value, list) else str(value).replace(",", " ").split()
     for name in names:
         if not _is_origin(name):
-            raise UsageError(f"TAPE_ALLOWED_ORIGINS names origins like http://localhost:5173, not {shown(name)}")
+            raise UsageError(f"TAPE_ALLOWED_ORIGINS names origins like http://localhost:5173, not {quoted(name)}")
     return tuple(names)
 
 
@@ -180,16 +182,16 @@ def _of_file(path: str | None) -> Mapping[str, object]:
     try:
         given = tomllib.loads(Path(path).read_text(encoding="utf-8"))
     except (OSError, ValueError) as error:
-        raise UsageError(f"TAPE_CONFIG {shown(path)} cannot be read: {error}") from error
+        raise UsageError(f"TAPE_CONFIG {quoted(path)} cannot be read: {error}") from error
     if unknown := given.keys() - NAMES:
-        raise UsageError(f"unknown setting {shown(min(unknown))} in {shown(path)}; there are {_listed(NAMES)}")
+        raise UsageError(f"unknown setting {quoted(min(unknown))} in {quoted(path)}; there are {_listed(NAMES)}")
     return given
 
 
 def _flag(name: str, value: object) -> bool:
     text = str(value).lower()
     if text not in _TRUE + _FALSE:
-        raise UsageError(f"{PREFIX}{name.upper()} must be 1 or 0, not {shown(value)}")
+        raise UsageError(f"{PREFIX}{name.upper()} must be 1 or 0, not {quoted(value)}")
     return text in _TRUE
 
 

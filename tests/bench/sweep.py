@@ -23,7 +23,7 @@ from tape.core.ports import Store
 from tape.core.run import RunRecord
 from tape.lake.session import open_session
 from tape.lake.sweep import SweepOrder, sweep
-from tape.runs.forks import ForkOrder, open_forks
+from tape.runs.forks import ForkSpec, open_forks
 from tests.bench.compare import Comparison
 from tests.bench.loop import run
 from tests.bench.workload import FOLDER, database
@@ -104,7 +104,7 @@ async def _sweep(spark: SparkSession, store: Store, journal: Journal, parent: Ru
 async def _fork(store: Store, journal: Journal, parent: RunRecord) -> None:
     async with open_forks(journal, load_producers()) as forks:
         for mutation in ORDER.mutations():
-            asked = ForkOrder(at_seq=ORDER.at_seq, mutation=mutation, n_turns=TURNS, producer="arena")
+            asked = ForkSpec(at_seq=ORDER.at_seq, mutation=mutation, n_turns=TURNS, producer="arena")
             await forks.settled(await forks.fork(parent, asked))
 
 

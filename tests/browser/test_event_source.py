@@ -6,9 +6,9 @@ import pytest
 from playwright.async_api import Page
 
 from tests.browser.stream_server import StreamServer
-from tests.servers.faults import Ending, Passage, Plan, Trouble, always, fault_proxy, in_turn, seeded
+from tests.servers.faults import Ending, Plan, Trouble, WaitResult, always, fault_proxy, in_turn, seeded
 
-CLEAN = Passage()
+CLEAN = WaitResult()
 TEXTS = [f"{number} é東🜁" for number in range(1, 301)]
 READ = """() => {
     window.heard = []
@@ -25,7 +25,7 @@ async def test_a_browser_reads_every_event_once_and_in_order(page: Page) -> None
 
 
 async def test_a_browser_that_was_reset_comes_back_with_its_last_id(page: Page) -> None:
-    stuck = Passage(to_client=Trouble(stalls_after=1_000))
+    stuck = WaitResult(to_client=Trouble(stalls_after=1_000))
     async with StreamServer(TEXTS).open() as server, fault_proxy(server.port, in_turn(CLEAN, stuck)) as proxy:
         await listen(page, proxy.port)
         before = await heard(page, 1)
@@ -36,7 +36,7 @@ async def test_a_browser_that_was_reset_comes_back_with_its_last_id(page: Page) 
 
 
 async def test_a_browser_whose_stream_ends_too_early_comes_back_with_its_last_id(page: Page) -> None:
-    ended = Passage(to_client=Trouble(ends_after=1_000, ending=Ending.HALF_CLOSE))
+    ended = WaitResult(to_client=Trouble(ends_after=1_000, ending=Ending.HALF_CLOSE))
     async with StreamServer(TEXTS).open() as server, fault_proxy(server.port, in_turn(CLEAN, ended, ended)) as proxy:
         await listen(page, proxy.port)
 
@@ -45,7 +45,7 @@ async def test_a_browser_whose_stream_ends_too_early_comes_back_with_its_last_id
 
 
 async def test_a_browser_joins_frames_that_were_split_anywhere(page: Page) -> None:
-    crumbs = always(Passage(to_server=Trouble(at_most=1), to_client=Trouble(at_most=1)))
+    crumbs = always(WaitResult(to_server=Trouble(at_most=1), to_client=Trouble(at_most=1)))
     async with StreamServer(TEXTS).open() as server, fault_proxy(server.port, crumbs) as proxy:
         await listen(page, proxy.port)
 

@@ -9,7 +9,7 @@ from tape.bus.journal import Journal
 from tape.bus.stream import Stream
 from tape.core.event import Entry, Event
 from tape.core.ids import Seq
-from tape.core.ports import Outcome, Store
+from tape.core.ports import AppendOutcome, Store
 from tape.core.sequence import CellChange, CellId, Request
 from tests.patience import PATIENCE_S
 
@@ -33,7 +33,7 @@ async def append(store: Store, *events: Event) -> Sequence[Entry]:
     return entries(outcome)
 
 
-def entries(outcome: Outcome) -> Sequence[Entry]:
+def entries(outcome: AppendOutcome) -> Sequence[Entry]:
     if isinstance(outcome, Exception):
         raise outcome
     return outcome

@@ -3,7 +3,7 @@
 import anyio
 
 from tape.core.errors import VersionConflict
-from tape.core.ports import Due, Served, Store
+from tape.core.ports import DueCursor, Store, WorkFilter
 from tape.core.sequence import Cell, CellChange, CellId, Request
 from tests.conftest import Scale
 from tests.contract.backends import needs_ledgers
@@ -87,11 +87,11 @@ async def test_a_list_of_due_cells_goes_on_where_its_page_ended(store: Store) ->
     await keep(store, *((f"k{n}", "set", 5 + n // 3) for n in range(7)))
     seen: list[str] = []
 
-    after = Due()
+    after = DueCursor()
     while page := await store.cells.due("timer", "set", 100, 2, after):
         seen += [cell_id.key for cell_id in page]
         *_, (last, cell) = page.items()
-        after = Due(cell.due_at_ms or 0, last.key)
+        after = DueCursor(cell.due_at_ms or 0, last.key)
 
     assert seen == [f"k{n}" for n in range(7)]
 
@@ -108,11 +108,11 @@ async def test_cells_below_a_key_are_listed_by_key(store: Store) -> None:
 async def test_a_look_has_the_time_of_the_store(store: Store) -> None:
     await keep(store, ("a", "set", 1))
 
-    before = (await store.cells.look([])).now_ms
-    sight = await store.cells.look([CellId("timer", "a"), CellId("timer", "absent")])
+    before = (await store.cells.snapshot([])).now_ms
+    snapshot = await store.cells.snapshot([CellId("timer", "a"), CellId("timer", "absent")])
 
-    assert [cell_id.key for cell_id in sight.cells] == ["a"]
-    assert before <= sight.now_ms < before + 60_000
+    assert [cell_id.key for cell_id in snapshot.cells] == ["a"]
+    assert before <= snapshot.now_ms < before + 60_000
 
 
 async def offer(store: Store, *cells: tuple[str, str, str, int]) -> None:
@@ -130,9 +130,9 @@ async def test_work_that_a_worker_cannot_serve_takes_no_place_in_its_page(store:
     await offer(store, ("2", "a", "x", 60), ("1", "", "z", 50), ("3", "a", "z", 60), ("late", "a", "x", 90))
     await keep(store, ("nobody's", "set", 1))
 
-    served = Served(("a", ""), ("x", "z"))
+    served = WorkFilter(("a", ""), ("x", "z"))
     first = await store.cells.due("timer", "set", 80, 2, served=served)
-    rest = await store.cells.due("timer", "set", 80, 2, Due(60, "2"), served=served)
+    rest = await store.cells.due("timer", "set", 80, 2, DueCursor(60, "2"), served=served)
 
     assert [(cell_id.key, cell.app, cell.kind) for cell_id, cell in first.items()] == [("1", "", "z"), ("2", "a", "x")]
     assert [cell_id.key for cell_id in rest] == ["3"]
@@ -141,4 +141,4 @@ async def test_work_that_a_worker_cannot_serve_takes_no_place_in_its_page(store:
 async def test_a_worker_that_serves_nothing_is_offered_nothing(store: Store) -> None:
     await offer(store, ("1", "a", "x", 1))
 
-    assert await store.cells.due("timer", "set", 9, 9, served=Served(("a",), ())) == {}
+    assert await store.cells.due("timer", "set", 9, 9, served=WorkFilter(("a",), ())) == {}

@@ -5,7 +5,7 @@ from datetime import timedelta
 from tape.core.ids import RunId
 from tape.core.lease import GONE
 from tape.core.ports import Store
-from tape.core.run import RunMeta, RunRecord, Status
+from tape.core.run import RunActivity, RunMeta, RunRecord
 from tests.contract.ageing import age
 from tests.contract.backends import Backend
 from tests.contract.saying import append, said
@@ -27,7 +27,7 @@ async def test_a_run_is_found_with_all_that_was_said_of_it(store: Store) -> None
 
     run = await found(store)
 
-    assert (run.run_id, run.meta, run.status, run.is_reaped) == (R1, META, Status.RUNNING, False)
+    assert (run.run_id, run.meta, run.status, run.is_reaped) == (R1, META, RunActivity.RUNNING, False)
     assert run.head == (await store.runs.heads([R1]))[R1]
     assert run.closed_at_ms is None
 
@@ -50,7 +50,7 @@ async def test_a_closed_run_is_complete_since_a_time_no_earlier_than_its_opening
 
     run = await found(store)
 
-    assert (run.status, run.meta, run.silent_ms) == (Status.COMPLETE, META, None)
+    assert (run.status, run.meta, run.silent_ms) == (RunActivity.COMPLETE, META, None)
     assert run.closed_at_ms is not None
     assert run.closed_at_ms >= run.opened_at_ms
 

@@ -190,7 +190,7 @@ async def test_what_a_backfill_has_made_is_told_as_a_task(store: Store, journal:
 
     told = await explain(store, journal, "rule", entry.global_seq)
 
-    assert told.outcome is Outcome.BACKFILLED and told.task is not None and not told.judgement.in_force
+    assert told.outcome is Outcome.BACKFILLED and told.task is not None and not told.judgement.fold_registrations
 
 
 async def test_a_reaction_that_begins_at_the_head_says_that_it_passed_over_history(

@@ -8,7 +8,7 @@ from tape.core.effect import Compensation, DispatchMode, EffectStatus
 from tape.core.errors import NotReady, UsageError
 from tape.core.fork_policy import EffectPolicy
 from tape.core.ids import RunId
-from tape.core.ledger_diff import beside, books_of
+from tape.core.ledger_diff import compare_actions, read_actions
 from tape.core.ports import Store
 from tape.core.run_state import RunState, RunStatus
 from tape.runs.ledgers import Ledgers
@@ -206,11 +206,11 @@ async def test_p16_a_fork_leaves_the_ledgers_of_its_parent_as_they_were(
     node: AsyncNode, ledgers: Ledgers, journal: Journal
 ) -> None:
     origin = await parent(node)
-    before = [await whole(journal, origin.run_id), await books_of(ledgers, origin.run_id)]
+    before = [await whole(journal, origin.run_id), await read_actions(ledgers, origin.run_id)]
 
     await played(node, await child(ledgers, origin.run_id, 3, LIVE, {"say": "goodbye"}))
 
-    assert [await whole(journal, origin.run_id), await books_of(ledgers, origin.run_id)] == before
+    assert [await whole(journal, origin.run_id), await read_actions(ledgers, origin.run_id)] == before
     assert await node.runs.find(origin.run_id) == origin
 
 
@@ -246,7 +246,7 @@ async def test_decisions_and_effects_stand_side_by_side(node: AsyncNode, ledgers
     at_seq = await place_of(journal, origin.run_id, "wire")
     ended = await played(node, await child(ledgers, origin.run_id, at_seq, STUB, {"say": "goodbye"}))
 
-    rows = beside(await books_of(ledgers, origin.run_id), await books_of(ledgers, ended.run_id))
+    rows = compare_actions(await read_actions(ledgers, origin.run_id), await read_actions(ledgers, ended.run_id))
 
     assert [(row.what, row.place, row.is_same) for row in rows] == [
         ("effect", "sample-random-0", True),

@@ -12,7 +12,7 @@ from tape.core.errors import RunClosed
 from tape.core.ids import RunId
 from tape.core.lease import GONE
 from tape.core.ports import Store
-from tape.core.run import Head, RunMeta, RunRecord, Status
+from tape.core.run import Head, RunActivity, RunMeta, RunRecord
 from tests.contract.ageing import age
 from tests.contract.backends import Backend
 from tests.contract.saying import append, entries, request, said
@@ -57,7 +57,7 @@ async def test_a_leased_run_becomes_stale_when_its_producer_is_silent(backend: B
     await age(backend, store, SEVEN_SECONDS)
 
     run = await found(store)
-    assert (before, run.status) == (Status.RUNNING, Status.STALE)
+    assert (before, run.status) == (RunActivity.RUNNING, RunActivity.STALE)
     assert (run.silent_ms or 0) >= 7_000
 
 
@@ -65,7 +65,7 @@ async def test_a_run_without_a_lease_is_never_stale(backend: Backend, store: Sto
     await store.runs.open(R1, RunMeta())
     await age(backend, store, SEVEN_HOURS)
 
-    assert (await found(store)).status is Status.RUNNING
+    assert (await found(store)).status is RunActivity.RUNNING
     assert await store.runs.close_silent(NONE_AT_ALL) == {}
 
 
@@ -76,7 +76,7 @@ async def test_a_run_older_than_six_hours_that_is_renewed_is_still_running(backe
     held = await store.runs.renew("p1", [R1])
 
     run = await found(store)
-    assert (list(held), run.status) == ([R1], Status.RUNNING)
+    assert (list(held), run.status) == ([R1], RunActivity.RUNNING)
     assert (run.silent_ms or 0) < 6_000
     assert await store.runs.close_silent(GONE) == {}
 
@@ -101,7 +101,7 @@ async def test_a_strangers_renewal_does_not_break_the_silence(backend: Backend, 
 
     await store.runs.renew("p2", [R1])
 
-    assert (await found(store)).status is Status.STALE
+    assert (await found(store)).status is RunActivity.STALE
 
 
 async def test_a_run_whose_producer_is_gone_is_closed_at_its_last_seq(backend: Backend, store: Store) -> None:
@@ -113,7 +113,7 @@ async def test_a_run_whose_producer_is_gone_is_closed_at_its_last_seq(backend: B
 
     assert [*closed] == [R1]
     assert (closed[R1].last_seq, closed[R1].closed_seq) == (2, 2)
-    assert (await found(store)).status is Status.COMPLETE
+    assert (await found(store)).status is RunActivity.COMPLETE
 
 
 async def test_only_the_silent_are_closed(backend: Backend, store: Store) -> None:
@@ -199,7 +199,7 @@ async def test_a_lease_of_a_former_life_means_nothing_to_a_run_that_an_append_op
     assert list(await store.runs.renew("p1", [R1])) == []
     assert await store.runs.close_silent(NONE_AT_ALL) == {}
     run = await found(store)
-    assert (run.status, run.silent_ms, run.closed_at_ms) == (Status.RUNNING, None, None)
+    assert (run.status, run.silent_ms, run.closed_at_ms) == (RunActivity.RUNNING, None, None)
 
 
 async def test_an_append_to_an_open_run_leaves_its_lease(store: Store) -> None:
@@ -214,9 +214,9 @@ async def test_a_run_that_nobody_holds_is_leased_to_who_adopts_it(backend: Backe
 
     assert list(await store.runs.renew("p1", [R1], adopts=True)) == [R1]
     await age(backend, store, SEVEN_SECONDS)
-    assert (await found(store)).status is Status.STALE
+    assert (await found(store)).status is RunActivity.STALE
     assert list(await store.runs.renew("p1", [R1])) == [R1]
-    assert (await found(store)).status is Status.RUNNING
+    assert (await found(store)).status is RunActivity.RUNNING
 
 
 async def test_an_adopted_run_is_closed_when_its_producer_falls_silent(backend: Backend, store: Store) -> None:

@@ -25,7 +25,7 @@ async def test_no_list_of_cells_is_given_that_does_not_exist(store: Store, how: 
 
 async def ask(store: Store, how: str) -> object:
     if how == "look":
-        return await store.cells.look([CellId("ledger", "a")])
+        return await store.cells.snapshot([CellId("ledger", "a")])
     if how == "due":
         return await store.cells.due("ledger", "open", 1, 1)
     return await store.cells.under("ledger", "a", 1)

@@ -163,7 +163,7 @@ async def test_what_cannot_be_repeated_is_offered_once(node: AsyncNode) -> None:
     offered = await node.dispatch.due()
     claim = (await node.dispatch.claim(*place, "d1", SECOND)).effect.claim
 
-    lost = await until(lambda: node.dispatch.doubt_silent(), bool)
+    lost = await until(lambda: node.dispatch.mark_lost_in_doubt(), bool)
 
     assert [each.idempotency_key for each in offered] == [effect.idempotency_key]
     assert [each.status for each in lost] == [EffectStatus.UNKNOWN]

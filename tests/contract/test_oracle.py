@@ -9,9 +9,9 @@ from tape.core.errors import TapeError
 from tape.core.fork import Fork
 from tape.core.fork_request import fork_request
 from tape.core.ids import GlobalSeq, RunId, Seq
-from tape.core.ports import Outcome, Store
+from tape.core.ports import AppendOutcome, Store
 from tape.core.run import Head
-from tape.core.sequence import Accepted, Cell, CellId, KeyRecord, Known, Refused, Request, Verdict, decide
+from tape.core.sequence import Accepted, AppendVerdict, Cell, CellId, KeyRecord, Known, Refused, Request, decide
 from tests.contract.backends import Backend
 from tests.contract.saying import change, said
 
@@ -59,7 +59,7 @@ class Model:
         self.depths: dict[GlobalSeq, int] = {}
         self.head = GlobalSeq(0)
 
-    def judge(self, group: Sequence[Request]) -> list[Verdict]:
+    def judge(self, group: Sequence[Request]) -> list[AppendVerdict]:
         versions = {cell_id: cell.version for cell_id, cell in self.cells.items()}
         decision = decide(group, Known(self.head, 0, self.heads, self.keys, versions, self.depths))
         for verdict in decision.verdicts:
@@ -72,7 +72,7 @@ class Model:
         return decision.verdicts
 
 
-def agrees(verdict: Verdict, outcome: Outcome) -> bool:
+def agrees(verdict: AppendVerdict, outcome: AppendOutcome) -> bool:
     if isinstance(verdict, Refused):
         return type(outcome) is type(verdict.error) and str(outcome) == str(verdict.error)
     if isinstance(outcome, TapeError):

@@ -9,7 +9,7 @@ from tape.core.errors import NotFound
 from tape.core.event import Event
 from tape.core.ids import GlobalSeq
 from tape.core.ports import Store
-from tape.core.registration import in_force
+from tape.core.registration import fold_registrations
 from tape.core.subject import Pattern
 from tape.core.task import TaskStatus, Want
 from tape.matcher.matcher import Matcher
@@ -28,7 +28,7 @@ async def test_registering_is_an_entry_in_a_run_of_its_own(store: Store) -> None
 
     assert (entry.kind, entry.subject) == ("reaction", "/tape/reaction/registered/rule")
     assert entry.run_id.startswith("tape.reaction.") and len(entry.run_id) == len("tape.reaction.") + 32
-    assert in_force([entry])["rule"].reaction == reaction()
+    assert fold_registrations([entry])["rule"].reaction == reaction()
 
 
 async def test_only_what_the_pattern_matches_makes_a_task(store: Store) -> None:
@@ -123,7 +123,7 @@ async def test_what_is_in_force_is_a_fold_of_the_entries(store: Store) -> None:
     await store.reactions.remove("b")
 
     page = await store.journal.read(GlobalSeq(0), pattern=Pattern("/tape/reaction/**"))
-    forces = in_force(page.entries)
+    forces = fold_registrations(page.entries)
 
     assert [entry.type for entry in page.entries] == ["registered", "registered", "changed", "paused", "removed"]
     assert (forces["a"].paused, forces["b"].is_removed, forces["b"].reaction.debounce_ms) == ("maintenance", True, 6)

@@ -22,7 +22,7 @@ from tape.core.ids import RunId
 from tape.core.ports import Store
 from tape.core.run import RunRecord
 from tape.lake.sweep import MOST, SweepOrder, sweep
-from tape.runs.forks import ForkOrder, open_forks
+from tape.runs.forks import ForkSpec, open_forks
 from tape.runs.outcomes import SweptRun, differing, outcomes
 
 T = TypeVar("T")
@@ -80,7 +80,7 @@ async def one_by_one(order: SweepOrder, places: Sequence[str], store: Store, jou
     children = []
     async with open_forks(journal, load_producers(places)) as forks:
         for mutation in order.mutations():
-            asked = ForkOrder(
+            asked = ForkSpec(
                 at_seq=order.at_seq, mutation=mutation, n_turns=order.n_turns, producer=order.producer, reason="why"
             )
             children.append(await forks.fork(await parent_of(store), asked))

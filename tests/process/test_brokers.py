@@ -14,7 +14,7 @@ from tape.core.errors import RunClosed
 from tape.core.event import Event
 from tape.core.lease import Lease
 from tape.core.ports import Store
-from tape.core.run import Status
+from tape.core.run import RunActivity
 from tests.patience import PATIENCE_S
 from tests.process.crew import Crew
 
@@ -69,9 +69,9 @@ async def test_a_producer_killed_hard_is_seen_stale_and_its_run_stays_open(crew:
         before = await store.runs.find(R1)
         child.kill()
 
-        await until(lambda: has_status(store, Status.STALE), within_s=PATIENCE_S)
+        await until(lambda: has_status(store, RunActivity.STALE), within_s=PATIENCE_S)
 
-        assert before is not None and before.status is Status.RUNNING
+        assert before is not None and before.status is RunActivity.RUNNING
         after = await store.runs.find(R1)
         assert after is not None and after.head.is_open
 
@@ -101,7 +101,7 @@ async def test_a_producer_that_was_paused_too_long_is_told_that_its_run_is_close
     await until_known(url)
     child.pause()
     async with open_store(url) as store:
-        await until(lambda: has_status(store, Status.COMPLETE))
+        await until(lambda: has_status(store, RunActivity.COMPLETE))
 
     child.resume()
 
@@ -119,7 +119,7 @@ async def has_events(store: Store) -> bool:
     return run is not None and run.head.last_seq > 0
 
 
-async def has_status(store: Store, status: Status) -> bool:
+async def has_status(store: Store, status: RunActivity) -> bool:
     run = await store.runs.find(R1)
     return run is not None and run.status is status
 

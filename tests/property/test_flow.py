@@ -4,13 +4,13 @@ from collections.abc import Iterator
 
 from hypothesis import given, strategies as st
 
-from tape.core.flow import Evict, Flow, Reason, Signal, Threshold, Warn
+from tape.core.flow import Evict, EvictReason, Flow, FlowAction, Threshold, Warn
 
 flows = st.builds(Flow, max_queued=st.integers(16, 40), max_bytes=st.integers(1, 4000))
 courses = st.lists(st.tuples(st.integers(0, 45), st.integers(0, 4500)), max_size=40)
 
 
-def replay(flow: Flow, course: list[tuple[int, int]]) -> Iterator[tuple[float, float, Signal]]:
+def replay(flow: Flow, course: list[tuple[int, int]]) -> Iterator[tuple[float, float, FlowAction]]:
     """Each backlog as shares of its caps, and what was said about it."""
     for entries, size in course:
         flow, signal = flow.observe(entries, size)
@@ -28,7 +28,7 @@ def test_a_reader_is_evicted_exactly_when_it_is_beyond_a_cap(flow: Flow, course:
 def test_an_eviction_names_the_cap_that_was_passed(flow: Flow, course: list[tuple[int, int]]) -> None:
     told = [(frames > 1, signal.reason) for frames, _, signal in replay(flow, course) if isinstance(signal, Evict)]
 
-    assert all((reason is Reason.QUEUE_OVERFLOW) == is_over for is_over, reason in told)
+    assert all((reason is EvictReason.QUEUE_OVERFLOW) == is_over for is_over, reason in told)
 
 
 @given(flows, courses)

@@ -123,8 +123,8 @@ class Copies:
 async def grow(steps: Sequence[tuple[str, int, int]], from_seq: int) -> list[str]:
     async with open_store("memory://") as store, run_journal(store) as journal:
         copies = Copies(journal)
-        for step in steps:
-            await copies.do(*step)
+        for transition in steps:
+            await copies.do(*transition)
         return await copies.differences(from_seq)
 
 

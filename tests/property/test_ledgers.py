@@ -11,7 +11,7 @@ from tape.core.effect import (
     Compensation,
     DispatchMode,
     Effect,
-    EffectOrder,
+    EffectSpec,
     EffectStatus,
     Observation,
     Resolution,
@@ -40,7 +40,7 @@ class BudgetMachine(RuleBasedStateMachine):
     def begin(self) -> None:
         self.book = Book()
         self.run_id = self.book.begin().run_id
-        self.book.write(budgets.cap(self.book.sight, self.run_id, None, CAP))
+        self.book.write(budgets.cap(self.book.snapshot, self.run_id, None, CAP))
         self.reserved: dict[str, int] = {}
         self.spent = 0
         self.names = 0
@@ -49,7 +49,7 @@ class BudgetMachine(RuleBasedStateMachine):
     def reserve(self, tokens: int) -> str:
         self.names += 1
         name = f"r{self.names}"
-        admission = self.book.write(budgets.reserve(self.book.sight, self.run_id, name, Amount(tokens=tokens)))
+        admission = self.book.write(budgets.reserve(self.book.snapshot, self.run_id, name, Amount(tokens=tokens)))
         fits = self.spent + sum(self.reserved.values()) + tokens <= CAP
         assert admission.is_admitted is fits and bool(admission.reason) is not fits
         if fits:
@@ -60,19 +60,19 @@ class BudgetMachine(RuleBasedStateMachine):
     def reserve_again(self, name: str) -> None:
         if name in self.reserved:
             asked = Amount(tokens=CAP)
-            assert self.book.write(budgets.reserve(self.book.sight, self.run_id, name, asked)).is_admitted
+            assert self.book.write(budgets.reserve(self.book.snapshot, self.run_id, name, asked)).is_admitted
 
     @rule(name=held, share=st.floats(0, 1))
     def settle(self, name: str, share: float) -> None:
         if name in self.reserved:
             spent = int(self.reserved.pop(name) * share)
-            self.book.write(budgets.settle(self.book.sight, self.run_id, name, Amount(tokens=spent)))
+            self.book.write(budgets.settle(self.book.snapshot, self.run_id, name, Amount(tokens=spent)))
             self.spent += spent
-            self.book.write(budgets.settle(self.book.sight, self.run_id, name, Amount(tokens=CAP)))
+            self.book.write(budgets.settle(self.book.snapshot, self.run_id, name, Amount(tokens=CAP)))
 
     @invariant()
     def adds_up(self) -> None:
-        budget = budgets.budget_of(self.book.sight, self.run_id)
+        budget = budgets.budget_of(self.book.snapshot, self.run_id)
         assert (budget.spent.tokens, budget.reserved.tokens) == (self.spent, sum(self.reserved.values()))
         assert self.spent + sum(self.reserved.values()) <= CAP
 
@@ -88,7 +88,7 @@ class EffectMachine(RuleBasedStateMachine):
         self.run_id = self.book.begin(scopes=("payments",)).run_id
         self.handed, self.excused = 0, 0
         self.outcome: EffectStatus | None = None
-        self.order = EffectOrder(
+        self.order = EffectSpec(
             run_id=self.run_id,
             tool="wire",
             semantics=Semantics.NON_IDEMPOTENT if is_once else Semantics.IDEMPOTENT,
@@ -97,20 +97,20 @@ class EffectMachine(RuleBasedStateMachine):
             compensation=Compensation(kind="undo") if is_owed else None,
         )
         self.place = self.run_id, self.order.idempotency_key
-        self.book.write(effects.begin(self.book.sight, self.order))
+        self.book.write(effects.begin(self.book.snapshot, self.order))
 
     @property
     def effect(self) -> Effect:
-        return effects.found(self.book.sight, self.place)
+        return effects.found(self.book.snapshot, self.place)
 
     @rule()
     def begin_again(self) -> None:
-        assert not effects.begin(self.book.sight, self.order).cells
+        assert not effects.begin(self.book.snapshot, self.order).cells
 
     @rule(target=claims, owner=OWNERS)
     def claim(self, owner: str) -> int:
         was_free = not self.effect.claim.is_live(self.book.now_ms)
-        claim = self.book.write(dispatch.claim(self.book.sight, self.place, owner, WORK_LEASE))
+        claim = self.book.write(dispatch.claim(self.book.snapshot, self.place, owner, WORK_LEASE))
         self.handed += claim.is_acquired
         assert was_free or not claim.is_acquired
         return claim.effect.claim.attempt
@@ -120,23 +120,23 @@ class EffectMachine(RuleBasedStateMachine):
         is_held = self.effect.claim.owner and self.effect.claim.attempt == attempt
         later = self.book.now_ms if is_retried else 0
         try:
-            step = dispatch.attempt(self.book.sight, self.place, attempt, "no", later)
+            transition = dispatch.attempt(self.book.snapshot, self.place, attempt, "no", later)
         except StaleClaim:
             assert not is_held
             return
-        self.excused += bool(step.cells and is_retried)
-        self.book.write(step)
+        self.excused += bool(transition.cells and is_retried)
+        self.book.write(transition)
 
     @rule(status=st.sampled_from([EffectStatus.CONFIRMED, EffectStatus.FAILED, EffectStatus.UNKNOWN]))
     def complete(self, status: EffectStatus) -> None:
-        self.book.write(effects.complete(self.book.sight, self.place, status))
+        self.book.write(effects.complete(self.book.snapshot, self.place, status))
 
     @precondition(lambda self: self.effect.status is EffectStatus.UNKNOWN)
     @rule(resolution=st.sampled_from(Resolution))
     def observe(self, resolution: Resolution) -> None:
         if resolution is Resolution.ABSENT:
             self.excused += 1  # somebody looked, and it was not done
-        self.book.write(dispatch.observe(self.book.sight, self.place, Observation(resolution=resolution)))
+        self.book.write(dispatch.observe(self.book.snapshot, self.place, Observation(resolution=resolution)))
 
     @rule(seconds=st.sampled_from([1, 59, 60]))
     def time_passes(self, seconds: int) -> None:
@@ -186,7 +186,7 @@ class DutyMachine(RuleBasedStateMachine):
 
     @property
     def status(self) -> RunStatus:
-        return lifecycle.find(self.book.sight, self.run_id).status
+        return lifecycle.find(self.book.snapshot, self.run_id).status
 
     @property
     def obligations(self) -> list[Obligation]:
@@ -197,13 +197,13 @@ class DutyMachine(RuleBasedStateMachine):
     def register(self) -> None:
         key = f"effect-{len(list(OBLIGATIONS.states(self.book.cells)))}"
         how = Compensation(kind="undo", max_attempts=2)
-        self.book.write(compensation.register(self.book.sight, self.run_id, key, how))
+        self.book.write(compensation.register(self.book.snapshot, self.run_id, key, how))
 
     @rule(target=duties, data=st.data(), owner=OWNERS)
     def claim(self, data: st.DataObject, owner: str) -> tuple[int, int]:
         number = data.draw(st.integers(1, len(self.obligations)))
         owed = [each for each in self.obligations if each.is_owed]
-        claim = self.book.write(compensation.claim(self.book.sight, self.run_id, number, owner, WORK_LEASE))
+        claim = self.book.write(compensation.claim(self.book.snapshot, self.run_id, number, owner, WORK_LEASE))
         if claim.is_acquired:
             turn = max(owed, key=lambda each: each.number)
             assert self.status in ENDINGS - {RunStatus.TERMINAL}
@@ -213,14 +213,14 @@ class DutyMachine(RuleBasedStateMachine):
     @rule(duty=duties, is_met=st.booleans(), delay_s=st.sampled_from([0, 1, 60]))
     def end_duty(self, duty: tuple[int, int], is_met: bool, delay_s: int) -> None:
         number, attempt = duty
-        before = compensation.numbered(self.book.sight, self.run_id, number)
+        before = compensation.numbered(self.book.snapshot, self.run_id, number)
         later = self.book.now_ms + delay_s * 1000 if delay_s else 0
         try:
             if is_met:
                 status = ObligationStatus.COMPENSATED
-                self.book.write(compensation.resolve(self.book.sight, self.run_id, number, status, "", attempt))
+                self.book.write(compensation.resolve(self.book.snapshot, self.run_id, number, status, "", attempt))
             else:
-                self.book.write(compensation.attempt(self.book.sight, self.run_id, number, attempt, "no", later))
+                self.book.write(compensation.attempt(self.book.snapshot, self.run_id, number, attempt, "no", later))
         except StaleClaim:
             assert not before.claim.owner or before.claim.attempt != attempt
 
@@ -236,7 +236,7 @@ class DutyMachine(RuleBasedStateMachine):
 
     @invariant()
     def debts_are_what_is_owed_and_listed_once_the_run_has_failed(self) -> None:
-        debt, cell = DEBTS.find(self.book.sight, self.run_id), self.book.cells[DEBTS.at(self.run_id)]
+        debt, cell = DEBTS.find(self.book.snapshot, self.run_id), self.book.cells[DEBTS.at(self.run_id)]
         owed = [each for each in self.obligations if each.is_owed]
         assert debt is not None and (debt.count, debt.owed) == (len(self.obligations), len(owed))
         is_due = bool(owed) and self.status in ENDINGS - {RunStatus.TERMINAL}
@@ -265,19 +265,19 @@ class GateMachine(RuleBasedStateMachine):
 
     @property
     def run(self) -> RunState:
-        return lifecycle.find(self.book.sight, self.run_id)
+        return lifecycle.find(self.book.snapshot, self.run_id)
 
     @rule(back=st.integers(0, 3))
     def wait(self, back: int) -> None:
         index = max(0, len(self.sent) - back)
-        passage = self.book.write(gates.wait(self.book.sight, self.run_id, "gate", index))
+        passage = self.book.write(gates.wait(self.book.snapshot, self.run_id, "gate", index))
         assert passage.resolution_json == (self.sent[index] if index < len(self.sent) else None)
         assert passage.is_delivered or self.run.status is RunStatus.WAITING
 
     @rule()
     def send(self) -> None:
         was_waiting = self.run.status is RunStatus.WAITING
-        signal = self.book.write(gates.send(self.book.sight, self.run_id, "gate", f"n{len(self.sent)}"))
+        signal = self.book.write(gates.send(self.book.snapshot, self.run_id, "gate", f"n{len(self.sent)}"))
         self.sent.append(f"n{len(self.sent)}")
         assert (signal.run_status is RunStatus.RUNNABLE) is was_waiting
         assert self.run.status is not RunStatus.WAITING
@@ -285,7 +285,7 @@ class GateMachine(RuleBasedStateMachine):
     @rule(owner=OWNERS)
     def take(self, owner: str) -> None:
         was_free = self.run.claim.owner in ("", owner) or not self.run.claim.is_live(self.book.now_ms)
-        taken = self.book.write(lifecycle.take(self.book.sight, self.run_id, owner, WORK_LEASE))
+        taken = self.book.write(lifecycle.take(self.book.snapshot, self.run_id, owner, WORK_LEASE))
         assert taken.is_acquired is was_free
 
     @rule(seconds=st.sampled_from([1, 60, 120]))

@@ -7,7 +7,16 @@ from hypothesis import given, strategies as st
 from tape.core.event import Entry, Event
 from tape.core.ids import Epoch
 from tape.core.reaction import Reaction, from_definition
-from tape.core.registration import Force, Verb, after as following, defined, in_force, paused, removed, told_of
+from tape.core.registration import (
+    ReactionState,
+    Verb,
+    after as following,
+    defined,
+    fold_registrations,
+    paused,
+    reaction_history,
+    removed,
+)
 
 names = st.sampled_from(["a", "b"])
 reactions = st.builds(
@@ -39,7 +48,7 @@ def test_a_definition_is_read_as_it_was_said(reaction: Reaction) -> None:
 @given(st.lists(events, max_size=12), st.lists(events, max_size=12))
 def test_a_cursor_is_never_moved_by_what_is_said_later(before: list[Event], after: list[Event]) -> None:
     told = entries([*before, *after])
-    then, now = in_force(told[: len(before)]), in_force(told)
+    then, now = fold_registrations(told[: len(before)]), fold_registrations(told)
 
     behind = {name: force.cursor for name, force in then.items() if force.cursor is not None}
 
@@ -48,7 +57,7 @@ def test_a_cursor_is_never_moved_by_what_is_said_later(before: list[Event], afte
 
 @given(st.lists(events, max_size=20))
 def test_what_was_registered_is_there_until_the_end(said: list[Event]) -> None:
-    forces = in_force(entries(said))
+    forces = fold_registrations(entries(said))
 
     assert all(force.versions for force in forces.values())
     assert all(force.cursor is not None for force in forces.values() if not force.is_matching)
@@ -56,7 +65,7 @@ def test_what_was_registered_is_there_until_the_end(said: list[Event]) -> None:
 
 @given(st.lists(events, max_size=20), st.integers(0, 25))
 def test_moving_on_drops_no_version_that_is_still_needed(said: list[Event], cursor: int) -> None:
-    for force in in_force(entries(said)).values():
+    for force in fold_registrations(entries(said)).values():
         later = range(cursor + 1, 27)
 
         assert [force.reached(cursor).at(place) for place in later] == [force.at(place) for place in later]
@@ -71,14 +80,14 @@ def test_which_definition_an_entry_is_matched_with_does_not_depend_on_when_a_mat
 
     matched = play([(entry, is_there) for entry, (_, is_there) in zip(told, said, strict=True)])
 
-    force = told_of(about)
+    force = reaction_history(about)
     covered = [place for place in range(1, len(told) + 1) if force is not None and force.covers(place)]
     assert matched == {place: force.at(place) for place in covered if force and (force.is_matching or place in matched)}
 
 
 def play(told: Sequence[tuple[Entry, bool]]) -> dict[int, Reaction]:
     """Which definition of `a` each entry meets, if the matcher catches up only where it is there, and at the end."""
-    force: Force | None = None
+    force: ReactionState | None = None
     matched: dict[int, Reaction] = {}
     for entry, is_there in told:
         place = entry.global_seq
@@ -90,7 +99,7 @@ def play(told: Sequence[tuple[Entry, bool]]) -> dict[int, Reaction]:
     return matched
 
 
-def _caught_up(force: Force, place: int, matched: dict[int, Reaction]) -> Force:
+def _caught_up(force: ReactionState, place: int, matched: dict[int, Reaction]) -> ReactionState:
     if not force.is_matching or force.cursor is None:
         return force
     matched |= {each: force.at(each) for each in range(force.cursor + 1, place + 1)}

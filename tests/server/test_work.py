@@ -88,7 +88,7 @@ def test_a_paused_reaction_holds_back_until_it_is_resumed(http: httpx.Client, ru
     resumed = http.post(f"/reactions/{rule}/resume").json()
 
     assert (paused["paused"], resumed["paused"]) == ("maintenance", "")
-    assert (held["outcome"], held["in_force"]) == ("not_in_force", False) and "maintenance" in held["reason"]
+    assert (held["outcome"], held["fold_registrations"]) == ("not_in_force", False) and "maintenance" in held["reason"]
     eventually(lambda: of(http, rule), lambda found: [task["source_global_seq"] for task in found] == places)
 
 

@@ -1,6 +1,6 @@
 """A way to an HTTP server on which everything goes wrong that can: resets, half-closes, crumbs, stalls, a thin line.
 
-async with fault_proxy(port, in_turn(Passage(to_client=Trouble(ends_after=100)))) as proxy:
+async with fault_proxy(port, in_turn(WaitResult(to_client=Trouble(ends_after=100)))) as proxy:
     ...  # the first connection to proxy.port is reset when 100 bytes have come back; the next ones are clean
 """
 
@@ -55,31 +55,31 @@ class Trouble:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Passage:
+class WaitResult:
     """What one connection suffers."""
 
     to_server: Trouble = Trouble()
     to_client: Trouble = Trouble()
 
 
-Plan: TypeAlias = Callable[[int], Passage]  # what the n-th connection suffers, counted from 0
+Plan: TypeAlias = Callable[[int], WaitResult]  # what the n-th connection suffers, counted from 0
 
 
-def always(passage: Passage) -> Plan:
+def always(passage: WaitResult) -> Plan:
     return lambda _: passage
 
 
-def in_turn(*passages: Passage) -> Plan:
+def in_turn(*passages: WaitResult) -> Plan:
     """The first connections get one each; all later ones are clean."""
-    return lambda number: passages[number] if number < len(passages) else Passage()
+    return lambda number: passages[number] if number < len(passages) else WaitResult()
 
 
 def seeded(seed: int, *, request: int = 1_000, answer: int = 20_000) -> Plan:
     """Anything, at any of the first bytes; the same seed gives the n-th connection the same."""
 
-    def plan(number: int) -> Passage:
+    def plan(number: int) -> WaitResult:
         chance = Random(f"{seed}/{number}")
-        return Passage(to_server=any_trouble(chance, request), to_client=any_trouble(chance, answer))
+        return WaitResult(to_server=any_trouble(chance, request), to_client=any_trouble(chance, answer))
 
     return plan
 

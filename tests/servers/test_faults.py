@@ -9,13 +9,13 @@ import anyio
 import pytest
 
 from tests.patience import PATIENCE_S
-from tests.servers.faults import Ending, FaultProxy, Passage, Plan, Trouble, always, fault_proxy, in_turn, seeded
+from tests.servers.faults import Ending, FaultProxy, Plan, Trouble, WaitResult, always, fault_proxy, in_turn, seeded
 from tests.servers.process import free_port
 from tests.servers.relay import End
 
 SAID = bytes(range(256)) * 4
 MUCH = SAID * 16_000  # more than systems hold between two ends
-CLEAN = Passage()
+CLEAN = WaitResult()
 
 
 class Meeting:
@@ -194,8 +194,8 @@ def test_a_seed_plans_every_trouble_sooner_or_later() -> None:
     assert {trouble.stalls_after is None for trouble in suffered} == {True, False}
 
 
-def suffering(direction: str, trouble: Trouble) -> Passage:
-    return Passage(to_server=trouble) if direction == "to_server" else Passage(to_client=trouble)
+def suffering(direction: str, trouble: Trouble) -> WaitResult:
+    return WaitResult(to_server=trouble) if direction == "to_server" else WaitResult(to_client=trouble)
 
 
 async def dial(proxy: FaultProxy) -> End:

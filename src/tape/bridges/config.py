@@ -10,7 +10,7 @@ from typing import Any, Final, TypeAlias, get_args
 from urllib.parse import urlsplit
 
 from tape.bridges.message import Format
-from tape.core.errors import UsageError, shown
+from tape.core.errors import UsageError, quoted
 
 MAX_SLOTS: Final = 1_000
 PREFIX: Final = "whsec_"
@@ -29,7 +29,7 @@ class PeerConfig:
 
     def __post_init__(self) -> None:
         if self.format not in [each.value for each in Format]:
-            raise UsageError(f"[connections.{self.name}] format is tape or cloudevents, not {shown(self.format)}")
+            raise UsageError(f"[connections.{self.name}] format is tape or cloudevents, not {quoted(self.format)}")
         if not 1 <= self.slots <= MAX_SLOTS:
             raise UsageError(f"[connections.{self.name}] slots is 1 to {MAX_SLOTS:,}, not {self.slots}")
         if not 0 < self.deadline_s <= 60:
@@ -143,7 +143,7 @@ def _read(name: str, table: Mapping[str, object]) -> PeerConfig:
     kind = _KINDS.get(name, WebhookConfig)
     known = {each.name: each for each in fields(kind) if each.name != "name"}
     if unknown := table.keys() - known.keys():
-        raise UsageError(f"[connections.{name}] knows {', '.join(sorted(known))}, not {shown(min(unknown))}")
+        raise UsageError(f"[connections.{name}] knows {', '.join(sorted(known))}, not {quoted(min(unknown))}")
     if kind is WebhookConfig and (missing := {"url", "secret"} - table.keys()):
         raise UsageError(f"[connections.{name}] is a webhook and needs {' and '.join(sorted(missing))}")
     return kind(name=name, **{field: _typed(name, known[field], value) for field, value in table.items()})
@@ -157,6 +157,6 @@ def _typed(name: str, known: Any, value: object) -> Any:
     expected = kinds.get(known.name, known.type)
     alternatives = get_args(expected) if isinstance(expected, UnionType) else (expected,)
     if not isinstance(value, alternatives) or isinstance(value, bool):
-        found = shown(value) if known.repr else type(value).__name__  # a secret is not shown
+        found = quoted(value) if known.repr else type(value).__name__  # a secret is not shown
         raise UsageError(f"[connections.{name}] {known.name} cannot be {found}")
     return value

@@ -4,7 +4,7 @@ import re
 from dataclasses import dataclass
 from typing import Final
 
-from tape.core.errors import UsageError, shown
+from tape.core.errors import UsageError, quoted
 
 KINDS: Final = ("kafka", "nats", "pubsub", "redis-stream")
 WEBHOOK: Final = "webhook"
@@ -30,7 +30,7 @@ class Target:
     def parse(cls, text: str) -> "Target":
         kind, mark, place = text.partition("://")
         if not mark or kind not in _SHAPES or not _SHAPES[kind].fullmatch(place) or not place.isascii():
-            raise UsageError(f"a target is {_EXAMPLES}, not {shown(text)}")
+            raise UsageError(f"a target is {_EXAMPLES}, not {quoted(text)}")
         if kind == WEBHOOK:
             if place in KINDS:
                 raise UsageError(f"connection {place!r} is that of another bridge; name the webhook otherwise")

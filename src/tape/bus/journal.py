@@ -15,7 +15,7 @@ from tape.bus.stream import Stream, StreamReader, stream
 from tape.bus.tail import Tail
 from tape.core.causation import current_cause
 from tape.core.codec import JsonValue
-from tape.core.diff import Diff, parting, side_by_side
+from tape.core.diff import Diff, last_shared_seq, side_by_side
 from tape.core.ending import Ending, ending
 from tape.core.errors import InvalidCursor, RunClosed, RunNotFound, UsageError
 from tape.core.event import Entry, Event, check_producer, check_run_id
@@ -193,7 +193,7 @@ class Journal:
         for run_id in runs:
             if run_id not in heads:
                 raise RunNotFound(run_id)
-        shared = parting(heads, *runs)
+        shared = last_shared_seq(heads, *runs)
         mine, theirs = [await self._rest(run_id, shared) for run_id in runs]
         return Diff(one=runs[0], other=runs[1], shared=shared, rows=side_by_side(mine, theirs))
 
@@ -255,7 +255,7 @@ def prepare_event(event: Event) -> Event:
     check_producer(event)
     cause = current_cause() if event.cause is None else None
     trace = telemetry.current_trace() if event.trace is None else None
-    said = event if trace is None else event.said_in(trace)
+    said = event if trace is None else event.with_trace(trace)
     return said if cause is None else replace(said, cause=cause)
 
 

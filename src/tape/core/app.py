@@ -6,7 +6,7 @@ from pathlib import Path
 from types import ModuleType
 from typing import Final
 
-from tape.core.errors import UsageError, shown
+from tape.core.errors import UsageError, quoted
 from tape.core.ids import ID_IN_WORDS, is_id
 
 INTERACTIVE: Final = "main"
@@ -21,7 +21,7 @@ _run: list[str] = []
 def check_app(name: str) -> str:
     """An app's name, or "" for any app."""
     if not isinstance(name, str) or not (name == ANY or is_id(name)):
-        raise UsageError(f"an app has a name, {ID_IN_WORDS}, not {shown(name)}")
+        raise UsageError(f"an app has a name, {ID_IN_WORDS}, not {quoted(name)}")
     return name
 
 

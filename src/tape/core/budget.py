@@ -4,7 +4,7 @@ from dataclasses import dataclass
 from decimal import Decimal
 from typing import Final
 
-from tape.core.errors import UsageError, shown
+from tape.core.errors import UsageError, quoted
 from tape.core.ids import RunId
 
 MICROS: Final = 1_000_000
@@ -20,14 +20,14 @@ class Amount:
     def __post_init__(self) -> None:
         for number in (self.usd_micros, self.tokens):
             if type(number) is not int or not 0 <= number < 1 << 53:
-                raise UsageError(f"an amount is whole millionths of a dollar and whole tokens, not {shown(number)}")
+                raise UsageError(f"an amount is whole millionths of a dollar and whole tokens, not {quoted(number)}")
 
     @classmethod
     def of(cls, usd: float | Decimal = 0, tokens: int = 0) -> "Amount":
         try:
             micros = int((Decimal(str(usd)) * MICROS).to_integral_value())
         except (ArithmeticError, ValueError):
-            raise UsageError(f"an amount is a number of dollars, not {shown(str(usd))}") from None
+            raise UsageError(f"an amount is a number of dollars, not {quoted(str(usd))}") from None
         return cls(usd_micros=micros, tokens=tokens)
 
     @property
@@ -51,7 +51,7 @@ class Budget:
     spent: Amount = Amount()
     reserved: Amount = Amount()
 
-    def objection(self, asked: Amount) -> str:
+    def refusal(self, asked: Amount) -> str:
         """Why so much more cannot be spent; nothing if it can."""
         total = self.spent + self.reserved + asked
         if self.usd_cap_micros is not None and total.usd_micros > self.usd_cap_micros:

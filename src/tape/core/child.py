@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from typing import Final, Literal, assert_never
 
-from tape.core.errors import BrokerOverflowError, Conflict, LimitReached, RunNotFound, TapeError, UsageError, shown
+from tape.core.errors import BrokerOverflowError, Conflict, LimitReached, RunNotFound, TapeError, UsageError, quoted
 from tape.core.event import Event, check_run_id
 from tape.core.fork import FORK, RUN, Fork, lineage_of_child
 from tape.core.ids import RunId, Seq
@@ -11,7 +11,7 @@ from tape.core.run import Head
 
 MAX_ANCESTORS: Final = 256
 
-Reason = Literal["exists", "orphan", "beyond", "gone", "deep"]
+ForkRefusal = Literal["exists", "orphan", "beyond", "gone", "deep"]
 
 
 def check_fork(fork: Fork, events: Sequence[Event], expected_seq: Seq | None) -> None:
@@ -24,10 +24,10 @@ def check_fork(fork: Fork, events: Sequence[Event], expected_seq: Seq | None) ->
     if expected_seq is not None:
         raise UsageError("a fork begins a new run, so it has no expected_seq")
     if type(fork.at_seq) is not int or not 0 <= fork.at_seq < 1 << 63:
-        raise UsageError(f"a run is forked at a seq from 0 on, not at {shown(fork.at_seq)}")
+        raise UsageError(f"a run is forked at a seq from 0 on, not at {quoted(fork.at_seq)}")
 
 
-def objection(run_id: RunId, fork: Fork, child: Head | None, parent: Head | None) -> TapeError | None:
+def find_refusal(run_id: RunId, fork: Fork, child: Head | None, parent: Head | None) -> TapeError | None:
     """Why a run cannot begin as this fork, if it cannot: it has been there, or its parent is not there so far."""
     if child is not None:
         return refusal(run_id, fork, "exists")
@@ -47,7 +47,7 @@ def head_of_child(fork: Fork, parent: Head, events: int) -> Head:
     return Head(Seq(fork.at_seq + events), None, parent.floor, Seq(0), parent.content_type, lineage)
 
 
-def refusal(run_id: RunId, fork: Fork, why: Reason, fact: int = 0) -> TapeError:
+def refusal(run_id: RunId, fork: Fork, why: ForkRefusal, fact: int = 0) -> TapeError:
     """The error that a reason means, wherever it was found."""
     match why:
         case "exists":

@@ -4,7 +4,7 @@ from dataclasses import dataclass, replace
 from datetime import timedelta
 from typing import Final
 
-from tape.core.errors import StaleClaim, UsageError, shown
+from tape.core.errors import StaleClaim, UsageError, quoted
 from tape.core.ids import ID_IN_WORDS, is_id
 
 WORK_LEASE: Final = timedelta(seconds=60)
@@ -50,13 +50,13 @@ UNCLAIMED: Final = Claim()
 
 def check_lease(lease: timedelta) -> timedelta:
     if not isinstance(lease, timedelta) or not SHORTEST <= lease <= LONGEST:
-        raise UsageError(f"a lease is {SHORTEST.seconds} s to {LONGEST.seconds} s, not {shown(str(lease))}")
+        raise UsageError(f"a lease is {SHORTEST.seconds} s to {LONGEST.seconds} s, not {quoted(str(lease))}")
     return lease
 
 
 def check_owner(owner: str) -> str:
     if not isinstance(owner, str) or not is_id(owner):
-        raise UsageError(f"an owner is required: {ID_IN_WORDS}, not {shown(owner)}")
+        raise UsageError(f"an owner is required: {ID_IN_WORDS}, not {quoted(owner)}")
     return owner
 
 

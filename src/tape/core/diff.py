@@ -59,7 +59,7 @@ class Diff:
         return tuple(row for row in self.rows if not row.is_same)
 
 
-def parting(heads: Mapping[RunId, Head], one: RunId, other: RunId) -> Seq:
+def last_shared_seq(heads: Mapping[RunId, Head], one: RunId, other: RunId) -> Seq:
     """The last seq at which both runs have the same entry, because the same run owns it."""
     pieces, others = (segments(heads[run_id].lineage, run_id) for run_id in (one, other))
     for mine, theirs in zip(pieces, others, strict=False):

@@ -66,7 +66,7 @@ class Compensation:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class EffectOrder:
+class EffectSpec:
     """What is to be done, and how it may be; an order that could be done twice by mistake cannot exist."""
 
     run_id: RunId

@@ -14,5 +14,5 @@ Ending: TypeAlias = Literal["failed", "cancelled"]
 
 def ending(run_id: RunId, how: Ending, reason: str) -> Event:
     """The last entry of such a run; one that belongs to no session has blanks in the subject's place for it."""
-    said: JsonValue = {"reason": "".join(char if char.isprintable() else " " for char in reason[:MAX_REASON])}
-    return Event(run_id=run_id, payload=said, kind=RUN, type=how, subject=f"/tape/run/{how}/_/_/_/{run_id}")
+    payload: JsonValue = {"reason": "".join(char if char.isprintable() else " " for char in reason[:MAX_REASON])}
+    return Event(run_id=run_id, payload=payload, kind=RUN, type=how, subject=f"/tape/run/{how}/_/_/_/{run_id}")

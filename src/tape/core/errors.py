@@ -27,14 +27,14 @@ from typing import ClassVar, Literal
 
 from tape.core.ids import GlobalSeq, RunId, Seq
 
-Outcome = Literal["unknown", "nothing"]
+WriteOutcome = Literal["unknown", "nothing"]
 
 MAX_QUOTE = 64
 
 _WORD_START = re.compile(r"(?<=[a-z0-9])(?=[A-Z])")
 
 
-def shown(value: object) -> str:
+def quoted(value: object) -> str:
     """A value as an error may quote it: escaped, and no more than a glance."""
     if isinstance(value, str):
         return ascii(value[:MAX_QUOTE])[: MAX_QUOTE + 2]
@@ -283,10 +283,10 @@ class Unavailable(TapeError):
     grpc_status = "UNAVAILABLE"
     exit_code = 9
 
-    def __init__(self, reason: str, outcome: Outcome = "nothing") -> None:
+    def __init__(self, reason: str, outcome: WriteOutcome = "nothing") -> None:
         super().__init__(reason, outcome)
         self.reason = reason
-        self.outcome: Outcome = outcome
+        self.outcome: WriteOutcome = outcome
 
     def __str__(self) -> str:
         known = "nothing was written" if self.outcome == "nothing" else "whether it was written is unknown"

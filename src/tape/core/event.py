@@ -12,7 +12,7 @@ from zlib import crc32
 
 from tape.core import codec, subject as subjects
 from tape.core.codec import JsonValue
-from tape.core.errors import ReservedSubject, TooLarge, UsageError, shown
+from tape.core.errors import ReservedSubject, TooLarge, UsageError, quoted
 from tape.core.ids import ID_IN_WORDS, SYSTEM_PREFIX, Epoch, GlobalSeq, RunId, Seq, is_id
 
 JSON: Final = "application/json"
@@ -178,7 +178,7 @@ class Event:
         """Its payload, in bytes."""
         return _size(self.content[11], self.content[12])
 
-    def said_in(self, trace: Trace) -> Event:
+    def with_trace(self, trace: Trace) -> Event:
         """The same event, said in a span."""
         return replace(self, trace=trace)
 
@@ -197,7 +197,7 @@ def checksum(content: tuple[object, ...]) -> int:
 def check_run_id(run_id: str) -> RunId:
     """A run id as users may choose it or Tape may make it."""
     if not isinstance(run_id, str) or not is_id(run_id):
-        raise UsageError(f"run_id must be {ID_IN_WORDS}, not {shown(run_id)}")
+        raise UsageError(f"run_id must be {ID_IN_WORDS}, not {quoted(run_id)}")
     return RunId(run_id)
 
 
@@ -253,7 +253,7 @@ def _body(event: Event) -> tuple[str | None, bytes | None, Mapping[str, str]]:
     if event.content_type == JSON:
         return codec.encode(event.payload), None, event.attributes
     if not isinstance(event.content_type, str) or not _is_content_type(event.content_type):
-        raise UsageError(f"content_type must be a plain lower-case type/subtype, not {shown(event.content_type)}")
+        raise UsageError(f"content_type must be a plain lower-case type/subtype, not {quoted(event.content_type)}")
     if not isinstance(event.payload, bytes):
         raise UsageError(f"a payload of {event.content_type} is bytes, not {type(event.payload).__name__}")
     if len(event.payload) > codec.MAX_BYTES:
@@ -263,7 +263,7 @@ def _body(event: Event) -> tuple[str | None, bytes | None, Mapping[str, str]]:
 
 def _checked_type(name: str) -> str:
     if not isinstance(name, str) or not is_id(name):
-        raise UsageError(f"type must be {ID_IN_WORDS}, not {shown(name)}")
+        raise UsageError(f"type must be {ID_IN_WORDS}, not {quoted(name)}")
     if name in SYNTHETIC:
         raise UsageError(f"type {name!r} is the name of a frame; choose another")
     return name
@@ -271,19 +271,19 @@ def _checked_type(name: str) -> str:
 
 def _checked_kind(kind: str) -> str:
     if kind != EVENT and not (isinstance(kind, str) and _is_kind(kind)):
-        raise UsageError(f"kind must be a lower-case word, not {shown(kind)}")
+        raise UsageError(f"kind must be a lower-case word, not {quoted(kind)}")
     return kind
 
 
 def _checked_version(version: int) -> int:
     if type(version) is not int or not 1 <= version <= 32767:
-        raise UsageError(f"schema_version must be 1 to 32,767, not {shown(version)}")
+        raise UsageError(f"schema_version must be 1 to 32,767, not {quoted(version)}")
     return version
 
 
 def _checked_event_id(event_id: str) -> str:
     if not isinstance(event_id, str) or not is_id(event_id):
-        raise UsageError(f"event_id must be {ID_IN_WORDS}, not {shown(event_id)}")
+        raise UsageError(f"event_id must be {ID_IN_WORDS}, not {quoted(event_id)}")
     return event_id
 
 
@@ -291,7 +291,7 @@ def _checked_cause(cause: int | None) -> GlobalSeq | None:
     if cause is None:
         return None
     if type(cause) is not int or not 1 <= cause < 1 << 63:
-        raise UsageError(f"cause must be the global_seq of an entry, not {shown(cause)}")
+        raise UsageError(f"cause must be the global_seq of an entry, not {quoted(cause)}")
     return GlobalSeq(cause)
 
 
@@ -300,7 +300,7 @@ def _checked_attributes(attributes: Mapping[str, str]) -> Mapping[str, str]:
         raise UsageError(f"an event has at most {MAX_ATTRIBUTES} attributes, not {len(attributes)}")
     for name, value in attributes.items():
         if not isinstance(name, str) or not _is_attribute(name) or name == "content_type":
-            raise UsageError(f"an attribute is named by a lower-case word other than content_type, not {shown(name)}")
+            raise UsageError(f"an attribute is named by a lower-case word other than content_type, not {quoted(name)}")
         if not isinstance(value, str) or not value.isprintable() or len(value) > MAX_ATTRIBUTE_LENGTH:
             raise UsageError(f"attribute {name} must be printable text of at most {MAX_ATTRIBUTE_LENGTH:,} characters")
     return dict(attributes)

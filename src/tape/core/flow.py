@@ -20,7 +20,7 @@ class Threshold(StrEnum):
     FRAMES_AND_BYTES = "frames_and_bytes"
 
 
-class Reason(StrEnum):
+class EvictReason(StrEnum):
     """Which cap a reader has gone beyond."""
 
     QUEUE_OVERFLOW = "queue_overflow"
@@ -43,10 +43,10 @@ class Warn:
 class Evict:
     """End the stream, or let the reader lag, as it asked."""
 
-    reason: Reason
+    reason: EvictReason
 
 
-Signal: TypeAlias = Steady | Warn | Evict
+FlowAction: TypeAlias = Steady | Warn | Evict
 
 _STEADY: Final = Steady()
 
@@ -74,7 +74,7 @@ class Flow:
         if self.max_queued < 1 or self.max_bytes < 1:
             raise UsageError(f"caps are at least 1, not {self.max_queued} entries and {self.max_bytes} bytes")
 
-    def observe(self, entries: int, size: int) -> tuple["Flow", Signal]:
+    def observe(self, entries: int, size: int) -> tuple["Flow", FlowAction]:
         """What to do about a live backlog of so many entries and bytes, and the state from which to go on."""
         if reason := self._overflow(entries, size):
             return self, Evict(reason)
@@ -85,11 +85,11 @@ class Flow:
             return replace(self, is_warned=False), _STEADY
         return self, _STEADY
 
-    def _overflow(self, entries: int, size: int) -> Reason | None:
+    def _overflow(self, entries: int, size: int) -> EvictReason | None:
         if entries > self.max_queued:
-            return Reason.QUEUE_OVERFLOW
+            return EvictReason.QUEUE_OVERFLOW
         if size > self.max_bytes and entries > 1:
-            return Reason.QUEUE_BYTES_OVERFLOW
+            return EvictReason.QUEUE_BYTES_OVERFLOW
         return None
 
     def _threshold(self, entries: int, size: int) -> Threshold | None:

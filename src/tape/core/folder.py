@@ -3,7 +3,7 @@
 import re
 from pathlib import Path, PurePath
 
-from tape.core.errors import UsageError, shown
+from tape.core.errors import UsageError, quoted
 
 # pathlib makes one slash of two, so that `s3://bucket` may come as `s3:/bucket`.
 _scheme = re.compile(r"\s*([A-Za-z][A-Za-z0-9+.-]*):/").match
@@ -16,7 +16,7 @@ def local_folder(given: str | PurePath, what: str) -> Path:
     found = _scheme(str(given))
     if found is not None:
         raise UsageError(
-            f"{what} is a folder of this machine, given as a path; {found[1]}:// is not supported: {shown(str(given))}"
+            f"{what} is a folder of this machine, given as a path; {found[1]}:// is not supported: {quoted(str(given))}"
         )
     return Path(given)
 
@@ -28,8 +28,8 @@ def check_delta_folder(folder: Path) -> Path:
         path = str(folder.resolve())
         folder.exists()
     except OSError as error:
-        raise UsageError(f"a lake cannot be in this folder ({error.strerror}): {shown(str(folder))}") from error
+        raise UsageError(f"a lake cannot be in this folder ({error.strerror}): {quoted(str(folder))}") from error
     found = _unreadable(path)
     if found is not None:
-        raise UsageError(f"a lake cannot be in a folder with {found[0]!r} in its path: {shown(str(folder))}")
+        raise UsageError(f"a lake cannot be in a folder with {found[0]!r} in its path: {quoted(str(folder))}")
     return folder

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from enum import StrEnum
 from typing import Final
 
-from tape.core.errors import UsageError, shown
+from tape.core.errors import UsageError, quoted
 from tape.core.ids import RunId
 
 RESERVED: Final = "tape."
@@ -24,14 +24,14 @@ class EffectPolicy(StrEnum):
     LIVE = "live"
 
     @property
-    def is_sheltered(self) -> bool:
+    def suppresses_effects(self) -> bool:
         """Whether nothing outside may notice the run."""
         return self is not EffectPolicy.LIVE
 
 
 def policy(text: object) -> EffectPolicy:
     if not isinstance(text, str) or text not in set(EffectPolicy):
-        raise UsageError(f"effects is {', '.join(EffectPolicy)}, not {shown(text)}")
+        raise UsageError(f"effects is {', '.join(EffectPolicy)}, not {quoted(text)}")
     return EffectPolicy(text)
 
 

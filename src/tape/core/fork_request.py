@@ -21,13 +21,13 @@ def fork_request(
     effects: EffectPolicy | None = None,
 ) -> Request:
     """Begins the child with an entry that says where it comes from; what is changed for it, if anything, follows."""
-    said: dict[str, JsonValue] = {"parent_run_id": fork.parent_run_id, "at_seq": fork.at_seq}
+    payload: dict[str, JsonValue] = {"parent_run_id": fork.parent_run_id, "at_seq": fork.at_seq}
     if reason is not None:
-        said["reason"] = reason
+        payload["reason"] = reason
     if effects is not None:
-        said["effects"] = effects.value
+        payload["effects"] = effects.value
     subject = f"/tape/run/forked/{fork.parent_run_id}/{run_id}"
-    forked = Event(run_id=run_id, payload=said, kind=RUN, type=FORK, subject=subject, trace=trace)
+    forked = Event(run_id=run_id, payload=payload, kind=RUN, type=FORK, subject=subject, trace=trace)
     if mutation is None:
         return Request(events=(forked,), key=key, fork=fork)
     changed = Event(run_id=run_id, payload=mutation, type="mutation", trace=trace)

@@ -18,7 +18,7 @@ class Gate:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Passage:
+class WaitResult:
     """What came of waiting: the answer, or None while the run is parked."""
 
     gate: Gate
@@ -30,7 +30,7 @@ class Passage:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Signal:
+class SignalResult:
     """What came of sending: whether it was taken, by which run, and whether that run may go on because of it."""
 
     is_accepted: bool

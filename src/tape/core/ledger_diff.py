@@ -39,7 +39,7 @@ class LedgerRow(NamedTuple):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Books:
+class RunActions:
     """What a run has decided and done."""
 
     run_id: RunId
@@ -47,12 +47,12 @@ class Books:
     effects: Sequence[Effect] = ()
 
 
-async def books_of(ledgers: Ledgers, run_id: RunId) -> Books:
+async def read_actions(ledgers: Ledgers, run_id: RunId) -> RunActions:
     decisions = await ledgers.decisions.listed(run_id)
-    return Books(run_id=run_id, decisions=decisions, effects=await ledgers.effects.listed(run_id))
+    return RunActions(run_id=run_id, decisions=decisions, effects=await ledgers.effects.listed(run_id))
 
 
-def beside(one: Books, other: Books) -> tuple[LedgerRow, ...]:
+def compare_actions(one: RunActions, other: RunActions) -> tuple[LedgerRow, ...]:
     """Every place that either run came to, each decision before the effects that followed from it."""
     mine, theirs = _places(one), _places(other)
     order = sorted({**mine, **theirs}, key=lambda place: (place.decision_index, place.what != "decision"))
@@ -70,7 +70,7 @@ def _row(place: _Place, one: Side | None, other: Side | None) -> LedgerRow:
     return LedgerRow(place.what, place.key, place.name, one, other)
 
 
-def _places(books: Books) -> dict[_Place, Side]:
+def _places(books: RunActions) -> dict[_Place, Side]:
     return {**dict(_decided(books.decisions)), **dict(_done(books.effects, books.run_id))}
 
 

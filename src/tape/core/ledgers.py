@@ -10,19 +10,19 @@ from tape.core.budget import Admission, Amount, Budget
 from tape.core.caller import PLAIN, Caller
 from tape.core.claim import RUN_LEASE, WORK_LEASE
 from tape.core.decision import Decision
-from tape.core.effect import IN_DOUBT, Compensation, Effect, EffectClaim, EffectOrder, EffectStatus, Observation
+from tape.core.effect import IN_DOUBT, Compensation, Effect, EffectClaim, EffectSpec, EffectStatus, Observation
 from tape.core.event import Entry, Event
-from tape.core.gate import Gate, Passage, Signal
+from tape.core.gate import Gate, SignalResult, WaitResult
 from tape.core.ids import RunId
 from tape.core.obligation import Obligation, ObligationClaim, ObligationStatus
-from tape.core.run_state import Begun, Compaction, RunOrder, RunState, RunStatus
+from tape.core.run_state import Compaction, RunClaim, RunSpec, RunState, RunStatus
 from tape.core.session import Session, SessionEvent, SessionId
 from tape.core.timer import Timer, TimerClaim
 from tape.core.value import Value, ValueChange
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Wish:
+class StreamOptions:
     """Which entries to follow: those of a run from a seq on, or of the journal after a position."""
 
     run_id: str | None = None
@@ -36,8 +36,8 @@ class Wish:
 class RunLedger(Protocol):
     """A run is begun once, leased to one worker at a time, and ends for good; a stale worker changes nothing."""
 
-    async def begin(self, order: RunOrder, caller: Caller = PLAIN) -> Begun: ...
-    async def take(self, run_id: str, owner: str, lease: timedelta = RUN_LEASE, caller: Caller = PLAIN) -> Begun: ...
+    async def begin(self, spec: RunSpec, caller: Caller = PLAIN) -> RunClaim: ...
+    async def take(self, run_id: str, owner: str, lease: timedelta = RUN_LEASE, caller: Caller = PLAIN) -> RunClaim: ...
     async def heartbeat(self, run_id: str, attempt: int) -> RunState: ...
     async def end(
         self, run_id: str, status: RunStatus, detail_json: str = "", fence: int | None = None, caller: Caller = PLAIN
@@ -67,7 +67,7 @@ class DecisionLedger(Protocol):
 class EffectLedger(Protocol):
     """An effect is written down before it is done; its outcome is written once."""
 
-    async def begin(self, order: EffectOrder, fence: int | None = None, caller: Caller = PLAIN) -> Effect: ...
+    async def begin(self, spec: EffectSpec, fence: int | None = None, caller: Caller = PLAIN) -> Effect: ...
     async def complete(
         self, run_id: str, idempotency_key: str, status: EffectStatus, response_json: str = "", error_json: str = "",
         fence: int | None = None, caller: Caller = PLAIN,
@@ -98,7 +98,7 @@ class DispatchLedger(Protocol):
         caller: Caller = PLAIN,
     ) -> Effect: ...  # fmt: skip
     async def observe(self, run_id: str, idempotency_key: str, seen: Observation, caller: Caller = PLAIN) -> Effect: ...
-    async def doubt_silent(self, limit: int = 200, now_ms: int | None = None) -> Sequence[Effect]: ...
+    async def mark_lost_in_doubt(self, limit: int = 200, now_ms: int | None = None) -> Sequence[Effect]: ...
 
 
 class ObligationLedger(Protocol):
@@ -129,10 +129,10 @@ class GateLedger(Protocol):
     async def wait(
         self, run_id: str, gate: str, index: int = 0, context_json: str = "", fence: int | None = None,
         caller: Caller = PLAIN,
-    ) -> Passage: ...  # fmt: skip
+    ) -> WaitResult: ...  # fmt: skip
     async def send(
         self, run_id: str, gate: str, resolution_json: str = "", key: str | None = None, caller: Caller = PLAIN
-    ) -> Signal: ...
+    ) -> SignalResult: ...
     async def find(self, run_id: str, gate: str) -> Gate | None: ...
 
 
@@ -220,7 +220,7 @@ class EventLog(Protocol):
     async def append(
         self, events: Sequence[Event], key: str | None = None, expected_seq: int | None = None, open: bool = False
     ) -> Sequence[Entry]: ...
-    async def stream(self, wish: Wish) -> Following: ...
+    async def stream(self, options: StreamOptions) -> Following: ...
 
 
 class Ledgers(Protocol):

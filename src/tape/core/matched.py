@@ -6,7 +6,7 @@ from typing import Final, NamedTuple
 
 from tape.core.ids import Epoch, GlobalSeq
 from tape.core.reaction import Reaction
-from tape.core.registration import Force
+from tape.core.registration import ReactionState
 from tape.core.sequence import Request
 from tape.core.task import MAX_DEPTH, Hit, Task, Want
 
@@ -22,7 +22,7 @@ class Pack(NamedTuple):
 
     version: int
     cursor: GlobalSeq
-    forces: Mapping[str, Force]
+    forces: Mapping[str, ReactionState]
 
 
 class Slip(NamedTuple):
@@ -42,7 +42,7 @@ class MatchedPage(NamedTuple):
     seen: int
     epoch: Epoch
     cursor: GlobalSeq
-    forces: Mapping[str, Force]
+    forces: Mapping[str, ReactionState]
     slips: Mapping[str, Slip]
     hits: Sequence[Hit] = ()
     requests: Sequence[Request] = ()

@@ -12,7 +12,7 @@ from uuid import UUID
 
 from tape.core import codec
 from tape.core.codec import JsonValue
-from tape.core.errors import UsageError, shown
+from tape.core.errors import UsageError, quoted
 from tape.core.task import Died, Done, Failed, Outcome, Released
 
 Status: TypeAlias = Literal["pending", "in_flight", "delivered", "failed"]
@@ -75,7 +75,7 @@ class OutboxEvent:
             if getattr(self, name) is not None:
                 _check_text(name, getattr(self, name))
         if not isinstance(self.event_version, int) or not 1 <= self.event_version < 2**31:
-            raise UsageError(f"event_version is a whole number from 1 on, not {shown(self.event_version)}")
+            raise UsageError(f"event_version is a whole number from 1 on, not {quoted(self.event_version)}")
         if self.occurred_at.tzinfo is None:
             raise UsageError("occurred_at needs a time zone: the same hour is another one elsewhere")
         _set(self, "payload_json", _payload_text(self.payload))
@@ -94,19 +94,19 @@ def _payload_text(payload: object) -> str:
 
 def _check_text(name: str, value: object) -> None:
     if not isinstance(value, str) or not 1 <= len(value) <= MAX_TEXT or not value.isprintable():
-        raise UsageError(f"{name} is 1 to {MAX_TEXT} visible characters, not {shown(value)}")
+        raise UsageError(f"{name} is 1 to {MAX_TEXT} visible characters, not {quoted(value)}")
 
 
 def check_generation(generation: int) -> int:
     if isinstance(generation, bool) or not isinstance(generation, int) or not 0 <= generation <= MAX_GENERATION:
-        raise UsageError(f"a generation is a whole number from 0 on, not {shown(generation)}")
+        raise UsageError(f"a generation is a whole number from 0 on, not {quoted(generation)}")
     return generation
 
 
 def channel(generation: int, processing_class: str | None = None) -> str:
     """The channel of a generation, or of one class of work in it."""
     if processing_class is not None and not _is_class(processing_class):
-        raise UsageError(f"a processing class is like llm_bound, not {shown(processing_class)}")
+        raise UsageError(f"a processing class is like llm_bound, not {quoted(processing_class)}")
     suffix = f"_{processing_class}" if processing_class else ""
     return f"outbox_gen_{check_generation(generation)}{suffix}"
 
@@ -132,7 +132,7 @@ class RetryPolicy:
 
     def __post_init__(self) -> None:
         if type(self.retries) is not int or not 0 <= self.retries <= MAX_RETRIES:
-            raise UsageError(f"retries is a whole number from 0 to {MAX_RETRIES}, not {shown(self.retries)}")
+            raise UsageError(f"retries is a whole number from 0 to {MAX_RETRIES}, not {quoted(self.retries)}")
         if self.multiplier < 1 or not timedelta(0) <= self.base <= self.cap:
             raise UsageError("a retry policy has a multiplier from 1 and a base up to its cap")
 
@@ -177,7 +177,7 @@ class Subscription:
         is_number = isinstance(self.begin, int) and not isinstance(self.begin, bool)
         is_position = is_number and self.begin in range(2**63)
         if not is_position and self.begin not in ("pending", "now", "all"):
-            raise UsageError(f"begin is 'pending', 'now', 'all' or a position below 2**63, not {shown(self.begin)}")
+            raise UsageError(f"begin is 'pending', 'now', 'all' or a position below 2**63, not {quoted(self.begin)}")
 
     @property
     def version(self) -> str:

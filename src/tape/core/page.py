@@ -4,18 +4,18 @@ import json
 from collections.abc import Callable, Iterable
 from typing import Final, TypeAlias, TypeVar
 
-from tape.core.errors import InvalidCursor, shown
+from tape.core.errors import InvalidCursor, quoted
 
 ANSWER_BYTES: Final = (4 << 20) - (64 << 10)  # a gRPC client accepts messages of 4 MiB unless it is told otherwise
 MAX_CURSOR: Final = 4_096
 POSITIONS: Final = range(-(1 << 63), 1 << 63)  # what a store can compare with
 
-Place: TypeAlias = tuple[int | str, ...]
+PagePosition: TypeAlias = tuple[int | str, ...]
 
 T = TypeVar("T")
 
 
-def fitting(items: Iterable[T], size: Callable[[T], int], max_bytes: int = ANSWER_BYTES) -> list[T]:
+def fit_answer(items: Iterable[T], size: Callable[[T], int], max_bytes: int = ANSWER_BYTES) -> list[T]:
     """The first items that fit into an answer together; one at least, whatever its size."""
     taken: list[T] = []
     for item in items:
@@ -26,12 +26,12 @@ def fitting(items: Iterable[T], size: Callable[[T], int], max_bytes: int = ANSWE
     return taken
 
 
-def cursor_of(place: Place) -> str:
+def encode_cursor(place: PagePosition) -> str:
     """A place in the order of a list, as a text for the caller to send back."""
     return json.dumps(place, separators=(",", ":"))
 
 
-def place_of(cursor: str, *kinds: type) -> Place | None:
+def decode_cursor(cursor: str, *kinds: type) -> PagePosition | None:
     """The place that a cursor names, which has values of these kinds; an empty cursor is the beginning."""
     if not cursor:
         return None
@@ -40,7 +40,7 @@ def place_of(cursor: str, *kinds: type) -> Place | None:
     except (ValueError, RecursionError):
         place = None
     if not isinstance(place, list) or [type(part) for part in place] != list(kinds) or not _is_within(place):
-        raise InvalidCursor(f"a cursor is the next_cursor of an answer to the same question, not {shown(cursor)}")
+        raise InvalidCursor(f"a cursor is the next_cursor of an answer to the same question, not {quoted(cursor)}")
     return tuple(place)
 
 

@@ -12,7 +12,7 @@ from tape.core.event import Entry, Event
 from tape.core.fork import Segment
 from tape.core.ids import Epoch, GlobalSeq, RunId, Seq
 from tape.core.matched import MatchedPage, Pack, ReactionRecord, Recorded
-from tape.core.page import Place
+from tape.core.page import PagePosition
 from tape.core.reaction import Reaction
 from tape.core.run import Head, LiveRun, RunMeta, RunRecord
 from tape.core.sequence import Cell, CellId, Request
@@ -20,7 +20,7 @@ from tape.core.subject import Pattern
 from tape.core.task import Claim, Claimed, Hit, Outcomes, Settlement, Task, TaskId, Want
 from tape.core.term import Term
 
-Outcome: TypeAlias = Sequence[Entry] | TapeError
+AppendOutcome: TypeAlias = Sequence[Entry] | TapeError
 
 NO_EPOCH: Final = Epoch(0)  # a copy of a journal does not know whose epoch it is
 
@@ -87,7 +87,7 @@ class Journal(TermReader, Protocol):
     `wait` returns when the journal may have grown beyond a position or a run may have ended; it may return early.
     """
 
-    async def append(self, requests: Sequence[Request]) -> Sequence[Outcome]: ...
+    async def append(self, requests: Sequence[Request]) -> Sequence[AppendOutcome]: ...
     async def wait(self, beyond: GlobalSeq) -> None: ...
 
 
@@ -111,24 +111,24 @@ class RunDirectory(Protocol):
     async def heads(self, run_ids: Sequence[RunId]) -> Mapping[RunId, Head]: ...
 
 
-class Sight(NamedTuple):
+class CellSnapshot(NamedTuple):
     """Cells as they were at one moment, which is a time of the store's own clock; what is absent does not exist."""
 
     now_ms: int
     cells: Mapping[CellId, Cell]
 
 
-class Due(NamedTuple):
+class DueCursor(NamedTuple):
     """Where a list of due cells goes on: after this time and key."""
 
     due_at_ms: int = -1
     key: str = ""
 
 
-BEGINNING: Final = Due()
+DUE_START: Final = DueCursor()
 
 
-class Served(NamedTuple):
+class WorkFilter(NamedTuple):
     """What a worker can serve: work of these apps that is of these kinds."""
 
     apps: tuple[str, ...]
@@ -144,10 +144,10 @@ class Cells(Protocol):
     """
 
     async def read(self, ids: Sequence[CellId]) -> Mapping[CellId, Cell]: ...
-    async def look(self, ids: Sequence[CellId]) -> Sight: ...
+    async def snapshot(self, ids: Sequence[CellId]) -> CellSnapshot: ...
     async def due(
-        self, ledger: str, status: str, through_ms: int, limit: int, after: Due = BEGINNING,
-        served: Served | None = None,
+        self, ledger: str, status: str, through_ms: int, limit: int, after: DueCursor = DUE_START,
+        served: WorkFilter | None = None,
     ) -> Mapping[CellId, Cell]: ...  # fmt: skip
     async def under(self, ledger: str, parent: str, limit: int, after: str = "") -> Mapping[CellId, Cell]: ...
 
@@ -183,7 +183,7 @@ class Tasks(Queue, Protocol):
         reaction_id: str = "",
         status: int = 0,
         limit: int = 200,
-        before: Place | None = None,
+        before: PagePosition | None = None,
         max_bytes: int | None = None,
         is_bare: bool = False,
     ) -> Sequence[Task]: ...

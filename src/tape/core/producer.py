@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from typing import Final, Protocol, TypeAlias
 
 from tape.core.codec import JsonValue
-from tape.core.errors import UsageError, shown
+from tape.core.errors import UsageError, quoted
 from tape.core.event import Entry
 from tape.core.ids import ID_IN_WORDS, is_id
 from tape.core.ports import EventSink
@@ -63,4 +63,4 @@ def producer(name: str, *, check: Check | None = None) -> Callable[[Loop], Produ
 
 def check_name(name: str) -> None:
     if not isinstance(name, str) or not is_id(name):
-        raise UsageError(f"a producer has a name, {ID_IN_WORDS}, not {shown(name)}")
+        raise UsageError(f"a producer has a name, {ID_IN_WORDS}, not {quoted(name)}")

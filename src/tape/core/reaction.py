@@ -7,7 +7,7 @@ from hashlib import sha256
 from typing import Final
 
 from tape.core.codec import JsonValue
-from tape.core.errors import UsageError, shown
+from tape.core.errors import UsageError, quoted
 from tape.core.ids import ID_IN_WORDS, SYSTEM_PREFIX, RunId, is_id
 from tape.core.subject import Pattern
 
@@ -59,7 +59,7 @@ class Reaction:
 
     def __post_init__(self) -> None:
         if not isinstance(self.reaction_id, str) or not is_id(self.reaction_id):
-            raise UsageError(f"reaction_id must be {ID_IN_WORDS}, not {shown(self.reaction_id)}")
+            raise UsageError(f"reaction_id must be {ID_IN_WORDS}, not {quoted(self.reaction_id)}")
         object.__setattr__(self, "subject_pattern", self.subject_pattern or EVERYTHING)
         Pattern.parse(self.subject_pattern)
         _check_texts(self)
@@ -93,18 +93,18 @@ def system_run(reaction_id: str) -> RunId:
 def _check_texts(reaction: Reaction) -> None:
     for option in ("name", "predicate_cel", "agent_app", "publish_target"):
         if not isinstance(getattr(reaction, option), str):
-            raise UsageError(f"{option} must be text, not {shown(getattr(reaction, option))}")
+            raise UsageError(f"{option} must be text, not {quoted(getattr(reaction, option))}")
     if len(reaction.name) > MAX_NAME or not reaction.name.isprintable():
-        raise UsageError(f"name must be printable text of at most {MAX_NAME} characters, not {shown(reaction.name)}")
+        raise UsageError(f"name must be printable text of at most {MAX_NAME} characters, not {quoted(reaction.name)}")
     if "\0" in reaction.predicate_cel:
         raise UsageError("predicate_cel holds a NUL character, which no store can keep")
     if type(reaction.bootstrap_from_head) is not bool:
-        raise UsageError(f"bootstrap_from_head is true or false, not {shown(reaction.bootstrap_from_head)}")
+        raise UsageError(f"bootstrap_from_head is true or false, not {quoted(reaction.bootstrap_from_head)}")
 
 
 def _check_number(option: str, value: object, least: int, most: int) -> None:
     if type(value) is not int or not least <= value <= most:
-        raise UsageError(f"{option} must be {least:,} to {most:,}, not {shown(value)}")
+        raise UsageError(f"{option} must be {least:,} to {most:,}, not {quoted(value)}")
 
 
 def _check_kind(reaction: Reaction) -> None:
@@ -112,15 +112,15 @@ def _check_kind(reaction: Reaction) -> None:
         kind = HandlerKind(reaction.handler_kind)
     except ValueError:
         raise UsageError(
-            f"handler_kind must be 1 (agent), 2 (task) or 3 (publish), not {shown(reaction.handler_kind)}"
+            f"handler_kind must be 1 (agent), 2 (task) or 3 (publish), not {quoted(reaction.handler_kind)}"
         ) from None
     object.__setattr__(reaction, "handler_kind", kind)
     if (kind is HandlerKind.AGENT) != bool(reaction.agent_app):
         raise UsageError("an agent reaction, and no other, names its agent_app")
     if reaction.agent_app and not is_id(reaction.agent_app):
-        raise UsageError(f"agent_app must be {ID_IN_WORDS}, not {shown(reaction.agent_app)}")
+        raise UsageError(f"agent_app must be {ID_IN_WORDS}, not {quoted(reaction.agent_app)}")
     if (kind is HandlerKind.PUBLISH) != bool(reaction.publish_target):
         raise UsageError("a publish reaction, and no other, names its publish_target")
     if reaction.publish_target and not _is_target(reaction.publish_target):
         targets = "pubsub://project/topic, nats://subject, kafka://topic, redis-stream://key or webhook://name"
-        raise UsageError(f"publish_target must be {targets}, not {shown(reaction.publish_target)}")
+        raise UsageError(f"publish_target must be {targets}, not {quoted(reaction.publish_target)}")

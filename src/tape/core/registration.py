@@ -6,7 +6,7 @@ from enum import StrEnum
 from typing import Final, NamedTuple
 
 from tape.core.codec import JsonValue
-from tape.core.errors import UsageError, shown
+from tape.core.errors import UsageError, quoted
 from tape.core.event import Entry, Event
 from tape.core.reaction import MAX_NAME, Reaction, from_definition, system_run
 from tape.core.subject import canonical
@@ -41,7 +41,7 @@ class Span(NamedTuple):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Force:
+class ReactionState:
     """A reaction as the entries up to a position have left it.
 
     Everything up to its cursor has been matched; None: everything up to that position. While it is behind, it keeps the
@@ -81,29 +81,29 @@ class Force:
         spans = [Span(max(above, after), min(end, last), reaction) for above, end, reaction in cuts]
         return [span for span in spans if span.above < span.through]
 
-    def reached(self, cursor: int) -> "Force":
+    def reached(self, cursor: int) -> "ReactionState":
         """The same with its cursor moved on, and without the versions that are now behind it."""
         passed = [place for place, version in enumerate(self.versions) if version.since <= cursor]
         return replace(self, cursor=cursor, versions=self.versions[passed[-1] if passed else 0 :])
 
-    def joined(self) -> "Force":
+    def joined(self) -> "ReactionState":
         """The same, caught up."""
         return replace(self, cursor=None, versions=self.versions[-1:])
 
-    def stopped(self, cursor: int, reason: str = "") -> "Force":
+    def stopped(self, cursor: int, reason: str = "") -> "ReactionState":
         """The same, out of the pack at a position; with a reason it is paused there."""
         behind = cursor if self.cursor is None else self.cursor
         held = cursor if self.is_matching else self.held
         return replace(self, cursor=behind, paused=reason or self.paused, held=held)
 
-    def left(self, cursor: int, reason: str = "") -> "Force":
+    def left(self, cursor: int, reason: str = "") -> "ReactionState":
         """The same, left behind at a position by those it was catching up with."""
         return replace(self.reached(cursor), paused=reason or self.paused, held=cursor)
 
 
-def in_force(entries: Iterable[Entry]) -> dict[str, Force]:
+def fold_registrations(entries: Iterable[Entry]) -> dict[str, ReactionState]:
     """Which reactions there are after these entries, of which it reads those that registering has left."""
-    forces: dict[str, Force] = {}
+    forces: dict[str, ReactionState] = {}
     for entry in entries:
         reaction_id = subject_of(entry)
         if reaction_id is not None and (force := after(forces.get(reaction_id), entry)) is not None:
@@ -111,12 +111,12 @@ def in_force(entries: Iterable[Entry]) -> dict[str, Force]:
     return forces
 
 
-def told_of(entries: Iterable[Entry]) -> Force | None:
+def reaction_history(entries: Iterable[Entry]) -> ReactionState | None:
     """One reaction with all its versions, as these entries about it tell; its cursor is where it began to match.
 
     However late a matcher comes by, it matches what this says.
     """
-    force: Force | None = None
+    force: ReactionState | None = None
     for entry in entries:
         force = after(force, entry)
         if force is not None and force.cursor is None:
@@ -126,17 +126,19 @@ def told_of(entries: Iterable[Entry]) -> Force | None:
 
 def subject_of(entry: Entry) -> str | None:
     """The reaction that an entry is about, if it tells what happened to one."""
-    said = entry.payload if entry.kind == REACTION else None
-    return str(said["reaction_id"]) if isinstance(said, dict) else None
+    payload = entry.payload if entry.kind == REACTION else None
+    return str(payload["reaction_id"]) if isinstance(payload, dict) else None
 
 
-def after(force: Force | None, entry: Entry) -> Force | None:
+def after(force: ReactionState | None, entry: Entry) -> ReactionState | None:
     """A reaction after an entry about it."""
     payload = entry.payload if isinstance(entry.payload, dict) else {}
     return _next(force, Verb(entry.type), payload, entry.global_seq)
 
 
-def _next(force: Force | None, verb: Verb, payload: Mapping[str, JsonValue], place: int) -> Force | None:
+def _next(
+    force: ReactionState | None, verb: Verb, payload: Mapping[str, JsonValue], place: int
+) -> ReactionState | None:
     if verb in (Verb.REGISTERED, Verb.CHANGED):
         version = Version(since=place, reaction=from_definition(payload["reaction"]))
         return _begun(version) if force is None else _redefined(force, version, str(payload.get("paused") or ""))
@@ -148,14 +150,14 @@ def _next(force: Force | None, verb: Verb, payload: Mapping[str, JsonValue], pla
     return force if force.paused else force.stopped(cursor if isinstance(cursor, int) else place, _reason(payload))
 
 
-def _begun(version: Version) -> Force:
+def _begun(version: Version) -> ReactionState:
     """A first definition is in force from its position on, or over all of history."""
     if version.reaction.bootstrap_from_head:
-        return Force(versions=(version,))
-    return Force(versions=(replace(version, since=0),), cursor=0)
+        return ReactionState(versions=(version,))
+    return ReactionState(versions=(replace(version, since=0),), cursor=0)
 
 
-def _redefined(force: Force, version: Version, paused: str) -> Force:
+def _redefined(force: ReactionState, version: Version, paused: str) -> ReactionState:
     """A change moves no cursor. What was held back meanwhile is for the newest definition."""
     place = version.since if force.is_matching else force.held
     before = () if force.cursor is None else (each for each in force.versions if each.since < place)
@@ -167,7 +169,7 @@ def _redefined(force: Force, version: Version, paused: str) -> Force:
 def check_reason(reason: str) -> str:
     """A reason that every store can hold and every page can show."""
     if not 1 <= len(reason) <= MAX_NAME or not reason.isprintable():
-        raise UsageError(f"a reason is printable text of 1 to {MAX_NAME} characters, not {shown(reason)}")
+        raise UsageError(f"a reason is printable text of 1 to {MAX_NAME} characters, not {quoted(reason)}")
     return reason
 
 

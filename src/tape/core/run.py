@@ -4,7 +4,7 @@ from dataclasses import dataclass
 from enum import StrEnum
 from typing import Final
 
-from tape.core.errors import UsageError, shown
+from tape.core.errors import UsageError, quoted
 from tape.core.fork import Lineage
 from tape.core.ids import RunId, Seq
 from tape.core.lease import STALE
@@ -26,7 +26,7 @@ class RunMeta:
         for name in ("label", "started_at", "app", "user", "session"):
             text = getattr(self, name)
             if text is not None and not (isinstance(text, str) and len(text) <= MAX_LENGTH and text.isprintable()):
-                raise UsageError(f"{name} is printable text of at most {MAX_LENGTH} characters, not {shown(text)}")
+                raise UsageError(f"{name} is printable text of at most {MAX_LENGTH} characters, not {quoted(text)}")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -55,7 +55,7 @@ class Head:
         return self.closed_seq is None
 
 
-class Status(StrEnum):
+class RunActivity(StrEnum):
     """How a run is doing; a stale one is open, but its producer has fallen silent."""
 
     RUNNING = "running"
@@ -76,8 +76,8 @@ class RunRecord:
     silent_ms: int | None = None
 
     @property
-    def status(self) -> Status:
+    def status(self) -> RunActivity:
         if not self.head.is_open:
-            return Status.COMPLETE
+            return RunActivity.COMPLETE
         is_stale = self.silent_ms is not None and self.silent_ms > STALE.total_seconds() * 1000
-        return Status.STALE if is_stale else Status.RUNNING
+        return RunActivity.STALE if is_stale else RunActivity.RUNNING

@@ -9,7 +9,7 @@ from typing import Final
 
 from tape.core.claim import RUN_LEASE, UNCLAIMED, Claim, check_lease, check_owner
 from tape.core.codec import JsonValue
-from tape.core.errors import UsageError, shown
+from tape.core.errors import UsageError, quoted
 from tape.core.fork_policy import RESERVED
 from tape.core.ids import RunId
 from tape.core.text import check_name
@@ -71,7 +71,7 @@ class Invocation:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class RunOrder:
+class RunSpec:
     """How a run is to begin; without an owner it waits for whoever takes it."""
 
     of: Invocation
@@ -93,8 +93,8 @@ class RunOrder:
         for label, value in self.labels.items():
             check_name("a label", label)
             if label.startswith(RESERVED):
-                raise UsageError(f"labels beginning {RESERVED!r} belong to Tape, {shown(label)} too")
-            check_name(f"label {shown(label)}", value, may_be_empty=True)
+                raise UsageError(f"labels beginning {RESERVED!r} belong to Tape, {quoted(label)} too")
+            check_name(f"label {quoted(label)}", value, may_be_empty=True)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -132,7 +132,7 @@ class RunState:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Begun:
+class RunClaim:
     """What came of beginning or taking a run: whether it was there before, and whether it is the caller's to run."""
 
     run: RunState

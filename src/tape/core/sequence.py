@@ -18,7 +18,7 @@ from tape.core.errors import (
     TooLarge,
     UsageError,
     VersionConflict,
-    shown,
+    quoted,
 )
 from tape.core.event import Entry, Event
 from tape.core.fork import Fork
@@ -74,7 +74,7 @@ class CellChange:
         if max(map(len, names)) > MAX_KEY_LENGTH:
             raise UsageError(f"a cell's ledger, key, status, app and kind are at most {MAX_KEY_LENGTH} characters each")
         if any(map(_is_no_text, (*names, self.state_json))):
-            raise UsageError(f"cell {shown(self.id.key)} holds U+0000 or a lone surrogate, which no store can keep")
+            raise UsageError(f"cell {quoted(self.id.key)} holds U+0000 or a lone surrogate, which no store can keep")
 
     @property
     def cell(self) -> Cell:
@@ -102,9 +102,9 @@ class Request:
         _set(self, "size", sum(event.size for event in self.events) + sum(len(cell.state_json) for cell in self.cells))
         self._check_size()
         if self.key is not None and not _is_key(self.key):
-            raise UsageError(f"a key is 1 to {MAX_KEY_LENGTH} printable characters, not {shown(self.key)}")
+            raise UsageError(f"a key is 1 to {MAX_KEY_LENGTH} printable characters, not {quoted(self.key)}")
         if self.expected_seq is not None and not _is_count(self.expected_seq):
-            raise UsageError(f"expected_seq is the run's last seq, not {shown(self.expected_seq)}")
+            raise UsageError(f"expected_seq is the run's last seq, not {quoted(self.expected_seq)}")
         if self.expected_seq is not None and len(self.runs) != 1:
             raise UsageError(f"expected_seq is for one run, not {len(self.runs)}")
         if len(self.events) > 1 and any(event.content_type != self.runs[event.run_id] for event in self.events):
@@ -182,7 +182,7 @@ class Refused:
     error: TapeError
 
 
-Verdict = Accepted | Replayed | Refused
+AppendVerdict = Accepted | Replayed | Refused
 
 
 @dataclass(slots=True)
@@ -198,10 +198,10 @@ class Known:
 
 
 @dataclass(slots=True)
-class Decision:
+class AppendDecision:
     """A verdict per request, and what they change together."""
 
-    verdicts: list[Verdict] = field(default_factory=list)
+    verdicts: list[AppendVerdict] = field(default_factory=list)
     heads: dict[RunId, Head] = field(default_factory=dict)
     keys: dict[str, KeyRecord] = field(default_factory=dict)
     cells: dict[CellId, Cell] = field(default_factory=dict)
@@ -209,7 +209,7 @@ class Decision:
     head: GlobalSeq = GlobalSeq(0)
 
 
-def in_requests(events: Iterable[Event]) -> Iterator[tuple[Event, ...]]:
+def split_requests(events: Iterable[Event]) -> Iterator[tuple[Event, ...]]:
     """Events in their order, as many together as one request may hold."""
     group: list[Event] = []
     size = 0
@@ -231,7 +231,7 @@ def _is_key(key: object) -> bool:
     return isinstance(key, str) and 1 <= len(key) <= MAX_KEY_LENGTH and key.isprintable()
 
 
-def decide(requests: Sequence[Request], known: Known) -> Decision:
+def decide(requests: Sequence[Request], known: Known) -> AppendDecision:
     """Judges requests one after the other, each on what the earlier ones leave behind.
 
     A refused request consumes no number and is not seen by those after it.
@@ -245,9 +245,9 @@ class _Judge:
     def __init__(self, known: Known) -> None:
         self._known = known
         self._depths = dict(known.depths)
-        self.decision = Decision(head=known.head)
+        self.decision = AppendDecision(head=known.head)
 
-    def judge(self, request: Request) -> Verdict:
+    def judge(self, request: Request) -> AppendVerdict:
         if request.key is not None:
             record = self.decision.keys.get(request.key) or self._known.keys.get(request.key)
             if record is not None:
@@ -265,7 +265,7 @@ class _Judge:
     def _run_objection(self, run_id: RunId, content_type: str, request: Request) -> TapeError | None:
         head = self._head(run_id)
         if request.fork is not None:
-            return child.objection(run_id, request.fork, head, self._head(request.fork.parent_run_id))
+            return child.find_refusal(run_id, request.fork, head, self._head(request.fork.parent_run_id))
         if not request.opens and (head is None or not head.is_open):
             return RunNotFound(run_id) if head is None else RunClosed(run_id)
         last_seq = Seq(0) if head is None else head.last_seq

@@ -50,7 +50,7 @@ class Session:
     created_at_ms: int = 0
     updated_at_ms: int = 0
     deleted: bool = False
-    life: int = 1
+    incarnation: int = 1
     events: tuple[SessionEvent, ...] = ()
 
     @property

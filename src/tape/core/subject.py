@@ -6,7 +6,7 @@ from itertools import takewhile
 from typing import Final
 from urllib.parse import quote, unquote
 
-from tape.core.errors import UsageError, shown
+from tape.core.errors import UsageError, quoted
 
 MAX_BYTES: Final = 1024
 MAX_SEGMENTS: Final = 32
@@ -26,7 +26,7 @@ def escape(segment: str) -> str:
     try:
         return quote(segment, safe=_SAFE)
     except UnicodeEncodeError:
-        raise UsageError(f"segment {shown(segment)} holds a lone surrogate") from None
+        raise UsageError(f"segment {quoted(segment)} holds a lone surrogate") from None
 
 
 def unescape(segment: str) -> str:
@@ -36,7 +36,7 @@ def unescape(segment: str) -> str:
     try:
         return unquote(segment, errors="strict")
     except UnicodeDecodeError:
-        raise UsageError(f"segment {shown(segment)} is not percent-encoded UTF-8") from None
+        raise UsageError(f"segment {quoted(segment)} is not percent-encoded UTF-8") from None
 
 
 def build(*segments: str) -> str:
@@ -47,7 +47,7 @@ def build(*segments: str) -> str:
 def check(subject: object) -> str:
     """The subject itself, if it is one."""
     if not isinstance(subject, str) or not subject.startswith("/"):
-        raise UsageError(f"a subject is text that begins with '/', not {shown(subject)}")
+        raise UsageError(f"a subject is text that begins with '/', not {quoted(subject)}")
     _check_size(subject)
     if not _is_plain(subject):
         for segment in subject[1:].split("/"):
@@ -59,7 +59,7 @@ def canonical(kind: str, verb: str, *dims: str) -> str:
     """The subject Tape itself gives to an entry."""
     for word in (kind, verb):
         if not _is_word(word):
-            raise UsageError(f"kind and verb are lower-case words, not {shown(word)}")
+            raise UsageError(f"kind and verb are lower-case words, not {quoted(word)}")
     return build("tape", kind, verb, *dims)
 
 
@@ -123,7 +123,7 @@ class Pattern:
 
 def _pattern_segments(text: object) -> list[str]:
     if not isinstance(text, str) or not text.startswith("/"):
-        raise UsageError(f"a pattern is text that begins with '/', not {shown(text)}")
+        raise UsageError(f"a pattern is text that begins with '/', not {quoted(text)}")
     _check_size(text)
     *head, last = text[1:].split("/")
     for segment in head if last in (ONE, REST) else (*head, last):
@@ -134,23 +134,23 @@ def _pattern_segments(text: object) -> list[str]:
 
 def _check_literal(segment: str, pattern: str) -> None:
     if segment == REST:
-        raise UsageError(f"'**' may only be the last segment of a pattern, not as in {shown(pattern)}")
+        raise UsageError(f"'**' may only be the last segment of a pattern, not as in {quoted(pattern)}")
     if ONE in segment:
-        raise UsageError(f"'*' stands for a whole segment; write a literal one as %2A in {shown(pattern)}")
+        raise UsageError(f"'*' stands for a whole segment; write a literal one as %2A in {quoted(pattern)}")
     _check_segment(segment, pattern)
 
 
 def _check_size(path: str) -> None:
     if len(path) > MAX_BYTES:  # what is not ASCII is refused anyway, so characters are bytes
-        raise UsageError(f"a subject is at most {MAX_BYTES:,} bytes, not {len(path):,}: {shown(path)}")
+        raise UsageError(f"a subject is at most {MAX_BYTES:,} bytes, not {len(path):,}: {quoted(path)}")
     if path.count("/") > MAX_SEGMENTS:
-        raise UsageError(f"a subject has at most {MAX_SEGMENTS} segments, not {path.count('/')}: {shown(path)}")
+        raise UsageError(f"a subject has at most {MAX_SEGMENTS} segments, not {path.count('/')}: {quoted(path)}")
 
 
 def _check_segment(segment: str, path: str) -> None:
     if segment == "":
-        raise UsageError(f"{shown(path)} has an empty segment; an empty text is written _")
+        raise UsageError(f"{quoted(path)} has an empty segment; an empty text is written _")
     if segment in (".", ".."):
-        raise UsageError(f"{shown(path)} has a segment {segment!r}, which paths elsewhere would resolve")
+        raise UsageError(f"{quoted(path)} has a segment {segment!r}, which paths elsewhere would resolve")
     if segment != (escaped := escape(unescape(segment))):
-        raise UsageError(f"segment {shown(segment)} is not canonical; write {shown(escaped)}")
+        raise UsageError(f"segment {quoted(segment)} is not canonical; write {quoted(escaped)}")

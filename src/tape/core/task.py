@@ -9,13 +9,13 @@ from typing import Final, NamedTuple, NewType, TypeAlias, assert_never
 from zlib import crc32
 
 from tape.core.claim import WORK_LEASE, check_lease, check_owner
-from tape.core.errors import UsageError, shown
+from tape.core.errors import UsageError, quoted
 from tape.core.event import Entry, Event
-from tape.core.page import ANSWER_BYTES, Place, cursor_of
+from tape.core.page import ANSWER_BYTES, PagePosition, encode_cursor
 from tape.core.reaction import Reaction, system_run
 from tape.core.retry import backoff, is_last
 from tape.core.subject import canonical
-from tape.core.text import legible
+from tape.core.text import replace_unstorable
 
 TaskId = NewType("TaskId", str)
 
@@ -77,7 +77,7 @@ class Task:
         return TASK_BYTES + sum(len(text) if text.isascii() else len(text.encode()) for text in texts)
 
     @property
-    def place(self) -> Place:
+    def place(self) -> PagePosition:
         """Where it stands in a list, the newest first."""
         return self.source_global_seq, self.reaction_id
 
@@ -113,7 +113,7 @@ class Want:
         check_owner(self.owner)
         check_lease(self.lease)
         if not 1 <= self.most <= MAX_CLAIM:
-            raise UsageError(f"a claim is for 1 to {MAX_CLAIM:,} tasks, not {shown(self.most)}")
+            raise UsageError(f"a claim is for 1 to {MAX_CLAIM:,} tasks, not {quoted(self.most)}")
 
     @property
     def lease_ms(self) -> int:
@@ -152,7 +152,7 @@ class Failed:
     after: timedelta | None = None
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "error", legible(self.error))
+        object.__setattr__(self, "error", replace_unstorable(self.error))
 
 
 @dataclass(frozen=True, slots=True)
@@ -162,7 +162,7 @@ class Died:
     error: str
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "error", legible(self.error))
+        object.__setattr__(self, "error", replace_unstorable(self.error))
 
 
 @dataclass(frozen=True, slots=True)
@@ -251,7 +251,7 @@ def task_prefix(reaction_id: str) -> str:
 def rest_of(tasks: Sequence[Task], limit: int, max_bytes: int) -> str:
     """The cursor of what may follow a page of a list of tasks; empty if nothing does."""
     is_cut = sum(task.size for task in tasks) + LARGEST > max_bytes
-    return cursor_of(tasks[-1].place) if tasks and (is_cut or len(tasks) >= limit) else ""
+    return encode_cursor(tasks[-1].place) if tasks and (is_cut or len(tasks) >= limit) else ""
 
 
 def shard_hash(run_id: str) -> int:

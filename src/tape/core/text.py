@@ -3,7 +3,7 @@
 import re
 from typing import Final
 
-from tape.core.errors import TooLarge, UsageError, shown
+from tape.core.errors import TooLarge, UsageError, quoted
 
 MAX_NAME: Final = 256
 MAX_BODY: Final = 1 << 20
@@ -14,7 +14,7 @@ def check_name(what: str, text: str, *, may_be_empty: bool = False) -> str:
     """A short printable text."""
     is_name = isinstance(text, str) and len(text) <= MAX_NAME and text.isprintable() and bool(text or may_be_empty)
     if not is_name:
-        raise UsageError(f"{what} is 1 to {MAX_NAME} printable characters, not {shown(text)}")
+        raise UsageError(f"{what} is 1 to {MAX_NAME} printable characters, not {quoted(text)}")
     return text
 
 
@@ -31,12 +31,12 @@ def check_body(what: str, text: str) -> str:
     return text
 
 
-def legible(text: str) -> str:
+def replace_unstorable(text: str) -> str:
     """What somebody said, with a sign in place of each character that no store can keep."""
     return _IS_NO_TEXT.sub("\N{REPLACEMENT CHARACTER}", text)
 
 
 def check_count(what: str, number: int, least: int = 0) -> int:
     if type(number) is not int or not least <= number < 1 << 63:
-        raise UsageError(f"{what} is a whole number from {least} on, not {shown(number)}")
+        raise UsageError(f"{what} is a whole number from {least} on, not {quoted(number)}")
     return number

@@ -21,7 +21,7 @@ import pyarrow.parquet as pq
 from deltalake import CommitProperties, DeltaTable, Transaction
 from deltalake.transaction import AddAction
 
-from tape.core.errors import NotFound, UsageError, shown
+from tape.core.errors import NotFound, UsageError, quoted
 from tape.core.ids import GlobalSeq
 from tape.lake.compaction import GRACE
 from tape.lake.errors import write_error
@@ -59,7 +59,7 @@ class TableUpdate(NamedTuple):
 
 def check_name(name: str) -> str:
     if name not in NAMES:
-        raise UsageError(f"there is no table {shown(name)}; there are {', '.join(NAMES)}")
+        raise UsageError(f"there is no table {quoted(name)}; there are {', '.join(NAMES)}")
     return name
 
 

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from pyspark.sql.datasource import InputPartition
 
-from tape.core.errors import BrokerOverflowError, Corrupt, InvalidCursor, UsageError, shown
+from tape.core.errors import BrokerOverflowError, Corrupt, InvalidCursor, UsageError, quoted
 from tape.core.ids import GlobalSeq
 from tape.lake.errors import check_resumable
 from tape.lake.schema import COLUMNS, spark_type
@@ -51,7 +51,7 @@ class JournalPartition(InputPartition):
     @classmethod
     def of(cls, partition: InputPartition) -> JournalPartition:
         if not isinstance(partition, cls):
-            raise UsageError(f"a partition is a range of positions, not {shown(partition)}")
+            raise UsageError(f"a partition is a range of positions, not {quoted(partition)}")
         return partition
 
     def __len__(self) -> int:

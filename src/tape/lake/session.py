@@ -11,7 +11,7 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
-from tape.core.errors import UsageError, shown
+from tape.core.errors import UsageError, quoted
 from tape.lake.java import find_java, launch_home
 from tape.lake.spark_settings import MASTER, REMOTE, declared, is_submitted
 from tape.settings import Settings
@@ -118,7 +118,7 @@ def _running() -> SparkSession | None:
 def check_master(master: str) -> str:
     if not _is_local(master) and not _is_remote(master):
         kinds = "local[*], local[N], local-cluster[N,CORES,MB], yarn, k8s://…, spark://host:port or sc://host:port"
-        raise UsageError(f"TAPE_SPARK_MASTER must be {kinds}, not {shown(master)}")
+        raise UsageError(f"TAPE_SPARK_MASTER must be {kinds}, not {quoted(master)}")
     return master
 
 

@@ -11,7 +11,7 @@ from hashlib import sha256
 from typing import Any, Final
 
 from tape.core import codec
-from tape.core.errors import Conflict, TapeError, UsageError, shown
+from tape.core.errors import Conflict, TapeError, UsageError, quoted
 from tape.core.event import NO_TRACE, Event, Trace, check_producer
 from tape.core.ids import is_id
 from tape.core.ports import Store
@@ -35,7 +35,7 @@ class SinkBatch:
 
     def __post_init__(self) -> None:
         if not is_id(self.sink_id):
-            raise UsageError(f"sinkId names what writes, like a run_id does, and not {shown(self.sink_id)}")
+            raise UsageError(f"sinkId names what writes, like a run_id does, and not {quoted(self.sink_id)}")
 
     @property
     def digest(self) -> str:
@@ -169,7 +169,7 @@ def check_columns(columns: Sequence[str]) -> None:
     for column in columns:
         if column not in (*NEEDED, *OPTIONAL):
             known = ", ".join((*NEEDED, *OPTIONAL))
-            raise UsageError(f"an event has no column {shown(column)}; there are {known}")
+            raise UsageError(f"an event has no column {quoted(column)}; there are {known}")
     for column in NEEDED:
         if column not in columns:
             raise UsageError(f"the column {column} is missing")

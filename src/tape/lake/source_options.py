@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Final
 
-from tape.core.errors import UsageError, shown
+from tape.core.errors import UsageError, quoted
 
 EARLIEST: Final = -1
 ROWS_PER_PARTITION: Final = 100_000
@@ -42,11 +42,11 @@ def _optional(name: str, options: Mapping[str, str], least: int) -> int | None:
 
 def _flag(name: str, text: str) -> bool:
     if text.lower() not in ("true", "false"):
-        raise UsageError(f"{name} must be true or false, not {shown(text)}")
+        raise UsageError(f"{name} must be true or false, not {quoted(text)}")
     return text.lower() == "true"
 
 
 def _count(name: str, text: str, least: int) -> int:
     if not (text.isascii() and text.isdecimal()) or not least <= int(text) < 1 << 63:
-        raise UsageError(f"{name} must be a whole number from {least} on, not {shown(text)}")
+        raise UsageError(f"{name} must be a whole number from {least} on, not {quoted(text)}")
     return int(text)

@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Final
 from urllib.parse import parse_qs, urlsplit
 
-from tape.core.errors import UsageError, shown
+from tape.core.errors import UsageError, quoted
 from tape.settings import Settings
 from tape.store.ranges import refused
 
@@ -66,7 +66,7 @@ def check_durable(url: str) -> str:
 
 def _of_environment(name: str, environment: Mapping[str, str]) -> str:
     if not environment.get(name):
-        raise UsageError(f"the store is said to be in the variable {shown(name)}, which is not set where Spark plans")
+        raise UsageError(f"the store is said to be in the variable {quoted(name)}, which is not set where Spark plans")
     return environment[name]
 
 

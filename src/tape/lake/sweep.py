@@ -13,7 +13,7 @@ import anyio
 from anyio import to_thread
 
 from tape.bus.journal import Journal
-from tape.core.child import objection
+from tape.core.child import find_refusal
 from tape.core.codec import JsonValue
 from tape.core.errors import LimitReached, UsageError
 from tape.core.event import Entry, Event
@@ -23,7 +23,7 @@ from tape.core.ids import RunId, Seq
 from tape.core.run import RunRecord
 from tape.lake.continuations import Continuation, LoadProducer, PlannedFork, ReplayTask, continuations
 from tape.lake.sink_batch import split_into_requests
-from tape.runs.forks import ForkOrder, check_parent
+from tape.runs.forks import ForkSpec, check_parent
 from tape.runs.outcomes import SweptRun, differing, outcomes
 from tape.runs.replay import inherited
 
@@ -45,7 +45,7 @@ class SweepOrder:
     reason: str | None = None
 
     def __post_init__(self) -> None:
-        ForkOrder(at_seq=self.at_seq, n_turns=self.n_turns)
+        ForkSpec(at_seq=self.at_seq, n_turns=self.n_turns)
         count = len(list(self.mutations()))
         if not self.vary or not 1 <= count <= MOST:
             raise UsageError(f"a sweep is 1 to {MOST:,} forks, not {count if self.vary else 0:,}")
@@ -76,7 +76,7 @@ async def sweep(
 def _forks(parent: RunRecord, order: SweepOrder, load: LoadProducer) -> Iterator[PlannedFork]:
     check_parent(parent, order.at_seq)
     fork, producer = Fork(parent.run_id, Seq(order.at_seq)), load()
-    refused = objection(new_run_id(fork, None), fork, None, parent.head)
+    refused = find_refusal(new_run_id(fork, None), fork, None, parent.head)
     if refused is not None:
         raise refused
     for mutation in order.mutations():

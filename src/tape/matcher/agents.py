@@ -6,8 +6,8 @@ from contextlib import aclosing
 from tape.bus.journal import Journal
 from tape.core.caller import Caller
 from tape.core.reaction import HandlerKind
-from tape.core.registration import Force
-from tape.core.run_state import Invocation, RunOrder
+from tape.core.registration import ReactionState
+from tape.core.run_state import Invocation, RunSpec
 from tape.core.subject import canonical
 from tape.runs.runs import Runs
 from tape.work.answers import Dead
@@ -19,7 +19,12 @@ class Agents(Mapping[str, Handler]):
     """The handlers of all reactions that start agents, whichever there are just now."""
 
     def __init__(
-        self, forces: Callable[[], Mapping[str, Force]], runs: Runs, journal: Journal, *, is_waiting: bool = True
+        self,
+        forces: Callable[[], Mapping[str, ReactionState]],
+        runs: Runs,
+        journal: Journal,
+        *,
+        is_waiting: bool = True,
     ) -> None:
         self._forces = forces
         self._runs = runs
@@ -42,7 +47,7 @@ class Agents(Mapping[str, Handler]):
         force = self._forces().get(envelope.reaction_id)
         if force is None or force.reaction.handler_kind is not HandlerKind.AGENT:
             raise Dead("its reaction starts no agent any more")
-        order = RunOrder(of=invocation(force.reaction.agent_app, envelope.reaction_id, envelope.global_seq))
+        order = RunSpec(of=invocation(force.reaction.agent_app, envelope.reaction_id, envelope.global_seq))
         await self._runs.begin(order, Caller(cause=envelope.global_seq))
         if self._is_waiting:
             await self._ended(order.of)

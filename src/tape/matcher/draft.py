@@ -6,7 +6,7 @@ from typing import Final
 from tape.core.event import Entry
 from tape.core.ids import Epoch, GlobalSeq
 from tape.core.matched import MatchedPage, Slip
-from tape.core.registration import QUARANTINED, REACTION, Force, after, paused, subject_of
+from tape.core.registration import QUARANTINED, REACTION, ReactionState, after, paused, subject_of
 from tape.core.sequence import Request
 from tape.core.task import MAX_DEPTH, Hit, Want
 from tape.matcher.rules import Finding, Rule, Rules
@@ -24,8 +24,10 @@ class Draft:
     registrations are applied as they are passed.
     """
 
-    def __init__(self, rules: Rules, forces: Mapping[str, Force], *, seen: int, epoch: Epoch, is_pack: bool) -> None:
-        self.changed: dict[str, Force] = {}
+    def __init__(
+        self, rules: Rules, forces: Mapping[str, ReactionState], *, seen: int, epoch: Epoch, is_pack: bool
+    ) -> None:
+        self.changed: dict[str, ReactionState] = {}
         self.hits: list[Hit] = []
         self._seen = seen
         self._epoch = epoch

@@ -17,7 +17,7 @@ from tape.core.ports import Store
 from tape.core.predicate.parts import Part, parts
 from tape.core.predicate.predicate import Predicate, Verdict, bind
 from tape.core.reaction import Reaction, system_run
-from tape.core.registration import REACTION, Force, Verb, told_of
+from tape.core.registration import REACTION, ReactionState, Verb, reaction_history
 from tape.core.subject import Pattern
 from tape.core.task import DEREGISTERED, MAX_DEPTH, TASK, Task, TaskStatus
 from tape.matcher.rules import predicate_of
@@ -43,7 +43,7 @@ class Judgement:
     """What the rules say of an entry: with which definition, whether that is in force, and what it answers."""
 
     definition: Reaction
-    in_force: bool
+    fold_registrations: bool
     reason: str
     is_subject: bool
     verdict: Verdict
@@ -53,7 +53,7 @@ class Judgement:
     @property
     def refusal(self) -> Outcome | None:
         """Why it makes no task; None when it does."""
-        if not self.in_force:
+        if not self.fold_registrations:
             return Outcome.NOT_IN_FORCE
         if not self.is_subject:
             return Outcome.OTHER_SUBJECT
@@ -104,14 +104,14 @@ async def explain(store: Store, journal: Journal, reaction_id: str, global_seq: 
 
 def judge(registrations: Sequence[Entry], entry: Entry) -> Judgement:
     """What the rules say of an entry, given everything that was said of a reaction."""
-    force = told_of(registrations)
+    force = reaction_history(registrations)
     if force is None:
         raise NotFound("the journal has no registration of this reaction any more")
     definition = force.at(entry.global_seq)
     predicate, activation = predicate_of(definition.predicate_cel), bind(entry)
     return Judgement(
         definition=definition,
-        in_force=force.covers(entry.global_seq),
+        fold_registrations=force.covers(entry.global_seq),
         reason=_reason(force, entry.global_seq),
         is_subject=reacts(Pattern.parse(definition.subject_pattern), entry),
         verdict=predicate.evaluate(activation),
@@ -120,7 +120,7 @@ def judge(registrations: Sequence[Entry], entry: Entry) -> Judgement:
     )
 
 
-def _reason(force: Force, place: int) -> str:
+def _reason(force: ReactionState, place: int) -> str:
     if place <= (force.cursor or 0):
         return f"it was registered to begin at the head, after position {force.cursor}"
     if force.is_matching or place <= force.held:

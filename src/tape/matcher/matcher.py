@@ -13,7 +13,7 @@ from tape.core.event import Entry
 from tape.core.ids import GlobalSeq
 from tape.core.matched import Recorded
 from tape.core.ports import NO_EPOCH, Page, Store
-from tape.core.registration import Force
+from tape.core.registration import ReactionState
 from tape.core.subject import Pattern
 from tape.core.task import Task, Want
 from tape.matcher.draft import Draft
@@ -65,7 +65,7 @@ class Matcher:
         self._told = told
         self._clocks = clocks
         self._rules = Rules(clocks)
-        self._forces: dict[str, Force] = {}
+        self._forces: dict[str, ReactionState] = {}
         self._version = 0
         self._is_loaded = False
         self._cursor = GlobalSeq(0)
@@ -76,7 +76,7 @@ class Matcher:
         self._ahead: tuple[GlobalSeq, Page] | None = None
 
     @property
-    def forces(self) -> Mapping[str, Force]:
+    def forces(self) -> Mapping[str, ReactionState]:
         """Which reactions there are, as far as this matcher has read."""
         return self._forces
 
@@ -199,7 +199,7 @@ class Matcher:
         self._served = next((cursor for cursor in ordered if cursor > self._served), ordered[0])
         return self._served
 
-    def _group_rules(self, group: Mapping[str, Force]) -> Rules:
+    def _group_rules(self, group: Mapping[str, ReactionState]) -> Rules:
         """The rules of a group, made once as long as it stays together."""
         members = [(name, force.versions) for name, force in group.items()]
         if self._group[0] != members:
@@ -236,7 +236,7 @@ class Matcher:
             self._hands.take(want, tasks)
         return recorded
 
-    def _put(self, forces: Mapping[str, Force | None]) -> None:
+    def _put(self, forces: Mapping[str, ReactionState | None]) -> None:
         for name, force in forces.items():
             self._rules.sort(name, force)
             if force is None:
@@ -245,7 +245,7 @@ class Matcher:
                 self._forces[name] = force
 
 
-def _is_behind(force: Force) -> bool:
+def _is_behind(force: ReactionState) -> bool:
     return force.is_matching and force.cursor is not None
 
 

@@ -9,7 +9,7 @@ from tape.bridges.target import Target
 from tape.core.errors import UsageError
 from tape.core.ports import Reader
 from tape.core.reaction import HandlerKind, Reaction
-from tape.core.registration import Force
+from tape.core.registration import ReactionState
 
 Route: TypeAlias = Callable[[Reaction], Target | None]
 
@@ -39,7 +39,11 @@ class Publishing(Mapping[str, BridgeHandler]):
     """The handlers of all reactions that publish to one peer."""
 
     def __init__(
-        self, forces: Callable[[], Mapping[str, Force]], peer: PeerConnection, journal: Reader, route: Route = target_of
+        self,
+        forces: Callable[[], Mapping[str, ReactionState]],
+        peer: PeerConnection,
+        journal: Reader,
+        route: Route = target_of,
     ) -> None:
         self._forces = forces
         self._peer = peer

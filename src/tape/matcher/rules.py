@@ -11,7 +11,7 @@ from tape.core.event import Entry
 from tape.core.lifecycle import may_react
 from tape.core.predicate.predicate import Activation, Predicate, Verdict, bind
 from tape.core.reaction import Reaction
-from tape.core.registration import Force
+from tape.core.registration import ReactionState
 from tape.core.subject import Pattern
 from tape.core.trie import Trie
 
@@ -81,14 +81,14 @@ class Rules:
     def __len__(self) -> int:
         return len(self._rules)
 
-    def put(self, reaction_id: str, force: Force) -> None:
+    def put(self, reaction_id: str, force: ReactionState) -> None:
         self.drop(reaction_id)
         self._found.clear()
         self._rules[reaction_id] = rules = list(_rules(force))
         for rule in rules:
             self._trie.add(rule.pattern, rule)
 
-    def sort(self, reaction_id: str, force: Force | None) -> None:
+    def sort(self, reaction_id: str, force: ReactionState | None) -> None:
         """Has it if it is one of the pack, and else not."""
         if force is not None and force.is_matching and force.cursor is None:
             self.put(reaction_id, force)
@@ -146,7 +146,7 @@ class Rules:
         return self._clocks.wall() - began > SLOW_S and self._clocks.cpu() - worked > SLOW_S
 
 
-def _rules(force: Force) -> Iterator[Rule]:
+def _rules(force: ReactionState) -> Iterator[Rule]:
     ends = [version.since for version in force.versions[1:]]
     begins = [0, *ends]
     for version, above, through in zip(force.versions, begins, [*ends, None], strict=True):

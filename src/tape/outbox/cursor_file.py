@@ -6,7 +6,7 @@ from contextlib import aclosing
 from pathlib import Path
 
 from tape.bus.journal import Journal
-from tape.core.errors import UsageError, shown
+from tape.core.errors import UsageError, quoted
 from tape.telemetry import log
 
 NAME = "last_global_seq"
@@ -30,7 +30,7 @@ class CursorFile:
             return position, journal.epoch
         position, epoch = fields.get(NAME, 0), fields.get(EPOCH, journal.epoch)
         if any(type(number) is not int or number < 0 for number in (position, epoch)):
-            raise UsageError(f"{self._path} holds no cursor but {shown(fields)}")
+            raise UsageError(f"{self._path} holds no cursor but {quoted(fields)}")
         return position, epoch
 
     def write(self, last_global_seq: int, epoch: int) -> None:
@@ -51,7 +51,7 @@ class CursorFile:
         except ValueError as error:
             raise UsageError(f"{self._path} holds no cursor: {error}") from error
         if not isinstance(fields, dict):
-            raise UsageError(f"{self._path} holds no cursor but {shown(fields)}")
+            raise UsageError(f"{self._path} holds no cursor but {quoted(fields)}")
         return fields
 
 

@@ -6,7 +6,7 @@ from importlib.util import find_spec
 from typing import Any, NoReturn, Protocol
 from urllib.parse import urlsplit
 
-from tape.core.errors import UsageError, shown
+from tape.core.errors import UsageError, quoted
 from tape.store.outbox.outbox import OutboxDatabase
 from tape.store.outbox.table import OutboxTable
 
@@ -59,7 +59,7 @@ async def migrate(url: str, *, schema: str = "core") -> tuple[str, ...]:
 def _is_sqlite(url: str) -> bool:
     scheme = urlsplit(url).scheme
     if scheme not in ("sqlite", "postgresql", "postgres"):
-        raise UsageError(f"an outbox lives in postgresql://… or sqlite:///file.db, not {shown(scheme or url)}")
+        raise UsageError(f"an outbox lives in postgresql://… or sqlite:///file.db, not {quoted(scheme or url)}")
     if scheme != "sqlite" and find_spec("asyncpg") is None:
         raise UsageError("this needs the package asyncpg; install tape-bus[postgres]")
     return scheme == "sqlite"

@@ -11,12 +11,12 @@ from tape.core.codec import JsonValue
 from tape.core.errors import NotReady
 from tape.core.event import check_run_id
 from tape.core.ids import RunId
-from tape.core.ports import Sight
+from tape.core.ports import CellSnapshot
 from tape.core.sequence import CellChange, CellId
 from tape.core.text import check_name
-from tape.runs.calls import Keyed
-from tape.runs.desk import Desk
-from tape.runs.ledger import Ledger, Line, Step, part
+from tape.runs.calls import KeyedCall
+from tape.runs.ledger import Ledger, LedgerEvent, Transition, part
+from tape.runs.ledger_store import LedgerStore
 from tape.runs.lifecycle import DEBTS, RUNS, Debt, active, closable, find
 
 BUDGETS: Final = Ledger("budget", Budget)
@@ -27,57 +27,61 @@ def key_of(run_id: str, reservation_id: str) -> str:
     return f"{run_id}/{part(reservation_id)}"
 
 
-def cap(sight: Sight, run_id: RunId, usd_cap_micros: int | None, token_cap: int | None) -> Step[Budget]:
+def cap(snapshot: CellSnapshot, run_id: RunId, usd_cap_micros: int | None, token_cap: int | None) -> Transition[Budget]:
     """New caps; what was spent stays spent."""
-    active(sight, run_id)
-    before = budget_of(sight, run_id)
+    active(snapshot, run_id)
+    before = budget_of(snapshot, run_id)
     after = replace(before, usd_cap_micros=usd_cap_micros, token_cap=token_cap)
-    if before == after and BUDGETS.at(run_id) in sight.cells:
-        return Step(result=before)
-    return _step(sight, after, "set")
+    if before == after and BUDGETS.at(run_id) in snapshot.cells:
+        return Transition(result=before)
+    return _transition(snapshot, after, "set")
 
 
-def reserve(sight: Sight, run_id: RunId, reservation_id: str, asked: Amount) -> Step[Admission]:
+def reserve(snapshot: CellSnapshot, run_id: RunId, reservation_id: str, asked: Amount) -> Transition[Admission]:
     """Sets an amount aside, if it is there; the same reservation again is admitted without another."""
-    budget = budget_of(sight, run_id)
-    if RESERVATIONS.find(sight, key_of(run_id, reservation_id)) is not None:
-        return Step(result=Admission(budget=budget, is_admitted=True))
-    active(sight, run_id)
-    if reason := budget.objection(asked):
-        return Step(result=Admission(budget=budget, is_admitted=False, reason=reason))
+    budget = budget_of(snapshot, run_id)
+    if RESERVATIONS.find(snapshot, key_of(run_id, reservation_id)) is not None:
+        return Transition(result=Admission(budget=budget, is_admitted=True))
+    active(snapshot, run_id)
+    if reason := budget.refusal(asked):
+        return Transition(result=Admission(budget=budget, is_admitted=False, reason=reason))
     after = replace(budget, reserved=budget.reserved + asked)
-    held = _reserved(sight, run_id, Reservation(reservation_id=reservation_id, held=asked))
-    step = _step(sight, after, "reserved", {"reservation_id": reservation_id, **_said(asked)})
-    return Step(result=Admission(budget=after, is_admitted=True), cells=(*step.cells, held), lines=step.lines)
+    held = _reserved(snapshot, run_id, Reservation(reservation_id=reservation_id, held=asked))
+    transition = _transition(snapshot, after, "reserved", {"reservation_id": reservation_id, **_amount(asked)})
+    return Transition(
+        result=Admission(budget=after, is_admitted=True), cells=(*transition.cells, held), events=transition.events
+    )
 
 
-def settle(sight: Sight, run_id: RunId, reservation_id: str, spent: Amount) -> Step[Budget]:
+def settle(snapshot: CellSnapshot, run_id: RunId, reservation_id: str, spent: Amount) -> Transition[Budget]:
     """What was really spent of a reservation; nothing, if it was not needed."""
-    budget, reservation = budget_of(sight, run_id), RESERVATIONS.find(sight, key_of(run_id, reservation_id))
+    budget, reservation = budget_of(snapshot, run_id), RESERVATIONS.find(snapshot, key_of(run_id, reservation_id))
     if reservation is None:
         raise NotReady(f"run {run_id!r} has no reservation {reservation_id!r}; reserve before you settle")
     if reservation.spent is not None:
-        return Step(result=budget)
+        return Transition(result=budget)
     after = replace(budget, reserved=budget.reserved - reservation.held, spent=budget.spent + spent)
-    step = _step(sight, after, "settled", {"reservation_id": reservation_id, **_said(spent)})
-    return replace(step, cells=(*step.cells, _reserved(sight, run_id, replace(reservation, spent=spent))))
+    transition = _transition(snapshot, after, "settled", {"reservation_id": reservation_id, **_amount(spent)})
+    return replace(
+        transition, cells=(*transition.cells, _reserved(snapshot, run_id, replace(reservation, spent=spent)))
+    )
 
 
-def charge(sight: Sight, run_id: RunId, spent: Amount) -> Step[Budget]:
+def charge(snapshot: CellSnapshot, run_id: RunId, spent: Amount) -> Transition[Budget]:
     """What was spent without asking; it may be over the cap, for it is spent."""
-    budget = budget_of(sight, run_id)
-    return _step(sight, replace(budget, spent=budget.spent + spent), "charged", _said(spent))
+    budget = budget_of(snapshot, run_id)
+    return _transition(snapshot, replace(budget, spent=budget.spent + spent), "charged", _amount(spent))
 
 
-def budget_of(sight: Sight, run_id: RunId) -> Budget:
-    return BUDGETS.find(sight, run_id) or Budget(run_id=run_id)
+def budget_of(snapshot: CellSnapshot, run_id: RunId) -> Budget:
+    return BUDGETS.find(snapshot, run_id) or Budget(run_id=run_id)
 
 
 class Budgets:
     """What runs may spend."""
 
-    def __init__(self, desk: Desk) -> None:
-        self._desk = desk
+    def __init__(self, store: LedgerStore) -> None:
+        self._store = store
 
     async def set(
         self,
@@ -90,7 +94,7 @@ class Budgets:
         run = check_run_id(run_id)
         usd = None if usd_cap is None else Amount.of(usd_cap).usd_micros
         tokens = None if token_cap is None else Amount(tokens=token_cap).tokens
-        return await self._desk.change(
+        return await self._store.change(
             _ids(run), partial(cap, run_id=run, usd_cap_micros=usd, token_cap=tokens), caller
         )
 
@@ -98,54 +102,56 @@ class Budgets:
         """Whether so much could be spent now; nothing is set aside."""
         run = check_run_id(run_id)
         budget = await self.find(run)
-        reason = budget.objection(asked)
+        reason = budget.refusal(asked)
         return Admission(budget=budget, is_admitted=not reason, reason=reason)
 
     async def reserve(self, run_id: str, reservation_id: str, asked: Amount, caller: Caller = PLAIN) -> Admission:
         """Sets an amount aside under a name, if it is there."""
         run, name = check_run_id(run_id), check_name("reservation_id", reservation_id)
         ids = *_ids(run), RESERVATIONS.at(key_of(run, name))
-        return await self._desk.change(ids, partial(reserve, run_id=run, reservation_id=name, asked=asked), caller)
+        return await self._store.change(ids, partial(reserve, run_id=run, reservation_id=name, asked=asked), caller)
 
     async def settle(self, run_id: str, reservation_id: str, spent: Amount, caller: Caller = PLAIN) -> Budget:
         """Spends of a reservation, and gives back the rest."""
         run, name = check_run_id(run_id), check_name("reservation_id", reservation_id)
         ids = *_ids(run), RESERVATIONS.at(key_of(run, name))
-        return await self._desk.change(ids, partial(settle, run_id=run, reservation_id=name, spent=spent), caller)
+        return await self._store.change(ids, partial(settle, run_id=run, reservation_id=name, spent=spent), caller)
 
     async def charge(self, run_id: str, spent: Amount, key: str | None = None, caller: Caller = PLAIN) -> Budget:
         """Spends without a reservation; with a key, once."""
         run = check_run_id(run_id)
-        keyed = Keyed.of(key, "charge", run, spent)
+        keyed = KeyedCall.of(key, "charge", run, spent)
 
-        def decide(sight: Sight) -> Step[Budget]:
-            return keyed.answer(sight, Budget) or keyed.remember(sight, charge(sight, run, spent))
+        def decide(snapshot: CellSnapshot) -> Transition[Budget]:
+            return keyed.answer(snapshot, Budget) or keyed.remember(snapshot, charge(snapshot, run, spent))
 
-        return await self._desk.change((*_ids(run), *keyed.ids), decide, caller)
+        return await self._store.change((*_ids(run), *keyed.ids), decide, caller)
 
     async def find(self, run_id: str) -> Budget:
         run = check_run_id(run_id)
-        sight = await self._desk.cells.look(_ids(run))
-        find(sight, run)
-        return budget_of(sight, run)
+        snapshot = await self._store.cells.snapshot(_ids(run))
+        find(snapshot, run)
+        return budget_of(snapshot, run)
 
 
 def _ids(run_id: RunId) -> tuple[CellId, ...]:
     return RUNS.at(run_id), DEBTS.at(run_id), BUDGETS.at(run_id)
 
 
-def _reserved(sight: Sight, run_id: RunId, reservation: Reservation) -> CellChange:
+def _reserved(snapshot: CellSnapshot, run_id: RunId, reservation: Reservation) -> CellChange:
     status = "held" if reservation.spent is None else "settled"
-    return RESERVATIONS.change(sight, key_of(run_id, reservation.reservation_id), reservation, status)
+    return RESERVATIONS.change(snapshot, key_of(run_id, reservation.reservation_id), reservation, status)
 
 
-def _said(amount: Amount) -> dict[str, JsonValue]:
+def _amount(amount: Amount) -> dict[str, JsonValue]:
     return {"usd": amount.usd, "tokens": amount.tokens}
 
 
-def _step(sight: Sight, budget: Budget, verb: str, more: dict[str, JsonValue] | None = None) -> Step[Budget]:
-    run, debt = find(sight, budget.run_id), DEBTS.find(sight, budget.run_id) or Debt()
-    said: dict[str, JsonValue] = {
+def _transition(
+    snapshot: CellSnapshot, budget: Budget, verb: str, more: dict[str, JsonValue] | None = None
+) -> Transition[Budget]:
+    run, debt = find(snapshot, budget.run_id), DEBTS.find(snapshot, budget.run_id) or Debt()
+    payload: dict[str, JsonValue] = {
         "usd_cap": None if budget.usd_cap_micros is None else Amount(usd_micros=budget.usd_cap_micros).usd,
         "token_cap": budget.token_cap,
         "usd_spent": budget.spent.usd,
@@ -154,6 +160,6 @@ def _step(sight: Sight, budget: Budget, verb: str, more: dict[str, JsonValue] | 
         "tokens_reserved": budget.reserved.tokens,
         **(more or {}),
     }
-    line = Line(run_id=budget.run_id, kind="budget", verb=verb, dims=(budget.run_id,), payload=said)
-    cells = (BUDGETS.change(sight, budget.run_id, budget, "set"),)
-    return Step(result=budget, cells=cells, lines=(line,), opens=not run.is_active, closes=closable(run, debt))
+    event = LedgerEvent(run_id=budget.run_id, kind="budget", verb=verb, dims=(budget.run_id,), payload=payload)
+    cells = (BUDGETS.change(snapshot, budget.run_id, budget, "set"),)
+    return Transition(result=budget, cells=cells, events=(event,), opens=not run.is_active, closes=closable(run, debt))

@@ -9,15 +9,15 @@ from typing import Final, TypeAlias
 from tape.core.caller import Caller
 from tape.core.errors import NotReady
 from tape.core.ids import RunId
-from tape.core.ports import Sight
+from tape.core.ports import CellSnapshot
 from tape.core.run_state import ACTIVE, Compaction, RunState, RunStatus
 from tape.core.sequence import CellChange
 from tape.runs import decisions, effects
 from tape.runs.decisions import DECISIONS
-from tape.runs.desk import Desk
 from tape.runs.effects import EFFECTS
-from tape.runs.ledger import Ledger, Step
-from tape.runs.lifecycle import DEBTS, RUNS, Debt, changed, closable, find, line
+from tape.runs.ledger import Ledger, Transition
+from tape.runs.ledger_store import LedgerStore
+from tape.runs.lifecycle import DEBTS, RUNS, Debt, changed, closable, event_of, find
 
 AT_ONCE: Final = 100
 
@@ -26,51 +26,51 @@ Progress: TypeAlias = Compaction | None
 COMPACTIONS: Final = Ledger("compaction", Compaction)
 
 
-async def compact(desk: Desk, run_id: RunId, caller: Caller) -> Compaction:
+async def compact(store: LedgerStore, run_id: RunId, caller: Caller) -> Compaction:
     """Blanks bodies, so many in a request, and then says what was done; whoever is interrupted goes on."""
     while True:
-        done = await desk.settle(partial(_sight, desk, run_id), partial(step, run_id=run_id), caller)
+        done = await store.change_from(partial(_snapshot, store, run_id), partial(transition, run_id=run_id), caller)
         if done is not None:
             return done
 
 
-def step(sight: Sight, run_id: RunId) -> Step[Progress]:
+def transition(snapshot: CellSnapshot, run_id: RunId) -> Transition[Progress]:
     """The next so many bodies, or the report when none are left; a run that is not settled is refused."""
-    run, debt = find(sight, run_id), DEBTS.find(sight, run_id) or Debt()
+    run, debt = find(snapshot, run_id), DEBTS.find(snapshot, run_id) or Debt()
     if run.compacted_at_ms:
-        return Step(result=Compaction(already_compacted=True))
-    _check_settled(sight, run, debt)
-    report = COMPACTIONS.find(sight, run_id) or Compaction()
-    blanked = list(islice(_blanked(sight), AT_ONCE))
+        return Transition(result=Compaction(already_compacted=True))
+    _check_settled(snapshot, run, debt)
+    report = COMPACTIONS.find(snapshot, run_id) or Compaction()
+    blanked = list(islice(_blanked(snapshot), AT_ONCE))
     if blanked:
         report = _counted(report, blanked)
         cells = tuple(change for change, _ in blanked)
-        return Step(result=None, cells=(*cells, COMPACTIONS.change(sight, run_id, report, "under way")))
-    compacted = replace(run, compacted_at_ms=sight.now_ms)
-    said = replace(line(compacted, {"report": asdict(report)}), verb="compacted")
-    cells = changed(sight, compacted), COMPACTIONS.change(sight, run_id, report, "done")
-    return Step(result=report, cells=cells, lines=(said,), opens=True, closes=closable(run, debt))
+        return Transition(result=None, cells=(*cells, COMPACTIONS.change(snapshot, run_id, report, "under way")))
+    compacted = replace(run, compacted_at_ms=snapshot.now_ms)
+    event = replace(event_of(compacted, {"report": asdict(report)}), verb="compacted")
+    cells = changed(snapshot, compacted), COMPACTIONS.change(snapshot, run_id, report, "done")
+    return Transition(result=report, cells=cells, events=(event,), opens=True, closes=closable(run, debt))
 
 
-def _check_settled(sight: Sight, run: RunState, debt: Debt) -> None:
+def _check_settled(snapshot: CellSnapshot, run: RunState, debt: Debt) -> None:
     if run.status in (*ACTIVE, RunStatus.COMPENSATING):
         raise NotReady(f"run {run.run_id!r} is {run.status}, not terminal; compact it after its end")
-    unsettled = [effect for effect in EFFECTS.states(sight.cells) if not effect.is_settled]
+    unsettled = [effect for effect in EFFECTS.states(snapshot.cells) if not effect.is_settled]
     if debt.is_due or unsettled:
         raise NotReady(f"run {run.run_id!r} is not settled: it has obligations to meet or effects without an outcome")
 
 
-def _blanked(sight: Sight) -> Iterator[tuple[CellChange, int]]:
+def _blanked(snapshot: CellSnapshot) -> Iterator[tuple[CellChange, int]]:
     """Cells that still hold a body, without it, and how many bytes that saves."""
-    for decision in DECISIONS.states(sight.cells):
+    for decision in DECISIONS.states(snapshot.cells):
         if saved := _weight(decision.request_json, decision.response_json, decision.rationale):
             empty = replace(decision, request_json="", response_json="", rationale="")
             key = decisions.key_of(decision.run_id, decision.decision_index)
-            yield DECISIONS.change(sight, key, empty, "recorded"), saved
-    for effect in EFFECTS.states(sight.cells):
+            yield DECISIONS.change(snapshot, key, empty, "recorded"), saved
+    for effect in EFFECTS.states(snapshot.cells):
         if saved := _weight(effect.request_json, effect.response_json, effect.error_json):
             bare = replace(effect, request_json="", response_json="", error_json="")
-            yield effects.changed(sight, bare), saved
+            yield effects.changed(snapshot, bare), saved
 
 
 def _weight(*bodies: str) -> int:
@@ -86,7 +86,7 @@ def _counted(report: Compaction, blanked: list[tuple[CellChange, int]]) -> Compa
     )
 
 
-async def _sight(desk: Desk, run_id: RunId) -> Sight:
-    sight = await desk.cells.look((RUNS.at(run_id), DEBTS.at(run_id), COMPACTIONS.at(run_id)))
-    of_run = [await desk.under(ledger, run_id) for ledger in (DECISIONS.name, EFFECTS.name)]
-    return sight._replace(cells={**sight.cells, **of_run[0], **of_run[1]})
+async def _snapshot(store: LedgerStore, run_id: RunId) -> CellSnapshot:
+    snapshot = await store.cells.snapshot((RUNS.at(run_id), DEBTS.at(run_id), COMPACTIONS.at(run_id)))
+    of_run = [await store.under(ledger, run_id) for ledger in (DECISIONS.name, EFFECTS.name)]
+    return snapshot._replace(cells={**snapshot.cells, **of_run[0], **of_run[1]})

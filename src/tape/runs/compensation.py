@@ -12,10 +12,10 @@ from tape.core.errors import NotFound, UsageError
 from tape.core.fork_policy import policy_of
 from tape.core.ids import RunId
 from tape.core.obligation import Obligation, ObligationClaim, ObligationStatus
-from tape.core.ports import Sight
+from tape.core.ports import CellSnapshot
 from tape.core.run_state import RunState
 from tape.core.sequence import CellChange, CellId
-from tape.runs.ledger import Ledger, Line, Step, part
+from tape.runs.ledger import Ledger, LedgerEvent, Transition, part
 from tape.runs.lifecycle import DEBTS, Debt, closable, find
 
 OBLIGATIONS: Final = Ledger("obligation", Obligation)
@@ -26,7 +26,7 @@ class Owed(NamedTuple):
 
     obligation: Obligation
     cells: tuple[CellChange, ...] = ()
-    lines: tuple[Line, ...] = ()
+    events: tuple[LedgerEvent, ...] = ()
 
 
 def key_of(run_id: str, effect_key: str, kind: str) -> str:
@@ -38,7 +38,7 @@ def ids_of(run_id: str, effect_key: str, kind: str) -> tuple[CellId, ...]:
 
 
 def owe(
-    sight: Sight,
+    snapshot: CellSnapshot,
     run: RunState,
     effect_key: str,
     compensation: Compensation,
@@ -48,10 +48,10 @@ def owe(
 ) -> Owed:
     """An obligation of a run, one for each effect and kind; if the run has failed already, it is due at once."""
     key = key_of(run.run_id, effect_key, compensation.kind)
-    stored = OBLIGATIONS.find(sight, key)
+    stored = OBLIGATIONS.find(snapshot, key)
     if stored is not None:
         return Owed(stored)
-    before = DEBTS.find(sight, run.run_id) or Debt()
+    before = DEBTS.find(snapshot, run.run_id) or Debt()
     obligation = Obligation(
         run_id=run.run_id,
         number=before.count + 1,
@@ -62,80 +62,84 @@ def owe(
         max_attempts=compensation.max_attempts,
         external_ref=external_ref,
         at_once=at_once,
-        next_attempt_at_ms=sight.now_ms,
-        registered_at_ms=sight.now_ms,
+        next_attempt_at_ms=snapshot.now_ms,
+        registered_at_ms=snapshot.now_ms,
         app=compensation.app,
     )
     debt = replace(
         before, count=before.count + 1, owed=before.owed + 1, urgent=before.urgent + at_once,
         newest=_server(obligation), newest_urgent=_server(obligation) if at_once else before.newest_urgent,
     )  # fmt: skip
-    cells = (_changed(sight, obligation), DEBTS.change(sight, run.run_id, debt, *debt.index(sight.now_ms)))
-    return Owed(obligation, cells, (_line(obligation, "registered"),))
+    cells = (_changed(snapshot, obligation), DEBTS.change(snapshot, run.run_id, debt, *debt.index(snapshot.now_ms)))
+    return Owed(obligation, cells, (_event(obligation, "registered"),))
 
 
-def register(sight: Sight, run_id: RunId, effect_key: str, compensation: Compensation) -> Step[Obligation]:
+def register(
+    snapshot: CellSnapshot, run_id: RunId, effect_key: str, compensation: Compensation
+) -> Transition[Obligation]:
     """An obligation that is registered by itself."""
-    run = find(sight, run_id)
-    if policy_of(run.labels).is_sheltered:
+    run = find(snapshot, run_id)
+    if policy_of(run.labels).suppresses_effects:
         raise UsageError(f"run {run_id!r} is a fork that does nothing outside, so there is nothing to undo")
-    owed, debt = owe(sight, run, effect_key, compensation), DEBTS.find(sight, run_id) or Debt()
+    owed, debt = owe(snapshot, run, effect_key, compensation), DEBTS.find(snapshot, run_id) or Debt()
     closes = None if debt.is_unwinding else closable(run, debt)
-    return Step(result=owed.obligation, cells=owed.cells, lines=owed.lines, opens=not run.is_active, closes=closes)
+    return Transition(
+        result=owed.obligation, cells=owed.cells, events=owed.events, opens=not run.is_active, closes=closes
+    )
 
 
-def first(sight: Sight, run_id: RunId) -> Obligation | None:
+def first(snapshot: CellSnapshot, run_id: RunId) -> Obligation | None:
     """The one whose turn it is: the newest of those that are owed and may be met."""
-    debt = DEBTS.find(sight, run_id) or Debt()
-    owed = [each for each in _of(sight, run_id) if each.is_owed and (debt.is_unwinding or each.at_once)]
+    debt = DEBTS.find(snapshot, run_id) or Debt()
+    owed = [each for each in _of(snapshot, run_id) if each.is_owed and (debt.is_unwinding or each.at_once)]
     return owed[0] if owed else None
 
 
 def claim(
-    sight: Sight, run_id: RunId, number: int, owner: str, lease: timedelta, app: str = ANY
-) -> Step[ObligationClaim]:
+    snapshot: CellSnapshot, run_id: RunId, number: int, owner: str, lease: timedelta, app: str = ANY
+) -> Transition[ObligationClaim]:
     """Leases an obligation whose turn and time it is to a worker of its app; who does not get it sees how it stands."""
-    obligation, turn = numbered(sight, run_id, number), first(sight, run_id)
-    if turn != obligation or sight.now_ms < obligation.due_at_ms or not serves(app, obligation.app):
-        return Step(result=ObligationClaim(obligation=obligation, is_acquired=False))
+    obligation, turn = numbered(snapshot, run_id, number), first(snapshot, run_id)
+    if turn != obligation or snapshot.now_ms < obligation.due_at_ms or not serves(app, obligation.app):
+        return Transition(result=ObligationClaim(obligation=obligation, is_acquired=False))
     if obligation.attempts >= obligation.max_attempts:  # whoever claimed it last never came back
-        return _claimed(_settled(sight, _failed(obligation, "its last claim ran out", None), "stuck"))
-    taken = obligation.claim.taken(owner, lease, sight.now_ms)
+        return _claimed(_settled(snapshot, _failed(obligation, "its last claim ran out", None), "stuck"))
+    taken = obligation.claim.taken(owner, lease, snapshot.now_ms)
     attempts = obligation.attempts + 1
     committed = replace(obligation, status=ObligationStatus.COMMITTED, claim=taken, attempts=attempts)
-    return _claimed(_settled(sight, committed, "claimed"))
+    return _claimed(_settled(snapshot, committed, "claimed"))
 
 
 def attempt(
-    sight: Sight, run_id: RunId, number: int, fence: int, error: str, next_attempt_at_ms: int
-) -> Step[Obligation]:
+    snapshot: CellSnapshot, run_id: RunId, number: int, fence: int, error: str, next_attempt_at_ms: int
+) -> Transition[Obligation]:
     """A failed attempt: it is tried again at a time; without one, or after the last, it is stuck."""
-    obligation = numbered(sight, run_id, number)
+    obligation = numbered(snapshot, run_id, number)
     if not obligation.is_owed:
-        return Step(result=obligation)
+        return Transition(result=obligation)
     obligation.claim.check(f"obligation {number} of run {run_id!r}", fence)
     is_last = next_attempt_at_ms == 0 or obligation.attempts >= obligation.max_attempts
     failed = _failed(obligation, error, None if is_last else next_attempt_at_ms)
-    return _settled(sight, failed, "stuck" if is_last else "retried")
+    return _settled(snapshot, failed, "stuck" if is_last else "retried")
 
 
 def resolve(
-    sight: Sight, run_id: RunId, number: int, status: ObligationStatus, result_json: str, fence: int | None
-) -> Step[Obligation]:
+    snapshot: CellSnapshot, run_id: RunId, number: int, status: ObligationStatus, result_json: str, fence: int | None
+) -> Transition[Obligation]:
     """The end of an obligation, told by its holder, or by a person without a claim; stuck ones may still be met."""
     if status not in (ObligationStatus.COMPENSATED, ObligationStatus.STUCK):
         raise UsageError(f"an obligation is resolved as compensated or stuck, not {status}")
-    obligation = numbered(sight, run_id, number)
+    obligation = numbered(snapshot, run_id, number)
     if obligation.status in (ObligationStatus.COMPENSATED, status):
-        return Step(result=obligation)
+        return Transition(result=obligation)
     if fence is not None:
         obligation.claim.check(f"obligation {number} of run {run_id!r}", fence)
     claim = obligation.claim.released()
-    return _settled(sight, replace(obligation, status=status, claim=claim, result_json=result_json), "resolved")
+    return _settled(snapshot, replace(obligation, status=status, claim=claim, result_json=result_json), "resolved")
 
 
-def numbered(sight: Sight, run_id: RunId, number: int) -> Obligation:
-    found = next((each for each in _of(sight, run_id) if each.number == number), None)
+def numbered(snapshot: CellSnapshot, run_id: RunId, number: int) -> Obligation:
+    found = next((each for each in _of(snapshot, run_id) if each.number == number), None)
     if found is None:
         raise NotFound(f"run {run_id!r} has no obligation {number}")
     return found
@@ -155,33 +159,32 @@ def _failed(obligation: Obligation, error: str, next_attempt_at_ms: int | None) 
     )
 
 
-def _claimed(step: Step[Obligation]) -> Step[ObligationClaim]:
-    is_acquired = step.result.status is ObligationStatus.COMMITTED
-    result = ObligationClaim(obligation=step.result, is_acquired=is_acquired)
-    return Step(result=result, cells=step.cells, lines=step.lines, opens=step.opens, closes=step.closes)
+def _claimed(transition: Transition[Obligation]) -> Transition[ObligationClaim]:
+    is_acquired = transition.result.status is ObligationStatus.COMMITTED
+    return transition.returning(ObligationClaim(obligation=transition.result, is_acquired=is_acquired))
 
 
-def _of(sight: Sight, run_id: RunId) -> list[Obligation]:
-    return newest_first([each for each in OBLIGATIONS.states(sight.cells) if each.run_id == run_id])
+def _of(snapshot: CellSnapshot, run_id: RunId) -> list[Obligation]:
+    return newest_first([each for each in OBLIGATIONS.states(snapshot.cells) if each.run_id == run_id])
 
 
-def _settled(sight: Sight, changed: Obligation, transition: str) -> Step[Obligation]:
+def _settled(snapshot: CellSnapshot, changed: Obligation, transition: str) -> Transition[Obligation]:
     """The obligation as it is now, and the run's debt, which is due when the next of its obligations is."""
-    run, debt = find(sight, changed.run_id), DEBTS.find(sight, changed.run_id) or Debt()
-    was_owed = numbered(sight, changed.run_id, changed.number).is_owed
+    run, debt = find(snapshot, changed.run_id), DEBTS.find(snapshot, changed.run_id) or Debt()
+    was_owed = numbered(snapshot, changed.run_id, changed.number).is_owed
     paid = was_owed and not changed.is_owed
-    change = _changed(sight, changed)
-    after = sight._replace(cells={**sight.cells, change.id: change.cell})
+    change = _changed(snapshot, changed)
+    after = snapshot._replace(cells={**snapshot.cells, change.id: change.cell})
     owed = [each for each in _of(after, changed.run_id) if each.is_owed]
     debt = replace(
         debt, owed=debt.owed - paid, urgent=debt.urgent - (paid and changed.at_once), newest=_turn(owed),
         newest_urgent=_turn([each for each in owed if each.at_once]),
     )  # fmt: skip
     turn = first(after, changed.run_id)
-    due_at_ms = sight.now_ms if turn is None else turn.due_at_ms
-    cells = (change, DEBTS.change(sight, changed.run_id, debt, *debt.index(due_at_ms)))
-    lines = (_line(changed, transition),)
-    return Step(result=changed, cells=cells, lines=lines, opens=not run.is_active, closes=closable(run, debt))
+    due_at_ms = snapshot.now_ms if turn is None else turn.due_at_ms
+    cells = (change, DEBTS.change(snapshot, changed.run_id, debt, *debt.index(due_at_ms)))
+    events = (_event(changed, transition),)
+    return Transition(result=changed, cells=cells, events=events, opens=not run.is_active, closes=closable(run, debt))
 
 
 def _server(obligation: Obligation) -> tuple[str, str]:
@@ -193,16 +196,16 @@ def _turn(owed: Sequence[Obligation]) -> tuple[str, str]:
     return _server(owed[0]) if owed else ("", "")
 
 
-def _changed(sight: Sight, obligation: Obligation) -> CellChange:
+def _changed(snapshot: CellSnapshot, obligation: Obligation) -> CellChange:
     """Stuck ones are listed by the time they got stuck; the others by their run's debt."""
     key = key_of(obligation.run_id, obligation.effect_key, obligation.kind)
     is_stuck = obligation.status is ObligationStatus.STUCK
-    return OBLIGATIONS.change(sight, key, obligation, obligation.status, sight.now_ms if is_stuck else None)
+    return OBLIGATIONS.change(snapshot, key, obligation, obligation.status, snapshot.now_ms if is_stuck else None)
 
 
-def _line(obligation: Obligation, transition: str) -> Line:
+def _event(obligation: Obligation, transition: str) -> LedgerEvent:
     verb = transition if transition == "registered" else obligation.status.value
-    said: dict[str, JsonValue] = {
+    payload: dict[str, JsonValue] = {
         "effect_key": obligation.effect_key,
         "kind": obligation.kind,
         "status": obligation.status.value,
@@ -213,8 +216,8 @@ def _line(obligation: Obligation, transition: str) -> Line:
         "compensator": obligation.compensator,
     }
     if obligation.claim.owner:
-        said["claimer"] = obligation.claim.owner
+        payload["claimer"] = obligation.claim.owner
     if obligation.last_error:
-        said["error"] = obligation.last_error
+        payload["error"] = obligation.last_error
     dims = (obligation.kind, obligation.run_id)
-    return Line(run_id=obligation.run_id, kind="obligation", verb=verb, dims=dims, payload=said)
+    return LedgerEvent(run_id=obligation.run_id, kind="obligation", verb=verb, dims=dims, payload=payload)

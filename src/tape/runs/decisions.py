@@ -7,9 +7,9 @@ from typing import Final
 from tape.core.caller import PLAIN, Caller
 from tape.core.decision import Decision
 from tape.core.event import check_run_id
-from tape.core.ports import Sight
-from tape.runs.desk import Desk
-from tape.runs.ledger import Ledger, Line, Step
+from tape.core.ports import CellSnapshot
+from tape.runs.ledger import Ledger, LedgerEvent, Transition
+from tape.runs.ledger_store import LedgerStore
 from tape.runs.lifecycle import RUNS, active, proven
 
 DECISIONS: Final = Ledger("decision", Decision)
@@ -20,41 +20,41 @@ def key_of(run_id: str, decision_index: int) -> str:
     return f"{run_id}/{decision_index:0{DIGITS}}"
 
 
-def record(sight: Sight, decision: Decision, fence: int | None = None) -> Step[Decision]:
+def record(snapshot: CellSnapshot, decision: Decision, fence: int | None = None) -> Transition[Decision]:
     """The decision, unless there is one at its place."""
     key = key_of(decision.run_id, decision.decision_index)
-    stored = DECISIONS.find(sight, key)
+    stored = DECISIONS.find(snapshot, key)
     if stored is not None:
-        return Step(result=stored)
-    run = active(sight, decision.run_id)
-    written = replace(decision, ts_ms=sight.now_ms)
-    cells = (DECISIONS.change(sight, key, written, "recorded"), *proven(sight, run, fence))
-    return Step(result=written, cells=cells, lines=(_line(written),))
+        return Transition(result=stored)
+    run = active(snapshot, decision.run_id)
+    written = replace(decision, ts_ms=snapshot.now_ms)
+    cells = (DECISIONS.change(snapshot, key, written, "recorded"), *proven(snapshot, run, fence))
+    return Transition(result=written, cells=cells, events=(_event(written),))
 
 
 class Decisions:
     """What a run's model decided, in order."""
 
-    def __init__(self, desk: Desk) -> None:
-        self._desk = desk
+    def __init__(self, store: LedgerStore) -> None:
+        self._store = store
 
     async def record(self, decision: Decision, fence: int | None = None, caller: Caller = PLAIN) -> Decision:
         """The stored decision: this one, or the one that was there first."""
         key = key_of(check_run_id(decision.run_id), decision.decision_index)
         ids = RUNS.at(decision.run_id), DECISIONS.at(key)
-        return await self._desk.change(ids, partial(record, decision=decision, fence=fence), caller)
+        return await self._store.change(ids, partial(record, decision=decision, fence=fence), caller)
 
     async def find(self, run_id: str, decision_index: int) -> Decision | None:
         key = key_of(check_run_id(run_id), decision_index)
-        return DECISIONS.find(await self._desk.cells.look((DECISIONS.at(key),)), key)
+        return DECISIONS.find(await self._store.cells.snapshot((DECISIONS.at(key),)), key)
 
     async def listed(self, run_id: str) -> list[Decision]:
         """All of a run, in order."""
-        return list(DECISIONS.states(await self._desk.under(DECISIONS.name, check_run_id(run_id))))
+        return list(DECISIONS.states(await self._store.under(DECISIONS.name, check_run_id(run_id))))
 
 
-def _line(decision: Decision) -> Line:
-    return Line(
+def _event(decision: Decision) -> LedgerEvent:
+    return LedgerEvent(
         run_id=decision.run_id,
         kind="decision",
         verb="recorded",

@@ -23,42 +23,57 @@ from tape.core.effect import (
 )
 from tape.core.errors import UsageError
 from tape.core.event import check_run_id
-from tape.core.page import fitting
-from tape.core.ports import Sight
+from tape.core.page import fit_answer
+from tape.core.ports import CellSnapshot
 from tape.core.run_state import ACTIVE, RunStatus
 from tape.core.text import check_body, check_count, check_name
 from tape.runs.compensation import owe
-from tape.runs.desk import Desk
-from tape.runs.effects import EFFECTS, IN_FLIGHT, LIMIT, OUTBOX, Place, changed, found, line, settled, sighted
-from tape.runs.ledger import Line, Step, served
+from tape.runs.effects import (
+    EFFECTS,
+    IN_FLIGHT,
+    LIMIT,
+    OUTBOX,
+    EffectId,
+    changed,
+    event_of,
+    found,
+    read_snapshot,
+    settled,
+)
+from tape.runs.ledger import LedgerEvent, Transition, work_filter
+from tape.runs.ledger_store import LedgerStore
 from tape.runs.lifecycle import find
 
 SILENT: Final = "the dispatcher fell silent"
 
 
-def claim(sight: Sight, place: Place, owner: str, lease: timedelta, app: str = ANY) -> Step[EffectClaim]:
+def claim(
+    snapshot: CellSnapshot, effect_id: EffectId, owner: str, lease: timedelta, app: str = ANY
+) -> Transition[EffectClaim]:
     """An effect for one dispatcher. One that cannot be repeated is offered once: after a silence it is in doubt."""
-    effect = found(sight, place)
+    effect = found(snapshot, effect_id)
     if effect.dispatch_mode is not DispatchMode.OUTBOX:
         raise UsageError(f"effect {effect.idempotency_key!r} is done inline; nobody else may dispatch it")
-    if effect.status is not EffectStatus.PENDING or _is_taken(effect, sight.now_ms) or not serves(app, effect.app):
-        return Step(result=EffectClaim(effect=effect, is_acquired=False))
+    if effect.status is not EffectStatus.PENDING or _is_taken(effect, snapshot.now_ms) or not serves(app, effect.app):
+        return Transition(result=EffectClaim(effect=effect, is_acquired=False))
     if effect.claim.owner and effect.semantics is Semantics.NON_IDEMPOTENT:
-        return _claimed(doubt(sight, place), is_acquired=False)
-    run = find(sight, effect.run_id)
+        return _claimed(mark_in_doubt(snapshot, effect_id), is_acquired=False)
+    run = find(snapshot, effect.run_id)
     if run.status not in (*ACTIVE, RunStatus.TERMINAL):
-        return _claimed(_given_up(sight, effect), is_acquired=False)
-    taken = replace(effect, claim=effect.claim.taken(owner, lease, sight.now_ms))
-    lines = (_line(taken, "claimed", "claimed"),)
-    step = Step(result=taken, cells=(changed(sight, taken),), lines=lines, opens=not run.is_active)
-    return _claimed(step, is_acquired=True)
+        return _claimed(_given_up(snapshot, effect), is_acquired=False)
+    taken = replace(effect, claim=effect.claim.taken(owner, lease, snapshot.now_ms))
+    events = (_event(taken, "claimed", "claimed"),)
+    transition = Transition(result=taken, cells=(changed(snapshot, taken),), events=events, opens=not run.is_active)
+    return _claimed(transition, is_acquired=True)
 
 
-def attempt(sight: Sight, place: Place, fence: int, error: str, next_dispatch_at_ms: int) -> Step[Effect]:
+def attempt(
+    snapshot: CellSnapshot, effect_id: EffectId, fence: int, error: str, next_dispatch_at_ms: int
+) -> Transition[Effect]:
     """A dispatch that failed: it is due again at a time; without one, nobody knows what came of it."""
-    effect = found(sight, place)
+    effect = found(snapshot, effect_id)
     if effect.status is not EffectStatus.PENDING:
-        return Step(result=effect)
+        return Transition(result=effect)
     effect.claim.check(f"effect {effect.idempotency_key!r}", fence)
     tried = replace(
         effect,
@@ -67,23 +82,23 @@ def attempt(sight: Sight, place: Place, fence: int, error: str, next_dispatch_at
         last_dispatch_error=error,
         status=EffectStatus.PENDING if next_dispatch_at_ms else EffectStatus.UNKNOWN,
     )
-    return settled(sight, tried, _line(tried, "attempted", "retried" if next_dispatch_at_ms else ""))
+    return settled(snapshot, tried, _event(tried, "attempted", "retried" if next_dispatch_at_ms else ""))
 
 
-def doubt(sight: Sight, place: Place) -> Step[Effect]:
+def mark_in_doubt(snapshot: CellSnapshot, effect_id: EffectId) -> Transition[Effect]:
     """What a silent dispatcher leaves behind of an effect that cannot be repeated."""
-    effect = found(sight, place)
-    is_lost = effect.claim.owner and not effect.claim.is_live(sight.now_ms)
+    effect = found(snapshot, effect_id)
+    is_lost = effect.claim.owner and not effect.claim.is_live(snapshot.now_ms)
     if effect.status is not EffectStatus.PENDING or not is_lost or effect.semantics is not Semantics.NON_IDEMPOTENT:
-        return Step(result=effect)
-    return attempt(sight, place, effect.claim.attempt, SILENT, 0)
+        return Transition(result=effect)
+    return attempt(snapshot, effect_id, effect.claim.attempt, SILENT, 0)
 
 
-def observe(sight: Sight, place: Place, seen: Observation) -> Step[Effect]:
+def observe(snapshot: CellSnapshot, effect_id: EffectId, seen: Observation) -> Transition[Effect]:
     """What a look outside has shown of an effect whose outcome is not known."""
-    effect = found(sight, place)
+    effect = found(snapshot, effect_id)
     if effect.is_settled:
-        return Step(result=effect)
+        return Transition(result=effect)
     status = _status_of(seen.resolution, effect)
     shown = replace(
         effect,
@@ -91,29 +106,29 @@ def observe(sight: Sight, place: Place, seen: Observation) -> Step[Effect]:
         external_ref=seen.external_ref or effect.external_ref,
         response_json=seen.response_json,
         error_json=seen.error_json,
-        next_dispatch_at_ms=sight.now_ms if status is EffectStatus.PENDING else effect.next_dispatch_at_ms,
+        next_dispatch_at_ms=snapshot.now_ms if status is EffectStatus.PENDING else effect.next_dispatch_at_ms,
     )
-    step = settled(sight, shown, _line(shown, f"observed_{seen.resolution}"))
+    transition = settled(snapshot, shown, _event(shown, f"observed_{seen.resolution}"))
     if seen.resolution is Resolution.DUPLICATE and seen.compensate_on_duplicate is not None:
-        return _with_duplicate(sight, step, seen.compensate_on_duplicate)
-    return step
+        return _with_duplicate(snapshot, transition, seen.compensate_on_duplicate)
+    return transition
 
 
 class Dispatch:
     """The outbox of effects."""
 
-    def __init__(self, desk: Desk) -> None:
-        self._desk = desk
+    def __init__(self, store: LedgerStore) -> None:
+        self._store = store
 
     async def due(
         self, connector: str = "", limit: int = LIMIT, now_ms: int | None = None, app: str = ANY
     ) -> list[Effect]:
         """Effects that wait for a dispatcher of an app, of one connector or of any, the longest due first."""
         check_app(app)
-        now = await self._desk.now_ms(now_ms)
+        now = await self._store.now_ms(now_ms)
         found: list[Effect] = []
-        wanted = served(app, (connector,)) if app and connector else None
-        async with aclosing(self._desk.due(EFFECTS.name, OUTBOX, now, wanted, limit)) as cells:
+        wanted = work_filter(app, (connector,)) if app and connector else None
+        async with aclosing(self._store.due(EFFECTS.name, OUTBOX, now, wanted, limit)) as cells:
             async for _, cell in cells:
                 effect = EFFECTS.state(cell)
                 if connector in ("", effect.connector) and serves(app, effect.app):
@@ -132,9 +147,11 @@ class Dispatch:
         app: str = ANY,
     ) -> EffectClaim:
         """Leases an effect to a dispatcher of its app; who does not get it sees who has it."""
-        place = check_run_id(run_id), check_name("idempotency_key", idempotency_key)
-        decide = partial(claim, place=place, owner=check_owner(owner), lease=check_lease(lease), app=check_app(app))
-        return await self._desk.settle(partial(sighted, self._desk, place), decide, caller)
+        effect_id = check_run_id(run_id), check_name("idempotency_key", idempotency_key)
+        decide = partial(
+            claim, effect_id=effect_id, owner=check_owner(owner), lease=check_lease(lease), app=check_app(app)
+        )
+        return await self._store.change_from(partial(read_snapshot, self._store, effect_id), decide, caller)
 
     async def attempt(
         self,
@@ -146,40 +163,41 @@ class Dispatch:
         caller: Caller = PLAIN,
     ) -> Effect:
         """Says that a dispatch failed; without a next time the outcome is unknown, and it is not offered again."""
-        place = check_run_id(run_id), check_name("idempotency_key", idempotency_key)
+        effect_id = check_run_id(run_id), check_name("idempotency_key", idempotency_key)
         check_body("error", error)
         decide = partial(
-            attempt, place=place, fence=attempt_number, error=error,
+            attempt, effect_id=effect_id, fence=attempt_number, error=error,
             next_dispatch_at_ms=check_count("next_dispatch_at_ms", next_dispatch_at_ms),
         )  # fmt: skip
-        return await self._desk.settle(partial(sighted, self._desk, place), decide, caller)
+        return await self._store.change_from(partial(read_snapshot, self._store, effect_id), decide, caller)
 
     async def observe(self, run_id: str, idempotency_key: str, seen: Observation, caller: Caller = PLAIN) -> Effect:
         """Says what a look outside has shown."""
-        place = check_run_id(run_id), check_name("idempotency_key", idempotency_key)
+        effect_id = check_run_id(run_id), check_name("idempotency_key", idempotency_key)
         kinds = [seen.compensate_on_duplicate.kind] if seen.compensate_on_duplicate else []
-        decide = partial(observe, place=place, seen=seen)
-        return await self._desk.settle(partial(sighted, self._desk, place, *kinds), decide, caller)
+        decide = partial(observe, effect_id=effect_id, seen=seen)
+        return await self._store.change_from(partial(read_snapshot, self._store, effect_id, *kinds), decide, caller)
 
-    async def doubt_silent(self, limit: int = LIMIT, now_ms: int | None = None) -> Sequence[Effect]:
+    async def mark_lost_in_doubt(self, limit: int = LIMIT, now_ms: int | None = None) -> Sequence[Effect]:
         """Puts in doubt what silent dispatchers may have done and must not be repeated, as much as fits an answer."""
-        now = await self._desk.now_ms(now_ms)
-        cells = await self._desk.cells.due(EFFECTS.name, IN_FLIGHT, now, limit)
-        carried = fitting(cells.items(), lambda item: len(item[1].state_json.encode()))
+        now = await self._store.now_ms(now_ms)
+        cells = await self._store.cells.due(EFFECTS.name, IN_FLIGHT, now, limit)
+        carried = fit_answer(cells.items(), lambda item: len(item[1].state_json.encode()))
         lost = list(EFFECTS.states(dict(carried)))
-        return [await self._doubt((effect.run_id, effect.idempotency_key)) for effect in lost]
+        return [await self._mark_in_doubt((effect.run_id, effect.idempotency_key)) for effect in lost]
 
-    async def _doubt(self, place: Place) -> Effect:
-        return await self._desk.settle(partial(sighted, self._desk, place), partial(doubt, place=place), PLAIN)
+    async def _mark_in_doubt(self, effect_id: EffectId) -> Effect:
+        return await self._store.change_from(
+            partial(read_snapshot, self._store, effect_id), partial(mark_in_doubt, effect_id=effect_id), PLAIN
+        )
 
 
 def _is_taken(effect: Effect, now_ms: int) -> bool:
     return effect.claim.is_live(now_ms) or (not effect.claim.owner and now_ms < effect.next_dispatch_at_ms)
 
 
-def _claimed(step: Step[Effect], *, is_acquired: bool) -> Step[EffectClaim]:
-    result = EffectClaim(effect=step.result, is_acquired=is_acquired)
-    return Step(result=result, cells=step.cells, lines=step.lines, opens=step.opens, closes=step.closes)
+def _claimed(transition: Transition[Effect], *, is_acquired: bool) -> Transition[EffectClaim]:
+    return transition.returning(EffectClaim(effect=transition.result, is_acquired=is_acquired))
 
 
 def _status_of(resolution: Resolution, effect: Effect) -> EffectStatus:
@@ -195,30 +213,35 @@ def _status_of(resolution: Resolution, effect: Effect) -> EffectStatus:
             return EffectStatus.UNKNOWN
 
 
-def _with_duplicate(sight: Sight, step: Step[Effect], how: Compensation) -> Step[Effect]:
+def _with_duplicate(snapshot: CellSnapshot, transition: Transition[Effect], how: Compensation) -> Transition[Effect]:
     """What was done twice is undone once, whatever becomes of the run."""
-    effect = step.result
+    effect = transition.result
     how = replace(how, app=how.app or effect.app)
-    after = sight._replace(cells={**sight.cells, **{change.id: change.cell for change in step.cells}})
+    after = snapshot._replace(cells={**snapshot.cells, **{change.id: change.cell for change in transition.cells}})
     owed = owe(
-        after, find(sight, effect.run_id), effect.idempotency_key, how, external_ref=effect.external_ref, at_once=True
+        after,
+        find(snapshot, effect.run_id),
+        effect.idempotency_key,
+        how,
+        external_ref=effect.external_ref,
+        at_once=True,
     )
-    earlier = tuple(change for change in step.cells if change.id not in {each.id for each in owed.cells})
-    seen = {cell_id: cell.version for cell_id, cell in sight.cells.items()}
+    earlier = tuple(change for change in transition.cells if change.id not in {each.id for each in owed.cells})
+    seen = {cell_id: cell.version for cell_id, cell in snapshot.cells.items()}
     later = tuple(replace(change, seen=seen.get(change.id, 0)) for change in owed.cells)
-    return replace(step, cells=(*earlier, *later), lines=(*step.lines, *owed.lines), closes=None)
+    return replace(transition, cells=(*earlier, *later), events=(*transition.events, *owed.events), closes=None)
 
 
-def _given_up(sight: Sight, effect: Effect) -> Step[Effect]:
+def _given_up(snapshot: CellSnapshot, effect: Effect) -> Transition[Effect]:
     """What is left undone when its run has failed; if somebody had it before, nobody knows whether it is undone."""
     status = EffectStatus.UNKNOWN if effect.claim.attempt else EffectStatus.FAILED
     left = replace(effect, status=status, last_dispatch_error="its run ended before it was done")
-    return settled(sight, left, _line(left, "given_up"))
+    return settled(snapshot, left, _event(left, "given_up"))
 
 
-def _line(effect: Effect, transition: str, verb: str = "") -> Line:
+def _event(effect: Effect, transition: str, verb: str = "") -> LedgerEvent:
     """A dispatch says more than its outcome."""
-    plain = line(effect, verb)
+    plain = event_of(effect, verb)
     more: dict[str, JsonValue] = {"transition": transition, "dispatch_attempts": effect.dispatch_attempts}
     if effect.claim.owner:
         more["claimer"] = effect.claim.owner
@@ -228,5 +251,5 @@ def _line(effect: Effect, transition: str, verb: str = "") -> Line:
         more["next_dispatch_at_ms"] = effect.next_dispatch_at_ms
     if effect.external_ref:
         more["external_ref"] = effect.external_ref
-    said = plain.payload if isinstance(plain.payload, dict) else {}
-    return replace(plain, payload={**said, **more})
+    payload = plain.payload if isinstance(plain.payload, dict) else {}
+    return replace(plain, payload={**payload, **more})

@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from tape.bus.journal import Journal
 from tape.bus.stream import Stream
 from tape.core.event import Entry, Event
-from tape.core.ledgers import Wish
+from tape.core.ledgers import StreamOptions
 
 
 class Events:
@@ -19,12 +19,12 @@ class Events:
     ) -> list[Entry]:
         return await self._journal.append(events, key=key, expected_seq=expected_seq, open=open)
 
-    async def stream(self, wish: Wish) -> Stream:
+    async def stream(self, options: StreamOptions) -> Stream:
         return self._journal.stream(
-            run_id=wish.run_id,
-            from_seq=wish.from_seq,
-            subject=wish.subject,
-            where=wish.where,
-            from_global_seq=wish.from_global_seq,
-            follow=wish.follow,
+            run_id=options.run_id,
+            from_seq=options.from_seq,
+            subject=options.subject,
+            where=options.where,
+            from_global_seq=options.from_global_seq,
+            follow=options.follow,
         )

@@ -13,7 +13,7 @@ from anyio.abc import TaskGroup
 from tape.bus.journal import Journal
 from tape.core.background import background
 from tape.core.codec import JsonValue
-from tape.core.errors import BrokerOverflowError, LimitReached, TapeError, Unavailable, UsageError, shown
+from tape.core.errors import BrokerOverflowError, LimitReached, TapeError, Unavailable, UsageError, quoted
 from tape.core.event import Entry
 from tape.core.fork_policy import EffectPolicy
 from tape.core.ids import RunId, Seq
@@ -31,7 +31,7 @@ LEAVING: Final = "whoever replayed it is leaving"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class ForkOrder:
+class ForkSpec:
     """What a fork is to be: where it leaves its parent, what is changed for it, and who goes on in it, if anybody."""
 
     at_seq: int
@@ -43,7 +43,7 @@ class ForkOrder:
 
     def __post_init__(self) -> None:
         if type(self.n_turns) is not int or not 0 <= self.n_turns <= MOST_TURNS:
-            raise UsageError(f"n_turns is 0 to {MOST_TURNS}, not {shown(self.n_turns)}")
+            raise UsageError(f"n_turns is 0 to {MOST_TURNS}, not {quoted(self.n_turns)}")
 
 
 class LedgerForks(Protocol):
@@ -99,17 +99,17 @@ class Forks:
             if self._replays:
                 await self._hold(list(self._replays))
 
-    async def fork(self, parent: RunRecord, order: ForkOrder) -> RunId:
+    async def fork(self, parent: RunRecord, spec: ForkSpec) -> RunId:
         """The child, which can be read at once; what cannot be replayed is refused before there is one."""
-        check_parent(parent, order.at_seq)
-        if order.producer is None:
-            return await self._child(parent.run_id, order)
-        producer = self._producers.find(order.producer)
-        producer.check_mutation(order.mutation)
+        check_parent(parent, spec.at_seq)
+        if spec.producer is None:
+            return await self._child(parent.run_id, spec)
+        producer = self._producers.find(spec.producer)
+        producer.check_mutation(spec.mutation)
         with self._room():
-            child = await self._child(parent.run_id, order)
+            child = await self._child(parent.run_id, spec)
             await self._hold([child])
-            self._begin(_work(child, order, producer))
+            self._begin(_work(child, spec, producer))
         if self._is_leaving:
             await self.cancel(child, LEAVING)
         return child
@@ -154,14 +154,14 @@ class Forks:
         finally:
             self._expected -= 1
 
-    async def _child(self, parent: RunId, order: ForkOrder) -> RunId:
-        mutation, reason = order.mutation, order.reason
-        if order.effects is None:
-            entries = await self._journal.fork(parent, order.at_seq, mutation=mutation, reason=reason)
+    async def _child(self, parent: RunId, spec: ForkSpec) -> RunId:
+        mutation, reason = spec.mutation, spec.reason
+        if spec.effects is None:
+            entries = await self._journal.fork(parent, spec.at_seq, mutation=mutation, reason=reason)
         elif self._ledgers is None:
             raise UsageError("effects are kept by ledgers, and this store has none; leave effects out")
         else:
-            entries = await self._ledgers.fork(parent, order.at_seq, order.effects, mutation=mutation, reason=reason)
+            entries = await self._ledgers.fork(parent, spec.at_seq, spec.effects, mutation=mutation, reason=reason)
         self._appended(len(entries))
         return entries[0].run_id
 
@@ -210,9 +210,9 @@ async def open_forks(
                 await forks.leave()
 
 
-def _work(child: RunId, order: ForkOrder, producer: Producer) -> Work:
-    at_seq, n_turns = Seq(order.at_seq), order.n_turns
-    return Work(child=child, at_seq=at_seq, producer=producer, mutation=order.mutation, n_turns=n_turns)
+def _work(child: RunId, spec: ForkSpec, producer: Producer) -> Work:
+    at_seq, n_turns = Seq(spec.at_seq), spec.n_turns
+    return Work(child=child, at_seq=at_seq, producer=producer, mutation=spec.mutation, n_turns=n_turns)
 
 
 def check_parent(parent: RunRecord, at_seq: int) -> None:

@@ -8,15 +8,15 @@ from tape.core.caller import PLAIN, Caller
 from tape.core.codec import JsonValue
 from tape.core.errors import LimitReached, UsageError
 from tape.core.event import check_run_id
-from tape.core.gate import Gate, Passage, Signal
+from tape.core.gate import Gate, SignalResult, WaitResult
 from tape.core.ids import RunId
-from tape.core.ports import Sight
+from tape.core.ports import CellSnapshot
 from tape.core.run_state import RunStatus
 from tape.core.text import check_body, check_count, check_name
 from tape.runs import lifecycle
-from tape.runs.calls import Keyed
-from tape.runs.desk import Desk
-from tape.runs.ledger import Ledger, Line, Step, part
+from tape.runs.calls import KeyedCall
+from tape.runs.ledger import Ledger, LedgerEvent, Transition, part
+from tape.runs.ledger_store import LedgerStore
 from tape.runs.lifecycle import RUNS
 
 MOST_SIGNALS: Final = 1_000
@@ -29,48 +29,54 @@ def key_of(run_id: str, gate: str) -> str:
 
 
 def wait(
-    sight: Sight, run_id: RunId, gate: str, index: int = 0, context_json: str = "", fence: int | None = None
-) -> Step[Passage]:
+    snapshot: CellSnapshot, run_id: RunId, gate: str, index: int = 0, context_json: str = "", fence: int | None = None
+) -> Transition[WaitResult]:
     """The answer to the wait of this number; while there is none the run is parked, and its lease is free."""
-    here = GATES.find(sight, key_of(run_id, gate)) or Gate(run_id=run_id, gate=gate)
+    here = GATES.find(snapshot, key_of(run_id, gate)) or Gate(run_id=run_id, gate=gate)
     if index < len(here.resolutions):
-        return Step(result=Passage(gate=here, resolution_json=here.resolutions[index]))
+        return Transition(result=WaitResult(gate=here, resolution_json=here.resolutions[index]))
     if index > len(here.resolutions):
         raise UsageError(f"wait {index} at gate {gate!r} comes after wait {len(here.resolutions)}")
-    run = lifecycle.active(sight, run_id)
+    run = lifecycle.active(snapshot, run_id)
     if here.waiting == index and run.waiting_on_gate == gate:
-        return Step(result=Passage(gate=here))
+        return Transition(result=WaitResult(gate=here))
     if fence is not None:
         run.claim.check_newest(f"run {run_id!r}", fence)
     here, run = replace(here, context_json=context_json, waiting=index), lifecycle.parked(run, gate)
-    cells = GATES.change(sight, key_of(run_id, gate), here, "waiting"), lifecycle.changed(sight, run)
-    return Step(result=Passage(gate=here), cells=cells, lines=(_line(here, "waiting", index), lifecycle.line(run)))
+    cells = GATES.change(snapshot, key_of(run_id, gate), here, "waiting"), lifecycle.changed(snapshot, run)
+    return Transition(
+        result=WaitResult(gate=here),
+        cells=cells,
+        events=(_event(here, "waiting", index), lifecycle.event_of(run)),
+    )
 
 
-def send(sight: Sight, run_id: RunId, gate: str, resolution_json: str) -> Step[Signal]:
+def send(snapshot: CellSnapshot, run_id: RunId, gate: str, resolution_json: str) -> Transition[SignalResult]:
     """The next answer at a gate; a run that is parked for it may go on, and one that has ended takes none."""
-    run = lifecycle.find(sight, run_id)
+    run = lifecycle.find(snapshot, run_id)
     if not run.is_active:
-        return Step(result=Signal(is_accepted=False, run_id=run_id))
-    before = GATES.find(sight, key_of(run_id, gate)) or Gate(run_id=run_id, gate=gate)
+        return Transition(result=SignalResult(is_accepted=False, run_id=run_id))
+    before = GATES.find(snapshot, key_of(run_id, gate)) or Gate(run_id=run_id, gate=gate)
     index = len(before.resolutions)
     if index >= MOST_SIGNALS:
         raise LimitReached(f"gate {gate!r} of run {run_id!r} has had {MOST_SIGNALS:,} signals, which is the limit")
     here = replace(before, resolutions=(*before.resolutions, resolution_json), waiting=None)
-    cells = (GATES.change(sight, key_of(run_id, gate), here, "released"),)
-    said = (_line(here, "released", index),)
+    cells = (GATES.change(snapshot, key_of(run_id, gate), here, "released"),)
+    events = (_event(here, "released", index),)
     if run.status is not RunStatus.WAITING or before.waiting != index:
-        return Step(result=Signal(is_accepted=True, run_id=run_id), cells=cells, lines=said)
+        return Transition(result=SignalResult(is_accepted=True, run_id=run_id), cells=cells, events=events)
     free = lifecycle.released(run)
-    signal = Signal(is_accepted=True, run_id=run_id, run_status=free.status)
-    return Step(result=signal, cells=(*cells, lifecycle.changed(sight, free)), lines=(*said, lifecycle.line(free)))
+    signal = SignalResult(is_accepted=True, run_id=run_id, run_status=free.status)
+    return Transition(
+        result=signal, cells=(*cells, lifecycle.changed(snapshot, free)), events=(*events, lifecycle.event_of(free))
+    )
 
 
 class Gates:
     """Where runs wait for somebody outside."""
 
-    def __init__(self, desk: Desk) -> None:
-        self._desk = desk
+    def __init__(self, store: LedgerStore) -> None:
+        self._store = store
 
     async def wait(
         self,
@@ -80,37 +86,37 @@ class Gates:
         context_json: str = "",
         fence: int | None = None,
         caller: Caller = PLAIN,
-    ) -> Passage:
+    ) -> WaitResult:
         """The answer to a run's n-th wait at a gate; without one yet, the run is parked until it comes."""
         run, gate = check_run_id(run_id), check_name("gate", gate)
         check_count("index", index)
         check_body("context_json", context_json)
         decide = partial(wait, run_id=run, gate=gate, index=index, context_json=context_json, fence=fence)
-        return await self._desk.change((RUNS.at(run), GATES.at(key_of(run, gate))), decide, caller)
+        return await self._store.change((RUNS.at(run), GATES.at(key_of(run, gate))), decide, caller)
 
     async def send(
         self, run_id: str, gate: str, resolution_json: str = "", key: str | None = None, caller: Caller = PLAIN
-    ) -> Signal:
+    ) -> SignalResult:
         """Answers at a gate; with a key, once."""
         run, gate = check_run_id(run_id), check_name("gate", gate)
         check_body("resolution_json", resolution_json)
-        keyed = Keyed.of(key, "signal", run, gate, resolution_json)
+        keyed = KeyedCall.of(key, "signal", run, gate, resolution_json)
 
-        def decide(sight: Sight) -> Step[Signal]:
-            again = keyed.answer(sight, Signal)
-            return again or keyed.remember(sight, send(sight, run, gate, resolution_json))
+        def decide(snapshot: CellSnapshot) -> Transition[SignalResult]:
+            again = keyed.answer(snapshot, SignalResult)
+            return again or keyed.remember(snapshot, send(snapshot, run, gate, resolution_json))
 
-        return await self._desk.change((RUNS.at(run), GATES.at(key_of(run, gate)), *keyed.ids), decide, caller)
+        return await self._store.change((RUNS.at(run), GATES.at(key_of(run, gate)), *keyed.ids), decide, caller)
 
     async def find(self, run_id: str, gate: str) -> Gate | None:
         key = key_of(check_run_id(run_id), gate)
-        return GATES.find(await self._desk.cells.look((GATES.at(key),)), key)
+        return GATES.find(await self._store.cells.snapshot((GATES.at(key),)), key)
 
 
-def _line(gate: Gate, verb: str, index: int) -> Line:
-    said: dict[str, JsonValue] = {"gate": gate.gate, "status": verb, "index": index}
+def _event(gate: Gate, verb: str, index: int) -> LedgerEvent:
+    payload: dict[str, JsonValue] = {"gate": gate.gate, "status": verb, "index": index}
     if verb == "released":
-        said["resolution_json"] = gate.resolutions[index]
+        payload["resolution_json"] = gate.resolutions[index]
     elif gate.context_json:
-        said["context_json"] = gate.context_json
-    return Line(run_id=gate.run_id, kind="gate", verb=verb, dims=(gate.gate, gate.run_id), payload=said)
+        payload["context_json"] = gate.context_json
+    return LedgerEvent(run_id=gate.run_id, kind="gate", verb=verb, dims=(gate.gate, gate.run_id), payload=payload)

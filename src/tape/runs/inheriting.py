@@ -22,15 +22,15 @@ from tape.core.fork_policy import EffectPolicy, key_in, labels_of_child
 from tape.core.fork_request import fork_request, new_run_id
 from tape.core.gate import Gate
 from tape.core.ids import RunId, Seq
-from tape.core.ports import Sight
+from tape.core.ports import CellSnapshot
 from tape.core.run_state import RunState, RunStatus
 from tape.core.sequence import CellChange
 from tape.runs import decisions, effects, gates, lifecycle
 from tape.runs.budgets import BUDGETS
 from tape.runs.decisions import DECISIONS
-from tape.runs.desk import Desk
 from tape.runs.effects import EFFECTS
 from tape.runs.gates import GATES
+from tape.runs.ledger_store import LedgerStore
 from tape.runs.lifecycle import RUNS
 from tape.telemetry import current_trace
 
@@ -51,17 +51,17 @@ def settled_by(entries: Iterable[Entry], run_id: RunId) -> Settled:
     """The same of all entries up to a place; keys are those that the run itself has for what it inherited."""
     found = Settled()
     for entry in entries:
-        said: Any = entry.payload if isinstance(entry.payload, dict) else {}
+        payload: Any = entry.payload if isinstance(entry.payload, dict) else {}
         match entry.kind:
             case "effect" if entry.type in OUTCOMES:
-                key = key_in(said["idempotency_key"], _owner(entry), run_id)
-                found.effects[key] = EffectStatus(said["status"])
+                key = key_in(payload["idempotency_key"], _owner(entry), run_id)
+                found.effects[key] = EffectStatus(payload["status"])
             case "decision":
-                found.decisions.add(said["decision_index"])
+                found.decisions.add(payload["decision_index"])
             case "gate" if entry.type == "released":
-                found.gates.setdefault(said["gate"], []).append(said["resolution_json"])
+                found.gates.setdefault(payload["gate"], []).append(payload["resolution_json"])
             case "budget":
-                found.budget = said
+                found.budget = payload
             case _:
                 pass
     return found
@@ -85,7 +85,7 @@ def cells_of_child(
     child: RunState, parent: RunState, settled: Settled, records: Sequence[Decision | Effect], mutation: JsonValue
 ) -> tuple[CellChange, ...]:
     """The child's cells: none of them was there before."""
-    blank = Sight(now_ms=child.started_at_ms, cells={})
+    blank = CellSnapshot(now_ms=child.started_at_ms, cells={})
     cells = [lifecycle.changed(blank, child)]
     for record in records:
         if isinstance(record, Decision) and record.decision_index in settled.decisions:
@@ -104,7 +104,7 @@ def cells_of_child(
 
 
 async def fork(
-    desk: Desk,
+    store: LedgerStore,
     parent: RunId,
     at_seq: int,
     policy: EffectPolicy,
@@ -115,16 +115,16 @@ async def fork(
     origin = Fork(parent, Seq(at_seq))
     child = new_run_id(origin, None)
     request = fork_request(child, origin, mutation, reason, trace=current_trace(), effects=policy)
-    sight = await desk.cells.look((RUNS.at(parent),))
-    run = RUNS.find(sight, parent)
+    snapshot = await store.cells.snapshot((RUNS.at(parent),))
+    run = RUNS.find(snapshot, parent)
     if run is not None:
         if run.compacted_at_ms:
             raise NotReady(f"run {parent!r} was compacted, so its results are gone; fork it without effects")
-        settled = settled_by(await _prefix(desk.journal, parent, at_seq), parent)
-        state = child_of(run, child, at_seq, policy, sight.now_ms)
-        cells = cells_of_child(state, run, settled, await _records(desk, parent), mutation)
+        settled = settled_by(await _prefix(store.journal, parent, at_seq), parent)
+        state = child_of(run, child, at_seq, policy, snapshot.now_ms)
+        cells = cells_of_child(state, run, settled, await _records(store, parent), mutation)
         request = replace(request, cells=cells)
-    return list(await desk.journal.ask(request))
+    return list(await store.journal.ask(request))
 
 
 async def _prefix(journal: Journal, run_id: RunId, at_seq: int) -> list[Entry]:
@@ -138,8 +138,8 @@ async def _prefix(journal: Journal, run_id: RunId, at_seq: int) -> list[Entry]:
     return found
 
 
-async def _records(desk: Desk, run_id: RunId) -> list[Decision | Effect]:
-    found = [await desk.under(ledger, run_id) for ledger in (DECISIONS.name, EFFECTS.name)]
+async def _records(store: LedgerStore, run_id: RunId) -> list[Decision | Effect]:
+    found = [await store.under(ledger, run_id) for ledger in (DECISIONS.name, EFFECTS.name)]
     return [*DECISIONS.states(found[0]), *EFFECTS.states(found[1])]
 
 
@@ -153,14 +153,14 @@ def _served(effect: Effect, parent: RunId, child: RunId) -> Effect:
     return replace(effect, run_id=child, idempotency_key=key, business_key="", compensation=None, claim=UNCLAIMED)
 
 
-def _budget(run_id: RunId, said: Mapping[str, Any]) -> Budget:
+def _budget(run_id: RunId, payload: Mapping[str, Any]) -> Budget:
     """Caps and what was spent; what was only reserved is the parent's to settle."""
-    usd_cap = said["usd_cap"]
+    usd_cap = payload["usd_cap"]
     return Budget(
         run_id=run_id,
         usd_cap_micros=None if usd_cap is None else Amount.of(usd_cap).usd_micros,
-        token_cap=said["token_cap"],
-        spent=Amount.of(said["usd_spent"], said["tokens_spent"]),
+        token_cap=payload["token_cap"],
+        spent=Amount.of(payload["usd_spent"], payload["tokens_spent"]),
     )
 
 

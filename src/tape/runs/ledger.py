@@ -12,7 +12,7 @@ from tape.core.codec import JsonValue
 from tape.core.errors import TapeError
 from tape.core.event import Event
 from tape.core.ids import RunId
-from tape.core.ports import Served, Sight
+from tape.core.ports import CellSnapshot, WorkFilter
 from tape.core.sequence import Cell, CellChange, CellId
 
 IN_A_RUN: Final = 120  # beside the run's id it fits into a key
@@ -20,6 +20,7 @@ OF_FOUR: Final = 62
 
 S = TypeVar("S")
 T = TypeVar("T")
+U = TypeVar("U")
 
 
 class Ledger(Generic[S]):
@@ -32,8 +33,8 @@ class Ledger(Generic[S]):
     def at(self, key: str) -> CellId:
         return CellId(self.name, key)
 
-    def find(self, sight: Sight, key: str) -> S | None:
-        cell = sight.cells.get(self.at(key))
+    def find(self, snapshot: CellSnapshot, key: str) -> S | None:
+        cell = snapshot.cells.get(self.at(key))
         return None if cell is None else self.state(cell)
 
     def state(self, cell: Cell) -> S:
@@ -44,7 +45,7 @@ class Ledger(Generic[S]):
 
     def change(
         self,
-        sight: Sight,
+        snapshot: CellSnapshot,
         key: str,
         state: S,
         status: str,
@@ -52,7 +53,7 @@ class Ledger(Generic[S]):
         served_by: tuple[str, str] | None = None,
     ) -> CellChange:
         """The next state, decided on what was seen; work is served by an app that handles its kind."""
-        cell = sight.cells.get(self.at(key))
+        cell = snapshot.cells.get(self.at(key))
         seen = 0 if cell is None else cell.version
         text = codec.encode_state(state)
         app, kind = (None, None) if served_by is None else map(part, served_by)
@@ -62,7 +63,7 @@ class Ledger(Generic[S]):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Line:
+class LedgerEvent:
     """What a change says in the journal."""
 
     run_id: RunId
@@ -71,7 +72,7 @@ class Line:
     dims: tuple[str, ...]
     payload: JsonValue
 
-    def event(self, caller: Caller) -> Event:
+    def to_event(self, caller: Caller) -> Event:
         return Event(
             run_id=self.run_id,
             payload=self.payload,
@@ -85,7 +86,7 @@ class Line:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Step(Generic[T]):
+class Transition(Generic[T]):
     """What was decided: the answer, the cells that change, what is said of it; all of it is one request.
 
     `opens` is for runs that may have been closed, and `closes` names one to be closed afterwards. With an error the
@@ -94,10 +95,16 @@ class Step(Generic[T]):
 
     result: T
     cells: tuple[CellChange, ...] = ()
-    lines: tuple[Line, ...] = ()
+    events: tuple[LedgerEvent, ...] = ()
     opens: bool = False
     closes: RunId | None = None
     error: TapeError | None = None
+
+    def returning(self, result: U) -> "Transition[U]":
+        """The same changes with another result."""
+        return Transition(
+            result=result, cells=self.cells, events=self.events, opens=self.opens, closes=self.closes, error=self.error
+        )
 
 
 def part(text: str, longest: int = IN_A_RUN) -> str:
@@ -116,7 +123,7 @@ def digest(*texts: str) -> str:
     return sha256("/".join(texts).encode()).hexdigest()[:32]
 
 
-def served(app: str, kinds: Collection[str]) -> Served:
+def work_filter(app: str, kinds: Collection[str]) -> WorkFilter:
     """What a worker of an app can take: work of these kinds, its own app's or any app's."""
     apps = dict.fromkeys((part(app), part(ANY)))
-    return Served(tuple(apps), tuple(dict.fromkeys(map(part, kinds))))
+    return WorkFilter(tuple(apps), tuple(dict.fromkeys(map(part, kinds))))

@@ -9,11 +9,11 @@ from tape.core.ports import Store
 from tape.runs import inheriting
 from tape.runs.budgets import Budgets
 from tape.runs.decisions import Decisions
-from tape.runs.desk import Desk
 from tape.runs.dispatch import Dispatch
 from tape.runs.effects import Effects
 from tape.runs.events import Events
 from tape.runs.gates import Gates
+from tape.runs.ledger_store import LedgerStore
 from tape.runs.obligations import Obligations
 from tape.runs.runs import Runs
 from tape.runs.sessions import Sessions
@@ -25,28 +25,28 @@ class Ledgers:
     """What runs have decided, done, owe, wait for and may spend; and what is known outside of them."""
 
     def __init__(self, store: Store, journal: Journal) -> None:
-        desk = Desk(store, journal)
+        ledger_store = LedgerStore(store, journal)
         self.events = Events(journal)
-        self.runs = Runs(desk)
+        self.runs = Runs(ledger_store)
         self.compactions = self.runs
-        self.decisions = Decisions(desk)
-        self.effects = Effects(desk)
-        self.dispatch = Dispatch(desk)
-        self.obligations = Obligations(desk)
-        self.gates = Gates(desk)
-        self.timers = Timers(desk)
-        self.budgets = Budgets(desk)
-        self.values = Values(desk)
-        self.sessions = Sessions(desk)
-        self._desk = desk
+        self.decisions = Decisions(ledger_store)
+        self.effects = Effects(ledger_store)
+        self.dispatch = Dispatch(ledger_store)
+        self.obligations = Obligations(ledger_store)
+        self.gates = Gates(ledger_store)
+        self.timers = Timers(ledger_store)
+        self.budgets = Budgets(ledger_store)
+        self.values = Values(ledger_store)
+        self.sessions = Sessions(ledger_store)
+        self._store = ledger_store
 
     async def check(self) -> None:
         """Refuses a store that has none."""
-        await self._desk.now_ms()
+        await self._store.now_ms()
 
     async def last_seq(self, run_id: RunId) -> Seq:
         """Where a run is now."""
-        return (await self._desk.head(run_id)).last_seq
+        return (await self._store.head(run_id)).last_seq
 
     async def fork(
         self,
@@ -58,4 +58,4 @@ class Ledgers:
         reason: str | None = None,
     ) -> list[Entry]:
         """Begins a child with what its parent had settled; what becomes of effects in it is for the policy to say."""
-        return await inheriting.fork(self._desk, parent_run_id, at_seq, effects, mutation, reason)
+        return await inheriting.fork(self._store, parent_run_id, at_seq, effects, mutation, reason)

@@ -9,10 +9,10 @@ from tape.core.claim import Claim
 from tape.core.codec import JsonValue
 from tape.core.errors import NotFound, RunClosed, UsageError
 from tape.core.ids import RunId
-from tape.core.ports import Sight
-from tape.core.run_state import ENDINGS, FINAL, Begun, RunOrder, RunState, RunStatus
+from tape.core.ports import CellSnapshot
+from tape.core.run_state import ENDINGS, FINAL, RunClaim, RunSpec, RunState, RunStatus
 from tape.core.sequence import CellChange
-from tape.runs.ledger import Ledger, Line, Step, parts
+from tape.runs.ledger import Ledger, LedgerEvent, Transition, parts
 
 # What a run's cell is listed under; the times are when it may be taken, or when it ended.
 LEASED: Final = "leased"
@@ -61,87 +61,89 @@ NEWEST: Final = Ledger("newest", Newest)
 DEBTS: Final = Ledger("debt", Debt)
 
 
-def begin(sight: Sight, order: RunOrder) -> Step[Begun]:
+def begin(snapshot: CellSnapshot, spec: RunSpec) -> Transition[RunClaim]:
     """A run for a new invocation; for one that was begun before, that run again, if possible leased to the caller."""
-    stored = RUNS.find(sight, order.of.run_id)
+    stored = RUNS.find(snapshot, spec.of.run_id)
     if stored is not None:
-        return take(sight, stored.run_id, order.owner, order.lease, is_resumed=True)
-    run = _new(order, sight.now_ms)
-    newest = NEWEST.change(sight, session_key(run), Newest(run_id=run.run_id), "newest")
-    result = Begun(run=run, is_resumed=False, is_acquired=bool(order.owner))
-    return Step(result=result, cells=(changed(sight, run), newest), lines=(line(run),), opens=True)
+        return take(snapshot, stored.run_id, spec.owner, spec.lease, is_resumed=True)
+    run = _new(spec, snapshot.now_ms)
+    newest = NEWEST.change(snapshot, session_key(run), Newest(run_id=run.run_id), "newest")
+    result = RunClaim(run=run, is_resumed=False, is_acquired=bool(spec.owner))
+    return Transition(result=result, cells=(changed(snapshot, run), newest), events=(event_of(run),), opens=True)
 
 
-def take(sight: Sight, run_id: RunId, owner: str, lease: timedelta, *, is_resumed: bool = True) -> Step[Begun]:
+def take(
+    snapshot: CellSnapshot, run_id: RunId, owner: str, lease: timedelta, *, is_resumed: bool = True
+) -> Transition[RunClaim]:
     """Leases a run to an owner, unless it has ended or another one's lease lives."""
-    run = find(sight, run_id)
-    is_held = run.claim.is_live(sight.now_ms) and run.claim.owner != owner
+    run = find(snapshot, run_id)
+    is_held = run.claim.is_live(snapshot.now_ms) and run.claim.owner != owner
     if not owner or is_held or not run.is_active:
-        return Step(result=Begun(run=run, is_resumed=is_resumed, is_acquired=False))
-    claim = run.claim.taken(owner, lease, sight.now_ms)
-    lease_ms = claim.expires_at_ms - sight.now_ms
+        return Transition(result=RunClaim(run=run, is_resumed=is_resumed, is_acquired=False))
+    claim = run.claim.taken(owner, lease, snapshot.now_ms)
+    lease_ms = claim.expires_at_ms - snapshot.now_ms
     taken = replace(run, status=RunStatus.RUNNING, claim=claim, lease_ms=lease_ms, waiting_on_gate="")
-    result = Begun(run=taken, is_resumed=is_resumed, is_acquired=True)
-    return Step(result=result, cells=(changed(sight, taken),), lines=(line(taken),), opens=True)
+    result = RunClaim(run=taken, is_resumed=is_resumed, is_acquired=True)
+    return Transition(result=result, cells=(changed(snapshot, taken),), events=(event_of(taken),), opens=True)
 
 
-def heartbeat(sight: Sight, run_id: RunId, attempt: int) -> Step[RunState]:
+def heartbeat(snapshot: CellSnapshot, run_id: RunId, attempt: int) -> Transition[RunState]:
     """A longer lease for whoever holds it; of a run that has ended or is parked, that it is."""
-    run = find(sight, run_id)
+    run = find(snapshot, run_id)
     if not run.is_active:
-        return Step(result=run)
+        return Transition(result=run)
     run.claim.check_newest(f"run {run_id!r}", attempt)
     if not run.claim.owner:
-        return Step(result=run)
-    alive = renewed(run, sight.now_ms)
-    return Step(result=alive, cells=(changed(sight, alive),))
+        return Transition(result=run)
+    alive = renewed(run, snapshot.now_ms)
+    return Transition(result=alive, cells=(changed(snapshot, alive),))
 
 
 def end(
-    sight: Sight, run_id: RunId, status: RunStatus, detail_json: str = "", fence: int | None = None
-) -> Step[RunState]:
+    snapshot: CellSnapshot, run_id: RunId, status: RunStatus, detail_json: str = "", fence: int | None = None
+) -> Transition[RunState]:
     """How a run ended; what has ended for good stays as it is. A failed run's obligations fall due."""
     if status not in ENDINGS:
         raise UsageError(f"a run ends as {', '.join(sorted(ENDINGS))}, not {status}")
-    run = find(sight, run_id)
-    debt = DEBTS.find(sight, run_id) or Debt()
+    run = find(snapshot, run_id)
+    debt = DEBTS.find(snapshot, run_id) or Debt()
     if run.status in FINAL or run.status is status:
-        return Step(result=run, closes=closable(run, debt))
+        return Transition(result=run, closes=closable(run, debt))
     if fence is not None:
         run.claim.check_newest(f"run {run_id!r}", fence)
     ended = replace(
-        run, status=status, claim=run.claim.released(), waiting_on_gate="", ended_at_ms=sight.now_ms,
+        run, status=status, claim=run.claim.released(), waiting_on_gate="", ended_at_ms=snapshot.now_ms,
         detail_json=detail_json,
     )  # fmt: skip
     debt = replace(debt, is_unwinding=status is not RunStatus.TERMINAL)
-    owing = DEBTS.change(sight, run_id, debt, *debt.index(sight.now_ms))
-    cells = (changed(sight, ended), owing)
-    return Step(result=ended, cells=cells, lines=(line(ended),), opens=True, closes=closable(ended, debt))
+    owing = DEBTS.change(snapshot, run_id, debt, *debt.index(snapshot.now_ms))
+    cells = (changed(snapshot, ended), owing)
+    return Transition(result=ended, cells=cells, events=(event_of(ended),), opens=True, closes=closable(ended, debt))
 
 
-def find(sight: Sight, run_id: RunId) -> RunState:
-    run = RUNS.find(sight, run_id)
+def find(snapshot: CellSnapshot, run_id: RunId) -> RunState:
+    run = RUNS.find(snapshot, run_id)
     if run is None:
         raise NotFound(f"no run {run_id!r} was begun here")
     return run
 
 
-def active(sight: Sight, run_id: RunId) -> RunState:
+def active(snapshot: CellSnapshot, run_id: RunId) -> RunState:
     """A run that has not ended; one that has takes nothing new."""
-    run = find(sight, run_id)
+    run = find(snapshot, run_id)
     if not run.is_active:
         raise RunClosed(run_id)
     return run
 
 
-def proven(sight: Sight, run: RunState, fence: int | None) -> tuple[CellChange, ...]:
+def proven(snapshot: CellSnapshot, run: RunState, fence: int | None) -> tuple[CellChange, ...]:
     """What a worker that shows its attempt adds to its request: the lease it has, renewed, or nothing of it counts."""
     if fence is None:
         return ()
     run.claim.check_newest(f"run {run.run_id!r}", fence)
     if not run.is_active:
         return ()
-    return (changed(sight, renewed(run, sight.now_ms) if run.claim.owner else run),)
+    return (changed(snapshot, renewed(run, snapshot.now_ms) if run.claim.owner else run),)
 
 
 def renewed(run: RunState, now_ms: int) -> RunState:
@@ -158,8 +160,8 @@ def released(run: RunState) -> RunState:
     return replace(run, status=RunStatus.RUNNABLE, waiting_on_gate="")
 
 
-def changed(sight: Sight, run: RunState) -> CellChange:
-    return RUNS.change(sight, run.run_id, run, *_index(run))
+def changed(snapshot: CellSnapshot, run: RunState) -> CellChange:
+    return RUNS.change(snapshot, run.run_id, run, *_index(run))
 
 
 def closable(run: RunState, debt: Debt) -> RunId | None:
@@ -167,9 +169,9 @@ def closable(run: RunState, debt: Debt) -> RunId | None:
     return None if run.is_active or debt.is_due else run.run_id
 
 
-def cause_of(sight: Sight, run_id: RunId) -> int | None:
+def cause_of(snapshot: CellSnapshot, run_id: RunId) -> int | None:
     """What a run was begun for is what all it says was caused by."""
-    run = RUNS.find(sight, run_id)
+    run = RUNS.find(snapshot, run_id)
     return None if run is None else run.cause
 
 
@@ -177,31 +179,31 @@ def session_key(run: RunState) -> str:
     return parts(run.of.app, run.of.user, run.of.session)
 
 
-def line(run: RunState, more: Mapping[str, JsonValue] | None = None) -> Line:
+def event_of(run: RunState, more: Mapping[str, JsonValue] | None = None) -> LedgerEvent:
     """What the journal says of a run's life."""
     of, detail = run.of, {"detail_json": run.detail_json} if run.detail_json else {}
-    said: dict[str, JsonValue] = {
+    payload: dict[str, JsonValue] = {
         "app": of.app, "user": of.user, "session": of.session, "run_id": run.run_id, "invocation_id": of.invocation,
         "status": run.status.value, "lease_owner": run.claim.owner, "attempt": run.claim.attempt,
         **asdict(run.identity), "scopes": list(run.scopes), "labels": dict(run.labels), **detail, **(more or {}),
     }  # fmt: skip
     dims = (of.app, of.user, of.session, run.run_id)
-    return Line(run_id=run.run_id, kind="run", verb=run.status.value, dims=dims, payload=said)
+    return LedgerEvent(run_id=run.run_id, kind="run", verb=run.status.value, dims=dims, payload=payload)
 
 
-def _new(order: RunOrder, now_ms: int) -> RunState:
-    claim = Claim().taken(order.owner, order.lease, now_ms) if order.owner else Claim()
+def _new(spec: RunSpec, now_ms: int) -> RunState:
+    claim = Claim().taken(spec.owner, spec.lease, now_ms) if spec.owner else Claim()
     return RunState(
-        run_id=order.of.run_id,
-        of=order.of,
-        status=RunStatus.RUNNING if order.owner else RunStatus.RUNNABLE,
+        run_id=spec.of.run_id,
+        of=spec.of,
+        status=RunStatus.RUNNING if spec.owner else RunStatus.RUNNABLE,
         claim=claim,
-        lease_ms=order.lease // timedelta(milliseconds=1),
+        lease_ms=spec.lease // timedelta(milliseconds=1),
         started_at_ms=now_ms,
-        identity=order.identity,
-        scopes=order.scopes,
-        labels=dict(order.labels),
-        cause=order.cause,
+        identity=spec.identity,
+        scopes=spec.scopes,
+        labels=dict(spec.labels),
+        cause=spec.cause,
     )
 
 

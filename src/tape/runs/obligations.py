@@ -13,12 +13,12 @@ from tape.core.effect import Compensation
 from tape.core.event import check_run_id
 from tape.core.ids import RunId
 from tape.core.obligation import Obligation, ObligationClaim, ObligationStatus
-from tape.core.ports import Sight
+from tape.core.ports import CellSnapshot
 from tape.core.text import check_body, check_count, check_name
 from tape.runs import compensation
 from tape.runs.compensation import OBLIGATIONS, newest_first
-from tape.runs.desk import Desk
-from tape.runs.ledger import served
+from tape.runs.ledger import work_filter
+from tape.runs.ledger_store import LedgerStore
 from tape.runs.lifecycle import DEBTS, RUNS
 
 LIMIT: Final = 500
@@ -28,19 +28,19 @@ OWED: Final = frozenset({ObligationStatus.PENDING, ObligationStatus.COMMITTED})
 class Obligations:
     """What runs have to undo."""
 
-    def __init__(self, desk: Desk) -> None:
-        self._desk = desk
+    def __init__(self, store: LedgerStore) -> None:
+        self._store = store
 
     async def register(self, run_id: str, effect_key: str, how: Compensation, caller: Caller = PLAIN) -> Obligation:
         """One for each effect and kind; it waits until its run has failed."""
         run, effect_key = check_run_id(run_id), check_name("effect_key", effect_key)
         ids = RUNS.at(run), *compensation.ids_of(run, effect_key, how.kind)
         decide = partial(compensation.register, run_id=run, effect_key=effect_key, compensation=how)
-        return await self._desk.change(ids, decide, caller)
+        return await self._store.change(ids, decide, caller)
 
     async def listed(self, run_id: str, *, only_unresolved: bool = False) -> list[Obligation]:
         """Those of a run, the newest first."""
-        found = OBLIGATIONS.states(await self._desk.under(OBLIGATIONS.name, check_run_id(run_id)))
+        found = OBLIGATIONS.states(await self._store.under(OBLIGATIONS.name, check_run_id(run_id)))
         return newest_first([each for each in found if each.is_owed or not only_unresolved])
 
     async def unmet(self, run_id: str) -> list[Obligation]:
@@ -61,12 +61,12 @@ class Obligations:
         With an app and compensators, only those that such a worker can serve; the others take no place in the list.
         """
         check_app(app)
-        now = await self._desk.now_ms(now_ms)
+        now = await self._store.now_ms(now_ms)
         found: list[Obligation] = []
-        wanted = served(app, compensators) if app and compensators is not None else None
-        async with aclosing(self._desk.due(DEBTS.name, "due", now, wanted, limit)) as debts:
+        wanted = work_filter(app, compensators) if app and compensators is not None else None
+        async with aclosing(self._store.due(DEBTS.name, "due", now, wanted, limit)) as debts:
             async for cell_id, _ in debts:
-                turn = compensation.first(await self._sight(RunId(cell_id.key)), RunId(cell_id.key))
+                turn = compensation.first(await self._snapshot(RunId(cell_id.key)), RunId(cell_id.key))
                 is_due = turn is not None and turn.due_at_ms <= now and turn.status in among
                 if turn is not None and is_due and _is_served(turn, app, compensators):
                     found.append(turn)
@@ -76,8 +76,8 @@ class Obligations:
 
     async def stuck(self, limit: int = LIMIT) -> list[Obligation]:
         """Those that somebody must look at, the longest stuck first."""
-        now = await self._desk.now_ms()
-        return list(OBLIGATIONS.states(await self._desk.cells.due(OBLIGATIONS.name, "stuck", now, limit)))
+        now = await self._store.now_ms()
+        return list(OBLIGATIONS.states(await self._store.cells.due(OBLIGATIONS.name, "stuck", now, limit)))
 
     async def claim(
         self,
@@ -91,7 +91,7 @@ class Obligations:
         """Leases an obligation to a worker of its app, if it is its turn and time."""
         run, owner, lease = check_run_id(run_id), check_owner(owner), check_lease(lease)
         decide = partial(compensation.claim, run_id=run, number=number, owner=owner, lease=lease, app=check_app(app))
-        return await self._desk.settle(self._read(run), decide, caller)
+        return await self._store.change_from(self._read(run), decide, caller)
 
     async def attempt(
         self, run_id: str, number: int, attempt: int, error: str, next_attempt_at_ms: int = 0, caller: Caller = PLAIN
@@ -102,7 +102,7 @@ class Obligations:
             compensation.attempt, run_id=run, number=number, fence=attempt, error=error,
             next_attempt_at_ms=check_count("next_attempt_at_ms", next_attempt_at_ms),
         )  # fmt: skip
-        return await self._desk.settle(self._read(run), decide, caller)
+        return await self._store.change_from(self._read(run), decide, caller)
 
     async def resolve(
         self,
@@ -118,15 +118,15 @@ class Obligations:
         decide = partial(
             compensation.resolve, run_id=run, number=number, status=status, result_json=result_json, fence=attempt
         )
-        return await self._desk.settle(self._read(run), decide, caller)
+        return await self._store.change_from(self._read(run), decide, caller)
 
-    def _read(self, run_id: RunId) -> Callable[[], Awaitable[Sight]]:
-        return partial(self._sight, run_id)
+    def _read(self, run_id: RunId) -> Callable[[], Awaitable[CellSnapshot]]:
+        return partial(self._snapshot, run_id)
 
-    async def _sight(self, run_id: RunId) -> Sight:
+    async def _snapshot(self, run_id: RunId) -> CellSnapshot:
         """The run and its debt first: whatever of its obligations changes meanwhile changes the debt."""
-        sight = await self._desk.cells.look((RUNS.at(run_id), DEBTS.at(run_id)))
-        return sight._replace(cells={**sight.cells, **await self._desk.under(OBLIGATIONS.name, run_id)})
+        snapshot = await self._store.cells.snapshot((RUNS.at(run_id), DEBTS.at(run_id)))
+        return snapshot._replace(cells={**snapshot.cells, **await self._store.under(OBLIGATIONS.name, run_id)})
 
 
 def _is_served(owed: Obligation, app: str, compensators: Collection[str] | None) -> bool:

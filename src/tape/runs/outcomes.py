@@ -44,8 +44,8 @@ class SweptRun(NamedTuple):
 
 def outcomes(parent: Sequence[Entry], child: Sequence[Entry]) -> tuple[Outcome, ...]:
     """The last word on every agent of a child, beside what its parent says of the same turn."""
-    theirs = {(agent, turn): value for agent, turn, value in _told(parent)}
-    last = {agent: (turn, value) for agent, turn, value in _told(child)}
+    theirs = {(agent, turn): value for agent, turn, value in _metrics(parent)}
+    last = {agent: (turn, value) for agent, turn, value in _metrics(child)}
     return tuple(Outcome(agent, turn, value, theirs.get((agent, turn))) for agent, (turn, value) in last.items())
 
 
@@ -59,10 +59,10 @@ def _is_beginning(entry: Entry) -> bool:
     return entry.kind == "run" or entry.type == "mutation"
 
 
-def _told(entries: Sequence[Entry]) -> list[tuple[str, int, float]]:
+def _metrics(entries: Sequence[Entry]) -> list[tuple[str, int, float]]:
     payloads: list[Any] = [entry.payload for entry in entries if entry.type == METRIC]
-    said = [payload for payload in payloads if isinstance(payload, dict) and payload.get("name") == PROSPERITY]
-    return [(str(each["agent"]), int(each["turn_num"]), each["value"]) for each in said if _is_whole(each)]
+    metrics = [payload for payload in payloads if isinstance(payload, dict) and payload.get("name") == PROSPERITY]
+    return [(str(each["agent"]), int(each["turn_num"]), each["value"]) for each in metrics if _is_whole(each)]
 
 
 def _is_whole(metric: dict[str, Any]) -> bool:

@@ -4,7 +4,7 @@ from collections.abc import Iterable
 from importlib import import_module
 from types import ModuleType
 
-from tape.core.errors import UsageError, shown
+from tape.core.errors import UsageError, quoted
 from tape.core.producer import Producer
 
 
@@ -21,7 +21,7 @@ class Producers:
         found = self._by_name.get(name)
         if found is None:
             known = ", ".join(map(repr, sorted(self._by_name))) or "none"
-            raise UsageError(f"there is no producer {shown(name)} here; there are {known}")
+            raise UsageError(f"there is no producer {quoted(name)} here; there are {known}")
         return found
 
 
@@ -32,7 +32,7 @@ def load(place: str) -> list[Producer]:
     if not attribute:
         found = [value for value in vars(module).values() if isinstance(value, Producer)]
         if not found:
-            raise UsageError(f"module {shown(name)} holds no producer; @tape.producer makes one of a function")
+            raise UsageError(f"module {quoted(name)} holds no producer; @tape.producer makes one of a function")
         return list(dict.fromkeys(found))
     return [_one(module, attribute)]
 
@@ -42,7 +42,7 @@ def _one(module: ModuleType, attribute: str) -> Producer:
     if isinstance(value, Producer):
         return value
     if not callable(value):
-        raise UsageError(f"module {shown(module.__name__)} has no producer {shown(attribute)}")
+        raise UsageError(f"module {quoted(module.__name__)} has no producer {quoted(attribute)}")
     return Producer(attribute, value)
 
 
@@ -50,4 +50,4 @@ def _import(name: str) -> ModuleType:
     try:
         return import_module(name)
     except Exception as error:  # it is the user's module, and whatever is wrong with it is for the user
-        raise UsageError(f"module {shown(name)} cannot be loaded: {type(error).__name__}: {error}") from error
+        raise UsageError(f"module {quoted(name)} cannot be loaded: {type(error).__name__}: {error}") from error

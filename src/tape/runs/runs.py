@@ -13,11 +13,11 @@ from tape.core.claim import RUN_LEASE, check_lease, check_owner
 from tape.core.errors import NotFound
 from tape.core.event import check_run_id
 from tape.core.ids import RunId
-from tape.core.run_state import Begun, Compaction, Invocation, RunOrder, RunState, RunStatus
+from tape.core.run_state import Compaction, Invocation, RunClaim, RunSpec, RunState, RunStatus
 from tape.core.text import check_body
 from tape.runs import compaction, lifecycle
-from tape.runs.desk import Desk
 from tape.runs.ledger import parts
+from tape.runs.ledger_store import LedgerStore
 from tape.runs.lifecycle import DEBTS, ENDED, LEASED, NEWEST, READY, RUNS
 
 LIMIT: Final = 100
@@ -26,29 +26,29 @@ LIMIT: Final = 100
 class Runs:
     """Runs as their workers and operators see them."""
 
-    def __init__(self, desk: Desk) -> None:
-        self._desk = desk
+    def __init__(self, store: LedgerStore) -> None:
+        self._store = store
 
-    async def begin(self, order: RunOrder, caller: Caller = PLAIN) -> Begun:
+    async def begin(self, spec: RunSpec, caller: Caller = PLAIN) -> RunClaim:
         """A run that is unique for its invocation; beginning it again resumes it, if it has not ended."""
-        run_id, session = order.of.run_id, parts(order.of.app, order.of.user, order.of.session)
+        run_id, session = spec.of.run_id, parts(spec.of.app, spec.of.user, spec.of.session)
         ids = RUNS.at(run_id), NEWEST.at(session)
         cause = current_cause() if caller.cause is None else caller.cause
-        caused = order if order.cause is not None else replace(order, cause=cause)
-        begun = await self._desk.change(ids, partial(lifecycle.begin, order=caused), caller)
+        caused = spec if spec.cause is not None else replace(spec, cause=cause)
+        begun = await self._store.change(ids, partial(lifecycle.begin, spec=caused), caller)
         return await self._numbered(begun)
 
-    async def take(self, run_id: str, owner: str, lease: timedelta = RUN_LEASE, caller: Caller = PLAIN) -> Begun:
+    async def take(self, run_id: str, owner: str, lease: timedelta = RUN_LEASE, caller: Caller = PLAIN) -> RunClaim:
         """Leases a run to an owner, unless it has ended or somebody else holds it."""
         run, owner, lease = check_run_id(run_id), check_owner(owner), check_lease(lease)
         decide = partial(lifecycle.take, run_id=run, owner=owner, lease=lease)
-        return await self._numbered(await self._desk.change((RUNS.at(run),), decide, caller))
+        return await self._numbered(await self._store.change((RUNS.at(run),), decide, caller))
 
     async def heartbeat(self, run_id: str, attempt: int) -> RunState:
         """Renews a worker's lease, and tells it how its run is doing."""
         run = check_run_id(run_id)
         decide = partial(lifecycle.heartbeat, run_id=run, attempt=attempt)
-        return await self._desk.change((RUNS.at(run),), decide)
+        return await self._store.change((RUNS.at(run),), decide)
 
     async def end(
         self,
@@ -61,24 +61,24 @@ class Runs:
         """Ends a run; what has ended for good stays as it is."""
         run, detail_json = check_run_id(run_id), check_body("detail_json", detail_json)
         decide = partial(lifecycle.end, run_id=run, status=status, detail_json=detail_json, fence=fence)
-        return await self._desk.change((RUNS.at(run), DEBTS.at(run)), decide, caller)
+        return await self._store.change((RUNS.at(run), DEBTS.at(run)), decide, caller)
 
     async def find(self, run_id: str) -> RunState:
         run = check_run_id(run_id)
-        return lifecycle.find(await self._desk.cells.look((RUNS.at(run),)), run)
+        return lifecycle.find(await self._store.cells.snapshot((RUNS.at(run),)), run)
 
     async def newest(self, app: str, user: str, session: str) -> RunId:
         """The run that was begun last in a session."""
         of = Invocation(app=app, user=user, session=session)
         key = parts(of.app, of.user, of.session)
-        found = NEWEST.find(await self._desk.cells.look((NEWEST.at(key),)), key)
+        found = NEWEST.find(await self._store.cells.snapshot((NEWEST.at(key),)), key)
         if found is None:
             raise NotFound(f"session {session!r} of {user!r} in {app!r} has no run")
         return found.run_id
 
     async def to_recover(self, app: str | None = None, limit: int = LIMIT, now_ms: int | None = None) -> list[RunState]:
         """Runs that nobody works on and somebody should: never taken, released, or their worker fell silent."""
-        now = await self._desk.now_ms(now_ms)
+        now = await self._store.now_ms(now_ms)
         found: list[RunState] = []
         for word in (READY, LEASED):
             async with aclosing(self._listed(word, now)) as runs:
@@ -91,17 +91,17 @@ class Runs:
 
     async def compactable(self, before_ms: int, limit: int = LIMIT) -> list[RunState]:
         """Runs that ended before a time and were never compacted, the oldest first."""
-        page = await self._desk.cells.due(RUNS.name, ENDED, before_ms, limit)
+        page = await self._store.cells.due(RUNS.name, ENDED, before_ms, limit)
         return list(RUNS.states(page))
 
     async def compact(self, run_id: str, caller: Caller = PLAIN) -> Compaction:
         """Lets go of what a settled run's decisions and effects said; that they were there stays."""
-        return await compaction.compact(self._desk, check_run_id(run_id), caller)
+        return await compaction.compact(self._store, check_run_id(run_id), caller)
 
     async def _listed(self, word: str, now_ms: int) -> AsyncGenerator[RunState, None]:
-        async for _, cell in self._desk.due(RUNS.name, word, now_ms):
+        async for _, cell in self._store.due(RUNS.name, word, now_ms):
             yield RUNS.state(cell)
 
-    async def _numbered(self, begun: Begun) -> Begun:
-        head = await self._desk.head(begun.run.run_id)
+    async def _numbered(self, begun: RunClaim) -> RunClaim:
+        head = await self._store.head(begun.run.run_id)
         return replace(begun, next_seq=head.last_seq + 1)

@@ -17,7 +17,7 @@ from tape.core.sequence import MAX_BYTES
 WAITING: Final = 256
 
 
-class _Said(NamedTuple):
+class _Pending(NamedTuple):
     event: Event
     receipt: Receipt[Seq]
 
@@ -26,7 +26,7 @@ class RunSink:
     """An `EventSink` of one run, made in the event loop, that keeps its producer from running ahead.
 
     `emit` may be called in any other thread and keeps its order. It waits while too much is not stored yet, and raises
-    once nothing can be said any more: the run has ended, or an append was refused.
+    once nothing can be pending any more: the run has ended, or an append was refused.
     """
 
     def __init__(self, journal: Journal, run_id: RunId, appended: Callable[[int], None]) -> None:
@@ -35,10 +35,10 @@ class RunSink:
         self._appended = appended
         self._loop = asyncio.get_running_loop()
         self._changed = Condition()
-        self._queue: deque[_Said] = deque()
-        self._under_way: Sequence[_Said] = ()
+        self._queue: deque[_Pending] = deque()
+        self._under_way: Sequence[_Pending] = ()
         self._bytes = 0
-        self._said = 0
+        self._emitted = 0
         self._stored = 0
         self._error: Exception | None = None
         self._wanted = asyncio.Event()
@@ -49,35 +49,35 @@ class RunSink:
         event = prepare_event(event)
         if event.run_id != self.run_id:
             raise UsageError(f"the event's run_id {event.run_id!r} does not match {self.run_id!r}")
-        said = _Said(event, Receipt())
+        pending = _Pending(event, Receipt())
         with self._changed:
             self._changed.wait_for(lambda: self._error is not None or self._has_room(event))
             if self._error is not None:
                 raise copy(self._error)
-            self._add(said)
+            self._add(pending)
         self._loop.call_soon_threadsafe(self._wanted.set)
-        return said.receipt
+        return pending.receipt
 
     def end(self, error: Exception) -> None:
         """Nothing more is taken; whoever says something, or waits for room, is told why."""
         with self._changed:
             self._error = self._error or error
             left = [*self._under_way, *self._take()]
-        for said in left:
-            said.receipt.set_exception(copy(self._error))
+        for pending in left:
+            pending.receipt.set_exception(copy(self._error))
         self._under_way = ()
         self._progress.set()
 
     async def drain(self) -> None:
-        """Until everything said so far is stored; raises if it cannot be."""
-        while self._error is None and self._stored < self._said:
+        """Until everything pending so far is stored; raises if it cannot be."""
+        while self._error is None and self._stored < self._emitted:
             self._progress.clear()
             await self._progress.wait()
         if self._error is not None:
             raise self._error
 
     async def run(self) -> NoReturn:
-        """Appends what is said; what is said during an append leaves with the next one."""
+        """Appends what is pending; what is pending during an append leaves with the next one."""
         while True:
             await self._wanted.wait()
             self._wanted.clear()
@@ -90,29 +90,29 @@ class RunSink:
         """Whatever waits fits into one request."""
         return not self._queue or (len(self._queue) < WAITING and self._bytes + event.size <= MAX_BYTES)
 
-    def _add(self, said: _Said) -> None:
-        self._queue.append(said)
-        self._bytes += said.event.size
-        self._said += 1
+    def _add(self, pending: _Pending) -> None:
+        self._queue.append(pending)
+        self._bytes += pending.event.size
+        self._emitted += 1
 
-    def _take(self) -> list[_Said]:
+    def _take(self) -> list[_Pending]:
         taken = list(self._queue)
         self._queue.clear()
         self._bytes = 0
         self._changed.notify_all()
         return taken
 
-    async def _store(self, batch: Sequence[_Said]) -> None:
+    async def _store(self, batch: Sequence[_Pending]) -> None:
         self._under_way = batch
         try:
-            entries = await self._append([said.event for said in batch])
+            entries = await self._append([pending.event for pending in batch])
         except Exception as error:  # noqa: BLE001 - it is the producer's, and told to it
             self.end(error)
             return
         self._under_way = ()
         self._appended(len(entries))
-        for said, entry in zip(batch, entries, strict=True):
-            said.receipt.set_result(entry.seq)
+        for pending, entry in zip(batch, entries, strict=True):
+            pending.receipt.set_result(entry.seq)
         self._stored += len(entries)
         self._progress.set()
 

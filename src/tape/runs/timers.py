@@ -14,15 +14,15 @@ from tape.core.claim import WORK_LEASE, check_lease, check_owner
 from tape.core.codec import JsonValue
 from tape.core.errors import JsonLimit, NotFound
 from tape.core.event import check_run_id
-from tape.core.gate import Signal
+from tape.core.gate import SignalResult
 from tape.core.ids import RunId
-from tape.core.ports import Sight
+from tape.core.ports import CellSnapshot
 from tape.core.sequence import CellChange
 from tape.core.text import check_body, check_count, check_name
 from tape.core.timer import GATE_TIMEOUT, Timer, TimerClaim, TimerStatus
 from tape.runs import gates, lifecycle
-from tape.runs.desk import Desk
-from tape.runs.ledger import Ledger, Line, Step, part, served
+from tape.runs.ledger import Ledger, LedgerEvent, Transition, part, work_filter
+from tape.runs.ledger_store import LedgerStore
 from tape.runs.lifecycle import RUNS
 
 LIMIT: Final = 200
@@ -34,60 +34,61 @@ def key_of(run_id: str, timer_id: str) -> str:
     return f"{run_id}/{part(timer_id)}"
 
 
-def arm(sight: Sight, timer: Timer) -> Step[Timer]:
+def arm(snapshot: CellSnapshot, timer: Timer) -> Transition[Timer]:
     """The timer, set; one that was set otherwise, or has fired, is set anew."""
-    stored = TIMERS.find(sight, key_of(timer.run_id, timer.timer_id))
+    stored = TIMERS.find(snapshot, key_of(timer.run_id, timer.timer_id))
     if stored is not None:
         timer = replace(timer, claim=stored.claim.released())
         if replace(stored, claim=timer.claim) == timer:
-            return Step(result=stored)
-    lifecycle.active(sight, timer.run_id)
-    return _step(sight, timer, "set")
+            return Transition(result=stored)
+    lifecycle.active(snapshot, timer.run_id)
+    return _transition(snapshot, timer, "set")
 
 
-def cancel(sight: Sight, run_id: RunId, timer_id: str) -> Step[bool]:
+def cancel(snapshot: CellSnapshot, run_id: RunId, timer_id: str) -> Transition[bool]:
     """Whether there was something to cancel."""
-    timer = TIMERS.find(sight, key_of(run_id, timer_id))
+    timer = TIMERS.find(snapshot, key_of(run_id, timer_id))
     if timer is None or timer.status is not TimerStatus.SET:
-        return Step(result=False)
-    step = _step(sight, _ended(timer, TimerStatus.CANCELLED), "cancelled")
-    return Step(result=True, cells=step.cells, lines=step.lines, opens=step.opens, closes=step.closes)
+        return Transition(result=False)
+    transition = _transition(snapshot, _ended(timer, TimerStatus.CANCELLED), "cancelled")
+    return transition.returning(True)
 
 
-def claim(sight: Sight, run_id: RunId, timer_id: str, owner: str, lease: timedelta, app: str = ANY) -> Step[TimerClaim]:
+def claim(
+    snapshot: CellSnapshot, run_id: RunId, timer_id: str, owner: str, lease: timedelta, app: str = ANY
+) -> Transition[TimerClaim]:
     """A due timer for one handler of its app; if that one never says that it fired, it is due again.
 
     An ended run needs none.
     """
-    timer = _found(sight, run_id, timer_id)
-    if timer.due_at_ms is None or sight.now_ms < timer.due_at_ms or not serves(app, timer.served_app):
-        return Step(result=TimerClaim(timer=timer, is_acquired=False))
-    if not lifecycle.find(sight, run_id).is_active:
-        step = _step(sight, _ended(timer, TimerStatus.CANCELLED), "cancelled")
-        result = TimerClaim(timer=step.result, is_acquired=False)
-        return Step(result=result, cells=step.cells, lines=step.lines, opens=step.opens, closes=step.closes)
-    taken = replace(timer, claim=timer.claim.taken(owner, lease, sight.now_ms))
-    return Step(result=TimerClaim(timer=taken, is_acquired=True), cells=(_changed(sight, taken),))
+    timer = _found(snapshot, run_id, timer_id)
+    if timer.due_at_ms is None or snapshot.now_ms < timer.due_at_ms or not serves(app, timer.served_app):
+        return Transition(result=TimerClaim(timer=timer, is_acquired=False))
+    if not lifecycle.find(snapshot, run_id).is_active:
+        transition = _transition(snapshot, _ended(timer, TimerStatus.CANCELLED), "cancelled")
+        return transition.returning(TimerClaim(timer=transition.result, is_acquired=False))
+    taken = replace(timer, claim=timer.claim.taken(owner, lease, snapshot.now_ms))
+    return Transition(result=TimerClaim(timer=taken, is_acquired=True), cells=(_changed(snapshot, taken),))
 
 
-def fire(sight: Sight, run_id: RunId, timer_id: str, fence: int) -> Step[Timer]:
-    """A timer that was handled. One that ends the wait at a gate does that in the same step, if nobody has answered."""
-    timer = _found(sight, run_id, timer_id)
+def fire(snapshot: CellSnapshot, run_id: RunId, timer_id: str, fence: int) -> Transition[Timer]:
+    """A timer that was handled. One that ends the wait at a gate resolves the gate too, if it is still waiting."""
+    timer = _found(snapshot, run_id, timer_id)
     if timer.status is not TimerStatus.SET:
-        return Step(result=timer)
+        return Transition(result=timer)
     timer.claim.check(f"timer {timer_id!r} of run {run_id!r}", fence)
-    step = _step(sight, _ended(timer, TimerStatus.FIRED), "fired")
-    timeout = _timeout(sight, timer)
+    transition = _transition(snapshot, _ended(timer, TimerStatus.FIRED), "fired")
+    timeout = _timeout(snapshot, timer)
     if timeout is None:
-        return step
-    return replace(step, cells=(*step.cells, *timeout.cells), lines=(*step.lines, *timeout.lines))
+        return transition
+    return replace(transition, cells=(*transition.cells, *timeout.cells), events=(*transition.events, *timeout.events))
 
 
 class Timers:
     """What is to be done for runs at a time."""
 
-    def __init__(self, desk: Desk) -> None:
-        self._desk = desk
+    def __init__(self, store: LedgerStore) -> None:
+        self._store = store
 
     async def set(
         self,
@@ -111,13 +112,13 @@ class Timers:
         if kind == GATE_TIMEOUT:
             _asked(timer)
         ids = RUNS.at(timer.run_id), TIMERS.at(key_of(timer.run_id, timer_id))
-        return await self._desk.change(ids, partial(arm, timer=timer), caller)
+        return await self._store.change(ids, partial(arm, timer=timer), caller)
 
     async def cancel(self, run_id: str, timer_id: str, caller: Caller = PLAIN) -> bool:
         """Whether there was a timer to cancel."""
         run = check_run_id(run_id)
         ids = RUNS.at(run), lifecycle.DEBTS.at(run), TIMERS.at(key_of(run, timer_id))
-        return await self._desk.change(ids, partial(cancel, run_id=run, timer_id=timer_id), caller)
+        return await self._store.change(ids, partial(cancel, run_id=run, timer_id=timer_id), caller)
 
     async def due(
         self,
@@ -132,9 +133,9 @@ class Timers:
         With an app and kinds, only those that such a worker can serve; the others take no place in the list.
         """
         check_app(app)
-        now, found = await self._desk.now_ms(now_ms), list[Timer]()
-        wanted = served(app, kinds) if app and kinds is not None else None
-        async with aclosing(self._desk.due(TIMERS.name, TimerStatus.SET, now, wanted, limit)) as cells:
+        now, found = await self._store.now_ms(now_ms), list[Timer]()
+        wanted = work_filter(app, kinds) if app and kinds is not None else None
+        async with aclosing(self._store.due(TIMERS.name, TimerStatus.SET, now, wanted, limit)) as cells:
             async for _, cell in cells:
                 timer = TIMERS.state(cell)
                 if serves(app, timer.served_app) and (kinds is None or timer.kind in kinds):
@@ -156,34 +157,34 @@ class Timers:
         run, owner, lease = check_run_id(run_id), check_owner(owner), check_lease(lease)
         ids = RUNS.at(run), lifecycle.DEBTS.at(run), TIMERS.at(key_of(run, timer_id))
         decide = partial(claim, run_id=run, timer_id=timer_id, owner=owner, lease=lease, app=check_app(app))
-        return await self._desk.change(ids, decide, caller)
+        return await self._store.change(ids, decide, caller)
 
     async def fire(self, run_id: str, timer_id: str, attempt: int, caller: Caller = PLAIN) -> Timer:
         """Says that a timer was handled."""
         run = check_run_id(run_id)
 
-        async def read() -> Sight:
+        async def read() -> CellSnapshot:
             ids = [RUNS.at(run), lifecycle.DEBTS.at(run), TIMERS.at(key_of(run, timer_id))]
-            sight = await self._desk.cells.look(ids)
-            timer = TIMERS.find(sight, key_of(run, timer_id))
+            snapshot = await self._store.cells.snapshot(ids)
+            timer = TIMERS.find(snapshot, key_of(run, timer_id))
             if timer is None or timer.kind != GATE_TIMEOUT:
-                return sight
+                return snapshot
             gate = gates.GATES.at(gates.key_of(run, _asked(timer)[0]))
-            return sight._replace(cells={**sight.cells, **await self._desk.cells.read([gate])})
+            return snapshot._replace(cells={**snapshot.cells, **await self._store.cells.read([gate])})
 
-        return await self._desk.settle(read, partial(fire, run_id=run, timer_id=timer_id, fence=attempt), caller)
+        return await self._store.change_from(read, partial(fire, run_id=run, timer_id=timer_id, fence=attempt), caller)
 
 
-def _timeout(sight: Sight, timer: Timer) -> Step[Signal] | None:
+def _timeout(snapshot: CellSnapshot, timer: Timer) -> Transition[SignalResult] | None:
     """What a timer says at its gate, unless somebody was first."""
     if timer.kind != GATE_TIMEOUT:
         return None
     gate, index = _asked(timer)
-    here = gates.GATES.find(sight, gates.key_of(timer.run_id, gate))
+    here = gates.GATES.find(snapshot, gates.key_of(timer.run_id, gate))
     if index < (0 if here is None else len(here.resolutions)):
         return None
     resolution: JsonValue = {"timed_out": True, "payload": codec.decode(timer.payload_json)}
-    return gates.send(sight, timer.run_id, gate, codec.encode(resolution))
+    return gates.send(snapshot, timer.run_id, gate, codec.encode(resolution))
 
 
 def _asked(timer: Timer) -> tuple[str, int]:
@@ -196,8 +197,8 @@ def _asked(timer: Timer) -> tuple[str, int]:
     return check_name("gate", gate), index
 
 
-def _found(sight: Sight, run_id: RunId, timer_id: str) -> Timer:
-    timer = TIMERS.find(sight, key_of(run_id, timer_id))
+def _found(snapshot: CellSnapshot, run_id: RunId, timer_id: str) -> Timer:
+    timer = TIMERS.find(snapshot, key_of(run_id, timer_id))
     if timer is None:
         raise NotFound(f"run {run_id!r} has no timer {timer_id!r}")
     return timer
@@ -207,10 +208,10 @@ def _ended(timer: Timer, status: TimerStatus) -> Timer:
     return replace(timer, status=status, claim=timer.claim.released())
 
 
-def _step(sight: Sight, timer: Timer, verb: str) -> Step[Timer]:
-    run = lifecycle.find(sight, timer.run_id)
-    debt = lifecycle.DEBTS.find(sight, timer.run_id) or lifecycle.Debt()
-    said: dict[str, JsonValue] = {
+def _transition(snapshot: CellSnapshot, timer: Timer, verb: str) -> Transition[Timer]:
+    run = lifecycle.find(snapshot, timer.run_id)
+    debt = lifecycle.DEBTS.find(snapshot, timer.run_id) or lifecycle.Debt()
+    payload: dict[str, JsonValue] = {
         "timer_id": timer.timer_id,
         "kind": timer.kind,
         "status": timer.status.value,
@@ -218,11 +219,15 @@ def _step(sight: Sight, timer: Timer, verb: str) -> Step[Timer]:
         "payload_json": timer.payload_json,
         "app": timer.app,
     }
-    line = Line(run_id=timer.run_id, kind="timer", verb=verb, dims=(timer.kind, timer.run_id), payload=said)
+    event = LedgerEvent(run_id=timer.run_id, kind="timer", verb=verb, dims=(timer.kind, timer.run_id), payload=payload)
     closes = lifecycle.closable(run, debt)
-    return Step(result=timer, cells=(_changed(sight, timer),), lines=(line,), opens=not run.is_active, closes=closes)
+    return Transition(
+        result=timer, cells=(_changed(snapshot, timer),), events=(event,), opens=not run.is_active, closes=closes
+    )
 
 
-def _changed(sight: Sight, timer: Timer) -> CellChange:
+def _changed(snapshot: CellSnapshot, timer: Timer) -> CellChange:
     served_by = timer.served_app, timer.kind
-    return TIMERS.change(sight, key_of(timer.run_id, timer.timer_id), timer, timer.status, timer.due_at_ms, served_by)
+    return TIMERS.change(
+        snapshot, key_of(timer.run_id, timer.timer_id), timer, timer.status, timer.due_at_ms, served_by
+    )

@@ -11,12 +11,12 @@ from tape.core.codec import JsonValue
 from tape.core.errors import TooLarge
 from tape.core.event import Entry
 from tape.core.ids import RunId
-from tape.core.ports import Sight
+from tape.core.ports import CellSnapshot
 from tape.core.text import check_body, check_name
 from tape.core.value import Value, ValueChange
-from tape.runs.calls import Keyed
-from tape.runs.desk import Desk
-from tape.runs.ledger import Ledger, Line, Step, digest, parts
+from tape.runs.calls import KeyedCall
+from tape.runs.ledger import Ledger, LedgerEvent, Transition, digest, parts
+from tape.runs.ledger_store import LedgerStore
 
 MAX_VALUE: Final = 160 << 10  # an entry holds two of them, escaped
 
@@ -24,10 +24,10 @@ VALUES: Final = Ledger("value", Value)
 
 
 def write(
-    sight: Sight, namespace: str, key: str, value_json: str, if_version: int | None = None, writer: str = ""
-) -> Step[Value]:
+    snapshot: CellSnapshot, namespace: str, key: str, value_json: str, if_version: int | None = None, writer: str = ""
+) -> Transition[Value]:
     """The next version, if the caller decided on the last."""
-    before = value_of(sight, namespace, key)
+    before = value_of(snapshot, namespace, key)
     before.check(if_version)
     after = Value(
         namespace=namespace,
@@ -35,25 +35,29 @@ def write(
         version=before.version + 1,
         value_json=value_json,
         writer=writer,
-        ts_ms=sight.now_ms,
+        ts_ms=snapshot.now_ms,
     )
-    return _step(sight, before, after)
+    return _transition(snapshot, before, after)
 
 
-def delete(sight: Sight, namespace: str, key: str, if_version: int | None = None, writer: str = "") -> Step[Value]:
+def delete(
+    snapshot: CellSnapshot, namespace: str, key: str, if_version: int | None = None, writer: str = ""
+) -> Transition[Value]:
     """A tombstone, which is a version too; what is not there stays as it is."""
-    before = value_of(sight, namespace, key)
+    before = value_of(snapshot, namespace, key)
     before.check(if_version)
     if before.deleted or before.version == 0:
-        return Step(result=before)
-    after = replace(before, version=before.version + 1, value_json="", writer=writer, ts_ms=sight.now_ms, deleted=True)
-    return _step(sight, before, after)
+        return Transition(result=before)
+    after = replace(
+        before, version=before.version + 1, value_json="", writer=writer, ts_ms=snapshot.now_ms, deleted=True
+    )
+    return _transition(snapshot, before, after)
 
 
-def value_of(sight: Sight, namespace: str, key: str) -> Value:
+def value_of(snapshot: CellSnapshot, namespace: str, key: str) -> Value:
     """What is known; a value that never was is a deleted one of version 0."""
     unknown = Value(namespace=namespace, key=key, version=0, deleted=True)
-    return VALUES.find(sight, parts(namespace, key)) or unknown
+    return VALUES.find(snapshot, parts(namespace, key)) or unknown
 
 
 def run_of(namespace: str) -> RunId:
@@ -63,8 +67,8 @@ def run_of(namespace: str) -> RunId:
 class Values:
     """Values by namespace and key."""
 
-    def __init__(self, desk: Desk) -> None:
-        self._desk = desk
+    def __init__(self, store: LedgerStore) -> None:
+        self._store = store
 
     async def write(
         self,
@@ -78,7 +82,7 @@ class Values:
     ) -> Value:
         """Writes the next version; with `if_version`, only over that one (0: over none). With a call's key, once."""
         _check(namespace, key, value_json, writer)
-        keyed = Keyed.of(call_key, "value", namespace, key, value_json, if_version, writer)
+        keyed = KeyedCall.of(call_key, "value", namespace, key, value_json, if_version, writer)
         decide = partial(
             write, namespace=namespace, key=key, value_json=value_json, if_version=if_version, writer=writer
         )
@@ -95,42 +99,42 @@ class Values:
     ) -> Value:
         """Writes a tombstone; what is not there stays as it is."""
         _check(namespace, key, "", writer)
-        keyed = Keyed.of(call_key, "value deleted", namespace, key, if_version, writer)
+        keyed = KeyedCall.of(call_key, "value deleted", namespace, key, if_version, writer)
         decide = partial(delete, namespace=namespace, key=key, if_version=if_version, writer=writer)
         return await self._settle(namespace, key, keyed, decide, caller)
 
     async def find(self, namespace: str, key: str) -> Value:
         """The newest version; `deleted` if there is no value, with version 0 if there never was one."""
         _check(namespace, key)
-        return value_of(await self._desk.cells.look((VALUES.at(parts(namespace, key)),)), namespace, key)
+        return value_of(await self._store.cells.snapshot((VALUES.at(parts(namespace, key)),)), namespace, key)
 
     async def listed(self, namespace: str) -> list[Value]:
         """The values of a namespace, by key."""
-        found = VALUES.states(await self._desk.under(VALUES.name, parts(check_name("namespace", namespace))))
+        found = VALUES.states(await self._store.under(VALUES.name, parts(check_name("namespace", namespace))))
         return sorted((each for each in found if not each.deleted), key=lambda each: each.key)
 
-    async def watch(self, namespace: str, key: str, from_version: int | None = None) -> "Watch":
+    async def watch(self, namespace: str, key: str, from_version: int | None = None) -> "ValueWatch":
         """What is known now and every version after it; or every version after the one that is named."""
         _check(namespace, key)
         subject = f"/tape/value/*/{subjects.escape(namespace)}/{subjects.escape(key)}"
         if from_version is not None:
             run_id = run_of(namespace)
-            first = (await self._desk.head(run_id)).floor
-            return Watch(self._desk.journal.stream(run_id=run_id, from_seq=first, subject=subject), from_version)
-        head = await self._desk.journal.head()  # before the look, so that nothing is between them
+            first = (await self._store.head(run_id)).floor
+            return ValueWatch(self._store.journal.stream(run_id=run_id, from_seq=first, subject=subject), from_version)
+        head = await self._store.journal.head()  # before the look, so that nothing is between them
         now = await self.find(namespace, key)
-        return Watch(self._desk.journal.stream(subject=subject, from_global_seq=head), now.version, now)
+        return ValueWatch(self._store.journal.stream(subject=subject, from_global_seq=head), now.version, now)
 
     async def _settle(
-        self, namespace: str, key: str, keyed: Keyed, decide: "partial[Step[Value]]", caller: Caller
+        self, namespace: str, key: str, keyed: KeyedCall, decide: "partial[Transition[Value]]", caller: Caller
     ) -> Value:
-        def once(sight: Sight) -> Step[Value]:
-            return keyed.answer(sight, Value) or keyed.remember(sight, decide(sight))
+        def once(snapshot: CellSnapshot) -> Transition[Value]:
+            return keyed.answer(snapshot, Value) or keyed.remember(snapshot, decide(snapshot))
 
-        return await self._desk.change((VALUES.at(parts(namespace, key)), *keyed.ids), once, caller)
+        return await self._store.change((VALUES.at(parts(namespace, key)), *keyed.ids), once, caller)
 
 
-class Watch:
+class ValueWatch:
     """Versions of a value as they come, each once."""
 
     def __init__(self, stream: Stream, seen: int, first: Value | None = None) -> None:
@@ -158,24 +162,24 @@ class Watch:
 
 def change_of(entry: Entry) -> ValueChange:
     """What an entry says of a value."""
-    said = entry.payload if isinstance(entry.payload, dict) else {}
-    held = said.get("value")
+    payload = entry.payload if isinstance(entry.payload, dict) else {}
+    held = payload.get("value")
     text = held.get("value_json") if isinstance(held, dict) else ""
-    version, before, prev = said["version"], said["prev_version"], said["prev_value_json"]
+    version, before, prev = payload["version"], payload["prev_version"], payload["prev_value_json"]
     value = Value(
-        namespace=str(said["namespace"]),
-        key=str(said["key"]),
+        namespace=str(payload["namespace"]),
+        key=str(payload["key"]),
         version=version if isinstance(version, int) else 0,
         value_json=str(text),
-        writer=str(said["writer"]),
+        writer=str(payload["writer"]),
         ts_ms=entry.ts_ms,
         deleted=entry.type == "deleted",
     )
     return ValueChange(value=value, prev_version=before if isinstance(before, int) else None, prev_value_json=str(prev))
 
 
-def _step(sight: Sight, before: Value, after: Value) -> Step[Value]:
-    said: dict[str, JsonValue] = {
+def _transition(snapshot: CellSnapshot, before: Value, after: Value) -> Transition[Value]:
+    payload: dict[str, JsonValue] = {
         "namespace": after.namespace,
         "key": after.key,
         "version": after.version,
@@ -184,16 +188,16 @@ def _step(sight: Sight, before: Value, after: Value) -> Step[Value]:
         "prev_value_json": before.value_json,
     }
     if after.deleted:
-        said["deleted"] = True
+        payload["deleted"] = True
     else:
         names = ("namespace", "key", "value_json", "version")
-        said["value"] = {name: getattr(after, name) for name in names}
+        payload["value"] = {name: getattr(after, name) for name in names}
     verb = "deleted" if after.deleted else "changed"
-    line = Line(
-        run_id=run_of(after.namespace), kind="value", verb=verb, dims=(after.namespace, after.key), payload=said
+    event = LedgerEvent(
+        run_id=run_of(after.namespace), kind="value", verb=verb, dims=(after.namespace, after.key), payload=payload
     )
-    change = VALUES.change(sight, parts(after.namespace, after.key), after, verb)
-    return Step(result=after, cells=(change,), lines=(line,), opens=True)
+    change = VALUES.change(snapshot, parts(after.namespace, after.key), after, verb)
+    return Transition(result=after, cells=(change,), events=(event,), opens=True)
 
 
 def _check(namespace: str, key: str, value_json: str = "", writer: str = "") -> None:

@@ -5,7 +5,7 @@ from urllib.parse import urlsplit
 
 import httpx
 
-from tape.core.errors import UsageError, shown
+from tape.core.errors import UsageError, quoted
 from tape.sdk.sse import EventStream
 from tape.sdk.subscription import Slow, Subscription
 
@@ -18,7 +18,7 @@ class AsyncClient:
 
     def __init__(self, url: str) -> None:
         if urlsplit(url).scheme not in ("http", "https"):
-            raise UsageError(f"a server is named by an http:// or https:// URL, not {shown(url)}")
+            raise UsageError(f"a server is named by an http:// or https:// URL, not {quoted(url)}")
         self._http = httpx.AsyncClient(
             base_url=url,
             timeout=httpx.Timeout(CONNECT_S, read=SILENCE_S),

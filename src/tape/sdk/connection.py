@@ -4,7 +4,7 @@ from typing import Final
 
 import httpx
 
-from tape.core.errors import SseFramingError, UsageError, shown
+from tape.core.errors import SseFramingError, UsageError, quoted
 from tape.wire.frames import Frame
 from tape.wire.sse import Parser
 
@@ -57,4 +57,4 @@ def check_answer(response: httpx.Response) -> None:
     """Refuses what is no stream, although the server calls it a success."""
     kind = response.headers.get("content-type", "")
     if response.status_code != httpx.codes.OK or kind.partition(";")[0].strip().lower() != MEDIA_TYPE:
-        raise UsageError(f"{response.url} answered {response.status_code} {shown(kind)}, not a stream of Tape")
+        raise UsageError(f"{response.url} answered {response.status_code} {quoted(kind)}, not a stream of Tape")

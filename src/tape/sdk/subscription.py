@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 from typing import Literal, TypeAlias
 
-from tape.core.errors import InvalidCursor, UsageError, shown
+from tape.core.errors import InvalidCursor, UsageError, quoted
 from tape.core.event import check_run_id
 from tape.core.flow import check_max_queued
 from tape.core.subject import Pattern
@@ -34,7 +34,7 @@ class Subscription:
         if self.max_queued is not None:
             check_max_queued(self.max_queued)
         if self.slow not in (None, "evict", "lag"):
-            raise UsageError(f"slow must be 'evict' or 'lag', not {shown(self.slow)}")
+            raise UsageError(f"slow must be 'evict' or 'lag', not {quoted(self.slow)}")
         self._check_place()
 
     def _check_place(self) -> None:
@@ -44,7 +44,7 @@ class Subscription:
             raise InvalidCursor("from_global_seq is a place across runs; with a run_id use from_seq")
         for place in (self.from_seq, self.from_global_seq):
             if place is not None and (type(place) is not int or place < 0):
-                raise InvalidCursor(f"a place to start is a number from 0 on, not {shown(place)}")
+                raise InvalidCursor(f"a place to start is a number from 0 on, not {quoted(place)}")
 
     @property
     def query(self) -> dict[str, str]:

@@ -5,7 +5,7 @@ from collections.abc import Mapping, Sequence
 from itertools import product
 from typing import NamedTuple
 
-from tape.core.ports import BEGINNING, Due, Served, Sight
+from tape.core.ports import DUE_START, CellSnapshot, DueCursor, WorkFilter
 from tape.core.sequence import Cell, CellId
 from tape.store.clock import now_ms
 from tape.store.connection import Connection, Query, Row
@@ -31,11 +31,11 @@ class Cells:
         (rows,) = await self._connection.snapshot(Query(self._sql.read, {"ids": json.dumps(ids)}))
         return _cells(rows)
 
-    async def look(self, ids: Sequence[CellId]) -> Sight:
+    async def snapshot(self, ids: Sequence[CellId]) -> CellSnapshot:
         clock = Query(self._sql.clock, {"now_ms": now_ms()})  # a server has a clock of its own
         times, rows = await self._connection.snapshot(clock, Query(self._sql.read, {"ids": json.dumps(ids)}))
         ((now,),) = times
-        return Sight(now, _cells(rows))
+        return CellSnapshot(now, _cells(rows))
 
     async def due(
         self,
@@ -43,8 +43,8 @@ class Cells:
         status: str,
         through_ms: int,
         limit: int,
-        after: Due = BEGINNING,
-        served: Served | None = None,
+        after: DueCursor = DUE_START,
+        served: WorkFilter | None = None,
     ) -> Mapping[CellId, Cell]:
         asked = {"ledger": ledger, "status": status, "through": through_ms, "limit": limit}
         asked |= {"after_due": after.due_at_ms, "after_key": after.key}

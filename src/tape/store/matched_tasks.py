@@ -9,7 +9,7 @@ import msgspec
 
 from tape.core.lifecycle import SOURCE_SUBJECT
 from tape.core.ports import Transaction
-from tape.core.sequence import Request, in_requests
+from tape.core.sequence import Request, split_requests
 from tape.core.task import (
     MAX_DEPTH,
     Hit,
@@ -153,7 +153,7 @@ def stage(tx: Transaction, verb: str, rows: Iterable[Row]) -> None:
         told(verb, reaction_id, TaskId(task), source, {SOURCE_SUBJECT: subject, "attempts": count, "error": error})
         for task, reaction_id, source, subject, count, error in rows
     )
-    for group in in_requests(events):
+    for group in split_requests(events):
         tx.append(Request(events=group, opens=True))
 
 

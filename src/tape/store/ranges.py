@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Final, NamedTuple, Protocol
 from urllib.parse import urlsplit
 
-from tape.core.errors import UsageError, shown
+from tape.core.errors import UsageError, quoted
 from tape.core.event import Columns
 from tape.core.ids import Epoch, GlobalSeq
 from tape.core.ports import Bounds
@@ -55,7 +55,7 @@ class Selection:
             case "subject":
                 return replace(self, subjects=values & (self.subjects if self.subjects is not None else values))
             case _:
-                raise UsageError(f"nothing is looked up by {shown(column)}")
+                raise UsageError(f"nothing is looked up by {quoted(column)}")
 
     def within(self, low: str, high: str) -> Selection:
         """The same, and with a subject in this span besides."""
@@ -156,7 +156,7 @@ def refused(scheme: str) -> UsageError:
     """Why there is no lake over a store of this kind."""
     kind = {"memory": "memory://", "redis": "redis://", "rediss": "redis://"}.get(scheme)
     if kind is None:
-        return UsageError(f"a lake is filled from sqlite:///file.db or postgresql://…, not from {shown(scheme)}")
+        return UsageError(f"a lake is filled from sqlite:///file.db or postgresql://…, not from {quoted(scheme)}")
     return UsageError(f"{kind} has no lake: it keeps only the newest entries; use sqlite:///file.db or postgresql://…")
 
 
@@ -166,5 +166,5 @@ def _narrowed(statement: str, columns: Sequence[str]) -> str:
     expressions = dict(zip(Columns._fields, listed.split(","), strict=True))
     unknown = [column for column in columns if column not in expressions]
     if unknown or not columns:
-        raise UsageError(f"an entry has the columns {', '.join(expressions)}, not {shown(next(iter(unknown), ''))}")
+        raise UsageError(f"an entry has the columns {', '.join(expressions)}, not {quoted(next(iter(unknown), ''))}")
     return "SELECT" + ",".join(expressions[column] for column in columns) + "\nFROM" + source

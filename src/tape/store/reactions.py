@@ -13,7 +13,7 @@ from tape.core.matched import MatchedPage, Pack, ReactionRecord, Recorded
 from tape.core.ports import Transaction
 from tape.core.predicate.predicate import Predicate
 from tape.core.reaction import HandlerKind, Reaction
-from tape.core.registration import QUARANTINED, Force, Verb, check_reason, defined, paused, removed
+from tape.core.registration import QUARANTINED, ReactionState, Verb, check_reason, defined, paused, removed
 from tape.core.sequence import Request
 from tape.core.task import DEREGISTERED, Want
 from tape.store.clock import now_ms
@@ -229,11 +229,11 @@ def _record(row: Row) -> ReactionRecord:
     )
 
 
-def _force(text: str) -> Force:
-    return codec.decode_state(text, Force)
+def _force(text: str) -> ReactionState:
+    return codec.decode_state(text, ReactionState)
 
 
-def _force_row(reaction_id: str, force: Force) -> dict[str, object]:
+def _force_row(reaction_id: str, force: ReactionState) -> dict[str, object]:
     """A row as it is stored; only a quarantine is told the directory here, everything else it was told before."""
     return {
         "reaction_id": reaction_id,

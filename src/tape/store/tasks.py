@@ -9,7 +9,7 @@ from typing import Final, NamedTuple
 from tape.core import limits
 from tape.core.claim import check_lease
 from tape.core.errors import NotFound, StaleClaim
-from tape.core.page import Place
+from tape.core.page import PagePosition
 from tape.core.ports import Transaction
 from tape.core.task import (
     Claim,
@@ -189,7 +189,7 @@ class Tasks:
         reaction_id: str = "",
         status: int = 0,
         limit: int = 200,
-        before: Place | None = None,
+        before: PagePosition | None = None,
         max_bytes: int | None = None,
         is_bare: bool = False,
     ) -> Sequence[Task]:

@@ -10,7 +10,7 @@ from tape.compose import run_journal
 from tape.core.codec import JsonValue
 from tape.core.errors import Unavailable, UsageError
 from tape.core.event import Entry, Event
-from tape.core.ports import Due, Store
+from tape.core.ports import DueCursor, Store
 from tape.core.reaction import HandlerKind
 from tape.core.task import Task, TaskStatus, Want
 from tape.core.timer import TimerStatus
@@ -169,7 +169,7 @@ class TestNode:
         if not self._agents:
             return None
         now = self.clock.now_ms()
-        found = await self._store.cells.due(ledger, status, FAR_MS, 1, Due(now + 1))
+        found = await self._store.cells.due(ledger, status, FAR_MS, 1, DueCursor(now + 1))
         return next(((cell.due_at_ms - now) * TICK for cell in found.values() if cell.due_at_ms is not None), None)
 
 

@@ -5,7 +5,7 @@ from contextlib import asynccontextmanager
 from typing import Final
 
 from tape.core.errors import Unavailable
-from tape.core.ports import Outcome
+from tape.core.ports import AppendOutcome
 from tape.core.sequence import Request
 from tape.store.connection import Query, Row
 from tape.store.sqlite.connection import Database, SqliteTransaction
@@ -51,7 +51,7 @@ class ClockedDatabase(Database):
             yield clocked
         clocked.outcomes = block.outcomes
 
-    async def append(self, requests: Sequence[Request]) -> Sequence[Outcome]:
+    async def append(self, requests: Sequence[Request]) -> Sequence[AppendOutcome]:
         """The outcome of each; one that is refused was not written, one whose answer is lost was."""
         fates = [self._faults.of_append(request) for request in requests]
         sent = [request for request, fate in zip(requests, fates, strict=True) if fate != "refused"]
@@ -72,7 +72,7 @@ def timed(parameters: Mapping[str, object], clock: Clock) -> Mapping[str, object
     return {**parameters, NOW: clock.now_ms()} if NOW in parameters else parameters
 
 
-def _told(fate: str | None, answers: Iterator[Outcome]) -> Outcome:
+def _told(fate: str | None, answers: Iterator[AppendOutcome]) -> AppendOutcome:
     if fate == "refused":
         return Unavailable("a fault was injected before the append")
     answer = next(answers)

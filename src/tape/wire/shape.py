@@ -9,7 +9,7 @@ from typing import Any, Final, Generic, NamedTuple, TypeVar, get_args, get_origi
 
 from google.protobuf.message import Message
 
-from tape.core.errors import UsageError, shown
+from tape.core.errors import UsageError, quoted
 
 V = TypeVar("V")
 M = TypeVar("M", bound=Message)
@@ -85,7 +85,7 @@ def say(message: type[M], **said: Any) -> M:
     try:
         return message(**said)
     except (TypeError, ValueError) as error:
-        raise UsageError(f"{message.DESCRIPTOR.name} cannot say this: {shown(str(error))}") from error
+        raise UsageError(f"{message.DESCRIPTOR.name} cannot say this: {quoted(str(error))}") from error
 
 
 def number(member: Enum | None) -> int:

@@ -12,7 +12,7 @@ from tape.compose import open_journal, open_store, run_journal
 from tape.core.errors import InvalidCursor, RunNotFound, TapeError, Unavailable, UsageError
 from tape.core.event import Entry, Event
 from tape.core.ids import GlobalSeq, RunId, Seq
-from tape.core.ports import Outcome, Store
+from tape.core.ports import AppendOutcome, Store
 from tape.core.sequence import CellChange, CellId, Request
 from tape.store.postgres.store import POOL, PostgresStore, open_store as open_postgres
 from tests.patience import PATIENCE_S
@@ -242,7 +242,7 @@ async def numbers(store: Store) -> list[object]:
     return [entry.payload for entry in (await store.journal.read(GlobalSeq(0))).entries]
 
 
-def places(outcome: Outcome) -> list[int]:
+def places(outcome: AppendOutcome) -> list[int]:
     return [] if isinstance(outcome, TapeError) else [entry.global_seq for entry in outcome]
 
 

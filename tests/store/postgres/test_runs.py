@@ -12,7 +12,7 @@ from tape.compose import open_store
 from tape.core.errors import RunClosed, RunOpen
 from tape.core.event import Entry, Event
 from tape.core.ids import RunId
-from tape.core.ports import Outcome, Store
+from tape.core.ports import AppendOutcome, Store
 from tape.core.run import Head, RunMeta
 from tape.core.sequence import Request
 from tests.patience import PATIENCE_S
@@ -218,7 +218,7 @@ def said(run_id: str = "r1") -> Event:
     return Event(run_id=run_id, payload=1)
 
 
-def seqs(outcome: Outcome | list[Entry]) -> list[int]:
+def seqs(outcome: AppendOutcome | list[Entry]) -> list[int]:
     if isinstance(outcome, Exception):
         raise outcome
     return [entry.seq for entry in outcome]

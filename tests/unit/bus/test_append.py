@@ -10,7 +10,7 @@ from tape.bus.append import Appender
 from tape.core.errors import LimitReached, Unavailable
 from tape.core.event import Entry, Event
 from tape.core.ids import Epoch
-from tape.core.ports import Outcome
+from tape.core.ports import AppendOutcome
 from tape.core.sequence import Request
 
 
@@ -22,7 +22,7 @@ class FakeJournal:
         self.gate = anyio.Event()
         self.failure: Exception | None = None
 
-    async def append(self, requests: Sequence[Request]) -> Sequence[Outcome]:
+    async def append(self, requests: Sequence[Request]) -> Sequence[AppendOutcome]:
         await self.gate.wait()
         self.groups.append(len(requests))
         if self.failure is not None:

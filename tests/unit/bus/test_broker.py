@@ -27,7 +27,7 @@ from tape.core.errors import LimitReached, RunClosed, Unavailable, UsageError
 from tape.core.event import Event
 from tape.core.ids import GlobalSeq
 from tape.core.lease import Lease
-from tape.core.ports import Outcome
+from tape.core.ports import AppendOutcome
 from tape.core.sequence import Request
 from tests.patience import PATIENCE_S
 
@@ -304,11 +304,11 @@ def test_the_environment_says_which_broker_is_made(
 class Counting:
     """A journal that counts the events of each call."""
 
-    def __init__(self, append: Callable[[Sequence[Request]], Awaitable[Sequence[Outcome]]]) -> None:
+    def __init__(self, append: Callable[[Sequence[Request]], Awaitable[Sequence[AppendOutcome]]]) -> None:
         self._append = append
         self.calls: list[int] = []
 
-    async def append(self, requests: Sequence[Request]) -> Sequence[Outcome]:
+    async def append(self, requests: Sequence[Request]) -> Sequence[AppendOutcome]:
         self.calls.append(len(requests))
         return await self._append(requests)
 

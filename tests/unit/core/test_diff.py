@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from tape.core.codec import JsonValue
-from tape.core.diff import Change, Row, parting, side_by_side
+from tape.core.diff import Change, Row, last_shared_seq, side_by_side
 from tape.core.event import Entry, Event
 from tape.core.fork import Ancestor, Lineage
 from tape.core.ids import Epoch, RunId, Seq
@@ -47,7 +47,7 @@ def test_runs_part_where_different_runs_own_their_entries(one: RunId, other: Run
         RunId("stranger"): head(4),
     }
 
-    assert parting(heads, one, other) == shared
+    assert last_shared_seq(heads, one, other) == shared
 
 
 def test_what_a_fork_begins_with_stands_beside_nothing_in_its_parent() -> None:

@@ -3,12 +3,12 @@
 import pytest
 
 from tape.core.errors import InvalidMaxQueued, UsageError
-from tape.core.flow import Evict, Flow, Reason, Signal, Steady, Threshold, Warn, check_max_queued
+from tape.core.flow import Evict, EvictReason, Flow, FlowAction, Steady, Threshold, Warn, check_max_queued
 
 MIB = 1024 * 1024
 
 
-def signals(flow: Flow, *lags: tuple[int, int]) -> list[Signal]:
+def signals(flow: Flow, *lags: tuple[int, int]) -> list[FlowAction]:
     """What is said about one backlog after another."""
     said = []
     for entries, size in lags:
@@ -39,7 +39,7 @@ def test_a_reader_that_reads_nothing_is_warned_and_then_evicted_one_beyond_the_c
 
     assert said[:12] == [Steady()] * 12
     assert said[12:17] == [Warn(Threshold.FRAMES), *[Steady()] * 4]
-    assert said[17] == Evict(Reason.QUEUE_OVERFLOW)
+    assert said[17] == Evict(EvictReason.QUEUE_OVERFLOW)
 
 
 def test_a_drained_reader_can_be_warned_again() -> None:
@@ -77,17 +77,17 @@ def test_both_backlogs_must_be_low_before_the_next_warning(entries: int, size: i
 
 
 def test_bytes_beyond_their_cap_evict() -> None:
-    assert signals(Flow(), (1, MIB), (2, 2 * MIB), (2, 2 * MIB + 1))[2] == Evict(Reason.QUEUE_BYTES_OVERFLOW)
+    assert signals(Flow(), (1, MIB), (2, 2 * MIB), (2, 2 * MIB + 1))[2] == Evict(EvictReason.QUEUE_BYTES_OVERFLOW)
 
 
 def test_one_entry_of_any_size_is_accepted_and_the_next_one_evicts() -> None:
     said = signals(Flow(), (1, 3 * MIB), (2, 3 * MIB + 1))
 
-    assert said == [Warn(Threshold.BYTES), Evict(Reason.QUEUE_BYTES_OVERFLOW)]
+    assert said == [Warn(Threshold.BYTES), Evict(EvictReason.QUEUE_BYTES_OVERFLOW)]
 
 
 def test_beyond_both_caps_the_entries_are_the_reason() -> None:
-    assert signals(Flow(), (257, 3 * MIB)) == [Evict(Reason.QUEUE_OVERFLOW)]
+    assert signals(Flow(), (257, 3 * MIB)) == [Evict(EvictReason.QUEUE_OVERFLOW)]
 
 
 def test_replayed_entries_count_for_nothing() -> None:
@@ -97,7 +97,7 @@ def test_replayed_entries_count_for_nothing() -> None:
     said = signals(flow, *((head - delivered, 0) for head in (replayed_through, 101, 116, 117)))
 
     assert said[:2] == [Steady(), Steady()]
-    assert said[3] == Evict(Reason.QUEUE_OVERFLOW)
+    assert said[3] == Evict(EvictReason.QUEUE_OVERFLOW)
 
 
 def test_a_flow_is_a_value() -> None:

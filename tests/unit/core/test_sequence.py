@@ -9,7 +9,7 @@ from tape.core.fork import Ancestor, Fork
 from tape.core.fork_request import fork_request
 from tape.core.ids import GlobalSeq, RunId, Seq
 from tape.core.run import Head
-from tape.core.sequence import Accepted, CellChange, CellId, Known, Refused, Request, Verdict, decide
+from tape.core.sequence import Accepted, AppendVerdict, CellChange, CellId, Known, Refused, Request, decide
 
 PARENT, CHILD = RunId("parent"), RunId("child")
 FORKED = Event(run_id="child", payload=1, kind="run", type="fork")
@@ -114,7 +114,7 @@ def test_a_group_numbers_across_runs_in_order() -> None:
     assert decision.head == 14
 
 
-def fork_of(parent: Head | None, at_seq: int, child: Head | None = None) -> Verdict:
+def fork_of(parent: Head | None, at_seq: int, child: Head | None = None) -> AppendVerdict:
     heads = {run_id: head for run_id, head in ((PARENT, parent), (CHILD, child)) if head is not None}
     (verdict,) = decide([fork_request(CHILD, Fork(PARENT, Seq(at_seq)))], Known(GlobalSeq(0), 0, heads)).verdicts
     return verdict
@@ -169,7 +169,7 @@ def test_a_child_stands_where_it_leaves_its_parent() -> None:
         (fork_of(Head(Seq(9), floor=Seq(5)), 3), BrokerOverflowError, "run 'parent' begins at 5; 3 to 4 are gone"),
     ],
 )
-def test_a_fork_that_cannot_be_is_told_why(verdict: Verdict, error: type[Exception], sentence: str) -> None:
+def test_a_fork_that_cannot_be_is_told_why(verdict: AppendVerdict, error: type[Exception], sentence: str) -> None:
     assert isinstance(verdict, Refused)
     assert isinstance(verdict.error, error) and sentence in str(verdict.error)
 

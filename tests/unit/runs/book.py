@@ -4,11 +4,11 @@ from datetime import timedelta
 from typing import TypeVar
 
 from tape.core.ids import RunId
-from tape.core.ports import Sight
-from tape.core.run_state import Begun, Invocation, RunOrder, RunState, RunStatus
+from tape.core.ports import CellSnapshot
+from tape.core.run_state import Invocation, RunClaim, RunSpec, RunState, RunStatus
 from tape.core.sequence import Cell, CellId
 from tape.runs import lifecycle
-from tape.runs.ledger import Line, Step
+from tape.runs.ledger import LedgerEvent, Transition
 
 T = TypeVar("T")
 
@@ -20,37 +20,37 @@ class Book:
 
     def __init__(self) -> None:
         self.cells: dict[CellId, Cell] = {}
-        self.lines: list[Line] = []
+        self.events: list[LedgerEvent] = []
         self.now_ms = 1_000_000
 
     @property
-    def sight(self) -> Sight:
-        return Sight(self.now_ms, dict(self.cells))
+    def snapshot(self) -> CellSnapshot:
+        return CellSnapshot(self.now_ms, dict(self.cells))
 
-    def write(self, step: Step[T]) -> T:
-        """Does as a store does: all of a step or nothing, and nothing on a stale version."""
-        for change in step.cells:
+    def write(self, transition: Transition[T]) -> T:
+        """Does as a store does: all of a transition or nothing, and nothing on a stale version."""
+        for change in transition.cells:
             found = self.cells.get(change.id)
             assert change.seen == (found.version if found else 0), f"{change.id} was decided on another version"
-        self.cells.update((change.id, change.cell) for change in step.cells)
-        self.lines += step.lines
-        if step.error is not None:
-            raise step.error
-        return step.result
+        self.cells.update((change.id, change.cell) for change in transition.cells)
+        self.events += transition.events
+        if transition.error is not None:
+            raise transition.error
+        return transition.result
 
     def passes(self, time: timedelta) -> None:
         self.now_ms += time // timedelta(milliseconds=1)
 
     def said(self, kind: str) -> list[str]:
         """The verbs of a kind, in order."""
-        return [line.verb for line in self.lines if line.kind == kind]
+        return [event.verb for event in self.events if event.kind == kind]
 
     def begin(self, owner: str = "worker", *, name: str = "1", scopes: tuple[str, ...] = ()) -> RunState:
         return self.begun(owner, name=name, scopes=scopes).run
 
-    def begun(self, owner: str = "worker", *, name: str = "1", scopes: tuple[str, ...] = ()) -> Begun:
+    def begun(self, owner: str = "worker", *, name: str = "1", scopes: tuple[str, ...] = ()) -> RunClaim:
         of = Invocation(app="treasury", user="ann", session="s", invocation=name)
-        return self.write(lifecycle.begin(self.sight, RunOrder(of=of, owner=owner, scopes=scopes)))
+        return self.write(lifecycle.begin(self.snapshot, RunSpec(of=of, owner=owner, scopes=scopes)))
 
     def end(self, run_id: RunId, status: RunStatus, fence: int | None = None) -> RunState:
-        return self.write(lifecycle.end(self.sight, run_id, status, fence=fence))
+        return self.write(lifecycle.end(self.snapshot, run_id, status, fence=fence))

@@ -14,22 +14,22 @@ DOLLAR = 1_000_000
 
 def capped(book: Book, usd: int | None = DOLLAR, tokens: int | None = None) -> RunId:
     run_id = book.begin().run_id
-    book.write(budgets.cap(book.sight, run_id, usd, tokens))
+    book.write(budgets.cap(book.snapshot, run_id, usd, tokens))
     return run_id
 
 
 def reserve(book: Book, run_id: RunId, name: str, usd: float = 0, tokens: int = 0) -> Admission:
-    return book.write(budgets.reserve(book.sight, run_id, name, Amount.of(usd, tokens)))
+    return book.write(budgets.reserve(book.snapshot, run_id, name, Amount.of(usd, tokens)))
 
 
 def settle(book: Book, run_id: RunId, name: str, usd: float) -> Budget:
-    return book.write(budgets.settle(book.sight, run_id, name, Amount.of(usd)))
+    return book.write(budgets.settle(book.snapshot, run_id, name, Amount.of(usd)))
 
 
 def test_what_would_be_over_the_cap_is_refused_with_a_reason() -> None:
     book = Book()
     run_id = capped(book)
-    book.write(budgets.charge(book.sight, run_id, Amount.of(0.9)))
+    book.write(budgets.charge(book.snapshot, run_id, Amount.of(0.9)))
 
     refused = reserve(book, run_id, "a", 0.5)
 
@@ -77,9 +77,9 @@ def test_tokens_have_a_cap_of_their_own() -> None:
 def test_new_caps_keep_what_was_spent() -> None:
     book = Book()
     run_id = capped(book)
-    book.write(budgets.charge(book.sight, run_id, Amount.of(0.9)))
+    book.write(budgets.charge(book.snapshot, run_id, Amount.of(0.9)))
 
-    raised = book.write(budgets.cap(book.sight, run_id, 2 * DOLLAR, None))
+    raised = book.write(budgets.cap(book.snapshot, run_id, 2 * DOLLAR, None))
 
     assert raised.spent == Amount.of(0.9) and reserve(book, run_id, "a", 1.1).is_admitted
 

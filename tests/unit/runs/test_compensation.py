@@ -21,22 +21,22 @@ def owing(book: Book, *kinds: str, status: RunStatus | None = RunStatus.FAILED, 
     run = book.begin()
     for kind in kinds:
         how = Compensation(kind=kind, max_attempts=most)
-        book.write(compensation.register(book.sight, run.run_id, "effect", how))
+        book.write(compensation.register(book.snapshot, run.run_id, "effect", how))
     return run if status is None else book.end(run.run_id, status)
 
 
 def claim(book: Book, run_id: RunId, number: int, owner: str = "d1") -> ObligationClaim:
-    return book.write(compensation.claim(book.sight, run_id, number, owner, WORK_LEASE))
+    return book.write(compensation.claim(book.snapshot, run_id, number, owner, WORK_LEASE))
 
 
 def fail(book: Book, held: ObligationClaim, next_ms: int) -> Obligation:
     of = held.obligation
-    return book.write(compensation.attempt(book.sight, of.run_id, of.number, of.claim.attempt, "no", next_ms))
+    return book.write(compensation.attempt(book.snapshot, of.run_id, of.number, of.claim.attempt, "no", next_ms))
 
 
 def meet(book: Book, held: ObligationClaim) -> Obligation:
     of, status = held.obligation, ObligationStatus.COMPENSATED
-    return book.write(compensation.resolve(book.sight, of.run_id, of.number, status, "ok", of.claim.attempt))
+    return book.write(compensation.resolve(book.snapshot, of.run_id, of.number, status, "ok", of.claim.attempt))
 
 
 def debt(book: Book, run_id: RunId) -> tuple[str, int | None]:
@@ -50,7 +50,7 @@ def test_registering_twice_is_one_obligation() -> None:
     run = owing(book, "refund", "refund", status=None)
 
     assert book.said("obligation") == ["registered"]
-    assert compensation.numbered(book.sight, run.run_id, 1).status is ObligationStatus.PENDING
+    assert compensation.numbered(book.snapshot, run.run_id, 1).status is ObligationStatus.PENDING
 
 
 @pytest.mark.parametrize("status", [None, RunStatus.TERMINAL])
@@ -60,7 +60,7 @@ def test_a_healthy_run_owes_nothing_yet(status: RunStatus | None) -> None:
     run = owing(book, "refund", status=status)
 
     assert debt(book, run.run_id) == ("held", None)
-    assert compensation.first(book.sight, run.run_id) is None
+    assert compensation.first(book.snapshot, run.run_id) is None
     assert not claim(book, run.run_id, 1).is_acquired
 
 
@@ -78,7 +78,7 @@ def test_what_is_registered_after_the_run_has_failed_is_due_at_once() -> None:
     book = Book()
     run = owing(book)
 
-    book.write(compensation.register(book.sight, run.run_id, "effect", Compensation(kind="refund")))
+    book.write(compensation.register(book.snapshot, run.run_id, "effect", Compensation(kind="refund")))
 
     assert debt(book, run.run_id) == ("due", book.now_ms)
 
@@ -88,7 +88,7 @@ def test_the_newest_obligation_is_met_first() -> None:
     run = owing(book, "sweep", "hedge", "post")
     met = []
 
-    while (turn := compensation.first(book.sight, run.run_id)) is not None:
+    while (turn := compensation.first(book.snapshot, run.run_id)) is not None:
         met.append(meet(book, claim(book, run.run_id, turn.number)).kind)
 
     assert met == ["post", "hedge", "sweep"]
@@ -188,7 +188,7 @@ def test_a_person_may_still_meet_what_is_stuck() -> None:
     run = owing(book, "refund")
     fail(book, claim(book, run.run_id, 1), 0)
 
-    done = book.write(compensation.resolve(book.sight, run.run_id, 1, ObligationStatus.COMPENSATED, "by hand", None))
+    done = book.write(compensation.resolve(book.snapshot, run.run_id, 1, ObligationStatus.COMPENSATED, "by hand", None))
 
     assert done.status is ObligationStatus.COMPENSATED
     assert book.said("obligation") == ["registered", "committed", "stuck", "compensated"]
@@ -199,7 +199,7 @@ def test_what_is_met_stays_met() -> None:
     run = owing(book, "refund")
     meet(book, claim(book, run.run_id, 1))
 
-    again = book.write(compensation.resolve(book.sight, run.run_id, 1, ObligationStatus.STUCK, "", None))
+    again = book.write(compensation.resolve(book.snapshot, run.run_id, 1, ObligationStatus.STUCK, "", None))
 
     assert again.status is ObligationStatus.COMPENSATED
 
@@ -209,9 +209,11 @@ def test_a_run_that_has_met_all_is_closed() -> None:
     run = owing(book, "refund")
     held = claim(book, run.run_id, 1).obligation
 
-    step = compensation.resolve(book.sight, run.run_id, 1, ObligationStatus.COMPENSATED, "", held.claim.attempt)
+    transition = compensation.resolve(
+        book.snapshot, run.run_id, 1, ObligationStatus.COMPENSATED, "", held.claim.attempt
+    )
 
-    assert step.opens and step.closes == run.run_id
+    assert transition.opens and transition.closes == run.run_id
 
 
 def test_an_obligation_says_how_it_stands() -> None:
@@ -219,8 +221,8 @@ def test_an_obligation_says_how_it_stands() -> None:
     run = owing(book, "refund")
     claim(book, run.run_id, 1)
 
-    assert book.lines[-1].dims == ("refund", run.run_id)
-    assert book.lines[-1].payload == {
+    assert book.events[-1].dims == ("refund", run.run_id)
+    assert book.events[-1].payload == {
         "effect_key": "effect",
         "kind": "refund",
         "status": "committed",
@@ -245,4 +247,4 @@ def test_an_obligation_is_resolved_for_good_or_not_at_all() -> None:
     run = owing(book, "refund")
 
     with pytest.raises(UsageError, match="compensated or stuck"):
-        compensation.resolve(book.sight, run.run_id, 1, ObligationStatus.PENDING, "", None)
+        compensation.resolve(book.snapshot, run.run_id, 1, ObligationStatus.PENDING, "", None)

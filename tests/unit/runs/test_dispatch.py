@@ -10,7 +10,7 @@ from tape.core.effect import (
     DispatchMode,
     Effect,
     EffectClaim,
-    EffectOrder,
+    EffectSpec,
     EffectStatus,
     Observation,
     Resolution,
@@ -29,16 +29,16 @@ ONCE = Semantics.NON_IDEMPOTENT
 def begin(book: Book, semantics: Semantics = Semantics.IDEMPOTENT, **more: object) -> Effect:
     run = book.begin(scopes=("payments",))
     how = {"dispatch_mode": OUTBOX, "scope": "payments", **more}
-    order = EffectOrder(run_id=run.run_id, tool="wire", semantics=semantics, **how)  # type: ignore[arg-type]
-    return book.write(effects.begin(book.sight, order))
+    order = EffectSpec(run_id=run.run_id, tool="wire", semantics=semantics, **how)  # type: ignore[arg-type]
+    return book.write(effects.begin(book.snapshot, order))
 
 
-def place(effect: Effect) -> effects.Place:
+def place(effect: Effect) -> effects.EffectId:
     return effect.run_id, effect.idempotency_key
 
 
 def claim(book: Book, effect: Effect, owner: str = "d1") -> EffectClaim:
-    return book.write(dispatch.claim(book.sight, place(effect), owner, WORK_LEASE))
+    return book.write(dispatch.claim(book.snapshot, place(effect), owner, WORK_LEASE))
 
 
 def listed(book: Book, effect: Effect) -> tuple[str, int | None]:
@@ -48,7 +48,7 @@ def listed(book: Book, effect: Effect) -> tuple[str, int | None]:
 
 def observe(book: Book, effect: Effect, resolution: Resolution, **more: object) -> Effect:
     seen = Observation(resolution=resolution, **more)  # type: ignore[arg-type]
-    return book.write(dispatch.observe(book.sight, place(effect), seen))
+    return book.write(dispatch.observe(book.snapshot, place(effect), seen))
 
 
 def test_of_two_dispatchers_one_gets_it_and_the_other_sees_who() -> None:
@@ -91,7 +91,7 @@ def test_putting_in_doubt_leaves_alone_what_somebody_has() -> None:
     effect = begin(book, ONCE)
     claim(book, effect)
 
-    assert book.write(dispatch.doubt(book.sight, place(effect))).status is EffectStatus.PENDING
+    assert book.write(dispatch.mark_in_doubt(book.snapshot, place(effect))).status is EffectStatus.PENDING
 
 
 def test_an_attempt_that_failed_is_due_again_at_its_time() -> None:
@@ -99,7 +99,7 @@ def test_an_attempt_that_failed_is_due_again_at_its_time() -> None:
     effect = begin(book)
     held = claim(book, effect).effect
 
-    tried = book.write(dispatch.attempt(book.sight, place(effect), held.claim.attempt, "busy", book.now_ms + 500))
+    tried = book.write(dispatch.attempt(book.snapshot, place(effect), held.claim.attempt, "busy", book.now_ms + 500))
 
     assert (tried.status, tried.dispatch_attempts, tried.claim.owner) == (EffectStatus.PENDING, 1, "")
     assert not claim(book, effect).is_acquired
@@ -112,7 +112,7 @@ def test_an_attempt_without_a_next_time_is_unknown_until_somebody_looks() -> Non
     effect = begin(book, ONCE)
     held = claim(book, effect).effect
 
-    lost = book.write(dispatch.attempt(book.sight, place(effect), held.claim.attempt, "cut off", 0))
+    lost = book.write(dispatch.attempt(book.snapshot, place(effect), held.claim.attempt, "cut off", 0))
     refused = claim(book, effect)
     seen = observe(book, effect, Resolution.CONFIRMED, external_ref="bank-1")
 
@@ -128,7 +128,7 @@ def test_a_stale_dispatcher_reports_nothing() -> None:
     claim(book, effect, "d1")
 
     with pytest.raises(StaleClaim):
-        dispatch.attempt(book.sight, place(effect), stale, "late", 0)
+        dispatch.attempt(book.snapshot, place(effect), stale, "late", 0)
 
 
 @pytest.mark.parametrize(
@@ -138,7 +138,7 @@ def test_what_is_absent_outside_is_tried_again_only_if_it_may_be(semantics: Sema
     book = Book()
     effect = begin(book, semantics)
     held = claim(book, effect).effect
-    book.write(dispatch.attempt(book.sight, place(effect), held.claim.attempt, "cut off", 0))
+    book.write(dispatch.attempt(book.snapshot, place(effect), held.claim.attempt, "cut off", 0))
 
     assert observe(book, effect, Resolution.ABSENT).status is status
     assert listed(book, effect) == (("outbox", book.now_ms) if status is EffectStatus.PENDING else ("failed", None))
@@ -151,7 +151,7 @@ def test_what_was_done_twice_is_confirmed_and_undone_once_although_its_run_is_we
 
     seen = observe(book, effect, Resolution.DUPLICATE, external_ref="bank-2", compensate_on_duplicate=how)
     observe(book, effect, Resolution.DUPLICATE, external_ref="bank-2", compensate_on_duplicate=how)
-    owed = compensation.first(book.sight, effect.run_id)
+    owed = compensation.first(book.snapshot, effect.run_id)
 
     assert seen.status is EffectStatus.CONFIRMED and book.said("obligation") == ["registered"]
     assert owed is not None and (owed.kind, owed.external_ref, owed.at_once) == ("refund", "bank-2", True)
@@ -171,7 +171,7 @@ def test_a_confirmed_effect_owes_under_its_inverse_with_the_reference_from_outsi
     effect = begin(book, compensation=Compensation(kind="cancel_wire", compensator_ref="bank:cancel"))
 
     observe(book, effect, Resolution.CONFIRMED, external_ref="bank-3")
-    obligation = compensation.numbered(book.sight, effect.run_id, 1)
+    obligation = compensation.numbered(book.snapshot, effect.run_id, 1)
 
     assert (obligation.kind, obligation.external_ref) == ("cancel_wire", "bank-3")
     assert obligation.compensator_ref == "bank:cancel"
@@ -203,8 +203,8 @@ def test_what_a_terminal_run_left_in_the_outbox_is_still_done() -> None:
 
 def test_nobody_dispatches_what_its_run_does_itself() -> None:
     book = Book()
-    order = EffectOrder(run_id=book.begin().run_id, tool="wire")
-    effect = book.write(effects.begin(book.sight, order))
+    order = EffectSpec(run_id=book.begin().run_id, tool="wire")
+    effect = book.write(effects.begin(book.snapshot, order))
 
     with pytest.raises(UsageError, match="inline"):
-        dispatch.claim(book.sight, place(effect), "d", MINUTE)
+        dispatch.claim(book.snapshot, place(effect), "d", MINUTE)

@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from tape.core.effect import Compensation, DispatchMode, Effect, EffectOrder, EffectStatus, Semantics
+from tape.core.effect import Compensation, DispatchMode, Effect, EffectSpec, EffectStatus, Semantics
 from tape.core.errors import NotReady, RunClosed, ScopeDenied, StaleClaim, UsageError
 from tape.core.ids import RunId
 from tape.core.run_state import RunState, RunStatus
@@ -16,13 +16,13 @@ ONCE: dict[str, Any] = {"semantics": Semantics.NON_IDEMPOTENT, "dispatch_mode": 
 
 
 def begin(book: Book, run: RunState, tool: str = "wire", fence: int | None = None, **more: object) -> Effect:
-    order = EffectOrder(run_id=run.run_id, tool=tool, decision_index=0, **more)  # type: ignore[arg-type]
-    return book.write(effects.begin(book.sight, order, fence))
+    order = EffectSpec(run_id=run.run_id, tool=tool, decision_index=0, **more)  # type: ignore[arg-type]
+    return book.write(effects.begin(book.snapshot, order, fence))
 
 
 def complete(book: Book, effect: Effect, status: EffectStatus, response: str = "") -> Effect:
     place = effect.run_id, effect.idempotency_key
-    return book.write(effects.complete(book.sight, place, status, response))
+    return book.write(effects.complete(book.snapshot, place, status, response))
 
 
 def test_beginning_twice_is_one_effect_that_is_still_pending() -> None:
@@ -41,7 +41,7 @@ def test_completing_before_beginning_is_refused() -> None:
     run = book.begin()
 
     with pytest.raises(NotReady, match="has not begun"):
-        effects.complete(book.sight, (run.run_id, "k"), EffectStatus.CONFIRMED)
+        effects.complete(book.snapshot, (run.run_id, "k"), EffectStatus.CONFIRMED)
 
 
 def test_the_first_outcome_stays() -> None:
@@ -62,8 +62,12 @@ def test_each_outcome_is_said_under_its_name(status: EffectStatus) -> None:
 
     complete(book, effect, status)
 
-    assert book.lines[-1].verb == status.value
-    assert book.lines[-1].payload == {"tool": "wire", "idempotency_key": effect.idempotency_key, "status": status.value}
+    assert book.events[-1].verb == status.value
+    assert book.events[-1].payload == {
+        "tool": "wire",
+        "idempotency_key": effect.idempotency_key,
+        "status": status.value,
+    }
 
 
 def test_what_is_unknown_is_reconciled_once() -> None:
@@ -72,8 +76,8 @@ def test_what_is_unknown_is_reconciled_once() -> None:
     place = effect.run_id, effect.idempotency_key
     complete(book, effect, EffectStatus.UNKNOWN)
 
-    known = book.write(effects.reconcile(book.sight, place, EffectStatus.CONFIRMED, "found"))
-    again = book.write(effects.reconcile(book.sight, place, EffectStatus.FAILED))
+    known = book.write(effects.reconcile(book.snapshot, place, EffectStatus.CONFIRMED, "found"))
+    again = book.write(effects.reconcile(book.snapshot, place, EffectStatus.FAILED))
 
     assert known == again and known.response_json == "found"
     assert book.said("effect") == ["pending", "unknown", "reconciled"]
@@ -81,7 +85,7 @@ def test_what_is_unknown_is_reconciled_once() -> None:
 
 def test_what_cannot_be_repeated_is_not_done_inline() -> None:
     with pytest.raises(UsageError, match="NON_IDEMPOTENT effect requires dispatch mode OUTBOX"):
-        EffectOrder(run_id=RunId("r"), tool="wire", semantics=Semantics.NON_IDEMPOTENT)
+        EffectSpec(run_id=RunId("r"), tool="wire", semantics=Semantics.NON_IDEMPOTENT)
 
 
 def test_what_cannot_be_repeated_needs_a_scope() -> None:
@@ -102,7 +106,7 @@ def test_a_scope_that_the_run_lacks_is_denied_and_said() -> None:
 
     assert [cell_id for cell_id in book.cells if cell_id.ledger == "effect"] == []
     assert book.said("policy") == ["denied"]
-    assert book.lines[-1].payload == {
+    assert book.events[-1].payload == {
         "tool": "wire",
         "decision_index": 0,
         "required_scope": "payments",
@@ -131,20 +135,20 @@ def test_a_business_key_is_one_effect_in_all_runs() -> None:
 
 def test_a_business_key_needs_a_connector() -> None:
     with pytest.raises(UsageError, match="business_key requires a connector"):
-        EffectOrder(run_id=RunId("r"), tool="wire", business_key="k")
+        EffectSpec(run_id=RunId("r"), tool="wire", business_key="k")
 
 
 def test_no_intent_follows_the_end_of_a_run() -> None:
     book = Book()
     run = book.begin()
-    order = EffectOrder(run_id=run.run_id, tool="wire")
-    late = effects.begin(book.sight, order)
+    order = EffectSpec(run_id=run.run_id, tool="wire")
+    late = effects.begin(book.snapshot, order)
     book.end(run.run_id, RunStatus.CANCELLED)
 
     with pytest.raises(AssertionError, match="another version"):
         book.write(late)
     with pytest.raises(RunClosed):
-        effects.begin(book.sight, order)
+        effects.begin(book.snapshot, order)
 
 
 def test_what_was_under_way_when_its_run_ended_still_gets_its_outcome() -> None:
@@ -153,10 +157,10 @@ def test_what_was_under_way_when_its_run_ended_still_gets_its_outcome() -> None:
     effect = begin(book, run)
     book.end(run.run_id, RunStatus.CANCELLED)
 
-    step = effects.complete(book.sight, (run.run_id, effect.idempotency_key), EffectStatus.CONFIRMED)
+    transition = effects.complete(book.snapshot, (run.run_id, effect.idempotency_key), EffectStatus.CONFIRMED)
 
-    assert step.opens and step.closes == run.run_id
-    assert book.write(step).status is EffectStatus.CONFIRMED
+    assert transition.opens and transition.closes == run.run_id
+    assert book.write(transition).status is EffectStatus.CONFIRMED
 
 
 def test_a_stale_worker_begins_and_completes_nothing() -> None:
@@ -168,17 +172,20 @@ def test_a_stale_worker_begins_and_completes_nothing() -> None:
     with pytest.raises(StaleClaim):
         begin(book, run, "other", fence=stale.claim.attempt)
     with pytest.raises(StaleClaim):
-        effects.complete(book.sight, place, EffectStatus.CONFIRMED, fence=stale.claim.attempt)
+        effects.complete(book.snapshot, place, EffectStatus.CONFIRMED, fence=stale.claim.attempt)
 
 
 def test_an_effect_that_can_be_undone_is_owed_as_soon_as_it_is_confirmed() -> None:
     book = Book()
     effect = begin(book, book.begin(), compensation=Compensation(kind="refund", payload_json="7"))
 
-    step = effects.complete(book.sight, (effect.run_id, effect.idempotency_key), EffectStatus.CONFIRMED)
+    transition = effects.complete(book.snapshot, (effect.run_id, effect.idempotency_key), EffectStatus.CONFIRMED)
 
-    assert [change.id.ledger for change in step.cells] == ["effect", "obligation", "debt"]
-    assert [(line.kind, line.verb) for line in step.lines] == [("effect", "confirmed"), ("obligation", "registered")]
+    assert [change.id.ledger for change in transition.cells] == ["effect", "obligation", "debt"]
+    assert [(event.kind, event.verb) for event in transition.events] == [
+        ("effect", "confirmed"),
+        ("obligation", "registered"),
+    ]
 
 
 @pytest.mark.parametrize("status", [EffectStatus.FAILED, EffectStatus.UNKNOWN])

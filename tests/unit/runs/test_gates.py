@@ -3,7 +3,7 @@
 import pytest
 
 from tape.core.errors import LimitReached, RunClosed, StaleClaim, UsageError
-from tape.core.gate import Passage, Signal
+from tape.core.gate import SignalResult, WaitResult
 from tape.core.ids import RunId
 from tape.core.run_state import RunStatus
 from tape.runs import gates, lifecycle
@@ -11,12 +11,12 @@ from tape.runs.lifecycle import RUNS
 from tests.unit.runs.book import MINUTE, Book
 
 
-def wait(book: Book, run_id: RunId, index: int = 0, fence: int | None = None) -> Passage:
-    return book.write(gates.wait(book.sight, run_id, "approval", index, fence=fence))
+def wait(book: Book, run_id: RunId, index: int = 0, fence: int | None = None) -> WaitResult:
+    return book.write(gates.wait(book.snapshot, run_id, "approval", index, fence=fence))
 
 
-def send(book: Book, run_id: RunId, answer: str = "yes") -> Signal:
-    return book.write(gates.send(book.sight, run_id, "approval", answer))
+def send(book: Book, run_id: RunId, answer: str = "yes") -> SignalResult:
+    return book.write(gates.send(book.snapshot, run_id, "approval", answer))
 
 
 def test_a_run_that_waits_is_parked_and_free() -> None:
@@ -24,7 +24,7 @@ def test_a_run_that_waits_is_parked_and_free() -> None:
     run = book.begin("w1")
 
     passage = wait(book, run.run_id)
-    parked = lifecycle.find(book.sight, run.run_id)
+    parked = lifecycle.find(book.snapshot, run.run_id)
 
     assert not passage.is_delivered
     assert (parked.status, parked.waiting_on_gate, parked.claim.owner) == (RunStatus.WAITING, "approval", "")
@@ -37,7 +37,7 @@ def test_a_signal_lets_the_run_that_waits_for_it_go_on() -> None:
     wait(book, run.run_id)
 
     signal = send(book, run.run_id)
-    again = book.write(lifecycle.take(book.sight, run.run_id, "w2", MINUTE))
+    again = book.write(lifecycle.take(book.snapshot, run.run_id, "w2", MINUTE))
 
     assert signal.run_status is RunStatus.RUNNABLE and again.is_acquired
     assert wait(book, run.run_id).resolution_json == "yes"
@@ -53,7 +53,7 @@ def test_a_signal_before_the_wait_is_delivered_at_once() -> None:
 
     assert signal.is_accepted and signal.run_status is None
     assert wait(book, run.run_id).resolution_json == "yes"
-    assert lifecycle.find(book.sight, run.run_id).status is RunStatus.RUNNING
+    assert lifecycle.find(book.snapshot, run.run_id).status is RunStatus.RUNNING
 
 
 def test_a_gate_is_passed_again_by_the_next_wait() -> None:
@@ -72,10 +72,10 @@ def test_waiting_again_for_the_same_answer_says_nothing_new() -> None:
     book = Book()
     run = book.begin("w1")
     wait(book, run.run_id)
-    said = len(book.lines)
+    said = len(book.events)
 
     assert not wait(book, run.run_id).is_delivered
-    assert len(book.lines) == said
+    assert len(book.events) == said
 
 
 def test_waits_are_taken_in_order() -> None:
@@ -90,16 +90,16 @@ def test_a_signal_at_another_gate_leaves_the_run_parked() -> None:
     run = book.begin()
     wait(book, run.run_id)
 
-    book.write(gates.send(book.sight, run.run_id, "other", "yes"))
+    book.write(gates.send(book.snapshot, run.run_id, "other", "yes"))
 
-    assert lifecycle.find(book.sight, run.run_id).status is RunStatus.WAITING
+    assert lifecycle.find(book.snapshot, run.run_id).status is RunStatus.WAITING
 
 
 def test_a_run_that_waits_at_two_gates_goes_on_with_the_first_answer() -> None:
     book = Book()
     run = book.begin()
     wait(book, run.run_id)
-    book.write(gates.wait(book.sight, run.run_id, "other"))
+    book.write(gates.wait(book.snapshot, run.run_id, "other"))
 
     assert send(book, run.run_id).run_status is RunStatus.RUNNABLE
 
@@ -138,5 +138,5 @@ def test_a_gate_says_its_name_and_status() -> None:
 
     send(book, run.run_id)
 
-    assert book.lines[-1].dims == ("approval", run.run_id)
-    assert book.lines[-1].payload == {"gate": "approval", "status": "released", "index": 0, "resolution_json": "yes"}
+    assert book.events[-1].dims == ("approval", run.run_id)
+    assert book.events[-1].payload == {"gate": "approval", "status": "released", "index": 0, "resolution_json": "yes"}

@@ -7,7 +7,7 @@ import pytest
 from tape.core.claim import RUN_LEASE
 from tape.core.errors import NotFound, RunClosed, StaleClaim, UsageError
 from tape.core.ids import RunId
-from tape.core.run_state import ENDINGS, FINAL, Invocation, RunOrder, RunStatus
+from tape.core.run_state import ENDINGS, FINAL, Invocation, RunSpec, RunStatus
 from tape.runs import gates, lifecycle
 from tape.runs.lifecycle import RUNS
 from tests.unit.runs.book import Book
@@ -39,7 +39,7 @@ def test_a_run_without_an_owner_waits_for_whoever_takes_it() -> None:
     book = Book()
 
     run = book.begin(owner="")
-    taken = book.write(lifecycle.take(book.sight, run.run_id, "w1", RUN_LEASE))
+    taken = book.write(lifecycle.take(book.snapshot, run.run_id, "w1", RUN_LEASE))
 
     assert run.status is RunStatus.RUNNABLE
     assert taken.is_acquired and taken.run.status is RunStatus.RUNNING
@@ -51,7 +51,7 @@ def test_another_owner_does_not_get_a_run_while_its_lease_lives() -> None:
     run = book.begin("w1")
 
     book.passes(RUN_LEASE - timedelta(milliseconds=1))
-    loser = book.write(lifecycle.take(book.sight, run.run_id, "w2", RUN_LEASE))
+    loser = book.write(lifecycle.take(book.snapshot, run.run_id, "w2", RUN_LEASE))
 
     assert not loser.is_acquired and loser.run.claim.owner == "w1"
 
@@ -61,13 +61,13 @@ def test_a_silent_worker_loses_its_run_and_is_fenced_off() -> None:
     run = book.begin("w1")
 
     book.passes(RUN_LEASE)
-    winner = book.write(lifecycle.take(book.sight, run.run_id, "w2", RUN_LEASE))
+    winner = book.write(lifecycle.take(book.snapshot, run.run_id, "w2", RUN_LEASE))
 
     assert winner.is_acquired and winner.run.claim.attempt == run.claim.attempt + 1
     with pytest.raises(StaleClaim):
-        lifecycle.heartbeat(book.sight, run.run_id, run.claim.attempt)
+        lifecycle.heartbeat(book.snapshot, run.run_id, run.claim.attempt)
     with pytest.raises(StaleClaim):
-        lifecycle.end(book.sight, run.run_id, RunStatus.TERMINAL, fence=run.claim.attempt)
+        lifecycle.end(book.snapshot, run.run_id, RunStatus.TERMINAL, fence=run.claim.attempt)
 
 
 def test_a_worker_that_comes_back_under_its_own_name_fences_off_its_former_self() -> None:
@@ -75,29 +75,29 @@ def test_a_worker_that_comes_back_under_its_own_name_fences_off_its_former_self(
     before, after = book.begin("w1"), book.begin("w1")
 
     with pytest.raises(StaleClaim):
-        lifecycle.heartbeat(book.sight, before.run_id, before.claim.attempt)
-    assert lifecycle.heartbeat(book.sight, after.run_id, after.claim.attempt).cells
+        lifecycle.heartbeat(book.snapshot, before.run_id, before.claim.attempt)
+    assert lifecycle.heartbeat(book.snapshot, after.run_id, after.claim.attempt).cells
 
 
 def test_a_heartbeat_renews_the_lease_and_says_nothing() -> None:
     book = Book()
     run = book.begin("w1")
-    said = len(book.lines)
+    said = len(book.events)
 
     book.passes(timedelta(seconds=100))
-    alive = book.write(lifecycle.heartbeat(book.sight, run.run_id, run.claim.attempt))
+    alive = book.write(lifecycle.heartbeat(book.snapshot, run.run_id, run.claim.attempt))
 
     assert alive.claim.expires_at_ms == book.now_ms + RUN_LEASE // timedelta(milliseconds=1)
-    assert len(book.lines) == said
+    assert len(book.events) == said
 
 
 def test_who_parked_its_run_may_still_say_what_it_had_under_way() -> None:
     book = Book()
     run = book.begin("w1")
-    book.write(gates.wait(book.sight, run.run_id, "approval", fence=run.claim.attempt))
+    book.write(gates.wait(book.snapshot, run.run_id, "approval", fence=run.claim.attempt))
 
-    told = book.write(lifecycle.heartbeat(book.sight, run.run_id, run.claim.attempt))
-    proof = lifecycle.proven(book.sight, told, run.claim.attempt)
+    told = book.write(lifecycle.heartbeat(book.snapshot, run.run_id, run.claim.attempt))
+    proof = lifecycle.proven(book.snapshot, told, run.claim.attempt)
 
     assert told.status is RunStatus.WAITING and [change.status for change in proof] == ["parked"]
 
@@ -107,9 +107,9 @@ def test_a_stale_worker_is_fenced_off_after_the_end_too() -> None:
     stale, run = book.begin("w1"), book.begin("w1")
     ended = book.end(run.run_id, RunStatus.CANCELLED)
 
-    assert lifecycle.proven(book.sight, ended, run.claim.attempt) == ()
+    assert lifecycle.proven(book.snapshot, ended, run.claim.attempt) == ()
     with pytest.raises(StaleClaim):
-        lifecycle.proven(book.sight, ended, stale.claim.attempt)
+        lifecycle.proven(book.snapshot, ended, stale.claim.attempt)
 
 
 @pytest.mark.parametrize("status", sorted(ENDINGS))
@@ -138,7 +138,7 @@ def test_a_cancelled_run_stays_cancelled_for_the_worker_that_did_not_know() -> N
     run = book.begin("w1")
     book.end(run.run_id, RunStatus.CANCELLED)
 
-    told = book.write(lifecycle.heartbeat(book.sight, run.run_id, run.claim.attempt))
+    told = book.write(lifecycle.heartbeat(book.snapshot, run.run_id, run.claim.attempt))
     ended = book.end(run.run_id, RunStatus.TERMINAL, fence=run.claim.attempt)
 
     assert told.status is ended.status is RunStatus.CANCELLED
@@ -161,7 +161,7 @@ def test_a_run_does_not_end_as_running() -> None:
 
 def test_an_unknown_run_is_not_found() -> None:
     with pytest.raises(NotFound, match="no run 'r9'"):
-        lifecycle.take(Book().sight, RunId("r9"), "w", RUN_LEASE)
+        lifecycle.take(Book().snapshot, RunId("r9"), "w", RUN_LEASE)
 
 
 def test_an_ended_run_takes_nothing_new() -> None:
@@ -170,24 +170,24 @@ def test_an_ended_run_takes_nothing_new() -> None:
     book.end(run.run_id, RunStatus.TERMINAL)
 
     with pytest.raises(RunClosed):
-        lifecycle.active(book.sight, run.run_id)
+        lifecycle.active(book.snapshot, run.run_id)
 
 
 @pytest.mark.parametrize("lease", [timedelta(milliseconds=999), timedelta(minutes=15, milliseconds=1)])
 def test_a_lease_is_one_second_to_fifteen_minutes(lease: timedelta) -> None:
     with pytest.raises(UsageError, match="a lease is"):
-        RunOrder(of=OF, owner="w", lease=lease)
+        RunSpec(of=OF, owner="w", lease=lease)
 
 
 def test_what_a_run_says_of_itself_has_the_keys_that_predicates_use() -> None:
     book = Book()
     book.begin("w1", scopes=("payments",))
 
-    (line,) = book.lines
-    assert line.dims == ("treasury", "ann", "s", OF.run_id)
-    assert isinstance(line.payload, dict)
+    (event,) = book.events
+    assert event.dims == ("treasury", "ann", "s", OF.run_id)
+    assert isinstance(event.payload, dict)
     assert {"app", "user", "session", "run_id", "invocation_id", "status", "tenant_id", "actor", "subject"} <= {
-        *line.payload
+        *event.payload
     }
 
 

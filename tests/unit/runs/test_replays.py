@@ -22,7 +22,7 @@ from tape.core.lease import Lease
 from tape.core.ports import Store
 from tape.core.producer import Producer
 from tape.core.run import RunRecord
-from tape.runs.forks import AT_ONCE, MOST, ForkOrder, Forks, open_forks
+from tape.runs.forks import AT_ONCE, MOST, Forks, ForkSpec, open_forks
 from tape.runs.producers import Producers
 from tape.runs.sink import WAITING, RunSink
 from tests.patience import PATIENCE_S
@@ -42,7 +42,7 @@ class Room:
         self.crowd = crowd
 
     async def fork(self, producer: str = "waits", mutation: JsonValue = None) -> RunId:
-        return await self.forks.fork(self.parent, ForkOrder(at_seq=1, producer=producer, mutation=mutation))
+        return await self.forks.fork(self.parent, ForkSpec(at_seq=1, producer=producer, mutation=mutation))
 
     async def found(self, run_id: RunId) -> RunRecord:
         record = await self.store.runs.find(run_id)

@@ -11,11 +11,11 @@ OF = SessionId(app="chat", user="ann", session="s1")
 
 
 def create(book: Book, state: str = "{}") -> Session:
-    return book.write(sessions.create(book.sight, OF, state))
+    return book.write(sessions.create(book.snapshot, OF, state))
 
 
 def append(book: Book, name: str, delta: str = "{}") -> Session:
-    return book.write(sessions.append(book.sight, OF, SessionEvent(id=name, content_json='"hi"'), delta))
+    return book.write(sessions.append(book.snapshot, OF, SessionEvent(id=name, content_json='"hi"'), delta))
 
 
 def test_an_event_and_its_change_of_state_are_one_step() -> None:
@@ -51,13 +51,13 @@ def test_a_deleted_session_begins_anew() -> None:
     create(book)
     append(book, "e1", '{"n":1}')
 
-    gone = book.write(sessions.delete(book.sight, OF)), book.write(sessions.delete(book.sight, OF))
+    gone = book.write(sessions.delete(book.snapshot, OF)), book.write(sessions.delete(book.snapshot, OF))
     with pytest.raises(NotFound):
         append(book, "e2")
     again = create(book)
 
     assert gone == (True, False)
-    assert (again.state, again.event_count, again.life) == ({}, 0, 2)
+    assert (again.state, again.event_count, again.incarnation) == ({}, 0, 2)
     assert append(book, "e1", '{"n":3}').state == {"n": 3}
 
 
@@ -79,7 +79,7 @@ def test_an_event_says_everything_in_its_session_s_own_run() -> None:
     create(book)
     append(book, "e1", '{"n":1}')
 
-    line = book.lines[-1]
-    assert line.dims == ("chat", "ann", "s1") and line.run_id.startswith("tape.session.")
-    assert isinstance(line.payload, dict) and isinstance(line.payload["event"], dict)
-    assert line.payload["event"]["content_json"] == '"hi"' and line.payload["state_delta_json"] == '{"n":1}'
+    event = book.events[-1]
+    assert event.dims == ("chat", "ann", "s1") and event.run_id.startswith("tape.session.")
+    assert isinstance(event.payload, dict) and isinstance(event.payload["event"], dict)
+    assert event.payload["event"]["content_json"] == '"hi"' and event.payload["state_delta_json"] == '{"n":1}'

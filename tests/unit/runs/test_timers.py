@@ -18,15 +18,15 @@ SECOND = timedelta(seconds=1)
 
 def arm(book: Book, run_id: RunId, kind: str = "", payload: str = "", name: str = "t") -> Timer:
     timer = Timer(run_id=run_id, timer_id=name, fire_at_ms=book.now_ms + 1000, kind=kind, payload_json=payload)
-    return book.write(timers.arm(book.sight, timer))
+    return book.write(timers.arm(book.snapshot, timer))
 
 
 def claim(book: Book, run_id: RunId, owner: str = "h1") -> TimerClaim:
-    return book.write(timers.claim(book.sight, run_id, "t", owner, WORK_LEASE))
+    return book.write(timers.claim(book.snapshot, run_id, "t", owner, WORK_LEASE))
 
 
 def fire(book: Book, held: TimerClaim) -> Timer:
-    return book.write(timers.fire(book.sight, held.timer.run_id, "t", held.timer.claim.attempt))
+    return book.write(timers.fire(book.snapshot, held.timer.run_id, "t", held.timer.claim.attempt))
 
 
 def listed(book: Book, run_id: RunId) -> tuple[str, int | None]:
@@ -80,7 +80,7 @@ def test_setting_it_again_arms_it_again() -> None:
     run_id = book.begin().run_id
     first = arm(book, run_id)
 
-    same = book.write(timers.arm(book.sight, first))
+    same = book.write(timers.arm(book.snapshot, first))
     book.passes(SECOND)
     fire(book, claim(book, run_id))
     later = arm(book, run_id)
@@ -94,8 +94,8 @@ def test_a_timer_that_was_cancelled_does_not_fire() -> None:
     run_id = book.begin().run_id
     arm(book, run_id)
 
-    first = book.write(timers.cancel(book.sight, run_id, "t"))
-    second = book.write(timers.cancel(book.sight, run_id, "t"))
+    first = book.write(timers.cancel(book.snapshot, run_id, "t"))
+    second = book.write(timers.cancel(book.snapshot, run_id, "t"))
     book.passes(SECOND)
 
     assert (first, second) == (True, False)
@@ -120,14 +120,14 @@ def test_a_timeout_ends_the_wait_at_its_gate_in_the_same_step() -> None:
     book = Book()
     run_id = book.begin().run_id
     arm(book, run_id, GATE_TIMEOUT, '{"gate":"approval","note":7}')
-    book.write(gates.wait(book.sight, run_id, "approval"))
+    book.write(gates.wait(book.snapshot, run_id, "approval"))
     book.passes(SECOND)
 
     fire(book, claim(book, run_id))
-    passage = book.write(gates.wait(book.sight, run_id, "approval"))
+    passage = book.write(gates.wait(book.snapshot, run_id, "approval"))
 
     assert passage.resolution_json == '{"timed_out":true,"payload":{"gate":"approval","note":7}}'
-    assert lifecycle.find(book.sight, run_id).status is RunStatus.RUNNABLE
+    assert lifecycle.find(book.snapshot, run_id).status is RunStatus.RUNNABLE
     assert listed(book, run_id) == ("fired", None)
 
 
@@ -135,12 +135,12 @@ def test_a_timeout_comes_too_late_for_a_gate_that_was_answered() -> None:
     book = Book()
     run_id = book.begin().run_id
     arm(book, run_id, GATE_TIMEOUT, '{"gate":"approval"}')
-    book.write(gates.send(book.sight, run_id, "approval", "yes"))
+    book.write(gates.send(book.snapshot, run_id, "approval", "yes"))
     book.passes(SECOND)
 
     fire(book, claim(book, run_id))
 
-    assert book.write(gates.wait(book.sight, run_id, "approval")).gate.resolutions == ("yes",)
+    assert book.write(gates.wait(book.snapshot, run_id, "approval")).gate.resolutions == ("yes",)
 
 
 @pytest.mark.parametrize("payload", ["", "[]", '{"index":0}', '{"gate":"g","index":"x"}'])

@@ -9,18 +9,18 @@ from tests.unit.runs.book import Book
 
 
 def write(book: Book, text: str, if_version: int | None = None) -> Value:
-    return book.write(values.write(book.sight, "treasury", "fx", text, if_version, "desk"))
+    return book.write(values.write(book.snapshot, "treasury", "fx", text, if_version, "desk"))
 
 
 def delete(book: Book, if_version: int | None = None) -> Value:
-    return book.write(values.delete(book.sight, "treasury", "fx", if_version))
+    return book.write(values.delete(book.snapshot, "treasury", "fx", if_version))
 
 
 def test_each_write_is_a_version_and_a_deletion_is_one_too() -> None:
     book = Book()
 
     versions = [write(book, "70").version, write(book, "90").version, delete(book).version]
-    found = values.value_of(book.sight, "treasury", "fx")
+    found = values.value_of(book.snapshot, "treasury", "fx")
 
     assert versions == [1, 2, 3]
     assert (found.deleted, found.version) == (True, 3)
@@ -66,8 +66,8 @@ def test_a_change_says_what_was_before() -> None:
     book = Book()
     write(book, "70"), write(book, "90")
 
-    assert book.lines[-1].dims == ("treasury", "fx")
-    assert book.lines[-1].payload == {
+    assert book.events[-1].dims == ("treasury", "fx")
+    assert book.events[-1].payload == {
         "namespace": "treasury",
         "key": "fx",
         "version": 2,
@@ -81,10 +81,10 @@ def test_a_change_says_what_was_before() -> None:
 def test_values_of_a_namespace_are_said_in_one_system_run() -> None:
     book = Book()
     write(book, "1")
-    book.write(values.write(book.sight, "treasury", "other", "1"))
-    book.write(values.write(book.sight, "hr", "fx", "1"))
+    book.write(values.write(book.snapshot, "treasury", "other", "1"))
+    book.write(values.write(book.snapshot, "hr", "fx", "1"))
 
-    runs = [line.run_id for line in book.lines]
+    runs = [event.run_id for event in book.events]
 
     assert runs[0] == runs[1] != runs[2] and all(run.startswith("tape.value.") for run in runs)
 
@@ -96,6 +96,6 @@ def test_a_version_to_decide_on_is_a_number_from_0_on() -> None:
 
 def test_namespaces_and_keys_are_not_mixed_up() -> None:
     book = Book()
-    book.write(values.write(book.sight, "a/b", "c", "1"))
+    book.write(values.write(book.snapshot, "a/b", "c", "1"))
 
-    assert values.value_of(book.sight, "a", "b/c").version == 0
+    assert values.value_of(book.snapshot, "a", "b/c").version == 0

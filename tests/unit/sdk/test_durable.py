@@ -5,7 +5,7 @@ import pytest
 import tape
 from tape.core.effect import Semantics
 from tape.core.errors import UsageError
-from tape.core.run_state import Invocation, RunOrder
+from tape.core.run_state import Invocation, RunSpec
 from tape.sdk.durable.compensators import compensators
 from tape.sdk.durable.references import reference
 from tape.sdk.durable.retrying import Retries
@@ -66,4 +66,4 @@ def test_a_policy_has_at_least_one_attempt(attempts: int) -> None:
 
 def test_labels_of_tape_s_own_are_refused() -> None:
     with pytest.raises(UsageError, match="belong to Tape"):
-        RunOrder(of=Invocation(app="a"), labels={"tape.effects": "live"})
+        RunSpec(of=Invocation(app="a"), labels={"tape.effects": "live"})

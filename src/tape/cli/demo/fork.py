@@ -19,7 +19,7 @@ from tape.core.event import Entry, Event
 from tape.core.ids import RunId
 from tape.core.ports import RunDirectory
 from tape.core.run import RunMeta
-from tape.runs.forks import ForkOrder, open_forks
+from tape.runs.forks import ForkSpec, open_forks
 
 TURNS: Final = 6
 FORK_TURN: Final = 3
@@ -48,7 +48,7 @@ async def tell(journal: Journal, runs: RunDirectory, prefix: str) -> Story:
     run_id = f"{prefix}arena"
     parent = await _play(journal, run_id)
     at_seq = [entry.seq for entry in parent if entry.type == "turn_start"][FORK_TURN - 1] - 1
-    order = ForkOrder(
+    order = ForkSpec(
         at_seq=at_seq, mutation={**MUTATION}, producer="arena", n_turns=TURNS - FORK_TURN + 1, reason="a bad harvest"
     )
     async with open_forks(journal, load_producers()) as forks:

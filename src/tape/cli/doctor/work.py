@@ -30,7 +30,7 @@ async def look_at_work(store: Store, overdue_ms: int = OVERDUE_MS) -> list[Findi
         ("timer", TIMERS.name, TimerStatus.SET),
     )
     try:
-        before = (await store.cells.look(())).now_ms - overdue_ms
+        before = (await store.cells.snapshot(())).now_ms - overdue_ms
         found = [(what, await store.cells.due(name, status, before, MOST)) for what, name, status in ledgers]
     except UsageError:  # a store without ledgers
         return []

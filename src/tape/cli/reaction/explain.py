@@ -72,7 +72,7 @@ def _say(told: Explanation) -> None:
 
 def _lines(told: Explanation) -> Iterator[tuple[str, ...]]:
     judged, rule = told.judgement, told.judgement.definition
-    yield "in force", _yes(judged.in_force), judged.reason
+    yield "in force", _yes(judged.fold_registrations), judged.reason
     yield "pattern", _yes(judged.is_subject), _pattern(rule.subject_pattern, told.entry, judged.is_subject)
     error = f"  {judged.verdict.error}" if judged.verdict.error else ""
     yield "predicate", _yes(judged.verdict.matched), output.escape((rule.predicate_cel or "none") + error)

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from tape.core.ports import Store
     from tape.core.run import RunRecord
     from tape.core.run_state import RunState
-    from tape.runs.forks import ForkOrder
+    from tape.runs.forks import ForkSpec
 
 MOST: Final = 1_000
 
@@ -95,13 +95,11 @@ def fork(
     """
     from tape.core import codec
     from tape.core.fork_policy import EffectPolicy
-    from tape.runs.forks import ForkOrder
+    from tape.runs.forks import ForkSpec
 
     changed = None if mutation is None else codec.decode(mutation)
     policy = None if effects is None else EffectPolicy(effects)
-    order = ForkOrder(
-        at_seq=at_seq, mutation=changed, n_turns=n_turns, producer=producer, effects=policy, reason=reason
-    )
+    order = ForkSpec(at_seq=at_seq, mutation=changed, n_turns=n_turns, producer=producer, effects=policy, reason=reason)
     return finish(partial(_fork, choices, run_id, order, producers))
 
 
@@ -159,7 +157,7 @@ async def _find(choices: Choices, run_id: str) -> tuple[RunRecord, RunState | No
         record = await found_run(store, run_id)
         if not choices.has_ledgers():
             return record, None, []
-        state = RUNS.find(await store.cells.look((RUNS.at(run_id),)), run_id)
+        state = RUNS.find(await store.cells.snapshot((RUNS.at(run_id),)), run_id)
         return record, state, await Ledgers(store, journal).obligations.unmet(run_id)
     raise AssertionError("a store swallows nothing")
 
@@ -180,7 +178,7 @@ def _unknown(run_id: str) -> NotFound:
     return NotFound(f"there is no run {run_id!r}; tape run ls lists those there are")
 
 
-async def _fork(choices: Choices, run_id: str, order: ForkOrder, producers: tuple[str, ...]) -> int:
+async def _fork(choices: Choices, run_id: str, order: ForkSpec, producers: tuple[str, ...]) -> int:
     from tape import compose
     from tape.runs.forks import open_forks
     from tape.runs.ledgers import Ledgers
@@ -226,7 +224,7 @@ async def _cancel(choices: Choices, run_id: str, reason: str) -> int:
 async def _diff(choices: Choices, one: str, other: str) -> tuple[Diff, tuple[LedgerRow, ...]]:
     from tape import compose
     from tape.core.errors import RunNotFound
-    from tape.core.ledger_diff import beside, books_of
+    from tape.core.ledger_diff import compare_actions, read_actions
     from tape.runs.ledgers import Ledgers
 
     async with choices.open_store() as store, compose.run_journal(store) as journal:
@@ -237,7 +235,7 @@ async def _diff(choices: Choices, one: str, other: str) -> tuple[Diff, tuple[Led
         if not choices.has_ledgers():
             return found, ()
         ledgers = Ledgers(store, journal)
-        return found, beside(await books_of(ledgers, found.one), await books_of(ledgers, found.other))
+        return found, compare_actions(await read_actions(ledgers, found.one), await read_actions(ledgers, found.other))
     raise AssertionError("a store swallows nothing")
 
 

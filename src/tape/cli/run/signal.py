@@ -12,7 +12,7 @@ from tape.cli.choices import Choices, run as finish, shared
 
 if TYPE_CHECKING:
     from tape.core.codec import JsonValue
-    from tape.core.gate import Signal
+    from tape.core.gate import SignalResult
 
 
 @click.command()
@@ -34,13 +34,13 @@ def signal(choices: Choices, run_id: str, gate: str, resolution: str, key: str |
         output.say(f"{output.escape(sent.run_id)}  {_told(sent)}")
 
 
-async def _send(choices: Choices, run_id: str, gate: str, resolution: JsonValue, key: str | None) -> Signal:
+async def _send(choices: Choices, run_id: str, gate: str, resolution: JsonValue, key: str | None) -> SignalResult:
     async with choices.open_node() as node:
         return await node.gates.send(run_id, gate, resolution, key=key)
     raise AssertionError("a node swallows nothing")
 
 
-def _told(sent: Signal) -> str:
+def _told(sent: SignalResult) -> str:
     if not sent.is_accepted:
         return "has ended, and takes no answer"
     return "goes on" if sent.run_status is not None else "will find the answer when it comes to the gate"

@@ -10,7 +10,7 @@ from typing import Final
 from matplotlib.axes import Axes
 from matplotlib.ticker import FuncFormatter, MaxNLocator
 
-from tape.core.errors import UsageError, shown
+from tape.core.errors import UsageError, quoted
 from tape.lake.reports.drawing import DARK, LIGHT, WIDE, Canvas, Plot, name_rows, png, svg, tint
 from tape.lake.search.dry_run import DAY_MS, Day
 from tape.runs.outcomes import Outcome, SweptRun
@@ -21,7 +21,7 @@ ROW: Final = 0.26
 
 def check_path(path: Path) -> None:
     if path.suffix not in SUFFIXES:
-        raise UsageError(f"a plot is a file that ends with .png or .svg, not {shown(path.name)}")
+        raise UsageError(f"a plot is a file that ends with .png or .svg, not {quoted(path.name)}")
 
 
 def write_plot(plot: Plot, path: Path) -> None:

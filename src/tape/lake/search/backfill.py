@@ -14,7 +14,7 @@ from pyspark.sql import DataFrame, functions as F  # noqa: N812 - as everybody c
 from tape.core.errors import NotFound, UsageError
 from tape.core.predicate.predicate import Predicate
 from tape.core.reaction import system_run
-from tape.core.registration import REACTION, Span, told_of
+from tape.core.registration import REACTION, Span, reaction_history
 from tape.core.task import MAX_DEPTH, Hit
 from tape.lake.schema import COLUMNS, GLOBAL_SEQ, SUBJECT
 from tape.lake.search.dry_run import HistoryQuery, HistorySource, entry_of
@@ -73,7 +73,7 @@ async def plan_backfill(
     if record is None or record.is_removed:
         raise NotFound(f"there is no reaction {reaction_id!r}")
     told = journal.stream(run_id=system_run(reaction_id), follow=False)
-    force = told_of([entry async for entry in told if entry.kind == REACTION])
+    force = reaction_history([entry async for entry in told if entry.kind == REACTION])
     if force is None:
         raise NotFound(f"the journal has no registration of {reaction_id!r} any more")
     end = record.cursor if through is None else min(through, record.cursor)

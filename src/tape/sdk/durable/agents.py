@@ -13,11 +13,11 @@ from tape.core.claim import RUN_LEASE, check_lease, check_owner
 from tape.core.codec import JsonValue
 from tape.core.errors import Conflict, StaleClaim, TapeError
 from tape.core.run_state import RunState, RunStatus
-from tape.core.text import legible
+from tape.core.text import replace_unstorable
 from tape.sdk.durable.answers import LOST, Interrupted, Parked, refusal_in
 from tape.sdk.durable.budgets import Budget
 from tape.sdk.durable.calling import awaited
-from tape.sdk.durable.effects import doubt
+from tape.sdk.durable.effects import mark_in_doubt
 from tape.sdk.durable.running import Running, in_run
 from tape.sdk.durable.waiting import Waiting
 from tape.sdk.nouns.node import AsyncNode
@@ -128,7 +128,9 @@ class Agents:
             return
         log.warning("run.failed", run_id=found.run_id, error=type(error).__name__)
         try:
-            await self._end(found, RunStatus.FAILED, {"type": type(error).__name__, "message": legible(str(error))})
+            await self._end(
+                found, RunStatus.FAILED, {"type": type(error).__name__, "message": replace_unstorable(str(error))}
+            )
         except LOST as lost:
             self._leave(found, lost)
 
@@ -155,7 +157,7 @@ class Agents:
 
     async def _end(self, found: Running, status: RunStatus, detail: JsonValue) -> None:
         if found.steps.is_cut:
-            await doubt(found)
+            await mark_in_doubt(found)
         await self._node.runs.end(found.run_id, status, detail, fence=found.fence)
 
     async def _beat(self, found: Running, scope: anyio.CancelScope) -> NoReturn:

@@ -12,7 +12,7 @@ from tape.core.claim import WORK_LEASE, check_owner
 from tape.core.errors import TapeError
 from tape.core.obligation import Obligation
 from tape.core.retry import backoff
-from tape.core.text import legible
+from tape.core.text import replace_unstorable
 from tape.sdk.durable.calling import called, with_key
 from tape.sdk.durable.compensators import Compensator, compensators
 from tape.sdk.nouns.node import AsyncNode
@@ -92,7 +92,7 @@ class Compensating:
         log.warning("obligation.failed", run_id=held.run_id, kind=held.kind, error=type(error).__name__)
         later = backoff(held.attempts + 1, BASE, 0) // timedelta(milliseconds=1)
         next_ms = held.claim.expires_at_ms - self._lease // timedelta(milliseconds=1) + later
-        text = legible(str(error) if isinstance(error, TapeError) else f"{type(error).__name__}: {error}")
+        text = replace_unstorable(str(error) if isinstance(error, TapeError) else f"{type(error).__name__}: {error}")
         await self._node.obligations.attempt(held.run_id, held.number, held.claim.attempt, text, next_ms)
 
 

@@ -9,7 +9,7 @@ from tape.core import codec
 from tape.core.claim import WORK_LEASE, check_owner, lease_ms
 from tape.core.effect import Effect, Resolution, Semantics
 from tape.core.retry import backoff
-from tape.core.text import MAX_NAME, legible
+from tape.core.text import MAX_NAME, replace_unstorable
 from tape.sdk.durable.answers import AckLost
 from tape.sdk.durable.calling import called, with_key
 from tape.sdk.nouns.node import AsyncNode
@@ -43,7 +43,7 @@ class Dispatching:
         self._deadline = check_deadline(deadline)
 
     async def due(self, limit: int) -> Sequence[Effect]:
-        await self._node.dispatch.doubt_silent()
+        await self._node.dispatch.mark_lost_in_doubt()
         found = [await self._node.dispatch.due(connector, limit) for connector in self._connectors]
         return [effect for effects in found for effect in effects]
 
@@ -82,7 +82,7 @@ async def carry_out(
 async def _failed(node: AsyncNode, held: Effect, error: Exception, lease: timedelta) -> Effect:
     """What can be repeated is tried again for a while; what cannot is over."""
     log.warning("effect.not_dispatched", run_id=held.run_id, tool=held.tool, error=type(error).__name__)
-    told = legible(f"{type(error).__name__}: {error}")
+    told = replace_unstorable(f"{type(error).__name__}: {error}")
     tried = held.dispatch_attempts + 1
     if held.semantics is Semantics.NON_IDEMPOTENT or tried >= ATTEMPTS:
         resolution = Resolution.FAILED

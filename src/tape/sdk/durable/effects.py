@@ -11,7 +11,7 @@ from tape.core.codec import JsonValue
 from tape.core.effect import Compensation, DispatchMode, Effect, EffectStatus, Semantics
 from tape.core.errors import Conflict, UsageError
 from tape.core.fork_policy import EffectPolicy
-from tape.core.text import legible
+from tape.core.text import replace_unstorable
 from tape.sdk.durable.answers import AckLost, StepRefused, failure
 from tape.sdk.durable.calling import called, with_key
 from tape.sdk.durable.compensators import compensators
@@ -129,7 +129,7 @@ async def performed(found: Running, call: Call) -> JsonValue:
     """The effect's result: the one that is written down, or else the one that it has now."""
     index = found.decision_index
     place = found.place(f"effect {index} {call.tool.name}")
-    if found.policy.is_sheltered:
+    if found.policy.suppresses_effects:
         return await _sheltered(found, call, index, place)
     begun = await found.node.effects.begin(
         found.run_id, call.tool.name, call.request, decision_index=index, call_index=place,
@@ -185,7 +185,7 @@ async def _done(found: Running, call: Call, begun: Effect) -> Effect:
     except StepRefused:
         raise  # the program is at fault, not the tool: nothing came of the effect that could be written down
     except Exception as error:  # noqa: BLE001 - whatever a tool raises is what came of it
-        told: JsonValue = {"type": type(error).__name__, "message": legible(str(error))}
+        told: JsonValue = {"type": type(error).__name__, "message": replace_unstorable(str(error))}
         return await _complete(found, begun, EffectStatus.FAILED, error=told)
     return await _complete(found, begun, EffectStatus.CONFIRMED, response=response)
 
@@ -242,7 +242,7 @@ async def _dispatched(found: Running, begun: Effect) -> Effect:
     return begun
 
 
-async def doubt(found: Running) -> None:
+async def mark_in_doubt(found: Running) -> None:
     """Says of each effect that has no outcome, and that nobody waits for any more, that nobody knows it."""
     for each in await found.node.effects.listed(found.run_id):
         is_inline = each.dispatch_mode is DispatchMode.INLINE and each.semantics is not Semantics.OBSERVE_ONLY

@@ -78,7 +78,7 @@ class Dispatch(Noun[effects.Dispatch]):
     claim = waiting(effects.Dispatch.claim)
     attempt = waiting(effects.Dispatch.attempt)
     observe = waiting(effects.Dispatch.observe)
-    doubt_silent = waiting(effects.Dispatch.doubt_silent)
+    mark_lost_in_doubt = waiting(effects.Dispatch.mark_lost_in_doubt)
 
 
 class Obligations(Noun[obligations.Obligations]):
@@ -162,9 +162,9 @@ class Events(Noun[events.Events]):
     append = waiting(events.Events.append)
     _stream = waiting(events.Events.stream)
 
-    def stream(self, **wish: Unpack[Wishes]) -> BlockingStream[Entry]:
+    def stream(self, **options: Unpack[Wishes]) -> BlockingStream[Entry]:
         """Entries in order, once each: first what there is, then what comes; a run's end with it."""
-        return BlockingStream(self.portal, self._stream(**wish))
+        return BlockingStream(self.portal, self._stream(**options))
 
 
 class Sessions(Noun[sessions.Sessions]):

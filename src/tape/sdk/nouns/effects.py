@@ -11,7 +11,7 @@ from tape.core.effect import (
     DispatchMode,
     Effect,
     EffectClaim,
-    EffectOrder,
+    EffectSpec,
     EffectStatus,
     Observation,
     Resolution,
@@ -48,7 +48,7 @@ class Effects:
         caller: Caller = PLAIN,
     ) -> Effect:
         """The stored effect: pending if it is new, and whatever it has become if it is not."""
-        order = EffectOrder(
+        order = EffectSpec(
             run_id=RunId(run_id),
             tool=tool,
             decision_index=decision_index,
@@ -151,6 +151,6 @@ class Dispatch:
         )
         return await self._ledger.observe(run_id, key, seen, caller)
 
-    async def doubt_silent(self, limit: int = 200, now_ms: int | None = None) -> Sequence[Effect]:
+    async def mark_lost_in_doubt(self, limit: int = 200, now_ms: int | None = None) -> Sequence[Effect]:
         """Puts in doubt what silent dispatchers may have done and must not be repeated."""
-        return await self._ledger.doubt_silent(limit, now_ms)
+        return await self._ledger.mark_lost_in_doubt(limit, now_ms)

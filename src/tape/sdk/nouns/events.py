@@ -3,7 +3,7 @@
 from collections.abc import Iterable
 
 from tape.core.event import Entry, Event
-from tape.core.ledgers import EventLog, Following, Wish
+from tape.core.ledgers import EventLog, Following, StreamOptions
 
 
 class Events:
@@ -35,7 +35,7 @@ class Events:
         follow: bool = True,
     ) -> Following:
         """Entries in order, once each: first what there is, then what comes; a run's end with it."""
-        wish = Wish(
+        options = StreamOptions(
             run_id=run_id,
             from_seq=from_seq,
             subject=subject,
@@ -43,4 +43,4 @@ class Events:
             from_global_seq=from_global_seq,
             follow=follow,
         )
-        return await self._log.stream(wish)
+        return await self._log.stream(options)

@@ -2,7 +2,7 @@
 
 from tape.core.caller import PLAIN, Caller
 from tape.core.codec import JsonValue
-from tape.core.gate import Gate, Passage, Signal
+from tape.core.gate import Gate, SignalResult, WaitResult
 from tape.core.ledgers import GateLedger, RunLedger
 from tape.sdk.nouns.body import text_of
 
@@ -23,13 +23,13 @@ class Gates:
         *,
         fence: int | None = None,
         caller: Caller = PLAIN,
-    ) -> Passage:
+    ) -> WaitResult:
         """The answer to a run's n-th wait at a gate; without one yet, the run is parked until it comes."""
         return await self._ledger.wait(run_id, gate, index, text_of(context), fence, caller)
 
     async def send(
         self, run_id: str, gate: str, resolution: JsonValue = None, *, key: str | None = None, caller: Caller = PLAIN
-    ) -> Signal:
+    ) -> SignalResult:
         """Answers at a gate; with a key, once."""
         return await self._ledger.send(run_id, gate, text_of(resolution), key, caller)
 
@@ -43,7 +43,7 @@ class Gates:
         *,
         key: str | None = None,
         caller: Caller = PLAIN,
-    ) -> Signal:
+    ) -> SignalResult:
         """Answers at a gate of the newest run of a session."""
         run_id = await self._runs.newest(app, user, session)
         return await self._ledger.send(run_id, gate, text_of(resolution), key, caller)

@@ -8,7 +8,7 @@ from tape.core.claim import RUN_LEASE
 from tape.core.codec import JsonValue
 from tape.core.ids import RunId
 from tape.core.ledgers import CompactionLedger, RunLedger
-from tape.core.run_state import Begun, Compaction, Identity, Invocation, RunOrder, RunState, RunStatus
+from tape.core.run_state import Compaction, Identity, Invocation, RunClaim, RunSpec, RunState, RunStatus
 from tape.sdk.nouns.body import text_of
 
 
@@ -32,12 +32,12 @@ class Runs:
         scopes: Sequence[str] = (),
         labels: Mapping[str, str] | None = None,
         caller: Caller = PLAIN,
-    ) -> Begun:
+    ) -> RunClaim:
         """Begins a run that is unique for its four names; beginning it again resumes it.
 
         Without an owner it waits for whoever takes it.
         """
-        order = RunOrder(
+        order = RunSpec(
             of=Invocation(app=app, user=user, session=session, invocation=invocation),
             owner=owner,
             lease=lease,
@@ -47,7 +47,7 @@ class Runs:
         )
         return await self._ledger.begin(order, caller)
 
-    async def take(self, run_id: str, owner: str, lease: timedelta = RUN_LEASE, caller: Caller = PLAIN) -> Begun:
+    async def take(self, run_id: str, owner: str, lease: timedelta = RUN_LEASE, caller: Caller = PLAIN) -> RunClaim:
         """Leases a run to an owner, unless it has ended or somebody else holds it."""
         return await self._ledger.take(run_id, owner, lease, caller)
 

@@ -13,7 +13,7 @@ from google.protobuf.message import Message
 from tape import telemetry
 from tape.core.caller import PLAIN, Caller
 from tape.core.causation import current_cause
-from tape.core.errors import Unavailable, UsageError, shown
+from tape.core.errors import Unavailable, UsageError, quoted
 from tape.sdk.remote.refusals import raised_from
 from tape.wire import forking, tape_pb2 as pb, traceparent
 
@@ -69,7 +69,7 @@ class Channel:
             await self._channel.channel_ready()
             return self
         await self._close()
-        raise Unavailable(f"nobody answers at {shown(self._url)}")
+        raise Unavailable(f"nobody answers at {quoted(self._url)}")
 
     async def __aexit__(self, *_: object) -> None:
         await self._close()
@@ -148,7 +148,7 @@ async def _opened(call: Any) -> None:
 def _target(url: str) -> str:
     parts = urlsplit(url)
     if parts.scheme != SCHEME or not parts.hostname or parts.path.strip("/"):
-        raise UsageError(f"a server is named by a URL like tape://localhost:{PORT}, not {shown(url)}")
+        raise UsageError(f"a server is named by a URL like tape://localhost:{PORT}, not {quoted(url)}")
     host = f"[{parts.hostname}]" if ":" in parts.hostname else parts.hostname
     return f"{host}:{parts.port or PORT}"
 

@@ -6,7 +6,7 @@ from datetime import timedelta
 from tape.core.caller import PLAIN, Caller
 from tape.core.claim import WORK_LEASE
 from tape.core.decision import Decision
-from tape.core.effect import IN_DOUBT, Effect, EffectClaim, EffectOrder, EffectStatus, Observation
+from tape.core.effect import IN_DOUBT, Effect, EffectClaim, EffectSpec, EffectStatus, Observation
 from tape.sdk.remote.channel import Channel
 from tape.wire import tape_pb2 as pb
 from tape.wire.messages.effects import DECIDED, DECISION, EFFECT, OBSERVATION, ORDER
@@ -42,8 +42,8 @@ class Effects:
     def __init__(self, channel: Channel) -> None:
         self._channel = channel
 
-    async def begin(self, order: EffectOrder, fence: int | None = None, caller: Caller = PLAIN) -> Effect:
-        request = ORDER.message(order, fence=fence)
+    async def begin(self, spec: EffectSpec, fence: int | None = None, caller: Caller = PLAIN) -> Effect:
+        request = ORDER.message(spec, fence=fence)
         answer = await self._channel.call("BeginEffect", request, pb.BeginEffectResponse, caller)
         return EFFECT.value(answer.effect)
 
@@ -164,7 +164,7 @@ class Dispatch:
         request = OBSERVATION.message(seen, run_id=run_id, idempotency_key=idempotency_key)
         return EFFECT.value(await self._channel.call("RecordExternalObservation", request, pb.EffectRecord, caller))
 
-    async def doubt_silent(self, limit: int = 200, now_ms: int | None = None) -> Sequence[Effect]:
+    async def mark_lost_in_doubt(self, limit: int = 200, now_ms: int | None = None) -> Sequence[Effect]:
         request = say(pb.DoubtSilentDispatchesRequest, limit=limit, now_ms=now_ms)
         return _values(await self._channel.call("DoubtSilentDispatches", request, pb.ListEffectsResponse))
 

@@ -9,7 +9,7 @@ import grpc
 
 from tape.core.errors import UsageError
 from tape.core.event import Entry, Event
-from tape.core.ledgers import Wish
+from tape.core.ledgers import StreamOptions
 from tape.sdk.remote.channel import Channel
 from tape.sdk.remote.coming_back import ComingBack
 from tape.wire import tape_pb2 as pb
@@ -35,9 +35,9 @@ class Events:
         positions = zip(events, answer.entries, strict=True)
         return [appended(event, position, answer.epoch) for event, position in positions]
 
-    async def stream(self, wish: Wish) -> "Follow":
-        _check(wish)
-        follow = Follow(self._channel, wish)
+    async def stream(self, options: StreamOptions) -> "Follow":
+        _check(options)
+        follow = Follow(self._channel, options)
         await follow.open()
         return follow
 
@@ -45,9 +45,9 @@ class Events:
 class Follow:
     """Entries as they come, each once, over any number of connections, until the server says that this was the end."""
 
-    def __init__(self, channel: Channel, wish: Wish) -> None:
+    def __init__(self, channel: Channel, options: StreamOptions) -> None:
         self._channel = channel
-        self._wish = wish
+        self._wish = options
         self._ready: deque[Entry] = deque()
         self._epoch = self._answered_in = 0
         self._call: Any = None
@@ -55,15 +55,15 @@ class Follow:
         self._coming_back = ComingBack(self.open)
 
     async def open(self) -> None:
-        wish = self._wish
+        options = self._wish
         request = say(
             pb.TailBatchesRequest,
-            run_id=wish.run_id,
-            from_seq=wish.from_seq,
-            subject_pattern=wish.subject,
-            predicate_cel=wish.where,
-            from_global_seq=wish.from_global_seq,
-            no_follow=not wish.follow,
+            run_id=options.run_id,
+            from_seq=options.from_seq,
+            subject_pattern=options.subject,
+            predicate_cel=options.where,
+            from_global_seq=options.from_global_seq,
+            no_follow=not options.follow,
             max_entries=BATCH,
             epoch=self._epoch,
         )
@@ -116,8 +116,8 @@ def _event(event: Event) -> Event:
     return event
 
 
-def _check(wish: Wish) -> None:
-    if wish.run_id is None and wish.from_seq != 1:
+def _check(options: StreamOptions) -> None:
+    if options.run_id is None and options.from_seq != 1:
         raise UsageError("from_seq is a place in a run; give run_id, or from_global_seq")
-    if wish.run_id is not None and wish.from_global_seq != 0:
+    if options.run_id is not None and options.from_global_seq != 0:
         raise UsageError("from_global_seq is a place in the journal; a run is read from from_seq")

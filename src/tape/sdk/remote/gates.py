@@ -7,7 +7,7 @@ from decimal import Decimal
 from tape.core.budget import Admission, Amount, Budget
 from tape.core.caller import PLAIN, Caller
 from tape.core.claim import WORK_LEASE
-from tape.core.gate import Gate, Passage, Signal
+from tape.core.gate import Gate, SignalResult, WaitResult
 from tape.core.ids import RunId
 from tape.core.run_state import RunStatus
 from tape.core.timer import Timer, TimerClaim
@@ -31,21 +31,21 @@ class Gates:
         context_json: str = "",
         fence: int | None = None,
         caller: Caller = PLAIN,
-    ) -> Passage:
+    ) -> WaitResult:
         request = say(
             pb.AwaitSignalRequest, run_id=run_id, gate=gate, index=index, payload_json=context_json, fence=fence
         )
         answer = await self._channel.call("AwaitSignal", request, pb.AwaitSignalResponse, caller)
         resolution = answer.resolution_json if answer.delivered else None
-        return Passage(gate=GATE.value(answer.gate), resolution_json=resolution)
+        return WaitResult(gate=GATE.value(answer.gate), resolution_json=resolution)
 
     async def send(
         self, run_id: str, gate: str, resolution_json: str = "", key: str | None = None, caller: Caller = PLAIN
-    ) -> Signal:
+    ) -> SignalResult:
         request = say(pb.SendSignalRequest, run_id=run_id, gate=gate, resolution_json=resolution_json, key=key)
         answer = await self._channel.call("SendSignal", request, pb.SendSignalResponse, caller)
         status = member(RunStatus, answer.run_status) if answer.run_status else None
-        return Signal(is_accepted=answer.accepted, run_id=RunId(answer.run_id), run_status=status)
+        return SignalResult(is_accepted=answer.accepted, run_id=RunId(answer.run_id), run_status=status)
 
     async def find(self, run_id: str, gate: str) -> Gate | None:
         answer = await self._channel.call(

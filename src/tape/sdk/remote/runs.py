@@ -6,7 +6,7 @@ from datetime import timedelta
 from tape.core.caller import PLAIN, Caller
 from tape.core.claim import RUN_LEASE, check_lease, check_owner
 from tape.core.ids import RunId
-from tape.core.run_state import Begun, Compaction, RunOrder, RunState, RunStatus
+from tape.core.run_state import Compaction, RunClaim, RunSpec, RunState, RunStatus
 from tape.sdk.remote.channel import Channel
 from tape.wire import tape_pb2 as pb
 from tape.wire.messages.runs import COMPACTION, ORDER, RUN, begun_value
@@ -21,11 +21,11 @@ class Runs:
     def __init__(self, channel: Channel) -> None:
         self._channel = channel
 
-    async def begin(self, order: RunOrder, caller: Caller = PLAIN) -> Begun:
-        answer = await self._channel.call("BeginRun", ORDER.message(order), pb.BeginRunResponse, caller)
+    async def begin(self, spec: RunSpec, caller: Caller = PLAIN) -> RunClaim:
+        answer = await self._channel.call("BeginRun", ORDER.message(spec), pb.BeginRunResponse, caller)
         return begun_value(answer.run)
 
-    async def take(self, run_id: str, owner: str, lease: timedelta = RUN_LEASE, caller: Caller = PLAIN) -> Begun:
+    async def take(self, run_id: str, owner: str, lease: timedelta = RUN_LEASE, caller: Caller = PLAIN) -> RunClaim:
         lease_ms = check_lease(lease) // _MS
         request = say(pb.ResumeRunRequest, run_id=run_id, lease_owner=check_owner(owner), lease_ttl_ms=lease_ms)
         return begun_value(await self._channel.call("ResumeRun", request, pb.RunState, caller))

@@ -4,7 +4,7 @@ from collections.abc import Iterable
 from typing import Final
 
 from tape.core.caller import Caller
-from tape.core.errors import UsageError, shown
+from tape.core.errors import UsageError, quoted
 from tape.wire import traceparent
 
 TRACE: Final = "traceparent"
@@ -26,5 +26,5 @@ def caller_of(metadata: Iterable[tuple[str, str | bytes]]) -> Caller:
 
 def _count(name: str, text: str) -> int:
     if not text.isdecimal() or len(text) > 18:
-        raise UsageError(f"{name} is a whole number, not {shown(text)}")
+        raise UsageError(f"{name} is a whole number, not {quoted(text)}")
     return int(text)

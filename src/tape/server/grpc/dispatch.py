@@ -48,7 +48,7 @@ async def doubt_silent_dispatches(
     hall: Hall, request: pb.DoubtSilentDispatchesRequest, caller: Caller
 ) -> pb.ListEffectsResponse:
     limit, now_ms = bounded(request.limit, LIMIT), moment(request.now_ms)
-    return listed(await hall.ledgers.dispatch.doubt_silent(limit, now_ms))
+    return listed(await hall.ledgers.dispatch.mark_lost_in_doubt(limit, now_ms))
 
 
 async def _newest(hall: Hall, run_id: str, key: str) -> int:

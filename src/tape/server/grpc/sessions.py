@@ -6,7 +6,7 @@ from typing import Final, Protocol
 
 from tape.core.caller import Caller
 from tape.core.errors import UsageError
-from tape.core.page import ANSWER_BYTES, fitting
+from tape.core.page import ANSWER_BYTES, fit_answer
 from tape.core.session import SessionId
 from tape.server.grpc.hall import Hall
 from tape.server.grpc.pages import page, size
@@ -53,7 +53,7 @@ async def append_event(hall: Hall, request: pb.AppendEventRequest, caller: Calle
 def _carried(session: pb.Session) -> pb.Session:
     """The session with the newest of these events that fit into an answer with it."""
     room = ANSWER_BYTES - len(session.state_json.encode()) - EMPTY
-    newest = fitting(reversed(session.events), size, room)
+    newest = fit_answer(reversed(session.events), size, room)
     del session.events[: len(session.events) - len(newest)]
     return session
 

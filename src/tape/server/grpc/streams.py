@@ -15,7 +15,7 @@ from tape.core.value import ValueChange
 from tape.server.grpc.batches import BLOCK
 from tape.server.grpc.hall import Hall, bounded
 from tape.server.grpc.replay import Blocks, Deliver
-from tape.server.grpc.tail import LEAVING, Finish, Line, Replayed, Wish, opening, push
+from tape.server.grpc.tail import LEAVING, Finish, Line, Replayed, StreamOptions, opening, push
 from tape.server.http.refusals import NotNow
 from tape.server.sse.subscribers import Subscriber
 from tape.wire import tape_pb2 as pb
@@ -35,8 +35,8 @@ async def subscribe_run(hall: Hall, request: pb.SubscribeRunRequest, line: Line)
 
     after, epoch = max(request.from_seq, 1) - 1, hall.journal.epoch
     opened = _run(hall.journal, run_id, held=request.epoch)
-    wish = Wish(run_id=run_id, open_after=opened, after=after, epoch=epoch)
-    await push(hall.subscribers, hall.meters, wish, line, deliver)
+    options = StreamOptions(run_id=run_id, open_after=opened, after=after, epoch=epoch)
+    await push(hall.subscribers, hall.meters, options, line, deliver)
 
 
 async def subscribe_events(hall: Hall, request: pb.SubscribeEventsRequest, line: Line) -> None:
@@ -48,18 +48,18 @@ async def subscribe_events(hall: Hall, request: pb.SubscribeEventsRequest, line:
     if request.run_id:
         run_id = check_run_id(request.run_id)
         opened = _run(hall.journal, run_id, request.subject_pattern)
-        wish = Wish(run_id=run_id, open_after=opened, after=0, epoch=hall.journal.epoch)
+        options = StreamOptions(run_id=run_id, open_after=opened, after=0, epoch=hall.journal.epoch)
     else:
         start = max(after, await _before(hall.journal, since)) if since > 0 else after
         opened = _across(hall.journal, request.subject_pattern, held=request.epoch)
-        wish = Wish(run_id=None, open_after=opened, after=start, epoch=hall.journal.epoch)
-    await push(hall.subscribers, hall.meters, wish, line, _alone(line, is_wanted))
+        options = StreamOptions(run_id=None, open_after=opened, after=start, epoch=hall.journal.epoch)
+    await push(hall.subscribers, hall.meters, options, line, _alone(line, is_wanted))
 
 
 async def subscribe_by_subject(hall: Hall, request: pb.SubscribeBySubjectRequest, line: Line) -> None:
     opened = _across(hall.journal, request.subject_pattern, request.predicate_cel, held=request.epoch)
-    wish = Wish(run_id=None, open_after=opened, after=request.from_global_seq, epoch=hall.journal.epoch)
-    await push(hall.subscribers, hall.meters, wish, line, _alone(line))
+    options = StreamOptions(run_id=None, open_after=opened, after=request.from_global_seq, epoch=hall.journal.epoch)
+    await push(hall.subscribers, hall.meters, options, line, _alone(line))
 
 
 async def tail_batches(hall: Hall, request: pb.TailBatchesRequest, line: Line) -> None:
@@ -69,11 +69,11 @@ async def tail_batches(hall: Hall, request: pb.TailBatchesRequest, line: Line) -
         for message in hall.batches.messages(entries):
             await line.write(message)
 
-    wish = _tailed(hall, request, most, line)
+    options = _tailed(hall, request, most, line)
     if request.no_follow:
-        await _tell_all(hall, wish, line, deliver)
+        await _tell_all(hall, options, line, deliver)
     else:
-        await push(hall.subscribers, hall.meters, wish, line, deliver)
+        await push(hall.subscribers, hall.meters, options, line, deliver)
 
 
 async def watch_value(hall: Hall, request: pb.WatchValueRequest, line: Line) -> None:
@@ -94,10 +94,10 @@ async def _next(watch: Watching, place: Subscriber) -> ValueChange:
     raise NotNow(LEAVING)
 
 
-def _tailed(hall: Hall, request: pb.TailBatchesRequest, most: int, line: Line) -> Wish:
+def _tailed(hall: Hall, request: pb.TailBatchesRequest, most: int, line: Line) -> StreamOptions:
     filters = request.subject_pattern, request.predicate_cel
     finish = _finish(hall, request, line)
-    tail = partial(Wish, epoch=hall.journal.epoch, takes_what_is_left=False, most=most, finish=finish)
+    tail = partial(StreamOptions, epoch=hall.journal.epoch, takes_what_is_left=False, most=most, finish=finish)
     follow, held = not request.no_follow, request.epoch
     if not request.run_id:
         in_blocks = _blocks(hall, line) if most >= BLOCK and not any(filters) else None
@@ -129,15 +129,15 @@ def _blocks(hall: Hall, line: Line) -> Replayed:
     return lambda reader: Blocks(reader, hall.store, hall.batches, write)
 
 
-async def _tell_all(hall: Hall, wish: Wish, line: Line, deliver: Deliver) -> None:
+async def _tell_all(hall: Hall, options: StreamOptions, line: Line, deliver: Deliver) -> None:
     """What there is, and no more."""
-    with closing(wish.open_after(wish.after)) as reader:
-        replay = wish.replayed(reader, deliver)
-        await line.send_initial_metadata(opening(wish.epoch))
+    with closing(options.open_after(options.after)) as reader:
+        replay = options.replayed(reader, deliver)
+        await line.send_initial_metadata(opening(options.epoch))
         while not await replay.tell():
             pass
-        if wish.finish is not None:
-            await wish.finish(reader)
+        if options.finish is not None:
+            await options.finish(reader)
 
 
 def _run(

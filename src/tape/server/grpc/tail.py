@@ -33,12 +33,12 @@ class Line(Protocol):
 class Push:
     """One reader, until its reader leaves, it ends, or the server is to leave."""
 
-    def __init__(self, reader: StreamReader, place: Subscriber, wish: "Wish", deliver: Deliver) -> None:
+    def __init__(self, reader: StreamReader, place: Subscriber, options: "StreamOptions", deliver: Deliver) -> None:
         self._reader = reader
-        self._replay = wish.replayed(reader, deliver)
+        self._replay = options.replayed(reader, deliver)
         self._deliver = deliver
-        self._finish = wish.finish
-        self._most = wish.most
+        self._finish = options.finish
+        self._most = options.most
         self._woken = asyncio.Event()  # every reader waits at every burst: anyio's event is three times as dear
         self._place = place
         place.lag = lambda: reader.lag[0]
@@ -97,7 +97,7 @@ class Push:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Wish:
+class StreamOptions:
     """What a reader wants: of which run, read and replayed how, from where on, and how it is told of the run's end.
 
     Without a way to `finish` the stream goes on after that.
@@ -124,34 +124,34 @@ def opening(epoch: int) -> Sequence[tuple[str, str]]:
     return ((EPOCH, str(epoch)),)
 
 
-async def push(places: Subscribers, meters: Meters, wish: Wish, line: Line, deliver: Deliver) -> None:
+async def push(places: Subscribers, meters: Meters, options: StreamOptions, line: Line, deliver: Deliver) -> None:
     """Delivers what comes after a place, for as long as it is listened to."""
 
     async def count(entries: Sequence[Entry]) -> None:
         await deliver(entries)
         meters.streamed.add(len(entries))
 
-    with places.join(wish.run_id) as place:
+    with places.join(options.run_id) as place:
         meters.opened.add()
-        gap = await _push(place, wish, count, line)
+        gap = await _push(place, options, count, line)
         while gap is not None:
             meters.dropped.add()
-            gap = await _push(place, replace(wish, after=gap.available_from - 1), count)
+            gap = await _push(place, replace(options, after=gap.available_from - 1), count)
 
 
 async def _push(
-    place: Subscriber, wish: Wish, deliver: Deliver, line: Line | None = None
+    place: Subscriber, options: StreamOptions, deliver: Deliver, line: Line | None = None
 ) -> BrokerOverflowError | None:
     """The gap, when the reader asked for the earliest there is and it is not the first."""
-    reader = wish.open_after(wish.after)
+    reader = options.open_after(options.after)
     try:
-        told = Push(reader, place, wish, deliver)
+        told = Push(reader, place, options, deliver)
         if line is not None:
-            await line.send_initial_metadata(opening(wish.epoch))
+            await line.send_initial_metadata(opening(options.epoch))
         try:
             await told.run()
         except BrokerOverflowError as gap:
-            if line is None or wish.after or told.has_begun or not wish.takes_what_is_left:
+            if line is None or options.after or told.has_begun or not options.takes_what_is_left:
                 raise
             return gap
         return None

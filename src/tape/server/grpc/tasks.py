@@ -6,7 +6,7 @@ from datetime import timedelta
 from tape.core.caller import Caller
 from tape.core.claim import WORK_LEASE, check_owner
 from tape.core.errors import NotFound, StaleClaim
-from tape.core.page import ANSWER_BYTES, place_of
+from tape.core.page import ANSWER_BYTES, decode_cursor
 from tape.core.task import (
     Claim,
     Died,
@@ -72,7 +72,7 @@ async def list_tasks(hall: Hall, request: pb.ListTasksRequest, caller: Caller) -
         reaction_id=request.reaction_id,
         status=request.status,
         limit=limit,
-        before=place_of(request.cursor, int, str),
+        before=decode_cursor(request.cursor, int, str),
         max_bytes=ANSWER_BYTES,
     )
     return pb.ListTasksResponse(tasks=map(TASK.message, found), next_cursor=rest_of(found, limit, ANSWER_BYTES))

@@ -4,7 +4,7 @@ from os import urandom
 
 from tape.core.caller import Caller
 from tape.core.claim import WORK_LEASE
-from tape.core.page import fitting
+from tape.core.page import fit_answer
 from tape.core.timer import Timer
 from tape.server.grpc.hall import Hall, bounded, moment, span
 from tape.server.grpc.pages import size
@@ -33,7 +33,7 @@ async def list_due_timers(hall: Hall, request: pb.ListDueTimersRequest, caller: 
     due = await hall.ledgers.timers.due(
         bounded(request.limit, LIMIT), moment(request.now_ms), app=request.app, kinds=[*request.kinds] or None
     )
-    carried = fitting(due, lambda timer: size(TIMER.message(timer)) + CLAIM)
+    carried = fit_answer(due, lambda timer: size(TIMER.message(timer)) + CLAIM)
     claims = [await _claimed(hall, timer, request, caller) for timer in carried] if request.claim else carried
     return pb.ListDueTimersResponse(timers=[TIMER.message(timer) for timer in claims if timer is not None])
 

@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 from typing import Final
 
-from tape.core.errors import UsageError, shown
+from tape.core.errors import UsageError, quoted
 
 HOSTS: Final = {"127.0.0.1": "127.0.0.1", "localhost": "127.0.0.1", "[::1]": "::1", "::1": "::1"}
 
@@ -19,10 +19,10 @@ class Address:
     def parse(cls, text: str) -> "Address":
         name, colon, port = text.rpartition(":")
         if not colon or not port.isdecimal() or int(port) > 65_535:
-            raise UsageError(f"an address is HOST:PORT, like 127.0.0.1:7880, not {shown(text)}")
+            raise UsageError(f"an address is HOST:PORT, like 127.0.0.1:7880, not {quoted(text)}")
         host = HOSTS.get(name)
         if host is None:
-            raise UsageError(f"only this machine may be served until there are grants: 127.0.0.1, not {shown(name)}")
+            raise UsageError(f"only this machine may be served until there are grants: 127.0.0.1, not {quoted(name)}")
         return cls(host, int(port))
 
     @property

@@ -3,7 +3,7 @@
 import zlib
 from typing import Final
 
-from tape.core.errors import TooLarge, UsageError, shown
+from tape.core.errors import TooLarge, UsageError, quoted
 from tape.server.http.refusals import UnsupportedMediaType
 
 MAX_BODY: Final = 8 << 20
@@ -54,7 +54,7 @@ def _inflater(encoding: str | None) -> "zlib._Decompress | None":
         case "gzip" | "x-gzip":
             return zlib.decompressobj(_GZIP)
         case other:
-            raise UnsupportedMediaType(f"a body is plain or gzip, not {shown(other)}")
+            raise UnsupportedMediaType(f"a body is plain or gzip, not {quoted(other)}")
 
 
 def _too_large() -> TooLarge:

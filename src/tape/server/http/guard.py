@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Final
 
-from tape.core.errors import shown
+from tape.core.errors import quoted
 from tape.server.http.refusals import MisdirectedRequest, OriginNotAllowed
 
 LOOPBACK: Final = frozenset({"127.0.0.1", "localhost", "[::1]"})
@@ -25,7 +25,9 @@ class Guard:
         if not origins:
             return None
         if len(origins) > 1 or not self._is_allowed(origins[0], host):
-            raise OriginNotAllowed(f"origin {shown(origins[0])} may not ask; TAPE_ALLOWED_ORIGINS names those that may")
+            raise OriginNotAllowed(
+                f"origin {quoted(origins[0])} may not ask; TAPE_ALLOWED_ORIGINS names those that may"
+            )
         return origins[0]
 
     def _checked_host(self, hosts: Sequence[str]) -> str:
@@ -33,7 +35,7 @@ class Guard:
             raise MisdirectedRequest(f"a request names one host, not {len(hosts)}")
         name, port = _split(hosts[0])
         if name not in LOOPBACK or not _is_port(port):  # any port: a tunnel has another than the server's
-            raise MisdirectedRequest(f"host {shown(hosts[0])} is not served here; use localhost")
+            raise MisdirectedRequest(f"host {quoted(hosts[0])} is not served here; use localhost")
         return hosts[0].lower()
 
     def _is_allowed(self, origin: str, host: str) -> bool:

@@ -4,7 +4,7 @@ from time import perf_counter
 from typing import Final
 
 from tape.core.codec import JsonValue
-from tape.core.errors import TapeError, TooLarge, UsageError, shown
+from tape.core.errors import TapeError, TooLarge, UsageError, quoted
 from tape.core.event import Entry, Event, check_run_id
 from tape.core.sequence import MAX_EVENTS
 from tape.server.http.request import Request
@@ -66,5 +66,5 @@ def _expected_seq(text: str | None) -> int | None:
     if text is None:
         return None
     if not (text.isascii() and text.isdecimal() and len(text) <= MAX_DIGITS):
-        raise UsageError(f"Expected-Seq is the run's last seq, not {shown(text)}")
+        raise UsageError(f"Expected-Seq is the run's last seq, not {quoted(text)}")
     return int(text)

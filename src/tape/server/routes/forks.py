@@ -3,7 +3,7 @@
 from tape.core.event import check_run_id
 from tape.core.fork_policy import EffectPolicy
 from tape.runs.cancelling import cancel, is_begun
-from tape.runs.forks import ForkOrder
+from tape.runs.forks import ForkSpec
 from tape.server.http.request import Request
 from tape.server.http.response import Response
 from tape.server.node import Node
@@ -14,7 +14,7 @@ from tape.server.routes.shapes import ClosedRun, ForkedRun, NewFork, shaped
 async def fork_run(request: Request, node: Node) -> Response:
     """Begins a child, which can be streamed at once; its producer, if one is named, goes on behind the answer."""
     asked: NewFork = shaped(await request.json(), NewFork)
-    order = ForkOrder(
+    order = ForkSpec(
         at_seq=asked.at_seq,
         mutation=asked.mutation,
         n_turns=asked.n_turns,

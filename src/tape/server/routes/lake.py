@@ -2,7 +2,7 @@
 
 from typing import Final
 
-from tape.core.errors import NotFound, UsageError, shown
+from tape.core.errors import NotFound, UsageError, quoted
 from tape.core.lake import LakeQueries
 from tape.server.http.request import Request
 from tape.server.http.response import Response
@@ -51,7 +51,7 @@ def _limit(text: str | None) -> int:
     if text is None:
         return MOST_ROWS
     if not (text.isascii() and text.isdecimal() and len(text) <= 5) or not 1 <= int(text) <= MOST_ROWS:
-        raise UsageError(f"limit is 1 to {MOST_ROWS:,}, not {shown(text)}")
+        raise UsageError(f"limit is 1 to {MOST_ROWS:,}, not {quoted(text)}")
     return int(text)
 
 

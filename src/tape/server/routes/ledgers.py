@@ -7,7 +7,7 @@ from tape.core.caller import Caller
 from tape.core.diff import Row
 from tape.core.errors import UsageError
 from tape.core.event import Entry, check_run_id
-from tape.core.ledger_diff import LedgerRow, beside, books_of
+from tape.core.ledger_diff import LedgerRow, compare_actions, read_actions
 from tape.runs.ledgers import Ledgers
 from tape.server.http.request import Request
 from tape.server.http.response import Response
@@ -49,7 +49,7 @@ async def diff_runs(request: Request, node: Node) -> Response:
     found = await node.journal.diff(one, other)
     rows: tuple[LedgerRow, ...] = ()
     if node.ledgers is not None:
-        rows = beside(await books_of(node.ledgers, one), await books_of(node.ledgers, other))
+        rows = compare_actions(await read_actions(node.ledgers, one), await read_actions(node.ledgers, other))
     return Response.json(
         RunDiff(
             one=one,

@@ -8,7 +8,7 @@ from uuid import UUID
 
 import anyio
 
-from tape.core.errors import NotFound, TapeError, UsageError, shown
+from tape.core.errors import NotFound, TapeError, UsageError, quoted
 from tape.server.http.request import Request
 from tape.server.http.response import Response
 from tape.server.node import Node
@@ -109,7 +109,7 @@ def _note(meters: Meters, stats: OutboxStats) -> None:
 
 async def _listed(request: Request, node: Node, status: str | None) -> Response:
     if status is not None and status not in STATUSES:
-        raise UsageError(f"status is {', '.join(STATUSES)}, not {shown(status)}")
+        raise UsageError(f"status is {', '.join(STATUSES)}, not {quoted(status)}")
     wanted: Any = {"status": status, "event_type": request.parameter("event_type") or ""}
     limit = _limit(request.parameter("limit"))
     async with outbox_table(node) as table:
@@ -121,12 +121,12 @@ def _event_id(text: str) -> UUID:
     try:
         return UUID(text)
     except ValueError:
-        raise UsageError(f"an event's id is a UUID, not {shown(text)}") from None
+        raise UsageError(f"an event's id is a UUID, not {quoted(text)}") from None
 
 
 def _limit(text: str | None) -> int:
     if text is None:
         return USUAL
     if not (text.isascii() and text.isdecimal() and len(text) <= 5) or not 1 <= int(text) <= MOST:
-        raise UsageError(f"limit is 1 to {MOST:,}, not {shown(text)}")
+        raise UsageError(f"limit is 1 to {MOST:,}, not {quoted(text)}")
     return int(text)

@@ -4,7 +4,7 @@ from typing import Any
 
 import msgspec
 
-from tape.core.errors import NotFound, UsageError, shown
+from tape.core.errors import NotFound, UsageError, quoted
 from tape.core.ids import ID_IN_WORDS, is_id
 from tape.core.matched import ReactionRecord
 from tape.core.ports import Store
@@ -92,11 +92,11 @@ def reaction_id_of(request: Request) -> str:
 
 def check_id(reaction_id: str) -> str:
     if not is_id(reaction_id):
-        raise UsageError(f"reaction_id must be {ID_IN_WORDS}, not {shown(reaction_id)}")
+        raise UsageError(f"reaction_id must be {ID_IN_WORDS}, not {quoted(reaction_id)}")
     return reaction_id
 
 
 def _place(text: str) -> int:
     if not (text.isascii() and text.isdecimal() and len(text) <= 18) or int(text) < 1:
-        raise UsageError(f"global_seq is a position from 1 on, not {shown(text)}")
+        raise UsageError(f"global_seq is a position from 1 on, not {quoted(text)}")
     return int(text)

@@ -7,7 +7,7 @@ from typing import Final
 
 import msgspec
 
-from tape.core.errors import RunNotFound, UsageError, shown
+from tape.core.errors import RunNotFound, UsageError, quoted
 from tape.core.event import check_run_id
 from tape.core.ids import SYSTEM_PREFIX, RunId
 from tape.core.run import RunMeta, RunRecord
@@ -81,7 +81,7 @@ def _limit(text: str | None) -> int:
     if text is None:
         return MOST
     if not (text.isascii() and text.isdecimal() and len(text) <= 5) or not 1 <= int(text) <= MOST:
-        raise UsageError(f"limit is 1 to {MOST:,}, not {shown(text)}")
+        raise UsageError(f"limit is 1 to {MOST:,}, not {quoted(text)}")
     return int(text)
 
 

@@ -6,7 +6,7 @@ import msgspec
 from msgspec import UNSET, Meta, Struct, UnsetType
 
 from tape.core.codec import JsonValue
-from tape.core.errors import UsageError, shown
+from tape.core.errors import UsageError, quoted
 from tape.core.ids import ID_GRAMMAR
 from tape.core.producer import MOST_TURNS, TURNS
 from tape.core.run import MAX_LENGTH, RunRecord
@@ -226,7 +226,7 @@ def shaped(value: JsonValue, shape: Any) -> Any:
     try:
         return msgspec.convert(value, shape)
     except msgspec.ValidationError as error:
-        raise UsageError(f"the body has another shape: {shown(str(error))[1:-1]}") from None
+        raise UsageError(f"the body has another shape: {quoted(str(error))[1:-1]}") from None
 
 
 def _listed(record: RunRecord) -> dict[str, Any]:

@@ -4,8 +4,8 @@ from typing import Final
 
 import msgspec
 
-from tape.core.errors import NotFound, NotReady, UsageError, shown
-from tape.core.page import ANSWER_BYTES, place_of
+from tape.core.errors import NotFound, NotReady, UsageError, quoted
+from tape.core.page import ANSWER_BYTES, decode_cursor
 from tape.core.task import Task as TaskRow, TaskId, TaskStatus, rest_of
 from tape.matcher.explain import life_of
 from tape.matcher.explained import event_facts
@@ -29,7 +29,7 @@ async def list_tasks(request: Request, node: Node) -> Response:
         reaction_id="" if reaction_id is None else check_id(reaction_id),
         status=_status(request.parameter("status")),
         limit=limit,
-        before=place_of(request.parameter("cursor") or "", int, str),
+        before=decode_cursor(request.parameter("cursor") or "", int, str),
         max_bytes=ANSWER_BYTES,
         is_bare=not _has_payloads(request.parameter("payload")),
     )
@@ -70,19 +70,19 @@ async def _found(request: Request, node: Node) -> TaskRow:
     task_id = request.values["task_id"]
     row = await working(node).tasks.find(TaskId(task_id)) if task_id.isprintable() else None
     if row is None:
-        raise NotFound(f"there is no task {shown(task_id)}")
+        raise NotFound(f"there is no task {quoted(task_id)}")
     return row
 
 
 def _status(text: str | None) -> int:
     if text is not None and text not in STATUSES:
-        raise UsageError(f"status is {', '.join(STATUSES)}, not {shown(text)}")
+        raise UsageError(f"status is {', '.join(STATUSES)}, not {quoted(text)}")
     return STATUSES[text] if text is not None else 0
 
 
 def _has_payloads(text: str | None) -> bool:
     if text not in (None, *PAYLOADS):
-        raise UsageError(f"payload is {' or '.join(PAYLOADS)}, not {shown(text)}")
+        raise UsageError(f"payload is {' or '.join(PAYLOADS)}, not {quoted(text)}")
     return text != "none"
 
 
@@ -90,5 +90,5 @@ def _limit(text: str | None) -> int:
     if text is None:
         return USUAL
     if not (text.isascii() and text.isdecimal() and len(text) <= 5) or not 1 <= int(text) <= MOST:
-        raise UsageError(f"limit is 1 to {MOST:,}, not {shown(text)}")
+        raise UsageError(f"limit is 1 to {MOST:,}, not {quoted(text)}")
     return int(text)

@@ -5,7 +5,7 @@ from typing import Any, Final
 
 from tape.core import codec
 from tape.core.caller import Caller
-from tape.core.errors import NotFound, UsageError, shown
+from tape.core.errors import NotFound, UsageError, quoted
 from tape.core.value import Value
 from tape.core.value_history import history
 from tape.server.http.request import Request
@@ -74,14 +74,14 @@ def _seen(request: Request) -> int | None:
     if match is not None and none is not None:
         raise UsageError("If-Match and If-None-Match exclude each other")
     if none is not None and none.strip() != "*":
-        raise UsageError(f"If-None-Match is *, which says that there is no value, not {shown(none)}")
+        raise UsageError(f"If-None-Match is *, which says that there is no value, not {quoted(none)}")
     if none is not None:
         return 0
     if match is None or match.strip() == "*":
         return None
     tag = _TAG.fullmatch(match.strip())
     if tag is None:
-        raise UsageError(f"If-Match is a version as ETag had it, not {shown(match)}")
+        raise UsageError(f"If-Match is a version as ETag had it, not {quoted(match)}")
     return int(tag[1])
 
 
@@ -99,7 +99,7 @@ def _facts(value: Value) -> dict[str, Any]:
 
 
 def _missing(value: Value) -> NotFound:
-    name = f"{shown(value.namespace)[1:-1]}/{shown(value.key)[1:-1]}"
+    name = f"{quoted(value.namespace)[1:-1]}/{quoted(value.key)[1:-1]}"
     if value.version:
         return NotFound(f"value {name} was deleted; its tombstone is version {value.version}")
     return NotFound(f"there never was a value {name}")
@@ -109,5 +109,5 @@ def _limit(text: str | None) -> int:
     if text is None:
         return USUAL
     if not (text.isascii() and text.isdecimal() and len(text) <= 5) or not 1 <= int(text) <= MOST:
-        raise UsageError(f"limit is 1 to {MOST:,}, not {shown(text)}")
+        raise UsageError(f"limit is 1 to {MOST:,}, not {quoted(text)}")
     return int(text)

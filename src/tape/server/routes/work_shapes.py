@@ -12,7 +12,7 @@ from tape.server.routes.shapes import Count, Id, Place
 
 Status = Literal["pending", "claimed", "done", "dlq"]
 Payload = Literal["whole", "none"]
-Reason = Annotated[str, Meta(min_length=1, max_length=256)]
+EvictReason = Annotated[str, Meta(min_length=1, max_length=256)]
 TaskName = Annotated[str, Meta(min_length=1, max_length=256)]
 Limit = Annotated[int, Meta(ge=1, le=1000)]
 
@@ -94,7 +94,7 @@ class Reactions(Struct, frozen=True, kw_only=True):
 class Pause(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """Why; the entry says it."""
 
-    reason: Reason = "paused"
+    reason: EvictReason = "paused"
 
 
 class Deregistered(Struct, frozen=True, kw_only=True):
@@ -210,7 +210,7 @@ class Explained(Struct, frozen=True, kw_only=True):
         "backfilled", "forgotten",
     ]  # fmt: skip
     matched: bool
-    in_force: bool
+    fold_registrations: bool
     reason: str
     definition: dict[str, Any]
     pattern: PatternFact

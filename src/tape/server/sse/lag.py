@@ -5,7 +5,7 @@ from collections.abc import Callable
 from dataclasses import replace
 from typing import Final
 
-from tape.core.flow import Evict, Flow, Reason, Threshold, Warn
+from tape.core.flow import Evict, EvictReason, Flow, Threshold, Warn
 
 GRACE_S: Final = 1.0
 
@@ -14,7 +14,7 @@ class LagMonitor:
     """One reader's flow; without one it may lag, and is only warned."""
 
     def __init__(
-        self, flow: Flow | None, warn: Callable[[Flow, Threshold], None], evict: Callable[[Reason], None]
+        self, flow: Flow | None, warn: Callable[[Flow, Threshold], None], evict: Callable[[EvictReason], None]
     ) -> None:
         self._flow = flow or Flow()
         self._may_lag = flow is None
@@ -58,4 +58,4 @@ class LagMonitor:
             self._grace = None
 
 
-_THRESHOLDS: Final = {Reason.QUEUE_OVERFLOW: Threshold.FRAMES, Reason.QUEUE_BYTES_OVERFLOW: Threshold.BYTES}
+_THRESHOLDS: Final = {EvictReason.QUEUE_OVERFLOW: Threshold.FRAMES, EvictReason.QUEUE_BYTES_OVERFLOW: Threshold.BYTES}

@@ -4,7 +4,7 @@ import re
 from dataclasses import dataclass
 from typing import Final
 
-from tape.core.errors import InvalidCursor, InvalidMaxQueued, UsageError, shown
+from tape.core.errors import InvalidCursor, InvalidMaxQueued, UsageError, quoted
 from tape.core.event import check_run_id
 from tape.core.flow import DEFAULT_MAX_QUEUED, Flow, check_max_queued
 from tape.core.ids import RunId
@@ -55,7 +55,7 @@ def _after(request: Request, *, is_of_run: bool) -> int | None:
 
 def _cursor(name: str, text: str) -> int:
     if not _is_digits(text) or int(text) > MAX_CURSOR:
-        raise InvalidCursor(f"{name} is a whole number from 0 to {MAX_CURSOR}, not {shown(text)}")
+        raise InvalidCursor(f"{name} is a whole number from 0 to {MAX_CURSOR}, not {quoted(text)}")
     return int(text)
 
 
@@ -64,17 +64,17 @@ def _epoch(request: Request) -> int | None:
     if text is None:
         return None
     if not _is_digits(text):
-        raise InvalidCursor(f"an epoch is the number this server gave, not {shown(text)}")
+        raise InvalidCursor(f"an epoch is the number this server gave, not {quoted(text)}")
     return int(text)
 
 
 def _flow(slow: str | None, max_queued: str | None) -> Flow | None:
     if slow not in (None, "evict", "lag"):
-        raise UsageError(f"slow is evict or lag, not {shown(slow)}")
+        raise UsageError(f"slow is evict or lag, not {quoted(slow)}")
     if max_queued is None:
         cap = DEFAULT_MAX_QUEUED
     elif _is_digits(max_queued):
         cap = check_max_queued(int(max_queued))
     else:
-        raise InvalidMaxQueued(f"maxQueued is a whole number, not {shown(max_queued)}")
+        raise InvalidMaxQueued(f"maxQueued is a whole number, not {quoted(max_queued)}")
     return None if slow == "lag" else Flow(max_queued=cap)

@@ -6,7 +6,7 @@ from typing import Final
 from tape.core.errors import NotFound
 from tape.core.ids import RunId
 from tape.core.ports import RunDirectory
-from tape.core.run import Status
+from tape.core.run import RunActivity
 from tape.runs.ledgers import Ledgers
 from tape.wire.frames import RunEnd
 
@@ -32,4 +32,4 @@ class RunEndFrames:
         if self._ledgers is not None:
             with suppress(NotFound):  # a run that was only opened has no ledger
                 return (await self._ledgers.runs.find(run_id)).status
-        return Status.COMPLETE
+        return RunActivity.COMPLETE

@@ -17,7 +17,7 @@ from tape.bus.selection import HistoryPage
 from tape.bus.stream import StreamReader
 from tape.core.errors import BrokerOverflowError, InvalidCursor, TapeError
 from tape.core.event import Entry
-from tape.core.flow import Flow, Reason, Threshold
+from tape.core.flow import EvictReason, Flow, Threshold
 from tape.server.http.problem import Problem
 from tape.server.sse.chunks import chunk, first_slice, joined, said, shorten
 from tape.server.sse.fan_out import BATCH, FanOutGroup, FanOutGroups
@@ -360,7 +360,7 @@ class Sender:
         )
         self._writer.write(said(warning))
 
-    def _evict(self, reason: Reason) -> None:
+    def _evict(self, reason: EvictReason) -> None:
         self._meters.evicted.add(1, reason)
         self._meters.dropped.add()
         self._writer.write(said(ClientEvicted(reason=reason, dropped_after=self._last_id)))

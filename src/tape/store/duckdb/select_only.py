@@ -8,7 +8,7 @@ import json
 from collections.abc import Iterator
 from typing import Any, Final
 
-from tape.core.errors import UsageError, shown
+from tape.core.errors import UsageError, quoted
 
 QUERIES: Final = frozenset({"SELECT_NODE", "SET_OPERATION_NODE", "RECURSIVE_CTE_NODE", "CTE_NODE"})
 TABLES: Final = frozenset(
@@ -57,6 +57,6 @@ def _check_part(part: dict[str, Any]) -> None:
     if kind == "TABLE_FUNCTION":
         name = part["function"].get("function_name")
         if name not in TABLE_FUNCTIONS:
-            raise UsageError(f"a query may not call the table function {shown(str(name))}")
+            raise UsageError(f"a query may not call the table function {quoted(str(name))}")
     elif kind not in QUERIES | TABLES | CLAUSES and not kind.endswith("_TYPE_INFO"):
         raise UsageError(f"{NOT_ONE_SELECT}; it may not contain {kind.removesuffix('_NODE').replace('_', ' ')}")

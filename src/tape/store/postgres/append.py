@@ -12,7 +12,7 @@ import asyncpg
 from tape.core.errors import TapeError, Unavailable, UsageError
 from tape.core.event import Entry
 from tape.core.ids import Epoch, GlobalSeq, RunId, Seq
-from tape.core.ports import Outcome
+from tape.core.ports import AppendOutcome
 from tape.core.sequence import KeyRecord, Request
 from tape.store.postgres.call import Answer, Call, one_event
 from tape.store.postgres.errors import BAD_VALUE, LOST, is_crowded, said
@@ -62,9 +62,9 @@ class Appender:
         """The server's process that appends for us."""
         return self._session.process
 
-    async def append(self, requests: Sequence[Request]) -> list[Outcome]:
+    async def append(self, requests: Sequence[Request]) -> list[AppendOutcome]:
         """Tells each request its own outcome: once one group is written, an error of the next must not hide it."""
-        outcomes: list[Outcome] = []
+        outcomes: list[AppendOutcome] = []
         async with self._turn:
             for group in (requests,) if len(requests) == 1 else independent(requests):
                 outcomes += await self._outcomes(group)
@@ -74,7 +74,7 @@ class Appender:
         if self._connection is not None:
             await self._connection.close()
 
-    async def _outcomes(self, requests: Sequence[Request]) -> list[Outcome]:
+    async def _outcomes(self, requests: Sequence[Request]) -> list[AppendOutcome]:
         """One call for all; when a value fails it, one call each, so that it fails alone."""
         try:
             return await self._send(requests)
@@ -89,7 +89,7 @@ class Appender:
             return [error for _ in requests]
         return [outcome for request in requests for outcome in await self._outcomes([request])]
 
-    async def _send(self, requests: Sequence[Request]) -> list[Outcome]:
+    async def _send(self, requests: Sequence[Request]) -> list[AppendOutcome]:
         """The outcomes of one call. An error it raises means that nothing was written."""
         connection = await self._connected()
         try:
@@ -156,7 +156,7 @@ class Appender:
 
     async def _settled(
         self, connection: asyncpg.Connection, request: Request, outcome: Sequence[Entry] | KeyRecord | TapeError
-    ) -> Outcome:
+    ) -> AppendOutcome:
         if not isinstance(outcome, KeyRecord):
             return outcome
         last = outcome.first + len(outcome.seqs) - 1
@@ -166,7 +166,7 @@ class Appender:
             return Unavailable(f"Postgres did not say where the request is ({said(error)})", "unknown")
         return stored if len(stored) == len(outcome.seqs) else outcome.entries(request.events, self._epoch)
 
-    async def _recover(self, requests: Sequence[Request], error: Exception) -> list[Outcome]:
+    async def _recover(self, requests: Sequence[Request], error: Exception) -> list[AppendOutcome]:
         """Unknown is not failed: the old session is ended, and under the lock the journal says what it wrote."""
         since, session = self._head, self._session
         self._give_up()
@@ -198,9 +198,9 @@ class Appender:
             rows = await connection.fetch(self._sql.written, since, ids)
         return [Entry._make(row) for row in rows]
 
-    async def _finish(self, requests: Sequence[Request], written: list[Entry]) -> list[Outcome]:
+    async def _finish(self, requests: Sequence[Request], written: list[Entry]) -> list[AppendOutcome]:
         """What is there is answered, what is provably absent is sent again; of cells alone nothing can be proved."""
-        outcomes: list[Outcome] = []
+        outcomes: list[AppendOutcome] = []
         for request in requests:
             if not request.events:
                 outcomes.append(Unavailable("the connection to Postgres was lost", "unknown"))

@@ -8,7 +8,7 @@ import anyio
 import asyncpg
 
 from tape.core.ids import GlobalSeq
-from tape.core.ports import Outcome, Wake
+from tape.core.ports import AppendOutcome, Wake
 from tape.core.sequence import Request
 from tape.store.connection import Query, Row
 from tape.store.postgres.append import Appender
@@ -99,7 +99,7 @@ class Database:
         if connection is not None:
             await self._pool.release(connection)
 
-    async def append(self, requests: Sequence[Request]) -> Sequence[Outcome]:
+    async def append(self, requests: Sequence[Request]) -> Sequence[AppendOutcome]:
         return await self._appender.append(requests)
 
     async def wait(self, beyond: GlobalSeq) -> None:

@@ -2,7 +2,7 @@
 
 import asyncpg
 
-from tape.core.errors import Outcome, TapeError, Unavailable, UsageError
+from tape.core.errors import TapeError, Unavailable, UsageError, WriteOutcome
 
 LOST = (
     ConnectionError,
@@ -30,7 +30,7 @@ _BUSY = (
 _NO_TEXT = (asyncpg.CharacterNotInRepertoireError, asyncpg.UntranslatableCharacterError)
 
 
-def translate(error: Exception, outcome: Outcome = "nothing") -> Exception:
+def translate(error: Exception, outcome: WriteOutcome = "nothing") -> Exception:
     """The database's own errors become ours; those of our code stay.
 
     The outcome is what is known when the answer was lost: whoever only reads, or has not committed, wrote nothing.

@@ -10,7 +10,7 @@ import anyio
 from tape.core.errors import Corrupt, Unavailable, UsageError
 from tape.core.event import Entry
 from tape.core.ids import Epoch, GlobalSeq, RunId
-from tape.core.ports import Outcome
+from tape.core.ports import AppendOutcome
 from tape.core.sequence import KeyRecord, Request
 from tape.store.redis.call import EXACT, Answer, Call, Told, read_answer
 from tape.store.redis.packing import rows_of, unpack
@@ -37,13 +37,13 @@ class Appender:
         self._number = 0
         self._turn = anyio.Lock(fast_acquire=True)
 
-    async def append(self, requests: Sequence[Request]) -> list[Outcome]:
+    async def append(self, requests: Sequence[Request]) -> list[AppendOutcome]:
         """The outcome of each; one that changes cells is left out, because there are none."""
         sent = [request for request in requests if not request.cells]
         outcomes = iter(await self._append(sent) if sent else ())
         return [_no_cells() if request.cells else next(outcomes) for request in requests]
 
-    async def _append(self, requests: Sequence[Request]) -> list[Outcome]:
+    async def _append(self, requests: Sequence[Request]) -> list[AppendOutcome]:
         call, seen = Call(requests), self._server.data_set
         async with self._turn:
             self._number += 1
@@ -72,7 +72,7 @@ class Appender:
                     await anyio.sleep(RETRY_S)
         raise lost
 
-    async def _outcome(self, request: Request, told: Told, epoch: Epoch) -> Outcome:
+    async def _outcome(self, request: Request, told: Told, epoch: Epoch) -> AppendOutcome:
         """The entries a request became the first time; a key outlives them, and then the request itself says them."""
         if not isinstance(told, KeyRecord):
             return told

@@ -4,7 +4,7 @@ from typing import Final
 
 from redis import exceptions
 
-from tape.core.errors import Outcome, Unavailable
+from tape.core.errors import Unavailable, WriteOutcome
 
 LOST: Final = (exceptions.ConnectionError, exceptions.TimeoutError, TimeoutError, OSError)
 
@@ -13,7 +13,7 @@ _UNWILLING: Final = (exceptions.OutOfMemoryError, exceptions.ReadOnlyError, exce
 _UNWILLING_TO: Final = ("OOM", "MISCONF", "READONLY", "BUSY", "NOREPLICAS", "MASTERDOWN", "NOAUTH")
 
 
-def lost(error: Exception, outcome: Outcome) -> Unavailable:
+def lost(error: Exception, outcome: WriteOutcome) -> Unavailable:
     """The server did not answer."""
     if isinstance(error, exceptions.BusyLoadingError):
         return Unavailable("Redis is still loading its data")

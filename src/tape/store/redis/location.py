@@ -4,7 +4,7 @@ from dataclasses import dataclass, replace
 from typing import Final
 from urllib.parse import parse_qsl, urlsplit, urlunsplit
 
-from tape.core.errors import UsageError, shown
+from tape.core.errors import UsageError, quoted
 from tape.core.ids import ID_IN_WORDS, is_id
 
 KEEP: Final = 10_000
@@ -30,9 +30,9 @@ class Location:
         if options:
             raise UsageError(f"unknown option {', '.join(sorted(options))} in a redis:// URL")
         if not is_id(prefix):
-            raise UsageError(f"prefix must be {ID_IN_WORDS}, not {shown(prefix)}")
+            raise UsageError(f"prefix must be {ID_IN_WORDS}, not {quoted(prefix)}")
         if not keep.isdecimal() or not 1 <= int(keep) <= MOST:
-            raise UsageError(f"keep must be 1 to {MOST:,} entries a run, not {shown(keep)}")
+            raise UsageError(f"keep must be 1 to {MOST:,} entries a run, not {quoted(keep)}")
         return cls(url=urlunsplit(parts._replace(query="")), root=f"{{{prefix}}}", keep_per_run=int(keep))
 
     def keeping(self, keep_per_run: int | None) -> "Location":

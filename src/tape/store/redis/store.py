@@ -7,7 +7,7 @@ from typing import Final
 from tape.core.background import background
 from tape.core.errors import UsageError
 from tape.core.ids import Epoch, GlobalSeq
-from tape.core.ports import BEGINNING, Audit, Due, Reactions, Served, Sight, Tasks, Transaction, Wake
+from tape.core.ports import DUE_START, Audit, CellSnapshot, DueCursor, Reactions, Tasks, Transaction, Wake, WorkFilter
 from tape.core.sequence import Cell, CellId
 from tape.store.redis.append import Appender
 from tape.store.redis.connection import Connections
@@ -67,7 +67,7 @@ class NoCells:
     async def read(self, ids: Sequence[CellId]) -> Mapping[CellId, Cell]:
         raise _lacks("ledgers")
 
-    async def look(self, ids: Sequence[CellId]) -> Sight:
+    async def snapshot(self, ids: Sequence[CellId]) -> CellSnapshot:
         raise _lacks("ledgers")
 
     async def due(
@@ -76,8 +76,8 @@ class NoCells:
         status: str,
         through_ms: int,
         limit: int,
-        after: Due = BEGINNING,
-        served: Served | None = None,
+        after: DueCursor = DUE_START,
+        served: WorkFilter | None = None,
     ) -> Mapping[CellId, Cell]:
         raise _lacks("ledgers")
 

@@ -14,7 +14,7 @@ import anyio
 from tape.core.errors import TapeError, Unavailable, UsageError
 from tape.core.event import Entry
 from tape.core.ids import GlobalSeq
-from tape.core.ports import Outcome, Wake
+from tape.core.ports import AppendOutcome, Wake
 from tape.core.sequence import Request
 from tape.store.connection import Query, Row
 from tape.store.sqlite.location import Location
@@ -74,7 +74,7 @@ class Database:
         except Unavailable as error:
             raise Unavailable(error.reason) from error  # whatever it was, nothing was written
 
-    async def append(self, requests: Sequence[Request]) -> Sequence[Outcome]:
+    async def append(self, requests: Sequence[Request]) -> Sequence[AppendOutcome]:
         async with self._turn:
             is_quick = self._path is None and _is_quick(requests)
             call = self._write.call_here if is_quick else self._write.call
@@ -118,7 +118,7 @@ class Database:
             raise Unavailable("the database file was removed or replaced; open the journal again")
         connection.execute("BEGIN IMMEDIATE")
 
-    def _append(self, requests: Sequence[Request], connection: sqlite3.Connection) -> Sequence[Outcome]:
+    def _append(self, requests: Sequence[Request], connection: sqlite3.Connection) -> Sequence[AppendOutcome]:
         self._begin(connection)
         try:
             outcomes = self._writer.append(connection, requests)

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Final, Literal
 from urllib.parse import parse_qsl, unquote, urlsplit
 
-from tape.core.errors import UsageError, shown
+from tape.core.errors import UsageError, quoted
 
 Synchronous = Literal["extra", "full", "normal", "off"]
 
@@ -34,7 +34,7 @@ class Location:
             return cls._in_memory(url, options)
         path = unquote(parts.path[1:])
         if parts.scheme != "sqlite" or parts.netloc or parts.fragment or not path.strip("/") or "\0" in path:
-            raise UsageError(f"a SQLite store is sqlite:///relative.db or sqlite:////absolute.db, not {shown(url)}")
+            raise UsageError(f"a SQLite store is sqlite:///relative.db or sqlite:////absolute.db, not {quoted(url)}")
         level = options.pop("synchronous", "full").lower()
         _refuse_options(url, options)
         _check_level(level, unsafe_durability)
@@ -103,4 +103,4 @@ def _check_level(level: str, unsafe_durability: bool) -> None:
 
 def _refuse_options(url: str, options: dict[str, str]) -> None:
     if options:
-        raise UsageError(f"unknown option {', '.join(sorted(options))} in {shown(url)}")
+        raise UsageError(f"unknown option {', '.join(sorted(options))} in {quoted(url)}")

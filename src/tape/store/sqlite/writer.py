@@ -9,19 +9,19 @@ from typing import Final, NamedTuple, assert_never
 
 from tape.core.event import Entry
 from tape.core.ids import Epoch, GlobalSeq, RunId, Seq
-from tape.core.ports import Outcome
+from tape.core.ports import AppendOutcome
 from tape.core.run import Head
 from tape.core.sequence import (
     Accepted,
+    AppendDecision,
+    AppendVerdict,
     Cell,
     CellId,
-    Decision,
     KeyRecord,
     Known,
     Refused,
     Replayed,
     Request,
-    Verdict,
     decide,
 )
 from tape.store.clock import now_ms
@@ -71,7 +71,7 @@ class Writer:
         """Trusts nothing it knew: a transaction was undone, or something else was written on this connection."""
         self._version = None
 
-    def append(self, connection: sqlite3.Connection, requests: Sequence[Request]) -> list[Outcome]:
+    def append(self, connection: sqlite3.Connection, requests: Sequence[Request]) -> list[AppendOutcome]:
         """Writes what `decide` accepts. If the transaction does not commit, `forget` must follow."""
         self._refresh(connection)
         known = self._known(connection, requests)
@@ -112,13 +112,15 @@ class Writer:
             for row in connection.execute(self._sql.head, (run_id,)):
                 self._heads[run_id] = head_of(row)
 
-    def _entries(self, request: Request, verdict: Verdict, ts_ms: int) -> list[Entry]:
+    def _entries(self, request: Request, verdict: AppendVerdict, ts_ms: int) -> list[Entry]:
         if not isinstance(verdict, Accepted):
             return []
         places = zip(count(verdict.first), request.events, verdict.seqs, verdict.depths)
         return [event.at(place, seq, ts_ms, depth, self._epoch) for place, event, seq, depth in places]
 
-    def _write(self, connection: sqlite3.Connection, entries: list[Entry], decision: Decision, known: Known) -> None:
+    def _write(
+        self, connection: sqlite3.Connection, entries: list[Entry], decision: AppendDecision, known: Known
+    ) -> None:
         connection.executemany(self._sql.insert_entry, map(tuple, entries))  # a plain tuple is bound faster
         for run_id, head in decision.heads.items():
             if run_id not in known.heads:
@@ -145,8 +147,8 @@ class Writer:
         return replace(head, floor=floor)
 
     def _outcome(
-        self, connection: sqlite3.Connection, request: Request, verdict: Verdict, entries: list[Entry]
-    ) -> Outcome:
+        self, connection: sqlite3.Connection, request: Request, verdict: AppendVerdict, entries: list[Entry]
+    ) -> AppendOutcome:
         match verdict:
             case Accepted():
                 return entries
@@ -170,7 +172,7 @@ def _moved_rows(heads: Mapping[RunId, Head], goes_on: Set[RunId]) -> Iterator[tu
         yield head.last_seq, head.floor, head.content_type, run_id
 
 
-def _head_rows(decision: Decision, goes_on: Set[RunId]) -> Iterator[tuple[object, ...]]:
+def _head_rows(decision: AppendDecision, goes_on: Set[RunId]) -> Iterator[tuple[object, ...]]:
     for run_id in decision.heads.keys() - goes_on:
         head, fork = decision.heads[run_id], decision.forks.get(run_id)
         place = (head.last_seq, head.closed_seq, head.floor, head.opened_seq, head.content_type)

@@ -3,7 +3,7 @@
 from typing import Final
 
 from tape.core.decision import Decision
-from tape.core.effect import Compensation, Effect, EffectOrder, Observation
+from tape.core.effect import Compensation, Effect, EffectSpec, Observation
 from tape.core.obligation import Obligation
 from tape.wire import tape_pb2 as pb
 from tape.wire.shape import Shape
@@ -12,7 +12,7 @@ DECISION: Final = Shape(Decision, pb.DecisionRecord)
 DECIDED: Final = Shape(Decision, pb.RecordDecisionRequest)
 COMPENSATION: Final = Shape(Compensation, pb.Compensation)
 REGISTERED: Final = Shape(Compensation, pb.RegisterCompensationRequest)
-ORDER: Final = Shape(EffectOrder, pb.BeginEffectRequest, {"tool": "tool_name"})
+ORDER: Final = Shape(EffectSpec, pb.BeginEffectRequest, {"tool": "tool_name"})
 EFFECT: Final = Shape(
     Effect,
     pb.EffectRecord,

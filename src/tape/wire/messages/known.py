@@ -21,7 +21,10 @@ VALUE: Final = Shape(Value, pb.ValueRecord)
 CHANGE: Final = Shape(ValueChange, pb.ValueChange)
 SESSION_EVENT: Final = Shape(SessionEvent, pb.SessionEvent)
 SESSION: Final = Shape(
-    Session, pb.Session, within={"of": {"app": "app_name", "user": "user_id", "session": "session_id"}}
+    Session,
+    pb.Session,
+    {"incarnation": "life"},
+    {"of": {"app": "app_name", "user": "user_id", "session": "session_id"}},
 )
 
 

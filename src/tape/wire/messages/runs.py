@@ -2,7 +2,7 @@
 
 from typing import Any, Final
 
-from tape.core.run_state import Begun, Compaction, RunOrder, RunState
+from tape.core.run_state import Compaction, RunClaim, RunSpec, RunState
 from tape.wire import tape_pb2 as pb
 from tape.wire.shape import NO_NAMES, Shape, number, say
 
@@ -21,7 +21,7 @@ RUN: Final = Shape(
     {"of": NAMES_OF_RUN, "claim": LEASE, "identity": NO_NAMES},
 )
 ORDER: Final = Shape(
-    RunOrder,
+    RunSpec,
     pb.BeginRunRequest,
     {"owner": "lease_owner", "lease": "lease_ttl_ms"},
     {"of": NAMES_OF_RUN, "identity": NO_NAMES},
@@ -29,7 +29,7 @@ ORDER: Final = Shape(
 COMPACTION: Final = Shape(Compaction, pb.CompactionReport)
 
 
-def resumed(begun: Begun) -> pb.RunState:
+def resumed(begun: RunClaim) -> pb.RunState:
     """A run as whoever has just begun or taken it is told."""
     told: dict[str, Any] = {
         "seq_cursor": begun.next_seq,
@@ -39,7 +39,7 @@ def resumed(begun: Begun) -> pb.RunState:
     return RUN.message(begun.run, **told)
 
 
-def begun(begun: Begun) -> pb.BeginRunResponse:
+def begun(begun: RunClaim) -> pb.BeginRunResponse:
     return say(
         pb.BeginRunResponse,
         run_id=begun.run.run_id,
@@ -51,5 +51,5 @@ def begun(begun: Begun) -> pb.BeginRunResponse:
     )
 
 
-def begun_value(run: pb.RunState) -> Begun:
-    return Begun(run=RUN.value(run), is_resumed=run.resumed, is_acquired=run.acquired, next_seq=run.seq_cursor)
+def begun_value(run: pb.RunState) -> RunClaim:
+    return RunClaim(run=RUN.value(run), is_resumed=run.resumed, is_acquired=run.acquired, next_seq=run.seq_cursor)

@@ -8,7 +8,7 @@ from typing import Final, Literal, NamedTuple, TypeAlias, assert_never, get_args
 
 from tape.cli.demo.arena.world import AGES, RESOURCES, Resource, Settlement, Stock, World, only
 from tape.core.codec import JsonValue
-from tape.core.errors import UsageError, shown
+from tape.core.errors import UsageError, quoted
 
 Tool: TypeAlias = Literal["gather", "build_house", "recruit", "advance_age", "trade", "rest"]
 
@@ -32,10 +32,10 @@ class Action:
 
     def __post_init__(self) -> None:
         if self.tool not in TOOLS:
-            raise UsageError(f"a tool is one of {', '.join(TOOLS)}, not {shown(self.tool)}")
+            raise UsageError(f"a tool is one of {', '.join(TOOLS)}, not {quoted(self.tool)}")
         for resource in (self.resource, self.wanted):
             if resource is not None and resource not in RESOURCES:
-                raise UsageError(f"a resource is one of {', '.join(RESOURCES)}, not {shown(resource)}")
+                raise UsageError(f"a resource is one of {', '.join(RESOURCES)}, not {quoted(resource)}")
 
     @property
     def arguments(self) -> dict[str, JsonValue]:

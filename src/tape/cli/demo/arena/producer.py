@@ -7,7 +7,7 @@ from tape.cli.demo.arena.agents import Decide, by_rule
 from tape.cli.demo.arena.turns import Place, Said, step, world_at
 from tape.cli.demo.arena.world import mutate
 from tape.core.codec import JsonValue
-from tape.core.errors import UsageError, shown
+from tape.core.errors import UsageError, quoted
 from tape.core.event import Entry, Event
 from tape.core.ports import EventSink
 
@@ -33,7 +33,7 @@ def arena(
 def play(run_id: str, place: Place, n_turns: int, sink: EventSink, decide: Decide = by_rule) -> Place:
     """Says so many turns of a story; where it stands then."""
     if type(n_turns) is not int or not 0 <= n_turns <= MOST_TURNS:
-        raise UsageError(f"n_turns is 0 to {MOST_TURNS}, not {shown(n_turns)}")
+        raise UsageError(f"n_turns is 0 to {MOST_TURNS}, not {quoted(n_turns)}")
     end = place.world.turn + n_turns
     while place.world.turn < end:
         place, said = step(place, decide)

@@ -8,7 +8,7 @@ from random import Random
 from typing import Any, Final, Literal, NamedTuple, TypeAlias, get_args
 
 from tape.core.codec import JsonValue
-from tape.core.errors import UsageError, shown
+from tape.core.errors import UsageError, quoted
 from tape.core.ids import ID_IN_WORDS, is_id
 
 Resource: TypeAlias = Literal["food", "wood", "gold", "stone"]
@@ -114,7 +114,7 @@ def mutate(world: World, mutation: JsonValue | bytes) -> World:
 def decreed(mutation: JsonValue | bytes) -> Mapping[str, JsonValue]:
     """What a mutation names, if it is one that this world knows."""
     if not isinstance(mutation, dict):
-        raise UsageError(f"a mutation is an object, not {shown(mutation)}")
+        raise UsageError(f"a mutation is an object, not {quoted(mutation)}")
     for name, value in mutation.items():
         _check(name, value)
     return mutation
@@ -123,11 +123,11 @@ def decreed(mutation: JsonValue | bytes) -> Mapping[str, JsonValue]:
 def _check(name: str, value: JsonValue) -> None:
     if name == "age":
         if value not in AGES:
-            raise UsageError(f"age is one of {', '.join(AGES)}, not {shown(value)}")
+            raise UsageError(f"age is one of {', '.join(AGES)}, not {quoted(value)}")
     elif name not in NUMBERS:
-        raise UsageError(f"a mutation may name {', '.join(NUMBERS)} and age, not {shown(name)}")
+        raise UsageError(f"a mutation may name {', '.join(NUMBERS)} and age, not {quoted(name)}")
     elif type(value) is not int or not 0 <= value <= MOST:
-        raise UsageError(f"{name} is a whole number from 0 to {MOST:,}, not {shown(value)}")
+        raise UsageError(f"{name} is a whole number from 0 to {MOST:,}, not {quoted(value)}")
 
 
 def _decreed(settlement: Settlement, mutation: Mapping[str, JsonValue]) -> Settlement:

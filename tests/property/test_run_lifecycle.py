@@ -10,7 +10,7 @@ from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, ru
 
 from tape.core.budget import Amount
 from tape.core.claim import RUN_LEASE, WORK_LEASE
-from tape.core.effect import Compensation, EffectOrder, EffectStatus
+from tape.core.effect import Compensation, EffectSpec, EffectStatus
 from tape.core.errors import RunClosed, StaleClaim
 from tape.core.obligation import ObligationStatus
 from tape.core.run_state import ACTIVE, ENDINGS, FINAL, RunState, RunStatus
@@ -18,7 +18,7 @@ from tape.runs import budgets, compensation, effects, gates, lifecycle
 from tape.runs.compensation import OBLIGATIONS
 from tape.runs.effects import EFFECTS
 from tape.runs.gates import GATES
-from tape.runs.ledger import Step
+from tape.runs.ledger import Transition
 from tape.runs.lifecycle import RUNS
 from tests.unit.runs.book import Book
 
@@ -39,7 +39,7 @@ class LifeMachine(RuleBasedStateMachine):
     def begin(self) -> None:
         self.book = Book()
         self.run_id = self.book.begin("w1").run_id
-        self.book.write(budgets.cap(self.book.sight, self.run_id, None, CAP))
+        self.book.write(budgets.cap(self.book.snapshot, self.run_id, None, CAP))
         self.status, self.owner, self.attempt = RunStatus.RUNNING, "w1", 1
         self.expires_ms = self.book.now_ms + RUN_LEASE // timedelta(milliseconds=1)
         self.effects: dict[str, EffectStatus] = {}
@@ -53,19 +53,19 @@ class LifeMachine(RuleBasedStateMachine):
 
     @property
     def run(self) -> RunState:
-        return lifecycle.find(self.book.sight, self.run_id)
+        return lifecycle.find(self.book.snapshot, self.run_id)
 
-    def fenced(self, back: int, decide: Callable[[int], Step[T]]) -> T | None:
+    def fenced(self, back: int, decide: Callable[[int], Transition[T]]) -> T | None:
         """What a worker of this or an earlier attempt gets; a stale one gets nothing and changes nothing."""
         fence = max(self.attempt - back, 0)
-        before = dict(self.book.cells), len(self.book.lines)
+        before = dict(self.book.cells), len(self.book.events)
         try:
             return self.book.write(decide(fence))
         except StaleClaim:
             assert fence != self.attempt
         except RunClosed:
             assert self.status not in ACTIVE
-        assert (dict(self.book.cells), len(self.book.lines)) == before
+        assert (dict(self.book.cells), len(self.book.events)) == before
         return None
 
     def renew(self) -> None:
@@ -76,7 +76,7 @@ class LifeMachine(RuleBasedStateMachine):
     @rule(owner=OWNERS)
     def take(self, owner: str) -> None:
         is_free = self.owner in ("", owner) or self.book.now_ms >= self.expires_ms
-        taken = self.book.write(lifecycle.take(self.book.sight, self.run_id, owner, RUN_LEASE))
+        taken = self.book.write(lifecycle.take(self.book.snapshot, self.run_id, owner, RUN_LEASE))
         assert taken.is_acquired is (is_free and self.status in ACTIVE)
         if taken.is_acquired:
             self.status, self.owner, self.attempt = RunStatus.RUNNING, owner, self.attempt + 1
@@ -85,15 +85,15 @@ class LifeMachine(RuleBasedStateMachine):
 
     @rule(back=BACK)
     def heartbeat(self, back: int) -> None:
-        beat = self.fenced(back, lambda fence: lifecycle.heartbeat(self.book.sight, self.run_id, fence))
+        beat = self.fenced(back, lambda fence: lifecycle.heartbeat(self.book.snapshot, self.run_id, fence))
         if beat is not None and self.status in ACTIVE:
             assert back == 0
             self.renew()
 
     @rule(tool=TOOLS, back=BACK)
     def intend(self, tool: str, back: int) -> None:
-        order = EffectOrder(run_id=self.run_id, tool=tool, compensation=Compensation(kind="undo"))
-        begun = self.fenced(back, lambda fence: effects.begin(self.book.sight, order, fence))
+        order = EffectSpec(run_id=self.run_id, tool=tool, compensation=Compensation(kind="undo"))
+        begun = self.fenced(back, lambda fence: effects.begin(self.book.snapshot, order, fence))
         if tool in self.effects:
             assert begun is not None and begun.status is self.effects[tool]
         elif begun is not None:
@@ -108,7 +108,7 @@ class LifeMachine(RuleBasedStateMachine):
             return
         was_pending = self.effects[tool] is EffectStatus.PENDING
         place = self.run_id, f"{self.run_id}/decision--1/{tool}/0"
-        done = self.fenced(back, lambda fence: effects.complete(self.book.sight, place, status, fence=fence))
+        done = self.fenced(back, lambda fence: effects.complete(self.book.snapshot, place, status, fence=fence))
         if was_pending and done is not None:
             assert back == 0
             self.settle_effect(tool, status)
@@ -120,7 +120,7 @@ class LifeMachine(RuleBasedStateMachine):
             return
         was_open = self.effects[tool] in (EffectStatus.PENDING, EffectStatus.UNKNOWN)
         place = self.run_id, f"{self.run_id}/decision--1/{tool}/0"
-        self.book.write(effects.reconcile(self.book.sight, place, status))
+        self.book.write(effects.reconcile(self.book.snapshot, place, status))
         if was_open:
             self.settle_effect(tool, status)
 
@@ -135,7 +135,7 @@ class LifeMachine(RuleBasedStateMachine):
     def wait(self, back: int) -> None:
         was_waiting = self.is_waiting and self.status is RunStatus.WAITING
         passage = self.fenced(
-            back, lambda fence: gates.wait(self.book.sight, self.run_id, "gate", self.sent, fence=fence)
+            back, lambda fence: gates.wait(self.book.snapshot, self.run_id, "gate", self.sent, fence=fence)
         )
         if passage is not None and not was_waiting:
             assert back == 0 and not passage.is_delivered
@@ -144,7 +144,7 @@ class LifeMachine(RuleBasedStateMachine):
 
     @rule()
     def send(self) -> None:
-        signal = self.book.write(gates.send(self.book.sight, self.run_id, "gate", f"n{self.sent}"))
+        signal = self.book.write(gates.send(self.book.snapshot, self.run_id, "gate", f"n{self.sent}"))
         assert signal.is_accepted is (self.status in ACTIVE)
         if signal.is_accepted:
             self.sent += 1
@@ -156,14 +156,14 @@ class LifeMachine(RuleBasedStateMachine):
 
     @rule(tokens=st.integers(0, 60))
     def reserve(self, tokens: int) -> None:
-        name = f"r{len(self.book.lines)}"
+        name = f"r{len(self.book.events)}"
         try:
-            step = budgets.reserve(self.book.sight, self.run_id, name, Amount(tokens=tokens))
+            transition = budgets.reserve(self.book.snapshot, self.run_id, name, Amount(tokens=tokens))
         except RunClosed:
             assert self.status not in ACTIVE
             return
         fits = self.spent + sum(self.reserved.values()) + tokens <= CAP
-        assert self.book.write(step).is_admitted is fits
+        assert self.book.write(transition).is_admitted is fits
         if fits:
             self.reserved[name] = tokens
             self.said["budget"] += 1
@@ -173,14 +173,14 @@ class LifeMachine(RuleBasedStateMachine):
         if self.reserved:
             name, tokens = self.reserved.popitem()
             spent = int(tokens * share)
-            self.book.write(budgets.settle(self.book.sight, self.run_id, name, Amount(tokens=spent)))
+            self.book.write(budgets.settle(self.book.snapshot, self.run_id, name, Amount(tokens=spent)))
             self.spent += spent
             self.said["budget"] += 1
 
     @rule(status=st.sampled_from(sorted(ENDINGS)), back=BACK)
     def end(self, status: RunStatus, back: int) -> None:
         was = self.status
-        ended = self.fenced(back, lambda fence: lifecycle.end(self.book.sight, self.run_id, status, fence=fence))
+        ended = self.fenced(back, lambda fence: lifecycle.end(self.book.snapshot, self.run_id, status, fence=fence))
         if was in FINAL or was is status:
             assert ended is not None and ended.status is was
         elif ended is not None:
@@ -194,7 +194,7 @@ class LifeMachine(RuleBasedStateMachine):
         if not self.owed or self.holder is not None:
             return
         number = max(self.number(tool) for tool in self.owed)
-        claim = self.book.write(compensation.claim(self.book.sight, self.run_id, number, "d1", WORK_LEASE))
+        claim = self.book.write(compensation.claim(self.book.snapshot, self.run_id, number, "d1", WORK_LEASE))
         assert claim.is_acquired is (self.status in UNDOING)
         if claim.is_acquired:
             self.holder = claim.obligation.claim.attempt
@@ -206,7 +206,7 @@ class LifeMachine(RuleBasedStateMachine):
             return
         number = next(each.number for each in OBLIGATIONS.states(self.book.cells) if each.claim.owner)
         done = ObligationStatus.COMPENSATED
-        met = self.book.write(compensation.resolve(self.book.sight, self.run_id, number, done, "", self.holder))
+        met = self.book.write(compensation.resolve(self.book.snapshot, self.run_id, number, done, "", self.holder))
         tool = next(tool for tool in self.owed if self.number(tool) == met.number)
         self.owed.remove(tool)
         self.met.add(tool)
@@ -238,13 +238,13 @@ class LifeMachine(RuleBasedStateMachine):
     @invariant()
     def the_gate_and_the_budget_agree(self) -> None:
         resolutions = [each.resolutions for each in GATES.states(self.book.cells)]
-        budget = budgets.budget_of(self.book.sight, self.run_id)
+        budget = budgets.budget_of(self.book.snapshot, self.run_id)
         assert sum(map(len, resolutions)) == self.sent
         assert (budget.spent.tokens, budget.reserved.tokens) == (self.spent, sum(self.reserved.values()))
 
     @invariant()
     def there_are_as_many_entries_of_a_kind_as_changes(self) -> None:
-        assert Counter(line.kind for line in self.book.lines) == self.said
+        assert Counter(event.kind for event in self.book.events) == self.said
 
 
 TestLife = LifeMachine.TestCase
