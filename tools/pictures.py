@@ -1,4 +1,4 @@
-"""Takes the pictures of the page in docs/pictures from those that the browser tests have left."""
+"""Copies the screenshots that the browser tests have saved to docs/pictures."""
 
 from pathlib import Path
 from shutil import copyfile
@@ -6,7 +6,7 @@ from shutil import copyfile
 ROOT = Path(__file__).resolve().parent.parent
 SHOTS = ROOT / "tests" / "browser" / "shots"
 PICTURES = ROOT / "docs" / "pictures"
-TAKEN = {
+PICTURE_OF = {
     "console-backfill": "search-journey",
     "console-lake": "view-lake-wide-light",
     "console-live": "view-live-wide-light",
@@ -22,12 +22,12 @@ TAKEN = {
 
 
 def main() -> None:
-    missing = sorted({shot for shot in TAKEN.values() if not (SHOTS / f"{shot}.png").is_file()})
+    missing = sorted({shot for shot in PICTURE_OF.values() if not (SHOTS / f"{shot}.png").is_file()})
     if missing:
-        raise SystemExit(f"run the tests in tests/browser first; they leave {', '.join(missing)}")
-    for picture, shot in TAKEN.items():
+        raise SystemExit(f"run the tests in tests/browser first; they save {', '.join(missing)}")
+    for picture, shot in PICTURE_OF.items():
         copyfile(SHOTS / f"{shot}.png", PICTURES / f"{picture}.png")
-    print(f"{len(TAKEN)} pictures taken")
+    print(f"copied {len(PICTURE_OF)} pictures")
 
 
 if __name__ == "__main__":

@@ -1,85 +1,79 @@
-"""The code of a page, and what hidden comments before it say about running it.
+"""The code blocks of a rendered page, as a reader of the site sees them.
 
-A block is run (`python`, `console`, `javascript`), or it is a file, or it says that it is to be looked at (`text`);
-there is no other kind. `<!-- before … -->` is code that runs first, in the language of the block it stands above.
-`<!-- file NAME -->` says that the block is a file, to be there for what follows. `<!-- serve -->` has a server running
-from there on, `<!-- spark -->` a Spark session that commands and programs share.
+A block is run (`python`, `console`, `javascript`), or it is text to look at (`text`), or it is a file: the paragraph
+above a file ends with "Save this as NAME:". A block of any other kind is an error.
 """
 
 import re
-from collections.abc import Iterator
 from dataclasses import dataclass
+from html.parser import HTMLParser
 from pathlib import Path
-
-from markdown_it import MarkdownIt
-from markdown_it.token import Token
 
 from tests.architecture.tree import ROOT
 
 RUN = ("python", "console", "javascript")
 SHOWN = "text"
-SAID = re.compile(r"<!-- (before|file|serve|spark)\b(.*?)-->", re.S)
-
-_markdown = MarkdownIt("commonmark", {"html": True})
+SAVED = re.compile(r"Save this as (\S+):$")
+ABOVE = ("p", "li", "h1", "h2", "h3", "table", "ul", "ol", "pre")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Block:
-    """Code as it is shown, and how it is to be run."""
+    """A code block; with a file name it is saved and not run."""
 
     language: str
     code: str
-    before: str = ""
     file: str | None = None
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Serve:
-    """From here on there is a server."""
+class UnknownBlock(AssertionError):
+    """A code block that is neither run, nor saved, nor marked as text."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Spark:
-    """From here on there is a Spark session."""
+def paths() -> list[Path]:
+    """The Markdown files whose code is run; an ADR shows what was measured at its time."""
+    found = [path for path in (ROOT / "docs").rglob("*.md") if "adr" not in path.parts]
+    found += [ROOT / "README.md", ROOT / "CONTRIBUTING.md", ROOT / "SECURITY.md", ROOT / "deploy" / "README.md"]
+    return sorted(path.relative_to(ROOT) for path in found)
 
 
-Part = Block | Serve | Spark
+def blocks(html: str) -> list[Block]:
+    """The blocks that are run or saved, in the order of the page."""
+    parser = _Parser()
+    parser.feed(html)
+    return [block for block in map(_checked, parser.found) if block.language != SHOWN]
 
 
-class NeitherRunNorShown(AssertionError):
-    """Code that nobody runs, and that does not say that it is not meant to be."""
+def _checked(block: Block) -> Block:
+    if block.language not in (*RUN, SHOWN) and block.file is None:
+        raise UnknownBlock(f"a block of {block.language or 'no language'!r} is not run:\n{block.code}")
+    return block
 
 
-def pages() -> list[Path]:
-    """Every page a reader may follow; a decision's page shows what was measured then."""
-    found = [path for path in (ROOT / "docs").rglob("*.md") if "adr" not in path.parts and "seeds" not in path.parts]
-    return sorted([*found, ROOT / "README.md", ROOT / "CONTRIBUTING.md", ROOT / "deploy" / "README.md"])
+class _Parser(HTMLParser):
+    """Collects each `<pre><code>` with the text of the paragraph directly above it."""
 
+    def __init__(self) -> None:
+        super().__init__()
+        self.found: list[Block] = []
+        self._above: list[str] = []
+        self._code: list[str] = []
+        self._file: str | None = None
+        self._is_in_pre = False
+        self._language = ""
 
-def parts(text: str) -> Iterator[Part]:
-    """What is to be run of a page, in order."""
-    said: dict[str, str] = {}
-    for token in _markdown.parse(text):
-        if token.type == "html_block":
-            said |= dict(SAID.findall(token.content))
-            yield from _places(said)
-        elif token.type in ("fence", "code_block"):
-            block = _block(token, said)
-            said = {}
-            if block.language != SHOWN:
-                yield block
+    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        if tag == "code" and self._is_in_pre:
+            self._language = (dict(attrs).get("class") or "").removeprefix("language-")
+        elif tag in ABOVE:
+            saved = SAVED.search("".join(self._above).strip())
+            self._file = saved[1] if saved else None
+            self._above, self._code, self._is_in_pre = [], [], tag == "pre"
 
+    def handle_endtag(self, tag: str) -> None:
+        if tag == "pre":
+            self.found.append(Block(language=self._language, code="".join(self._code), file=self._file))
+            self._language, self._is_in_pre = "", False
 
-def _places(said: dict[str, str]) -> Iterator[Serve | Spark]:
-    if said.pop("serve", None) is not None:
-        yield Serve()
-    if said.pop("spark", None) is not None:
-        yield Spark()
-
-
-def _block(token: Token, said: dict[str, str]) -> Block:
-    file = said.get("file", "").strip() or None
-    language = token.info.strip()
-    if language not in (*RUN, SHOWN) and file is None:
-        raise NeitherRunNorShown(f"a block of {language or 'no language'!r} that nobody runs:\n{token.content}")
-    return Block(language=language, code=token.content, before=said.get("before", "").strip("\n"), file=file)
+    def handle_data(self, data: str) -> None:
+        (self._code if self._is_in_pre else self._above).append(data)

@@ -1,4 +1,4 @@
-"""What a page's JavaScript says, in a real browser at the server's own address."""
+"""Runs a page's JavaScript in a real browser, at the server's own address."""
 
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -8,8 +8,8 @@ from playwright.sync_api import Page, sync_playwright
 from tests.patience import PATIENCE_S
 
 
-class Heard:
-    """A script that runs, and the lines it has said so far."""
+class ConsoleLog:
+    """The lines that a running script has logged so far."""
 
     def __init__(self, page: Page) -> None:
         self._page = page
@@ -18,20 +18,20 @@ class Heard:
         page.on("pageerror", lambda error: self._lines.append(f"error: {error}"))
 
     def lines(self, count: int) -> str:
-        """What it has said, once that is so many lines."""
+        """Waits until there are so many lines."""
         if len(self._lines) < count:
             self._page.wait_for_event("console", lambda _: len(self._lines) >= count, timeout=PATIENCE_S * 1000)
         return "".join(f"{line}\n" for line in self._lines)
 
 
 @contextmanager
-def listening(chromium: str, address: str, script: str) -> Iterator[Heard]:
-    """The script in a page of its own, for as long as it is listened to."""
+def running(chromium: str, address: str, script: str) -> Iterator[ConsoleLog]:
+    """The script in a browser page of its own."""
     with sync_playwright() as playwright:
         browser = playwright.chromium.connect_over_cdp(chromium)
         page = browser.new_context().new_page()
         page.goto(f"http://{address}/health")
-        heard = Heard(page)
+        log = ConsoleLog(page)
         page.evaluate(script)
-        yield heard
+        yield log
         page.context.close()

@@ -1,4 +1,4 @@
-"""Whatever command a page names in passing is one that there is, with the options it has."""
+"""Every command that a sentence or table of a page names exists, with its options."""
 
 import re
 import shlex
@@ -12,14 +12,14 @@ from markdown_it import MarkdownIt
 from tape.cli.choices import Choices
 from tape.cli.main import tape
 from tests.architecture.tree import ROOT
-from tests.docs.blocks import pages
+from tests.docs.blocks import paths
 
 _markdown = MarkdownIt("commonmark").enable("table")
 _OPTION = re.compile(r"--[a-z][a-z-]*")
 
 
 def named(text: str) -> Iterator[str]:
-    """The commands that stand in a page's sentences and tables."""
+    """The commands in a page's sentences and tables."""
     for token in _markdown.parse(text):
         for child in token.children or ():
             if child.type == "code_inline" and re.match(r"tape [a-z]", child.content):
@@ -27,7 +27,7 @@ def named(text: str) -> Iterator[str]:
 
 
 def unknown(line: str) -> list[str]:
-    """What of a command line there is not: a word of a group, or an option."""
+    """The subcommands and options of a command line that do not exist."""
     command: click.Command = tape
     context = click.Context(tape, info_name="tape", obj=Choices())
     words = shlex.split(line.replace("'", "’"))[1:]
@@ -40,15 +40,15 @@ def unknown(line: str) -> list[str]:
     return [option for option in _OPTION.findall(line) if option not in known | {"--help"}]
 
 
-@pytest.mark.parametrize("page", pages(), ids=lambda page: str(page.relative_to(ROOT)))
-def test_a_command_that_a_page_names_is_there(page: Path) -> None:
-    found = {line: unknown(line) for line in named(page.read_text())}
+@pytest.mark.parametrize("path", paths(), ids=str)
+def test_a_command_that_a_page_names_exists(path: Path) -> None:
+    found = {line: unknown(line) for line in named((ROOT / path).read_text())}
 
     assert {line: missing for line, missing in found.items() if missing} == {}
 
 
 def test_commands_are_found_where_pages_name_them() -> None:
-    assert sum(len(list(named(page.read_text()))) for page in pages()) > 50
+    assert sum(len(list(named((ROOT / path).read_text()))) for path in paths()) > 50
 
 
 @pytest.mark.parametrize(

@@ -1,4 +1,4 @@
-"""`make docs`: the pages of the repository and a reference made from its code, as a site that needs no server."""
+"""`make docs`: builds the pages of the repository and a generated reference as a site that needs no server."""
 
 import sys
 

@@ -1,4 +1,4 @@
-"""Drawings of the five walks, as SVG that a browser shows in its own colours: `python -m tools.docs.drawings`."""
+"""Drawings of the five request paths as SVG for light and dark browsers: `python -m tools.docs.drawings`."""
 
 import sys
 from dataclasses import dataclass
@@ -7,7 +7,7 @@ from pathlib import Path
 
 FOLDER = Path(__file__).resolve().parent.parent.parent / "docs" / "pictures"
 
-ROOM_WIDTH, ROOM_HEIGHT, GAP, LANE, EDGE = 132, 46, 34, 84, 16
+BOX_WIDTH, BOX_HEIGHT, GAP, ROW, EDGE = 132, 46, 34, 84, 16
 
 STYLE = (
     ":root{color-scheme:light dark}"
@@ -26,8 +26,8 @@ HEAD = (
 
 
 @dataclass(frozen=True, slots=True)
-class Room:
-    """A station of a walk; what is written there stays."""
+class Step:
+    """One box of a drawing; a durable step stores something."""
 
     name: str
     about: str
@@ -35,95 +35,95 @@ class Room:
 
 
 @dataclass(frozen=True, slots=True)
-class Walk:
-    """Rooms in the order they are entered, in lanes; a lane begins with a hint from the one above it."""
+class RequestPath:
+    """Steps in rows, in order; a dashed hint leads from the end of a row to the next row."""
 
     name: str
     title: str
-    lanes: tuple[tuple[Room, ...], ...]
+    rows: tuple[tuple[Step, ...], ...]
     hints: tuple[str, ...]
 
 
-WALKS = (
-    Walk(
-        "walk-publish",
+REQUEST_PATHS = (
+    RequestPath(
+        "request-path-publish",
         "publish to live subscriber",
         (
             (
-                Room("client", "HTTP, gRPC, Python"),
-                Room("server", "checks the request"),
-                Room("bus.append", "groups requests"),
-                Room("store.append", "numbers, commits", True),
+                Step("client", "HTTP, gRPC, Python"),
+                Step("server", "validates"),
+                Step("bus.append", "groups requests"),
+                Step("store.append", "numbers, commits", True),
             ),
             (
-                Room("bus.tail", "one ring a process"),
-                Room("bus.stream", "replay, then live"),
-                Room("wire.sse", "one frame for all"),
-                Room("browser", "remembers its id"),
+                Step("bus.tail", "one ring per process"),
+                Step("bus.stream", "replay, then live"),
+                Step("wire.sse", "one frame for all"),
+                Step("browser", "keeps the last id"),
             ),
         ),
         ("wake",),
     ),
-    Walk(
-        "walk-reaction",
+    RequestPath(
+        "request-path-reaction",
         "publish to handler",
         (
             (
-                Room("journal", "an entry", True),
-                Room("matcher", "trie, then CEL"),
-                Room("tasks + cursor", "one transaction", True),
+                Step("journal", "an entry", True),
+                Step("matcher", "trie, then CEL"),
+                Step("tasks + cursor", "one transaction", True),
             ),
             (
-                Room("work loop", "claims with a lease"),
-                Room("handler", "your function"),
-                Room("settle", "done, retry, dead", True),
+                Step("worker", "claims with a lease"),
+                Step("handler", "your function"),
+                Step("settle", "done, retry, dead", True),
             ),
         ),
         ("wake or poll",),
     ),
-    Walk(
-        "walk-outbox",
+    RequestPath(
+        "request-path-outbox",
         "outbox row to handler, dead, replayed",
         (
-            (Room("your transaction", "business rows"), Room("outbox row", "the same commit", True)),
+            (Step("your transaction", "business rows"), Step("outbox row", "the same commit", True)),
             (
-                Room("listener", "own generation"),
-                Room("handled before?", "event_handled", True),
-                Room("handler", "once in its effects"),
-                Room("retry or dead", "a row a handler", True),
+                Step("listener", "own generation"),
+                Step("handled before?", "event_handled", True),
+                Step("handler", "effects apply once"),
+                Step("retry or dead", "one row per handler", True),
             ),
-            (Room("tape outbox replay", "a person decides"), Room("pending", "with a new try", True)),
+            (Step("tape outbox replay", "an operator decides"), Step("pending", "attempts start at 0", True)),
         ),
         ("notify or 5 s poll", "later"),
     ),
-    Walk(
-        "walk-lake",
+    RequestPath(
+        "request-path-lake",
         "journal to lake to cold reader",
         (
             (
-                Room("journal", "a range of positions", True),
-                Room("lake.source", "Arrow batches"),
-                Room("lake.pipeline", "counts its rows"),
-                Room("lake", "Delta: the only memory", True),
+                Step("journal", "a range of positions", True),
+                Step("lake.source", "Arrow batches"),
+                Step("lake.pipeline", "counts its rows"),
+                Step("lake", "Delta log: progress", True),
             ),
-            (Room("lake.cold", "no Spark"), Room("bus.stream", "the same cursor"), Room("reader", "the same bytes")),
+            (Step("lake.cold", "no Spark"), Step("bus.stream", "the same cursor"), Step("reader", "the same bytes")),
         ),
         ("older than the floor",),
     ),
-    Walk(
-        "walk-reconnect",
-        "a browser comes back",
+    RequestPath(
+        "request-path-reconnect",
+        "browser reconnects",
         (
             (
-                Room("browser", "Last-Event-ID: 41"),
-                Room("server", "epoch the same?"),
-                Room("bus.stream", "starts at 42"),
+                Step("browser", "Last-Event-ID: 41"),
+                Step("server", "same epoch?"),
+                Step("bus.stream", "starts at 42"),
             ),
             (
-                Room("lake", "if that old", True),
-                Room("journal", "then", True),
-                Room("tail", "then"),
-                Room("live", "and on"),
+                Step("lake", "oldest entries", True),
+                Step("journal", "then this", True),
+                Step("tail", "newest in memory"),
+                Step("live", "then follow"),
             ),
         ),
         ("each once, in order",),
@@ -131,41 +131,41 @@ WALKS = (
 )
 
 
-def draw(walk: Walk) -> str:
-    """A walk as a picture."""
-    width = 2 * EDGE + max(map(len, walk.lanes)) * (ROOM_WIDTH + GAP) - GAP
-    height = 2 * EDGE + len(walk.lanes) * LANE - (LANE - ROOM_HEIGHT)
-    body = "".join(_lane(number, rooms) for number, rooms in enumerate(walk.lanes))
-    body += "".join(_hint(walk, number) for number in range(1, len(walk.lanes)))
+def draw(path: RequestPath) -> str:
+    """The SVG of a request path."""
+    width = 2 * EDGE + max(map(len, path.rows)) * (BOX_WIDTH + GAP) - GAP
+    height = 2 * EDGE + len(path.rows) * ROW - (ROW - BOX_HEIGHT)
+    body = "".join(_row(number, steps) for number, steps in enumerate(path.rows))
+    body += "".join(_hint(path, number) for number in range(1, len(path.rows)))
     return (
         f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {width} {height}" role="img" width="{width}">'
-        f"<title>{escape(walk.title)}</title><style>{STYLE}</style><defs>{HEAD}</defs>{body}</svg>\n"
+        f"<title>{escape(path.title)}</title><style>{STYLE}</style><defs>{HEAD}</defs>{body}</svg>\n"
     )
 
 
-def _lane(number: int, rooms: tuple[Room, ...]) -> str:
-    return "".join(_room(room, place, _top(number)) for place, room in enumerate(rooms)) + "".join(
-        f'<path d="M{_left(place) + ROOM_WIDTH} {_top(number) + ROOM_HEIGHT // 2}h{GAP - 1}"/>'
-        for place in range(len(rooms) - 1)
+def _row(number: int, steps: tuple[Step, ...]) -> str:
+    return "".join(_box(step, place, _top(number)) for place, step in enumerate(steps)) + "".join(
+        f'<path d="M{_left(place) + BOX_WIDTH} {_top(number) + BOX_HEIGHT // 2}h{GAP - 1}"/>'
+        for place in range(len(steps) - 1)
     )
 
 
-def _room(room: Room, place: int, top: int) -> str:
-    middle = _left(place) + ROOM_WIDTH // 2
-    kind = ' class="durable"' if room.is_durable else ""
+def _box(step: Step, place: int, top: int) -> str:
+    middle = _left(place) + BOX_WIDTH // 2
+    kind = ' class="durable"' if step.is_durable else ""
     return (
-        f'<g{kind}><rect x="{_left(place)}" y="{top}" width="{ROOM_WIDTH}" height="{ROOM_HEIGHT}" rx="6"/>'
-        f'<text x="{middle}" y="{top + 20}">{escape(room.name)}</text>'
-        f'<text class="about" x="{middle}" y="{top + 35}">{escape(room.about)}</text></g>'
+        f'<g{kind}><rect x="{_left(place)}" y="{top}" width="{BOX_WIDTH}" height="{BOX_HEIGHT}" rx="6"/>'
+        f'<text x="{middle}" y="{top + 20}">{escape(step.name)}</text>'
+        f'<text class="about" x="{middle}" y="{top + 35}">{escape(step.about)}</text></g>'
     )
 
 
-def _hint(walk: Walk, number: int) -> str:
-    """The way from the end of one lane to the beginning of the next."""
-    above, below = _top(number - 1) + ROOM_HEIGHT, _top(number)
-    start = _left(len(walk.lanes[number - 1]) - 1) + ROOM_WIDTH // 2
-    end, middle = _left(0) + ROOM_WIDTH // 2, (above + below) // 2
-    text = walk.hints[number - 1]
+def _hint(path: RequestPath, number: int) -> str:
+    """The dashed line from the end of one row to the beginning of the next."""
+    above, below = _top(number - 1) + BOX_HEIGHT, _top(number)
+    start = _left(len(path.rows[number - 1]) - 1) + BOX_WIDTH // 2
+    end, middle = _left(0) + BOX_WIDTH // 2, (above + below) // 2
+    text = path.hints[number - 1]
     return (
         f'<g class="hint"><path d="M{start} {above}V{middle}H{end}V{below - 1}"/>'
         f'<text class="about" x="{(start + end) // 2}" y="{middle - 4}">{escape(text)}</text></g>'
@@ -173,16 +173,16 @@ def _hint(walk: Walk, number: int) -> str:
 
 
 def _left(place: int) -> int:
-    return EDGE + place * (ROOM_WIDTH + GAP)
+    return EDGE + place * (BOX_WIDTH + GAP)
 
 
-def _top(lane: int) -> int:
-    return EDGE + lane * LANE
+def _top(row: int) -> int:
+    return EDGE + row * ROW
 
 
 def main() -> int:
-    for walk in WALKS:
-        (FOLDER / f"{walk.name}.svg").write_text(draw(walk), encoding="utf-8")
+    for path in REQUEST_PATHS:
+        (FOLDER / f"{path.name}.svg").write_text(draw(path), encoding="utf-8")
     return 0
 
 

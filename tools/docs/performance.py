@@ -1,4 +1,4 @@
-"""The performance page, made from the last `make bench`: what was measured is what it says."""
+"""The performance page, generated from the results of the last `make bench`."""
 
 import json
 from collections.abc import Iterator, Mapping, Sequence
@@ -8,10 +8,10 @@ from typing import Any
 
 LATEST = Path(__file__).resolve().parent.parent.parent / "bench" / "latest.json"
 INTRODUCTION = (
-    "Every row is ours beside a peer, measured in turns on the same machine; the ratio is what counts, since absolute "
-    "figures are those of a small shared machine. Behind it stand the lowest and the highest of the repetitions. A row "
-    "without a goal is there to be watched. `make bench` measures it all again, `make bench ONLY=name` a part of it: "
-    "the other rows then stay as they were measured before."
+    "Each row compares Tape with a peer, measured alternately on the same machine. Look at the ratio: the absolute "
+    "figures are those of a small shared machine. The lowest and highest ratio of the repetitions are in brackets. "
+    "A row without a goal is only observed. `make bench` measures all rows again; `make bench ONLY=name` measures one "
+    "area and keeps the other rows."
 )
 
 Row = dict[str, Any]
@@ -34,7 +34,7 @@ def page(measured: dict[str, Any]) -> Iterator[str]:
 
 
 def goals(rows: Sequence[Row]) -> Iterator[str]:
-    """How many goals are met, and which are not."""
+    """The number of goals that are met, and the missed ones."""
     aimed = [row for row in rows if row["goal"]]
     missed = [row for row in aimed if not row["met"]]
     yield f"{len(aimed) - len(missed)} of {len(aimed)} goals are met{'; missed are:' if missed else '.'}"

@@ -1,4 +1,4 @@
-"""The reference, made from the code it is about: it cannot say anything that is not so."""
+"""The reference pages, generated from the code they describe."""
 
 import re
 from collections.abc import Iterator
@@ -24,7 +24,7 @@ STATUSES = ("http_status", "grpc_status", "exit_code")
 
 
 def pages() -> dict[str, str]:
-    """Every page of the reference, by the place it has among the others."""
+    """The pages of the reference by their path."""
     made = {
         "cli": command_line(),
         "http": http(ROUTES),
@@ -38,13 +38,13 @@ def pages() -> dict[str, str]:
 
 
 def command_line() -> Iterator[str]:
-    yield from ("# Command line", "", "What `--help` says of every command.", "")
+    yield from ("# Command line", "", "The output of `--help` for every command.", "")
     for path, command, context in commands():
         yield from (f"## {' '.join(path)}", "", "```", command.get_help(context), "```", "")
 
 
 def commands() -> Iterator[tuple[tuple[str, ...], click.Command, click.Context]]:
-    """Every command there is, from the root down."""
+    """Every command, from the root down."""
     names = ["-h", "--help"]
     root = click.Context(tape, info_name="tape", obj=Choices(), terminal_width=WIDTH, help_option_names=names)
     yield from _below(("tape",), tape, root)
@@ -65,15 +65,15 @@ def _below(
 
 def http(routes: tuple[Route, ...]) -> Iterator[str]:
     paths = openapi.document(routes)["paths"]
-    yield from ("# HTTP", "", "The same as `GET /openapi.json` says to programs.", "")
-    yield from ("| ask | for | answers | refusals |", "|---|---|---|---|")
+    yield from ("# HTTP", "", "Generated from the same definitions as `GET /openapi.json`.", "")
+    yield from ("| request | does | success | errors |", "|---|---|---|---|")
     asked = [(path, method, about) for path, methods in paths.items() for method, about in methods.items()]
     for path, method, about in asked:
         good, bad = _answers(about["responses"])
         yield f"| `{method.upper()} {path}` | {about['summary']} | {good} | {bad} |"
     for path, method, about in asked:
         if about.get("parameters"):
-            yield from ("", f"## {method.upper()} {path}", "", "| parameter | in | is |", "|---|---|---|")
+            yield from ("", f"## {method.upper()} {path}", "", "| parameter | in | meaning |", "|---|---|---|")
             for each in about["parameters"]:
                 yield f"| `{each['name']}` | {each['in']} | {cell(each['description'])} |"
 
@@ -89,9 +89,9 @@ def streams(routes: list[Route]) -> Iterator[str]:
     yield from (
         "# Streams",
         "",
-        "The same as `GET /asyncapi.json` says to programs.",
+        "Generated from the same definitions as `GET /asyncapi.json`.",
         "",
-        "| stream | gives |",
+        "| stream | sends |",
         "|---|---|",
     )
     for channel in document["channels"].values():
@@ -107,9 +107,9 @@ def grpc() -> Iterator[str]:
     yield from (
         "# gRPC",
         "",
-        "`tape.v1.Tape`, as `tape.proto` has it.",
+        "The service `tape.v1.Tape`, from `tape.proto`.",
         "",
-        "| call | takes | gives |",
+        "| call | request | response |",
         "|---|---|---|",
     )
     for name, takes, gives in re.findall(r"rpc (\w+)\(((?:stream )?\w+)\) returns \(((?:stream )?\w+)\)", proto):
@@ -118,8 +118,13 @@ def grpc() -> Iterator[str]:
 
 
 def error_table() -> Iterator[str]:
-    yield from ("# Errors", "", "Over HTTP an error is problem+json with the code; a command ends with the number.", "")
-    yield from ("| error | code | HTTP | gRPC | exit | says |", "|---|---|---|---|---|---|")
+    yield from (
+        "# Errors",
+        "",
+        "Over HTTP an error is problem+json with the code; a command exits with the number.",
+        "",
+    )
+    yield from ("| error | code | HTTP | gRPC | exit | meaning |", "|---|---|---|---|---|---|")
     for each in sorted(error_classes(), key=lambda error: (error.http_status, error.__name__)):
         code = re.sub(r"(?<=[a-z0-9])(?=[A-Z])", "_", each.__name__).lower()
         http, rpc, end = (getattr(each, name) for name in STATUSES)
@@ -135,9 +140,9 @@ def metrics() -> Iterator[str]:
     yield from (
         "# Metrics",
         "",
-        "What `GET /metrics` gives.",
+        "The metrics of `GET /metrics`.",
         "",
-        "| metric | kind | labels | is |",
+        "| metric | kind | labels | meaning |",
         "|---|---|---|---|",
     )
     for meter in Meters().all():
@@ -154,5 +159,5 @@ def schema() -> Iterator[str]:
 
 
 def cell(text: str) -> str:
-    """A text as a table's cell holds it."""
+    """The text as one line of a table cell."""
     return " ".join(text.split()).replace("|", "\\|")

@@ -1,4 +1,4 @@
-"""The site: every page as HTML in the place it has in the repository, with the pictures and files that it points to."""
+"""The site: every page of the repository as HTML at the same path, with the pictures and files it links to."""
 
 import os
 import re
@@ -15,31 +15,30 @@ from markdown_it.token import Token
 from tools.docs import performance, reference
 
 ROOT = Path(__file__).resolve().parent.parent.parent
-SOURCES = ("README.md", "CHANGELOG.md", "CONTRIBUTING.md", "deploy/README.md", "newsfragments/README.md")
+SOURCES = ("README.md", "CHANGELOG.md", "CONTRIBUTING.md", "SECURITY.md", "deploy/README.md", "newsfragments/README.md")
 STYLE = Path(__file__).with_name("site.css")
 
-_COMMENT = re.compile(r"<!--.*?-->\n?", re.DOTALL)
 _NOT_IN_A_NAME = re.compile(r"[^\w\- ]")
 _markdown = MarkdownIt("commonmark", {"html": False}).enable(["table", "strikethrough"])
 
 
 @dataclass(slots=True, kw_only=True)
 class Page:
-    """A page: where it stands in the repository or would stand, and what it says."""
+    """One page: its path in the repository (a generated page has one too) and its Markdown."""
 
     path: Path
     text: str
     tokens: list[Token] = field(default_factory=list)
 
     def __post_init__(self) -> None:
-        self.tokens = _markdown.parse(_COMMENT.sub("", self.text))
+        self.tokens = _markdown.parse(self.text)
         for heading, inline in zip(self.tokens, self.tokens[1:], strict=False):
             if heading.type == "heading_open":
                 heading.attrSet("id", slug(inline.content))
 
     @property
     def place(self) -> Path:
-        return Path("index.html") if self.path == Path("README.md") else self.path.with_suffix(".html")
+        return place(self.path)
 
     @property
     def title(self) -> str:
@@ -50,7 +49,7 @@ class Page:
         return {str(token.attrGet("id")) for token in self.tokens if token.type == "heading_open"}
 
     def links(self) -> Iterator[tuple[Token, str]]:
-        """Everything the page points to, with the attribute that does."""
+        """The links and images of the page, each with the attribute that holds its target."""
         for token in self.tokens:
             for child in token.children or ():
                 if child.type == "link_open":
@@ -59,8 +58,13 @@ class Page:
                     yield child, "src"
 
 
+def place(path: Path) -> Path:
+    """The path of a page in the site."""
+    return Path("index.html") if path == Path("README.md") else path.with_suffix(".html")
+
+
 def pages() -> list[Page]:
-    """The pages there are: those that were written, and those that code and measurements make."""
+    """All pages: the written ones, and those generated from code and benchmark results."""
     written = [Path(name) for name in SOURCES]
     written += sorted(path.relative_to(ROOT) for path in (ROOT / "docs").rglob("*.md"))
     made = {**reference.pages(), **performance.pages()}
@@ -71,7 +75,7 @@ def pages() -> list[Page]:
 
 
 def build(into: Path) -> list[str]:
-    """Writes the site, and says which links lead nowhere."""
+    """Writes the site; returns its dead links."""
     found = {page.path: page for page in pages()}
     shutil.rmtree(into, ignore_errors=True)
     into.mkdir(parents=True)
@@ -85,7 +89,7 @@ def build(into: Path) -> list[str]:
 
 
 def resolve(page: Page, found: dict[Path, Page], into: Path) -> Iterator[str]:
-    """Turns links between pages into links of the site, and takes along the files that are pointed to."""
+    """Rewrites links between pages to links of the site, copies linked files, and yields dead links."""
     for token, name in page.links():
         link = urlsplit(str(token.attrGet(name)))
         if link.scheme or link.netloc:
@@ -95,17 +99,17 @@ def resolve(page: Page, found: dict[Path, Page], into: Path) -> Iterator[str]:
             target = target / "README.md"
         if target in found:
             if link.fragment and link.fragment not in found[target].anchors:
-                yield f"{page.path} points to {token.attrGet(name)}, and there is no such heading"
-            place = os.path.relpath(found[target].place, page.place.parent)
-            token.attrSet(name, f"{place}#{link.fragment}" if link.fragment else place)
+                yield f"{page.path} links to {token.attrGet(name)}, but that page has no such heading"
+            href = os.path.relpath(found[target].place, page.place.parent)
+            token.attrSet(name, f"{href}#{link.fragment}" if link.fragment else href)
         elif (ROOT / target).exists():
-            _take_along(target, into)
+            _copy(target, into)
             token.attrSet(name, os.path.relpath(target, page.place.parent))
         else:
-            yield f"{page.path} points to {token.attrGet(name)}, which is not there"
+            yield f"{page.path} links to {token.attrGet(name)}, which does not exist"
 
 
-def _take_along(path: Path, into: Path) -> None:
+def _copy(path: Path, into: Path) -> None:
     (into / path).parent.mkdir(parents=True, exist_ok=True)
     if (ROOT / path).is_dir():
         leftover = shutil.ignore_patterns("__pycache__")
@@ -128,7 +132,7 @@ def render(page: Page, found: dict[Path, Page]) -> str:
 
 
 def menu(page: Page, found: dict[Path, Page]) -> str:
-    """The pages by what they are for, with the one that is open marked."""
+    """The navigation: pages in groups, with the current page marked."""
     groups: dict[str, list[Page]] = {}
     for each in found.values():
         groups.setdefault(group(each.path), []).append(each)
@@ -141,7 +145,7 @@ def menu(page: Page, found: dict[Path, Page]) -> str:
 
 
 def group(path: Path) -> str:
-    """What a page is for, which its folder says."""
+    """The navigation group of a page, by its folder."""
     if not path.is_relative_to("docs"):
         return "Project"
     folder = path.parts[1] if len(path.parts) > 2 else ""
@@ -154,5 +158,5 @@ def _entry(page: Page, current: Page) -> str:
 
 
 def slug(heading: str) -> str:
-    """The name of a heading in a link, as GitHub makes it."""
+    """The anchor of a heading, as GitHub makes it."""
     return _NOT_IN_A_NAME.sub("", heading.strip().lower()).replace(" ", "-")
