@@ -27,7 +27,7 @@ from tape.work.outages import opened
 if TYPE_CHECKING:
     from tape.core.reaction import Reaction
     from tape.core.run_state import RunState
-    from tape.matcher.dispatcher import Crew
+    from tape.matcher.dispatcher import WorkerConfig
     from tape.outbox.forwarder import Destination
     from tape.sdk.durable.agents import Function
     from tape.sdk.durable.crew import CrewOptions
@@ -164,7 +164,7 @@ def run_agent(
     from tape.sdk.durable.crew import Crew as DurableCrew
 
     crew = DurableCrew(app=app, function=function, **options)
-    return anyio.run(_at, url, crew.run_once if once else crew.run_until_told)
+    return anyio.run(_at, url, crew.run_once if once else crew.run_until_signal)
 
 
 def resume(run_id: str, function: "Function", url: str | None = None, **options: "Unpack[CrewOptions]") -> "RunState":
@@ -207,7 +207,7 @@ async def register(url: str | None, reactions: "Iterable[Reaction]") -> None:
             await backend.store.reactions.register(reaction)
 
 
-async def dispatch(url: str | None, crew: "Crew", once: bool = False) -> int:
+async def dispatch(url: str | None, config: "WorkerConfig", once: bool = False) -> int:
     """Matches and handles at a store until a signal says to leave, or once; how many tasks were settled.
 
     At a server's URL the server matches. Without a URL it is where `aconnect` finds one, and for bridges their store.
@@ -216,16 +216,16 @@ async def dispatch(url: str | None, crew: "Crew", once: bool = False) -> int:
     from tape.matcher.dispatcher import Dispatcher
 
     settings = Settings.read(os.environ)
-    place = url or (settings.store if crew.peers else settings.node)
+    place = url or (settings.store if config.peers else settings.node)
     if _is_far(place):
         from tape.sdk.remote.dispatcher import dispatch as dispatch_far
 
-        return await dispatch_far(place, crew, once)
-    equipped = crew if crew.peers else replace(crew, peers=tuple(peer_connections(settings.connections).values()))
+        return await dispatch_far(place, config, once)
+    equipped = config if config.peers else replace(config, peers=tuple(peer_connections(settings.connections).values()))
     make = partial(open_backend, place)
     async with make() if once else opened(make, "work") as backend:
         dispatcher = Dispatcher(backend.store, equipped, backend.journal)
-        return await (dispatcher.run_once() if once else dispatcher.run_until_told())
+        return await (dispatcher.run_once() if once else dispatcher.run_until_signal())
     raise AssertionError("a store swallows nothing")
 
 

@@ -129,11 +129,11 @@ def run_dispatcher(
     import anyio
 
     from tape.compose import dispatch
-    from tape.matcher.dispatcher import crew_of
+    from tape.matcher.dispatcher import config_of
 
     lease = timedelta(milliseconds=lease_ms)
-    crew = crew_of(collected, is_registering=register, owner=owner, slots=claim_max, lease=lease)
-    return anyio.run(dispatch, url, crew, once)
+    config = config_of(collected, is_registering=register, owner=owner, slots=claim_max, lease=lease)
+    return anyio.run(dispatch, url, config, once)
 
 
 def run_pubsub_bridge(
@@ -154,11 +154,11 @@ def run_pubsub_bridge(
     import anyio
 
     from tape.compose import dispatch
-    from tape.matcher.dispatcher import pubsub_crew
+    from tape.matcher.dispatcher import pubsub_config
 
     lease = timedelta(milliseconds=lease_ms)
-    crew = pubsub_crew(f"pubsub://{project}/{topic}", reaction_id, owner=owner, slots=claim_max, lease=lease)
-    return anyio.run(dispatch, url, crew, once)
+    config = pubsub_config(f"pubsub://{project}/{topic}", reaction_id, owner=owner, slots=claim_max, lease=lease)
+    return anyio.run(dispatch, url, config, once)
 
 
 def run_outbox_relay(

@@ -33,12 +33,12 @@ def search(order: SearchOrder) -> Iterator[Findings]:
                 yield from dry_run_backfill(spark, url, lake, plan)
                 return
             for some in find_matches(spark, url, lake, plan):
-                made = portal.call(backend.store.tasks.make, some.hits) if some.hits else 0
+                made = portal.call(backend.store.tasks.make, some.matches) if some.matches else 0
                 findings = replace(
                     findings,
                     searched=some.searched,
-                    matches=findings.matches + len(some.hits),
-                    older=findings.older + sum(hit.older for hit in some.hits),
+                    matches=findings.matches + len(some.matches),
+                    older=findings.older + sum(hit.older for hit in some.matches),
                     made=findings.made + made,
                 )
                 yield findings

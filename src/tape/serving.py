@@ -163,9 +163,9 @@ async def _matching(store: Store, journal: Journal, is_able: bool) -> AsyncItera
     if not is_able:
         yield
         return
-    from tape.matcher.dispatcher import Crew, Dispatcher
+    from tape.matcher.dispatcher import Dispatcher, WorkerConfig
 
-    async with background(Dispatcher(store, Crew(handlers={}), journal).match):
+    async with background(Dispatcher(store, WorkerConfig(handlers={}), journal).match):
         yield
 
 

@@ -14,7 +14,7 @@ from tape.core.codec import JsonValue
 from tape.core.event import Event
 from tape.core.ports import Store
 from tape.core.reaction import Reaction
-from tape.matcher.dispatcher import Crew, Dispatcher
+from tape.matcher.dispatcher import Dispatcher, WorkerConfig
 from tape.matcher.matcher import Matcher
 from tape.store.postgres.store import open_store
 from tape.work.handler import handler
@@ -167,7 +167,7 @@ async def _put_in(journal: Journal, count: int) -> None:
 
 async def _work_off(store: Store, journal: Journal, count: int) -> None:
     counted = Count(count)
-    dispatcher = Dispatcher(store, Crew(handlers={"rule": handler(counted.one)}, slots=SLOTS), journal)
+    dispatcher = Dispatcher(store, WorkerConfig(handlers={"rule": handler(counted.one)}, slots=SLOTS), journal)
     async with asyncio.TaskGroup() as tasks:
         working = tasks.create_task(dispatcher.run())
         await counted.is_done.wait()
@@ -206,7 +206,7 @@ async def _pick_ups() -> list[float]:
     with journal_url() as url:
         async with open_store(url) as store, run_journal(store) as journal:
             await store.reactions.register(_reaction())
-            dispatcher = Dispatcher(store, Crew(handlers={"rule": handler(waits.end)}), journal)
+            dispatcher = Dispatcher(store, WorkerConfig(handlers={"rule": handler(waits.end)}), journal)
             async with asyncio.TaskGroup() as tasks:
                 working = tasks.create_task(dispatcher.run())
                 await waits.all(partial(_append_one, journal))

@@ -13,7 +13,7 @@ from tape.core.codec import JsonValue
 from tape.core.event import Event
 from tape.core.ports import Store
 from tape.core.reaction import HandlerKind, Reaction
-from tape.matcher.dispatcher import Crew, Dispatcher
+from tape.matcher.dispatcher import Dispatcher, WorkerConfig
 from tape.work.handler import handler
 from tests.bridges.receivers import DEADLINE_S, Receiver
 from tests.contract.saying import append
@@ -50,7 +50,7 @@ async def running_bridge(
 ) -> AsyncIterator[Dispatcher]:
     """A dispatcher with a bridge; it runs during the block, then stops and drains."""
     local = {name: handler(function) for name, function in (handlers or {}).items()}
-    dispatcher = Dispatcher(store, Crew(handlers=local, peers=(peer,), owner="me"))
+    dispatcher = Dispatcher(store, WorkerConfig(handlers=local, peers=(peer,), owner="me"))
     async with anyio.create_task_group() as group:
         group.start_soon(dispatcher.run)
         yield dispatcher

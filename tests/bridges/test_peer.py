@@ -10,7 +10,7 @@ from tape.bridges.peers import peer_connections
 from tape.core.errors import UsageError
 from tape.core.ports import Store
 from tape.core.task import TaskStatus
-from tape.matcher.dispatcher import Crew, Dispatcher
+from tape.matcher.dispatcher import Dispatcher, WorkerConfig
 from tests.bridges.bridge_worker import (
     is_unavailable_logged,
     publish,
@@ -60,7 +60,7 @@ async def test_working_once_does_not_wait_for_an_unavailable_peer(store: Store) 
     await publish(store, 2)
 
     with anyio.fail_after(PATIENCE_S):
-        handled = await Dispatcher(store, Crew(handlers={}, peers=(peer,))).run_once()
+        handled = await Dispatcher(store, WorkerConfig(handlers={}, peers=(peer,))).run_once()
 
     found = await store.tasks.listed()
     assert {(task.status, task.attempts) for task in found} == {(TaskStatus.PENDING, 0)} and handled == 0

@@ -14,7 +14,7 @@ from tape.compose import open_backend
 from tape.core.event import Event
 from tape.core.reaction import MAX_NAME, Reaction
 from tape.lake.log import DeltaLog
-from tape.matcher.dispatcher import Crew, Dispatcher
+from tape.matcher.dispatcher import Dispatcher, WorkerConfig
 from tape.outbox import TerminalHandlerError, migrate
 from tape.work.answers import Dead
 from tape.work.handler import handler
@@ -52,8 +52,8 @@ async def misreact(url: str) -> None:
     rules = tuple(Reaction(reaction_id=f"x.{n}", name=text[:MAX_NAME]) for n, text in enumerate(TEXTS))
     work = Reaction(reaction_id="x.work", subject_pattern="/x/*")
     async with open_backend(url) as backend:
-        crew = Crew(handlers={"x.work": handler(refuse)}, reactions=(work, *rules))
-        dispatcher = Dispatcher(backend.store, crew, backend.journal)
+        config = WorkerConfig(handlers={"x.work": handler(refuse)}, reactions=(work, *rules))
+        dispatcher = Dispatcher(backend.store, config, backend.journal)
         await dispatcher.register()
         for rule, text in zip(rules, TEXTS, strict=True):
             await backend.store.reactions.pause(rule.reaction_id, text[:MAX_NAME])

@@ -11,7 +11,7 @@ from tape.core.reaction import Reaction
 from tape.core.run_state import RunStatus
 from tape.lake.log import DeltaLog
 from tape.lake.schema import TABLES
-from tape.matcher.dispatcher import Crew, Dispatcher
+from tape.matcher.dispatcher import Dispatcher, WorkerConfig
 from tape.outbox import migrate
 from tape.work.answers import Dead
 from tape.work.handler import handler
@@ -64,8 +64,8 @@ async def react(store: Store, journal: Journal, word: str) -> None:
 
     rule = Reaction(reaction_id=SHIP, name=word, subject_pattern="/orders/*", predicate_cel="payload.amount >= 20")
     errs = Reaction(reaction_id="demo.errs", subject_pattern="/orders/*", predicate_cel="payload.nothing > 1")
-    crew = Crew(handlers={SHIP: handler(ship)}, reactions=(rule, errs, Reaction(reaction_id="demo.idle")))
-    dispatcher = Dispatcher(store, crew, journal)
+    config = WorkerConfig(handlers={SHIP: handler(ship)}, reactions=(rule, errs, Reaction(reaction_id="demo.idle")))
+    dispatcher = Dispatcher(store, config, journal)
     await dispatcher.register()
     await store.reactions.pause("demo.idle", word)
     orders = [

@@ -8,7 +8,7 @@ import anyio
 from tape.core.event import Entry
 from tape.core.ports import Store
 from tape.core.reaction import Reaction
-from tape.core.task import Claim, Done, Outcome, Settlement, Task, Want
+from tape.core.task import Claim, ClaimRequest, Done, Outcome, Settlement, Task
 from tape.matcher.matcher import Matcher
 from tape.store.postgres.store import PostgresStore
 from tests.contract.saying import append, said
@@ -33,16 +33,16 @@ class Hands:
     """Wants so much of some reactions, and keeps what it is given."""
 
     def __init__(self, most: int = 100, *names: str) -> None:
-        self._want = Want(owner="hands", most=most, reaction_ids=names or ("rule",))
+        self._want = ClaimRequest(owner="hands", limit=most, reaction_ids=names or ("rule",))
         self.given: list[Task] = []
 
     async def room(self, count: int) -> None:
         return
 
-    def wanted(self) -> Want:
+    def wanted(self) -> ClaimRequest:
         return self._want
 
-    def take(self, want: Want, tasks: Sequence[Task]) -> None:
+    def take(self, request: ClaimRequest, tasks: Sequence[Task]) -> None:
         self.given += tasks
 
 
@@ -67,7 +67,7 @@ async def sources(store: Store, reaction_id: str = "", status: int = 0) -> list[
 
 
 async def claim(store: Store, most: int = 100, owner: str = "me", lease: timedelta = LONG) -> list[Task]:
-    return list((await store.tasks.claim(Want(owner=owner, most=most, lease=lease))).tasks)
+    return list((await store.tasks.claim(ClaimRequest(owner=owner, limit=most, lease=lease))).tasks)
 
 
 async def settle(store: Store, task: Task, outcome: Outcome | None = None) -> object:

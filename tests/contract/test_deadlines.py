@@ -13,7 +13,7 @@ import pytest
 
 from tape.core.ports import Store
 from tape.core.task import Task, TaskStatus
-from tape.matcher.dispatcher import Crew, Dispatcher
+from tape.matcher.dispatcher import Dispatcher, WorkerConfig
 from tape.work.collected import Collection
 from tape.work.envelope import Envelope
 from tape.work.handler import handler
@@ -35,7 +35,7 @@ async def working(store: Store, function: Any, deadline: timedelta = BRIEF) -> A
     """A worker whose attempts may take only so long, while the block lasts."""
     await store.reactions.register(reaction(dlq_after_n=1))
     made = handler(function, timeout=deadline)
-    dispatcher = Dispatcher(store, Crew(handlers={"rule": made}, owner="me", slots=1))
+    dispatcher = Dispatcher(store, WorkerConfig(handlers={"rule": made}, owner="me", slots=1))
     with anyio.fail_after(PATIENCE_S):
         async with anyio.create_task_group() as group:
             group.start_soon(dispatcher.run)
@@ -128,7 +128,7 @@ async def test_a_timeout_is_registered_with_its_reaction(store: Store) -> None:
     collection = Collection()
     collection.add(hanging.in_thread, 1, definition("/a/**", {"reaction_id": "rule", "timeout": 2.5}))
 
-    await Dispatcher(store, Crew(handlers={}, reactions=tuple(each.reaction for each in collection))).register()
+    await Dispatcher(store, WorkerConfig(handlers={}, reactions=tuple(each.reaction for each in collection))).register()
 
     found = await store.reactions.find("rule")
     assert found is not None and found.reaction.timeout_ms == 2_500

@@ -125,7 +125,7 @@ async def test_a_node_goes_on_in_a_new_epoch_with_streams_and_appends(journal: J
     async with aclosing(journal.stream(run_id="r1")) as live:
         await anext(live)
         await other.new_epoch()
-        await until_told(live)
+        await until_signal(live)
 
     (entry,) = await journal.append(said("r1", 3))
     async with aclosing(journal.stream(run_id="r1", from_seq=2)) as again:
@@ -135,7 +135,7 @@ async def test_a_node_goes_on_in_a_new_epoch_with_streams_and_appends(journal: J
     assert entry.epoch == journal.epoch == other.epoch
 
 
-async def until_told(live: AsyncIterator[Entry]) -> None:
+async def until_signal(live: AsyncIterator[Entry]) -> None:
     with pytest.raises(InvalidCursor), anyio.fail_after(PATIENCE_S):
         while True:
             await anext(live)
@@ -160,7 +160,7 @@ async def test_a_run_that_is_closed_in_a_new_epoch_ends_its_streams(journal: Jou
     async with aclosing(journal.stream(run_id="r1")) as live:
         await anext(live)
         await other.new_epoch()
-        await until_told(live)
+        await until_signal(live)
 
     async with aclosing(journal.stream(run_id="r1")) as again, run_journal(other) as elsewhere:
         await anext(again)
@@ -186,8 +186,8 @@ async def test_a_matcher_goes_on_in_an_epoch_that_another_node_begins(store: Sto
 @needs_ledgers
 async def test_what_was_matched_before_a_new_epoch_is_not_recorded_in_it(store: Store, other: Store) -> None:
     await store.reactions.register(reaction())
-    before, pack = store.epoch, await store.reactions.pack(0)
-    page = MatchedPage(seen=pack.version, epoch=before, cursor=GlobalSeq(1), forces={}, slips={})
+    before, pack = store.epoch, await store.reactions.match_cursor(0)
+    page = MatchedPage(seen=pack.version, epoch=before, cursor=GlobalSeq(1), states={}, predicate_errors={})
     epoch = await other.new_epoch()
 
     assert await store.reactions.record(page) is None

@@ -10,7 +10,7 @@ from tape.bus.journal import Journal
 from tape.core.errors import NotFound
 from tape.core.event import Event
 from tape.core.ports import Store
-from tape.core.task import MAX_DEPTH, Died, Done, Hit, Settlement, TaskStatus
+from tape.core.task import MAX_DEPTH, Died, Done, Match, Settlement, TaskStatus
 from tape.matcher.explain import Outcome, explain
 from tape.matcher.matcher import Matcher
 from tests.conftest import Scale
@@ -43,7 +43,7 @@ async def test_a_match_is_told_with_its_definition_its_parts_and_the_life_of_its
 
 @pytest.mark.parametrize(
     ("place", "outcome"),
-    [(2, Outcome.NO_MATCH), (4, Outcome.OTHER_SUBJECT), (5, Outcome.PREDICATE_ERROR), (7, Outcome.NOT_IN_FORCE)],
+    [(2, Outcome.NO_MATCH), (4, Outcome.OTHER_SUBJECT), (5, Outcome.PREDICATE_ERROR), (7, Outcome.NOT_ACTIVE)],
 )
 async def test_what_makes_no_task_is_told_with_the_reason(
     store: Store, journal: Journal, place: int, outcome: Outcome
@@ -186,11 +186,11 @@ async def test_what_a_backfill_has_made_is_told_as_a_task(store: Store, journal:
     rule = reaction(bootstrap_from_head=True)
     await store.reactions.register(rule)
     await match(store)
-    await store.tasks.make([Hit(rule, entry)])
+    await store.tasks.make([Match(rule, entry)])
 
     told = await explain(store, journal, "rule", entry.global_seq)
 
-    assert told.outcome is Outcome.BACKFILLED and told.task is not None and not told.judgement.fold_registrations
+    assert told.outcome is Outcome.BACKFILLED and told.task is not None and not told.judgement.is_active
 
 
 async def test_a_reaction_that_begins_at_the_head_says_that_it_passed_over_history(
@@ -202,7 +202,7 @@ async def test_a_reaction_that_begins_at_the_head_says_that_it_passed_over_histo
 
     told = await explain(store, journal, "rule", 1)
 
-    assert told.outcome is Outcome.NOT_IN_FORCE and "after position 2" in told.judgement.reason
+    assert told.outcome is Outcome.NOT_ACTIVE and "after position 2" in told.judgement.reason
 
 
 async def test_what_is_not_there_cannot_be_explained(store: Store, journal: Journal) -> None:

@@ -13,7 +13,7 @@ from tape.core.errors import InvalidCursor
 from tape.core.event import Event
 from tape.core.page import ANSWER_BYTES
 from tape.core.ports import Store
-from tape.core.task import Claim, Died, Settlement, TaskStatus, Want
+from tape.core.task import Claim, ClaimRequest, Died, Settlement, TaskStatus
 from tape.sdk.remote.node import reached
 from tape.wire import tape_pb2 as pb
 from tape.wire.tape_pb2_grpc import TapeStub
@@ -71,7 +71,7 @@ async def whole(ask: Any, request: Any, noun: str) -> list[Any]:
 async def test_a_claim_leases_only_what_its_answer_carries(store: Store) -> None:
     await eight_large_tasks(store)
 
-    claimed = (await store.tasks.claim(Want(owner="me", most=8, lease=LONG))).tasks
+    claimed = (await store.tasks.claim(ClaimRequest(owner="me", limit=8, lease=LONG))).tasks
 
     left = [task for task in await tasks(store) if task.status is TaskStatus.PENDING]
     assert sum(task.size for task in claimed) <= ANSWER_BYTES and len(claimed) + len(left) == 8
@@ -81,7 +81,7 @@ async def test_a_claim_leases_only_what_its_answer_carries(store: Store) -> None
 async def test_the_bytes_of_a_claim_are_those_of_all_its_reactions(store: Store) -> None:
     await eight_large_tasks(store, "one", "two")
 
-    claimed = (await store.tasks.claim(Want(owner="me", most=16, lease=LONG))).tasks
+    claimed = (await store.tasks.claim(ClaimRequest(owner="me", limit=16, lease=LONG))).tasks
 
     assert claimed and sum(task.size for task in claimed) <= ANSWER_BYTES
 
@@ -89,7 +89,7 @@ async def test_the_bytes_of_a_claim_are_those_of_all_its_reactions(store: Store)
 async def test_a_claim_gives_one_task_whatever_its_size(store: Store) -> None:
     await eight_large_tasks(store, "one", "two")
 
-    claimed = (await store.tasks.claim(Want(owner="me", most=16, lease=LONG, max_bytes=1))).tasks
+    claimed = (await store.tasks.claim(ClaimRequest(owner="me", limit=16, lease=LONG, max_bytes=1))).tasks
 
     assert len(claimed) == 1
 
@@ -107,7 +107,7 @@ async def test_a_stock_client_claims_all_large_tasks_at_their_first_attempt(stor
 async def test_a_stock_client_gets_its_own_large_claims_back(store: Store, stock: Any) -> None:
     await eight_large_tasks(store)
     for _ in range(8):
-        await store.tasks.claim(Want(owner="me", most=1, lease=LONG))
+        await store.tasks.claim(ClaimRequest(owner="me", limit=1, lease=LONG))
     names = [task.task_id for task in await tasks(store)]
     before = {task.task_id: task.lease_expires_at_ms for task in await tasks(store)}
 
@@ -243,7 +243,7 @@ async def test_a_thousand_tasks_with_long_errors_die_and_are_replayed_together(s
     await store.reactions.register(reaction())
     await publish(store, 1_000)
     await match(store)
-    claimed = (await store.tasks.claim(Want(owner="me", most=1_000, lease=LONG))).tasks
+    claimed = (await store.tasks.claim(ClaimRequest(owner="me", limit=1_000, lease=LONG))).tasks
     error = "😀" * 4_096
 
     died = [Settlement(Claim(task.task_id, "me", task.attempt), Died(error)) for task in claimed]

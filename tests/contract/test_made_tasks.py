@@ -6,7 +6,7 @@ import pytest
 from tape.core.errors import NotFound
 from tape.core.event import Event
 from tape.core.ports import Store
-from tape.core.task import Hit
+from tape.core.task import Match
 from tests.contract.backends import needs_ledgers
 from tests.contract.reacting import match, publish, reaction, sources
 from tests.contract.saying import append
@@ -25,7 +25,7 @@ async def test_several_that_make_the_same_tasks_at_once_make_each_once(store: St
 
     async def make() -> None:
         for begin in range(0, len(said), 10):
-            made.append(await store.tasks.make([Hit(rule, entry) for entry in said[begin : begin + 10]]))
+            made.append(await store.tasks.make([Match(rule, entry) for entry in said[begin : begin + 10]]))
 
     async with anyio.create_task_group() as group:
         for _ in range(3):
@@ -41,7 +41,7 @@ async def test_tasks_of_huge_entries_are_made_like_any_other(store: Store) -> No
     await store.reactions.register(rule)
     await match(store)
 
-    assert await store.tasks.make([Hit(rule, entry) for entry in said]) == len(said)
+    assert await store.tasks.make([Match(rule, entry) for entry in said]) == len(said)
     assert await sources(store) == [entry.global_seq for entry in said]
 
 
@@ -52,6 +52,6 @@ async def test_a_reaction_that_was_removed_meanwhile_gets_no_tasks(store: Store)
     await store.reactions.remove("rule")
 
     with pytest.raises(NotFound, match="was removed"):
-        await store.tasks.make([Hit(rule, entry)])
+        await store.tasks.make([Match(rule, entry)])
 
     assert await sources(store) == []

@@ -8,7 +8,7 @@ import pytest
 from tape.bus.journal import Journal
 from tape.core.errors import StaleClaim, UsageError
 from tape.core.ports import Store
-from tape.core.task import Claim, Died, Done, Failed, Released, Settlement, TaskStatus, Want
+from tape.core.task import Claim, ClaimRequest, Died, Done, Failed, Released, Settlement, TaskStatus
 from tape.sdk.remote.channel import Channel
 from tape.sdk.remote.tasks import Tasks
 from tests.contract.backends import needs_ledgers
@@ -44,7 +44,7 @@ async def test_a_claim_gives_the_tasks_as_the_store_has_them(store: Store, far: 
     await publish(store, 2)
     await match(store)
 
-    claimed = await far.claim(Want(owner="me", most=10, reaction_ids=("one", "two"), lease=LONG))
+    claimed = await far.claim(ClaimRequest(owner="me", limit=10, reaction_ids=("one", "two"), lease=LONG))
 
     there = [task for task in await tasks(store) if task.status is TaskStatus.CLAIMED]
     assert sorted(claimed.tasks, key=lambda task: (task.reaction_id, task.source_global_seq)) == there
@@ -55,7 +55,7 @@ async def test_a_task_is_released_from_far_away(store: Store, far: Tasks) -> Non
     await far.register(reaction())
     await publish(store, 1)
     await match(store)
-    (task,) = (await far.claim(Want(owner="me", lease=LONG))).tasks
+    (task,) = (await far.claim(ClaimRequest(owner="me", lease=LONG))).tasks
 
     answers = await far.settle([Settlement(held(task), Released())])
 
@@ -67,7 +67,7 @@ async def test_outcomes_are_told_each_by_itself(store: Store, far: Tasks) -> Non
     await far.register(reaction())
     await publish(store, 4)
     await match(store)
-    done, failed, died, lost = (await far.claim(Want(owner="me", most=4, lease=LONG))).tasks
+    done, failed, died, lost = (await far.claim(ClaimRequest(owner="me", limit=4, lease=LONG))).tasks
 
     answers = await far.settle(
         [
@@ -77,7 +77,7 @@ async def test_outcomes_are_told_each_by_itself(store: Store, far: Tasks) -> Non
             Settlement(Claim(lost.task_id, "me", lost.attempt + 1), Done()),
         ]
     )
-    claimed = await far.claim(Want(owner="me"))
+    claimed = await far.claim(ClaimRequest(owner="me"))
 
     statuses = [task.status for task in await tasks(store)]
     assert [type(answer) for answer in answers] == [type(None), type(None), type(None), StaleClaim]
@@ -89,7 +89,7 @@ async def test_a_heartbeat_extends_what_is_held_and_no_other(store: Store, far: 
     await far.register(reaction())
     await publish(store, 1)
     await match(store)
-    (task,) = (await far.claim(Want(owner="me", lease=timedelta(seconds=30)))).tasks
+    (task,) = (await far.claim(ClaimRequest(owner="me", lease=timedelta(seconds=30)))).tasks
 
     claims = [held(task), Claim(task.task_id, "other", task.attempt)]
     mine, others = await far.extend(claims, timedelta(minutes=10))

@@ -13,7 +13,7 @@ from tape.core.background import background
 from tape.core.event import Event
 from tape.core.ports import Store
 from tape.core.task import TaskStatus
-from tape.matcher.dispatcher import Crew, Dispatcher
+from tape.matcher.dispatcher import Dispatcher, WorkerConfig
 from tape.work.envelope import Envelope
 from tape.work.handler import handler
 from tests.conftest import Scale
@@ -49,7 +49,7 @@ class Counted:
     async def node(self, url: str, run_id: str, count: int) -> None:
         """Says so many things, one after the other, and works until everything is done."""
         async with open_store(url) as store, run_journal(store) as journal:
-            dispatcher = Dispatcher(store, Crew(handlers={"rule": handler(self.handle)}, slots=4), journal)
+            dispatcher = Dispatcher(store, WorkerConfig(handlers={"rule": handler(self.handle)}, slots=4), journal)
             async with background(partial(forever, dispatcher.run)):
                 for number in range(count):
                     await journal.append(Event(run_id=run_id, payload=number, subject="/a/b"), open=True)

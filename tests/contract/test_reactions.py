@@ -11,7 +11,7 @@ from tape.core.ids import GlobalSeq
 from tape.core.ports import Store
 from tape.core.registration import fold_registrations
 from tape.core.subject import Pattern
-from tape.core.task import TaskStatus, Want
+from tape.core.task import ClaimRequest, TaskStatus
 from tape.matcher.matcher import Matcher
 from tests.conftest import Scale
 from tests.contract.backends import Backend, needs_ledgers
@@ -257,7 +257,7 @@ async def test_p10_changing_the_number_of_shards_neither_replays_nor_duplicates(
             await publish(store, 1, run_id=f"r{number}")
         await match(store)
 
-    claimed = [await store.tasks.claim(Want(owner="me", most=100, shard=shard)) for shard in range(3)]
+    claimed = [await store.tasks.claim(ClaimRequest(owner="me", limit=100, shard=shard)) for shard in range(3)]
 
     assert len(await tasks(store)) == 30
     assert sum(len(each.tasks) for each in claimed) == 30
@@ -282,8 +282,8 @@ async def test_a_late_reaction_joins_the_pack(store: Store) -> None:
 
     await match(store)
 
-    pack = await store.reactions.pack(0)
-    assert pack.forces["rule"].cursor is None and pack.cursor == 901
+    pack = await store.reactions.match_cursor(0)
+    assert pack.states["rule"].cursor is None and pack.cursor == 901
     assert len(await tasks(store)) == 900
 
 

@@ -13,7 +13,19 @@ from tape.core.errors import NotFound, StaleClaim, UsageError
 from tape.core.ids import GlobalSeq
 from tape.core.ports import Store
 from tape.core.subject import Pattern
-from tape.core.task import Claim, Died, Done, Failed, Hit, Released, Settlement, Task, TaskId, TaskStatus, Want
+from tape.core.task import (
+    Claim,
+    ClaimRequest,
+    Died,
+    Done,
+    Failed,
+    Match,
+    Released,
+    Settlement,
+    Task,
+    TaskId,
+    TaskStatus,
+)
 from tape.store.clock import now_ms
 from tests.conftest import Scale
 from tests.contract.backends import Backend, needs_ledgers
@@ -60,7 +72,7 @@ async def test_a_claim_can_be_for_one_reaction_or_one_shard(store: Store) -> Non
     await store.reactions.register(reaction("one"))
     await given(store, 4, reaction_id="other")
 
-    mine = await store.tasks.claim(Want(owner="me", reaction_ids=("one",)))
+    mine = await store.tasks.claim(ClaimRequest(owner="me", reaction_ids=("one",)))
 
     assert {task.reaction_id for task in mine.tasks} == {"one"} and len(mine.tasks) == 4
 
@@ -108,7 +120,7 @@ async def test_a_failed_attempt_waits_and_comes_again(store: Store) -> None:
     (task,) = await claim(store)
 
     await settle(store, task, Failed("boom"))
-    too_soon = await store.tasks.claim(Want(owner="me"))
+    too_soon = await store.tasks.claim(ClaimRequest(owner="me"))
     await expire(store)
     (again,) = await claim(store)
 
@@ -377,7 +389,7 @@ async def test_p13_no_more_start_in_a_second_than_the_rate_allows(store: Store) 
         for number in range(4):
             group.start_soon(dispatch, f"dispatcher{number}")
 
-    more = (await store.tasks.claim(Want(owner="me", most=1))).more_after
+    more = (await store.tasks.claim(ClaimRequest(owner="me", limit=1))).more_after
     assert 2 <= len(started) <= 55
     assert more is None or more < timedelta(seconds=1)
 
@@ -524,5 +536,5 @@ async def test_nothing_is_made_for_a_reaction_that_was_removed_meanwhile(store: 
     await store.reactions.remove("rule")
 
     with pytest.raises(NotFound, match="was removed"):
-        await store.tasks.make([Hit(reaction(), entry)])
+        await store.tasks.make([Match(reaction(), entry)])
     assert [task.status for task in await tasks(store)] == [TaskStatus.DLQ]

@@ -48,7 +48,7 @@ def filled(spark: SparkSession, url: str, lake: Path, *names: str) -> tuple[int,
 
     async def write(plan: BackfillPlan) -> int:
         async with opened(url) as (store, _):
-            some = [each.hits for each in find_matches(spark, url, lake, plan) if each.hits]
+            some = [each.matches for each in find_matches(spark, url, lake, plan) if each.matches]
             return sum([await store.tasks.make(hits) for hits in some])
 
     async def look() -> Made:

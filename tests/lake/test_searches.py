@@ -74,7 +74,7 @@ def test_a_dry_run_counts_by_day_just_what_a_backfill_makes(spark: SparkSession,
     plan = anyio.run(plan_of, url, lake, "late")
 
     *_, dry = dry_run_backfill(spark, url, lake, plan)
-    places = [hit.entry.global_seq for some in find_matches(spark, url, lake, plan) for hit in some.hits]
+    places = [hit.entry.global_seq for some in find_matches(spark, url, lake, plan) for hit in some.matches]
 
     assert (dry.searched, list(dry.errors)) == (plan.through, [])
     assert dry.matches == sum(day.matches for day in dry.days) == len(places) > 0

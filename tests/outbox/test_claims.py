@@ -10,7 +10,7 @@ import pytest
 
 from tape.core.errors import Unavailable
 from tape.core.outbox import Subscription
-from tape.core.task import Claim, Died, Done, Outcome, Released, Settlement, Task, Want
+from tape.core.task import Claim, ClaimRequest, Died, Done, Outcome, Released, Settlement, Task
 from tape.outbox.database import Database, open_outbox
 from tape.store.clock import now_ms
 from tape.store.outbox import outbox
@@ -22,7 +22,7 @@ from tests.outbox.places import Place, said
 MANY = 1_200  # more than are dealt out at a time
 HOUR_MS = 3_600_000
 MINE = Subscription(handler_name="test.mine", generation=0, channel="outbox_gen_0")
-WANT = Want(owner="me", reaction_ids=("test.mine",), lease=timedelta(minutes=1))
+WANT = ClaimRequest(owner="me", reaction_ids=("test.mine",), lease=timedelta(minutes=1))
 
 
 @pytest.fixture

@@ -16,7 +16,7 @@ import pytest
 import sqlalchemy.exc
 
 from tape.core.outbox import Settled, Subscription, settled
-from tape.core.task import Claim, Claimed, Died, Done, Failed, Settlement, Task, Want
+from tape.core.task import Claim, Claimed, ClaimRequest, Died, Done, Failed, Settlement, Task
 from tape.outbox import DEFAULT_RETRY_POLICY, OutboxEvent, RetryPolicy, TerminalHandlerError, parse
 from tape.outbox.database import open_outbox
 from tape.outbox.failures import is_terminal
@@ -126,15 +126,15 @@ async def test_six_failures_are_a_dead_letter_that_remembers_the_first(place: Pl
 
 async def test_an_attempt_that_is_claimed_before_the_last_one_hears_of_its_end_knows_its_event(place: Place) -> None:
     handler = Subscription(handler_name="test.seen", generation=0, channel="outbox_gen_0")
-    want = Want(owner="me", reaction_ids=("test.seen",), lease=timedelta(minutes=1))
+    request = ClaimRequest(owner="me", reaction_ids=("test.seen",), lease=timedelta(minutes=1))
     await place.said(said(1))
 
     async with open_outbox(place.url) as database:
         hasty = Hasty(database)
         deliveries = Deliveries(hasty, [handler], {"test.seen": RetryPolicy(base=timedelta(), cap=timedelta())})
         await HandlerVersions(hasty, [handler]).register()
-        (first,) = (await deliveries.claim(want)).tasks
-        hasty.next = partial(deliveries.claim, want)
+        (first,) = (await deliveries.claim(request)).tasks
+        hasty.next = partial(deliveries.claim, request)
         (stale,) = await deliveries.settle([Settlement(Claim(first.task_id, "me", first.attempt), Failed("no"))])
         (second,) = hasty.claimed
 

@@ -18,7 +18,7 @@ from sqlalchemy.ext.asyncio import AsyncSession, create_async_engine
 
 from tape.core.errors import UsageError
 from tape.core.outbox import Subscription
-from tape.core.task import Want
+from tape.core.task import ClaimRequest
 from tape.outbox import OutboxEvent, OutboxListener, RetryPolicy, pace
 from tape.outbox.database import open_outbox
 from tape.store.outbox.outbox import Deliveries
@@ -126,8 +126,8 @@ async def claimed(place: Place, attempts: int) -> None:
     async with open_outbox(place.url) as database:
         deliveries = Deliveries(database, [subscription], {})
         await HandlerVersions(database, [subscription]).register()
-        want = Want(owner="lost", reaction_ids=("test.seen",), lease=timedelta(seconds=1))
-        assert len((await deliveries.claim(want)).tasks) == 1
+        request = ClaimRequest(owner="lost", reaction_ids=("test.seen",), lease=timedelta(seconds=1))
+        assert len((await deliveries.claim(request)).tasks) == 1
 
 
 async def test_a_handler_can_write_through_a_session_of_sqlalchemy(postgres: Place) -> None:

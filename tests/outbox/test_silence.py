@@ -7,7 +7,7 @@ import anyio
 import pytest
 
 from tape.core.errors import Unavailable
-from tape.core.task import Want
+from tape.core.task import ClaimRequest
 from tape.outbox.database import open_outbox
 from tape.store.outbox.outbox import Deliveries
 from tape.store.outbox.versions import HandlerVersions
@@ -16,7 +16,7 @@ from tests.outbox.test_claims import MINE
 from tests.patience import PATIENCE_S
 from tests.servers.proxy import Proxy
 
-WANT = Want(owner="me", reaction_ids=("test.mine",), lease=timedelta(minutes=1))
+WANT = ClaimRequest(owner="me", reaction_ids=("test.mine",), lease=timedelta(minutes=1))
 ANSWER_S = 0.3
 
 

@@ -5,14 +5,14 @@ from datetime import timedelta
 from typing import Any
 
 from tape.core.outbox import RetryPolicy, Subscription
-from tape.core.task import Claim, Outcome, Settlement, Task, Want
+from tape.core.task import Claim, ClaimRequest, Outcome, Settlement, Task
 from tape.outbox.database import Database
 from tape.store.outbox.outbox import Deliveries
 from tape.store.outbox.versions import HandlerVersions
 from tests.outbox.places import Place
 
 NAME = "test.seen"
-WANT = Want(owner="me", reaction_ids=(NAME,), lease=timedelta(minutes=1))
+WANT = ClaimRequest(owner="me", reaction_ids=(NAME,), lease=timedelta(minutes=1))
 
 
 class Running:

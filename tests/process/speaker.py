@@ -16,7 +16,7 @@ from tape.core.event import Event
 from tape.matcher.dispatcher import Dispatcher
 from tests.process.lifetime import end_with_parent
 from tests.process.log import Log, now_ns
-from tests.process.worker import SAID, Attempt, crew_of, parse
+from tests.process.worker import SAID, Attempt, config_of, parse
 
 
 async def speak(journal: Journal, notes: Log, run_id: str) -> NoReturn:
@@ -28,7 +28,7 @@ async def speak(journal: Journal, notes: Log, run_id: str) -> NoReturn:
 
 
 async def run(options: Namespace) -> None:
-    notes, crew = Log(options.log), crew_of(options)
+    notes, crew = Log(options.log), config_of(options)
     while True:
         try:
             async with (

@@ -13,7 +13,7 @@ import anyio
 
 from tape.compose import open_store
 from tape.core.errors import Unavailable
-from tape.matcher.dispatcher import Crew, Dispatcher
+from tape.matcher.dispatcher import Dispatcher, WorkerConfig
 from tape.work.envelope import Envelope
 from tape.work.handler import handler
 from tests.process.lifetime import end_with_parent
@@ -48,9 +48,9 @@ def handling(notes: Log, work_s: float) -> Callable[[Envelope], Awaitable[None]]
     return handle
 
 
-def crew_of(options: Namespace) -> Crew:
+def config_of(options: Namespace) -> WorkerConfig:
     handle = handler(handling(Log(options.log), options.work_ms / 1000))
-    return Crew(
+    return WorkerConfig(
         handlers=dict.fromkeys(options.reactions, handle),
         owner=options.owner or options.log.stem,
         slots=options.slots,
@@ -59,11 +59,11 @@ def crew_of(options: Namespace) -> Crew:
 
 
 async def run(options: Namespace) -> None:
-    crew = crew_of(options)
+    config = config_of(options)
     while True:
         try:
             async with open_store(options.url) as store:
-                await Dispatcher(store, crew).run()
+                await Dispatcher(store, config).run()
         except Unavailable:
             await anyio.sleep(0.05)
 

@@ -1,4 +1,4 @@
-"""Laws of the fold: whatever happens to a reaction, what is in force follows from the entries alone."""
+"""Laws of the fold: whatever happens to a reaction, what is active follows from the entries alone."""
 
 from collections.abc import Sequence
 
@@ -50,25 +50,25 @@ def test_a_cursor_is_never_moved_by_what_is_said_later(before: list[Event], afte
     told = entries([*before, *after])
     then, now = fold_registrations(told[: len(before)]), fold_registrations(told)
 
-    behind = {name: force.cursor for name, force in then.items() if force.cursor is not None}
+    behind = {name: state.cursor for name, state in then.items() if state.cursor is not None}
 
     assert behind == {name: now[name].cursor for name in behind}
 
 
 @given(st.lists(events, max_size=20))
 def test_what_was_registered_is_there_until_the_end(said: list[Event]) -> None:
-    forces = fold_registrations(entries(said))
+    states = fold_registrations(entries(said))
 
-    assert all(force.versions for force in forces.values())
-    assert all(force.cursor is not None for force in forces.values() if not force.is_matching)
+    assert all(state.versions for state in states.values())
+    assert all(state.cursor is not None for state in states.values() if not state.is_matching)
 
 
 @given(st.lists(events, max_size=20), st.integers(0, 25))
 def test_moving_on_drops_no_version_that_is_still_needed(said: list[Event], cursor: int) -> None:
-    for force in fold_registrations(entries(said)).values():
+    for state in fold_registrations(entries(said)).values():
         later = range(cursor + 1, 27)
 
-        assert [force.reached(cursor).at(place) for place in later] == [force.at(place) for place in later]
+        assert [state.reached(cursor).at(place) for place in later] == [state.at(place) for place in later]
 
 
 @given(st.lists(st.tuples(events, st.booleans()), max_size=20))
@@ -80,30 +80,30 @@ def test_which_definition_an_entry_is_matched_with_does_not_depend_on_when_a_mat
 
     matched = play([(entry, is_there) for entry, (_, is_there) in zip(told, said, strict=True)])
 
-    force = reaction_history(about)
-    covered = [place for place in range(1, len(told) + 1) if force is not None and force.covers(place)]
-    assert matched == {place: force.at(place) for place in covered if force and (force.is_matching or place in matched)}
+    state = reaction_history(about)
+    covered = [place for place in range(1, len(told) + 1) if state is not None and state.covers(place)]
+    assert matched == {place: state.at(place) for place in covered if state and (state.is_matching or place in matched)}
 
 
 def play(told: Sequence[tuple[Entry, bool]]) -> dict[int, Reaction]:
     """Which definition of `a` each entry meets, if the matcher catches up only where it is there, and at the end."""
-    force: ReactionState | None = None
+    state: ReactionState | None = None
     matched: dict[int, Reaction] = {}
     for entry, is_there in told:
         place = entry.global_seq
-        if force is not None and force.is_matching and force.cursor is None:
-            matched[place] = force.reaction
-        force = following(force, entry) if _about(entry) == "a" else force
-        if force is not None and (is_there or place == len(told)):
-            force = _caught_up(force, place, matched)
+        if state is not None and state.is_matching and state.cursor is None:
+            matched[place] = state.reaction
+        state = following(state, entry) if _about(entry) == "a" else state
+        if state is not None and (is_there or place == len(told)):
+            state = _caught_up(state, place, matched)
     return matched
 
 
-def _caught_up(force: ReactionState, place: int, matched: dict[int, Reaction]) -> ReactionState:
-    if not force.is_matching or force.cursor is None:
-        return force
-    matched |= {each: force.at(each) for each in range(force.cursor + 1, place + 1)}
-    return force.joined()
+def _caught_up(state: ReactionState, place: int, matched: dict[int, Reaction]) -> ReactionState:
+    if not state.is_matching or state.cursor is None:
+        return state
+    matched |= {each: state.at(each) for each in range(state.cursor + 1, place + 1)}
+    return state.joined()
 
 
 def _about(entry: Entry) -> object:

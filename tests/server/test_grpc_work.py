@@ -11,7 +11,7 @@ from tape.bridges.peers import peer_connections
 from tape.compose import dispatch, register
 from tape.core.errors import UsageError
 from tape.core.reaction import Reaction
-from tape.matcher.dispatcher import Crew
+from tape.matcher.dispatcher import WorkerConfig
 from tape.wire import tape_pb2 as pb
 from tape.wire.tape_pb2_grpc import TapeStub
 from tape.work.envelope import Envelope
@@ -157,7 +157,7 @@ async def test_a_dispatcher_far_away_handles_what_the_server_matches(server: Tap
         max_concurrency=10,
         retry_backoff_ms=0,
     )
-    crew = Crew(reactions=(reaction,), handlers={reaction.reaction_id: handler(handle)})
+    config = WorkerConfig(reactions=(reaction,), handlers={reaction.reaction_id: handler(handle)})
     await register(server.rpc, [reaction])
     async with server.async_client() as http:
         await http.post("/runs", json={"run_id": run_id})
@@ -166,7 +166,7 @@ async def test_a_dispatcher_far_away_handles_what_the_server_matches(server: Tap
     settled = 0
     with anyio.fail_after(PATIENCE_S):
         while settled < 3:
-            settled += await dispatch(server.rpc, crew, once=True)
+            settled += await dispatch(server.rpc, config, once=True)
 
     assert sorted(handled) == [("1", 1), ("2", 1), ("2", 2)]
 
@@ -175,4 +175,4 @@ async def test_a_bridge_far_away_is_refused(server: TapeServer) -> None:
     peer = peer_connections({"hook": {"url": "https://a.example", "secret": "whsec_" + "A" * 32}})["hook"]
 
     with pytest.raises(UsageError, match="beside its store"):
-        await dispatch(server.rpc, Crew(handlers={}, peers=(peer,)), once=True)
+        await dispatch(server.rpc, WorkerConfig(handlers={}, peers=(peer,)), once=True)

@@ -8,7 +8,7 @@ import httpx
 import pytest
 
 from tape.compose import open_store
-from tape.core.task import Claim, Died, Settlement, Want
+from tape.core.task import Claim, ClaimRequest, Died, Settlement
 from tests.server.server import TapeServer
 from tests.server.test_reactions import eventually
 
@@ -88,7 +88,7 @@ def test_a_paused_reaction_holds_back_until_it_is_resumed(http: httpx.Client, ru
     resumed = http.post(f"/reactions/{rule}/resume").json()
 
     assert (paused["paused"], resumed["paused"]) == ("maintenance", "")
-    assert (held["outcome"], held["fold_registrations"]) == ("not_in_force", False) and "maintenance" in held["reason"]
+    assert (held["outcome"], held["active"]) == ("not_active", False) and "maintenance" in held["reason"]
     eventually(lambda: of(http, rule), lambda found: [task["source_global_seq"] for task in found] == places)
 
 
@@ -172,6 +172,6 @@ def of(http: httpx.Client, rule: str, **filters: str) -> list[dict[str, object]]
 
 async def bury(url: str, rule: str) -> None:
     async with open_store(url) as store:
-        claimed = await store.tasks.claim(Want(owner="me", reaction_ids=(rule,)))
+        claimed = await store.tasks.claim(ClaimRequest(owner="me", reaction_ids=(rule,)))
         claims = [Claim(task.task_id, "me", task.attempt) for task in claimed.tasks]
         await store.tasks.settle([Settlement(claim, Died("no such account")) for claim in claims])

@@ -40,7 +40,7 @@ def work(
 
     from tape import compose
     from tape.core.app import run_module
-    from tape.matcher.dispatcher import crew_of
+    from tape.matcher.dispatcher import config_of
     from tape.settings import Settings
     from tape.work.collected import collected
 
@@ -52,8 +52,8 @@ def work(
     load(*modules)
     log_to_stderr()
     lease = timedelta(milliseconds=lease_ms)
-    crew = crew_of(collected, is_registering=is_registering, owner=owner, slots=slots, lease=lease)
-    handled = finish(partial(compose.dispatch, choices.location()[0], crew, once))
+    config = config_of(collected, is_registering=is_registering, owner=owner, slots=slots, lease=lease)
+    handled = finish(partial(compose.dispatch, choices.location()[0], config, once))
     if choices.is_json:
         output.say_json({"handled": handled})
     else:

@@ -21,7 +21,7 @@ export function Explanation({ told }) {
 }
 
 const OUTCOMES = {
-  not_in_force: "It was not in force.", other_subject: "The subject does not fit.", no_match: "The predicate does not hold.",
+  not_active: "It was not active.", other_subject: "The subject does not fit.", no_match: "The predicate does not hold.",
   predicate_error: "The predicate erred.", too_deep: "It lies too deep.", not_yet: "It has not been read yet.", task: "It became a task.",
   coalesced: "It was merged into a later one.", backfilled: "It became a task in a backfill.", forgotten: "What became of it is forgotten.",
 }

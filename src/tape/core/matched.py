@@ -8,24 +8,24 @@ from tape.core.ids import Epoch, GlobalSeq
 from tape.core.reaction import Reaction
 from tape.core.registration import ReactionState
 from tape.core.sequence import Request
-from tape.core.task import MAX_DEPTH, Hit, Task, Want
+from tape.core.task import MAX_DEPTH, ClaimRequest, Match, Task
 
 FEW: Final = 64  # reactions whose room is looked up for each match
-MOST_HITS: Final = 2_000  # more are sent in groups of a bounded size
+MAX_MATCHES: Final = 2_000  # more are sent in groups of a bounded size
 
 
-class Pack(NamedTuple):
+class MatchCursor(NamedTuple):
     """Where the caught-up reactions are, and what is in force there; the version says which page was the last.
 
-    `forces` are those that have changed since the version that was asked about.
+    `states` are those that have changed since the version that was asked about.
     """
 
     version: int
     cursor: GlobalSeq
-    forces: Mapping[str, ReactionState]
+    states: Mapping[str, ReactionState]
 
 
-class Slip(NamedTuple):
+class PredicateErrors(NamedTuple):
     """How often a predicate has erred, and how at last."""
 
     errors: int
@@ -42,20 +42,20 @@ class MatchedPage(NamedTuple):
     seen: int
     epoch: Epoch
     cursor: GlobalSeq
-    forces: Mapping[str, ReactionState]
-    slips: Mapping[str, Slip]
-    hits: Sequence[Hit] = ()
+    states: Mapping[str, ReactionState]
+    predicate_errors: Mapping[str, PredicateErrors]
+    matches: Sequence[Match] = ()
     requests: Sequence[Request] = ()
-    want: Want | None = None
+    claim: ClaimRequest | None = None
 
     @property
     def is_plain(self) -> bool:
         """Whether it is tasks of a few reactions that are due at once, and nothing else."""
-        if self.forces or self.slips or self.requests or not 1 <= len(self.hits) <= MOST_HITS:
+        if self.states or self.predicate_errors or self.requests or not 1 <= len(self.matches) <= MAX_MATCHES:
             return False
-        if len({hit.reaction.reaction_id for hit in self.hits}) > FEW:
+        if len({match.reaction.reaction_id for match in self.matches}) > FEW:
             return False
-        return not any(hit.reaction.debounce_ms or hit.entry.depth >= MAX_DEPTH for hit in self.hits)
+        return not any(match.reaction.debounce_ms or match.entry.depth >= MAX_DEPTH for match in self.matches)
 
 
 class Recorded(NamedTuple):

@@ -11,13 +11,13 @@ from tape.core.errors import StaleClaim, TapeError
 from tape.core.event import Entry, Event
 from tape.core.fork import Segment
 from tape.core.ids import Epoch, GlobalSeq, RunId, Seq
-from tape.core.matched import MatchedPage, Pack, ReactionRecord, Recorded
+from tape.core.matched import MatchCursor, MatchedPage, ReactionRecord, Recorded
 from tape.core.page import PagePosition
 from tape.core.reaction import Reaction
 from tape.core.run import Head, LiveRun, RunMeta, RunRecord
 from tape.core.sequence import Cell, CellId, Request
 from tape.core.subject import Pattern
-from tape.core.task import Claim, Claimed, Hit, Outcomes, Settlement, Task, TaskId, Want
+from tape.core.task import Claim, Claimed, ClaimRequest, Match, Outcomes, Settlement, Task, TaskId
 from tape.core.term import Term
 
 AppendOutcome: TypeAlias = Sequence[Entry] | TapeError
@@ -160,7 +160,7 @@ class Queue(Protocol):
     However many claim, no more is leased and no more starts than the limits of a reaction allow.
     """
 
-    async def claim(self, want: Want) -> Claimed: ...
+    async def claim(self, request: ClaimRequest) -> Claimed: ...
     async def extend(self, claims: Sequence[Claim], lease: timedelta) -> Sequence[StaleClaim | None]: ...
     async def settle(self, settlements: Sequence[Settlement]) -> Sequence[StaleClaim | None]: ...
 
@@ -176,7 +176,7 @@ class Tasks(Queue, Protocol):
 
     async def find(self, task_id: TaskId) -> Task | None: ...
     async def made_of(self, reaction_id: str, global_seq: int, subject: str) -> Task | None: ...
-    async def make(self, hits: Sequence[Hit]) -> int: ...
+    async def make(self, matches: Sequence[Match]) -> int: ...
     async def listed(
         self,
         *,
@@ -196,7 +196,7 @@ class Tasks(Queue, Protocol):
 class Reactions(Protocol):
     """Which reactions there are, and how far they have been matched.
 
-    Whatever is said of one is an entry, and is in force from its position on. Registering one again moves no cursor.
+    Whatever is said of one is an entry, and is active from its position on. Registering one again moves no cursor.
     `record` writes what a matcher has made of a page, or nothing when another was first.
     """
 
@@ -206,7 +206,7 @@ class Reactions(Protocol):
     async def resume(self, reaction_id: str) -> ReactionRecord: ...
     async def find(self, reaction_id: str) -> ReactionRecord | None: ...
     async def listed(self, subject_pattern: str = "") -> Sequence[ReactionRecord]: ...
-    async def pack(self, seen: int) -> Pack: ...
+    async def match_cursor(self, seen: int) -> MatchCursor: ...
     async def record(self, page: MatchedPage) -> Recorded | None: ...
 
 

@@ -1,4 +1,4 @@
-"""Registering is an entry: a fold over those entries says which reactions are in force at a position."""
+"""Registering is an entry: a fold over those entries says which reactions are active at a position."""
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
@@ -26,7 +26,7 @@ class Verb(StrEnum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Version:
-    """A definition, in force after a position."""
+    """A definition, active after a position."""
 
     since: int
     reaction: Reaction
@@ -103,12 +103,12 @@ class ReactionState:
 
 def fold_registrations(entries: Iterable[Entry]) -> dict[str, ReactionState]:
     """Which reactions there are after these entries, of which it reads those that registering has left."""
-    forces: dict[str, ReactionState] = {}
+    states: dict[str, ReactionState] = {}
     for entry in entries:
         reaction_id = subject_of(entry)
-        if reaction_id is not None and (force := after(forces.get(reaction_id), entry)) is not None:
-            forces[reaction_id] = force
-    return forces
+        if reaction_id is not None and (state := after(states.get(reaction_id), entry)) is not None:
+            states[reaction_id] = state
+    return states
 
 
 def reaction_history(entries: Iterable[Entry]) -> ReactionState | None:
@@ -116,12 +116,12 @@ def reaction_history(entries: Iterable[Entry]) -> ReactionState | None:
 
     However late a matcher comes by, it matches what this says.
     """
-    force: ReactionState | None = None
+    state: ReactionState | None = None
     for entry in entries:
-        force = after(force, entry)
-        if force is not None and force.cursor is None:
-            force = replace(force, cursor=force.versions[0].since)
-    return force
+        state = after(state, entry)
+        if state is not None and state.cursor is None:
+            state = replace(state, cursor=state.versions[0].since)
+    return state
 
 
 def subject_of(entry: Entry) -> str | None:
@@ -130,39 +130,39 @@ def subject_of(entry: Entry) -> str | None:
     return str(payload["reaction_id"]) if isinstance(payload, dict) else None
 
 
-def after(force: ReactionState | None, entry: Entry) -> ReactionState | None:
+def after(state: ReactionState | None, entry: Entry) -> ReactionState | None:
     """A reaction after an entry about it."""
     payload = entry.payload if isinstance(entry.payload, dict) else {}
-    return _next(force, Verb(entry.type), payload, entry.global_seq)
+    return _next(state, Verb(entry.type), payload, entry.global_seq)
 
 
 def _next(
-    force: ReactionState | None, verb: Verb, payload: Mapping[str, JsonValue], place: int
+    state: ReactionState | None, verb: Verb, payload: Mapping[str, JsonValue], place: int
 ) -> ReactionState | None:
     if verb in (Verb.REGISTERED, Verb.CHANGED):
         version = Version(since=place, reaction=from_definition(payload["reaction"]))
-        return _begun(version) if force is None else _redefined(force, version, str(payload.get("paused") or ""))
-    if force is None:
+        return _begun(version) if state is None else _redefined(state, version, str(payload.get("paused") or ""))
+    if state is None:
         return None
     if verb is Verb.REMOVED:
-        return replace(force.stopped(place), is_removed=True, paused="")
+        return replace(state.stopped(place), is_removed=True, paused="")
     cursor = payload.get("cursor")
-    return force if force.paused else force.stopped(cursor if isinstance(cursor, int) else place, _reason(payload))
+    return state if state.paused else state.stopped(cursor if isinstance(cursor, int) else place, _reason(payload))
 
 
 def _begun(version: Version) -> ReactionState:
-    """A first definition is in force from its position on, or over all of history."""
+    """A first definition is active from its position on, or over all of history."""
     if version.reaction.bootstrap_from_head:
         return ReactionState(versions=(version,))
     return ReactionState(versions=(replace(version, since=0),), cursor=0)
 
 
-def _redefined(force: ReactionState, version: Version, paused: str) -> ReactionState:
+def _redefined(state: ReactionState, version: Version, paused: str) -> ReactionState:
     """A change moves no cursor. What was held back meanwhile is for the newest definition."""
-    place = version.since if force.is_matching else force.held
-    before = () if force.cursor is None else (each for each in force.versions if each.since < place)
+    place = version.since if state.is_matching else state.held
+    before = () if state.cursor is None else (each for each in state.versions if each.since < place)
     versions = (*before, replace(version, since=place))
-    changed = replace(force, versions=versions, paused="", is_removed=False)
+    changed = replace(state, versions=versions, paused="", is_removed=False)
     return changed.stopped(place, paused) if paused else changed
 
 

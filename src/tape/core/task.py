@@ -82,7 +82,7 @@ class Task:
         return self.source_global_seq, self.reaction_id
 
 
-class Hit(NamedTuple):
+class Match(NamedTuple):
     """An entry that a reaction matches, and how many older ones of its subject it stands for."""
 
     reaction: Reaction
@@ -96,14 +96,14 @@ class Hit(NamedTuple):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Want:
+class ClaimRequest:
     """Whose work to claim, and how much: no reaction_ids means any, and so does shard -1.
 
     Of what is due, only so many bytes are claimed as one answer carries, and one task at least.
     """
 
     owner: str
-    most: int = 16
+    limit: int = 16
     reaction_ids: Sequence[str] = ()
     shard: int = ANY_SHARD
     lease: timedelta = WORK_LEASE
@@ -112,8 +112,8 @@ class Want:
     def __post_init__(self) -> None:
         check_owner(self.owner)
         check_lease(self.lease)
-        if not 1 <= self.most <= MAX_CLAIM:
-            raise UsageError(f"a claim is for 1 to {MAX_CLAIM:,} tasks, not {quoted(self.most)}")
+        if not 1 <= self.limit <= MAX_CLAIM:
+            raise UsageError(f"a claim is for 1 to {MAX_CLAIM:,} tasks, not {quoted(self.limit)}")
 
     @property
     def lease_ms(self) -> int:

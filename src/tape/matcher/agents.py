@@ -20,13 +20,13 @@ class Agents(Mapping[str, Handler]):
 
     def __init__(
         self,
-        forces: Callable[[], Mapping[str, ReactionState]],
+        states: Callable[[], Mapping[str, ReactionState]],
         runs: Runs,
         journal: Journal,
         *,
         is_waiting: bool = True,
     ) -> None:
-        self._forces = forces
+        self._states = states
         self._runs = runs
         self._journal = journal
         self._is_waiting = is_waiting
@@ -36,18 +36,18 @@ class Agents(Mapping[str, Handler]):
         return self._handler
 
     def __iter__(self) -> Iterator[str]:
-        forces = self._forces().items()
-        return iter([name for name, force in forces if force.reaction.handler_kind is HandlerKind.AGENT])
+        states = self._states().items()
+        return iter([name for name, state in states if state.reaction.handler_kind is HandlerKind.AGENT])
 
     def __len__(self) -> int:
         return len(list(iter(self)))
 
     async def _start(self, envelope: Envelope) -> None:
         """Begins the run, or finds it begun: an entry starts one, however often it is handled."""
-        force = self._forces().get(envelope.reaction_id)
-        if force is None or force.reaction.handler_kind is not HandlerKind.AGENT:
+        state = self._states().get(envelope.reaction_id)
+        if state is None or state.reaction.handler_kind is not HandlerKind.AGENT:
             raise Dead("its reaction starts no agent any more")
-        order = RunSpec(of=invocation(force.reaction.agent_app, envelope.reaction_id, envelope.global_seq))
+        order = RunSpec(of=invocation(state.reaction.agent_app, envelope.reaction_id, envelope.global_seq))
         await self._runs.begin(order, Caller(cause=envelope.global_seq))
         if self._is_waiting:
             await self._ended(order.of)

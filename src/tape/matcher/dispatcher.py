@@ -25,9 +25,9 @@ from tape.settings import Settings
 from tape.telemetry import log
 from tape.work.collected import Collection
 from tape.work.handler import Handler
-from tape.work.leaving import until_told
-from tape.work.loop import Loop
 from tape.work.outages import persist
+from tape.work.shutdown import until_signal
+from tape.work.worker import Worker
 
 AGENTS: Final = 1_000  # runs that one process waits for
 
@@ -39,7 +39,7 @@ def new_owner() -> str:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Crew:
+class WorkerConfig:
     """Who works: what is registered first, which functions handle what, to whom is published, and under which name."""
 
     handlers: Mapping[str, Handler]
@@ -55,9 +55,11 @@ class Crew:
             each.check()
 
 
-def crew_of(collection: Collection, *, is_registering: bool, owner: str | None, slots: int, lease: timedelta) -> Crew:
+def config_of(
+    collection: Collection, *, is_registering: bool, owner: str | None, slots: int, lease: timedelta
+) -> WorkerConfig:
     """Those whom decorators have collected."""
-    return Crew(
+    return WorkerConfig(
         reactions=tuple(each.reaction for each in collection) if is_registering else (),
         handlers=collection.handlers,
         owner=owner or new_owner(),
@@ -66,12 +68,12 @@ def crew_of(collection: Collection, *, is_registering: bool, owner: str | None, 
     )
 
 
-def pubsub_crew(target: str, reaction_id: str, *, owner: str | None, slots: int, lease: timedelta) -> Crew:
+def pubsub_config(target: str, reaction_id: str, *, owner: str | None, slots: int, lease: timedelta) -> WorkerConfig:
     """Whoever publishes to one topic of Pub/Sub, and handles nothing else."""
     given = Settings.read(os.environ).connections.get("pubsub", {})
     peer = peer_connections({"pubsub": {"slots": slots, **given}})["pubsub"]
     route = routed_to(Target.parse(target), reaction_id)
-    return Crew(handlers={}, peers=(peer,), route=route, owner=owner or new_owner(), slots=slots, lease=lease)
+    return WorkerConfig(handlers={}, peers=(peer,), route=route, owner=owner or new_owner(), slots=slots, lease=lease)
 
 
 class Dispatcher:
@@ -80,14 +82,14 @@ class Dispatcher:
     With a journal it starts agents too.
     """
 
-    def __init__(self, store: Store, crew: Crew, journal: Journal | None = None) -> None:
+    def __init__(self, store: Store, config: WorkerConfig, journal: Journal | None = None) -> None:
         self._store = store
-        self._crew = crew
-        self.loop = Loop(store.tasks, crew.handlers, owner=crew.owner, slots=crew.slots, lease=crew.lease)
+        self._crew = config
+        self.loop = Worker(store.tasks, config.handlers, owner=config.owner, slots=config.slots, lease=config.lease)
         self.matcher = Matcher(store, None if journal is None else journal.source(), self._wake, hands=self.loop)
         self._journal = journal
         self._starter = self._agents(is_waiting=True)
-        self._bridges = [self._bridge(peer) for peer in crew.peers]
+        self._bridges = [self._bridge(peer) for peer in config.peers]
 
     async def register(self) -> None:
         for reaction in self._crew.reactions:
@@ -133,9 +135,9 @@ class Dispatcher:
             await self._start_agents()
         raise AssertionError("agents are started for ever")
 
-    async def run_until_told(self) -> int:
+    async def run_until_signal(self) -> int:
         """The same until a signal says to leave; a second one does not wait for what was begun."""
-        return await until_told(self.run, self.stop)
+        return await until_signal(self.run, self.stop)
 
     async def run_once(self) -> int:
         """Matches what there is and works off what is due, until neither makes more."""
@@ -151,20 +153,20 @@ class Dispatcher:
             await self._hang_up()
         return self.handled
 
-    async def _have_worked(self, starter: Loop) -> bool:
+    async def _have_worked(self, starter: Worker) -> bool:
         return any([await has_worked(loop) for loop in (self.loop, starter, *self._bridges)])
 
-    def _agents(self, *, is_waiting: bool) -> Loop:
+    def _agents(self, *, is_waiting: bool) -> Worker:
         agents: Mapping[str, Handler] = {}
         if self._journal is not None:
             runs = Ledgers(self._store, self._journal).runs
-            agents = Agents(lambda: self.matcher.forces, runs, self._journal, is_waiting=is_waiting)
-        return Loop(self._store.tasks, agents, owner=self._crew.owner, slots=AGENTS, lease=self._crew.lease)
+            agents = Agents(lambda: self.matcher.states, runs, self._journal, is_waiting=is_waiting)
+        return Worker(self._store.tasks, agents, owner=self._crew.owner, slots=AGENTS, lease=self._crew.lease)
 
-    def _bridge(self, peer: PeerConnection) -> Loop:
-        sends = Publishing(lambda: self.matcher.forces, peer, self._store.journal, self._crew.route)
+    def _bridge(self, peer: PeerConnection) -> Worker:
+        sends = Publishing(lambda: self.matcher.states, peer, self._store.journal, self._crew.route)
         slots = peer.config.slots
-        return Loop(self._store.tasks, sends, owner=self._crew.owner, slots=slots, lease=self._crew.lease)
+        return Worker(self._store.tasks, sends, owner=self._crew.owner, slots=slots, lease=self._crew.lease)
 
     def _wake(self) -> None:
         for loop in (self.loop, self._starter, *self._bridges):
@@ -175,6 +177,6 @@ class Dispatcher:
             await self._starter.run()
 
 
-async def has_worked(loop: Loop) -> bool:
+async def has_worked(loop: Worker) -> bool:
     before = loop.handled
     return await loop.run_once() > before

@@ -26,7 +26,7 @@ from tape.matcher.rules import predicate_of
 class Outcome(StrEnum):
     """What came of an entry, for one reaction."""
 
-    NOT_IN_FORCE = "not_in_force"
+    NOT_ACTIVE = "not_active"
     OTHER_SUBJECT = "other_subject"
     NO_MATCH = "no_match"
     PREDICATE_ERROR = "predicate_error"
@@ -40,10 +40,10 @@ class Outcome(StrEnum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Judgement:
-    """What the rules say of an entry: with which definition, whether that is in force, and what it answers."""
+    """What the rules say of an entry: with which definition, whether that is active, and what it answers."""
 
     definition: Reaction
-    fold_registrations: bool
+    is_active: bool
     reason: str
     is_subject: bool
     verdict: Verdict
@@ -53,8 +53,8 @@ class Judgement:
     @property
     def refusal(self) -> Outcome | None:
         """Why it makes no task; None when it does."""
-        if not self.fold_registrations:
-            return Outcome.NOT_IN_FORCE
+        if not self.is_active:
+            return Outcome.NOT_ACTIVE
         if not self.is_subject:
             return Outcome.OTHER_SUBJECT
         if self.verdict.error is not None:
@@ -104,15 +104,15 @@ async def explain(store: Store, journal: Journal, reaction_id: str, global_seq: 
 
 def judge(registrations: Sequence[Entry], entry: Entry) -> Judgement:
     """What the rules say of an entry, given everything that was said of a reaction."""
-    force = reaction_history(registrations)
-    if force is None:
+    state = reaction_history(registrations)
+    if state is None:
         raise NotFound("the journal has no registration of this reaction any more")
-    definition = force.at(entry.global_seq)
+    definition = state.at(entry.global_seq)
     predicate, activation = predicate_of(definition.predicate_cel), bind(entry)
     return Judgement(
         definition=definition,
-        fold_registrations=force.covers(entry.global_seq),
-        reason=_reason(force, entry.global_seq),
+        is_active=state.covers(entry.global_seq),
+        reason=_reason(state, entry.global_seq),
         is_subject=reacts(Pattern.parse(definition.subject_pattern), entry),
         verdict=predicate.evaluate(activation),
         parts=tuple(parts(predicate, activation)) if isinstance(predicate, Predicate) else (),
@@ -120,15 +120,15 @@ def judge(registrations: Sequence[Entry], entry: Entry) -> Judgement:
     )
 
 
-def _reason(force: ReactionState, place: int) -> str:
-    if place <= (force.cursor or 0):
-        return f"it was registered to begin at the head, after position {force.cursor}"
-    if force.is_matching or place <= force.held:
-        older = [version.since for version in force.versions if version.since < place]
-        return f"its definition is in force after position {older[-1] if older else 0}"
-    if force.is_removed:
-        return f"it was removed, and nothing after position {force.held} is matched"
-    return f"it is paused ({force.paused}), and nothing after position {force.held} is matched until it is resumed"
+def _reason(state: ReactionState, place: int) -> str:
+    if place <= (state.cursor or 0):
+        return f"it was registered to begin at the head, after position {state.cursor}"
+    if state.is_matching or place <= state.held:
+        older = [version.since for version in state.versions if version.since < place]
+        return f"its definition is active after position {older[-1] if older else 0}"
+    if state.is_removed:
+        return f"it was removed, and nothing after position {state.held} is matched"
+    return f"it is paused ({state.paused}), and nothing after position {state.held} is matched until it is resumed"
 
 
 async def _is_in(task: Task, journal: Journal, registrations: Sequence[Entry], entry: Entry) -> bool:
@@ -153,7 +153,7 @@ def _is_gathered(registrations: Sequence[Entry], entry: Entry) -> bool:
 
 
 def _outcome(judgement: Judgement, entry: Entry, cursor: GlobalSeq, task: Task | None) -> Outcome:
-    if judgement.refusal is Outcome.NOT_IN_FORCE and task is not None:
+    if judgement.refusal is Outcome.NOT_ACTIVE and task is not None:
         return Outcome.BACKFILLED
     if judgement.refusal is not None:
         return judgement.refusal

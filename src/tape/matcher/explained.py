@@ -16,7 +16,7 @@ def facts(told: Explanation) -> dict[str, object]:
         "subject": told.entry.subject,
         "outcome": told.outcome.value,
         "matched": judged.refusal is None,
-        "fold_registrations": judged.fold_registrations,
+        "active": judged.is_active,
         "reason": judged.reason,
         "definition": judged.definition.definition(),
         "pattern": {"text": judged.definition.subject_pattern, "matched": judged.is_subject},

@@ -15,8 +15,8 @@ from tape.core.matched import Recorded
 from tape.core.ports import NO_EPOCH, Page, Store
 from tape.core.registration import ReactionState
 from tape.core.subject import Pattern
-from tape.core.task import Task, Want
-from tape.matcher.draft import Draft
+from tape.core.task import ClaimRequest, Task
+from tape.matcher.match_batch import MatchBatch
 from tape.matcher.rules import Clocks, Rules
 from tape.telemetry import log
 from tape.work.outages import Outage
@@ -41,14 +41,14 @@ class Hands(Protocol):
     """
 
     async def room(self, count: int) -> None: ...
-    def wanted(self) -> Want | None: ...
-    def take(self, want: Want, tasks: Sequence[Task]) -> None: ...
+    def wanted(self) -> ClaimRequest | None: ...
+    def take(self, request: ClaimRequest, tasks: Sequence[Task]) -> None: ...
 
 
 class Matcher:
     """One of any number: whoever writes a page first has matched it, the others read on behind it.
 
-    `told` is called when there may be new tasks, whoever has made them; what the hands want is given to them at once.
+    `told` is called when there may be new tasks, whoever has made them; what the hands request goes to them.
     """
 
     def __init__(
@@ -65,7 +65,7 @@ class Matcher:
         self._told = told
         self._clocks = clocks
         self._rules = Rules(clocks)
-        self._forces: dict[str, ReactionState] = {}
+        self._states: dict[str, ReactionState] = {}
         self._version = 0
         self._is_loaded = False
         self._cursor = GlobalSeq(0)
@@ -76,9 +76,9 @@ class Matcher:
         self._ahead: tuple[GlobalSeq, Page] | None = None
 
     @property
-    def forces(self) -> Mapping[str, ReactionState]:
+    def states(self) -> Mapping[str, ReactionState]:
         """Which reactions there are, as far as this matcher has read."""
-        return self._forces
+        return self._states
 
     async def run(self) -> NoReturn:
         while True:
@@ -101,7 +101,7 @@ class Matcher:
 
     def _forget(self) -> None:
         """Trusts only what is written."""
-        self._put(dict.fromkeys(self._forces))
+        self._put(dict.fromkeys(self._states))
         self._rules = Rules(self._clocks)
         self._group = ((), self._rules)
         self._version, self._is_loaded, self._ahead = 0, False, None
@@ -119,15 +119,15 @@ class Matcher:
 
     async def _load(self) -> None:
         """What others have written since the version that is known here."""
-        pack = await self._reactions.pack(self._version)
+        pack = await self._reactions.match_cursor(self._version)
         self._version, self._cursor, self._is_loaded = pack.version, pack.cursor, True
-        self._put(pack.forces)
+        self._put(pack.states)
 
     async def _match_pack(self) -> bool:
         page = await self._next_page()
         if not self._is_loaded or page.scanned_to <= self._cursor:
             return not self._is_loaded
-        draft = Draft(self._rules, self._forces, seen=self._version, epoch=page.epoch, is_pack=True)
+        draft = MatchBatch(self._rules, self._states, seen=self._version, epoch=page.epoch, is_pack=True)
         reached = await _drafted(draft, page.entries, page.scanned_to)
         if draft.is_empty and not self._rules:
             self._cursor = reached  # nobody is to be told, so nobody is
@@ -137,7 +137,7 @@ class Matcher:
             await self._record_and_read(draft, reached)
         return True
 
-    async def _record_and_read(self, draft: Draft, reached: GlobalSeq) -> None:
+    async def _record_and_read(self, draft: MatchBatch, reached: GlobalSeq) -> None:
         """While a page is written, the next one is read: who is behind waits for one of both only."""
         failure: TapeError | None = None
         async with anyio.create_task_group() as tasks:
@@ -155,7 +155,7 @@ class Matcher:
 
     async def _next_page(self) -> Page:
         """Everything that follows; as long as there is no reaction, only the first that is registered."""
-        if self._forces:
+        if self._states:
             return await self._read(self._cursor)
         page = await self._read(self._cursor, REGISTRATIONS)
         first = page.entries[:1]
@@ -175,21 +175,21 @@ class Matcher:
 
     async def _match_late(self) -> bool:
         """A page for those who are equally far behind; each time it is the turn of others."""
-        behind = {name: force for name, force in self._forces.items() if _is_behind(force)}
+        behind = {name: state for name, state in self._states.items() if _is_behind(state)}
         if not behind:
             return False
-        cursor = self._next({force.cursor or 0 for force in behind.values()})
-        group = {name: force for name, force in behind.items() if force.cursor == cursor}
+        cursor = self._next({state.cursor or 0 for state in behind.values()})
+        group = {name: state for name, state in behind.items() if state.cursor == cursor}
         page = await self._read(GlobalSeq(cursor))
         if not self._is_loaded:
             return True
-        draft = Draft(self._group_rules(group), group, seen=self._version, epoch=page.epoch, is_pack=False)
+        draft = MatchBatch(self._group_rules(group), group, seen=self._version, epoch=page.epoch, is_pack=False)
         through = min(page.scanned_to, self._cursor)
         reached = await _drafted(draft, [entry for entry in page.entries if entry.global_seq <= through], through)
         if draft.changed:
             self._group = ((), self._rules)  # somebody was left behind, and is no longer one of them
         has_arrived = reached >= self._cursor
-        moved = {name: force.joined() if has_arrived else force.reached(reached) for name, force in group.items()}
+        moved = {name: state.joined() if has_arrived else state.reached(reached) for name, state in group.items()}
         draft.changed = {**moved, **draft.changed}
         await self._record(draft, self._cursor)
         return True
@@ -201,55 +201,55 @@ class Matcher:
 
     def _group_rules(self, group: Mapping[str, ReactionState]) -> Rules:
         """The rules of a group, made once as long as it stays together."""
-        members = [(name, force.versions) for name, force in group.items()]
+        members = [(name, state.versions) for name, state in group.items()]
         if self._group[0] != members:
             rules = Rules(self._clocks)
-            for name, force in group.items():
-                rules.put(name, force)
+            for name, state in group.items():
+                rules.put(name, state)
             self._group = members, rules
         return self._group[1]
 
-    async def _record(self, draft: Draft, cursor: GlobalSeq) -> None:
+    async def _record(self, draft: MatchBatch, cursor: GlobalSeq) -> None:
         recorded = await self._written(draft, cursor)
         if recorded is None:
-            self._put({name: self._forces.get(name) for name in draft.changed})
+            self._put({name: self._states.get(name) for name in draft.changed})
             self._group = ((), self._rules)
             await self._load()
         else:
             self._version, self._cursor = recorded.version, cursor
             self._put(draft.changed)
-        if recorded is None or len(recorded.tasks) < len(draft.hits):
+        if recorded is None or len(recorded.tasks) < len(draft.matches):
             self._told()
 
-    async def _written(self, draft: Draft, cursor: GlobalSeq) -> Recorded | None:
-        want = None
-        if self._hands is not None and draft.hits:
-            await self._hands.room(len(draft.hits))
-            want = self._hands.wanted()
-        if self._hands is None or want is None:
+    async def _written(self, draft: MatchBatch, cursor: GlobalSeq) -> Recorded | None:
+        request = None
+        if self._hands is not None and draft.matches:
+            await self._hands.room(len(draft.matches))
+            request = self._hands.wanted()
+        if self._hands is None or request is None:
             return await self._reactions.record(draft.page(cursor))
         tasks: Sequence[Task] = ()
         try:
-            recorded = await self._reactions.record(draft.page(cursor, want))
+            recorded = await self._reactions.record(draft.page(cursor, request))
             tasks = () if recorded is None else recorded.tasks
         finally:
-            self._hands.take(want, tasks)
+            self._hands.take(request, tasks)
         return recorded
 
-    def _put(self, forces: Mapping[str, ReactionState | None]) -> None:
-        for name, force in forces.items():
-            self._rules.sort(name, force)
-            if force is None:
-                self._forces.pop(name, None)
+    def _put(self, states: Mapping[str, ReactionState | None]) -> None:
+        for name, state in states.items():
+            self._rules.sort(name, state)
+            if state is None:
+                self._states.pop(name, None)
             else:
-                self._forces[name] = force
+                self._states[name] = state
 
 
-def _is_behind(force: ReactionState) -> bool:
-    return force.is_matching and force.cursor is not None
+def _is_behind(state: ReactionState) -> bool:
+    return state.is_matching and state.cursor is not None
 
 
-async def _drafted(draft: Draft, entries: Sequence[Entry], scanned_to: GlobalSeq) -> GlobalSeq:
+async def _drafted(draft: MatchBatch, entries: Sequence[Entry], scanned_to: GlobalSeq) -> GlobalSeq:
     """How far a page was taken: to its end, or until the draft was full. Others get their turn meanwhile."""
     began = time.perf_counter()
     for entry in entries:

@@ -40,12 +40,12 @@ class Publishing(Mapping[str, BridgeHandler]):
 
     def __init__(
         self,
-        forces: Callable[[], Mapping[str, ReactionState]],
+        states: Callable[[], Mapping[str, ReactionState]],
         peer: PeerConnection,
         journal: Reader,
         route: Route = target_of,
     ) -> None:
-        self._forces = forces
+        self._states = states
         self._peer = peer
         self._journal = journal
         self._route = route
@@ -57,7 +57,7 @@ class Publishing(Mapping[str, BridgeHandler]):
         return self._senders[reaction_id]
 
     def __iter__(self) -> Iterator[str]:
-        found = {name: self._route(force.reaction) for name, force in self._forces().items()}
+        found = {name: self._route(state.reaction) for name, state in self._states().items()}
         ours = {name: to for name, to in found.items() if to is not None and to.connection == self._peer.name}
         self._senders |= {name: BridgeHandler(self._peer, target, self._journal) for name, target in ours.items()}
         return iter(ours)

@@ -81,17 +81,17 @@ class Rules:
     def __len__(self) -> int:
         return len(self._rules)
 
-    def put(self, reaction_id: str, force: ReactionState) -> None:
+    def put(self, reaction_id: str, state: ReactionState) -> None:
         self.drop(reaction_id)
         self._found.clear()
-        self._rules[reaction_id] = rules = list(_rules(force))
+        self._rules[reaction_id] = rules = list(_rules(state))
         for rule in rules:
             self._trie.add(rule.pattern, rule)
 
-    def sort(self, reaction_id: str, force: ReactionState | None) -> None:
+    def sort(self, reaction_id: str, state: ReactionState | None) -> None:
         """Has it if it is one of the pack, and else not."""
-        if force is not None and force.is_matching and force.cursor is None:
-            self.put(reaction_id, force)
+        if state is not None and state.is_matching and state.cursor is None:
+            self.put(reaction_id, state)
         else:
             self.drop(reaction_id)
 
@@ -146,15 +146,15 @@ class Rules:
         return self._clocks.wall() - began > SLOW_S and self._clocks.cpu() - worked > SLOW_S
 
 
-def _rules(force: ReactionState) -> Iterator[Rule]:
-    ends = [version.since for version in force.versions[1:]]
+def _rules(state: ReactionState) -> Iterator[Rule]:
+    ends = [version.since for version in state.versions[1:]]
     begins = [0, *ends]
-    for version, above, through in zip(force.versions, begins, [*ends, None], strict=True):
+    for version, above, through in zip(state.versions, begins, [*ends, None], strict=True):
         yield Rule(
             reaction=version.reaction,
             pattern=Pattern.parse(version.reaction.subject_pattern),
             predicate=predicate_of(version.reaction.predicate_cel),
-            above=max(above, force.cursor or 0),
+            above=max(above, state.cursor or 0),
             through=through,
         )
 

@@ -19,7 +19,7 @@ from tape.core.event import Entry
 from tape.outbox.cursor_file import CursorFile
 from tape.outbox.handling import is_async
 from tape.settings import Settings
-from tape.work.leaving import until_told
+from tape.work.shutdown import until_signal
 
 EVERYTHING: Final = "/tape/**"
 SAVE_INTERVAL_S: Final = 0.2
@@ -35,7 +35,7 @@ async def forward_journal(
     """Forwards to a target or a function until a signal stops it, or once to the head; returns how many entries."""
     async with _open_destination(to) as forward:
         forwarder = JournalForwarder(journal, forward, CursorFile(cursor), pattern)
-        await (forwarder.run(follow=False) if once else until_told(forwarder.run, forwarder.stop))
+        await (forwarder.run(follow=False) if once else until_signal(forwarder.run, forwarder.stop))
     return forwarder.forwarded
 
 

@@ -20,7 +20,7 @@ from tape.store.outbox.outbox import Deliveries, Held
 from tape.telemetry import log
 from tape.work.answers import Dead, Release
 from tape.work.deadline import DEADLINE, check_deadline
-from tape.work.threads import called_in_thread
+from tape.work.threads import call_in_thread
 
 EventHandler: TypeAlias = Callable[[OutboxEvent], Awaitable[None]] | Callable[..., Any]
 Transaction: TypeAlias = Callable[[], AbstractAsyncContextManager[Any]]
@@ -91,7 +91,7 @@ class DeliveryHandler:
             answer = await anyio.to_thread.run_sync(call, limiter=threads)
         else:
             facts = {"reaction_id": held.handler_name, "task_id": str(held.event.event_id)}
-            answer = await called_in_thread(call, threads, facts)
+            answer = await call_in_thread(call, threads, facts)
         if inspect.isawaitable(answer):  # a lambda around an async function, say
             await answer
 

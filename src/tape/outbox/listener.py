@@ -31,8 +31,8 @@ from tape.settings import Settings
 from tape.store.outbox.outbox import Deliveries
 from tape.store.outbox.versions import HandlerVersions
 from tape.work.deadline import DEADLINE
-from tape.work.loop import Loop
 from tape.work.outages import Outage, persist
+from tape.work.worker import Worker
 
 SLOTS: Final = 16
 SPARE_CONNECTIONS: Final = 3  # to claim, to settle and to keep leases while every handler has one
@@ -77,7 +77,7 @@ class OutboxListener:
         self._functions: dict[str, EventHandler] = {}
         self._policies: dict[str, RetryPolicy] = {}
         self._deadlines: dict[str, timedelta | None] = {}
-        self._loop: Loop | None = None
+        self._loop: Worker | None = None
         self._wake: Wake | None = None
         self._is_stopped = False
 
@@ -150,7 +150,7 @@ class OutboxListener:
             await loop.run_once()
 
     @asynccontextmanager
-    async def _prepared(self) -> AsyncIterator[Loop]:
+    async def _prepared(self) -> AsyncIterator[Worker]:
         if not self._subscriptions:
             raise UsageError("a listener needs a handler; say listen(handler_name=..., handler=...) first")
         connections = self._slots + SPARE_CONNECTIONS
@@ -168,7 +168,7 @@ class OutboxListener:
                 )
                 for name, subscription in self._subscriptions.items()
             }
-            self._loop = Loop(queue, handlers, owner=_owner(), slots=self._slots, lease=self._lease)
+            self._loop = Worker(queue, handlers, owner=_owner(), slots=self._slots, lease=self._lease)
             self._wake = database.wake(tuple(sorted({each.channel for each in subscriptions})))
             loops = [partial(_stir, self._wake, queue, self._loop), partial(stay_registered, versions)]
             if self._retention is not None:
@@ -177,7 +177,7 @@ class OutboxListener:
                 yield self._loop
 
 
-async def _stir(wake: Wake, queue: Paced, loop: Loop) -> NoReturn:
+async def _stir(wake: Wake, queue: Paced, loop: Worker) -> NoReturn:
     def call() -> None:
         queue.stir()
         loop.wake()

@@ -8,7 +8,7 @@ import anyio
 
 from tape.core.errors import StaleClaim
 from tape.core.ports import Queue
-from tape.core.task import Claim, Claimed, Done, Settlement, Want
+from tape.core.task import Claim, Claimed, ClaimRequest, Done, Settlement
 from tape.telemetry import log
 
 POLL_S: Final = 5.0
@@ -31,13 +31,13 @@ class Paced:
         """Something may have changed."""
         self._is_stirred = True
 
-    async def claim(self, want: Want) -> Claimed:
+    async def claim(self, request: ClaimRequest) -> Claimed:
         wait_s = self._next_look - anyio.current_time()
         if not self._is_stirred and wait_s > 0:
             return Claimed((), timedelta(seconds=wait_s))
         self._is_stirred = False
         try:
-            claimed = await self._queue.claim(want)
+            claimed = await self._queue.claim(request)
         except BaseException:
             self._is_stirred = True
             raise

@@ -19,7 +19,7 @@ from tape.outbox.failures import TerminalHandlerError
 from tape.outbox.listener import OutboxListener
 from tape.settings import Settings
 from tape.work.answers import Dead
-from tape.work.leaving import until_told
+from tape.work.shutdown import until_signal
 
 MAX_NAME: Final = 128
 _NOT_IN_NAMES: Final = re.compile("[^A-Za-z0-9._-]")
@@ -53,7 +53,7 @@ async def relay_outbox(options: RelayOptions, once: bool = False) -> int:
         listener.stop()
 
     try:
-        await until_told(listener.run_once if once else listener.run, stop)
+        await until_signal(listener.run_once if once else listener.run, stop)
     finally:
         await peer.close()
     return listener.handled

@@ -3,14 +3,14 @@
 from collections.abc import Sequence
 from itertools import chain
 
-from tape.core.task import Hit, Task, TaskId, TaskStatus, Want, shard_hash, task_prefix
+from tape.core.task import ClaimRequest, Match, Task, TaskId, TaskStatus, shard_hash, task_prefix
 
 
 class MatchedColumns:
     """What one message says of a page; what else there is to say of its entries, the journal knows."""
 
-    def __init__(self, hits: Sequence[Hit]) -> None:
-        self._hits: dict[str, list[Hit]] = {}
+    def __init__(self, hits: Sequence[Match]) -> None:
+        self._hits: dict[str, list[Match]] = {}
         for hit in hits:
             self._hits.setdefault(hit.reaction.reaction_id, []).append(hit)
         self._hashes = {run_id: shard_hash(run_id) for run_id in {hit.entry.run_id for hit in hits}}
@@ -29,18 +29,18 @@ class MatchedColumns:
             "hashes": list(hashes),
         }
 
-    def claimed(self, given: Sequence[int], now: int, want: Want) -> list[Task]:
+    def claimed(self, given: Sequence[int], now: int, request: ClaimRequest) -> list[Task]:
         """The tasks of the first matches of each reaction, as many as were given."""
         groups = zip(self._hits.values(), given, strict=True)
         return [
-            claimed(hit, self._hashes[hit.entry.run_id], now, want) for hits, count in groups for hit in hits[:count]
+            claimed(hit, self._hashes[hit.entry.run_id], now, request) for hits, count in groups for hit in hits[:count]
         ]
 
 
-def claimed(hit: Hit, run_hash: int, now: int, want: Want) -> Task:
+def claimed(hit: Match, run_hash: int, now: int, request: ClaimRequest) -> Task:
     """The task of a match, claimed as it was made."""
     reaction, entry, prev_value_json, _ = hit
-    until = now + want.lease_ms
+    until = now + request.lease_ms
     return Task(
         task_id=TaskId(f"{task_prefix(reaction.reaction_id)}.{entry.global_seq:015}"),
         reaction_id=reaction.reaction_id,
@@ -59,7 +59,7 @@ def claimed(hit: Hit, run_hash: int, now: int, want: Want) -> Task:
         attempt=1,
         attempts=1,
         next_attempt_at_ms=until,
-        lease_owner=want.owner,
+        lease_owner=request.owner,
         lease_expires_at_ms=until,
         last_error="",
         coalesced=0,

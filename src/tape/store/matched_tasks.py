@@ -12,11 +12,11 @@ from tape.core.ports import Transaction
 from tape.core.sequence import Request, split_requests
 from tape.core.task import (
     MAX_DEPTH,
-    Hit,
+    ClaimRequest,
+    Match,
     Task,
     TaskId,
     TaskStatus,
-    Want,
     due_at_ms,
     shard_hash,
     task_id,
@@ -51,43 +51,45 @@ class MatchedTasks:
         found = statements(dialect, "tasks.sql")
         self._sql = _Sql(**{name: found[name] for name in _Sql._fields})
 
-    async def add(self, tx: Transaction, hits: Sequence[Hit], now: int, want: Want | None) -> list[Task]:
+    async def add(self, tx: Transaction, hits: Sequence[Match], now: int, request: ClaimRequest | None) -> list[Task]:
         """Makes a task of each, or counts it as part of a newer one; those that were claimed for who wants them."""
         deep = [hit for hit in hits if hit.is_too_deep]
         waiting = [hit for hit in hits if hit.reaction.debounce_ms and not hit.is_too_deep]
         plain = [hit for hit in hits if not hit.reaction.debounce_ms and not hit.is_too_deep]
-        claimed = await self._insert_plain(tx, plain, now, want)
+        claimed = await self._insert_plain(tx, plain, now, request)
         await self._gather(tx, waiting, now)
         await self._insert(tx, [_dead_row(hit) for hit in deep], now)
         stage(tx, "dead", (_told_of(hit) for hit in deep))
         return claimed
 
-    async def _insert_plain(self, tx: Transaction, hits: Sequence[Hit], now: int, want: Want | None) -> list[Task]:
+    async def _insert_plain(
+        self, tx: Transaction, hits: Sequence[Match], now: int, request: ClaimRequest | None
+    ) -> list[Task]:
         rows = [_row(hit, due_at_ms=now) for hit in hits]
-        if want is None or not wanted_ids(want, hits):
+        if request is None or not wanted_ids(request, hits):
             await self._insert(tx, rows, now)
             return []
-        return await self._insert_claimed(tx, rows, now, want, wanted(want, hits))
+        return await self._insert_claimed(tx, rows, now, request, wanted(request, hits))
 
     async def _insert_claimed(
         self,
         tx: Transaction,
         rows: Sequence[Mapping[str, object]],
         now: int,
-        want: Want,
+        request: ClaimRequest,
         asked: Mapping[str, object],
     ) -> list[Task]:
         """What is made after the slots are used up is left for who claims next."""
         await tx.fetch(self._sql.lock_slots, asked)
         claimed: list[Task] = []
         for group in _groups(rows, _size(rows)):
-            made = {**asked, "now": now, "hits": as_text(group), "most": want.most - len(claimed)}
+            made = {**asked, "now": now, "hits": as_text(group), "most": request.limit - len(claimed)}
             found = await tx.fetch(self._sql.insert_claimed, made)
             shards = {task: shard for task, shard, status in found if status == TaskStatus.CLAIMED}
-            claimed += claimed_tasks(group, shards, now, want)
+            claimed += claimed_tasks(group, shards, now, request)
         return claimed
 
-    async def add_missing(self, tx: Transaction, hits: Sequence[Hit], now: int) -> int:
+    async def add_missing(self, tx: Transaction, hits: Sequence[Match], now: int) -> int:
         """Makes the tasks that are not there yet; a debounced one is also there if a newer of its subject is."""
         missing = await self._missing(tx, hits)
         deep = [hit for hit in missing if hit.is_too_deep]
@@ -96,7 +98,7 @@ class MatchedTasks:
         stage(tx, "dead", map(_told_of, deep))
         return len(missing)
 
-    async def _missing(self, tx: Transaction, hits: Sequence[Hit]) -> list[Hit]:
+    async def _missing(self, tx: Transaction, hits: Sequence[Match]) -> list[Match]:
         names = [_named(hit) for hit in hits]
         there = await tx.fetch(self._sql.present, {"hits": json.dumps(names)})
         known, places = {row[0] for row in there}, {row[1] for row in there}
@@ -109,7 +111,7 @@ class MatchedTasks:
         newer = await self._newest(tx, waiting) if waiting else {}
         return [hit for hit in left if newer.get(hit.entry.subject, 0) < hit.entry.global_seq]
 
-    async def _newest(self, tx: Transaction, hits: Sequence[Hit]) -> dict[str, int]:
+    async def _newest(self, tx: Transaction, hits: Sequence[Match]) -> dict[str, int]:
         subjects = json.dumps([hit.entry.subject for hit in hits])
         asked = {"reaction_id": hits[0].reaction.reaction_id, "subjects": subjects}
         return {row[0]: row[1] for row in await tx.fetch(self._sql.newest, asked)}
@@ -123,9 +125,9 @@ class MatchedTasks:
         for group in _groups(rows, _size(rows)):
             await tx.fetch(self._sql.insert, {"hits": as_text(group), "now": now})
 
-    async def _gather(self, tx: Transaction, hits: Sequence[Hit], now: int) -> None:
+    async def _gather(self, tx: Transaction, hits: Sequence[Match], now: int) -> None:
         """One task waits for each reaction and subject: the newest entry is in it, the others are counted."""
-        newest: dict[tuple[str, str], tuple[Hit, int]] = {}
+        newest: dict[tuple[str, str], tuple[Match, int]] = {}
         for hit in hits:
             key = hit.reaction.reaction_id, hit.entry.subject
             newest[key] = hit, newest[key][1] + 1 if key in newest else 0
@@ -169,32 +171,34 @@ def _size(rows: Sequence[Mapping[str, object]]) -> int:
     return max(1, min(ROWS, MOST_BYTES // (heaviest + 1)))
 
 
-def wanted_ids(want: Want, hits: Iterable[Hit]) -> set[str]:
+def wanted_ids(request: ClaimRequest, hits: Iterable[Match]) -> set[str]:
     """The reactions of some matches whose tasks are wanted."""
-    return {hit.reaction.reaction_id for hit in hits}.intersection(want.reaction_ids)
+    return {hit.reaction.reaction_id for hit in hits}.intersection(request.reaction_ids)
 
 
-def wanted(want: Want, hits: Iterable[Hit]) -> dict[str, object]:
+def wanted(request: ClaimRequest, hits: Iterable[Match]) -> dict[str, object]:
     """Who wants how much of which, as statements take it."""
-    reaction_ids = json.dumps(sorted(wanted_ids(want, hits)))
-    return {"reaction_ids": reaction_ids, "owner": want.owner, "most": want.most, "lease_ms": want.lease_ms}
+    reaction_ids = json.dumps(sorted(wanted_ids(request, hits)))
+    return {"reaction_ids": reaction_ids, "owner": request.owner, "most": request.limit, "lease_ms": request.lease_ms}
 
 
-def claimed_tasks(rows: Iterable[Mapping[str, Any]], shards: Mapping[str, int], now: int, want: Want) -> list[Task]:
+def claimed_tasks(
+    rows: Iterable[Mapping[str, Any]], shards: Mapping[str, int], now: int, request: ClaimRequest
+) -> list[Task]:
     """The tasks of the rows that were claimed, which are those whose shards are known."""
-    return [_task(row, shards[name], now, want) for row in rows if (name := row["task_id"]) in shards]
+    return [_task(row, shards[name], now, request) for row in rows if (name := row["task_id"]) in shards]
 
 
 def as_text(rows: Sequence[Mapping[str, object]]) -> str:
     return msgspec.json.encode(rows).decode()
 
 
-def _named(hit: Hit) -> dict[str, object]:
+def _named(hit: Match) -> dict[str, object]:
     reaction_id, place = hit.reaction.reaction_id, hit.entry.global_seq
     return {"task_id": task_id(reaction_id, place), "reaction_id": reaction_id, "global_seq": place}
 
 
-def _row(hit: Hit, due_at_ms: int) -> dict[str, object]:
+def _row(hit: Match, due_at_ms: int) -> dict[str, object]:
     reaction, entry, prev_value_json, _ = hit
     return {
         "task_id": task_id(reaction.reaction_id, entry.global_seq),
@@ -220,9 +224,9 @@ def _row(hit: Hit, due_at_ms: int) -> dict[str, object]:
     }
 
 
-def _task(row: Mapping[str, Any], shard: int, now: int, want: Want) -> Task:
+def _task(row: Mapping[str, Any], shard: int, now: int, request: ClaimRequest) -> Task:
     """A row that was claimed as it was made."""
-    until = now + want.lease_ms
+    until = now + request.lease_ms
     return Task(
         task_id=row["task_id"],
         reaction_id=row["reaction_id"],
@@ -241,7 +245,7 @@ def _task(row: Mapping[str, Any], shard: int, now: int, want: Want) -> Task:
         attempt=1,
         attempts=1,
         next_attempt_at_ms=until,
-        lease_owner=want.owner,
+        lease_owner=request.owner,
         lease_expires_at_ms=until,
         last_error="",
         coalesced=0,
@@ -252,10 +256,10 @@ def _task(row: Mapping[str, Any], shard: int, now: int, want: Want) -> Task:
     )
 
 
-def _dead_row(hit: Hit) -> dict[str, object]:
+def _dead_row(hit: Match) -> dict[str, object]:
     return {**_row(hit, due_at_ms=0), "status": int(TaskStatus.DLQ), "last_error": TOO_DEEP}
 
 
-def _told_of(hit: Hit) -> Row:
+def _told_of(hit: Match) -> Row:
     reaction_id, place = hit.reaction.reaction_id, hit.entry.global_seq
     return task_id(reaction_id, place), reaction_id, place, hit.entry.subject, 0, TOO_DEEP

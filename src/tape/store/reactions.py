@@ -9,13 +9,13 @@ from tape.core import codec
 from tape.core.errors import NotFound
 from tape.core.event import Event
 from tape.core.ids import GlobalSeq
-from tape.core.matched import MatchedPage, Pack, ReactionRecord, Recorded
+from tape.core.matched import MatchCursor, MatchedPage, ReactionRecord, Recorded
 from tape.core.ports import Transaction
 from tape.core.predicate.predicate import Predicate
 from tape.core.reaction import HandlerKind, Reaction
 from tape.core.registration import QUARANTINED, ReactionState, Verb, check_reason, defined, paused, removed
 from tape.core.sequence import Request
-from tape.core.task import DEREGISTERED, Want
+from tape.core.task import DEREGISTERED, ClaimRequest
 from tape.store.clock import now_ms
 from tape.store.connection import Connection, Query, Row
 from tape.store.matched_columns import MatchedColumns
@@ -97,16 +97,16 @@ class Reactions:
         (rows,) = await self._connection.snapshot(Query(self._sql.listed, {"subject_pattern": subject_pattern}))
         return [_record(row) for row in rows]
 
-    async def pack(self, seen: int) -> Pack:
+    async def match_cursor(self, seen: int) -> MatchCursor:
         queries = Query(self._sql.pack), Query(self._sql.forces, {"seen": seen})
         ((version, cursor),), rows = await self._connection.snapshot(*queries)
         forces = {reaction_id: replace(_force(text), cursor=own) for reaction_id, own, text in rows}
-        return Pack(version, cursor, forces)
+        return MatchCursor(version, cursor, forces)
 
     async def record(self, page: MatchedPage) -> Recorded | None:
         """The pack's new version, or None when it was no longer the one the page was decided on."""
-        if self._sql.match and page.want is not None and page.is_plain:
-            recorded, is_cold = await self._match(page, page.want)
+        if self._sql.match and page.claim is not None and page.is_plain:
+            recorded, is_cold = await self._match(page, page.claim)
             if not is_cold:
                 return recorded
         async with self._connection.transaction() as tx:
@@ -115,31 +115,31 @@ class Reactions:
             if not moved:
                 return None
             ((version, now),) = moved
-            claimed = await self._tasks.add(tx, page.hits, now, page.want)
+            claimed = await self._tasks.add(tx, page.matches, now, page.claim)
             await self._put_page(tx, page, version)
             for request in page.requests:
                 tx.append(request)
         return Recorded(int(version), claimed)
 
-    async def _match(self, page: MatchedPage, want: Want) -> tuple[Recorded | None, bool]:
+    async def _match(self, page: MatchedPage, claim: ClaimRequest) -> tuple[Recorded | None, bool]:
         """The same in one message; nothing of it is done when some of the page has left the journal."""
-        columns = MatchedColumns(page.hits)
+        columns = MatchedColumns(page.matches)
         place = {"seen": page.seen, "epoch": page.epoch, "cursor": page.cursor}
-        asked = {**place, **columns.parameters, **wanted(want, page.hits)}
+        asked = {**place, **columns.parameters, **wanted(claim, page.matches)}
         (((version, now, given, is_cold),),) = await self._connection.snapshot(Query(self._sql.match, asked))
         if version is None:
             return None, bool(is_cold)
-        return Recorded(version, columns.claimed(given, now, want)), False
+        return Recorded(version, columns.claimed(given, now, claim)), False
 
     async def _put_page(self, tx: Transaction, page: MatchedPage, version: int) -> None:
-        if page.forces:
-            rows = [_force_row(reaction_id, force) for reaction_id, force in page.forces.items()]
+        if page.states:
+            rows = [_force_row(reaction_id, force) for reaction_id, force in page.states.items()]
             await tx.fetch(self._sql.put_states, {"forces": json.dumps(rows), "version": version})
-        for reaction_id, force in page.forces.items():
+        for reaction_id, force in page.states.items():
             if force.is_removed:  # what was matched after the removal was asked for, and before its entry
                 await self._tasks.end_pending(tx, reaction_id, DEREGISTERED)
-        if page.slips:
-            slips = [{"reaction_id": name, **slip._asdict()} for name, slip in page.slips.items()]
+        if page.predicate_errors:
+            slips = [{"reaction_id": name, **slip._asdict()} for name, slip in page.predicate_errors.items()]
             await tx.fetch(self._sql.add_predicate_errors, {"slips": json.dumps(slips)})
 
     async def _locked(self, tx: Transaction, reaction_id: str) -> ReactionRecord | None:

@@ -14,8 +14,9 @@ from tape.core.ports import Transaction
 from tape.core.task import (
     Claim,
     Claimed,
+    ClaimRequest,
     Done,
-    Hit,
+    Match,
     Next,
     Outcome,
     Outcomes,
@@ -24,7 +25,6 @@ from tape.core.task import (
     Task,
     TaskId,
     TaskStatus,
-    Want,
     settled,
 )
 from tape.store.clock import now_ms
@@ -95,11 +95,11 @@ class Tasks:
         self._sql = _Sql(**{name: found[name] for name in _Sql._fields if name in found})
         self._matched = MatchedTasks(dialect)
 
-    async def claim(self, want: Want) -> Claimed:
+    async def claim(self, request: ClaimRequest) -> Claimed:
         asked = {
-            "shard": want.shard,
-            "is_any": not want.reaction_ids,
-            "reaction_ids": json.dumps(list(want.reaction_ids)),
+            "shard": request.shard,
+            "is_any": not request.reaction_ids,
+            "reaction_ids": json.dumps(list(request.reaction_ids)),
             "most": CANDIDATES,
             "now_ms": now_ms(),
         }
@@ -108,7 +108,7 @@ class Tasks:
             await self._bury()
         due = [reaction_id for reaction_id, at_ms, now in waiting if at_ms <= now]
         later = [(at_ms - now) * _MS for _, at_ms, now in waiting if at_ms > now]
-        claimed, waits = await self._claim_some(want, due)
+        claimed, waits = await self._claim_some(request, due)
         return Claimed(claimed, min([*later, *waits], default=None), is_all=not due)
 
     async def _due(self, asked: Mapping[str, object]) -> tuple[Sequence[Row], Sequence[Row]]:
@@ -173,7 +173,7 @@ class Tasks:
         (rows,) = await self._connection.snapshot(Query(self._sql.made_of, asked))
         return _task(rows[0]) if rows else None
 
-    async def make(self, hits: Sequence[Hit]) -> int:
+    async def make(self, hits: Sequence[Match]) -> int:
         """Takes turns with the matchers, so that a task is made by one of them only."""
         async with self._connection.transaction() as tx:
             ((now,),) = await tx.fetch(self._sql.lock_match_cursor, {"now_ms": now_ms()})
@@ -230,27 +230,29 @@ class Tasks:
         async with self._connection.transaction() as tx:
             stage(tx, "dead", await tx.fetch(self._sql.bury, {"now_ms": now_ms()}))
 
-    async def _claim_some(self, want: Want, due: Sequence[str]) -> tuple[list[Task], list[timedelta]]:
+    async def _claim_some(self, request: ClaimRequest, due: Sequence[str]) -> tuple[list[Task], list[timedelta]]:
         """As much as is wanted, a few reactions at a time: those whose limits are reached hold up no other."""
         tasks: list[Task] = []
         waits: list[timedelta] = []
-        left = _Left(want.most, want.max_bytes, True)
+        left = _Left(request.limit, request.max_bytes, True)
         for first in range(0, len(due), AT_ONCE):
             if left.tasks > 0:
-                found, more = await self._claim(want, due[first : first + AT_ONCE], left)
+                found, more = await self._claim(request, due[first : first + AT_ONCE], left)
                 tasks += found
                 waits += more
                 left = left.without(found)
         return tasks, waits
 
-    async def _claim(self, want: Want, due: Sequence[str], left: _Left) -> tuple[list[Task], list[timedelta]]:
+    async def _claim(
+        self, request: ClaimRequest, due: Sequence[str], left: _Left
+    ) -> tuple[list[Task], list[timedelta]]:
         """What the limits of these reactions allow, the longest waiting first, and how long their rates make wait."""
         taken: dict[str, list[Task]] = {}
         async with self._connection.transaction() as tx:
             known, leases, now = await self._limits(tx, due)
             for limit in (known[reaction_id] for reaction_id in due if reaction_id in known):
                 starts = _share(limit, left.tasks, leases[limit.reaction_id], now).starts
-                found = await self._take(tx, want, limit.reaction_id, left._replace(tasks=starts), now)
+                found = await self._take(tx, request, limit.reaction_id, left._replace(tasks=starts), now)
                 taken[limit.reaction_id] = found
                 left = left.without(found)
             waits = await self._pace(tx, [limit for limit in known.values() if limit.rate_per_s], taken, now)
@@ -278,17 +280,19 @@ class Tasks:
         leases = await tx.fetch(self._sql.leases, asked)
         return known, {row[0]: row[2] for row in leases}, leases[0][1]
 
-    async def _take(self, tx: Transaction, want: Want, reaction_id: str, left: _Left, now: int) -> list[Task]:
+    async def _take(
+        self, tx: Transaction, request: ClaimRequest, reaction_id: str, left: _Left, now: int
+    ) -> list[Task]:
         if not left.tasks:
             return []
         asked = {
             "reaction_id": reaction_id,
-            "owner": want.owner,
-            "shard": want.shard,
+            "owner": request.owner,
+            "shard": request.shard,
             "most": left.tasks,
             "max_bytes": left.max_bytes,
             "is_first": left.is_first,
-            "lease_ms": want.lease_ms,
+            "lease_ms": request.lease_ms,
             "now": now,
         }
         tasks = [_task(row) for row in await tx.fetch(self._sql.claim, asked)]

@@ -12,9 +12,9 @@ from tape.core.errors import Unavailable, UsageError
 from tape.core.event import Entry, Event
 from tape.core.ports import DueCursor, Store
 from tape.core.reaction import HandlerKind
-from tape.core.task import Task, TaskStatus, Want
+from tape.core.task import ClaimRequest, Task, TaskStatus
 from tape.core.timer import TimerStatus
-from tape.matcher.dispatcher import Crew, Dispatcher
+from tape.matcher.dispatcher import Dispatcher, WorkerConfig
 from tape.runs.effects import EFFECTS, IN_FLIGHT, OUTBOX
 from tape.runs.ledgers import Ledgers
 from tape.runs.lifecycle import DEBTS, LEASED, RUNS
@@ -141,12 +141,12 @@ class TestNode:
         return await self.run_due()
 
     async def _dispatched(self) -> int:
-        crew = Crew(
+        config = WorkerConfig(
             handlers={each.reaction.reaction_id: crashing(each.handler, self.faults) for each in self._local},
             reactions=tuple(each.reaction for each in self._reactions),
             owner=OWNER,
         )
-        return await Dispatcher(self._store, crew, self.journal).run_once()
+        return await Dispatcher(self._store, config, self.journal).run_once()
 
     async def _served(self) -> int:
         return sum([await agents.run_once(self.client) for agents in self._agents])
@@ -161,7 +161,7 @@ class TestNode:
         handlers = [each.reaction.reaction_id for each in self._local]
         if not handlers:
             return None
-        wait = (await self._store.tasks.claim(Want(owner=OWNER, most=1, reaction_ids=handlers))).more_after
+        wait = (await self._store.tasks.claim(ClaimRequest(owner=OWNER, limit=1, reaction_ids=handlers))).more_after
         return None if wait is None else -(-wait // TICK) * TICK  # a clock that stood still would stand for ever
 
     async def _next_cell(self, ledger: str, status: str) -> timedelta | None:

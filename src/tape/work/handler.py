@@ -15,8 +15,8 @@ from tape.core.task import Task
 from tape.work.answers import Dead
 from tape.work.deadline import DEADLINE, check_deadline
 from tape.work.envelope import Envelope, envelope
-from tape.work.processes import called_in_process, check_importable, check_imported
-from tape.work.threads import called_in_thread
+from tape.work.processes import call_in_process, check_importable, check_imported
+from tape.work.threads import call_in_thread
 
 MOST_AT_ONCE: Final = 1_000
 
@@ -41,13 +41,13 @@ class Handler:
         """Calls the function: a plain one in a thread, one that is declared as a process in its own process."""
         envelopes = [envelope(task) for task in tasks] if self.takes else []
         if self.is_process:
-            await called_in_process(self, envelopes, threads)
+            await call_in_process(self, envelopes, threads)
             return None
         arguments = self.arguments(envelopes) if self.takes else ()
         if self.is_async:
             return await self.function(*arguments)
         facts = {"reaction_id": tasks[0].reaction_id, "task_id": tasks[0].task_id}
-        answer = await called_in_thread(partial(self.function, *arguments), threads, facts)
+        answer = await call_in_thread(partial(self.function, *arguments), threads, facts)
         return await answer if inspect.isawaitable(answer) else answer
 
     def check(self) -> None:

@@ -30,7 +30,7 @@ STDERR: Final = 2
 PROGRAM: Final = "import sys; sys.path[:] = sys.argv[1:]; from tape.work.processes import main; main()"
 
 
-async def called_in_process(handler: "Handler", envelopes: Sequence[Envelope], places: anyio.CapacityLimiter) -> None:
+async def call_in_process(handler: "Handler", envelopes: Sequence[Envelope], places: anyio.CapacityLimiter) -> None:
     """Has a new interpreter import the function and call it; when this is cancelled, its process group is killed."""
     asked = {
         "module": handler.function.__module__,

@@ -61,7 +61,7 @@ class _Call:
         return round(time.monotonic() - self._began, 3)
 
 
-async def called_in_thread(
+async def call_in_thread(
     function: Callable[[], Any], threads: anyio.CapacityLimiter | None, facts: Mapping[str, object]
 ) -> Any:
     """What a plain function returns; when this is cancelled, its thread is left to itself and its place is free."""
@@ -82,7 +82,7 @@ def _end_process() -> None:
     with _LOCK:
         is_kept = any(thread.is_alive() for thread in _LEFT)
     if is_kept:
-        end_now(exit_status())
+        exit_now(exit_status())
 
 
 def exit_status() -> int:
@@ -90,7 +90,7 @@ def exit_status() -> int:
     return 1 if getattr(sys, "last_value", None) is not None else 0
 
 
-def end_now(status: int, say: Callable[[], object] = bool) -> NoReturn:
+def exit_now(status: int, say: Callable[[], object] = bool) -> NoReturn:
     """Ends the process without waiting for any thread; what was logged and printed is written out, if it can be."""
     writing = threading.Thread(target=_write_out, args=(say,), daemon=True)
     writing.start()

@@ -16,7 +16,7 @@ from tape.core import codec
 from tape.core.background import background
 from tape.core.event import Event
 from tape.core.ids import Epoch, Seq
-from tape.matcher.dispatcher import Crew, Dispatcher
+from tape.matcher.dispatcher import Dispatcher, WorkerConfig
 from tape.store.postgres.store import open_store
 from tape.work.envelope import Envelope
 from tape.work.handler import handler
@@ -80,7 +80,9 @@ async def working(url: str, handled: list[object]) -> AsyncIterator[Journal]:
         handled.append(envelope.payload)
 
     async with open_store(url) as store, run_journal(store) as journal:
-        dispatcher = Dispatcher(store, Crew(handlers={"rule": handler(handle)}, reactions=(reaction(),)), journal)
+        dispatcher = Dispatcher(
+            store, WorkerConfig(handlers={"rule": handler(handle)}, reactions=(reaction(),)), journal
+        )
         await dispatcher.register()
 
         async def work() -> NoReturn:

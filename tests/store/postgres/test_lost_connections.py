@@ -11,7 +11,7 @@ from tape.core.ids import GlobalSeq, RunId
 from tape.core.ports import Store
 from tape.core.run import RunMeta
 from tape.core.sequence import Request
-from tape.core.task import Want
+from tape.core.task import ClaimRequest
 
 OTHERS = "FROM pg_stat_activity WHERE datname = current_database() AND pid <> pg_backend_pid()"
 RUN = RunId("r1")
@@ -24,7 +24,7 @@ USES: dict[str, Use] = {
     "a run": lambda store: store.runs.find(RUN),
     "heads": lambda store: store.runs.heads([RUN]),
     "an opening": lambda store: store.runs.open(RunId("r2"), RunMeta()),
-    "a claim": lambda store: store.tasks.claim(Want(owner="w")),
+    "a claim": lambda store: store.tasks.claim(ClaimRequest(owner="w")),
 }
 
 

@@ -14,7 +14,7 @@ from tape.core.reaction import HandlerKind, Reaction
 from tape.core.run_state import RunState, RunStatus
 from tape.core.task import TaskStatus
 from tape.matcher.agents import invocation
-from tape.matcher.dispatcher import Crew, Dispatcher
+from tape.matcher.dispatcher import Dispatcher, WorkerConfig
 from tape.runs.ledgers import Ledgers
 from tests.contract.reacting import expire, publish, tasks
 from tests.patience import PATIENCE_S
@@ -36,7 +36,7 @@ class Node(NamedTuple):
             await anyio.sleep(0.01)
 
     def dispatcher(self) -> Dispatcher:
-        return Dispatcher(self.store, Crew(handlers={}), journal=self.journal)
+        return Dispatcher(self.store, WorkerConfig(handlers={}), journal=self.journal)
 
 
 @pytest.fixture

@@ -13,7 +13,7 @@ import pytest
 
 from tape.core.errors import UsageError
 from tape.core.task import Task, TaskId, TaskStatus
-from tape.matcher.dispatcher import Crew
+from tape.matcher.dispatcher import WorkerConfig
 from tape.work.answers import Dead
 from tape.work.collected import Collection
 from tape.work.envelope import Envelope
@@ -163,9 +163,9 @@ def test_a_process_needs_the_function_that_its_name_stands_for(function: Any) ->
     made = handler(function, is_process=True)
 
     with pytest.raises(UsageError, match="can be imported by its name"):
-        Crew(handlers={"rule": made})
+        WorkerConfig(handlers={"rule": made})
 
 
 @pytest.mark.parametrize("function", [Named.static, plain])
 def test_a_process_takes_a_function_that_its_name_stands_for(function: Any) -> None:
-    assert Crew(handlers={"rule": handler(function, is_process=True)}).handlers
+    assert WorkerConfig(handlers={"rule": handler(function, is_process=True)}).handlers

@@ -10,11 +10,11 @@ from anyio.lowlevel import checkpoint
 from tape.compose import open_store, run_journal
 from tape.core.event import Event
 from tape.core.ports import Queue, Store
-from tape.core.task import Claimed, TaskStatus, Want
-from tape.matcher.dispatcher import Crew, Dispatcher
+from tape.core.task import Claimed, ClaimRequest, TaskStatus
+from tape.matcher.dispatcher import Dispatcher, WorkerConfig
 from tape.matcher.matcher import Matcher
 from tape.work.handler import handler
-from tape.work.loop import Loop
+from tape.work.worker import Worker
 from tests.contract.reacting import catch_up, publish, reaction, tasks
 from tests.patience import PATIENCE_S
 
@@ -26,15 +26,15 @@ async def store() -> AsyncIterator[Store]:
 
 
 @asynccontextmanager
-async def running(store: Store, slots: int = 2, queue: Queue | None = None) -> AsyncIterator[Loop]:
+async def running(store: Store, slots: int = 2, queue: Queue | None = None) -> AsyncIterator[Worker]:
     """A loop that has looked for work, found none, and rests."""
-    loop = Loop(queue or store.tasks, {"rule": handler(lambda: None)}, owner="me", slots=slots)
+    loop = Worker(queue or store.tasks, {"rule": handler(lambda: None)}, owner="me", slots=slots)
     with anyio.fail_after(PATIENCE_S):
         async with anyio.create_task_group() as group:
             group.start_soon(loop.run)
-            while (want := loop.wanted()) is None:
+            while (request := loop.wanted()) is None:
                 await checkpoint()
-            loop.take(want, ())
+            loop.take(request, ())
             yield loop
             loop.stop()
 
@@ -48,7 +48,7 @@ async def test_room_is_promised_once(store: Store) -> None:
         assert third is not None
         loop.take(third, ())
 
-    assert (first.most, second, third.most) == (2, None, 2)
+    assert (first.limit, second, third.limit) == (2, None, 2)
 
 
 async def test_who_does_not_run_wants_nothing(store: Store) -> None:
@@ -62,12 +62,12 @@ async def test_who_does_not_run_wants_nothing(store: Store) -> None:
 async def test_a_loop_that_stops_waits_for_what_it_was_promised(store: Store) -> None:
     await store.reactions.register(reaction())
     async with running(store) as loop:
-        want = loop.wanted()
-        assert want is not None
+        request = loop.wanted()
+        assert request is not None
         loop.stop()
         for _ in range(10):
             await checkpoint()
-        loop.take(want, ())
+        loop.take(request, ())
 
     assert loop.wanted() is None
 
@@ -80,9 +80,9 @@ class Counted:
         self.looks = 0
         self._queue = queue
 
-    async def claim(self, want: Want) -> Claimed:
+    async def claim(self, request: ClaimRequest) -> Claimed:
         self.looks += 1
-        return await self._queue.claim(want)
+        return await self._queue.claim(request)
 
 
 async def test_who_has_everything_does_not_look_for_more_whenever_there_is_room(store: Store) -> None:
@@ -103,17 +103,17 @@ async def test_who_has_everything_does_not_look_for_more_whenever_there_is_room(
 async def test_who_was_told_while_all_its_room_was_promised_looks_when_it_has_room(
     store: Store, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("tape.work.loop.POLL_S", 10 * PATIENCE_S)
+    monkeypatch.setattr("tape.work.worker.POLL_S", 10 * PATIENCE_S)
     await store.reactions.register(reaction())
     async with running(store) as loop:
-        want = loop.wanted()
-        assert want is not None
+        request = loop.wanted()
+        assert request is not None
         await publish(store, 1)
         await catch_up(Matcher(store, told=loop.wake))
         for _ in range(10):
             await checkpoint()
 
-        loop.take(want, ())
+        loop.take(request, ())
         while loop.handled == 0:
             await checkpoint()
 
@@ -132,7 +132,7 @@ async def test_what_is_published_beside_a_worker_is_handled_once_within_its_slot
 
     await store.reactions.register(reaction())
     async with run_journal(store) as journal:
-        dispatcher = Dispatcher(store, Crew(handlers={"rule": handler(handle)}, slots=3), journal)
+        dispatcher = Dispatcher(store, WorkerConfig(handlers={"rule": handler(handle)}, slots=3), journal)
         with anyio.fail_after(PATIENCE_S):
             async with anyio.create_task_group() as group:
                 group.start_soon(dispatcher.run)
@@ -148,29 +148,29 @@ async def test_what_is_published_beside_a_worker_is_handled_once_within_its_slot
 
 async def test_quick_work_is_waited_for_until_there_is_room(store: Store) -> None:
     async with running(store) as loop:
-        want = loop.wanted()
-        assert want is not None
+        request = loop.wanted()
+        assert request is not None
         async with anyio.create_task_group() as group:
             group.start_soon(loop.room, 2)
             await checkpoint()
-            loop.take(want, ())
+            loop.take(request, ())
 
         after = loop.wanted()
         assert after is not None
         loop.take(after, ())
 
-    assert after.most == 2
+    assert after.limit == 2
 
 
 async def test_who_takes_long_is_waited_for_once(store: Store) -> None:
     async with running(store) as loop:
-        want = loop.wanted()
-        assert want is not None
+        request = loop.wanted()
+        assert request is not None
         await loop.room(1)
 
         with anyio.CancelScope() as scope:
             scope.cancel()
             await loop.room(1)
-        loop.take(want, ())
+        loop.take(request, ())
 
     assert not scope.cancelled_caught

@@ -14,7 +14,7 @@ from tape.compose import open_store
 from tape.core.causation import current_cause
 from tape.core.ports import Store
 from tape.core.task import Task, TaskStatus
-from tape.matcher.dispatcher import Crew, Dispatcher
+from tape.matcher.dispatcher import Dispatcher, WorkerConfig
 from tape.work.answers import Dead, Retry
 from tape.work.envelope import Envelope
 from tape.work.handler import handler
@@ -30,15 +30,15 @@ async def store() -> AsyncIterator[Store]:
         yield store
 
 
-def crew(functions: Mapping[str, Function], batch: int = 1, **options: Any) -> Crew:
+def config(functions: Mapping[str, Function], batch: int = 1, **options: Any) -> WorkerConfig:
     handlers = {name: handler(function, batch) for name, function in functions.items()}
-    return Crew(handlers=handlers, owner="me", **options)
+    return WorkerConfig(handlers=handlers, owner="me", **options)
 
 
 @asynccontextmanager
 async def working(store: Store, function: Function, **options: Any) -> AsyncIterator[Dispatcher]:
     """A dispatcher that runs as long as the block, and is then stopped and drained."""
-    dispatcher = Dispatcher(store, crew({"rule": function}, **options))
+    dispatcher = Dispatcher(store, config({"rule": function}, **options))
     with anyio.fail_after(PATIENCE_S):
         async with anyio.create_task_group() as group:
             group.start_soon(dispatcher.run)
@@ -48,7 +48,7 @@ async def working(store: Store, function: Function, **options: Any) -> AsyncIter
 
 async def once(store: Store, function: Function, **options: Any) -> int:
     with anyio.fail_after(PATIENCE_S):
-        return await Dispatcher(store, crew({"rule": function}, **options)).run_once()
+        return await Dispatcher(store, config({"rule": function}, **options)).run_once()
 
 
 async def ended(store: Store, count: int) -> list[Task]:
@@ -97,7 +97,7 @@ async def test_a_plain_function_runs_in_a_thread_and_an_async_one_in_the_loop(st
     await store.reactions.register(reaction("plain"))
     await store.reactions.register(reaction("prompt"))
     await publish(store, 1)
-    await Dispatcher(store, crew({"plain": plain, "prompt": prompt})).run_once()
+    await Dispatcher(store, config({"plain": plain, "prompt": prompt})).run_once()
 
     assert sorted(thread == threading.get_ident() for thread in threads) == [False, True]
 

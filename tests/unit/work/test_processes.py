@@ -12,7 +12,7 @@ from tape.compose import open_store
 from tape.core.event import Event
 from tape.core.ports import Store
 from tape.core.task import Task, TaskStatus
-from tape.matcher.dispatcher import Crew, Dispatcher
+from tape.matcher.dispatcher import Dispatcher, WorkerConfig
 from tape.work.handler import handler
 from tests.contract.reacting import reaction, tasks
 from tests.contract.saying import append
@@ -32,7 +32,7 @@ async def worked_off(store: Store, deadline_s: float, *events: Event) -> list[Ta
     await append(store, *events)
     made = handler(hanging.in_process, timeout=timedelta(seconds=deadline_s), is_process=True)
     with anyio.fail_after(PATIENCE_S):
-        await Dispatcher(store, Crew(handlers={"rule": made}, owner="me")).run_once()
+        await Dispatcher(store, WorkerConfig(handlers={"rule": made}, owner="me")).run_once()
     return await tasks(store)
 
 

@@ -14,7 +14,7 @@ from tape.core.event import Entry, Event, Trace
 from tape.core.ports import Store
 from tape.core.reaction import HandlerKind, Reaction
 from tape.matcher.agents import invocation
-from tape.matcher.dispatcher import Crew, Dispatcher
+from tape.matcher.dispatcher import Dispatcher, WorkerConfig
 from tape.telemetry import current_trace
 from tape.work.handler import handler
 from tests.contract.reacting import reaction
@@ -61,7 +61,7 @@ async def test_a_handler_runs_in_a_child_of_the_span_that_said_the_event(
     await store.reactions.register(reaction())
     entry = await publish(journal)
 
-    await Dispatcher(store, Crew(handlers={"rule": handler(lambda: seen.append(current_trace()))})).run_once()
+    await Dispatcher(store, WorkerConfig(handlers={"rule": handler(lambda: seen.append(current_trace()))})).run_once()
 
     (inside,) = seen
     parent = named(exporter, "handle rule").parent
@@ -75,7 +75,7 @@ async def test_a_handler_that_fails_leaves_a_span_that_says_so(
     await store.reactions.register(reaction("failing", dlq_after_n=1))
     await publish(journal)
 
-    await Dispatcher(store, Crew(handlers={"failing": handler(lambda: 1 // 0)})).run_once()
+    await Dispatcher(store, WorkerConfig(handlers={"failing": handler(lambda: 1 // 0)})).run_once()
 
     assert named(exporter, "handle failing").status.status_code is trace.StatusCode.ERROR
 
@@ -87,7 +87,7 @@ async def test_a_run_that_an_agent_starts_goes_on_in_the_same_trace(
     await store.reactions.register(rule)
     entry = await publish(journal)
 
-    await Dispatcher(store, Crew(handlers={}), journal).run_once()
+    await Dispatcher(store, WorkerConfig(handlers={}), journal).run_once()
 
     run_id = invocation("app", "agent", entry.global_seq).run_id
     (begun,) = [found async for found in journal.stream(run_id=run_id, follow=False)]

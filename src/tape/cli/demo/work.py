@@ -18,7 +18,7 @@ from tape.core.ports import Store
 from tape.core.reaction import Reaction
 from tape.core.run import RunMeta
 from tape.core.task import Task, TaskId, TaskStatus
-from tape.matcher.dispatcher import Crew, Dispatcher
+from tape.matcher.dispatcher import Dispatcher, WorkerConfig
 from tape.work.handler import handler
 
 AMOUNTS: Final = (12, 40, 5, 99, 25, 60)
@@ -55,8 +55,8 @@ class _Shop:
 async def go_through(store: Store, journal: Journal, prefix: str) -> Work:
     """Registers, places orders, works them off, and gives the dead one another chance."""
     shop, reaction = _Shop(), _reaction(f"{prefix}demo.ship", f"{prefix}shop")
-    crew = Crew(handlers={reaction.reaction_id: handler(shop.ship)}, reactions=(reaction,))
-    dispatcher = Dispatcher(store, crew, journal)
+    config = WorkerConfig(handlers={reaction.reaction_id: handler(shop.ship)}, reactions=(reaction,))
+    dispatcher = Dispatcher(store, config, journal)
     until = partial(_until, dispatcher, partial(store.tasks.listed, reaction_id=reaction.reaction_id))
     await dispatcher.register()
     await _order(journal, f"{prefix}shop")

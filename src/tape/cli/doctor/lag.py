@@ -28,8 +28,8 @@ async def _reactions(store: Store, head: int) -> list[Finding]:
     count = len(await store.reactions.listed())
     if not count:
         return []
-    pack = await store.reactions.pack(0)
-    own = [force.cursor for force in pack.forces.values() if force.is_matching and force.cursor is not None]
+    pack = await store.reactions.match_cursor(0)
+    own = [force.cursor for force in pack.states.values() if force.is_matching and force.cursor is not None]
     behind = head - min([pack.cursor, *own])
     found = Finding("reactions", f"{count:,}, {behind:,} entries behind")
     if behind <= FAR_BEHIND:

@@ -71,8 +71,8 @@ def _backfill(
         _say_progress(plan, tally)
         with spark_opener()() as spark:
             for some in find_matches(spark, url, lake, plan):
-                tally.searched, tally.matches = some.searched, tally.matches + len(some.hits)
-                tally.made += portal.call(backend.store.tasks.make, some.hits) if some.hits and not is_dry else 0
+                tally.searched, tally.matches = some.searched, tally.matches + len(some.matches)
+                tally.made += portal.call(backend.store.tasks.make, some.matches) if some.matches and not is_dry else 0
                 _say_progress(plan, tally)
     return plan, tally
 

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 CELLS: Final = 60
 ANSWERS: Final = {
-    "not_in_force": "no task: the reaction was not in force",
+    "not_active": "no task: the reaction was not active",
     "other_subject": "no task: the pattern does not match the subject",
     "no_match": "no task: the predicate does not hold",
     "predicate_error": "no task: the predicate erred",
@@ -27,7 +27,7 @@ ANSWERS: Final = {
     "not_yet": "it matches, and the matcher has not come to it yet",
     "task": "it matches, and became a task",
     "coalesced": "it matches, and went into the task of a newer entry",
-    "backfilled": "it became a task in a backfill, although the reaction was not in force",
+    "backfilled": "it became a task in a backfill, although the reaction was not active",
     "forgotten": "it matches, and its task was forgotten after it was done",
 }
 
@@ -72,7 +72,7 @@ def _say(told: Explanation) -> None:
 
 def _lines(told: Explanation) -> Iterator[tuple[str, ...]]:
     judged, rule = told.judgement, told.judgement.definition
-    yield "in force", _yes(judged.fold_registrations), judged.reason
+    yield "active", _yes(judged.is_active), judged.reason
     yield "pattern", _yes(judged.is_subject), _pattern(rule.subject_pattern, told.entry, judged.is_subject)
     error = f"  {judged.verdict.error}" if judged.verdict.error else ""
     yield "predicate", _yes(judged.verdict.matched), output.escape((rule.predicate_cel or "none") + error)

@@ -15,7 +15,7 @@ from tape.core.errors import NotFound, UsageError
 from tape.core.predicate.predicate import Predicate
 from tape.core.reaction import system_run
 from tape.core.registration import REACTION, Span, reaction_history
-from tape.core.task import MAX_DEPTH, Hit
+from tape.core.task import MAX_DEPTH, Match
 from tape.lake.schema import COLUMNS, GLOBAL_SEQ, SUBJECT
 from tape.lake.search.dry_run import HistoryQuery, HistorySource, entry_of
 from tape.lake.search.history import PREVIOUS, history
@@ -61,7 +61,7 @@ class BackfillPlan:
 class FoundMatches:
     """Some of the matches, and how far the search has come."""
 
-    hits: Sequence[Hit]
+    matches: Sequence[Match]
     searched: int
 
 
@@ -142,6 +142,6 @@ def _is_accepted(where: str) -> bool:
     return True
 
 
-def _hit(plan: BackfillPlan, row: Row) -> Hit:
+def _hit(plan: BackfillPlan, row: Row) -> Match:
     reaction = plan.spans[row[WHICH]].reaction
-    return Hit(reaction, entry_of(row[name] for name in COLUMNS), row[PREVIOUS], row[OLDER])
+    return Match(reaction, entry_of(row[name] for name in COLUMNS), row[PREVIOUS], row[OLDER])

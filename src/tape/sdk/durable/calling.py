@@ -13,7 +13,7 @@ import anyio
 
 from tape.sdk.durable.answers import AckLost
 from tape.work.deadline import DEADLINE, exceeded
-from tape.work.threads import called_in_thread
+from tape.work.threads import call_in_thread
 
 _KEY: Final[ContextVar[str]] = ContextVar("tape_idempotency_key", default="")
 
@@ -42,7 +42,7 @@ async def called(function: Callable[[], Any], deadline: timedelta = DEADLINE) ->
     with anyio.move_on_after(deadline.total_seconds()):
         if inspect.iscoroutinefunction(inner):
             return await awaited(function())
-        return await called_in_thread(function, None, {"function": getattr(inner, "__qualname__", "")})
+        return await call_in_thread(function, None, {"function": getattr(inner, "__qualname__", "")})
     raise AckLost(str(exceeded(deadline)))
 
 

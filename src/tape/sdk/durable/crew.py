@@ -18,8 +18,8 @@ from tape.sdk.durable.timing import Timing
 from tape.sdk.durable.waiting import Waiting
 from tape.sdk.nouns.node import AsyncNode
 from tape.work.deadline import DEADLINE
-from tape.work.leaving import until_told
 from tape.work.rounds import POLL_S, Rounds
+from tape.work.shutdown import until_signal
 
 
 class CrewOptions(TypedDict, total=False):
@@ -76,7 +76,7 @@ class Crew:
                 await _beside(others, waiting, is_over)
         return done
 
-    async def run_until_told(self, node: AsyncNode) -> int:
+    async def run_until_signal(self, node: AsyncNode) -> int:
         """Goes on until a signal says to leave, and then finishes what was begun."""
         rounds = self.rounds(node)
 
@@ -89,7 +89,7 @@ class Crew:
             for each in rounds:
                 each.stop()
 
-        await until_told(run, stop)
+        await until_signal(run, stop)
         return _done(rounds)
 
     async def resume(self, node: AsyncNode, run_id: str) -> RunState:

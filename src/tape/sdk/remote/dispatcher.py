@@ -9,19 +9,19 @@ from tape.core.errors import UsageError
 from tape.core.reaction import Reaction
 from tape.sdk.remote.channel import Channel
 from tape.sdk.remote.tasks import Tasks
-from tape.work.leaving import until_told
-from tape.work.loop import Loop
+from tape.work.attempt import TaskHandler
 from tape.work.outages import opened, persist
-from tape.work.running import Works
+from tape.work.shutdown import until_signal
+from tape.work.worker import Worker
 
 
-class Crew(Protocol):
+class WorkerConfig(Protocol):
     """Who works: what is registered first, which functions handle what, and under which name."""
 
     @property
     def reactions(self) -> tuple[Reaction, ...]: ...
     @property
-    def handlers(self) -> Mapping[str, Works]: ...
+    def handlers(self) -> Mapping[str, TaskHandler]: ...
     @property
     def peers(self) -> Sequence[object]: ...
     @property
@@ -39,24 +39,24 @@ async def register(url: str, reactions: Iterable[Reaction]) -> None:
             await Tasks(channel).register(reaction)
 
 
-async def dispatch(url: str, crew: Crew, once: bool) -> int:
+async def dispatch(url: str, config: WorkerConfig, once: bool) -> int:
     """Works at a server until a signal says to leave, or once; how many tasks were settled."""
-    if crew.peers:
+    if config.peers:
         raise UsageError("a bridge works beside its store; give the store's URL, not a server's")
     make = partial(Channel, url)
     async with make() if once else opened(make, "work") as channel:
-        dispatcher = Dispatcher(channel, crew)
-        return await (dispatcher.run_once() if once else dispatcher.run_until_told())
+        dispatcher = Dispatcher(channel, config)
+        return await (dispatcher.run_once() if once else dispatcher.run_until_signal())
     raise AssertionError("a channel swallows nothing")
 
 
 class Dispatcher:
     """Workers over one server."""
 
-    def __init__(self, channel: Channel, crew: Crew) -> None:
+    def __init__(self, channel: Channel, config: WorkerConfig) -> None:
         self._tasks = Tasks(channel)
-        self._reactions = crew.reactions
-        self._loop = Loop(self._tasks, crew.handlers, owner=crew.owner, slots=crew.slots, lease=crew.lease)
+        self._reactions = config.reactions
+        self._loop = Worker(self._tasks, config.handlers, owner=config.owner, slots=config.slots, lease=config.lease)
 
     async def register(self) -> None:
         for reaction in self._reactions:
@@ -67,8 +67,8 @@ class Dispatcher:
         await self.register()
         return await self._loop.run_once()
 
-    async def run_until_told(self) -> int:
+    async def run_until_signal(self) -> int:
         """Works until a signal says to leave; a second one does not wait for what was begun."""
         await persist(lambda _: self.register(), "work")
-        await until_told(self._loop.run, self._loop.stop)
+        await until_signal(self._loop.run, self._loop.stop)
         return self._loop.handled

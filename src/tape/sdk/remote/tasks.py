@@ -8,7 +8,7 @@ import anyio
 
 from tape.core.errors import NotFound, StaleClaim
 from tape.core.reaction import Reaction
-from tape.core.task import Claim, Claimed, Died, Done, Failed, Released, Settlement, Want
+from tape.core.task import Claim, Claimed, ClaimRequest, Died, Done, Failed, Released, Settlement
 from tape.sdk.remote.channel import Channel
 from tape.wire import tape_pb2 as pb
 from tape.wire.messages.tasks import REACTION, TASK
@@ -24,20 +24,20 @@ class Tasks:
         self._channel = channel
 
     async def register(self, reaction: Reaction) -> Reaction:
-        """Registers a reaction, in force from now on."""
+        """Registers a reaction, active from now on."""
         request = REACTION.message(_sayable(reaction))
         return REACTION.value(await self._channel.call("RegisterReaction", request, pb.Reaction))
 
-    async def claim(self, want: Want) -> Claimed:
-        request = say(
+    async def claim(self, request: ClaimRequest) -> Claimed:
+        message = say(
             pb.ClaimTasksRequest,
-            owner=want.owner,
-            max=want.most,
-            shard=want.shard,
-            lease_ms=want.lease // _MS,
-            reaction_ids=want.reaction_ids,
+            owner=request.owner,
+            max=request.limit,
+            shard=request.shard,
+            lease_ms=request.lease // _MS,
+            reaction_ids=request.reaction_ids,
         )
-        answer = await self._channel.call("ClaimTasks", request, pb.ClaimTasksResponse)
+        answer = await self._channel.call("ClaimTasks", message, pb.ClaimTasksResponse)
         more_after = answer.more_after_ms * _MS if answer.HasField("more_after_ms") else None
         return Claimed([TASK.value(task) for task in answer.tasks], more_after)
 

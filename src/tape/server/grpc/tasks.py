@@ -9,6 +9,7 @@ from tape.core.errors import NotFound, StaleClaim
 from tape.core.page import ANSWER_BYTES, decode_cursor
 from tape.core.task import (
     Claim,
+    ClaimRequest,
     Died,
     Done,
     Failed,
@@ -18,7 +19,6 @@ from tape.core.task import (
     Task,
     TaskId,
     TaskStatus,
-    Want,
     rest_of,
 )
 from tape.core.text import check_name
@@ -37,9 +37,9 @@ async def claim_tasks(hall: Hall, request: pb.ClaimTasksRequest, caller: Caller)
         check_name("an id", name, may_be_empty=True)
     if request.task_ids:
         return pb.ClaimTasksResponse(tasks=map(TASK.message, await _again(hall, request, lease)))
-    want = Want(
+    want = ClaimRequest(
         owner=request.owner,
-        most=bounded(request.max, USUAL_CLAIM),
+        limit=bounded(request.max, USUAL_CLAIM),
         reaction_ids=[*request.reaction_ids, *([request.reaction_id] if request.reaction_id else [])],
         shard=max(request.shard, -1),
         lease=lease,

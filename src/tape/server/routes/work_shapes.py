@@ -206,11 +206,11 @@ class Explained(Struct, frozen=True, kw_only=True):
     global_seq: Place
     subject: str
     outcome: Literal[
-        "not_in_force", "other_subject", "no_match", "predicate_error", "too_deep", "not_yet", "task", "coalesced",
+        "not_active", "other_subject", "no_match", "predicate_error", "too_deep", "not_yet", "task", "coalesced",
         "backfilled", "forgotten",
     ]  # fmt: skip
     matched: bool
-    fold_registrations: bool
+    active: bool
     reason: str
     definition: dict[str, Any]
     pattern: PatternFact

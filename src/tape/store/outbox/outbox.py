@@ -12,7 +12,7 @@ import anyio
 
 from tape.core.errors import StaleClaim, TapeError, Unavailable
 from tape.core.outbox import DEFAULT_RETRY_POLICY, OutboxEvent, RetryPolicy, Subscription, settled
-from tape.core.task import Claim, Claimed, Died, Done, Outcome, Settlement, Task, TaskId, TaskStatus, Want
+from tape.core.task import Claim, Claimed, ClaimRequest, Died, Done, Outcome, Settlement, Task, TaskId, TaskStatus
 from tape.store import foreign
 from tape.store.clock import now_ms
 from tape.store.connection import Row
@@ -77,13 +77,13 @@ class Deliveries:
         self._next_expiry = 0.0
         self._answer_s = answer_s
 
-    async def claim(self, want: Want) -> Claimed:
+    async def claim(self, request: ClaimRequest) -> Claimed:
         asked = {
-            "handlers": json.dumps(list(want.reaction_ids)),
+            "handlers": json.dumps(list(request.reaction_ids)),
             "versions": self._versions,
-            "owner": want.owner,
-            "lease_ms": want.lease_ms,
-            "most": want.most,
+            "owner": request.owner,
+            "lease_ms": request.lease_ms,
+            "most": request.limit,
             "min_fan_out": MIN_FAN_OUT,
             "expires": self._is_expiry_due(),
         }
@@ -93,7 +93,7 @@ class Deliveries:
                 if not rows:
                     ((soon,),) = await self._run(connection, "soon", handlers=asked["handlers"])
                     return Claimed((), None if soon is None else max(int(soon), 0) * _MS)
-        held = [self._hold(row, want.owner) for row in sorted(rows, key=_place)]
+        held = [self._hold(row, request.owner) for row in sorted(rows, key=_place)]
         await self._fail_unreadable([each for each in held if isinstance(each, Settlement)])
         return Claimed([each for each in held if isinstance(each, Task)])
 

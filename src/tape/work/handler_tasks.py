@@ -10,12 +10,12 @@ from anyio.abc import TaskGroup
 
 from tape.telemetry import log
 from tape.work.deadline import END_S
-from tape.work.threads import end_now, exit_status
+from tape.work.threads import exit_now, exit_status
 
 _LEFT: "Final[set[asyncio.Task[None]]]" = set()
 
 
-class Workers:
+class HandlerTasks:
     """Tasks beside a task group: a group could never be left while a task in it ignores its cancellation.
 
     An error of a task becomes one of the group.
@@ -65,7 +65,7 @@ def _leave(task: "asyncio.Task[None]") -> None:
 def _end_process() -> None:
     """Ends the process before Python destroys the tasks that are left: that runs them once more, without a loop."""
     if has_left():
-        end_now(exit_status())
+        exit_now(exit_status())
 
 
 async def _within(scope: anyio.CancelScope, work: Callable[[], Coroutine[Any, Any, None]]) -> None:

@@ -15,13 +15,13 @@ from tape.core.causation import caused_by
 from tape.core.claim import WORK_LEASE, check_lease, check_owner
 from tape.core.errors import TapeError, UsageError
 from tape.core.ports import Queue
-from tape.core.task import Claim, Claimed, Done, Outcome, Released, Settlement, Task, Want
+from tape.core.task import Claim, Claimed, ClaimRequest, Done, Outcome, Released, Settlement, Task
 from tape.telemetry import is_watched, log, span
 from tape.work.answers import Retry, outcome_of
+from tape.work.attempt import Attempt, Deadlines, TaskHandler, clear_cancellation, dealt
 from tape.work.deadline import exceeded
+from tape.work.handler_tasks import HandlerTasks
 from tape.work.outages import Outage
-from tape.work.running import Deadlines, Running, Works, clear_cancellation, dealt
-from tape.work.workers import Workers
 
 POLL_S: Final = 0.5
 BRIEF_S: Final = 0.05  # what quick work needs to make room
@@ -30,13 +30,13 @@ BEATS: Final = 3  # heartbeats in a lease, so that two may be lost
 MOST_SLOTS: Final = 10_000
 
 
-class Loop:
+class Worker:
     """Works off a queue for as long as it runs; `stop` lets what was begun come to its end."""
 
     def __init__(
         self,
         queue: Queue,
-        handlers: Mapping[str, Works],
+        handlers: Mapping[str, TaskHandler],
         *,
         owner: str,
         slots: int = 16,
@@ -51,20 +51,20 @@ class Loop:
         self._slots = slots
         self._lease = check_lease(lease)
         self._threads = anyio.CapacityLimiter(slots)
-        self._running: set[Running] = set()
+        self._running: set[Attempt] = set()
         self._deadlines = Deadlines(self._running)
         self._outage = Outage("worker")
         self._held = 0
         self._promised = 0
         self._is_sated = False
         self._is_refused = False
-        self._workers: Workers | None = None
-        self._waiting: deque[Running] = deque()
+        self._workers: HandlerTasks | None = None
+        self._waiting: deque[Attempt] = deque()
         self._idle: list[asyncio.Event] = []
         self._is_rousing = False
         self._is_quick = True
         self._has_room = anyio.Event()
-        self._ended: list[tuple[Running, Outcome]] = []
+        self._ended: list[tuple[Attempt, Outcome]] = []
         self._has_ended = anyio.Event()
         self._is_awake = anyio.Event()
         self._is_stopping = False
@@ -83,17 +83,19 @@ class Loop:
                     await self._has_room.wait()
             self._is_quick = self._free >= needed
 
-    def wanted(self) -> Want | None:
+    def wanted(self) -> ClaimRequest | None:
         """What there is room for now, for who can claim it elsewhere; the room is held until `take`."""
         if self._workers is None or self._is_stopping or not self._handlers or self._free < 1:
             return None
-        want = Want(owner=self._owner, most=self._free, reaction_ids=tuple(self._handlers), lease=self._lease)
-        self._promised += want.most
-        return want
+        request = ClaimRequest(
+            owner=self._owner, limit=self._free, reaction_ids=tuple(self._handlers), lease=self._lease
+        )
+        self._promised += request.limit
+        return request
 
-    def take(self, want: Want, tasks: Sequence[Task]) -> None:
+    def take(self, request: ClaimRequest, tasks: Sequence[Task]) -> None:
         """Begins what was claimed for it."""
-        self._promised -= want.most
+        self._promised -= request.limit
         begun = list(dealt(tasks, self._handlers))
         self._running.update(begun)
         self._held += len(tasks)
@@ -135,7 +137,7 @@ class Loop:
     async def _at_work(self) -> AsyncIterator[None]:
         self._idle, self._is_rousing = [], False
         async with anyio.create_task_group() as group:
-            workers = self._workers = Workers(group)
+            workers = self._workers = HandlerTasks(group)
             group.start_soon(self._beat)
             group.start_soon(self._settle)
             try:
@@ -152,22 +154,22 @@ class Loop:
 
     async def _claim(self) -> Claimed:
         self._is_sated = False
-        want = self.wanted()
-        if want is None:
+        request = self.wanted()
+        if request is None:
             self._is_refused = self._promised > 0  # it looks again when that is answered
             return Claimed(())
         claimed = Claimed(())
         try:
-            claimed = await self._queue.claim(want)
+            claimed = await self._queue.claim(request)
         except TapeError as error:
             return Claimed((), self._outage.failed(error))
         finally:
-            self.take(want, claimed.tasks)
+            self.take(request, claimed.tasks)
         self._outage.over()
         self._is_sated = claimed.is_all and not claimed.tasks
         return claimed
 
-    def _rouse(self, workers: Workers) -> None:
+    def _rouse(self, workers: HandlerTasks) -> None:
         """Has one more task take what waits. Each rouses the next, so that quick work is done by few."""
         if self._waiting and not self._is_rousing:
             self._is_rousing = True
@@ -176,7 +178,7 @@ class Loop:
             else:
                 workers.start(partial(self._work, workers))
 
-    async def _work(self, workers: Workers) -> None:
+    async def _work(self, workers: HandlerTasks) -> None:
         """Takes one thing after the other: beginning a task for each would cost more than most handlers do.
 
         A scope serves until something in it was cancelled.
@@ -197,7 +199,7 @@ class Loop:
             self._idle.append(is_roused)
             await is_roused.wait()
 
-    async def _turn(self, workers: Workers, scope: anyio.CancelScope) -> None:
+    async def _turn(self, workers: HandlerTasks, scope: anyio.CancelScope) -> None:
         """Some things, one after the other, until one of them was cancelled."""
         is_seen = is_watched()
         for _ in range(TURN):
@@ -210,7 +212,7 @@ class Loop:
             else:
                 await self._attempt(running, scope, is_seen)
 
-    async def _attempt(self, running: Running, scope: anyio.CancelScope, is_seen: bool) -> None:
+    async def _attempt(self, running: Attempt, scope: anyio.CancelScope, is_seen: bool) -> None:
         running.begin(scope, self._handlers[running.tasks[0].reaction_id].timeout, self._give_up)
         self._deadlines.watch(running)
         answer: object = None
@@ -225,7 +227,7 @@ class Loop:
         if not running.is_cancelled:
             self._end(running, outcome_of(answer))
 
-    def _give_up(self, running: Running) -> None:
+    def _give_up(self, running: Attempt) -> None:
         """Ends an attempt that was cancelled: one that is late has failed, one that lost its lease is another's."""
         timeout = self._handlers[running.tasks[0].reaction_id].timeout
         if running.is_lost or timeout is None:
@@ -233,7 +235,7 @@ class Loop:
         else:
             self._end(running, outcome_of(exceeded(timeout)))
 
-    def _end(self, running: Running, outcome: Outcome) -> None:
+    def _end(self, running: Attempt, outcome: Outcome) -> None:
         self._ended.append((running, outcome))
         if len(self._ended) == 1:
             self._has_ended.set()
@@ -246,11 +248,11 @@ class Loop:
         with anyio.move_on_after(wait_s):
             await self._is_awake.wait()
 
-    def _is_ending(self, running: Running) -> bool:
+    def _is_ending(self, running: Attempt) -> bool:
         """Whether the loop cancels an attempt, and not its own handler."""
         return running.is_cancelled or self._workers is None
 
-    async def _answer(self, running: Running, is_seen: bool) -> object:
+    async def _answer(self, running: Attempt, is_seen: bool) -> object:
         tasks, first = running.tasks, running.tasks[0]
         cause = first.source_global_seq if len(tasks) == 1 else max(task.source_global_seq for task in tasks)
         handler = self._handlers[first.reaction_id]
@@ -307,7 +309,7 @@ class Loop:
                 if stale is not None:
                     running.lose()
 
-    def _forget(self, *ended: Running) -> None:
+    def _forget(self, *ended: Attempt) -> None:
         """Makes room, for which there is a use unless everything that was due is claimed."""
         self._running.difference_update(ended)
         self._held -= sum(len(running.tasks) for running in ended)

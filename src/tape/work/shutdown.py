@@ -13,15 +13,15 @@ from typing import Final, TypeVar
 from tape.settings import Settings
 from tape.telemetry import log
 from tape.work.child_process import exit_with_children
-from tape.work.threads import end_now
-from tape.work.workers import has_left
+from tape.work.handler_tasks import has_left
+from tape.work.threads import exit_now
 
 SIGNALS: Final = (signal.SIGTERM, signal.SIGINT)
 
 T = TypeVar("T")
 
 
-async def until_told(run: Callable[[], Awaitable[T]], stop: Callable[[], None]) -> T:
+async def until_signal(run: Callable[[], Awaitable[T]], stop: Callable[[], None]) -> T:
     """Runs until it ends, which the first signal asks of it with `stop`; the second one does not wait.
 
     What has not ended after TAPE_GRACE is left to its lease, and the process ends.
@@ -53,7 +53,7 @@ def _leaving(stop: Callable[[], None], grace: timedelta) -> Iterator[None]:
     def watch() -> None:
         told.wait()
         if not over.wait(grace.total_seconds()) and not loop.is_closed():
-            end_now(128 + signal.SIGTERM, partial(log.warning, "worker.grace_over", grace_s=grace.total_seconds()))
+            exit_now(128 + signal.SIGTERM, partial(log.warning, "worker.grace_over", grace_s=grace.total_seconds()))
 
     before = {number: signal.signal(number, leave) for number in SIGNALS}
     threading.Thread(target=watch, name="tape leaving", daemon=True).start()

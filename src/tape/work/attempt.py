@@ -16,7 +16,7 @@ from tape.telemetry import log
 from tape.work.deadline import END_S
 
 
-class Works(Protocol):
+class TaskHandler(Protocol):
     """What the loop asks of a handler: its answer for up to `batch` tasks, which it may give by raising.
 
     An attempt that takes longer than the timeout is cancelled and has failed; None is for work that may wait.
@@ -30,7 +30,7 @@ class Works(Protocol):
 
 
 @dataclass(slots=True, eq=False)
-class Running:
+class Attempt:
     """Claimed tasks and, while their handler runs, the scope it runs in.
 
     It is cancelled when its lease `is_lost`, and with that the right to settle, or when its deadline has passed and it
@@ -45,9 +45,9 @@ class Running:
     began_s: float = 0.0
     due_s: float = inf
     timer: asyncio.TimerHandle | None = None
-    on_left: "Callable[[Running], None] | None" = None
+    on_left: "Callable[[Attempt], None] | None" = None
 
-    def begin(self, scope: anyio.CancelScope, timeout: timedelta | None, on_left: "Callable[[Running], None]") -> None:
+    def begin(self, scope: anyio.CancelScope, timeout: timedelta | None, on_left: "Callable[[Attempt], None]") -> None:
         """Its handler is called now, in a scope of which it may use up the right to be cancelled."""
         self.scope, self.on_left, self.began_s = scope, on_left, asyncio.get_running_loop().time()
         self.due_s = inf if timeout is None else self.began_s + timeout.total_seconds()
@@ -100,12 +100,12 @@ class Running:
 class Deadlines:
     """Expires attempts that take too long. One timer serves them all: one for each would cost more than quick work."""
 
-    def __init__(self, running: Collection[Running]) -> None:
+    def __init__(self, running: Collection[Attempt]) -> None:
         self._running = running
         self._due_s = inf
         self._timer: asyncio.TimerHandle | None = None
 
-    def watch(self, running: Running) -> None:
+    def watch(self, running: Attempt) -> None:
         """Expires an attempt that has begun, unless it ends before its deadline."""
         if running.due_s < self._due_s:
             self.close()
@@ -125,18 +125,18 @@ class Deadlines:
             self.watch(running)
 
 
-def dealt(tasks: Sequence[Task], handlers: Mapping[str, Works]) -> Iterator[Running]:
+def dealt(tasks: Sequence[Task], handlers: Mapping[str, TaskHandler]) -> Iterator[Attempt]:
     """The tasks as their handlers take them: one by one, or in batches."""
     if len(tasks) == 1:
-        yield Running(tasks)
+        yield Attempt(tasks)
         return
     for reaction_id, group in groupby(sorted(tasks, key=_reaction_of), key=_reaction_of):
         size = handlers[reaction_id].batch
         if size == 1:
-            yield from (Running((task,)) for task in group)
+            yield from (Attempt((task,)) for task in group)
         else:
             mine = list(group)
-            yield from (Running(mine[first : first + size]) for first in range(0, len(mine), size))
+            yield from (Attempt(mine[first : first + size]) for first in range(0, len(mine), size))
 
 
 async def clear_cancellation() -> None:

@@ -5,19 +5,19 @@ from typing import Final
 
 from tape.core.event import Entry
 from tape.core.ids import Epoch, GlobalSeq
-from tape.core.matched import MatchedPage, Slip
+from tape.core.matched import MatchedPage, PredicateErrors
 from tape.core.registration import QUARANTINED, REACTION, ReactionState, after, paused, subject_of
 from tape.core.sequence import Request
-from tape.core.task import MAX_DEPTH, Hit, Want
+from tape.core.task import MAX_DEPTH, ClaimRequest, Match
 from tape.matcher.rules import Finding, Rule, Rules
 
-MOST_HITS: Final = 2_000
+MAX_MATCHES: Final = 2_000
 MOST_BYTES: Final = 8 << 20
 RULE_S: Final = 0.100  # who takes longer than this over a page goes on alone, so that nobody waits for it
 PAGE_S: Final = 0.250
 
 
-class Draft:
+class MatchBatch:
     """A page in the making, decided on the version of the pack that was seen when it was begun.
 
     The rules follow it at once; whoever drops the draft has to put them back. Of the pack, the entries of
@@ -25,16 +25,16 @@ class Draft:
     """
 
     def __init__(
-        self, rules: Rules, forces: Mapping[str, ReactionState], *, seen: int, epoch: Epoch, is_pack: bool
+        self, rules: Rules, states: Mapping[str, ReactionState], *, seen: int, epoch: Epoch, is_pack: bool
     ) -> None:
         self.changed: dict[str, ReactionState] = {}
-        self.hits: list[Hit] = []
+        self.matches: list[Match] = []
         self._seen = seen
         self._epoch = epoch
         self._rules = rules
-        self._forces = forces
+        self._states = states
         self._is_pack = is_pack
-        self._slips: dict[str, Slip] = {}
+        self._predicate_errors: dict[str, PredicateErrors] = {}
         self._requests: list[Request] = []
         self._spent: dict[str, float] = {}
         self._total = 0.0
@@ -42,32 +42,32 @@ class Draft:
 
     @property
     def is_full(self) -> bool:
-        return len(self.hits) >= MOST_HITS or self._bytes >= MOST_BYTES or self._total >= PAGE_S
+        return len(self.matches) >= MAX_MATCHES or self._bytes >= MOST_BYTES or self._total >= PAGE_S
 
     @property
     def is_empty(self) -> bool:
-        return not (self.hits or self.changed or self._slips)
+        return not (self.matches or self.changed or self._predicate_errors)
 
     def take(self, entry: Entry) -> None:
         sure, asked = self._rules.of(entry)
         for rule in sure:
-            self._hit(rule, entry)
+            self._add_match(rule, entry)
         for finding in self._rules.evaluated(asked, entry) if asked else ():
             self._note(entry, finding)
         if self._is_pack and entry.kind == REACTION:
             self._apply(entry)
 
-    def page(self, cursor: GlobalSeq, want: Want | None = None) -> MatchedPage:
+    def page(self, cursor: GlobalSeq, claim: ClaimRequest | None = None) -> MatchedPage:
         """Everything so far; with it the pack is at the cursor."""
         return MatchedPage(
             seen=self._seen,
             epoch=self._epoch,
             cursor=cursor,
-            forces=self.changed,
-            hits=self.hits,
-            slips=self._slips,
+            states=self.changed,
+            matches=self.matches,
+            predicate_errors=self._predicate_errors,
             requests=self._requests,
-            want=want,
+            claim=claim,
         )
 
     def _note(self, entry: Entry, finding: Finding) -> None:
@@ -76,16 +76,16 @@ class Draft:
             self._quarantine(reaction.reaction_id, entry.global_seq - 1)
             return
         if finding.error is not None:
-            before = self._slips.get(reaction.reaction_id, Slip(0, ""))
-            self._slips[reaction.reaction_id] = Slip(before.errors + 1, finding.error)
+            before = self._predicate_errors.get(reaction.reaction_id, PredicateErrors(0, ""))
+            self._predicate_errors[reaction.reaction_id] = PredicateErrors(before.errors + 1, finding.error)
         elif finding.matched:
-            self._hit(finding.rule, entry)
+            self._add_match(finding.rule, entry)
         if finding.seconds:
             self._charge(reaction.reaction_id, finding.seconds, entry.global_seq)
 
-    def _hit(self, rule: Rule, entry: Entry) -> None:
+    def _add_match(self, rule: Rule, entry: Entry) -> None:
         if entry.depth <= MAX_DEPTH:
-            self.hits.append(Hit(rule.reaction, entry, entry.prev_value_json))
+            self.matches.append(Match(rule.reaction, entry, entry.prev_value_json))
             self._bytes += entry.weight
 
     def _charge(self, reaction_id: str, seconds: float, place: int) -> None:
@@ -101,15 +101,15 @@ class Draft:
         self._requests.append(Request(events=(event,), opens=True))
 
     def _leave(self, reaction_id: str, cursor: int, reason: str = "") -> None:
-        force = self.changed.get(reaction_id) or self._forces[reaction_id]
-        self.changed[reaction_id] = force.stopped(cursor, reason) if self._is_pack else force.left(cursor, reason)
+        state = self.changed.get(reaction_id) or self._states[reaction_id]
+        self.changed[reaction_id] = state.stopped(cursor, reason) if self._is_pack else state.left(cursor, reason)
         self._rules.drop(reaction_id)
 
     def _apply(self, entry: Entry) -> None:
         reaction_id = subject_of(entry)
         if reaction_id is None:
             return
-        force = after(self.changed.get(reaction_id) or self._forces.get(reaction_id), entry)
-        if force is not None:
-            self.changed[reaction_id] = force
-            self._rules.sort(reaction_id, force)
+        state = after(self.changed.get(reaction_id) or self._states.get(reaction_id), entry)
+        if state is not None:
+            self.changed[reaction_id] = state
+            self._rules.sort(reaction_id, state)
