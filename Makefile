@@ -1,17 +1,15 @@
-# Every target finds its own environment; the first one takes a while, the next ones a moment.
+# Every target builds the environment it needs: the first one takes minutes, the next ones a moment.
 PYTHON ?= python3
 BIN := .venv/bin
 ONLY ?=
+# Tests wait as often as they compute, so four worker processes use two cores.
+WORKERS ?= 4
 
-# What waits for Java, sockets and processes runs beside the rest: two cores are then busy, and it takes half the time.
-# Whatever asks for the one Spark session is on one side.
-BESIDE := lake live
-searching := tests/browser/test_searches.py
-lake := tests/lake tests/property tests/docs tests/packaging $(searching)
-live := tests/server $(filter-out $(searching),$(wildcard tests/browser/test_*.py)) tests/journeys tests/process
+# These folders need neither a database server nor Java nor a browser, or do so in a part of their tests.
+QUICK := tests/unit tests/contract tests/property tests/store tests/outbox tests/cli
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo test check docs dist sbom bench bench-scale soak proto lock clean
+.PHONY: help setup demo test quick check docs dist sbom bench bench-scale soak proto lock clean
 
 help: ## Show this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-11s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -22,14 +20,14 @@ setup: ## Build .venv from requirements/dev.lock
 demo: setup ## Watch one journal at work, and see it drawn from a lake; KEEP=1 leaves the console running
 	@$(BIN)/tape demo $(if $(KEEP),--keep)
 
-test: check ## Run everything that must hold
+test: check ## Run the whole suite (WORKERS=4 processes)
 	@$(BIN)/python -m tests.servers.chromium
-	@$(foreach side,$(BESIDE),$(BIN)/pytest --quiet --scale 1 $($(side)) > .beside-$(side).log 2>&1 & $(side)=$$!;) \
-	$(BIN)/pytest --quiet --scale 1 --ignore tests/architecture $(addprefix --ignore ,$(foreach side,$(BESIDE),$($(side)))); \
-	ends=$$?; $(foreach side,$(BESIDE),wait $$$(side) || ends=1; echo "beside it: $($(side))"; cat .beside-$(side).log;) \
-	exit $$ends
+	@$(BIN)/pytest --quiet -n $(WORKERS) --ignore tests/architecture
 
-check: setup ## Check style, types, floors and sizes
+quick: check ## Run the tests that need no server, Java or browser
+	@$(BIN)/pytest --quiet -n $(WORKERS) --quick $(QUICK)
+
+check: setup ## Check style, types, layers and sizes
 	@$(BIN)/ruff check --quiet
 	@$(BIN)/ruff check --quiet --preview --select ASYNC119
 	@$(BIN)/ruff format --quiet --check

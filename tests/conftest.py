@@ -1,14 +1,19 @@
-"""What every test shares: how much work to do, and which event loop to do it on."""
+"""What all tests share: the amount of work, the division among worker processes, and the event loop."""
+
+from __future__ import annotations
 
 import logging
 import signal
 from collections.abc import Callable, Iterator
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import pytest
 from hypothesis import HealthCheck, settings
 from hypothesis.database import DirectoryBasedExampleDatabase
+
+if TYPE_CHECKING:
+    from tests.parallel import FileScheduling
 
 ROOT = Path(__file__).resolve().parent.parent
 EXAMPLES = 100
@@ -20,10 +25,13 @@ Scale = Callable[[float], int]
 
 def pytest_addoption(parser: pytest.Parser) -> None:
     parser.addoption("--scale", type=float, default=1.0, help="how much more work than usual to do (20 is a soak)")
+    parser.addoption("--quick", action="store_true", help="skip tests that need a database server, Java or a browser")
 
 
 def pytest_configure(config: pytest.Config) -> None:
-    signal.signal(signal.SIGINT, signal.default_int_handler)  # what a shell starts beside itself would pass on deafness
+    signal.signal(
+        signal.SIGINT, signal.default_int_handler
+    )  # a background job ignores SIGINT, and so would our children
     settings.register_profile(
         "tape",
         max_examples=scaled(EXAMPLES, config.getoption("--scale")),
@@ -33,6 +41,21 @@ def pytest_configure(config: pytest.Config) -> None:
         print_blob=True,
     )
     settings.load_profile("tape")
+
+
+@pytest.hookimpl(optionalhook=True)
+def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> FileScheduling:
+    from tests.parallel import FileScheduling
+
+    config.option.loadscopereorder = False  # `pytest_collection_modifyitems` has put them in order
+    return FileScheduling(config, log)
+
+
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    if hasattr(config, "workerinput"):
+        from tests.parallel import rank
+
+        items.sort(key=lambda item: rank(item.nodeid))
 
 
 def scaled(amount: float, factor: float) -> int:

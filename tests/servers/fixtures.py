@@ -1,9 +1,13 @@
-"""Servers for the tests that ask for them: started with the first, gone after the last."""
+"""Servers for tests: each is started for the first test that uses it and stopped after the last.
+
+With `pytest -n` every worker has its own.
+"""
 
 import os
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
 from typing import TypeVar
+from urllib.parse import urlsplit
 
 import pytest
 import redis
@@ -19,14 +23,20 @@ Server = TypeVar("Server", ChromiumServer, NatsServer, PostgresServer, ValkeySer
 
 
 @pytest.fixture(scope="session")
-def postgres_server() -> Iterator[PostgresServer]:
+def servers_allowed(pytestconfig: pytest.Config) -> None:
+    if pytestconfig.getoption("--quick"):
+        pytest.skip("--quick starts no server")
+
+
+@pytest.fixture(scope="session")
+def postgres_server(servers_allowed: None) -> Iterator[PostgresServer]:
     """A PostgreSQL of our own; a test that kills it restarts it."""
     with running(PostgresServer) as server:
         yield server
 
 
 @pytest.fixture(scope="session")
-def postgres_databases(request: pytest.FixtureRequest) -> Iterator[Databases]:
+def postgres_databases(request: pytest.FixtureRequest, servers_allowed: None) -> Iterator[Databases]:
     """Those of the server in TAPE_TEST_POSTGRES_URL, else of our own."""
     url = os.environ.get("TAPE_TEST_POSTGRES_URL")
     if not url:
@@ -53,19 +63,20 @@ def postgres_url(postgres_databases: Databases, postgres_template: str | None) -
 
 
 @pytest.fixture(scope="session")
-def valkey_server() -> Iterator[ValkeyServer]:
+def valkey_server(servers_allowed: None) -> Iterator[ValkeyServer]:
     """A Valkey of our own, which syncs what it acknowledges; a test that kills it restarts it."""
     with running(ValkeyServer) as server:
         yield server
 
 
 @pytest.fixture(scope="session")
-def redis_location(request: pytest.FixtureRequest) -> Iterator[str]:
-    """The URL in TAPE_TEST_REDIS_URL, whose database must be empty and is left so, else that of our own."""
-    url = os.environ.get("TAPE_TEST_REDIS_URL")
-    if not url:
+def redis_location(request: pytest.FixtureRequest, servers_allowed: None) -> Iterator[str]:
+    """A database of the server in TAPE_TEST_REDIS_URL, empty before and after, else one of our own server."""
+    server = os.environ.get("TAPE_TEST_REDIS_URL")
+    if not server:
         yield request.getfixturevalue("valkey_server").url
         return
+    url = database_of_worker(server, request.config)
     with missing_fails():
         require_unused(url)
     yield url
@@ -80,14 +91,14 @@ def redis_url(redis_location: str) -> str:
 
 
 @pytest.fixture(scope="session")
-def nats_server() -> Iterator[NatsServer]:
+def nats_server(servers_allowed: None) -> Iterator[NatsServer]:
     """A NATS of our own, with JetStream; a test that kills it restarts it."""
     with running(NatsServer) as server:
         yield server
 
 
 @pytest.fixture(scope="session")
-def browser() -> Iterator[ChromiumServer]:
+def browser(servers_allowed: None) -> Iterator[ChromiumServer]:
     """A Chromium of our own; a test that kills it restarts it."""
     with running(ChromiumServer) as server:
         yield server
@@ -118,6 +129,14 @@ def require_unused(url: str) -> None:
         raise ServerMissing(f"the server in TAPE_TEST_REDIS_URL does not answer: {error}") from error
     if used:
         raise ServerMissing("TAPE_TEST_REDIS_URL names a database with something in it; name an unused one")
+
+
+def database_of_worker(url: str, config: pytest.Config) -> str:
+    """With `pytest -n`, worker n uses the n-th database after the one that is named."""
+    location = urlsplit(url)
+    worker: str = getattr(config, "workerinput", {}).get("workerid", "gw0")
+    number = int(location.path.strip("/") or 0) + int(worker.removeprefix("gw"))
+    return location._replace(path=f"/{number}").geturl()
 
 
 def empty(url: str) -> None:

@@ -47,7 +47,7 @@ def spark_url(spark: SparkSession) -> str:
 
 
 @pytest.fixture(scope="session")
-def spark(spark_folder: Path) -> Iterator[SparkSession]:
+def spark(spark_folder: Path, servers_allowed: None) -> Iterator[SparkSession]:
     """The one session that all tests share."""
     from tape.lake.session import open_session
 

@@ -11,6 +11,8 @@ from tape.core.errors import TooLarge, UsageError
 from tape.server.http.body import MAX_BODY, MAX_RATIO, SMALL, Inflow
 from tape.server.http.refusals import UnsupportedMediaType
 
+WHOLE = gzip.compress(b"{}")
+
 
 def received(data: bytes, encoding: str | None = None, step: int = 65536, length: str | None = None) -> bytes:
     inflow = Inflow(encoding, length)
@@ -64,7 +66,7 @@ def test_another_encoding_is_not_read(encoding: str) -> None:
 
 
 @pytest.mark.parametrize(
-    "data", [b"{}", gzip.compress(b"{}")[:-3], gzip.compress(b"{}") + b"more", gzip.compress(b"{}") * 2, b""]
+    "data", [b"{}", WHOLE[:-3], WHOLE + b"more", WHOLE * 2, b""], ids=["plain", "cut", "more", "two", "empty"]
 )
 def test_what_is_not_one_whole_gzip_stream_is_refused(data: bytes) -> None:
     with pytest.raises(UsageError, match="gzip"):
