@@ -47,14 +47,14 @@ if TYPE_CHECKING:
         on_value_change,
         on_value_deleted,
     )
-    from tape.sdk.durable.answers import AckLost, EffectFailed, EffectUnknown
     from tape.sdk.durable.budgets import Budget, reserve
     from tape.sdk.durable.calling import idempotency_key
     from tape.sdk.durable.compensators import compensator
     from tape.sdk.durable.decisions import decide
     from tape.sdk.durable.effects import effect
+    from tape.sdk.durable.errors import AckLost, EffectFailed, EffectUnknown
     from tape.sdk.durable.gates import gate
-    from tape.sdk.durable.retrying import Retries
+    from tape.sdk.durable.retries import Retries
     from tape.sdk.durable.samples import mutation, now, random, sample, uuid
 
 _HOMES = {
@@ -101,14 +101,14 @@ _HOMES = {
         "on_value_change",
         "on_value_deleted",
     ),
-    "tape.sdk.durable.answers": ("AckLost", "EffectFailed", "EffectUnknown"),
+    "tape.sdk.durable.errors": ("AckLost", "EffectFailed", "EffectUnknown"),
     "tape.sdk.durable.budgets": ("Budget", "reserve"),
     "tape.sdk.durable.compensators": ("compensator",),
     "tape.sdk.durable.decisions": ("decide",),
     "tape.sdk.durable.calling": ("idempotency_key",),
     "tape.sdk.durable.effects": ("effect",),
     "tape.sdk.durable.gates": ("gate",),
-    "tape.sdk.durable.retrying": ("Retries",),
+    "tape.sdk.durable.retries": ("Retries",),
     "tape.sdk.durable.samples": ("mutation", "now", "random", "sample", "uuid"),
 }
 _FACADES = ("broker", "reactions", "testing")

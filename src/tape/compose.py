@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     from tape.core.run_state import RunState
     from tape.matcher.dispatcher import WorkerConfig
     from tape.outbox.forwarder import Destination
-    from tape.sdk.durable.agents import Function
+    from tape.sdk.durable.agent_job import Function
     from tape.sdk.durable.crew import CrewOptions
     from tape.sdk.nouns.blocking import Node
     from tape.sdk.nouns.node import AsyncNode

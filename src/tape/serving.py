@@ -63,7 +63,7 @@ class Service:
         return self.is_ephemeral or urlsplit(self.store).scheme in ("redis", "rediss")
 
 
-async def serve(service: Service, tell: Callable[[Address, Address | None], None]) -> None:
+async def serve(service: Service, on_ready: Callable[[Address, Address | None], None]) -> None:
     """Serves a journal over HTTP and gRPC until a signal says to leave; tells where once both can be reached."""
     need("uvicorn", "server")
     from tape.server.node import Node
@@ -104,8 +104,8 @@ async def serve(service: Service, tell: Callable[[Address, Address | None], None
             reap_after=service.reap_after,
         )
         door = _door(service, store, journal, subscribers, meters)
-        told = partial(_tell_both, tell, door)
-        await serve_node(node, service.http, service.origins, told, door)
+        ready = partial(_report_ready, on_ready, door)
+        await serve_node(node, service.http, service.origins, ready, door)
 
 
 def _door(
@@ -132,8 +132,8 @@ def _door(
     return Door(hall, service.grpc, may_stay_shut=not service.needs_grpc)
 
 
-def _tell_both(tell: Callable[[Address, Address | None], None], door: "Door | None", http: Address) -> None:
-    tell(http, None if door is None else door.address)
+def _report_ready(on_ready: Callable[[Address, Address | None], None], door: "Door | None", http: Address) -> None:
+    on_ready(http, None if door is None else door.address)
 
 
 @asynccontextmanager

@@ -14,9 +14,9 @@ import tape
 from tape.bus.journal import Journal
 from tape.core.effect import DispatchMode, EffectStatus, Semantics
 from tape.core.run_state import RunState, RunStatus
-from tape.sdk.durable.agents import Agents
+from tape.sdk.durable.agent_job import AgentJob
 from tape.sdk.durable.crew import Crew
-from tape.sdk.durable.retrying import Retries
+from tape.sdk.durable.retries import Retries
 from tape.sdk.nouns.node import AsyncNode
 from tests.contract.backends import on_disk
 from tests.contract.saying import whole
@@ -70,7 +70,7 @@ async def begin(node: AsyncNode, name: str = "1") -> str:
 async def live(node: AsyncNode, function: Callable[[RunState], Any], run_id: str = "", owner: str = "w1") -> RunState:
     """What becomes of a run in the hands of one worker."""
     found = run_id or await begin(node)
-    return await Agents(node, "treasury", function, owner=owner).resume(found)
+    return await AgentJob(node, "treasury", function, owner=owner).resume(found)
 
 
 async def crash(node: AsyncNode, function: Callable[[RunState], Any], run_id: str) -> None:
@@ -78,7 +78,7 @@ async def crash(node: AsyncNode, function: Callable[[RunState], Any], run_id: st
     begun = await node.runs.take(run_id, "w1")
     with pytest.raises(BaseExceptionGroup) as caught:
         async with anyio.create_task_group() as tasks:
-            tasks.start_soon(Agents(node, "treasury", function, owner="w1").live, begun.run)
+            tasks.start_soon(AgentJob(node, "treasury", function, owner="w1").execute, begun.run)
     assert caught.group_contains(Crash)
 
 
@@ -221,7 +221,7 @@ async def test_a_worker_that_lost_its_run_ends_nothing_whatever_its_function_cat
 
     run_id = await begin(node)
     begun = await node.runs.take(run_id, "w1")
-    await Agents(node, "treasury", sweep, owner="w1").live(begun.run)
+    await AgentJob(node, "treasury", sweep, owner="w1").execute(begun.run)
 
     assert (await node.runs.find(run_id)).status is RunStatus.RUNNING and bank.calls == []
 
@@ -419,7 +419,7 @@ async def test_a_worker_whose_run_was_cancelled_is_stopped(node: AsyncNode) -> N
     run_id = await begin(node)
     with anyio.fail_after(PATIENCE_S):
         async with anyio.create_task_group() as tasks:
-            agents = Agents(node, "treasury", wait, owner="w1", lease=timedelta(seconds=1))
+            agents = AgentJob(node, "treasury", wait, owner="w1", lease=timedelta(seconds=1))
             tasks.start_soon(agents.resume, run_id)
             await has_begun.wait()
             await node.runs.cancel(run_id)
@@ -434,7 +434,7 @@ async def test_a_heartbeat_keeps_a_run_that_takes_long(node: AsyncNode) -> None:
 
     run_id = await begin(node)
     with anyio.fail_after(PATIENCE_S):
-        ended = await Agents(node, "treasury", wait, owner="w1", lease=timedelta(seconds=1)).resume(run_id)
+        ended = await AgentJob(node, "treasury", wait, owner="w1", lease=timedelta(seconds=1)).resume(run_id)
 
     assert ended.status is RunStatus.TERMINAL
 

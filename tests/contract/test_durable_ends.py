@@ -14,8 +14,8 @@ import pytest
 import tape
 from tape.core.effect import DispatchMode, EffectStatus
 from tape.core.run_state import RunState, RunStatus
-from tape.sdk.durable.agents import Agents
-from tape.sdk.durable.compensating import Compensating
+from tape.sdk.durable.agent_job import AgentJob
+from tape.sdk.durable.compensation_job import CompensationJob
 from tape.sdk.durable.crew import Crew
 from tape.sdk.nouns.node import AsyncNode
 from tape.work.rounds import Rounds
@@ -65,11 +65,11 @@ class Bank:
 async def live(node: AsyncNode, function: Callable[[RunState], Any], run_id: str = "") -> RunState:
     found = run_id or (await begun(node, owner="w1")).run_id
     with anyio.fail_after(PATIENCE_S):
-        return await Agents(node, None, function, owner="w1").resume(found)
+        return await AgentJob(node, None, function, owner="w1").resume(found)
 
 
 async def undo(node: AsyncNode) -> list[object]:
-    await Rounds(Compensating(node, owner="d1")).run_once()
+    await Rounds(CompensationJob(node, owner="d1")).run_once()
     return UNDONE
 
 
@@ -227,7 +227,7 @@ async def test_a_run_that_is_cancelled_while_it_waits_for_a_step_to_end_is_left_
         await bank.has_left.wait()
         await node.runs.cancel(run_id)
 
-    agents = Agents(node, None, shop, owner="w1", lease=SHORT)
+    agents = AgentJob(node, None, shop, owner="w1", lease=SHORT)
     with anyio.fail_after(PATIENCE_S):
         ended = await agents.resume(run_id)
 

@@ -14,8 +14,8 @@ import pytest
 import tape
 from tape.core.effect import DispatchMode, EffectStatus
 from tape.core.run_state import RunState, RunStatus
-from tape.sdk.durable.agents import Agents
-from tape.sdk.durable.compensating import Compensating
+from tape.sdk.durable.agent_job import AgentJob
+from tape.sdk.durable.compensation_job import CompensationJob
 from tape.sdk.nouns.node import AsyncNode
 from tape.work.rounds import Rounds
 from tests.contract.backends import on_disk
@@ -63,7 +63,7 @@ async def reserved() -> None:
 async def live(node: AsyncNode, function: Callable[[RunState], Any], run_id: str = "") -> RunState:
     found = run_id or (await begun(node, owner="w1")).run_id
     with anyio.fail_after(PATIENCE_S):
-        return await Agents(node, None, function, owner="w1").resume(found)
+        return await AgentJob(node, None, function, owner="w1").resume(found)
 
 
 TOGETHER: dict[str, Callable[[], list[Awaitable[Any]]]] = {
@@ -94,7 +94,7 @@ async def test_a_step_that_begins_beside_another_is_refused_in_the_first_executi
 
     assert [str(each) for each in refused] and all("under way in another task" in str(each) for each in refused)
     assert left.is_active and "one more thing" not in MADE
-    assert await Rounds(Compensating(node, owner="d1")).run_once() == 0 and UNDONE == []
+    assert await Rounds(CompensationJob(node, owner="d1")).run_once() == 0 and UNDONE == []
 
 
 async def gathering() -> None:

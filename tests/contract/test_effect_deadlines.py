@@ -11,7 +11,7 @@ import pytest
 import tape
 from tape.core.effect import DispatchMode, EffectStatus
 from tape.core.run_state import RunState
-from tape.sdk.durable.agents import Agents
+from tape.sdk.durable.agent_job import AgentJob
 from tape.sdk.durable.crew import Crew
 from tape.sdk.nouns.node import AsyncNode
 from tests.contract.backends import on_disk
@@ -42,7 +42,7 @@ async def test_an_effect_that_hangs_is_unknown_after_its_deadline(node: AsyncNod
         return await wire()
 
     with anyio.fail_after(PATIENCE_S):
-        ended = await Agents(node, "treasury", books, owner="w1").resume(await begun(node))
+        ended = await AgentJob(node, "treasury", books, owner="w1").resume(await begun(node))
 
     (effect,) = await node.effects.listed(ended.run_id)
     assert effect.status is EffectStatus.UNKNOWN and not ended.is_active
@@ -58,7 +58,7 @@ async def test_an_effect_that_hangs_is_looked_for_after_its_deadline(node: Async
         return await wire()
 
     with anyio.fail_after(PATIENCE_S):
-        ended = await Agents(node, "treasury", books, owner="w1").resume(await begun(node))
+        ended = await AgentJob(node, "treasury", books, owner="w1").resume(await begun(node))
 
     assert ended.detail_json == '"paid"'
 

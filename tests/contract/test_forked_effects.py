@@ -12,7 +12,7 @@ from tape.core.ledger_diff import compare_actions, read_actions
 from tape.core.ports import Store
 from tape.core.run_state import RunState, RunStatus
 from tape.runs.ledgers import Ledgers
-from tape.sdk.durable.agents import Agents
+from tape.sdk.durable.agent_job import AgentJob
 from tape.sdk.durable.crew import Crew
 from tape.sdk.nouns.node import AsyncNode
 from tests.contract.backends import on_disk
@@ -64,7 +64,7 @@ def ledgers(store: Store, journal: Journal) -> Ledgers:
 
 async def parent(node: AsyncNode) -> RunState:
     run_id = (await node.runs.begin("treasury", invocation="parent")).run.run_id
-    return await Agents(node, "treasury", sweep, owner="w0").resume(run_id)
+    return await AgentJob(node, "treasury", sweep, owner="w0").resume(run_id)
 
 
 async def child(ledgers: Ledgers, run_id: str, at_seq: int, policy: EffectPolicy, mutation: object = None) -> RunId:
@@ -73,7 +73,7 @@ async def child(ledgers: Ledgers, run_id: str, at_seq: int, policy: EffectPolicy
 
 
 async def played(node: AsyncNode, run_id: str) -> RunState:
-    return await Agents(node, "treasury", sweep, owner="w1").resume(run_id)
+    return await AgentJob(node, "treasury", sweep, owner="w1").resume(run_id)
 
 
 async def place_of(journal: Journal, run_id: str, tool: str, verb: str = "confirmed") -> int:

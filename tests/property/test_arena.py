@@ -9,7 +9,7 @@ from tape.cli.demo.arena.turns import Place, step, world_at
 from tape.cli.demo.arena.world import AGES, RESOURCES, World, found, mutate
 from tape.core import codec
 from tape.core.event import Event
-from tests.unit.cli.test_arena import TURN, Said, fork, story
+from tests.unit.cli.test_arena import TURN, ArenaEvent, fork, story
 
 TURNS = 12
 
@@ -68,7 +68,7 @@ def test_nothing_comes_from_nothing_and_nothing_is_below_zero(
 
 @given(st.integers(0, 2**32), mutations)
 def test_a_world_survives_its_snapshot(seed: int, mutation: codec.JsonValue) -> None:
-    world = play("r", Place(mutate(found(seed), mutation)), 3, Said()).world
+    world = play("r", Place(mutate(found(seed), mutation)), 3, ArenaEvent()).world
 
     assert restored(codec.parse(codec.encode(snapshot(world)))) == world
 

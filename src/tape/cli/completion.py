@@ -24,4 +24,4 @@ def completion(context: click.Context, shell: str) -> None:
     script = get_completion_class(shell)
     if script is None:
         raise click.UsageError(f"nothing is known of {shell}")
-    output.say(script(context.find_root().command, {}, "tape", "_TAPE_COMPLETE").source().rstrip())
+    output.write(script(context.find_root().command, {}, "tape", "_TAPE_COMPLETE").source().rstrip())

@@ -26,14 +26,14 @@ class Interrupts:
     """
 
     def __init__(self) -> None:
-        self._heard: int | None = None
-        self._end: Callable[[], object] = self._leave
+        self._received: int | None = None
+        self._end: Callable[[], object] = self._exit
         self._is_listening = False
 
     @property
     def code(self) -> int:
         """What a command that was told to end ends with."""
-        return 128 + (self._heard or signal.SIGINT)
+        return 128 + (self._received or signal.SIGINT)
 
     def listen(self) -> None:
         """Hears signals from now on, except those that are to be ignored; while nothing has begun, it just ends.
@@ -41,11 +41,11 @@ class Interrupts:
         Python's own way is an exception, which is lost where there is nobody to take it, as between two imports.
         """
         self._is_listening = True
-        sys.unraisablehook = _say_unless_interrupted
-        signal.signal(signal.SIGALRM, lambda number, frame: self._leave())
+        sys.unraisablehook = _report_unless_interrupted
+        signal.signal(signal.SIGALRM, lambda number, frame: self._exit())
         for number in SIGNALS:
             if signal.getsignal(number) is not signal.SIG_IGN:
-                signal.signal(number, self._hear)
+                signal.signal(number, self._receive)
 
     @contextmanager
     def raising(self) -> Iterator[None]:
@@ -54,14 +54,14 @@ class Interrupts:
             self._end = _interrupt
             yield
         except KeyboardInterrupt:
-            self._heard = self._heard or signal.SIGINT
+            self._received = self._received or signal.SIGINT
             raise
         finally:
-            self._end = self._leave
+            self._end = self._exit
 
     def end(self, code: int) -> NoReturn:
         """Ends the process; a thread that was left behind holds it up for a moment, and not at all once it was told."""
-        if self._heard is not None or any(map(_is_left, threading.enumerate())):
+        if self._received is not None or any(map(_is_left, threading.enumerate())):
             os._exit(code)
         sys.exit(code)
 
@@ -69,11 +69,11 @@ class Interrupts:
         """Runs a command on a loop, which is loaded only now, so that help comes at once."""
         import anyio
 
-        async def ended_when_told() -> T:
+        async def run_cancellable() -> T:
             return await self._run(main)
 
         with self._cancelling():
-            return anyio.run(ended_when_told, backend_options={"use_uvloop": use_uvloop})
+            return anyio.run(run_cancellable, backend_options={"use_uvloop": use_uvloop})
         raise AssertionError("who is interrupted does not come here")
 
     @contextmanager
@@ -81,16 +81,16 @@ class Interrupts:
         """A block in which a signal cancels: in a loop an exception would hit whichever task is at work."""
         before, self._end = self._end, _note
         try:
-            if self._heard is None:
+            if self._received is None:
                 yield
         except Exception:
-            if self._heard is None:
+            if self._received is None:
                 raise
         finally:
             self._end = before
             if self._is_listening:
                 self.listen()  # a loop that has heard signals itself leaves Python's own way behind
-        if self._heard is not None:
+        if self._received is not None:
             raise KeyboardInterrupt
 
     async def _run(self, main: Callable[[], Awaitable[T]]) -> T:
@@ -103,21 +103,21 @@ class Interrupts:
         with anyio.CancelScope() as scope:  # it cancels again and again, where a task is cancelled only once
             try:
                 self._end = lambda: loop.call_soon_threadsafe(scope.cancel)
-                if self._heard is not None:
+                if self._received is not None:
                     scope.cancel()
                 return await main()
             finally:
                 self._end = _note
         raise click.Abort
 
-    def _hear(self, number: int, frame: FrameType | None) -> None:
-        if self._heard is not None:
-            self._leave()
-        self._heard = number
+    def _receive(self, number: int, frame: FrameType | None) -> None:
+        if self._received is not None:
+            self._exit()
+        self._received = number
         signal.setitimer(signal.ITIMER_REAL, GRACE_S)
         self._end()
 
-    def _leave(self) -> None:
+    def _exit(self) -> None:
         os._exit(self.code)
 
 
@@ -137,7 +137,7 @@ def _note() -> None:
     return
 
 
-def _say_unless_interrupted(unraisable: sys.UnraisableHookArgs) -> None:
+def _report_unless_interrupted(unraisable: sys.UnraisableHookArgs) -> None:
     if not issubclass(unraisable.exc_type, KeyboardInterrupt):
         sys.__unraisablehook__(unraisable)
 

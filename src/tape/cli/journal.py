@@ -45,7 +45,7 @@ async def _verify(choices: Choices) -> int:
 
     choices.check_exists()
     async with choices.open_store() as store:
-        faults = await audit(store, tell_fault_json if choices.is_json else tell_fault)
+        faults = await audit(store, write_fault_json if choices.is_json else write_fault)
         bounds = await store.journal.bounds()
         terms = await store.journal.terms()
     _sum_up(bounds, terms, faults, is_json=choices.is_json)
@@ -89,19 +89,19 @@ def _show_compared(compared: ComparedPositions) -> None:
 def _sum_up_archive(before: Bounds, bounds: Bounds, *, is_json: bool) -> None:
     gone = bounds.floor - before.floor
     if is_json:
-        output.say_json({"archived": gone, "floor": bounds.floor, "head": bounds.head})
+        output.write_json({"archived": gone, "floor": bounds.floor, "head": bounds.head})
         return
     entries = output.count(gone, "entry", "entries")
-    output.say(f"{output.paint('ok', 'green', 'bold')}  {entries} archived; the journal begins at {bounds.floor:,}")
+    output.write(f"{output.paint('ok', 'green', 'bold')}  {entries} archived; the journal begins at {bounds.floor:,}")
 
 
-async def audit(store: Store, tell: Callable[[Fault], None]) -> int:
+async def audit(store: Store, on_fault: Callable[[Fault], None]) -> int:
     """Looks at everything, tells each fault as it is found, and says how many there are."""
     count = 0
     async with aclosing(store.audit.pages()) as pages:
         async for page in pages:
             for fault in page.faults:
-                tell(fault)
+                on_fault(fault)
             count += len(page.faults)
             _show_progress(page)
     return count
@@ -112,29 +112,29 @@ def _show_progress(page: AuditPage) -> None:
     output.progress(f"checking {STAGES[page.stage]}{share} …")
 
 
-def tell_fault_json(fault: Fault) -> None:
-    output.say_json(fault._asdict())
+def write_fault_json(fault: Fault) -> None:
+    output.write_json(fault._asdict())
 
 
-def tell_fault(fault: Fault) -> None:
+def write_fault(fault: Fault) -> None:
     names = (("entry", fault.global_seq), ("run", fault.run_id), ("seq", fault.seq))
     place = "  ".join(f"{name} {output.escape(str(value))}" for name, value in names if value is not None)
     reason = output.escape(fault.reason)
-    output.say(f"{output.paint('fault', 'red')}  {output.paint(place or 'file', 'bold')}  {reason}")
+    output.write(f"{output.paint('fault', 'red')}  {output.paint(place or 'file', 'bold')}  {reason}")
 
 
 def _sum_up(bounds: Bounds, terms: Sequence[Term], faults: int, *, is_json: bool) -> None:
     if is_json:
-        told = [{"epoch": term.epoch, "first": term.first} for term in terms]
-        output.say_json({"floor": bounds.floor, "head": bounds.head, "faults": faults, "terms": told})
+        facts = [{"epoch": term.epoch, "first": term.first} for term in terms]
+        output.write_json({"floor": bounds.floor, "head": bounds.head, "faults": faults, "terms": facts})
         return
     for term in terms[1:]:
-        output.say(
+        output.write(
             f"{output.paint('term', 'yellow')}  {term.epoch} began at {term.first:,}, when the server was promoted"
         )
     entries = output.count(bounds.head - bounds.floor + 1, "entry", "entries")
     what = f"{entries}, {bounds.floor} to {bounds.head}" if bounds.head >= bounds.floor else "no entries"
     if faults:
-        output.say(f"{output.paint('damaged', 'red', 'bold')}  {what}: {output.count(faults, 'fault', 'faults')}")
+        output.write(f"{output.paint('damaged', 'red', 'bold')}  {what}: {output.count(faults, 'fault', 'faults')}")
     else:
-        output.say(f"{output.paint('ok', 'green', 'bold')}  {what}: dense, in order, every byte as it was written")
+        output.write(f"{output.paint('ok', 'green', 'bold')}  {what}: dense, in order, every byte as it was written")

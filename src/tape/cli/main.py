@@ -72,7 +72,7 @@ def _version(context: click.Context, parameter: click.Parameter, is_asked: bool)
     if is_asked:
         from tape.cli.doctor.command import tape_version
 
-        output.say(f"tape {tape_version()}")
+        output.write(f"tape {tape_version()}")
         context.exit()
 
 
@@ -108,7 +108,9 @@ def _refuse(error: click.ClickException, is_json: bool) -> int:
     sentence = _meant(error) or error.format_message().rstrip(".")
     context = getattr(error, "ctx", None)
     path = context.command_path if context else "tape"
-    _tell(f"{sentence[:1].lower()}{sentence[1:]}; see {path} --help", "usage_error", 400, error.exit_code, is_json)
+    _write_error(
+        f"{sentence[:1].lower()}{sentence[1:]}; see {path} --help", "usage_error", 400, error.exit_code, is_json
+    )
     return error.exit_code
 
 
@@ -123,7 +125,7 @@ def _fail(error: Exception, is_json: bool) -> int:
     cause = _first(error)
     ours = _ours(error) or missing(cause)
     if ours is not None:
-        _tell(_sentence(ours), ours.code, ours.http_status, ours.exit_code, is_json)
+        _write_error(_sentence(ours), ours.code, ours.http_status, ours.exit_code, is_json)
         return ours.exit_code
     if sys.flags.dev_mode:
         raise error
@@ -133,7 +135,7 @@ def _fail(error: Exception, is_json: bool) -> int:
         if database
         else f"internal error: {type(cause).__name__}: {_one_line(cause)}; run it with PYTHONDEVMODE=1 to see where"
     )
-    _tell(sentence, "store_failed" if database else "internal", 500, 1, is_json)
+    _write_error(sentence, "store_failed" if database else "internal", 500, 1, is_json)
     return 1
 
 
@@ -152,9 +154,9 @@ def _database_of(error: BaseException) -> str | None:
 
 def _one_line(error: BaseException) -> str:
     """What an error says, its SQLSTATE with it if it has one."""
-    said = " ".join(str(error).split()) or type(error).__name__
+    text = " ".join(str(error).split()) or type(error).__name__
     state = getattr(error, "sqlstate", None)
-    return f"{said} (SQLSTATE {state})" if state else said
+    return f"{text} (SQLSTATE {state})" if state else text
 
 
 def _sentence(error: TapeError) -> str:
@@ -178,7 +180,7 @@ def _ours(error: BaseException) -> TapeError | None:
     return next((found for part in parts if (found := _ours(part)) is not None), None)
 
 
-def _tell(sentence: str, code: str, status: int, exit_code: int, is_json: bool) -> None:
+def _write_error(sentence: str, code: str, status: int, exit_code: int, is_json: bool) -> None:
     if is_json:
         output.note_json({"code": code, "detail": sentence, "status": status, "exit_code": exit_code})
     else:

@@ -25,14 +25,14 @@ def migrate(choices: Choices, new_epoch: bool) -> None:
     """
     applied, epoch = run(partial(_migrated, choices, new_epoch))
     if choices.is_json:
-        output.say_json({"applied": list(applied), "epoch": epoch})
+        output.write_json({"applied": list(applied), "epoch": epoch})
         return
     for step in applied:
-        output.say(f"{output.paint('applied', 'green')}  {step}")
+        output.write(f"{output.paint('applied', 'green')}  {step}")
     if not applied:
-        output.say("the schema is up to date")
+        output.write("the schema is up to date")
     if new_epoch:
-        output.say(f"the journal's epoch is {epoch}; cursors of another one start over")
+        output.write(f"the journal's epoch is {epoch}; cursors of another one start over")
 
 
 async def _migrated(choices: Choices, is_new_epoch: bool) -> tuple[tuple[str, ...], Epoch]:

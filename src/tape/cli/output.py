@@ -23,15 +23,15 @@ _INVISIBLE: Final = re.compile(
 _ESCAPES: Final = re.compile("\x1b\\[[0-9;]*m")
 
 
-def say(text: str = "") -> None:
+def write(text: str = "") -> None:
     """A line of the answer. What came from outside has been escaped by then."""
     _progress.clear()
     sys.stdout.write(text + "\n")
 
 
-def say_json(value: object) -> None:
+def write_json(value: object) -> None:
     """The same for programs: one line, in which only visible characters stand for themselves."""
-    say(_json(value))
+    write(_json(value))
 
 
 def note_json(value: object) -> None:
@@ -129,14 +129,14 @@ def table(rows: Iterable[Sequence[str]]) -> None:
     room = columns()
     if room is not None and indent + LEAST_LAST > room:
         for row in cells:
-            _say_folded(row, room)
+            _write_folded(row, room)
         return
     for *row, last in cells:
         before = "".join(pad(cell, size) + "  " for cell, size in zip(row, widths, strict=True))
         first, *rest = _wrapped(last, indent)
-        say(f"{before}{first}".rstrip())
+        write(f"{before}{first}".rstrip())
         for line in rest:
-            say(f"{' ' * indent}{line}")
+            write(f"{' ' * indent}{line}")
 
 
 def listing(rows: Iterable[Sequence[str]], none: str) -> None:
@@ -148,16 +148,16 @@ def listing(rows: Iterable[Sequence[str]], none: str) -> None:
         note(none)
 
 
-def _say_folded(row: Sequence[str], room: int) -> None:
+def _write_folded(row: Sequence[str], room: int) -> None:
     """A row on as many lines as it takes; a cell is never cut, so that an id can be copied."""
     line = ""
     for cell in filter(None, row):
         if line.strip() and width(line) + 2 + width(cell) > room:
-            say(line)
+            write(line)
             line = ""
         line = f"{line}  {cell}" if line else cell
     for part in _folded(line, room):
-        say(part)
+        write(part)
 
 
 def _folded(text: str, room: int) -> list[str]:

@@ -34,7 +34,7 @@ class Terms(NamedTuple):
 
 @click.command()
 @click.argument("run_id", metavar="RUN")
-@click.argument("said", metavar="(JSON | - | @FILE)")
+@click.argument("payload", metavar="(JSON | - | @FILE)")
 @click.option("--type", default="message", show_default=True, help="What kind of thing it says.")
 @click.option("--subject", help="What it is about.  [default: /tape/event/TYPE/RUN]")
 @click.option("--schema-version", default=1, show_default=True, help="Which shape the payload has.")
@@ -46,7 +46,7 @@ class Terms(NamedTuple):
 def publish(
     choices: Choices,
     run_id: str,
-    said: str,
+    payload: str,
     type: str,
     subject: str | None,
     schema_version: int,
@@ -64,7 +64,7 @@ def publish(
 
     event = partial(Event, run_id=run_id, type=type, subject=subject, schema_version=schema_version)
     terms = Terms(key, expected_seq, opens)
-    events = (event(payload=payload) for payload in _payloads(said))
+    events = (event(payload=payload) for payload in _payloads(payload))
     requests = _one_request(events) if terms.is_one_request else _requests(events)
     first = next(requests, ())  # whatever is wrong with it shows before a journal is touched
     if not first:
@@ -94,7 +94,7 @@ class Positions:
     def add(self, entries: Sequence[Entry]) -> None:
         if self._is_json:
             for entry in entries:
-                output.say_json({"run_id": entry.run_id, "seq": entry.seq, "global_seq": entry.global_seq})
+                output.write_json({"run_id": entry.run_id, "seq": entry.seq, "global_seq": entry.global_seq})
             return
         for entry in entries:
             if self._last is None or entry.global_seq != self._last.global_seq + 1:
@@ -106,26 +106,26 @@ class Positions:
     def end(self) -> None:
         if self._first is None or self._last is None:
             return
-        seqs = _stretch(self._first.seq, self._last.seq)
-        positions = _stretch(self._first.global_seq, self._last.global_seq)
+        seqs = _position_range(self._first.seq, self._last.seq)
+        positions = _position_range(self._first.global_seq, self._last.global_seq)
         run_id = output.paint(self._first.run_id, "bold")
-        output.say(f"{run_id}  seq {output.paint(seqs, 'green')}  global_seq {output.paint(positions, 'cyan')}")
+        output.write(f"{run_id}  seq {output.paint(seqs, 'green')}  global_seq {output.paint(positions, 'cyan')}")
         self._first = self._last = None
 
 
-def _stretch(first: int, last: int) -> str:
+def _position_range(first: int, last: int) -> str:
     return str(first) if first == last else f"{first}–{last}"
 
 
-def _payloads(said: str) -> Iterator[JsonValue]:
+def _payloads(payload: str) -> Iterator[JsonValue]:
     from tape.core import codec
 
-    if said == "-":
+    if payload == "-":
         yield codec.decode(sys.stdin.buffer.read(codec.MAX_BYTES + 1))
-    elif said.startswith("@"):
-        yield from _lines(Path(said[1:]))
+    elif payload.startswith("@"):
+        yield from _lines(Path(payload[1:]))
     else:
-        yield codec.decode(said)
+        yield codec.decode(payload)
 
 
 def _lines(path: Path) -> Iterator[JsonValue]:

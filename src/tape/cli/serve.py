@@ -121,15 +121,15 @@ def log_to_stderr() -> None:
 def _run(service: Service, choices: Choices) -> None:
     from tape import serving
 
-    serve_it = partial(serving.serve, service, partial(_tell, choices))
+    serve_it = partial(serving.serve, service, partial(_write_ready, choices))
     interrupts.run(serve_it, use_uvloop=find_spec("uvloop") is not None)
 
 
-def _tell(choices: Choices, address: Address, grpc: Address | None) -> None:
+def _write_ready(choices: Choices, address: Address, grpc: Address | None) -> None:
     rpc = None if grpc is None else grpc.url.replace("http://", "tape://")
     if choices.is_json:
-        output.say_json({"url": address.url, "grpc": rpc, "pid": os.getpid()})
+        output.write_json({"url": address.url, "grpc": rpc, "pid": os.getpid()})
     else:
         beside = "" if rpc is None else f" and {output.paint(rpc, 'bold')}"
-        output.say(f"tape serves at {output.paint(address.url, 'bold')}{beside}")
+        output.write(f"tape serves at {output.paint(address.url, 'bold')}{beside}")
     output.flush()

@@ -97,7 +97,7 @@ async def _show(stream: Stream, show: Callable[[Entry], None]) -> int:
 
 
 def _show_json(entry: Entry) -> None:
-    output.say_json(as_columns(entry))
+    output.write_json(as_columns(entry))
 
 
 def as_columns(entry: Entry) -> dict[str, object]:
@@ -119,7 +119,7 @@ class Lines:
         at = time.localtime(entry.ts_ms // 1000)
         if at[:3] != self._day and output.is_terminal():
             self._day = at[:3]
-            output.say(output.paint(time.strftime("— %A, %d %B %Y —", at), "dim"))
+            output.write(output.paint(time.strftime("— %A, %d %B %Y —", at), "dim"))
         clock = f"  {time.strftime('%H:%M:%S', at)}.{entry.ts_ms % 1000:03}" if _has_room() else ""
         position, run_id, seq, name = self._padded(entry)
         colour = RUN_COLOURS[crc32(entry.run_id.encode()) % len(RUN_COLOURS)]
@@ -127,7 +127,7 @@ class Lines:
             f"{output.paint(f'{position}{clock}', 'dim')}  {output.paint(run_id, colour)} "
             f"{output.paint(seq, 'dim')}  {output.paint(name, 'bold')}"
         )
-        output.say(f"{line}  {_content(entry, output.width(line) + 2)}")
+        output.write(f"{line}  {_content(entry, output.width(line) + 2)}")
 
     def _padded(self, entry: Entry) -> list[str]:
         """The columns before the payload, as wide as the widest so far."""
@@ -159,11 +159,11 @@ def _content(entry: Entry, used: int) -> str:
     about = "" if entry.subject == subject.default(entry.type, entry.run_id) else f"{output.escape(entry.subject)} "
     if left is not None and output.width(about) > left // 2:
         about = output.fit(about, left // 2) + " "
-    said = _said(entry, None if left is None else left - output.width(about))
-    return f"{output.paint(about, 'blue')}{said}"
+    payload = _payload_text(entry, None if left is None else left - output.width(about))
+    return f"{output.paint(about, 'blue')}{payload}"
 
 
-def _said(entry: Entry, cells: int | None) -> str:
+def _payload_text(entry: Entry, cells: int | None) -> str:
     if entry.payload_json is None:
         return output.fit(f"<{len(entry.payload_bytes or b''):,} bytes of {output.escape(entry.content_type)}>", cells)
     text = entry.payload_json if cells is None else entry.payload_json[: cells + 1]

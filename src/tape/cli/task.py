@@ -9,7 +9,7 @@ import click
 
 from tape.cli import output
 from tape.cli.choices import Choices, run as finish, shared
-from tape.cli.doctor.facts import tell
+from tape.cli.doctor.facts import write_facts
 
 if TYPE_CHECKING:
     from tape.core.ports import Store
@@ -38,7 +38,7 @@ def list_tasks(choices: Choices, reaction_id: str, status: str | None, limit: in
     found = finish(partial(_listed, choices, reaction_id, _STATUSES.get(status or "", 0), limit))
     if choices.is_json:
         for each in found:
-            output.say_json(_facts(each))
+            output.write_json(_facts(each))
     else:
         output.listing(map(_line, found), "there is nothing of the kind; tape work MODULE makes tasks of what matches")
 
@@ -51,9 +51,9 @@ def show(choices: Choices, task_id: str) -> None:
     """Show all that is known of TASK."""
     found = finish(partial(_find, choices, task_id))
     if choices.is_json:
-        output.say_json(_facts(found))
+        output.write_json(_facts(found))
     else:
-        tell({**_facts(found), "status": found.status})
+        write_facts({**_facts(found), "status": found.status})
 
 
 @task.command()
@@ -69,9 +69,9 @@ def replay(choices: Choices, task_ids: tuple[str, ...], reaction_id: str | None,
         raise click.UsageError("name tasks, or give --reaction, or --all")
     replayed = finish(partial(_replay, choices, task_ids, reaction_id or "", limit))
     if choices.is_json:
-        output.say_json({"replayed": list(replayed)})
+        output.write_json({"replayed": list(replayed)})
     else:
-        output.say(f"{output.count(len(replayed), 'task', 'tasks')} replayed")
+        output.write(f"{output.count(len(replayed), 'task', 'tasks')} replayed")
 
 
 async def _listed(choices: Choices, reaction_id: str, status: int, limit: int) -> list[Task]:

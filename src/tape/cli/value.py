@@ -50,7 +50,7 @@ def get(choices: Choices, namespace: str, key: str) -> None:
     found = finish(partial(_at, choices, lambda node: node.values.find(namespace, key)))
     if found.deleted:
         raise _missing(found)
-    _tell(choices, found, is_bare=True)
+    _write(choices, found, is_bare=True)
 
 
 @value.command("set")
@@ -73,7 +73,7 @@ def set_value(
             lambda node: node.values.set(namespace, key, new, if_version=if_version, writer=writer, key=call_key),
         )
     )
-    _tell(choices, written)
+    _write(choices, written)
 
 
 @value.command()
@@ -85,16 +85,16 @@ def delete(
     choices: Choices, namespace: str, key: str, if_version: int | None, call_key: str | None, writer: str
 ) -> None:
     """Write a tombstone, which is a version too."""
-    buried = finish(
+    deleted = finish(
         partial(
             _at,
             choices,
             lambda node: node.values.delete(namespace, key, if_version=if_version, writer=writer, key=call_key),
         )
     )
-    if buried.version == 0:
-        raise _missing(buried)
-    _tell(choices, buried)
+    if deleted.version == 0:
+        raise _missing(deleted)
+    _write(choices, deleted)
 
 
 @value.command()
@@ -106,7 +106,7 @@ def history(choices: Choices, namespace: str, key: str, limit: int) -> None:
     """Print the newest versions, the oldest of them first."""
     changes = finish(partial(_at, choices, lambda node: node.values.history(namespace, key, limit)))
     for change in changes:
-        _tell(choices, change.value, change)
+        _write(choices, change.value, change)
 
 
 @value.command()
@@ -124,7 +124,7 @@ async def _watch(choices: Choices, namespace: str, key: str, from_version: int |
     async with choices.open_node() as node, aclosing(await node.values.watch(namespace, key, from_version)) as changes:
         seen = 0
         async for change in changes:
-            _tell(choices, change.value, change)
+            _write(choices, change.value, change)
             output.flush()
             seen += 1
             if seen == count:
@@ -137,22 +137,22 @@ async def _at(choices: Choices, ask: Callable[[AsyncNode], Awaitable[T]]) -> T:
     raise AssertionError("a node swallows nothing")
 
 
-def _tell(choices: Choices, told: Value, change: ValueChange | None = None, is_bare: bool = False) -> None:
+def _write(choices: Choices, value: Value, change: ValueChange | None = None, is_bare: bool = False) -> None:
     """A version: for programs all of it, for people the value, beside its version unless only that was asked for."""
     if choices.is_json:
-        output.say_json({**_facts(told), **(_before(change) if change is not None else {})})
+        output.write_json({**_facts(value), **(_before(change) if change is not None else {})})
     elif is_bare:
-        output.say(output.escape(told.value_json))
+        output.write(output.escape(value.value_json))
     else:
-        text = "deleted" if told.deleted else told.value_json
+        text = "deleted" if value.deleted else value.value_json
         room = output.columns()
-        left = None if room is None else room - len(str(told.version)) - 2
-        output.say(f"{output.paint(str(told.version), 'bold')}  {output.fit(output.escape(text), left)}")
+        left = None if room is None else room - len(str(value.version)) - 2
+        output.write(f"{output.paint(str(value.version), 'bold')}  {output.fit(output.escape(text), left)}")
 
 
-def _facts(told: Value) -> dict[str, object]:
+def _facts(value: Value) -> dict[str, object]:
     names = ("namespace", "key", "version", "value", "writer", "ts_ms", "deleted")
-    return {name: getattr(told, name) for name in names}
+    return {name: getattr(value, name) for name in names}
 
 
 def _before(change: ValueChange) -> dict[str, object]:

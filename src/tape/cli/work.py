@@ -55,6 +55,6 @@ def work(
     config = config_of(collected, is_registering=is_registering, owner=owner, slots=slots, lease=lease)
     handled = finish(partial(compose.dispatch, choices.location()[0], config, once))
     if choices.is_json:
-        output.say_json({"handled": handled})
+        output.write_json({"handled": handled})
     else:
-        output.say(f"{output.count(handled, 'task', 'tasks')} handled")
+        output.write(f"{output.count(handled, 'task', 'tasks')} handled")

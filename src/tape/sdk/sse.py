@@ -31,7 +31,7 @@ from tape.wire.frames import (
 Event: TypeAlias = Delivered | Synthetic
 
 TRANSIENT: Final = frozenset({408, 429})
-PATIENT: Final = Backoff()
+DEFAULT_BACKOFF: Final = Backoff()
 LONGEST_RETRY_AFTER: Final = timedelta(minutes=5)
 WARNS: Final = "slow_client_warning"  # the capability that comes with maxQueued
 
@@ -50,7 +50,7 @@ class EventStream:
         http: httpx.AsyncClient,
         subscription: Subscription,
         *,
-        backoff: Backoff = PATIENT,
+        backoff: Backoff = DEFAULT_BACKOFF,
         jitter: Callable[[], float] = random.random,
     ) -> None:
         self._http = http
@@ -60,10 +60,10 @@ class EventStream:
         self._backoff = backoff
         self._pause = timedelta(0)
         self._connection: Connection | None = None
-        self._parting: Synthetic | None = None
+        self._last_frame: Synthetic | None = None
         self._ready: deque[Event] = deque()
         self._is_over = False
-        self._may_ask = subscription.max_queued is None
+        self._capabilities_checked = subscription.max_queued is None
         self.skipped = 0
 
     @property
@@ -119,7 +119,7 @@ class EventStream:
         self._backoff = self._backoff.asked(connection.retry_ms)
         if connection.has_ended or self._is_over:
             self.skipped += connection.skipped
-            self._part()
+            self._plan_reconnect()
         else:
             self._connection = connection
         return [frame for frame in fresh if not isinstance(frame, Checkpoint)]
@@ -131,17 +131,17 @@ class EventStream:
             connection.epoch = str(frame.epoch)
         self._cursor = self._cursor.after(frame, connection.epoch)
         if isinstance(frame, ClientEvicted | Goaway | StreamError):
-            self._parting = frame
+            self._last_frame = frame
         self._is_over = self._is_over or isinstance(frame, RunEnd)
         if not isinstance(frame, StreamError):
             self._backoff = self._backoff.succeeded()
         return True
 
-    def _part(self) -> None:
+    def _plan_reconnect(self) -> None:
         """How long to stay away, unless the run has ended."""
-        parting, self._parting = self._parting, None
-        if isinstance(parting, Goaway):
-            self._pause = timedelta(milliseconds=parting.reconnect_after_ms) * (1 + self._jitter() / 2)
+        last, self._last_frame = self._last_frame, None
+        if isinstance(last, Goaway):
+            self._pause = timedelta(milliseconds=last.reconnect_after_ms) * (1 + self._jitter() / 2)
         else:
             self._wait_longer()
 
@@ -153,7 +153,7 @@ class EventStream:
         """A connection, or None when it is to be tried again."""
         await anyio.sleep(self._pause.total_seconds())
         try:
-            if not self._may_ask:
+            if not self._capabilities_checked:
                 await self._check_capabilities()
             response = await self._send("/events", self._subscription.query, stream=True)
         except httpx.TransportError:
@@ -179,7 +179,7 @@ class EventStream:
             return
         if not _offers(response, WARNS):
             raise UsageError(f"max_queued needs a server with the capability {WARNS!r}, which {response.url} has not")
-        self._may_ask = True
+        self._capabilities_checked = True
 
     async def _send(self, path: str, query: dict[str, str], *, stream: bool) -> httpx.Response | None:
         """A server's answer, or None when it asks to come back; a refusal is raised."""
@@ -211,8 +211,8 @@ def _retry_after(response: httpx.Response) -> timedelta:
 
 def _offers(response: httpx.Response, capability: str) -> bool:
     try:
-        told: Any = msgspec.json.decode(response.content)
+        answer: Any = msgspec.json.decode(response.content)
     except (ValueError, RecursionError):
         return False
-    features = told.get("features", told) if isinstance(told, dict) else told
+    features = answer.get("features", answer) if isinstance(answer, dict) else answer
     return bool(features.get(capability)) if isinstance(features, dict) else capability in (features or ())

@@ -19,7 +19,7 @@ from tape.runs.effects import EFFECTS, IN_FLIGHT, OUTBOX
 from tape.runs.ledgers import Ledgers
 from tape.runs.lifecycle import DEBTS, LEASED, RUNS
 from tape.runs.timers import TIMERS
-from tape.sdk.durable.agents import Function
+from tape.sdk.durable.agent_job import Function
 from tape.sdk.durable.crew import Crew as Agents
 from tape.sdk.nouns.node import AsyncNode
 from tape.testing.clock import START, Clock

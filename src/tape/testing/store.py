@@ -56,7 +56,7 @@ class ClockedDatabase(Database):
         fates = [self._faults.of_append(request) for request in requests]
         sent = [request for request, fate in zip(requests, fates, strict=True) if fate != "refused"]
         answers = iter(await super().append(sent) if sent else ())
-        return [_told(fate, answers) for fate in fates]
+        return [_outcome(fate, answers) for fate in fates]
 
 
 @asynccontextmanager
@@ -72,7 +72,7 @@ def timed(parameters: Mapping[str, object], clock: Clock) -> Mapping[str, object
     return {**parameters, NOW: clock.now_ms()} if NOW in parameters else parameters
 
 
-def _told(fate: str | None, answers: Iterator[AppendOutcome]) -> AppendOutcome:
+def _outcome(fate: str | None, answers: Iterator[AppendOutcome]) -> AppendOutcome:
     if fate == "refused":
         return Unavailable("a fault was injected before the append")
     answer = next(answers)

@@ -17,7 +17,7 @@ AGENTS = 3
 TURN = 2 + 6 * AGENTS
 
 
-class Said(list[Event]):
+class ArenaEvent(list[Event]):
     """A sink that keeps what is said."""
 
     def emit(self, event: Event) -> None:
@@ -33,14 +33,14 @@ class Said(list[Event]):
         return sum(metric["value"] for metric in told if metric["turn_num"] == turn)  # type: ignore[misc]
 
 
-def story(turns: int, seed: int = 7) -> Said:
-    said = Said()
+def story(turns: int, seed: int = 7) -> ArenaEvent:
+    said = ArenaEvent()
     play("r", Place(found(seed)), turns, said)
     return said
 
 
-def fork(prefix: list[Event], mutation: JsonValue, turns: int) -> Said:
-    said = Said()
+def fork(prefix: list[Event], mutation: JsonValue, turns: int) -> ArenaEvent:
+    said = ArenaEvent()
     arena(prefix, mutation, turns, said)
     return said
 
@@ -117,7 +117,7 @@ def test_any_other_mutation_is_refused(mutation: object) -> None:
 
 
 def test_a_refused_mutation_says_nothing() -> None:
-    said = Said()
+    said = ArenaEvent()
 
     with pytest.raises(UsageError):
         arena(story(1), {"iron": 1}, 3, said)
@@ -127,7 +127,7 @@ def test_a_refused_mutation_says_nothing() -> None:
 @pytest.mark.parametrize("turns", [-1, MOST_TURNS + 1, True, 1.0])
 def test_turns_are_0_to_200(turns: object) -> None:
     with pytest.raises(UsageError, match="n_turns"):
-        play("r", Place(found()), turns, Said())  # type: ignore[arg-type]
+        play("r", Place(found()), turns, ArenaEvent())  # type: ignore[arg-type]
 
 
 def test_no_turns_say_nothing() -> None:
@@ -153,7 +153,7 @@ def test_a_prefix_that_tells_no_story_begins_one() -> None:
 
 
 def test_events_are_said_in_the_run_of_the_sink() -> None:
-    sink = Said()
+    sink = ArenaEvent()
     sink.run_id = "child"  # type: ignore[attr-defined]
 
     arena(story(1), None, 1, sink)
@@ -168,7 +168,7 @@ def test_a_model_is_plugged_in_and_not_asked_again_about_what_it_decided() -> No
         seen.append(observation)
         return Action(tool="trade", partner="nobody", reasoning=f"thought {len(seen)}")
 
-    said = Said()
+    said = ArenaEvent()
     place = play("r", Place(found()), 2, said, model)
 
     assert [(o.turn_num, o.agent) for o in seen] == [(turn, name) for turn in (1, 2) for name in ("ada", "bo", "cy")]

@@ -8,7 +8,7 @@ from tape.core.errors import UsageError
 from tape.core.run_state import Invocation, RunSpec
 from tape.sdk.durable.compensators import compensators
 from tape.sdk.durable.references import reference
-from tape.sdk.durable.retrying import Retries
+from tape.sdk.durable.retries import Retries
 
 
 def wired(amount: int) -> int:

@@ -49,24 +49,24 @@ class Agent:
         self._random = Random(name)
         self._steps = 0
 
-    def say(self, sent_ns: int | None = None) -> Event:
+    def next_event(self, sent_ns: int | None = None) -> Event:
         """The next thing it says; both of its runs go through the script side by side."""
         turn, which = divmod(self._steps, len(self.run_ids))
         self._steps += 1
         name, about, text = SCRIPT[turn % len(SCRIPT)]
-        words = self._words()
+        details = self._details()
         cost = round(self._random.uniform(*COSTS.get(name, (0.0, 0.0))), 4)
         return Event(
             run_id=self.run_ids[which],
             type=name,
-            subject=f"/trips/{self.name}/{about.format(**words)}",
-            payload={"text": text.format(**words), "cost": cost, "sent_ns": sent_ns},
+            subject=f"/trips/{self.name}/{about.format(**details)}",
+            payload={"text": text.format(**details), "cost": cost, "sent_ns": sent_ns},
         )
 
     def pause_s(self) -> float:
         return self._random.uniform(*PAUSE_S)
 
-    def _words(self) -> dict[str, str]:
+    def _details(self) -> dict[str, str]:
         start, end = self._random.sample(PLACES, 2)
         tool, model = self._random.choice(TOOLS), self._random.choice(MODELS)
         return {"start": start, "end": end, "tool": tool, "model": model, "number": str(self._random.randint(2, 23))}
@@ -89,11 +89,11 @@ async def produce(journal: Journal, work: Work) -> Sequence[int]:
     for run_id in agent.run_ids:
         await journal.open_run(run_id, RunMeta(label=f"a trip planned by {work.name}"))
     while (sent_ns := time.monotonic_ns()) < work.until_ns:
-        await journal.append(agent.say(sent_ns))
+        await journal.append(agent.next_event(sent_ns))
         acks.append(time.monotonic_ns() - sent_ns)
         await anyio.sleep(agent.pause_s())
     for _ in range(BATCHES):
-        await journal.append([agent.say() for _ in range(BATCH)])
+        await journal.append([agent.next_event() for _ in range(BATCH)])
     for run_id in agent.run_ids:
         await journal.close_run(run_id)
     return acks

@@ -92,7 +92,7 @@ async def _demo(choices: Choices, scene: Scene) -> Report:
         serving(scene.url, scene.lake[0] if scene.lake else None) as server,
     ):
         report = await _perform(choices, scene, store, server)
-        _say(report, choices, scene, server)
+        _write(report, choices, scene, server)
         if scene.is_kept_running and server.url:
             await _until_interrupted()
     return report
@@ -114,7 +114,7 @@ async def _perform(choices: Choices, scene: Scene, store: Store, server: Server)
     async with compose.run_journal(store) as journal:
         stage = Stage(journal, scene.url, await journal.head(), is_quiet=choices.is_json)
         report = await stage.perform(scene.seconds)
-        report = report.with_story(await demo_fork.tell(journal, store.runs, stage.prefix))
+        report = report.with_story(await demo_fork.play(journal, store.runs, stage.prefix))
         report = report.with_work(await demo_work.go_through(store, journal, stage.prefix))
         file = Location.parse(scene.url, False).path
         report = report.with_outbox(await demo_outbox.go_through(journal, scene.url, str(file)))
@@ -151,19 +151,19 @@ async def _until_interrupted() -> None:
         await anext(signals)
 
 
-def _say(report: Report, choices: Choices, scene: Scene, server: Server) -> None:
+def _write(report: Report, choices: Choices, scene: Scene, server: Server) -> None:
     from tape.cli.demo import report as demo_report
 
     if choices.is_json:
-        output.say_json({**demo_report.as_json(report), "url": server.url if scene.is_kept_running else None})
+        output.write_json({**demo_report.as_json(report), "url": server.url if scene.is_kept_running else None})
     else:
-        _say_story(report)
-        output.say()
-        _say_links(report, choices, scene, server)
+        _write_story(report)
+        output.write()
+        _write_links(report, choices, scene, server)
     output.flush()
 
 
-def _say_story(report: Report) -> None:
+def _write_story(report: Report) -> None:
     from tape.cli.demo import (
         fork as demo_fork,
         lake as demo_lake,
@@ -173,28 +173,28 @@ def _say_story(report: Report) -> None:
     )
 
     if report.story is not None:
-        demo_fork.say(report.story)
+        demo_fork.write(report.story)
     if report.work is not None:
-        demo_work.say(report.work)
+        demo_work.write(report.work)
     if report.outbox is not None:
-        demo_outbox.say(report.outbox)
+        demo_outbox.write(report.outbox)
     if report.lake is not None:
-        demo_lake.say(report.lake)
-    demo_report.say(report)
+        demo_lake.write(report.lake)
+    demo_report.write(report)
 
 
-def _say_links(report: Report, choices: Choices, scene: Scene, server: Server) -> None:
+def _write_links(report: Report, choices: Choices, scene: Scene, server: Server) -> None:
     """Where to look at it: the page stays, the console while it runs."""
     if report.lake is not None and report.lake.page is not None:
-        output.say(f"The report: {output.paint(output.escape(report.lake.page.as_uri()), 'bold')}")
+        output.write(f"The report: {output.paint(output.escape(report.lake.page.as_uri()), 'bold')}")
     if scene.is_kept_running and server.url:
-        output.say(f"The console: {output.paint(server.url, 'bold')}/")
+        output.write(f"The console: {output.paint(server.url, 'bold')}/")
         output.table(_links(report, server))
-        output.say("It runs until you press Ctrl-C.")
+        output.write("It runs until you press Ctrl-C.")
     elif choices.store or scene.is_left:
-        output.say(f"The console: tape serve --store '{scene.url}', then http://127.0.0.1:7880/")
+        output.write(f"The console: tape serve --store '{scene.url}', then http://127.0.0.1:7880/")
     else:
-        output.say("The console: make demo KEEP=1 (or tape demo --keep) leaves it running.")
+        output.write("The console: make demo KEEP=1 (or tape demo --keep) leaves it running.")
 
 
 def _links(report: Report, server: Server) -> Iterator[tuple[str, str]]:

@@ -9,7 +9,7 @@ from typing import Final, NamedTuple
 from tape.bus.journal import Journal
 from tape.cli import output
 from tape.cli.demo.arena.producer import arena
-from tape.cli.demo.readers import said
+from tape.cli.demo.readers import payload_field
 from tape.cli.demo.report import Check
 from tape.cli.producers import load_producers
 from tape.cli.run import diff as run_diff
@@ -34,7 +34,7 @@ class Story(NamedTuple):
     checks: tuple[Check, ...]
 
 
-class _Said(list[Event]):
+class _MemorySink(list[Event]):
     """A sink that keeps what is said."""
 
     def __init__(self, run_id: str) -> None:
@@ -43,7 +43,7 @@ class _Said(list[Event]):
         self.emit = self.append
 
 
-async def tell(journal: Journal, runs: RunDirectory, prefix: str) -> Story:
+async def play(journal: Journal, runs: RunDirectory, prefix: str) -> Story:
     """Plays a world, forks it in its third turn with empty stores, and plays that to the same turn."""
     run_id = f"{prefix}arena"
     parent = await _play(journal, run_id)
@@ -61,15 +61,15 @@ async def tell(journal: Journal, runs: RunDirectory, prefix: str) -> Story:
     return Story(await journal.diff(run_id, child_id), _checks(parent, after, child, at_seq))
 
 
-def say(story: Story) -> None:
+def write(story: Story) -> None:
     """Both of them, side by side."""
-    output.say()
-    output.say(output.paint("A run, and what if its stores had been empty in the third turn:", "bold"))
-    run_diff.say(story.diff, LINES, "… and more; tape run diff shows it all")
+    output.write()
+    output.write(output.paint("A run, and what if its stores had been empty in the third turn:", "bold"))
+    run_diff.write(story.diff, LINES, "… and more; tape run diff shows it all")
 
 
 async def _play(journal: Journal, run_id: str) -> list[Entry]:
-    sink = _Said(run_id)
+    sink = _MemorySink(run_id)
     arena((), None, TURNS, sink)
     await journal.open_run(run_id, RunMeta(label="a little world"))
     await journal.append(sink)
@@ -98,7 +98,7 @@ def _hash(entries: Sequence[Entry]) -> str:
 def _prosperity(entries: Sequence[Entry]) -> list[object]:
     """What every settlement is worth in the end."""
     metrics = (entry for entry in entries if entry.type == "metric")
-    return [said(entry, "value") for entry in metrics if said(entry, "turn_num") == TURNS]
+    return [payload_field(entry, "value") for entry in metrics if payload_field(entry, "turn_num") == TURNS]
 
 
 def _listed(values: Sequence[object]) -> str:

@@ -173,11 +173,11 @@ def _ends(story: Story) -> dict[Any, tuple[float, float]]:
     return found
 
 
-def say(done: Slice) -> None:
+def write(done: Slice) -> None:
     """What was done, for people."""
-    output.say()
+    output.write()
     if done.skipped:
-        output.say(f"The lake is left out: {output.escape(done.skipped)}")
+        output.write(f"The lake is left out: {output.escape(done.skipped)}")
         return
-    output.say(output.paint("The same journal through Spark into a lake, and what it adds up to:", "bold"))
+    output.write(output.paint("The same journal through Spark into a lake, and what it adds up to:", "bold"))
     output.table((output.paint(name, "bold"), text) for name, text in done.lines)

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from typing import Final
 
 from tape.cli import output
-from tape.cli.demo.readers import said
+from tape.cli.demo.readers import payload_field
 from tape.core.event import Entry
 
 COLOURS: Final = ("cyan", "magenta", "yellow")
@@ -25,11 +25,11 @@ class Lanes:
         self._skipped = [0] * len(titles)
 
     def begin(self, headline: str) -> None:
-        self._say(output.paint(headline, "bold"))
-        self._say("")
+        self._write(output.paint(headline, "bold"))
+        self._write("")
         for lane, title in enumerate(self._titles):
-            self._say(self._in_lane(lane, f"tail {title}", "", "bold"))
-        self._say("")
+            self._write(self._in_lane(lane, f"tail {title}", "", "bold"))
+        self._write("")
 
     def show(self, lane: int, entry: Entry) -> None:
         now = time.monotonic()
@@ -37,13 +37,13 @@ class Lanes:
             self._skipped[lane] += 1
             return
         between = f" +{self._skipped[lane]:,}" if self._skipped[lane] else ""
-        text = f"{entry.global_seq:>5} {entry.type} {output.escape(str(said(entry, 'text')))}"
+        text = f"{entry.global_seq:>5} {entry.type} {output.escape(str(payload_field(entry, 'text')))}"
         self._last_s[lane], self._skipped[lane] = now, 0
-        self._say(self._in_lane(lane, text, between))
+        self._write(self._in_lane(lane, text, between))
 
     def remark(self, text: str) -> None:
         """A word between the lines."""
-        self._say(output.paint(f"    — {text} —", "dim"))
+        self._write(output.paint(f"    — {text} —", "dim"))
 
     def _in_lane(self, lane: int, text: str, between: str, *styles: str) -> str:
         """A lane begins a little to the right of the one before and has the rest of the line."""
@@ -52,7 +52,7 @@ class Lanes:
         painted = output.paint(fitted, COLOURS[lane % len(COLOURS)], *styles)
         return f"{' ' * offset}{painted}{output.paint(between, 'dim') if between else ''}"
 
-    def _say(self, text: str) -> None:
+    def _write(self, text: str) -> None:
         if not self._is_quiet:
-            output.say(text)
+            output.write(text)
             output.flush()

@@ -40,8 +40,8 @@ async def go_through(journal: Journal, url: str, file: str) -> Outbox:
         await listener.run_once()
 
     run_id = run_of_source(kept)
-    told = [entry.payload async for entry in journal.stream(run_id=run_id, follow=False)]
-    seen = [event for event in (kept, undone) for payload in told if _is_about(payload, event)]
+    payloads = [entry.payload async for entry in journal.stream(run_id=run_id, follow=False)]
+    seen = [event for event in (kept, undone) for payload in payloads if _is_about(payload, event)]
     status = await _status(url, kept)
     is_kept = seen == [kept] and status == "delivered"
     finding = f"the committed invoice is {status} and in the journal once; of the one that was undone nobody knows"
@@ -50,10 +50,10 @@ async def go_through(journal: Journal, url: str, file: str) -> Outbox:
     )
 
 
-def say(outbox: Outbox) -> None:
+def write(outbox: Outbox) -> None:
     """What it was, for people."""
-    output.say()
-    output.say(output.paint("An invoice is sent in a transaction, and its event with it; another is undone:", "bold"))
+    output.write()
+    output.write(output.paint("An invoice is sent in a transaction, and its event with it; another is undone:", "bold"))
     output.table([(output.paint("outbox", "bold"), f"event {outbox.event_id}")])
 
 

@@ -62,7 +62,7 @@ class Tail(Reader):
         async with aclosing(stream):
             async for entry in stream:
                 self.take(entry)
-                sent_ns = said(entry, "sent_ns")
+                sent_ns = payload_field(entry, "sent_ns")
                 if isinstance(sent_ns, int):
                     self.delays.append((entry.run_id, time.monotonic_ns() - sent_ns))
                 self._show(entry)
@@ -72,10 +72,10 @@ class Tail(Reader):
 class SlowReader(Reader):
     """Takes its time over every entry until it is told to hurry; how far it falls behind is its own matter."""
 
-    def __init__(self, name: str, tell: Callable[[str], None]) -> None:
+    def __init__(self, name: str, on_remark: Callable[[str], None]) -> None:
         super().__init__(name)
         self.hurry = anyio.Event()
-        self._tell = tell
+        self._on_remark = on_remark
         self._furthest = 0
 
     async def read(self, journal: Journal, start: int) -> None:
@@ -89,7 +89,7 @@ class SlowReader(Reader):
 
     def _note(self, behind: int) -> None:
         if behind > self._furthest + WORTH_A_WORD:
-            self._tell(f"the slow reader is {behind:,} behind; nobody waits for it")
+            self._on_remark(f"the slow reader is {behind:,} behind; nobody waits for it")
         self._furthest = max(self._furthest, behind)
         self.remark = f"up to {self._furthest:,} behind"
 
@@ -97,9 +97,9 @@ class SlowReader(Reader):
 class Reconnector(Reader):
     """Goes away in the middle of things and comes back with the last position it was given."""
 
-    def __init__(self, name: str, tell: Callable[[str], None]) -> None:
+    def __init__(self, name: str, on_remark: Callable[[str], None]) -> None:
         super().__init__(name)
-        self._tell = tell
+        self._on_remark = on_remark
         self._connections = 0
 
     async def read(self, journal: Journal, start: int) -> None:
@@ -108,7 +108,7 @@ class Reconnector(Reader):
             self._connections += 1
             self.remark = f"over {self._connections} connections"
             if self._connections > 1:
-                self._tell(f"a reader went away and is back, after {cursor:,}")
+                self._on_remark(f"a reader went away and is back, after {cursor:,}")
             with anyio.move_on_after(CONNECTED_S):
                 await self._read_from(journal, cursor)
 
@@ -118,6 +118,6 @@ class Reconnector(Reader):
                 self.take(entry)
 
 
-def said(entry: Entry, name: str) -> object:
+def payload_field(entry: Entry, name: str) -> object:
     """A field of its payload."""
     return entry.payload.get(name) if isinstance(entry.payload, Mapping) else None

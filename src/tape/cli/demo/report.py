@@ -82,11 +82,11 @@ def compare(name: str, saw: Sequence[int], expected: Sequence[int], remark: str)
     return Check(name, is_kept, f"{len(saw):,} of {len(expected):,}, {verdict}{f'; {remark}' if remark else ''}")
 
 
-def say(report: Report) -> None:
+def write(report: Report) -> None:
     """The report, for people."""
-    output.say()
+    output.write()
     output.table((output.paint(name, "bold"), text) for name, text in _figures(report))
-    output.say()
+    output.write()
     output.table(_row(check) for check in report.checks)
 
 

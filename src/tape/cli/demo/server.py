@@ -53,8 +53,8 @@ async def check(server: Server, expected: Mapping[str, tuple[str, int]]) -> Chec
     """Whether it says of everything what the journal itself does: so many of a list under a path."""
     found = {path: len((await server.ask(path))[name]) for path, (name, _) in expected.items()}
     is_kept = found == {path: count for path, (_, count) in expected.items()}
-    words = ", ".join(f"{count} at {path.partition('?')[0]}" for path, count in found.items())
-    return Check("server", is_kept, f"it says the same over HTTP: {words}" if is_kept else f"other counts: {words}")
+    counts = ", ".join(f"{count} at {path.partition('?')[0]}" for path, count in found.items())
+    return Check("server", is_kept, f"it says the same over HTTP: {counts}" if is_kept else f"other counts: {counts}")
 
 
 async def _ready(child: ChildProcess) -> str:

@@ -14,7 +14,7 @@ from tape.bus.journal import Journal
 from tape.bus.stream import Stream
 from tape.cli.demo.agents import Work, produce, produce_elsewhere
 from tape.cli.demo.lanes import Lanes
-from tape.cli.demo.readers import Reader, Reconnector, SlowReader, Tail, Wants, said
+from tape.cli.demo.readers import Reader, Reconnector, SlowReader, Tail, Wants, payload_field
 from tape.cli.demo.report import Report
 from tape.core.event import Entry
 
@@ -111,5 +111,5 @@ class Stage:
 
 
 def _is_dear(entry: Entry) -> bool:
-    cost = said(entry, "cost")
+    cost = payload_field(entry, "cost")
     return isinstance(cost, float) and cost > DEAR

@@ -73,10 +73,10 @@ async def go_through(store: Store, journal: Journal, prefix: str) -> Work:
     return Work(lines, checks, reaction.reaction_id, dead[0].task_id if dead else "")
 
 
-def say(work: Work) -> None:
+def write(work: Work) -> None:
     """What was asked for, for people."""
-    output.say()
-    output.say(output.paint("A reaction ships orders; one of them dies, is mended and replayed:", "bold"))
+    output.write()
+    output.write(output.paint("A reaction ships orders; one of them dies, is mended and replayed:", "bold"))
     output.table((output.paint(name, "bold"), text) for name, text in work.lines)
 
 

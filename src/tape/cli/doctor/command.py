@@ -48,7 +48,7 @@ def doctor(choices: Choices) -> int:
     findings = run(partial(_look, choices))
     if choices.is_json:
         for finding in findings:
-            output.say_json(finding._asdict())
+            output.write_json(finding._asdict())
     else:
         output.table(map(_row, findings))
     return int(any(finding.status == "fail" for finding in findings))

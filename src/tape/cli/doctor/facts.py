@@ -9,12 +9,12 @@ from tape.cli import output
 AT = "_at_ms"
 
 
-def tell(facts: Mapping[str, object]) -> None:
+def write_facts(facts: Mapping[str, object]) -> None:
     """A line for each fact that says something."""
-    output.table((output.paint(name, "bold"), output.escape(text)) for name, text in _told(facts))
+    output.table((output.paint(name, "bold"), output.escape(text)) for name, text in _lines(facts))
 
 
-def _told(facts: Mapping[str, object]) -> Iterator[tuple[str, str]]:
+def _lines(facts: Mapping[str, object]) -> Iterator[tuple[str, str]]:
     for name, value in facts.items():
         match value:
             case None | "" | False:

@@ -155,7 +155,7 @@ def verify(choices: Choices, deep: bool) -> int:
     count = 0
     output.progress("checking versions and files …")
     for fault in faults(log, is_deep=deep):
-        printing.tell_fault(fault, is_json=choices.is_json)
+        printing.write_fault(fault, is_json=choices.is_json)
         count += 1
     printing.tell_verified(None if count else log.snapshot(), count, is_json=choices.is_json)
     return Corrupt.exit_code if count else 0

@@ -7,7 +7,7 @@ from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any, Final
 
 from tape.cli import output
-from tape.cli.journal import tell_fault as _tell_fault, tell_fault_json
+from tape.cli.journal import write_fault as _write_fault, write_fault_json
 
 if TYPE_CHECKING:
     from tape.core.lake import LakeStatus
@@ -22,7 +22,7 @@ _SIZES: Final = ("bytes", "KiB", "MiB", "GiB", "TiB")
 
 def tell_step(done: SyncStep, *, is_json: bool) -> None:
     if is_json:
-        output.say_json(done._asdict())
+        output.write_json(done._asdict())
         output.flush()
     else:
         share = done.through / done.head
@@ -33,11 +33,11 @@ def tell_synced(done: SyncStep | None, *, is_json: bool) -> None:
     if is_json:
         return
     if done is None:
-        output.say(f"{output.paint('ok', 'green', 'bold')}  the lake holds everything already")
+        output.write(f"{output.paint('ok', 'green', 'bold')}  the lake holds everything already")
     else:
         entries = output.count(done.through, "entry", "entries")
         files = output.count(done.files, "file", "files")
-        output.say(
+        output.write(
             f"{output.paint('ok', 'green', 'bold')}  the lake holds {entries} in {files}, version {done.version}"
         )
 
@@ -45,7 +45,7 @@ def tell_synced(done: SyncStep | None, *, is_json: bool) -> None:
 def tell_status(status: LakeStatus, *, is_json: bool) -> None:
     if is_json:
         named = {name: getattr(status, name)._asdict() for name in ("cold", "warm", "hot")}
-        output.say_json({**status._asdict(), **named})
+        output.write_json({**status._asdict(), **named})
         return
     output.table(
         [
@@ -60,38 +60,38 @@ def tell_status(status: LakeStatus, *, is_json: bool) -> None:
 
 def tell_compacted(done: Compacted, *, is_json: bool) -> None:
     if is_json:
-        output.say_json(done._asdict())
+        output.write_json(done._asdict())
     elif done.before == done.after:
-        output.say(f"{_files(done.before)}: nothing to merge")
+        output.write(f"{_files(done.before)}: nothing to merge")
     else:
-        output.say(f"{_files(done.before)} became {done.after:,}, version {done.version}")
+        output.write(f"{_files(done.before)} became {done.after:,}, version {done.version}")
 
 
 def tell_vacuumed(done: Vacuumed, *, is_json: bool) -> None:
     if is_json:
-        output.say_json({"files": done.files, "bytes": done.size})
+        output.write_json({"files": done.files, "bytes": done.size})
     else:
-        output.say(f"{_files(done.files)} deleted, {_size(done.size)}")
+        output.write(f"{_files(done.files)} deleted, {_size(done.size)}")
 
 
-def tell_fault(fault: Fault, *, is_json: bool) -> None:
-    (tell_fault_json if is_json else _tell_fault)(fault)
+def write_fault(fault: Fault, *, is_json: bool) -> None:
+    (write_fault_json if is_json else _write_fault)(fault)
 
 
 def tell_verified(seen: LakeSnapshot | None, faults: int, *, is_json: bool) -> None:
     if is_json:
-        output.say_json({"through": None if seen is None else seen.through, "faults": faults})
+        output.write_json({"through": None if seen is None else seen.through, "faults": faults})
     elif seen is None:
-        output.say(f"{output.paint('damaged', 'red', 'bold')}  {output.count(faults, 'fault', 'faults')}")
+        output.write(f"{output.paint('damaged', 'red', 'bold')}  {output.count(faults, 'fault', 'faults')}")
     else:
         what = f"{output.count(seen.through, 'entry', 'entries')} in {_files(len(seen.files))}"
-        output.say(f"{output.paint('ok', 'green', 'bold')}  {what}: each position once, in every version")
+        output.write(f"{output.paint('ok', 'green', 'bold')}  {what}: each position once, in every version")
 
 
 def tell_rows(answer: Answer, *, is_json: bool) -> None:
     if is_json:
         for row in answer.rows:
-            output.say_json(dict(zip(answer.names, map(_plain, row), strict=True)))
+            output.write_json(dict(zip(answer.names, map(_plain, row), strict=True)))
         return
     heading = [output.paint(output.escape(name), "bold") for name in answer.names]
     output.table([heading, *([output.escape(_shown(value)) for value in row] for row in answer.rows)])

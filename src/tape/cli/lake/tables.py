@@ -56,9 +56,9 @@ async def _report(choices: Choices, out: Path | None) -> None:
         await make_tables(log, NAMES, is_quiet=choices.is_json)
     page = await draw_report(choices, out)
     if choices.is_json:
-        output.say_json({"page": str(page)})
+        output.write_json({"page": str(page)})
     else:
-        output.say(f"{output.paint('ok', 'green', 'bold')}  {output.escape(str(page))}")
+        output.write(f"{output.paint('ok', 'green', 'bold')}  {output.escape(str(page))}")
 
 
 async def make_tables(log: DeltaLog, names: tuple[str, ...] | list[str], *, is_quiet: bool) -> list[TableUpdate]:
@@ -101,8 +101,8 @@ async def draw_report(choices: Choices, out: Path | None) -> Path:
 
 def _tell_made(made: TableUpdate, *, is_json: bool) -> None:
     if is_json:
-        output.say_json(made._asdict())
+        output.write_json(made._asdict())
         return
     what = "" if made.is_new else "  as it was"
     rows = output.count(made.rows, "row", "rows")
-    output.say(f"{output.paint(f'{made.name:<20}', 'bold')} {rows:>14}  as of {made.through:,}{what}")
+    output.write(f"{output.paint(f'{made.name:<20}', 'bold')} {rows:>14}  as of {made.through:,}{what}")

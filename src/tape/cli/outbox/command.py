@@ -53,11 +53,11 @@ def migrate(choices: Choices, schema: str) -> None:
 
     applied = run(partial(bring_up, url_of(choices), schema=schema))
     if choices.is_json:
-        output.say_json({"applied": list(applied)})
+        output.write_json({"applied": list(applied)})
     for step in () if choices.is_json else applied:
-        output.say(f"{output.paint('applied', 'green')}  {step}")
+        output.write(f"{output.paint('applied', 'green')}  {step}")
     if not applied and not choices.is_json:
-        output.say("the outbox is up to date")
+        output.write("the outbox is up to date")
 
 
 @outbox.command("ls")
@@ -79,7 +79,7 @@ def list_records(
     records = with_table(choices, schema, lambda table: table.listed(which, limit))
     if choices.is_json:
         for record in records:
-            output.say_json(_facts(record))
+            output.write_json(_facts(record))
     else:
         output.listing(map(_row, records), "there is nothing of the kind in the outbox")
 
@@ -98,7 +98,7 @@ def show(choices: Choices, event_id: UUID, schema: str) -> None:
         raise NotFound(f"no row of the outbox is {str(event_id)!r}")
     record, deliveries = found
     if choices.is_json:
-        output.say_json({**_facts(record), "deliveries": [state._asdict() for state in deliveries]})
+        output.write_json({**_facts(record), "deliveries": [state._asdict() for state in deliveries]})
     else:
         output.table((output.paint(name, "bold"), output.escape(text)) for name, text in _described(record, deliveries))
 
@@ -183,7 +183,7 @@ def stats(choices: Choices, schema: str) -> None:
     """Say how much waits, for how long, and what delivering took."""
     found = with_table(choices, schema, lambda table: table.stats())
     if choices.is_json:
-        output.say_json({**found._asdict(), "advice": list(found.advice)})
+        output.write_json({**found._asdict(), "advice": list(found.advice)})
         return
     output.table((output.paint(name, "bold"), f"{value:,}") for name, value in found._asdict().items())
     for advice in found.advice:

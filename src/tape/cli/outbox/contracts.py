@@ -65,7 +65,7 @@ def catalog(modules: tuple[str, ...], path: Path | None, is_checking: bool) -> i
 
     text = page(_loaded(modules))
     if path is None:
-        output.say(text.rstrip("\n"))
+        output.write(text.rstrip("\n"))
     elif is_checking:
         return int(not path.exists() or path.read_text(encoding="utf-8") != text)
     else:
@@ -83,8 +83,10 @@ def _loaded(modules: tuple[str, ...]) -> list[Contract]:
 
 def _say(choices: Choices, event_type: str, standing: str, reasons: tuple[str, ...]) -> None:
     if choices.is_json:
-        output.say_json({"event_type": event_type, "standing": standing, "reasons": list(reasons)})
+        output.write_json({"event_type": event_type, "standing": standing, "reasons": list(reasons)})
         return
     colour = "green" if standing == "same" else "red"
     advice = f"; {_ADVICE[standing]}" if standing in _ADVICE else ""
-    output.say(f"{output.paint(standing, colour)}  {output.escape(event_type)}  {', '.join(reasons)}{advice}".rstrip())
+    output.write(
+        f"{output.paint(standing, colour)}  {output.escape(event_type)}  {', '.join(reasons)}{advice}".rstrip()
+    )

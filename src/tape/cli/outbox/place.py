@@ -47,6 +47,6 @@ def with_table(choices: Choices, schema: str, act: Callable[[OutboxTable], Await
 
 def tell(choices: Choices, facts: dict[str, object], sentence: str) -> None:
     if choices.is_json:
-        output.say_json(facts)
+        output.write_json(facts)
     else:
-        output.say(sentence)
+        output.write(sentence)

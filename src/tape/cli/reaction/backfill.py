@@ -44,14 +44,14 @@ def backfill(choices: Choices, reaction_id: str, after: int, through: int | None
     plan, tally = _backfill(choices, reaction_id, after, through, is_dry)
     if choices.is_json:
         told = {"reaction_id": reaction_id, "from": plan.after, "to": plan.through}
-        output.say_json({**told, "matches": tally.matches, "made": tally.made})
+        output.write_json({**told, "matches": tally.matches, "made": tally.made})
     else:
         matched, looked = (
             output.count(tally.matches, "match", "matches"),
             output.count(tally.searched, "entry", "entries"),
         )
         made = "nothing was made" if is_dry else f"{output.count(tally.made, 'task', 'tasks')} made"
-        output.say(f"{output.paint(matched, 'bold')} in {looked}, {made}")
+        output.write(f"{output.paint(matched, 'bold')} in {looked}, {made}")
 
 
 def _backfill(

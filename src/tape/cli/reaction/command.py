@@ -10,7 +10,7 @@ import click
 
 from tape.cli import output
 from tape.cli.choices import Choices, run as finish, shared
-from tape.cli.doctor.facts import tell
+from tape.cli.doctor.facts import write_facts
 from tape.cli.reaction.backfill import backfill
 from tape.cli.reaction.dry_run import dry_run
 from tape.cli.reaction.explain import explain
@@ -75,7 +75,7 @@ def list_reactions(choices: Choices, subject_pattern: str) -> None:
     records = finish(partial(_with, choices, lambda reactions: reactions.listed(subject_pattern)))
     if choices.is_json:
         for record in records:
-            output.say_json(_facts(record))
+            output.write_json(_facts(record))
     else:
         output.listing(map(_line, records), "there is nothing to react; tape reaction add registers a reaction")
 
@@ -124,9 +124,9 @@ def remove(choices: Choices, reaction_id: str) -> None:
     if not finish(partial(_with, choices, lambda reactions: reactions.remove(reaction_id))):
         raise NotFound(f"there is no reaction {reaction_id!r}")
     if choices.is_json:
-        output.say_json({"reaction_id": reaction_id, "deregistered": True})
+        output.write_json({"reaction_id": reaction_id, "deregistered": True})
     else:
-        output.say(f"{output.escape(reaction_id)}  removed")
+        output.write(f"{output.escape(reaction_id)}  removed")
 
 
 async def _with(choices: Choices, ask: Callable[[Reactions], Awaitable[T]]) -> T:
@@ -138,9 +138,9 @@ async def _with(choices: Choices, ask: Callable[[Reactions], Awaitable[T]]) -> T
 def _show(choices: Choices, record: ReactionRecord) -> None:
     facts = _facts(record)
     if choices.is_json:
-        output.say_json(facts)
+        output.write_json(facts)
     else:
-        tell({**facts, "handler_kind": record.reaction.handler_kind})
+        write_facts({**facts, "handler_kind": record.reaction.handler_kind})
 
 
 def _facts(record: ReactionRecord) -> dict[str, object]:

@@ -44,7 +44,7 @@ def dry_run(choices: Choices, /, since: timedelta | None, explain: bool, plot: P
     if plot is not None:
         _draw(found, plot)
     if choices.is_json:
-        output.say_json(_facts(found, explain))
+        output.write_json(_facts(found, explain))
     else:
         _say(found, explain)
 
@@ -110,14 +110,14 @@ def _explained(part: CompiledPart) -> dict[str, object]:
 
 
 def _say(found: DryRunSummary, is_explained: bool) -> None:
-    output.say(output.paint(output.count(found.matches, "match", "matches"), "bold") + _between(found))
+    output.write(output.paint(output.count(found.matches, "match", "matches"), "bold") + _between(found))
     if found.days:
-        output.say(f"{sparkline(_every_day(found.days))}  a day, from {_date(found.days[0].day_ms)} on")
+        output.write(f"{sparkline(_every_day(found.days))}  a day, from {_date(found.days[0].day_ms)} on")
     if found.samples:
-        output.say(output.paint("the newest", "bold"))
+        output.write(output.paint("the newest", "bold"))
         output.table(map(_sample, found.samples))
     if found.errors:
-        output.say(output.paint("where the predicate erred", "bold"))
+        output.write(output.paint("where the predicate erred", "bold"))
         output.table(
             (
                 f"{cause.entries:,}",
@@ -127,7 +127,7 @@ def _say(found: DryRunSummary, is_explained: bool) -> None:
             for cause in found.errors
         )
     if is_explained and found.parts:
-        output.say(output.paint("who answers which part", "bold"))
+        output.write(output.paint("who answers which part", "bold"))
         output.table((part.position, part.route.value, output.escape(part.reason)) for part in found.parts)
     _say_cost(found)
 
@@ -135,7 +135,7 @@ def _say(found: DryRunSummary, is_explained: bool) -> None:
 def _say_cost(found: DryRunSummary) -> None:
     cost = found.cost
     looked = output.count(cost.entries, "entry", "entries")
-    output.say(output.paint(f"{looked} looked at in {cost.seconds:.1f} s, {cost.native:.0%} by Spark itself", "dim"))
+    output.write(output.paint(f"{looked} looked at in {cost.seconds:.1f} s, {cost.native:.0%} by Spark itself", "dim"))
 
 
 def _between(found: DryRunSummary) -> str:

@@ -44,7 +44,7 @@ def explain(choices: Choices, reaction_id: str, global_seq: int) -> None:
 
     told = finish(partial(_explain, choices, reaction_id, global_seq))
     if choices.is_json:
-        output.say_json(facts(told))
+        output.write_json(facts(told))
     else:
         _say(told)
 
@@ -60,13 +60,13 @@ async def _explain(choices: Choices, reaction_id: str, global_seq: int) -> Expla
 
 
 def _say(told: Explanation) -> None:
-    output.say(output.paint(ANSWERS[told.outcome.value], "bold"))
+    output.write(output.paint(ANSWERS[told.outcome.value], "bold"))
     output.table(_lines(told))
     if told.judgement.parts:
-        output.say(output.paint("the predicate", "bold"))
+        output.write(output.paint("the predicate", "bold"))
         output.table(map(_part, told.judgement.parts))
     if told.task is not None:
-        output.say(output.paint("the task", "bold"))
+        output.write(output.paint("the task", "bold"))
         output.table([*_task(told.task), *map(_happened, told.life)])
 
 

@@ -43,7 +43,7 @@ def list_runs(choices: Choices, limit: int) -> None:
     records = finish(partial(_listed, choices, limit))
     if choices.is_json:
         for record in records:
-            output.say_json(_facts(record))
+            output.write_json(_facts(record))
     else:
         rows = ((_status(record), output.paint(record.run_id, "bold"), *_numbers(record)) for record in records)
         output.listing(rows, "there is nothing yet; tape publish RUN JSON --open begins a run")
@@ -56,12 +56,12 @@ def list_runs(choices: Choices, limit: int) -> None:
 def show(choices: Choices, run_id: str) -> None:
     """Show what is known of RUN."""
     record, state, unmet = finish(partial(_find, choices, run_id))
-    told = {} if state is None else state.summary
+    summary = {} if state is None else state.summary
     if choices.is_json:
         owed = {"obligations": [each.summary for each in unmet]}
-        output.say_json({**_facts(record), **({"ledger": {**told, **owed}} if told else {})})
+        output.write_json({**_facts(record), **({"ledger": {**summary, **owed}} if summary else {})})
     else:
-        facts = ((name.replace("_", " "), str(fact)) for name, fact in told.items() if fact)
+        facts = ((name.replace("_", " "), str(fact)) for name, fact in summary.items() if fact)
         lines = (*_described(record), *facts, *map(_owed, unmet))
         output.table((output.paint(name, "bold"), output.escape(text)) for name, text in lines)
 
@@ -112,9 +112,9 @@ def cancel(choices: Choices, run_id: str, reason: str) -> None:
     """Close RUN, with an entry that says so, and thereby stop whoever goes on in it, wherever that is."""
     last_seq = finish(partial(_cancel, choices, run_id, reason))
     if choices.is_json:
-        output.say_json({"run_id": run_id, "status": "complete", "last_seq": last_seq})
+        output.write_json({"run_id": run_id, "status": "complete", "last_seq": last_seq})
     else:
-        output.say(f"{output.escape(run_id)}  closed at seq {last_seq}")
+        output.write(f"{output.escape(run_id)}  closed at seq {last_seq}")
 
 
 @run.command()
@@ -132,11 +132,11 @@ def diff(choices: Choices, one: str, other: str, limit: int) -> None:
 
     found, ledgers = finish(partial(_diff, choices, one, other))
     if choices.is_json:
-        run_diff.say_json(found)
-        run_diff_ledgers.say_json(ledgers)
+        run_diff.write_json(found)
+        run_diff_ledgers.write_json(ledgers)
     else:
-        run_diff.say(found, limit)
-        run_diff_ledgers.say(ledgers, limit)
+        run_diff.write(found, limit)
+        run_diff_ledgers.write(ledgers, limit)
 
 
 async def _listed(choices: Choices, limit: int) -> list[RunRecord]:
@@ -190,7 +190,7 @@ async def _fork(choices: Choices, run_id: str, order: ForkSpec, producers: tuple
         open_forks(journal, known, ledgers=Ledgers(store, journal)) as forks,
     ):
         child = await forks.fork(await found_run(store, run_id), order)
-        _tell_child(choices, child, run_id, order.at_seq)
+        _write_child(choices, child, run_id, order.at_seq)
         replay = await forks.settled(child)
     if replay is not None and replay.outcome == "failed":
         output.note(f"the producer failed: {output.escape(replay.reason or '')}")
@@ -198,12 +198,12 @@ async def _fork(choices: Choices, run_id: str, order: ForkSpec, producers: tuple
     return 0
 
 
-def _tell_child(choices: Choices, child: RunId, parent: str, at_seq: int) -> None:
+def _write_child(choices: Choices, child: RunId, parent: str, at_seq: int) -> None:
     """At once, so that somebody can watch it being played."""
     if choices.is_json:
-        output.say_json({"child_run_id": child, "parent_run_id": parent, "at_seq": at_seq})
+        output.write_json({"child_run_id": child, "parent_run_id": parent, "at_seq": at_seq})
     else:
-        output.say(f"{output.paint(child, 'bold')}  forked from {output.escape(parent)} at seq {at_seq}")
+        output.write(f"{output.paint(child, 'bold')}  forked from {output.escape(parent)} at seq {at_seq}")
     output.flush()
 
 

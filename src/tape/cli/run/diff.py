@@ -21,21 +21,21 @@ NOTHING: Final = "–"
 Line = tuple[str, str, str, str, str, str]
 
 
-def say(found: Diff, limit: int, more: str = "… and more; --limit shows it") -> None:
+def write(found: Diff, limit: int, more: str = "… and more; --limit shows it") -> None:
     """The table, for people: what differs, field by field."""
-    output.say(summary(found))
+    output.write(summary(found))
     cells = _widest()
     lines = list(islice(_lines(found, cells), limit + 1))
     if lines:
         heads = ("A", "B", "type", "field", output.fit(found.one, cells), output.fit(found.other, cells))
         output.table([tuple(output.paint(head, "bold") for head in heads), *lines[:limit]])
     if len(lines) > limit:
-        output.say(more)
+        output.write(more)
 
 
-def say_json(found: Diff) -> None:
+def write_json(found: Diff) -> None:
     """The same for programs, whole."""
-    output.say_json(
+    output.write_json(
         {
             "one": found.one,
             "other": found.other,
@@ -45,7 +45,7 @@ def say_json(found: Diff) -> None:
         }
     )
     for row in found.rows:
-        output.say_json(_told(row))
+        output.write_json(_row_facts(row))
 
 
 def summary(found: Diff) -> str:
@@ -116,7 +116,7 @@ def _end_of(path: str, cells: int) -> str:
     return output.fit(output.escape(path)[::-1], cells)[::-1]
 
 
-def _told(row: Row) -> dict[str, object]:
+def _row_facts(row: Row) -> dict[str, object]:
     """A place; where fields cannot be compared the payloads are told."""
     changes = [_parsed(change) for change in row.changes]
     is_bare = row.is_same or bool(changes)

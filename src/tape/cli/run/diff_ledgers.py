@@ -12,25 +12,25 @@ WIDEST: Final = 40
 NOTHING: Final = "–"
 
 
-def say(rows: Sequence[LedgerRow], limit: int) -> None:
+def write(rows: Sequence[LedgerRow], limit: int) -> None:
     """The table, for people: what is the same is marked, what is not stands side by side."""
     if not rows:
         return
     differing = sum(not row.is_same for row in rows)
-    output.say()
+    output.write()
     places = output.count(len(rows), "decision or effect", "decisions and effects")
-    output.say(f"of {places} {differing:,} differ")
+    output.write(f"of {places} {differing:,} differ")
     heads = tuple(output.paint(head, "bold") for head in ("", "what", "place", "A", "B"))
     output.table([heads, *map(_line, rows[:limit])])
     if len(rows) > limit:
-        output.say("… and more; --limit shows it")
+        output.write("… and more; --limit shows it")
 
 
-def say_json(rows: Sequence[LedgerRow]) -> None:
+def write_json(rows: Sequence[LedgerRow]) -> None:
     """The same for programs, whole."""
     for row in rows:
         sides = {"one": _facts(row.one), "other": _facts(row.other)}
-        output.say_json({"ledger": row.what, "place": row.place, "name": row.name, "is_same": row.is_same, **sides})
+        output.write_json({"ledger": row.what, "place": row.place, "name": row.name, "is_same": row.is_same, **sides})
 
 
 def _line(row: LedgerRow) -> tuple[str, ...]:

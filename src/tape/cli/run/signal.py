@@ -29,9 +29,9 @@ def signal(choices: Choices, run_id: str, gate: str, resolution: str, key: str |
     sent = finish(partial(_send, choices, run_id, gate, codec.decode(resolution), key))
     status = None if sent.run_status is None else sent.run_status.value
     if choices.is_json:
-        output.say_json({"accepted": sent.is_accepted, "run_id": sent.run_id, "run_status": status})
+        output.write_json({"accepted": sent.is_accepted, "run_id": sent.run_id, "run_status": status})
     else:
-        output.say(f"{output.escape(sent.run_id)}  {_told(sent)}")
+        output.write(f"{output.escape(sent.run_id)}  {_describe(sent)}")
 
 
 async def _send(choices: Choices, run_id: str, gate: str, resolution: JsonValue, key: str | None) -> SignalResult:
@@ -40,7 +40,7 @@ async def _send(choices: Choices, run_id: str, gate: str, resolution: JsonValue,
     raise AssertionError("a node swallows nothing")
 
 
-def _told(sent: SignalResult) -> str:
+def _describe(sent: SignalResult) -> str:
     if not sent.is_accepted:
         return "has ended, and takes no answer"
     return "goes on" if sent.run_status is not None else "will find the answer when it comes to the gate"

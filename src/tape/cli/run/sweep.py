@@ -106,7 +106,7 @@ async def _sweep(choices: Choices, run_id: str, order: SweepOrder, places: tuple
 def _tell(choices: Choices, found: list[SweptRun]) -> None:
     if choices.is_json:
         for each in found:
-            output.say_json(_facts(each))
+            output.write_json(_facts(each))
         return
     agents = list(dict.fromkeys(outcome.agent for each in found for outcome in each.outcomes))
     heads = ("fork", "changed", "events", "differing", *agents, "")

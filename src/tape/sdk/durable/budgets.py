@@ -7,8 +7,8 @@ from types import TracebackType
 from typing import Self
 
 from tape.core.errors import LimitReached
-from tape.sdk.durable.answers import refusal_in
-from tape.sdk.durable.running import Running, from_its_thread, interruptible, running
+from tape.sdk.durable.errors import refusal_in
+from tape.sdk.durable.run_context import RunContext, call_from_thread, current_run, interruptible
 from tape.sdk.durable.steps import enclose, enclosing
 
 
@@ -19,11 +19,11 @@ class Budget:
     usd: float | Decimal | None = None
     tokens: int | None = None
 
-    async def set(self, found: Running) -> None:
+    async def set(self, context: RunContext) -> None:
         """Gives a run caps if it has none; those that somebody gave it stay."""
-        known = await found.node.budgets.find(found.run_id)
+        known = await context.node.budgets.find(context.run_id)
         if known.usd_cap_micros is None and known.token_cap is None:
-            await found.node.budgets.set(found.run_id, self.usd, self.tokens)
+            await context.node.budgets.set(context.run_id, self.usd, self.tokens)
 
 
 class reserve:  # noqa: N801 - it reads as what it does: `with tape.reserve(usd=1) as spending`
@@ -33,7 +33,7 @@ class reserve:  # noqa: N801 - it reads as what it does: `with tape.reserve(usd=
     """
 
     def __init__(self, *, usd: float | Decimal = 0, tokens: int = 0) -> None:
-        self._running = running()
+        self._running = current_run()
         self._outer = enclosing()
         self._usd, self._tokens = usd, tokens
         self._spent: tuple[float | Decimal, int] | None = None
@@ -54,7 +54,7 @@ class reserve:  # noqa: N801 - it reads as what it does: `with tape.reserve(usd=
         await self._end(error)
 
     def __enter__(self) -> Self:
-        from_its_thread(self._running, "reserve", self._begin)
+        call_from_thread(self._running, "reserve", self._begin)
         enclose(self._step)  # in this thread: the task that began it has a context of its own
         return self
 
@@ -62,30 +62,30 @@ class reserve:  # noqa: N801 - it reads as what it does: `with tape.reserve(usd=
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
         enclose(self._outer)
-        from_its_thread(self._running, "reserve", partial(self._end, error))
+        call_from_thread(self._running, "reserve", partial(self._end, error))
 
     @interruptible
     async def _begin(self) -> None:
         """The whole block is a step, and those within it are a part of it."""
-        found = self._running
-        self._step = found.steps.begin("reserve", is_block=True)
+        context = self._running
+        self._step = context.steps.begin("reserve", is_block=True)
         try:
-            self._name = f"reserve-{found.place('reserve')}"
-            admission = await found.node.budgets.reserve(found.run_id, self._name, self._usd, self._tokens)
+            self._name = f"reserve-{context.occurrence('reserve')}"
+            admission = await context.node.budgets.reserve(context.run_id, self._name, self._usd, self._tokens)
             if not admission.is_admitted:
                 raise LimitReached(admission.reason)
         except BaseException as error:
-            found.steps.end(self._step, error)
+            context.steps.end(self._step, error)
             raise
 
     @interruptible
     async def _end(self, error: BaseException | None) -> None:
-        found = self._running
+        context = self._running
         try:
             is_stopped = error is not None and not isinstance(error, Exception)
-            if is_stopped or found.steps.refusal is not None or refusal_in(error) is not None:
+            if is_stopped or context.steps.refusal is not None or refusal_in(error) is not None:
                 return  # refused, parked or stopped: the block is not over, it will be gone through again
             usd, tokens = self._spent or (self._usd, self._tokens)
-            await found.node.budgets.settle(found.run_id, self._name, usd, tokens)
+            await context.node.budgets.settle(context.run_id, self._name, usd, tokens)
         finally:
-            found.steps.end(self._step)
+            context.steps.end(self._step)

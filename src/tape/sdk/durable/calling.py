@@ -11,7 +11,7 @@ from typing import Any, Final
 
 import anyio
 
-from tape.sdk.durable.answers import AckLost
+from tape.sdk.durable.errors import AckLost
 from tape.work.deadline import DEADLINE, exceeded
 from tape.work.threads import call_in_thread
 
@@ -33,7 +33,7 @@ def with_key(key: str) -> Iterator[None]:
         _KEY.reset(token)
 
 
-async def called(function: Callable[[], Any], deadline: timedelta = DEADLINE) -> Any:
+async def call_function(function: Callable[[], Any], deadline: timedelta = DEADLINE) -> Any:
     """What a function returns, be it async or plain; a plain one runs in a thread.
 
     Of one that takes longer than its deadline nobody knows whether it has done its work.

@@ -10,12 +10,12 @@ import anyio
 
 from tape.core.claim import RUN_LEASE
 from tape.core.run_state import RunState
-from tape.sdk.durable.agents import Agents, Function
+from tape.sdk.durable.agent_job import AgentJob, Function
 from tape.sdk.durable.budgets import Budget
-from tape.sdk.durable.compensating import Compensating
-from tape.sdk.durable.dispatching import Connector, Dispatching
-from tape.sdk.durable.timing import Timing
-from tape.sdk.durable.waiting import Waiting
+from tape.sdk.durable.compensation_job import CompensationJob
+from tape.sdk.durable.dispatch_job import Connector, DispatchJob
+from tape.sdk.durable.outbox_waits import OutboxWaits
+from tape.sdk.durable.timer_job import TimerJob
 from tape.sdk.nouns.node import AsyncNode
 from tape.work.deadline import DEADLINE
 from tape.work.rounds import POLL_S, Rounds
@@ -46,18 +46,18 @@ class Crew:
     connectors: Mapping[str, Connector] = field(default_factory=dict)
     deadline: timedelta = DEADLINE
 
-    def agents(self, node: AsyncNode, waiting: Waiting | None = None) -> Agents:
-        return Agents(
+    def agents(self, node: AsyncNode, waiting: OutboxWaits | None = None) -> AgentJob:
+        return AgentJob(
             node, self.app, self.function, owner=self.owner, lease=self.lease, budget=self.budget, threads=self.slots,
             waiting=waiting,
         )  # fmt: skip
 
-    def rounds(self, node: AsyncNode, waiting: Waiting | None = None) -> list[Rounds[Any]]:
+    def rounds(self, node: AsyncNode, waiting: OutboxWaits | None = None) -> list[Rounds[Any]]:
         return [
             Rounds(self.agents(node, waiting), slots=self.slots),
-            Rounds(Timing(node, owner=self.owner), slots=self.slots),
-            Rounds(Dispatching(node, self.connectors, owner=self.owner, deadline=self.deadline), slots=self.slots),
-            Rounds(Compensating(node, owner=self.owner), slots=self.slots),
+            Rounds(TimerJob(node, owner=self.owner), slots=self.slots),
+            Rounds(DispatchJob(node, self.connectors, owner=self.owner, deadline=self.deadline), slots=self.slots),
+            Rounds(CompensationJob(node, owner=self.owner), slots=self.slots),
         ]
 
     async def run_once(self, node: AsyncNode) -> int:
@@ -65,7 +65,7 @@ class Crew:
 
         A run that waits for an effect which nobody here can carry out now is left: who takes it next waits on.
         """
-        waiting = Waiting()
+        waiting = OutboxWaits()
         agents, *others = rounds = self.rounds(node, waiting)
         before = -1
         while (done := _done(rounds)) > before:
@@ -101,17 +101,17 @@ async def _to_its_end(agents: Rounds[Any], is_over: anyio.Event) -> None:
     is_over.set()
 
 
-async def _beside(others: Sequence[Rounds[Any]], waiting: Waiting, is_over: anyio.Event) -> None:
+async def _beside(others: Sequence[Rounds[Any]], waiting: OutboxWaits, is_over: anyio.Event) -> None:
     """Does what the functions make due; when that is nothing and all of them wait, they have waited enough."""
     is_last = False
     while not is_last:
         is_last = is_over.is_set()
         begun, done = waiting.begun, _done(others)
-        was_all = waiting.is_all
+        was_all = waiting.all_waiting
         async with anyio.create_task_group() as tasks:
             for each in others:
                 tasks.start_soon(each.run_once)
-        if was_all and waiting.is_all and (begun, done) == (waiting.begun, _done(others)):
+        if was_all and waiting.all_waiting and (begun, done) == (waiting.begun, _done(others)):
             waiting.leave()
         with anyio.move_on_after(POLL_S):
             await is_over.wait()

@@ -12,14 +12,14 @@ from tape.core.effect import Compensation, DispatchMode, Effect, EffectStatus, S
 from tape.core.errors import Conflict, UsageError
 from tape.core.fork_policy import EffectPolicy
 from tape.core.text import replace_unstorable
-from tape.sdk.durable.answers import AckLost, StepRefused, failure
-from tape.sdk.durable.calling import called, with_key
+from tape.sdk.durable.calling import call_function, with_key
 from tape.sdk.durable.compensators import compensators
-from tape.sdk.durable.forked import stand_in
+from tape.sdk.durable.errors import AckLost, StepRefused, failure
+from tape.sdk.durable.fork_effects import complete_without_effect
+from tape.sdk.durable.outbox_waits import sleep_unless_interrupted
 from tape.sdk.durable.references import reference
-from tape.sdk.durable.retrying import ONCE, Retries, retried
-from tape.sdk.durable.running import Running, running, step
-from tape.sdk.durable.waiting import moment
+from tape.sdk.durable.retries import ONCE, Retries, retried
+from tape.sdk.durable.run_context import RunContext, current_run, step
 from tape.sdk.nouns.body import text_of
 from tape.work.deadline import DEADLINE, check_deadline
 
@@ -118,26 +118,26 @@ def effect(
 
         @wraps(function)
         async def perform(*args: P.args, **kwargs: P.kwargs) -> Any:
-            return await performed(running(), Call(tool, args, kwargs))
+            return await perform_effect(current_run(), Call(tool, args, kwargs))
 
         return step(perform)
 
     return decorate
 
 
-async def performed(found: Running, call: Call) -> JsonValue:
+async def perform_effect(context: RunContext, call: Call) -> JsonValue:
     """The effect's result: the one that is written down, or else the one that it has now."""
-    index = found.decision_index
-    place = found.place(f"effect {index} {call.tool.name}")
-    if found.policy.suppresses_effects:
-        return await _sheltered(found, call, index, place)
-    begun = await found.node.effects.begin(
-        found.run_id, call.tool.name, call.request, decision_index=index, call_index=place,
+    index = context.decision_index
+    place = context.occurrence(f"effect {index} {call.tool.name}")
+    if context.policy.suppresses_effects:
+        return await _suppressed(context, call, index, place)
+    begun = await context.node.effects.begin(
+        context.run_id, call.tool.name, call.request, decision_index=index, call_index=place,
         semantics=call.tool.semantics, dispatch_mode=call.tool.dispatch, business_key=call.business_key,
-        connector=call.tool.connector, scope=call.tool.scope, compensation=call.compensation, fence=found.fence,
+        connector=call.tool.connector, scope=call.tool.scope, compensation=call.compensation, fence=context.fence,
     )  # fmt: skip
-    found.check_same(begun, text_of(call.request))
-    return result_of(await _settled(found, call, begun))
+    context.check_same(begun, text_of(call.request))
+    return result_of(await _settled(context, call, begun))
 
 
 def result_of(effect: Effect) -> JsonValue:
@@ -146,71 +146,73 @@ def result_of(effect: Effect) -> JsonValue:
     return codec.decode(effect.response_json or "null")
 
 
-async def _sheltered(found: Running, call: Call, index: int, place: int) -> JsonValue:
+async def _suppressed(context: RunContext, call: Call, index: int, place: int) -> JsonValue:
     """The same in a fork that may do nothing outside."""
-    begun = await found.node.effects.begin(
-        found.run_id, call.tool.name, call.request, decision_index=index, call_index=place,
-        semantics=Semantics.OBSERVE_ONLY, scope=call.tool.scope, fence=found.fence,
+    begun = await context.node.effects.begin(
+        context.run_id, call.tool.name, call.request, decision_index=index, call_index=place,
+        semantics=Semantics.OBSERVE_ONLY, scope=call.tool.scope, fence=context.fence,
     )  # fmt: skip
-    if found.policy is EffectPolicy.REPLAY:
-        found.check_same(begun, text_of(call.request))
+    if context.policy is EffectPolicy.REPLAY:
+        context.check_same(begun, text_of(call.request))
     if begun.status is EffectStatus.PENDING:
         stub = None if call.tool.stub is None else call.of(call.tool.stub)
-        begun = await stand_in(found, begun, stub)
+        begun = await complete_without_effect(context, begun, stub)
     return result_of(begun)
 
 
-async def _settled(found: Running, call: Call, begun: Effect) -> Effect:
+async def _settled(context: RunContext, call: Call, begun: Effect) -> Effect:
     """The effect when its outcome is known, as far as anybody can know it."""
     if begun.is_settled:
         return begun
     if begun.status is EffectStatus.UNKNOWN:
-        return await _looked_for(found, call, begun)
-    if begun.run_id != found.run_id:
+        return await _looked_for(context, call, begun)
+    if begun.run_id != context.run_id:
         raise Conflict(f"run {begun.run_id!r} is about to do the same business; come back when it has")
     if call.tool.dispatch is DispatchMode.OUTBOX:
-        return await _dispatched(found, begun)
-    if begun.idempotency_key in found.effects and call.tool.status_check is not None:
-        return await _checked(found, call, begun)
-    return await _done(found, call, begun)
+        return await _dispatched(context, begun)
+    if begun.idempotency_key in context.effects and call.tool.status_check is not None:
+        return await _checked(context, call, begun)
+    return await _done(context, call, begun)
 
 
-async def _done(found: Running, call: Call, begun: Effect) -> Effect:
+async def _done(context: RunContext, call: Call, begun: Effect) -> Effect:
     try:
         with with_key(begun.idempotency_key):
-            result = await retried(call.tool.retry, partial(called, call.of(call.tool.function), call.tool.timeout))
+            result = await retried(
+                call.tool.retry, partial(call_function, call.of(call.tool.function), call.tool.timeout)
+            )
         response = codec.decode(codec.encode(result))
     except AckLost:
-        return await _lost(found, call, begun)
+        return await _lost(context, call, begun)
     except StepRefused:
         raise  # the program is at fault, not the tool: nothing came of the effect that could be written down
     except Exception as error:  # noqa: BLE001 - whatever a tool raises is what came of it
-        told: JsonValue = {"type": type(error).__name__, "message": replace_unstorable(str(error))}
-        return await _complete(found, begun, EffectStatus.FAILED, error=told)
-    return await _complete(found, begun, EffectStatus.CONFIRMED, response=response)
+        error_text: JsonValue = {"type": type(error).__name__, "message": replace_unstorable(str(error))}
+        return await _complete(context, begun, EffectStatus.FAILED, error=error_text)
+    return await _complete(context, begun, EffectStatus.CONFIRMED, response=response)
 
 
-async def _lost(found: Running, call: Call, begun: Effect) -> Effect:
+async def _lost(context: RunContext, call: Call, begun: Effect) -> Effect:
     """Nobody knows what came of it; whoever can look does so at once."""
-    return await _looked_for(found, call, await _complete(found, begun, EffectStatus.UNKNOWN))
+    return await _looked_for(context, call, await _complete(context, begun, EffectStatus.UNKNOWN))
 
 
-async def _checked(found: Running, call: Call, begun: Effect) -> Effect:
+async def _checked(context: RunContext, call: Call, begun: Effect) -> Effect:
     """What a worker before this one left behind: it is only done if it was not."""
     try:
         result = await _look(call, begun)
     except StepRefused:
         raise
     except Exception:  # noqa: BLE001 - who cannot say leaves it unknown
-        return await _complete(found, begun, EffectStatus.UNKNOWN)
+        return await _complete(context, begun, EffectStatus.UNKNOWN)
     if result is None:
-        return await _done(found, call, begun)
-    return await _complete(found, begun, EffectStatus.CONFIRMED, response=result)
+        return await _done(context, call, begun)
+    return await _complete(context, begun, EffectStatus.CONFIRMED, response=result)
 
 
-async def _looked_for(found: Running, call: Call, effect: Effect) -> Effect:
+async def _looked_for(context: RunContext, call: Call, effect: Effect) -> Effect:
     """An effect in doubt after a look outside; it is not done again, because that was said to the journal already."""
-    if call.tool.status_check is None or effect.run_id != found.run_id:
+    if call.tool.status_check is None or effect.run_id != context.run_id:
         return effect
     try:
         result = await _look(call, effect)
@@ -220,39 +222,39 @@ async def _looked_for(found: Running, call: Call, effect: Effect) -> Effect:
         return effect
     status = EffectStatus.FAILED if result is None else EffectStatus.CONFIRMED
     error: JsonValue = {"type": "Absent", "message": "it did not take place"} if result is None else None
-    return await found.node.effects.reconcile(
-        found.run_id, effect.idempotency_key, status, response=result, error=error
+    return await context.node.effects.reconcile(
+        context.run_id, effect.idempotency_key, status, response=result, error=error
     )
 
 
 async def _look(call: Call, effect: Effect) -> JsonValue:
     assert call.tool.status_check is not None
     with with_key(effect.idempotency_key):
-        result: JsonValue = await called(call.of(call.tool.status_check), call.tool.timeout)
+        result: JsonValue = await call_function(call.of(call.tool.status_check), call.tool.timeout)
     return result
 
 
-async def _dispatched(found: Running, begun: Effect) -> Effect:
+async def _dispatched(context: RunContext, begun: Effect) -> Effect:
     """Waits for whoever carries it out."""
-    with found.waiting.wait() as is_left:
+    with context.waiting.wait() as is_left:
         while begun.status is EffectStatus.PENDING:
-            found.steps.check()
-            await moment(is_left, POLL_S)
-            begun = await found.node.effects.find(found.run_id, begun.idempotency_key) or begun
+            context.steps.check()
+            await sleep_unless_interrupted(is_left, POLL_S)
+            begun = await context.node.effects.find(context.run_id, begun.idempotency_key) or begun
     return begun
 
 
-async def mark_in_doubt(found: Running) -> None:
+async def mark_in_doubt(context: RunContext) -> None:
     """Says of each effect that has no outcome, and that nobody waits for any more, that nobody knows it."""
-    for each in await found.node.effects.listed(found.run_id):
+    for each in await context.node.effects.listed(context.run_id):
         is_inline = each.dispatch_mode is DispatchMode.INLINE and each.semantics is not Semantics.OBSERVE_ONLY
         if is_inline and each.status is EffectStatus.PENDING:
-            await _complete(found, each, EffectStatus.UNKNOWN)
+            await _complete(context, each, EffectStatus.UNKNOWN)
 
 
 async def _complete(
-    found: Running, begun: Effect, status: EffectStatus, response: JsonValue = None, error: JsonValue = None
+    context: RunContext, begun: Effect, status: EffectStatus, response: JsonValue = None, error: JsonValue = None
 ) -> Effect:
-    return await found.node.effects.complete(
-        found.run_id, begun.idempotency_key, status, response=response, error=error, fence=found.fence
+    return await context.node.effects.complete(
+        context.run_id, begun.idempotency_key, status, response=response, error=error, fence=context.fence
     )

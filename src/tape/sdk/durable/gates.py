@@ -1,9 +1,9 @@
-"""Waiting for somebody outside, for as long as it takes and in nobody's hands."""
+"""OutboxWaits for somebody outside, for as long as it takes and in nobody's hands."""
 
 from tape.core import codec
 from tape.core.codec import JsonValue
-from tape.sdk.durable.answers import Parked
-from tape.sdk.durable.running import running, step
+from tape.sdk.durable.errors import Parked
+from tape.sdk.durable.run_context import current_run, step
 
 
 @step
@@ -12,9 +12,9 @@ async def gate(name: str, context: JsonValue = None) -> JsonValue:
 
     The second time that a run comes to the same gate it waits for the second answer.
     """
-    found = running()
-    place = found.place(f"gate {name}")
-    passage = await found.node.gates.wait(found.run_id, name, place, context, fence=found.fence)
-    if passage.resolution_json is None:
+    run = current_run()
+    place = run.occurrence(f"gate {name}")
+    result = await run.node.gates.wait(run.run_id, name, place, context, fence=run.fence)
+    if result.resolution_json is None:
         raise Parked
-    return codec.decode(passage.resolution_json or "null")
+    return codec.decode(result.resolution_json or "null")

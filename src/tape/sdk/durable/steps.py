@@ -9,7 +9,7 @@ from typing import Final
 
 import anyio
 
-from tape.sdk.durable.answers import LOST, ConcurrentSteps, Interrupted, StepRefused
+from tape.sdk.durable.errors import CANNOT_CONTINUE, ConcurrentSteps, Interrupted, StepRefused
 
 
 @dataclass(slots=True, eq=False)
@@ -84,7 +84,7 @@ class Steps:
     def end(self, step: Step, error: BaseException | None = None) -> None:
         """Ends a step, with the error that it ended with."""
         step.is_over = True
-        if isinstance(error, (Interrupted, *LOST)):
+        if isinstance(error, (Interrupted, *CANNOT_CONTINUE)):
             self.interruption = error
         elif error is not None and not isinstance(error, Exception):
             self.is_cut = True

@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from typing import Final
 
 from tape.cli.demo.arena.agents import Decide, by_rule
-from tape.cli.demo.arena.turns import Place, Said, step, world_at
+from tape.cli.demo.arena.turns import ArenaEvent, Place, step, world_at
 from tape.cli.demo.arena.world import mutate
 from tape.core.codec import JsonValue
 from tape.core.errors import UsageError, quoted
@@ -20,12 +20,12 @@ def arena(
 ) -> None:
     """Goes on where a prefix ends, in a world that a mutation has changed, for so many turns.
 
-    A turn that the prefix leaves in the middle is the first of them. The events are said in the sink's own run if it
+    A turn that the prefix leaves in the middle is the first of them. The events are event in the sink's own run if it
     has a `run_id`, else in the run of the prefix.
     """
     place = world_at(prefix)
     if mutation is not None:
-        place = Place(mutate(place.world, mutation), place.told, place.decided)
+        place = Place(mutate(place.world, mutation), place.emitted, place.decided)
     run_id: str = getattr(sink, "run_id", prefix[-1].run_id if prefix else RUN)
     play(run_id, place, n_turns, sink, decide)
 
@@ -36,12 +36,12 @@ def play(run_id: str, place: Place, n_turns: int, sink: EventSink, decide: Decid
         raise UsageError(f"n_turns is 0 to {MOST_TURNS}, not {quoted(n_turns)}")
     end = place.world.turn + n_turns
     while place.world.turn < end:
-        place, said = step(place, decide)
-        sink.emit(_event(run_id, said))
+        place, event = step(place, decide)
+        sink.emit(_event(run_id, event))
     return place
 
 
-def _event(run_id: str, said: Said) -> Event:
+def _event(run_id: str, event: ArenaEvent) -> Event:
     return Event(
-        run_id=run_id, type=said.type, payload=said.payload, subject=f"/arena/{said.agent or 'world'}/{said.type}"
+        run_id=run_id, type=event.type, payload=event.payload, subject=f"/arena/{event.agent or 'world'}/{event.type}"
     )

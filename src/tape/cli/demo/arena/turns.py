@@ -27,7 +27,7 @@ RATES: Final = {"hearth-small": 1, "ember-medium": 4, "anvil-large": 15}  # mill
 Payload: TypeAlias = dict[str, JsonValue]
 
 
-class Said(NamedTuple):
+class ArenaEvent(NamedTuple):
     """An event of the story; an empty agent is the world itself."""
 
     type: str
@@ -37,41 +37,41 @@ class Said(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Place:
-    """Where a story stands: the world, how much of the turn has been told, and what was decided and not yet done."""
+    """Where a story stands: the world, how much of the turn has been emitted, and what was decided and not yet done."""
 
     world: World
-    told: int = 0
+    emitted: int = 0
     decided: Action | None = None
 
     @property
     def next_type(self) -> str:
         agents = len(self.world.settlements)
-        if self.told == 0:
+        if self.emitted == 0:
             return TURN_START
-        if self.told <= agents * len(AGENTS):
-            return AGENTS[(self.told - 1) % len(AGENTS)]
-        return "world_mutation" if self.told == agents * len(AGENTS) + 1 else "metric"
+        if self.emitted <= agents * len(AGENTS):
+            return AGENTS[(self.emitted - 1) % len(AGENTS)]
+        return "world_mutation" if self.emitted == agents * len(AGENTS) + 1 else "metric"
 
     @property
     def actor(self) -> int:
         """Which settlement the next event is about."""
         agents = len(self.world.settlements)
-        is_acting = self.told <= agents * len(AGENTS)
-        return (self.told - 1) // len(AGENTS) if is_acting else (self.told - 2) % agents
+        is_acting = self.emitted <= agents * len(AGENTS)
+        return (self.emitted - 1) // len(AGENTS) if is_acting else (self.emitted - 2) % agents
 
     def after(self, world: World, decided: Action | None = None) -> "Place":
         """One event on; after the last of a turn the next turn begins."""
-        told = self.told + 1
-        if told == 2 + len(world.settlements) * (len(AGENTS) + 1):
+        emitted = self.emitted + 1
+        if emitted == 2 + len(world.settlements) * (len(AGENTS) + 1):
             return Place(replace(world, turn=world.turn + 1))
-        return Place(world, told, decided)
+        return Place(world, emitted, decided)
 
 
-def step(place: Place, decide: Decide = by_rule) -> tuple[Place, Said]:
+def step(place: Place, decide: Decide = by_rule) -> tuple[Place, ArenaEvent]:
     """The next event, and where the story stands after it."""
     match place.next_type:
         case "turn_start":
-            return place.after(place.world), _said(place, season=place.world.season, world=snapshot(place.world))
+            return place.after(place.world), _event_at(place, season=place.world.season, world=snapshot(place.world))
         case "world_mutation":
             return _keep_up(place)
         case "llm_response":
@@ -79,48 +79,48 @@ def step(place: Place, decide: Decide = by_rule) -> tuple[Place, Said]:
         case "action_result":
             return _act(place)
         case _:
-            return place.after(place.world, place.decided), _tell(place)
+            return place.after(place.world, place.decided), _metric(place)
 
 
 def world_at(prefix: Sequence[Entry | Event]) -> Place:
-    """Where a story stands after what has been said of it; what others said in between is passed over."""
+    """Where a story stands after what has been event of it; what others event in between is passed over."""
     starts = (n for n in range(len(prefix) - 1, -1, -1) if _is_ours(prefix[n], TURN_START))
     place = Place(found())
-    for said in prefix[next(starts, 0) :]:
-        place = _follow(place, said)
+    for event in prefix[next(starts, 0) :]:
+        place = _follow(place, event)
     return place
 
 
-def _follow(place: Place, said: Entry | Event) -> Place:
+def _follow(place: Place, event: Entry | Event) -> Place:
     """A decision that was made is not made again: a model would make another one."""
-    if _is_ours(said, TURN_START):
-        return Place(restored(_field(said, "world")), 1)
-    if _is_ours(said, MUTATION):
-        return replace(place, world=mutate(place.world, said.payload))
-    return step(place, lambda _: _decided(said))[0] if _is_ours(said, place.next_type) else place
+    if _is_ours(event, TURN_START):
+        return Place(restored(_field(event, "world")), 1)
+    if _is_ours(event, MUTATION):
+        return replace(place, world=mutate(place.world, event.payload))
+    return step(place, lambda _: _decided(event))[0] if _is_ours(event, place.next_type) else place
 
 
-def _is_ours(said: Entry | Event, type: str) -> bool:
-    return said.kind == EVENT and said.type == type
+def _is_ours(event: Entry | Event, type: str) -> bool:
+    return event.kind == EVENT and event.type == type
 
 
-def _field(said: Entry | Event, name: str) -> Any:
-    return said.payload.get(name) if isinstance(said.payload, dict) else None
+def _field(event: Entry | Event, name: str) -> Any:
+    return event.payload.get(name) if isinstance(event.payload, dict) else None
 
 
-def _decided(said: Entry | Event) -> Action:
-    call = _field(said, "action")
+def _decided(event: Entry | Event) -> Action:
+    call = _field(event, "action")
     if not isinstance(call, dict):
         raise Corrupt("an llm_response holds no action")
-    return Action(tool=call["tool"], **call["arguments"], reasoning=_field(said, "reasoning"))
+    return Action(tool=call["tool"], **call["arguments"], reasoning=_field(event, "reasoning"))
 
 
-def _said(place: Place, agent: str = "", **facts: JsonValue) -> Said:
+def _event_at(place: Place, agent: str = "", **facts: JsonValue) -> ArenaEvent:
     named: Payload = {"agent": agent} if agent else {}
-    return Said(place.next_type, agent, {"turn_num": place.world.turn, **named, **facts})
+    return ArenaEvent(place.next_type, agent, {"turn_num": place.world.turn, **named, **facts})
 
 
-def _tell(place: Place) -> Said:
+def _metric(place: Place) -> ArenaEvent:
     """What an agent sees, is asked, does or is worth; none of it changes the world."""
     seen = observe(place.world, place.actor)
     mine = seen.settlement
@@ -136,15 +136,15 @@ def _tell(place: Place) -> Said:
             facts = {"tool": action.tool, "arguments": action.arguments}
         case _:
             facts = {"name": "prosperity", "value": mine.prosperity, "population": mine.population, "age": mine.age}
-    return _said(place, seen.agent, **facts)
+    return _event_at(place, seen.agent, **facts)
 
 
-def _respond(place: Place, decide: Decide) -> tuple[Place, Said]:
+def _respond(place: Place, decide: Decide) -> tuple[Place, ArenaEvent]:
     seen = observe(place.world, place.actor)
     action = NOBODY if seen.settlement.is_fallen else decide(seen)
     tokens = _tokens(action.reasoning) + _tokens(str(action.arguments))
     spent = _tokens(prompt(seen)) + 4 * tokens
-    said = _said(
+    event = _event_at(
         place,
         seen.agent,
         model=seen.model,
@@ -153,23 +153,23 @@ def _respond(place: Place, decide: Decide) -> tuple[Place, Said]:
         tokens=tokens,
         cost_usd=RATES[seen.model] * spent / 1_000_000,
     )
-    return place.after(place.world, action), said
+    return place.after(place.world, action), event
 
 
-def _act(place: Place) -> tuple[Place, Said]:
+def _act(place: Place) -> tuple[Place, ArenaEvent]:
     action = place.decided or NOBODY
     outcome = act(place.world, place.actor, action)
     name = place.world.settlements[place.actor].name
     now = status(outcome.world.settlements[place.actor])
-    said = _said(place, name, tool=action.tool, ok=outcome.is_done, summary=outcome.summary, settlement=now)
-    return place.after(outcome.world), said
+    event = _event_at(place, name, tool=action.tool, ok=outcome.is_done, summary=outcome.summary, settlement=now)
+    return place.after(outcome.world), event
 
 
-def _keep_up(place: Place) -> tuple[Place, Said]:
+def _keep_up(place: Place) -> tuple[Place, ArenaEvent]:
     kept = upkeep(place.world)
     tales: list[JsonValue] = list(kept.tales)
-    said = _said(place, season=place.world.season, grown=kept.grown, eaten=kept.eaten, tales=tales)
-    return place.after(kept.world), said
+    event = _event_at(place, season=place.world.season, grown=kept.grown, eaten=kept.eaten, tales=tales)
+    return place.after(kept.world), event
 
 
 def _tokens(text: str) -> int:

@@ -5,10 +5,10 @@ from contextlib import contextmanager
 
 import anyio
 
-from tape.sdk.durable.answers import Interrupted
+from tape.sdk.durable.errors import Interrupted
 
 
-class Waiting:
+class OutboxWaits:
     """How many functions there are, and how many waits were begun and go on; `leave` ends those that go on now."""
 
     def __init__(self) -> None:
@@ -18,7 +18,7 @@ class Waiting:
         self._is_left = anyio.Event()
 
     @property
-    def is_all(self) -> bool:
+    def all_waiting(self) -> bool:
         """Whether every function waits."""
         return 0 < self.functions <= self._count
 
@@ -46,7 +46,7 @@ class Waiting:
         self._is_left = anyio.Event()
 
 
-async def moment(is_left: anyio.Event, seconds: float) -> None:
+async def sleep_unless_interrupted(is_left: anyio.Event, seconds: float) -> None:
     """A while, unless the wait is to end."""
     with anyio.move_on_after(seconds):
         await is_left.wait()

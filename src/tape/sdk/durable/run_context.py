@@ -16,23 +16,23 @@ from tape.core.effect import Effect
 from tape.core.errors import Conflict
 from tape.core.fork_policy import EffectPolicy, policy_of
 from tape.core.run_state import RunState
-from tape.sdk.durable.answers import LOST, Interrupted, StepRefused
+from tape.sdk.durable.errors import CANNOT_CONTINUE, Interrupted, StepRefused
+from tape.sdk.durable.outbox_waits import OutboxWaits
 from tape.sdk.durable.steps import Steps, enclose, enclosing
-from tape.sdk.durable.waiting import Waiting
 from tape.sdk.nouns.node import AsyncNode
 
 P = ParamSpec("P")
 T = TypeVar("T")
 
-_RUNNING: Final[ContextVar["Running | None"]] = ContextVar("tape_running", default=None)
+_CURRENT: Final[ContextVar["RunContext | None"]] = ContextVar("tape_running", default=None)
 
 
 @dataclass(slots=True, kw_only=True)
-class Running:
+class RunContext:
     """A run in the hands of one worker.
 
     A function that is begun again goes through the same places in the same order, so what happens at a place has a
-    name that is found again: after which decision, and which call of the same kind it is.
+    name that is context again: after which decision, and which call of the same kind it is.
     """
 
     node: AsyncNode
@@ -41,14 +41,14 @@ class Running:
     decisions: Mapping[int, Decision] = field(default_factory=dict)
     decision_index: int = -1
     counts: Counter[str] = field(default_factory=Counter)
-    waiting: Waiting = field(default_factory=Waiting)
+    waiting: OutboxWaits = field(default_factory=OutboxWaits)
     steps: Steps = field(init=False)
 
     def __post_init__(self) -> None:
         self.steps = Steps(self.run_id)
 
     @classmethod
-    async def of(cls, node: AsyncNode, run: RunState, waiting: Waiting) -> "Running":
+    async def of(cls, node: AsyncNode, run: RunState, waiting: OutboxWaits) -> "RunContext":
         """With everything that workers before this one have left."""
         effects = {each.idempotency_key: each for each in await node.effects.listed(run.run_id)}
         decisions = {each.decision_index: each for each in await node.decisions.listed(run.run_id)}
@@ -67,10 +67,10 @@ class Running:
         """What becomes of effects: a run that is no fork has them take place."""
         return policy_of(self.run.labels)
 
-    def place(self, what: str) -> int:
+    def occurrence(self, kind: str) -> int:
         """Which one of its kind this is."""
-        self.counts[what] += 1
-        return self.counts[what] - 1
+        self.counts[kind] += 1
+        return self.counts[kind] - 1
 
     def check_same(self, effect: Effect, request_json: str) -> None:
         """Refuses a function that asks for something else than it did the first time."""
@@ -81,26 +81,26 @@ class Running:
             )
 
 
-def running() -> Running:
+def current_run() -> RunContext:
     """The run that the code that runs now belongs to."""
-    found = _RUNNING.get()
-    if found is None:
+    context = _CURRENT.get()
+    if context is None:
         raise StepRefused("this belongs into a durable function, in its own task or thread; tape.run_agent runs one")
-    return found
+    return context
 
 
 @contextmanager
-def in_run(found: Running) -> Iterator[None]:
-    token, outer = _RUNNING.set(found), enclosing()
+def in_run(context: RunContext) -> Iterator[None]:
+    token, outer = _CURRENT.set(context), enclosing()
     enclose(None)  # a step of a run that this one was begun in is none of its own
     try:
         yield
     finally:
         enclose(outer)
-        _RUNNING.reset(token)
+        _CURRENT.reset(token)
 
 
-def awaited_or_not(function: Callable[P, Coroutine[Any, Any, Any]]) -> Callable[P, Any]:
+def sync_or_async(function: Callable[P, Coroutine[Any, Any, Any]]) -> Callable[P, Any]:
     """The same for both kinds of durable functions: an async one awaits it, a plain one just calls it."""
 
     guarded = interruptible(function)
@@ -109,18 +109,18 @@ def awaited_or_not(function: Callable[P, Coroutine[Any, Any, Any]]) -> Callable[
     def call(*args: P.args, **kwargs: P.kwargs) -> Any:
         if is_in_loop():
             return guarded(*args, **kwargs)
-        found = running()  # else the thread is none of ours, and the complaint should say so
-        return from_its_thread(found, function.__name__, partial(guarded, *args, **kwargs))
+        context = current_run()  # else the thread is none of ours, and the complaint should say so
+        return call_from_thread(context, function.__name__, partial(guarded, *args, **kwargs))
 
     return call
 
 
-def from_its_thread(found: Running, name: str, call: Callable[[], Coroutine[Any, Any, T]]) -> T:
+def call_from_thread(context: RunContext, name: str, call: Callable[[], Coroutine[Any, Any, T]]) -> T:
     """What an async call returns to the thread of a plain durable function; other threads are refused."""
     try:
         return from_thread.run(call)
     except NoEventLoopError as error:
-        raise found.steps.refuse(f"{name!r} is called in a thread of the function's own") from error
+        raise context.steps.refuse(f"{name!r} is called in a thread of the function's own") from error
 
 
 def step(function: Callable[P, Coroutine[Any, Any, Any]]) -> Callable[P, Any]:
@@ -128,10 +128,10 @@ def step(function: Callable[P, Coroutine[Any, Any, Any]]) -> Callable[P, Any]:
 
     @wraps(function)
     async def alone(*args: P.args, **kwargs: P.kwargs) -> Any:
-        with running().steps.step(function.__name__):
+        with current_run().steps.step(function.__name__):
             return await function(*args, **kwargs)
 
-    return awaited_or_not(alone)
+    return sync_or_async(alone)
 
 
 def interruptible(function: Callable[P, Coroutine[Any, Any, T]]) -> Callable[P, Coroutine[Any, Any, T]]:
@@ -141,7 +141,7 @@ def interruptible(function: Callable[P, Coroutine[Any, Any, T]]) -> Callable[P, 
     async def guarded(*args: P.args, **kwargs: P.kwargs) -> T:
         try:
             return await function(*args, **kwargs)
-        except LOST as error:
+        except CANNOT_CONTINUE as error:
             raise Interrupted from error
 
     return guarded

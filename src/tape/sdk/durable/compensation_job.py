@@ -13,7 +13,7 @@ from tape.core.errors import TapeError
 from tape.core.obligation import Obligation
 from tape.core.retry import backoff
 from tape.core.text import replace_unstorable
-from tape.sdk.durable.calling import called, with_key
+from tape.sdk.durable.calling import call_function, with_key
 from tape.sdk.durable.compensators import Compensator, compensators
 from tape.sdk.nouns.node import AsyncNode
 from tape.telemetry import log
@@ -23,7 +23,7 @@ LOOK_S: Final = 60.0
 MOST: Final = 100
 
 
-class Compensating:
+class CompensationJob:
     """An errand for each obligation whose turn and time it is, and whose compensator this program has registered.
 
     `inverses` are compensators by name, beside those that decorators have registered.
@@ -73,7 +73,7 @@ class Compensating:
         asked: Any = codec.decode(held.payload_json) if held.payload_json else None
         call = partial(inverse, result, *_args(asked), **_kwargs(asked))
         with with_key(f"{held.effect_key}/{held.kind}"):
-            return await called(call)
+            return await call_function(call)
 
     def _known(self) -> Mapping[str, Compensator]:
         return {**compensators.known(), **self._inverses}

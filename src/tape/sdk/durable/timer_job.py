@@ -7,12 +7,12 @@ from typing import Any
 
 from tape.core.claim import WORK_LEASE, check_owner
 from tape.core.timer import GATE_TIMEOUT, Timer
-from tape.sdk.durable.calling import called
+from tape.sdk.durable.calling import call_function
 from tape.sdk.nouns.node import AsyncNode
 from tape.telemetry import log
 
 
-class Timing:
+class TimerJob:
     """An errand for each timer that is due and of a kind that this program handles, for its app or for any."""
 
     def __init__(
@@ -40,7 +40,7 @@ class Timing:
         if not claim.is_acquired:
             return False
         try:
-            await called(partial(self._handlers[item.kind], claim.timer))
+            await call_function(partial(self._handlers[item.kind], claim.timer))
         except Exception as error:  # noqa: BLE001 - a handler may raise anything, and is called again
             log.warning("timer.failed", run_id=item.run_id, kind=item.kind, error=type(error).__name__)
             return False

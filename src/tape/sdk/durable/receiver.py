@@ -6,7 +6,7 @@ from tape.core import codec
 from tape.core.claim import WORK_LEASE, check_owner
 from tape.core.effect import Effect, EffectStatus
 from tape.core.errors import TapeError, UsageError
-from tape.sdk.durable.dispatching import Connector, carry_out
+from tape.sdk.durable.dispatch_job import Connector, carry_out
 from tape.sdk.nouns.node import AsyncNode
 from tape.telemetry import log
 
@@ -43,8 +43,8 @@ class Receiver:
 
 
 def _named(message: bytes) -> tuple[str, str]:
-    said = codec.decode(message)
-    names = (said.get("run_id"), said.get("idempotency_key")) if isinstance(said, dict) else (None, None)
+    body = codec.decode(message)
+    names = (body.get("run_id"), body.get("idempotency_key")) if isinstance(body, dict) else (None, None)
     if not isinstance(names[0], str) or not isinstance(names[1], str):
         raise UsageError("a message names a run_id and an idempotency_key")
     return names[0], names[1]

@@ -10,8 +10,8 @@ from tape.core.claim import WORK_LEASE, check_owner, lease_ms
 from tape.core.effect import Effect, Resolution, Semantics
 from tape.core.retry import backoff
 from tape.core.text import MAX_NAME, replace_unstorable
-from tape.sdk.durable.answers import AckLost
-from tape.sdk.durable.calling import called, with_key
+from tape.sdk.durable.calling import call_function, with_key
+from tape.sdk.durable.errors import AckLost
 from tape.sdk.nouns.node import AsyncNode
 from tape.telemetry import log
 from tape.work.deadline import DEADLINE, check_deadline
@@ -24,7 +24,7 @@ Connector = Callable[[Effect], Any]
 other error that it did not take place."""
 
 
-class Dispatching:
+class DispatchJob:
     """An errand for each effect in the outbox that somebody here can carry out; the others are left alone."""
 
     def __init__(
@@ -69,7 +69,7 @@ async def carry_out(
     key = held.idempotency_key
     try:
         with with_key(key):
-            response = codec.decode(codec.encode(await called(partial(connector, held), deadline)))
+            response = codec.decode(codec.encode(await call_function(partial(connector, held), deadline)))
     except AckLost as lost:
         return await node.dispatch.attempt(held.run_id, key, held.claim.attempt, str(lost) or "no answer came")
     except Exception as error:  # noqa: BLE001 - whatever a connector raises is what came of it
@@ -82,11 +82,11 @@ async def carry_out(
 async def _failed(node: AsyncNode, held: Effect, error: Exception, lease: timedelta) -> Effect:
     """What can be repeated is tried again for a while; what cannot is over."""
     log.warning("effect.not_dispatched", run_id=held.run_id, tool=held.tool, error=type(error).__name__)
-    told = replace_unstorable(f"{type(error).__name__}: {error}")
+    error_text = replace_unstorable(f"{type(error).__name__}: {error}")
     tried = held.dispatch_attempts + 1
     if held.semantics is Semantics.NON_IDEMPOTENT or tried >= ATTEMPTS:
         resolution = Resolution.FAILED
-        return await node.dispatch.observe(held.run_id, held.idempotency_key, resolution, error={"message": told})
+        return await node.dispatch.observe(held.run_id, held.idempotency_key, resolution, error={"message": error_text})
     began_ms = held.claim.expires_at_ms - lease_ms(lease)  # by the clock of the store
     next_ms = began_ms + backoff(tried, BASE, 0) // timedelta(milliseconds=1)
-    return await node.dispatch.attempt(held.run_id, held.idempotency_key, held.claim.attempt, told, next_ms)
+    return await node.dispatch.attempt(held.run_id, held.idempotency_key, held.claim.attempt, error_text, next_ms)

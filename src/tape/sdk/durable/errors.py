@@ -5,7 +5,11 @@ from typing import Final
 from tape.core.effect import Effect
 from tape.core.errors import RunClosed, StaleClaim, TapeError, Unavailable, UsageError
 
-LOST: Final = (RunClosed, StaleClaim, Unavailable)  # what a worker that may not or cannot go on gets from the ledgers
+CANNOT_CONTINUE: Final = (
+    RunClosed,
+    StaleClaim,
+    Unavailable,
+)  # what a worker that may not or cannot go on gets from the ledgers
 
 
 class EffectFailed(TapeError):

@@ -1,4 +1,4 @@
-"""Agents: runs that nobody works on are taken, one worker each, and their function is run to its end."""
+"""AgentJob: runs that nobody works on are taken, one worker each, and their function is run to its end."""
 
 import inspect
 from collections.abc import Callable, Sequence
@@ -14,21 +14,21 @@ from tape.core.codec import JsonValue
 from tape.core.errors import Conflict, StaleClaim, TapeError
 from tape.core.run_state import RunState, RunStatus
 from tape.core.text import replace_unstorable
-from tape.sdk.durable.answers import LOST, Interrupted, Parked, refusal_in
 from tape.sdk.durable.budgets import Budget
 from tape.sdk.durable.calling import awaited
 from tape.sdk.durable.effects import mark_in_doubt
-from tape.sdk.durable.running import Running, in_run
-from tape.sdk.durable.waiting import Waiting
+from tape.sdk.durable.errors import CANNOT_CONTINUE, Interrupted, Parked, refusal_in
+from tape.sdk.durable.outbox_waits import OutboxWaits
+from tape.sdk.durable.run_context import RunContext, in_run
 from tape.sdk.nouns.node import AsyncNode
 from tape.telemetry import log
 
-BEATS: Final = 3  # heartbeats in a lease, so that two may be lost
+RENEWALS_PER_LEASE: Final = 3  # heartbeats in a lease, so that two may be lost
 
 Function = Callable[[RunState], Any]
 
 
-class Agents:
+class AgentJob:
     """An errand for each run of an application that is runnable, or whose worker has fallen silent."""
 
     def __init__(
@@ -41,7 +41,7 @@ class Agents:
         lease: timedelta = RUN_LEASE,
         budget: Budget | None = None,
         threads: int = 4,
-        waiting: Waiting | None = None,
+        waiting: OutboxWaits | None = None,
     ) -> None:
         self._node = node
         self._app = app
@@ -50,7 +50,7 @@ class Agents:
         self._lease = check_lease(lease)
         self._budget = budget
         self._threads = anyio.CapacityLimiter(threads)
-        self._waiting = waiting or Waiting()
+        self._waiting = waiting or OutboxWaits()
 
     async def due(self, limit: int) -> Sequence[RunState]:
         return await self._node.runs.to_recover(self._app, limit)
@@ -61,7 +61,7 @@ class Agents:
     async def run(self, item: RunState) -> bool:
         begun = await self._node.runs.take(item.run_id, self._owner, self._lease)
         if begun.is_acquired:
-            await self.live(begun.run)
+            await self.execute(begun.run)
         return begun.is_acquired
 
     async def resume(self, run_id: str) -> RunState:
@@ -70,106 +70,106 @@ class Agents:
         if begun.run.is_active and not begun.is_acquired:
             raise Conflict(f"{begun.run.claim.owner!r} works on run {run_id!r}; come back when its lease has ended")
         if begun.is_acquired:
-            await self.live(begun.run)
+            await self.execute(begun.run)
         return await self._node.runs.find(run_id)
 
-    async def live(self, run: RunState) -> None:
+    async def execute(self, run: RunState) -> None:
         """Runs the function, as far as it comes, and says how it ended.
 
         One that waits at a gate is parked; what the store or another worker prevents is left for who recovers it.
         """
-        found = await Running.of(self._node, run, self._waiting)
+        context = await RunContext.of(self._node, run, self._waiting)
         scope = anyio.CancelScope()
         with scope, self._waiting.function():
-            async with background(partial(self._beat, found, scope)):
-                await self._settle(found)
+            async with background(partial(self._renew_lease, context, scope)):
+                await self._settle(context)
         if scope.cancelled_caught:
             log.info("run.left", run_id=run.run_id, owner=self._owner)
 
-    async def _settle(self, found: Running) -> None:
+    async def _settle(self, context: RunContext) -> None:
         try:
             if self._budget is not None:
-                await self._budget.set(found)
-            result = await self._call(found)
-            await self._end(found, RunStatus.TERMINAL, result)
+                await self._budget.set(context)
+            result = await self._call(context)
+            await self._end(context, RunStatus.TERMINAL, result)
         except (Interrupted, BaseExceptionGroup) as error:
-            await self._interrupted(found, error)
-        except LOST as error:
-            self._leave(found, error)
+            await self._interrupted(context, error)
+        except CANNOT_CONTINUE as error:
+            self._leave(context, error)
         except Exception as error:  # noqa: BLE001 - whatever the function raises is how its run ended
-            await self._fail(found, error)
+            await self._fail(context, error)
 
-    async def _interrupted(self, found: Running, error: BaseException) -> None:
+    async def _interrupted(self, context: RunContext, error: BaseException) -> None:
         """A function that has tasks of its own is interrupted by what any of them met, unless another one failed."""
         rest: BaseException | None = error.split(Interrupted)[1] if isinstance(error, BaseExceptionGroup) else None
         if isinstance(rest, Exception):
-            await self._fail(found, rest)
+            await self._fail(context, rest)
         elif rest is not None:
             raise rest
         else:
-            self._leave(found, error)
+            self._leave(context, error)
 
-    def _leave(self, found: Running, error: BaseException) -> None:
+    def _leave(self, context: RunContext, error: BaseException) -> None:
         parts = error.exceptions if isinstance(error, BaseExceptionGroup) else (error,)
         if any(isinstance(part, Parked) for part in parts):
-            log.info("run.parked", run_id=found.run_id)
+            log.info("run.parked", run_id=context.run_id)
         else:
             why = error.__cause__ or error
-            log.warning("run.left", run_id=found.run_id, owner=self._owner, error=type(why).__name__)
+            log.warning("run.left", run_id=context.run_id, owner=self._owner, error=type(why).__name__)
 
-    async def _fail(self, found: Running, error: Exception) -> None:
+    async def _fail(self, context: RunContext, error: Exception) -> None:
         """Ends a run as failed, unless the program is at fault or a step has no outcome: then nothing is undone."""
-        refusal, interruption = found.steps.refusal or refusal_in(error), found.steps.interruption
+        refusal, interruption = context.steps.refusal or refusal_in(error), context.steps.interruption
         if refusal is not None:
-            log.warning("run.refused", run_id=found.run_id, owner=self._owner, reason=str(refusal))
+            log.warning("run.refused", run_id=context.run_id, owner=self._owner, reason=str(refusal))
             return
         if interruption is not None and not isinstance(interruption, Parked):
-            self._leave(found, interruption)
+            self._leave(context, interruption)
             return
-        log.warning("run.failed", run_id=found.run_id, error=type(error).__name__)
+        log.warning("run.failed", run_id=context.run_id, error=type(error).__name__)
         try:
             await self._end(
-                found, RunStatus.FAILED, {"type": type(error).__name__, "message": replace_unstorable(str(error))}
+                context, RunStatus.FAILED, {"type": type(error).__name__, "message": replace_unstorable(str(error))}
             )
-        except LOST as lost:
-            self._leave(found, lost)
+        except CANNOT_CONTINUE as lost:
+            self._leave(context, lost)
 
-    async def _call(self, found: Running) -> Any:
+    async def _call(self, context: RunContext) -> Any:
         """What the function returns or raises, once the steps that are under way in its other tasks have ended too.
 
         The lease is kept until then, so that their outcomes are written; the end of the run depends on them.
         """
         try:
-            result = await self._called(found)
+            result = await self._called(context)
         except (Exception, Interrupted, BaseExceptionGroup):
-            await found.steps.close()
+            await context.steps.close()
             raise
-        await found.steps.close()
-        found.steps.check()  # a function that caught the refusal of a step has no result either
+        await context.steps.close()
+        context.steps.check()  # a function that caught the refusal of a step has no result either
         return result
 
-    async def _called(self, found: Running) -> Any:
-        with in_run(found):
+    async def _called(self, context: RunContext) -> Any:
+        with in_run(context):
             if inspect.iscoroutinefunction(self._function):
-                return await awaited(self._function(found.run))
-            call = partial(self._function, found.run)
+                return await awaited(self._function(context.run))
+            call = partial(self._function, context.run)
             return await anyio.to_thread.run_sync(call, abandon_on_cancel=True, limiter=self._threads)
 
-    async def _end(self, found: Running, status: RunStatus, detail: JsonValue) -> None:
-        if found.steps.is_cut:
-            await mark_in_doubt(found)
-        await self._node.runs.end(found.run_id, status, detail, fence=found.fence)
+    async def _end(self, context: RunContext, status: RunStatus, detail: JsonValue) -> None:
+        if context.steps.is_cut:
+            await mark_in_doubt(context)
+        await self._node.runs.end(context.run_id, status, detail, fence=context.fence)
 
-    async def _beat(self, found: Running, scope: anyio.CancelScope) -> NoReturn:
+    async def _renew_lease(self, context: RunContext, scope: anyio.CancelScope) -> NoReturn:
         """Keeps the lease; who has lost it, or whose run has ended, is stopped."""
         while True:
-            await anyio.sleep(self._lease.total_seconds() / BEATS)
+            await anyio.sleep(self._lease.total_seconds() / RENEWALS_PER_LEASE)
             try:
-                is_ours = (await self._node.runs.heartbeat(found.run_id, found.fence)).is_active
+                is_ours = (await self._node.runs.heartbeat(context.run_id, context.fence)).is_active
             except StaleClaim:
                 is_ours = False
             except TapeError as error:
-                log.warning("run.not_renewed", run_id=found.run_id, error=type(error).__name__)
+                log.warning("run.not_renewed", run_id=context.run_id, error=type(error).__name__)
                 continue
             if not is_ours:
                 scope.cancel()

@@ -10,7 +10,7 @@ import anyio
 
 from tape.core.errors import UsageError
 from tape.core.retry import backoff
-from tape.sdk.durable.answers import AckLost, StepRefused
+from tape.sdk.durable.errors import AckLost, StepRefused
 
 T = TypeVar("T")
 

@@ -1,0 +1,44 @@
+"""Effects in a fork that nothing outside may notice: recorded results are served, or a stand-in answers."""
+
+from collections.abc import Callable
+from typing import Any
+
+from tape.core import codec
+from tape.core.codec import JsonValue
+from tape.core.effect import Effect, EffectStatus
+from tape.core.fork_policy import EffectPolicy, key_in, parent_of
+from tape.sdk.durable.calling import call_function
+from tape.sdk.durable.run_context import RunContext
+
+
+async def complete_without_effect(context: RunContext, begun: Effect, stub: Callable[[], Any] | None) -> Effect:
+    """Completes an effect without anything taking place."""
+    if context.policy is EffectPolicy.REPLAY:
+        return await _replayed(context, begun)
+    response: JsonValue = None if stub is None else codec.decode(codec.encode(await call_function(stub)))
+    return await context.node.effects.complete(
+        context.run_id, begun.idempotency_key, response=response, fence=context.fence
+    )
+
+
+async def recorded(context: RunContext, key: str) -> Effect | None:
+    """What came of the same effect in the parent, if that is known."""
+    parent = parent_of(context.run.labels)
+    if parent is None:
+        return None
+    effect = await context.node.effects.find(parent, key_in(key, context.run_id, parent))
+    return effect if effect is not None and effect.is_settled else None
+
+
+async def _replayed(context: RunContext, begun: Effect) -> Effect:
+    """What the parent has not done, or has asked for otherwise, cannot be replayed."""
+    past = await recorded(context, begun.idempotency_key)
+    if past is None or past.request_json not in ("", begun.request_json):
+        missing: JsonValue = {"type": "NotRecorded", "message": "its parent never did this, so there is no result"}
+        return await context.node.effects.complete(
+            context.run_id, begun.idempotency_key, EffectStatus.FAILED, error=missing, fence=context.fence
+        )
+    response, error = (codec.decode(text) if text else None for text in (past.response_json, past.error_json))
+    return await context.node.effects.complete(
+        context.run_id, begun.idempotency_key, past.status, response=response, error=error, fence=context.fence
+    )
