@@ -11,7 +11,7 @@ import pydantic
 import pytest
 
 from tape.core.errors import UsageError
-from tape.outbox.contracts import Contract, Snapshots, Standing, catalog, contracts_of
+from tape.outbox.contracts import Contract, ContractStatus, Snapshots, catalog, contracts_of
 
 ADDRESS = {"street": str, "city": str}
 
@@ -45,18 +45,18 @@ def snapshots(tmp_path: Path) -> Snapshots:
     return Snapshots(tmp_path / "contracts")
 
 
-def standing(snapshots: Snapshots, now: Contract) -> Standing:
-    (verdict,) = snapshots.check([now])
-    return verdict.standing
+def status(snapshots: Snapshots, now: Contract) -> ContractStatus:
+    (check,) = snapshots.check([now])
+    return check.status
 
 
 @libraries
 def test_a_contract_that_was_recorded_is_the_same(made: Made, snapshots: Snapshots) -> None:
     now = contract(made({"n": int}))
 
-    assert standing(snapshots, now) is Standing.NEW
+    assert status(snapshots, now) is ContractStatus.NEW
     snapshots.record(now)
-    assert standing(snapshots, now) is Standing.SAME
+    assert status(snapshots, now) is ContractStatus.SAME
 
 
 @libraries
@@ -64,8 +64,8 @@ def test_a_field_may_be_added_with_a_new_version(made: Made, snapshots: Snapshot
     snapshots.record(contract(made({"n": int})))
     more = made({"n": int, "total": float}, {"note": str | None})
 
-    assert standing(snapshots, contract(more, version=2)) is Standing.ADDED
-    assert standing(snapshots, contract(more, version=1)) is Standing.UNCOUNTED
+    assert status(snapshots, contract(more, version=2)) is ContractStatus.ADDED
+    assert status(snapshots, contract(more, version=1)) is ContractStatus.UNCOUNTED
 
 
 @libraries
@@ -79,7 +79,7 @@ def test_what_a_consumer_may_rely_on_is_not_taken_away(
 ) -> None:
     snapshots.record(contract(made({"n": int})))
 
-    assert standing(snapshots, contract(made(required, optional), version=2)) is Standing.BROKEN
+    assert status(snapshots, contract(made(required, optional), version=2)) is ContractStatus.BROKEN
 
 
 @libraries
@@ -88,16 +88,16 @@ def test_a_field_inside_a_field_counts_too(made: Made, snapshots: Snapshots) -> 
     less: Any = made({"street": str}, name="Address")
     snapshots.record(contract(made({"to": address, "all": list[address]})))
 
-    (verdict,) = snapshots.check([contract(made({"to": less, "all": list[less]}), version=2)])
+    (check,) = snapshots.check([contract(made({"to": less, "all": list[less]}), version=2)])
 
-    assert verdict.standing is Standing.BROKEN
-    assert set(verdict.reasons) >= {"$.to.city is gone", "$.all[].city is gone"}
+    assert check.status is ContractStatus.BROKEN
+    assert set(check.reasons) >= {"$.to.city is gone", "$.all[].city is gone"}
 
 
 def test_a_contract_that_nobody_has_any_more_is_gone(snapshots: Snapshots) -> None:
     snapshots.record(contract(struct({"n": int})))
 
-    assert [verdict.standing for verdict in snapshots.check([])] == [Standing.GONE]
+    assert [check.status for check in snapshots.check([])] == [ContractStatus.GONE]
 
 
 def test_a_type_needs_its_version_and_its_payload() -> None:

@@ -19,7 +19,7 @@ from sqlalchemy.ext.asyncio import AsyncSession, create_async_engine
 from tape.core.errors import UsageError
 from tape.core.outbox import Subscription
 from tape.core.task import ClaimRequest
-from tape.outbox import OutboxEvent, OutboxListener, RetryPolicy, pace
+from tape.outbox import OutboxEvent, OutboxListener, RetryPolicy, polling
 from tape.outbox.database import open_outbox
 from tape.store.outbox.outbox import Deliveries
 from tape.store.outbox.versions import HandlerVersions
@@ -39,7 +39,7 @@ async def until_listening(listener: OutboxListener, wanted: bool = True) -> None
 
 
 async def test_a_commit_wakes_a_listener_before_its_poll(place: Place, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(pace, "POLL_S", NEVER_S)
+    monkeypatch.setattr(polling, "POLL_S", NEVER_S)
     seen = Seen()
     async with place.listening({"test.seen": seen}) as listener:
         await until_listening(listener)

@@ -14,7 +14,7 @@ from opentelemetry.sdk.trace.export.in_memory_span_exporter import InMemorySpanE
 from tape.core.task import Claim, TaskId
 from tape.outbox import OutboxEvent, RetryPolicy
 from tape.outbox.database import open_outbox
-from tape.outbox.pace import Paced
+from tape.outbox.polling import PolledQueue
 from tape.store.outbox.outbox import Deliveries
 from tape.store.postgres.channels import judge
 from tests.outbox.places import Place, Seen, rows, said
@@ -125,7 +125,7 @@ async def test_a_handler_that_never_ends_is_told_of_once(place: Place, caplog: p
     claim = Claim(TaskId("test.mine:0190"), "me", 1)
 
     async with open_outbox(place.url) as database:
-        paced = Paced(Deliveries(database, [MINE], {}), is_ordered=False, slow_s=0)
+        paced = PolledQueue(Deliveries(database, [MINE], {}), is_ordered=False, slow_s=0)
         with caplog.at_level(logging.WARNING, "tape"):
             await paced.extend([claim], timedelta(seconds=1))
             await paced.extend([claim], timedelta(seconds=1))

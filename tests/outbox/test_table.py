@@ -9,7 +9,7 @@ import pytest
 
 from tape.core.errors import UsageError
 from tape.core.outbox import OutboxRetention
-from tape.outbox import TerminalHandlerError, pace
+from tape.outbox import TerminalHandlerError, polling
 from tape.outbox.database import open_outbox
 from tape.store.outbox.table import OutboxStats, OutboxTable, RowFilter
 from tests.outbox.places import Place, Seen, said
@@ -76,7 +76,7 @@ async def test_what_has_not_ended_cannot_be_replayed(place: Place, table: Outbox
 
 
 async def test_a_replay_wakes_a_listener(place: Place, table: OutboxTable, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(pace, "POLL_S", 10 * PATIENCE_S)
+    monkeypatch.setattr(polling, "POLL_S", 10 * PATIENCE_S)
     mended = Seen()
     await place.said(said(1))
     async with place.listening({"test.mended": broken()}):

@@ -1,4 +1,4 @@
-"""An outbox event, who may handle it, and where its handling stands."""
+"""Values of the outbox: events, subscriptions of handlers, retry policies, rows and deliveries."""
 
 import hashlib
 import os
@@ -21,7 +21,7 @@ Begin: TypeAlias = Literal["pending", "now", "all"] | int
 DEFAULT_CHANNEL: Final = "outbox_default"
 MAX_GENERATION: Final = 2**63 - 1
 MAX_RETRIES: Final = 2**31 - 2
-MAX_CHANNEL: Final = 63  # what Postgres keeps of a name
+MAX_CHANNEL: Final = 63  # the longest identifier in Postgres
 MAX_TEXT: Final = 512
 MAX_ERROR: Final = 4096
 NUL: Final = "\\u0000"
@@ -35,17 +35,17 @@ _set = object.__setattr__
 
 
 def new_event_id() -> UUID:
-    """An id whose order is that of time (UUID version 7), so that new rows lie beside each other in an index."""
+    """A UUID version 7: ids rise with time, so that new rows are neighbours in an index."""
     stamp = (time.time_ns() // 1_000_000).to_bytes(6, "big")
-    chance = os.urandom(10)
-    return UUID(bytes=stamp + bytes([0x70 | chance[0] & 0x0F, chance[1], 0x80 | chance[2] & 0x3F]) + chance[3:])
+    tail = os.urandom(10)
+    return UUID(bytes=stamp + bytes([0x70 | tail[0] & 0x0F, tail[1], 0x80 | tail[2] & 0x3F]) + tail[3:])
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class OutboxEvent:
-    """What is said inside a business transaction. Without a key of its own, its id makes its handling idempotent.
+    """An event that is published inside a business transaction. The idempotency key is its id by default.
 
-    A target of None is for everybody. Events with one `order_key` can be handled in their order.
+    An event without a target is for every handler. Events with one `order_key` can be handled in their order.
     """
 
     event_type: str
@@ -64,7 +64,7 @@ class OutboxEvent:
 
     @property
     def span(self) -> tuple[str, str]:
-        """The trace and the span that said it; empty if none is known."""
+        """The ids of the producer's trace and span, or empty texts."""
         found = _trace_of(self.trace_context or "")
         return (found[1], found[2]) if found else ("", "")
 
@@ -77,7 +77,7 @@ class OutboxEvent:
         if not isinstance(self.event_version, int) or not 1 <= self.event_version < 2**31:
             raise UsageError(f"event_version is a whole number from 1 on, not {quoted(self.event_version)}")
         if self.occurred_at.tzinfo is None:
-            raise UsageError("occurred_at needs a time zone: the same hour is another one elsewhere")
+            raise UsageError("occurred_at needs a time zone")
         _set(self, "payload_json", _payload_text(self.payload))
         _set(self, "idempotency_key", self.idempotency_key or str(self.event_id))
         _check_text("idempotency_key", self.idempotency_key)
@@ -104,7 +104,7 @@ def check_generation(generation: int) -> int:
 
 
 def channel(generation: int, processing_class: str | None = None) -> str:
-    """The channel of a generation, or of one class of work in it."""
+    """The notification channel of a generation, or of one processing class in it."""
     if processing_class is not None and not _is_class(processing_class):
         raise UsageError(f"a processing class is like llm_bound, not {quoted(processing_class)}")
     suffix = f"_{processing_class}" if processing_class else ""
@@ -112,7 +112,7 @@ def channel(generation: int, processing_class: str | None = None) -> str:
 
 
 def own_channel(name: str | None, generation: int) -> str:
-    """A channel that a worker of a generation may listen on: never that of another one."""
+    """The channel to listen on; refuses a channel of another generation."""
     if name is None:
         return channel(generation)
     found = _generation_of(name)
@@ -123,7 +123,7 @@ def own_channel(name: str | None, generation: int) -> str:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RetryPolicy:
-    """How often and after how long a failed delivery is tried again; the defaults are five retries, six attempts."""
+    """How often and when a failed delivery is retried; the default is five retries, so six attempts."""
 
     retries: int = 5
     base: timedelta = timedelta(seconds=1)
@@ -141,7 +141,7 @@ class RetryPolicy:
         return self.retries + 1
 
     def delay(self, attempts: int, jitter: float) -> timedelta:
-        """How long to wait after so many attempts: anything from nothing to the doubled base, by a jitter of 0 to 1."""
+        """The delay after `attempts` attempts: exponential up to the cap, times a jitter of 0 to 1."""
         most = self.cap.total_seconds()
         steps = min(max(attempts - 1, 0), 64)
         return timedelta(seconds=min(self.base.total_seconds() * self.multiplier**steps, most) * jitter)
@@ -152,11 +152,11 @@ DEFAULT_RETRY_POLICY: Final = RetryPolicy()
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Subscription:
-    """Which events of its generation a handler is for: no types means all, no target only those for everybody.
+    """The events of its generation that a handler gets: no types means all, no target those without a target.
 
-    `begin` applies when the handler is new, and to what a changed filter adds: "pending" is every row that has not
-    ended, "now" none, "all" every row that is kept, a number the rows from that position on; and always all later rows.
-    An ordered handler gets events of one order_key one after the other.
+    `begin` applies to a new handler, and to the rows that a wider filter adds: "pending" selects every row that has
+    not ended, "now" none, "all" every stored row, a number the rows from that position on. All later rows follow.
+    An ordered handler gets events with one order_key one after the other.
     """
 
     handler_name: str
@@ -188,7 +188,7 @@ class Subscription:
 
 
 class OutboxRecord(NamedTuple):
-    """A row of the outbox as an operator sees it."""
+    """A row of the outbox with its status and its failures."""
 
     event: OutboxEvent
     generation: int
@@ -202,7 +202,7 @@ class OutboxRecord(NamedTuple):
 
 
 class DeliveryState(NamedTuple):
-    """Where the delivery of an event to one handler stands."""
+    """The state of the delivery of one event to one handler."""
 
     handler_name: str
     status: Status
@@ -213,9 +213,9 @@ class DeliveryState(NamedTuple):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class OutboxRetention:
-    """How long rows are kept: active, then marked for a grace, then gone.
+    """How long rows are kept: active, then marked as deleted for a grace period, then deleted.
 
-    What was handled must be remembered for longer than its row can come again.
+    Handled keys must be kept for longer than the rows, or a replayed row would be handled twice.
     """
 
     active: timedelta = timedelta(days=45)
@@ -234,7 +234,7 @@ class OutboxRetention:
 
 
 def with_trace(event: OutboxEvent, traceparent: str | None) -> OutboxEvent:
-    """The event with the span that said it, unless it names one."""
+    """The event with the producer's span, unless it has one."""
     return (
         event if traceparent is None or event.trace_context is not None else replace(event, trace_context=traceparent)
     )
@@ -250,7 +250,7 @@ class Settled(NamedTuple):
 
 
 def settled(outcome: Outcome, attempts: int, policy: RetryPolicy, jitter: float) -> Settled:
-    """What becomes of a delivery whose newest attempt has ended so, by a jitter of 0 to 1."""
+    """The next state of a delivery after the outcome of its newest attempt; jitter is 0 to 1."""
     match outcome:
         case Done():
             return Settled("delivered")

@@ -1,4 +1,4 @@
-"""The outbox: events inside your own transaction."""
+"""The outbox: events that are published by your own database transaction."""
 
 from importlib import import_module
 from typing import TYPE_CHECKING
@@ -11,7 +11,7 @@ if TYPE_CHECKING:
     from tape.outbox.listener import EventListener, OutboxListener
     from tape.outbox.publisher import EventPublisher, OutboxPublisher, publish
 
-_HOME = {
+_MODULES = {
     "DEFAULT_RETRY_POLICY": "tape.core.outbox",
     "EventHandler": "tape.outbox.handling",
     "EventListener": "tape.outbox.listener",
@@ -45,9 +45,9 @@ __all__ = [
 
 
 def __getattr__(name: str) -> object:
-    if name not in _HOME:
+    if name not in _MODULES:
         raise AttributeError(f"module 'tape.outbox' has no attribute {name!r}")
-    return getattr(import_module(_HOME[name]), name)
+    return getattr(import_module(_MODULES[name]), name)
 
 
 def __dir__() -> list[str]:

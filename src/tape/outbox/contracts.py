@@ -1,4 +1,4 @@
-"""Typed contracts: what each event promises, what it promised before, and whether it only promises more."""
+"""Typed contracts: the schema of each event type, compared with its recorded snapshot."""
 
 import inspect
 import json
@@ -19,12 +19,12 @@ Schema: TypeAlias = Mapping[str, Any]
 
 _SUFFIXES: Final = ("", "Payload", "Event")
 _WORDS: Final = re.compile(r"(?<=[a-z0-9])(?=[A-Z])|(?<=[A-Z])(?=[A-Z][a-z])")
-_IN_WORDS_ONLY: Final = frozenset({"title", "description", "examples", "$defs", "deprecated"})
+_DOCUMENTATION_ONLY: Final = frozenset({"title", "description", "examples", "$defs", "deprecated"})
 
 
 @dataclass(frozen=True, slots=True)
 class Contract:
-    """A producer's payload model, with the type and version it is published as."""
+    """The payload schema of an event type, with the version it is published as."""
 
     name: str
     event_type: str
@@ -33,8 +33,8 @@ class Contract:
     summary: str
 
 
-class Standing(Enum):
-    """How a contract stands to its snapshot."""
+class ContractStatus(Enum):
+    """How a contract compares with its snapshot."""
 
     SAME = "same"
     NEW = "new"
@@ -44,20 +44,20 @@ class Standing(Enum):
     GONE = "gone"
 
 
-class Verdict(NamedTuple):
-    """What was found about one event type, and what to do."""
+class ContractCheck(NamedTuple):
+    """The result of comparing one event type with its snapshot."""
 
     event_type: str
-    standing: Standing
+    status: ContractStatus
     reasons: tuple[str, ...] = ()
 
     @property
     def is_recordable(self) -> bool:
-        return self.standing in (Standing.NEW, Standing.ADDED)
+        return self.status in (ContractStatus.NEW, ContractStatus.ADDED)
 
 
 def load(modules: Sequence[str]) -> list[Contract]:
-    """The contracts of modules: for each `<EVENT>_TYPE` its `<EVENT>_VERSION` and its payload's class."""
+    """The contracts of modules: a contract is `<EVENT>_TYPE`, `<EVENT>_VERSION` and a payload class of that name."""
     found = [contract for name in modules for contract in contracts_of(import_module(name))]
     types = [contract.event_type for contract in found]
     for event_type in types:
@@ -79,28 +79,32 @@ def contracts_of(module: ModuleType) -> Iterator[Contract]:
 def schema_of(model: type) -> Schema:
     """The JSON schema of a pydantic model, a msgspec struct or a dataclass."""
     if describe := getattr(model, "model_json_schema", None):
-        described: Schema = describe()
-        return described
+        schema: Schema = describe()
+        return schema
     return msgspec.json.schema(model)
 
 
-def judge(contract: Contract, before: Mapping[str, Any] | None) -> Verdict:
-    """How a contract stands to what was recorded of it."""
+def compare(contract: Contract, before: Mapping[str, Any] | None) -> ContractCheck:
+    """Compares a contract with its snapshot."""
     if before is None:
-        return Verdict(contract.event_type, Standing.NEW, ("nothing is recorded of it yet",))
+        return ContractCheck(contract.event_type, ContractStatus.NEW, ("it has no snapshot yet",))
     broken = tuple(breaks(before["schema"], contract.schema))
     if broken:
-        return Verdict(contract.event_type, Standing.BROKEN, broken)
+        return ContractCheck(contract.event_type, ContractStatus.BROKEN, broken)
     recorded = int(before["event_version"])
     if _bare(before["schema"]) == _bare(contract.schema) and recorded == contract.event_version:
-        return Verdict(contract.event_type, Standing.SAME)
+        return ContractCheck(contract.event_type, ContractStatus.SAME)
     if contract.event_version <= recorded:
-        return Verdict(contract.event_type, Standing.UNCOUNTED, (f"its shape has changed since version {recorded}",))
-    return Verdict(contract.event_type, Standing.ADDED, (f"version {contract.event_version} adds to {recorded}",))
+        return ContractCheck(
+            contract.event_type, ContractStatus.UNCOUNTED, (f"its shape has changed since version {recorded}",)
+        )
+    return ContractCheck(
+        contract.event_type, ContractStatus.ADDED, (f"version {contract.event_version} adds to {recorded}",)
+    )
 
 
 def breaks(before: Schema, now: Schema) -> Iterator[str]:
-    """What a consumer of the old shape may miss in the new one."""
+    """The changes that can break a consumer of the old schema."""
     yield from _breaks(before, now, before, now, "$")
 
 
@@ -108,13 +112,13 @@ def _breaks(before: Any, now: Any, old: Schema, new: Schema, path: str) -> Itera
     before, now = _resolved(before, old), _resolved(now, new)
     fields, others = before.get("properties", {}), now.get("properties", {})
     for name, field in fields.items():
-        place = f"{path}.{name}"
+        field_path = f"{path}.{name}"
         if name not in others:
-            yield f"{place} is gone"
+            yield f"{field_path} is gone"
             continue
         if name in before.get("required", ()) and name not in now.get("required", ()):
-            yield f"{place} may be missing now"
-        yield from _breaks(field, others[name], old, new, place)
+            yield f"{field_path} may be missing now"
+        yield from _breaks(field, others[name], old, new, field_path)
     if "items" in before and "items" in now:
         yield from _breaks(before["items"], now["items"], old, new, f"{path}[]")
     if _kind(before, old) != _kind(now, new):
@@ -128,9 +132,9 @@ def _resolved(part: Any, root: Schema) -> Schema:
 
 
 def _kind(part: Schema, root: Schema) -> object:
-    """Everything a value must be, but for its fields, which are compared one by one."""
+    """The constraints on a value, without its fields, which are compared one by one."""
     inside = ("properties", "required", "items", "default", "$ref")
-    kept = {name: value for name, value in part.items() if name not in _IN_WORDS_ONLY and name not in inside}
+    kept = {name: value for name, value in part.items() if name not in _DOCUMENTATION_ONLY and name not in inside}
     return _bare({name: _unfolded(value, root) for name, value in kept.items()})
 
 
@@ -141,30 +145,34 @@ def _unfolded(value: Any, root: Schema) -> Any:
 
 
 def _bare(value: Any) -> Any:
-    """A schema without what is only said about it."""
+    """A schema without its documentation."""
     if isinstance(value, Mapping):
-        return {name: _bare(each) for name, each in value.items() if name not in _IN_WORDS_ONLY - {"$defs"}}
+        return {name: _bare(each) for name, each in value.items() if name not in _DOCUMENTATION_ONLY - {"$defs"}}
     return [_bare(each) for each in value] if isinstance(value, list) else value
 
 
 class Snapshots:
-    """What was recorded, one file for each event type."""
+    """The recorded contracts, one file per event type."""
 
     def __init__(self, folder: Path) -> None:
         self._folder = folder
 
-    def check(self, contracts: Sequence[Contract]) -> list[Verdict]:
-        """How each contract stands, and which recorded ones nobody has any more."""
+    def check(self, contracts: Sequence[Contract]) -> list[ContractCheck]:
+        """Compares each contract with its snapshot, and reports snapshots without a contract."""
         known = {contract.event_type for contract in contracts}
         gone = [
-            Verdict(path.stem, Standing.GONE, ("no module has it",)) for path in self._paths() if path.stem not in known
+            ContractCheck(path.stem, ContractStatus.GONE, ("no module defines it",))
+            for path in self._paths()
+            if path.stem not in known
         ]
-        return [judge(contract, self._read(contract.event_type)) for contract in contracts] + gone
+        return [compare(contract, self._read(contract.event_type)) for contract in contracts] + gone
 
     def record(self, contract: Contract) -> None:
         self._folder.mkdir(parents=True, exist_ok=True)
-        kept = {"event_type": contract.event_type, "event_version": contract.event_version, "schema": contract.schema}
-        self._path(contract.event_type).write_text(json.dumps(kept, indent=2, sort_keys=True) + "\n", encoding="utf-8")
+        fields = {"event_type": contract.event_type, "event_version": contract.event_version, "schema": contract.schema}
+        self._path(contract.event_type).write_text(
+            json.dumps(fields, indent=2, sort_keys=True) + "\n", encoding="utf-8"
+        )
 
     def _paths(self) -> list[Path]:
         return sorted(self._folder.glob("*.json"))
@@ -180,7 +188,7 @@ class Snapshots:
 
 
 def catalog(contracts: Sequence[Contract]) -> str:
-    """The contracts as a page."""
+    """The contracts as a page of Markdown."""
     return "\n".join(["# Events", *(line for contract in contracts for line in _section(contract)), ""])
 
 

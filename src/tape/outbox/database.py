@@ -1,4 +1,4 @@
-"""The database an outbox lives in, by its URL."""
+"""Opens the database of an outbox by its URL."""
 
 from collections.abc import AsyncIterator, Callable, Coroutine
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
@@ -12,15 +12,15 @@ from tape.store.outbox.table import OutboxTable
 
 
 class Wake(Protocol):
-    """Calls whenever an outbox may have grown; losing a call costs latency, never an event."""
+    """Calls back when the outbox may have new rows; a lost call costs latency, never an event."""
 
     @property
     def is_listening(self) -> bool: ...
-    def run(self, call: Callable[[], None]) -> Coroutine[Any, Any, NoReturn]: ...
+    def run(self, on_change: Callable[[], None]) -> Coroutine[Any, Any, NoReturn]: ...
 
 
 class Database(OutboxDatabase, Protocol):
-    """An outbox's database and what wakes its listeners."""
+    """The database of an outbox, and the wake-ups of its listeners."""
 
     def wake(self, channels: tuple[str, ...]) -> Wake: ...
 
@@ -28,7 +28,6 @@ class Database(OutboxDatabase, Protocol):
 def open_outbox(
     url: str, *, schema: str = "core", listen_url: str | None = None, connections: int = 12
 ) -> AbstractAsyncContextManager[Database]:
-    """The outbox at a URL."""
     if _is_sqlite(url):
         from tape.store.sqlite.outbox import open_outbox as open_sqlite
 
@@ -40,13 +39,13 @@ def open_outbox(
 
 @asynccontextmanager
 async def open_table(url: str, schema: str = "core") -> AsyncIterator[OutboxTable]:
-    """The rows of an outbox as an operator works with them, over a connection or two."""
+    """The table of an outbox for an operator; uses at most two connections."""
     async with open_outbox(url, schema=schema, connections=2) as database:
         yield OutboxTable(database)
 
 
 async def migrate(url: str, *, schema: str = "core") -> tuple[str, ...]:
-    """Brings an outbox's tables up to date, and says which steps were missing."""
+    """Applies the missing migrations of an outbox and returns their names."""
     if _is_sqlite(url):
         from tape.store.sqlite.outbox import migrate_outbox as migrate_sqlite
 

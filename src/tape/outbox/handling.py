@@ -1,4 +1,4 @@
-"""One delivery to one handler: in the transaction that remembers it, or at least once."""
+"""Delivers one event to one handler: once in the transaction that records it, or at least once."""
 
 import inspect
 import time
@@ -15,7 +15,7 @@ from tape.core.errors import UsageError
 from tape.core.outbox import OutboxEvent, Subscription
 from tape.core.task import Claim, Task
 from tape.outbox.failures import is_terminal
-from tape.outbox.publisher import facts
+from tape.outbox.publisher import log_fields
 from tape.store.outbox.outbox import Deliveries, Held
 from tape.telemetry import log
 from tape.work.answers import Dead, Release
@@ -28,7 +28,7 @@ Transaction: TypeAlias = Callable[[], AbstractAsyncContextManager[Any]]
 
 @dataclass(frozen=True, slots=True)
 class DeliveryHandler:
-    """A user's function. One that takes a connection writes in the transaction that settles its delivery."""
+    """A user's function. If it takes a connection, it writes in the transaction that settles the delivery."""
 
     function: Callable[..., Any]
     subscription: Subscription
@@ -60,10 +60,14 @@ class DeliveryHandler:
             result = "retry"
             raise
         finally:
-            took = round((time.monotonic() - began) * 1000, 3)
-            said = {"handler_name": held.handler_name, "attempts": held.attempts, "duration_ms": took}
-            mine = self.subscription
-            log.info("outbox.handled", status_result=result, **said, **facts(held.event, mine.generation, mine.channel))
+            log.info(
+                "outbox.handled",
+                status_result=result,
+                handler_name=held.handler_name,
+                attempts=held.attempts,
+                duration_ms=round((time.monotonic() - began) * 1000, 3),
+                **log_fields(held.event, self.subscription.generation, self.subscription.channel),
+            )
         return None
 
     async def _deliver(self, claim: Claim, held: Held, threads: anyio.CapacityLimiter) -> None:
@@ -87,24 +91,24 @@ class DeliveryHandler:
             await self.function(*arguments)
             return
         call = partial(self.function, *arguments)
-        if self.takes_connection:  # its thread must not go on with a connection that is another one's by then
+        if self.takes_connection:  # the thread cannot be abandoned: it would keep using a connection of the pool
             answer = await anyio.to_thread.run_sync(call, limiter=threads)
         else:
-            facts = {"reaction_id": held.handler_name, "task_id": str(held.event.event_id)}
-            answer = await call_in_thread(call, threads, facts)
-        if inspect.isawaitable(answer):  # a lambda around an async function, say
+            names = {"reaction_id": held.handler_name, "task_id": str(held.event.event_id)}
+            answer = await call_in_thread(call, threads, names)
+        if inspect.isawaitable(answer):  # for example a lambda around an async function
             await answer
 
 
 def deadline_of(function: Callable[..., Any], deadline: timedelta | None) -> timedelta | None:
-    """The time that an attempt may take, or None for one that may wait. A plain handler that writes has none.
+    """The deadline of an attempt, or None for no deadline. A plain function that takes a connection has none.
 
-    A thread cannot be ended, and this one has a connection whose transaction would be another one's by then.
+    It runs in a thread, which cannot be stopped and would go on writing in a transaction that has ended.
     """
-    is_endless = takes_connection(function) and not is_async(function)
-    if deadline is None or (is_endless and deadline is DEADLINE):
+    is_unstoppable = takes_connection(function) and not is_async(function)
+    if deadline is None or (is_unstoppable and deadline is DEADLINE):
         return None
-    if is_endless:
+    if is_unstoppable:
         raise UsageError(
             "a handler that writes and is not async cannot be stopped; give its statements a timeout instead"
         )
@@ -112,9 +116,9 @@ def deadline_of(function: Callable[..., Any], deadline: timedelta | None) -> tim
 
 
 def takes_connection(function: Callable[..., Any]) -> bool:
-    """Whether it wants a connection beside the event."""
-    open_ones = (inspect.Parameter.VAR_POSITIONAL, inspect.Parameter.VAR_KEYWORD)
-    taken = [each for each in inspect.signature(function).parameters.values() if each.kind not in open_ones]
+    """Whether a handler takes a connection besides the event."""
+    variadic = (inspect.Parameter.VAR_POSITIONAL, inspect.Parameter.VAR_KEYWORD)
+    taken = [each for each in inspect.signature(function).parameters.values() if each.kind not in variadic]
     given = [each for each in taken if each.default is each.empty]
     is_named = any(each.kind is inspect.Parameter.KEYWORD_ONLY for each in given)
     if is_named or len(given) not in (1, 2):
@@ -124,6 +128,6 @@ def takes_connection(function: Callable[..., Any]) -> bool:
 
 
 def is_async(function: Callable[..., Any]) -> bool:
-    """Whether it is to be awaited, also when it is an object that is called."""
-    called = getattr(function, "__call__", None)  # noqa: B004 - what it is, not whether it is there
+    """Whether a function, or the `__call__` of an object, is async."""
+    called = getattr(function, "__call__", None)  # noqa: B004 - its value is needed, not its presence
     return inspect.iscoroutinefunction(function) or inspect.iscoroutinefunction(called)

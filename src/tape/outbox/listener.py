@@ -1,4 +1,4 @@
-"""Listening: the handlers of one process, and the loop that gives them their events."""
+"""The listener: the handlers of one process and the worker that delivers events to them."""
 
 import os
 import socket
@@ -23,10 +23,9 @@ from tape.core.outbox import (
 )
 from tape.outbox.database import Wake, open_outbox
 from tape.outbox.handling import DeliveryHandler, EventHandler, Transaction, deadline_of, takes_connection
-from tape.outbox.pace import Paced
+from tape.outbox.maintenance import apply_retention, keep_registered
+from tape.outbox.polling import PolledQueue
 from tape.outbox.publisher import own_generation
-from tape.outbox.registration import stay_registered
-from tape.outbox.retention import retain
 from tape.settings import Settings
 from tape.store.outbox.outbox import Deliveries
 from tape.store.outbox.versions import HandlerVersions
@@ -35,21 +34,21 @@ from tape.work.outages import Outage, persist
 from tape.work.worker import Worker
 
 SLOTS: Final = 16
-SPARE_CONNECTIONS: Final = 3  # to claim, to settle and to keep leases while every handler has one
+SPARE_CONNECTIONS: Final = 3  # for claiming, settling and renewing leases while every slot holds a connection
 
 
 class EventListener(Protocol):
-    """Gives a handler the events of a channel, each at least once."""
+    """Delivers the events of a channel to a handler, each at least once."""
 
     def listen(self, *, channel: str | None = None, handler_name: str, handler: EventHandler) -> None: ...
 
 
 class OutboxListener:
-    """The handlers of one process, all of one generation: it never sees a row of another one.
+    """Delivers events to the handlers of one process; it never reads a row of another generation.
 
-    `transaction` is where a handler with a connection gets it: a function that gives an async context manager over a
-    connection of any library, in a transaction that commits with its block. Without it, it is one of ours. With a
-    retention, what need not be kept is forgotten meanwhile.
+    `transaction` opens the connection for handlers that take one: it returns an async context manager over a
+    connection of any library, in a transaction that commits with the block. The default is a connection of the
+    listener's own pool. With a `retention` the listener also deletes old rows, once an hour.
     """
 
     def __init__(
@@ -94,12 +93,12 @@ class OutboxListener:
         retry_policy: RetryPolicy = DEFAULT_RETRY_POLICY,
         deadline: timedelta | None = DEADLINE,
     ) -> None:
-        """Adds a handler; it starts with `run`. An attempt that takes longer than its deadline, an hour, has failed.
+        """Adds a handler; it starts with `run`. An attempt that exceeds its deadline, an hour by default, has failed.
 
-        With None an attempt may wait for as long as its worker lives.
+        With a deadline of None an attempt may take as long as the worker runs.
 
-        `begin` names the rows that a new handler gets besides all later ones, and a known one when its filter is wider
-        than before: "pending" (not yet delivered or failed), "now" (none), "all", or a position.
+        `begin` selects the existing rows that a new handler gets, or that a wider filter adds: "pending" (not yet
+        delivered or failed), "now" (none), "all", or those from a position on. All later rows follow.
         """
         if handler_name in self._subscriptions:
             raise UsageError(f"handler {handler_name!r} listens already; give this one a name of its own")
@@ -120,22 +119,22 @@ class OutboxListener:
 
     @property
     def is_listening(self) -> bool:
-        """Whether it hears of new rows at once; if not, it is degraded to its poll."""
+        """Whether notifications of new rows arrive; if not, only the poll finds them."""
         return self._wake is not None and self._wake.is_listening
 
     def stop(self) -> None:
-        """Claims nothing more; `run` returns when what was begun is settled."""
+        """Stops claiming; `run` returns when all claimed deliveries are settled."""
         self._is_stopped = True
         if self._loop is not None:
             self._loop.stop()
 
     @property
     def handled(self) -> int:
-        """How many deliveries it has settled."""
+        """The number of settled deliveries."""
         return 0 if self._loop is None else self._loop.handled
 
     async def run(self) -> None:
-        """Handles events until `stop`; a database that is away is waited for."""
+        """Handles events until `stop`; waits for a database that is unavailable."""
         await persist(self._run, "outbox")
 
     async def _run(self, outage: Outage) -> None:
@@ -145,14 +144,14 @@ class OutboxListener:
                 await loop.run()
 
     async def run_once(self) -> None:
-        """Handles what is due now, and what that makes due."""
+        """Handles the deliveries that are due now, and those that become due by it."""
         async with self._prepared() as loop:
             await loop.run_once()
 
     @asynccontextmanager
     async def _prepared(self) -> AsyncIterator[Worker]:
         if not self._subscriptions:
-            raise UsageError("a listener needs a handler; say listen(handler_name=..., handler=...) first")
+            raise UsageError("a listener needs a handler; call listen(handler_name=..., handler=...) first")
         connections = self._slots + SPARE_CONNECTIONS
         opened = open_outbox(self._url, schema=self._schema, listen_url=self._listen_url, connections=connections)
         async with opened as database:
@@ -160,7 +159,7 @@ class OutboxListener:
             deliveries = Deliveries(database, subscriptions, self._policies)
             versions = HandlerVersions(database, subscriptions)
             await versions.register()
-            queue = Paced(deliveries, is_ordered=any(each.is_ordered for each in subscriptions))
+            queue = PolledQueue(deliveries, is_ordered=any(each.is_ordered for each in subscriptions))
             transaction = self._transaction or database.transaction
             handlers = {
                 name: DeliveryHandler(
@@ -170,22 +169,22 @@ class OutboxListener:
             }
             self._loop = Worker(queue, handlers, owner=_owner(), slots=self._slots, lease=self._lease)
             self._wake = database.wake(tuple(sorted({each.channel for each in subscriptions})))
-            loops = [partial(_stir, self._wake, queue, self._loop), partial(stay_registered, versions)]
+            loops = [partial(_notify, self._wake, queue, self._loop), partial(keep_registered, versions)]
             if self._retention is not None:
-                loops.append(partial(retain, database, self._retention))
+                loops.append(partial(apply_retention, database, self._retention))
             async with background(*loops):
                 yield self._loop
 
 
-async def _stir(wake: Wake, queue: Paced, loop: Worker) -> NoReturn:
-    def call() -> None:
-        queue.stir()
+async def _notify(wake: Wake, queue: PolledQueue, loop: Worker) -> NoReturn:
+    def on_change() -> None:
+        queue.notify()
         loop.wake()
 
-    await wake.run(call)
+    await wake.run(on_change)
 
 
 def _owner() -> str:
-    """A name nobody else has, that says where to look."""
+    """A unique name that contains the host and the process id."""
     host = "".join(char for char in socket.gethostname() if char.isalnum() or char == "-")[:40]
     return f"{host.strip('-') or 'host'}.{os.getpid()}.{uuid4().hex[:8]}"

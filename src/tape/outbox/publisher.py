@@ -1,4 +1,4 @@
-"""Publishing inside the caller's own transaction."""
+"""Publishes inside the caller's own transaction."""
 
 import os
 from collections.abc import Awaitable
@@ -15,7 +15,7 @@ from tape.telemetry import current_trace, log, producer_span
 
 
 class EventPublisher(Protocol):
-    """Says an event so that it is known if and only if the business transaction commits."""
+    """Publishes an event if and only if the caller's transaction commits."""
 
     def publish(self, event: OutboxEvent) -> Awaitable[object]: ...
 
@@ -37,23 +37,23 @@ class OutboxPublisher:
         self._schema = schema
 
     def publish(self, event: OutboxEvent) -> Awaitable[list[Row]]:
-        """Inserts the event. On an async connection the answer is awaited; on another one it is done already."""
+        """Inserts the event. Await the result on an async connection; on a sync one the insert is done already."""
         span = None if event.trace_context else producer_span(f"publish {event.event_type}")
         if span is None:
             return self._insert(with_trace(event, _traceparent()))
         context = span.get_span_context()
-        said = with_trace(event, f"00-{context.trace_id:032x}-{context.span_id:016x}-{context.trace_flags:02x}")
+        traced = with_trace(event, f"00-{context.trace_id:032x}-{context.span_id:016x}-{context.trace_flags:02x}")
         try:
-            answer = self._insert(said)
+            answer = self._insert(traced)
         except BaseException:
             span.end()
             raise
-        return _ended(span, answer)
+        return _end_span_after(span, answer)
 
-    def _insert(self, said: OutboxEvent) -> Awaitable[list[Row]]:
-        asked = parameters(said, self._generation, self._channel)
-        answer = foreign.run(self._connection, FILE, "publish", asked, self._schema)
-        log.info("outbox.published", **facts(said, self._generation, self._channel))
+    def _insert(self, event: OutboxEvent) -> Awaitable[list[Row]]:
+        values = parameters(event, self._generation, self._channel)
+        answer = foreign.run(self._connection, FILE, "publish", values, self._schema)
+        log.info("outbox.published", **log_fields(event, self._generation, self._channel))
         return answer
 
 
@@ -65,13 +65,13 @@ def publish(
     processing_class: str | None = None,
     schema: str = foreign.SCHEMA,
 ) -> Awaitable[list[Row]]:
-    """The same in one call."""
+    """Publishes one event in the transaction that `connection` is in."""
     publisher = OutboxPublisher(connection, generation=generation, processing_class=processing_class, schema=schema)
     return publisher.publish(event)
 
 
-def facts(event: OutboxEvent, generation: int, channel: str) -> dict[str, object]:
-    """What a log line says of an event, beside the time, the level and the name that every line has."""
+def log_fields(event: OutboxEvent, generation: int, channel: str) -> dict[str, object]:
+    """The fields of an event in log lines."""
     trace_id, span_id = event.span
     return {
         "generation": generation,
@@ -87,18 +87,17 @@ def facts(event: OutboxEvent, generation: int, channel: str) -> dict[str, object
 
 
 def own_generation() -> int:
-    """The generation of this deployment, by its environment."""
+    """The generation of this deployment: TAPE_GENERATION or the file of TAPE_CONFIG."""
     return _generation_of(os.environ.get("TAPE_GENERATION"), os.environ.get("TAPE_CONFIG"))
 
 
 @cache
 def _generation_of(generation: str | None, config: str | None) -> int:
-    said = {"TAPE_GENERATION": generation, "TAPE_CONFIG": config}
-    return Settings.read({name: value for name, value in said.items() if value}).generation
+    environment = {"TAPE_GENERATION": generation, "TAPE_CONFIG": config}
+    return Settings.read({name: value for name, value in environment.items() if value}).generation
 
 
-def _ended(span: Any, answer: Awaitable[list[Row]]) -> Awaitable[list[Row]]:
-    """The answer, at which the span ends."""
+def _end_span_after(span: Any, answer: Awaitable[list[Row]]) -> Awaitable[list[Row]]:
     if isinstance(answer, foreign.Ready):
         span.end()
         return answer

@@ -1,4 +1,4 @@
-"""`tape outbox`: the events of business transactions, and those that nobody could handle."""
+"""`tape outbox`: migrates an outbox, lists and replays its rows, and applies its retention."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from tape.cli import output
 from tape.cli.choices import Choices, run, shared
 from tape.cli.outbox.contracts import contracts
 from tape.cli.outbox.growth import partition, relay
-from tape.cli.outbox.place import GENERATION, SCHEMA, generation_of, tell, url_of, with_table
+from tape.cli.outbox.options import GENERATION, SCHEMA, generation_of, print_result, url_of, with_table
 from tape.cli.spans import Span
 
 if TYPE_CHECKING:
@@ -26,16 +26,16 @@ if TYPE_CHECKING:
 
 T = TypeVar("T")
 STATUSES: Final = ("pending", "in_flight", "delivered", "failed")
-MOST: Final = 1_000
+MAX_LISTED: Final = 1_000
 _COLOURS: Final = {"pending": "yellow", "in_flight": "cyan", "delivered": "green", "failed": "red"}
 
 
 @click.group(no_args_is_help=False)
 @shared
 def outbox() -> None:
-    """Look after an outbox: its rows, its dead letters, its past, and its contracts.
+    """Operate an outbox: its rows, its dead letters, its retention, and its contracts.
 
-    It is at --store, or at TAPE_OUTBOX_URL.
+    The outbox is at --store, else at TAPE_OUTBOX_URL.
     """
 
 
@@ -48,10 +48,10 @@ for command in (contracts, partition, relay):
 @shared
 @click.pass_obj
 def migrate(choices: Choices, schema: str) -> None:
-    """Create the outbox's tables, or bring them up to date."""
-    from tape.outbox.database import migrate as bring_up
+    """Create the tables of the outbox, or apply the missing migrations."""
+    from tape.outbox.database import migrate as migrate_outbox
 
-    applied = run(partial(bring_up, url_of(choices), schema=schema))
+    applied = run(partial(migrate_outbox, url_of(choices), schema=schema))
     if choices.is_json:
         output.write_json({"applied": list(applied)})
     for step in () if choices.is_json else applied:
@@ -61,9 +61,11 @@ def migrate(choices: Choices, schema: str) -> None:
 
 
 @outbox.command("ls")
-@click.option("--status", type=click.Choice(STATUSES), help="Only those; failed ones are the dead letters.")
+@click.option(
+    "--status", type=click.Choice(STATUSES), help="Only rows with this status; failed rows are the dead letters."
+)
 @click.option("--type", "event_type", default="", help="Only events of this type.")
-@click.option("--limit", type=click.IntRange(1, MOST), default=50, show_default=True, help="How many at most.")
+@click.option("--limit", type=click.IntRange(1, MAX_LISTED), default=50, show_default=True, help="How many at most.")
 @GENERATION
 @SCHEMA
 @shared
@@ -71,17 +73,17 @@ def migrate(choices: Choices, schema: str) -> None:
 def list_records(
     choices: Choices, status: str | None, event_type: str, limit: int, generation: int | None, schema: str
 ) -> None:
-    """List rows, the newest first."""
+    """List rows, newest first."""
     from tape.store.outbox.table import ANY_GENERATION, RowFilter
 
-    asked: Any = {"status": status, "event_type": event_type}
-    which = RowFilter(generation=ANY_GENERATION if generation is None else generation, **asked)
-    records = with_table(choices, schema, lambda table: table.listed(which, limit))
+    matching: Any = {"status": status, "event_type": event_type}
+    rows = RowFilter(generation=ANY_GENERATION if generation is None else generation, **matching)
+    records = with_table(choices, schema, lambda table: table.listed(rows, limit))
     if choices.is_json:
         for record in records:
-            output.write_json(_facts(record))
+            output.write_json(_fields(record))
     else:
-        output.listing(map(_row, records), "there is nothing of the kind in the outbox")
+        output.listing(map(_row, records), "no such rows in the outbox")
 
 
 @outbox.command()
@@ -90,7 +92,7 @@ def list_records(
 @shared
 @click.pass_obj
 def show(choices: Choices, event_id: UUID, schema: str) -> None:
-    """Show a row, its deliveries and what went wrong with it before."""
+    """Show a row, its deliveries and its past failures."""
     from tape.core.errors import NotFound
 
     found = with_table(choices, schema, lambda table: table.find(event_id))
@@ -98,18 +100,18 @@ def show(choices: Choices, event_id: UUID, schema: str) -> None:
         raise NotFound(f"no row of the outbox is {str(event_id)!r}")
     record, deliveries = found
     if choices.is_json:
-        output.write_json({**_facts(record), "deliveries": [state._asdict() for state in deliveries]})
+        output.write_json({**_fields(record), "deliveries": [state._asdict() for state in deliveries]})
     else:
         output.table((output.paint(name, "bold"), output.escape(text)) for name, text in _described(record, deliveries))
 
 
 @outbox.command()
 @click.argument("event_ids", type=click.UUID, metavar="[EVENT]...", nargs=-1)
-@click.option("--failed", is_flag=True, help="Replay every dead letter that is meant, instead of naming them.")
+@click.option("--failed", is_flag=True, help="Replay all dead letters that the other options select.")
 @click.option("--type", "event_type", default="", help="With --failed: only events of this type.")
-@click.option("--handler", "handler_name", default="", help="With --failed: only those this handler could not handle.")
+@click.option("--handler", "handler_name", default="", help="With --failed: only those that this handler failed.")
 @click.option("--from-generation", type=click.IntRange(0), help="With --failed: only those of this generation.")
-@click.option("--by", "replayed_by", default=getuser, help="Who replays; the row's history says it.")
+@click.option("--by", "replayed_by", default=getuser, help="Who replays; stored in the row's history.")
 @GENERATION
 @SCHEMA
 @shared
@@ -125,22 +127,24 @@ def replay(
     generation: int | None,
     schema: str,
 ) -> None:
-    """Handle rows that have ended once more, except by handlers that have handled them."""
+    """Deliver ended rows again, except to handlers that have handled them."""
     from tape.store.outbox.table import ANY_GENERATION, RowFilter
 
     if failed == bool(event_ids):
-        raise click.UsageError("name the events to replay, or say --failed")
+        raise click.UsageError("name the events to replay, or use --failed")
     from_one = ANY_GENERATION if from_generation is None else from_generation
-    which = RowFilter(event_type=event_type, handler_name=handler_name, generation=from_one)
+    selected = RowFilter(event_type=event_type, handler_name=handler_name, generation=from_one)
     target = generation_of(generation)
-    count = with_table(choices, schema, lambda table: _replayed(table, event_ids, which, target, replayed_by))
-    tell(choices, {"replayed": count}, f"{output.count(count, 'row is', 'rows are')} pending for {target}")
+    count = with_table(choices, schema, lambda table: _replayed(table, event_ids, selected, target, replayed_by))
+    print_result(choices, {"replayed": count}, f"{output.count(count, 'row is', 'rows are')} pending for {target}")
 
 
-async def _replayed(table: OutboxTable, event_ids: tuple[UUID, ...], which: RowFilter, target: int, who: str) -> int:
+async def _replayed(
+    table: OutboxTable, event_ids: tuple[UUID, ...], rows: RowFilter, target: int, replayed_by: str
+) -> int:
     if event_ids:
-        return len(await table.replay(event_ids, target, who))
-    return await table.replay_failed(which, target, who)
+        return len(await table.replay(event_ids, target, replayed_by))
+    return await table.replay_failed(rows, target, replayed_by)
 
 
 @outbox.command("hand-over")
@@ -150,28 +154,34 @@ async def _replayed(table: OutboxTable, event_ids: tuple[UUID, ...], which: RowF
 @shared
 @click.pass_obj
 def hand_over(choices: Choices, retired: int, generation: int | None, schema: str) -> None:
-    """Give what the generation RETIRED has not ended to another one."""
+    """Move the rows of generation RETIRED that have not ended to another generation."""
     target = generation_of(generation)
     count = with_table(choices, schema, lambda table: table.hand_over(retired, target))
-    tell(choices, {"handed_over": count}, f"{output.count(count, 'row is', 'rows are')} handed over to {target}")
+    print_result(
+        choices, {"handed_over": count}, f"{output.count(count, 'row is', 'rows are')} handed over to {target}"
+    )
 
 
 @outbox.command()
-@click.option("--active", type=Span(), default="45d", show_default=True, help="For how long an ended row is kept.")
-@click.option("--grace", type=Span(), default="7d", show_default=True, help="For how long it is marked before it goes.")
-@click.option("--handled-active", type=Span(), default="60d", show_default=True, help="The same for what was handled.")
-@click.option("--handled-grace", type=Span(), default="7d", show_default=True, help="And its grace.")
+@click.option("--active", type=Span(), default="45d", show_default=True, help="How long an ended row is kept.")
+@click.option(
+    "--grace", type=Span(), default="7d", show_default=True, help="How long it stays marked before it is deleted."
+)
+@click.option("--handled-active", type=Span(), default="60d", show_default=True, help="The same for handled keys.")
+@click.option("--handled-grace", type=Span(), default="7d", show_default=True, help="The grace period of handled keys.")
 @SCHEMA
 @shared
 @click.pass_obj
 def retention(choices: Choices, /, schema: str, **spans: timedelta) -> None:
-    """Mark old rows that have ended, and delete those that have been marked for long enough."""
+    """Mark old rows that have ended, and delete those marked for the grace period."""
     from tape.core.outbox import OutboxRetention
 
-    wanted: OutboxRetention = OutboxRetention(**spans)
-    kept = with_table(choices, schema, lambda table: table.retain(wanted))
-    tell(
-        choices, kept._asdict(), f"{kept.marked:,} marked, {kept.deleted:,} deleted, {kept.forgotten:,} keys forgotten"
+    settings: OutboxRetention = OutboxRetention(**spans)
+    result = with_table(choices, schema, lambda table: table.retain(settings))
+    print_result(
+        choices,
+        result._asdict(),
+        f"{result.marked:,} marked, {result.deleted:,} deleted, {result.forgotten:,} keys forgotten",
     )
 
 
@@ -180,7 +190,7 @@ def retention(choices: Choices, /, schema: str, **spans: timedelta) -> None:
 @shared
 @click.pass_obj
 def stats(choices: Choices, schema: str) -> None:
-    """Say how much waits, for how long, and what delivering took."""
+    """Print how many rows wait, since when, and how long deliveries take."""
     found = with_table(choices, schema, lambda table: table.stats())
     if choices.is_json:
         output.write_json({**found._asdict(), "advice": list(found.advice)})
@@ -190,7 +200,7 @@ def stats(choices: Choices, schema: str) -> None:
         output.note(advice)
 
 
-def _facts(record: OutboxRecord) -> dict[str, object]:
+def _fields(record: OutboxRecord) -> dict[str, object]:
     event = record.event
     return {
         "event_id": str(event.event_id),
@@ -222,7 +232,7 @@ def _row(record: OutboxRecord) -> tuple[str, ...]:
 
 
 def _described(record: OutboxRecord, deliveries: list[DeliveryState]) -> Iterator[tuple[str, str]]:
-    for name, value in _facts(record).items():
+    for name, value in _fields(record).items():
         if value not in (None, []):
             yield name, json.dumps(value, ensure_ascii=False) if isinstance(value, dict | list) else str(value)
     for state in deliveries:

@@ -1,4 +1,4 @@
-"""`tape outbox contracts`: whether events only promise more than they did."""
+"""`tape outbox contracts`: compares event schemas with their recorded snapshots."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ _ADVICE: Final = {
     "new": "record it with --update",
     "added": "record it with --update",
     "uncounted": "raise its version",
-    "broken": "publish it as a new event type, and keep this one until nobody needs it",
+    "broken": "publish it as a new event type, and keep this one until no consumer needs it",
     "gone": "keep it, or delete its snapshot when its deadline has passed",
 }
 
@@ -30,34 +30,42 @@ _MODULES = click.argument("modules", metavar="MODULE...", nargs=-1, required=Tru
 @click.group(no_args_is_help=False)
 @shared
 def contracts() -> None:
-    """Check what events promise, and print it."""
+    """Check the schemas of events, and print them."""
 
 
 @contracts.command()
 @_MODULES
-@click.option("--snapshots", type=click.Path(path_type=Path), default=SNAPSHOTS, show_default=True, help="The record.")
-@click.option("--update", is_flag=True, help="Record what is new or only adds; a break is never recorded.")
+@click.option(
+    "--snapshots",
+    type=click.Path(path_type=Path),
+    default=SNAPSHOTS,
+    show_default=True,
+    help="The folder of the snapshots.",
+)
+@click.option(
+    "--update", is_flag=True, help="Record new and compatible contracts; a breaking change is never recorded."
+)
 @shared
 @click.pass_obj
 def check(choices: Choices, modules: tuple[str, ...], snapshots: Path, update: bool) -> int:
-    """Compare the contracts of modules with their snapshots; ends with 1 unless all is as recorded."""
-    from tape.outbox.contracts import Snapshots, Standing
+    """Compare the contracts of modules with their snapshots; exits with 1 unless all are equal."""
+    from tape.outbox.contracts import ContractStatus, Snapshots
 
     found, record = _loaded(modules), Snapshots(snapshots)
-    verdicts = {verdict.event_type: verdict for verdict in record.check(found)}
+    checks = {check.event_type: check for check in record.check(found)}
     for contract in found if update else ():
-        if verdicts[contract.event_type].is_recordable:
+        if checks[contract.event_type].is_recordable:
             record.record(contract)
-            verdicts[contract.event_type] = verdicts[contract.event_type]._replace(standing=Standing.SAME, reasons=())
-    for verdict in verdicts.values():
-        _say(choices, verdict.event_type, verdict.standing.value, verdict.reasons)
-    return int(any(verdict.standing is not Standing.SAME for verdict in verdicts.values()))
+            checks[contract.event_type] = checks[contract.event_type]._replace(status=ContractStatus.SAME, reasons=())
+    for check in checks.values():
+        _print(choices, check.event_type, check.status.value, check.reasons)
+    return int(any(check.status is not ContractStatus.SAME for check in checks.values()))
 
 
 @contracts.command()
 @_MODULES
 @click.option("--output", "path", type=click.Path(path_type=Path, dir_okay=False), help="Write it to a file instead.")
-@click.option("--check", "is_checking", is_flag=True, help="With --output: end with 1 if the file says otherwise.")
+@click.option("--check", "is_checking", is_flag=True, help="With --output: exit with 1 if the file differs.")
 @shared
 def catalog(modules: tuple[str, ...], path: Path | None, is_checking: bool) -> int:
     """Print the contracts of modules as a page of Markdown."""
@@ -81,12 +89,10 @@ def _loaded(modules: tuple[str, ...]) -> list[Contract]:
     return load(modules)
 
 
-def _say(choices: Choices, event_type: str, standing: str, reasons: tuple[str, ...]) -> None:
+def _print(choices: Choices, event_type: str, status: str, reasons: tuple[str, ...]) -> None:
     if choices.is_json:
-        output.write_json({"event_type": event_type, "standing": standing, "reasons": list(reasons)})
+        output.write_json({"event_type": event_type, "standing": status, "reasons": list(reasons)})
         return
-    colour = "green" if standing == "same" else "red"
-    advice = f"; {_ADVICE[standing]}" if standing in _ADVICE else ""
-    output.write(
-        f"{output.paint(standing, colour)}  {output.escape(event_type)}  {', '.join(reasons)}{advice}".rstrip()
-    )
+    colour = "green" if status == "same" else "red"
+    advice = f"; {_ADVICE[status]}" if status in _ADVICE else ""
+    output.write(f"{output.paint(status, colour)}  {output.escape(event_type)}  {', '.join(reasons)}{advice}".rstrip())

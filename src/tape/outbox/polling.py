@@ -1,4 +1,4 @@
-"""When to look into an outbox: after a hint, when something is due, and in any case every few seconds."""
+"""When to query an outbox: after a notification, when a delivery is due, and at least every few seconds."""
 
 from collections.abc import Sequence
 from datetime import timedelta
@@ -15,8 +15,11 @@ POLL_S: Final = 5.0
 SLOW_S: Final = 300.0
 
 
-class Paced:
-    """A queue that is asked often and looks only when there is reason to; of what is in hand for long it tells once."""
+class PolledQueue:
+    """A queue whose `claim` queries the database only when a delivery may be due.
+
+    It logs each delivery once that takes longer than `slow_s`.
+    """
 
     def __init__(self, queue: Queue, *, is_ordered: bool, slow_s: float = SLOW_S) -> None:
         self._queue = queue
@@ -24,33 +27,33 @@ class Paced:
         self._slow_s = slow_s
         self._since: dict[Claim, float] = {}
         self._slow: frozenset[Claim] = frozenset()
-        self._is_stirred = True
-        self._next_look = 0.0
+        self._is_notified = True
+        self._next_poll = 0.0
 
-    def stir(self) -> None:
-        """Something may have changed."""
-        self._is_stirred = True
+    def notify(self) -> None:
+        """Makes the next `claim` query the database."""
+        self._is_notified = True
 
     async def claim(self, request: ClaimRequest) -> Claimed:
-        wait_s = self._next_look - anyio.current_time()
-        if not self._is_stirred and wait_s > 0:
+        wait_s = self._next_poll - anyio.current_time()
+        if not self._is_notified and wait_s > 0:
             return Claimed((), timedelta(seconds=wait_s))
-        self._is_stirred = False
+        self._is_notified = False
         try:
             claimed = await self._queue.claim(request)
         except BaseException:
-            self._is_stirred = True
+            self._is_notified = True
             raise
-        self._is_stirred |= bool(claimed.tasks)  # there may be more of them
-        soon = POLL_S if claimed.more_after is None else min(claimed.more_after.total_seconds(), POLL_S)
-        self._next_look = anyio.current_time() + soon
+        self._is_notified |= bool(claimed.tasks)  # more may be due
+        due_s = POLL_S if claimed.more_after is None else min(claimed.more_after.total_seconds(), POLL_S)
+        self._next_poll = anyio.current_time() + due_s
         return claimed
 
     async def extend(self, claims: Sequence[Claim], lease: timedelta) -> Sequence[StaleClaim | None]:
-        self._watch(claims)
+        self._log_slow(claims)
         return await self._queue.extend(claims, lease)
 
-    def _watch(self, claims: Sequence[Claim]) -> None:
+    def _log_slow(self, claims: Sequence[Claim]) -> None:
         now = anyio.current_time()
         self._since = {claim: self._since.get(claim, now) for claim in claims}
         slow = frozenset(claim for claim, since in self._since.items() if now - since >= self._slow_s)
@@ -61,5 +64,5 @@ class Paced:
 
     async def settle(self, settlements: Sequence[Settlement]) -> Sequence[StaleClaim | None]:
         answers = await self._queue.settle(settlements)
-        self._is_stirred |= self._is_ordered or any(not isinstance(each.outcome, Done) for each in settlements)
+        self._is_notified |= self._is_ordered or any(not isinstance(each.outcome, Done) for each in settlements)
         return answers

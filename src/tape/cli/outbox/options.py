@@ -1,4 +1,4 @@
-"""RowFilter outbox a command is about, and how it is opened."""
+"""Options and helpers that the outbox commands share."""
 
 from __future__ import annotations
 
@@ -16,8 +16,8 @@ if TYPE_CHECKING:
 
 T = TypeVar("T")
 
-SCHEMA = click.option("--schema", default="core", show_default=True, help="Where its tables are.")
-GENERATION = click.option("--generation", type=click.IntRange(0), help="For whom.  [default: TAPE_GENERATION]")
+SCHEMA = click.option("--schema", default="core", show_default=True, help="The schema of its tables.")
+GENERATION = click.option("--generation", type=click.IntRange(0), help="The generation.  [default: TAPE_GENERATION]")
 
 
 def url_of(choices: Choices) -> str:
@@ -32,21 +32,21 @@ def generation_of(given: int | None) -> int:
     return Settings.read(os.environ).generation if given is None else given
 
 
-def with_table(choices: Choices, schema: str, act: Callable[[OutboxTable], Awaitable[T]]) -> T:
+def with_table(choices: Choices, schema: str, use: Callable[[OutboxTable], Awaitable[T]]) -> T:
     from tape.core.errors import NotFound
     from tape.outbox.database import open_table
 
-    async def acted() -> T:
+    async def with_open_table() -> T:
         async with open_table(url_of(choices), schema) as table:
             if not await table.is_there():
-                raise NotFound(f"there is no outbox in the schema {schema!r} here; tape outbox migrate makes one")
-            return await act(table)
+                raise NotFound(f"there is no outbox in the schema {schema!r}; tape outbox migrate creates one")
+            return await use(table)
 
-    return run(acted)
+    return run(with_open_table)
 
 
-def tell(choices: Choices, facts: dict[str, object], sentence: str) -> None:
+def print_result(choices: Choices, fields: dict[str, object], sentence: str) -> None:
     if choices.is_json:
-        output.write_json(facts)
+        output.write_json(fields)
     else:
         output.write(sentence)
