@@ -53,8 +53,8 @@ bench-scale: ## Fill the lake from 100 k, 3 M and 10 M entries; a row must cost 
 	@$(PYTHON) tools/bootstrap.py bench
 	@.venv-bench/bin/python -m tests.bench.scale
 
-soak: setup ## Run contracts, properties and processes twenty times as long
-	@$(BIN)/pytest --scale 20 -o faulthandler_timeout=1200 tests/contract tests/property tests/process tests/lake tests/server tests/outbox
+soak: setup ## Run contracts, properties and processes with twenty times as much work
+	@$(BIN)/pytest -n $(WORKERS) --scale 20 -o faulthandler_timeout=1200 tests/contract tests/property tests/process tests/lake tests/server tests/outbox
 
 proto: setup ## Make the Python of src/tape/wire/tape.proto
 	@$(BIN)/python tools/proto.py

@@ -31,6 +31,16 @@ TREE = {" ".join(path): (command, context) for path, command, context in command
 TAPE = [str(Path(sys.executable).parent / "tape")]
 SHARED = {"--store", "--json", "--unsafe-durability"}
 
+NEXT_WIDTH = "\x1e"
+AT_WIDTHS = f"""
+import fcntl, struct, sys, termios
+from tape.cli.main import run
+for columns in sys.argv[1].split(","):
+    fcntl.ioctl(1, termios.TIOCSWINSZ, struct.pack("HHHH", 40, int(columns), 0, 0))
+    print({NEXT_WIDTH!r}, flush=True)
+    run(sys.argv[2:])
+"""
+
 every_command = pytest.mark.parametrize("path", TREE)
 
 
@@ -46,11 +56,21 @@ def made(error: type[TapeError]) -> TapeError:
 
 def seen_at(columns: int, *arguments: str, cwd: Path) -> str:
     """What a terminal so wide shows."""
+    return seen(columns, [*TAPE, *arguments], cwd)
+
+
+def shown_at(widths: tuple[int, ...], *arguments: str, cwd: Path) -> dict[int, str]:
+    """What a terminal shows at each of its widths; one process runs the command at all of them."""
+    command = [sys.executable, "-c", AT_WIDTHS, ",".join(map(str, widths)), *arguments]
+    return dict(zip(widths, seen(widths[0], command, cwd).split(NEXT_WIDTH)[1:], strict=True))
+
+
+def seen(columns: int, command: list[str], cwd: Path) -> str:
     ours, theirs = pty.openpty()
     fcntl.ioctl(theirs, termios.TIOCSWINSZ, struct.pack("HHHH", 40, columns, 0, 0))
     environment = {**os.environ, "TERM": "xterm-256color", "TAPE_STORE": "sqlite:///tape.db"}
     environment.pop("NO_COLOR", None)
-    process = subprocess.Popen([*TAPE, *arguments], cwd=cwd, stdout=theirs, stderr=theirs, env=environment)
+    process = subprocess.Popen(command, cwd=cwd, stdout=theirs, stderr=theirs, env=environment)
     os.close(theirs)
     shown = b""
     while chunk := read(ours):
@@ -163,9 +183,10 @@ def test_names_are_completed(words: str, wanted: str) -> None:
     assert f"plain,{wanted}" in ended.stdout.splitlines()
 
 
-@pytest.fixture
-def many(tmp_path: Path) -> Path:
-    """A folder with a journal in which names are long and words are nasty."""
+@pytest.fixture(scope="module")
+def many(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A folder with a journal in which names are long and texts contain control characters."""
+    tmp_path = tmp_path_factory.mktemp("many")
     store = ["--store", f"sqlite:///{tmp_path / 'tape.db'}"]
     for number in range(3):
         payload = json.dumps({"text": "\x1b[31mred\x07 " + "long " * 40})
@@ -201,15 +222,14 @@ LISTS = [
 ]
 
 
-@pytest.mark.parametrize("columns", [40, 60, 80, 120])
 @pytest.mark.parametrize("arguments", [words.split() for words in LISTS], ids=" ".join)
-def test_what_is_listed_fits_the_terminal(arguments: list[str], columns: int, many: Path) -> None:
-    shown = seen_at(columns, *arguments, cwd=many)
-    words = [word for line in shown.splitlines() for word in line.split()]
-    too_wide = [line for line in shown.splitlines() if output.width(line) > columns]
+def test_what_is_listed_fits_the_terminal(arguments: list[str], many: Path) -> None:
+    shown = shown_at((40, 60, 80, 120), *arguments, cwd=many)
+    lines = [(columns, line) for columns, text in shown.items() for line in text.splitlines()]
+    too_wide = [(columns, line) for columns, line in lines if output.width(line) > columns]
 
-    assert words
-    assert [line for line in too_wide if max(map(output.width, line.split())) <= columns] == []
+    assert all(text.split() for text in shown.values())
+    assert [line for columns, line in too_wide if max(map(output.width, line.split())) <= columns] == []
 
 
 def test_colours_are_shown_on_a_terminal_and_nowhere_else(many: Path) -> None:

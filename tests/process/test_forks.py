@@ -14,7 +14,7 @@ from tests.process import log
 from tests.process.crew import Crew
 from tests.process.log import Seen
 
-KILLS = 6
+KILLS = 4
 
 
 @pytest.fixture(params=["sqlite", "postgres", "redis"])

@@ -3,6 +3,7 @@
 import fcntl
 import os
 import select
+import shutil
 import signal
 import subprocess
 import sys
@@ -79,23 +80,31 @@ interrupts.end(3)
 """
 
 
-@pytest.fixture
-def place(tmp_path: Path) -> Path:
+@pytest.fixture(scope="module")
+def filled(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A folder with a journal that holds a run and a value, and with a module of handlers."""
-    (tmp_path / "handlers.py").write_text(HANDLERS)
+    folder = tmp_path_factory.mktemp("filled")
+    (folder / "handlers.py").write_text(HANDLERS)
     for arguments in (("publish", "a", "40", "--open"), ("value", "set", "shop", "price", "40")):
-        with tape(tmp_path, *arguments) as process:
+        with tape(folder, *arguments) as process:
             assert process.wait(PATIENCE_S) == 0
-    return tmp_path
+    return folder
 
 
-@pytest.fixture
-def start_s(place: Path) -> float:
-    """How long it takes here and now until a command has something to say."""
+@pytest.fixture(scope="module")
+def start_s(filled: Path) -> float:
+    """How long it takes on this machine until a command writes its first line."""
     began = time.monotonic()
-    with tape(place, "value", "watch", "shop", "price") as process:
+    with tape(filled, "value", "watch", "shop", "price") as process:
         assert process.stdout and process.stdout.readline()
         return time.monotonic() - began
+
+
+@pytest.fixture
+def place(start_s: float, filled: Path, tmp_path: Path) -> Path:
+    """A copy of the folder for one test."""
+    shutil.copytree(filled, tmp_path, dirs_exist_ok=True)
+    return tmp_path
 
 
 @pytest.mark.parametrize("told", TOLD)

@@ -11,7 +11,7 @@ from tests.process.crew import Child, Crew
 from tests.process.history import History
 
 WRITERS = [f"writer{number}" for number in range(8)]
-KILLS = 40
+KILLS = 16
 
 
 @pytest.fixture(scope="module")

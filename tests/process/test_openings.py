@@ -11,9 +11,9 @@ from tests.process import history, saying
 from tests.process.crew import Crew
 from tests.process.log import now_ns
 
-FILES = 150
+FILES = 60
 OPENERS = 4
-UNFINISHED = 5
+UNFINISHED = 3
 
 
 def test_processes_that_make_a_journal_at_the_same_time_all_get_it(crew: Crew, scale: Scale) -> None:

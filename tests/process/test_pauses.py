@@ -11,7 +11,7 @@ from tests.process.crew import Child, Crew
 from tests.process.log import Op
 
 WRITERS = [f"writer{number}" for number in range(4)]
-PAUSES = 8
+PAUSES = 4
 PAUSE_S = 0.25
 
 

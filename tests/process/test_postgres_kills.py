@@ -13,7 +13,7 @@ from tests.process.history import History
 from tests.servers.postgres import PostgresServer
 
 WRITERS = [f"writer{number}" for number in range(4)]
-ROUNDS = 5
+ROUNDS = 3
 
 
 @pytest.fixture(scope="module")

@@ -22,9 +22,9 @@ from tests.process.log import Op, now_ns
 
 PUBLISHERS = [f"publisher{number}" for number in range(8)]
 WRITERS = [f"writer{number}" for number in range(4)]
-ENDINGS = 40
+ENDINGS = 20
 MOST = 3
-PAUSES = 4
+PAUSES = 2
 PAUSE_S = 3.0
 IDLE_S = 2.0  # after so long the server ends a session that is idle in a transaction
 

@@ -11,7 +11,7 @@ from tests.process.crew import Crew
 from tests.process.history import History
 
 WRITERS = ["writer0", "writer1"]
-DEATHS = 16
+DEATHS = 8
 
 
 @pytest.fixture(scope="module")

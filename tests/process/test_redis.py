@@ -17,7 +17,7 @@ from tests.servers.valkey import ValkeyServer
 
 PUBLISHERS = 8
 WRITERS = [f"writer{number}" for number in range(4)]
-ROUNDS = 5
+ROUNDS = 3
 EVENT_ID = 4  # its place in a packed event
 
 

@@ -25,7 +25,7 @@ from tests.process.worker import POISON, SAID, Attempt
 
 RULES = [f"rule{number}" for number in range(5)]
 NAMES = [f"worker{number}" for number in range(3)]
-ROUNDS = 12
+ROUNDS = 6
 LONG_SECOND_NS = 1_000_000_000
 
 
