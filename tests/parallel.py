@@ -10,7 +10,7 @@ from typing import Final
 from xdist.scheduler import LoadScopeScheduling
 
 SPARK: Final = "spark"
-USES_SPARK: Final = ("tests/lake/", "tests/docs/", "tests/browser/test_searches.py")
+USES_SPARK: Final = ("tests/lake/", "tests/docs/test_spark_pages.py", "tests/browser/test_searches.py")
 
 # Long files are started first, so that all workers end at about the same time.
 FIRST: Final = ("tests/lake/", "tests/docs/", "tests/browser/", "tests/process/", "tests/server/", "tests/packaging/")

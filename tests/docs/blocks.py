@@ -13,6 +13,8 @@ from tests.architecture.tree import ROOT
 
 RUN = ("python", "console", "javascript")
 SHOWN = "text"
+FENCE = re.compile(r"^```.*?^```$", re.DOTALL | re.MULTILINE)
+SPARK = re.compile(r"\bopen_spark\b|\btape (lake|reaction (dry-run|backfill)|run sweep)\b")
 SAVED = re.compile(r"Save this as (\S+):$")
 ABOVE = ("p", "li", "h1", "h2", "h3", "table", "ul", "ol", "pre")
 
@@ -35,6 +37,14 @@ def paths() -> list[Path]:
     found = [path for path in (ROOT / "docs").rglob("*.md") if "adr" not in path.parts]
     found += [ROOT / "README.md", ROOT / "CONTRIBUTING.md", ROOT / "SECURITY.md", ROOT / "deploy" / "README.md"]
     return sorted(path.relative_to(ROOT) for path in found)
+
+
+def _fences(path: Path) -> str:
+    return "".join(FENCE.findall((ROOT / path).read_text()))
+
+
+WITH_CODE = [path for path in paths() if _fences(path)]
+WITH_SPARK = [path for path in WITH_CODE if SPARK.search(_fences(path))]
 
 
 def blocks(html: str) -> list[Block]:

@@ -1,9 +1,11 @@
-"""The site, built once for all tests of the documentation."""
+"""What tests of the documentation share: the built site, and a reader's session."""
 
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
+from tests.docs.session import Session
 from tools.docs.site import build
 
 
@@ -17,3 +19,10 @@ def built(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, list[str]]:
 @pytest.fixture(scope="session")
 def site(built: tuple[Path, list[str]]) -> Path:
     return built[0]
+
+
+@pytest.fixture
+def session(tmp_path: Path, request: pytest.FixtureRequest) -> Iterator[Session]:
+    session = Session(tmp_path, request.getfixturevalue)
+    yield session
+    session.end()

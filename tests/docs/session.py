@@ -10,7 +10,7 @@ from contextlib import ExitStack, suppress
 from pathlib import Path
 
 from tests.architecture.tree import ROOT
-from tests.docs.blocks import Block
+from tests.docs.blocks import SPARK, Block
 from tests.docs.browsing import running
 from tests.docs.in_process import InProcess
 from tests.patience import PATIENCE_S
@@ -20,7 +20,6 @@ CHECKOUT = ("bench", "docs", "examples")  # folders of a checkout that commands 
 GRPC = re.compile(r"tape://127\.0\.0\.1:\d+")
 HTTP = re.compile(r"(?:localhost|127\.0\.0\.1):7880")
 READY = re.compile(r"tape serves at http://(\S+?:\d+)")
-SPARK = re.compile(r"\bopen_spark\b|\btape (lake|reaction (dry-run|backfill)|run sweep)\b")
 SERVER = re.compile(r"^tape serve\b")
 ENDLESS = re.compile(r"^curl -N|^tape (tail (?!.*--no-follow)|value watch)")
 INTERRUPT = ("timeout", "--signal=INT", "4")  # long enough to start and to print, also on a busy machine

@@ -1,13 +1,12 @@
 """A reader who types what a rendered page shows gets what it shows."""
 
 import re
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
 from tests.architecture.tree import ROOT
-from tests.docs.blocks import Block, UnknownBlock, blocks, paths
+from tests.docs.blocks import WITH_CODE, WITH_SPARK, Block, UnknownBlock, blocks, paths
 from tests.docs.session import Session, commands, matches
 from tools.docs.site import Page, place, render
 
@@ -21,24 +20,14 @@ SHOWN = {
     "outbox.py": "docs/outbox.md",
     "streaming.py": "docs/history.md",
 }
-WITH_CODE = [path for path in paths() if "```" in (ROOT / path).read_text()]
-
-each_page = pytest.mark.parametrize("path", WITH_CODE, ids=str)
 
 
-@pytest.fixture
-def session(tmp_path: Path, request: pytest.FixtureRequest) -> Iterator[Session]:
-    session = Session(tmp_path, request.getfixturevalue)
-    yield session
-    session.end()
-
-
-@each_page
+@pytest.mark.parametrize("path", sorted({*WITH_CODE} - {*WITH_SPARK}), ids=str)
 def test_a_reader_who_types_what_a_page_shows_gets_what_it_shows(path: Path, site: Path, session: Session) -> None:
     session.follow(blocks((site / place(path)).read_text()))
 
 
-@each_page
+@pytest.mark.parametrize("path", WITH_CODE, ids=str)
 def test_a_file_that_a_page_saves_is_used_below(path: Path, site: Path) -> None:
     found = blocks((site / place(path)).read_text())
     saved = [(number, block.file) for number, block in enumerate(found) if block.file]
