@@ -9,7 +9,7 @@ WORKERS ?= 4
 QUICK := tests/unit tests/contract tests/property tests/store tests/outbox tests/cli
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo test quick check docs dist sbom bench bench-scale soak proto lock clean
+.PHONY: help setup demo test quick check docs changelog dist sbom bench bench-scale soak proto lock clean
 
 help: ## Show this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-11s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -37,6 +37,9 @@ check: setup ## Check style, types, layers and sizes
 
 docs: setup ## Build the documentation into build/docs
 	@$(BIN)/python -m tools.docs
+
+changelog: setup ## Write newsfragments/ into CHANGELOG.md (VERSION=1.2.0 makes a release)
+	@$(BIN)/python -m tools.changelog $(VERSION)
 
 dist: setup ## Build the wheel and the sdist into dist, with the bill of what they bring
 	@$(BIN)/python -m hatchling build

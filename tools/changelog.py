@@ -22,7 +22,7 @@ def fragments(folder: Path = FRAGMENTS) -> list[Path]:
 
 def section(title: str, files: list[Path]) -> str:
     """The fragments as one section, grouped by kind."""
-    return "\n".join(_lines(title, files)) + "\n"
+    return "\n".join(_lines(title, files)) + "\n\n"
 
 
 def _lines(title: str, files: list[Path]) -> Iterator[str]:
@@ -35,13 +35,13 @@ def _lines(title: str, files: list[Path]) -> Iterator[str]:
 
 def updated(changelog: str, files: list[Path]) -> str:
     """The changelog with the fragments as its section *Unreleased*."""
-    return UNRELEASED.sub(lambda _: section("Unreleased", files), changelog)
+    return UNRELEASED.sub(lambda _: section("Unreleased", files), changelog).rstrip("\n") + "\n"
 
 
 def released(changelog: str, files: list[Path], version: str, date: str) -> str:
     """The changelog with the fragments as a release below an empty section *Unreleased*."""
     release = section(f"{version} ({date})", files)
-    return UNRELEASED.sub(lambda _: f"## Unreleased\n\n{release}\n", changelog)
+    return UNRELEASED.sub(lambda _: f"## Unreleased\n\n{release}", changelog).rstrip("\n") + "\n"
 
 
 def main(version: str = "") -> None:

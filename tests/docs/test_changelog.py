@@ -21,7 +21,7 @@ def test_the_changelog_has_every_fragment() -> None:
 
 
 @pytest.mark.parametrize("path", fragments(), ids=lambda path: path.name)
-def test_a_fragment_is_one_sentence_of_a_known_kind(path: Path) -> None:
+def test_a_fragment_has_a_known_kind_and_whole_sentences(path: Path) -> None:
     assert path.suffixes[0].removeprefix(".") in KINDS
     assert path.read_text().strip().endswith(".")
 
@@ -30,7 +30,8 @@ def test_fragments_are_grouped_by_kind(two: list[Path]) -> None:
     changelog = "# Changelog\n\n## Unreleased\n\nold\n\n## 0.1.0 (2026-01-01)\n"
 
     assert updated(changelog, two) == (
-        "# Changelog\n\n## Unreleased\n\n### Added\n\n- A lake.\n\n### Fixed\n\n- A tail ends.\n## 0.1.0 (2026-01-01)\n"
+        "# Changelog\n\n## Unreleased\n\n### Added\n\n- A lake.\n\n### Fixed\n\n- A tail ends.\n\n"
+        "## 0.1.0 (2026-01-01)\n"
     )
 
 
