@@ -1,4 +1,4 @@
-"""Where Spark looks for sources by itself: any module called `pyspark_*` with a `DefaultSource`."""
+"""Spark discovers data sources in modules called `pyspark_*` with a `DefaultSource`."""
 
 from tape.lake.source import TapeDataSource as DefaultSource
 

@@ -1,4 +1,4 @@
-"""A search through history in a process of its own, told as lines of JSON to whoever started it, and ended with it."""
+"""A search through history in a process of its own: reads its order from stdin, writes findings as lines of JSON."""
 
 import json
 import os
@@ -14,7 +14,7 @@ from tape.core.search import Findings, SearchKind, SearchOrder
 
 
 def search(order: SearchOrder) -> Iterator[Findings]:
-    """What is found, as it becomes known, from what is to be searched to the end."""
+    """Yields the findings so far after each step; the first has only the range that is searched."""
     from anyio.from_thread import start_blocking_portal
 
     from tape.compose import open_backend
@@ -32,46 +32,46 @@ def search(order: SearchOrder) -> Iterator[Findings]:
             if order.kind == SearchKind.DRY_RUN:
                 yield from dry_run_backfill(spark, url, lake, plan)
                 return
-            for some in find_matches(spark, url, lake, plan):
-                made = portal.call(backend.store.tasks.make, some.matches) if some.matches else 0
+            for batch in find_matches(spark, url, lake, plan):
+                made = portal.call(backend.store.tasks.make, batch.matches) if batch.matches else 0
                 findings = replace(
                     findings,
-                    searched=some.searched,
-                    matches=findings.matches + len(some.matches),
-                    older=findings.older + sum(hit.older for hit in some.matches),
+                    searched=batch.searched,
+                    matches=findings.matches + len(batch.matches),
+                    older=findings.older + sum(match.older for match in batch.matches),
                     made=findings.made + made,
                 )
                 yield findings
 
 
 def main() -> None:
-    told = _own_output()
+    output = _own_stdout()
     order = SearchOrder(**json.loads(sys.stdin.readline()))
-    Thread(target=_end_with_parent, daemon=True).start()
+    Thread(target=_exit_with_parent, daemon=True).start()
     try:
         for findings in search(order):
-            _tell(told, {"findings": asdict(findings)})
+            _write(output, {"findings": asdict(findings)})
     except Exception as error:  # noqa: BLE001 - Spark's own errors are many, and its log has all of it
         is_ours = isinstance(error, TapeError) and not isinstance(error, (Corrupt, Unavailable))
-        _tell(told, {"refused": str(error)} if is_ours else {"broken": f"{type(error).__name__}: {error}"[:2_000]})
+        _write(output, {"refused": str(error)} if is_ours else {"broken": f"{type(error).__name__}: {error}"[:2_000]})
     else:
-        _tell(told, {"done": True})
+        _write(output, {"done": True})
 
 
-def _own_output() -> TextIO:
-    """Where only we write; whatever a library prints goes where errors go."""
-    told = os.fdopen(os.dup(1), "w", encoding="utf-8")
+def _own_stdout() -> TextIO:
+    """A copy of stdout for the findings; what libraries print goes to stderr from now on."""
+    output = os.fdopen(os.dup(1), "w", encoding="utf-8")
     os.dup2(2, 1)
-    return told
+    return output
 
 
-def _tell(told: TextIO, facts: dict[str, object]) -> None:
-    told.write(json.dumps(facts) + "\n")
-    told.flush()
+def _write(output: TextIO, message: dict[str, object]) -> None:
+    output.write(json.dumps(message) + "\n")
+    output.flush()
 
 
-def _end_with_parent() -> None:
-    """Nobody else would end a search whose server was killed."""
+def _exit_with_parent() -> None:
+    """Exits when stdin closes: a server that was killed cannot end its search otherwise."""
     while os.read(sys.stdin.fileno(), 1024):
         pass
     os._exit(1)

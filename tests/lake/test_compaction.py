@@ -9,7 +9,7 @@ import pyarrow.parquet as pq
 from deltalake import DeltaTable
 
 from tape.core.ids import GlobalSeq
-from tape.lake.compaction import compact, neighbours, vacuum
+from tape.lake.compaction import adjacent_files, compact, vacuum
 from tape.lake.log import DeltaLog, LakeFile
 from tape.lake.reader import LakeReader
 from tape.lake.verify import faults, versions
@@ -28,8 +28,8 @@ def files(*sizes: int) -> list[LakeFile]:
     return [LakeFile(f"{n}", GlobalSeq(n), GlobalSeq(n), size) for n, size in enumerate(sizes, 1)]
 
 
-def test_only_small_neighbours_are_merged_up_to_a_size() -> None:
-    rows = neighbours(files(10, 20, 200, 5, 5, 95, 1), target=100)
+def test_only_small_adjacent_files_are_merged_up_to_a_size() -> None:
+    rows = adjacent_files(files(10, 20, 200, 5, 5, 95, 1), target=100)
 
     assert [[file.size for file in row] for row in rows] == [[10, 20], [5, 5]]
 

@@ -13,7 +13,8 @@ from tape.core.ids import Epoch
 from tape.core.predicate.predicate import Predicate, Verdict, bind
 from tape.core.subject import Pattern
 from tape.lake.schema import COLUMNS, spark_ddl
-from tape.lake.search.history import PartRoute, causes, errors, explain, history, subject_condition
+from tape.lake.search.history import errors, errors_by_cause, history, subject_condition
+from tape.lake.sql.predicate import PartRoute, explain
 from tests.conftest import Scale
 from tests.lake.expressions import Maker
 
@@ -56,7 +57,7 @@ def test_history_has_what_the_live_matcher_matches(frame: DataFrame, entries: li
 def test_every_error_is_counted_under_its_cause(frame: DataFrame, entries: list[Entry], where: str) -> None:
     said = Counter(verdict.error for _, verdict in judged(entries, where) if verdict.error is not None)
 
-    counted = causes(errors(frame, "/tape/event/*/r-1", where)).collect()
+    counted = errors_by_cause(errors(frame, "/tape/event/*/r-1", where)).collect()
 
     assert {row["error"]: row["entries"] for row in counted} == said
 
@@ -66,7 +67,7 @@ def test_a_cause_names_its_first_and_last_entry(frame: DataFrame, entries: list[
     said = {entry.global_seq: verdict.error for entry, verdict in judged(entries, where)}
     [common] = [cause for cause, _ in Counter(said.values()).most_common(1)]
 
-    [row] = causes(errors(frame, "/tape/event/*/r-1", where)).filter("error LIKE '%missing%'").collect()
+    [row] = errors_by_cause(errors(frame, "/tape/event/*/r-1", where)).filter("error LIKE '%missing%'").collect()
 
     places = [place for place, cause in said.items() if cause == common]
     assert (row["first_global_seq"], row["last_global_seq"]) == (min(places), max(places))

@@ -45,7 +45,7 @@ async def test_of_two_steps_on_one_version_delta_takes_one(log: DeltaLog, url: s
 
     take_step(log, plain_writer(url), seen, GlobalSeq(700))
 
-    with pytest.raises(Conflict, match="somebody else"):
+    with pytest.raises(Conflict, match="another writer"):
         take_step(log, plain_writer(url), also_seen, GlobalSeq(650))
     assert log.snapshot().through == 700 and list(faults(log)) == []
 

@@ -47,7 +47,7 @@ def test_models_are_added_up_over_runs_and_tools_that_never_answered_are_left_ou
 
     assert about["models"] == f"{HOSTILE}: $2.0000, 110 tokens"
     assert about["tools"] == "gather: 3 of 4 succeeded"
-    assert about["latencies"] == f"{HOSTILE}: half within 40 ms, 3 of 4 confirmed"
+    assert about["latencies"] == f"{HOSTILE}: p50 40 ms, 3 of 4 confirmed"
     assert about["budgets"] == f"{HOSTILE}: $1.0000 of $0.5000; arena: $1.0000 of $2.0000"
     assert about["prosperity"] == "ada: 86 became 74 after turn 6"
     assert about["timeline"] == "3 runs, 1 of them forks"

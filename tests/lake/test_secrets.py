@@ -86,7 +86,7 @@ def test_a_failing_task_tells_no_password(spark: SparkSession, secret_url: str) 
 def test_a_password_in_an_option_is_refused_without_being_told(
     spark: SparkSession, postgres_url: str, tail: str
 ) -> None:
-    with pytest.raises(PySparkException, match="a password in an option stands in Spark's plans") as failed:
+    with pytest.raises(PySparkException, match="a password in an option appears in Spark's plans") as failed:
         source(spark, postgres_url + tail)
 
     assert "Xyzzy" not in str(failed.value)

@@ -153,7 +153,7 @@ def test_a_range_is_what_lies_above_one_position_and_up_to_another(spark: SparkS
 @pytest.mark.parametrize(
     ("options", "reason"),
     [
-        ({"fromGlobalSeq": 31}, "nobody can have read up to 31"),
+        ({"fromGlobalSeq": 31}, "no reader can have reached 31"),
         ({"toGlobalSeq": 31}, "the journal ends at 30, before 31"),
         ({"fromGlobalSeq": "-1"}, "fromGlobalSeq must be a whole number"),
         ({"rowsPerPartition": "0"}, "rowsPerPartition must be a whole number from 1 on"),
@@ -192,15 +192,15 @@ def test_what_was_archived_is_never_left_out_silently(durable_url: str, after: i
     fill(durable_url, numbered(30))
     reading = PartitionReader(durable_url, arrow_schema())
     stream = JournalStreamReader(SourceOptions(after=after), reading)
-    before, epoch = (reading.span(after, None), stream.initialOffset()), reading.extent().epoch
+    before, epoch = (reading.plan(after, None), stream.initialOffset()), reading.extent().epoch
 
     trim(durable_url, 10)
 
     assert before == (JournalPartition(max(after, 0), 30, epoch), {"global_seq": max(after, 0), "epoch": epoch})
-    for refused in (partial(reading.span, after, None), stream.initialOffset):
+    for refused in (partial(reading.plan, after, None), stream.initialOffset):
         with pytest.raises(BelowFloor, match=r"to 10 were archived .* use tape\.lake\.dry_run.* set fromGlobalSeq=10"):
             refused()
-    assert reading.span(10, None) == JournalPartition(10, 30, epoch)
+    assert reading.plan(10, None) == JournalPartition(10, 30, epoch)
     with pytest.raises(BelowFloor):
         list(reading.read(before[0]))
 

@@ -186,14 +186,14 @@ def test_everything_the_arena_says_is_taken(spark: SparkSession) -> None:
 
 @pytest.mark.parametrize("name", TABLES)
 def test_a_table_has_the_columns_it_declares_and_no_rows_of_an_empty_journal(spark: SparkSession, name: str) -> None:
-    frame = tables.EVERY[name](spark.createDataFrame([], spark_ddl()))
+    frame = tables.DEFINITIONS[name](spark.createDataFrame([], spark_ddl()))
 
     assert frame.schema.simpleString() == f"struct<{TABLES[name].lower().replace(' ', ':').replace(',:', ',')}>"
     assert frame.isEmpty()
 
 
 def test_every_declared_table_is_made_and_quarantine_has_its_columns(spark: SparkSession) -> None:
-    assert list(tables.EVERY) == list(TABLES)
+    assert list(tables.DEFINITIONS) == list(TABLES)
     assert tables.quarantine(journal_of(spark, said(A, "x"))).columns == [
         column.split()[0] for column in QUARANTINE.split(", ")
     ]

@@ -1,4 +1,4 @@
-"""What a lake says of itself, and what it answers."""
+"""The status of a lake, its tables, and the port that queries it."""
 
 from collections.abc import Sequence
 from typing import Any, NamedTuple, Protocol
@@ -8,7 +8,10 @@ from tape.core.ports import Bounds
 
 
 class LakeStatus(NamedTuple):
-    """Positions by temperature; the lag is of the oldest entry that is not in the lake."""
+    """Which positions are in the lake (cold), in the journal (warm) and in memory (hot).
+
+    `lag_ms` is the age of the oldest entry that is not in the lake.
+    """
 
     cold: Bounds
     warm: Bounds
@@ -22,7 +25,7 @@ class LakeStatus(NamedTuple):
 
 
 class LakeTable(NamedTuple):
-    """A table that was made from the lake, and as of which position."""
+    """A table derived from the lake: its last position and its number of rows."""
 
     name: str
     through: GlobalSeq
@@ -30,7 +33,7 @@ class LakeTable(NamedTuple):
 
 
 class LakeRows(NamedTuple):
-    """Rows of JSON values, and whether they are all there are."""
+    """Rows of JSON values; `is_whole` says whether these are all rows."""
 
     columns: Sequence[str]
     rows: Sequence[Sequence[Any]]
@@ -38,12 +41,12 @@ class LakeRows(NamedTuple):
 
 
 class LakeQueries(Protocol):
-    """Answers about a lake without keeping the caller waiting for ever; NotFound where there is none.
+    """Reads a lake within a deadline; raises NotFound where there is no lake.
 
-    A question changes nothing, sees nothing but the lake, and is bounded in rows, time and memory.
+    A query changes nothing, reads nothing but the lake, and is bounded in rows, time and memory.
     """
 
     async def status(self) -> LakeStatus: ...
     async def tables(self) -> Sequence[LakeTable]: ...
     async def table(self, name: str, most: int) -> tuple[LakeTable, LakeRows]: ...
-    async def query(self, question: str, most: int) -> LakeRows: ...
+    async def query(self, sql: str, most: int) -> LakeRows: ...

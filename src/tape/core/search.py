@@ -1,4 +1,4 @@
-"""A search through all of history for one reaction: a dry run, which only counts, or a backfill, which makes tasks."""
+"""A search through the whole history for one reaction: a dry run counts matches, a backfill makes tasks of them."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -7,15 +7,11 @@ from typing import Protocol
 
 
 class SearchKind(StrEnum):
-    """What is done with what is found."""
-
     DRY_RUN = "dry_run"
     BACKFILL = "backfill"
 
 
 class SearchState(StrEnum):
-    """How far a search is, and how it ended."""
-
     RUNNING = "running"
     DONE = "done"
     FAILED = "failed"
@@ -24,7 +20,7 @@ class SearchState(StrEnum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DayFound:
-    """A day that had matches, by its first millisecond."""
+    """How many matches a day had; `day_ms` is its first millisecond."""
 
     day_ms: int
     matches: int
@@ -32,7 +28,7 @@ class DayFound:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class EntryFound:
-    """One that matches, by its places."""
+    """The positions, subject and time of a matching entry."""
 
     global_seq: int
     run_id: str
@@ -43,19 +39,28 @@ class EntryFound:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ErrorFound:
-    """How the predicate erred, how often, and where first and last."""
+    """An error of a predicate: on how many entries it occurred, and the first and the last of them."""
 
     error: str
     entries: int
     first_global_seq: int
     last_global_seq: int
 
+    def merged(self, other: "ErrorFound") -> "ErrorFound":
+        """Adds the same error on other entries."""
+        return ErrorFound(
+            error=self.error,
+            entries=self.entries + other.entries,
+            first_global_seq=min(self.first_global_seq, other.first_global_seq),
+            last_global_seq=max(self.last_global_seq, other.last_global_seq),
+        )
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Findings:
-    """What a search has come to so far: of the positions above `after` and up to `through` so many are searched.
+    """What a search has found so far; `searched` of the positions above `after` up to `through` are done.
 
-    `older` matches are merged into newer ones, where a reaction is debounced; samples are the newest matches.
+    `older` counts matches that debouncing merged into newer ones; samples are the newest matches.
     """
 
     after: int = 0
@@ -71,7 +76,7 @@ class Findings:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Search:
-    """One search and what it found; `reason` says why it failed."""
+    """One search and its findings; `reason` says why it failed."""
 
     kind: SearchKind
     reaction_id: str
@@ -84,7 +89,7 @@ class Search:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SearchOrder:
-    """What the process that searches has to know: also the folder that belongs to Spark, and its master."""
+    """The input of a search process; `folder` is where Spark keeps its files."""
 
     kind: str
     reaction_id: str
@@ -97,9 +102,9 @@ class SearchOrder:
 
 
 class Searches(Protocol):
-    """Searches on Spark, in a process of its own, one at a time; the last of each kind is remembered by reaction.
+    """Runs searches on Spark, one at a time, each in a process; remembers the last of each kind by reaction.
 
-    A search that is asked for while another is under way is refused, and so is one where Spark cannot run.
+    `begin` raises LimitReached while another search runs, and UsageError where Spark cannot run.
     """
 
     async def begin(self, kind: SearchKind, reaction_id: str, after: int = 0, through: int | None = None) -> Search: ...

@@ -1,4 +1,4 @@
-"""The lake: copies of the journal that are read without it."""
+"""The lake: the journal's history as Parquet files, and Spark's source and sink."""
 
 from importlib import import_module
 from typing import TYPE_CHECKING

@@ -1,4 +1,4 @@
-"""Compaction and vacuum: fewer files for the same entries, and none that nobody needs."""
+"""Compaction merges small files; vacuum deletes files that no version names."""
 
 from __future__ import annotations
 
@@ -13,12 +13,12 @@ from tape.lake.errors import write_error
 from tape.lake.log import DATA, DeltaLog, LakeFile, sync_to_disk
 from tape.lake.parquet_files import merge
 
-TARGET: Final = 128 << 20  # bytes: what a file grows to, and from when on it is left alone
-GRACE: Final = timedelta(hours=1)  # longer than a step takes to write its files, or a reader to open them
+TARGET: Final = 128 << 20  # bytes: files are merged up to this size
+GRACE: Final = timedelta(hours=1)  # longer than a step needs to write its files, or a reader to open them
 
 
 class Compacted(NamedTuple):
-    """How many files became how many, in which version."""
+    """The number of files before and after, and the version after."""
 
     before: int
     after: int
@@ -26,44 +26,44 @@ class Compacted(NamedTuple):
 
 
 class Vacuumed(NamedTuple):
-    """What was deleted."""
+    """How many files were deleted, and their bytes."""
 
     files: int
     size: int
 
 
-def neighbours(files: Sequence[LakeFile], target: int = TARGET) -> list[tuple[LakeFile, ...]]:
-    """Which files to merge, each row of them into one: small ones that lie side by side, up to a size.
+def adjacent_files(files: Sequence[LakeFile], target: int = TARGET) -> list[tuple[LakeFile, ...]]:
+    """Groups small files with adjacent positions, up to a total size; each group is to become one file.
 
-    One that is half as large already is left alone, so that no entry is copied again and again.
+    A file of at least half the target is left alone, so that no entry is copied repeatedly.
     """
-    rows: list[list[LakeFile]] = [[]]
+    groups: list[list[LakeFile]] = [[]]
     for file in files:
-        if sum(other.size for other in rows[-1]) + file.size > target or file.size * 2 > target:
-            rows.append([])
-        rows[-1].append(file)
+        if sum(other.size for other in groups[-1]) + file.size > target or file.size * 2 > target:
+            groups.append([])
+        groups[-1].append(file)
         if file.size * 2 > target:
-            rows.append([])
-    return [tuple(row) for row in rows if len(row) > 1]
+            groups.append([])
+    return [tuple(group) for group in groups if len(group) > 1]
 
 
 def compact(log: DeltaLog, target: int = TARGET) -> Compacted:
-    """Merges neighbours in one commit. Every version still holds exactly what it held."""
-    seen = log.snapshot()
-    rows = neighbours(seen.files, target)
-    if not rows:
-        return Compacted(len(seen.files), len(seen.files), seen.version)
-    new = _merged(log, rows)
-    for path in (log.table / file.path for row in rows for file in row):
-        path.touch()  # so that vacuum leaves it to those who still read it
-    done = log.replace(seen, [file for row in rows for file in row], new)
-    return Compacted(len(seen.files), len(done.files), done.version)
+    """Merges adjacent small files in one commit. Every version holds the same entries as before."""
+    snapshot = log.snapshot()
+    groups = adjacent_files(snapshot.files, target)
+    if not groups:
+        return Compacted(len(snapshot.files), len(snapshot.files), snapshot.version)
+    new = _merged(log, groups)
+    for path in (log.table / file.path for group in groups for file in group):
+        path.touch()  # so that vacuum keeps it for readers of the old version
+    done = log.replace(snapshot, [file for group in groups for file in group], new)
+    return Compacted(len(snapshot.files), len(done.files), done.version)
 
 
 def vacuum(log: DeltaLog, grace: timedelta = GRACE) -> Vacuumed:
-    """Deletes files that the newest version does not name and nobody has touched for a while.
+    """Deletes files that are not in the newest version and are older than the grace period.
 
-    What a step is writing now is younger than that, and so is what a compaction has just replaced.
+    Files of a step in progress, and files that a compaction has just replaced, are younger than that.
     """
     if not log.exists:
         return Vacuumed(0, 0)
@@ -80,11 +80,11 @@ def vacuum(log: DeltaLog, grace: timedelta = GRACE) -> Vacuumed:
     return Vacuumed(len(files), size)
 
 
-def _merged(log: DeltaLog, rows: Sequence[Sequence[LakeFile]]) -> list[LakeFile]:
-    """A file on disk for each row of files, or none at all."""
-    paths = [_new_path(log, row) for row in rows]
+def _merged(log: DeltaLog, groups: Sequence[Sequence[LakeFile]]) -> list[LakeFile]:
+    """Merges each group into a file on disk; on failure deletes all of them."""
+    paths = [_new_path(log, group) for group in groups]
     try:
-        new = [merge(log.table, row, path) for row, path in zip(rows, paths, strict=True)]
+        new = [merge(log.table, group, path) for group, path in zip(groups, paths, strict=True)]
         for path in (*paths, log.table / DATA):
             sync_to_disk(path)
     except Exception as error:
@@ -94,8 +94,8 @@ def _merged(log: DeltaLog, rows: Sequence[Sequence[LakeFile]]) -> list[LakeFile]
     return new
 
 
-def _new_path(log: DeltaLog, row: Sequence[LakeFile]) -> Path:
-    return log.table / DATA / f"{row[0].first:020}-{row[-1].last:020}-{uuid4().hex[:12]}.parquet"
+def _new_path(log: DeltaLog, group: Sequence[LakeFile]) -> Path:
+    return log.table / DATA / f"{group[0].first:020}-{group[-1].last:020}-{uuid4().hex[:12]}.parquet"
 
 
 def _old(data: Path, before: float) -> list[Path]:

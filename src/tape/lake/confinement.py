@@ -1,4 +1,4 @@
-"""Takes from a thread, and from every thread it starts, the ability to change files: Landlock, where Linux has it."""
+"""Denies a thread, and every thread that it starts, to change files: with Landlock, where Linux has it."""
 
 import ctypes
 import platform
@@ -25,9 +25,9 @@ class _Denied(ctypes.Structure):
 
 
 def confine() -> bool:
-    """From here on the calling thread cannot open a file to write, make one or remove one; False if Linux cannot.
+    """Denies the calling thread to write, create or remove files from now on; returns False if Linux cannot.
 
-    What is open already, such as the standard output, stays as it is. There is no way back.
+    Files that are open, such as stdout, stay usable. It cannot be undone.
     """
     if not sys.platform.startswith("linux") or platform.machine() not in MACHINES:
         return False

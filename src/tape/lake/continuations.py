@@ -1,4 +1,4 @@
-"""How forks of one place go on, computed side by side: one Spark job, in which a task plays some of the forks."""
+"""Plays the forks of a sweep in one Spark job; each task of the job plays some of them."""
 
 from __future__ import annotations
 
@@ -20,8 +20,8 @@ from tape.runs.replay import told
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-ASKED: Final = "number BIGINT, run_id STRING, mutation_json STRING"
-SAID: Final = pa.schema(
+FORKS_DDL: Final = "number BIGINT, run_id STRING, mutation_json STRING"
+EVENTS: Final = pa.schema(
     [
         ("number", pa.int64()),
         ("run_id", pa.string()),
@@ -38,21 +38,21 @@ SAID: Final = pa.schema(
         ("error", pa.string()),
     ]
 )
-_DDL: Final = ", ".join(f"{each.name} {'BIGINT' if each.type == pa.int64() else 'STRING'}" for each in SAID)
+_DDL: Final = ", ".join(f"{each.name} {'BIGINT' if each.type == pa.int64() else 'STRING'}" for each in EVENTS)
 
 LoadProducer: TypeAlias = Callable[[], Producer]
-"""Finds the producer wherever it is called: what a task is sent is where to look, not the loop itself."""
+"""Finds the producer in the process that calls it, so that a task is sent the name and not the function."""
 
 
 class PlannedFork(NamedTuple):
-    """A fork that is to be: the run it will be, and what is changed for it."""
+    """A fork to make: its run id and its mutation."""
 
     run_id: RunId
     mutation: JsonValue
 
 
 class Continuation(NamedTuple):
-    """What a producer said in a fork, and why it failed if it did."""
+    """The events that a producer emitted in a fork, and its error if it failed."""
 
     events: Sequence[Event]
     error: str | None = None
@@ -60,32 +60,32 @@ class Continuation(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class ReplayTask:
-    """What all forks share: their history, who goes on, and for how long."""
+    """What all forks share: the inherited entries, the producer, and the number of turns."""
 
     prefix: Sequence[Entry]
     load: LoadProducer
     n_turns: int
 
     def play(self, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        """Plays forks where Spark has put them; what is said of each comes back in order, and last how it failed."""
+        """Plays forks in a Spark worker; yields the events of each in order, then a row with its error."""
         producer = self.load()
         for batch in batches:
             for row in batch.to_pylist():
-                yield pa.RecordBatch.from_pylist(list(self._rows(producer, row)), SAID)
+                yield pa.RecordBatch.from_pylist(list(self._rows(producer, row)), EVENTS)
 
-    def _rows(self, producer: Producer, asked: dict[str, Any]) -> Iterator[dict[str, Any]]:
-        sink, error = _Said(asked["run_id"]), None
+    def _rows(self, producer: Producer, fork: dict[str, Any]) -> Iterator[dict[str, Any]]:
+        sink, error = _CollectingSink(fork["run_id"]), None
         try:
-            producer(self.prefix, codec.decode(asked["mutation_json"]), self.n_turns, sink)
+            producer(self.prefix, codec.decode(fork["mutation_json"]), self.n_turns, sink)
         except Exception as raised:  # noqa: BLE001 - a producer may raise anything, and the others go on
             error = told(raised)
         for event in sink.events:
-            yield {"number": asked["number"], **_columns(event)}
-        yield {"number": asked["number"], "error": error}
+            yield {"number": fork["number"], **_columns(event)}
+        yield {"number": fork["number"], "error": error}
 
 
-class _Said:
-    """A sink that keeps what a producer may say in its run."""
+class _CollectingSink:
+    """Collects the events that a producer emits; raises UsageError for those it may not."""
 
     def __init__(self, run_id: str) -> None:
         self.run_id = run_id
@@ -101,22 +101,22 @@ class _Said:
 
 
 def continuations(spark: SparkSession, task: ReplayTask, forks: Sequence[PlannedFork]) -> list[Continuation]:
-    """How every fork goes on, in one job; the forks are divided among as many tasks as there are cores."""
+    """Plays every fork in one job, with as many tasks as there are cores."""
     rows = [(number, fork.run_id, codec.encode(fork.mutation)) for number, fork in enumerate(forks)]
-    found = spark.createDataFrame(rows, ASKED).mapInArrow(task.play, _DDL).toArrow().to_pylist()
-    said: list[list[dict[str, Any]]] = [[] for _ in forks]
+    found = spark.createDataFrame(rows, FORKS_DDL).mapInArrow(task.play, _DDL).toArrow().to_pylist()
+    by_fork: list[list[dict[str, Any]]] = [[] for _ in forks]
     for row in found:
-        said[row.pop("number")].append(row)
-    return [_continuation(each) for each in said]
+        by_fork[row.pop("number")].append(row)
+    return [_continuation(each) for each in by_fork]
 
 
 def _continuation(rows: Sequence[dict[str, Any]]) -> Continuation:
-    *said, last = rows
-    events = [{name: value for name, value in row.items() if name != "error"} for row in said]
+    *emitted, last = rows
+    events = [{name: value for name, value in row.items() if name != "error"} for row in emitted]
     return Continuation(events_of(events), last["error"])
 
 
 def _columns(event: Event) -> dict[str, Any]:
-    """What a producer said, by the names that entries have for it; where it will stand is not known yet."""
+    """An event by the column names of entries; its position is not known yet."""
     entry = event.at(0, 0, 0, 0, Epoch(0))
-    return {name: getattr(entry, name) for name in SAID.names[1:-1]}
+    return {name: getattr(entry, name) for name in EVENTS.names[1:-1]}

@@ -1,7 +1,7 @@
-"""Derived tables on disk: each a Delta table that is replaced as a whole, and that says as of which position it is.
+"""Derived tables on disk: each is a Delta table that is replaced as a whole and records its position.
 
-A table is written from what the lake held at one version, and committed with ("tape", that position). Whoever reads it
-meanwhile goes on reading the old files, which stay for a while.
+A table is computed from one version of the lake and committed with the transaction ("tape", that version's last
+position). A reader of the old version keeps its files for a grace period.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ NAMES: Final = (*TABLES, QUARANTINED)
 
 
 class DerivedTable(NamedTuple):
-    """What a table holds: everything up to a position, as one definition has it."""
+    """A table on disk: computed from everything up to a position, with one version of its definition."""
 
     name: str
     through: GlobalSeq
@@ -49,7 +49,7 @@ class DerivedTable(NamedTuple):
 
 
 class TableUpdate(NamedTuple):
-    """A table that is as of a position now, and whether it had to be written for that."""
+    """A table that is up to date with a position, and whether it was written for that."""
 
     name: str
     through: GlobalSeq
@@ -64,12 +64,12 @@ def check_name(name: str) -> str:
 
 
 def folder_of(lake: Path, name: str) -> Path:
-    """Where a table is; quarantine is none of the tables, it is what they left."""
+    """The folder of a table; quarantine is beside the tables."""
     return lake / QUARANTINED if name == QUARANTINED else lake / FOLDER / name
 
 
 def find_table(lake: Path, name: str) -> DerivedTable | None:
-    """A table as it is now, or None if it was never made."""
+    """The table as it is now, or None if it was never written."""
     folder = folder_of(lake, name)
     if not any((folder / LOG).glob("*.json")):
         return None
@@ -83,12 +83,12 @@ def find_table(lake: Path, name: str) -> DerivedTable | None:
 
 
 def existing_tables(lake: Path) -> list[DerivedTable]:
-    """The tables that were made."""
+    """The tables that were written."""
     return [table for name in NAMES if (table := find_table(lake, name)) is not None]
 
 
 def rows_of(lake: Path, name: str) -> list[dict[str, Any]]:
-    """What a table says, row by row; NotFound if it was never made."""
+    """The rows of a table; NotFound if it was never written."""
     table = find_table(lake, name)
     if table is None:
         raise NotFound(f"there is no table {name!r} in {str(lake)!r}; tape lake tables makes it")
@@ -97,7 +97,7 @@ def rows_of(lake: Path, name: str) -> list[dict[str, Any]]:
 
 
 def are_current(log: DeltaLog, names: Sequence[str] = NAMES) -> bool:
-    """Whether the tables say all that is in the lake, as this version of Tape would."""
+    """Whether the tables have the lake's position and this program's definition."""
     through = log.snapshot().through
     return all(_is_current(find_table(log.table.parent, name), through) for name in names)
 
@@ -105,7 +105,7 @@ def are_current(log: DeltaLog, names: Sequence[str] = NAMES) -> bool:
 def update_tables(
     log: DeltaLog, open_spark: Callable[[], AbstractContextManager[SparkSession]], names: Sequence[str] = NAMES
 ) -> Iterator[TableUpdate]:
-    """Brings tables up to what the lake holds now; a session is opened when there is one to write."""
+    """Updates tables to the lake's newest version; opens a session only if a table has to be written."""
     lake, now = log.table.parent, log.snapshot()
     with ExitStack() as stack:
         journal = cache(lambda: _journal(stack.enter_context(open_spark()), log, now))
@@ -131,11 +131,11 @@ def _journal(spark: SparkSession, log: DeltaLog, now: LakeSnapshot) -> DataFrame
 def _table(name: str, journal: DataFrame) -> DataFrame:
     from tape.lake import tables
 
-    return tables.quarantine(journal) if name == QUARANTINED else tables.EVERY[name](journal)
+    return tables.quarantine(journal) if name == QUARANTINED else tables.DEFINITIONS[name](journal)
 
 
 def _replace(lake: Path, name: str, frame: DataFrame, through: GlobalSeq) -> int:
-    """Writes a table beside what there is, and puts it in its place in one commit; the number of its rows."""
+    """Writes a table's new files and replaces the old ones in one commit; returns the number of rows."""
     folder = folder_of(lake, name)
     part = folder / DATA / f"{through:020}-{uuid4().hex[:12]}"
     try:
@@ -150,11 +150,11 @@ def _replace(lake: Path, name: str, frame: DataFrame, through: GlobalSeq) -> int
 
 
 def commit_files(folder: Path, footers: dict[Path, Any], through: GlobalSeq) -> None:
-    """Puts files that were written in the place of what a table holds; what is committed is on disk."""
+    """Replaces the files of a table by new ones in one commit; syncs both before it returns."""
     for path in (*footers, *{path.parent for path in footers}, folder / DATA):
         sync_to_disk(path)
     _commit(folder, footers, through)
-    _forget(folder)
+    _delete_replaced(folder)
 
 
 def _commit(folder: Path, footers: dict[Path, Any], through: GlobalSeq) -> None:
@@ -179,8 +179,8 @@ def _add(folder: Path, path: Path, footer: Any) -> AddAction:
     )
 
 
-def _forget(folder: Path) -> None:
-    """Deletes what was replaced, or left by somebody who was killed, once nobody can be reading it any more."""
+def _delete_replaced(folder: Path) -> None:
+    """Deletes files that were replaced, or left by a killed process, after the grace period."""
     with delta_errors(folder / LOG):
         named = {Path(uri).parent.name for uri in DeltaTable(folder).file_uris()}
     before = time() - GRACE.total_seconds()

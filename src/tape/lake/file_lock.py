@@ -1,7 +1,7 @@
-"""Who may open a cold file: one writer alone, or any number of readers.
+"""Locks of a file or folder between processes: one writer, or any number of readers.
 
-A lock file stands beside it and is never deleted. The file itself is opened by DuckDB only: closing any other handle of
-it would drop DuckDB's own locks, and so would asking it who holds them.
+The lock is on a file beside it, which is never deleted. Only DuckDB opens a cold file itself: closing any other handle
+of it would drop DuckDB's own locks.
 """
 
 import fcntl
@@ -20,11 +20,11 @@ POLL_S: Final = 0.01
 
 @asynccontextmanager
 async def exclusive_lock(path: Path) -> AsyncIterator[None]:
-    """Waits for the file to be free, then holds it alone; whatever ends the process lets go of it."""
+    """Waits until no other process holds a lock, then locks out readers and writers; ends with the process."""
     path.parent.mkdir(parents=True, exist_ok=True)
     handle = os.open(_lock(path), os.O_RDWR | os.O_CREAT, 0o666)
     try:
-        while not _is_got(handle, fcntl.LOCK_EX):  # noqa: ASYNC110 - another process tells nobody when it lets go
+        while not _try_lock(handle, fcntl.LOCK_EX):  # noqa: ASYNC110 - another process does not notify on release
             await anyio.sleep(POLL_S)
         yield
     finally:
@@ -33,13 +33,13 @@ async def exclusive_lock(path: Path) -> AsyncIterator[None]:
 
 @contextmanager
 def shared_lock(path: Path) -> Iterator[None]:
-    """Keeps writers out for as long as it takes to read a page; a file that has one is not read."""
+    """Locks out writers; raises Unavailable if the file has one."""
     try:
         handle = os.open(_lock(path), os.O_RDONLY)
     except FileNotFoundError:
-        handle = None  # never written where it lies now: somebody has put it there
+        handle = None  # the file was never written here, but copied from elsewhere
     try:
-        if handle is not None and not _is_got(handle, fcntl.LOCK_SH):
+        if handle is not None and not _try_lock(handle, fcntl.LOCK_SH):
             raise Unavailable(f"{path} is being written")
         yield
     finally:
@@ -48,7 +48,7 @@ def shared_lock(path: Path) -> Iterator[None]:
 
 
 def is_locked(path: Path) -> bool:
-    """Whether somebody writes the file now; found out without opening it."""
+    """Whether a process writes the file now; does not open it."""
     try:
         with shared_lock(path):
             return False
@@ -60,7 +60,7 @@ def _lock(path: Path) -> Path:
     return path.with_name(path.name + ".lock")
 
 
-def _is_got(handle: int, mode: int) -> bool:
+def _try_lock(handle: int, mode: int) -> bool:
     try:
         fcntl.flock(handle, mode | fcntl.LOCK_NB)
     except BlockingIOError:

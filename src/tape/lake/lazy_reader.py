@@ -1,4 +1,4 @@
-"""The lake's reader for who may never need it: nothing is loaded before somebody asks for what the journal let go."""
+"""A lake reader that loads nothing until a reader asks for entries below the journal's floor."""
 
 from __future__ import annotations
 
@@ -22,22 +22,24 @@ EMPTY: Final = Bounds(GlobalSeq(1), GlobalSeq(0))
 
 
 class LazyReader:
-    """Reads the lake in a folder from when there is one; until then it is an empty one."""
+    """Reads the lake in a folder; while there is no lake it reads as an empty one."""
 
     def __init__(self, lake: Path) -> None:
         self._table = local_folder(lake, "a lake") / TABLE
         self._reader: LakeReader | None = None
 
     async def bounds(self) -> Bounds:
-        return EMPTY if self._has_none() else await self._loaded().bounds()
+        return EMPTY if self._is_missing() else await self._loaded().bounds()
 
     async def read(self, after: GlobalSeq, *, pattern: Pattern | None = None) -> Page:
-        return Page((), after, EMPTY) if self._has_none() else await self._loaded().read(after, pattern=pattern)
+        return Page((), after, EMPTY) if self._is_missing() else await self._loaded().read(after, pattern=pattern)
 
     async def read_run(self, run_id: RunId, after: Seq, segments: Sequence[Segment] = ()) -> RunPage:
-        return RunPage((), None, EMPTY) if self._has_none() else await self._loaded().read_run(run_id, after, segments)
+        return (
+            RunPage((), None, EMPTY) if self._is_missing() else await self._loaded().read_run(run_id, after, segments)
+        )
 
-    def _has_none(self) -> bool:
+    def _is_missing(self) -> bool:
         return self._reader is None and not self._table.is_dir()
 
     def _loaded(self) -> LakeReader:
@@ -51,7 +53,7 @@ class LazyReader:
 
 
 def check_installed() -> None:
-    """Refuses where the packages that read a lake are missing."""
+    """Raises UsageError if a package that reads a lake is missing."""
     for package in ("deltalake", "duckdb", "pyarrow"):
         if find_spec(package) is None:
             raise UsageError(f"a lake needs the package {package}; install tape-bus[spark]")

@@ -1,4 +1,4 @@
-"""The tables of the ledgers: what runs decided, what they did outside and how long it took, and what they spent."""
+"""The tables of the ledgers: decisions, effects and their latencies, budgets."""
 
 from __future__ import annotations
 
@@ -39,34 +39,34 @@ BUDGETS: Final = Extraction(
     type=("set", "reserved", "settled", "charged"),
     fields=tuple(Field(name, FieldType.NUMBER if name.startswith("usd") else FieldType.COUNT) for name in SPENT),
 )
-READINGS: Final = (INTENTS, RESULTS, DECISIONS, BUDGETS)
+EXTRACTIONS: Final = (INTENTS, RESULTS, DECISIONS, BUDGETS)
 
 
 def effects(journal: DataFrame) -> DataFrame:
-    """Every effect: what it was for, how it stands, and how long it took until its outcome was known."""
+    """Every effect: its tool, its status, and the time until its outcome was known."""
     key = [RUN_ID, "idempotency_key"]
-    intents = INTENTS.taken(journal).groupBy(*key).agg(
+    intents = INTENTS.rows(journal).groupBy(*key).agg(
         F.min_by("tool", GLOBAL_SEQ).alias("tool"),
-        F.min_by(_told("decision_index", "bigint"), GLOBAL_SEQ).alias("decision_index"),
-        F.min_by(_told("semantics", "string"), GLOBAL_SEQ).alias("semantics"),
-        F.min_by(_told("dispatch_mode", "string"), GLOBAL_SEQ).alias("dispatch_mode"),
+        F.min_by(_optional("decision_index", "bigint"), GLOBAL_SEQ).alias("decision_index"),
+        F.min_by(_optional("semantics", "string"), GLOBAL_SEQ).alias("semantics"),
+        F.min_by(_optional("dispatch_mode", "string"), GLOBAL_SEQ).alias("dispatch_mode"),
         F.min(TS_MS).alias("began_ts_ms"),
-        F.max(GLOBAL_SEQ).alias("asked_at"),
+        F.max(GLOBAL_SEQ).alias("intent_at"),
     )  # fmt: skip
-    results = RESULTS.taken(journal).groupBy(*key).agg(
+    results = RESULTS.rows(journal).groupBy(*key).agg(
         F.max_by("status", GLOBAL_SEQ).alias("last_status"),
         F.max(F.when(F.col("status").isin(*SETTLED), F.col(TS_MS))).alias("settled_ts_ms"),
-        F.max(GLOBAL_SEQ).alias("answered_at"),
+        F.max(GLOBAL_SEQ).alias("result_at"),
     )  # fmt: skip
-    is_answered = F.coalesce(F.col("answered_at") > F.col("asked_at"), F.lit(False))
-    status = F.when(is_answered, F.col("last_status")).otherwise(F.lit("pending"))
+    has_result = F.coalesce(F.col("result_at") > F.col("intent_at"), F.lit(False))
+    status = F.when(has_result, F.col("last_status")).otherwise(F.lit("pending"))
     latency = F.col("settled_ts_ms") - F.col("began_ts_ms")
     rows = intents.join(results, key, "left").withColumns({"status": status, "latency_ms": latency})
     return as_declared("effects", rows)
 
 
 def effect_latencies(journal: DataFrame) -> DataFrame:
-    """How the effects of each tool ended, and how long they took; what only looks at the world is none."""
+    """How the effects of each tool ended and how long they took, without observe-only effects."""
     acted = effects(journal).where(F.col("semantics") != OBSERVE_ONLY).groupBy("tool")
     rows = acted.agg(
         F.count("*").alias("n_effects"),
@@ -79,7 +79,7 @@ def effect_latencies(journal: DataFrame) -> DataFrame:
 
 
 def decisions(journal: DataFrame) -> DataFrame:
-    """Every decision, and which effects it had."""
+    """Every decision and its effects."""
     place = [RUN_ID, "decision_index"]
     acted = effects(journal).where(F.col("semantics") != OBSERVE_ONLY).groupBy(*place)
     had = acted.agg(
@@ -89,19 +89,19 @@ def decisions(journal: DataFrame) -> DataFrame:
         F.array_join(F.array_sort(F.collect_set("tool")), ", ").alias("used"),
     )
     counts = {f"n_{name}": F.coalesce(F.col(name), F.lit(0)) for name in ("effects", "confirmed", "failed")}
-    rows = DECISIONS.taken(journal).join(had, place, "left")
+    rows = DECISIONS.rows(journal).join(had, place, "left")
     return as_declared("decisions", rows.withColumns({**counts, "tools": F.coalesce(F.col("used"), F.lit(""))}))
 
 
 def budgets(journal: DataFrame) -> DataFrame:
-    """What every run may spend, has spent and has set aside, as of its last word on that."""
-    caps = {"usd_cap": _told("usd_cap", "double"), "token_cap": _told("token_cap", "bigint")}
-    told = BUDGETS.taken(journal).withColumns(caps)
+    """The caps, spending and reservations of every run, from its last budget entry."""
+    caps = {"usd_cap": _optional("usd_cap", "double"), "token_cap": _optional("token_cap", "bigint")}
+    changes = BUDGETS.rows(journal).withColumns(caps)
     last = [F.max_by(name, GLOBAL_SEQ).alias(name) for name in (*caps, *SPENT)]
-    rows = told.groupBy(RUN_ID).agg(*last, F.count("*").alias("n_changes"))
+    rows = changes.groupBy(RUN_ID).agg(*last, F.count("*").alias("n_changes"))
     return as_declared("budgets", rows)
 
 
-def _told(name: str, kind: str) -> Column:
-    """A field that an entry may leave out, or say to be nothing."""
+def _optional(name: str, kind: str) -> Column:
+    """A field that an entry may leave out or set to null."""
     return F.try_variant_get(F.try_parse_json(PAYLOAD_JSON), f"$.{name}", kind)

@@ -1,8 +1,8 @@
-"""The lake's Delta log, through delta-rs: the only memory there is of what the lake holds.
+"""The lake's Delta log, through delta-rs: the only record of what the lake holds.
 
-Every commit carries ("tape", w), w being the last position the lake then holds, on the version it has read. So Delta
-refuses whoever was second, be it an append or a compaction; two compactions without it would both be accepted, and
-the entries they merge would be there twice.
+Every commit carries the transaction ("tape", w): w is the last position that the lake holds after the commit. Delta
+then refuses the second of two commits on one version, appends and compactions alike. Without it Delta would accept two
+compactions of the same files, and the lake would hold their entries twice.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ CONFIGURATION: Final[dict[str, str | None]] = {"delta.logRetentionDuration": "in
 
 
 class LakeFile(NamedTuple):
-    """A Parquet file of the lake, by its path in the table: all entries of a closed range of positions."""
+    """A Parquet file of the lake, by its path in the table; it holds every entry from `first` to `last`."""
 
     path: str
     first: GlobalSeq
@@ -48,7 +48,7 @@ class LakeFile(NamedTuple):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LakeSnapshot:
-    """One version of the lake: exactly the positions 1 to `through`, in files that follow each other."""
+    """One version of the lake: exactly the positions 1 to `through`, in files ordered by position."""
 
     version: int = -1
     through: GlobalSeq = GlobalSeq(0)
@@ -61,7 +61,7 @@ class LakeSnapshot:
 
 
 class DeltaLog:
-    """The log of the table at a path. Every call blocks."""
+    """The log of the Delta table at a path. Every call blocks."""
 
     def __init__(self, table: Path) -> None:
         self.table = check_delta_folder(table)
@@ -72,7 +72,7 @@ class DeltaLog:
         return self.folder.is_dir() and any(self.folder.glob("*.json"))
 
     def snapshot(self) -> LakeSnapshot:
-        """The newest version; an empty one where there is no table yet."""
+        """Reads the newest version; it is empty if there is no table yet."""
         if not self.exists:
             return LakeSnapshot()
         self._check_last()
@@ -80,36 +80,35 @@ class DeltaLog:
             return _snapshot(DeltaTable(self.table))
 
     def at(self, version: int) -> LakeSnapshot:
-        """An older version, for as long as the log reaches back to it."""
+        """Reads an older version, as long as the log still has it."""
         with delta_errors(self.folder):
             return _snapshot(DeltaTable(self.table, version=version))
 
-    def append(self, seen: LakeSnapshot, files: Sequence[LakeFile]) -> LakeSnapshot:
-        """Adds the files that follow what was seen; raises Conflict if somebody has written since."""
-        table = self._created() if seen.table is None else seen.table
+    def append(self, snapshot: LakeSnapshot, files: Sequence[LakeFile]) -> LakeSnapshot:
+        """Adds files that follow the snapshot; raises Conflict if another writer has committed since."""
+        table = self._create() if snapshot.table is None else snapshot.table
         return self._commit(table, [_add(file, is_new=True) for file in files], files[-1].last)
 
-    def replace(self, seen: LakeSnapshot, old: Sequence[LakeFile], new: Sequence[LakeFile]) -> LakeSnapshot:
-        """Puts files in the place of others that hold the same; raises Conflict if somebody has written since."""
-        if seen.table is None or not set(old) <= set(seen.files):
-            raise Conflict("the files to replace are not those of the version that was seen")
+    def replace(self, snapshot: LakeSnapshot, old: Sequence[LakeFile], new: Sequence[LakeFile]) -> LakeSnapshot:
+        """Replaces files by others with the same entries; raises Conflict if another writer has committed since."""
+        if snapshot.table is None or not set(old) <= set(snapshot.files):
+            raise Conflict("the files to replace are not in the snapshot that was read")
         actions = [*map(_remove, old), *(_add(file, is_new=False) for file in new)]
-        return self._commit(seen.table, actions, seen.through)
+        return self._commit(snapshot.table, actions, snapshot.through)
 
     def committed_at_ms(self) -> int | None:
-        """When the last commit was made."""
         names = sorted(self.folder.glob("*.json")) if self.exists else []
         return names[-1].stat().st_mtime_ns // 1_000_000 if names else None
 
     def sync(self) -> None:
-        """What has been committed is on disk when this returns."""
+        """Syncs every commit to disk."""
         for path in (*self.folder.glob("*"), self.folder, self.table):
             sync_to_disk(path)
 
-    def _created(self) -> DeltaTable:
+    def _create(self) -> DeltaTable:
         self.table.mkdir(parents=True, exist_ok=True)
         if self.exists:
-            raise Conflict("somebody else has made the lake meanwhile")
+            raise Conflict("another writer has made the lake meanwhile")
         with delta_errors(self.folder):
             return DeltaTable.create(self.table, arrow_schema(), name="journal", configuration=CONFIGURATION)
 
@@ -122,7 +121,7 @@ class DeltaLog:
         return self.snapshot()
 
     def _check_last(self) -> None:
-        """An empty file is what a power cut leaves of a commit; delta-rs would take it for one that says nothing."""
+        """Refuses an empty commit, which a power cut leaves behind and delta-rs reads as a commit without actions."""
         last = max(self.folder.glob("*.json"))
         if last.stat().st_size == 0:
             raise Corrupt(f"the lake's log is damaged: {last} is empty")
@@ -130,17 +129,17 @@ class DeltaLog:
 
 @contextmanager
 def delta_errors(folder: Path) -> Iterator[None]:
-    """What delta-rs raises, as ours."""
+    """Translates what delta-rs raises into Tape's errors."""
     try:
         yield
     except CommitFailedError as error:
-        raise Conflict(f"somebody else has written the lake meanwhile: {_first_line(error)}") from error
+        raise Conflict(f"another writer has committed to the lake meanwhile: {_first_line(error)}") from error
     except (DeltaError, OSError, ValueError) as error:
-        raise _refusal(folder, error) from error
+        raise _translate(folder, error) from error
 
 
 def sync_to_disk(path: Path) -> None:
-    """Until a file, or a folder's list of files, is on disk whoever wrote it."""
+    """Syncs a file, or a folder's list of files, to disk; another process may have written it."""
     handle = os.open(path, os.O_RDONLY)
     try:
         os.fsync(handle)
@@ -149,7 +148,7 @@ def sync_to_disk(path: Path) -> None:
 
 
 def check_ranges(files: Sequence[LakeFile], after: int, through: int) -> None:
-    """Raises Corrupt unless the files are exactly the positions after one through another, each once."""
+    """Raises Corrupt unless the files hold every position above `after` up to `through` once."""
     ends = [after, *(file.last for file in files)]
     begins = [*(file.first - 1 for file in files), through]
     for end, begin in zip(ends, begins, strict=True):
@@ -169,7 +168,7 @@ def _snapshot(table: DeltaTable) -> LakeSnapshot:
 def _file(action: dict[str, Any]) -> LakeFile:
     file = LakeFile(action["path"], action["min.global_seq"], action["max.global_seq"], action["size_bytes"])
     if file.first is None or file.last is None or action["num_records"] != file.rows:
-        raise Corrupt(f"the lake's log does not say which positions {file.path} holds")
+        raise Corrupt(f"the lake's log does not record which positions {file.path} holds")
     return file
 
 
@@ -196,10 +195,10 @@ def _remove(file: LakeFile) -> RemoveAction:
     )
 
 
-def _refusal(folder: Path, error: Exception) -> TapeError:
+def _translate(folder: Path, error: Exception) -> TapeError:
     reason = _first_line(error)
     if "already exists" in reason:
-        return Conflict(f"somebody else has made the lake meanwhile: {reason}")
+        return Conflict(f"another writer has made the lake meanwhile: {reason}")
     if (isinstance(error, OSError) and error.errno in (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)) or any(
         sign in str(error) for sign in ("No space left on device", "StorageFull", "File too large", "QuotaExceeded")
     ):

@@ -1,4 +1,4 @@
-"""The journal in ranges that tasks read side by side; each counts what it reads."""
+"""Ranges of the journal that Spark tasks read in parallel; each task counts what it reads."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 
 class BelowFloor(BrokerOverflowError):
-    """What is asked for is no longer in the journal, and the source reads nothing else."""
+    """The range begins below the journal's floor, and the source does not read the lake."""
 
     def __str__(self) -> str:
         first, floor = self.requested_seq, self.available_from
@@ -34,7 +34,7 @@ class BelowFloor(BrokerOverflowError):
 
 
 class SourceCursor(NamedTuple):
-    """A position up to which somebody has read, and the epoch in which it was read."""
+    """A position up to which a query has read, and the epoch in which it did."""
 
     position: int
     epoch: int
@@ -42,7 +42,7 @@ class SourceCursor(NamedTuple):
 
 @dataclass(frozen=True)
 class JournalPartition(InputPartition):
-    """Positions above `after` and up to `through`, as they were in an epoch."""
+    """Positions above `after` and up to `through`, planned in an epoch."""
 
     after: int
     through: int
@@ -58,16 +58,16 @@ class JournalPartition(InputPartition):
         return self.through - self.after
 
 
-def split(span: JournalPartition, rows: int) -> Iterator[JournalPartition]:
-    """Ranges of about the same length, each at most so long; one without a position where there is nothing."""
-    count = max(1, -(-len(span) // rows))
-    edges = [span.after + len(span) * place // count for place in range(count + 1)]
-    return (JournalPartition(after, through, span.epoch) for after, through in pairwise(edges))
+def split(partition: JournalPartition, rows: int) -> Iterator[JournalPartition]:
+    """Splits a partition into parts of about the same length, at most `rows` each; an empty one stays one part."""
+    count = max(1, -(-len(partition) // rows))
+    edges = [partition.after + len(partition) * place // count for place in range(count + 1)]
+    return (JournalPartition(after, through, partition.epoch) for after, through in pairwise(edges))
 
 
 @dataclass(frozen=True, slots=True)
 class PartitionReader:
-    """Some columns of the journal at a URL, which may hold a password and is shown nowhere."""
+    """Reads some columns of the journal at a URL; the URL may hold a password and is in no repr."""
 
     url: str = field(repr=False)
     schema: pa.Schema = field(repr=False)
@@ -85,47 +85,48 @@ class PartitionReader:
         with open_ranges(self.url) as ranges:
             return ranges.extent()
 
-    def span(self, after: int, through: int | None, *cursors: SourceCursor) -> JournalPartition:
-        """The range that is asked for, if all of it is there; the earliest position there ever was is 1.
-
-        What is known of it from earlier are cursors, and each of them must be of the history that the journal has now.
-        """
+    def plan(self, after: int, through: int | None, *cursors: SourceCursor) -> JournalPartition:
+        """Checks that the journal holds a range, and that the cursors belong to the history it has now."""
         extent = self.extent()
         for cursor in cursors:
             check_resumable(extent.terms, cursor.epoch, cursor.position)
         floor, head = extent.bounds
         after = 0 if after == EARLIEST else after
         if after > head:
-            raise InvalidCursor(f"the journal ends at {head}: nobody can have read up to {after}")
+            raise InvalidCursor(f"the journal ends at {head}: no reader can have reached {after}")
         if after + 1 < floor:
             raise BelowFloor(None, after + 1, floor)
         if through is not None and through > head:
             raise InvalidCursor(f"the journal ends at {head}, before {through}")
         return JournalPartition(after, head if through is None else max(after, through), extent.epoch)
 
-    def read(self, span: JournalPartition, selection: Selection = EVERYTHING) -> Iterator[pa.RecordBatch]:
-        """The entries of a range. It fails if they are not all: positions are dense, so their count is a checksum."""
+    def read(self, partition: JournalPartition, selection: Selection = EVERYTHING) -> Iterator[pa.RecordBatch]:
+        """Reads a range. Raises Corrupt if an entry is missing: positions are dense, so the count is a checksum."""
         import pyarrow as pa
 
-        if not len(span):
+        if not len(partition):
             return
         with open_ranges(self.url) as ranges:
             rows = 0
-            for batch in ranges.read(span.after, span.through, self.schema.names, selection):
+            for batch in ranges.read(partition.after, partition.through, self.schema.names, selection):
                 rows += batch.num_rows
                 yield pa.RecordBatch.from_arrays(batch.columns, schema=self.schema)
-            _check_whole(ranges, span, rows if selection.is_everything else ranges.count(span.after, span.through))
+            _check_complete(
+                ranges, partition, rows if selection.is_everything else ranges.count(partition.after, partition.through)
+            )
 
 
-def _check_whole(ranges: Ranges, span: JournalPartition, rows: int) -> None:
-    """A floor rises before anything goes: if it is still below the range, nothing of it went while it was read.
+def _check_complete(ranges: Ranges, partition: JournalPartition, rows: int) -> None:
+    """Checks after reading that no entry of the range was trimmed or lost in a promotion meanwhile.
 
-    A session stays with its server: what it has read is in the history that it then has.
+    The floor rises before entries are deleted, and a session stays connected to one server.
     """
     (floor, _), terms = ranges.extent()
-    check_resumable(terms, span.epoch, span.through)
-    if span.after + 1 < floor:
-        raise BelowFloor(None, span.after + 1, floor)
-    if rows != len(span):
-        reason = f"{len(span)} entries are above {span.after} and up to {span.through}, but {rows} were found"
-        raise Corrupt(reason, GlobalSeq(span.after))
+    check_resumable(terms, partition.epoch, partition.through)
+    if partition.after + 1 < floor:
+        raise BelowFloor(None, partition.after + 1, floor)
+    if rows != len(partition):
+        reason = (
+            f"{len(partition)} entries are above {partition.after} and up to {partition.through}, but {rows} were found"
+        )
+        raise Corrupt(reason, GlobalSeq(partition.after))

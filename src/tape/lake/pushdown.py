@@ -1,4 +1,4 @@
-"""What Spark asks for, as far as the journal can answer it better."""
+"""Translates Spark's filters into a range of positions and a selection, which the store evaluates."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ MOST = (1 << 63) - 1
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PushedFilters:
-    """Positions above `after` and up to `through`, and which entries of them."""
+    """Filters that the store evaluates: positions above `after` up to `through`, and a selection."""
 
     after: int = 0
     through: int = MOST
@@ -40,68 +40,68 @@ class PushedFilters:
 
 
 def push_filters(filters: Iterable[Filter]) -> tuple[PushedFilters, list[Filter]]:
-    """What is asked, and the filters that are left to Spark."""
-    asked, left = PushedFilters(), []
-    for each in filters:
-        answered = _with_filter(asked, each)
-        if answered is None:
-            left.append(each)
+    """Splits filters into those that the store evaluates and those that are left to Spark."""
+    pushed, left = PushedFilters(), []
+    for condition in filters:
+        narrowed = _with_filter(pushed, condition)
+        if narrowed is None:
+            left.append(condition)
         else:
-            asked = answered
-    return asked, left
+            pushed = narrowed
+    return pushed, left
 
 
-def _with_filter(asked: PushedFilters, each: Filter) -> PushedFilters | None:
-    path: tuple[str, ...] = getattr(each, "attribute", ())
+def _with_filter(pushed: PushedFilters, condition: Filter) -> PushedFilters | None:
+    path: tuple[str, ...] = getattr(condition, "attribute", ())
     if len(path) != 1:
         return None
     column = path[0]
-    if isinstance(each, IsNotNull):
-        return asked if column in ("global_seq", *LOOKED_UP) else None
+    if isinstance(condition, IsNotNull):
+        return pushed if column in ("global_seq", *LOOKED_UP) else None
     if column == "global_seq":
-        return _with_position(asked, each)
-    return _with_text(asked, column, each) if column in LOOKED_UP else None
+        return _with_position(pushed, condition)
+    return _with_text(pushed, column, condition) if column in LOOKED_UP else None
 
 
-def _with_position(asked: PushedFilters, each: Filter) -> PushedFilters | None:
-    position = getattr(each, "value", None)
+def _with_position(pushed: PushedFilters, condition: Filter) -> PushedFilters | None:
+    position = getattr(condition, "value", None)
     if type(position) is not int:
         return None
-    match each:
+    match condition:
         case GreaterThan():
-            return asked.above(position)
+            return pushed.above(position)
         case GreaterThanOrEqual():
-            return asked.above(position - 1)
+            return pushed.above(position - 1)
         case LessThan():
-            return asked.up_to(position - 1)
+            return pushed.up_to(position - 1)
         case LessThanOrEqual():
-            return asked.up_to(position)
+            return pushed.up_to(position)
         case EqualTo() | EqualNullSafe():
-            return asked.above(position - 1).up_to(position)
+            return pushed.above(position - 1).up_to(position)
         case _:
             return None
 
 
-def _with_text(asked: PushedFilters, column: str, each: Filter) -> PushedFilters | None:
-    if any("\0" in str(value) for value in _values(each)):
-        return None  # a statement cannot say it; Spark will find that nothing has it
-    match each:
+def _with_text(pushed: PushedFilters, column: str, condition: Filter) -> PushedFilters | None:
+    if any("\0" in str(value) for value in _values(condition)):
+        return None  # SQL cannot contain it; Spark will find no row with it
+    match condition:
         case EqualTo(value=str(text)) | EqualNullSafe(value=str(text)):
             values = frozenset({text})
         case In(value=several) if all(isinstance(text, str) for text in several):
             values = frozenset(several)
         case StringStartsWith(value=prefix) if column == "subject" and prefix and prefix.isascii():
-            return replace(asked, selection=asked.selection.within(*_span(prefix)))
+            return replace(pushed, selection=pushed.selection.within(*_span(prefix)))
         case _:
             return None
-    return replace(asked, selection=asked.selection.among(column, values))
+    return replace(pushed, selection=pushed.selection.among(column, values))
 
 
-def _values(each: Filter) -> tuple[object, ...]:
-    value = getattr(each, "value", None)
+def _values(condition: Filter) -> tuple[object, ...]:
+    value = getattr(condition, "value", None)
     return tuple(value) if isinstance(value, list | tuple) else (value,)
 
 
 def _span(prefix: str) -> tuple[str, str]:
-    """Bounds [low, high) around everything that begins so: subjects are ASCII, and their order is that of bytes."""
+    """The bounds [low, high) of all subjects with a prefix; subjects are ASCII, ordered by bytes."""
     return prefix, prefix[:-1] + chr(ord(prefix[-1]) + 1)

@@ -1,4 +1,4 @@
-"""A lake for a server that never loads Spark: how it stands, what its tables say, and what is asked of it."""
+"""The lake of a server that never loads Spark: its status, its tables, and SQL queries."""
 
 from __future__ import annotations
 
@@ -20,46 +20,46 @@ from tape.work.child_process import run_child
 if TYPE_CHECKING:
     from tape.lake.log import DeltaLog
 
-QUESTION_S: Final = 10.0
+QUERY_S: Final = 10.0
 AT_ONCE: Final = 2
 
 T = TypeVar("T")
 
 
 class Queries:
-    """The lake in a folder, from when there is one."""
+    """Answers about the lake in a folder; NotFound while there is none."""
 
     def __init__(self, journal: Journal, lake: Path) -> None:
         self._journal = journal
         self._lake = lake
-        self._turns = CapacityLimiter(AT_ONCE)
+        self._limiter = CapacityLimiter(AT_ONCE)
 
     async def status(self) -> LakeStatus:
         log = self._log()
-        from tape.lake.pipeline import check_same_journal
+        from tape.lake.same_journal import check_same_journal
         from tape.lake.status import status_of
 
         await check_same_journal(self._journal, log, await to_thread.run_sync(log.snapshot))
         return await status_of(self._journal, log)
 
     async def tables(self) -> Sequence[LakeTable]:
-        return [LakeTable(table.name, table.through, table.rows) for table in await self._ask(_every)]
+        return [LakeTable(table.name, table.through, table.rows) for table in await self._with_log(_tables)]
 
     async def table(self, name: str, most: int) -> tuple[LakeTable, LakeRows]:
-        """A table's first rows; NotFound if it was never made."""
-        return await self._ask(lambda log: _table(log.table.parent, name, most))
+        """A table's first rows; NotFound if the table was never written."""
+        return await self._with_log(lambda log: _table(log.table.parent, name, most))
 
-    async def query(self, question: str, most: int) -> LakeRows:
-        """What DuckDB answers, in a process of its own."""
-        order = {**await self._ask(_order), "question": question, "most": most}
-        async with self._turns:
-            told = await _answered(order)
-        if "refused" in told:
-            raise UsageError(told["refused"])
-        return LakeRows(**told)
+    async def query(self, sql: str, most: int) -> LakeRows:
+        """Runs a query with DuckDB, in a process of its own."""
+        order = {**await self._with_log(_order), "sql": sql, "most": most}
+        async with self._limiter:
+            result = await _run_query(order)
+        if "refused" in result:
+            raise UsageError(result["refused"])
+        return LakeRows(**result)
 
-    async def _ask(self, question: Callable[[DeltaLog], T]) -> T:
-        return await to_thread.run_sync(question, self._log())
+    async def _with_log(self, read: Callable[[DeltaLog], T]) -> T:
+        return await to_thread.run_sync(read, self._log())
 
     def _log(self) -> DeltaLog:
         if not (self._lake / TABLE).is_dir():
@@ -73,24 +73,24 @@ class Queries:
         return log
 
 
-async def _answered(order: dict[str, Any]) -> dict[str, Any]:
-    """The process is killed when its time is over; one that its bounds have ended says nothing."""
-    with anyio.move_on_after(QUESTION_S):
+async def _run_query(order: dict[str, Any]) -> dict[str, Any]:
+    """Kills the process at the deadline; one that exceeded its limits writes nothing."""
+    with anyio.move_on_after(QUERY_S):
         command = [sys.executable, "-P", "-m", "tape.lake.query_process"]
         done = await run_child(command, json.dumps(order).encode())
         if done.returncode != 0:
-            raise LimitReached("the question took more memory or time than one may take; ask for less")
-        told: dict[str, Any] = json.loads(done.stdout)
-        return told
-    raise LimitReached(f"the question was not answered within {QUESTION_S:g} s; ask for less")
+            raise LimitReached("the query took more memory or time than a query may take; ask for less")
+        result: dict[str, Any] = json.loads(done.stdout)
+        return result
+    raise LimitReached(f"the query was not answered within {QUERY_S:g} s; ask for less")
 
 
 def _order(log: DeltaLog) -> dict[str, Any]:
-    views = {table.name: [str(part) for part in table.files] for table in _every(log)}
+    views = {table.name: [str(part) for part in table.files] for table in _tables(log)}
     return {"folder": str(log.table), "files": [file.path for file in log.snapshot().files], "views": views}
 
 
-def _every(log: DeltaLog) -> Sequence[Any]:
+def _tables(log: DeltaLog) -> Sequence[Any]:
     from tape.lake.derived_tables import existing_tables
 
     return existing_tables(log.table.parent)
@@ -100,7 +100,7 @@ def _table(lake: Path, name: str, most: int) -> tuple[LakeTable, LakeRows]:
     import pyarrow.parquet as pq
 
     from tape.lake.derived_tables import NAMES, find_table
-    from tape.lake.query_process import bounded
+    from tape.lake.query_process import bounded_rows
 
     table = find_table(lake, name) if name in NAMES else None
     if table is None:
@@ -111,5 +111,5 @@ def _table(lake: Path, name: str, most: int) -> tuple[LakeTable, LakeRows]:
         read = pq.read_table(file)
         names = read.column_names
         rows += [list(row.values()) for row in read.slice(0, max(most - len(rows), 0)).to_pylist()]
-    told = bounded(rows)
-    return LakeTable(name, table.through, table.rows), LakeRows(names, told, len(told) == table.rows)
+    bounded = bounded_rows(rows)
+    return LakeTable(name, table.through, table.rows), LakeRows(names, bounded, len(bounded) == table.rows)

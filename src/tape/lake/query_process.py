@@ -1,6 +1,6 @@
-"""Answers one question about a lake, alone in a process that may not grow beyond its bounds.
+"""Runs one SQL query on a lake in a process of its own, with limits on memory and CPU time.
 
-DuckDB counts what its tables hold and not what its functions build, so that the system has to hold the line.
+DuckDB's own memory limit counts its tables but not what its functions build, so the operating system limits both.
 """
 
 import json
@@ -15,50 +15,50 @@ from tape.core.errors import UsageError
 from tape.lake.confinement import confine
 from tape.store.duckdb.parquet import NO_SPILLING, Parquet
 
-ADDRESSES: Final = 3 << 30  # of which DuckDB's own libraries and threads take about one
+ADDRESSES: Final = 3 << 30  # of address space; DuckDB's libraries and threads take about 1 GiB of it
 MOST_BYTES: Final = 4 << 20
 CPU_S: Final = 30
 BOUNDS: Final[dict[str, str | int]] = {"memory_limit": "512MB", "threads": 2, **NO_SPILLING}
 
 
 def answer(order: dict[str, Any]) -> dict[str, Any]:
-    """What the lake says, as far as it may be told; or why it says nothing."""
+    """The first rows of the result, or why the query was refused."""
     views = {name: [Path(part) for part in parts] for name, parts in order["views"].items()}
     try:
         with Parquet(Path(order["folder"]), order["files"], views=views, bounds=BOUNDS) as parquet:
-            names, rows = parquet.query(order["question"], order["most"] + 1)
-        told = bounded(rows[: order["most"]])
+            names, rows = parquet.query(order["sql"], order["most"] + 1)
+        bounded = bounded_rows(rows[: order["most"]])
     except UsageError as error:
         return {"refused": str(error)}
     except MemoryError:
-        return {"refused": "the answer needs more memory than a question may take"}
-    return {"columns": names, "rows": told, "is_whole": len(told) == len(rows)}
+        return {"refused": "the result needs more memory than a query may take"}
+    return {"columns": names, "rows": bounded, "is_whole": len(bounded) == len(rows)}
 
 
-def bounded(rows: Iterable[Iterable[Any]]) -> list[list[Any]]:
-    """The first rows, as JSON says them, for as long as they are not too much."""
-    told: list[list[Any]] = []
-    room = MOST_BYTES
+def bounded_rows(rows: Iterable[Iterable[Any]]) -> list[list[Any]]:
+    """The first rows as JSON values, up to the byte limit."""
+    kept: list[list[Any]] = []
+    bytes_left = MOST_BYTES
     for row in rows:
-        values = [plain(value) for value in row]
-        room -= len(json.dumps(values))
-        if room < 0:
+        values = [json_value(value) for value in row]
+        bytes_left -= len(json.dumps(values))
+        if bytes_left < 0:
             break
-        told.append(values)
-    return told
+        kept.append(values)
+    return kept
 
 
-def plain(value: Any) -> Any:
-    """A value as JSON can say it."""
+def json_value(value: Any) -> Any:
+    """Converts a value of DuckDB or Arrow to one that JSON has."""
     match value:
         case None | bool() | int() | str():
             return value
         case float():
             return value if math.isfinite(value) else str(value)
         case dict():
-            return {str(key): plain(each) for key, each in value.items()}
+            return {str(key): json_value(each) for key, each in value.items()}
         case list() | tuple():
-            return [plain(each) for each in value]
+            return [json_value(each) for each in value]
         case bytes():
             return value.hex()
         case _:

@@ -1,4 +1,4 @@
-"""The columns of the journal and of the tables made from it, as Spark and Arrow name their types."""
+"""The columns of the journal and of the derived tables, with Spark's types."""
 
 from collections.abc import Mapping, Sequence
 from typing import Final
@@ -20,7 +20,7 @@ TYPE: Final = "type"
 SUBJECT: Final = "subject"
 PAYLOAD_JSON: Final = "payload_json"
 
-DEFINITION: Final = 2  # rises when a table says something else of the same journal
+DEFINITION: Final = 2  # raise it when a table gives other rows for the same journal
 QUARANTINE: Final = "global_seq BIGINT, table STRING, reason STRING, payload_json STRING"
 TABLES: Final[Mapping[str, str]] = {
     "runs": "run_id STRING, status STRING, parent_run_id STRING, at_seq BIGINT, n_events BIGINT, first_ts_ms BIGINT, "
@@ -53,7 +53,7 @@ def spark_ddl(columns: Sequence[str] = COLUMNS) -> str:
 
 
 def source_ddl() -> str:
-    """The columns as the journal itself has them: Spark need not ask each value of most of them whether it is NULL."""
+    """The journal's columns, most of them NOT NULL, so that Spark need not check each value."""
     return ", ".join(f"{column} {spark_type(column)}{'' if column in OPTIONAL else ' NOT NULL'}" for column in COLUMNS)
 
 

@@ -1,4 +1,4 @@
-"""The Spark session: one a process, on this machine, on a cluster or behind a Spark Connect server."""
+"""Opens the Spark session of a process: local, on a cluster, or through a Spark Connect server."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ APPLICATION: Final = "tape"
 LOOPBACK: Final = "127.0.0.1"
 LEAST_MEMORY: Final = 1 << 30
 MOST_MEMORY: Final = 4 << 30
-SHARE: Final = 4  # of the machine's memory a driver may have one part in so many
+SHARE: Final = 4  # a driver gets at most 1/4 of the machine's memory
 _is_local = re.compile(r"local(\[(\*|\d+)(,\d+)?\]|-cluster\[\d+,\d+,\d+\])?").fullmatch
 _is_remote = re.compile(r"yarn|k8s://[^@\s]+|spark://[^/@\s]+|sc://[^/@\s]+(/\S*)?").fullmatch
 
@@ -38,9 +38,9 @@ ON_THIS_MACHINE: Final = {
     "spark.sql.shuffle.partitions": "8",
     "spark.ui.enabled": "false",  # it would listen on every address
 }
-# Spark asks what is NULL itself, and reads no further than a batch says: Arrow need not check both at every value.
+# Spark checks NULLs and bounds itself, so Arrow need not check both at every value.
 UNCHECKED: Final = "-Darrow.enable_unsafe_memory_access=true -Darrow.enable_null_check_for_get=false"
-# What a person has to know is in the exception; what the JVM thinks besides is kept in a file.
+# Exceptions say what the user has to know; the JVM's other messages go to a file.
 LOGGING: Final = """status = fatal
 appender.file.type = RollingFile
 appender.file.name = file
@@ -62,10 +62,10 @@ rootLogger.appenderRef.file.ref = file
 def open_session(
     master: str, folder: Path, options: Mapping[str, str] | None = None, *, log_level: str = "warn"
 ) -> Iterator[SparkSession]:
-    """A session, stopped at the end; one that this process has already is shared and left alone.
+    """Opens a session and stops it at the end; an existing session of this process is shared and not stopped.
 
-    It runs where Spark was told to, by spark-submit, by its variables or its files, and else on this master. The
-    folder keeps what belongs to Spark and to nobody else: its launcher, its log and its scratch files.
+    The master is the one that Spark's own settings name (see `spark_settings`), else the given one. The folder holds
+    Spark's launcher, log and scratch files.
     """
     check_master(master)
     if find_spec("pyspark") is None:
@@ -92,18 +92,18 @@ def _new_session(master: str, folder: Path, options: Mapping[str, str], log_leve
 
 
 def chosen_master(known: Mapping[str, str], default: str) -> str:
-    """Where Spark is to run: where it was told to, or else on the default."""
+    """The master of Spark's own settings, else the default."""
     return known.get(REMOTE) or known.get(MASTER) or default
 
 
 def open_spark(options: Mapping[str, str] | None = None) -> AbstractContextManager[SparkSession]:
-    """The session that `tape lake` works with: where Spark was told to run, else on the settings' master."""
+    """Opens the session that `tape lake` uses: on the master of Spark's own settings, else on TAPE_SPARK_MASTER."""
     settings = Settings.read(os.environ)
     return open_session(settings.spark_master, settings.data / "spark", options)
 
 
 def _running() -> SparkSession | None:
-    """The session of this process, whichever thread asks."""
+    """The session of this process, from any thread."""
     from pyspark.core.context import SparkContext
     from pyspark.errors import PySparkRuntimeError
     from pyspark.sql import SparkSession
@@ -111,7 +111,7 @@ def _running() -> SparkSession | None:
     try:
         return SparkSession.active()
     except PySparkRuntimeError:
-        has_context = SparkContext._active_spark_context is not None  # noqa: SLF001 - there is no other way to ask
+        has_context = SparkContext._active_spark_context is not None  # noqa: SLF001 - there is no public way
         return SparkSession.builder.getOrCreate() if has_context else None
 
 
@@ -123,7 +123,7 @@ def check_master(master: str) -> str:
 
 
 def configuration(master: str, folder: Path, logging: Path) -> dict[str, str]:
-    """What a session on this master is told, before what its user says."""
+    """The settings of a session on this master; options of the caller override them."""
     java = f"-Dlog4j2.configurationFile={logging.as_uri()} -Duser.timezone=UTC {UNCHECKED}"
     return {
         **ALWAYS,
@@ -139,7 +139,7 @@ def configuration(master: str, folder: Path, logging: Path) -> dict[str, str]:
 
 
 def _submitted(options: Mapping[str, str]) -> SparkSession:
-    """A session in the JVM that spark-submit has started, with its settings."""
+    """Opens a session in the JVM that spark-submit has started, with its settings."""
     from pyspark.sql import SparkSession
 
     session = SparkSession.builder.config(map={**options}).getOrCreate()
@@ -153,7 +153,7 @@ def _submitted(options: Mapping[str, str]) -> SparkSession:
 def _started(
     master: str, folder: Path, known: Mapping[str, str], options: Mapping[str, str], log_level: str
 ) -> SparkSession:
-    """A session in a JVM of this process, which inherits what it must know of us and goes when we go."""
+    """Starts a JVM as a child of this process and opens a session in it."""
     from pyspark.sql import SparkSession
 
     folder = folder.absolute()
@@ -182,7 +182,7 @@ def _inherited(master: str, folder: Path, home: Path) -> dict[str, str]:
 
 
 def _python_path() -> str:
-    """Where our own packages are, for workers that would not find them by themselves."""
+    """PYTHONPATH with Tape's own folder, for workers that do not have Tape installed."""
     ours = str(Path(__file__).resolve().parents[2])
     return os.pathsep.join(filter(None, [ours, os.environ.get("PYTHONPATH")]))
 
@@ -194,11 +194,11 @@ def _logging(folder: Path, level: str) -> Path:
     return path
 
 
-def _property(letter: str) -> str:
-    """A letter as Java's properties have it: what is beyond ASCII is escaped, in UTF-16."""
-    if letter.isascii():
-        return letter
-    units = letter.encode("utf-16-be", "surrogatepass").hex()
+def _property(character: str) -> str:
+    """Escapes a character for a Java properties file: beyond ASCII as UTF-16."""
+    if character.isascii():
+        return character
+    units = character.encode("utf-16-be", "surrogatepass").hex()
     return "".join(f"\\u{units[place : place + 4]}" for place in range(0, len(units), 4))
 
 
@@ -209,7 +209,7 @@ def _memory() -> int:
 
 @contextmanager
 def _environment(variables: Mapping[str, str]) -> Iterator[None]:
-    """Variables that a child is to inherit, put back as they were."""
+    """Sets environment variables for child processes, and restores them at the end."""
     before = {name: os.environ.get(name) for name in variables}
     os.environ.update(variables)
     try:

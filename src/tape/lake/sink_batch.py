@@ -1,4 +1,4 @@
-"""A batch of rows becomes events, each at most once, in parts of one transaction each."""
+"""Appends a batch of rows as events, each once, in parts of one transaction each."""
 
 from __future__ import annotations
 
@@ -20,14 +20,14 @@ from tape.core.sequence import MAX_BYTES, MAX_EVENTS, Cell, CellChange, CellId, 
 MOST_ROWS: Final = 20_000
 MOST_BYTES: Final = 64 << 20
 LEDGER: Final = "sink"
-DIGEST_BYTES: Final = 12  # of a row's digest are kept to know it again in the rest of its batch
+DIGEST_BYTES: Final = 12  # of a row's digest are stored, to recognise the row when the batch is retried
 NEEDED: Final = ("run_id", "payload_json")
 OPTIONAL: Final = "type subject schema_version event_id cause trace_id span_id parent_span_id attributes_json".split()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SinkBatch:
-    """What a sink appends under one number; numbers rise, and the next one comes only after this one is in."""
+    """The events that a sink appends under one number; the next number comes only after this batch is complete."""
 
     sink_id: str
     number: int
@@ -35,11 +35,11 @@ class SinkBatch:
 
     def __post_init__(self) -> None:
         if not is_id(self.sink_id):
-            raise UsageError(f"sinkId names what writes, like a run_id does, and not {quoted(self.sink_id)}")
+            raise UsageError(f"sinkId has the form of a run_id, not {quoted(self.sink_id)}")
 
     @property
     def digest(self) -> str:
-        """What is in it, whatever the order: tasks that run again may end in another one."""
+        """A digest of the events that does not depend on their order, because retried tasks may finish in another."""
         return sha256(b"".join(sorted(map(_digest, self.events)))).hexdigest()
 
     @property
@@ -47,11 +47,11 @@ class SinkBatch:
         return CellId(LEDGER, self.sink_id)
 
     def part_id(self, part: int) -> CellId:
-        """Where it is kept what was in a part, until the next batch has a part of that number."""
+        """The cell with the digests of a part; the next batch overwrites it."""
         return CellId(LEDGER, f"{self.sink_id}:{part}")
 
     def key(self, part: int, place: int) -> str:
-        """The key of a request, which is the same however often the batch comes."""
+        """The idempotency key of a request; a retried batch has the same keys."""
         key = f"sink:{self.sink_id}:{self.number}"
         if part:
             return f"{key}:{part}.{place}"
@@ -60,7 +60,7 @@ class SinkBatch:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SinkProgress:
-    """The last batch of a sink: its number and contents, how many parts of it are in, and how many rows are not."""
+    """The last batch of a sink: its number and digest, how many parts are appended, and how many rows are left."""
 
     batch: int
     rows: int
@@ -70,25 +70,25 @@ class SinkProgress:
 
 
 async def append_batch(store: Store, batch: SinkBatch) -> bool:
-    """Appends what is missing of a batch, part by part; the answer is no if all of it was in already.
+    """Appends the missing parts of a batch; returns False if the batch was complete already.
 
-    A part is one transaction. A batch that comes again, in whatever order, goes on after the parts that are in.
+    A part is one transaction. A retried batch, in any order of rows, continues after the parts that are appended.
     """
     is_new, digest = False, batch.digest
     known, left = -1, list(batch.events)
     while batch.events:
         found = await _read(store, batch.cell_id)
-        parts = _parts_in(batch, found, digest)
+        parts = _appended_parts(batch, found, digest)
         if parts is None:
             break
-        if parts != known:  # somebody else has appended some: a process before this one, or one beside it
+        if parts != known:  # another process has appended parts, before this one or concurrently
             left = await _left(store, batch, parts)
         part = _first_part(left)
         try:
             await _append_part(store, batch, digest, found, parts, part, len(left) - len(part))
         except Conflict:
             if await _read(store, batch.cell_id) == found:
-                raise  # nobody was faster: it is the batch that is in conflict
+                raise  # no other process appended: the batch itself is in conflict
         else:
             is_new, known, left = True, parts + 1, left[len(part) :]
     return is_new
@@ -97,21 +97,23 @@ async def append_batch(store: Store, batch: SinkBatch) -> bool:
 async def _append_part(
     store: Store, batch: SinkBatch, digest: str, found: Cell | None, parts: int, part: list[Event], left: int
 ) -> None:
-    """Some rows in one transaction, with what is then known of the batch."""
+    """Appends one part and the new progress of the batch in one transaction."""
     now = SinkProgress(batch=batch.number, rows=len(batch.events), sha256=digest, parts=parts + 1, left=left)
     changes = [_change(batch.cell_id, found, json.dumps(asdict(now)))]
     if left:
         part_id = batch.part_id(parts)
-        said = b64encode(b"".join(_digest(event)[:DIGEST_BYTES] for event in part)).decode()
-        changes.append(_change(part_id, await _read(store, part_id), json.dumps({"batch": batch.number, "rows": said})))
+        digests = b64encode(b"".join(_digest(event)[:DIGEST_BYTES] for event in part)).decode()
+        changes.append(
+            _change(part_id, await _read(store, part_id), json.dumps({"batch": batch.number, "rows": digests}))
+        )
     async with store.transaction() as transaction:
-        transaction.append(Request(cells=tuple(changes)))  # apart from events, which may fill a request by themselves
+        transaction.append(Request(cells=tuple(changes)))  # a request of its own, because the events may fill theirs
         for place, events in enumerate(split_into_requests(part)):
             transaction.append(Request(events=events, key=batch.key(parts, place), opens=True))
 
 
-def _parts_in(batch: SinkBatch, found: Cell | None, digest: str) -> int | None:
-    """How many parts of a batch are in; None if all of it is. An older batch cannot be Spark's."""
+def _appended_parts(batch: SinkBatch, found: Cell | None, digest: str) -> int | None:
+    """How many parts of a batch are appended; None if all are. Raises Conflict for another batch."""
     last = None if found is None else SinkProgress(**json.loads(found.state_json))
     if last is None or (batch.number > last.batch and not last.left):
         return 0
@@ -124,7 +126,7 @@ def _parts_in(batch: SinkBatch, found: Cell | None, digest: str) -> int | None:
 
 
 async def _left(store: Store, batch: SinkBatch, parts: int) -> list[Event]:
-    """The rows of a batch that are in none of its first parts, in their order."""
+    """The rows of a batch that are in none of its first parts, in order."""
     cells = await store.cells.read([batch.part_id(part) for part in range(parts)])
     done: Counter[bytes] = Counter()
     for cell in cells.values():
@@ -141,7 +143,7 @@ async def _left(store: Store, batch: SinkBatch, parts: int) -> list[Event]:
 
 
 def _first_part(events: Sequence[Event]) -> list[Event]:
-    """As many of the first events as one transaction may have; one is always given."""
+    """As many of the first events as one transaction may hold, at least one."""
     part: list[Event] = []
     size = 0
     for event in events[:MOST_ROWS]:
@@ -165,7 +167,7 @@ def _change(cell_id: CellId, found: Cell | None, state_json: str) -> CellChange:
 
 
 def check_columns(columns: Sequence[str]) -> None:
-    """Refuses what would be lost, and asks for what is missing."""
+    """Raises UsageError for a column that events do not have, and for a missing one."""
     for column in columns:
         if column not in (*NEEDED, *OPTIONAL):
             known = ", ".join((*NEEDED, *OPTIONAL))
@@ -176,7 +178,7 @@ def check_columns(columns: Sequence[str]) -> None:
 
 
 def events_of(rows: Iterable[Mapping[str, Any]]) -> list[Event]:
-    """Rows as events; one that is none fails them all and is named."""
+    """Turns rows into events; raises UsageError with the number of the first invalid row."""
     events = []
     for number, row in enumerate(rows, 1):
         try:
@@ -187,17 +189,17 @@ def events_of(rows: Iterable[Mapping[str, Any]]) -> list[Event]:
 
 
 def _event(row: Mapping[str, Any]) -> Event:
-    said = dict(row)
-    trace = Trace(*(said.pop(name, "") for name in ("trace_id", "span_id", "parent_span_id")))
-    attributes = codec.parse_map(said.pop("attributes_json", "{}"))
-    payload = codec.decode(said.pop("payload_json", ""))
-    event = Event(**said, payload=payload, attributes=attributes, trace=None if trace == NO_TRACE else trace)
+    fields = dict(row)
+    trace = Trace(*(fields.pop(name, "") for name in ("trace_id", "span_id", "parent_span_id")))
+    attributes = codec.parse_map(fields.pop("attributes_json", "{}"))
+    payload = codec.decode(fields.pop("payload_json", ""))
+    event = Event(**fields, payload=payload, attributes=attributes, trace=None if trace == NO_TRACE else trace)
     check_producer(event)
     return event
 
 
 def split_into_requests(events: Sequence[Event]) -> Iterator[tuple[Event, ...]]:
-    """As many events as a request may hold, and then again."""
+    """Splits events into requests of the most events and bytes that one may hold."""
     part: list[Event] = []
     size = 0
     for event in events:

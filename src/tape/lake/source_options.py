@@ -1,4 +1,4 @@
-"""What a reader may be asked in options, checked."""
+"""The options of the Spark source, validated."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -12,18 +12,18 @@ ROWS_PER_PARTITION: Final = 100_000
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SourceOptions:
-    """The options of a reader; a cursor of `EARLIEST` is before the first position there ever was."""
+    """The options of a reader; `EARLIEST` as `after` means before position 1."""
 
     store: str | None = None
     after: int = 0
     through: int | None = None
     rows_per_partition: int = ROWS_PER_PARTITION
     max_rows_per_trigger: int | None = None
-    is_pushing: bool = False
+    has_pushdown: bool = False
 
 
 def read_options(options: Mapping[str, str]) -> SourceOptions:
-    """The options that are ours; Spark adds its own."""
+    """Reads Tape's options; Spark adds its own, which are ignored."""
     start = options.get("fromGlobalSeq", "0")
     return SourceOptions(
         store=options.get("store") or None,
@@ -31,7 +31,7 @@ def read_options(options: Mapping[str, str]) -> SourceOptions:
         through=_optional("toGlobalSeq", options, 0),
         rows_per_partition=_optional("rowsPerPartition", options, 1) or ROWS_PER_PARTITION,
         max_rows_per_trigger=_optional("maxRowsPerTrigger", options, 1),
-        is_pushing=_flag("pushdown", options.get("pushdown", "false")),
+        has_pushdown=_flag("pushdown", options.get("pushdown", "false")),
     )
 
 

@@ -1,4 +1,4 @@
-"""Files of this machine as Spark names them: the path as it is, since Hadoop decodes nothing, without wildcards."""
+"""Local paths as Spark takes them: not URL-encoded, because Hadoop decodes nothing, and with wildcards escaped."""
 
 from __future__ import annotations
 
@@ -12,15 +12,14 @@ if TYPE_CHECKING:
 
 
 def spark_path(path: Path) -> str:
-    """A file or folder that is written, whatever its name."""
+    """The path of a file or folder to write, whatever its name."""
     return f"file://{path.absolute()}"
 
 
 def read_parquet(spark: SparkSession, paths: Iterable[Path], schema: str) -> DataFrame:
-    """The rows of these files.
+    """Reads Parquet files.
 
-    What would be a wildcard in a path is escaped: with Spark's own option against wildcards it reads each of several
-    such files twice.
+    Wildcards in paths are escaped here, because Spark's own option against them reads each of several files twice.
     """
     escaped = (re.sub(r"([\\*?{}\[\]])", r"\\\1", spark_path(path)) for path in paths)
     return spark.read.schema(schema).parquet(*escaped)

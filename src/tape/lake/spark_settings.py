@@ -1,4 +1,4 @@
-"""What Spark was told before Tape asks for a session: by spark-submit, in its variables, and in its files."""
+"""Spark's own settings: from spark-submit, from environment variables, and from files."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from typing import Final
 
 MASTER: Final = "spark.master"
 REMOTE: Final = "spark.remote"
-GATEWAY: Final = "PYSPARK_GATEWAY_PORT"  # spark-submit has started the JVM, and this Python in it
+GATEWAY: Final = "PYSPARK_GATEWAY_PORT"  # set by spark-submit, which has started the JVM and this Python
 ARGUMENTS: Final = "PYSPARK_SUBMIT_ARGS"
 OPTIONS: Final = {
     "--master": MASTER,
@@ -22,7 +22,7 @@ FILE: Final = "--properties-file"
 
 
 def declared(environment: Mapping[str, str]) -> dict[str, str]:
-    """Spark's own settings by name, as far as a process without a JVM can know them; what is nearer wins."""
+    """Spark's settings by name, as far as a process without a JVM can read them; arguments win over files."""
     arguments = list(_arguments(environment.get(ARGUMENTS, "")))
     files = [Path(value) for name, value in arguments if name == FILE] or _default_files(environment)
     found: dict[str, str] = {}
@@ -35,7 +35,7 @@ def declared(environment: Mapping[str, str]) -> dict[str, str]:
 
 
 def is_submitted(environment: Mapping[str, str]) -> bool:
-    """Whether this is a program that spark-submit runs."""
+    """Whether spark-submit has started this program."""
     return bool(environment.get(GATEWAY))
 
 
@@ -64,7 +64,7 @@ def _default_files(environment: Mapping[str, str]) -> list[Path]:
 
 
 def _of_file(path: Path) -> Iterator[tuple[str, str]]:
-    """Names and values of a file, a line each, with blanks, `=` or `:` between them."""
+    """Names and values of a properties file, separated by blanks, `=` or `:`."""
     text = path.read_text(encoding="utf-8") if path.is_file() else ""
     for line in map(str.strip, text.splitlines()):
         name = line.replace("=", " ").replace(":", " ").split(maxsplit=1)[0] if line else ""

@@ -1,8 +1,8 @@
 """The journal as a Spark sink: `df.writeStream.format("tape")`, and `df.write.format("tape")` for a few rows.
 
-Options: `store` (see `reference`) and `sinkId`, the name under which batches are counted. Tasks send their rows to the
-driver with their commit message, and it appends a batch in transactions of up to 20,000 rows, keyed
-`sink:<id>:<batch>` and more.
+Options: `store` (see `store_option`) and `sinkId`, the name under which batches are counted. Tasks send their rows to
+the driver in their commit messages. The driver appends a batch in transactions of up to 20,000 rows, with idempotency
+keys that begin with `sink:<id>:<batch>`.
 """
 
 from __future__ import annotations
@@ -28,14 +28,14 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class TaskRows(WriterCommitMessage):
-    """What one task had, as an Arrow stream."""
+    """The rows of one task, as an Arrow stream."""
 
     stream: bytes = field(repr=False)
 
 
 @dataclass(frozen=True, slots=True)
 class JournalSink:
-    """Where batches go and under which name; the URL may hold a password and is shown nowhere."""
+    """The store and the name of a sink; the URL may hold a password and is in no repr."""
 
     url: str = field(repr=False)
     sink_id: str
@@ -46,13 +46,12 @@ class JournalSink:
             raise UsageError("a journal is only ever appended to; use mode('append')")
         check_columns(schema.fieldNames())
         if not options.get("sinkId"):
-            raise UsageError("the option sinkId is missing: it names what writes, so that a batch is appended once")
+            raise UsageError("the option sinkId is missing: it names the writer, so that a batch is appended once")
         sink = cls(resolve(options.get("store") or None, os.environ), options["sinkId"])
         SinkBatch(sink_id=sink.sink_id, number=0, events=())
         return sink
 
     def collect(self, batches: Iterator[pa.RecordBatch]) -> TaskRows:
-        """The rows of a task."""
         import pyarrow as pa
 
         target = pa.BufferOutputStream()
@@ -65,7 +64,7 @@ class JournalSink:
         return TaskRows(target.getvalue().to_pybytes())
 
     def append(self, messages: Sequence[WriterCommitMessage | None], number: int) -> None:
-        """Appends the rows of all tasks, in the order of their partitions."""
+        """Appends the rows of all tasks, ordered by partition."""
         rows = (row for message in messages if isinstance(message, TaskRows) for row in _rows(message.stream))
         anyio.run(self._append, SinkBatch(sink_id=self.sink_id, number=number, events=events_of(rows)))
 
@@ -75,7 +74,7 @@ class JournalSink:
 
 
 class JournalStreamWriter(DataSourceStreamArrowWriter):
-    """A stream into the journal."""
+    """Writes a streaming query into the journal."""
 
     def __init__(self, sink: JournalSink) -> None:
         self._sink = sink
@@ -95,7 +94,7 @@ class JournalStreamWriter(DataSourceStreamArrowWriter):
 
 
 class JournalWriter(DataSourceArrowWriter):
-    """Some rows into the journal, as the only batch of their sink: written again, they are in already."""
+    """Writes a frame into the journal as the only batch of its sink, so that writing it again appends nothing."""
 
     def __init__(self, sink: JournalSink) -> None:
         self._sink = sink

@@ -1,4 +1,4 @@
-"""Where the entries are, cold, warm and hot, and how far the lake is behind."""
+"""Which positions are cold, warm and hot, and how far the lake is behind the journal."""
 
 from __future__ import annotations
 
@@ -14,18 +14,18 @@ from tape.lake.log import DeltaLog
 
 
 async def status_of(journal: Reader, log: DeltaLog) -> LakeStatus:
-    """The lake beside its journal. Hot is what a process that has run long enough keeps in memory, at most."""
-    seen = await to_thread.run_sync(log.snapshot)
+    """Compares the lake with its journal. Hot is the most that a reading process keeps in memory."""
+    snapshot = await to_thread.run_sync(log.snapshot)
     warm = await journal.bounds()
-    behind = (await journal.read(seen.through)).entries if seen.through < warm.head else ()
+    behind = (await journal.read(snapshot.through)).entries if snapshot.through < warm.head else ()
     return LakeStatus(
-        cold=Bounds(GlobalSeq(1), seen.through),
+        cold=Bounds(GlobalSeq(1), snapshot.through),
         warm=warm,
         hot=Bounds(GlobalSeq(max(warm.floor, warm.head - ENTRIES + 1)), warm.head),
-        lag=warm.head - seen.through,
+        lag=warm.head - snapshot.through,
         lag_ms=max(int(time() * 1000) - behind[0].ts_ms, 0) if behind else 0,
-        files=len(seen.files),
-        size=seen.size,
-        version=seen.version,
+        files=len(snapshot.files),
+        size=snapshot.size,
+        version=snapshot.version,
         committed_at_ms=log.committed_at_ms(),
     )

@@ -1,7 +1,7 @@
-"""Which store a Spark option means, without the option saying a secret.
+"""The store that a Spark option names, without a secret in the option.
 
-Options stand in plans, in Spark's pages and in its event logs. So a URL with a password is refused there; it is
-written somewhere else, and the option says where.
+Options appear in plans, in Spark's web pages and in its event logs. So a URL with a password is refused there; the
+option names an environment variable or a file that holds it.
 """
 
 import atexit
@@ -19,11 +19,11 @@ from tape.store.ranges import refused
 
 ENVIRONMENT: Final = "env:"
 FILE: Final = "file:"
-LASTING: Final = ("sqlite", "postgresql", "postgres")
+DURABLE: Final = ("sqlite", "postgresql", "postgres")
 
 
 def resolve(option: str | None, environment: Mapping[str, str]) -> str:
-    """The URL of the store that an option means: that of TAPE_STORE, or the one it says, or where it can be read."""
+    """The URL of a store: from TAPE_STORE without an option, else the option, or from the variable or file it names."""
     if option is None:
         return check_durable(Settings.read(environment).store)
     if option.startswith(ENVIRONMENT):
@@ -32,14 +32,14 @@ def resolve(option: str | None, environment: Mapping[str, str]) -> str:
         return check_durable(_of_file(Path(option.removeprefix(FILE))))
     if has_password(option):
         raise UsageError(
-            "a password in an option stands in Spark's plans and logs; say env:NAME or file:PATH instead, "
+            "a password in an option appears in Spark's plans and logs; use env:NAME or file:PATH instead, "
             "or leave the option out and set TAPE_STORE"
         )
     return check_durable(option)
 
 
 def option_for(url: str) -> str:
-    """An option that means this URL: itself, or a file with it that only its owner can read and that goes with us."""
+    """An option that names this URL: the URL itself, or a file that only its owner can read, deleted at exit."""
     check_durable(url)
     if not has_password(url):
         return url
@@ -57,16 +57,16 @@ def has_password(url: str) -> bool:
 
 
 def check_durable(url: str) -> str:
-    """Refuses a store that forgets."""
+    """Returns the URL; raises UsageError for a store that does not keep the whole history."""
     scheme = urlsplit(url).scheme
-    if scheme not in LASTING:
+    if scheme not in DURABLE:
         raise refused(scheme)
     return url
 
 
 def _of_environment(name: str, environment: Mapping[str, str]) -> str:
     if not environment.get(name):
-        raise UsageError(f"the store is said to be in the variable {quoted(name)}, which is not set where Spark plans")
+        raise UsageError(f"the option store names the variable {quoted(name)}, which is not set where Spark plans")
     return environment[name]
 
 
@@ -74,4 +74,4 @@ def _of_file(path: Path) -> str:
     try:
         return path.read_text(encoding="utf-8").strip()
     except OSError as error:
-        raise UsageError(f"the store is said to be in a file that cannot be read: {error}") from error
+        raise UsageError(f"the option store names a file that cannot be read: {error}") from error

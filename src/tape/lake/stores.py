@@ -1,4 +1,4 @@
-"""Stores that a lake can be filled from, opened to be written."""
+"""Opens a durable store, which a lake can be filled from."""
 
 from contextlib import AbstractAsyncContextManager
 from urllib.parse import urlsplit
@@ -10,7 +10,7 @@ from tape.store.ranges import refused
 
 
 def open_durable_store(url: str, settings: Settings) -> AbstractAsyncContextManager[Store]:
-    """The store at a URL, if it keeps everything."""
+    """Opens the store at a URL; raises UsageError if it does not keep the whole history."""
     match urlsplit(url).scheme:
         case "sqlite":
             from tape.store.sqlite.location import Location

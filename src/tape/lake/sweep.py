@@ -1,4 +1,4 @@
-"""A sweep: many forks of one place, each with something else changed, played on Spark and appended as real runs."""
+"""A sweep: forks of one run at one seq, each with another mutation, played on Spark and appended as runs."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ AT_ONCE: Final = 16
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SweepOrder:
-    """Where the forks leave their parent, which values each field takes, and who goes on for how long."""
+    """Where the forks part from their parent, the values of each field, the producer and its turns."""
 
     at_seq: int
     vary: Mapping[str, Sequence[JsonValue]]
@@ -51,7 +51,7 @@ class SweepOrder:
             raise UsageError(f"a sweep is 1 to {MOST:,} forks, not {count if self.vary else 0:,}")
 
     def mutations(self) -> Iterator[dict[str, JsonValue]]:
-        """Every value of a field with every value of the others."""
+        """Every combination of values."""
         for values in product(*self.vary.values()):
             yield dict(zip(self.vary, values, strict=True))
 
@@ -59,9 +59,9 @@ class SweepOrder:
 async def sweep(
     spark: SparkSession, journal: Journal, parent: RunRecord, order: SweepOrder, load: LoadProducer
 ) -> list[SweptRun]:
-    """Plays all forks in one job, then appends each: its beginning, what was said in it, and its end.
+    """Plays all forks in one job, then appends each as a run: the fork, its events, and its end.
 
-    What cannot be played is refused before there is a fork.
+    Raises UsageError before the first fork is made if one cannot be played.
     """
     forks = list(_forks(parent, order, load))
     prefix = await inherited(journal, parent.run_id, Seq(order.at_seq))
@@ -69,7 +69,7 @@ async def sweep(
     played = await to_thread.run_sync(continuations, spark, task, forks, abandon_on_cancel=True)
     trunk = [entry async for entry in journal.stream(run_id=parent.run_id, from_seq=order.at_seq + 1, follow=False)]
     append = partial(_append, journal, parent.run_id, order)
-    grown = await _at_once([partial(append, *each) for each in zip(forks, played, strict=True)])
+    grown = await _run_concurrently([partial(append, *each) for each in zip(forks, played, strict=True)])
     return [_swept(fork, part, trunk, own) for fork, part, own in zip(forks, played, grown, strict=True)]
 
 
@@ -84,13 +84,13 @@ def _forks(parent: RunRecord, order: SweepOrder, load: LoadProducer) -> Iterator
         yield PlannedFork(new_run_id(fork, None), mutation)
 
 
-async def _at_once(appends: Sequence[Callable[[], Awaitable[list[Entry]]]]) -> list[list[Entry]]:
-    """Some at a time: they leave in common commits."""
+async def _run_concurrently(appends: Sequence[Callable[[], Awaitable[list[Entry]]]]) -> list[list[Entry]]:
+    """Runs a few appends at a time, so that they share commits."""
     grown: dict[int, list[Entry]] = {}
-    places = anyio.CapacityLimiter(AT_ONCE)
+    limiter = anyio.CapacityLimiter(AT_ONCE)
 
     async def run(number: int) -> None:
-        async with places:
+        async with limiter:
             grown[number] = await appends[number]()
 
     async with anyio.create_task_group() as tasks:
@@ -102,11 +102,11 @@ async def _at_once(appends: Sequence[Callable[[], Awaitable[list[Entry]]]]) -> l
 async def _append(
     journal: Journal, parent: RunId, order: SweepOrder, fork: PlannedFork, played: Continuation
 ) -> list[Entry]:
-    """The fork as a run; it is leased until it ends, so that somebody closes it should this process die here."""
+    """Appends a fork as a run; it is leased until it ends, so that it is closed even if this process dies."""
     own = await journal.fork(parent, order.at_seq, run_id=fork.run_id, mutation=fork.mutation, reason=order.reason)
     await journal.lease([fork.run_id], os.urandom(16).hex())
     for events in split_into_requests(played.events):
-        own += await _said(journal, events) if events else []
+        own += await _append_events(journal, events) if events else []
     if played.error is None:
         await journal.close_run(fork.run_id)
     else:
@@ -114,7 +114,7 @@ async def _append(
     return own
 
 
-async def _said(journal: Journal, events: Sequence[Event]) -> list[Entry]:
+async def _append_events(journal: Journal, events: Sequence[Event]) -> list[Entry]:
     while True:
         try:
             return await journal.append(events)

@@ -1,4 +1,4 @@
-"""The tables of the lake: each a pure function of the journal, and of nothing else."""
+"""The tables of the lake: each is a pure function of the journal."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ OPEN: Final = "open"
 SYSTEM: Final = "system"
 MUTATION: Final = "mutation"
 PROSPERITY: Final = "prosperity"
-MONEY: Final = "decimal(28, 12)"  # sums of it do not depend on who adds first
+MONEY: Final = "decimal(28, 12)"  # sums do not depend on the order of addition
 
 Table: TypeAlias = Callable[[DataFrame], DataFrame]
 
@@ -30,7 +30,7 @@ FORKS: Final = Extraction(
     fields=(
         Field("parent_run_id", FieldType.TEXT),
         Field("at_seq", FieldType.COUNT),
-        Field("reason", FieldType.TEXT, False),
+        Field("reason", FieldType.TEXT, is_required=False),
     ),
 )
 PROMPTS: Final = Extraction(
@@ -53,21 +53,30 @@ METRICS: Final = Extraction(
         Field("value", FieldType.NUMBER),
     ),
 )
-READINGS: Final = (FORKS, PROMPTS, RESPONSES, ACTIONS, RESULTS, METRICS, *ledger_tables.READINGS, *work_tables.READINGS)
+EXTRACTIONS: Final = (
+    FORKS,
+    PROMPTS,
+    RESPONSES,
+    ACTIONS,
+    RESULTS,
+    METRICS,
+    *ledger_tables.EXTRACTIONS,
+    *work_tables.EXTRACTIONS,
+)
 
 
 def runs(journal: DataFrame) -> DataFrame:
-    """Every run by what it added itself; it is open until an entry of its own says otherwise."""
-    told = F.when((F.col(KIND) == RUN) & (F.col(TYPE) != FORK), F.col(GLOBAL_SEQ))
+    """Every run by its own entries; a run is open until one of them changes its status."""
+    changed = F.when((F.col(KIND) == RUN) & (F.col(TYPE) != FORK), F.col(GLOBAL_SEQ))
     own = journal.groupBy(RUN_ID).agg(
-        F.coalesce(F.max_by(TYPE, told), F.lit(OPEN)).alias("last_status"),
+        F.coalesce(F.max_by(TYPE, changed), F.lit(OPEN)).alias("last_status"),
         F.count("*").alias("n_events"),
         F.min(TS_MS).alias("first_ts_ms"),
         F.max(TS_MS).alias("last_ts_ms"),
         F.min(GLOBAL_SEQ).alias("first_global_seq"),
         F.max(GLOBAL_SEQ).alias("last_global_seq"),
     )
-    parents = FORKS.taken(journal).select(RUN_ID, "parent_run_id", "at_seq")
+    parents = FORKS.rows(journal).select(RUN_ID, "parent_run_id", "at_seq")
     status = F.when(F.col(RUN_ID).startswith(SYSTEM_PREFIX), F.lit(SYSTEM)).otherwise(F.col("last_status"))
     duration = F.col("last_ts_ms") - F.col("first_ts_ms")
     rows = own.join(parents, RUN_ID, "left").withColumns({"status": status, "duration_ms": duration})
@@ -75,41 +84,42 @@ def runs(journal: DataFrame) -> DataFrame:
 
 
 def types_per_minute(journal: DataFrame) -> DataFrame:
-    """How many entries of each type were said in each minute."""
+    """How many entries of each type were appended in each minute."""
     rows = journal.groupBy(_minute().alias("minute_ms"), KIND, TYPE).agg(F.count("*").alias("n_events"))
     return as_declared("types_per_minute", rows)
 
 
 def subjects_per_minute(journal: DataFrame) -> DataFrame:
-    """The same by what they are about: the first two segments of the subject."""
+    """How many entries were appended in each minute by the first two segments of their subject."""
     about = F.substring_index(SUBJECT, "/", SEGMENTS + 1)  # a subject begins with a slash
     rows = journal.groupBy(_minute().alias("minute_ms"), about.alias(SUBJECT)).agg(F.count("*").alias("n_events"))
     return as_declared("subjects_per_minute", rows)
 
 
 def model_usage(journal: DataFrame) -> DataFrame:
-    """What each model was asked and answered in each run, and what that cost."""
+    """The tokens of prompts and responses, and the cost, of each model in each run."""
     zero, one = F.lit(0), F.lit(1)
-    asked = PROMPTS.taken(journal).select(
-        RUN_ID, "model", zero.alias("calls"), F.col("tokens").alias("asked"), zero.alias("said"), zero.alias("cost")
+    tokens = F.col("tokens")
+    prompts = PROMPTS.rows(journal).select(
+        RUN_ID, "model", zero.alias("calls"), tokens.alias("prompt"), zero.alias("response"), zero.alias("cost")
     )
-    said = RESPONSES.taken(journal).select(
-        RUN_ID, "model", one.alias("calls"), zero.alias("asked"), F.col("tokens").alias("said"), _money().alias("cost")
+    responses = RESPONSES.rows(journal).select(
+        RUN_ID, "model", one.alias("calls"), zero.alias("prompt"), tokens.alias("response"), _money().alias("cost")
     )
-    rows = asked.unionByName(said).groupBy(RUN_ID, "model")
+    rows = prompts.unionByName(responses).groupBy(RUN_ID, "model")
     summed = rows.agg(
         F.sum("calls").alias("n_calls"),
-        F.sum("asked").alias("prompt_tokens"),
-        F.sum("said").alias("tokens"),
+        F.sum("prompt").alias("prompt_tokens"),
+        F.sum("response").alias("tokens"),
         F.sum("cost").cast("double").alias("cost_usd"),
     )
     return as_declared("model_usage", summed)
 
 
 def tool_usage(journal: DataFrame) -> DataFrame:
-    """How often each tool was asked for in each run, and what came of it."""
-    asked = ACTIONS.taken(journal).select(RUN_ID, "tool", F.lit(None).cast("boolean").alias("ok"))
-    rows = asked.unionByName(RESULTS.taken(journal).select(RUN_ID, "tool", "ok")).groupBy(RUN_ID, "tool")
+    """How often each tool was called in each run, and how often it succeeded and failed."""
+    calls = ACTIONS.rows(journal).select(RUN_ID, "tool", F.lit(None).cast("boolean").alias("ok"))
+    rows = calls.unionByName(RESULTS.rows(journal).select(RUN_ID, "tool", "ok")).groupBy(RUN_ID, "tool")
     counted = rows.agg(
         F.count_if(F.col("ok").isNull()).alias("n_asked"),
         F.count_if(F.col("ok")).alias("n_ok"),
@@ -119,18 +129,17 @@ def tool_usage(journal: DataFrame) -> DataFrame:
 
 
 def metrics(journal: DataFrame) -> DataFrame:
-    """What every agent of a run was worth after each turn; of two that say so the later one."""
-    rows = METRICS.taken(journal).groupBy(RUN_ID, "name", "agent", "turn_num")
+    """The metrics of every agent of a run after each turn; the later entry wins."""
+    rows = METRICS.rows(journal).groupBy(RUN_ID, "name", "agent", "turn_num")
     return as_declared("metrics", rows.agg(F.max_by("value", GLOBAL_SEQ).alias("value")))
 
 
 def forks(journal: DataFrame) -> DataFrame:
-    """Every fork beside its parent: where they part, what was changed, and where it took each agent.
+    """Every fork and its parent: where they part, the mutation, and how each agent ended in both.
 
-    Outcomes are the agent's prosperity after the last turn that both have told themselves; without one there is a row
-    without an agent.
+    An outcome is the agent's prosperity after the last turn that both runs have; without one the row has no agent.
     """
-    rows = FORKS.taken(journal).withColumnRenamed(TS_MS, "forked_ts_ms").drop(SEQ, GLOBAL_SEQ, PAYLOAD_JSON)
+    rows = FORKS.rows(journal).withColumnRenamed(TS_MS, "forked_ts_ms").drop(SEQ, GLOBAL_SEQ, PAYLOAD_JSON)
     rows = rows.join(_partings(journal, rows), ["parent_run_id", "at_seq"], "left")
     rows = rows.join(_mutations(journal), [RUN_ID, "at_seq"], "left")
     rows = rows.join(_outcomes(metrics(journal), rows), RUN_ID, "left")
@@ -138,11 +147,11 @@ def forks(journal: DataFrame) -> DataFrame:
 
 
 def quarantine(journal: DataFrame) -> DataFrame:
-    """Every entry that a table would have needed to say something else, with the table and the reason."""
-    return extraction.quarantine(journal, READINGS)
+    """Every entry that a table cannot read, with the table and the reason."""
+    return extraction.quarantine(journal, EXTRACTIONS)
 
 
-EVERY: Final[Mapping[str, Table]] = {
+DEFINITIONS: Final[Mapping[str, Table]] = {
     "runs": runs,
     "types_per_minute": types_per_minute,
     "subjects_per_minute": subjects_per_minute,
@@ -159,8 +168,10 @@ EVERY: Final[Mapping[str, Table]] = {
 
 
 def _partings(journal: DataFrame, children: DataFrame) -> DataFrame:
-    """The parents' own entries that forks leave them after; an inherited one is another run's."""
-    left = F.broadcast(children.select("parent_run_id", "at_seq").distinct())  # else the whole journal is shuffled
+    """The parents' own entries after which forks part; an inherited entry belongs to another run."""
+    left = F.broadcast(
+        children.select("parent_run_id", "at_seq").distinct()
+    )  # otherwise Spark shuffles the whole journal
     entries = journal.select(
         F.col(RUN_ID).alias("parent_run_id"),
         F.col(SEQ).alias("at_seq"),
@@ -171,13 +182,13 @@ def _partings(journal: DataFrame, children: DataFrame) -> DataFrame:
 
 
 def _mutations(journal: DataFrame) -> DataFrame:
-    """What was changed for a fork: the entry after the one it begins with."""
+    """The mutation of a fork: its second own entry."""
     changed = journal.where((F.col(TYPE) == MUTATION) & (F.col(KIND) != RUN))
     return changed.select(RUN_ID, (F.col(SEQ) - 2).alias("at_seq"), F.col(PAYLOAD_JSON).alias("mutation_json"))
 
 
-def _outcomes(told: DataFrame, children: DataFrame) -> DataFrame:
-    own = told.where(F.col("name") == PROSPERITY).drop("name")
+def _outcomes(measured: DataFrame, children: DataFrame) -> DataFrame:
+    own = measured.where(F.col("name") == PROSPERITY).drop("name")
     theirs = own.withColumnsRenamed({RUN_ID: "parent_run_id", "value": "parent_value"})
     both = (
         children.select(RUN_ID, "parent_run_id").join(own, RUN_ID).join(theirs, ["parent_run_id", "agent", "turn_num"])

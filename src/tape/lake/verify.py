@@ -1,4 +1,4 @@
-"""Looks at everything the lake holds and names whatever is not as it should be."""
+"""Checks everything in the lake and reports each fault."""
 
 from __future__ import annotations
 
@@ -19,38 +19,37 @@ from tape.store.duckdb.parquet import Parquet
 
 
 def versions(log: DeltaLog) -> Iterator[tuple[int, LakeSnapshot]]:
-    """Every version the log still reaches back to, oldest first; one that is not exactly {1…w} raises Corrupt.
+    """Every version that the log still has, oldest first; raises Corrupt for one that is not exactly {1…w}.
 
-    The first is read by delta-rs. The others follow from what each commit says, however many there are.
+    delta-rs reads the first version. The others are computed from the commits, in time linear in their number.
     """
     commits = sorted(log.folder.glob("*.json"))
-    seen = log.at(int(commits[0].stem))
-    yield seen.version, seen
+    snapshot = log.at(int(commits[0].stem))
+    yield snapshot.version, snapshot
     for path in commits[1:]:
-        seen = _followed(seen, path)
-        yield seen.version, seen
+        snapshot = _next_version(snapshot, path)
+        yield snapshot.version, snapshot
 
 
 def faults(log: DeltaLog, *, is_deep: bool = False) -> Iterator[Fault]:
-    """Whatever is wrong: with a version, a file, the count of positions, and if it goes deep with any entry."""
+    """Checks versions, files and the count of positions; a deep check also reads every entry."""
     try:
         for _ in versions(log):
             pass
-        seen = log.snapshot()
+        snapshot = log.snapshot()
     except Corrupt as error:
         yield Fault(str(error), error.global_seq)
         return
-    bad = [fault for file in seen.files for fault in _file_faults(log.table, file)]
+    bad = [fault for file in snapshot.files for fault in _file_faults(log.table, file)]
     yield from bad
     if not bad:
-        yield from _total_faults(log.table, seen)
-        yield from _entry_faults(log.table, seen) if is_deep else ()
+        yield from _total_faults(log.table, snapshot)
+        yield from _entry_faults(log.table, snapshot) if is_deep else ()
 
 
-def _followed(seen: LakeSnapshot, path: Path) -> LakeSnapshot:
-    """The version after a commit."""
-    held = {file.path: file for file in seen.files}
-    through = seen.through
+def _next_version(snapshot: LakeSnapshot, path: Path) -> LakeSnapshot:
+    held = {file.path: file for file in snapshot.files}
+    through = snapshot.through
     for action in _actions(path):
         match action:
             case {"remove": {"path": gone}}:
@@ -64,7 +63,7 @@ def _followed(seen: LakeSnapshot, path: Path) -> LakeSnapshot:
                 through = GlobalSeq(last)
     files = tuple(sorted(held.values(), key=lambda file: file.first))
     version = int(path.stem)
-    _check(version, files, seen.through, through)
+    _check(version, files, snapshot.through, through)
     return LakeSnapshot(version=version, through=through, files=files)
 
 
@@ -98,23 +97,23 @@ def _file_faults(table: Path, file: LakeFile) -> Iterator[Fault]:
             yield Fault(f"{path} holds {found.first} to {found.last} in {found.size:,} bytes, not {file}", file.first)
 
 
-def _total_faults(table: Path, seen: LakeSnapshot) -> Iterator[Fault]:
-    """Count = distinct = max, asked of the rows themselves by somebody else than who wrote them."""
-    with Parquet(table, [file.path for file in seen.files]) as parquet:
+def _total_faults(table: Path, snapshot: LakeSnapshot) -> Iterator[Fault]:
+    """Count = distinct = max, counted by DuckDB, which did not write the rows."""
+    with Parquet(table, [file.path for file in snapshot.files]) as parquet:
         totals = parquet.totals()
-    if set(totals) != {seen.through}:
+    if set(totals) != {snapshot.through}:
         count, distinct, last = totals
-        yield Fault(f"there are {count:,} rows of {distinct:,} positions up to {last}, not {seen.through:,}")
+        yield Fault(f"there are {count:,} rows of {distinct:,} positions up to {last}, not {snapshot.through:,}")
 
 
-def _entry_faults(table: Path, seen: LakeSnapshot) -> Iterator[Fault]:
+def _entry_faults(table: Path, snapshot: LakeSnapshot) -> Iterator[Fault]:
     """Every entry whose bytes are not what was written."""
-    shelf = RowGroupCache(table)
-    for stretch in shelf.stretches(seen.files, 0):
+    cache = RowGroupCache(table)
+    for group in cache.row_groups(snapshot.files, 0):
         try:
-            entries = entries_of(shelf.rows(stretch))
+            entries = entries_of(cache.rows(group))
         except Corrupt as error:
-            yield Fault(str(error), stretch.group.first)
+            yield Fault(str(error), group.first)
             continue
         for entry in entries:
             if not entry.is_intact:

@@ -1,4 +1,4 @@
-"""The table of reactions: what was said of each, and how often its tasks died."""
+"""The table of reactions: definition, status, and how many tasks died and were replayed."""
 
 from __future__ import annotations
 
@@ -21,14 +21,14 @@ STOPPED: Final = Extraction(
 )
 DEAD: Final = Extraction(table="reactions", kind=TASK, type="dead", fields=(NAME,))
 REPLAYED: Final = Extraction(table="reactions", kind=TASK, type="replayed", fields=(NAME,))
-READINGS: Final = (DEFINED, STOPPED, DEAD, REPLAYED)
+EXTRACTIONS: Final = (DEFINED, STOPPED, DEAD, REPLAYED)
 
 
 def reactions(journal: DataFrame) -> DataFrame:
-    """Every reaction with its newest definition, how it stands, and how often its tasks died and were replayed."""
-    told = _defined(journal).unionByName(_stopped(journal)).unionByName(_befell(journal))
+    """Every reaction with its newest definition, its status, and the counts of dead and replayed tasks."""
+    changes = _defined(journal).unionByName(_stopped(journal)).unionByName(_task_ends(journal))
     is_definition = F.col("subject_pattern").isNotNull()
-    rows = told.groupBy("reaction_id").agg(
+    rows = changes.groupBy("reaction_id").agg(
         F.max_by("subject_pattern", F.when(is_definition, F.col(GLOBAL_SEQ))).alias("subject_pattern"),
         F.max_by("predicate_cel", F.when(is_definition, F.col(GLOBAL_SEQ))).alias("predicate_cel"),
         F.max_by("handler_kind", F.when(is_definition, F.col(GLOBAL_SEQ))).alias("handler_kind"),
@@ -44,11 +44,11 @@ def reactions(journal: DataFrame) -> DataFrame:
 
 
 def _defined(journal: DataFrame) -> DataFrame:
-    """A definition leaves it matching, unless it says that it stays paused."""
-    said = DEFINED.taken(journal)
+    """Definitions; a reaction matches after one, unless the entry keeps it paused."""
+    definitions = DEFINED.rows(journal)
     paused = F.coalesce(F.get_json_object(PAYLOAD_JSON, "$.paused"), F.lit(""))
     status = F.when(paused == "", F.lit(MATCHING)).otherwise(F.lit(None).cast("string"))
-    return said.select(
+    return definitions.select(
         GLOBAL_SEQ,
         TS_MS,
         "reaction_id",
@@ -62,16 +62,16 @@ def _defined(journal: DataFrame) -> DataFrame:
 
 
 def _stopped(journal: DataFrame) -> DataFrame:
-    """A pause, or a removal, which is the end of all tasks that were pending."""
+    """Pauses and removals; a removal ends all pending tasks."""
     is_pause = F.get_json_object(PAYLOAD_JSON, "$.reason").isNotNull()
     ended = F.coalesce(F.get_json_object(PAYLOAD_JSON, "$.ended_tasks").try_cast("bigint"), F.lit(0))
     status = F.when(is_pause, F.lit(Verb.PAUSED.value)).otherwise(F.lit(Verb.REMOVED.value))
-    return _without_definition(STOPPED.taken(journal).withColumn("status", status).withColumn("dead", ended))
+    return _without_definition(STOPPED.rows(journal).withColumn("status", status).withColumn("dead", ended))
 
 
-def _befell(journal: DataFrame) -> DataFrame:
-    dead = DEAD.taken(journal).withColumn("dead", F.lit(1))
-    replayed = REPLAYED.taken(journal).withColumn("replayed", F.lit(1))
+def _task_ends(journal: DataFrame) -> DataFrame:
+    dead = DEAD.rows(journal).withColumn("dead", F.lit(1))
+    replayed = REPLAYED.rows(journal).withColumn("replayed", F.lit(1))
     return _without_definition(dead).unionByName(_without_definition(replayed))
 
 

@@ -48,8 +48,8 @@ async def until(found: Searches, is_so: Callable[[Search], bool]) -> Search:
         ("print('{\"done\": true}')", SearchState.DONE, ""),
         ('print(\'{"refused": "no such thing"}\')', SearchState.FAILED, "no such thing"),
         ('print(\'{"broken": "a secret"}\')', SearchState.FAILED, "Spark could not do it"),
-        ("print('a warning')", SearchState.FAILED, "could not be started or heard"),
-        ('print(\'{"findings": {"through": "x"}}\')', SearchState.FAILED, "could not be started or heard"),
+        ("print('a warning')", SearchState.FAILED, "could not be started or read"),
+        ('print(\'{"findings": {"through": "x"}}\')', SearchState.FAILED, "could not be started or read"),
         ("raise SystemExit(9)", SearchState.FAILED, "ended from outside"),
     ],
 )

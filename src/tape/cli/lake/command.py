@@ -1,4 +1,4 @@
-"""`tape lake`: the journal's history as files, filled by Spark and read by anybody."""
+"""`tape lake`: the journal's history as Parquet files, written by Spark."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ import click
 from tape.cli import output
 from tape.cli.choices import Choices, in_lake, run, run_apart, shared
 from tape.cli.lake import printing
-from tape.cli.lake.location import existing, log_of, spark_opener
+from tape.cli.lake.location import existing, log_of
 from tape.cli.lake.tables import report, tables
 from tape.cli.serve import log_to_stderr
 from tape.cli.spans import Span
@@ -31,41 +31,43 @@ T = TypeVar("T")
 @shared
 @in_lake
 def lake() -> None:
-    """Keep the journal's whole history as files, and ask it questions."""
+    """Keep the journal's whole history as Parquet files, and query it with SQL."""
 
 
 @lake.command()
-@click.option("--follow", is_flag=True, help="Go on with what comes, until interrupted.")
+@click.option("--follow", is_flag=True, help="Continue with new entries until interrupted.")
 @click.option("--step", type=click.IntRange(min=1), default=250_000, show_default=True, help="Entries a commit.")
 @shared
 @in_lake
 @click.pass_obj
 def sync(choices: Choices, follow: bool, step: int) -> None:
-    """Copy what is new in the journal into the lake, with Spark.
+    """Copy new entries of the journal into the lake, with Spark.
 
-    The lake's own log says where to go on, whatever happened the last time.
+    The lake's own log records where to continue, even after an interrupted sync.
     """
     run(partial(_follow if follow else _sync, choices, step))
 
 
 async def _sync(choices: Choices, step: int) -> None:
     from tape.lake.pipeline import spark_writer, sync as sync_once
+    from tape.lake.session import open_spark
     from tape.lake.store_option import check_durable
 
     url, log = check_durable(choices.location()[0]), log_of(choices)
     choices.check_exists()
     last: SyncStep | None = None
     async with choices.open_store() as store:
-        with spark_writer(spark_opener(), url) as write:
+        with spark_writer(open_spark, url) as write:
             async with aclosing(sync_once(store.journal, log, write, step)) as steps:
                 async for last in steps:
-                    printing.tell_step(last, is_json=choices.is_json)
-    printing.tell_synced(last, is_json=choices.is_json)
+                    printing.print_step(last, is_json=choices.is_json)
+    printing.print_synced(last, is_json=choices.is_json)
 
 
 async def _follow(choices: Choices, step: int) -> None:
-    """A step that a store or its way there has interrupted is taken again when it is back."""
+    """Retries a step when the store is reachable again."""
     from tape.lake.pipeline import follow, spark_writer
+    from tape.lake.session import open_spark
     from tape.lake.store_option import check_durable
     from tape.work.outages import Outage, opened, persist
 
@@ -73,15 +75,15 @@ async def _follow(choices: Choices, step: int) -> None:
     choices.check_exists()
     log_to_stderr()
     async with opened(choices.open_store, "lake sync") as store:
-        with spark_writer(spark_opener(), url) as write:
+        with spark_writer(open_spark, url) as write:
 
-            async def go_on(outage: Outage) -> None:
+            async def follow_until_error(outage: Outage) -> None:
                 async with aclosing(follow(store.journal, log, write, step)) as steps:
                     async for done in steps:
                         outage.over()
-                        printing.tell_step(done, is_json=choices.is_json)
+                        printing.print_step(done, is_json=choices.is_json)
 
-            await persist(go_on, "lake sync")
+            await persist(follow_until_error, "lake sync")
 
 
 @lake.command()
@@ -89,19 +91,19 @@ async def _follow(choices: Choices, step: int) -> None:
 @in_lake
 @click.pass_obj
 def status(choices: Choices) -> None:
-    """Say where the entries are, cold, warm and hot, and how far the lake is behind."""
+    """Show which positions are cold, warm and hot, and how far the lake is behind."""
     run(partial(_status, choices))
 
 
 async def _status(choices: Choices) -> None:
-    from tape.lake.pipeline import check_same_journal
+    from tape.lake.same_journal import check_same_journal
     from tape.lake.status import status_of
 
     choices.check_exists()
     log = log_of(choices)
     async with choices.open_store() as store:
         await check_same_journal(store.journal, log, log.snapshot())
-        printing.tell_status(await status_of(store.journal, log), is_json=choices.is_json)
+        printing.print_status(await status_of(store.journal, log), is_json=choices.is_json)
 
 
 @lake.command()
@@ -109,27 +111,27 @@ async def _status(choices: Choices) -> None:
 @in_lake
 @click.pass_obj
 def compact(choices: Choices) -> None:
-    """Merge small files that lie side by side; every version still holds what it held."""
+    """Merge small files with adjacent positions; every version keeps its entries."""
     from tape.lake.compaction import compact as merge
 
-    printing.tell_compacted(run(partial(_alone, existing(choices), merge)), is_json=choices.is_json)
+    printing.print_compacted(run(partial(_exclusively, existing(choices), merge)), is_json=choices.is_json)
 
 
 @lake.command()
-@click.option("--grace", type=Span(), default="1h", show_default=True, help="Leave alone what is younger than this.")
+@click.option("--grace", type=Span(), default="1h", show_default=True, help="Keep files that are younger than this.")
 @shared
 @in_lake
 @click.pass_obj
 def vacuum(choices: Choices, grace: timedelta) -> None:
-    """Delete files that the lake no longer names."""
+    """Delete files that are no longer part of the lake."""
     from tape.lake.compaction import vacuum as delete
 
-    done = run(partial(_alone, existing(choices), partial(delete, grace=grace)))
-    printing.tell_vacuumed(done, is_json=choices.is_json)
+    done = run(partial(_exclusively, existing(choices), partial(delete, grace=grace)))
+    printing.print_vacuumed(done, is_json=choices.is_json)
 
 
-async def _alone(log: DeltaLog, task: Callable[[DeltaLog], T]) -> T:
-    """Does something to a lake that nobody on this machine writes meanwhile: a step names its files when it is done."""
+async def _exclusively(log: DeltaLog, task: Callable[[DeltaLog], T]) -> T:
+    """Runs a task while no other process on this machine writes the lake."""
     from anyio import to_thread
 
     from tape.lake.file_lock import exclusive_lock
@@ -144,9 +146,9 @@ async def _alone(log: DeltaLog, task: Callable[[DeltaLog], T]) -> T:
 @in_lake
 @click.pass_obj
 def verify(choices: Choices, deep: bool) -> int:
-    """Check that every version is exactly 1 to its end, and that the files hold what the log says.
+    """Check that every version holds exactly 1 to its last position, and that the files match the log.
 
-    Ends with 0 when all is well and with 8 when something is not.
+    Exits with 0 if there is no fault and with 8 otherwise.
     """
     from tape.core.errors import Corrupt
     from tape.lake.verify import faults
@@ -155,9 +157,9 @@ def verify(choices: Choices, deep: bool) -> int:
     count = 0
     output.progress("checking versions and files …")
     for fault in faults(log, is_deep=deep):
-        printing.write_fault(fault, is_json=choices.is_json)
+        printing.print_fault(fault, is_json=choices.is_json)
         count += 1
-    printing.tell_verified(None if count else log.snapshot(), count, is_json=choices.is_json)
+    printing.print_verified(None if count else log.snapshot(), count, is_json=choices.is_json)
     return Corrupt.exit_code if count else 0
 
 
@@ -168,19 +170,19 @@ def verify(choices: Choices, deep: bool) -> int:
 @in_lake
 @click.pass_obj
 def as_of(choices: Choices, position: int, sql: str | None) -> None:
-    """Say what there was at a position of the journal, or ask SQL of it."""
+    """Show what there was at a position of the journal, or query it with SQL."""
     from tape.core.errors import InvalidCursor
     from tape.lake.confinement import confine
 
     log = existing(choices)
-    seen = log.snapshot()
-    if position > seen.through:
-        raise InvalidCursor(f"the lake ends at {seen.through}, before {position}")
+    snapshot = log.snapshot()
+    if position > snapshot.through:
+        raise InvalidCursor(f"the lake ends at {snapshot.through}, before {position}")
 
     def answer() -> None:
         confine()
-        with _asked(log, seen, position) as parquet:
-            printing.tell_rows(parquet.query(sql) if sql else parquet.as_of(), is_json=choices.is_json)
+        with _parquet(log, snapshot, position) as parquet:
+            printing.print_rows(parquet.query(sql) if sql else parquet.as_of(), is_json=choices.is_json)
 
     run_apart(answer)
 
@@ -191,7 +193,7 @@ def as_of(choices: Choices, position: int, sql: str | None) -> None:
 @in_lake
 @click.pass_obj
 def query(choices: Choices, sql: str) -> None:
-    """Answer one SELECT, with DuckDB; the view journal is everything in the lake, and every table is a view."""
+    """Run one SELECT with DuckDB; the view `journal` has every entry of the lake, and every table is a view."""
     from tape.lake.confinement import confine
     from tape.lake.derived_tables import existing_tables
 
@@ -200,18 +202,18 @@ def query(choices: Choices, sql: str) -> None:
 
     def answer() -> None:
         confine()
-        with _asked(log, log.snapshot(), views=views) as parquet:
-            printing.tell_rows(parquet.query(sql), is_json=choices.is_json)
+        with _parquet(log, log.snapshot(), views=views) as parquet:
+            printing.print_rows(parquet.query(sql), is_json=choices.is_json)
 
     run_apart(answer)
 
 
-def _asked(
-    log: DeltaLog, seen: LakeSnapshot, through: int | None = None, views: Mapping[str, Sequence[Path]] | None = None
+def _parquet(
+    log: DeltaLog, snapshot: LakeSnapshot, through: int | None = None, views: Mapping[str, Sequence[Path]] | None = None
 ) -> Parquet:
     from tape.store.duckdb.parquet import NO_SPILLING, Parquet
 
-    return Parquet(log.table, [file.path for file in seen.files], through, views, NO_SPILLING)
+    return Parquet(log.table, [file.path for file in snapshot.files], through, views, NO_SPILLING)
 
 
 lake.add_command(tables)

@@ -1,21 +1,17 @@
-"""Which lake a command is about."""
+"""The lake that a command's options name."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from contextlib import AbstractContextManager
 from typing import TYPE_CHECKING
 
 from tape.cli.choices import Choices
 
 if TYPE_CHECKING:
-    from pyspark.sql import SparkSession
-
     from tape.lake.log import DeltaLog
 
 
 def log_of(choices: Choices) -> DeltaLog:
-    """The log of the lake, be it there or not."""
+    """The log of the lake, which may not exist yet."""
     from tape.lake.lazy_reader import TABLE, check_installed
 
     check_installed()
@@ -32,10 +28,3 @@ def existing(choices: Choices) -> DeltaLog:
     if not log.exists:
         raise NotFound(f"there is no lake at {str(log.table.parent)!r}; tape lake sync makes one")
     return log
-
-
-def spark_opener() -> Callable[[], AbstractContextManager[SparkSession]]:
-    """Opens the session that the settings ask for."""
-    from tape.lake.session import open_spark
-
-    return open_spark

@@ -1,4 +1,4 @@
-"""What `tape lake` says, to people and to programs."""
+"""Prints the results of `tape lake`, as text or as JSON."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any, Final
 
 from tape.cli import output
-from tape.cli.journal import write_fault as _write_fault, write_fault_json
+from tape.cli.journal import write_fault as print_fault_text, write_fault_json as print_fault_json
 
 if TYPE_CHECKING:
     from tape.core.lake import LakeStatus
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 _SIZES: Final = ("bytes", "KiB", "MiB", "GiB", "TiB")
 
 
-def tell_step(done: SyncStep, *, is_json: bool) -> None:
+def print_step(done: SyncStep, *, is_json: bool) -> None:
     if is_json:
         output.write_json(done._asdict())
         output.flush()
@@ -29,7 +29,7 @@ def tell_step(done: SyncStep, *, is_json: bool) -> None:
         output.progress(f"the lake holds {done.through:,} of {done.head:,} entries, {share:4.0%} …")
 
 
-def tell_synced(done: SyncStep | None, *, is_json: bool) -> None:
+def print_synced(done: SyncStep | None, *, is_json: bool) -> None:
     if is_json:
         return
     if done is None:
@@ -42,7 +42,7 @@ def tell_synced(done: SyncStep | None, *, is_json: bool) -> None:
         )
 
 
-def tell_status(status: LakeStatus, *, is_json: bool) -> None:
+def print_status(status: LakeStatus, *, is_json: bool) -> None:
     if is_json:
         named = {name: getattr(status, name)._asdict() for name in ("cold", "warm", "hot")}
         output.write_json({**status._asdict(), **named})
@@ -51,14 +51,14 @@ def tell_status(status: LakeStatus, *, is_json: bool) -> None:
         [
             (output.paint("cold", "blue"), _span(status.cold), f"{_files(status.files)}, {_size(status.size)}"),
             (output.paint("warm", "yellow"), _span(status.warm), "the journal"),
-            (output.paint("hot", "red"), _span(status.hot), "in the memory of a process that reads"),
+            (output.paint("hot", "red"), _span(status.hot), "in the memory of a reading process"),
             ("lag", f"{output.count(status.lag, 'entry', 'entries')}", _age(status.lag_ms) if status.lag else "none"),
             ("commit", f"version {status.version}" if status.files else "none", _time(status.committed_at_ms)),
         ]
     )
 
 
-def tell_compacted(done: Compacted, *, is_json: bool) -> None:
+def print_compacted(done: Compacted, *, is_json: bool) -> None:
     if is_json:
         output.write_json(done._asdict())
     elif done.before == done.after:
@@ -67,54 +67,43 @@ def tell_compacted(done: Compacted, *, is_json: bool) -> None:
         output.write(f"{_files(done.before)} became {done.after:,}, version {done.version}")
 
 
-def tell_vacuumed(done: Vacuumed, *, is_json: bool) -> None:
+def print_vacuumed(done: Vacuumed, *, is_json: bool) -> None:
     if is_json:
         output.write_json({"files": done.files, "bytes": done.size})
     else:
         output.write(f"{_files(done.files)} deleted, {_size(done.size)}")
 
 
-def write_fault(fault: Fault, *, is_json: bool) -> None:
-    (write_fault_json if is_json else _write_fault)(fault)
+def print_fault(fault: Fault, *, is_json: bool) -> None:
+    (print_fault_json if is_json else print_fault_text)(fault)
 
 
-def tell_verified(seen: LakeSnapshot | None, faults: int, *, is_json: bool) -> None:
+def print_verified(snapshot: LakeSnapshot | None, faults: int, *, is_json: bool) -> None:
     if is_json:
-        output.write_json({"through": None if seen is None else seen.through, "faults": faults})
-    elif seen is None:
+        output.write_json({"through": None if snapshot is None else snapshot.through, "faults": faults})
+    elif snapshot is None:
         output.write(f"{output.paint('damaged', 'red', 'bold')}  {output.count(faults, 'fault', 'faults')}")
     else:
-        what = f"{output.count(seen.through, 'entry', 'entries')} in {_files(len(seen.files))}"
+        what = f"{output.count(snapshot.through, 'entry', 'entries')} in {_files(len(snapshot.files))}"
         output.write(f"{output.paint('ok', 'green', 'bold')}  {what}: each position once, in every version")
 
 
-def tell_rows(answer: Answer, *, is_json: bool) -> None:
+def print_rows(answer: Answer, *, is_json: bool) -> None:
     if is_json:
+        from tape.lake.query_process import json_value
+
         for row in answer.rows:
-            output.write_json(dict(zip(answer.names, map(_plain, row), strict=True)))
+            output.write_json(dict(zip(answer.names, map(json_value, row), strict=True)))
         return
     heading = [output.paint(output.escape(name), "bold") for name in answer.names]
     output.table([heading, *([output.escape(_shown(value)) for value in row] for row in answer.rows)])
 
 
-def _plain(value: Any) -> object:
-    """A value as JSON can say it."""
-    match value:
-        case None | bool() | int() | float() | str():
-            return value
-        case dict():
-            return {str(key): _plain(each) for key, each in value.items()}
-        case list() | tuple():
-            return [_plain(each) for each in value]
-        case bytes():
-            return value.hex()
-        case _:
-            return str(value)
-
-
 def _shown(value: Any) -> str:
     if isinstance(value, Iterable) and not isinstance(value, str):
-        return str(_plain(value))
+        from tape.lake.query_process import json_value
+
+        return str(json_value(value))
     return "" if value is None else str(value)
 
 

@@ -1,4 +1,4 @@
-"""`tape lake tables` and `tape lake report`: what the journal says, added up and drawn."""
+"""`tape lake tables` and `tape lake report`: derived tables, and a page that draws them."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ import click
 
 from tape.cli import output
 from tape.cli.choices import Choices, in_lake, run, shared
-from tape.cli.lake.location import existing, log_of, spark_opener
+from tape.cli.lake.location import existing, log_of
 
 if TYPE_CHECKING:
     from tape.lake.derived_tables import TableUpdate
@@ -23,9 +23,9 @@ if TYPE_CHECKING:
 @in_lake
 @click.pass_obj
 def tables(choices: Choices, names: tuple[str, ...]) -> None:
-    """Make the lake's tables from what it holds now, with Spark: runs, types, subjects, models, tools, metrics, forks.
+    """Update the lake's tables with Spark: runs, types, subjects, models, tools, metrics, forks and more.
 
-    What a table could not take is in quarantine, with the reason.
+    Entries that a table could not read are in the table quarantine, with the reason.
     """
     run(partial(_tables, choices, names))
 
@@ -44,8 +44,8 @@ async def _tables(choices: Choices, names: tuple[str, ...]) -> None:
     from tape.lake.derived_tables import NAMES, check_name
 
     wanted = [check_name(name) for name in names] or NAMES
-    for made in await make_tables(existing(choices), wanted, is_quiet=choices.is_json):
-        _tell_made(made, is_json=choices.is_json)
+    for update in await make_tables(existing(choices), wanted, is_quiet=choices.is_json):
+        _print_update(update, is_json=choices.is_json)
 
 
 async def _report(choices: Choices, out: Path | None) -> None:
@@ -62,26 +62,27 @@ async def _report(choices: Choices, out: Path | None) -> None:
 
 
 async def make_tables(log: DeltaLog, names: tuple[str, ...] | list[str], *, is_quiet: bool) -> list[TableUpdate]:
-    """Brings tables up to the lake; nobody else on this machine does so meanwhile."""
+    """Updates tables while no other process on this machine does."""
     from anyio import to_thread
 
     from tape.lake.derived_tables import FOLDER, update_tables
     from tape.lake.file_lock import exclusive_lock
+    from tape.lake.session import open_spark
 
-    def made_all() -> list[TableUpdate]:
-        found = []
-        for made in update_tables(log, spark_opener(), names):
-            found.append(made)
+    def update_all() -> list[TableUpdate]:
+        updates = []
+        for update in update_tables(log, open_spark, names):
+            updates.append(update)
             if not is_quiet:
-                output.progress(f"{len(found)} of {len(names)} tables …")
-        return found
+                output.progress(f"{len(updates)} of {len(names)} tables …")
+        return updates
 
     async with exclusive_lock(log.table.parent / FOLDER):
-        return await to_thread.run_sync(made_all)
+        return await to_thread.run_sync(update_all)
 
 
 async def draw_report(choices: Choices, out: Path | None) -> Path:
-    """Draws what the tables say now; where the page is."""
+    """Draws the tables; returns the path of the page."""
     from anyio import to_thread
 
     from tape.lake.reports.report import check_drawable, write_report
@@ -99,10 +100,10 @@ async def draw_report(choices: Choices, out: Path | None) -> Path:
     return page
 
 
-def _tell_made(made: TableUpdate, *, is_json: bool) -> None:
+def _print_update(update: TableUpdate, *, is_json: bool) -> None:
     if is_json:
-        output.write_json(made._asdict())
+        output.write_json(update._asdict())
         return
-    what = "" if made.is_new else "  as it was"
-    rows = output.count(made.rows, "row", "rows")
-    output.write(f"{output.paint(f'{made.name:<20}', 'bold')} {rows:>14}  as of {made.through:,}{what}")
+    what = "" if update.is_new else "  unchanged"
+    rows = output.count(update.rows, "row", "rows")
+    output.write(f"{output.paint(f'{update.name:<20}', 'bold')} {rows:>14}  as of {update.through:,}{what}")

@@ -1,7 +1,8 @@
-"""`tape reaction dry-run`: what a reaction would have done, before there is one."""
+"""`tape reaction dry-run`: what a reaction would have matched, before it is registered."""
 
 from __future__ import annotations
 
+from dataclasses import asdict
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
@@ -10,13 +11,13 @@ import click
 
 from tape.cli import output
 from tape.cli.choices import Choices, in_lake, shared
-from tape.cli.lake.location import spark_opener
 from tape.cli.spans import Span
 from tape.cli.sparkline import sparkline
 
 if TYPE_CHECKING:
     from tape.core.event import Entry
-    from tape.lake.search.dry_run import Day, DryRunSummary, EntryPosition, HistoryQuery
+    from tape.core.search import DayFound
+    from tape.lake.search.dry_run import DryRunSummary, EntryPosition, HistoryQuery
     from tape.lake.sql.predicate import CompiledPart
 
 SAMPLE_CELLS: Final = 100
@@ -27,41 +28,43 @@ SAMPLE_CELLS: Final = 100
 @click.option("--where", metavar="CEL", default="", help="Only to entries this holds for.")
 @click.option("--from", "after", metavar="G", type=click.IntRange(min=0), default=0, help="After this position.")
 @click.option("--to", "through", metavar="G", type=click.IntRange(min=0), help="Up to and with this position.")
-@click.option("--since", type=Span(), help="Only what was said in the last 7d, or 12h, or 30m.")
-@click.option("--explain", is_flag=True, help="Say which part of --where Spark answers itself, and why not the rest.")
+@click.option("--since", type=Span(), help="Only entries of the last 7d, or 12h, or 30m.")
+@click.option(
+    "--explain", is_flag=True, help="Show which part of --where Spark evaluates itself, and why not the rest."
+)
 @click.option("--plot", metavar="FILE", type=click.Path(path_type=Path, dir_okay=False), help="Draw it, .png or .svg.")
 @shared
 @in_lake
 @click.pass_obj
-def dry_run(choices: Choices, /, since: timedelta | None, explain: bool, plot: Path | None, **asked: Any) -> None:
-    """Say what a reaction would have matched in all of history, lake and journal, with Spark.
+def dry_run(choices: Choices, /, since: timedelta | None, explain: bool, plot: Path | None, **selection: Any) -> None:
+    """Show what a reaction would have matched in the whole history, lake and journal, with Spark.
 
-    Nothing is registered, and nothing is done.
+    Registers nothing and makes no tasks.
     """
-    question = _question(since, asked)
+    query = _query(since, selection)
     check_plot(plot)
-    found = _rehearse(choices, question)
+    found = _search(choices, query)
     if plot is not None:
         _draw(found, plot)
     if choices.is_json:
         output.write_json(_facts(found, explain))
     else:
-        _say(found, explain)
+        _print(found, explain)
 
 
-def _question(since: timedelta | None, asked: dict[str, Any]) -> HistoryQuery:
-    if since is not None and (asked["after"] or asked["through"] is not None):
-        raise click.UsageError("--since is a place by itself; leave out --from and --to")
+def _query(since: timedelta | None, selection: dict[str, Any]) -> HistoryQuery:
+    if since is not None and (selection["after"] or selection["through"] is not None):
+        raise click.UsageError("--since excludes --from and --to")
     from tape.lake.lazy_reader import check_installed
 
     check_installed()
     from tape.lake.search.dry_run import HistoryQuery
 
-    return HistoryQuery(**asked, since=None if since is None else datetime.now(UTC) - since)
+    return HistoryQuery(**selection, since=None if since is None else datetime.now(UTC) - since)
 
 
 def check_plot(plot: Path | None) -> None:
-    """Refuses a picture that could not be drawn, before there is anything to draw."""
+    """Raises UsageError before the search if the plot could not be written."""
     if plot is None:
         return
     from tape.lake.reports.report import check_drawable
@@ -72,15 +75,16 @@ def check_plot(plot: Path | None) -> None:
     check_path(plot)
 
 
-def _rehearse(choices: Choices, question: HistoryQuery) -> DryRunSummary:
+def _search(choices: Choices, query: HistoryQuery) -> DryRunSummary:
     from tape.lake.search.dry_run import summarize_dry_run
+    from tape.lake.session import open_spark
     from tape.lake.store_option import check_durable
 
     url = check_durable(choices.location()[0])
     choices.check_exists()
-    output.progress("asking history …")
-    with spark_opener()() as spark:
-        return summarize_dry_run(spark, url, choices.lake_folder(), question)
+    output.progress("searching …")
+    with open_spark() as spark:
+        return summarize_dry_run(spark, url, choices.lake_folder(), query)
 
 
 def _draw(found: DryRunSummary, path: Path) -> None:
@@ -93,23 +97,23 @@ def _facts(found: DryRunSummary, is_explained: bool) -> dict[str, object]:
     from tape.cli.tail import as_columns
 
     cost = {**found.cost._asdict(), "native": found.cost.native}
-    told: dict[str, object] = {
+    facts: dict[str, object] = {
         "matches": found.matches,
         "first": found.first and found.first._asdict(),
         "last": found.last and found.last._asdict(),
         "days": [{"day": _date(day.day_ms), "matches": day.matches} for day in found.days],
         "samples": [as_columns(entry) for entry in found.samples],
-        "errors": [cause._asdict() for cause in found.errors],
+        "errors": [asdict(error) for error in found.errors],
         "cost": cost,
     }
-    return {**told, "explain": [_explained(part) for part in found.parts]} if is_explained else told
+    return {**facts, "explain": [_explained(part) for part in found.parts]} if is_explained else facts
 
 
 def _explained(part: CompiledPart) -> dict[str, object]:
     return {"position": part.position, "route": part.route.value, "reason": part.reason, "sql": part.sql}
 
 
-def _say(found: DryRunSummary, is_explained: bool) -> None:
+def _print(found: DryRunSummary, is_explained: bool) -> None:
     output.write(output.paint(output.count(found.matches, "match", "matches"), "bold") + _between(found))
     if found.days:
         output.write(f"{sparkline(_every_day(found.days))}  a day, from {_date(found.days[0].day_ms)} on")
@@ -117,40 +121,40 @@ def _say(found: DryRunSummary, is_explained: bool) -> None:
         output.write(output.paint("the newest", "bold"))
         output.table(map(_sample, found.samples))
     if found.errors:
-        output.write(output.paint("where the predicate erred", "bold"))
+        output.write(output.paint("errors of the predicate", "bold"))
         output.table(
             (
-                f"{cause.entries:,}",
-                f"{cause.first_global_seq:,} – {cause.last_global_seq:,}",
-                output.escape(cause.error),
+                f"{error.entries:,}",
+                f"{error.first_global_seq:,} – {error.last_global_seq:,}",
+                output.escape(error.error),
             )
-            for cause in found.errors
+            for error in found.errors
         )
     if is_explained and found.parts:
-        output.write(output.paint("who answers which part", "bold"))
+        output.write(output.paint("which part Spark evaluates", "bold"))
         output.table((part.position, part.route.value, output.escape(part.reason)) for part in found.parts)
-    _say_cost(found)
+    _print_cost(found)
 
 
-def _say_cost(found: DryRunSummary) -> None:
+def _print_cost(found: DryRunSummary) -> None:
     cost = found.cost
-    looked = output.count(cost.entries, "entry", "entries")
-    output.write(output.paint(f"{looked} looked at in {cost.seconds:.1f} s, {cost.native:.0%} by Spark itself", "dim"))
+    entries = output.count(cost.entries, "entry", "entries")
+    output.write(output.paint(f"{entries} searched in {cost.seconds:.1f} s, {cost.native:.0%} by Spark itself", "dim"))
 
 
 def _between(found: DryRunSummary) -> str:
     if found.first is None or found.last is None:
         return ""
-    return f", the first {_told(found.first)} and the last {_told(found.last)}"
+    return f", the first {_position(found.first)} and the last {_position(found.last)}"
 
 
-def _told(place: EntryPosition) -> str:
-    when = datetime.fromtimestamp(place.ts_ms / 1000, UTC).isoformat(sep=" ", timespec="seconds")
-    return f"at {place.global_seq:,} ({when.removesuffix('+00:00')})"
+def _position(position: EntryPosition) -> str:
+    when = datetime.fromtimestamp(position.ts_ms / 1000, UTC).isoformat(sep=" ", timespec="seconds")
+    return f"at {position.global_seq:,} ({when.removesuffix('+00:00')})"
 
 
-def _every_day(days: tuple[Day, ...]) -> list[int]:
-    """The days between the first and the last, those without a match, too."""
+def _every_day(days: tuple[DayFound, ...]) -> list[int]:
+    """The matches of each day from the first to the last, including days without any."""
     day_ms = 86_400_000
     counts = [0] * ((days[-1].day_ms - days[0].day_ms) // day_ms + 1)
     for day in days:

@@ -22,7 +22,7 @@ ANSWERS: Final = {
     "not_active": "no task: the reaction was not active",
     "other_subject": "no task: the pattern does not match the subject",
     "no_match": "no task: the predicate does not hold",
-    "predicate_error": "no task: the predicate erred",
+    "predicate_error": "no task: the predicate raised an error",
     "too_deep": "no task: the chain of causes is too long",
     "not_yet": "it matches, and the matcher has not come to it yet",
     "task": "it matches, and became a task",
@@ -39,47 +39,47 @@ ANSWERS: Final = {
 @in_lake
 @click.pass_obj
 def explain(choices: Choices, reaction_id: str, global_seq: int) -> None:
-    """Say why the entry at GLOBAL_SEQ became a task of ID, or why not."""
+    """Show why the entry at GLOBAL_SEQ became a task of ID, or why not."""
     from tape.matcher.explained import facts
 
-    told = finish(partial(_explain, choices, reaction_id, global_seq))
+    explanation = finish(partial(_explain, choices, reaction_id, global_seq))
     if choices.is_json:
-        output.write_json(facts(told))
+        output.write_json(facts(explanation))
     else:
-        _say(told)
+        _print(explanation)
 
 
 async def _explain(choices: Choices, reaction_id: str, global_seq: int) -> Explanation:
     from tape import compose
-    from tape.matcher.explain import explain as ask
+    from tape.matcher.explain import explain as explain_entry
 
     choices.check_exists()
     async with compose.open_backend(choices.location()[0], lake=choices.lake_folder()) as backend:
-        return await ask(backend.store, backend.journal, reaction_id, global_seq)
+        return await explain_entry(backend.store, backend.journal, reaction_id, global_seq)
     raise AssertionError("a store swallows nothing")
 
 
-def _say(told: Explanation) -> None:
-    output.write(output.paint(ANSWERS[told.outcome.value], "bold"))
-    output.table(_lines(told))
-    if told.judgement.parts:
+def _print(explanation: Explanation) -> None:
+    output.write(output.paint(ANSWERS[explanation.outcome.value], "bold"))
+    output.table(_lines(explanation))
+    if explanation.judgement.parts:
         output.write(output.paint("the predicate", "bold"))
-        output.table(map(_part, told.judgement.parts))
-    if told.task is not None:
+        output.table(map(_part, explanation.judgement.parts))
+    if explanation.task is not None:
         output.write(output.paint("the task", "bold"))
-        output.table([*_task(told.task), *map(_happened, told.life)])
+        output.table([*_task(explanation.task), *map(_event_row, explanation.life)])
 
 
-def _lines(told: Explanation) -> Iterator[tuple[str, ...]]:
-    judged, rule = told.judgement, told.judgement.definition
+def _lines(explanation: Explanation) -> Iterator[tuple[str, ...]]:
+    judged, rule = explanation.judgement, explanation.judgement.definition
     yield "active", _yes(judged.is_active), judged.reason
-    yield "pattern", _yes(judged.is_subject), _pattern(rule.subject_pattern, told.entry, judged.is_subject)
+    yield "pattern", _yes(judged.is_subject), _pattern(rule.subject_pattern, explanation.entry, judged.is_subject)
     error = f"  {judged.verdict.error}" if judged.verdict.error else ""
     yield "predicate", _yes(judged.verdict.matched), output.escape((rule.predicate_cel or "none") + error)
     yield "depth", str(judged.depth), ""
     if rule.debounce_ms:
-        yield "debounce", f"{rule.debounce_ms:,} ms", "the newest entry of a subject stands for those before"
-    yield "matched to", f"{told.cursor:,}", ""
+        yield "debounce", f"{rule.debounce_ms:,} ms", "the newest entry of a subject replaces those before"
+    yield "matched to", f"{explanation.cursor:,}", ""
 
 
 def _pattern(pattern: str, entry: Entry, is_subject: bool) -> str:
@@ -91,8 +91,8 @@ def _pattern(pattern: str, entry: Entry, is_subject: bool) -> str:
 
 
 def _part(part: Part) -> tuple[str, ...]:
-    said, colour = (part.error or "", "red") if part.value is None else (part.value, "green")
-    value = output.paint(output.fit(output.escape(said), CELLS), colour)
+    text, colour = (part.error or "", "red") if part.value is None else (part.value, "green")
+    value = output.paint(output.fit(output.escape(text), CELLS), colour)
     return part.position, output.fit(output.escape(part.text), CELLS), value
 
 
@@ -101,9 +101,9 @@ def _task(task: Task) -> Iterator[tuple[str, ...]]:
     yield task.task_id, task.status.name.lower(), attempts, output.escape(task.last_error)
 
 
-def _happened(entry: Entry) -> tuple[str, ...]:
-    said = entry.payload if isinstance(entry.payload, dict) else {}
-    return f"at {entry.global_seq:,}", entry.type, "", output.escape(str(said.get("error") or ""))
+def _event_row(entry: Entry) -> tuple[str, ...]:
+    payload = entry.payload if isinstance(entry.payload, dict) else {}
+    return f"at {entry.global_seq:,}", entry.type, "", output.escape(str(payload.get("error") or ""))
 
 
 def _yes(is_so: bool) -> str:

@@ -1,4 +1,4 @@
-"""`tape run sweep`: what if by the hundred, on Spark."""
+"""`tape run sweep`: forks a run once for every combination of values, on Spark."""
 
 from __future__ import annotations
 
@@ -12,7 +12,6 @@ import click
 
 from tape.cli import output
 from tape.cli.choices import Choices, run as finish, shared
-from tape.cli.lake.location import spark_opener
 from tape.cli.modules import look_here
 from tape.cli.producers import load_producers
 
@@ -26,20 +25,26 @@ if TYPE_CHECKING:
 @click.command()
 @click.argument("run_id", metavar="RUN")
 @click.option("--at", "at_seq", metavar="SEQ", type=int, required=True, help="The last seq that is inherited.")
-@click.option("--vary", multiple=True, required=True, metavar="FIELD=A,B,C", help="What is changed; may be said again.")
-@click.option("--turns", "n_turns", type=int, default=10, show_default=True, help="For how long each fork goes on.")
-@click.option("--producer", metavar="NAME", default="arena", show_default=True, help="Who goes on in them.")
-@click.option("--producers", multiple=True, metavar="MODULE[:NAME]", help="Load producers; may be said again.")
-@click.option("--reason", help="Why; every fork's first entry says it.")
+@click.option("--vary", multiple=True, required=True, metavar="FIELD=A,B,C", help="The values of a field; repeatable.")
+@click.option("--turns", "n_turns", type=int, default=10, show_default=True, help="How many turns each fork plays.")
+@click.option("--producer", metavar="NAME", default="arena", show_default=True, help="The producer that plays them.")
+@click.option("--producers", multiple=True, metavar="MODULE[:NAME]", help="Load producers; repeatable.")
+@click.option("--reason", help="The reason, kept in every fork's first entry.")
 @click.option("--plot", metavar="FILE", type=click.Path(path_type=Path, dir_okay=False), help="Draw it, .png or .svg.")
 @shared
 @click.pass_obj
 def sweep(
-    choices: Choices, /, run_id: str, vary: tuple[str, ...], producers: tuple[str, ...], plot: Path | None, **asked: Any
+    choices: Choices,
+    /,
+    run_id: str,
+    vary: tuple[str, ...],
+    producers: tuple[str, ...],
+    plot: Path | None,
+    **options: Any,
 ) -> int:
-    """Fork RUN at one place once for every combination of values, and show where each fork ended.
+    """Fork RUN at one seq once for every combination of values, and show how each fork ended.
 
-    All forks are played as one Spark job. Each becomes a run of its own, closed at its end.
+    One Spark job plays all forks. Each becomes a run of its own, which is closed at its end.
     """
     from tape.cli.reaction.dry_run import check_plot
     from tape.lake.lazy_reader import check_installed
@@ -48,18 +53,18 @@ def sweep(
     check_plot(plot)
     from tape.lake.sweep import SweepOrder
 
-    order = SweepOrder(vary=_varied(vary), **asked)
+    order = SweepOrder(vary=_varied(vary), **options)
     found = finish(partial(_sweep, choices, run_id, order, producers))
     if plot is not None:
         from tape.lake.reports.results import outcomes, write_plot
 
         write_plot(outcomes(found), plot)
-    _tell(choices, found)
+    _print(choices, found)
     return 1 if any(each.error for each in found) else 0
 
 
 def find_producer(folder: str, places: tuple[str, ...], name: str) -> Producer:
-    """The producer of a name, here or in one of Spark's processes; modules are looked for in a folder, too."""
+    """Finds a producer by name, here or in a Spark worker; modules may be in the given folder."""
     if places and folder not in sys.path:
         sys.path.insert(0, folder)
     return load_producers(places).find(name)
@@ -72,13 +77,13 @@ def _varied(texts: tuple[str, ...]) -> dict[str, list[JsonValue]]:
         if not sign or not field or not values:
             raise click.UsageError(f"--vary is like food=0,100,500, not {text!r}")
         if field in found:
-            raise click.UsageError(f"--vary says {field!r} twice; say all its values at once")
+            raise click.UsageError(f"--vary names {field!r} twice; give all its values at once")
         found[field] = [_value(each) for each in values.split(",")]
     return found
 
 
 def _value(text: str) -> JsonValue:
-    """A number, true, false or null as JSON has it; everything else is a word."""
+    """Parses a number, true, false or null as JSON; any other text stays text."""
     from tape.core import codec
     from tape.core.errors import UsageError
 
@@ -91,6 +96,7 @@ def _value(text: str) -> JsonValue:
 async def _sweep(choices: Choices, run_id: str, order: SweepOrder, places: tuple[str, ...]) -> list[SweptRun]:
     from tape import compose
     from tape.cli.run.command import found_run
+    from tape.lake.session import open_spark
     from tape.lake.sweep import sweep as sweep_all
 
     look_here(places)
@@ -99,11 +105,11 @@ async def _sweep(choices: Choices, run_id: str, order: SweepOrder, places: tuple
         parent = await found_run(store, run_id)
         load()
         output.progress("playing the forks …")
-        with spark_opener()() as spark:
+        with open_spark() as spark:
             return await sweep_all(spark, journal, parent, order, load)
 
 
-def _tell(choices: Choices, found: list[SweptRun]) -> None:
+def _print(choices: Choices, found: list[SweptRun]) -> None:
     if choices.is_json:
         for each in found:
             output.write_json(_facts(each))

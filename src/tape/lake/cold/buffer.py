@@ -1,4 +1,4 @@
-"""What has been read and not yet written: as much as arrives while the last batch is being written, within bounds."""
+"""A bounded buffer of rows that were read and are not written yet."""
 
 from typing import Final, NamedTuple
 
@@ -12,14 +12,14 @@ BYTES: Final = 8 << 20
 
 
 class ColdBatch(NamedTuple):
-    """What is written at once."""
+    """The rows and gaps that are written in one transaction."""
 
     rows: list[Row]
     gaps: list[Gap]
 
 
 class RowBuffer:
-    """One side puts, the other takes all there is; after the end the taker gets nothing, or why it ended."""
+    """One task puts rows, another takes all of them; after the end `take` returns None or raises the failure."""
 
     def __init__(self) -> None:
         self._batch = ColdBatch([], [])
@@ -47,13 +47,12 @@ class RowBuffer:
         self._failure = failure
         self._filled.set()
 
-    async def room(self) -> None:
-        """Until there is room again."""
+    async def wait_for_space(self) -> None:
         while self.is_full:
             await self._emptied.wait()
 
     async def take(self) -> ColdBatch | None:
-        """All there is, at least one thing; None at the end."""
+        """Waits for at least one row or gap and takes all of them; None at the end."""
         await self._filled.wait()
         if self._failure is not None and not any(self._batch):
             raise self._failure

@@ -1,4 +1,4 @@
-"""A cold file as its owner holds it: open only while there is something to write, because an open one costs memory."""
+"""The DuckDB file of a cold run, open only while it is written, because an open one costs memory."""
 
 from collections.abc import Callable
 from pathlib import Path
@@ -15,18 +15,18 @@ R = TypeVar("R")
 
 
 class ColdRunFile:
-    """Takes one call at a time, in a thread."""
+    """Runs one call at a time, in a thread."""
 
     def __init__(self, path: Path) -> None:
         self._path = path
         self._events: Events | None = None
 
     async def call(self, act: Callable[[Events], R]) -> R:
-        """Does something with the tables; opens the file if it is not open."""
+        """Calls a function with the tables; opens the file if it is not open."""
         return await to_thread.run_sync(self._call, act)
 
     async def close(self) -> None:
-        """Writes out what DuckDB still holds; the next call opens the file again."""
+        """Flushes and closes the file; the next call opens it again."""
         events, self._events = self._events, None
         if events is not None:
             with anyio.CancelScope(shield=True):
@@ -34,10 +34,10 @@ class ColdRunFile:
 
     def _call(self, act: Callable[[Events], R]) -> R:
         if self._events is None:
-            self._events = Events(open_to_write(self._path, _furnish))
-            self._events.create()  # a file of somebody else's may have other tables only
+            self._events = Events(open_to_write(self._path, _create_tables))
+            self._events.create()  # a file that the user made may have other tables only
         return act(self._events)
 
 
-def _furnish(connection: DuckDBPyConnection) -> None:
+def _create_tables(connection: DuckDBPyConnection) -> None:
     Events(connection).create()

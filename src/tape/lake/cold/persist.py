@@ -1,7 +1,7 @@
-"""Copies a run into a DuckDB file while it is said, to its end; the copy is a reader like any other.
+"""Copies a run into a DuckDB file while the run grows, until its end.
 
-Whoever writes a file holds it alone. Killed and started again it goes on after the last seq in the file; what the
-journal no longer has by then is noted as a gap, so that no reader of the file passes over it in silence.
+One process writes a file at a time. After a kill the next one continues after the last seq in the file; entries that
+the journal no longer has by then are recorded as a gap, which readers of the file raise.
 """
 
 from collections.abc import AsyncGenerator, AsyncIterator, Callable
@@ -31,20 +31,20 @@ T = TypeVar("T")
 async def persist_to_duckdb(
     broker: EventBroker, run_id: RunId, path: str | Path, *, meta: RunMeta | None = None
 ) -> None:
-    """Writes every event a broker streams of a run, until the run is closed."""
-    copy = _Copy(lambda seq: broker.stream(run_id, seq), Row.of_envelope, run_id, may_be_reaped=True)
+    """Writes every event of a run from a broker, until the run is closed."""
+    copy = _RunCopy(lambda seq: broker.stream(run_id, seq), Row.of_envelope, run_id, may_be_reaped=True)
     await _persist(copy, Path(path), meta)
 
 
 async def persist_entries(
     read: Callable[[Seq], AsyncIterator[Entry]], run_id: RunId, path: str | Path, *, meta: RunMeta | None = None
 ) -> None:
-    """The same from a journal, with its positions: `read` streams the run from a seq on, that one included."""
-    copy = _Copy(read, partial(Row.of_entry, run_id), run_id, may_be_reaped=False)
+    """Writes every entry of a run from a journal, with positions; `read` streams the run from a seq, inclusive."""
+    copy = _RunCopy(read, partial(Row.of_entry, run_id), run_id, may_be_reaped=False)
     await _persist(copy, Path(path), meta)
 
 
-async def _persist(copy: "_Copy[T]", path: Path, meta: RunMeta | None) -> None:
+async def _persist(copy: "_RunCopy[T]", path: Path, meta: RunMeta | None) -> None:
     async with exclusive_lock(path):
         file = ColdRunFile(path)
         try:
@@ -53,10 +53,10 @@ async def _persist(copy: "_Copy[T]", path: Path, meta: RunMeta | None) -> None:
             await file.close()
 
 
-class _Copy(Generic[T]):
-    """One run on its way into a file: one task reads, the other writes all that was read meanwhile.
+class _RunCopy(Generic[T]):
+    """Copies one run into a file: one task reads, another writes what has been read meanwhile.
 
-    A run that may be reaped may end without a word, and then nobody knows how far it came.
+    The stream of a run that may be reaped may end without its last entries, so its end is not recorded then.
     """
 
     def __init__(
@@ -68,9 +68,9 @@ class _Copy(Generic[T]):
         self._may_be_reaped = may_be_reaped
         self._last = Last()
         self._after = Seq(0)
-        self._is_silent = True
-        self._has_met_last = False
-        self._inbox = RowBuffer()
+        self._is_empty = True
+        self._has_seen_last = False
+        self._buffer = RowBuffer()
 
     async def write_to(self, file: ColdRunFile, meta: RunMeta) -> None:
         self._last = await file.call(lambda events: events.begin(self._run_id, meta))
@@ -78,18 +78,18 @@ class _Copy(Generic[T]):
         async with background(self._collect):
             while (batch := await self._next_batch(file)) is not None:
                 await file.call(partial(Events.write, rows=batch.rows, gaps=batch.gaps))
-        if self._is_silent and self._may_be_reaped:
+        if self._is_empty and self._may_be_reaped:
             return
-        if self._is_silent and self._last.seq:
-            raise self._stranger()
+        if self._is_empty and self._last.seq:
+            raise self._other_journal()
         await file.call(lambda events: events.end(self._run_id, self._after))
 
     async def _next_batch(self, file: ColdRunFile) -> ColdBatch | None:
-        """What is to be written next; a file that waits for it for long is closed meanwhile."""
+        """Waits for the next batch; closes the file if that takes long."""
         with anyio.move_on_after(IDLE_S):
-            return await self._inbox.take()
+            return await self._buffer.take()
         await file.close()
-        return await self._inbox.take()
+        return await self._buffer.take()
 
     async def _collect(self) -> NoReturn:
         failure = None
@@ -97,29 +97,29 @@ class _Copy(Generic[T]):
             await self._read_all()
         except TapeError as error:
             failure = error
-        self._inbox.end(failure)
+        self._buffer.end(failure)
         while True:
             await anyio.sleep_forever()
 
     async def _read_all(self) -> None:
-        """Begins with the entry that is in the file already: if it is another one now, so is the journal."""
+        """Reads from the last entry in the file: if that is another entry now, it is another journal."""
         place: Seq | None = Seq(max(self._last.seq, 1))
         while place is not None:
             try:
                 place = await self._read_from(place)
             except InvalidCursor as error:
-                raise self._stranger() from error
+                raise self._other_journal() from error
 
     async def _read_from(self, seq: Seq) -> Seq | None:
-        """Reads to the end, or to where history is gone and then from where it begins."""
+        """Reads to the end and returns None, or to a gap and returns where history continues."""
         try:
             async with AsyncExitStack() as stack:
                 items = self._read(seq)
                 if isinstance(items, AsyncGenerator):
                     stack.push_async_callback(items.aclose)
                 async for item in items:
-                    self._take(self._row_of(item))
-                    await self._inbox.room()
+                    self._add(self._row_of(item))
+                    await self._buffer.wait_for_space()
         except BrokerOverflowError as gap:
             if gap.available_from <= seq:
                 raise
@@ -127,26 +127,26 @@ class _Copy(Generic[T]):
             return Seq(gap.available_from)
         return None
 
-    def _take(self, row: Row) -> None:
-        self._is_silent = False
+    def _add(self, row: Row) -> None:
+        self._is_empty = False
         if row.seq <= self._after:
             if row.seq == self._last.seq and row.event_id != self._last.event_id:
-                raise self._stranger()
-            self._has_met_last = self._has_met_last or row.seq == self._last.seq
+                raise self._other_journal()
+            self._has_seen_last = self._has_seen_last or row.seq == self._last.seq
             return
         is_other = row.epoch is not None and self._last.epoch not in (None, row.epoch)
-        if is_other and not self._has_met_last:  # a run goes on in another term
-            raise self._stranger()
+        if is_other and not self._has_seen_last:  # a run may continue in another term
+            raise self._other_journal()
         self._skip_to(row.seq)
-        self._inbox.put(row)
+        self._buffer.put(row)
         self._after = row.seq
 
     def _skip_to(self, seq: Seq) -> None:
-        """Notes what lies between as gone."""
-        self._is_silent = False
+        """Records the seqs in between as a gap."""
+        self._is_empty = False
         if seq > self._after + 1:
-            self._inbox.put_gap(Gap(self._run_id, Seq(self._after + 1), Seq(seq - 1)))
+            self._buffer.put_gap(Gap(self._run_id, Seq(self._after + 1), Seq(seq - 1)))
             self._after = Seq(seq - 1)
 
-    def _stranger(self) -> Conflict:
+    def _other_journal(self) -> Conflict:
         return Conflict(f"the file holds run {self._run_id!r} of another journal; move it away and begin a new one")

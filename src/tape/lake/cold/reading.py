@@ -1,4 +1,4 @@
-"""Reads runs back from DuckDB files, byte for byte and number for number, without the journal."""
+"""Reads runs from DuckDB files, with the same bytes and positions, without the journal."""
 
 from collections.abc import Iterator
 from contextlib import closing
@@ -14,9 +14,9 @@ from tape.store.duckdb.events import ColdRun, Events, Row
 
 
 def stream_cold(path: str | Path, run_id: str, from_seq: int = 1) -> Iterator[EventEnvelope]:
-    """The envelopes a broker handed out, with the same numbers; what was gone then is raised as the same gap.
+    """Yields the envelopes that a broker streamed, with the same seqs; raises the same gaps.
 
-    The file is open only while a page of it is read, so that a slow reader keeps no writer waiting.
+    The file is open only while a page is read, so that a slow reader does not block a writer.
     """
     run = check_run_id(run_id)
     for row in _rows(Path(path), run, from_seq):
@@ -24,17 +24,17 @@ def stream_cold(path: str | Path, run_id: str, from_seq: int = 1) -> Iterator[Ev
 
 
 def read_cold(path: str | Path, run_id: str, from_seq: int = 1) -> Iterator[Entry]:
-    """The entries a journal streamed, with all their positions."""
+    """Yields the entries that a journal streamed, with all their positions."""
     return map(_entry, _rows(Path(path), check_run_id(run_id), from_seq))
 
 
 def read_page(path: Path, run_id: RunId, from_seq: Seq) -> list[Entry]:
-    """As many of them as are read at once; none at the end."""
+    """One page of entries; empty at the end."""
     return [_entry(row) for row in _page(path, run_id, from_seq)]
 
 
 def read_runs(path: Path) -> list[ColdRun]:
-    """The runs a file holds."""
+    """The runs in a file."""
     with shared_lock(path), closing(open_to_read(path)) as connection:
         return Events(connection).runs()
 

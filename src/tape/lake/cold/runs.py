@@ -1,4 +1,4 @@
-"""The runs of a store that forgets, kept in a file each."""
+"""The runs of a store without history, each kept in a file."""
 
 from collections.abc import AsyncGenerator, AsyncIterator, Callable
 from contextlib import suppress
@@ -21,12 +21,12 @@ COMPARE_S: Final = 3.0
 
 
 def cold_path(data: Path, run_id: str) -> Path:
-    """Where a run is kept; its id never is a part of a path."""
+    """The file of a run; its name is a hash, because a run id is never part of a path."""
     return data / "runs" / f"{sha256(run_id.encode()).hexdigest()}.duckdb"
 
 
 class ColdRuns:
-    """All of them, in one folder."""
+    """All cold runs of one data folder."""
 
     def __init__(self, data: Path) -> None:
         self._data = data
@@ -36,13 +36,13 @@ class ColdRuns:
         return cold_path(self._data, run_id).exists()
 
     def is_being_written(self, run_id: RunId) -> bool:
-        """Whether it is being written, and so cannot be read from here."""
+        """Whether a process writes the run's file, so that it cannot be read."""
         return is_locked(cold_path(self._data, run_id))
 
     async def keep(
         self, run_id: RunId, read: Callable[[Seq], AsyncIterator[Entry]], meta: RunMeta | None = None
     ) -> None:
-        """Writes a run to its end. What another journal said under its id is set aside, not mixed with it."""
+        """Writes a run to its end. A file with another journal's run of this id is renamed first."""
         path = cold_path(self._data, run_id)
         try:
             await persist_entries(read, run_id, path, meta=meta)
@@ -51,7 +51,7 @@ class ColdRuns:
             await persist_entries(read, run_id, path, meta=meta)
 
     async def stream(self, run_id: RunId, from_seq: Seq = Seq(1)) -> AsyncGenerator[Entry, None]:
-        """The entries of a run; raises the gap where they were gone, and Unavailable if the file is being written."""
+        """Yields the entries of a run; raises its gaps, and Unavailable if the file is being written."""
         path = cold_path(self._data, run_id)
         seq = Seq(max(from_seq, 1))
         while page := await _read_page(path, run_id, seq):
@@ -60,12 +60,12 @@ class ColdRuns:
             seq = Seq(page[-1].seq + 1)
 
     async def find(self, run_id: RunId) -> ColdRun | None:
-        """A run, unless it is being written."""
+        """The run, or None if it does not exist or is being written."""
         found = await to_thread.run_sync(self._runs, cold_path(self._data, run_id))
         return next((run for run in found if run.run_id == run_id), None)
 
     async def listed(self) -> list[ColdRun]:
-        """Every run that is not being written; a file is opened once for each time it has changed."""
+        """Every run that is not being written; a file is opened again only after it has changed."""
         return await to_thread.run_sync(self._list)
 
     def _list(self) -> list[ColdRun]:
@@ -82,7 +82,7 @@ class ColdRuns:
 
 
 async def _read_page(path: Path, run_id: RunId, seq: Seq) -> list[Entry]:
-    """The next page; waits for a writer that only compares the file with the journal, as after a new epoch."""
+    """Reads the next page; waits a few seconds for a writer that only compares the file with the journal."""
     with move_on_after(COMPARE_S):
         while True:
             with suppress(Unavailable):

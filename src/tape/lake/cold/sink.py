@@ -1,4 +1,4 @@
-"""A producer's own DuckDB table, without a journal in between."""
+"""Writes a producer's events directly into a DuckDB table, without a journal."""
 
 from collections.abc import Iterable
 from threading import Lock
@@ -12,7 +12,7 @@ from tape.store.duckdb.events import Events, Row
 
 
 class DuckDBEventSink:
-    """Writes to a connection that stays its caller's: it is neither opened nor closed here."""
+    """Writes to the caller's connection, which it neither opens nor closes."""
 
     def __init__(self, connection: DuckDBPyConnection) -> None:
         self._events = Events(connection)
@@ -27,6 +27,6 @@ class DuckDBEventSink:
             return seq
 
     def write(self, envelopes: Iterable[EventEnvelope]) -> None:
-        """Writes envelopes at the places they have, all or none."""
+        """Writes envelopes with their seqs, all or none."""
         with self._lock:
             self._events.insert([Row.of_envelope(envelope) for envelope in envelopes])

@@ -1,4 +1,4 @@
-"""One drawing for every use: an SVG whose colours the page chooses, for light and dark, and a PNG of the same."""
+"""Draws a plot as SVG, whose colours the page chooses for light and dark, and as PNG."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ TINTS: Final = 12
 MOST_LETTERS: Final = 22
 FAMILY: Final = 'system-ui, -apple-system, "Segoe UI", "Noto Sans", "DejaVu Sans", sans-serif'
 
-# The colours of the console. Every plot is drawn in the light ones; a page exchanges them by these names.
+# The colours of the console. Plots are drawn in the light ones; a page replaces them by name.
 LIGHT: Final[Mapping[str, str]] = {
     "card": "#fffefb", "line": "#e4e1d8", "strong": "#1f2a2c", "text": "#36413f", "quiet": "#6a7370",
     "faint": "#d9d6cc", "accent": "#1f6673", "good": "#2c8a5b", "busy": "#a86a10", "bad": "#b5432f",
@@ -52,13 +52,13 @@ STYLE: Final[dict[Any, Any]] = {
 
 Draw: TypeAlias = Callable[["Canvas"], None]
 
-_drop_ids = re.compile(r'<g id="[^"]*"').sub  # those of paths are referred to
+_drop_ids = re.compile(r'<g id="[^"]*"').sub  # ids of paths are referenced
 _find_colour = re.compile(r"\b(fill|stroke|stop-color): (#[0-9a-f]{6})\b")
 _find_family = re.compile(r"'DejaVu Sans'[^;\"]*")
 
 
 class Plot(NamedTuple):
-    """Something to look at: how to draw it, how large, and what it shows, for those who cannot see it."""
+    """A plot: its size, how to draw it, and a text that describes it for screen readers."""
 
     name: str
     title: str
@@ -68,58 +68,57 @@ class Plot(NamedTuple):
 
 
 class Canvas:
-    """A figure to draw on; what is told of a mark is shown when somebody points at it."""
+    """A figure to draw on, with tooltips of its marks."""
 
     def __init__(self, name: str, size: tuple[float, float]) -> None:
         self.name = name
         self.figure = Figure(size, layout="constrained")
-        self.told: dict[str, str] = {}
+        self.tooltips: dict[str, str] = {}
 
     def axes(self, columns: int = 1, rows: int = 1, **options: Any) -> list[Axes]:
         return list(self.figure.subplots(rows, columns, squeeze=False, **options).flat)
 
-    def tell(self, marks: Sequence[Artist], text: str) -> None:
+    def add_tooltip(self, marks: Sequence[Artist], text: str) -> None:
         for mark in marks:
-            identity = f"{self.name}-{len(self.told)}"
+            identity = f"{self.name}-{len(self.tooltips)}"
             mark.set_gid(identity)
-            self.told[identity] = text
+            self.tooltips[identity] = text
 
 
-def note(axes: Axes, x: float, y: float, text: str, **options: Any) -> None:
-    """A quiet word to the right of a mark."""
+def label(axes: Axes, x: float, y: float, text: str, **options: Any) -> None:
+    """A label to the right of a mark."""
     look = {"va": "center", "color": LIGHT["quiet"], **options}
     axes.annotate(text, (x, y), (5, 0), textcoords="offset points", annotation_clip=False, **look)
 
 
 def name_rows(axes: Axes, names: Sequence[str]) -> None:
-    """Names on the left, the first row on top."""
+    """Puts the names of rows on the left, the first on top."""
     axes.set_yticks(range(len(names)), names)
     axes.set_ylim(len(names) - 0.4, -0.6)
 
 
 def short(name: str) -> str:
-    """A name that fits beside a plot."""
+    """Shortens a name to fit beside a plot."""
     return name if len(name) <= MOST_LETTERS else f"{name[:12]}…{name[-8:]}"
 
 
 def tint(number: int) -> str:
-    """A colour for the n-th of several things."""
+    """The colour of the n-th item."""
     return LIGHT[f"type-{number % TINTS}"]
 
 
 def svg(plot: Plot) -> str:
-    """The plot as an element of a page that names the colours; it asks nobody for anything."""
+    """Draws the plot as an SVG element with named colours and no external references."""
     text = StringIO()
     with _drawn(plot) as canvas, mpl.rc_context({"svg.hashsalt": plot.name}):
         canvas.figure.savefig(
             text, format="svg", transparent=True, metadata=dict.fromkeys(("Creator", "Date", "Format", "Type"))
         )
     found = text.getvalue()
-    return _for_a_page(found[found.index("<svg") :], plot, canvas.told)
+    return _for_page(found[found.index("<svg") :], plot, canvas.tooltips)
 
 
 def png(plot: Plot) -> bytes:
-    """The same as a picture."""
     picture = BytesIO()
     with _drawn(plot) as canvas:
         canvas.figure.savefig(picture, format="png", dpi=DPI)
@@ -135,15 +134,15 @@ def write_png(plot: Plot, folder: Path) -> Path:
 @contextmanager
 def _drawn(plot: Plot) -> Iterator[Canvas]:
     with warnings.catch_warnings(), mpl.rc_context(STYLE):
-        warnings.filterwarnings("ignore", "Glyph .* missing from font")  # a browser has others
+        warnings.filterwarnings("ignore", "Glyph .* missing from font")  # browsers have fallback fonts
         canvas = Canvas(plot.name, plot.size)
         plot.draw(canvas)
         yield canvas
 
 
-def _for_a_page(text: str, plot: Plot, told: Mapping[str, str]) -> str:
-    for identity, words in told.items():
-        text = text.replace(f'<g id="{identity}">', f"<g><title>{escape(words)}</title>")
+def _for_page(text: str, plot: Plot, tooltips: Mapping[str, str]) -> str:
+    for identity, text_of in tooltips.items():
+        text = text.replace(f'<g id="{identity}">', f"<g><title>{escape(text_of)}</title>")
     text = _drop_ids("<g", text)
     text = _find_colour.sub(_named, text)
     text = _find_family.sub(FAMILY.replace('"', "'"), text)

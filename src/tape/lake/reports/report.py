@@ -1,4 +1,4 @@
-"""The report: one page that needs nothing but itself, and the same plots as pictures beside it."""
+"""The report: one self-contained HTML page, and its plots as PNG files."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ def check_drawable() -> None:
 
 
 def write_report(lake: Path, status: LakeStatus, page: Path) -> list[Path]:
-    """Writes the page, whole or not at all, and a folder of pictures named after it; where these are."""
+    """Writes the page atomically and a folder of PNGs named after it; returns their paths."""
     from tape.lake.reports.drawing import write_png
 
     tables = {**{name: rows_of(lake, name) for name in NAMES}, OUTCOMES: outcomes_of(lake)}
@@ -52,7 +52,7 @@ def write_report(lake: Path, status: LakeStatus, page: Path) -> list[Path]:
 
 
 def plots_of(tables: Tables, status: LakeStatus) -> Iterator[Plot]:
-    """What there is to draw; a table without rows has no plot."""
+    """The plots of the tables; a table without rows has none."""
     from tape.lake.reports import ledgers as plots_ledgers, timing as plots_time, usage as plots_usage
 
     yield plots_time.temperatures(status)
@@ -73,7 +73,6 @@ def plots_of(tables: Tables, status: LakeStatus) -> Iterator[Plot]:
 
 
 def html(tables: Tables, status: LakeStatus, plots: Sequence[Plot]) -> str:
-    """The page itself."""
     sections = [
         *map(_section, plots),
         *_forks(tables["forks"]),
@@ -97,9 +96,9 @@ def html(tables: Tables, status: LakeStatus, plots: Sequence[Plot]) -> str:
 
 
 def _headline(tables: Tables, status: LakeStatus) -> str:
-    said = [row["last_ts_ms"] for row in tables["runs"]]
-    until = f", said until {datetime.fromtimestamp(max(said) / 1000, UTC):%Y-%m-%d %H:%M:%S} UTC" if said else ""
-    return f"As of position {status.cold.head:,}{until}"
+    times = [row["last_ts_ms"] for row in tables["runs"]]
+    until = f", until {datetime.fromtimestamp(max(times) / 1000, UTC):%Y-%m-%d %H:%M:%S} UTC" if times else ""
+    return f"Entries up to position {status.cold.head:,}{until}"
 
 
 def _figures(tables: Tables, status: LakeStatus) -> Iterator[tuple[str, str]]:
@@ -126,7 +125,7 @@ def _section(plot: Plot) -> str:
 
 
 def _forks(forks: Sequence[Mapping[str, Any]]) -> Iterator[str]:
-    """Every fork with its outcomes, in numbers."""
+    """The table of forks and their outcomes."""
     if not forks:
         return
     heading = _heading("fork", "of", "after #", "changed", "agent", "turn #", "parent #", "fork #", "difference #")
@@ -136,7 +135,7 @@ def _forks(forks: Sequence[Mapping[str, Any]]) -> Iterator[str]:
 
 
 def _decisions(rows: Sequence[Mapping[str, Any]]) -> Iterator[str]:
-    """What each model decided, and what that led to."""
+    """The table of models with their decisions and effects."""
     if not rows:
         return
     models: dict[str, Counter[str]] = {}
@@ -147,7 +146,7 @@ def _decisions(rows: Sequence[Mapping[str, Any]]) -> Iterator[str]:
     heading = _heading("model", "decisions #", "effects #", "confirmed #", "failed #", "tools")
     most = sorted(models.items(), key=lambda each: -each[1]["decisions"])[:MOST_REASONS]
     lines = [_row(model, *(counts[name] for name in DECIDED), _tools(counts)) for model, counts in most]
-    yield f"<section><h2>What was decided</h2><table>{heading}{''.join(lines)}</table></section>"
+    yield f"<section><h2>Decisions by model</h2><table>{heading}{''.join(lines)}</table></section>"
 
 
 def _tools(counts: Mapping[str, int]) -> str:
@@ -155,7 +154,7 @@ def _tools(counts: Mapping[str, int]) -> str:
 
 
 def _reactions(rows: Sequence[Mapping[str, Any]]) -> Iterator[str]:
-    """Every reaction, and how its tasks fared."""
+    """The table of reactions."""
     if rows:
         heading = _heading("reaction", "subjects", "predicate", "is", "pauses #", "dead #", "replayed #")
         lines = [_row(*(row[column] for column in REACTION_COLUMNS)) for row in rows[:MOST_FORKS]]
@@ -163,7 +162,7 @@ def _reactions(rows: Sequence[Mapping[str, Any]]) -> Iterator[str]:
 
 
 def _outcomes(rows: Sequence[Mapping[str, Any]]) -> Iterator[str]:
-    """What became of the tasks, as they were when the page was drawn."""
+    """The table of task outcomes at the time of the report."""
     if rows:
         heading = _heading("reaction", "tasks are", "tasks #", "attempts #", "coalesced #", "mean ms #", "longest ms #")
         lines = [_row(*(row[column] for column in OUTCOME_COLUMNS)) for row in rows[:MOST_FORKS]]
@@ -171,7 +170,7 @@ def _outcomes(rows: Sequence[Mapping[str, Any]]) -> Iterator[str]:
 
 
 def _quarantine(rows: Sequence[Mapping[str, Any]]) -> Iterator[str]:
-    """Why tables left entries out."""
+    """The table of rejected entries by reason."""
     if not rows:
         return
     reasons: dict[tuple[str, str], list[int]] = {}
@@ -184,7 +183,7 @@ def _quarantine(rows: Sequence[Mapping[str, Any]]) -> Iterator[str]:
 
 
 def _heading(*names: str) -> str:
-    """The names of columns; one of numbers is marked with a #."""
+    """The header row; a name that ends with # is a numeric column."""
     cells = (f'<th class="number">{name[:-2]}</th>' if name.endswith("#") else f"<th>{name}</th>" for name in names)
     return f"<tr>{''.join(cells)}</tr>"
 
@@ -208,7 +207,7 @@ def _cell(value: object) -> str:
 
 
 def _colours() -> str:
-    """The names that plots use, each for light and dark."""
+    """The colours that plots name, for light and dark."""
     from tape.lake.reports.drawing import DARK, LIGHT
 
     pairs = (f"--{name}: light-dark({colour}, {DARK[name]});" for name, colour in LIGHT.items())

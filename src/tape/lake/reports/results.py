@@ -1,4 +1,4 @@
-"""Plots of single answers: when a reaction would have acted, and where the forks of a sweep ended."""
+"""Plots of single results: the matches of a dry run by day, and the outcomes of a sweep."""
 
 from __future__ import annotations
 
@@ -11,8 +11,9 @@ from matplotlib.axes import Axes
 from matplotlib.ticker import FuncFormatter, MaxNLocator
 
 from tape.core.errors import UsageError, quoted
+from tape.core.search import DayFound
 from tape.lake.reports.drawing import DARK, LIGHT, WIDE, Canvas, Plot, name_rows, png, svg, tint
-from tape.lake.search.dry_run import DAY_MS, Day
+from tape.lake.search.dry_run import DAY_MS
 from tape.runs.outcomes import Outcome, SweptRun
 
 SUFFIXES: Final = (".png", ".svg")
@@ -25,7 +26,7 @@ def check_path(path: Path) -> None:
 
 
 def write_plot(plot: Plot, path: Path) -> None:
-    """Writes a picture; an SVG has its own colours, for light and dark."""
+    """Writes a plot as PNG, or as SVG with its own colours for light and dark."""
     check_path(path)
     if path.suffix == ".png":
         path.write_bytes(png(plot))
@@ -34,15 +35,15 @@ def write_plot(plot: Plot, path: Path) -> None:
         path.write_text(f"{element}><style>{_colours()}</style>{rest}", encoding="utf-8")
 
 
-def matches(days: Sequence[Day]) -> Plot:
-    """How many matches every day had."""
+def matches(days: Sequence[DayFound]) -> Plot:
+    """The matches of each day."""
     total = sum(day.matches for day in days)
 
     def draw(canvas: Canvas) -> None:
         (axes,) = canvas.axes()
         for day in days:
             bar = axes.bar(day.day_ms, day.matches, DAY_MS * 0.86, align="edge", color=LIGHT["accent"])
-            canvas.tell(list(bar), f"{day.matches:,} on {_date(day.day_ms)}")
+            canvas.add_tooltip(list(bar), f"{day.matches:,} on {_date(day.day_ms)}")
         axes.grid(axis="y")
         axes.yaxis.set_major_locator(MaxNLocator(5, integer=True))
         axes.yaxis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:,.0f}"))
@@ -52,7 +53,7 @@ def matches(days: Sequence[Day]) -> Plot:
 
 
 def outcomes(runs: Sequence[SweptRun]) -> Plot:
-    """What every agent was worth in the end of each fork, beside its parent at the same turn."""
+    """The last value of every agent in each fork, and its parent's value at the same turn."""
     agents = list(dict.fromkeys(outcome.agent for run in runs for outcome in run.outcomes))
 
     def draw(canvas: Canvas) -> None:
@@ -74,7 +75,7 @@ def _draw_outcome(canvas: Canvas, axes: Axes, row: int, outcome: Outcome, colour
         axes.plot([outcome.parent_value], [row], "|", color=LIGHT["quiet"], markersize=9)
     (dot,) = axes.plot([outcome.value], [row], "o", color=colour, markersize=5)
     instead = "" if outcome.parent_value is None else f" instead of {outcome.parent_value:g}"
-    canvas.tell([dot], f"{outcome.value:g}{instead} after turn {outcome.turn_num}")
+    canvas.add_tooltip([dot], f"{outcome.value:g}{instead} after turn {outcome.turn_num}")
 
 
 def _date_axis(axes: Axes, days: Sequence[int]) -> None:

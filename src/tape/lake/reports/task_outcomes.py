@@ -1,7 +1,7 @@
-"""Task outcomes: a snapshot of what became of the tasks of each reaction, kept as a table beside the others.
+"""Task outcomes: a snapshot of the tasks of each reaction by status, kept as a table in the lake.
 
-The journal says which tasks died; how many are done and how long they took only their rows say, and those are
-forgotten after a while.
+The journal records only which tasks died. How many are done and how long they took is in the task rows, which the
+store deletes after a while.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ _SCHEMA: Final = pa.schema([(name, pa.string() if name in _TEXTS else pa.int64()
 
 
 def write_outcomes(lake: Path, found: Sequence[Outcomes], as_of: GlobalSeq) -> Path:
-    """Puts a snapshot in the place of the last one; it says which position the journal had come to."""
+    """Replaces the last snapshot; `as_of` is the journal's head."""
     folder = folder_of(lake, NAME)
     path = folder / DATA / f"{as_of:020}-{uuid4().hex[:12]}" / "part.parquet"
     path.parent.mkdir(parents=True)
@@ -37,5 +37,5 @@ def write_outcomes(lake: Path, found: Sequence[Outcomes], as_of: GlobalSeq) -> P
 
 
 def outcomes_of(lake: Path) -> list[dict[str, Any]]:
-    """The rows of the last snapshot; none where there is none."""
+    """The rows of the last snapshot; empty if there is none."""
     return rows_of(lake, NAME) if find_table(lake, NAME) else []

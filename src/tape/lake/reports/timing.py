@@ -1,4 +1,4 @@
-"""Plots over time and position: where the entries are, when they were said, and which run grew out of which."""
+"""Plots over time and position: cold, warm and hot positions, events per minute, runs and their forks."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from matplotlib.ticker import FuncFormatter, MaxNLocator
 
 from tape.core.lake import LakeStatus
 from tape.core.ports import Bounds
-from tape.lake.reports.drawing import LIGHT, WIDE, Canvas, Plot, name_rows, note, short, tint
+from tape.lake.reports.drawing import LIGHT, WIDE, Canvas, Plot, label, name_rows, short, tint
 
 MOST_BARS: Final = 180
 MOST_TYPES: Final = 11
@@ -46,8 +46,8 @@ def temperatures(status: LakeStatus) -> Plot:
             axes.barh(row, head, 0.62, color=LIGHT["faint"], alpha=0.45)
             held = max(bounds.head - bounds.floor + 1, 0)
             bar = axes.barh(row, held, 0.62, left=bounds.floor - 1, color=LIGHT[TEMPERATURES[name]])
-            canvas.tell(list(bar), f"{name}: {_span(bounds)}")
-            note(axes, head, row, _span(bounds))
+            canvas.add_tooltip(list(bar), f"{name}: {_span(bounds)}")
+            label(axes, head, row, _span(bounds))
         name_rows(axes, list(spans))
         axes.set_xlim(0, head)
         axes.xaxis.set_major_locator(MaxNLocator(6, integer=True))
@@ -58,7 +58,7 @@ def temperatures(status: LakeStatus) -> Plot:
 
 
 def events(per_minute: Rows) -> Plot:
-    """How much was said in each minute, by type; of a journal of a few minutes only by type."""
+    """Events per minute by type; only by type if the journal covers a few minutes."""
     totals: Counter[str] = Counter()
     for row in per_minute:
         totals[row["type"]] += row["n_events"]
@@ -79,8 +79,8 @@ def events(per_minute: Rows) -> Plot:
 def _draw_types(canvas: Canvas, most: Sequence[tuple[str, int]]) -> None:
     (axes,) = canvas.axes()
     for row, (name, count) in enumerate(most):
-        canvas.tell(list(axes.barh(row, count, 0.7, color=_type_colour(row, name))), f"{name}: {count:,}")
-        note(axes, count, row, f"{count:,}")
+        canvas.add_tooltip(list(axes.barh(row, count, 0.7, color=_type_colour(row, name))), f"{name}: {count:,}")
+        label(axes, count, row, f"{count:,}")
     name_rows(axes, [short(name) for name, _ in most])
     axes.xaxis.set_visible(False)
     axes.spines.bottom.set_visible(False)
@@ -88,7 +88,7 @@ def _draw_types(canvas: Canvas, most: Sequence[tuple[str, int]]) -> None:
 
 
 def _draw_bars(canvas: Canvas, per_minute: Rows, names: Sequence[str]) -> None:
-    """Bars of a minute each, or of as many minutes as leave them wide enough to be seen."""
+    """Draws bars of one minute, or of as many minutes as keep them wide enough."""
     (axes,) = canvas.axes()
     first = min(row["minute_ms"] for row in per_minute)
     last = max(row["minute_ms"] for row in per_minute) + MINUTE_MS
@@ -118,7 +118,7 @@ def _stack(canvas: Canvas, axes: Axes, bars: Mapping[str, Counter[int]], minutes
         }
         drawn = axes.bar(list(found), heights, minutes * MINUTE_MS * 0.86, bottoms, **look)
         for bar, left, height in zip(drawn, found, heights, strict=True):
-            canvas.tell([bar], f"{name}: {height:,.0f} a minute at {_clock(left)}")
+            canvas.add_tooltip([bar], f"{name}: {height:,.0f} a minute at {_clock(left)}")
         floor.update(found)
 
 
@@ -127,7 +127,7 @@ def _type_colour(place: int, name: str) -> str:
 
 
 def timeline(runs: Rows, forks: Rows) -> Plot:
-    """Every run from its first entry to its last; a fork leaves its parent where they part."""
+    """Every run from its first entry to its last, with a curve from its parent for a fork."""
     shown = _families(runs)
     left_out = sum(row["status"] != "system" for row in runs) - len(shown)
     more = f"; {left_out:,} more are not shown" if left_out else ""
@@ -148,11 +148,11 @@ def timeline(runs: Rows, forks: Rows) -> Plot:
         axes.grid(axis="x")
         _time_axis(axes, first - span * 0.005, last + span * 0.09)
 
-    return Plot("timeline", "Runs, and what grew out of them", about, (WIDE, 0.75 + 0.24 * max(len(shown), 3)), draw)
+    return Plot("timeline", "Runs and their forks", about, (WIDE, 0.75 + 0.24 * max(len(shown), 3)), draw)
 
 
 def _families(runs: Rows) -> list[Mapping[str, Any]]:
-    """The runs to show, every child under its parent: those with forks first to be chosen, then the largest."""
+    """Chooses the runs to show, each fork below its parent: runs with forks first, then the largest."""
     own = {row["run_id"]: row for row in runs if row["status"] != "system"}
     children: dict[str | None, list[Mapping[str, Any]]] = {}
     for row in own.values():
@@ -175,19 +175,19 @@ def _families(runs: Rows) -> list[Mapping[str, Any]]:
 def _draw_run(canvas: Canvas, axes: Axes, row: Mapping[str, Any], place: int, span: int) -> None:
     is_fork = row["parent_run_id"] is not None
     colour = LIGHT[STATUS_COLOURS.get(row["status"], "type-3" if is_fork else "accent")]
-    width = max(row["duration_ms"], span * 0.004)  # or nobody sees it
+    width = max(row["duration_ms"], span * 0.004)  # a narrower bar would not be visible
     bar = FancyBboxPatch(
         (row["first_ts_ms"], place - 0.28), width, 0.56, "round,pad=0,rounding_size=0", color=colour, linewidth=0
     )
     axes.add_patch(bar)
     count = f"{row['n_events']:,} entries"
-    canvas.tell([bar], f"{row['run_id']}: {row['status']}, {count}, {row['duration_ms'] / 1000:,.1f} s")
-    told = count if row["status"] == "open" else f"{count}, {row['status']}"
-    note(axes, row["first_ts_ms"] + width, place, told, fontsize=7.5)
+    canvas.add_tooltip([bar], f"{row['run_id']}: {row['status']}, {count}, {row['duration_ms'] / 1000:,.1f} s")
+    text = count if row["status"] == "open" else f"{count}, {row['status']}"
+    label(axes, row["first_ts_ms"] + width, place, text, fontsize=7.5)
 
 
 def _draw_branch(axes: Axes, fork: Mapping[str, Any], places: Mapping[str, int]) -> None:
-    """A curve from where the parent was left to where the child begins."""
+    """Draws a curve from where a fork parts from its parent to its first entry."""
     end = fork["forked_ts_ms"]
     begin = end if fork["parted_ts_ms"] is None else fork["parted_ts_ms"]
     top, bottom = places[fork["parent_run_id"]], places[fork["run_id"]]
@@ -198,7 +198,7 @@ def _draw_branch(axes: Axes, fork: Mapping[str, Any], places: Mapping[str, int])
 
 
 def _time_axis(axes: Axes, first: float, last: float) -> None:
-    """A clock with round times on it."""
+    """Labels the axis with round times."""
     axes.set_xlim(first, last)
     wanted = (last - first) / MOST_TICKS
     step = next((each for each in STEPS_MS if each >= wanted), -(-wanted // DAY_MS) * DAY_MS)

@@ -1,4 +1,4 @@
-"""Plots of what agents did: what their models cost, how their tools fared, and what a fork changed."""
+"""Plots of agents: the cost of models, the success of tools, and what forks changed."""
 
 from __future__ import annotations
 
@@ -9,10 +9,10 @@ from typing import Any, Final, TypeAlias
 from matplotlib.axes import Axes
 from matplotlib.ticker import MaxNLocator
 
-from tape.lake.reports.drawing import HALF, LIGHT, WIDE, Canvas, Plot, name_rows, note, short, tint
+from tape.lake.reports.drawing import HALF, LIGHT, WIDE, Canvas, Plot, label, name_rows, short, tint
 
 MOST_ROWS: Final = 12
-LEAST_ROWS: Final = 4  # so that one alone is no block
+LEAST_ROWS: Final = 4  # so that a single bar is not too thick
 MOST_AGENTS: Final = 6
 MOST_CHILDREN: Final = 6
 PROSPERITY: Final = "prosperity"
@@ -22,38 +22,42 @@ Rows: TypeAlias = Sequence[Mapping[str, Any]]
 
 
 def models(usage: Rows) -> Plot:
-    """What each model cost, and how many tokens it was given and gave."""
+    """The cost of each model, and the tokens of its prompts and responses."""
     cost: Counter[str] = Counter()
-    asked: Counter[str] = Counter()
-    said: Counter[str] = Counter()
+    prompts: Counter[str] = Counter()
+    responses: Counter[str] = Counter()
     for row in usage:
         cost[row["model"]] += row["cost_usd"]
-        asked[row["model"]] += row["prompt_tokens"]
-        said[row["model"]] += row["tokens"]
+        prompts[row["model"]] += row["prompt_tokens"]
+        responses[row["model"]] += row["tokens"]
     names = [name for name, _ in cost.most_common(MOST_ROWS)]
-    about = "; ".join(f"{name}: ${cost[name]:,.4f}, {asked[name] + said[name]:,} tokens" for name in names)
+    about = "; ".join(f"{name}: ${cost[name]:,.4f}, {prompts[name] + responses[name]:,} tokens" for name in names)
 
     def draw(canvas: Canvas) -> None:
         left, right = canvas.axes(2, sharey=True)
         for place, name in enumerate(names):
             bar = left.barh(place, cost[name], 0.62, color=tint(place))
-            canvas.tell(list(bar), f"{name}: ${cost[name]:,.6f}")
-            note(left, cost[name], place, f"{_dollars(cost[name])}")
-            _draw_tokens(canvas, right, place, asked[name], said[name])
+            canvas.add_tooltip(list(bar), f"{name}: ${cost[name]:,.6f}")
+            label(left, cost[name], place, f"{_dollars(cost[name])}")
+            _draw_tokens(canvas, right, place, prompts[name], responses[name])
         finish_rows(left, names, "dollars")
         finish_rows(right, names, "tokens, prompts pale")
 
     return Plot("models", "What the models cost", about, (HALF, height_of(names)), draw)
 
 
-def _draw_tokens(canvas: Canvas, axes: Axes, place: int, asked: int, said: int) -> None:
-    canvas.tell(list(axes.barh(place, asked, 0.62, color=tint(place), alpha=0.4)), f"{asked:,} tokens of prompts")
-    canvas.tell(list(axes.barh(place, said, 0.62, left=asked, color=tint(place))), f"{said:,} tokens of answers")
-    note(axes, asked + said, place, f"{_brief(asked + said)}")
+def _draw_tokens(canvas: Canvas, axes: Axes, place: int, prompts: int, responses: int) -> None:
+    canvas.add_tooltip(
+        list(axes.barh(place, prompts, 0.62, color=tint(place), alpha=0.4)), f"{prompts:,} tokens of prompts"
+    )
+    canvas.add_tooltip(
+        list(axes.barh(place, responses, 0.62, left=prompts, color=tint(place))), f"{responses:,} tokens of responses"
+    )
+    label(axes, prompts + responses, place, f"{_brief(prompts + responses)}")
 
 
 def tools(usage: Rows) -> Plot:
-    """How often each tool did what it was asked."""
+    """How often each tool succeeded and failed."""
     done: Counter[str] = Counter()
     failed: Counter[str] = Counter()
     for row in usage:
@@ -68,18 +72,18 @@ def tools(usage: Rows) -> Plot:
             total = done[name] + failed[name]
             ok = axes.barh(place, done[name], 0.62, color=LIGHT["good"])
             bad = axes.barh(place, failed[name], 0.62, left=done[name], color=LIGHT["bad"])
-            canvas.tell([*ok, *bad], f"{name}: {done[name]:,} succeeded, {failed[name]:,} failed")
-            note(axes, total, place, f"{done[name] / total:.0%} of {total:,}")
+            canvas.add_tooltip([*ok, *bad], f"{name}: {done[name]:,} succeeded, {failed[name]:,} failed")
+            label(axes, total, place, f"{done[name] / total:.0%} of {total:,}")
         finish_rows(axes, names, "succeeded green, failed red")
 
-    return Plot("tools", "How the tools fared", about, (HALF, height_of(names)), draw)
+    return Plot("tools", "Success of tools", about, (HALF, height_of(names)), draw)
 
 
 def prosperity(metrics: Rows, forks: Rows) -> Plot:
-    """What became of each agent of a run, and what would have become of it in its forks: the largest family."""
-    told = [row for row in metrics if row["name"] == PROSPERITY]
-    parent, children = _largest_family(told, forks)
-    agents = sorted({row["agent"] for row in told if row["run_id"] == parent})[:MOST_AGENTS]
+    """The metric of each agent in the run with the most forks, and in these forks."""
+    values = [row for row in metrics if row["name"] == PROSPERITY]
+    parent, children = _largest_family(values, forks)
+    agents = sorted({row["agent"] for row in values if row["run_id"] == parent})[:MOST_AGENTS]
     ends = {fork["agent"]: fork for fork in forks if fork["run_id"] in children and fork["agent"]}
     about = "; ".join(
         f"{agent}: {fork['parent_value']:g} became {fork['value']:g} after turn {fork['turn_num']}"
@@ -89,7 +93,7 @@ def prosperity(metrics: Rows, forks: Rows) -> Plot:
     def draw(canvas: Canvas) -> None:
         panels = canvas.axes(max(len(agents), 1), sharey=True, sharex=True)
         for place, (axes, agent) in enumerate(zip(panels, agents, strict=False)):
-            _draw_agent(canvas, axes, _lines(told, agent), parent, children)
+            _draw_agent(canvas, axes, _lines(values, agent), parent, children)
             axes.set_title(agent, loc="left")
             axes.set_xlabel("turn" if place == 0 else "")
         canvas.figure.legend(*panels[0].get_legend_handles_labels(), loc="outside lower center", ncols=4, frameon=False)
@@ -98,20 +102,20 @@ def prosperity(metrics: Rows, forks: Rows) -> Plot:
     return Plot("prosperity", title, about or f"prosperity of {', '.join(agents)}", (WIDE, 3.2), draw)
 
 
-def _largest_family(told: Rows, forks: Rows) -> tuple[str, list[str]]:
-    speaking = {row["run_id"] for row in told}
-    families: dict[str, list[str]] = {run_id: [] for run_id in speaking}
+def _largest_family(values: Rows, forks: Rows) -> tuple[str, list[str]]:
+    with_values = {row["run_id"] for row in values}
+    families: dict[str, list[str]] = {run_id: [] for run_id in with_values}
     for fork in forks:
-        if fork["parent_run_id"] in speaking and fork["run_id"] in speaking:
+        if fork["parent_run_id"] in with_values and fork["run_id"] in with_values:
             family = families[fork["parent_run_id"]]
             family.extend({fork["run_id"]} - set(family))
     parent = max(sorted(families), key=lambda run_id: len(families[run_id]), default="")
     return parent, families.get(parent, [])[:MOST_CHILDREN]
 
 
-def _lines(told: Rows, agent: str) -> dict[str, dict[int, float]]:
+def _lines(values: Rows, agent: str) -> dict[str, dict[int, float]]:
     lines: dict[str, dict[int, float]] = {}
-    for row in sorted((row for row in told if row["agent"] == agent), key=lambda row: row["turn_num"]):
+    for row in sorted((row for row in values if row["agent"] == agent), key=lambda row: row["turn_num"]):
         lines.setdefault(row["run_id"], {})[row["turn_num"]] = row["value"]
     return lines
 
@@ -137,7 +141,7 @@ def _draw_agent(
 
 
 def _rooted(own: Mapping[int, float], trunk: Mapping[int, float]) -> dict[int, float]:
-    """A child's line from where it leaves its parent's."""
+    """Extends a fork's line to the point where it leaves its parent's."""
     before = [turn for turn in trunk if own and turn < min(own)]
     return {**({before[-1]: trunk[before[-1]]} if before else {}), **own}
 
@@ -148,7 +152,7 @@ def _draw_end(
     (dot,) = axes.plot([turn], [own[turn]], "o", markersize=5, color=colour)
     if turn in trunk:
         difference = own[turn] - trunk[turn]
-        canvas.tell([dot], f"{own[turn]:g} instead of {trunk[turn]:g} after turn {turn}")
+        canvas.add_tooltip([dot], f"{own[turn]:g} instead of {trunk[turn]:g} after turn {turn}")
         axes.annotate(f"{difference:+g}", (turn, own[turn]), (4, -3), textcoords="offset points", color=colour)
 
 

@@ -1,4 +1,4 @@
-"""A backfill: the tasks that a reaction would have from the beginning, found with Spark and made where they miss."""
+"""A backfill: finds with Spark the tasks that a reaction would have from the beginning, and makes missing ones."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ OLDER: Final = "older"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class BackfillPlan:
-    """Which positions are matched with which definition; it ends where the live matcher is."""
+    """Which positions are matched with which definition; it ends at the reaction's cursor."""
 
     reaction_id: str
     after: int
@@ -44,9 +44,9 @@ class BackfillPlan:
     spans: tuple[Span, ...]
 
     def steps(self) -> Iterator[tuple[int, int]]:
-        """Stretches in their order; where an entry stands for older ones the newest come first, and cover those.
+        """Splits the plan into ranges, each of few entries and few definitions: Spark's plan grows faster than both.
 
-        None is long, and none meets many definitions: what Spark makes of them grows faster than their number.
+        The newest range comes first if the reaction is debounced, because a newer entry replaces older ones.
         """
         changes = (span.through for span in self.spans[SPANS - 1 :: SPANS])
         inner = {*range(self.after, self.through, STEP), *changes}
@@ -59,7 +59,7 @@ class BackfillPlan:
 
 @dataclass(frozen=True, slots=True)
 class FoundMatches:
-    """Some of the matches, and how far the search has come."""
+    """Some of the matches, and how many positions have been searched."""
 
     matches: Sequence[Match]
     searched: int
@@ -68,12 +68,12 @@ class FoundMatches:
 async def plan_backfill(
     store: Store, journal: Journal, reaction_id: str, after: int = 0, through: int | None = None
 ) -> BackfillPlan:
-    """What a backfill has to look at; what comes after the reaction's cursor is left to the matcher."""
+    """Plans a backfill up to the reaction's cursor; later entries are left to the matcher."""
     record = await store.reactions.find(reaction_id)
     if record is None or record.is_removed:
         raise NotFound(f"there is no reaction {reaction_id!r}")
-    told = journal.stream(run_id=system_run(reaction_id), follow=False)
-    force = reaction_history([entry async for entry in told if entry.kind == REACTION])
+    entries = journal.stream(run_id=system_run(reaction_id), follow=False)
+    force = reaction_history([entry async for entry in entries if entry.kind == REACTION])
     if force is None:
         raise NotFound(f"the journal has no registration of {reaction_id!r} any more")
     end = record.cursor if through is None else min(through, record.cursor)
@@ -83,7 +83,7 @@ async def plan_backfill(
 
 
 def find_matches(spark: SparkSession, store: str, lake: Path | str, plan: BackfillPlan) -> Iterator[FoundMatches]:
-    """The matches of a plan, some at a time."""
+    """Yields the matches of a plan in batches."""
     source, searched = HistorySource.of(spark, store, lake), 0
     for after, through in plan.steps():
         frame = matches(source, plan, after, through)
@@ -95,7 +95,7 @@ def find_matches(spark: SparkSession, store: str, lake: Path | str, plan: Backfi
 
 
 def definitions_in(plan: BackfillPlan, after: int, through: int) -> Iterator[tuple[int, Span]]:
-    """The definitions of a stretch, each by its place in the plan and where it is in force."""
+    """The definitions of a range, each with its index in the plan and the positions it applies to."""
     for which, span in enumerate(plan.spans):
         piece = Span(max(span.above, after), min(span.through, through), span.reaction)
         if piece.above < piece.through and _is_accepted(span.reaction.predicate_cel):
@@ -103,16 +103,16 @@ def definitions_in(plan: BackfillPlan, after: int, through: int) -> Iterator[tup
 
 
 def entries_under(source: HistorySource, span: Span) -> DataFrame:
-    """What a definition is matched with; what lies too deep is no reaction's."""
+    """The entries that a definition is matched with, without those deeper than any reaction reads."""
     reaction = span.reaction
-    asked = HistoryQuery(
+    query = HistoryQuery(
         pattern=reaction.subject_pattern, where=reaction.predicate_cel, after=span.above, through=span.through
     )
-    return source.entries(asked, source.position_range(asked)).filter(F.col(DEPTH) <= MAX_DEPTH)
+    return source.entries(query, source.positions(query)).filter(F.col(DEPTH) <= MAX_DEPTH)
 
 
 def matches(source: HistorySource, plan: BackfillPlan, after: int, through: int) -> DataFrame | None:
-    """What the definitions of a stretch match; `older` are those that one stands for."""
+    """The matches of a range; `older` counts the matches that debouncing merged into one."""
     pieces = definitions_in(plan, after, through)
     frames = [_matched(source, span).withColumn(WHICH, F.lit(which)) for which, span in pieces]
     return reduce(DataFrame.unionByName, frames) if frames else None
@@ -122,11 +122,11 @@ def _matched(source: HistorySource, span: Span) -> DataFrame:
     reaction = span.reaction
     matched = history(entries_under(source, span), reaction.subject_pattern, reaction.predicate_cel)
     counted = matched.withColumn(OLDER, F.lit(0).cast("bigint"))
-    return _gathered(counted) if reaction.debounce_ms else counted
+    return _debounced(counted) if reaction.debounce_ms else counted
 
 
-def _gathered(matched: DataFrame) -> DataFrame:
-    """The newest of each subject, which stands for the older ones; what is too deep dies by itself."""
+def _debounced(matched: DataFrame) -> DataFrame:
+    """Keeps the newest match of each subject; a match at the depth limit is kept by itself, to become a dead task."""
     is_deep = F.col(DEPTH) == MAX_DEPTH
     newest = F.max_by(F.struct(*matched.drop(OLDER).columns), GLOBAL_SEQ).alias("newest")
     by_subject = matched.filter(~is_deep).groupBy(SUBJECT).agg(newest, (F.count("*") - 1).alias(OLDER))
@@ -134,7 +134,7 @@ def _gathered(matched: DataFrame) -> DataFrame:
 
 
 def _is_accepted(where: str) -> bool:
-    """A predicate that was accepted once and no longer is matches nothing."""
+    """A predicate that was accepted once and no longer compiles matches nothing."""
     try:
         Predicate(where)
     except UsageError:

@@ -1,4 +1,4 @@
-"""A dry run of a backfill: what its plan matches, day by day, and how predicates erred, a stretch at a time."""
+"""A dry run of a backfill: what its plan matches, day by day, and the predicates' errors, one step at a time."""
 
 from __future__ import annotations
 
@@ -11,22 +11,18 @@ from typing import TYPE_CHECKING
 
 from pyspark.sql import functions as F  # noqa: N812 - as everybody calls them
 
-from tape.core.predicate.predicate import Predicate
 from tape.core.search import DayFound, EntryFound, ErrorFound, Findings
 from tape.lake.schema import GLOBAL_SEQ, RUN_ID, SEQ, SUBJECT, TS_MS
 from tape.lake.search.backfill import OLDER, BackfillPlan, definitions_in, entries_under, matches
-from tape.lake.search.dry_run import CAUSES, DAY_MS, SAMPLES, Cause, HistorySource
-from tape.lake.search.history import causes, errors
+from tape.lake.search.dry_run import CAUSES, SAMPLES, HistorySource, day_column, frequent_errors
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, Row, SparkSession
 
-    from tape.core.reaction import Reaction
-
 
 @dataclass(slots=True)
 class DryRunTally:
-    """What the stretches have come to so far."""
+    """The sums of the steps so far."""
 
     after: int
     through: int
@@ -34,7 +30,7 @@ class DryRunTally:
     older: int = 0
     days: Counter[int] = field(default_factory=Counter)
     newest: list[EntryFound] = field(default_factory=list)
-    causes: dict[str, Cause] = field(default_factory=dict)
+    errors: dict[str, ErrorFound] = field(default_factory=dict)
 
     def add_days(self, rows: Iterable[Row]) -> None:
         for row in rows:
@@ -43,13 +39,12 @@ class DryRunTally:
             found = [EntryFound(**entry.asDict()) for entry in row["newest"]]
             self.newest = nlargest(SAMPLES, self.newest + found, key=lambda entry: entry.global_seq)
 
-    def add_causes(self, found: Iterable[Cause]) -> None:
-        for cause in found:
-            before = self.causes.get(cause.error)
-            self.causes[cause.error] = cause if before is None else _joined(before, cause)
+    def add_errors(self, found: Iterable[ErrorFound]) -> None:
+        for error in found:
+            before = self.errors.get(error.error)
+            self.errors[error.error] = error if before is None else before.merged(error)
 
     def findings(self) -> Findings:
-        frequent = nlargest(CAUSES, self.causes.values(), key=lambda cause: cause.entries)
         return Findings(
             after=self.after,
             through=self.through,
@@ -58,40 +53,25 @@ class DryRunTally:
             older=self.older,
             days=tuple(DayFound(day_ms=day, matches=count) for day, count in sorted(self.days.items())),
             samples=tuple(self.newest),
-            errors=tuple(ErrorFound(**cause._asdict()) for cause in frequent),
+            errors=tuple(nlargest(CAUSES, self.errors.values(), key=lambda error: error.entries)),
         )
 
 
 def dry_run_backfill(spark: SparkSession, store: str, lake: Path | str, plan: BackfillPlan) -> Iterator[Findings]:
-    """What a backfill by this plan would match, as it becomes known; nothing is made."""
+    """Yields after each step what a backfill by this plan would match; makes no tasks."""
     source, tally = HistorySource.of(spark, store, lake), DryRunTally(plan.after, plan.through)
     for after, through in plan.steps():
         frame = matches(source, plan, after, through)
         tally.add_days(() if frame is None else _days(frame))
         for _, span in definitions_in(plan, after, through):
-            tally.add_causes(_causes(entries_under(source, span), span.reaction))
+            entries, reaction = entries_under(source, span), span.reaction
+            tally.add_errors(frequent_errors(entries, reaction.subject_pattern, reaction.predicate_cel))
         tally.searched += through - after
         yield tally.findings()
 
 
 def _days(matched: DataFrame) -> list[Row]:
-    day = F.col(TS_MS) - F.pmod(F.col(TS_MS), F.lit(DAY_MS))
-    places = F.struct(GLOBAL_SEQ, RUN_ID, SEQ, SUBJECT, TS_MS)
+    entry = F.struct(GLOBAL_SEQ, RUN_ID, SEQ, SUBJECT, TS_MS)
     numbers = F.count("*").alias("matches"), F.sum(OLDER).alias(OLDER)
-    return (
-        matched.groupBy(day.alias("day_ms"))
-        .agg(*numbers, F.max_by(places, GLOBAL_SEQ, SAMPLES).alias("newest"))
-        .collect()
-    )
-
-
-def _causes(seen: DataFrame, reaction: Reaction) -> list[Cause]:
-    if Predicate(reaction.predicate_cel).is_blank:
-        return []
-    found = causes(errors(seen, reaction.subject_pattern, reaction.predicate_cel)).orderBy(F.desc("entries"), "error")
-    return [Cause(*row) for row in found.limit(CAUSES).collect()]
-
-
-def _joined(one: Cause, other: Cause) -> Cause:
-    first, last = min(one.first_global_seq, other.first_global_seq), max(one.last_global_seq, other.last_global_seq)
-    return Cause(one.error, one.entries + other.entries, first, last)
+    newest = F.max_by(entry, GLOBAL_SEQ, SAMPLES).alias("newest")
+    return matched.groupBy(day_column()).agg(*numbers, newest).collect()

@@ -1,4 +1,4 @@
-"""What a reaction would have seen: the entries of all history that a pattern and a predicate match, on Spark."""
+"""Filters a frame of entries by a pattern and a predicate on Spark, exactly as the live matcher would."""
 
 from __future__ import annotations
 
@@ -16,10 +16,8 @@ from tape.core.event import VALUE
 from tape.core.lifecycle import PREFIXES, SOURCE_SUBJECT, names_lifecycle
 from tape.core.predicate.predicate import Predicate, Verdict, bind
 from tape.core.subject import ONE, Pattern
-from tape.lake.sql.predicate import CompiledPart, PartRoute, compile_predicate, explain
+from tape.lake.sql.predicate import compile_predicate
 from tape.lake.sql.text import call, case, chain, infix, literal, negate
-
-__all__ = ["CompiledPart", "PartRoute", "causes", "errors", "explain", "history", "left_to_evaluator"]
 
 PREVIOUS: Final = "prev_value_json"
 IN_DOUBT: Final = "in_doubt"
@@ -27,7 +25,7 @@ FAILURES: Final = "global_seq BIGINT, error STRING"
 
 
 class EvaluatedEntry(NamedTuple):
-    """What the evaluator sees of an entry that Spark has read."""
+    """The columns of an entry that the CEL evaluator reads."""
 
     global_seq: int
     run_id: str
@@ -47,9 +45,9 @@ class EvaluatedEntry(NamedTuple):
 
 
 def history(entries: DataFrame, pattern: str, where: str = "") -> DataFrame:
-    """The entries that the live matcher would have matched, with their own columns.
+    """The entries that the live matcher would have matched, with the frame's columns.
 
-    `prev_value_json` is the column of that name, or what the entries themselves say.
+    `prev_value_json` is the column of that name, or is read from the payload if there is none.
     """
     compiled = compile_predicate(Predicate(where))
     passed = entries_under_pattern(entries, pattern).filter(compiled.may_match)
@@ -61,7 +59,7 @@ def history(entries: DataFrame, pattern: str, where: str = "") -> DataFrame:
 
 
 def left_to_evaluator(entries: DataFrame, pattern: str, where: str = "") -> DataFrame | None:
-    """The entries of which the evaluator is asked whether they match; None if Spark can tell of every one."""
+    """The entries that only the CEL evaluator can judge; None if Spark can judge all of them."""
     compiled = compile_predicate(Predicate(where))
     passed = entries_under_pattern(entries, pattern).filter(compiled.may_match)
     if not compiled.is_native:
@@ -70,18 +68,18 @@ def left_to_evaluator(entries: DataFrame, pattern: str, where: str = "") -> Data
 
 
 def errors(entries: DataFrame, pattern: str, where: str = "") -> DataFrame:
-    """Where the predicate errs and what the evaluator says about it, for each such entry under the pattern."""
+    """The position and error text of every entry under the pattern on which the predicate raises an error."""
     compiled = compile_predicate(Predicate(where))
     suspects = entries_under_pattern(entries, pattern).filter(compiled.may_fail).select(*EvaluatedEntry._fields)
     return suspects.mapInArrow(partial(_failing, where), FAILURES)
 
 
 def entries_under_pattern(entries: DataFrame, pattern: str) -> DataFrame:
-    """The entries that a reaction with this pattern is for, each with the value before."""
+    """The entries that a reaction with this pattern reads, with `prev_value_json`."""
     if PREVIOUS not in entries.columns:
         entries = entries.withColumn(PREVIOUS, expr(previous_value()))
-    asked = Pattern(pattern)
-    return entries.filter(subject_condition(asked)).filter(lifecycle_condition(asked))
+    parsed = Pattern(pattern)
+    return entries.filter(subject_condition(parsed)).filter(lifecycle_condition(parsed))
 
 
 def previous_value() -> str:
@@ -91,19 +89,19 @@ def previous_value() -> str:
 
 
 def filter_by_evaluator(entries: DataFrame, where: str, doubt: str = literal(True)) -> DataFrame:
-    """Of the entries in doubt those that the matcher's own evaluator matches, and all the others."""
+    """Keeps the entries in doubt that the CEL evaluator matches, and all entries that are not in doubt."""
     marked = entries.withColumn(IN_DOUBT, expr(doubt))
     return marked.mapInArrow(partial(_matching, where), entries.schema)
 
 
-def causes(failures: DataFrame) -> DataFrame:
-    """Errors by cause: how many entries have it, and the first and the last of them."""
+def errors_by_cause(failures: DataFrame) -> DataFrame:
+    """Groups errors by text: the number of entries, and the first and the last of them."""
     numbers = "count(*) AS entries", "min(global_seq) AS first_global_seq", "max(global_seq) AS last_global_seq"
     return failures.groupBy("error").agg(*map(expr, numbers))
 
 
 def subject_condition(pattern: Pattern) -> str:
-    """The pattern in Spark SQL: a comparison or a prefix, which sources and files can use, then each segment."""
+    """The pattern in Spark SQL: an equality or a prefix, which Spark can push down, and a regex for the segments."""
     if pattern.literal is not None:
         return infix("subject", "=", literal(pattern.literal))
     bounds = pattern.prefix_range()
@@ -132,25 +130,25 @@ def _matching(where: str, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.Reco
     for batch in batches:
         *columns, _ = batch.schema.names
         doubts = batch.column(IN_DOUBT)
-        asked = verdicts(where, batch.filter(doubts))
-        keep = [next(asked).matched if in_doubt else True for in_doubt in doubts.to_pylist()]
+        judged = verdicts(where, batch.filter(doubts))
+        keep = [next(judged).matched if in_doubt else True for in_doubt in doubts.to_pylist()]
         yield batch.select(columns).filter(pa.array(keep, pa.bool_()))
 
 
 def _failing(where: str, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
     for batch in batches:
-        said = [verdict.error for verdict in verdicts(where, batch)]
+        texts = [verdict.error for verdict in verdicts(where, batch)]
         failed = pa.RecordBatch.from_arrays(
-            [batch.column("global_seq"), pa.array(said, pa.string())], ["global_seq", "error"]
+            [batch.column("global_seq"), pa.array(texts, pa.string())], ["global_seq", "error"]
         )
         yield failed.filter(failed.column("error").is_valid())
 
 
 def verdicts(where: str, batch: pa.RecordBatch) -> Iterator[Verdict]:
-    """What the evaluator says of each row."""
+    """The evaluator's verdict on each row."""
     predicate = _predicate(where)
     rows = zip(*(batch.column(name).to_pylist() for name in EvaluatedEntry._fields), strict=True)
-    return (predicate.evaluate(bind(seen)) for seen in map(EvaluatedEntry._make, rows))
+    return (predicate.evaluate(bind(entry)) for entry in map(EvaluatedEntry._make, rows))
 
 
 @lru_cache(maxsize=16)

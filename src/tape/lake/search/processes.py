@@ -1,4 +1,4 @@
-"""Searches through history for a server that never loads Spark: each is a process that is watched until its end."""
+"""Runs searches for a server that never loads Spark: each is a child process, one at a time."""
 
 import asyncio
 import json
@@ -31,14 +31,14 @@ MOST_S: Final = 3600.0
 REMEMBERED: Final = 64
 MOST_LINE: Final = 4 << 20
 GRACE_S: Final = 5.0
-UNHEARD: Final = "its process could not be started or heard; the server's log says more"
+NO_RESULT: Final = "its process could not be started or read; the server's log says more"
 BROKEN: Final = (OSError, ValueError, msgspec.MsgspecError)
 COMMAND: Final = (sys.executable, "-P", "-m", "tape.search_process")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SearchConfig:
-    """Where searches search, and what Spark needs for it."""
+    """The store, lake and Spark settings of every search, and its time limit."""
 
     store: str
     lake: Path
@@ -48,7 +48,7 @@ class SearchConfig:
     most_s: float = MOST_S
 
     def check(self) -> None:
-        """Refuses where Spark cannot run, and says what to install."""
+        """Raises UsageError where Spark cannot run; the message says what to install."""
         check_installed()
         if find_spec("pyspark") is None:
             raise UsageError("this needs the package pyspark; install tape-bus[spark]")
@@ -71,7 +71,7 @@ class SearchConfig:
 
 @dataclass(slots=True, eq=False)
 class RunningSearch:
-    """A search that is under way, and what ends it."""
+    """A search in progress, and the scope that cancels it."""
 
     search: Search
     order: SearchOrder
@@ -80,106 +80,101 @@ class RunningSearch:
 
 
 class Searches:
-    """At most one at a time, so long at most; what was found is kept for as long as the server runs."""
+    """Runs at most one search at a time; keeps findings until the server stops."""
 
-    def __init__(self, ground: SearchConfig) -> None:
-        self._ground = ground
-        self._watch: RunningSearch | None = None
-        self._begun: asyncio.Queue[RunningSearch] = asyncio.Queue()
-        self._found: dict[str, dict[SearchKind, Search]] = {}
+    def __init__(self, config: SearchConfig) -> None:
+        self._config = config
+        self._running: RunningSearch | None = None
+        self._queue: asyncio.Queue[RunningSearch] = asyncio.Queue()
+        self._last: dict[str, dict[SearchKind, Search]] = {}
 
     async def begin(self, kind: SearchKind, reaction_id: str, after: int = 0, through: int | None = None) -> Search:
-        await to_thread.run_sync(self._ground.check)
-        if self._watch is not None:
-            other = self._watch.search
+        await to_thread.run_sync(self._config.check)
+        if self._running is not None:
+            other = self._running.search
             name = "dry run" if other.kind is SearchKind.DRY_RUN else "backfill"
             raise LimitReached(
                 f"a {name} of {other.reaction_id!r} is under way, and there is one at a time; cancel it, or wait"
             )
         search = Search(kind=kind, reaction_id=reaction_id, started_at_ms=_now_ms())
-        self._watch = RunningSearch(search, self._ground.order(search, after, through))
-        self._keep(search)
-        self._begun.put_nowait(self._watch)
+        self._running = RunningSearch(search, self._config.order(search, after, through))
+        self._remember(search)
+        self._queue.put_nowait(self._running)
         return search
 
     async def cancel(self, reaction_id: str) -> Search:
-        """Ends it, and everything it has started; tasks that were made stay."""
-        watch = self._watch
-        if watch is None or watch.search.reaction_id != reaction_id:
+        """Kills the search and its child processes; tasks that it has made stay."""
+        running = self._running
+        if running is None or running.search.reaction_id != reaction_id:
             raise NotReady(f"nothing is searched for {reaction_id!r}")
-        watch.scope.cancel()
-        await watch.ended.wait()
-        return watch.search
+        running.scope.cancel()
+        await running.ended.wait()
+        return running.search
 
     def of(self, reaction_id: str) -> Mapping[SearchKind, Search]:
-        return self._found.get(reaction_id, {})
+        return self._last.get(reaction_id, {})
 
     async def run(self) -> NoReturn:
-        """Searches, one after another."""
+        """Runs the searches that `begin` has queued, one after another."""
         while True:
-            watch = await self._begun.get()
+            running = await self._queue.get()
             try:
-                await self._see_through(watch)
+                await self._run_search(running)
             finally:
-                self._watch = None
-                watch.ended.set()
+                self._running = None
+                running.ended.set()
 
-    async def _see_through(self, watch: RunningSearch) -> None:
+    async def _run_search(self, running: RunningSearch) -> None:
         state, reason = SearchState.CANCELLED, ""
-        with watch.scope, anyio.move_on_after(self._ground.most_s) as limit:
+        with running.scope, anyio.move_on_after(self._config.most_s) as limit:
             try:
-                state, reason = await self._watched(watch)
+                state, reason = await self._run_process(running)
             except BROKEN as error:
                 log.error("search.failed", reason=f"{type(error).__name__}: {error}")
-                state, reason = (
-                    SearchState.FAILED,
-                    UNHEARD,
-                )
+                state, reason = SearchState.FAILED, NO_RESULT
         if limit.cancelled_caught:
-            state, reason = (
-                SearchState.FAILED,
-                f"it took more than {self._ground.most_s:g} s; a command may take longer",
-            )
-        self._tell(watch, replace(watch.search, state=state, reason=reason, ended_at_ms=_now_ms()))
-        log.info("search.ended", kind=watch.search.kind, reaction_id=watch.search.reaction_id, outcome=str(state))
+            state = SearchState.FAILED
+            reason = f"it took more than {self._config.most_s:g} s; a command may take longer"
+        self._update(running, replace(running.search, state=state, reason=reason, ended_at_ms=_now_ms()))
+        log.info("search.ended", kind=running.search.kind, reaction_id=running.search.reaction_id, outcome=str(state))
 
-    async def _watched(self, watch: RunningSearch) -> tuple[SearchState, str]:
-        """How it ended; it is gone in any case."""
-        async with open_child(self._ground.command, grace_s=GRACE_S, stderr=DEVNULL) as child:
-            await child.write(json.dumps(asdict(watch.order)).encode() + b"\n")
+    async def _run_process(self, running: RunningSearch) -> tuple[SearchState, str]:
+        """Runs the child process; returns how it ended."""
+        async with open_child(self._config.command, grace_s=GRACE_S, stderr=DEVNULL) as child:
+            await child.write(json.dumps(asdict(running.order)).encode() + b"\n")
             while line := await child.read_line(MOST_LINE):
-                answer = json.loads(line)
-                if ending := _ending(answer):
+                message = json.loads(line)
+                if ending := _ending(message):
                     return ending
-                self._tell(watch, replace(watch.search, findings=msgspec.convert(answer["findings"], Findings)))
+                self._update(running, replace(running.search, findings=msgspec.convert(message["findings"], Findings)))
         return SearchState.FAILED, "it was ended from outside, or the machine had no memory for it"
 
-    def _tell(self, watch: RunningSearch, search: Search) -> None:
-        watch.search = search
-        self._keep(search)
+    def _update(self, running: RunningSearch, search: Search) -> None:
+        running.search = search
+        self._remember(search)
 
-    def _keep(self, search: Search) -> None:
-        before = self._found.pop(search.reaction_id, {})
-        self._found[search.reaction_id] = {**before, search.kind: search}
-        while len(self._found) > REMEMBERED:
-            del self._found[next(iter(self._found))]
+    def _remember(self, search: Search) -> None:
+        before = self._last.pop(search.reaction_id, {})
+        self._last[search.reaction_id] = {**before, search.kind: search}
+        while len(self._last) > REMEMBERED:
+            del self._last[next(iter(self._last))]
 
 
 @asynccontextmanager
-async def open_searches(ground: SearchConfig) -> AsyncIterator[Searches]:
-    """Searches that end with the block."""
-    searches = Searches(ground)
+async def open_searches(config: SearchConfig) -> AsyncIterator[Searches]:
+    """Runs searches in the background until the block ends."""
+    searches = Searches(config)
     async with background(searches.run):
         yield searches
 
 
-def _ending(said: dict[str, Any]) -> tuple[SearchState, str] | None:
-    if "refused" in said:
-        return SearchState.FAILED, str(said["refused"])
-    if "broken" in said:
-        log.error("search.failed", reason=said["broken"])
+def _ending(message: dict[str, Any]) -> tuple[SearchState, str] | None:
+    if "refused" in message:
+        return SearchState.FAILED, str(message["refused"])
+    if "broken" in message:
+        log.error("search.failed", reason=message["broken"])
         return SearchState.FAILED, "Spark could not do it; the server's log and spark.log in its data folder say more"
-    return (SearchState.DONE, "") if "done" in said else None
+    return (SearchState.DONE, "") if "done" in message else None
 
 
 def _now_ms() -> int:

@@ -1,4 +1,4 @@
-"""From the checked syntax tree of a predicate to values in Spark SQL."""
+"""Compiles the checked syntax tree of a predicate to Spark SQL."""
 
 from __future__ import annotations
 
@@ -22,8 +22,8 @@ from tape.lake.sql.types import (
     order,
 )
 
-MOST_CHARACTERS: Final = 20_000  # of SQL; Java would not compile what is much longer, and Spark only interpret it
-SAFE_ELEMENTS: Final = 300  # 256 nodes are at most 32 loops, and all of them together may go round 10,000 times
+MOST_CHARACTERS: Final = 20_000  # of SQL; Java does not compile much longer code, and Spark would interpret it
+SAFE_ELEMENTS: Final = 300  # 256 nodes hold at most 32 loops, and the evaluator allows 10,000 iterations in all
 PAYLOAD: Final = "payload"  # the name of the parsed payload inside the SQL
 
 _ELEMENT: Final = "element"
@@ -42,7 +42,7 @@ Scope = Mapping[str, SqlValue]
 
 
 def compile_expression(node: Expression, scope: Scope) -> SqlValue:
-    """The value of a node; `NotCompiled` says why only the evaluator can tell it."""
+    """Compiles a node; raises NotCompiled with the reason if only the evaluator can evaluate it."""
     match node:
         case Const():
             value = _constant(node)
@@ -55,7 +55,7 @@ def compile_expression(node: Expression, scope: Scope) -> SqlValue:
         case Comprehension():
             value = _loop(node, scope)
         case _:
-            raise NotCompiled("lists and maps are built by the evaluator only")
+            raise NotCompiled("only the evaluator builds lists and maps")
     if len(value.text) + sum(map(len, value.doubts)) > MOST_CHARACTERS:
         raise NotCompiled(f"its SQL would be longer than {MOST_CHARACTERS:,} characters")
     return value
@@ -75,7 +75,7 @@ def _variable(node: Ident, scope: Scope) -> SqlValue:
         return scope[node.name]
     name = node.name.removeprefix("entry.")
     if name == node.name:
-        raise NotCompiled(f"{name} is no variable of an entry")
+        raise NotCompiled(f"{name} is not a variable of an entry")
     if name == "payload":
         return any_value(PAYLOAD, can_fail=False)
     return SqlValue(kind=_COLUMNS[name], text=name, can_fail=False)
@@ -91,7 +91,7 @@ def _select(node: Select, scope: Scope) -> SqlValue:
 
 
 def _step(container: SqlValue, key: str | int) -> SqlValue:
-    """What a VARIANT holds at a key or an index, or NULL."""
+    """The value of a VARIANT at a key or an index, or NULL."""
     if container.kind is not SqlType.ANY:
         raise NotCompiled(f"a field of {container.kind.name.lower()}")
     return any_value(container.root, container.path + _path(key)).given(container)
@@ -111,12 +111,12 @@ def _call(node: Call, scope: Scope) -> SqlValue:
     if node.function in _SPECIAL:
         return _SPECIAL[node.function](node, scope)
     if node.function not in _PLAIN:
-        raise NotCompiled(f"{node.function} is known to the evaluator only")
+        raise NotCompiled(f"{node.function} is supported by the evaluator only")
     return _PLAIN[node.function](node, *(compile_expression(operand, scope) for operand in node.operands))
 
 
 def _logic(node: Call, *operands: SqlValue) -> SqlValue:
-    """Three-valued in Spark as in CEL: an error is absorbed by what decides without it."""
+    """Three-valued logic in Spark as in CEL: an operand that decides the result absorbs an error."""
     conditions = [narrow(operand, SqlType.BOOL) for operand in operands]
     return boolean(chain(_LOGIC[node.function], *(each.text for each in conditions)), *conditions)
 
@@ -176,24 +176,24 @@ def _choose(_: Call, condition: SqlValue, yes: SqlValue, no: SqlValue) -> SqlVal
 def _matches(node: Call, scope: Scope) -> SqlValue:
     pattern = node.operands[1]
     if not isinstance(pattern, Const) or not isinstance(pattern.value, str):
-        raise NotCompiled("a regular expression that is no literal")
+        raise NotCompiled("a regular expression that is not a literal")
     return functions.matches(compile_expression(node.operands[0], scope), pattern.value)
 
 
 def _index(node: Call, scope: Scope) -> SqlValue:
     key = node.operands[1]
     if not isinstance(key, Const) or isinstance(key.value, bool) or not isinstance(key.value, str | int):
-        raise NotCompiled("an index that is no literal text or int")
+        raise NotCompiled("an index that is not a literal text or int")
     if key.type == "uint" or (isinstance(key.value, int) and not 0 <= key.value < 2**31):
         raise NotCompiled("an index that a path in Spark cannot name")
     return _step(compile_expression(node.operands[0], scope), key.value)
 
 
 def _in(node: Call, scope: Scope) -> SqlValue:
-    needle, haystack = node.operands
-    if isinstance(haystack, CreateList):
-        return _in_literals(compile_expression(needle, scope), _literals(haystack))
-    return _in_payload(compile_expression(needle, scope), compile_expression(haystack, scope))
+    item, container = node.operands
+    if isinstance(container, CreateList):
+        return _in_literals(compile_expression(item, scope), _literals(container))
+    return _in_payload(compile_expression(item, scope), compile_expression(container, scope))
 
 
 def _literals(node: CreateList) -> list[SqlValue]:
@@ -202,32 +202,32 @@ def _literals(node: CreateList) -> list[SqlValue]:
     return [_constant(element) for element in node.elements if isinstance(element, Const)]
 
 
-def _in_literals(needle: SqlValue, choices: list[SqlValue]) -> SqlValue:
+def _in_literals(item: SqlValue, choices: list[SqlValue]) -> SqlValue:
     if not choices:
-        return boolean(case((is_null(needle.text), NULL), otherwise=literal(False)), needle)
-    found = [equal(needle, choice) for choice in choices]
+        return boolean(case((is_null(item.text), NULL), otherwise=literal(False)), item)
+    found = [equal(item, choice) for choice in choices]
     return boolean(chain("OR", *(each.text for each in found)), *found)
 
 
-def _in_payload(needle: SqlValue, container: SqlValue) -> SqlValue:
-    if container.kind is not SqlType.ANY or needle.kind is SqlType.ANY or needle.can_fail:
+def _in_payload(item: SqlValue, container: SqlValue) -> SqlValue:
+    if container.kind is not SqlType.ANY or item.kind is SqlType.ANY or item.can_fail:
         raise NotCompiled("membership, unless of a literal or a variable in a part of the payload")
-    found = equal(any_value(_MEMBER, can_fail=False), needle)
+    found = equal(any_value(_MEMBER, can_fail=False), item)
     text = case(
         (is_known(as_list(container)), call("exists", as_list(container), function(_MEMBER, found.text))),
-        (is_known(as_map(container)), _has_key(container, needle)),
+        (is_known(as_map(container)), _has_key(container, item)),
     )
     return boolean(text, container)
 
 
-def _has_key(container: SqlValue, needle: SqlValue) -> str:
-    if needle.kind is SqlType.STRING:
-        return call("map_contains_key", as_map(container), needle.text)
-    return NULL if needle.kind is SqlType.NULL else literal(False)
+def _has_key(container: SqlValue, item: SqlValue) -> str:
+    if item.kind is SqlType.STRING:
+        return call("map_contains_key", as_map(container), item.text)
+    return NULL if item.kind is SqlType.NULL else literal(False)
 
 
 def _loop(node: Comprehension, scope: Scope) -> SqlValue:
-    """`exists` and `all`; the other macros count or build."""
+    """Compiles `exists` and `all`; the other macros count or build."""
     step = node.step
     if not isinstance(step, Call) or not isinstance(node.start, Const) or step.function not in _LOOPS:
         raise NotCompiled("a comprehension other than all and exists")
@@ -261,7 +261,7 @@ def _unrolled(node: Comprehension, body: Expression, operator: str, scope: Scope
 
 
 def _quantified(quantifier: str, elements: SqlValue, body: SqlValue) -> SqlValue:
-    """A map is gone through by its keys, and a long list may exhaust the evaluator: both are for it to say."""
+    """Leaves maps, which are iterated by key, and long lists, which may exhaust its budget, to the evaluator."""
     items = as_list(elements)
     is_long = infix(call("size", items), ">", str(SAFE_ELEMENTS))
     doubts = [case((is_null(items), is_known(as_map(elements))), otherwise=is_long)]

@@ -27,7 +27,7 @@ BOUND: Final = 2.0**63
 _SPACE: Final = "\t\n\v\f\r "
 _IS_INT: Final = r"\A[+-]?[0-9]+\z"
 _IS_DECIMAL: Final = r"\A[+-]?([0-9]+\.?[0-9]*|\.[0-9]+)([eE][+-]?[0-9]+)?\z"
-_IS_PERHAPS_DOUBLE: Final = "[xXnN]"  # hexadecimal, inf and nan, which the evaluator takes too
+_IS_PERHAPS_DOUBLE: Final = "[xXnN]"  # hexadecimal, inf and nan, which the evaluator accepts too
 _TRUE: Final = ("true", "True", "TRUE", "t", "1")
 _FALSE: Final = ("false", "False", "FALSE", "f", "0")
 _OPERATORS: Final = {"_+_": "+", "_-_": "-", "_*_": "*"}
@@ -35,7 +35,7 @@ _ANY_INT: Final = "DECIMAL(19,0)"
 
 
 def arithmetic(function: str, kind: SqlType, left: SqlValue, right: SqlValue) -> SqlValue:
-    """`+ - * / %` of two operands that have to be of one kind."""
+    """`+ - * / %` of two operands of the same type."""
     left, right = narrow(left, kind), narrow(right, kind)
     if kind is SqlType.INT:
         return SqlValue(kind=kind, text=_whole(function, left, right)).given(left, right)
@@ -60,7 +60,7 @@ def _whole(function: str, left: SqlValue, right: SqlValue) -> str:
 
 
 def _exactly(left: str, operator: str, right: str) -> str:
-    """In decimals, which hold any result: Spark would reorder `try_add`s of ints, and overflow where CEL does not."""
+    """Computes in decimals, which hold any sum: Spark reorders `try_add`s of ints and overflows where CEL does not."""
     return try_cast(infix(cast(left, _ANY_INT), operator, cast(right, _ANY_INT)), "BIGINT")
 
 
@@ -109,7 +109,7 @@ def _length(text: str) -> str:
 
 
 def convert(function: str, value: SqlValue) -> SqlValue:
-    """`int`, `double`, `string` or `bool` of a value; which kinds it may be of decides what can be said."""
+    """`int`, `double`, `string` or `bool` of a value, by the types that the value may have."""
     target, ways = _CONVERSIONS[function]
     if value.kind is not SqlType.ANY:
         if value.kind not in ways:

@@ -1,6 +1,6 @@
-"""What the text of a payload has to contain for a condition to hold, so that Spark need not parse the others.
+"""Substrings that a payload's text must contain for a condition to hold, so that Spark need not parse the others.
 
-This rests on stored text being what `codec.encode` writes: compact, each key with its value right behind it.
+This relies on the compact JSON of `codec.encode`: each value directly follows its key.
 """
 
 import re
@@ -10,18 +10,18 @@ from typing import Final
 from tape.core.predicate.ast import Call, Comprehension, Const, Expression, Ident, Literal, Select
 
 MOST: Final = 4
-BOUND: Final = 10**9  # below it a whole number begins with the same digits, whether it is an int or a double
+BOUND: Final = 10**9  # a smaller whole number has the same first digits as an int and as a double
 
 _LENIENT: Final = frozenset({"_&&_", "_||_", "_?_:_", "@not_strictly_false"})
-_is_plain = re.compile(r"[A-Za-z0-9 _.,:@+-]*").fullmatch  # what no writer of JSON escapes
+_is_plain = re.compile(r"[A-Za-z0-9 _.,:@+-]*").fullmatch  # characters that JSON writers never escape
 
 
 def substrings(condition: Expression) -> tuple[str, ...]:
-    """Texts that are all in the payload of every entry for which the condition is true; the longest say most."""
+    """Substrings of the payload of every entry for which the condition is true; the longest ones only."""
     longest: list[str] = []
-    for needle in sorted(_at_top(condition), key=len, reverse=True):
-        if not any(needle in each for each in longest):
-            longest.append(needle)
+    for substring in sorted(_at_top(condition), key=len, reverse=True):
+        if not any(substring in each for each in longest):
+            longest.append(substring)
     return tuple(longest[:MOST])
 
 
@@ -36,7 +36,7 @@ def _at_top(node: Expression) -> Iterator[str]:
 
 
 def _within(node: Expression) -> Iterator[str]:
-    """Whatever is an error without a key needs the key; `has` needs only what it looks into."""
+    """A selection fails without its key, so it needs the key; `has` needs only its operand."""
     match node:
         case Select():
             if not node.is_test:
@@ -52,7 +52,7 @@ def _within(node: Expression) -> Iterator[str]:
 
 
 def _pair(node: Expression, value: Literal) -> Iterator[str]:
-    """A key of the payload, and where it is certain how that is written its value."""
+    """A key of the payload, with its value if the value has only one JSON text."""
     if isinstance(node, Select) and _is_of_payload(node) and _is_plain(node.field):
         yield f'"{node.field}":{_written(value)}'
 

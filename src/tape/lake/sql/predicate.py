@@ -1,4 +1,4 @@
-"""Predicates in Spark SQL, as far as Spark says what the evaluator says; the rest is left to the evaluator."""
+"""Compiles predicates to Spark SQL where Spark gives the evaluator's result; the rest is left to the evaluator."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from tape.lake.sql.types import NotCompiled, SqlType, narrow
 
 
 class PartRoute(Enum):
-    """Who answers a part of a predicate."""
+    """What evaluates a part of a predicate: Spark SQL or the CEL evaluator."""
 
     NATIVE = "native"
     EVALUATOR = "udf"
@@ -23,7 +23,7 @@ class PartRoute(Enum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CompiledPart:
-    """One of the conditions that all have to hold: where it is in the text, who answers it, and why."""
+    """One operand of the top-level `&&`: its position in the text, what evaluates it, and why."""
 
     position: str
     route: PartRoute
@@ -36,7 +36,7 @@ class CompiledPart:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CompiledPredicate:
-    """A predicate for Spark: its conditions, each either in SQL or left to the evaluator."""
+    """A predicate for Spark: its parts, each in SQL or left to the evaluator."""
 
     parts: tuple[CompiledPart, ...]
 
@@ -46,26 +46,26 @@ class CompiledPredicate:
 
     @property
     def condition(self) -> str:
-        """Of all native parts together: false, true, or NULL where one of them errs and none is false."""
+        """All native parts: false, true, or NULL where one has an error and none is false."""
         return self._all(lambda part: part.sql)
 
     @property
     def may_match(self) -> str:
-        """True of every entry that matches, and where nothing else is left to ask of no other."""
+        """True for every entry that matches; for no other entry if the predicate is native and not in doubt."""
         wanted = dict.fromkeys(substring for part in self.parts for substring in part.substrings)
         contained = [call("contains", "payload_json", literal(substring)) for substring in wanted]
         return chain("AND", *contained, self._all(lambda part: chain("OR", part.sql, *part.doubts)))
 
     @property
     def may_fail(self) -> str:
-        """True of every entry on which the predicate errs."""
+        """True for every entry on which the predicate has an error."""
         if self.is_native:
             return _with_payload(chain("OR", is_null(chain("AND", *_sqls(self.parts))), *self._doubts()))
         return self._all(lambda part: chain("OR", call("coalesce", part.sql, literal(True)), *part.doubts))
 
     @property
     def doubt(self) -> str | None:
-        """Where the condition must not be believed, or None if it always may; never NULL."""
+        """True where the condition may differ from the evaluator; None if it never does. Never NULL."""
         doubts = self._doubts()
         return _with_payload(chain("OR", *doubts)) if doubts else None
 
@@ -73,7 +73,7 @@ class CompiledPredicate:
         return [call("coalesce", doubt, literal(False)) for part in self.parts for doubt in part.doubts]
 
     def _all(self, render: Callable[[CompiledPart], str]) -> str:
-        """What reads no payload stands by itself, where Spark can hand it on to files and sources."""
+        """Keeps conditions on columns apart from those on the payload, so that Spark can push them down."""
         native = [part for part in self.parts if part.route is PartRoute.NATIVE]
         conditions = [render(part) for part in native if not part.reads_payload]
         if of_payload := [render(part) for part in native if part.reads_payload]:
@@ -82,18 +82,18 @@ class CompiledPredicate:
 
 
 def compile_predicate(predicate: Predicate) -> CompiledPredicate:
-    """A blank predicate has no parts."""
+    """Compiles a predicate; a blank one has no parts."""
     root = predicate.expression
     return CompiledPredicate(parts=() if root is None else tuple(map(_part, _conjuncts(root))))
 
 
 def explain(text: str) -> list[CompiledPart]:
-    """Which part of a predicate goes where, and why."""
+    """Which part of a predicate Spark evaluates, which one the evaluator, and why."""
     return list(compile_predicate(Predicate(text)).parts)
 
 
 def _with_payload(condition: str) -> str:
-    """A condition in which the payload has been parsed once; what is not JSON reads as null."""
+    """Binds the parsed payload in a condition; a payload that is not JSON reads as null."""
     parsed = call("parse_json", call("coalesce", "payload_json", literal("null")))
     return call("exists", call("array", parsed), function(PAYLOAD, condition))
 
@@ -103,7 +103,7 @@ def _sqls(parts: Sequence[CompiledPart]) -> list[str]:
 
 
 def _conjuncts(node: Expression) -> Iterator[Expression]:
-    """What is asked of an entry at once: it matches exactly when each of these is true."""
+    """The operands of the top-level `&&`."""
     if isinstance(node, Call) and node.function == "_&&_":
         for operand in node.operands:
             yield from _conjuncts(operand)
@@ -121,7 +121,7 @@ def _part(node: Expression) -> CompiledPart:
     return CompiledPart(
         position=node.position,
         route=PartRoute.NATIVE,
-        reason="compiled; in doubt the evaluator is asked" if value.doubts else "compiled",
+        reason="compiled; the evaluator decides where SQL is in doubt" if value.doubts else "compiled",
         sql=value.text,
         doubts=value.doubts,
         reads_payload=any(isinstance(each, Ident) and each.name == "entry.payload" for each in descend(node)),

@@ -1,7 +1,7 @@
-"""Which regular expressions of RE2 Java answers alike and as fast, and how Java writes them.
+"""Translates RE2 patterns to Java, if Java gives the same result in linear time.
 
-Whether there is a match does not depend on how an engine looks for it, but Java's goes back and forth: only a pattern
-that leaves it at most one choice of length stays linear in the text, as RE2 is for every pattern.
+Java's engine backtracks: it is linear in the text, as RE2 always is, only for a pattern with at most one repetition of
+variable length.
 """
 
 import re
@@ -40,7 +40,7 @@ _REPEAT: Final = re.compile(r"\{(?P<least>\d+)(?P<range>,(?P<most>\d*))?\}")
 
 
 def to_java(pattern: str) -> str:
-    """The same pattern for Java; `NotCompiled` says what keeps it from being provably the same."""
+    """Translates a pattern to Java; raises NotCompiled with the reason if it may not be equivalent."""
     tokens = list(_tokens(pattern))
     _check_choices(tokens)
     return "".join(_translated(kind, text) for kind, text in tokens)
@@ -58,11 +58,11 @@ def _tokens(pattern: str) -> Iterator[tuple[str, str]]:
 
 
 def _check_choices(tokens: list[tuple[str, str]]) -> None:
-    """At most one repetition varies, and one without an end only behind a leading `^`: else Java may go on for ever."""
+    """Allows at most one variable repetition, and an unbounded one only after a leading `^`."""
     varying = [text for kind, text in tokens if kind == "repeat" and _varies(text)]
     if len(varying) > 1:
         raise NotCompiled("a regular expression with several repetitions may take Java too long")
-    if any(map(_is_endless, varying)) and not _is_anchored(tokens):
+    if any(map(_is_unbounded, varying)) and not _is_anchored(tokens):
         raise NotCompiled("an open repetition without a leading '^' may take Java too long")
     if sum(kind == "group" for kind, _ in tokens) > 1:
         raise NotCompiled("a regular expression with several groups may take Java too long")
@@ -80,7 +80,7 @@ def _varies(text: str) -> bool:
     return found is None or (found["range"] is not None and found["least"] != found["most"])
 
 
-def _is_endless(text: str) -> bool:
+def _is_unbounded(text: str) -> bool:
     found = _REPEAT.match(text)
     return text[0] in "*+" if found is None else found["range"] is not None and not found["most"]
 
@@ -100,7 +100,7 @@ def _translated(kind: str, text: str) -> str:
 
 
 def _set(text: str) -> str:
-    """Every member is escaped, since Java reads `&&` and `[` inside a set in its own way."""
+    """Escapes every member, because Java gives `&&` and `[` inside a set another meaning."""
     opening = "[^" if text.startswith("[^") else "["
     members = _SET_MEMBER.findall(text[len(opening) : -1])
     return opening + "".join(span or _escaped(single) for span, single in members) + "]"

@@ -1,4 +1,4 @@
-"""Pieces of Spark SQL text; every literal is written here, so that no text of a user is ever read as SQL."""
+"""Builds Spark SQL text; every literal is quoted here, so that no user text is read as SQL."""
 
 import re
 
@@ -8,7 +8,7 @@ _is_plain = re.compile(r"[A-Za-z0-9 _.,:/@<>$\[\]\"+-]*").fullmatch
 
 
 def literal(value: bool | int | float | str) -> str:
-    """A constant that Spark reads as the same value, whatever its settings say about quotes and variables."""
+    """A literal that Spark reads as this value under any setting for quotes and variables."""
     match value:
         case bool():
             return "true" if value else "false"

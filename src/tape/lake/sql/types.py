@@ -1,6 +1,6 @@
-"""Values of predicates in Spark SQL: an error is NULL, a part of the payload is a VARIANT, and nothing is coerced.
+"""Typed Spark SQL expressions of predicates: an error is NULL, a part of the payload is a VARIANT, no coercion.
 
-Where Spark cannot tell what the evaluator would say, a value has a doubt: a condition under which it is to be asked.
+Where Spark may differ from the evaluator, a value has a doubt: a condition under which the evaluator decides.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from typing import Final
 from tape.core.errors import UsageError
 from tape.lake.sql.text import call, case, cast, chain, infix, is_among, is_known, is_null, literal, negate
 
-SHAPE: Final = 3  # so many letters of a type's name tell it from the others: DECIMAL(4,1) is DEC
+SHAPE: Final = 3  # the first letters of a type's name identify it: DECIMAL(4,1) is DEC
 INT_SHAPE: Final = "BIG"
 DOUBLE_SHAPES: Final = ("DOU", "DEC")
 LIST_SHAPE: Final = "ARR"
@@ -20,11 +20,11 @@ MAP_SHAPE: Final = "OBJ"
 
 
 class NotCompiled(UsageError):
-    """A part of a predicate that Spark SQL would not answer as the evaluator does."""
+    """A part of a predicate for which Spark SQL may not give the evaluator's result."""
 
 
 class SqlType(Enum):
-    """What is known of a value's type; the value is the name of the type in Spark."""
+    """The type of a value, by its name in Spark; ANY is known at run time only."""
 
     BOOL = "BOOLEAN"
     INT = "BIGINT"
@@ -44,7 +44,7 @@ NUMBERS: Final = (SqlType.INT, SqlType.DOUBLE)
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SqlValue:
-    """A piece of SQL that is NULL where the evaluator has an error."""
+    """A SQL expression that is NULL where the evaluator has an error."""
 
     kind: SqlType
     text: str
@@ -56,7 +56,7 @@ class SqlValue:
     path: str = "$"
 
     def given(self, *others: SqlValue) -> SqlValue:
-        """The same, with the doubts of what it was made from."""
+        """Adds the doubts of the operands."""
         doubts = dict.fromkeys([*self.doubts, *(doubt for other in others for doubt in other.doubts)])
         return replace(self, doubts=tuple(doubts))
 
@@ -65,7 +65,7 @@ class SqlValue:
 
 
 def any_value(root: str, path: str = "$", *, can_fail: bool = True) -> SqlValue:
-    """A VARIANT, or what a path leads to in it."""
+    """A VARIANT, or its value at a path."""
     text = root if path == "$" else call("try_variant_get", root, literal(path), "'variant'")
     return SqlValue(kind=SqlType.ANY, text=text, root=root, path=path, can_fail=can_fail)
 
@@ -90,31 +90,31 @@ def is_a(value: SqlValue, *kinds: SqlType) -> str:
 
 
 def read(value: SqlValue, kind: str) -> str:
-    """What a VARIANT holds, given that it is of this kind."""
+    """The value of a VARIANT that has this type."""
     return call("try_variant_get", value.root, literal(value.path), literal(kind))
 
 
 def as_list(value: SqlValue) -> str:
-    """NULL unless it is one."""
+    """The value as a container; NULL if it is of another type."""
     return read(value, "array<variant>")
 
 
 def as_map(value: SqlValue) -> str:
-    """NULL unless it is one."""
+    """The value as a container; NULL if it is of another type."""
     return read(value, "map<string,variant>")
 
 
 def narrow(value: SqlValue, kind: SqlType) -> SqlValue:
-    """The value as one of this kind, which it has or may have at run time; anything else is an error."""
+    """Converts a value to a type that it has or may have at run time; otherwise it is NULL or NotCompiled."""
     if value.kind is kind:
         return value
     if value.kind is not SqlType.ANY or kind is SqlType.NULL:
-        raise NotCompiled(f"{value.kind.name.lower()} where {kind.name.lower()} is wanted")
+        raise NotCompiled(f"{value.kind.name.lower()} where {kind.name.lower()} is required")
     return SqlValue(kind=kind, text=case((is_a(value, kind), read(value, kind.value.lower())))).given(value)
 
 
 def assume(value: SqlValue, kind: SqlType) -> SqlValue:
-    """The same where a branch has already made sure of the kind."""
+    """Reads a value as a type that an enclosing branch has checked."""
     return (
         SqlValue(kind=kind, text=read(value, kind.value.lower()), can_fail=False)
         if value.kind is SqlType.ANY

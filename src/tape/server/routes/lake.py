@@ -1,4 +1,4 @@
-"""`/lake`: where the entries are, what the tables say, and an answer to a question in SQL."""
+"""`/lake`: the lake's status, its tables, and SQL queries."""
 
 from typing import Final
 
@@ -34,14 +34,14 @@ async def show_table(request: Request, node: Node) -> Response:
     return Response.json(LakeTableRows.of(table, rows))
 
 
-async def ask_lake(request: Request, node: Node) -> Response:
-    """One question in SQL; it changes nothing, and sees nothing else of this machine."""
-    asked: LakeQuery = shaped(await request.json(), LakeQuery)
-    return Response.json(LakeQueryResult.of(await lake_of(node).query(asked.sql, asked.limit)))
+async def query_lake(request: Request, node: Node) -> Response:
+    """Runs one SQL query, which changes nothing and reads nothing but the lake."""
+    query: LakeQuery = shaped(await request.json(), LakeQuery)
+    return Response.json(LakeQueryResult.of(await lake_of(node).query(query.sql, query.limit)))
 
 
 def lake_of(node: Node) -> LakeQueries:
-    """What answers about the lake, if the store is one that can have a lake."""
+    """The server's lake; NotFound if its store cannot have one."""
     if node.lake is None:
         raise NotFound("this server's store has no lake; one in a file or in Postgres can have one")
     return node.lake
@@ -62,11 +62,11 @@ _PROBLEMS: Final = (400, 404, 409, 410, 503)
 ROUTES: Final = (
     Route(
         method="GET", path="/lake", name="showLake",
-        summary="Where the entries are, cold, warm and hot, and how far the lake is behind",
+        summary="Show which positions are cold, warm and hot, and how far the lake is behind",
         handler=answering(show_lake), answers=Answers(shape=LakeStatusDetail), problems=_PROBLEMS,
     ),
     Route(
-        method="GET", path="/lake/tables", name="listLakeTables", summary="List the tables that were made",
+        method="GET", path="/lake/tables", name="listLakeTables", summary="List the tables",
         handler=answering(list_tables), answers=Answers(shape=LakeTables), problems=_PROBLEMS,
     ),
     Route(
@@ -75,8 +75,8 @@ ROUTES: Final = (
         problems=_PROBLEMS,
     ),
     Route(
-        method="POST", path="/lake/query", name="askLake", summary="Answer one question in SQL over the lake",
-        handler=answering(ask_lake), body=LakeQuery, answers=Answers(shape=LakeQueryResult),
+        method="POST", path="/lake/query", name="queryLake", summary="Run one SQL query on the lake",
+        handler=answering(query_lake), body=LakeQuery, answers=Answers(shape=LakeQueryResult),
         problems=(400, 404, 413, 415, 429, 503),
     ),
 )  # fmt: skip

@@ -1,4 +1,4 @@
-"""What requests and answers about a lake are made of."""
+"""The shapes of requests and responses about the lake."""
 
 from typing import Annotated, Any
 
@@ -10,11 +10,11 @@ from tape.server.routes.shapes import Count
 
 MOST_ROWS = 1_000
 Limit = Annotated[int, Meta(ge=1, le=MOST_ROWS)]
-Cell = Annotated[Any, Meta(description="a value of JSON; what JSON has no word for is text")]
+Cell = Annotated[Any, Meta(description="a value of JSON; a value that JSON cannot represent is text")]
 
 
 class PositionBounds(Struct, frozen=True, kw_only=True):
-    """From the first to the last position; there are none when the floor is above the head."""
+    """The first and the last position; there are none if the floor is above the head."""
 
     floor: Count
     head: Count
@@ -25,7 +25,7 @@ class PositionBounds(Struct, frozen=True, kw_only=True):
 
 
 class LakeStatusDetail(Struct, frozen=True, kw_only=True):
-    """Where the entries are, and how far the lake is behind the journal."""
+    """Which positions are cold, warm and hot, and how far the lake is behind the journal."""
 
     cold: PositionBounds
     warm: PositionBounds
@@ -53,7 +53,7 @@ class LakeStatusDetail(Struct, frozen=True, kw_only=True):
 
 
 class LakeTableSummary(Struct, frozen=True, kw_only=True):
-    """A table, as of which position it is, and how many rows it has."""
+    """A table, its last position, and its number of rows."""
 
     name: str
     through: Count
@@ -65,7 +65,7 @@ class LakeTableSummary(Struct, frozen=True, kw_only=True):
 
 
 class LakeTables(Struct, frozen=True, kw_only=True):
-    """The tables that were made."""
+    """The tables that were written."""
 
     tables: list[LakeTableSummary]
 
@@ -81,28 +81,28 @@ class LakeTableRows(Struct, frozen=True, kw_only=True):
     is_whole: bool
 
     @classmethod
-    def of(cls, table: LakeTable, told: LakeRows) -> "LakeTableRows":
-        return cls(name=table.name, through=table.through, n_rows=table.rows, **_rows(told))
+    def of(cls, table: LakeTable, result: LakeRows) -> "LakeTableRows":
+        return cls(name=table.name, through=table.through, n_rows=table.rows, **_rows(result))
 
 
 class LakeQuery(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """One question over the view `journal` and the tables, in DuckDB's SQL."""
+    """One SELECT on the view `journal` and the tables, in DuckDB's SQL."""
 
     sql: Annotated[str, Meta(min_length=1, max_length=20_000)]
     limit: Limit = MOST_ROWS
 
 
 class LakeQueryResult(Struct, frozen=True, kw_only=True):
-    """The first rows of an answer; `is_whole` says whether these are all."""
+    """The first rows of a result; `is_whole` says whether these are all."""
 
     columns: list[str]
     rows: list[list[Cell]]
     is_whole: bool
 
     @classmethod
-    def of(cls, told: LakeRows) -> "LakeQueryResult":
-        return cls(**_rows(told))
+    def of(cls, result: LakeRows) -> "LakeQueryResult":
+        return cls(**_rows(result))
 
 
-def _rows(told: LakeRows) -> dict[str, Any]:
-    return {"columns": list(told.columns), "rows": [list(row) for row in told.rows], "is_whole": told.is_whole}
+def _rows(result: LakeRows) -> dict[str, Any]:
+    return {"columns": list(result.columns), "rows": [list(row) for row in result.rows], "is_whole": result.is_whole}

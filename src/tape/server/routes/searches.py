@@ -1,4 +1,4 @@
-"""`/reactions/{id}/dry-run` and `/backfill`: searches through all of history, how far they are, and what they found."""
+"""`/reactions/{id}/dry-run` and `/backfill`: start searches through the whole history, and read their findings."""
 
 from typing import Final, Literal
 
@@ -16,10 +16,11 @@ from tape.server.routes.shapes import Count, Id, shaped
 
 
 class SearchDetail(Struct, frozen=True, kw_only=True):
-    """A search: of the positions above `after` and up to `through` so many are searched; `reason` says why it failed.
+    """A search of the positions above `after` up to `through`; `reason` says why it failed.
 
-    `older` matches are merged into newer ones, where a reaction is debounced; samples are the newest matches. Only a
-    backfill makes tasks, and none that is there already; only a dry run tells days, samples and errors.
+    `searched` counts the positions that are done, `older` the matches that debouncing merged into newer ones. Samples
+    are the newest matches. Only a backfill makes tasks, and never one that exists; only a dry run has days, samples
+    and errors.
     """
 
     kind: Literal["dry_run", "backfill"]
@@ -40,53 +41,53 @@ class SearchDetail(Struct, frozen=True, kw_only=True):
 
     @classmethod
     def of(cls, search: Search) -> "SearchDetail":
-        told = {name: getattr(search, name) for name in ("kind", "reaction_id", "state", "reason", "started_at_ms")}
+        own = {name: getattr(search, name) for name in ("kind", "reaction_id", "state", "reason", "started_at_ms")}
         found = {name: getattr(search.findings, name) for name in search.findings.__slots__}
-        return msgspec.convert({**told, "ended_at_ms": search.ended_at_ms, **found}, cls, from_attributes=True)
+        return msgspec.convert({**own, "ended_at_ms": search.ended_at_ms, **found}, cls, from_attributes=True)
 
 
 class ReactionSearches(Struct, frozen=True, kw_only=True):
-    """The last search of each kind, as far as this server remembers one."""
+    """The last search of each kind that this server remembers."""
 
     dry_run: SearchDetail | None
     backfill: SearchDetail | None
 
 
 class NewSearch(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """Above which position, and up to which; without the latter as far as the matcher has come."""
+    """The positions to search: above `after` up to `through`, or up to the reaction's cursor."""
 
     after: Count = 0
     through: Count | None = None
 
 
 async def begin_dry_run(request: Request, node: Node) -> Response:
-    """Counts what a backfill would match, and makes nothing."""
-    return await _begun(request, node, SearchKind.DRY_RUN)
+    """Counts what a backfill would match; makes no tasks."""
+    return await _begin(request, node, SearchKind.DRY_RUN)
 
 
 async def begin_backfill(request: Request, node: Node) -> Response:
-    return await _begun(request, node, SearchKind.BACKFILL)
+    return await _begin(request, node, SearchKind.BACKFILL)
 
 
 async def show_searches(request: Request, node: Node) -> Response:
-    reaction_id, searches = await _asked(request, node)
+    reaction_id, searches = await _reaction(request, node)
     found = {kind.value: SearchDetail.of(search) for kind, search in searches.of(reaction_id).items()}
     return Response.json(ReactionSearches(dry_run=found.get("dry_run"), backfill=found.get("backfill")))
 
 
 async def cancel_search(request: Request, node: Node) -> Response:
-    """Tasks that were made stay, and the next backfill goes on."""
-    reaction_id, searches = await _asked(request, node)
+    """Cancels the search; tasks that it has made stay, and the next backfill continues."""
+    reaction_id, searches = await _reaction(request, node)
     return Response.json(SearchDetail.of(await searches.cancel(reaction_id)))
 
 
-async def _begun(request: Request, node: Node, kind: SearchKind) -> Response:
-    asked: NewSearch = shaped(await request.json(), NewSearch) if request.is_unread else NewSearch()
-    reaction_id, searches = await _asked(request, node)
-    return Response.json(SearchDetail.of(await searches.begin(kind, reaction_id, asked.after, asked.through)), 202)
+async def _begin(request: Request, node: Node, kind: SearchKind) -> Response:
+    new: NewSearch = shaped(await request.json(), NewSearch) if request.is_unread else NewSearch()
+    reaction_id, searches = await _reaction(request, node)
+    return Response.json(SearchDetail.of(await searches.begin(kind, reaction_id, new.after, new.through)), 202)
 
 
-async def _asked(request: Request, node: Node) -> tuple[str, Searches]:
+async def _reaction(request: Request, node: Node) -> tuple[str, Searches]:
     reaction_id = reaction_id_of(request)
     if await working(node).reactions.find(reaction_id) is None:
         raise NotFound(f"there is no reaction {reaction_id!r}")
@@ -101,7 +102,7 @@ _BEGUN: Final = Answers(status=202, shape=SearchDetail)
 ROUTES: Final = (
     Route(
         method="POST", path="/reactions/{reaction_id}/dry-run", name="beginDryRun",
-        summary="Count with Spark what a reaction would have matched in all of history",
+        summary="Count with Spark what a reaction would have matched in the whole history",
         handler=answering(begin_dry_run), parameters=(_ID,), body=NewSearch, is_body_required=False, answers=_BEGUN,
         problems=(400, 404, 413, 415, 429, 503),
     ),
@@ -113,13 +114,13 @@ ROUTES: Final = (
     ),
     Route(
         method="GET", path="/reactions/{reaction_id}/searches", name="showSearches",
-        summary="How far a reaction's last dry run and its last backfill are, and what they found",
+        summary="Show the progress and findings of a reaction's last dry run and last backfill",
         handler=answering(show_searches), parameters=(_ID,), answers=Answers(shape=ReactionSearches),
         problems=(400, 404, 503),
     ),
     Route(
         method="DELETE", path="/reactions/{reaction_id}/searches", name="cancelSearch",
-        summary="End what is under way", handler=answering(cancel_search), parameters=(_ID,),
+        summary="Cancel the search in progress", handler=answering(cancel_search), parameters=(_ID,),
         answers=Answers(shape=SearchDetail), problems=(400, 404, 409, 503),
     ),
 )  # fmt: skip
