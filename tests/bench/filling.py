@@ -21,7 +21,7 @@ from tests.bench import lake
 from tests.bench.compare import Comparison, Goal, Side
 from tests.bench.loop import run
 from tests.bench.workload import FOLDER, database, event
-from tests.lake.plain import plain_writer, write_plain
+from tests.lake.local_lake import arrow_writer, write_with_arrow
 
 SHORT = 100_000
 LONG = 1_000_000
@@ -45,7 +45,7 @@ def comparisons() -> list[Comparison]:
                 f"append to lake, with Spark against without, p{percent}",
                 "ms",
                 partial(visible, percent, with_spark),
-                partial(visible, percent, plain_writer),
+                partial(visible, percent, arrow_writer),
             )
             for percent in (50, 99)
         ),
@@ -103,7 +103,7 @@ async def _read(reader: Reader) -> float:
 def lake_of() -> DeltaLog:
     """A lake that was filled without Spark: who filled it is nothing to a reader."""
     log = DeltaLog(_stack.enter_context(folder()) / "journal")
-    fill(log, partial(write_plain, f"sqlite:///{lake.file()}", rows=20_000), COLD)
+    fill(log, partial(write_with_arrow, f"sqlite:///{lake.file()}", rows=20_000), COLD)
     return log
 
 

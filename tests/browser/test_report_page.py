@@ -7,7 +7,7 @@ from playwright.async_api import Page, Request
 
 from tape.lake.reports import report
 from tests.browser.conftest import Shoot
-from tests.lake.told import HOSTILE, status, tables
+from tests.lake.sample_tables import HOSTILE, status, tables
 
 
 @pytest.fixture

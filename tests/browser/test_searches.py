@@ -20,7 +20,7 @@ from tests.browser.hostile import TEXTS
 from tests.browser.screen import Screen
 from tests.browser.test_page_shots import SIZES, sticking
 from tests.browser.test_view_shots import judged
-from tests.lake.plain import opened
+from tests.lake.local_lake import opened
 from tests.patience import PATIENCE_S
 from tests.server.server import TapeServer
 

@@ -21,8 +21,8 @@ from tape.work.handler import handler
 from tests.browser.hostile import TEXTS
 from tests.browser.screen import Screen
 from tests.browser.test_page_trouble import WATCH
-from tests.lake.plain import fill, opened
-from tests.lake.plain_tables import write_table
+from tests.lake.local_lake import fill, opened
+from tests.lake.table_files import write_table
 from tests.outbox.places import Place, Seen, said
 from tests.server.server import TapeServer
 

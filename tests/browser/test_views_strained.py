@@ -18,7 +18,7 @@ from tests.browser.screen import Screen
 from tests.browser.story import open_run, say
 from tests.browser.test_page_shots import SIZES, sticking
 from tests.contract.reacting import catch_up
-from tests.lake.plain import opened
+from tests.lake.local_lake import opened
 from tests.patience import PATIENCE_S
 from tests.server.server import TapeServer
 

@@ -15,9 +15,9 @@ from tape.matcher.dispatcher import Dispatcher, WorkerConfig
 from tape.outbox import migrate
 from tape.work.answers import Dead
 from tape.work.handler import handler
-from tests.lake.plain import fill, opened
-from tests.lake.plain_tables import write_table
-from tests.lake.told import tables
+from tests.lake.local_lake import fill, opened
+from tests.lake.sample_tables import tables
+from tests.lake.table_files import write_table
 from tests.outbox.places import Place, Seen, said
 
 SHIP = "demo.ship"

@@ -1,4 +1,4 @@
-"""Asks Spark SQL, the UDF and the live evaluator the same questions and notes where they differ."""
+"""Evaluates predicates in Spark SQL, in a UDF and live, and records where the results differ."""
 
 from collections import Counter
 from collections.abc import Iterator, Sequence
@@ -17,18 +17,18 @@ from tape.lake.sql.predicate import CompiledPredicate, compile_predicate
 from tape.lake.sql.text import literal
 
 AT_ONCE = 6
-UDF_ANSWERS = "question INT, global_seq BIGINT, matched BOOLEAN, error STRING"
+UDF_RESULTS = "predicate INT, global_seq BIGINT, matched BOOLEAN, error STRING"
 
 
-class Answer(NamedTuple):
-    """What the native parts of a predicate say of an entry, and whether that is to be believed."""
+class SqlResult(NamedTuple):
+    """The result of a predicate's native parts for an entry, and whether it is in doubt."""
 
     condition: bool | None
     in_doubt: bool
 
 
 class Agreement:
-    """Who said what, summed up over any number of questions."""
+    """Counts and differences over any number of predicates."""
 
     def __init__(self, spark: SparkSession) -> None:
         self._spark = spark
@@ -42,20 +42,22 @@ class Agreement:
         live = [[predicate.evaluate(activation) for activation in bound] for predicate in predicates]
         self.verdicts.update(zip(texts, live, strict=True))
         compiled = [compile_predicate(predicate) for predicate in predicates]
-        for number, answers in enumerate(zip(ask_sql(frame, compiled), ask_udf(frame, texts), live, strict=True)):
-            self._note(texts[number], compiled[number], zip(entries, *answers, strict=True))
+        for number, results in enumerate(
+            zip(evaluate_sql(frame, compiled), evaluate_udf(frame, texts), live, strict=True)
+        ):
+            self._compare(texts[number], compiled[number], zip(entries, *results, strict=True))
         frame.unpersist()
 
-    def _note(
-        self, text: str, compiled: CompiledPredicate, rows: Iterator[tuple[Entry, Answer, Verdict, Verdict]]
+    def _compare(
+        self, text: str, compiled: CompiledPredicate, rows: Iterator[tuple[Entry, SqlResult, Verdict, Verdict]]
     ) -> None:
         self.tally["predicates"] += 1
         self.tally["native predicates"] += compiled.is_native
         for entry, in_sql, in_udf, live in rows:
             self.tally["pairs"] += 1
-            self.tally[said(live)] += 1
-            self.tally["answered by SQL alone"] += is_decided(compiled, in_sql)
-            if in_udf != live or not is_sound(compiled, in_sql, live) or (live and not has_needles(compiled, entry)):
+            self.tally[outcome_name(live)] += 1
+            self.tally["decided by SQL alone"] += is_decided(compiled, in_sql)
+            if in_udf != live or not is_sound(compiled, in_sql, live) or (live and not has_substrings(compiled, entry)):
                 self.differences.append((text, entry.payload_json, in_sql, in_udf, live))
 
 
@@ -65,47 +67,51 @@ def as_frame(spark: SparkSession, entries: Sequence[Entry]) -> DataFrame:
     return spark.createDataFrame(rows, spark_ddl(COLUMNS)).withColumn(PREVIOUS, expr(literal("")))
 
 
-def ask_sql(frame: DataFrame, questions: Sequence[CompiledPredicate]) -> list[list[Answer]]:
-    """Some at a time: a query with too many is more than Java compiles, and Spark would only interpret it."""
-    return [answers for some in batched(questions, AT_ONCE) for answers in _ask_some(frame, some)]
+def evaluate_sql(frame: DataFrame, compiled_predicates: Sequence[CompiledPredicate]) -> list[list[SqlResult]]:
+    """Evaluates a few at a time: Java does not compile a query with too many, and Spark would interpret it."""
+    return [results for some in batched(compiled_predicates, AT_ONCE) for results in _evaluate_some(frame, some)]
 
 
-def _ask_some(frame: DataFrame, questions: Sequence[CompiledPredicate]) -> list[list[Answer]]:
-    conditions = [f"{each.condition} AS c{number}" for number, each in enumerate(questions)]
-    doubts = [f"{each.doubt or 'false'} AS d{number}" for number, each in enumerate(questions)]
+def _evaluate_some(frame: DataFrame, compiled_predicates: Sequence[CompiledPredicate]) -> list[list[SqlResult]]:
+    conditions = [f"{each.condition} AS c{number}" for number, each in enumerate(compiled_predicates)]
+    doubts = [f"{each.doubt or 'false'} AS d{number}" for number, each in enumerate(compiled_predicates)]
     rows = frame.orderBy("global_seq").selectExpr(*conditions, *doubts).collect()
-    return [[Answer(row[f"c{number}"], row[f"d{number}"]) for row in rows] for number in range(len(questions))]
+    return [
+        [SqlResult(row[f"c{number}"], row[f"d{number}"]) for row in rows] for number in range(len(compiled_predicates))
+    ]
 
 
-def batched(questions: Sequence[CompiledPredicate], size: int) -> list[Sequence[CompiledPredicate]]:
-    return [questions[start : start + size] for start in range(0, len(questions), size)]
+def batched(compiled_predicates: Sequence[CompiledPredicate], size: int) -> list[Sequence[CompiledPredicate]]:
+    return [compiled_predicates[start : start + size] for start in range(0, len(compiled_predicates), size)]
 
 
-def ask_udf(frame: DataFrame, texts: Sequence[str]) -> list[list[Verdict]]:
-    rows = frame.mapInArrow(partial(answer_all, tuple(texts)), UDF_ANSWERS).orderBy("question", "global_seq").collect()
-    answers: list[list[Verdict]] = [[] for _ in texts]
+def evaluate_udf(frame: DataFrame, texts: Sequence[str]) -> list[list[Verdict]]:
+    rows = (
+        frame.mapInArrow(partial(evaluate_all, tuple(texts)), UDF_RESULTS).orderBy("predicate", "global_seq").collect()
+    )
+    results: list[list[Verdict]] = [[] for _ in texts]
     for row in rows:
-        answers[row["question"]].append(Verdict(matched=row["matched"], error=row["error"]))
-    return answers
+        results[row["predicate"]].append(Verdict(matched=row["matched"], error=row["error"]))
+    return results
 
 
-def answer_all(texts: tuple[str, ...], batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+def evaluate_all(texts: tuple[str, ...], batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
     for batch in batches:
         for number, text in enumerate(texts):
-            said = [(verdict.matched, verdict.error) for verdict in verdicts(text, batch)]
-            matched, errors = zip(*said, strict=True) if said else ((), ())
+            outcome_name = [(verdict.matched, verdict.error) for verdict in verdicts(text, batch)]
+            matched, errors = zip(*outcome_name, strict=True) if outcome_name else ((), ())
             yield pa.RecordBatch.from_arrays(
                 [
-                    pa.array([number] * len(said), pa.int32()),
+                    pa.array([number] * len(outcome_name), pa.int32()),
                     batch.column("global_seq"),
                     pa.array(matched, pa.bool_()),
                     pa.array(errors, pa.string()),
                 ],
-                ["question", "global_seq", "matched", "error"],
+                ["predicate", "global_seq", "matched", "error"],
             )
 
 
-def said(verdict: Verdict) -> str:
+def outcome_name(verdict: Verdict) -> str:
     return "error" if verdict.error is not None else str(verdict.matched).lower()
 
 
@@ -114,21 +120,21 @@ def outcome(verdict: Verdict) -> bool | None:
     return None if verdict.error is not None else verdict.matched
 
 
-def is_decided(compiled: CompiledPredicate, answer: Answer) -> bool:
-    """Whether no evaluator has to be asked any more."""
-    return not answer.in_doubt and (compiled.is_native or answer.condition is False)
+def is_decided(compiled: CompiledPredicate, result: SqlResult) -> bool:
+    """Whether the evaluator need not decide."""
+    return not result.in_doubt and (compiled.is_native or result.condition is False)
 
 
-def has_needles(compiled: CompiledPredicate, entry: Entry) -> bool:
-    """Whether the payload's text is not passed over before it is parsed."""
-    return all(needle in (entry.payload_json or "") for part in compiled.parts for needle in part.substrings)
+def has_substrings(compiled: CompiledPredicate, entry: Entry) -> bool:
+    """Whether the payload has the substrings, so that it is parsed."""
+    return all(substring in (entry.payload_json or "") for part in compiled.parts for substring in part.substrings)
 
 
-def is_sound(compiled: CompiledPredicate, answer: Answer, verdict: Verdict) -> bool:
-    """A native predicate says exactly what the evaluator says; one with other parts lets pass whatever may match."""
-    if answer.in_doubt:
+def is_sound(compiled: CompiledPredicate, result: SqlResult, verdict: Verdict) -> bool:
+    """A native predicate gives the evaluator's result; one with other parts keeps every entry that may match."""
+    if result.in_doubt:
         return True
     expected = outcome(verdict)
     if compiled.is_native:
-        return answer.condition is expected
-    return answer.condition is True if expected else not (expected is None and answer.condition is False)
+        return result.condition is expected
+    return result.condition is True if expected else not (expected is None and result.condition is False)

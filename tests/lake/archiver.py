@@ -16,10 +16,10 @@ STEP = 10
 async def main(url: str, table: str) -> None:
     retention.STEP = STEP  # type: ignore[misc]
     async with open_store(url) as store:
-        await archive(store, DeltaLog(Path(table)), 1 << 60, tell)
+        await archive(store, DeltaLog(Path(table)), 1 << 60, print_progress)
 
 
-def tell(compared: ComparedPositions) -> None:
+def print_progress(compared: ComparedPositions) -> None:
     print(compared.through, flush=True)
 
 

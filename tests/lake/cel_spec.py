@@ -16,7 +16,7 @@ ELSEWHERE = re.compile(r"\b(bindings|type_env|container|disable_check|disable_ma
 
 
 class Case(NamedTuple):
-    """A predicate and what it says: true, false, or None for an error."""
+    """A predicate and its result: true, false, or None for an error."""
 
     text: str
     expected: bool | None

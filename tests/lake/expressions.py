@@ -1,4 +1,4 @@
-"""Random predicates and random entries that have something to say to each other."""
+"""Random predicates, and random entries for which they are often true, false or an error."""
 
 from collections.abc import Callable
 from random import Random
@@ -46,8 +46,8 @@ ATOMS = [
 REPEATS = ["", "", "", "*", "+", "?", "{2}", "{1,2}", "{2,}", "+?"]
 
 
-class Maker:
-    """Makes predicates and payloads, always the same ones for a seed."""
+class RandomPredicates:
+    """Makes predicates and payloads; the same seed gives the same ones."""
 
     def __init__(self, seed: int) -> None:
         self.random = Random(seed)

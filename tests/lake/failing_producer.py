@@ -1,4 +1,4 @@
-"""A producer that says two words and fails, where it is told to."""
+"""A producer that emits two events and then fails if its mutation asks for it."""
 
 from collections.abc import Sequence
 from typing import Any

@@ -27,11 +27,11 @@ def journal_of(spark: SparkSession, *events: Event, ms: int = SECOND_MS) -> Data
 def assert_rows(frame: DataFrame, *expected: Sequence[object], columns: str = "") -> None:
     """Fails with the difference, line by line, unless the frame has exactly these rows, in any order."""
     found = frame.select(*columns.split()) if columns else frame
-    told = sorted(map(_line, found.collect()))
-    wanted = sorted(map(_line, expected))
-    if told != wanted:
+    found_lines = sorted(map(_line, found.collect()))
+    expected_lines = sorted(map(_line, expected))
+    if found_lines != expected_lines:
         heading = _line(found.columns)
-        diff = unified_diff(wanted, told, "expected", "found", lineterm="", n=1_000)
+        diff = unified_diff(expected_lines, found_lines, "expected", "found", lineterm="", n=1_000)
         raise AssertionError("\n".join(["the rows differ", f"   {heading}", *diff]))
 
 

@@ -22,6 +22,16 @@ HOSTILE: tuple[object, ...] = (
 )
 
 
+class ListSink(list[Event]):
+    """Collects the events of a producer."""
+
+    def __init__(self, run_id: str) -> None:
+        self.run_id = run_id
+
+    def emit(self, event: Event) -> None:
+        self.append(event)
+
+
 def fill(url: str, events: Sequence[Event]) -> None:
     """Appends them, in a loop of its own."""
     anyio.run(_fill, url, events)
@@ -37,23 +47,23 @@ def trim(url: str, through: int) -> None:
 
 
 def delete(url: str, place: int) -> None:
-    """Removes an entry behind the store's back."""
+    """Deletes an entry by SQL, without the store."""
     anyio.run(_delete, url, place)
 
 
-def lose(url: str, kept: int) -> None:
-    """Makes the Postgres journal what a standby has that was promoted after so many entries; nobody has written yet."""
+def drop_newest(url: str, kept: int) -> None:
+    """Makes a Postgres journal what a standby has that was promoted after `kept` entries."""
     execute(url, f"DELETE FROM tape_journal WHERE global_seq > {kept}; UPDATE tape_meta SET timeline = '00000000'")
 
 
 def promote(url: str, kept: int, *, written: int) -> None:
-    """The same, and then others are written in its term."""
-    lose(url, kept)
+    """The same, and then appends entries in its term."""
+    drop_newest(url, kept)
     fill(url, numbered(written, start=1_000))
 
 
 def numbered(count: int, start: int = 0) -> list[Event]:
-    """Events that differ in everything a filter may ask."""
+    """Events that differ in every column that filters use."""
     return [
         Event(run_id=f"run{n % 3}", payload={"n": n}, type=("a", "b")[n % 2], subject=f"/n{n % 5}/{n % 7}/x")
         for n in range(start, start + count)
@@ -64,9 +74,9 @@ def hostile(count: int, seed: int) -> list[Event]:
     """Payloads that a careless copy would change, and some that are not JSON."""
     rng = random.Random(seed)
     payloads = [*HOSTILE, _nested(60), *(_payload(rng, 4) for _ in range(count))]
-    said = [Event(run_id="json", payload=payload) for payload in payloads]  # type: ignore[arg-type]
+    events_of_json = [Event(run_id="json", payload=payload) for payload in payloads]  # type: ignore[arg-type]
     blobs = [rng.randbytes(n) for n in (0, 1, 300)]
-    return said + [Event(run_id="blob", payload=blob, content_type="application/x-blob") for blob in blobs]
+    return events_of_json + [Event(run_id="blob", payload=blob, content_type="application/x-blob") for blob in blobs]
 
 
 def rows(frame: DataFrame) -> list[tuple[object, ...]]:

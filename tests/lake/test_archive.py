@@ -1,4 +1,4 @@
-"""Archiving: nothing is let go that the lake does not hold, and no reader notices."""
+"""Archiving trims only what the lake holds, and no reader misses an entry."""
 
 import subprocess
 import sys
@@ -19,7 +19,7 @@ from tape.lake.archive import ComparedPositions, archive
 from tape.lake.log import DeltaLog
 from tests.conftest import ROOT, Scale
 from tests.lake.archiver import STEP
-from tests.lake.plain import all_of, fill, opened, say
+from tests.lake.local_lake import fill, opened, publish, read_all
 from tests.patience import PATIENCE_S
 
 LATER = 1 << 60
@@ -29,22 +29,22 @@ def ignore(compared: ComparedPositions) -> None:
     return
 
 
-async def test_only_what_is_old_and_in_the_lake_is_let_go(log: DeltaLog, url: str) -> None:
+async def test_only_old_entries_in_the_lake_are_trimmed(log: DeltaLog, url: str) -> None:
     async with opened(url, log) as (store, journal):
-        said = await say(journal, 600)
-        cutoff = said[399].ts_ms
-        old = sum(entry.ts_ms < cutoff for entry in said)
+        published = await publish(journal, 600)
+        cutoff = published[399].ts_ms
+        old = sum(entry.ts_ms < cutoff for entry in published)
         await fill(store, log, url)
-        said += await say(journal, 100)
+        published += await publish(journal, 100)
 
         assert await archive(store, log, cutoff, ignore) == Bounds(GlobalSeq(old + 1), GlobalSeq(700))
         assert await archive(store, log, LATER, ignore) == Bounds(GlobalSeq(601), GlobalSeq(700))
-        assert await all_of(journal) == said
+        assert await read_all(journal) == published
 
 
-async def test_without_a_lake_nothing_is_let_go(log: DeltaLog, url: str) -> None:
+async def test_without_a_lake_nothing_is_trimmed(log: DeltaLog, url: str) -> None:
     async with opened(url) as (store, journal):
-        await say(journal, 60)
+        await publish(journal, 60)
 
         with pytest.raises(NotFound, match="no lake"):
             await archive(store, log, LATER, ignore)
@@ -53,7 +53,7 @@ async def test_without_a_lake_nothing_is_let_go(log: DeltaLog, url: str) -> None
 
 async def test_an_entry_that_differs_in_the_lake_keeps_everything_in_the_journal(log: DeltaLog, url: str) -> None:
     async with opened(url) as (store, journal):
-        await say(journal, 600)
+        await publish(journal, 600)
         await fill(store, log, url)
         async with store.transaction() as tx:
             await tx.fetch("UPDATE tape_journal SET ts_ms = ts_ms + 1 WHERE global_seq = 555", {})
@@ -65,12 +65,12 @@ async def test_an_entry_that_differs_in_the_lake_keeps_everything_in_the_journal
 
 async def test_the_head_never_restarts_when_everything_is_archived(log: DeltaLog, url: str) -> None:
     async with opened(url, log) as (store, journal):
-        said = await say(journal, 60)
+        published = await publish(journal, 60)
         await fill(store, log, url)
         await archive(store, log, LATER, ignore)
-        said += await say(journal, 3)
+        published += await publish(journal, 3)
 
-        assert said[-1].global_seq == 63 and said[-1].seq == 21 and await all_of(journal) == said
+        assert published[-1].global_seq == 63 and published[-1].seq == 21 and await read_all(journal) == published
 
 
 async def test_subscribers_at_the_beginning_in_the_middle_and_live_miss_nothing_while_it_is_archived(
@@ -79,38 +79,38 @@ async def test_subscribers_at_the_beginning_in_the_middle_and_live_miss_nothing_
     rounds, seen = scale(4), {0: [], 300: [], 600: []}  # type: tuple[int, dict[int, list[Entry]]]
     last = 600 + 200 * rounds
     async with opened(url, log) as (store, journal):
-        await say(journal, 600)
+        await publish(journal, 600)
         await fill(store, log, url)
         with anyio.fail_after(PATIENCE_S):
             async with anyio.create_task_group() as tasks:
                 for after, entries in seen.items():
                     tasks.start_soon(read_to, journal, after, last, entries)
                 for _ in range(rounds):
-                    await say(journal, 200)
+                    await publish(journal, 200)
                     await fill(store, log, url)
                     await archive(store, log, LATER, ignore)
-        everything = await all_of(journal)
+        everything = await read_all(journal)
 
     assert [entry.global_seq for entry in everything] == list(range(1, last + 1))
     assert seen == {after: everything[after:] for after in seen}
 
 
-async def test_an_archiver_killed_at_any_step_loses_nothing_and_the_next_one_goes_on(
+async def test_an_archiver_killed_at_any_step_loses_nothing_and_the_next_one_continues(
     log: DeltaLog, url: str, scale: Scale
 ) -> None:
     async with opened(url, log) as (store, journal):
-        said = await say(journal, 4_000)
+        published = await publish(journal, 4_000)
         await fill(store, log, url)
         floors = [await killed_archiver(log, url, journal) for _ in range(scale(5))]
-        survived = await all_of(journal)
+        survived = await read_all(journal)
         await archive(store, log, LATER, ignore)
 
-        assert survived == said == await all_of(journal) and await journal.floor() == 4_001
+        assert survived == published == await read_all(journal) and await journal.floor() == 4_001
     assert floors == sorted(floors) and any(1 < floor < 4_001 for floor in floors)
 
 
 async def killed_archiver(log: DeltaLog, url: str, journal: Journal) -> int:
-    """Kills one while it compares, as it begins to trim, or while it trims; where the journal begins then."""
+    """Kills an archiver while it compares or trims; returns the journal's floor after that."""
     begin = await journal.floor()
     command = [sys.executable, "-m", "tests.lake.archiver", url, str(log.table)]
     with subprocess.Popen(command, cwd=ROOT, stdout=subprocess.PIPE) as archiver:

@@ -1,4 +1,4 @@
-"""A backfill makes the tasks that a matcher would have made from the beginning, however often it is begun."""
+"""A backfill makes the tasks that a matcher would have made from the beginning, however often it runs."""
 
 import json
 from pathlib import Path
@@ -20,13 +20,13 @@ from tape.lake.search import backfill
 from tape.lake.search.backfill import BackfillPlan, plan_backfill
 from tape.matcher.matcher import Matcher
 from tests.contract.reacting import catch_up, publish, reaction, tasks
-from tests.lake.backfilling import Made, filled, forget_everything, made_in, places
-from tests.lake.plain import fill, opened
+from tests.lake.backfills import Made, delete_tasks, filled, places, tasks_in
+from tests.lake.local_lake import fill, opened
 from tests.lake.test_archive import LATER, ignore
 
 
 async def begin(url: str, log: DeltaLog, **options: object) -> None:
-    """Twenty entries, of which the older half is in the lake only, and a reaction that begins behind them."""
+    """Twenty entries, the older half in the lake only, and a reaction registered after them."""
     async with opened(url) as (store, _):
         await publish(store, 10)
         await fill(store, log, url)
@@ -36,9 +36,10 @@ async def begin(url: str, log: DeltaLog, **options: object) -> None:
         await catch_up(Matcher(store))
 
 
-def test_one_that_began_at_the_head_gets_the_history_it_passed_over(
-    spark: SparkSession, durable_url: str, log: DeltaLog
+def test_a_reaction_that_began_at_the_head_gets_the_history_before_it(
+    spark: SparkSession, durable_url: str, log: DeltaLog, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    monkeypatch.setattr(backfill, "STEP", 6)
     anyio.run(begin, durable_url, log)
 
     count, made = filled(spark, durable_url, log.table.parent, "rule")
@@ -46,7 +47,7 @@ def test_one_that_began_at_the_head_gets_the_history_it_passed_over(
     assert count == 20 and places(made) == {("rule", place) for place in range(1, 21)}
 
 
-def test_of_a_debounced_one_the_newest_entry_of_a_subject_stands_for_the_others(
+def test_a_debounced_reaction_gets_a_task_for_the_newest_entry_of_a_subject(
     spark: SparkSession, durable_url: str, log: DeltaLog
 ) -> None:
     anyio.run(lambda: begin(durable_url, log, debounce_ms=1_000))
@@ -64,13 +65,13 @@ async def coalesced(url: str) -> list[int]:
     raise AssertionError("a store swallows nothing")
 
 
-def test_what_is_too_deep_dies_once(spark: SparkSession, url: str, log: DeltaLog) -> None:
+def test_a_match_at_the_depth_limit_becomes_one_dead_task(spark: SparkSession, url: str, log: DeltaLog) -> None:
     anyio.run(chain, url, 18)
 
     counts = [filled(spark, url, log.table.parent, "rule")[0] for _ in range(2)]
 
-    dead, said = anyio.run(died, url)
-    assert counts == [17, 0] and (dead, said) == ([17], 1)
+    dead, printed = anyio.run(died, url)
+    assert counts == [17, 0] and (dead, printed) == ([17], 1)
 
 
 async def chain(url: str, length: int) -> None:
@@ -90,7 +91,7 @@ async def died(url: str) -> tuple[list[int], int]:
     raise AssertionError("a store swallows nothing")
 
 
-def test_the_command_says_how_far_it_is_and_what_it_did_and_a_dry_run_does_nothing(
+def test_the_command_prints_progress_and_counts_and_a_dry_run_makes_nothing(
     url: str, log: DeltaLog, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     anyio.run(begin, url, log)
@@ -100,14 +101,14 @@ def test_the_command_says_how_far_it_is_and_what_it_did_and_a_dry_run_does_nothi
 
     codes = [run([*asked, "--dry-run"]), run(asked), run([*asked, "--to", "15"])]
 
-    said = capsys.readouterr()
-    told = [json.loads(line) for line in said.out.splitlines()]
-    assert "0 of 16 entries, 0 matches" in said.err and "16 of 16 entries, 15 matches, 15 made" in said.err
-    assert codes == [0, 0, 0] and [(each["matches"], each["made"]) for each in told] == [(15, 0), (15, 15), (10, 0)]
-    assert [(each["from"], each["to"]) for each in told] == [(5, 21), (5, 21), (5, 15)]
+    printed = capsys.readouterr()
+    lines = [json.loads(line) for line in printed.out.splitlines()]
+    assert "0 of 16 entries, 0 matches" in printed.err and "16 of 16 entries, 15 matches, 15 made" in printed.err
+    assert codes == [0, 0, 0] and [(each["matches"], each["made"]) for each in lines] == [(15, 0), (15, 15), (10, 0)]
+    assert [(each["from"], each["to"]) for each in lines] == [(5, 21), (5, 21), (5, 15)]
 
 
-def test_what_was_said_of_a_reaction_is_read_in_the_lake_that_is_named(
+def test_registrations_are_read_from_the_named_lake(
     durable_url: str, log: DeltaLog, tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     anyio.run(begin_and_archive, durable_url, log)
@@ -119,8 +120,8 @@ def test_what_was_said_of_a_reaction_is_read_in_the_lake_that_is_named(
         run(["reaction", "explain", "rule", "2", *named]),
     ]
 
-    counted, told = [json.loads(line) for line in capsys.readouterr().out.splitlines()]
-    assert codes == [0, 0] and (counted["matches"], told["outcome"]) == (3, "task")
+    counted, lines = [json.loads(line) for line in capsys.readouterr().out.splitlines()]
+    assert codes == [0, 0] and (counted["matches"], lines["outcome"]) == (3, "task")
 
 
 async def begin_and_archive(url: str, log: DeltaLog) -> None:
@@ -132,7 +133,7 @@ async def begin_and_archive(url: str, log: DeltaLog) -> None:
         await archive(store, log, LATER, ignore)
 
 
-async def test_what_is_not_there_has_no_backfill(url: str) -> None:
+async def test_an_unknown_or_removed_reaction_has_no_backfill(url: str) -> None:
     async with opened(url) as (store, journal):
         await store.reactions.register(reaction("gone"))
         await store.reactions.remove("gone")
@@ -145,18 +146,7 @@ async def test_what_is_not_there_has_no_backfill(url: str) -> None:
             await plan_backfill(store, journal, "rule", after=10)
 
 
-def test_a_step_is_as_long_as_is_said(
-    spark: SparkSession, url: str, log: DeltaLog, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(backfill, "STEP", 6)
-    anyio.run(begin, url, log)
-
-    count, made = filled(spark, url, log.table.parent, "rule")
-
-    assert count == 20 and places(made) == {("rule", place) for place in range(1, 21)}
-
-
-def test_a_step_meets_a_few_definitions_only_however_often_a_reaction_was_changed() -> None:
+def test_a_step_has_few_definitions_however_often_a_reaction_was_changed() -> None:
     spans = tuple(Span(place, place + 10, reaction()) for place in range(0, 1_000, 10))
 
     steps = list(BackfillPlan(reaction_id="rule", after=5, through=995, spans=spans).steps())
@@ -166,7 +156,7 @@ def test_a_step_meets_a_few_definitions_only_however_often_a_reaction_was_change
     assert max(met) == backfill.SPANS < len(spans)
 
 
-def test_one_that_was_changed_often_gets_what_each_of_its_definitions_matched(
+def test_a_reaction_changed_often_gets_the_matches_of_each_definition(
     spark: SparkSession, url: str, log: DeltaLog, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(backfill, "SPANS", 2)
@@ -176,13 +166,13 @@ def test_one_that_was_changed_often_gets_what_each_of_its_definitions_matched(
 
 
 async def change_often(url: str, times: int) -> Made:
-    """What the matcher has made of a reaction that was changed again and again, before it is all forgotten."""
+    """The tasks that the matcher made for a reaction changed several times; then all are deleted."""
     async with opened(url) as (store, _):
         for number in range(times):
             await store.reactions.register(reaction(predicate_cel=f"payload.n > {number}"))
             await publish(store, 5)
         await catch_up(Matcher(store))
-        made = await made_in(store)
-        await forget_everything(store)
+        made = await tasks_in(store)
+        await delete_tasks(store)
         return made
     raise AssertionError("a store swallows nothing")

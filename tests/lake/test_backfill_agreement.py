@@ -1,4 +1,4 @@
-"""A backfill and the live matcher make the same tasks of a long random history, whenever the backfill is killed."""
+"""A backfill makes the tasks of the live matcher for a long random history, even if it is killed."""
 
 import os
 import subprocess
@@ -24,13 +24,13 @@ from tape.matcher.matcher import Matcher
 from tests.conftest import Scale
 from tests.contract.reacting import catch_up, reaction
 from tests.contract.saying import append
-from tests.lake.backfilling import Made, filled, forget_everything, made_in
-from tests.lake.expressions import Maker
-from tests.lake.plain import fill, opened
+from tests.lake.backfills import Made, delete_tasks, filled, tasks_in
+from tests.lake.expressions import RandomPredicates
+from tests.lake.local_lake import fill, opened
 from tests.lake.test_archive import LATER, ignore
 from tests.patience import PATIENCE_S
 
-ENTRIES = 20_000
+ENTRIES = 8_000
 ROUNDS = 40
 AT_ONCE = 500
 TRIES = 10
@@ -38,7 +38,7 @@ PATTERNS = ["/tape/event/*/r-1", "/tape/event/**", "/tape/event/tick/**", "/tape
 
 
 class Place(NamedTuple):
-    """A journal with its lake, its reactions, and what the live matcher has made of it."""
+    """A journal with its lake, its reactions, and the tasks of the live matcher."""
 
     folder: Path
     names: list[str]
@@ -65,19 +65,23 @@ def place(tmp_path_factory: pytest.TempPathFactory, scale: Scale) -> Place:
 
 @dataclass
 class World:
-    """Reactions that come, change, are paused, resumed and removed while a matcher is there now and then."""
+    """Reactions that are registered, changed, paused, resumed and removed while a matcher runs now and then."""
 
     store: Store
     names: list[str]
     seed: int = 14
 
     def __post_init__(self) -> None:
-        self._random, self._rules, self._entries = Random(self.seed), Maker(self.seed), Maker(self.seed)
+        self._random, self._rules, self._entries = (
+            Random(self.seed),
+            RandomPredicates(self.seed),
+            RandomPredicates(self.seed),
+        )
 
-    async def say(self, count: int) -> None:
-        said = list(self._events(count))
-        for begin in range(0, len(said), AT_ONCE):
-            await append(self.store, *said[begin : begin + AT_ONCE])
+    async def publish(self, count: int) -> None:
+        events = list(self._events(count))
+        for begin in range(0, len(events), AT_ONCE):
+            await append(self.store, *events[begin : begin + AT_ONCE])
 
     def _events(self, count: int) -> Iterator[Event]:
         for entry in self._entries.entries(count):
@@ -103,7 +107,7 @@ class World:
         await self.store.reactions.resume(name)
 
     async def _halt(self, name: str) -> None:
-        """Pauses it, or lets it go on, unless it is gone."""
+        """Pauses or resumes a reaction, unless it is removed."""
         record = await self.store.reactions.find(name)
         if record is None or record.is_removed:
             return
@@ -127,7 +131,7 @@ async def live(place: Place, count: int) -> Made:
         for name in place.names:
             await world.define(name)
         for number in range(ROUNDS):
-            await world.say(count // ROUNDS)
+            await world.publish(count // ROUNDS)
             await world.change()
             if number == 2 * ROUNDS // 3:
                 await fill(store, log, place.url, step=count // 4)
@@ -136,7 +140,7 @@ async def live(place: Place, count: int) -> Made:
             await world.resume(name)
         await catch_up(Matcher(store))
         await archive(store, log, LATER, ignore)
-        return await made_in(store)
+        return await tasks_in(store)
 
 
 def test_a_backfill_makes_what_the_live_matcher_has_made(spark: SparkSession, place: Place, scale: Scale) -> None:
@@ -162,7 +166,7 @@ def test_a_backfill_that_is_killed_and_begun_again_makes_the_same(spark: SparkSe
 
 
 def killed_midway(place: Place, name: str, least: int) -> int:
-    """How many tasks a command had made when it was ended with everything it had started; it may have been quicker."""
+    """How many tasks a command had made when it and its children were killed; it may have finished before."""
     anyio.run(begin_again, place.url)
     arguments = ["reaction", "backfill", name, "--store", place.url, "--lake", str(place.lake)]
     command = [sys.executable, "-m", "tape.cli.main", *arguments]
@@ -178,7 +182,7 @@ def killed_midway(place: Place, name: str, least: int) -> int:
 
 
 def end(process: subprocess.Popen[bytes]) -> None:
-    """Ends it and what it has started, unless that has ended by itself."""
+    """Kills a process and its children, unless they have exited."""
     with suppress(psutil.NoSuchProcess):
         started = psutil.Process(process.pid).children(recursive=True)
         process.kill()
@@ -204,11 +208,11 @@ async def count(store: Store) -> int:
 
 async def begin_again(url: str) -> None:
     async with opened(url) as (store, _):
-        await forget_everything(store)
+        await delete_tasks(store)
 
 
 async def happened(place: Place) -> list[str]:
-    """What was ever said of the reactions."""
+    """The types of all registration entries."""
     async with opened(place.url, DeltaLog(place.lake / "journal")) as (_, journal):
         return [entry.type async for entry in journal.stream(subject="/tape/reaction/**", follow=False)]
     raise AssertionError("a store swallows nothing")

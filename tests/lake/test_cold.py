@@ -1,4 +1,4 @@
-"""One cursor: cold, warm and hot give the same entries, to the byte, and nobody notices where one ends."""
+"""Cold, warm and hot give the same entries, byte for byte, through one cursor."""
 
 from contextlib import aclosing
 from datetime import timedelta
@@ -15,7 +15,7 @@ from tape.core.subject import Pattern
 from tape.lake.compaction import compact, vacuum
 from tape.lake.log import DeltaLog
 from tape.lake.reader import LakeReader
-from tests.lake.plain import all_of, fill, opened, say
+from tests.lake.local_lake import fill, opened, publish, read_all
 from tests.patience import PATIENCE_S
 
 NOW = timedelta(seconds=-1)
@@ -37,10 +37,10 @@ def deep(levels: int) -> object:
     return value
 
 
-async def hot_then_archived(
+async def hot_warm_and_cold(
     log: DeltaLog, url: str, events: list[Event]
 ) -> tuple[list[Entry], list[Entry], list[Entry]]:
-    """What was handed out live, read in the journal, and read in the lake when the journal has let go of it all."""
+    """The entries streamed live, read from the journal, and read from the lake after the journal was trimmed."""
     async with opened(url, log) as (store, journal):
         live = journal.stream(from_global_seq=0)
         async with aclosing(live):
@@ -48,22 +48,22 @@ async def hot_then_archived(
                 await journal.append(event, open=True)
             with anyio.fail_after(PATIENCE_S):
                 hot = [await anext(live) for _ in events]
-        warm = await all_of(journal)
+        warm = await read_all(journal)
         await fill(store, log, url)
         await store.retention.trim(GlobalSeq(len(events)))
-        return hot, warm, await all_of(journal)
+        return hot, warm, await read_all(journal)
 
 
 @settings(max_examples=5)
 @given(payloads=st.lists(payloads, min_size=1, max_size=50))
-async def test_p21_cold_warm_and_hot_are_equal_to_the_byte_whatever_was_said(
+async def test_p21_cold_warm_and_hot_are_equal_to_the_byte_for_any_payload(
     payloads: list[object], tmp_path_factory: pytest.TempPathFactory
 ) -> None:
     folder = tmp_path_factory.mktemp("p21")
-    said = [*payloads, *ODD, deep(60)]
-    events = [Event(run_id="r", payload=payload) for payload in said]  # type: ignore[arg-type]
+    published = [*payloads, *ODD, deep(60)]
+    events = [Event(run_id="r", payload=payload) for payload in published]  # type: ignore[arg-type]
 
-    hot, warm, cold = await hot_then_archived(DeltaLog(folder / "lake" / "journal"), f"sqlite:///{folder}/j.db", events)
+    hot, warm, cold = await hot_warm_and_cold(DeltaLog(folder / "lake" / "journal"), f"sqlite:///{folder}/j.db", events)
 
     assert cold == warm == hot and [list(map(type, entry)) for entry in cold] == [list(map(type, e)) for e in hot]
     assert [repr(entry.payload) for entry in cold] == [repr(event.payload) for event in events]
@@ -74,7 +74,7 @@ async def test_p21_everything_but_the_payload_is_equal_too(log: DeltaLog, durabl
     first = Event(run_id="a.b-c_1", payload=None, type="X.y", subject="/a/b%20c", schema_version=32767, trace=trace)
     second = Event(run_id="bin", payload=b"\0\xff", content_type="image/png", attributes={"client_id": "é"}, cause=1)
 
-    hot, warm, cold = await hot_then_archived(log, durable_url, [first, second])
+    hot, warm, cold = await hot_warm_and_cold(log, durable_url, [first, second])
 
     assert cold == warm == hot and cold[1].payload == b"\0\xff" and cold[1].depth == 1
 
@@ -84,76 +84,76 @@ async def test_a_stream_from_the_beginning_has_no_seam_wherever_the_journal_begi
     log: DeltaLog, url: str, through: int
 ) -> None:
     async with opened(url, log) as (store, journal):
-        said = await say(journal, 700)
+        published = await publish(journal, 700)
         await fill(store, log, url, 200)
         await store.retention.trim(GlobalSeq(through))
-        said += await say(journal, 10)
+        published += await publish(journal, 10)
 
-        assert await all_of(journal) == said
-        assert await all_of(journal, from_global_seq=98) == said[98:]
-        assert await all_of(journal, run_id="run1") == [entry for entry in said if entry.run_id == "run1"]
-        assert await all_of(journal, run_id="run2", from_seq=40) == [e for e in said if e.run_id == "run2"][39:]
-        assert await all_of(journal, subject="/n/3/*") == [e for e in said if e.subject.startswith("/n/3/")]
+        assert await read_all(journal) == published
+        assert await read_all(journal, from_global_seq=98) == published[98:]
+        assert await read_all(journal, run_id="run1") == [entry for entry in published if entry.run_id == "run1"]
+        assert await read_all(journal, run_id="run2", from_seq=40) == [e for e in published if e.run_id == "run2"][39:]
+        assert await read_all(journal, subject="/n/3/*") == [e for e in published if e.subject.startswith("/n/3/")]
 
 
 async def test_a_pattern_finds_in_the_lake_what_it_finds_in_the_journal(log: DeltaLog, url: str) -> None:
     patterns = ["/n/1/**", "/n/**", "/*/2/*", "/**", "/n/3/10", "/nothing/**", "/n/*/699"]
     async with opened(url, log) as (store, journal):
-        await say(journal, 700)
+        await publish(journal, 700)
         await fill(store, log, url, 200)
-        warm = [await all_of(journal, subject=pattern) for pattern in patterns]
+        warm = [await read_all(journal, subject=pattern) for pattern in patterns]
 
         await store.retention.trim(GlobalSeq(700))
 
-        assert [await all_of(journal, subject=pattern) for pattern in patterns] == warm
+        assert [await read_all(journal, subject=pattern) for pattern in patterns] == warm
 
 
 async def test_a_fork_reads_through_lake_and_journal_what_it_inherits(log: DeltaLog, url: str) -> None:
     async with opened(url, log) as (store, journal):
-        await say(journal, 300)
+        await publish(journal, 300)
         await journal.fork("run0", 50, run_id="child", mutation={"x": 1})
-        await say(journal, 300)
+        await publish(journal, 300)
         await journal.fork("child", 20, run_id="grandchild")
-        warm = [await all_of(journal, run_id=run_id) for run_id in ("run0", "child", "grandchild")]
+        warm = [await read_all(journal, run_id=run_id) for run_id in ("run0", "child", "grandchild")]
         await fill(store, log, url)
 
         await store.retention.trim(GlobalSeq(400))
 
-        assert [await all_of(journal, run_id=run_id) for run_id in ("run0", "child", "grandchild")] == warm
+        assert [await read_all(journal, run_id=run_id) for run_id in ("run0", "child", "grandchild")] == warm
 
 
-async def test_a_live_reader_is_not_disturbed_when_the_journal_lets_go_of_its_place(log: DeltaLog, url: str) -> None:
+async def test_a_live_reader_continues_when_its_position_is_trimmed(log: DeltaLog, url: str) -> None:
     async with opened(url, log) as (store, journal):
-        said = await say(journal, 600)
+        published = await publish(journal, 600)
         await fill(store, log, url)
         stream = journal.stream(from_global_seq=0)
         async with aclosing(stream):
             first = [await anext(stream) for _ in range(10)]
             await store.retention.trim(GlobalSeq(600))
-            said += await say(journal, 5)
+            published += await publish(journal, 5)
 
             with anyio.fail_after(PATIENCE_S):
                 rest = [await anext(stream) for _ in range(595)]
 
-    assert first + rest == said
+    assert first + rest == published
 
 
 async def test_without_a_lake_what_is_gone_is_a_gap(log: DeltaLog, url: str) -> None:
     async with opened(url, log) as (store, journal):
-        await say(journal, 100)
+        await publish(journal, 100)
         await store.retention.trim(GlobalSeq(40))
 
         with pytest.raises(BrokerOverflowError, match="begins at 41"):
-            await all_of(journal)
+            await read_all(journal)
         with pytest.raises(BrokerOverflowError, match="begins at 15"):
-            await all_of(journal, run_id="run0")
+            await read_all(journal, run_id="run0")
 
 
 async def test_a_lake_that_ends_too_soon_is_read_to_its_end_and_then_there_is_a_gap(log: DeltaLog, url: str) -> None:
     async with opened(url, log) as (store, journal):
-        said = await say(journal, 50)
+        published = await publish(journal, 50)
         await fill(store, log, url)
-        await say(journal, 50)
+        await publish(journal, 50)
         await store.retention.trim(GlobalSeq(80))
         seen: list[Entry] = []
 
@@ -161,38 +161,38 @@ async def test_a_lake_that_ends_too_soon_is_read_to_its_end_and_then_there_is_a_
             async for entry in journal.stream():
                 seen.append(entry)
 
-    assert seen == said
+    assert seen == published
 
 
 async def test_the_lake_of_another_journal_has_nothing_for_this_one(log: DeltaLog, url: str, tmp_path: Path) -> None:
     async with opened(url) as (store, journal):
-        await say(journal, 100)
+        await publish(journal, 100)
         await fill(store, log, url)
 
     async with opened(f"sqlite:///{tmp_path}/other.db", log) as (store, journal):
-        await say(journal, 200)
+        await publish(journal, 200)
         await store.retention.trim(GlobalSeq(50))
 
         with pytest.raises(BrokerOverflowError, match="1 to 50 are gone"):
-            await all_of(journal)
+            await read_all(journal)
 
 
 async def test_an_entry_that_is_not_what_was_written_is_refused_in_its_place(log: DeltaLog, url: str) -> None:
     async with opened(url, log) as (store, journal):
-        said = await say(journal, 100)
+        published = await publish(journal, 100)
         async with store.transaction() as tx:
             await tx.fetch("UPDATE tape_journal SET payload_json = '0' WHERE global_seq = 60", {})
         await fill(store, log, url)
     reader = LakeReader(log)
 
-    assert list((await reader.read(GlobalSeq(50))).entries) == said[50:59]
+    assert list((await reader.read(GlobalSeq(50))).entries) == published[50:59]
     with pytest.raises(Corrupt, match="entry 60"):
         await reader.read(GlobalSeq(59))
 
 
 async def test_a_reader_whose_files_were_compacted_and_vacuumed_reads_on(log: DeltaLog, url: str) -> None:
     async with opened(url) as (store, journal):
-        said = await say(journal, 700)
+        published = await publish(journal, 700)
         await fill(store, log, url, 100)
     reader = LakeReader(log)
     before = (await reader.read(GlobalSeq(0))).entries
@@ -201,14 +201,14 @@ async def test_a_reader_whose_files_were_compacted_and_vacuumed_reads_on(log: De
     vacuum(log, NOW)
 
     after = (await reader.read(GlobalSeq(len(before)))).entries
-    assert [*before, *after] == said[: len(before) + len(after)] and after
+    assert [*before, *after] == published[: len(before) + len(after)] and after
     page = await reader.read_run(RunId("run1"), Seq(0))
-    assert list(page.entries) == [entry for entry in said if entry.run_id == "run1"]
+    assert list(page.entries) == [entry for entry in published if entry.run_id == "run1"]
 
 
-async def test_a_page_of_a_pattern_says_how_far_it_looked(log: DeltaLog, url: str) -> None:
+async def test_a_page_of_a_pattern_has_the_last_position_scanned(log: DeltaLog, url: str) -> None:
     async with opened(url) as (store, journal):
-        await say(journal, 700)
+        await publish(journal, 700)
         await fill(store, log, url, 200)
     page = await LakeReader(log).read(GlobalSeq(10), pattern=Pattern.parse("/nothing/**"))
 

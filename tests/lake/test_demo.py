@@ -23,12 +23,12 @@ def test_the_demo_ends_with_a_lake_that_is_the_journal_and_a_page_of_it(
     assert len(list((tmp_path / "report").glob("*.png"))) == 6
 
 
-def test_without_spark_the_demo_says_so_and_leaves_the_lake_out(
+def test_without_spark_the_demo_leaves_the_lake_out_and_prints_why(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     monkeypatch.setattr(demo_lake, "NEEDED", ("pyspark_that_is_not_installed",))
 
     assert run(["demo", "--seconds", "2", "--folder", str(tmp_path)]) == 0
 
-    said = [line for line in capsys.readouterr().out.splitlines() if line.startswith("The lake is left out")]
-    assert len(said) == 1 and "tape-bus[spark]" in said[0] and not (tmp_path / "lake").exists()
+    printed = [line for line in capsys.readouterr().out.splitlines() if line.startswith("The lake is left out")]
+    assert len(printed) == 1 and "tape-bus[spark]" in printed[0] and not (tmp_path / "lake").exists()

@@ -1,4 +1,4 @@
-"""Derived tables on disk: as of a position, replaced as a whole, seen by whoever asks in SQL."""
+"""Derived tables on disk: up to a position, replaced as a whole, and views in SQL."""
 
 import json
 import os
@@ -17,15 +17,15 @@ from tape.core.errors import NotFound, Unavailable
 from tape.core.event import Event
 from tape.lake import derived_tables
 from tape.lake.log import DeltaLog
-from tests.lake.plain import fill, opened
+from tests.lake.local_lake import fill, opened
 
 
-def say(url: str, log: DeltaLog, *events: Event) -> None:
-    """Appends, and brings the lake up to it."""
-    anyio.run(partial(_say, url, log, events))
+def append(url: str, log: DeltaLog, *events: Event) -> None:
+    """Appends, and syncs the lake."""
+    anyio.run(partial(_append, url, log, events))
 
 
-async def _say(url: str, log: DeltaLog, events: tuple[Event, ...]) -> None:
+async def _append(url: str, log: DeltaLog, events: tuple[Event, ...]) -> None:
     async with opened(url) as (store, journal):
         await journal.append(list(events), open=True)
         await fill(store, log, url)
@@ -42,7 +42,7 @@ def made(spark: SparkSession, log: DeltaLog, *names: str) -> list[derived_tables
 def test_a_table_is_as_of_the_position_that_the_lake_had_and_is_written_once(
     spark: SparkSession, url: str, log: DeltaLog
 ) -> None:
-    say(url, log, action("dig", ok=True), action("dig", ok=False))
+    append(url, log, action("dig", ok=True), action("dig", ok=False))
 
     first, again = made(spark, log, "tool_usage"), made(spark, log, "tool_usage")
 
@@ -56,10 +56,10 @@ def test_a_table_that_the_lake_has_left_behind_is_replaced_as_a_whole(
     spark: SparkSession, url: str, log: DeltaLog
 ) -> None:
     lake = log.table.parent
-    say(url, log, action("dig", ok=True))
+    append(url, log, action("dig", ok=True))
     made(spark, log, "tool_usage", "quarantine")
     (old,) = derived_tables.folder_of(lake, "tool_usage").glob("data/*")
-    say(url, log, action("dig", ok=True), action("rest"))
+    append(url, log, action("dig", ok=True), action("rest"))
     assert not derived_tables.are_current(log, ["tool_usage"])
     os.utime(old, (0, 0))
 
@@ -73,7 +73,7 @@ def test_a_table_that_the_lake_has_left_behind_is_replaced_as_a_whole(
 def test_a_table_of_another_definition_is_written_again(
     spark: SparkSession, url: str, log: DeltaLog, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    say(url, log, action("dig", ok=True))
+    append(url, log, action("dig", ok=True))
     made(spark, log, "tool_usage")
 
     monkeypatch.setattr("tape.lake.derived_tables.DEFINITION", 1_000)
@@ -84,9 +84,9 @@ def test_a_table_of_another_definition_is_written_again(
 def test_a_table_that_cannot_be_written_is_refused_with_the_reason_and_stays_as_it_was(
     spark: SparkSession, url: str, log: DeltaLog
 ) -> None:
-    say(url, log, action("dig", ok=True))
+    append(url, log, action("dig", ok=True))
     made(spark, log, "tool_usage")
-    say(url, log, action("dig", ok=True))
+    append(url, log, action("dig", ok=True))
     (log.table / log.snapshot().files[-1].path).write_bytes(b"no Parquet")
 
     with pytest.raises(Unavailable, match="the table tool_usage was not written"):
@@ -104,15 +104,15 @@ def test_a_table_that_was_never_made_is_not_found(log: DeltaLog) -> None:
 def test_a_query_sees_the_tables_as_views(
     spark: SparkSession, url: str, log: DeltaLog, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    say(url, log, action("dig", ok=True), action("rest"))
+    append(url, log, action("dig", ok=True), action("rest"))
     where = ["--lake", str(log.table.parent), "--store", url, "--json"]
 
     assert run(["lake", "tables", "tool_usage", "quarantine", *where]) == 0
-    told = answers(capsys)
+    updates = answers(capsys)
     question = "SELECT t.tool, q.reason, count(*) AS n FROM journal, tool_usage t, quarantine q GROUP BY ALL"
     assert run(["lake", "query", question, *where]) == 0
 
-    assert told == [
+    assert updates == [
         {"name": "tool_usage", "through": 2, "rows": 1, "is_new": True},
         {"name": "quarantine", "through": 2, "rows": 1, "is_new": True},
     ]
@@ -122,7 +122,7 @@ def test_a_query_sees_the_tables_as_views(
 def test_a_table_that_does_not_exist_is_refused_by_name(
     url: str, log: DeltaLog, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    say(url, log, action("dig", ok=True))
+    append(url, log, action("dig", ok=True))
 
     assert run(["lake", "tables", "cats", "--lake", str(log.table.parent), "--store", url]) == 2
     assert "there is no table 'cats'; there are runs," in capsys.readouterr().err

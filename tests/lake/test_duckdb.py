@@ -53,13 +53,13 @@ async def journal() -> AsyncIterator[Journal]:
         yield journal
 
 
-async def say(broker: InProcessEventBroker, count: int, run_id: RunId = RUN) -> list[EventEnvelope]:
+async def publish(broker: InProcessEventBroker, count: int, run_id: RunId = RUN) -> list[EventEnvelope]:
     """Publishes numbers; what a reader of the run should see of them."""
     events = [Event(run_id=run_id, payload={"n": n}) for n in range(count)]
     return [EventEnvelope(run_id, await broker.publish(run_id, event), event) for event in events]
 
 
-async def keep(journal: Journal, path: Path, run_id: RunId = RUN) -> None:
+async def persist(journal: Journal, path: Path, run_id: RunId = RUN) -> None:
     await persist_entries(lambda seq: journal.stream(run_id=run_id, from_seq=seq), run_id, path)
 
 
@@ -69,22 +69,12 @@ async def entries(journal: Journal, run_id: RunId = RUN) -> list[Entry]:
 
 async def test_a_persister_started_late_stores_every_event(broker: InProcessEventBroker, path: Path) -> None:
     broker.open_run(RUN)
-    said = await say(broker, 50)
+    published = await publish(broker, 50)
     broker.close_run(RUN)
 
     await persist_to_duckdb(broker, RUN, path)
 
-    assert list(stream_cold(path, RUN)) == said
-
-
-async def test_a_persister_beside_its_producer_stores_every_event(broker: InProcessEventBroker, path: Path) -> None:
-    broker.open_run(RUN)
-    async with anyio.create_task_group() as tasks:
-        tasks.start_soon(persist_to_duckdb, broker, RUN, path)
-        said = await say(broker, 500)
-        broker.close_run(RUN)
-
-    assert list(stream_cold(path, RUN)) == said
+    assert list(stream_cold(path, RUN)) == published
 
 
 async def test_a_persister_ends_with_the_run(broker: InProcessEventBroker, path: Path) -> None:
@@ -92,11 +82,11 @@ async def test_a_persister_ends_with_the_run(broker: InProcessEventBroker, path:
     with anyio.fail_after(PATIENCE_S):
         async with anyio.create_task_group() as tasks:
             tasks.start_soon(persist_to_duckdb, broker, RUN, path)
-            said = await say(broker, 500)
-            await until_owned(path)
+            published = await publish(broker, 500)
+            await until_locked(path)
             broker.close_run(RUN)
 
-    assert list(stream_cold(path, RUN)) == said and not is_locked(path)
+    assert list(stream_cold(path, RUN)) == published and not is_locked(path)
 
 
 async def test_an_idle_persister_closes_its_file_and_still_owns_it(
@@ -106,13 +96,13 @@ async def test_an_idle_persister_closes_its_file_and_still_owns_it(
     broker.open_run(RUN)
     async with anyio.create_task_group() as tasks:
         tasks.start_soon(persist_to_duckdb, broker, RUN, path)
-        said = await say(broker, 3)
-        await until_shut(path)
+        published = await publish(broker, 3)
+        await until_closed(path)
         assert is_locked(path)
-        said += await say(broker, 3)
+        published += await publish(broker, 3)
         broker.close_run(RUN)
 
-    assert list(stream_cold(path, RUN)) == said
+    assert list(stream_cold(path, RUN)) == published
 
 
 async def test_a_burst_is_written_whole(journal: Journal, path: Path) -> None:
@@ -121,7 +111,7 @@ async def test_a_burst_is_written_whole(journal: Journal, path: Path) -> None:
         await journal.append([Event(run_id=RUN, payload={"text": "x" * 200})] * 1_000)
     await journal.close_run(RUN)
 
-    await keep(journal, path)
+    await persist(journal, path)
 
     assert list(read_cold(path, RUN)) == await entries(journal)
 
@@ -136,7 +126,7 @@ async def test_no_payload_comes_back_changed(payload: object, journal: Journal, 
     await journal.append(Event(run_id=RUN, payload=payload, cause=1))  # type: ignore[arg-type]
     await journal.close_run(RUN)
 
-    await keep(journal, path)
+    await persist(journal, path)
 
     assert list(map(repr, read_cold(path, RUN))) == list(map(repr, await entries(journal)))
     assert next(stream_cold(path, RUN)) == EventEnvelope(RUN, Seq(1), event)
@@ -147,7 +137,7 @@ async def test_bytes_come_back_as_bytes(journal: Journal, path: Path) -> None:
     await journal.append(event, open=True)
     await journal.close_run(RUN)
 
-    await keep(journal, path)
+    await persist(journal, path)
 
     assert [envelope.event for envelope in stream_cold(path, RUN)] == [event]
     assert list(read_cold(path, RUN)) == await entries(journal)
@@ -159,22 +149,22 @@ async def test_payloads_of_a_mebibyte_are_written_and_read_in_bounded_batches(jo
         await journal.append(Event(run_id=RUN, payload=letter * ((1 << 20) - 2)))
     await journal.close_run(RUN)
 
-    await keep(journal, path)
+    await persist(journal, path)
 
     assert list(read_cold(path, RUN)) == await entries(journal)
 
 
 async def test_what_a_fork_inherits_is_read_under_its_own_id_and_stays_what_it_was(path: Path) -> None:
-    said = [Event(run_id=run_id, payload=1) for run_id in ("parent", "parent", RUN)]
-    told = [event.at(7 * n, n, 1_700_000_000_000, 0, Epoch(1)) for n, event in enumerate(said, 1)]
+    published = [Event(run_id=run_id, payload=1) for run_id in ("parent", "parent", RUN)]
+    entries_given = [event.at(7 * n, n, 1_700_000_000_000, 0, Epoch(1)) for n, event in enumerate(published, 1)]
 
     async def read(seq: Seq) -> AsyncIterator[Entry]:
-        for entry in told[seq - 1 :]:
+        for entry in entries_given[seq - 1 :]:
             yield entry
 
     await persist_entries(read, RUN, path)
 
-    assert list(read_cold(path, RUN)) == told
+    assert list(read_cold(path, RUN)) == entries_given
     assert [(e.run_id, e.seq, e.event.run_id) for e in stream_cold(path, RUN)] == [
         (RUN, 1, "parent"), (RUN, 2, "parent"), (RUN, 3, RUN)
     ]  # fmt: skip
@@ -184,7 +174,7 @@ async def test_two_runs_share_a_file_and_keep_their_numbers(broker: InProcessEve
     other = RunId("other")
     broker.open_run(RUN)
     broker.open_run(other)
-    said, said_there = await say(broker, 3), await say(broker, 5, other)
+    published, published_there = await publish(broker, 3), await publish(broker, 5, other)
     broker.close_run(RUN)
     broker.close_run(other)
 
@@ -192,69 +182,67 @@ async def test_two_runs_share_a_file_and_keep_their_numbers(broker: InProcessEve
         tasks.start_soon(persist_to_duckdb, broker, RUN, path)
         tasks.start_soon(persist_to_duckdb, broker, other, path)
 
-    assert (list(stream_cold(path, RUN)), list(stream_cold(path, other))) == (said, said_there)
+    assert (list(stream_cold(path, RUN)), list(stream_cold(path, other))) == (published, published_there)
 
 
 async def test_a_cold_run_is_read_from_any_seq(broker: InProcessEventBroker, path: Path) -> None:
     broker.open_run(RUN)
-    said = await say(broker, 5)
+    published = await publish(broker, 5)
     broker.close_run(RUN)
     await persist_to_duckdb(broker, RUN, path)
 
-    assert list(stream_cold(path, RUN, 0)) == said
-    assert list(stream_cold(path, RUN, 4)) == said[3:]
+    assert list(stream_cold(path, RUN, 0)) == published
+    assert list(stream_cold(path, RUN, 4)) == published[3:]
     assert list(stream_cold(path, RUN, 6)) == []
     with pytest.raises(InvalidCursor):
         list(stream_cold(path, RUN, -1))
 
 
-async def test_a_persister_that_is_started_again_goes_on_without_duplicates(
-    broker: InProcessEventBroker, path: Path
-) -> None:
+async def test_a_restarted_persister_continues_without_duplicates(broker: InProcessEventBroker, path: Path) -> None:
     broker.open_run(RUN)
-    said = await say(broker, 10)
+    published = await publish(broker, 10)
     async with anyio.create_task_group() as tasks:
         tasks.start_soon(persist_to_duckdb, broker, RUN, path)
-        await until_owned(path)
+        await until_locked(path)
         tasks.cancel_scope.cancel()
-    said += await say(broker, 10)
+    published += await publish(broker, 10)
     broker.close_run(RUN)
 
     await persist_to_duckdb(broker, RUN, path)
     await persist_to_duckdb(broker, RUN, path)
 
-    assert list(stream_cold(path, RUN)) == said
+    assert list(stream_cold(path, RUN)) == published
 
 
 async def test_what_was_gone_is_a_gap_in_the_file_too(path: Path) -> None:
     async with InProcessEventBroker(max_events=3) as broker:
         broker.open_run(RUN)
-        said = await say(broker, 10)
+        published = await publish(broker, 10)
         broker.close_run(RUN)
         await persist_to_duckdb(broker, RUN, path)
 
     with pytest.raises(BrokerOverflowError) as gap:
         list(stream_cold(path, RUN))
     assert (gap.value.run_id, gap.value.requested_seq, gap.value.available_from) == (RUN, 1, 8)
-    assert list(stream_cold(path, RUN, 8)) == said[7:]
+    assert list(stream_cold(path, RUN, 8)) == published[7:]
     assert [(run.is_complete, run.is_whole) for run in read_runs(path)] == [(True, False)]
 
 
 async def test_a_gap_in_the_middle_ends_the_reading_before_it(path: Path) -> None:
     async with InProcessEventBroker(max_events=3) as broker:
         broker.open_run(RUN)
-        said = await say(broker, 2)
+        published = await publish(broker, 2)
         await persisted_so_far(broker, path, 2)
-        said += await say(broker, 8)
+        published += await publish(broker, 8)
         broker.close_run(RUN)
         await persist_to_duckdb(broker, RUN, path)
 
     cold = stream_cold(path, RUN)
 
-    assert [next(cold), next(cold)] == said[:2]
+    assert [next(cold), next(cold)] == published[:2]
     with pytest.raises(BrokerOverflowError, match="3 to 7 are gone"):
         next(cold)
-    assert list(stream_cold(path, RUN, 8)) == said[7:]
+    assert list(stream_cold(path, RUN, 8)) == published[7:]
 
 
 async def test_a_gap_up_to_the_end_is_noted(path: Path) -> None:
@@ -262,7 +250,7 @@ async def test_a_gap_up_to_the_end_is_noted(path: Path) -> None:
         await journal.append([Event(run_id=RUN, payload=n) for n in range(3)], open=True)
         await journal.close_run(RUN)
         await journal.reap(RUN)
-        await keep(journal, path)
+        await persist(journal, path)
 
     with pytest.raises(BrokerOverflowError, match="1 to 3 are gone"):
         list(read_cold(path, RUN))
@@ -274,7 +262,7 @@ async def test_a_run_without_events_is_complete(journal: Journal, path: Path) ->
     await journal.open_run(RUN)
     await journal.close_run(RUN)
 
-    await keep(journal, path)
+    await persist(journal, path)
 
     assert list(read_cold(path, RUN)) == []
     assert [(run.n_events, run.is_complete, run.is_whole) for run in read_runs(path)] == [(0, True, True)]
@@ -282,9 +270,9 @@ async def test_a_run_without_events_is_complete(journal: Journal, path: Path) ->
 
 async def test_a_run_that_shows_nothing_is_not_called_complete(broker: InProcessEventBroker, path: Path) -> None:
     broker.open_run(RUN)
-    await say(broker, 2)
+    await publish(broker, 2)
     await persisted_so_far(broker, path, 2)
-    await say(broker, 2)
+    await publish(broker, 2)
     broker.close_run(RUN)
     broker.reap(RUN)
 
@@ -299,10 +287,10 @@ async def test_another_journals_run_is_never_mixed_in(path: Path) -> None:
             await journal.append([Event(run_id=RUN, payload=n) for n in range(count)], open=True)
             await journal.close_run(RUN)
             if count == 3:
-                await keep(journal, path)
+                await persist(journal, path)
             else:
                 with pytest.raises(Conflict, match="another journal"):
-                    await keep(journal, path)
+                    await persist(journal, path)
 
     assert [entry.payload for entry in read_cold(path, RUN)] == [0, 1, 2]
 
@@ -310,12 +298,12 @@ async def test_another_journals_run_is_never_mixed_in(path: Path) -> None:
 async def test_a_shorter_run_of_another_journal_is_not_mixed_in_either(path: Path) -> None:
     async with InProcessEventBroker() as broker:
         broker.open_run(RUN)
-        await say(broker, 3)
+        await publish(broker, 3)
         broker.close_run(RUN)
         await persist_to_duckdb(broker, RUN, path)
     async with InProcessEventBroker() as broker:
         broker.open_run(RUN)
-        await say(broker, 1)
+        await publish(broker, 1)
         broker.close_run(RUN)
 
         with pytest.raises(Conflict, match="another journal"):
@@ -324,12 +312,12 @@ async def test_a_shorter_run_of_another_journal_is_not_mixed_in_either(path: Pat
 
 async def test_a_file_with_a_writer_is_known_as_owned_and_not_read(broker: InProcessEventBroker, path: Path) -> None:
     broker.open_run(RUN)
-    await say(broker, 3)
+    await publish(broker, 3)
     assert not is_locked(path)
 
     async with anyio.create_task_group() as tasks:
         tasks.start_soon(persist_to_duckdb, broker, RUN, path)
-        await until_owned(path)
+        await until_locked(path)
         with pytest.raises(Unavailable, match="is being written"):
             next(stream_cold(path, RUN))
         broker.close_run(RUN)
@@ -340,7 +328,7 @@ async def test_a_file_with_a_writer_is_known_as_owned_and_not_read(broker: InPro
 
 async def test_a_second_writer_waits_for_the_first(broker: InProcessEventBroker, path: Path) -> None:
     broker.open_run(RUN)
-    said = await say(broker, 3)
+    published = await publish(broker, 3)
     broker.close_run(RUN)
 
     async with anyio.create_task_group() as tasks, exclusive_lock(path):
@@ -348,34 +336,34 @@ async def test_a_second_writer_waits_for_the_first(broker: InProcessEventBroker,
         await anyio.wait_all_tasks_blocked()
         assert not path.exists()
 
-    assert list(stream_cold(path, RUN)) == said
+    assert list(stream_cold(path, RUN)) == published
 
 
 async def test_a_reader_that_pauses_keeps_no_writer_waiting(broker: InProcessEventBroker, path: Path) -> None:
     broker.open_run(RUN)
-    said = await say(broker, 3)
+    published = await publish(broker, 3)
     await persisted_so_far(broker, path, 3)
     reader = stream_cold(path, RUN)
-    assert next(reader) == said[0]
+    assert next(reader) == published[0]
 
-    said += await say(broker, 1)
+    published += await publish(broker, 1)
     broker.close_run(RUN)
     with anyio.fail_after(PATIENCE_S):
         await persist_to_duckdb(broker, RUN, path)
 
-    assert list(reader) == said[1:]
+    assert list(reader) == published[1:]
 
 
 async def test_a_file_killed_at_its_birth_is_made_again(broker: InProcessEventBroker, path: Path) -> None:
     for leftover in (".unborn", ".unborn.wal"):
         path.with_name(path.name + leftover).write_bytes(b"DUCK" * 7)
     broker.open_run(RUN)
-    said = await say(broker, 3)
+    published = await publish(broker, 3)
     broker.close_run(RUN)
 
     await persist_to_duckdb(broker, RUN, path)
 
-    assert list(stream_cold(path, RUN)) == said
+    assert list(stream_cold(path, RUN)) == published
 
 
 async def test_a_file_that_has_other_tables_gets_ours_beside_them(journal: Journal, path: Path) -> None:
@@ -384,7 +372,7 @@ async def test_a_file_that_has_other_tables_gets_ours_beside_them(journal: Journ
     await journal.append(Event(run_id=RUN, payload=1), open=True)
     await journal.close_run(RUN)
 
-    await keep(journal, path)
+    await persist(journal, path)
 
     assert list(read_cold(path, RUN)) == await entries(journal)
 
@@ -396,7 +384,7 @@ def test_there_is_nothing_to_read_where_there_is_no_file(path: Path) -> None:
 
 async def test_envelopes_are_not_passed_off_as_entries(broker: InProcessEventBroker, path: Path) -> None:
     broker.open_run(RUN)
-    await say(broker, 1)
+    await publish(broker, 1)
     broker.close_run(RUN)
     await persist_to_duckdb(broker, RUN, path)
 
@@ -488,7 +476,7 @@ def test_what_a_sink_writes_is_the_callers_to_take_back(path: Path) -> None:
     assert [envelope.event.payload for envelope in stream_cold(path, RUN)] == ["kept"]
 
 
-async def until_shut(path: Path) -> None:
+async def until_closed(path: Path) -> None:
     """Until the file has been written and closed: DuckDB's log beside it is gone."""
     log = path.with_name(path.name + ".wal")
     with anyio.fail_after(PATIENCE_S):
@@ -497,7 +485,7 @@ async def until_shut(path: Path) -> None:
                 await anyio.lowlevel.checkpoint()
 
 
-async def until_owned(path: Path) -> None:
+async def until_locked(path: Path) -> None:
     with anyio.fail_after(PATIENCE_S):
         while not (is_locked(path) and path.exists()):
             await anyio.lowlevel.checkpoint()

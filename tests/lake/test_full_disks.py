@@ -1,4 +1,4 @@
-"""A lake on a disk that is full: refused with the reason, nothing lost, and it goes on when there is room."""
+"""A lake on a full disk: the step fails with the reason, nothing is lost, and it succeeds later."""
 
 from contextlib import suppress
 from pathlib import Path
@@ -11,13 +11,13 @@ from tape.lake.compaction import compact
 from tape.lake.log import DeltaLog
 from tape.lake.pipeline import take_step
 from tape.lake.verify import faults
-from tests.lake.plain import fill, opened, say, write_plain
+from tests.lake.local_lake import fill, opened, publish, write_with_arrow
 
 BLOCK = bytes(4_096)
 
 
 def fill_up(path: Path) -> None:
-    """Takes whatever room there is left."""
+    """Fills the rest of the disk."""
     with path.open("wb", buffering=0) as file, suppress(OSError):
         while True:
             file.write(BLOCK)
@@ -29,13 +29,13 @@ async def test_a_step_without_room_for_its_commit_is_refused_and_taken_again_whe
     log, ballast = DeltaLog(small_disk / "journal"), small_disk / "ballast"
 
     def write(after: GlobalSeq, through: GlobalSeq, folder: Path) -> None:
-        write_plain(url, after, through, folder)
+        write_with_arrow(url, after, through, folder)
         fill_up(ballast)
 
     async with opened(url) as (store, journal):
-        await say(journal, 100)
+        await publish(journal, 100)
         await fill(store, log, url)
-        await say(journal, 100)
+        await publish(journal, 100)
 
         with pytest.raises(Unavailable, match="no room for the lake's log"):
             take_step(log, write, log.snapshot(), GlobalSeq(200))
@@ -49,7 +49,7 @@ async def test_a_step_without_room_for_its_commit_is_refused_and_taken_again_whe
 async def test_a_compaction_without_room_is_refused_and_leaves_the_lake_as_it_was(url: str, small_disk: Path) -> None:
     log, ballast = DeltaLog(small_disk / "journal"), small_disk / "ballast"
     async with opened(url) as (store, journal):
-        await say(journal, 300)
+        await publish(journal, 300)
         await fill(store, log, url, step=100)
     before = sorted(log.table.rglob("*"))
     fill_up(ballast)

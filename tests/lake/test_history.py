@@ -16,7 +16,7 @@ from tape.lake.schema import COLUMNS, spark_ddl
 from tape.lake.search.history import errors, errors_by_cause, history, subject_condition
 from tape.lake.sql.predicate import PartRoute, explain
 from tests.conftest import Scale
-from tests.lake.expressions import Maker
+from tests.lake.expressions import RandomPredicates
 
 ENTRIES = 300
 PREDICATES = {
@@ -34,7 +34,7 @@ SEGMENTS = ["a", "b", "a.b", "axb", "A", "b!c", "%2A", "_", "a$", "(a)", "[a]", 
 
 @pytest.fixture(scope="module")
 def entries() -> list[Entry]:
-    return Maker(seed=7).entries(ENTRIES)
+    return RandomPredicates(seed=7).entries(ENTRIES)
 
 
 @pytest.fixture(scope="module")
@@ -43,33 +43,27 @@ def frame(spark: SparkSession, entries: list[Entry]) -> DataFrame:
 
 
 @pytest.mark.parametrize("where", PREDICATES.values(), ids=PREDICATES)
-def test_history_has_what_the_live_matcher_matches(frame: DataFrame, entries: list[Entry], where: str) -> None:
+def test_history_has_the_matches_and_the_errors_of_the_live_matcher(
+    frame: DataFrame, entries: list[Entry], where: str
+) -> None:
+    live = judged(entries, where)
     matched = history(frame, "/tape/event/*/r-1", where)
 
-    found = matched.collect()
+    found, counted = matched.collect(), errors_by_cause(errors(frame, "/tape/event/*/r-1", where)).collect()
 
     assert matched.schema == frame.schema
-    assert {Entry._make(row) for row in found} == {entry for entry, verdict in judged(entries, where) if verdict}
-    assert len(found) == len({row["global_seq"] for row in found})
-
-
-@pytest.mark.parametrize("where", PREDICATES.values(), ids=PREDICATES)
-def test_every_error_is_counted_under_its_cause(frame: DataFrame, entries: list[Entry], where: str) -> None:
-    said = Counter(verdict.error for _, verdict in judged(entries, where) if verdict.error is not None)
-
-    counted = errors_by_cause(errors(frame, "/tape/event/*/r-1", where)).collect()
-
-    assert {row["error"]: row["entries"] for row in counted} == said
+    assert sorted(map(Entry._make, found)) == [entry for entry, verdict in live if verdict]
+    assert {row["error"]: row["entries"] for row in counted} == Counter(each.error for _, each in live if each.error)
 
 
 def test_a_cause_names_its_first_and_last_entry(frame: DataFrame, entries: list[Entry]) -> None:
     where = "payload.missing == 1 && payload.i / 0 == 1"
-    said = {entry.global_seq: verdict.error for entry, verdict in judged(entries, where)}
-    [common] = [cause for cause, _ in Counter(said.values()).most_common(1)]
+    errors_live = {entry.global_seq: verdict.error for entry, verdict in judged(entries, where)}
+    [common] = [cause for cause, _ in Counter(errors_live.values()).most_common(1)]
 
     [row] = errors_by_cause(errors(frame, "/tape/event/*/r-1", where)).filter("error LIKE '%missing%'").collect()
 
-    places = [place for place, cause in said.items() if cause == common]
+    places = [place for place, cause in errors_live.items() if cause == common]
     assert (row["first_global_seq"], row["last_global_seq"]) == (min(places), max(places))
 
 
@@ -117,7 +111,7 @@ def test_what_spark_can_compare_reaches_the_files(frame: DataFrame, capsys: pyte
         ("payload.s.matches('^(?:a|b)$') && payload.s.matches('(a+)+b')", [PartRoute.NATIVE, PartRoute.EVALUATOR]),
     ],
 )
-def test_explain_says_which_part_goes_where(text: str, routes: list[PartRoute]) -> None:
+def test_explain_shows_what_evaluates_each_part(text: str, routes: list[PartRoute]) -> None:
     parts = explain(text)
 
     assert [part.route for part in parts] == routes
@@ -135,6 +129,6 @@ def random_pattern(random: Random) -> Pattern:
 
 
 def judged(entries: list[Entry], where: str) -> list[tuple[Entry, Verdict]]:
-    """What the live matcher says of the entries under a pattern."""
+    """The live matcher's verdicts on the entries under a pattern."""
     pattern, predicate = Pattern("/tape/event/*/r-1"), Predicate(where)
     return [(entry, predicate.evaluate(bind(entry))) for entry in entries if pattern.matches(entry.subject)]

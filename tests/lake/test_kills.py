@@ -1,4 +1,4 @@
-"""P17: the driver is killed -9, before a commit, after one and at random, while appends go on; one scenario."""
+"""P17: drivers are killed -9 before a commit, after a commit and at random, while entries are appended."""
 
 import os
 import subprocess
@@ -21,19 +21,19 @@ from tape.lake.log import DATA, DeltaLog
 from tape.lake.pipeline import spark_writer, sync
 from tape.lake.verify import faults, versions
 from tests.conftest import Scale
-from tests.lake.plain import opened, say
+from tests.lake.local_lake import opened, publish
 from tests.lake.test_compaction import NOW
 from tests.patience import PATIENCE_S
 
-KILLS = 3
+KILLS = 2  # with --scale more; the third kind of moment is at random
 ENTRIES = 10_000
 STEP = 400
 
 Moment = Callable[[DeltaLog, frozenset[Path]], bool]  # of a driver: given the folders that were there before it
 
 
-class Told(NamedTuple):
-    """A lake whose drivers were killed, where its journal ended, and how many files nobody names."""
+class Outcome(NamedTuple):
+    """A lake whose drivers were killed, the journal's head, and how many files no version names."""
 
     log: DeltaLog
     head: int
@@ -41,15 +41,17 @@ class Told(NamedTuple):
 
 
 @pytest.fixture(scope="module")
-def told(tmp_path_factory: pytest.TempPathFactory, spark: SparkSession, scale: Scale) -> Told:
+def outcome(tmp_path_factory: pytest.TempPathFactory, spark: SparkSession, scale: Scale) -> Outcome:
     kills = scale(KILLS)
-    told = anyio.run(play, tmp_path_factory.mktemp("p17"), spark, kills, scale(ENTRIES))
-    print(f"{kills} kills, {told.head:,} entries, {told.log.snapshot().version} commits, {told.orphans} orphans")
-    return told
+    outcome = anyio.run(play, tmp_path_factory.mktemp("p17"), spark, kills, scale(ENTRIES))
+    print(
+        f"{kills} kills, {outcome.head:,} entries, {outcome.log.snapshot().version} commits, {outcome.orphans} orphans"
+    )
+    return outcome
 
 
-async def play(folder: Path, spark: SparkSession, kills: int, entries: int) -> Told:
-    """Drivers are started and killed while somebody appends; then one is left alone."""
+async def play(folder: Path, spark: SparkSession, kills: int, entries: int) -> Outcome:
+    """Starts and kills drivers while entries are appended, then syncs the rest."""
     log, url = DeltaLog(folder / "lake" / "journal"), f"sqlite:///{folder}/journal.db"
     orphaned: list[psutil.Process] = []
     async with opened(url) as (store, journal):
@@ -63,33 +65,33 @@ async def play(folder: Path, spark: SparkSession, kills: int, entries: int) -> T
     await anyio.to_thread.run_sync(psutil.wait_procs, orphaned)
     named = {log.table / file.path for file in log.snapshot().files}
     orphans = [path for path in (log.table / DATA).rglob("*.parquet") if path not in named]
-    return Told(log, head, len(orphans))
+    return Outcome(log, head, len(orphans))
 
 
-def test_every_committed_version_is_exactly_one_to_its_end(told: Told) -> None:
-    assert [seen.through for _, seen in versions(told.log)][-1] == told.head
+def test_every_committed_version_is_exactly_one_to_its_end(outcome: Outcome) -> None:
+    assert [seen.through for _, seen in versions(outcome.log)][-1] == outcome.head
 
 
-def test_count_is_distinct_is_max_and_every_byte_is_as_it_was_said(told: Told) -> None:
-    assert list(faults(told.log, is_deep=True)) == []
+def test_count_is_distinct_is_max_and_every_byte_is_as_written(outcome: Outcome) -> None:
+    assert list(faults(outcome.log, is_deep=True)) == []
 
 
-def test_what_the_killed_had_written_is_vacuumed_and_nothing_else(told: Told) -> None:
-    assert told.orphans >= 1
+def test_vacuum_deletes_the_files_of_killed_drivers_and_nothing_else(outcome: Outcome) -> None:
+    assert outcome.orphans >= 1
 
-    assert vacuum(told.log, NOW).files >= told.orphans and list(faults(told.log)) == []
+    assert vacuum(outcome.log, NOW).files >= outcome.orphans and list(faults(outcome.log)) == []
 
 
 @asynccontextmanager
 async def appending(journal: Journal, entries: int) -> AsyncIterator[None]:
-    """So many there are at first, and then more and more."""
+    """Appends entries, and more of them in the background."""
 
     async def append() -> None:
         while True:
-            await say(journal, 20)
+            await publish(journal, 20)
             await anyio.sleep(0.1)
 
-    await say(journal, entries)
+    await publish(journal, entries)
     async with anyio.create_task_group() as tasks:
         tasks.start_soon(append)
         yield
@@ -97,7 +99,7 @@ async def appending(journal: Journal, entries: int) -> AsyncIterator[None]:
 
 
 async def kill_a_driver(folder: Path, url: str, log: DeltaLog, number: int) -> list[psutil.Process]:
-    """Starts one that follows the journal and kills it at its moment; what it had started goes by itself, later."""
+    """Starts a driver that follows the journal and kills it at a moment; its children exit by themselves."""
     moment = (is_writing, partial(has_committed, version=log.snapshot().version), is_any_time())[number % 3]
     before = frozenset((log.table / DATA).glob("*"))
     environment = {
@@ -144,5 +146,5 @@ def is_any_time() -> Moment:
 
 
 def begun(log: DeltaLog, before: frozenset[Path]) -> frozenset[Path]:
-    """The folders of the steps that this driver has begun: what those before it left says nothing of it."""
+    """The folders of the steps of this driver, without those of earlier ones."""
     return frozenset((log.table / DATA).glob("*")) - before

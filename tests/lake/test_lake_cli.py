@@ -13,7 +13,7 @@ from tape.cli.main import run
 from tape.lake.compaction import compact
 from tape.lake.log import DeltaLog
 from tests.lake.hostile_queries import HOSTILE, contents, spelled
-from tests.lake.plain import fill, opened, say
+from tests.lake.local_lake import fill, opened, publish
 
 Answers = list[dict[str, object]]
 
@@ -36,7 +36,7 @@ def environment(tmp_path: Path, url: str, monkeypatch: pytest.MonkeyPatch) -> No
 @pytest.fixture
 def filled(log: DeltaLog, url: str) -> DeltaLog:
     """A lake of 300 entries, of a journal of 310."""
-    anyio.run(partial(fill_and_say, log, url))
+    anyio.run(partial(fill_and_publish, log, url))
     return log
 
 
@@ -44,16 +44,16 @@ def filled(log: DeltaLog, url: str) -> DeltaLog:
 def hostile_lake(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A lake of 300 entries in a folder with a secret file; nothing may change it."""
     folder = tmp_path_factory.mktemp("hostile")
-    anyio.run(partial(fill_and_say, DeltaLog(folder / "lake" / "journal"), f"sqlite:///{folder}/journal.db"))
+    anyio.run(partial(fill_and_publish, DeltaLog(folder / "lake" / "journal"), f"sqlite:///{folder}/journal.db"))
     (folder / "secret.csv").write_text("secret\n")
     return folder / "lake"
 
 
-async def fill_and_say(log: DeltaLog, url: str) -> None:
+async def fill_and_publish(log: DeltaLog, url: str) -> None:
     async with opened(url) as (store, journal):
-        await say(journal, 300)
+        await publish(journal, 300)
         await fill(store, log, url, 100)
-        await say(journal, 10)
+        await publish(journal, 10)
 
 
 def asked(capsys: pytest.CaptureFixture[str], *arguments: str) -> Answers:
@@ -61,9 +61,7 @@ def asked(capsys: pytest.CaptureFixture[str], *arguments: str) -> Answers:
     return [json.loads(line) for line in capsys.readouterr().out.splitlines()]
 
 
-def test_status_says_what_is_cold_warm_and_hot_and_how_far_behind(
-    filled: DeltaLog, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_status_shows_cold_warm_hot_and_the_lag(filled: DeltaLog, capsys: pytest.CaptureFixture[str]) -> None:
     (status,) = asked(capsys, "lake", "status")
 
     assert status["cold"] == {"floor": 1, "head": 300} and status["warm"] == {"floor": 1, "head": 310}
@@ -71,17 +69,17 @@ def test_status_says_what_is_cold_warm_and_hot_and_how_far_behind(
     assert run(["lake", "status"]) == 0 and "1 to 300" in capsys.readouterr().out
 
 
-def test_status_of_no_lake_is_that_everything_is_warm(url: str, capsys: pytest.CaptureFixture[str]) -> None:
-    anyio.run(partial(say_only, url))
+def test_without_a_lake_status_shows_everything_as_warm(url: str, capsys: pytest.CaptureFixture[str]) -> None:
+    anyio.run(partial(publish_only, url))
 
     (status,) = asked(capsys, "lake", "status")
 
     assert (status["lag"], status["files"], status["committed_at_ms"]) == (5, 0, None)
 
 
-async def say_only(url: str) -> None:
+async def publish_only(url: str) -> None:
     async with opened(url) as (_, journal):
-        await say(journal, 5)
+        await publish(journal, 5)
 
 
 def test_a_query_is_answered_over_the_view(filled: DeltaLog, capsys: pytest.CaptureFixture[str]) -> None:
@@ -122,7 +120,7 @@ def test_nothing_but_a_select_runs_and_no_file_changes(
     assert (ended, capsys.readouterr().out, contents(hostile_lake.parent)) == (2, "", before)
 
 
-def test_compact_and_vacuum_say_what_they_did(filled: DeltaLog, capsys: pytest.CaptureFixture[str]) -> None:
+def test_compact_and_vacuum_print_what_they_did(filled: DeltaLog, capsys: pytest.CaptureFixture[str]) -> None:
     (merged,) = asked(capsys, "lake", "compact")
     (young,) = asked(capsys, "lake", "vacuum")
     (deleted,) = asked(capsys, "lake", "vacuum", "--grace", "0s")
@@ -162,7 +160,7 @@ def test_a_store_that_forgets_has_no_lake(capsys: pytest.CaptureFixture[str]) ->
     assert run(["lake", "sync", "--store", "memory://"]) == 2 and "memory://" in capsys.readouterr().err
 
 
-def test_archive_lets_go_of_what_is_old_and_tail_still_reads_from_the_beginning(
+def test_archive_trims_old_entries_and_tail_still_reads_from_the_beginning(
     filled: DeltaLog, capsys: pytest.CaptureFixture[str]
 ) -> None:
     assert asked(capsys, "journal", "archive", "--keep", "1d") == [{"archived": 0, "floor": 1, "head": 310}]
@@ -176,7 +174,7 @@ def test_archive_lets_go_of_what_is_old_and_tail_still_reads_from_the_beginning(
 
 
 def test_archive_without_a_lake_is_refused(url: str, capsys: pytest.CaptureFixture[str]) -> None:
-    anyio.run(partial(say_only, url))
+    anyio.run(partial(publish_only, url))
 
     assert run(["journal", "archive", "--keep", "0s"]) == 4 and "no lake" in capsys.readouterr().err
 

@@ -87,7 +87,7 @@ def test_latencies_are_those_of_a_tool_and_looking_is_no_effect(spark: SparkSess
     )
 
 
-def test_a_decision_is_told_with_what_it_led_to(spark: SparkSession) -> None:
+def test_a_decision_has_its_effects(spark: SparkSession) -> None:
     journal = journal_of(
         spark,
         decision("a", 0),
@@ -107,7 +107,7 @@ def test_a_decision_is_told_with_what_it_led_to(spark: SparkSession) -> None:
     )
 
 
-def test_a_budget_is_its_last_word(spark: SparkSession) -> None:
+def test_a_budget_is_its_last_entry(spark: SparkSession) -> None:
     journal = journal_of(
         spark, budget("a", "set", 1.0, 0), budget("b", "charged", None, 3), budget("a", "reserved", 1.0, 0, 0.5),
         budget("a", "settled", 2.0, 0.25),
@@ -118,7 +118,7 @@ def test_a_budget_is_its_last_word(spark: SparkSession) -> None:
     )
 
 
-def test_what_a_ledger_would_never_say_is_in_quarantine(spark: SparkSession) -> None:
+def test_an_invalid_ledger_entry_is_in_quarantine(spark: SparkSession) -> None:
     odd = [
         Event(run_id="a", kind="effect", type="confirmed", payload={"tool": "wire", "status": "confirmed"}),
         Event(run_id="a", kind="decision", type="recorded", payload={"decision_index": -1, "model": "m"}),
@@ -134,8 +134,8 @@ def test_what_a_ledger_would_never_say_is_in_quarantine(spark: SparkSession) -> 
     )
 
 
-def test_what_real_ledgers_say_is_taken_whole(spark: SparkSession, tmp_path: Path) -> None:
-    run_id, events = anyio.run(partial(_lived, f"sqlite:///{tmp_path / 'tape.db'}"))
+def test_every_entry_of_real_ledgers_is_read(spark: SparkSession, tmp_path: Path) -> None:
+    run_id, events = anyio.run(partial(_run_with_ledgers, f"sqlite:///{tmp_path / 'tape.db'}"))
     journal = journal_of(spark, *events)
 
     assert_rows(tables.quarantine(journal))
@@ -154,8 +154,8 @@ def test_what_real_ledgers_say_is_taken_whole(spark: SparkSession, tmp_path: Pat
     )
 
 
-async def _lived(url: str) -> tuple[str, list[Event]]:
-    """A run with something of everything, and what it said."""
+async def _run_with_ledgers(url: str) -> tuple[str, list[Event]]:
+    """A run with decisions, effects and a budget, and its events."""
     async with open_backend(url) as backend:
         node = AsyncNode(Ledgers(backend.store, backend.journal))
         run_id = (await node.runs.begin("app", owner="w")).run.run_id

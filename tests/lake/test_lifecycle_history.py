@@ -1,4 +1,4 @@
-"""Dry runs and backfills go by the matcher's rule for entries about tasks and reactions."""
+"""Dry runs and backfills follow the matcher's rule for entries about tasks and reactions."""
 
 from pathlib import Path
 
@@ -11,16 +11,16 @@ from tape.core.subject import Pattern
 from tape.lake import dry_run
 from tests.contract.reacting import match, publish, reaction
 from tests.contract.test_lifecycle_matches import die
-from tests.lake.backfilling import filled, forget_everything, made_in
+from tests.lake.backfills import delete_tasks, filled, tasks_in
 from tests.lake.journals import read
-from tests.lake.plain import opened
+from tests.lake.local_lake import opened
 
 PATTERNS = ["/**", "/tape/**", "/tape/*/**", "/*/task/**", "/tape/task/**", "/tape/reaction/**", "/tape/task/dead/**"]
 
 
 @pytest.fixture(scope="module")
 def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A journal in which tasks have died, and tasks that were made of their deaths have died too."""
+    """A journal with dead tasks, and dead tasks that reacted to those."""
     folder = tmp_path_factory.mktemp("lifecycle")
     anyio.run(_fill, _url(folder))
     return folder
@@ -65,6 +65,6 @@ def test_a_backfill_makes_the_tasks_that_the_matcher_made(spark: SparkSession, f
 
 async def _forgotten(url: str) -> object:
     async with opened(url) as (store, _):
-        made = await made_in(store)
-        await forget_everything(store)
+        made = await tasks_in(store)
+        await delete_tasks(store)
         return made

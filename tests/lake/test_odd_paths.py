@@ -19,41 +19,19 @@ from tape.lake.derived_tables import NAMES as NAMES_OF_TABLES
 from tape.lake.lazy_reader import LazyReader
 from tape.lake.log import DeltaLog
 from tape.settings import Settings
-from tests.lake.plain import fill, opened, say
-from tests.lake.plain_tables import write_table
+from tests.lake.local_lake import fill, opened, publish
+from tests.lake.table_files import write_table
 from tests.servers.spark import without_spark
 
-NAMES = [
-    "my lake",
-    "läke",
-    "日本",
-    "#1",
-    "100%",
-    "what?",
-    "it's",
-    'a "b"',
-    "[a-z]",
-    "{a,b}",
-    "*",
-    "a;b",
-    "$HOME",
-    "a:b",
-]
 EVERYTHING = "my läke #1 100% x?[a]{b,c}* 'q' \"d\" $x & a,b"
+NAMES = [EVERYTHING, "日本", "*", "a;b:c", "$HOME"]
 TABLE = {"run_id": "run0", "tool": "t", "n_asked": 1, "n_ok": 1, "n_failed": 0}
-ELSEWHERE = [
-    "s3://bucket/lake",
-    "s3a://bucket/lake",
-    "gs://b/l",
-    "hdfs://n:8020/l",
-    "abfss://c@a/l",
-    "file:///tmp/lake",
-]
+ELSEWHERE = ["s3://bucket/lake", "gs://b/l", "hdfs://n:8020/l", "abfss://c@a/l", "file:///tmp/lake"]
 
 
 async def prepare(url: str, lake: Path) -> None:
     async with opened(url) as (store, journal):
-        await say(journal, 30)
+        await publish(journal, 30)
         await fill(store, DeltaLog(lake / "journal"), url, 10)
 
 
@@ -88,7 +66,7 @@ def test_spark_writes_and_reads_a_lake_in_a_folder_of_any_name(
 ) -> None:
     url, lake = f"sqlite:///{tmp_path}/journal.db", tmp_path / "lakes" / EVERYTHING / "lake"
     where = ("--lake", str(lake), "--store", url)
-    anyio.run(partial(say_only, url, 30))
+    anyio.run(partial(publish_only, url, 30))
 
     synced = answers(capsys, "lake", "sync", "--step", "20", *where)
     made = answers(capsys, "lake", "tables", "runs", *where)
@@ -110,15 +88,15 @@ def test_a_report_is_drawn_in_a_folder_of_any_name(tmp_path: Path, capsys: pytes
     assert [path.name for path in (tmp_path / "lakes").iterdir()] == [EVERYTHING]
 
 
-async def say_only(url: str, count: int) -> None:
+async def publish_only(url: str, count: int) -> None:
     async with opened(url) as (_, journal):
-        await say(journal, count)
+        await publish(journal, count)
 
 
 def test_a_data_folder_of_any_name_holds_store_lake_and_sparks_files(tmp_path: Path) -> None:
     data = tmp_path / "my dätä #1 100% x?"
     environment = {**without_spark(dict(os.environ)), "TAPE_DATA": str(data), "TAPE_SPARK_MASTER": "local[1]"}
-    anyio.run(partial(say_only, Settings.read({"TAPE_DATA": str(data)}).store, 5))
+    anyio.run(partial(publish_only, Settings.read({"TAPE_DATA": str(data)}).store, 5))
 
     command = [sys.executable, "-m", "tape.cli.main", "lake", "sync"]
     ended = subprocess.run(command, capture_output=True, text=True, check=False, env=environment)
@@ -128,7 +106,7 @@ def test_a_data_folder_of_any_name_holds_store_lake_and_sparks_files(tmp_path: P
     assert [path.name for path in tmp_path.iterdir()] == [data.name] and (data / "spark" / "spark.log").exists()
 
 
-@pytest.mark.parametrize("lake", ELSEWHERE)
+@pytest.mark.parametrize("lake", ["s3://bucket/lake", "file:///tmp/lake"])
 @pytest.mark.parametrize("command", [("lake", "sync"), ("lake", "query", "SELECT 1"), ("serve",), ("doctor",)])
 def test_a_lake_elsewhere_is_refused_by_name_and_nothing_is_made(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str],

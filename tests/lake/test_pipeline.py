@@ -1,4 +1,4 @@
-"""From the journal to the lake with Spark: each position once, whoever is killed, and whoever counts."""
+"""Spark copies the journal into the lake: each position once, after kills too, by any count."""
 
 import os
 from collections.abc import Iterator
@@ -16,7 +16,7 @@ from tape.core.ids import GlobalSeq
 from tape.lake.log import DeltaLog
 from tape.lake.pipeline import Write, spark_writer, sync
 from tape.lake.verify import faults, versions
-from tests.lake.plain import all_of, opened, say
+from tests.lake.local_lake import opened, publish, read_all
 
 COUNTS = ("count(*)", "count(distinct global_seq)", "max(global_seq)")
 
@@ -31,19 +31,17 @@ def writing(spark: SparkSession, url: str) -> AbstractContextManager[Write]:
     return spark_writer(lambda: nullcontext(spark), url)
 
 
-async def test_p21_what_spark_wrote_is_to_the_byte_what_was_said(
-    spark: SparkSession, log: DeltaLog, durable_url: str
-) -> None:
+async def test_p21_spark_writes_every_entry_byte_for_byte(spark: SparkSession, log: DeltaLog, durable_url: str) -> None:
     odd: list[object] = [2**53 + 1, -(2**63), -0.0, 1e308, "\u2028\U0010ffff☃\\", {"": {"\\": '"'}}, None]
     async with opened(durable_url, log) as (store, journal):
-        said = await journal.append([Event(run_id="odd", payload=each) for each in odd], open=True)  # type: ignore[arg-type]
-        said += await journal.append(Event(run_id="b", payload=b"\0\xff", content_type="image/png"), open=True)
-        said += await say(journal, 2_500)
+        published = await journal.append([Event(run_id="odd", payload=each) for each in odd], open=True)  # type: ignore[arg-type]
+        published += await journal.append(Event(run_id="b", payload=b"\0\xff", content_type="image/png"), open=True)
+        published += await publish(journal, 2_500)
         with writing(spark, durable_url) as write:
             steps = [done.through async for done in sync(store.journal, log, write, 1_000)]
-        await store.retention.trim(GlobalSeq(len(said)))
+        await store.retention.trim(GlobalSeq(len(published)))
 
-        assert await all_of(journal) == said
+        assert await read_all(journal) == published
     assert steps == [1_000, 2_000, 2_508] and list(faults(log, is_deep=True)) == []
 
 
@@ -51,7 +49,7 @@ async def test_deltalake_duckdb_and_spark_count_the_same(
     spark: SparkSession, write: Write, log: DeltaLog, url: str
 ) -> None:
     async with opened(url) as (store, journal):
-        await say(journal, 1_500)
+        await publish(journal, 1_500)
         async for _ in sync(store.journal, log, write, 1_000):
             pass
     table = DeltaTable(log.table)
@@ -63,13 +61,13 @@ async def test_deltalake_duckdb_and_spark_count_the_same(
     assert table.to_pyarrow_dataset().count_rows() == table.transaction_version("tape") == 1_500
 
 
-async def test_a_full_disk_refuses_a_step_with_the_reason_and_it_goes_on_when_there_is_room(
+async def test_a_step_on_a_full_disk_fails_with_the_reason_and_succeeds_later(
     write: Write, url: str, small_disk: Path
 ) -> None:
     log = DeltaLog(small_disk / "journal")
     ballast = small_disk / "ballast"
     async with opened(url) as (store, journal):
-        await say(journal, 100)
+        await publish(journal, 100)
         assert [done.through async for done in sync(store.journal, log, write)] == [100]
         ballast.write_bytes(bytes(3 << 20))
         await journal.append([Event(run_id="r", payload=os.urandom(20_000).hex()) for _ in range(100)], open=True)

@@ -1,4 +1,4 @@
-"""Compiled to Spark SQL, run in a UDF or evaluated live, a predicate says the same about every entry."""
+"""A predicate has the same result for every entry in Spark SQL, in a UDF and live."""
 
 import os
 from ast import literal_eval
@@ -17,15 +17,15 @@ from tape.lake.sql.regex import to_java
 from tests.conftest import Scale
 from tests.lake import cel_spec
 from tests.lake.agreement import Agreement, outcome
-from tests.lake.expressions import Maker
+from tests.lake.expressions import RandomPredicates
 
 CEL_SPEC = os.environ.get("TAPE_TEST_CEL_SPEC", "")
-NOT_IN_THE_EVALUATOR = {"dyn({0: 1, 0u: 2}[0.0]) == dyn(0)"}  # it takes 0 and 0u for two keys
+NOT_IN_THE_EVALUATOR = {"dyn({0: 1, 0u: 2}[0.0]) == dyn(0)"}  # it treats 0 and 0u as two keys
 ENTRIES = 200
 BATCH = 25
 PAIRS = 10_000
 
-# What a pool of random expressions meets too rarely, each with a payload that decides it.
+# Cases that random expressions reach too rarely, each with a payload that decides it.
 CORNERS: list[tuple[str, JsonValue]] = [
     ("(payload.a + 4611686018427387904) + 4611686018427387904 > 0", {"a": -1}),
     ("payload.a * 3037000500 > 0", {"a": 3037000500}),
@@ -73,12 +73,15 @@ def test_the_compiled_the_udf_and_the_live_evaluator_agree(spark: SparkSession, 
     agreement = Agreement(spark)
 
     for seed in range(scale(PAIRS / (ENTRIES * BATCH))):
-        maker = Maker(seed)
+        maker = RandomPredicates(seed)
         agreement.compare([maker.predicate() for _ in range(BATCH)], maker.entries(ENTRIES))
 
     print(dict(agreement.tally))
     assert agreement.differences == []
-    assert min(agreement.tally[said] for said in ("true", "false", "error")) > agreement.tally["pairs"] / 10
+    assert (
+        min(agreement.tally[outcome_name] for outcome_name in ("true", "false", "error"))
+        > agreement.tally["pairs"] / 10
+    )
     assert agreement.tally["native predicates"] > agreement.tally["predicates"] / 2
 
 
@@ -91,7 +94,7 @@ def test_they_agree_in_every_corner(spark: SparkSession) -> None:
 
 
 def test_java_finds_what_re2_finds(spark: SparkSession, scale: Scale) -> None:
-    maker, agreement = Maker(seed=3), Agreement(spark)
+    maker, agreement = RandomPredicates(seed=3), Agreement(spark)
 
     agreement.compare([maker.regex() for _ in range(scale(60))], maker.short_texts(400))
 
@@ -104,7 +107,7 @@ def test_the_specification_s_cases_hold_in_the_evaluator_and_in_sql(spark: Spark
     cases = [case for case in cel_spec.cases(Path(CEL_SPEC)) if case.text not in NOT_IN_THE_EVALUATOR]
     agreement = Agreement(spark)
 
-    agreement.compare([case.text for case in cases], Maker(seed=1).entries(1))
+    agreement.compare([case.text for case in cases], RandomPredicates(seed=1).entries(1))
 
     print(dict(agreement.tally))
     assert [case for case in cases if list(map(outcome, agreement.verdicts[case.text])) != [case.expected]] == []
@@ -149,8 +152,8 @@ def test_a_regular_expression_that_java_might_read_otherwise_or_slowly_is_left_a
         ("payload.items.exists_one(e, e.id == 1)", {'"items":'}),
     ],
 )
-def test_a_payload_without_what_a_condition_needs_is_not_parsed(text: str, needles: set[str]) -> None:
-    assert {needle for part in explain(text) for needle in part.substrings} == needles
+def test_a_payload_without_what_a_condition_needs_is_not_parsed(text: str, substrings: set[str]) -> None:
+    assert {substring for part in explain(text) for substring in part.substrings} == substrings
 
 
 def test_sql_that_would_grow_without_bound_is_left_to_the_evaluator() -> None:

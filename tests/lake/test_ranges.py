@@ -50,7 +50,7 @@ def test_only_columns_of_an_entry_get_into_a_statement(columns: list[str]) -> No
         sql_of("sqlite").selecting(columns, EVERYTHING)
 
 
-def test_columns_come_as_they_were_asked_for(durable_url: str) -> None:
+def test_columns_come_in_the_requested_order(durable_url: str) -> None:
     fill(durable_url, numbered(10))
     columns = ["subject", "depth", "global_seq", "schema_version"]
 
@@ -82,7 +82,7 @@ def test_what_contradicts_itself_finds_nothing(durable_url: str, selection: Sele
         assert list(ranges.read(0, 3, ["global_seq"], selection)) == []
 
 
-def test_a_selection_narrows_with_each_thing_asked() -> None:
+def test_a_selection_narrows_with_each_filter() -> None:
     both = EVERYTHING.among("run_id", SOME).among("run_id", frozenset({"b", "c"})).within("/a", "/c").within("/b", "/d")
 
     assert both == Selection(run_ids=frozenset({"b"}), span=("/b", "/c"))

@@ -1,4 +1,4 @@
-"""The report says what the tables say, and whatever they say stays words."""
+"""The report shows the tables, and hostile text in them stays text."""
 
 import xml.etree.ElementTree as ElementTree
 from pathlib import Path
@@ -10,7 +10,7 @@ from deltalake import DeltaTable, write_deltalake
 from tape.core.errors import NotFound
 from tape.lake import derived_tables
 from tape.lake.reports import drawing, report
-from tests.lake.told import HOSTILE, status, tables
+from tests.lake.sample_tables import HOSTILE, status, tables
 
 NAMES = ["temperatures", "events", "timeline", "models", "tools", "latencies", "budgets", "prosperity"]
 
@@ -23,7 +23,7 @@ def test_every_table_with_rows_is_drawn() -> None:
     assert list(plots()) == NAMES
 
 
-def test_a_lake_of_nothing_is_drawn_as_nothing() -> None:
+def test_an_empty_lake_is_drawn() -> None:
     empty = dict.fromkeys(tables(), ())
 
     (plot,) = report.plots_of(empty, status(0, 1, 0))
@@ -33,7 +33,7 @@ def test_a_lake_of_nothing_is_drawn_as_nothing() -> None:
 
 
 @pytest.mark.parametrize("name", NAMES)
-def test_a_plot_says_in_words_what_it_shows_and_is_whole_as_svg_and_png(name: str) -> None:
+def test_a_plot_has_a_description_and_is_drawn_as_svg_and_png(name: str) -> None:
     plot = plots()[name]
 
     tree = ElementTree.fromstring(drawing.svg(plot))
@@ -68,7 +68,7 @@ def test_weeks_are_drawn_in_bars_that_can_be_seen() -> None:
     assert 30 <= bars <= 180
 
 
-def test_a_plot_names_its_colours_and_asks_nobody_for_anything() -> None:
+def test_a_plot_names_its_colours_and_has_no_external_references() -> None:
     page = report.html(tables(), status(), list(plots().values()))
 
     drawn = page[page.index("<main>") :]
@@ -96,7 +96,7 @@ def test_a_report_without_tables_is_refused(tmp_path: Path) -> None:
 
 
 def as_of(folder: Path, position: int) -> None:
-    """Commits a position to a table that somebody else has written."""
+    """Commits a position to a table that was written without one."""
     from deltalake import CommitProperties, Transaction
 
     table = DeltaTable(folder)

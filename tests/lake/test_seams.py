@@ -1,4 +1,4 @@
-"""Over SSE, too: a subscriber from the beginning sees no seam between lake, journal and live."""
+"""An SSE subscriber from the beginning reads lake, journal and live entries as one stream."""
 
 from collections.abc import Iterator
 from pathlib import Path
@@ -10,7 +10,7 @@ import pytest
 from tape.core.ids import GlobalSeq
 from tape.lake.archive import archive
 from tape.lake.log import DeltaLog
-from tests.lake.plain import fill, opened, say
+from tests.lake.local_lake import fill, opened, publish
 from tests.lake.test_archive import LATER, ignore
 from tests.server.server import TapeServer
 
@@ -27,26 +27,26 @@ def server(tmp_path: Path, url: str, log: DeltaLog) -> Iterator[TapeServer]:
 
 async def prepare(url: str, log: DeltaLog) -> None:
     async with opened(url) as (store, journal):
-        await say(journal, COLD)
+        await publish(journal, COLD)
         await fill(store, log, url)
         await archive(store, log, LATER, ignore)
-        await say(journal, WARM)
+        await publish(journal, WARM)
         assert await store.journal.bounds() == (GlobalSeq(COLD + 1), GlobalSeq(COLD + WARM))
 
 
-async def say_live(url: str) -> None:
+async def publish_live(url: str) -> None:
     async with opened(url) as (_, journal):
-        await say(journal, LIVE)
+        await publish(journal, LIVE)
 
 
 def frames(server: TapeServer, path: str, last: int) -> list[str]:
-    """The frames of a stream up to an id; when it has come to the end of the journal, more is said."""
+    """The frames of a stream up to an id; publishes more at the end of the replay."""
     found: list[str] = []
     with server.client() as client, client.stream("GET", path) as response:
         for line in response.iter_lines():
             found += [line] if line.startswith(("id:", "event:")) else []
             if line.startswith("event: replay_complete"):
-                anyio.run(say_live, server.store)
+                anyio.run(publish_live, server.store)
             if line == f"id: {last}":
                 return found
     pytest.fail(f"the stream ended before {last}")
@@ -66,7 +66,7 @@ def test_a_subscriber_from_the_beginning_gets_every_id_once_and_no_resync(
     assert "event: state_resync_required" not in found and found.count("event: replay_complete") == 1
 
 
-def test_a_subscriber_in_the_lake_goes_on_where_it_was(server: TapeServer) -> None:
+def test_a_subscriber_in_the_lake_resumes_at_its_position(server: TapeServer) -> None:
     path = "/events?subject=/**"
 
     with server.client() as client, client.stream("GET", path, headers={"Last-Event-ID": "300"}) as response:

@@ -1,4 +1,4 @@
-"""A dry run and a backfill that a server is asked for, on Spark in a process of its own."""
+"""Dry runs and backfills that a server starts, on Spark in a process of its own."""
 
 import os
 import signal
@@ -18,7 +18,7 @@ from tape.core.reaction import Reaction
 from tape.lake.log import DeltaLog
 from tape.lake.search.backfill import BackfillPlan, find_matches, plan_backfill
 from tape.lake.search.backfill_dry_run import dry_run_backfill
-from tests.lake.plain import fill, opened, say
+from tests.lake.local_lake import fill, opened, publish
 from tests.patience import PATIENCE_S
 from tests.server.server import TapeServer
 
@@ -32,20 +32,20 @@ SPARK_S = 4 * PATIENCE_S
 
 
 @pytest.fixture(scope="module")
-def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[TapeServer]:
-    """A server over a history that is half in the lake, with reactions that came after all of it."""
+def server(tmp_path_factory: pytest.TempPathFactory, spark_url: str) -> Iterator[TapeServer]:
+    """A server over a history that is half in the lake, with reactions registered after all of it."""
     folder = tmp_path_factory.mktemp("searches")
     url = f"sqlite:///{folder}/tape.db"
     anyio.run(partial(filled, url, folder / "lake"))
-    with TapeServer(folder, url, environment={"TAPE_SPARK_MASTER": "local[2]"}) as server:
+    with TapeServer(folder, url, environment={"TAPE_SPARK_MASTER": spark_url}) as server:
         yield server
 
 
 async def filled(url: str, lake: Path) -> None:
     async with opened(url) as (store, journal):
-        await say(journal, EVENTS // 2)
+        await publish(journal, EVENTS // 2)
         await fill(store, DeltaLog(lake / "journal"), url)
-        await say(journal, EVENTS // 2)
+        await publish(journal, EVENTS // 2)
         for rule in (LATE, ERRS):
             await store.reactions.register(rule)
 
@@ -57,12 +57,12 @@ def http(server: TapeServer) -> Iterator[httpx.Client]:
 
 
 def ended(http: httpx.Client, reaction_id: str, kind: str) -> dict[str, Any]:
-    """What a search has come to."""
+    """The search, once it has ended."""
     give_up = monotonic() + SPARK_S
-    while (told := http.get(f"/reactions/{reaction_id}/searches").json()[kind])["state"] == "running":
-        assert monotonic() < give_up, told
+    while (search := http.get(f"/reactions/{reaction_id}/searches").json()[kind])["state"] == "running":
+        assert monotonic() < give_up, search
         sleep(0.1)
-    return dict(told)
+    return dict(search)
 
 
 def children(server: TapeServer) -> list[psutil.Process]:
@@ -87,7 +87,7 @@ async def plan_of(url: str, lake: Path, reaction_id: str) -> BackfillPlan:
         return await plan_backfill(store, journal, reaction_id)
 
 
-def test_a_dry_run_says_how_the_predicate_erred(http: httpx.Client) -> None:
+def test_a_dry_run_has_the_errors_of_the_predicate(http: httpx.Client) -> None:
     http.post("/reactions/errs/dry-run", json={"after": 100, "through": 250}).raise_for_status()
 
     dry = ended(http, "errs", "dry_run")

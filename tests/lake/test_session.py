@@ -1,4 +1,4 @@
-"""Sessions: the same source on every kind of master, and nothing on the terminal that is not ours."""
+"""Sessions: the source works on every kind of master, and nothing else is printed."""
 
 import os
 import subprocess
@@ -12,7 +12,6 @@ from tape.core.errors import UsageError
 from tape.lake.java import find_java, launch_home
 from tape.lake.session import check_master, chosen_master, configuration, open_session
 from tape.lake.spark_settings import declared
-from tests.lake.connect import ConnectServer
 from tests.lake.journals import fill, numbered
 from tests.servers.spark import without_spark
 
@@ -36,7 +35,7 @@ with open_spark() as spark:
 
 
 def count(master: str, folder: Path, url: str) -> subprocess.CompletedProcess[str]:
-    """What a process of its own finds, and whatever it says besides."""
+    """Counts in a process of its own; keeps its stdout and stderr."""
     command = [sys.executable, "-c", COUNT, master, str(folder), url]
     environment = without_spark(dict(os.environ))
     return subprocess.run(command, capture_output=True, text=True, check=False, env=environment)
@@ -50,11 +49,10 @@ def test_executors_in_processes_of_their_own_find_the_source(url: str, tmp_path:
     assert (ended.stdout, ended.stderr) == ("30 18\n", "")
 
 
-def test_a_connect_server_on_the_packaged_java_serves_the_source(url: str, tmp_path: Path) -> None:
+def test_a_connect_server_serves_the_source(spark_url: str, url: str, tmp_path: Path) -> None:
     fill(url, numbered(90))
 
-    with ConnectServer(tmp_path, find_java({}, ())) as server:
-        ended = count(server.url, tmp_path / "unused", url)
+    ended = count(spark_url, tmp_path / "unused", url)
 
     assert (ended.stdout, ended.stderr) == ("30 18\n", "")
 
@@ -96,10 +94,10 @@ def test_another_master_is_refused_naming_those_there_are(master: str) -> None:
 
 
 def test_a_session_on_this_machine_listens_on_the_loopback_only(tmp_path: Path) -> None:
-    said = configuration("local[2]", tmp_path, tmp_path / "log")
+    settings = configuration("local[2]", tmp_path, tmp_path / "log")
 
-    assert said["spark.driver.bindAddress"] == said["spark.driver.host"] == "127.0.0.1"
-    assert said["spark.ui.enabled"] == "false"
+    assert settings["spark.driver.bindAddress"] == settings["spark.driver.host"] == "127.0.0.1"
+    assert settings["spark.ui.enabled"] == "false"
 
 
 DECLARED = [
@@ -119,7 +117,7 @@ DECLARED = [
 
 
 @pytest.mark.parametrize(("environment", "master"), DECLARED)
-def test_a_master_that_spark_was_told_wins(tmp_path: Path, environment: dict[str, str], master: str) -> None:
+def test_the_master_of_sparks_own_settings_wins(tmp_path: Path, environment: dict[str, str], master: str) -> None:
     (tmp_path / "conf").mkdir()
     (tmp_path / "mine.conf").write_text("# ours\nspark.master=spark://mine:7077\n")
     (tmp_path / "spark-defaults.conf").write_text("spark.eventLog.enabled true\nspark.master    spark://default:7077\n")

@@ -1,4 +1,4 @@
-"""Spark's source after a promotion: what was read before it goes on below the fork, and is refused beyond it."""
+"""Spark's source after a promotion: cursors below the fork resume, cursors beyond it are refused."""
 
 import anyio
 import pytest
@@ -10,7 +10,7 @@ from tape.lake.partitions import PartitionReader
 from tape.lake.source import JournalReader, JournalStreamReader
 from tape.lake.source_options import SourceOptions
 from tape.store.ranges import arrow_schema
-from tests.lake.journals import fill, lose, numbered, promote
+from tests.lake.journals import drop_newest, fill, numbered, promote
 
 ALL = ReadAllAvailable()
 Offset = dict[str, int]
@@ -31,7 +31,7 @@ def positions(url: str, start: Offset, end: Offset) -> list[int]:
     return [place for batch in batches for place in batch.column("global_seq").to_pylist()]
 
 
-def test_a_checkpoint_goes_on_in_the_journal_it_was_made_in(durable_url: str) -> None:
+def test_a_checkpoint_resumes_in_its_own_journal(durable_url: str) -> None:
     fill(durable_url, numbered(10))
     start = latest(durable_url)
     fill(durable_url, numbered(5, start=10))
@@ -42,7 +42,7 @@ def test_a_checkpoint_goes_on_in_the_journal_it_was_made_in(durable_url: str) ->
     assert positions(durable_url, start, end) == [*range(11, 16)]
 
 
-def test_a_checkpoint_below_the_fork_goes_on_in_the_next_term(postgres_url: str) -> None:
+def test_a_checkpoint_below_the_fork_resumes_in_the_next_term(postgres_url: str) -> None:
     fill(postgres_url, numbered(10))
     start = latest(postgres_url)
     promote(postgres_url, kept=10, written=5)
@@ -102,7 +102,7 @@ def test_a_task_refuses_a_range_that_was_planned_beyond_the_fork(
 def test_a_checkpoint_beyond_the_head_of_a_promoted_server_is_refused_before_anybody_writes(postgres_url: str) -> None:
     fill(postgres_url, numbered(10))
     start = latest(postgres_url)
-    lose(postgres_url, kept=7)
+    drop_newest(postgres_url, kept=7)
 
     with pytest.raises(InvalidCursor, match="the journal ends at 7"):
         latest(postgres_url, start)
@@ -115,7 +115,7 @@ def test_a_checkpoint_that_names_no_epoch_is_refused(durable_url: str) -> None:
         latest(durable_url, {"global_seq": 5})
 
 
-def test_no_checkpoint_goes_on_in_an_epoch_that_was_begun_by_hand(durable_url: str) -> None:
+def test_no_checkpoint_resumes_in_an_epoch_that_was_begun_by_hand(durable_url: str) -> None:
     fill(durable_url, numbered(10))
     start = latest(durable_url)
     anyio.run(begin_epoch, durable_url)

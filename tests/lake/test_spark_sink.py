@@ -1,4 +1,4 @@
-"""The journal as a Spark sink: each batch once, whole, or not at all."""
+"""The journal as a Spark sink: each batch is appended once, as a whole or not at all."""
 
 import os
 import signal
@@ -19,32 +19,33 @@ from tape.core.errors import Conflict
 from tape.core.event import Entry, Event
 from tape.core.ports import Cells, Store, Transaction
 from tape.core.sequence import MAX_BYTES, MAX_EVENTS
+from tape.lake import sink_batch
 from tape.lake.sink_batch import SinkBatch, append_batch
 from tests.lake.journals import fill, hostile, numbered, plain, read
-from tests.lake.pump import pump
+from tests.lake.stream_copy import copy_stream
 from tests.patience import PATIENCE_S
 
-SAID = ("run_id", "type", "subject", "payload_json")
+COPIED = ("run_id", "type", "subject", "payload_json")
 
 
 def test_a_sink_appends_what_it_is_given(spark: SparkSession, durable_url: str, tmp_path: Path) -> None:
     origin = f"sqlite:///{tmp_path}/origin.db"
     fill(origin, [event for event in hostile(50, seed=3) if event.run_id == "json"])
 
-    pump(spark, origin, durable_url, tmp_path, rows=20)
+    copy_stream(spark, origin, durable_url, tmp_path, rows=20)
 
-    assert plain(read(durable_url), *SAID) == plain(read(origin), *SAID)
+    assert plain(read(durable_url), *COPIED) == plain(read(origin), *COPIED)
 
 
 def test_a_batch_that_comes_again_appends_nothing(spark: SparkSession, durable_url: str, tmp_path: Path) -> None:
     origin = f"sqlite:///{tmp_path}/origin.db"
     fill(origin, numbered(50))
-    pump(spark, origin, durable_url, tmp_path, rows=20)
+    copy_stream(spark, origin, durable_url, tmp_path, rows=20)
     forget_newest(tmp_path / "checkpoint" / "commits")
 
-    pump(spark, origin, durable_url, tmp_path, rows=20)
+    copy_stream(spark, origin, durable_url, tmp_path, rows=20)
 
-    assert plain(read(durable_url), *SAID) == plain(read(origin), *SAID)
+    assert plain(read(durable_url), *COPIED) == plain(read(origin), *COPIED)
 
 
 def forget_newest(commits: Path) -> None:
@@ -57,10 +58,10 @@ def forget_newest(commits: Path) -> None:
 def test_a_query_that_starts_over_under_the_same_name_is_refused(spark: SparkSession, url: str, tmp_path: Path) -> None:
     origin = f"sqlite:///{tmp_path}/origin.db"
     fill(origin, numbered(50))
-    pump(spark, origin, url, tmp_path, rows=20)
+    copy_stream(spark, origin, url, tmp_path, rows=20)
 
     with pytest.raises(PySparkException, match="has appended batch 2 already, and batch 0 is not that one again"):
-        pump(spark, origin, url, tmp_path / "another", rows=20)
+        copy_stream(spark, origin, url, tmp_path / "another", rows=20)
 
     assert len(read(url)) == 50
 
@@ -100,19 +101,6 @@ def test_rows_that_are_no_events_append_nothing(spark: SparkSession, url: str, c
 def test_a_journal_is_never_overwritten(spark: SparkSession, url: str) -> None:
     with pytest.raises(PySparkException, match="a journal is only ever appended to"):
         write(spark.sql("SELECT 'r' AS run_id, '1' AS payload_json"), url, mode="overwrite")
-
-
-def test_a_batch_of_more_rows_than_a_transaction_may_have_is_appended_whole(
-    spark: SparkSession, url: str, tmp_path: Path
-) -> None:
-    origin = f"sqlite:///{tmp_path}/origin.db"
-    fill(origin, numbered(21_000))
-
-    pump(spark, origin, url, tmp_path, rows=21_000)
-    forget_newest(tmp_path / "checkpoint" / "commits")
-    pump(spark, origin, url, tmp_path, rows=21_000)
-
-    assert plain(read(url), *SAID) == plain(read(origin), *SAID)
 
 
 def test_a_sink_without_a_name_is_refused(spark: SparkSession, url: str) -> None:
@@ -156,17 +144,6 @@ async def test_another_batch_under_an_old_number_is_a_conflict(durable_url: str,
     assert head == 2_000
 
 
-async def test_of_two_that_append_one_batch_at_once_one_does(durable_url: str) -> None:
-    batch = SinkBatch(sink_id="s", number=0, events=[Event(run_id="r", payload=n) for n in range(3_000)])
-
-    async with open_store(durable_url) as one, open_store(durable_url) as other, anyio.create_task_group() as tasks:
-        for store in (one, other, one, other):
-            tasks.start_soon(append_batch, store, batch)
-
-    async with open_store(durable_url) as store:
-        assert (await store.journal.bounds()).head == 3_000
-
-
 class Killed(Exception):
     """Stands for the end of a process."""
 
@@ -193,9 +170,16 @@ def payloads(entries: Sequence[Entry]) -> list[object]:
     return [entry.payload for entry in entries]
 
 
+@pytest.fixture
+def small_parts(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Parts of 200 rows."""
+    monkeypatch.setattr(sink_batch, "MOST_ROWS", 200)
+
+
+@pytest.mark.usefixtures("small_parts")
 @pytest.mark.parametrize("is_turned", [False, True], ids=["same-order", "other-order"])
-async def test_a_batch_that_ended_among_its_parts_goes_on_after_them(durable_url: str, is_turned: bool) -> None:
-    numbers = [n // 2 for n in range(45_000)]  # each row twice, as rows may be
+async def test_a_batch_interrupted_between_parts_continues_after_them(durable_url: str, is_turned: bool) -> None:
+    numbers = [n // 2 for n in range(450)]  # each row twice, as rows may be
     events = [Event(run_id="r", payload=n) for n in numbers]
     batch = SinkBatch(sink_id="s", number=3, events=events)
     again = SinkBatch(sink_id="s", number=3, events=events[::-1] if is_turned else events)
@@ -207,12 +191,13 @@ async def test_a_batch_that_ended_among_its_parts_goes_on_after_them(durable_url
         outcomes = [await append_batch(store, again), await append_batch(store, batch)]
     found = await to_thread.run_sync(read, durable_url)
 
-    assert (some, outcomes, len(found)) == (20_000, [True, False], 45_000)
+    assert (some, outcomes, len(found)) == (200, [True, False], 450)
     assert sorted(payloads(found)) == numbers if is_turned else payloads(found) == numbers  # type: ignore[type-var]
 
 
+@pytest.mark.usefixtures("small_parts")
 async def test_the_next_batch_waits_for_the_rest_of_one_that_is_partly_in(durable_url: str) -> None:
-    events = [Event(run_id="r", payload=n) for n in range(20_001)]
+    events = [Event(run_id="r", payload=n) for n in range(201)]
 
     async with open_store(durable_url) as store:
         with pytest.raises(Killed):
@@ -224,10 +209,10 @@ async def test_the_next_batch_waits_for_the_rest_of_one_that_is_partly_in(durabl
         assert await append_batch(store, SinkBatch(sink_id="s", number=4, events=events[:1]))
 
 
-async def test_a_part_has_an_end_in_bytes_too(durable_url: str) -> None:
+async def test_a_part_is_bounded_in_bytes_too(url: str) -> None:
     events = [Event(run_id="r", payload=str(n) + "x" * 1_000_000) for n in range(70)]
 
-    async with open_store(durable_url) as store:
+    async with open_store(url) as store:
         with pytest.raises(Killed):
             await append_batch(Dying(store, 1), SinkBatch(sink_id="s", number=0, events=events))  # type: ignore[arg-type]
         some = (await store.journal.bounds()).head
@@ -248,22 +233,23 @@ async def test_rows_that_fill_a_request_by_themselves_are_appended(durable_url: 
     assert (sum(event.size for event in large), head) == (MAX_BYTES - MAX_EVENTS, 20_008)
 
 
-async def test_of_two_that_append_one_large_batch_at_once_each_part_is_in_once(durable_url: str) -> None:
-    events = [Event(run_id="r", payload=n) for n in range(41_000)]
+@pytest.mark.usefixtures("small_parts")
+async def test_of_two_that_append_one_batch_at_once_each_part_is_in_once(durable_url: str) -> None:
+    events = [Event(run_id="r", payload=n) for n in range(4_100)]
 
     async with open_store(durable_url) as one, open_store(durable_url) as other, anyio.create_task_group() as tasks:
         tasks.start_soon(append_batch, one, SinkBatch(sink_id="s", number=0, events=events))
         tasks.start_soon(append_batch, other, SinkBatch(sink_id="s", number=0, events=events[::-1]))
 
     found = await to_thread.run_sync(read, durable_url)
-    assert sorted(payloads(found)) == list(range(41_000))  # type: ignore[type-var]
+    assert sorted(payloads(found)) == list(range(4_100))  # type: ignore[type-var]
 
 
 def test_a_sink_killed_among_its_batches_has_each_row_once(spark: SparkSession, url: str, tmp_path: Path) -> None:
     origin = f"sqlite:///{tmp_path}/origin.db"
     fill(origin, numbered(400))
     fill(url, [])
-    command = [sys.executable, "-m", "tests.lake.pump", origin, url, str(tmp_path), "50"]
+    command = [sys.executable, "-m", "tests.lake.stream_copy", origin, url, str(tmp_path), "50"]
     process = subprocess.Popen(command, start_new_session=True)
 
     try:
@@ -272,10 +258,10 @@ def test_a_sink_killed_among_its_batches_has_each_row_once(spark: SparkSession, 
         os.killpg(process.pid, signal.SIGKILL)
         process.wait()
     at_kill = len(read(url))
-    pump(spark, origin, url, tmp_path, rows=50)
+    copy_stream(spark, origin, url, tmp_path, rows=50)
 
     assert at_kill < 400
-    assert plain(read(url), *SAID) == plain(read(origin), *SAID)
+    assert plain(read(url), *COPIED) == plain(read(origin), *COPIED)
 
 
 async def reached(url: str, position: int) -> None:

@@ -45,7 +45,7 @@ def test_a_stream_has_every_entry_in_batches_within_its_limit(
     assert stream.rows() == plain(read(durable_url))
 
 
-def test_a_stream_goes_on_where_its_checkpoint_is(spark: SparkSession, durable_url: str, tmp_path: Path) -> None:
+def test_a_stream_resumes_at_its_checkpoint(spark: SparkSession, durable_url: str, tmp_path: Path) -> None:
     fill(durable_url, numbered(30))
     stream = Stream(spark, durable_url, tmp_path)
     stream.run()
@@ -57,7 +57,7 @@ def test_a_stream_goes_on_where_its_checkpoint_is(spark: SparkSession, durable_u
     assert stream.rows() == plain(read(durable_url))
 
 
-def test_a_stream_begins_and_ends_where_it_is_told(spark: SparkSession, url: str, tmp_path: Path) -> None:
+def test_a_stream_begins_and_ends_at_its_options(spark: SparkSession, url: str, tmp_path: Path) -> None:
     fill(url, numbered(50))
     stream = Stream(spark, url, tmp_path, fromGlobalSeq=10, toGlobalSeq=30)
 
@@ -79,22 +79,7 @@ def test_a_stream_that_fell_behind_the_floor_ends_with_the_gap(spark: SparkSessi
         query.awaitTermination()
 
 
-def test_a_stream_from_the_earliest_does_not_begin_behind_what_was_archived(
-    spark: SparkSession, url: str, tmp_path: Path
-) -> None:
-    fill(url, numbered(20))
-    trim(url, 15)
-
-    query = Stream(spark, url, tmp_path / "earliest", fromGlobalSeq="earliest").start()
-    with pytest.raises(PySparkException, match="the journal begins at 16; 1 to 15 were archived or trimmed"):
-        query.awaitTermination()
-
-    stream = Stream(spark, url, tmp_path / "rest", fromGlobalSeq=15)
-    stream.run()
-    assert stream.rows() == plain(read(url))
-
-
-def test_after_a_promotion_a_stream_goes_on_below_the_fork_and_ends_beyond_it(
+def test_after_a_promotion_a_stream_resumes_below_the_fork_and_fails_beyond_it(
     spark: SparkSession, postgres_url: str, tmp_path: Path
 ) -> None:
     fill(postgres_url, numbered(10))

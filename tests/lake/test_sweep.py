@@ -1,4 +1,4 @@
-"""A sweep: the same runs as forking one by one, computed side by side."""
+"""A sweep makes the same runs as forking one by one."""
 
 import json
 from collections.abc import Awaitable, Callable, Sequence
@@ -17,28 +17,20 @@ from tape.cli.producers import load_producers
 from tape.cli.run.sweep import find_producer
 from tape.compose import open_store, run_journal
 from tape.core.errors import RunNotFound, UsageError
-from tape.core.event import Entry, Event
+from tape.core.event import Entry
 from tape.core.ids import RunId
 from tape.core.ports import Store
 from tape.core.run import RunRecord
 from tape.lake.sweep import MOST, SweepOrder, sweep
 from tape.runs.forks import ForkSpec, open_forks
 from tape.runs.outcomes import SweptRun, differing, outcomes
+from tests.lake.journals import ListSink
 
 T = TypeVar("T")
 PARENT, AT, TURNS = "world", 41, 2
 VARY = {"food": [0, 500], "age": ["dark", "castle"]}
 ARENA = partial(find_producer, "", (), "arena")
 GRUMPY = partial(find_producer, "", ("tests.lake.failing_producer",), "grumpy")
-
-
-class Kept(list[Event]):
-    """A sink that keeps what is said."""
-
-    run_id = PARENT
-
-    def emit(self, event: Event) -> None:
-        self.append(event)
 
 
 @pytest.fixture
@@ -58,9 +50,9 @@ def inside(url: str, task: Callable[[Store, Journal], Awaitable[T]]) -> T:
 
 
 async def play(store: Store, journal: Journal) -> None:
-    said = Kept()
-    arena((), None, 6, said)
-    await journal.append(said, open=True)
+    sink = ListSink(PARENT)
+    arena((), None, 6, sink)
+    await journal.append(sink, open=True)
     await journal.close_run(PARENT)
 
 
@@ -94,8 +86,8 @@ async def read(run_ids: Sequence[RunId], store: Store, journal: Journal) -> list
     ]  # ends where a run is closed
 
 
-def told(entries: Sequence[Entry]) -> list[tuple[object, ...]]:
-    """What a run says, but for its own name."""
+def without_run_id(entries: Sequence[Entry]) -> list[tuple[object, ...]]:
+    """The entries of a run, with its own id replaced."""
     own = entries[-1].run_id
     return [
         (entry.seq, entry.kind, entry.type, entry.subject.replace(own, "?"), str(entry.payload_json).replace(own, "?"))
@@ -104,12 +96,20 @@ def told(entries: Sequence[Entry]) -> list[tuple[object, ...]]:
 
 
 @pytest.mark.parametrize(
-    ("producer", "vary", "places"),
-    [("arena", VARY, ()), ("grumpy", {"mood": ["good", "bad"]}, ("tests.lake.failing_producer",))],
+    ("producer", "vary", "places", "errors"),
+    [
+        ("arena", VARY, (), [None] * 4),
+        ("grumpy", {"mood": ["good", "bad"]}, ("tests.lake.failing_producer",), [None, "RuntimeError: no"]),
+    ],
     ids=["arena", "one that fails"],
 )
 def test_a_sweep_is_the_same_runs_as_one_by_one(
-    spark: SparkSession, played: str, producer: str, vary: dict[str, list[object]], places: tuple[str, ...]
+    spark: SparkSession,
+    played: str,
+    producer: str,
+    vary: dict[str, list[object]],
+    places: tuple[str, ...],
+    errors: list[str | None],
 ) -> None:
     order = SweepOrder(at_seq=AT, vary=vary, n_turns=TURNS, producer=producer, reason="why")  # type: ignore[arg-type]
 
@@ -118,29 +118,23 @@ def test_a_sweep_is_the_same_runs_as_one_by_one(
 
     ours = inside(played, partial(read, [each.run_id for each in found]))
     theirs = inside(played, partial(read, singly))
-    assert [told(run) for run in ours] == [told(run) for run in theirs]
+    assert [without_run_id(run) for run in ours] == [without_run_id(run) for run in theirs]
     assert [each.mutation for each in found] == list(order.mutations())
+    assert [each.error for each in found] == errors
 
 
-def test_a_sweep_says_where_each_fork_ended(spark: SparkSession, played: str) -> None:
+def test_a_sweep_has_the_outcomes_of_each_fork(spark: SparkSession, url: str) -> None:
+    inside(url, play)
     order = SweepOrder(at_seq=AT, vary=VARY, n_turns=TURNS, producer="arena")  # type: ignore[arg-type]
 
-    found = inside(played, partial(swept, spark, order))
+    found = inside(url, partial(swept, spark, order))
 
-    [trunk] = inside(played, partial(read, [RunId(PARENT)]))
-    for each, own in zip(found, inside(played, partial(read, [each.run_id for each in found])), strict=True):
+    [trunk] = inside(url, partial(read, [RunId(PARENT)]))
+    for each, own in zip(found, inside(url, partial(read, [each.run_id for each in found])), strict=True):
         assert each.outcomes == outcomes(trunk[AT:], own[AT:]) and len(each.outcomes) == 3
         assert all(outcome.parent_value is not None for outcome in each.outcomes)
         assert each.differing == differing(trunk[AT:], own[AT:]) > 0 and each.last_seq == own[-1].seq
     assert len({each.outcomes for each in found}) > 1
-
-
-def test_a_producer_that_fails_is_told_and_the_others_go_on(spark: SparkSession, played: str) -> None:
-    order = SweepOrder(at_seq=AT, vary={"mood": ["good", "bad"]}, n_turns=TURNS, producer="grumpy")
-
-    good, bad = inside(played, partial(swept, spark, order))
-
-    assert (good.error, bad.error) == (None, "RuntimeError: no")
 
 
 @pytest.mark.parametrize(
@@ -148,14 +142,15 @@ def test_a_producer_that_fails_is_told_and_the_others_go_on(spark: SparkSession,
     [(AT, {"food": ["much"]}, "refuses the mutation"), (100_000, {"food": [1]}, "can be forked at 0 to")],
 )
 def test_what_cannot_be_played_leaves_no_fork(
-    spark: SparkSession, played: str, at_seq: int, vary: dict[str, list[object]], reason: str
+    spark: SparkSession, url: str, at_seq: int, vary: dict[str, list[object]], reason: str
 ) -> None:
+    inside(url, play)
     order = SweepOrder(at_seq=at_seq, vary=vary, n_turns=TURNS, producer="arena")  # type: ignore[arg-type]
 
     with pytest.raises(UsageError, match=reason):
-        inside(played, partial(swept, spark, order))
+        inside(url, partial(swept, spark, order))
 
-    assert [record.run_id for record in inside(played, ended)] == [PARENT]
+    assert [record.run_id for record in inside(url, ended)] == [PARENT]
 
 
 async def ended(store: Store, journal: Journal) -> Sequence[RunRecord]:
@@ -170,7 +165,7 @@ def test_a_sweep_has_a_bound(vary: dict[str, list[object]]) -> None:
         SweepOrder(at_seq=AT, vary=vary, n_turns=TURNS, producer="arena")  # type: ignore[arg-type]
 
 
-def test_the_command_tells_every_fork(
+def test_the_command_prints_every_fork(
     spark: SparkSession, url: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     inside(url, play)

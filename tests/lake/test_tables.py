@@ -1,4 +1,4 @@
-"""Tables are functions of the journal: row by row what it says, and what they could not take, with the reason."""
+"""Tables are functions of the journal; entries that they cannot read are in quarantine, with the reason."""
 
 import pytest
 from pyspark.sql import DataFrame, SparkSession, functions as F  # noqa: N812
@@ -12,11 +12,12 @@ from tape.core.ids import RunId, Seq
 from tape.lake import tables
 from tape.lake.schema import COLUMNS, QUARANTINE, TABLES, spark_ddl
 from tests.lake.frames import assert_rows, journal_of
+from tests.lake.journals import ListSink
 
 A, B, C = RunId("a"), RunId("b"), RunId("c")
 
 
-def said(run_id: str, type: str, **payload: object) -> Event:
+def event(run_id: str, type: str, **payload: object) -> Event:
     return Event(run_id=run_id, type=type, payload=payload)  # type: ignore[arg-type]
 
 
@@ -25,11 +26,11 @@ def forked(child: RunId, parent: RunId, at_seq: int, **mutation: int) -> tuple[E
 
 
 def metric(run_id: str, turn: int, value: float, agent: str = "Ember", name: str = "prosperity") -> Event:
-    return said(run_id, "metric", name=name, agent=agent, turn_num=turn, value=value)
+    return event(run_id, "metric", name=name, agent=agent, turn_num=turn, value=value)
 
 
 def test_a_run_is_what_it_added_from_its_first_entry_to_its_last(spark: SparkSession) -> None:
-    journal = journal_of(spark, said(A, "x"), said(B, "x"), said(A, "y"), *forked(C, A, 2), said(C, "x"))
+    journal = journal_of(spark, event(A, "x"), event(B, "x"), event(A, "y"), *forked(C, A, 2), event(C, "x"))
 
     assert_rows(
         tables.runs(journal),
@@ -42,7 +43,7 @@ def test_a_run_is_what_it_added_from_its_first_entry_to_its_last(spark: SparkSes
 def test_the_last_entry_about_a_run_is_its_status_and_a_system_run_has_none(spark: SparkSession) -> None:
     states = [Event(run_id=A, kind="run", type=state, payload={}) for state in ("running", "terminal")]
     journal = journal_of(
-        spark, *states, said(A, "x"), ending(B, "failed", "no"), Event(run_id="tape.value.0", kind="value", payload=1)
+        spark, *states, event(A, "x"), ending(B, "failed", "no"), Event(run_id="tape.value.0", kind="value", payload=1)
     )
 
     assert_rows(
@@ -51,7 +52,7 @@ def test_the_last_entry_about_a_run_is_its_status_and_a_system_run_has_none(spar
 
 
 def test_types_are_counted_by_the_minute(spark: SparkSession) -> None:
-    journal = journal_of(spark, said(A, "x"), said(B, "x"), said(A, "y"), said(A, "x"), ms=25_000)
+    journal = journal_of(spark, event(A, "x"), event(B, "x"), event(A, "y"), event(A, "x"), ms=25_000)
 
     assert_rows(
         tables.types_per_minute(journal),
@@ -69,9 +70,9 @@ def test_subjects_are_counted_by_their_first_two_segments(spark: SparkSession) -
 
 
 def test_models_are_added_up_by_run_without_rounding(spark: SparkSession) -> None:
-    prompts = [said(A, "llm_prompt", model="m", tokens=100), said(A, "llm_prompt", model="n", tokens=7)]
-    answers = [said(A, "llm_response", model="m", tokens=10, cost_usd=0.1) for _ in range(10)]
-    journal = journal_of(spark, *prompts, *answers, said(B, "llm_response", model="m", tokens=1, cost_usd=2))
+    prompts = [event(A, "llm_prompt", model="m", tokens=100), event(A, "llm_prompt", model="n", tokens=7)]
+    answers = [event(A, "llm_response", model="m", tokens=10, cost_usd=0.1) for _ in range(10)]
+    journal = journal_of(spark, *prompts, *answers, event(B, "llm_response", model="m", tokens=1, cost_usd=2))
 
     assert_rows(
         tables.model_usage(journal), (A, "m", 10, 100, 100, 1.0), (A, "n", 0, 7, 0, 0.0), (B, "m", 1, 0, 1, 2.0)
@@ -79,9 +80,9 @@ def test_models_are_added_up_by_run_without_rounding(spark: SparkSession) -> Non
 
 
 def test_tools_are_counted_by_what_came_of_them(spark: SparkSession) -> None:
-    asked = [said(A, "action", tool="dig") for _ in range(3)]
-    results = [said(A, "action_result", tool="dig", ok=ok) for ok in (True, False)]
-    journal = journal_of(spark, *asked, *results, said(B, "action_result", tool="rest", ok=True))
+    asked = [event(A, "action", tool="dig") for _ in range(3)]
+    results = [event(A, "action_result", tool="dig", ok=ok) for ok in (True, False)]
+    journal = journal_of(spark, *asked, *results, event(B, "action_result", tool="rest", ok=True))
 
     assert_rows(tables.tool_usage(journal), (A, "dig", 3, 1, 1), (B, "rest", 0, 1, 0))
 
@@ -109,7 +110,7 @@ def test_a_fork_is_compared_with_its_parent_after_the_last_turn_of_both(spark: S
     )
 
 
-def test_a_fork_that_tells_nothing_has_a_row_without_an_agent(spark: SparkSession) -> None:
+def test_a_fork_without_metrics_has_a_row_without_an_agent(spark: SparkSession) -> None:
     journal = journal_of(spark, metric(A, 1, 10), *forked(B, A, 1), *forked(C, B, 1))
 
     assert_rows(
@@ -140,7 +141,7 @@ REFUSED: list[tuple[str, object, str, str]] = [
 ]
 
 
-def test_what_a_table_cannot_take_is_in_quarantine_with_the_reason(spark: SparkSession) -> None:
+def test_an_entry_that_a_table_cannot_read_is_in_quarantine_with_the_reason(spark: SparkSession) -> None:
     events = [_event(name, payload) for name, payload, _, _ in REFUSED]
     journal = journal_of(spark, *events).cache()
 
@@ -161,46 +162,34 @@ def _event(type: str, payload: object) -> Event:
     return Event(run_id=A, type=type, payload=payload, content_type=content_type)  # type: ignore[arg-type]
 
 
-def test_every_entry_that_a_table_reads_is_in_it_or_in_quarantine(spark: SparkSession) -> None:
-    good, bad = said(A, "action_result", tool="dig", ok=True), said(A, "action_result", tool="dig")
-    journal = journal_of(spark, good, bad, good, said(A, "another"))
-
-    assert_rows(tables.tool_usage(journal), (2, 0), columns="n_ok n_failed")
-    assert_rows(tables.quarantine(journal), (2, "tool_usage", "ok is missing", '{"tool":"dig"}'))
-
-
-def test_the_journal_is_read_once_for_all_that_is_refused(
-    spark: SparkSession, capsys: pytest.CaptureFixture[str]
-) -> None:
-    tables.quarantine(journal_of(spark, said(A, "action"))).explain()
+def test_the_journal_is_read_once_for_quarantine(spark: SparkSession, capsys: pytest.CaptureFixture[str]) -> None:
+    tables.quarantine(journal_of(spark, event(A, "action"))).explain()
 
     assert capsys.readouterr().out.count("Scan") == 1
 
 
-def test_everything_the_arena_says_is_taken(spark: SparkSession) -> None:
-    journal = journal_of(spark, *told(3))
+def test_every_entry_of_the_arena_is_read(spark: SparkSession) -> None:
+    journal = journal_of(spark, *arena_events(3))
 
     assert_rows(tables.quarantine(journal))
-    assert_rows(tables.metrics(journal).groupBy("agent").count(), *told_metrics(3), columns="count")
+    assert_rows(tables.metrics(journal).groupBy("agent").count(), *arena_metric_counts(3), columns="count")
 
 
-@pytest.mark.parametrize("name", TABLES)
-def test_a_table_has_the_columns_it_declares_and_no_rows_of_an_empty_journal(spark: SparkSession, name: str) -> None:
-    frame = tables.DEFINITIONS[name](spark.createDataFrame([], spark_ddl()))
+def test_every_declared_table_is_defined_and_has_the_declared_columns(spark: SparkSession) -> None:
+    journal = spark.createDataFrame([], spark_ddl())
 
-    assert frame.schema.simpleString() == f"struct<{TABLES[name].lower().replace(' ', ':').replace(',:', ',')}>"
-    assert frame.isEmpty()
+    frames = {name: define(journal) for name, define in tables.DEFINITIONS.items()} | {
+        "quarantine": tables.quarantine(journal)
+    }
 
-
-def test_every_declared_table_is_made_and_quarantine_has_its_columns(spark: SparkSession) -> None:
-    assert list(tables.DEFINITIONS) == list(TABLES)
-    assert tables.quarantine(journal_of(spark, said(A, "x"))).columns == [
-        column.split()[0] for column in QUARANTINE.split(", ")
-    ]
+    assert {name: frame.schema.simpleString() for name, frame in frames.items()} == {
+        name: f"struct<{ddl.lower().replace(' ', ':').replace(',:', ',')}>"
+        for name, ddl in {**TABLES, "quarantine": QUARANTINE}.items()
+    }
 
 
 def test_a_failing_comparison_prints_its_difference(spark: SparkSession) -> None:
-    frame: DataFrame = journal_of(spark, said(A, "x"))
+    frame: DataFrame = journal_of(spark, event(A, "x"))
 
     with pytest.raises(AssertionError, match=r"(?s)the rows differ.*-b \| x\n\+a \| x"):
         assert_rows(frame, (B, "x"), columns="run_id type")
@@ -214,19 +203,12 @@ def test_the_names_of_journal_columns_are_columns_of_the_journal() -> None:
     assert set(named) <= set(COLUMNS)
 
 
-class Kept(list[Event]):
-    run_id = "arena"
-
-    def emit(self, event: Event) -> None:
-        self.append(event)
-
-
-def told(n_turns: int) -> list[Event]:
-    kept = Kept()
-    arena((), None, n_turns, kept)
-    return kept
+def arena_events(n_turns: int) -> list[Event]:
+    sink = ListSink("arena")
+    arena((), None, n_turns, sink)
+    return sink
 
 
-def told_metrics(n_turns: int) -> list[tuple[int]]:
-    agents = {event.subject.split("/")[2] for event in told(n_turns) if event.type == "metric"}
+def arena_metric_counts(n_turns: int) -> list[tuple[int]]:
+    agents = {event.subject.split("/")[2] for event in arena_events(n_turns) if event.type == "metric"}
     return [(n_turns,) for _ in agents]

@@ -1,4 +1,4 @@
-"""Reactions and tasks in the lake: what the journal says of them, and what their rows say."""
+"""Reactions in the lake from the journal, and outcomes of tasks from their rows."""
 
 from pathlib import Path
 
@@ -16,7 +16,7 @@ from tape.lake.reports.task_outcomes import outcomes_of, write_outcomes
 from tape.lake.work_tables import reactions
 from tests.contract.reacting import claim, match, publish, reaction, settle
 from tests.lake.frames import assert_rows, journal_of
-from tests.lake.plain import fill, opened
+from tests.lake.local_lake import fill, opened
 
 RULE = Reaction(reaction_id="rule", subject_pattern="/a/**", predicate_cel="payload.n > 1")
 OTHER = Reaction(reaction_id="other", subject_pattern="/b/**")
@@ -24,11 +24,11 @@ DEAD = told("dead", "rule", TaskId("t.7"), 7, {"attempts": 5, "error": "boom"})
 REPLAYED = told("replayed", "rule", TaskId("t.7"), 7, {"attempts": 5, "error": "boom"})
 
 
-def test_a_reaction_has_its_newest_definition_how_it_stands_and_how_its_tasks_fared(spark: SparkSession) -> None:
+def test_a_reaction_has_its_newest_definition_status_and_counts_of_tasks(spark: SparkSession) -> None:
     changed = Reaction(reaction_id="rule", subject_pattern="/a/*")
-    said = [defined(Verb.REGISTERED, RULE), DEAD, REPLAYED, DEAD, paused("rule", "maintenance")]
+    events = [defined(Verb.REGISTERED, RULE), DEAD, REPLAYED, DEAD, paused("rule", "maintenance")]
 
-    table = reactions(journal_of(spark, *said, defined(Verb.CHANGED, changed, "maintenance")))
+    table = reactions(journal_of(spark, *events, defined(Verb.CHANGED, changed, "maintenance")))
 
     assert_rows(
         table,
@@ -39,9 +39,9 @@ def test_a_reaction_has_its_newest_definition_how_it_stands_and_how_its_tasks_fa
 
 
 def test_one_that_was_resumed_matches_and_one_that_was_removed_does_not(spark: SparkSession) -> None:
-    said = [defined(Verb.REGISTERED, RULE), paused("rule", "x"), defined(Verb.CHANGED, RULE)]
+    events = [defined(Verb.REGISTERED, RULE), paused("rule", "x"), defined(Verb.CHANGED, RULE)]
 
-    table = reactions(journal_of(spark, *said, defined(Verb.REGISTERED, OTHER), removed("other", 3)))
+    table = reactions(journal_of(spark, *events, defined(Verb.REGISTERED, OTHER), removed("other", 3)))
 
     assert_rows(table, ("rule", "matching", 0), ("other", "removed", 3), columns="reaction_id status n_dead")
 
@@ -60,7 +60,7 @@ def test_a_snapshot_of_outcomes_takes_the_place_of_the_last_one(tmp_path: Path) 
     assert before == [] and outcomes_of(tmp_path) == [done._asdict(), pending._asdict()]
 
 
-def test_the_report_has_what_became_of_the_tasks(spark: SparkSession, url: str, log: DeltaLog) -> None:
+def test_the_report_has_the_outcomes_of_tasks(spark: SparkSession, url: str, log: DeltaLog) -> None:
     anyio.run(work, url, log)
 
     code = run(["lake", "report", "--store", url, "--lake", str(log.table.parent), "--json"])
@@ -72,7 +72,7 @@ def test_the_report_has_what_became_of_the_tasks(spark: SparkSession, url: str, 
 
 
 async def work(url: str, log: DeltaLog) -> None:
-    """Three tasks: one is done, one is dead, one waits."""
+    """Three tasks: one done, one dead, one pending."""
     async with opened(url) as (store, _):
         await store.reactions.register(reaction())
         await publish(store, 3)

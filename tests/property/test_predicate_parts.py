@@ -9,7 +9,7 @@ from tape.core.predicate.parts import parts
 from tape.core.predicate.predicate import Predicate, bind
 from tape.core.predicate.text import text_of
 from tests.conftest import Scale
-from tests.lake.expressions import Maker
+from tests.lake.expressions import RandomPredicates
 
 HARDER = [
     "payload.l.exists(e, e == 1) && payload.l.all(e, e > 0 || e < -1)",
@@ -22,7 +22,7 @@ HARDER = [
 
 
 def test_a_tree_written_as_text_is_the_same_tree_again(scale: Scale) -> None:
-    maker = Maker(seed=3)
+    maker = RandomPredicates(seed=3)
     for text in [*HARDER, *(maker.predicate() for _ in range(scale(300)))]:
         tree = Predicate(text).expression
         if tree is not None:
@@ -32,7 +32,7 @@ def test_a_tree_written_as_text_is_the_same_tree_again(scale: Scale) -> None:
 
 
 def test_the_whole_is_the_first_part_and_says_what_the_matcher_says(scale: Scale) -> None:
-    maker = Maker(seed=4)
+    maker = RandomPredicates(seed=4)
     predicates = [Predicate(maker.predicate()) for _ in range(scale(60))]
     for entry in maker.entries(20):
         for predicate in predicates:

@@ -12,8 +12,8 @@ import pytest
 
 from tape.lake.log import DeltaLog
 from tests.lake.hostile_queries import HOSTILE, contents, spelled
-from tests.lake.plain import fill, opened, say
-from tests.lake.plain_tables import write_table
+from tests.lake.local_lake import fill, opened, publish
+from tests.lake.table_files import write_table
 from tests.server.conftest import Start
 from tests.server.server import TapeServer
 
@@ -38,9 +38,9 @@ def server(folder: Path) -> Iterator[TapeServer]:
 
 async def filled(url: str, lake: Path) -> None:
     async with opened(url) as (store, journal):
-        await say(journal, 300)
+        await publish(journal, 300)
         await fill(store, DeltaLog(lake / "journal"), url, 100)
-        await say(journal, 10)
+        await publish(journal, 10)
     write_table(lake, "tool_usage", TOOLS, 300)
     (lake.parent / "secret.csv").write_text("topsecret\n")
 

@@ -1,4 +1,4 @@
-"""A search is a process that is watched until its end, whichever end that is."""
+"""A search is a child process; every way it can end is reported."""
 
 import os
 import sys
@@ -16,16 +16,16 @@ from tape.lake.search import processes as searches
 from tape.lake.search.processes import SearchConfig, Searches, open_searches
 from tests.patience import PATIENCE_S
 
-HEARD = "import sys, json; order = json.loads(sys.stdin.readline()); "
+READ_ORDER = "import sys, json; order = json.loads(sys.stdin.readline()); "
 WAITS = "print(json.dumps({'findings': {'through': 9, 'searched': 3}}), flush=True); sys.stdin.read()"
 
 
 @asynccontextmanager
 async def searching(folder: Path, script: str, most_s: float = PATIENCE_S) -> AsyncIterator[Searches]:
     """Searches that are done by a script."""
-    command = (sys.executable, "-c", HEARD + script)
-    ground = SearchConfig(store="", lake=folder, folder=folder, master="local[1]", command=command, most_s=most_s)
-    async with open_searches(ground) as found:
+    command = (sys.executable, "-c", READ_ORDER + script)
+    config = SearchConfig(store="", lake=folder, folder=folder, master="local[1]", command=command, most_s=most_s)
+    async with open_searches(config) as found:
         yield found
 
 
@@ -37,7 +37,7 @@ async def ended(found: Searches) -> Search:
 async def until(found: Searches, is_so: Callable[[Search], bool]) -> Search:
     """The dry run of r, once something is so."""
     with anyio.fail_after(PATIENCE_S):
-        while not is_so(search := found.of("r")[SearchKind.DRY_RUN]):  # noqa: ASYNC110 - another process tells it
+        while not is_so(search := found.of("r")[SearchKind.DRY_RUN]):  # noqa: ASYNC110 - another process does it
             await anyio.sleep(0.01)
     return search
 
@@ -53,7 +53,7 @@ async def until(found: Searches, is_so: Callable[[Search], bool]) -> Search:
         ("raise SystemExit(9)", SearchState.FAILED, "ended from outside"),
     ],
 )
-async def test_every_end_of_a_process_is_told(tmp_path: Path, script: str, state: SearchState, reason: str) -> None:
+async def test_every_end_of_a_process_is_reported(tmp_path: Path, script: str, state: SearchState, reason: str) -> None:
     async with searching(tmp_path, script) as found:
         await found.begin(SearchKind.DRY_RUN, "r")
         search = await ended(found)
@@ -70,18 +70,18 @@ async def test_a_search_is_ended_when_its_time_is_over(tmp_path: Path) -> None:
         assert (await found.begin(SearchKind.BACKFILL, "r")).state is SearchState.RUNNING
 
 
-async def test_a_program_that_cannot_be_started_is_told_and_the_next_one_is(tmp_path: Path) -> None:
-    ground = SearchConfig(
+async def test_a_program_that_cannot_be_started_fails_and_the_next_search_runs(tmp_path: Path) -> None:
+    config = SearchConfig(
         store="", lake=tmp_path, folder=tmp_path, master="local[1]", command=(str(tmp_path / "none"),)
     )
-    async with open_searches(ground) as found:
+    async with open_searches(config) as found:
         await found.begin(SearchKind.DRY_RUN, "r")
         assert (await ended(found)).state is SearchState.FAILED
         await found.begin(SearchKind.DRY_RUN, "r")
         assert (await ended(found)).state is SearchState.FAILED
 
 
-async def test_what_is_known_is_told_before_the_end_and_kept_after_a_cancellation(tmp_path: Path) -> None:
+async def test_findings_are_known_before_the_end_and_kept_after_a_cancellation(tmp_path: Path) -> None:
     async with searching(tmp_path, WAITS) as found:
         await found.begin(SearchKind.DRY_RUN, "r")
         await until(found, lambda search: search.findings.searched == 3)
@@ -123,7 +123,7 @@ async def test_only_so_many_reactions_are_remembered(tmp_path: Path, monkeypatch
         assert (list(found.of("r")), list(found.of("other"))) == ([], [SearchKind.DRY_RUN])
 
 
-async def test_without_spark_or_java_a_search_says_what_to_install(
+async def test_without_spark_or_java_the_error_names_what_to_install(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     async with searching(tmp_path, "") as found:

@@ -193,7 +193,7 @@ def as_of(choices: Choices, position: int, sql: str | None) -> None:
 @in_lake
 @click.pass_obj
 def query(choices: Choices, sql: str) -> None:
-    """Run one SELECT with DuckDB; the view `journal` has every entry of the lake, and every table is a view."""
+    """Run one query with DuckDB; the view `journal` has every entry of the lake, and every table is a view."""
     from tape.lake.confinement import confine
     from tape.lake.derived_tables import existing_tables
 

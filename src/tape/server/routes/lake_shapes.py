@@ -86,7 +86,7 @@ class LakeTableRows(Struct, frozen=True, kw_only=True):
 
 
 class LakeQuery(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """One SELECT on the view `journal` and the tables, in DuckDB's SQL."""
+    """One query of the view `journal` and the tables, in DuckDB's SQL."""
 
     sql: Annotated[str, Meta(min_length=1, max_length=20_000)]
     limit: Limit = MOST_ROWS

@@ -1,4 +1,4 @@
-"""Streams one journal into another, alone in a process that can be killed: ORIGIN TARGET FOLDER ROWS."""
+"""Streams one journal into another, in a process that can be killed: ORIGIN TARGET FOLDER ROWS."""
 
 import sys
 from pathlib import Path
@@ -10,14 +10,14 @@ from tape.lake.session import open_session
 COLUMNS = ("run_id", "type", "subject", "payload_json")
 
 
-def pump(spark: SparkSession, origin: str, target: str, folder: Path, rows: int) -> None:
+def copy_stream(spark: SparkSession, origin: str, target: str, folder: Path, rows: int) -> None:
     """Until the target has what the origin had when it began."""
-    said = spark.readStream.format("tape").options(store=origin, maxRowsPerTrigger=rows).load().select(*COLUMNS)
-    sink = said.writeStream.format("tape").options(store=target, sinkId="pump")
+    events = spark.readStream.format("tape").options(store=origin, maxRowsPerTrigger=rows).load().select(*COLUMNS)
+    sink = events.writeStream.format("tape").options(store=target, sinkId="copy_stream")
     sink.option("checkpointLocation", str(folder / "checkpoint")).trigger(availableNow=True).start().awaitTermination()
 
 
 if __name__ == "__main__":
     origin, target, folder, rows = sys.argv[1:]
     with open_session("local[2]", Path(folder) / "spark") as session:
-        pump(session, origin, target, Path(folder), int(rows))
+        copy_stream(session, origin, target, Path(folder), int(rows))

@@ -1,4 +1,4 @@
-"""Short ways to say what backfills are about."""
+"""Runs backfills and compares the tasks that they make."""
 
 from pathlib import Path
 from typing import TypeAlias
@@ -10,10 +10,10 @@ from pyspark.sql import SparkSession
 from tape.core.ports import Store
 from tape.lake.log import DeltaLog
 from tape.lake.search.backfill import BackfillPlan, find_matches, plan_backfill
-from tests.lake.plain import opened
+from tests.lake.local_lake import opened
 
-# What a task says, and not when it was made or how it is going, which no backfill can know.
-SAID = """
+# The columns of a task without its times and its progress, which no backfill can reproduce.
+TASK_COLUMNS = """
 SELECT reaction_id, source_global_seq, task_id, shard_hash, source_run_id, source_seq, kind, type, subject,
        schema_version, ts_ms, payload_json, prev_value_json, trace_id, span_id
 FROM tape_tasks
@@ -22,15 +22,15 @@ FROM tape_tasks
 Made: TypeAlias = set[tuple[str, int, int]]
 
 
-async def made_in(store: Store) -> Made:
-    """All tasks: of which reaction, of which entry, and a checksum over what they say."""
+async def tasks_in(store: Store) -> Made:
+    """All tasks: their reaction, their entry, and a checksum of their columns."""
     async with store.transaction() as tx:
-        rows = await tx.fetch(SAID, {})
+        rows = await tx.fetch(TASK_COLUMNS, {})
         return {(row[0], row[1], crc32(repr(row[2:]).encode())) for row in rows}
     raise AssertionError("a transaction swallows nothing")
 
 
-async def forget_everything(store: Store) -> None:
+async def delete_tasks(store: Store) -> None:
     async with store.transaction() as tx:
         await tx.fetch("DELETE FROM tape_tasks", {})
 
@@ -40,7 +40,7 @@ def places(made: Made) -> set[tuple[str, int]]:
 
 
 def filled(spark: SparkSession, url: str, lake: Path, *names: str) -> tuple[int, Made]:
-    """How many tasks backfills of some reactions make, and what there is then."""
+    """How many tasks the backfills of some reactions make, and all tasks after them."""
 
     async def plans() -> list[BackfillPlan]:
         async with opened(url, DeltaLog(lake / "journal")) as (store, journal):
@@ -53,6 +53,6 @@ def filled(spark: SparkSession, url: str, lake: Path, *names: str) -> tuple[int,
 
     async def look() -> Made:
         async with opened(url) as (store, _):
-            return await made_in(store)
+            return await tasks_in(store)
 
     return sum(anyio.run(write, plan) for plan in anyio.run(plans)), anyio.run(look)

@@ -1,4 +1,4 @@
-"""Fills a lake without Spark: the same Parquet files, from the same entries, a process lighter."""
+"""Fills a lake without Spark: writes the same Parquet files with Arrow."""
 
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
@@ -19,8 +19,8 @@ from tape.lake.reader import LakeReader
 from tape.store.ranges import EVERYTHING, arrow_schema, open_ranges
 
 
-def write_plain(url: str, after: GlobalSeq, through: GlobalSeq, folder: Path, rows: int = 100) -> None:
-    """Writes a range as two files, of small row groups, so that there are seams to fall into."""
+def write_with_arrow(url: str, after: GlobalSeq, through: GlobalSeq, folder: Path, rows: int = 100) -> None:
+    """Writes a range as two files with small row groups, so that pages cross their borders."""
     folder.mkdir(parents=True)
     middle = (after + through) // 2
     for low, high in ((after, middle), (middle, through)):
@@ -31,13 +31,13 @@ def write_plain(url: str, after: GlobalSeq, through: GlobalSeq, folder: Path, ro
             pq.write_table(table, folder / f"part-{low}.parquet", compression="zstd", row_group_size=rows)
 
 
-def plain_writer(url: str) -> Write:
-    return partial(write_plain, url)
+def arrow_writer(url: str) -> Write:
+    return partial(write_with_arrow, url)
 
 
 async def fill(store: Store, log: DeltaLog, url: str, step: int = 1_000) -> list[SyncStep]:
     """Syncs the lake to the journal's head."""
-    return [done async for done in sync(store.journal, log, plain_writer(url), step)]
+    return [done async for done in sync(store.journal, log, arrow_writer(url), step)]
 
 
 @asynccontextmanager
@@ -47,14 +47,14 @@ async def opened(url: str, log: DeltaLog | None = None) -> AsyncIterator[tuple[S
         yield store, journal
 
 
-async def say(journal: Journal, count: int, runs: int = 3) -> list[Entry]:
+async def publish(journal: Journal, count: int, runs: int = 3) -> list[Entry]:
     """Appends numbers to a few runs in turn."""
     events = [Event(run_id=f"run{n % runs}", payload={"n": n}, subject=f"/n/{n % 7}/{n}") for n in range(count)]
-    said = []
+    published = []
     for begin in range(0, count, 500):
-        said += await journal.append(events[begin : begin + 500], open=True)
-    return said
+        published += await journal.append(events[begin : begin + 500], open=True)
+    return published
 
 
-async def all_of(journal: Journal, **selection: object) -> list[Entry]:
+async def read_all(journal: Journal, **selection: object) -> list[Entry]:
     return [entry async for entry in journal.stream(follow=False, **selection)]  # type: ignore[arg-type]

@@ -1,4 +1,4 @@
-"""Tables of a lake without Spark: rows of plain Python, as of a position."""
+"""Writes tables of a lake without Spark."""
 
 from collections.abc import Mapping, Sequence
 from pathlib import Path

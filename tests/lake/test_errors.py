@@ -1,4 +1,4 @@
-"""What Spark and the file system say, as errors of ours."""
+"""Errors of Spark and of the file system become Tape's errors."""
 
 from pathlib import Path
 

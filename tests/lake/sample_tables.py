@@ -1,4 +1,4 @@
-"""Tables as a lake would have them, written by hand, with names that mean harm."""
+"""Tables of a lake, written by hand, with hostile names."""
 
 from typing import Any
 
@@ -36,9 +36,9 @@ def tables(minutes: int = 30, name: str = HOSTILE) -> dict[str, Rows]:
             run(name, status="failed"),
         ],
         "types_per_minute": [
-            {"minute_ms": minute * MINUTE_MS, "kind": "event", "type": said, "n_events": 10 + minute}
+            {"minute_ms": minute * MINUTE_MS, "kind": "event", "type": type_name, "n_events": 10 + minute}
             for minute in range(minutes)
-            for said in ("action", "metric", name)
+            for type_name in ("action", "metric", name)
         ],
         "subjects_per_minute": [{"minute_ms": 0, "subject": "/arena/ada", "n_events": 7}],
         "model_usage": [
@@ -123,6 +123,6 @@ def fork(run_id: str, parent: str, reason: str) -> dict[str, Any]:
 
 
 def reaction(name: str) -> dict[str, Any]:
-    """A reaction whose tasks have died."""
-    told = {"reaction_id": "rule", "subject_pattern": "/a/**", "predicate_cel": name, "status": "matching"}
-    return {**told, "n_pauses": 1, "n_dead": 3, "n_replayed": 2}
+    """A reaction with dead tasks."""
+    definition = {"reaction_id": "rule", "subject_pattern": "/a/**", "predicate_cel": name, "status": "matching"}
+    return {**definition, "n_pauses": 1, "n_dead": 3, "n_replayed": 2}
