@@ -186,7 +186,7 @@ async def run_journal(store: Store, tail_entries: int = ENTRIES, cold: Reader | 
     """A journal over a store and the lake behind it, with the tasks that move it."""
     tail = Tail((await store.journal.bounds()).head, tail_entries, epoch=store.epoch)
     feed = Feed(store, tail)
-    appender = Appender(store.journal, feed.take)
+    appender = Appender(store.journal, feed.on_appended)
     async with background(appender.run, feed.run, partial(run_retention, store)):
         try:
             yield Journal(store, tail, appender, cold)

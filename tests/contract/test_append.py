@@ -4,7 +4,7 @@ import anyio
 import pytest
 
 from tape.bus.journal import Journal
-from tape.bus.retention import forget_old_keys
+from tape.bus.retention import delete_old_keys
 from tape.core.errors import (
     ExpectedSeqConflict,
     KeyConflict,
@@ -91,8 +91,8 @@ async def test_a_key_is_kept_for_sixty_days(store: Store) -> None:
     day_ms = 24 * 60 * 60 * 1000
     said_at = entries(first)[0].ts_ms
 
-    assert await forget_old_keys(store, now_ms=said_at + 60 * day_ms) == 0
-    assert await forget_old_keys(store, now_ms=said_at + 60 * day_ms + 1) == 1
+    assert await delete_old_keys(store, now_ms=said_at + 60 * day_ms) == 0
+    assert await delete_old_keys(store, now_ms=said_at + 60 * day_ms + 1) == 1
 
 
 async def test_p4_seq_is_dense_per_run_and_rises_with_global_seq(journal: Journal, scale: Scale) -> None:

@@ -351,8 +351,8 @@ async def test_a_block_forks_or_leaves_no_trace(store: Store) -> None:
 async def pages_of(store: Store, run_id: str) -> int:
     """How often the store is asked for a run of 600 entries."""
     reader = CountingReader(store.journal)
-    selection = RunSelection(RunId(run_id), 1, False, None)
-    found = await drain(stream(selection, reader, Tail((await store.journal.bounds()).head)))
+    selection = RunSelection(reader, RunId(run_id), follow=False)
+    found = await drain(stream(selection, Tail((await store.journal.bounds()).head)))
     assert seqs(found) == upto(600)
     return reader.asked
 

@@ -400,7 +400,7 @@ async def test_cold_runs_are_kept_listed_and_streamed(journal: Journal, tmp_path
     await runs.keep(RUN, lambda seq: journal.stream(run_id=RUN, from_seq=seq), RunMeta(label="first", user="ada"))
 
     assert runs.has(RUN) and not runs.is_being_written(RUN) and not runs.has(RunId("other"))
-    assert [entry async for entry in runs.stream(RUN, Seq(2))] == (await entries(journal))[1:]
+    assert await runs.page(RUN, Seq(2)) == (await entries(journal))[1:]
     [run] = await runs.listed()
     assert (run.run_id, run.meta, run.n_events, run.is_complete) == (RUN, RunMeta(label="first", user="ada"), 3, True)
 
@@ -415,7 +415,7 @@ async def test_a_reader_of_a_cold_run_waits_while_it_is_compared_with_the_journa
     entries_read: list[Entry] = []
 
     async def read() -> None:
-        entries_read.extend([entry async for entry in runs.stream(RUN)])
+        entries_read.extend(await runs.page(RUN))
 
     async with anyio.create_task_group() as group, exclusive_lock(cold_path(tmp_path, RUN)):
         group.start_soon(read)

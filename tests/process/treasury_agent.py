@@ -39,12 +39,12 @@ class MortalJournal(Journal):
         self._step = step
         self._when = when
 
-    def ask(self, request: Request) -> "asyncio.Future[Sequence[Entry]]":
+    def submit(self, request: Request) -> "asyncio.Future[Sequence[Entry]]":
         self.requests += 1
         is_last = self.requests == self._step
         if is_last and self._when == "before":
             die()
-        answer = super().ask(request)
+        answer = super().submit(request)
         if is_last:
             answer.add_done_callback(die)
         return answer

@@ -10,7 +10,7 @@ import anyio
 
 from tape.core.flow import Flow
 from tape.server.sse.fan_out import FanOutGroups
-from tape.server.sse.sender import End, Sender
+from tape.server.sse.sender import Sender, StopReason
 from tape.server.sse.socket_writer import SocketWriter
 from tape.server.sse.sources import Source
 from tape.telemetry import Meters
@@ -73,7 +73,7 @@ class Client:
         self.meters = meters
         self.goaway: Callable[[int], None] = lambda _: None
         self.pending: Callable[[], int] = lambda: 0
-        self.end: End | None = None
+        self.end: StopReason | None = None
         self.ended = anyio.Event()
         self.frames: list[Frame] = []
         self._buffer = b""
@@ -143,7 +143,7 @@ async def sending(
         client.end = await sender.run(line.gone)
         client.ended.set()
 
-    writer = SocketWriter(line, lambda: sender.quiet())
+    writer = SocketWriter(line, lambda: sender.keepalive())
     group = groups or FanOutGroups()
     sender = Sender(source, after, writer, group, client.meters, flow=flow, is_replayed=is_replayed)
     client.goaway = sender.goaway

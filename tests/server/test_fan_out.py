@@ -18,7 +18,7 @@ from tape.core.flow import Flow
 from tape.core.ids import RunId
 from tape.core.ports import Store
 from tape.server.sse.fan_out import FanOutGroup, FanOutGroups
-from tape.server.sse.sender import End
+from tape.server.sse.sender import StopReason
 from tape.server.sse.sources import JournalSource, RunSource, Source
 from tape.telemetry import Counter
 from tape.wire.frames import ClientEvicted, Goaway, ReplayComplete
@@ -26,7 +26,7 @@ from tests.contract.saying import upto
 from tests.patience import PATIENCE_S
 from tests.server.senders import SMALL, Client, ids, sending
 
-WALKERS = 6
+MEMBERS = 6
 
 
 @pytest.fixture
@@ -59,7 +59,7 @@ async def say(journal: Journal, count: int, payload: str = "") -> None:
 
 async def together(stack: AsyncExitStack, source: Source, groups: FanOutGroups) -> list[Client]:
     """Clients that have all caught up."""
-    clients = [await stack.enter_async_context(sending(source, groups=groups)) for _ in range(WALKERS)]
+    clients = [await stack.enter_async_context(sending(source, groups=groups)) for _ in range(MEMBERS)]
     for client in clients:
         await client.first(ReplayComplete)
     return clients
@@ -72,7 +72,7 @@ async def test_all_who_keep_up_get_the_same(journal: Journal, run: RunSource, gr
         for count in (1, 3, 1):
             await say(journal, count)
 
-        assert [await client.entries(5) for client in clients] == [upto(5)] * WALKERS
+        assert [await client.entries(5) for client in clients] == [upto(5)] * MEMBERS
 
 
 @pytest.mark.parametrize("seed", range(4))
@@ -96,13 +96,13 @@ async def test_who_falls_out_of_step_and_comes_back_misses_nothing_and_gets_noth
         assert [await client.entries(said) for client in clients] == [upto(said)] * len(clients)
 
 
-class Walker:
+class GroupMember:
     """A member that keeps what it is sent, and never tires by itself."""
 
     def __init__(self) -> None:
         self.frames: list[bytes] = []
 
-    def part(self) -> None: ...
+    def leave_group(self) -> None: ...
 
     def pump(self) -> None: ...
 
@@ -110,10 +110,10 @@ class Walker:
         raise error
 
 
-def join(groups: FanOutGroups, reader: StreamReader, walker: Walker) -> FanOutGroup:
-    group = groups.meet(reader, "seq", Counter("streamed", "…"))
+def join(groups: FanOutGroups, reader: StreamReader, member: GroupMember) -> FanOutGroup:
+    group = groups.find(reader, "seq", Counter("streamed", "…"))
     assert group is not None
-    group.join(walker, walker.frames.append)
+    group.join(member, member.frames.append)
     return group
 
 
@@ -123,7 +123,7 @@ async def test_who_joins_gets_nothing_again_that_its_company_has_still_to_be_tol
     early, late = run.open(0), run.open(0)
     for reader in (early, late):
         await reader.replay()
-    first, second = Walker(), Walker()
+    first, second = GroupMember(), GroupMember()
 
     def catch_up(_: object) -> None:
         assert late.take(10)
@@ -134,7 +134,7 @@ async def test_who_joins_gets_nothing_again_that_its_company_has_still_to_be_tol
     await say(journal, 1)
     await say(journal, 1)
 
-    assert [len(walker.frames) for walker in (first, second)] == [2, 1]
+    assert [len(member.frames) for member in (first, second)] == [2, 1]
     for reader in (early, late):
         reader.close()
 
@@ -144,40 +144,40 @@ async def test_who_has_read_beyond_the_tail_does_not_walk_with_who_has_not(
     journal: Journal, store: Store, groups: FanOutGroups, is_ahead_first: bool
 ) -> None:
     tail = Tail(await journal.head(), epoch=journal.epoch)  # another node's, which has yet to hear what is said here
-    there, ahead = (StreamReader(RunSelection(RunId("r1"), 1, True, None), store.journal, tail) for _ in range(2))
+    there, ahead = (StreamReader(RunSelection(store.journal, RunId("r1")), tail) for _ in range(2))
     await there.replay()
     entries = await journal.append([Event(run_id="r1", payload=n) for n in range(3)])
     assert len((await ahead.replay()).entries) == 3
     first, second = (ahead, there) if is_ahead_first else (there, ahead)
-    walkers = {reader: Walker() for reader in (there, ahead)}
+    members = {reader: GroupMember() for reader in (there, ahead)}
 
-    join(groups, first, walkers[first])
-    assert groups.meet(second, "seq", Counter("streamed", "…")) is None
+    join(groups, first, members[first])
+    assert groups.find(second, "seq", Counter("streamed", "…")) is None
     tail.push(entries)
     while second.take(10):
         pass
-    join(groups, second, walkers[second])
+    join(groups, second, members[second])
     tail.push(await journal.append(Event(run_id="r1", payload="all")))
 
     with anyio.fail_after(PATIENCE_S):
-        while not walkers[second].frames:
+        while not members[second].frames:
             await anyio.lowlevel.checkpoint()
-    assert b"".join(walkers[ahead].frames).count(b"event:") == 1
-    assert b"".join(walkers[first].frames).count(b"event:") == (1 if is_ahead_first else 4)
+    assert b"".join(members[ahead].frames).count(b"event:") == 1
+    assert b"".join(members[first].frames).count(b"event:") == (1 if is_ahead_first else 4)
     for reader in (there, ahead):
         reader.close()
 
 
-class Weary(Walker):
+class FullMember(GroupMember):
     """A member whose socket is full as soon as it is written to."""
 
     group: FanOutGroup
 
-    def part(self) -> None:
+    def leave_group(self) -> None:
         self.group.leave(self)
 
     def take(self, frames: bytes) -> None:
-        self.group.tire(self)
+        self.group.detach(self)
 
 
 async def test_who_joins_while_the_last_member_parts_is_told_what_comes(
@@ -186,8 +186,8 @@ async def test_who_joins_while_the_last_member_parts_is_told_what_comes(
     early, late = run.open(0), run.open(0)
     for reader in (early, late):
         await reader.replay()
-    first, second = Weary(), Walker()
-    group = groups.meet(early, "seq", Counter("streamed", "…"))
+    first, second = FullMember(), GroupMember()
+    group = groups.find(early, "seq", Counter("streamed", "…"))
     assert group is not None
     group.join(first, first.take)
     first.group = group
@@ -208,13 +208,13 @@ async def test_who_joins_while_the_last_member_parts_is_told_what_comes(
         reader.close()
 
 
-class Lost(Walker):
+class Lost(GroupMember):
     """A member whose socket was lost a moment ago."""
 
     group: FanOutGroup
     is_asked_to_go_on = False
 
-    def part(self) -> None:
+    def leave_group(self) -> None:
         self.group.leave(self)
 
     def pump(self) -> None:
@@ -227,19 +227,19 @@ class Lost(Walker):
 async def test_whose_socket_is_lost_goes_alone(journal: Journal, run: RunSource, groups: FanOutGroups) -> None:
     reader = run.open(0)
     await reader.replay()
-    lost, walkers = Lost(), [Walker(), Walker()]
-    lost.group = join(groups, reader, walkers[0])
+    lost, members = Lost(), [GroupMember(), GroupMember()]
+    lost.group = join(groups, reader, members[0])
     lost.group.join(lost, lost.take)
-    join(groups, reader, walkers[1])
+    join(groups, reader, members[1])
 
     await say(journal, 1)
     reader.move_to(lost.group.reader)
     await say(journal, 1)
 
     with anyio.fail_after(PATIENCE_S):
-        while len(walkers[0].frames) < 2:
+        while len(members[0].frames) < 2:
             await anyio.lowlevel.checkpoint()
-    assert [len(walker.frames) for walker in walkers] == [2, 2]
+    assert [len(member.frames) for member in members] == [2, 2]
     assert lost.is_asked_to_go_on
     reader.close()
 
@@ -281,7 +281,7 @@ async def test_who_is_left_behind_by_a_last_burst_is_judged(
 
         with anyio.fail_after(PATIENCE_S):
             await slow.ended.wait()
-        assert slow.end is End.EVICTED
+        assert slow.end is StopReason.EVICTED
         evicted = await slow.first(ClientEvicted)
         assert ids(slow.frames) == upto(evicted.dropped_after or 0)
 
@@ -308,7 +308,7 @@ async def test_nothing_is_counted_as_streamed_to_who_has_left(
         with anyio.fail_after(PATIENCE_S):
             await slow.ended.wait()
 
-        assert slow.end is End.GONE
+        assert slow.end is StopReason.GONE
         assert slow.meters.streamed.total == counted < 200
 
 
@@ -318,11 +318,11 @@ async def test_a_company_ends_with_its_run(journal: Journal, run: RunSource, gro
         await say(journal, 2)
         await journal.close_run("r1")
 
-        assert [await client.entries(2) for client in clients] == [upto(2)] * WALKERS
+        assert [await client.entries(2) for client in clients] == [upto(2)] * MEMBERS
         with anyio.fail_after(PATIENCE_S):
             for client in clients:
                 await client.ended.wait()
-        assert {client.end for client in clients} == {End.OVER}
+        assert {client.end for client in clients} == {StopReason.OVER}
 
 
 async def test_who_goes_leaves_the_others_as_they_were(journal: Journal, run: RunSource, groups: FanOutGroups) -> None:
@@ -335,7 +335,7 @@ async def test_who_goes_leaves_the_others_as_they_were(journal: Journal, run: Ru
         for _ in range(5):
             await say(journal, 1)
 
-        assert [await client.entries(6) for client in clients[1:]] == [upto(6)] * (WALKERS - 1)
+        assert [await client.entries(6) for client in clients[1:]] == [upto(6)] * (MEMBERS - 1)
 
 
 async def test_who_is_sent_away_has_got_what_the_company_got(
@@ -361,4 +361,4 @@ async def test_what_is_written_together_is_counted_for_each(
         for client in clients:
             await client.entries(2)
 
-        assert sum(client.meters.streamed.total for client in clients) == 2 * WALKERS
+        assert sum(client.meters.streamed.total for client in clients) == 2 * MEMBERS

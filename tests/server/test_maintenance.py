@@ -71,7 +71,7 @@ def test_a_run_that_cannot_be_written_to_its_file_is_not_let_go(start: Start, tm
     with server.client() as http:
         write(http, "r", 100)
         http.post("/runs/r/close")
-        until(lambda: server.log.count("run.not_kept") >= 4, "it was tried again and again, and was due long ago")
+        until(lambda: server.log.count("run.copy_failed") >= 4, "it was tried again and again, and was due long ago")
 
         assert detail(http, "r")["is_reaped"] is False
         assert len(frames(http, "r")) == 100

@@ -11,7 +11,7 @@ from tape.core.event import Event
 from tape.core.flow import Flow
 from tape.core.ids import RunId
 from tape.core.ports import Store
-from tape.server.sse.sender import End
+from tape.server.sse.sender import StopReason
 from tape.server.sse.sources import JournalSource, RunSource
 from tape.wire.frames import (
     Checkpoint,
@@ -51,7 +51,7 @@ async def say(journal: Journal, count: int, payload: str = LARGE) -> None:
         await journal.append(Event(run_id="r1", payload=payload), open=True)
 
 
-async def ended(client: Client) -> End | None:
+async def ended(client: Client) -> StopReason | None:
     with anyio.fail_after(PATIENCE_S):
         await client.ended.wait()
     return client.end
@@ -101,7 +101,7 @@ async def test_a_stream_ends_with_its_run(journal: Journal, run: RunSource) -> N
         await journal.close_run("r1")
 
         assert await client.entries(5) == upto(5)
-        assert await ended(client) is End.OVER
+        assert await ended(client) is StopReason.OVER
 
 
 async def test_a_run_that_has_ended_is_replayed_whole_and_then_ends(journal: Journal, run: RunSource) -> None:
@@ -111,7 +111,7 @@ async def test_a_run_that_has_ended_is_replayed_whole_and_then_ends(journal: Jou
     async with sending(run) as client:
         assert await client.entries(300) == upto(300)
         assert (await client.first(ReplayComplete)).replayed_count == 300
-        assert await ended(client) is End.OVER
+        assert await ended(client) is StopReason.OVER
 
 
 async def test_a_reader_that_reads_nothing_is_warned_once_and_evicted_with_the_last_id_it_gets(
@@ -121,7 +121,7 @@ async def test_a_reader_that_reads_nothing_is_warned_once_and_evicted_with_the_l
 
     async with sending(run, flow=Flow(max_queued=16)) as client:
         await say(journal, 60)
-        assert await ended(client) is End.EVICTED
+        assert await ended(client) is StopReason.EVICTED
         evicted = await client.first(ClientEvicted)
 
     warnings = [frame for frame in client.frames if isinstance(frame, SlowClientWarning)]
@@ -136,7 +136,7 @@ async def test_a_cap_in_bytes_evicts_too_and_says_which(journal: Journal, run: R
 
     async with sending(run, flow=Flow(max_queued=2048, max_bytes=20_000)) as client:
         await say(journal, 60)
-        assert await ended(client) is End.EVICTED
+        assert await ended(client) is StopReason.EVICTED
         evicted = await client.first(ClientEvicted)
 
     warnings = [frame.threshold for frame in client.frames if isinstance(frame, SlowClientWarning)]
@@ -281,4 +281,4 @@ async def test_a_client_that_leaves_ends_its_stream(journal: Journal, run: RunSo
         await client.first(ReplayComplete)
         client.socket.close()
 
-        assert await ended(client) is End.GONE
+        assert await ended(client) is StopReason.GONE

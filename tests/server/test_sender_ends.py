@@ -15,9 +15,9 @@ from tape.core.errors import Unavailable
 from tape.core.event import Event
 from tape.core.flow import Flow
 from tape.core.ids import RunId
-from tape.core.ports import NO_EPOCH, Store
-from tape.server.sse.sender import End
-from tape.server.sse.sources import ColdReader, RunSource
+from tape.core.ports import Store
+from tape.server.sse.sender import StopReason
+from tape.server.sse.sources import RunSource
 from tape.wire.frames import Checkpoint, ClientEvicted, Goaway, ReplayComplete, SlowClientWarning, StreamError
 from tests.contract.saying import fill, said, upto
 from tests.patience import PATIENCE_S
@@ -48,7 +48,7 @@ async def say(journal: Journal, count: int, payload: str) -> None:
         await journal.append(Event(run_id="r1", payload=payload), open=True)
 
 
-async def ended(client: Client) -> End | None:
+async def ended(client: Client) -> StopReason | None:
     with anyio.fail_after(PATIENCE_S):
         await client.ended.wait()
     return client.end
@@ -95,7 +95,7 @@ async def test_a_warned_reader_of_a_run_that_ended_meanwhile_ends_with_it(
         await end(store, journal)
 
         assert await client.entries(14) == upto(14)
-        assert await ended(client) is End.OVER
+        assert await ended(client) is StopReason.OVER
 
 
 async def test_a_reader_that_is_overtaken_while_it_is_beyond_its_cap_is_evicted(store: Store) -> None:
@@ -109,7 +109,7 @@ async def test_a_reader_that_is_overtaken_while_it_is_beyond_its_cap_is_evicted(
             for _ in range(10):
                 await journal.append([said("r1", n) for n in range(50)])
 
-            assert await ended(client) is End.EVICTED
+            assert await ended(client) is StopReason.EVICTED
             assert (await client.first(ClientEvicted)).dropped_after == 1
     assert [type(frame) for frame in client.frames].count(SlowClientWarning) == 1
 
@@ -140,31 +140,31 @@ async def test_a_reader_that_closes_its_half_in_a_replay_is_given_no_cursor_beyo
         client.socket.shutdown(socket.SHUT_WR)
         await anyio.wait_all_tasks_blocked()
         got = await rest(client)
-        assert await ended(client) is End.GONE
+        assert await ended(client) is StopReason.GONE
 
     cursors = [frame.id for frame in client.frames if isinstance(frame, Checkpoint)]
     assert got == upto(len(got)) and max([0, *cursors]) <= len(got)
 
 
-class Broken(ColdReader):
-    """A history that cannot be read."""
+class FailingReader:
+    """A reader whose history cannot be read."""
 
-    def __init__(self, error: Exception) -> None:
+    def __init__(self, reader: StreamReader, error: Exception) -> None:
+        self._reader = reader
         self._error = error
+
+    def __getattr__(self, name: str) -> object:
+        return getattr(self._reader, name)
 
     async def replay(self) -> HistoryPage:
         raise self._error
 
 
-class BrokenRun(RunSource):
-    epoch = NO_EPOCH
+class FailingRun(RunSource):
+    error: Exception
 
-    def __init__(self, error: Exception) -> None:
-        self._error = error
-        self.is_filtered = False
-
-    def open(self, after: int, epoch: int | None = None) -> Broken:  # type: ignore[override]
-        return Broken(self._error)
+    def open(self, after: int, epoch: int | None = None) -> FailingReader:  # type: ignore[override]
+        return FailingReader(super().open(after, epoch), self.error)
 
 
 @pytest.mark.parametrize(
@@ -175,11 +175,14 @@ class BrokenRun(RunSource):
     ],
 )
 async def test_a_reader_whose_history_cannot_be_read_is_told_and_nothing_about_the_inside(
-    error: Exception, told: str
+    journal: Journal, store: Store, error: Exception, told: str
 ) -> None:
-    async with sending(BrokenRun(error)) as client:
+    run = FailingRun(journal, store.runs, RunId("r1"))
+    run.error = error
+
+    async with sending(run) as client:  # type: ignore[arg-type]
         assert await client.first(StreamError) == StreamError(error=told)
-        assert await ended(client) is End.FAILED
+        assert await ended(client) is StopReason.FAILED
 
 
 class PausedReader:
@@ -219,7 +222,7 @@ async def test_a_reader_that_is_sent_away_during_its_last_page_gets_the_page_and
         client.goaway(50)
         run.held.let.set()
         told = await client.first(Goaway)
-        assert await ended(client) is End.GOAWAY
+        assert await ended(client) is StopReason.GOAWAY
 
     assert ids(client.frames) == [1, 2, 3]
     assert client.frames[-2:] == [ReplayComplete(replayed_count=3, last_event_id=3), told]

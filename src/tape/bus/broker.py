@@ -1,4 +1,4 @@
-"""The run-sized door to a journal, over any store."""
+"""An event broker for runs, over any store."""
 
 import asyncio
 from collections.abc import AsyncGenerator, Callable, Coroutine, Sequence
@@ -17,16 +17,15 @@ from tape.core.ids import RunId, Seq
 from tape.core.lease import Lease
 from tape.core.run import LiveRun, RunMeta
 
-_Asked = TypeVar("_Asked", bound=Operation)
+_Operation = TypeVar("_Operation", bound=Operation)
 
 
 class Broker:
     """An `EventBroker` over whatever `connect` opens.
 
-    It can be made anywhere and needs no block: the first call in an event loop starts the one task that does the work,
-    and `aclose`, the end of an `async with`, of the loop or of the broker itself ends it. Opening, closing, reaping and
-    emitting may be done in any thread; they take their place in one order at once, and `flush` waits until they are
-    done.
+    It can be created anywhere. The first call in an event loop starts its one task; `aclose`, the end of `async with`,
+    of the loop or of the broker itself ends the task. Opening, closing, reaping and emitting work in any thread: they
+    enter one queue at once, and `flush` waits until they are executed.
     """
 
     def __init__(self, connect: Connect, *, lease: Lease | None = None) -> None:
@@ -35,58 +34,58 @@ class Broker:
         self._lock = Lock()
         self._state = BrokerState()
         self._task: BrokerTask | None = None
-        self._when_dropped: finalize[[], Broker] | None = None
+        self._finalizer: finalize[[], Broker] | None = None
         self._is_closed = False
         self._events_streamed = 0
         self._streams_dropped = 0
 
     def open_run(self, run_id: RunId, meta: RunMeta | None = None) -> None:
-        """Opens a run; it is this broker's until it is closed, here or because this process has fallen silent."""
+        """Opens a run and leases it to this broker, until it is closed or the lease runs out."""
         self._add(Open(check_user_run(run_id), meta or RunMeta()))
 
     def close_run(self, run_id: RunId) -> None:
-        """Ends a run after everything published or emitted before; a run that is not open stays as it is."""
+        """Closes a run after all earlier events; a run that is not open stays as it is."""
         self._add(Close(check_user_run(run_id)))
 
     def reap(self, run_id: RunId) -> None:
-        """Lets go of a closed run: from here on it streams nothing."""
+        """Reaps a closed run: from now on it streams nothing."""
         self._add(Reap(check_user_run(run_id)))
 
     def is_open(self, run_id: RunId) -> bool:
-        """Whether this broker has opened the run and still holds it."""
+        """Whether this broker has opened the run and still holds its lease."""
         return self._state.operations.is_open(run_id)
 
     async def is_open_remote(self, run_id: RunId) -> bool:
-        """Whether the run is open, whoever has opened it."""
+        """Whether any process has the run open."""
         backend = await self._settled()
         head = (await backend.store.runs.heads([check_run_id(run_id)])).get(run_id)
         return head is not None and head.is_open
 
     async def live_runs(self) -> Sequence[LiveRun]:
-        """Every open run, whoever has opened it."""
+        """Every open run of any process."""
         backend = await self._settled()
         return await backend.journal.live_runs()
 
     async def publish(self, run_id: RunId, event: Event) -> Seq:
-        """Appends an event to an open run and returns its place, once it is as durable as the store makes it."""
-        said = _said(run_id, event)
+        """Appends an event to an open run; returns its seq when it is as durable as the store makes it."""
+        prepared = _prepare(run_id, event)
         task = self._started()
         journal = task.idle_journal
         if journal is None:
-            return await self._add(Publish(said)).receipt
-        self._state.check(said.run_id)
-        (entry,) = await journal.send(said)
+            return await self._add(Publish(prepared)).receipt
+        self._state.check(prepared.run_id)
+        (entry,) = await journal.send(prepared)
         self._state.events_published += 1
         return entry.seq
 
     def emit(self, run_id: RunId, event: Event) -> Receipt[Seq]:
-        """Publishes from any thread, without waiting: the receipt has the place, or what went wrong."""
-        return self._add(Publish(_said(run_id, event))).receipt
+        """Publishes from any thread, without waiting; the receipt gets the seq or the error."""
+        return self._add(Publish(_prepare(run_id, event))).receipt
 
     async def stream(self, run_id: RunId, from_seq: Seq = Seq(0)) -> AsyncGenerator[EventEnvelope, None]:
-        """The events of a run from a seq on, first what there is, then what comes, to its end.
+        """Replays the events of a run from a seq on, then follows it until it is closed.
 
-        A run that is unknown or reaped has none; one that was opened again has those of its new life.
+        An unknown or reaped run has no events; a run that was opened again has those of its new incarnation.
         """
         if from_seq < 0:
             raise InvalidCursor(f"from_seq must be 0 or more, not {from_seq}")
@@ -106,16 +105,16 @@ class Broker:
             await entries.aclose()
 
     def start_in(self, loop: asyncio.AbstractEventLoop) -> None:
-        """Begins to work in a loop, called from any thread, unless it is at work already."""
+        """Starts the broker's task in a loop, unless it runs already; from any thread."""
         if self._task is None or not self._task.is_alive:
             loop.call_soon_threadsafe(self._started)
 
     def spawn(self, work: Callable[[], Coroutine[Any, Any, None]]) -> Receipt[None]:
-        """Runs something beside the broker, after what was asked before; it ends with the broker at the latest."""
+        """Runs a coroutine in the broker's task group, after all earlier operations."""
         return self._add(Spawn(work)).receipt
 
     async def flush(self) -> None:
-        """Until everything asked so far is done; raises the first failure nobody has heard of."""
+        """Returns when all operations so far are done; raises the first failure that nobody has retrieved."""
         backend = await self._settled()
         await backend.journal.drain()
         self._raise_failure()
@@ -129,7 +128,7 @@ class Broker:
         )
 
     async def aclose(self) -> None:
-        """Does what is left and lets go of the store; the runs stay as they are. Nothing can be asked afterwards."""
+        """Executes what is queued and closes the store; the runs stay as they are. The broker cannot be used again."""
         await self._end()
         self._raise_failure()
 
@@ -145,7 +144,7 @@ class Broker:
             self._raise_failure()
 
     async def _settled(self) -> Backend:
-        """The store and the journal, after everything asked so far has been done or sent."""
+        """The store and the journal, after every earlier operation was executed or sent."""
         task = self._started()
         if task.idle_journal is None:
             await self._add(Barrier()).receipt
@@ -163,7 +162,7 @@ class Broker:
         for failure in self._state.take_failures():
             raise failure
 
-    def _add(self, operation: _Asked) -> _Asked:
+    def _add(self, operation: _Operation) -> _Operation:
         if self._is_closed:
             raise Unavailable("the broker is closed")
         was_empty = self._state.operations.add(operation)
@@ -171,34 +170,33 @@ class Broker:
         if task is not None and task.is_alive:
             if was_empty:
                 task.wake()
-        elif _is_in_a_loop():
+        elif _is_in_event_loop():
             self._started()
         return operation
 
     def _started(self) -> BrokerTask:
-        """The task of the loop that calls; there is one at a time."""
+        """The task of the calling event loop; a broker has one task at a time."""
         if self._is_closed:
             raise Unavailable("the broker is closed")
         with self._lock:
             if self._task is None or not self._task.is_alive:
                 self._task = BrokerTask(self._connect, self._state, self._lease)
-                if self._when_dropped is not None:
-                    self._when_dropped.detach()
-                self._when_dropped = finalize(self, self._task.leave)  # with nobody to ask, nothing stays
+                if self._finalizer is not None:
+                    self._finalizer.detach()
+                self._finalizer = finalize(self, self._task.leave)  # a dropped broker leaves no task behind
             elif self._task.loop is not asyncio.get_running_loop():
                 raise UsageError("this broker is at work in another event loop; from other threads, emit")
             return self._task
 
 
-def _said(run_id: RunId, event: Event) -> Event:
-    """An event as its producer may say it, in the run it names."""
-    said = prepare_event(event)
-    if said.run_id != run_id:
-        raise UsageError(f"the event's run_id {said.run_id!r} does not match {run_id!r}")
-    return said
+def _prepare(run_id: RunId, event: Event) -> Event:
+    prepared = prepare_event(event)
+    if prepared.run_id != run_id:
+        raise UsageError(f"the event's run_id {prepared.run_id!r} does not match {run_id!r}")
+    return prepared
 
 
-def _is_in_a_loop() -> bool:
+def _is_in_event_loop() -> bool:
     try:
         asyncio.get_running_loop()
     except RuntimeError:

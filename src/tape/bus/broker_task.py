@@ -1,4 +1,4 @@
-"""The one task behind a broker: it holds the store, does what was asked in order, and renews the leases."""
+"""The one task of a broker: it opens the store, executes operations in order, and renews leases."""
 
 import asyncio
 import os
@@ -23,12 +23,12 @@ from tape.core.ids import RunId, Seq
 from tape.core.lease import Lease
 from tape.core.ports import Store
 
-TURN: Final = 500  # operations done before others on the loop get their turn
-FAILURES: Final = 100  # failures nobody has heard of that are kept for `flush`
+OPERATIONS_PER_TURN: Final = 500  # then other tasks of the event loop run
+FAILURES: Final = 100  # failures that nobody has retrieved and that `flush` raises
 
 
 class Backend(NamedTuple):
-    """What stands behind a broker: a store, and the journal over it."""
+    """A store and the journal over it."""
 
     store: Store
     journal: Journal
@@ -39,7 +39,7 @@ Connect: TypeAlias = Callable[[], AbstractAsyncContextManager[Backend]]
 
 
 class BrokerState:
-    """What outlives a keeper: the runs this broker holds, those it may not touch, and what it has counted."""
+    """State that outlives a broker task: queued operations, leased runs, refused runs, counters."""
 
     def __init__(self) -> None:
         self.producer = os.urandom(16).hex()
@@ -50,17 +50,17 @@ class BrokerState:
         self.events_published = 0
 
     def refuse(self, opened: Open, error: TapeError) -> None:
-        """That life of the run is not this broker's: until it is opened again or closed, nothing is said in it."""
+        """Refuses to publish to an incarnation of a run until the run is opened again or closed."""
         self.operations.withdraw(opened)
         self.refused[opened.run_id] = opened, error
 
     def revoke(self, run_ids: Collection[RunId]) -> None:
-        """Those runs are not this broker's any more, or not there any more."""
+        """Gives up runs whose lease is lost, or that no longer exist."""
         for run_id in run_ids:
             self.refuse(self.held.pop(run_id), RunClosed(run_id))
 
     def check(self, run_id: RunId) -> None:
-        """Raises why nothing may be said in a run; who opened it has thereby heard of it."""
+        """Raises why a run is refused; that counts as retrieving the failure of its opening."""
         if (refusal := self.refused.get(run_id)) is not None:
             opened, error = refusal
             opened.receipt.is_retrieved = True
@@ -71,14 +71,14 @@ class BrokerState:
         receipt.set_exception(error)
 
     def take_failures(self) -> list[BaseException]:
-        """What failed without anybody having asked."""
+        """Returns and clears the failures that nobody has retrieved."""
         failures, self.failures = self.failures, deque(maxlen=FAILURES)
-        unheard = [receipt for receipt in failures if not receipt.is_retrieved]
-        return [error for receipt in unheard if (error := receipt.exception()) is not None]
+        unretrieved = [receipt for receipt in failures if not receipt.is_retrieved]
+        return [error for receipt in unretrieved if (error := receipt.exception()) is not None]
 
 
 class BrokerTask:
-    """Lives in one event loop; made there, it begins at once and ends when it is told to or with the loop."""
+    """Starts at once in the event loop that creates it; ends by `end` or `leave`, or with the loop."""
 
     def __init__(self, connect: Connect, state: BrokerState, lease: Lease) -> None:
         self.loop = asyncio.get_running_loop()
@@ -88,13 +88,13 @@ class BrokerTask:
         self._lease = lease
         self._backend: Backend | None = None
         self._error: Exception | None = None
-        self._doing: Operation | None = None
+        self._current: Operation | None = None
         self._spawned: set[Spawn] = set()
         self._is_ready = asyncio.Event()
-        self._is_wanted = asyncio.Event()
+        self._has_work = asyncio.Event()
         self._is_waiting = False
         self._is_ending = False
-        # Its own context: what it says for others is not said in the span of whoever was first.
+        # An empty context, so that events of others do not get the trace of the first caller.
         self._task = self.loop.create_task(self._run(), name="tape.broker", context=Context())
 
     @property
@@ -103,32 +103,32 @@ class BrokerTask:
 
     @property
     def idle_journal(self) -> Journal | None:
-        """The journal, if nothing waits to be done before."""
+        """The journal, if no operation is queued or running."""
         is_idle = self._is_waiting and not len(self._state.operations)
         return self._backend.journal if self._backend is not None and is_idle else None
 
     async def backend(self) -> Backend:
-        """The store and the journal, as soon as they are open."""
+        """The store and the journal; waits until they are open."""
         await self._is_ready.wait()
         if self._backend is None:
             raise self._error or _ended()
         return self._backend
 
     def wake(self) -> None:
-        """There is something to do; from any thread."""
-        with suppress(RuntimeError):  # the loop is closed: whoever comes next does it
+        """Wakes the task, from any thread."""
+        with suppress(RuntimeError):  # the loop is closed; the next broker task executes it
             if get_ident() == self._thread:
-                self._is_wanted.set()
+                self._has_work.set()
             else:
-                self.loop.call_soon_threadsafe(self._is_wanted.set)
+                self.loop.call_soon_threadsafe(self._has_work.set)
 
     def leave(self) -> None:
-        """Does what is left and then ends, while nobody waits for it; from any thread."""
+        """Ends after the queued operations, without waiting; from any thread."""
         self._is_ending = True
         self.wake()
 
     async def end(self) -> None:
-        """Does what is left, and lets go of the store."""
+        """Executes what is queued, closes the store, and raises what went wrong."""
         self.leave()
         await asyncio.wait([self._task])
         if self._error is not None:
@@ -142,46 +142,46 @@ class BrokerTask:
                     tasks.start_soon(self._renewing, backend)
                     await self._work(backend, tasks)
                     tasks.cancel_scope.cancel()
-        except Exception as error:  # noqa: BLE001 - whatever it is, it is told to everybody who asks for the store
+        except Exception as error:  # noqa: BLE001 - whatever it is, `backend` and `end` raise it
             self._error = error
         finally:
             self._finish()
 
     async def _begin(self, backend: Backend) -> None:
-        """What an earlier loop has opened may not be there any more."""
+        """Renews the leases of an earlier event loop, whose runs may be gone."""
         if self._state.held:
             await self._renew(backend)
         self._backend = backend
         self._is_ready.set()
 
     def _finish(self) -> None:
-        """Nobody is left waiting."""
+        """Fails every receipt that is not done, so that nobody waits forever."""
         if self._backend is not None and self._backend.is_ephemeral:
             self._state.revoke([*self._state.held])
         self._backend = None
         self._is_ready.set()
-        begun = [*self._spawned] if self._doing is None else [self._doing, *self._spawned]
-        for operation in begun:
+        started = [*self._spawned] if self._current is None else [self._current, *self._spawned]
+        for operation in started:
             if not operation.receipt.done():
                 operation.receipt.set_exception(Unavailable("the broker was stopped", "unknown"))
-        self._state.operations.give_up(self._error or _ended())
+        self._state.operations.fail_pending(self._error or _ended())
 
     async def _work(self, backend: Backend, tasks: TaskGroup) -> None:
         done = 0
         while True:
-            while (operation := self._state.operations.take()) is not None:
-                self._doing = operation
+            while (operation := self._state.operations.pop()) is not None:
+                self._current = operation
                 await self._do(operation, backend, tasks)
-                self._doing = None
+                self._current = None
                 done += 1
-                if done % TURN == 0:
+                if done % OPERATIONS_PER_TURN == 0:
                     await anyio.lowlevel.checkpoint()
             if self._is_ending:
                 return
             done = 0
-            self._is_wanted.clear()
+            self._has_work.clear()
             self._is_waiting = True
-            await self._is_wanted.wait()
+            await self._has_work.wait()
             self._is_waiting = False
 
     async def _do(self, operation: Operation, backend: Backend, tasks: TaskGroup) -> None:
@@ -195,7 +195,7 @@ class BrokerTask:
                 case _:
                     await self._change(operation, backend.journal)
                     operation.receipt.set_result(None)
-        except Exception as error:  # noqa: BLE001 - it is the asker's, and the others are still to be done
+        except Exception as error:  # noqa: BLE001 - it goes into the receipt, and the other operations still run
             self._state.fail(operation.receipt, error)
 
     async def _change(self, operation: Open | Close | Reap | Barrier, journal: Journal) -> None:
@@ -223,19 +223,19 @@ class BrokerTask:
         self._state.held[run_id] = operation
 
     async def _close(self, run_id: RunId, journal: Journal) -> None:
-        """Closes a run, unless it is not this broker's: then it merely stops refusing it."""
+        """Closes a run; a run that was refused is not this broker's and only becomes unknown here."""
         self._state.held.pop(run_id, None)
         if self._state.refused.pop(run_id, None) is None:
             with suppress(RunNotFound):
                 await journal.close_run(run_id)
 
     async def _publish(self, operation: Publish, journal: Journal) -> None:
-        """Sends an event without waiting for what becomes of it, so that those behind it share its commit."""
+        """Sends an event without waiting for its outcome, so that later events share its commit."""
         self._state.check(operation.event.run_id)
         sent = await _send(journal, operation.event)
-        sent.add_done_callback(partial(self._published, operation.receipt))
+        sent.add_done_callback(partial(self._on_published, operation.receipt))
 
-    def _published(self, receipt: Receipt[Seq], sent: "asyncio.Future[Sequence[Entry]]") -> None:
+    def _on_published(self, receipt: Receipt[Seq], sent: "asyncio.Future[Sequence[Entry]]") -> None:
         error = asyncio.CancelledError() if sent.cancelled() else sent.exception()
         if error is not None:
             self._state.fail(receipt, error)
@@ -246,14 +246,14 @@ class BrokerTask:
     async def _run_spawned(self, operation: Spawn) -> None:
         try:
             await operation.work()
-        except Exception as error:  # noqa: BLE001 - it is told to who waits for the receipt
+        except Exception as error:  # noqa: BLE001 - it goes into the receipt
             self._state.fail(operation.receipt, error)
         else:
             operation.receipt.set_result(None)
         self._spawned.discard(operation)
 
     async def _renewing(self, backend: Backend) -> None:
-        """Says every so often that its producer lives, and closes the runs of those that have long been silent."""
+        """Renews this producer's leases, and closes the runs of producers that have not renewed theirs."""
         while True:
             await anyio.sleep(self._lease.renew.total_seconds())
             with suppress(Exception):
@@ -261,12 +261,12 @@ class BrokerTask:
                 await backend.journal.close_silent(self._lease.gone)
 
     async def _renew(self, backend: Backend) -> None:
-        asked = dict(self._state.held)
-        if not asked:
+        held = dict(self._state.held)
+        if not held:
             return
-        kept = set(await backend.store.runs.renew(self._state.producer, list(asked)))
-        lost = [run_id for run_id in asked if run_id not in kept]
-        self._state.revoke([run_id for run_id in lost if self._state.held.get(run_id) is asked[run_id]])
+        kept = set(await backend.store.runs.renew(self._state.producer, list(held)))
+        lost = [run_id for run_id in held if run_id not in kept]
+        self._state.revoke([run_id for run_id in lost if self._state.held.get(run_id) is held[run_id]])
 
 
 def _ended() -> Unavailable:

@@ -1,4 +1,4 @@
-"""Feeding the tail with what others have written, for as long as anybody reads."""
+"""Feeds the tail with the entries of other processes while it has readers."""
 
 from collections.abc import Sequence
 from contextlib import suppress
@@ -15,66 +15,67 @@ RETRY_S: Final = 0.5
 
 
 class Feed:
-    """Keeps the tail at the journal's head. What this process appends is given to it by the appender."""
+    """Keeps the tail at the journal's head; the appender gives it the entries of this process."""
 
     def __init__(self, store: Store, tail: Tail) -> None:
         self._store = store
         self._tail = tail
-        self._pause = anyio.CancelScope()
-        self._is_hurried = False
+        self._waiting = anyio.CancelScope()
+        self._must_read = False
         self._known_changes: tuple[Epoch, int | None] = (tail.epoch, None)
-        tail.interrupt = lambda: self._pause.cancel()
+        tail.interrupt = lambda: self._waiting.cancel()
 
-    def take(self, entries: Sequence[Entry]) -> None:
-        """What this process has appended; when others wrote in between, their entries are fetched at once.
+    def on_appended(self, entries: Sequence[Entry]) -> None:
+        """Pushes entries that this process appended.
 
-        So is everything where an entry is of another epoch: the tail has yet to begin that one, or its place is lost.
+        Reads the journal at once if other processes wrote in between, or if an entry is of another epoch: then the tail
+        has not begun that epoch yet, or the entry is of an earlier one.
         """
         if any(entry.epoch != self._tail.epoch for entry in entries) or not self._tail.push(entries):
-            self._is_hurried = True
-            self._pause.cancel()
+            self._must_read = True
+            self._waiting.cancel()
 
     async def run(self) -> NoReturn:
         try:
             while True:
                 await self._tail.has_readers.wait()
                 try:
-                    await self._round()
-                except Exception:  # noqa: BLE001 - whatever it is, the readers meet it in their own reads
-                    await self._give_up()
+                    await self._read_and_wait()
+                except Exception:  # noqa: BLE001 - whatever it is, the readers get it from their own reads
+                    await self._skip_to_head()
         finally:
             self._tail.close()
 
-    async def _give_up(self) -> None:
-        """Sends the readers to the journal, and tries again a little later."""
+    async def _skip_to_head(self) -> None:
+        """Sends the readers to the journal, and retries a little later."""
         with suppress(Exception):
             self._tail.skip((await self._store.journal.bounds()).head)
         await anyio.sleep(RETRY_S)
 
-    async def _round(self) -> None:
-        """Reads a page on; when that was all, notes which runs have ended, and waits for more."""
-        self._is_hurried = False
+    async def _read_and_wait(self) -> None:
+        """Reads a page; at the head, updates which runs are closed and waits for more."""
+        self._must_read = False
         known = self._tail.head
         page = await self._store.journal.read(known)
         if self._tail.observe_epoch(page.epoch, page.bounds.head):
-            self._take_page(known, page)
+            self._push(known, page)
         if page.epoch != self._tail.epoch or self._tail.head < page.bounds.head:
             return
         await self._update_heads(page)
-        if not self._is_hurried and self._tail.has_readers.is_set():
-            with anyio.CancelScope() as self._pause:
+        if not self._must_read and self._tail.has_readers.is_set():
+            with anyio.CancelScope() as self._waiting:
                 await self._store.journal.wait(self._tail.head)
 
-    def _take_page(self, known: GlobalSeq, page: Page) -> None:
-        """Goes on, or starts again at the head, which sends the readers to the journal.
+    def _push(self, known: GlobalSeq, page: Page) -> None:
+        """Pushes a page, or skips to the head, which sends the readers to the journal.
 
-        It does that when it is far behind, when a position is missing, and before a head that has gone back because an
-        older copy of the journal was restored.
+        It skips when it is far behind, when a position is missing, and when the head has gone back because an older
+        copy of the journal was restored.
         """
         is_near = page.bounds.head - self._tail.head <= self._tail.capacity
-        is_whole = page.bounds.floor <= self._tail.head + 1 and page.bounds.head >= known
-        is_taken = is_near and is_whole and self._tail.push(page.entries)
-        if not is_taken or self._tail.head == known < page.bounds.head:
+        is_complete = page.bounds.floor <= self._tail.head + 1 and page.bounds.head >= known
+        is_pushed = is_near and is_complete and self._tail.push(page.entries)
+        if not is_pushed or self._tail.head == known < page.bounds.head:
             self._tail.skip(page.bounds.head)
 
     async def _update_heads(self, page: Page) -> None:

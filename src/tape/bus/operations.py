@@ -1,4 +1,4 @@
-"""What a broker was asked to do, in the order it was asked, from whatever thread."""
+"""The operations that a broker was asked for, in order, from any thread."""
 
 import asyncio
 from collections import deque
@@ -20,7 +20,10 @@ T = TypeVar("T")
 
 
 class Receipt(Future[T]):
-    """What becomes of an operation: `result()` in another thread, `await` in a loop. Nobody can cancel it."""
+    """The outcome of an operation: `result()` in another thread, `await` in a loop. It cannot be cancelled.
+
+    `is_retrieved` says whether somebody has asked for the outcome; `flush` raises the other failures.
+    """
 
     def __init__(self) -> None:
         super().__init__()
@@ -44,7 +47,7 @@ class Receipt(Future[T]):
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Open:
-    """A run is to be opened; the object itself stands for the run's new life."""
+    """Opens a run; the object itself identifies the run's new incarnation."""
 
     run_id: RunId
     meta: RunMeta
@@ -53,7 +56,7 @@ class Open:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Close:
-    """A run is to be closed, after everything that was said before."""
+    """Closes a run, after all earlier events."""
 
     run_id: RunId
     receipt: Receipt[None] = field(default_factory=Receipt)
@@ -61,7 +64,7 @@ class Close:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Reap:
-    """A closed run is to be let go."""
+    """Reaps a closed run."""
 
     run_id: RunId
     receipt: Receipt[None] = field(default_factory=Receipt)
@@ -69,7 +72,7 @@ class Reap:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Publish:
-    """An event is to be appended to its run."""
+    """Appends an event to its run."""
 
     event: Event
     receipt: Receipt[Seq] = field(default_factory=Receipt)
@@ -77,7 +80,7 @@ class Publish:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Spawn:
-    """A coroutine is to run beside the broker, from here on."""
+    """Starts a coroutine in the broker's task group."""
 
     work: Callable[[], Coroutine[Any, Any, None]]
     receipt: Receipt[None] = field(default_factory=Receipt)
@@ -85,7 +88,7 @@ class Spawn:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Barrier:
-    """Nothing is to be done; everything before it has been."""
+    """Does nothing; its receipt is done when all earlier operations are."""
 
     receipt: Receipt[None] = field(default_factory=Receipt)
 
@@ -94,7 +97,7 @@ Operation: TypeAlias = Open | Close | Reap | Publish | Spawn | Barrier
 
 
 class Operations:
-    """A queue with one end in every thread; which runs are open is decided where an operation enters it."""
+    """A thread-safe queue; which runs are open is decided when an operation is added."""
 
     def __init__(self) -> None:
         self._lock = Lock()
@@ -114,13 +117,13 @@ class Operations:
         return run_id in self._open
 
     def add(self, operation: Operation) -> bool:
-        """Takes its place in the order; whether the queue was empty before."""
+        """Appends an operation; whether the queue was empty before."""
         with self._lock:
-            self._judge(operation)
+            self._check(operation)
             self._queue.append(operation)
             return len(self._queue) == 1
 
-    def take(self) -> Operation | None:
+    def pop(self) -> Operation | None:
         with self._lock:
             operation = self._queue.popleft() if self._queue else None
             if isinstance(operation, Publish):
@@ -129,22 +132,22 @@ class Operations:
             return operation
 
     def withdraw(self, opened: Open) -> None:
-        """That life of the run has ended, or never began; another one may have."""
+        """Marks that incarnation of the run as not open; a later one stays open."""
         with self._lock:
             if self._open.get(opened.run_id) is opened:
                 del self._open[opened.run_id]
 
-    def give_up(self, error: Exception) -> None:
-        """Tells who waits that it will not be done; opening, closing and reaping stay for another time."""
+    def fail_pending(self, error: Exception) -> None:
+        """Fails what waits; opening, closing and reaping stay queued for the next broker task."""
         with self._lock:
-            left, self._queue = self._queue, deque()
-            self._queue.extend(operation for operation in left if isinstance(operation, Open | Close | Reap))
+            pending, self._queue = self._queue, deque()
+            self._queue.extend(operation for operation in pending if isinstance(operation, Open | Close | Reap))
             self._events = self._bytes = 0
-        for operation in left:
+        for operation in pending:
             if not isinstance(operation, Open | Close | Reap):
                 operation.receipt.set_exception(error)
 
-    def _judge(self, operation: Operation) -> None:
+    def _check(self, operation: Operation) -> None:
         match operation:
             case Open(run_id):
                 if run_id in self._open:

@@ -1,4 +1,4 @@
-"""Where producers that know no event loop say their events."""
+"""Sinks: where producers without an event loop emit their events."""
 
 import asyncio
 from collections.abc import Sequence
@@ -21,13 +21,13 @@ BATCH: Final = 1_000
 
 
 class EnvelopeSink(Protocol):
-    """Where copies of runs are kept; `write` keeps all of what it is given or nothing."""
+    """Stores copies of runs; `write` stores all of its envelopes or none."""
 
     def write(self, envelopes: Sequence[EventEnvelope]) -> object: ...
 
 
 class BrokerEventSink:
-    """The events of one run, emitted in any thread; who is given a loop need not have used the broker there."""
+    """Emits the events of one run from any thread; given a loop, it starts the broker's task there."""
 
     def __init__(self, broker: Broker, run_id: RunId, loop: asyncio.AbstractEventLoop | None = None) -> None:
         self._broker = broker
@@ -35,7 +35,7 @@ class BrokerEventSink:
         self._loop = loop
 
     def emit(self, event: Event) -> Receipt[Seq]:
-        """Returns at once; the receipt has the event's place as soon as it is stored, or what went wrong."""
+        """Returns at once; the receipt gets the event's seq when it is stored, or the error."""
         receipt = self._broker.emit(self._run_id, event)
         if self._loop is not None:
             self._broker.start_in(self._loop)
@@ -43,9 +43,9 @@ class BrokerEventSink:
 
 
 class MultiRunBrokerSink:
-    """The events of many runs: each is opened with its first event and closed with all the others.
+    """Emits the events of many runs: opens each with its first event, and closes all of them together.
 
-    With a `db_sink` each run is written there while it goes on, by the broker's own task.
+    With a `db_sink` the broker's task also writes each run there while it is open.
     """
 
     def __init__(
@@ -63,16 +63,16 @@ class MultiRunBrokerSink:
         self._runs: dict[RunId, Receipt[None] | None] = {}
 
     def emit(self, event: Event) -> Receipt[Seq]:
-        """Returns at once; the receipt has the event's place as soon as it is stored, or what went wrong."""
+        """Returns at once; the receipt gets the event's seq when it is stored, or the error."""
         with self._lock:
             if event.run_id not in self._runs:
                 self._begin(event.run_id)
             return self._broker.emit(event.run_id, event)
 
     async def close_all(self) -> None:
-        """Stores what was emitted, closes the runs, waits until they are written, and reaps those that are.
+        """Stores what was emitted, closes the runs, waits until they are copied, and reaps the copied ones.
 
-        It raises the first failure there was, of an event or of a copy, after everything else has been done.
+        It raises the first failure of an event or of a copy, after everything else is done.
         """
         with self._lock:
             runs, self._runs = self._runs, {}
@@ -92,18 +92,18 @@ class MultiRunBrokerSink:
         self._runs[run_id] = copy
 
     async def _end(self, run_id: RunId, copy: Receipt[None] | None) -> Exception | None:
-        """Lets go of a run once its copy is whole; one whose copy failed is kept."""
+        """Reaps a run whose copy is complete; a run whose copy failed is kept."""
         try:
             if copy is not None:
                 await copy
-        except Exception as error:  # noqa: BLE001 - it is raised when the other runs have been ended
+        except Exception as error:  # noqa: BLE001 - `close_all` raises it after the other runs
             return error
         self._broker.reap(run_id)
         return None
 
 
 class _Copy:
-    """One run on its way to where it is kept: what arrives during a write leaves with the next one."""
+    """Copies one run: envelopes that arrive during a write go into the next one."""
 
     def __init__(self, broker: Broker, run_id: RunId, db_sink: EnvelopeSink) -> None:
         self._broker = broker
@@ -127,11 +127,11 @@ class _Copy:
     async def _write(self, out_of: MemoryObjectReceiveStream[EventEnvelope]) -> None:
         async with out_of:
             async for first in out_of:
-                await to_thread.run_sync(self._db_sink.write, [first, *_waiting(out_of)])
+                await to_thread.run_sync(self._db_sink.write, [first, *_received(out_of)])
 
 
-def _waiting(out_of: MemoryObjectReceiveStream[EventEnvelope]) -> list[EventEnvelope]:
-    """What is there already."""
+def _received(out_of: MemoryObjectReceiveStream[EventEnvelope]) -> list[EventEnvelope]:
+    """The envelopes that can be received without waiting."""
     found: list[EventEnvelope] = []
     with suppress(anyio.WouldBlock, anyio.EndOfStream):
         while len(found) < BATCH:

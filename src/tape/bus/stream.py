@@ -1,160 +1,154 @@
-"""The only way to read: replay and then live, in one call, in order, once each.
+"""Reads a stream: replay and then live, in one call, in order, each entry once.
 
-A stream starts in the journal, or in the lake where the journal no longer reaches back (`history` makes one reader of
-the two), and goes on in the shared tail; a reader that the tail has overtaken goes back. Nobody else knows the
-difference.
+A stream starts in history (the journal, or the lake where the journal no longer reaches back) and continues in the
+shared tail. A reader that the tail has overtaken goes back to history. Callers do not notice the difference.
 """
 
 from __future__ import annotations
 
 from collections.abc import AsyncGenerator, Callable, Sequence
 from copy import copy
-from typing import TypeAlias
+from typing import Final, TypeAlias
 
-from tape.bus.selection import HistoryPage, Selection
-from tape.bus.tail import Tail, TailView
+from tape.bus.selection import HistoryPage, JournalSelection, Selection
+from tape.bus.tail import BATCH_BYTES, BYTES, Tail
 from tape.core.event import Entry
-from tape.core.ids import Epoch
-from tape.core.ports import TermReader
+from tape.core.ids import GlobalSeq
+from tape.core.ports import Bounds, Page, TermReader
+from tape.core.subject import Pattern
+
+PAGE: Final = 512
 
 Stream: TypeAlias = AsyncGenerator[Entry, None]
 
 
 class StreamReader:
-    """One reader's place, for who takes entries by the batch: pages of history first, then what the tail has.
+    """The one reader of the tail: pages of history by `replay`, then batches of the tail by `take`.
 
-    It sees everything from the moment it is made, and is closed by who made it.
+    It misses nothing from the moment it is made, and must be closed. `next` is the number of the next entry in its
+    view; -1 sends it back to history.
     """
 
-    __slots__ = ("_is_of_run", "_listener", "_place", "_reader", "_selection", "_tail", "view")
+    __slots__ = ("_is_of_run", "_listener", "_tail", "next", "selection", "view")
 
-    def __init__(self, selection: Selection, reader: TermReader, tail: Tail) -> None:
-        self._selection = selection
-        self._reader = reader
+    def __init__(self, selection: Selection, tail: Tail) -> None:
+        self.selection = selection
         self._tail = tail
-        self.view = tail.join(selection.view)
-        self._is_of_run = isinstance(selection.view, str)
-        self._place = -1
+        self.view = tail.join(selection.key)
+        self._is_of_run = isinstance(selection.key, str)
+        self.next = -1
         self._listener: Callable[[], None] | None = None
 
     async def replay(self) -> HistoryPage:
-        """The next page of history; when it says how far it looked, what follows is taken from the tail."""
-        page = await self._selection.replay(self._reader)
-        self._place = _place(self.view, self._tail, page, self._selection.epoch)
+        """Reads the next page of history; the tail follows a page that has `scanned_to`.
+
+        Positions of a tail in another epoch mean nothing, so such a tail does not follow.
+        """
+        page = await self.selection.replay()
+        is_at_tail = page.scanned_to is not None and self._tail.observe_epoch(self.selection.epoch, page.scanned_to)
+        self.next = self.view.after(page.scanned_to) if is_at_tail else -1
         return page
 
     @property
     def is_overtaken(self) -> bool:
-        """Whether the tail no longer reaches back to its place: history must be asked again."""
-        return self._place < self.view.base
+        """Whether the tail no longer reaches back to the cursor, so that history must be read again."""
+        return self.next < self.view.base
 
     @property
     def has_more(self) -> bool:
-        """Whether the tail has something that it has not looked at."""
-        return 0 <= self._place - self.view.base < len(self.view.entries)
+        """Whether the tail holds entries after the cursor."""
+        return 0 <= self.next - self.view.base < len(self.view.entries)
 
-    def take(self, most: int) -> Sequence[Entry] | None:
-        """What the tail has and it wants, looking at no more than so many; None when there is nothing to look at."""
-        found = self.view.batch(self._place, most)
+    def take(self, limit: int, max_bytes: int = BATCH_BYTES) -> Sequence[Entry] | None:
+        """Selected entries of the tail's next batch of at most `limit`; None when there is no next batch."""
+        found = self.view.batch(self.next, limit, max_bytes)
         if not found:
             return None
-        self._place += len(found)
-        return self._selection.take_all(found)
-
-    @property
-    def until(self) -> int | None:
-        """The last place it goes to; None while that is not known, and for who follows."""
-        return self._selection.until
-
-    @property
-    def epoch(self) -> Epoch:
-        """The epoch that its place is of; 0 before the first page of a beginning."""
-        return self._selection.epoch
-
-    def observe_epoch(self, epoch: Epoch, last: int) -> bool:
-        """Notes where the journal ends, for who does not read it all here; False if its place is of another epoch."""
-        return self._selection.observe_epoch(epoch, last)
+        self.next += len(found)
+        return self.selection.take_all(found)
 
     def seek(self, cursor: int) -> None:
-        """Goes on in history after a place: what lies before, its reader has from elsewhere, or will ask for again."""
-        self._selection.seek(cursor)
-        self._place = -1
+        """Continues in history after a cursor."""
+        self.selection.cursor = cursor
+        self.next = -1
+
+    def seek_in_tail(self, position: GlobalSeq) -> None:
+        """Continues in the tail after a position, if the tail reaches back to it."""
+        self.selection.cursor = position
+        self.next = self.view.after(position)
 
     @property
     def lag(self) -> tuple[int, int]:
         """How far it is behind the tail's end, in entries and bytes."""
-        return self.view.lag(self._place)
+        return self.view.lag(self.next)
 
     @property
     def cursor(self) -> int:
-        """The place up to which everything has been looked at."""
-        is_current = self._place == self.view.base + len(self.view.entries)
-        return max(self._selection.cursor, self._tail.head if is_current and not self._is_of_run else 0)
+        """The place up to which everything has been read; entries that were filtered out count as read."""
+        is_current = self.next == self.view.base + len(self.view.entries)
+        return max(self.selection.cursor, self._tail.head if is_current and not self._is_of_run else 0)
 
     @property
     def is_over(self) -> bool:
         closed_seq = self.view.closed_seq
-        return closed_seq is not None and self._selection.ends_at(closed_seq)
-
-    @property
-    def is_journal_closed(self) -> bool:
-        """Whether the journal was closed, and nothing will come any more."""
-        return self.view.is_journal_closed
+        return closed_seq is not None and self.selection.ends_at(closed_seq)
 
     def listen(self, listener: Callable[[], None]) -> None:
-        """Has it called whenever there may be more to take, or an end. It must not fail."""
+        """Calls the listener whenever there may be more to take, or an end. It must not raise."""
         self._listener = listener
         self.view.listeners.add(listener)
 
-    def ignore(self) -> None:
-        """Is not called any more."""
+    def stop_listening(self) -> None:
         if self._listener is not None:
             self.view.listeners.discard(self._listener)
             self._listener = None
 
-    @property
-    def is_whole(self) -> bool:
-        """Whether it wants everything of its view, so that all who are at its place want the same."""
-        return self._selection.is_whole
+    async def wait(self) -> None:
+        """Returns when there may be more to take, or an end."""
+        waiter = self.view.wait()
+        try:
+            await waiter
+        finally:
+            self.view.forget(waiter)
 
     def is_at_same_position(self, other: StreamReader) -> bool:
-        """Whether both need the same from now on: who has read history beyond the tail needs less of what comes."""
-        return self._place == other._place and self.cursor == other.cursor
+        """Whether both will take the same entries; a reader whose history went beyond the tail will skip some."""
+        return self.next == other.next and self.cursor == other.cursor
 
     def clone(self) -> StreamReader:
-        """Another reader at the same place."""
-        other = StreamReader(copy(self._selection), self._reader, self._tail)
-        other._place = self._place
+        """Another reader at the same position."""
+        other = StreamReader(copy(self.selection), self._tail)
+        other.next = self.next
         return other
 
     def move_to(self, other: StreamReader) -> None:
-        """Goes to the place of another reader of its view, without looking at what lies between."""
-        self._place = other._place
-        self._selection.seek(other._selection.cursor)
+        """Takes over the position of another reader of the same view."""
+        self.next = other.next
+        self.selection.cursor = other.selection.cursor
 
     def close(self) -> None:
-        self.ignore()
-        self._tail.leave(self._selection.view, self.view)
+        self.stop_listening()
+        self._tail.leave(self.selection.key, self.view)
 
 
-async def stream(selection: Selection, reader: TermReader, tail: Tail) -> Stream:
-    """What a selection sees. Close it, or let it go: both free its place.
+async def stream(selection: Selection, tail: Tail) -> Stream:
+    """The entries of a selection; closing the generator, or dropping it, closes its reader.
 
-    Live, an entry costs each reader one frame and two calls: whatever is added here, a thousand readers pay for.
+    Live, an entry costs each reader one frame and two calls: a thousand readers pay for whatever is added here.
     """
-    view = tail.join(selection.view)
+    reader = StreamReader(selection, tail)
+    view = reader.view
     waiter = None
     try:
         while True:
-            page = await selection.replay(reader)
+            page = await reader.replay()
             for entry in page.entries:
                 yield entry
             if page.is_over:
                 return
-            place = _place(view, tail, page, selection.epoch)
-            while (index := place - view.base) >= 0:
+            while (index := reader.next - view.base) >= 0:
                 if index < len(view.entries):
-                    place += 1
+                    reader.next += 1
                     entry = view.entries[index]
                     if selection.take(entry):
                         yield entry
@@ -165,11 +159,43 @@ async def stream(selection: Selection, reader: TermReader, tail: Tail) -> Stream
                     await waiter
     finally:
         view.forget(waiter)
-        tail.leave(selection.view, view)
+        reader.close()
 
 
-def _place(view: TailView, tail: Tail, page: HistoryPage, epoch: Epoch) -> int:
-    """Where a view goes on after a page; nowhere while the tail is of another epoch, whose positions mean nothing."""
-    if page.scanned_to is None or not tail.observe_epoch(epoch, page.scanned_to):
-        return -1
-    return view.after(page.scanned_to)
+class JournalPages:
+    """Pages of the journal or of a pattern's subjects after any position, from the tail if it reaches back to it.
+
+    The matcher reads them, so that entries which this process appended are not read from the store again.
+    """
+
+    def __init__(self, history: TermReader, tail: Tail) -> None:
+        self._history = history
+        self._tail = tail
+        self._pattern: Pattern | None = None
+        self._reader: StreamReader | None = None
+
+    async def read(self, after: GlobalSeq, *, pattern: Pattern | None = None) -> Page:
+        reader = self._reader_at(after, pattern)
+        if reader.is_overtaken:
+            return await self._history.read(after, pattern=pattern)
+        entries = reader.take(PAGE, BYTES) or ()
+        return Page(entries, GlobalSeq(reader.cursor), Bounds(GlobalSeq(1), self._tail.head), None, self._tail.epoch)
+
+    async def wait(self, beyond: GlobalSeq) -> None:
+        """Returns when the last pattern may have entries beyond a position."""
+        reader = self._reader_at(beyond, self._pattern)
+        if not reader.is_overtaken and not reader.has_more:
+            await reader.wait()
+
+    def close(self) -> None:
+        if self._reader is not None:
+            self._reader.close()
+            self._reader = None
+
+    def _reader_at(self, position: GlobalSeq, pattern: Pattern | None) -> StreamReader:
+        if self._reader is None or pattern != self._pattern:
+            self.close()
+            self._pattern = pattern
+            self._reader = StreamReader(JournalSelection(self._history, pattern, position), self._tail)
+        self._reader.seek_in_tail(position)
+        return self._reader

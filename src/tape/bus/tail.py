@@ -1,7 +1,7 @@
-"""The shared tail: the newest entries of the journal, once for the whole process.
+"""The shared tail: the newest entries of the journal, held once for the whole process.
 
-A reader holds nothing but its place in a view. A view is what one selection sees of the tail, shared by all readers of
-that selection, so an entry is matched once and wakes only the readers it is for.
+A reader holds nothing but its position in a view. A view is what one selection sees of the tail. All readers of that
+selection share it, so an entry is matched once and wakes only the readers that want it.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ from bisect import bisect_right
 from collections import deque
 from collections.abc import Callable, Mapping, Sequence
 from operator import attrgetter
-from typing import Final
+from typing import Final, TypeAlias
 
 from tape.core.errors import Unavailable
 from tape.core.event import Entry
@@ -25,17 +25,19 @@ from tape.core.trie import Trie
 ENTRIES: Final = 8_192
 BYTES: Final = 64 << 20
 SWEEP: Final = 8
-BATCH_BYTES: Final = 32 * 1024
-HELD: Final = 4  # times its weight, an entry with both frames that are made of it once for all its readers
+BATCH_BYTES: Final = 32 * 1024  # about what a socket accepts at once
+MEMORY_FACTOR: Final = 4  # an entry in memory, with the two frames cached on it, against its weight
+
+ViewKey: TypeAlias = RunId | Pattern | None  # a run, a pattern of subjects, or the whole journal
 
 _position = attrgetter("global_seq")
 
 
 class TailView:
-    """Everything of one selection after `since`, as far as the tail still holds it, numbered from `base` on."""
+    """All entries of one selection after `since` that the tail still holds, numbered from `base` on."""
 
     __slots__ = (
-        "_is_telling", "_loop", "_weights", "base", "closed_seq", "entries", "is_journal_closed", "listeners",
+        "_is_call_scheduled", "_loop", "_weights", "base", "closed_seq", "entries", "is_journal_closed", "listeners",
         "opened_seq", "readers", "since", "waiting",
     )  # fmt: skip
 
@@ -50,32 +52,32 @@ class TailView:
         self.entries: list[Entry] = []
         self._weights = [0]
         self.base = 0
-        self._is_telling = False
-        # Before Python 3.12 asking for the running loop is a system call, dearer than all the rest of a wait.
+        self._is_call_scheduled = False
+        # Before Python 3.12 get_running_loop is a system call, which costs more than the rest of a wait.
         self._loop = asyncio.get_running_loop()
 
-    def after(self, cursor: GlobalSeq | None) -> int:
-        """The number of what follows a position, below `base` when the view does not reach back to it."""
-        if cursor is None or cursor < self.since:
+    def after(self, position: GlobalSeq | None) -> int:
+        """The number of the first entry after a position; -1 when the view does not reach back to it."""
+        if position is None or position < self.since:
             return -1
-        return self.base + bisect_right(self.entries, cursor, key=_position)
+        return self.base + bisect_right(self.entries, position, key=_position)
 
     def lag(self, number: int) -> tuple[int, int]:
         """How far an entry's number is behind the end, in entries and bytes."""
         first = max(number - self.base, 0)
         return len(self.entries) - first, self._weights[-1] - self._weights[first]
 
-    def batch(self, number: int, most: int) -> Sequence[Entry]:
-        """Entries from a number on, so many at most and about as many bytes as a socket takes at once, or one."""
+    def batch(self, number: int, limit: int, max_bytes: int) -> Sequence[Entry]:
+        """Entries from a number on within both limits, but at least one if there is one."""
         first = number - self.base
         if not 0 <= first < len(self.entries):
             return ()
-        last = min(first + most, len(self.entries))
-        enough = bisect_right(self._weights, self._weights[first] + BATCH_BYTES, first + 1, last)
-        return self.entries[first:enough]
+        last = min(first + limit, len(self.entries))
+        end = bisect_right(self._weights, self._weights[first] + max_bytes, first + 1, last)
+        return self.entries[first:end]
 
     def wait(self) -> asyncio.Future[None]:
-        """Done when there may be more to read, or an end."""
+        """A future that is done when there may be more to read, or an end."""
         if self.is_journal_closed:
             raise Unavailable("the journal was closed")
         future = self._loop.create_future()
@@ -83,7 +85,7 @@ class TailView:
         return future
 
     def forget(self, waiter: asyncio.Future[None] | None) -> None:
-        """Stops waiting."""
+        """Drops a future that nobody awaits any more."""
         if waiter is not None:
             self.waiting.discard(waiter)
 
@@ -94,7 +96,7 @@ class TailView:
             self.closed_seq = None  # the run has been opened again
 
     def drop(self, through: GlobalSeq) -> None:
-        """Forgets what lies at or below a position."""
+        """Removes the entries up to a position."""
         gone = bisect_right(self.entries, through, key=_position)
         if gone:
             del self.entries[:gone], self._weights[:gone]
@@ -102,32 +104,33 @@ class TailView:
         self.since = max(self.since, through)
 
     def invalidate(self, through: GlobalSeq) -> None:
-        """Forgets everything, and that some of it was never here: every reader has been overtaken."""
+        """Removes all entries and skips a number, so that every reader is overtaken and reads history again."""
         self.base += len(self.entries) + 1
         self.entries.clear()
         self._weights = [0]
         self.since = through
 
     def wake(self) -> None:
+        """Wakes the waiting readers now; calls the listeners after the appender has been answered."""
         waiting, self.waiting = self.waiting, set()
         for future in waiting:
             if not future.done():
                 future.set_result(None)
-        if self.listeners and not self._is_telling:
-            self._is_telling = True
-            self._loop.call_soon(self._tell)  # whoever appended is answered first
+        if self.listeners and not self._is_call_scheduled:
+            self._is_call_scheduled = True
+            self._loop.call_soon(self._call_listeners)
 
-    def _tell(self) -> None:
-        """Calls those who listen: for a thousand of them a future and a task each would cost more than their work."""
-        self._is_telling = False
+    def _call_listeners(self) -> None:
+        """A callback, because a future and a task for each of a thousand readers cost more than their work."""
+        self._is_call_scheduled = False
         for listener in tuple(self.listeners):
             listener()
 
 
 class Tail:
-    """A ring over the whole journal, bounded in entries and bytes, dealt out to views.
+    """A ring over the whole journal, bounded in entries and bytes, that dispatches each entry to its views.
 
-    `head` is the last position it has seen, in `epoch`. Nothing a reader does, or fails to do, reaches back to `push`.
+    `head` is the last position it has seen, in `epoch`. No reader can delay or fail `push`.
     """
 
     def __init__(self, head: GlobalSeq, entries: int = ENTRIES, limit: int = BYTES, *, epoch: Epoch = NO_EPOCH) -> None:
@@ -140,56 +143,56 @@ class Tail:
         self._sizes: deque[int] = deque()
         self._bytes = 0
         self._dropped_entries = self._dropped_bytes = 0
-        self._views: dict[RunId | Pattern | None, TailView] = {}
+        self._views: dict[ViewKey, TailView] = {}
         self._trie: Trie[TailView] = Trie()
 
     @property
     def run_ids(self) -> list[RunId]:
-        """The runs that somebody reads."""
-        return [RunId(selection) for selection in self._views if isinstance(selection, str)]
+        """The runs that have readers."""
+        return [RunId(key) for key in self._views if isinstance(key, str)]
 
-    def join(self, selection: RunId | Pattern | None) -> TailView:
-        """The view of a run, of a pattern or of everything; every join is followed by a leave."""
-        view = self._views.get(selection)
+    def join(self, key: ViewKey) -> TailView:
+        """The view of a key; every join must be followed by a leave."""
+        view = self._views.get(key)
         if view is None:
-            view = self._views[selection] = TailView(self.head)
-            if isinstance(selection, Pattern):
-                self._trie.add(selection, view)
+            view = self._views[key] = TailView(self.head)
+            if isinstance(key, Pattern):
+                self._trie.add(key, view)
             self.has_readers.set()
         view.readers += 1
         return view
 
-    def leave(self, selection: RunId | Pattern | None, view: TailView) -> None:
+    def leave(self, key: ViewKey, view: TailView) -> None:
         view.readers -= 1
         if view.readers:
             return
-        del self._views[selection]
-        if isinstance(selection, Pattern):
-            self._trie.discard(selection, view)
+        del self._views[key]
+        if isinstance(key, Pattern):
+            self._trie.discard(key, view)
         if not self._views:
             self.has_readers.clear()
             self.interrupt()
 
     def push(self, entries: Sequence[Entry]) -> bool:
-        """Takes what follows its head; False when something is missing in between.
+        """Adds the entries that follow the head; False when a position between is missing.
 
-        What lies elsewhere is passed over: a request that was in already gives back its first positions.
+        Other entries are ignored: a repeated request with the same key returns its first positions.
         """
         following: list[Entry] = []
         for entry in entries:
             if entry.global_seq == self.head + len(following) + 1:
                 following.append(entry)
         reached = GlobalSeq(self.head + len(following))
-        is_all = all(entry.global_seq <= reached for entry in entries)
-        woken = {view for entry in following for view in self._deal(entry)}
+        is_complete = all(entry.global_seq <= reached for entry in entries)
+        woken = {view for entry in following for view in self._dispatch(entry)}
         self.head = reached
         self._bound()
         for view in woken:
             view.wake()
-        return is_all
+        return is_complete
 
     def skip(self, head: GlobalSeq) -> None:
-        """Gives up on what lies between: the readers find it in the journal."""
+        """Jumps to a head; the readers find the entries between in the journal."""
         self.head = head
         self._sizes.clear()
         self._bytes = 0
@@ -198,7 +201,7 @@ class Tail:
             view.wake()
 
     def observe_epoch(self, epoch: Epoch, head: GlobalSeq) -> bool:
-        """Whether an epoch is its own; a later one is begun at its head, and nothing is left of the one before."""
+        """Whether an epoch is the tail's own; a later epoch replaces everything and begins at its head."""
         if epoch > self.epoch:
             self.epoch = epoch
             for view in self._views.values():
@@ -208,13 +211,13 @@ class Tail:
         return epoch == self.epoch
 
     def close(self) -> None:
-        """Ends what still waits: the journal is closed, and nothing will come any more."""
+        """Wakes all readers; no entry follows, because the journal is closed."""
         for view in self._views.values():
             view.is_journal_closed = True
             view.wake()
 
     def update_heads(self, heads: Mapping[RunId, Head]) -> None:
-        """Where runs stand now, so that the readers of a closed one can end; news of an earlier life come too late."""
+        """Records which runs are closed, so that their streams end; ignores the head of an earlier incarnation."""
         for run_id, head in heads.items():
             view = self._views.get(run_id)
             if view is None or head.opened_seq < view.opened_seq:
@@ -224,22 +227,21 @@ class Tail:
                 if not head.is_open:
                     view.wake()
 
-    def _deal(self, entry: Entry) -> list[TailView]:
+    def _dispatch(self, entry: Entry) -> list[TailView]:
         size = entry.weight
-        held = size * HELD
-        self._sizes.append(held)
-        self._bytes += held
+        self._sizes.append(size * MEMORY_FACTOR)
+        self._bytes += size * MEMORY_FACTOR
         views = self._trie.match(entry.subject) if self._trie else []
         own = self._views.get(entry.run_id)
         views += [view for view in (self._views.get(None), own) if view is not None]
         for view in views:
             view.add(entry, size)
         if own is not None and entry.type == FORK and entry.kind == RUN:
-            own.invalidate(entry.global_seq)  # what the child inherits comes first, and only the journal has it
+            own.invalidate(entry.global_seq)  # inherited entries come first, and only the journal has them
         return views
 
     def _bound(self) -> None:
-        """Keeps to its bounds; views are swept a fraction of the ring at a time, because that is cheaper."""
+        """Drops the oldest entries beyond the bounds; views are swept after a fraction of the ring, to save work."""
         while len(self._sizes) > self.capacity or (self._bytes > self._limit and len(self._sizes) > 1):
             size = self._sizes.popleft()
             self._bytes -= size

@@ -86,7 +86,7 @@ class Dispatcher:
         self._store = store
         self._crew = config
         self.loop = Worker(store.tasks, config.handlers, owner=config.owner, slots=config.slots, lease=config.lease)
-        self.matcher = Matcher(store, None if journal is None else journal.source(), self._wake, hands=self.loop)
+        self.matcher = Matcher(store, None if journal is None else journal.pages(), self._wake, hands=self.loop)
         self._journal = journal
         self._starter = self._agents(is_waiting=True)
         self._bridges = [self._bridge(peer) for peer in config.peers]

@@ -124,7 +124,7 @@ async def fork(
         state = child_of(run, child, at_seq, policy, snapshot.now_ms)
         cells = cells_of_child(state, run, settled, await _records(store, parent), mutation)
         request = replace(request, cells=cells)
-    return list(await store.journal.ask(request))
+    return list(await store.journal.submit(request))
 
 
 async def _prefix(journal: Journal, run_id: RunId, at_seq: int) -> list[Entry]:

@@ -101,7 +101,7 @@ class LedgerStore:
         if transition.cells or transition.events:
             traced = caller if caller.trace is not None else replace(caller, trace=telemetry.current_trace())
             events = tuple(event.to_event(_caused(traced, event, snapshot)) for event in transition.events)
-            await self.journal.ask(Request(events=events, cells=transition.cells, opens=transition.opens))
+            await self.journal.submit(Request(events=events, cells=transition.cells, opens=transition.opens))
         if transition.closes is not None:
             await self.journal.close_run(transition.closes)
 

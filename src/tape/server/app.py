@@ -1,4 +1,4 @@
-"""The ASGI application: who may ask, which route it is, its handler, and whatever goes wrong as a problem."""
+"""The ASGI application: checks the origin, finds the route, calls its handler, and answers errors as problems."""
 
 import traceback
 from typing import Final
@@ -18,7 +18,7 @@ PREFLIGHT_S: Final = 600
 
 
 class App:
-    """One server's door; every answer that is not a handler's own is a problem with a code and a trace id."""
+    """Answers the requests of one server; every error is a problem with a code and a trace id."""
 
     def __init__(self, node: Node, guard: Guard, router: Router) -> None:
         self._node = node
@@ -32,7 +32,7 @@ class App:
             await self._answer(request, answer)
         except ClientGone:
             pass
-        except Exception as error:  # noqa: BLE001 - whatever it is, it becomes an answer or ends the connection
+        except Exception as error:  # noqa: BLE001 - whatever it is, it becomes a problem or aborts the connection
             await self._fail(request, answer, error)
         finally:
             self._node.meters.requests.add(1, answer.method, answer.route, answer.status)
@@ -47,7 +47,7 @@ class App:
         await route.handler(request, self._node, answer)
 
     def _preflight(self, request: Request) -> Response:
-        """What a page may send from another origin that may ask; no credentials, ever."""
+        """The answer to a CORS preflight of an allowed origin; credentials are never allowed."""
         methods = ", ".join(self._router.methods(request.raw_path))
         headers = {
             "allow": methods,
@@ -61,15 +61,15 @@ class App:
     async def _fail(self, request: Request, answer: Answer, error: Exception) -> None:
         problem = Problem.of(error, request.trace_id)
         if problem.status >= 500:
-            _tell(problem, answer.route, error)
+            _log_problem(problem, answer.route, error)
         if answer.is_started:
-            request.connection.transport.abort()  # half an answer must not look like a whole one
+            request.connection.transport.abort()  # a truncated answer must not look complete
             return
         await Response.of_problem(problem).send(answer)
 
 
-def _tell(problem: Problem, route: str, error: Exception) -> None:
-    """The log has what the caller is not told: what the store said, or where it broke, but no values."""
+def _log_problem(problem: Problem, route: str, error: Exception) -> None:
+    """Logs what the caller does not see: the store's error or the stack, but no values."""
     facts: dict[str, object] = {"trace_id": problem.trace_id, "code": problem.code, "route": route}
     if isinstance(error, TapeError):
         log.warning("request.refused", **facts, reason=str(error))

@@ -1,4 +1,4 @@
-"""What a server's handlers work with, put together by compose."""
+"""The parts of a server that its handlers use; compose puts them together."""
 
 from collections.abc import AsyncIterator, Callable, Sequence
 from contextlib import AbstractAsyncContextManager
@@ -24,7 +24,7 @@ from tape.telemetry import Meters
 
 
 class ColdFile(Protocol):
-    """What a file says of a run it holds."""
+    """A run as its file describes it."""
 
     @property
     def run_id(self) -> RunId: ...
@@ -35,22 +35,22 @@ class ColdFile(Protocol):
 
 
 class ColdFiles(Protocol):
-    """Runs of a store that forgets, as files keep them: the same entries, the same numbers, the same bytes.
+    """Files with the runs of a bounded store: the same entries, numbers and bytes.
 
-    `keep` follows a run into its file and returns when the run has ended and all of it is there. A file belongs to
-    whoever writes it: while one does, `is_being_written` says so and nobody reads it.
+    `keep` copies a run into its file and returns when the run has ended and the file is complete. Nobody reads a file
+    while `is_being_written`.
     """
 
     def has(self, run_id: RunId) -> bool: ...
     def is_being_written(self, run_id: RunId) -> bool: ...
     async def find(self, run_id: RunId) -> ColdFile | None: ...
-    def stream(self, run_id: RunId, from_seq: Seq) -> AsyncIterator[Entry]: ...
+    async def page(self, run_id: RunId, from_seq: Seq) -> Sequence[Entry]: ...
     async def listed(self) -> Sequence[ColdFile]: ...
     async def keep(self, run_id: RunId, read: Callable[[Seq], AsyncIterator[Entry]], meta: RunMeta) -> None: ...
 
 
 class ColdRuns:
-    """The same runs as a directory would know them: they have ended, and no store holds them any more.
+    """The runs in files as run records: ended and reaped.
 
     `incarnations` are those that a store still holds and whose files are complete, by run and first seq.
     """
@@ -60,7 +60,7 @@ class ColdRuns:
         self.incarnations: set[tuple[RunId, Seq]] = set()
         self.has = files.has
         self.is_being_written = files.is_being_written
-        self.stream = files.stream
+        self.page = files.page
         self.keep = files.keep
 
     async def find(self, run_id: RunId) -> RunRecord | None:
@@ -78,9 +78,9 @@ OpenOutbox: TypeAlias = Callable[[], AbstractAsyncContextManager[OutboxTable]]
 class Node:
     """One server over one journal.
 
-    A bounded store forgets, an ephemeral one ends with this process; `cold` is there when files keep what it forgets,
-    `store` and `ledgers` when it has reactions, tasks and ledgers, `lake` and `searches` when it can have a lake. An
-    outbox is opened for each look at it: it is somebody else's database, and looked at now and then.
+    A bounded store deletes old entries, an ephemeral one ends with this process. `cold` is set if files keep what the
+    store deletes, `store` and `ledgers` if it has reactions, tasks and ledgers, `lake` and `searches` if it can have a
+    lake. `outbox` opens the outbox's own database for each request, because requests are rare.
     """
 
     journal: Journal
@@ -102,7 +102,7 @@ class Node:
 
     @property
     def is_draining(self) -> bool:
-        """Whether the server is leaving: streams say so, and nobody new is let in."""
+        """Whether the server is shutting down: open streams get a goaway, new ones a 503."""
         return self.draining.is_set()
 
 

@@ -15,7 +15,7 @@ VERSION: Final = 1
 MAX_BUFFER: Final = 16 * 1024 * 1024
 COMMENT: Final = b":\n\n"
 
-By: TypeAlias = Literal["seq", "global_seq"]
+IdField: TypeAlias = Literal["seq", "global_seq"]
 
 _BOM: Final = b"\xef\xbb\xbf"
 _MAX_DIGITS: Final = 19
@@ -23,7 +23,7 @@ _MAX_DIGITS: Final = 19
 _write = msgspec.json.Encoder().encode
 
 
-def frame(entry: Entry, *, by: By) -> bytes:
+def frame(entry: Entry, *, by: IdField) -> bytes:
     """An entry, its payload byte for byte as it is stored. The grammar of the other columns leaves little to escape."""
     (
         global_seq, seq, ts_ms, _, _, _, run_id, kind, name, subject, version, _, _,

@@ -323,7 +323,7 @@ async def standing() -> AsyncIterator[tuple[Backend, Counting, Tail]]:
         tail = Tail(GlobalSeq(0))
         feed = Feed(store, tail)
         counting = Counting(store.journal.append)
-        appender = Appender(counting, feed.take)  # type: ignore[arg-type]
+        appender = Appender(counting, feed.on_appended)  # type: ignore[arg-type]
         async with background(appender.run, feed.run):
             yield Backend(store, Journal(store, tail, appender)), counting, tail
 

@@ -13,10 +13,10 @@ from tape.core.event import Entry, Event
 from tape.core.ids import Epoch, GlobalSeq, RunId, Seq
 from tape.core.run import Head
 from tape.core.subject import Pattern
-from tape.server.sse.chunks import encoded
-from tape.wire.sse import By
+from tape.server.sse.chunks import entry_chunk
+from tape.wire.sse import IdField
 
-BOTH: Final[tuple[By, ...]] = ("seq", "global_seq")
+BOTH: Final[tuple[IdField, ...]] = ("seq", "global_seq")
 
 
 def entry(place: int, run_id: str = "r", seq: int | None = None) -> Entry:
@@ -213,7 +213,7 @@ async def test_what_is_answered_in_another_epoch_is_fetched_and_not_believed(epo
         tail = Tail(GlobalSeq(0), epoch=Epoch(2))
         view = tail.join(None)
 
-        Feed(store, tail).take([entry(1)._replace(epoch=Epoch(epoch))])
+        Feed(store, tail).on_appended([entry(1)._replace(epoch=Epoch(epoch))])
 
     assert places(view) == held and tail.head == len(held)
 
@@ -235,5 +235,5 @@ async def test_the_frames_made_of_entries_are_within_the_bounds_of_the_ring(size
         tail.push([event.at(place, place, 1_800_000_000_000, 0, Epoch(1))])
 
     kept = sum(entry.weight for entry in view.entries)
-    made = sum(len(encoded(entry, by)) for entry in view.entries for by in BOTH)
+    made = sum(len(entry_chunk(entry, by)) for entry in view.entries for by in BOTH)
     assert view.base > 0 and limit / 2 < kept + made <= limit * (1 + 1 / SWEEP) + 4 * (size + 256)

@@ -69,7 +69,7 @@ async def played(*acts: Act) -> AsyncIterator[Stage]:
         server.close()
 
 
-def told(*numbers: int, run_id: str = "r1", by: sse.By = "seq") -> bytes:
+def told(*numbers: int, run_id: str = "r1", by: sse.IdField = "seq") -> bytes:
     """The frames of so numbered entries."""
     events = [(number, Event(run_id=run_id, payload={"n": number, "text": "é\n\n"})) for number in numbers]
     return b"".join(sse.frame(event.at(number + 100, number, 5, 0, Epoch(5)), by=by) for number, event in events)

@@ -54,7 +54,7 @@ async def test_what_was_kept_of_a_lost_journal_says_nothing_about_the_runs_of_th
     await lived(node, "found")
     await until(lambda: bool(cold.incarnations))
 
-    assert [entry.payload async for entry in cold.stream(RunId("r"), Seq(1))] == ["found"]
+    assert [entry.payload for entry in await cold.page(RunId("r"), Seq(1))] == ["found"]
 
 
 async def lived(node: Node, payload: str) -> None:

@@ -1,7 +1,8 @@
 """The runs of a store without history, each kept in a file."""
 
-from collections.abc import AsyncGenerator, AsyncIterator, Callable
+from collections.abc import AsyncIterator, Callable
 from contextlib import suppress
+from functools import partial
 from hashlib import sha256
 from pathlib import Path
 from typing import Final
@@ -50,14 +51,19 @@ class ColdRuns:
             await _set_aside(path)
             await persist_entries(read, run_id, path, meta=meta)
 
-    async def stream(self, run_id: RunId, from_seq: Seq = Seq(1)) -> AsyncGenerator[Entry, None]:
-        """Yields the entries of a run; raises its gaps, and Unavailable if the file is being written."""
-        path = cold_path(self._data, run_id)
-        seq = Seq(max(from_seq, 1))
-        while page := await _read_page(path, run_id, seq):
-            for entry in page:
-                yield entry
-            seq = Seq(page[-1].seq + 1)
+    async def page(self, run_id: RunId, from_seq: Seq = Seq(1)) -> list[Entry]:
+        """The entries from a seq on, none at the end of the run; raises a gap that begins there.
+
+        It waits a moment for a writer that only compares the file with the journal, as after a new epoch, and raises
+        Unavailable if the file is being written.
+        """
+        read = partial(to_thread.run_sync, read_page, cold_path(self._data, run_id), run_id, max(from_seq, Seq(1)))
+        with move_on_after(COMPARE_S):
+            while True:
+                with suppress(Unavailable):
+                    return await read()
+                await sleep(POLL_S)
+        return await read()
 
     async def find(self, run_id: RunId) -> ColdRun | None:
         """The run, or None if it does not exist or is being written."""
@@ -79,16 +85,6 @@ class ColdRuns:
         except (Unavailable, FileNotFoundError):
             return []
         return self._known[path][1]
-
-
-async def _read_page(path: Path, run_id: RunId, seq: Seq) -> list[Entry]:
-    """Reads the next page; waits a few seconds for a writer that only compares the file with the journal."""
-    with move_on_after(COMPARE_S):
-        while True:
-            with suppress(Unavailable):
-                return await to_thread.run_sync(read_page, path, run_id, seq)
-            await sleep(POLL_S)
-    return await to_thread.run_sync(read_page, path, run_id, seq)
 
 
 async def _set_aside(path: Path) -> None:

@@ -63,9 +63,11 @@ class Blocks:
             return False
         bounds = await self._store.journal.bounds()
         epoch = self._store.epoch
-        if not self._reader.observe_epoch(epoch, bounds.head):  # the next page tells whether it may go on there
+        if not self._reader.selection.observe_epoch(
+            epoch, bounds.head
+        ):  # the next page tells whether it may go on there
             return False
-        until = self._reader.until
+        until = self._reader.selection.until
         end = bounds.head if until is None else min(until, bounds.head)
         is_there = first + 1 >= bounds.floor
         return is_there and await self._tell_blocks(epoch, range(first, end - BLOCK + 1, BLOCK)[:AT_ONCE])

@@ -92,7 +92,7 @@ class Push:
         self._woken.clear()
 
     def _check(self) -> None:
-        if self._place.is_goaway_sent or self._reader.is_journal_closed:
+        if self._place.is_goaway_sent or self._reader.view.is_journal_closed:
             raise NotNow(LEAVING)
 
 

@@ -1,4 +1,4 @@
-"""Frames as chunks of HTTP/1.1, an entry's made once for all who read it."""
+"""Frames as HTTP/1.1 chunks; the frame of an entry is encoded once for all readers."""
 
 from collections import deque
 from collections.abc import Sequence
@@ -7,46 +7,46 @@ from typing import Final
 from tape.core.event import Entry
 from tape.wire import sse
 from tape.wire.frames import Synthetic
+from tape.wire.sse import IdField
 
 SLICE: Final = 32 * 1024
 KEPT: Final = 32 * 1024
 
 
 def chunk(data: bytes) -> bytes:
-    """Data as a chunk."""
     return b"%x\r\n%b\r\n" % (len(data), data)
 
 
-def said(word: Synthetic) -> bytes:
-    """A word about the stream, as a chunk."""
-    return chunk(sse.synthetic(word))
+def synthetic_chunk(frame: Synthetic) -> bytes:
+    return chunk(sse.synthetic(frame))
 
 
-def encoded(entry: Entry, by: sse.By) -> bytes:
-    """An entry's frame as a chunk, made once for all who read it."""
+def entry_chunk(entry: Entry, by: IdField) -> bytes:
+    """An entry's frame as a chunk, cached on the entry."""
     found = entry.memo.get(by)
     if found is None:
         found = entry.memo[by] = chunk(sse.frame(entry, by=by))
     return found
 
 
-def joined(entries: Sequence[Entry], by: sse.By) -> bytes:
-    """The frames of entries that follow each other."""
-    return encoded(entries[0], by) if len(entries) == 1 else b"".join([encoded(entry, by) for entry in entries])
+def entry_chunks(entries: Sequence[Entry], by: IdField) -> bytes:
+    if len(entries) == 1:
+        return entry_chunk(entries[0], by)
+    return b"".join([entry_chunk(entry, by) for entry in entries])
 
 
-def first_slice(entries: deque[Entry], by: sse.By) -> list[Entry]:
-    """Takes about as much from the beginning as a socket can take at once."""
+def take_slice(entries: deque[Entry], by: IdField) -> list[Entry]:
+    """Removes from the front about as much as a socket accepts at once."""
     part: list[Entry] = []
     size = 0
     while entries and size < SLICE:
         part.append(entries.popleft())
-        size += len(encoded(part[-1], by))
+        size += len(entry_chunk(part[-1], by))
     return part
 
 
 def shorten(entries: deque[Entry]) -> bool:
-    """Lets go of what a slow reader need not have waiting in memory; whether there was nothing to let go."""
+    """Drops from the end what a slow reader need not hold in memory; whether there was nothing to drop."""
     size = sum(entry.weight for entry in entries)
     is_short = size <= KEPT
     while size > KEPT and len(entries) > 1:

@@ -1,4 +1,4 @@
-"""What a reader asks of a stream: where to begin, what to leave out, and what happens when it is slow."""
+"""Parses a stream request: its cursor, its filters, and what happens when the client is slow."""
 
 import re
 from dataclasses import dataclass
@@ -10,7 +10,7 @@ from tape.core.flow import DEFAULT_MAX_QUEUED, Flow, check_max_queued
 from tape.core.ids import RunId
 from tape.server.http.request import Request
 
-MAX_CURSOR: Final = (1 << 53) - 1  # a browser's numbers end here, and so do the cursors it can give back
+MAX_CURSOR: Final = (1 << 53) - 1  # the largest integer that a browser can send back exactly
 
 _is_digits = re.compile("[0-9]{1,16}").fullmatch
 
@@ -40,17 +40,17 @@ class StreamRequest:
 
 
 def _after(request: Request, *, is_of_run: bool) -> int | None:
-    """The last place the reader has; the header wins, because it is newer than the URL."""
+    """The client's cursor; the header wins, because a reconnecting browser sends the old URL."""
     ours, other = ("from_seq", "from_global_seq") if is_of_run else ("from_global_seq", "from_seq")
     if request.parameter(other) is not None:
         raise UsageError(f"{other} is not for this stream; it begins at {ours}")
-    told, said = request.header("last-event-id"), request.parameter(ours)
-    if told is not None:
-        return _cursor("Last-Event-ID", told)
-    if said is None:
+    last_event_id, first = request.header("last-event-id"), request.parameter(ours)
+    if last_event_id is not None:
+        return _cursor("Last-Event-ID", last_event_id)
+    if first is None:
         return None
-    place = _cursor(ours, said)
-    return max(place, 1) - 1 if is_of_run else place
+    cursor = _cursor(ours, first)
+    return max(cursor, 1) - 1 if is_of_run else cursor
 
 
 def _cursor(name: str, text: str) -> int:

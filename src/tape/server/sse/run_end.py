@@ -1,4 +1,4 @@
-"""How the stream of a run ends: why, after which id, and how the run ended."""
+"""The last frame of a run's stream: why it ends, after which id, and the run's state."""
 
 from contextlib import suppress
 from typing import Final
@@ -15,7 +15,7 @@ REAPED: Final = "reaped"
 
 
 class RunEndFrames:
-    """What the last frame says of runs; stores without ledgers know that they are complete, and no more."""
+    """Builds run_end frames; without ledgers every ended run is complete."""
 
     def __init__(self, runs: RunDirectory, ledgers: Ledgers | None = None) -> None:
         self._runs = runs
@@ -28,7 +28,7 @@ class RunEndFrames:
         return RunEnd(reason=reason, last_event_id=last_id, state=await self._state(run_id))
 
     async def _state(self, run_id: RunId) -> str:
-        """As its ledger says; any other run is complete where its stream ended, even if it is open again by now."""
+        """The state in the run's ledger; a run without one is complete here, even if it has been opened again."""
         if self._ledgers is not None:
             with suppress(NotFound):  # a run that was only opened has no ledger
                 return (await self._ledgers.runs.find(run_id)).status

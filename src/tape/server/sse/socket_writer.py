@@ -1,7 +1,7 @@
-"""The bytes of one SSE response, written straight into its connection.
+"""Writes the bytes of one SSE response directly to its connection.
 
-ASGI has no word for how much a socket has taken, and a message for every frame costs more than the frame. So the
-handshake and the end go through ASGI, everything between them goes into the transport.
+ASGI cannot tell how much a socket has accepted, and an ASGI message for every frame costs more than the frame. So only
+the handshake and the end go through ASGI; everything between goes to the transport.
 """
 
 import asyncio
@@ -14,7 +14,7 @@ QUIET_TICKS: Final = 1
 
 
 class Connection(Protocol):
-    """What a stream needs of the connection it is written to; it is told when that is full, and when it has room."""
+    """A connection that calls `paused` when its write buffer is full and `resumed` when there is room again."""
 
     transport: asyncio.Transport
     paused: Callable[[], object] | None
@@ -25,83 +25,73 @@ class Connection(Protocol):
     async def drain(self) -> None: ...
 
 
-class Written(Protocol):
-    """Who writes to the same socket, and how much that is."""
+class SharedWriter(Protocol):
+    """A fan-out group that writes to the same socket; `written` is how many bytes."""
 
     written: int
 
 
-class Nobody:
-    """Nobody else writes."""
-
+class NoSharedWriter:
     written = 0
 
 
 class SocketWriter:
-    """Writes chunks, knows whether the socket takes them, and lets go of one that takes nothing for long."""
+    """Writes chunks, sends `keepalive()` when nothing else was written, and aborts a socket that is stalled."""
 
-    def __init__(self, connection: Connection, quiet: Callable[[], bytes]) -> None:
+    def __init__(self, connection: Connection, keepalive: Callable[[], bytes]) -> None:
         self.connection = connection
         self._transport = connection.transport
+        self.is_closing = self._transport.is_closing
         self._loop = asyncio.get_running_loop()
-        self._quiet = quiet
-        self._moved_at = self._loop.time()
+        self._keepalive = keepalive
+        self._progressed_at = self._loop.time()
         self._quiet_ticks = 0
-        self._written = self._taken = self._known = 0
-        self._others: Written = Nobody()
+        self._written = self._accepted = self._written_before = 0
+        self._shared: SharedWriter = NoSharedWriter()
         self._timer = self._loop.call_later(TICK_S, self._tick)
 
-    @property
-    def is_paused(self) -> bool:
-        return self.connection.is_paused
-
-    @property
-    def is_closing(self) -> bool:
-        return self._transport.is_closing()
-
     def write(self, chunks: bytes) -> None:
-        """Writes to whoever is still there: a socket that is gone may refuse to be written to."""
+        """Writes unless the connection is gone: its transport may raise then."""
         if not self._transport.is_closing():
             self._transport.write(chunks)
             self._written += len(chunks)
 
-    def share(self, others: Written) -> Callable[[bytes], object]:
-        """Counts what others write to this socket, and how they do it."""
-        self._written -= others.written
-        self._others = others
+    def share(self, writer: SharedWriter) -> Callable[[bytes], object]:
+        """Lets a group write to this socket with the returned function; its bytes count as written here."""
+        self._written -= writer.written
+        self._shared = writer
         return self._transport.write
 
-    def own(self) -> None:
-        """Has the socket to itself again."""
-        self._written += self._others.written
-        self._others = Nobody()
+    def unshare(self) -> None:
+        self._written += self._shared.written
+        self._shared = NoSharedWriter()
 
     async def drain(self) -> None:
-        """Until there is room, or nobody is there any more."""
+        """Returns when there is room, or the connection is gone."""
         if self.connection.is_paused:
             await self.connection.drain()
 
-    def when_full(self, rest: Callable[[], object] | None, resume: Callable[[], object] | None) -> None:
-        self.connection.paused, self.connection.resumed = rest, resume
+    def set_callbacks(self, on_full: Callable[[], object] | None, on_room: Callable[[], object] | None) -> None:
+        self.connection.paused, self.connection.resumed = on_full, on_room
 
     def close(self) -> None:
         self._timer.cancel()
-        self.when_full(None, None)
+        self.set_callbacks(None, None)
 
     def _tick(self) -> None:
-        """A word every fifteen seconds at the latest; and an end to a socket that has taken no byte for thirty."""
+        """Sends a keepalive within fifteen seconds of silence; aborts after thirty without an accepted byte."""
         now = self._loop.time()
         pending = self._transport.get_write_buffer_size()
-        written = self._written + self._others.written
-        taken = written - pending  # what waits may have grown although the socket has taken some of it
-        if pending == 0 or taken > self._taken:
-            self._moved_at = now
-        self._taken = taken
-        if now - self._moved_at >= STALL_S:
+        written = self._written + self._shared.written
+        accepted = written - pending  # the buffer may have grown although the socket has accepted some of it
+        if pending == 0 or accepted > self._accepted:
+            self._progressed_at = now
+        self._accepted = accepted
+        if now - self._progressed_at >= STALL_S:
             self._transport.abort()
             return
-        self._quiet_ticks = self._quiet_ticks + 1 if written == self._known else 0
-        self._known = written
+        self._quiet_ticks = self._quiet_ticks + 1 if written == self._written_before else 0
+        self._written_before = written
         if self._quiet_ticks > QUIET_TICKS and not self.connection.is_paused:
-            self.write(self._quiet())
+            self.write(self._keepalive())
         self._timer = self._loop.call_later(TICK_S, self._tick)

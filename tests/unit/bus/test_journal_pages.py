@@ -1,4 +1,4 @@
-"""The source: every entry once and in order, from history or from the tail, and no waiting for what is there."""
+"""The pages: every entry once and in order, from history or from the tail, and no waiting for what is there."""
 
 from collections.abc import AsyncIterator
 
@@ -6,7 +6,7 @@ import anyio
 import pytest
 
 from tape.bus.journal import Journal
-from tape.bus.source import Source
+from tape.bus.stream import JournalPages
 from tape.compose import open_store, run_journal
 from tape.core.ids import GlobalSeq
 from tape.core.ports import Store
@@ -27,47 +27,47 @@ async def journal(store: Store) -> AsyncIterator[Journal]:
         yield journal
 
 
-async def read(source: Source, after: int, count: int, pattern: Pattern | None = None) -> list[int]:
+async def read(pages: JournalPages, after: int, count: int, pattern: Pattern | None = None) -> list[int]:
     """The positions that follow one, as they come."""
     found: list[int] = []
     cursor = GlobalSeq(after)
     with anyio.fail_after(PATIENCE_S):
         while len(found) < count:
-            page = await source.read(cursor, pattern=pattern)
+            page = await pages.read(cursor, pattern=pattern)
             found += places(page.entries)
             cursor = page.scanned_to
             if not page.entries:
-                await source.wait(cursor)
+                await pages.wait(cursor)
     return found
 
 
 async def test_history_and_what_comes_are_one_row(journal: Journal) -> None:
     await fill(journal, "before", 700)
-    source = journal.source()
+    pages = journal.pages()
 
-    first = await read(source, 0, 700)
+    first = await read(pages, 0, 700)
     await fill(journal, "after", 700)
-    rest = await read(source, 700, 700)
-    source.close()
+    rest = await read(pages, 700, 700)
+    pages.close()
 
     assert first + rest == list(range(1, 1401))
 
 
 async def test_one_that_is_far_behind_goes_back_to_history(journal: Journal) -> None:
-    source = journal.source()
-    await read(source, 0, 0)
+    pages = journal.pages()
+    await read(pages, 0, 0)
     await fill(journal, "run", 900)
 
-    assert await read(source, 0, 900) == await read(source, 0, 900) == list(range(1, 901))
-    source.close()
+    assert await read(pages, 0, 900) == await read(pages, 0, 900) == list(range(1, 901))
+    pages.close()
 
 
 async def test_a_reader_that_waits_is_woken_by_what_it_reads(journal: Journal) -> None:
-    source = journal.source()
+    pages = journal.pages()
     found: list[int] = []
 
     async def follow() -> None:
-        found.extend(await read(source, 0, 1, Pattern("/b/**")))
+        found.extend(await read(pages, 0, 1, Pattern("/b/**")))
 
     with anyio.fail_after(PATIENCE_S):
         async with anyio.create_task_group() as group:
@@ -76,13 +76,13 @@ async def test_a_reader_that_waits_is_woken_by_what_it_reads(journal: Journal) -
             await journal.append([said(subject="/a/x"), said(subject="/b/x")], open=True)
 
     assert found == [2]
-    source.close()
+    pages.close()
 
 
 async def test_what_others_append_is_found_too(store: Store, journal: Journal) -> None:
-    source = journal.source()
+    pages = journal.pages()
     async with run_journal(store) as other:
         await other.append(said(), open=True)
 
-        assert await read(source, 0, 1) == [1]
-    source.close()
+        assert await read(pages, 0, 1) == [1]
+    pages.close()
