@@ -1,4 +1,4 @@
-"""What the nouns of this room ask of a database; each dialect answers in its own `connection.py`."""
+"""The port between the modules of this package and a database; each dialect implements it in its `connection.py`."""
 
 from collections.abc import Mapping, Sequence
 from contextlib import AbstractAsyncContextManager
@@ -9,29 +9,24 @@ from tape.core.ids import GlobalSeq
 from tape.core.ports import AppendOutcome, Transaction
 from tape.core.sequence import Request
 
-# What a driver gives back for a column is known only to the statement that asked for it.
+# Only the statement knows the types of its columns.
 Row: TypeAlias = tuple[Any, ...]
 Parameters: TypeAlias = Mapping[str, object]
 
 
 class Query(NamedTuple):
-    """A statement to read with.
-
-    With a budget, rows end once their last two columns, the payload, reach it in bytes. One with a width always has one
-    row, of so many columns.
-    """
+    """A statement that reads. With a budget, rows end once their payloads, the last two columns, reach it in bytes."""
 
     sql: str
     parameters: Parameters = MappingProxyType({})
     budget: int | None = None
-    width: int = 0
 
 
 class Connection(Protocol):
     """A database with a journal in it.
 
-    The queries of a snapshot see one state. Statements of a transaction block are all there or absent. Inside a
-    block, read through the block.
+    The queries of a snapshot see one state and write nothing. The statements of a transaction are all there or absent;
+    inside one, read through it.
     """
 
     async def snapshot(self, *queries: Query) -> Sequence[Sequence[Row]]: ...

@@ -45,7 +45,7 @@ class Journal:
         self.epoch = epoch
         self._connection = connection
         self._sql = _Sql(**statements(dialect, "journal.sql"))
-        self._bounds = Query(self._sql.bounds, width=4)
+        self._bounds = Query(self._sql.bounds)
 
     async def append(self, requests: Sequence[Request]) -> Sequence[AppendOutcome]:
         outcomes = await self._connection.append(requests)
@@ -97,7 +97,7 @@ class Journal:
         while after < through:
             end = min(after + COUNTED, through)
             between = {"after": after, "through": end}
-            count = Query(self._sql.count_between, between, width=1)
+            count = Query(self._sql.count_between, between)
             (((floor, _, _, now),), ((found,),)) = await self._connection.snapshot(self._bounds, count)
             if now != epoch:
                 return OTHER_EPOCH

@@ -134,7 +134,8 @@ def arrow_schema(columns: Sequence[str] = Columns._fields) -> pa.Schema:
 
 
 def sql_of(dialect: str) -> Sql:
-    return Sql(**statements(dialect, "lake.sql"))
+    found = statements(dialect, "lake.sql")
+    return Sql(**{name: found[name] for name in Sql._fields})
 
 
 def open_ranges(url: str) -> AbstractContextManager[Ranges]:

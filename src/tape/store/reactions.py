@@ -1,7 +1,7 @@
 """The directory of reactions, and what matchers have made of the journal."""
 
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import asdict, replace
 from typing import NamedTuple
 
@@ -15,11 +15,11 @@ from tape.core.predicate.predicate import Predicate
 from tape.core.reaction import HandlerKind, Reaction
 from tape.core.registration import QUARANTINED, ReactionState, Verb, check_reason, defined, paused, removed
 from tape.core.sequence import Request
-from tape.core.task import DEREGISTERED, ClaimRequest
+from tape.core.task import DEREGISTERED
 from tape.store.clock import now_ms
 from tape.store.connection import Connection, Query, Row
-from tape.store.matched_columns import MatchedColumns
-from tape.store.matched_tasks import MatchedTasks, wanted
+from tape.store.match_claims import MatchClaims
+from tape.store.matched_tasks import MatchedTasks
 from tape.store.statements import statements
 
 
@@ -32,13 +32,12 @@ class _Sql(NamedTuple):
     put_limit: str
     reshard: str
     mark: str
-    pack: str
-    forces: str
+    match_cursor: str
+    states: str
     move_match_cursor: str
     put_states: str
     add_predicate_errors: str
-    match: str = ""  # where a page can be written in one message
-    lock_tasks: str = ""  # where others write at the same time
+    lock_tasks: str
 
 
 class Reactions:
@@ -47,10 +46,11 @@ class Reactions:
     Who registers or matches locks the pack's row first, so all of that happens in turn.
     """
 
-    def __init__(self, connection: Connection, dialect: str) -> None:
+    def __init__(self, connection: Connection, dialect: str, claims: MatchClaims) -> None:
         self._connection = connection
         self._sql = _Sql(**statements(dialect, "reactions.sql"))
-        self._tasks = MatchedTasks(dialect)
+        self._claims = claims
+        self._tasks = MatchedTasks(dialect, claims)
 
     async def register(self, reaction: Reaction) -> ReactionRecord:
         Predicate(reaction.predicate_cel)  # refuses what is not one, with the reason
@@ -98,17 +98,17 @@ class Reactions:
         return [_record(row) for row in rows]
 
     async def match_cursor(self, seen: int) -> MatchCursor:
-        queries = Query(self._sql.pack), Query(self._sql.forces, {"seen": seen})
+        queries = Query(self._sql.match_cursor), Query(self._sql.states, {"seen": seen})
         ((version, cursor),), rows = await self._connection.snapshot(*queries)
-        forces = {reaction_id: replace(_force(text), cursor=own) for reaction_id, own, text in rows}
-        return MatchCursor(version, cursor, forces)
+        states = {reaction_id: replace(_state(text), cursor=own) for reaction_id, own, text in rows}
+        return MatchCursor(version, cursor, states)
 
     async def record(self, page: MatchedPage) -> Recorded | None:
         """The pack's new version, or None when it was no longer the one the page was decided on."""
-        if self._sql.match and page.claim is not None and page.is_plain:
-            recorded, is_cold = await self._match(page, page.claim)
-            if not is_cold:
-                return recorded
+        if page.claim is not None and page.is_plain:
+            result = await self._claims.record(page, page.claim)
+            if result.is_done:
+                return result.recorded
         async with self._connection.transaction() as tx:
             place = {"seen": page.seen, "epoch": page.epoch, "cursor": page.cursor, "now_ms": now_ms()}
             moved = await tx.fetch(self._sql.move_match_cursor, place)
@@ -121,26 +121,18 @@ class Reactions:
                 tx.append(request)
         return Recorded(int(version), claimed)
 
-    async def _match(self, page: MatchedPage, claim: ClaimRequest) -> tuple[Recorded | None, bool]:
-        """The same in one message; nothing of it is done when some of the page has left the journal."""
-        columns = MatchedColumns(page.matches)
-        place = {"seen": page.seen, "epoch": page.epoch, "cursor": page.cursor}
-        asked = {**place, **columns.parameters, **wanted(claim, page.matches)}
-        (((version, now, given, is_cold),),) = await self._connection.snapshot(Query(self._sql.match, asked))
-        if version is None:
-            return None, bool(is_cold)
-        return Recorded(version, columns.claimed(given, now, claim)), False
-
     async def _put_page(self, tx: Transaction, page: MatchedPage, version: int) -> None:
         if page.states:
-            rows = [_force_row(reaction_id, force) for reaction_id, force in page.states.items()]
-            await tx.fetch(self._sql.put_states, {"forces": json.dumps(rows), "version": version})
-        for reaction_id, force in page.states.items():
-            if force.is_removed:  # what was matched after the removal was asked for, and before its entry
+            rows = [_state_row(reaction_id, state) for reaction_id, state in page.states.items()]
+            await tx.fetch(self._sql.put_states, {"states": json.dumps(rows), "version": version})
+        for reaction_id, state in page.states.items():
+            if state.is_removed:  # what was matched after the removal was asked for, and before its entry
                 await self._tasks.end_pending(tx, reaction_id, DEREGISTERED)
         if page.predicate_errors:
-            slips = [{"reaction_id": name, **slip._asdict()} for name, slip in page.predicate_errors.items()]
-            await tx.fetch(self._sql.add_predicate_errors, {"slips": json.dumps(slips)})
+            predicate_errors = [
+                {"reaction_id": name, **errors._asdict()} for name, errors in page.predicate_errors.items()
+            ]
+            await tx.fetch(self._sql.add_predicate_errors, {"errors": json.dumps(predicate_errors)})
 
     async def _locked(self, tx: Transaction, reaction_id: str) -> ReactionRecord | None:
         await tx.fetch(self._sql.lock_match_cursor, {})
@@ -163,12 +155,9 @@ class Reactions:
         await tx.fetch(self._sql.put, {**_row(reaction), "own_cursor": own_cursor, "now_ms": now_ms()})
         await tx.fetch(self._sql.put_limit, {"reaction_id": reaction.reaction_id})
         if known is not None and known.reaction.num_shards != reaction.num_shards:
-            await self._reshard(tx, {"reaction_id": reaction.reaction_id, "num_shards": reaction.num_shards})
-
-    async def _reshard(self, tx: Transaction, shards: Mapping[str, object]) -> None:
-        if self._sql.lock_tasks:
             await tx.fetch(self._sql.lock_tasks, {})
-        await tx.fetch(self._sql.reshard, shards)
+            shards = {"reaction_id": reaction.reaction_id, "num_shards": reaction.num_shards}
+            await tx.fetch(self._sql.reshard, shards)
 
 
 def _registering(known: ReactionRecord | None, reaction: Reaction) -> Event | None:
@@ -229,15 +218,15 @@ def _record(row: Row) -> ReactionRecord:
     )
 
 
-def _force(text: str) -> ReactionState:
+def _state(text: str) -> ReactionState:
     return codec.decode_state(text, ReactionState)
 
 
-def _force_row(reaction_id: str, force: ReactionState) -> dict[str, object]:
+def _state_row(reaction_id: str, state: ReactionState) -> dict[str, object]:
     """A row as it is stored; only a quarantine is told the directory here, everything else it was told before."""
     return {
         "reaction_id": reaction_id,
-        "own_cursor": force.cursor,
-        "state_json": codec.encode_state(force),
-        "paused": QUARANTINED if force.paused == QUARANTINED else None,
+        "own_cursor": state.cursor,
+        "state_json": codec.encode_state(state),
+        "paused": QUARANTINED if state.paused == QUARANTINED else None,
     }

@@ -8,6 +8,7 @@ from tape.core.ports import Bounds, Transaction
 from tape.core.run import Head
 from tape.store.connection import Connection, Query
 from tape.store.heads import head_of
+from tape.store.match_claims import MatchClaims
 from tape.store.statements import statements
 
 STEP: Final = 5_000  # positions forgotten in one transaction, so that appends get their turn
@@ -23,14 +24,14 @@ class _Sql(NamedTuple):
     raise_run_floor: str
     delete_run_below: str
     delete_keys_before: str
-    materialize: str = ""  # where tasks in hand are read from the journal
 
 
 class Retention:
     """What a store keeps, and for how long."""
 
-    def __init__(self, connection: Connection, dialect: str) -> None:
+    def __init__(self, connection: Connection, dialect: str, claims: MatchClaims) -> None:
         self._connection = connection
+        self._claims = claims
         self._sql = _Sql(**statements(dialect, "retention.sql"))
 
     async def trim(self, through: GlobalSeq) -> Bounds:
@@ -44,7 +45,7 @@ class Retention:
     async def _trim_step(self, through: int) -> None:
         position = {"through": through}
         async with self._connection.transaction() as tx:
-            await self._put_down(tx)
+            await self._claims.materialize_all(tx)
             await tx.lock()
             await tx.fetch(self._sql.raise_floor, position)
             await tx.fetch(self._sql.raise_run_floors, position)
@@ -52,7 +53,7 @@ class Retention:
 
     async def trim_run(self, run_id: RunId, keep: int) -> Head:
         async with self._connection.transaction() as tx:
-            await self._put_down(tx)
+            await self._claims.materialize_all(tx)
             await tx.lock()
             return await self.trim_run_in(tx, run_id, keep)
 
@@ -70,10 +71,6 @@ class Retention:
     async def forget_keys(self, before_ms: int) -> int:
         async with self._connection.transaction() as tx:
             return len(await tx.fetch(self._sql.delete_keys_before, {"before_ms": before_ms}))
-
-    async def _put_down(self, tx: Transaction) -> None:
-        if self._sql.materialize:
-            await tx.fetch(self._sql.materialize, {})
 
     async def _bounds(self) -> Bounds:
         ((row,),) = await self._connection.snapshot(Query(self._sql.bounds))

@@ -29,7 +29,7 @@ from tape.core.task import (
 )
 from tape.store.clock import now_ms
 from tape.store.connection import Connection, Query, Row
-from tape.store.first_attempts import FirstAttempts, first_attempts
+from tape.store.match_claims import MatchClaims, stale_claim
 from tape.store.matched_tasks import MatchedTasks, stage
 from tape.store.statements import statements
 
@@ -43,7 +43,7 @@ _LAST: Final = 2**63 - 1
 class _Sql(NamedTuple):
     waiting: str
     exhausted: str
-    bury: str
+    expire: str
     lock_limits: str
     leases: str
     claim: str
@@ -61,10 +61,6 @@ class _Sql(NamedTuple):
     replay: str
     forget: str
     outcomes: str
-    finish_alone: str = ""  # where a worker may have more in hand than there are rows
-    has_expired: str = ""
-    materialize: str = ""
-    materialize_own: str = ""
 
 
 class _Limit(NamedTuple):
@@ -89,11 +85,12 @@ class _Left(NamedTuple):
 class Tasks:
     """All tasks there are."""
 
-    def __init__(self, connection: Connection, dialect: str) -> None:
+    def __init__(self, connection: Connection, dialect: str, claims: MatchClaims) -> None:
         self._connection = connection
         found = statements(dialect, "tasks.sql")
-        self._sql = _Sql(**{name: found[name] for name in _Sql._fields if name in found})
-        self._matched = MatchedTasks(dialect)
+        self._sql = _Sql(**{name: found[name] for name in _Sql._fields})
+        self._claims = claims
+        self._matched = MatchedTasks(dialect, claims)
 
     async def claim(self, request: ClaimRequest) -> Claimed:
         asked = {
@@ -103,47 +100,29 @@ class Tasks:
             "most": CANDIDATES,
             "now_ms": now_ms(),
         }
-        waiting, exhausted = await self._due(asked)
+        queries = Query(self._sql.waiting, asked), Query(self._sql.exhausted, asked)
+        waiting, exhausted = await self._claims.read_due(*queries)
         if exhausted:
-            await self._bury()
+            await self._expire()
         due = [reaction_id for reaction_id, at_ms, now in waiting if at_ms <= now]
         later = [(at_ms - now) * _MS for _, at_ms, now in waiting if at_ms > now]
         claimed, waits = await self._claim_some(request, due)
         return Claimed(claimed, min([*later, *waits], default=None), is_all=not due)
 
-    async def _due(self, asked: Mapping[str, object]) -> tuple[Sequence[Row], Sequence[Row]]:
-        """What waits, and whether anything was claimed for the last time; what lost its hands is there again."""
-        queries = Query(self._sql.waiting, asked), Query(self._sql.exhausted, asked)
-        if not self._sql.has_expired:
-            waiting, exhausted = await self._connection.snapshot(*queries)
-            return waiting, exhausted
-        waiting, exhausted, has_expired = await self._connection.snapshot(*queries, Query(self._sql.has_expired))
-        if has_expired:
-            await self._connection.snapshot(Query(self._sql.materialize))
-            waiting, exhausted = await self._connection.snapshot(*queries)
-        return waiting, exhausted
-
     async def extend(self, claims: Sequence[Claim], lease: timedelta) -> Sequence[StaleClaim | None]:
         asked = {"claims": _json(claims), "lease_ms": check_lease(lease) // _MS, "now_ms": now_ms()}
         async with self._connection.transaction() as tx:
-            await self._put_down(tx, asked)
+            await self._claims.materialize_owned(tx, claims)
             held = {row[0] for row in await tx.fetch(self._sql.extend, asked)}
-        return [None if claim.task_id in held else _stale(claim) for claim in claims]
+        return [None if claim.task_id in held else stale_claim(claim) for claim in claims]
 
     async def settle(self, settlements: Sequence[Settlement]) -> Sequence[StaleClaim | None]:
         done = [claim for claim, outcome in settlements if isinstance(outcome, Done)]
-        if self._sql.finish_alone and done and len(done) == len(settlements):
-            columns = first_attempts(done)
-            if columns is not None:
-                return await self._finish_alone(done, columns)
+        if done and len(done) == len(settlements):
+            answers = await self._claims.finish(done)
+            if answers is not None:
+                return answers
         return await self._settle_all(settlements, done)
-
-    async def _finish_alone(self, done: Sequence[Claim], columns: FirstAttempts) -> Sequence[StaleClaim | None]:
-        """What went well at once is one statement, which is a transaction of its own."""
-        (((refused,),),) = await self._connection.snapshot(Query(self._sql.finish_alone, columns._asdict()))
-        if not refused:
-            return [None] * len(done)
-        return [_stale(claim) if claim.task_id in refused else None for claim in done]
 
     async def _settle_all(
         self, settlements: Sequence[Settlement], done: Sequence[Claim]
@@ -151,18 +130,13 @@ class Tasks:
         others = {each.claim.task_id: each for each in settlements if not isinstance(each.outcome, Done)}
         held: set[TaskId] = set()
         async with self._connection.transaction() as tx:
-            await self._put_down(tx, {"claims": _json([claim for claim, _ in settlements])})
+            await self._claims.materialize_owned(tx, [claim for claim, _ in settlements])
             if done:
                 rows = await tx.fetch(self._sql.finish, {"claims": _json(done), "now_ms": now_ms()})
                 held.update(row[0] for row in rows)
             if others:
                 held.update(await self._settle(tx, others))
-        return [None if claim.task_id in held else _stale(claim) for claim, _ in settlements]
-
-    async def _put_down(self, tx: Transaction, asked: Mapping[str, object]) -> None:
-        """Whatever is more than an end needs rows."""
-        if self._sql.materialize_own:
-            await tx.fetch(self._sql.materialize_own, asked)
+        return [None if claim.task_id in held else stale_claim(claim) for claim, _ in settlements]
 
     async def find(self, task_id: TaskId) -> Task | None:
         (rows,) = await self._connection.snapshot(Query(self._sql.found, {"task_id": task_id}))
@@ -225,10 +199,10 @@ class Tasks:
         (rows,) = await self._connection.snapshot(Query(self._sql.outcomes, {}))
         return [Outcomes(row[0], TaskStatus(row[1]).name.lower(), *row[2:]) for row in rows]
 
-    async def _bury(self) -> None:
-        """Ends what was claimed for the last time and never answered."""
+    async def _expire(self) -> None:
+        """Ends tasks as dead whose last attempt was never settled before its lease ended."""
         async with self._connection.transaction() as tx:
-            stage(tx, "dead", await tx.fetch(self._sql.bury, {"now_ms": now_ms()}))
+            stage(tx, "dead", await tx.fetch(self._sql.expire, {"now_ms": now_ms()}))
 
     async def _claim_some(self, request: ClaimRequest, due: Sequence[str]) -> tuple[list[Task], list[timedelta]]:
         """As much as is wanted, a few reactions at a time: those whose limits are reached hold up no other."""
@@ -329,10 +303,6 @@ def _after(row: Row, outcome: Outcome) -> Next:
 
 def _json(claims: Sequence[Claim]) -> str:
     return json.dumps([claim._asdict() for claim in claims])
-
-
-def _stale(claim: Claim) -> StaleClaim:
-    return StaleClaim(f"attempt {claim.attempt} of task {claim.task_id!r} is not {claim.owner!r}'s any more")
 
 
 def _task(row: Row) -> Task:

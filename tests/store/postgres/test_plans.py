@@ -13,7 +13,7 @@ from tape.core.fork import Fork
 from tape.core.fork_request import fork_request
 from tape.core.ids import RunId, Seq
 from tape.core.sequence import CellChange, CellId, Request
-from tape.store.postgres.call import Call, one_event
+from tape.store.postgres.call import AppendCall, one_event
 from tape.store.postgres.migrate import migrate
 from tape.store.postgres.named import numbered
 from tape.store.statements import statements
@@ -171,7 +171,7 @@ async def test_what_surrounds_an_append_reads_no_table_from_end_to_end(
 async def test_an_append_reads_no_table_from_end_to_end(
     connection: asyncpg.Connection, requests: Sequence[Request], is_known: bool
 ) -> None:
-    call = Call(requests)
+    call = AppendCall(requests)
     arguments = call.arguments(1, ROWS, 0, [LAST] * len(call.runs) if is_known else None)
 
     assert await scanned_within(connection, "append", arguments) == {}

@@ -11,12 +11,12 @@ from tape.store.statements import statements
 from tests.servers.databases import Databases
 from tests.store.postgres.test_plans_tasks import FILL, ROWS
 
-HAND = """
-SELECT moved_to
+MATCH = """
+SELECT new_version
 FROM tape_meta AS m, tape_match_page($1, m.epoch, $2, $3, $4, $5, $6, $7, $8, $4, 'me', 2, 60000)
 """
 FINISH = "SELECT tape_finish('me', $1, $2, $3)"
-PUT_DOWN = "SELECT tape_materialize_claims(NULL, 9223372036854775807)"
+MATERIALIZE = "SELECT tape_materialize_claims(NULL, 9223372036854775807)"
 READ = "SELECT relname, seq_tup_read FROM pg_stat_xact_user_tables"
 MANY = 100
 LITTLE = """
@@ -33,9 +33,9 @@ RULE, PREFIX = ["rule-1"], ["0123456789abcdef"]
 async def work(connection: asyncpg.Connection, seen: int, first: int) -> int:
     """Three matches of which two are given, one ends and one is put down; the pack's version then."""
     places = [first, first + 2, first + 3]
-    moved = await connection.fetchval(HAND, seen, first + 3, first, RULE, PREFIX, [3], places, [7])
+    moved = await connection.fetchval(MATCH, seen, first + 3, first, RULE, PREFIX, [3], places, [7])
     await connection.fetchval(FINISH, PREFIX, [1], [first])
-    await connection.fetchval(PUT_DOWN)
+    await connection.fetchval(MATERIALIZE)
     await connection.fetchval(FINISH, PREFIX, [1], [first + 2])
     return int(moved)
 

@@ -37,7 +37,7 @@ RULE: dict[str, object] = {"reaction_id": "rule-1"}
 RULES: dict[str, object] = {"reaction_ids": '["rule-1", "rule-2"]', "now_ms": 1}
 STATEMENTS: list[tuple[str, str, dict[str, object]]] = [
     ("reactions.sql", "found", RULE),
-    ("reactions.sql", "forces", {"seen": 1999}),
+    ("reactions.sql", "states", {"seen": 1999}),
     ("reactions.sql", "reshard", {**RULE, "num_shards": 3}),
     ("reactions.sql", "mark", {**RULE, "paused": "", "deleted": 0}),
     ("tasks.sql", "lock_waiting", {"keys": '[{"reaction_id": "rule-1", "subject": "/a/1"}]'}),
@@ -50,8 +50,7 @@ STATEMENTS: list[tuple[str, str, dict[str, object]]] = [
     ("tasks.sql", "lock_claims", {"claims": CLAIMS, "now_ms": 1}),
     ("tasks.sql", "found", {"task_id": "task-1"}),
     ("tasks.sql", "made_of", {**RULE, "global_seq": 5, "subject": "/a/1"}),
-    ("tasks.sql", "present", {"hits": '[{"task_id": "task-1", "reaction_id": "rule-1", "global_seq": 1}]'}),
-    ("tasks.sql", "lock_slots", RULES),
+    ("tasks.sql", "present", {"matches": '[{"task_id": "task-1", "reaction_id": "rule-1", "global_seq": 1}]'}),
     ("tasks.sql", "listed", {"reaction_id": "", "status": 0, "limit": 200, **BEFORE}),
     ("tasks.sql", "dead", {"reaction_id": "rule-2", "limit": 200}),
     ("tasks.sql", "replay", {"task_ids": '["task-1"]', "now_ms": 1}),

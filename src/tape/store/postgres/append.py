@@ -1,9 +1,9 @@
-"""The append: one call of one function for each group, on one connection that remembers where runs stand."""
+"""The append: one call of one function for each group, on one connection that caches the heads of runs."""
 
 import asyncio
-import time
 from collections.abc import Awaitable, Callable, Sequence
 from datetime import UTC, datetime
+from itertools import chain
 from typing import Final, NamedTuple
 
 import anyio
@@ -14,10 +14,12 @@ from tape.core.event import Entry
 from tape.core.ids import Epoch, GlobalSeq, RunId, Seq
 from tape.core.ports import AppendOutcome
 from tape.core.sequence import KeyRecord, Request
-from tape.store.postgres.call import Answer, Call, one_event
-from tape.store.postgres.errors import BAD_VALUE, LOST, is_crowded, said
+from tape.store.clock import now_ms
+from tape.store.postgres.call import AppendCall, AppendResult, in_order, one_event
+from tape.store.postgres.errors import BAD_VALUE, LOST, error_text, is_crowded
 from tape.store.postgres.group import independent
 from tape.store.postgres.qualified import qualified
+from tape.store.postgres.stored import stored_entries
 from tape.store.statements import statements
 
 CACHED_RUNS: Final = 10_000
@@ -36,14 +38,14 @@ class _Sql(NamedTuple):
 
 
 class _Session(NamedTuple):
-    """Which session of the server a connection has; its process id alone may be somebody else's after a restart."""
+    """A session of the server; its process id alone may belong to another session after a restart."""
 
     process: int
     began: datetime
 
 
 class Appender:
-    """Appends on a connection of its own; while nobody else writes, what it knows of runs is the truth."""
+    """Appends on a connection of its own; while nobody else writes, its cached heads of runs are right."""
 
     def __init__(self, connect: Callable[[], Awaitable[asyncpg.Connection]], recovery_s: float, schema: str) -> None:
         self._connect = connect
@@ -51,7 +53,7 @@ class Appender:
         self._sql = _Sql(*(qualified(sql, schema) for sql in _Sql(**statements("postgres", "append.sql"))))
         self._connection: asyncpg.Connection | None = None
         self._session = _Session(0, datetime.fromtimestamp(0, UTC))
-        self._turn = asyncio.Lock()
+        self._lock = asyncio.Lock()
         self._head = GlobalSeq(0)
         self._changes = -1
         self._epoch = Epoch(0)
@@ -59,13 +61,13 @@ class Appender:
 
     @property
     def process(self) -> int:
-        """The server's process that appends for us."""
+        """The process id of the server that appends for this node."""
         return self._session.process
 
     async def append(self, requests: Sequence[Request]) -> list[AppendOutcome]:
-        """Tells each request its own outcome: once one group is written, an error of the next must not hide it."""
+        """One outcome for each request: an error in one group does not hide that another one was written."""
         outcomes: list[AppendOutcome] = []
-        async with self._turn:
+        async with self._lock:
             for group in (requests,) if len(requests) == 1 else independent(requests):
                 outcomes += await self._outcomes(group)
         return outcomes
@@ -75,7 +77,7 @@ class Appender:
             await self._connection.close()
 
     async def _outcomes(self, requests: Sequence[Request]) -> list[AppendOutcome]:
-        """One call for all; when a value fails it, one call each, so that it fails alone."""
+        """Sends the requests as one group; if a value is refused, one by one, so that only its request fails."""
         try:
             return await self._send(requests)
         except BAD_VALUE as error:
@@ -84,28 +86,32 @@ class Appender:
             if len(requests) == 1:
                 return [UsageError(f"Postgres cannot hold a value of the request ({error})")]
         except (asyncpg.PostgresError, *LOST) as error:
-            return [Unavailable(f"Postgres did not append ({said(error)})") for _ in requests]
-        except UsageError as error:  # a server that forgets
+            return [Unavailable(f"Postgres did not append ({error_text(error)})") for _ in requests]
+        except UsageError as error:  # the server is not durable
             return [error for _ in requests]
         return [outcome for request in requests for outcome in await self._outcomes([request])]
 
     async def _send(self, requests: Sequence[Request]) -> list[AppendOutcome]:
-        """The outcomes of one call. An error it raises means that nothing was written."""
+        """The outcomes of a group. An error it raises means that nothing was written."""
         connection = await self._connected()
         try:
-            if len(requests) == 1 and (entries := await self._appended_one(connection, requests[0])):
+            if len(requests) == 1 and (entries := await self._append_one(connection, requests[0])):
                 return [entries]
+            call = AppendCall(requests)
+            arguments = call.arguments(now_ms(), self._head, self._changes, self._known(call))
+            result = AppendResult(*await connection.fetchrow(self._sql.append, *arguments))
         except LOST as error:
             return await self._recover(requests, error)
-        call = Call(requests)
-        arguments = call.arguments(time.time_ns() // 1_000_000, self._head, self._changes, self._known(call))
-        try:
-            answer = Answer(*await connection.fetchrow(self._sql.append, *arguments))
-        except LOST as error:
-            return await self._recover(requests, error)
-        outcomes = call.outcomes(answer)
-        self._learn(call, answer, outcomes)
-        return [await self._settled(connection, *pair) for pair in zip(requests, outcomes, strict=True)]
+        appended = call.entries(result) if result.refused is None else []
+        self._learn(call, result, appended)
+        return [*appended] if result.refused is None else await self._without_refused(call, result.refused)
+
+    async def _without_refused(self, call: AppendCall, refused: str) -> list[AppendOutcome]:
+        """Nothing of the group was appended: the requests that were not refused are sent again."""
+        verdicts = call.verdicts(refused)
+        judged = {index: await self._outcome(call.requests[index], verdict) for index, verdict in verdicts.items()}
+        others = [request for index, request in enumerate(call.requests) if index not in judged]
+        return in_order(len(call.requests), judged, await self._outcomes(others) if others else ())
 
     async def _connected(self) -> asyncpg.Connection:
         if self._connection is None or self._connection.is_closed():
@@ -115,15 +121,15 @@ class Appender:
             self._session = _Session(*session)
         return self._connection
 
-    async def _appended_one(self, connection: asyncpg.Connection, request: Request) -> Sequence[Entry] | None:
-        """The entry of a request that is one event and nothing else; if it is more, or somebody else wrote, nothing."""
+    async def _append_one(self, connection: asyncpg.Connection, request: Request) -> Sequence[Entry] | None:
+        """Appends one event to a run that is known; None if the request is more, or somebody else has written."""
         if not request.is_one_event:
             return None
         (event,) = request.events
         last, held = self._lasts.get(event.run_id, (None, None))
         if last is None or held != event.content_type:
             return None
-        arguments = one_event(event, time.time_ns() // 1_000_000, self._head, self._changes, last)
+        arguments = one_event(event, now_ms(), self._head, self._changes, last)
         ts_ms = await connection.fetchval(self._sql.append_one, *arguments)
         if ts_ms is None:
             return None
@@ -132,8 +138,8 @@ class Appender:
         self._lasts[event.run_id] = (entry.seq, held)
         return [entry]
 
-    def _known(self, call: Call) -> list[Seq] | None:
-        """Where the call's runs stand, if all of them are known to be open and of the right type."""
+    def _known(self, call: AppendCall) -> list[Seq] | None:
+        """The last seqs of the call's runs, if all of them are known to be open and of the right content type."""
         if call.fork is not None:
             return None
         lasts = []
@@ -144,32 +150,27 @@ class Appender:
             lasts.append(last)
         return lasts
 
-    def _learn(self, call: Call, answer: Answer, outcomes: Sequence[object]) -> None:
-        if (answer.base, answer.changes) != (self._head, self._changes) or len(self._lasts) > CACHED_RUNS:
+    def _learn(self, call: AppendCall, result: AppendResult, appended: Sequence[Sequence[Entry]]) -> None:
+        if (result.base, result.changes) != (self._head, self._changes) or len(self._lasts) > CACHED_RUNS:
             self._lasts.clear()
-        self._head, self._changes, self._epoch = answer.base, answer.changes, answer.epoch
-        for outcome in outcomes:
-            for entry in outcome if isinstance(outcome, list) else ():
-                self._head = entry.global_seq
-                if call.fork is None:  # what a child may hold, only its parent's head says
-                    self._lasts[entry.run_id] = (entry.seq, call.types[entry.run_id])
+        self._head, self._changes, self._epoch = result.base, result.changes, result.epoch
+        for entry in chain.from_iterable(appended):
+            self._head = entry.global_seq
+            if call.fork is None:  # the content type of a child is its parent's
+                self._lasts[entry.run_id] = (entry.seq, call.types[entry.run_id])
 
-    async def _settled(
-        self, connection: asyncpg.Connection, request: Request, outcome: Sequence[Entry] | KeyRecord | TapeError
-    ) -> AppendOutcome:
-        if not isinstance(outcome, KeyRecord):
-            return outcome
-        last = outcome.first + len(outcome.seqs) - 1
+    async def _outcome(self, request: Request, verdict: KeyRecord | TapeError) -> AppendOutcome:
+        if isinstance(verdict, TapeError):
+            return verdict
         try:
-            stored = [Entry._make(row) for row in await connection.fetch(self._sql.between, outcome.first, last)]
+            return await stored_entries(await self._connected(), self._sql.between, request, verdict, self._epoch)
         except (asyncpg.PostgresError, *LOST) as error:
-            return Unavailable(f"Postgres did not say where the request is ({said(error)})", "unknown")
-        return stored if len(stored) == len(outcome.seqs) else outcome.entries(request.events, self._epoch)
+            return Unavailable(f"Postgres did not say where the request is ({error_text(error)})", "unknown")
 
     async def _recover(self, requests: Sequence[Request], error: Exception) -> list[AppendOutcome]:
-        """Unknown is not failed: the old session is ended, and under the lock the journal says what it wrote."""
+        """Finds out what a lost call has written: ends its session, then reads the journal under the lock."""
         since, session = self._head, self._session
-        self._give_up()
+        self._disconnect()
         with anyio.move_on_after(self._recovery_s):
             while True:
                 try:
@@ -178,19 +179,19 @@ class Appender:
                     await anyio.sleep(RETRY_S)
                 else:
                     return await self._finish(requests, written)
-        return [Unavailable(f"the connection to Postgres was lost ({said(error)})", "unknown")] * len(requests)
+        return [Unavailable(f"the connection to Postgres was lost ({error_text(error)})", "unknown")] * len(requests)
 
-    def _give_up(self) -> None:
-        """Lets go of a connection that may still be open, with an answer to come that nobody waits for."""
+    def _disconnect(self) -> None:
+        """Drops a connection that may still be open and waiting for an answer."""
         if self._connection is not None:
             self._connection.terminate()
         self._connection = None
 
     async def _written(self, requests: Sequence[Request], since: GlobalSeq, session: _Session) -> list[Entry]:
-        """What is in the journal of these requests, once the session that sent them is gone for good."""
+        """The entries of these requests in the journal, once the session that sent them has ended."""
         connection = await self._connected()
         await connection.execute(self._sql.end_session, *session)
-        while await connection.fetchval(self._sql.is_alive, *session):  # noqa: ASYNC110 - only asking can tell
+        while await connection.fetchval(self._sql.is_alive, *session):  # noqa: ASYNC110 - the server does not notify
             await anyio.sleep(RETRY_S)
         ids = [event.event_id for request in requests for event in request.events]
         async with connection.transaction():
@@ -199,7 +200,7 @@ class Appender:
         return [Entry._make(row) for row in rows]
 
     async def _finish(self, requests: Sequence[Request], written: list[Entry]) -> list[AppendOutcome]:
-        """What is there is answered, what is provably absent is sent again; of cells alone nothing can be proved."""
+        """Answers what was written and sends again what was not; of a request with cells alone neither is known."""
         outcomes: list[AppendOutcome] = []
         for request in requests:
             if not request.events:
@@ -212,13 +213,13 @@ class Appender:
 
 
 def _found(request: Request, written: list[Entry]) -> Sequence[Entry]:
-    """A request's own entries, taken out of what was written: they follow each other, and say just what it said."""
+    """Takes the entries of a request out of `written`: consecutive ones with the same ids and checksums."""
     count = len(request.events)
-    said = [(event.event_id, event.run_id, event.crc) for event in request.events]
+    wanted = [(event.event_id, event.run_id, event.crc) for event in request.events]
     for first in range(len(written) - count + 1):
         entries = written[first : first + count]
         is_unbroken = entries[-1].global_seq - entries[0].global_seq == count - 1
-        if is_unbroken and [(entry.event_id, entry.run_id, entry.crc) for entry in entries] == said:
+        if is_unbroken and [(entry.event_id, entry.run_id, entry.crc) for entry in entries] == wanted:
             del written[first : first + count]
             return entries
     return ()

@@ -1,9 +1,9 @@
-"""One call of tape_append: what goes in, and what its answer means for each request."""
+"""One call of tape_append: its arguments, and its result as entries or verdicts."""
 
 import json
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import count
-from typing import Any, Final, NamedTuple
+from typing import Any, Final, NamedTuple, TypeVar
 
 from tape.core.child import refusal
 from tape.core.errors import (
@@ -19,24 +19,20 @@ from tape.core.event import Entry, Event
 from tape.core.ids import Epoch, GlobalSeq, RunId, Seq
 from tape.core.sequence import KeyRecord, Request
 
+T = TypeVar("T")
+
 SEPARATOR: Final = "\x1f"  # no JSON text and none of our names can hold a control character
 NULL: Final = "\x1e"
 
 
-TYPES: Final = (
-    "bigint bigint bigint bigint[] text[] boolean[] text[] int[] int[] int[] int[] int[] text[] bytea[] int[] int[] "
-    "bigint[] int[] text[] text[] bigint[] text[] bigint[] text[] text[] text[] " + "text " * 15 + "bytea[] text bigint"
-).split()
-
-
 def one_event(event: Event, now_ms: int, head: int, changes: int, last: int) -> tuple[object, ...]:
-    """The arguments of tape_append_one; that the event has no cause, it knows."""
-    *said, _, trace, span, parent, attributes, text, blob = event.content
-    return (now_ms, head, changes, last, event.crc, *said, trace, span, parent, attributes, text, blob)
+    """The arguments of tape_append_one, which takes only events without a cause."""
+    *leading, _, trace, span, parent, attributes, text, blob = event.content
+    return (now_ms, head, changes, last, event.crc, *leading, trace, span, parent, attributes, text, blob)
 
 
-class Answer(NamedTuple):
-    """What the function returns."""
+class AppendResult(NamedTuple):
+    """A row that tape_append returns; if `refused` is not None, nothing was appended."""
 
     base: GlobalSeq
     ts_ms: int
@@ -47,12 +43,12 @@ class Answer(NamedTuple):
     refused: str | None
 
 
-class Call:
-    """A group's requests, laid out as arguments."""
+class AppendCall:
+    """The requests of a group as arguments of tape_append."""
 
     def __init__(self, requests: Sequence[Request]) -> None:
         self.requests = requests
-        self.fork = requests[0].fork  # one that forks is alone in its call
+        self.fork = requests[0].fork  # a request that forks is alone in its group
         self._opens: dict[RunId, tuple[bool, str]] = {}
         for request in requests:
             for run_id, content_type in request.runs.items():
@@ -109,20 +105,20 @@ class Call:
                 )  # fmt: skip
 
     def _event_columns(self, counts: dict[RunId, int]) -> list[object]:
-        """Each column joined into one text, which is far cheaper to send than an array; None where all is default."""
+        """Each column as one text, which is cheaper to send than an array; None if all values are the default."""
         events = [event for request in self.requests for event in request.events]
         if not events:
             return [None] * 16
-        places = []
+        ordinals = []
         for event in events:
             counts[event.run_id] += 1
-            places.append(str(counts[event.run_id]))
+            ordinals.append(str(counts[event.run_id]))
         runs, kinds, types, subjects, versions, ids, causes, traces, spans, parents, attributes, texts, blobs = zip(
             *(event.content for event in events), strict=True
         )
         return [
             SEPARATOR.join(str(self._index[run_id]) for run_id in runs),
-            SEPARATOR.join(places),
+            SEPARATOR.join(ordinals),
             SEPARATOR.join(str(event.crc) for event in events),
             SEPARATOR.join(runs),
             SEPARATOR.join(kinds),
@@ -139,23 +135,24 @@ class Call:
             None if all(blob is None for blob in blobs) else blobs,
         ]
 
-    def outcomes(self, answer: Answer) -> list[Sequence[Entry] | KeyRecord | TapeError]:
-        """What became of each request; a key that was used before gives its record."""
-        refused = {int(number): why for number, why in json.loads(answer.refused).items()} if answer.refused else {}
-        lasts = dict(zip(self.runs, answer.lasts or (), strict=True))
-        depths = iter(answer.depths or ())
-        places = count(answer.base + 1)
-        found: list[Sequence[Entry] | KeyRecord | TapeError] = []
-        for number, request in enumerate(self.requests, 1):
-            if number in refused:
-                found.append(self._verdict(request, *refused[number]))
-                continue
+    def entries(self, result: AppendResult) -> list[Sequence[Entry]]:
+        """The entries of each request of a group that was appended."""
+        lasts = dict(zip(self.runs, result.lasts or (), strict=True))
+        depths = iter(result.depths or ())
+        positions = count(result.base + 1)
+        appended: list[Sequence[Entry]] = []
+        for request in self.requests:
             entries = []
             for event in request.events:
                 lasts[event.run_id] = seq = Seq(lasts[event.run_id] + 1)
-                entries.append(event.at(next(places), seq, answer.ts_ms, next(depths, 0), answer.epoch))
-            found.append(entries)
-        return found
+                entries.append(event.at(next(positions), seq, result.ts_ms, next(depths, 0), result.epoch))
+            appended.append(entries)
+        return appended
+
+    def verdicts(self, refused: str) -> dict[int, KeyRecord | TapeError]:
+        """Why requests of a group were not appended, by their index; a key that was used before gives its record."""
+        found = {int(number) - 1: reason for number, reason in json.loads(refused).items()}
+        return {index: self._verdict(self.requests[index], *found[index]) for index in sorted(found)}
 
     def _verdict(self, request: Request, why: str, place: int, a: str, b: str | None) -> KeyRecord | TapeError:
         match why:
@@ -186,13 +183,19 @@ class Call:
 
 
 def _columns(rows: Iterator[tuple[object, ...]], width: int) -> list[Any]:
-    """Rows turned into arrays, or nothing for each when there is no row."""
+    """The columns of rows as arrays; None for each column when there are no rows."""
     found = list(rows)
     return [list(column) for column in zip(*found, strict=True)] if found else [None] * width
 
 
 def _joined(column: Sequence[object], default: object) -> str | None:
-    """A column as one text, or None when no event has a value of its own."""
+    """A column as one text; None if every value is the default."""
     if all(value == default for value in column):
         return None
     return SEPARATOR.join(NULL if value is None else str(value) for value in column)
+
+
+def in_order(size: int, verdicts: Mapping[int, T], others: Iterable[T]) -> list[T]:
+    """The outcomes of a group: some by index, all others in their order."""
+    rest = iter(others)
+    return [verdicts[index] if index in verdicts else next(rest) for index in range(size)]

@@ -1,4 +1,4 @@
-"""Postgres as a pool to read with, one connection to append on, and one to listen on."""
+"""Postgres as a pool for reads and transactions, one connection that appends, and one that listens."""
 
 from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager, suppress
@@ -12,19 +12,19 @@ from tape.core.ports import AppendOutcome, Wake
 from tape.core.sequence import Request
 from tape.store.connection import Query, Row
 from tape.store.postgres.append import Appender
+from tape.store.postgres.combined import combined
 from tape.store.postgres.errors import LOST, is_lost, translate
 from tape.store.postgres.listen import Listener
 from tape.store.postgres.named import numbered
 from tape.store.postgres.qualified import qualified
-from tape.store.postgres.together import together
 from tape.store.postgres.transaction import PostgresTransaction, shielded
 
 POLL_S: Final = 5.0
-DEAF_POLL_S: Final = 0.5
+POLL_ALONE_S: Final = 0.5
 
 
 class Database:
-    """One database: what is read comes from a snapshot, what is written is numbered under one lock."""
+    """One database: queries read a snapshot, appends are numbered under one lock."""
 
     def __init__(self, pool: asyncpg.Pool, appender: Appender, listener: Listener, wake: Wake, schema: str) -> None:
         self._pool = pool
@@ -39,9 +39,18 @@ class Database:
         if len(queries) == 1:
             sql, values = numbered(queries[0].sql, queries[0].parameters)
             return [await self._fetch(qualified(sql, self._schema), values)]
-        reading = together(tuple((query.sql, query.budget, query.width) for query in queries))
-        values = [query.parameters[name] for query, names in zip(queries, reading.names, strict=True) for name in names]
-        return reading.apart(await self._fetch(qualified(reading.sql, self._schema), values))
+        statement = combined(tuple((query.sql, query.budget) for query in queries))
+        named = zip(queries, statement.names, strict=True)
+        values = [query.parameters[name] for query, names in named for name in names]
+        return statement.split(await self._fetch(qualified(statement.sql, self._schema), values))
+
+    async def execute(self, query: Query) -> Sequence[Row]:
+        """Runs one statement that writes, as a transaction of its own.
+
+        After a lost connection it runs again, so the statement must do nothing the second time.
+        """
+        sql, values = numbered(query.sql, query.parameters)
+        return await self._fetch(qualified(sql, self._schema), values)
 
     async def _fetch(self, sql: str, values: Sequence[object]) -> list[asyncpg.Record]:
         try:
@@ -50,7 +59,7 @@ class Database:
             raise translate(error) from error
 
     async def _read(self, sql: str, values: Sequence[object]) -> list[asyncpg.Record]:
-        """What a query answers; if its connection turns out to be lost, a new one is asked once more."""
+        """Runs a statement; if its connection was lost, once more on a new one."""
         try:
             return await self._read_once(sql, values)
         except TimeoutError:
@@ -60,21 +69,21 @@ class Database:
             return await self._read_once(sql, values)
 
     async def _read_once(self, sql: str, values: Sequence[object]) -> list[asyncpg.Record]:
-        connection = await self._taken()
+        connection = await self._acquire()
         try:
             rows: list[asyncpg.Record] = await connection.fetch(sql, *values)
         finally:
-            await self._give_back(connection)
+            await self._release(connection)
         return rows
 
     async def _drop_idle(self) -> None:
-        """Has the next statement connect anew: where one connection is lost, those beside it may be, too."""
+        """Makes the next statement connect anew: where one connection is lost, the others may be, too."""
         await self._pool.expire_connections()
         with suppress(asyncpg.PostgresError, *LOST):  # the pool drops what it cannot take back
             await self.close()
 
-    async def _taken(self) -> asyncpg.Connection:
-        """The connection at hand, if nobody has it: to go to the pool and back takes as long as a short read."""
+    async def _acquire(self) -> asyncpg.Connection:
+        """The cached connection, if it is free: to acquire one from the pool takes as long as a short read."""
         connection, self._cached = self._cached, None
         if connection is not None and not is_lost(connection):
             return connection
@@ -86,7 +95,7 @@ class Database:
         finally:
             self._waiting -= 1
 
-    async def _give_back(self, connection: asyncpg.Connection) -> None:
+    async def _release(self, connection: asyncpg.Connection) -> None:
         is_idle = not is_lost(connection) and not connection.is_in_transaction()
         if is_idle and self._cached is None and not self._waiting:
             self._cached = connection
@@ -94,7 +103,7 @@ class Database:
             await self._pool.release(connection)
 
     async def close(self) -> None:
-        """Gives the pool what is at hand, which it would wait for."""
+        """Releases the cached connection, for which closing the pool would wait."""
         connection, self._cached = self._cached, None
         if connection is not None:
             await self._pool.release(connection)
@@ -103,33 +112,33 @@ class Database:
         return await self._appender.append(requests)
 
     async def wait(self, beyond: GlobalSeq) -> None:
-        with anyio.move_on_after(POLL_S if self._listener.is_listening else DEAF_POLL_S):
+        with anyio.move_on_after(POLL_S if self._listener.is_listening else POLL_ALONE_S):
             await self._wake.wait_beyond(beyond)
 
     @asynccontextmanager
     async def transaction(self) -> AsyncIterator[PostgresTransaction]:
-        async with self._begun() as block:
+        async with self._begun() as transaction:
             try:
-                yield block
-                await block.commit()
+                yield transaction
+                await transaction.commit()
             except BaseException:
-                await block.undo()
+                await transaction.rollback()
                 raise
 
     @asynccontextmanager
     async def _begun(self) -> AsyncIterator[PostgresTransaction]:
-        """A transaction, begun on a new connection if the first one turns out to be lost."""
+        """A transaction, begun on a new connection if the first one was lost."""
         try:
-            connection = await shielded(self._in_transaction())
+            connection = await shielded(self._begin())
         except (asyncpg.PostgresError, *LOST) as error:
             raise translate(error) from error
         try:
             yield PostgresTransaction(connection, self._schema)
         finally:
             with suppress(asyncpg.PostgresError, *LOST):  # the pool drops what it cannot take back
-                await self._give_back(connection)
+                await self._release(connection)
 
-    async def _in_transaction(self) -> asyncpg.Connection:
+    async def _begin(self) -> asyncpg.Connection:
         try:
             return await self._begin_once()
         except TimeoutError:
@@ -139,11 +148,11 @@ class Database:
             return await self._begin_once()
 
     async def _begin_once(self) -> asyncpg.Connection:
-        connection = await self._taken()
+        connection = await self._acquire()
         try:
             await connection.execute("BEGIN")
         except BaseException:
             with suppress(asyncpg.PostgresError, *LOST):
-                await self._give_back(connection)
+                await self._release(connection)
             raise
         return connection

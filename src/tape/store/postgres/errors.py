@@ -38,15 +38,15 @@ def translate(error: Exception, outcome: WriteOutcome = "nothing") -> Exception:
     if isinstance(error, TapeError):
         return error
     if is_crowded(error) or isinstance(error, asyncpg.ReadOnlySQLTransactionError):
-        return Unavailable(f"Postgres takes no more ({said(error)})")
+        return Unavailable(f"Postgres takes no more ({error_text(error)})")
     if isinstance(error, LOST):
-        return Unavailable(f"the connection to Postgres was lost ({said(error)})", outcome)
+        return Unavailable(f"the connection to Postgres was lost ({error_text(error)})", outcome)
     if isinstance(error, _BUSY):
-        return Unavailable(f"Postgres is busy ({said(error)})")
+        return Unavailable(f"Postgres is busy ({error_text(error)})")
     if isinstance(error, _NO_TEXT) or isinstance(error.__cause__, UnicodeEncodeError):
         return UsageError("a text holds U+0000 or a lone surrogate, which no store can keep")
     if isinstance(error, asyncpg.InsufficientResourcesError):
-        return Unavailable(f"Postgres has run out of something ({said(error)})")
+        return Unavailable(f"Postgres has run out of something ({error_text(error)})")
     return error
 
 
@@ -65,8 +65,8 @@ def is_lost(connection: asyncpg.Connection) -> bool:
 
 def refused(error: Exception) -> UsageError:
     """Why a server that is up refuses a connection: a password, a role, a database. Waiting does not help."""
-    return UsageError(f"Postgres refuses the connection ({said(error)}); check the URL")
+    return UsageError(f"Postgres refuses the connection ({error_text(error)}); check the URL")
 
 
-def said(error: Exception) -> str:
+def error_text(error: Exception) -> str:
     return str(error) or type(error).__name__

@@ -1,4 +1,4 @@
-"""Named parameters as asyncpg wants them: numbered."""
+"""Named parameters as the numbers that asyncpg takes."""
 
 import re
 from collections.abc import Mapping
@@ -15,7 +15,7 @@ def numbered(sql: str, parameters: Mapping[str, object]) -> tuple[str, list[obje
 
 
 @cache
-def numbered_names(sql: str) -> tuple[str, tuple[str, ...]]:
-    """The statement with $1, $2, … and which parameter each of them is."""
+def numbered_names(sql: str, before: int = 0) -> tuple[str, tuple[str, ...]]:
+    """The statement with numbered parameters, and their names; `before` of them belong to statements before it."""
     names = tuple(dict.fromkeys(_NAME.findall(sql)))
-    return _NAME.sub(lambda found: f"${names.index(found[1]) + 1}", sql), names
+    return _NAME.sub(lambda found: f"${before + names.index(found[1]) + 1}", sql), names

@@ -12,7 +12,7 @@ from tape.core.errors import Unavailable
 from tape.store.clock import now_ms
 from tape.store.foreign import check_schema, in_schema, moved
 from tape.store.postgres.channels import Channels
-from tape.store.postgres.errors import LOST, REFUSED, refused, said, translate
+from tape.store.postgres.errors import LOST, REFUSED, error_text, refused, translate
 from tape.store.postgres.migrate import BOTH_FIRST
 from tape.store.postgres.named import numbered
 from tape.store.postgres.owners import check_owners, created
@@ -182,7 +182,7 @@ async def open_outbox(
     except REFUSED as error:
         raise refused(error) from error
     except (asyncpg.TooManyConnectionsError, *LOST) as error:
-        raise Unavailable(f"cannot connect to Postgres ({said(error)})") from error
+        raise Unavailable(f"cannot connect to Postgres ({error_text(error)})") from error
     try:
         connect = partial(asyncpg.connect, listen_url or url, timeout=TIMEOUTS.connect_s, statement_cache_size=0)
         yield PostgresOutbox(pool, lent, connect, schema, way)
@@ -202,7 +202,7 @@ async def _way(url: str) -> Way:
     try:
         is_pooled = await _path(url, direct) != SEARCH_PATH
     except asyncpg.ProtocolViolationError as error:
-        log.warning("outbox.pooled", reason=said(error))
+        log.warning("outbox.pooled", reason=error_text(error))
         return Way(plain, path, is_pooled=True)
     return Way(direct, path, is_pooled=is_pooled)
 
@@ -222,7 +222,7 @@ async def migrate_outbox(url: str, schema: str) -> tuple[str, ...]:
     except REFUSED as error:
         raise refused(error) from error
     except (asyncpg.TooManyConnectionsError, *LOST) as error:
-        raise Unavailable(f"cannot connect to Postgres ({said(error)})") from error
+        raise Unavailable(f"cannot connect to Postgres ({error_text(error)})") from error
     try:
         try:
             return await _migrated(connection, check_schema(schema))

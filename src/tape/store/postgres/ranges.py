@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import asyncio
-import re
-from collections.abc import Iterator, Mapping, Sequence
+import json
+from collections.abc import Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from functools import lru_cache
@@ -16,18 +16,17 @@ import asyncpg
 
 from tape.core.errors import NotFound, TapeError, Unavailable, UsageError
 from tape.core.ports import Bounds
-from tape.store.postgres.errors import LOST, said
-from tape.store.postgres.literal import literal
+from tape.store.postgres.errors import LOST, error_text
 from tape.store.postgres.migrate import checked_schema
 from tape.store.postgres.qualified import SEARCH_PATH, qualified
 from tape.store.ranges import BATCH_BYTES, Extent, Ranges, Selection, Sql, arrow_schema, sql_of
+from tape.store.statements import statements
 
 if TYPE_CHECKING:
     import pyarrow as pa
 
 CONNECT_S: Final = 10.0
-MOST_KEPT: Final = 8
-_NAME: Final = re.compile(r"(?<!:):([a-z_]+)")
+MAX_DATABASES: Final = 8
 
 
 class PostgresRanges:
@@ -36,6 +35,7 @@ class PostgresRanges:
     def __init__(self, connection: Any, schema: str) -> None:
         self._connection = connection
         self._sql = Sql(*(qualified(sql, schema) for sql in sql_of("postgres")))
+        self._set_range = statements("postgres", "lake.sql")["set_range"]
 
     def bounds(self) -> Bounds:
         with self._connection.cursor() as cursor:
@@ -49,7 +49,8 @@ class PostgresRanges:
 
     def count(self, after: int, through: int) -> int:
         with self._connection.cursor() as cursor:
-            cursor.execute(written(self._sql.count_between, {"after": after, "through": through}))
+            cursor.execute(self._set_range, (json.dumps({"after": after, "through": through}),))
+            cursor.execute(self._sql.count_between)
             (rows,) = cursor.fetchone()
             return int(rows)
 
@@ -58,8 +59,9 @@ class PostgresRanges:
             return
         schema = arrow_schema(columns)
         with self._connection.cursor() as cursor:
+            cursor.execute(self._set_range, (json.dumps(_values(after, through, selection)),))
             cursor.adbc_statement.set_options(**{"adbc.postgresql.batch_size_hint_bytes": str(BATCH_BYTES)})
-            cursor.execute(written(self._sql.selecting(columns, selection), _values(after, through, selection)))
+            cursor.execute(self._sql.selecting(columns, selection))
             for batch in cursor.fetch_record_batch():
                 yield batch.cast(schema)  # a whole column at once, where the server would do it row by row
 
@@ -74,11 +76,14 @@ def open_postgres(url: str) -> Iterator[Ranges]:
         with _connected(url) as connection:
             yield PostgresRanges(connection, _schema(url))
     except dbapi.Error as error:
-        raise _translated(str(error), url) from None  # what it was made from may know the password
+        raise _translated(str(error), url) from None  # its cause may contain the password
 
 
-class Kept:
-    """A thread's database, which stays as it is when a connection of it is closed; ADBC counts those without a lock."""
+class ThreadDatabase:
+    """The ADBC database of one thread; it stays open when its connections are closed.
+
+    ADBC counts connections without a lock, so threads do not share one.
+    """
 
     def __init__(self, url: str, thread: int) -> None:
         from adbc_driver_postgresql import connect
@@ -93,16 +98,16 @@ def _connected(url: str) -> Any:
     from adbc_driver_manager import AdbcConnection
     from adbc_driver_postgresql import dbapi
 
-    kept = _kept(url, get_ident())
-    return dbapi.Connection(kept, AdbcConnection(kept.database), autocommit=True)
+    own = _database(url, get_ident())
+    return dbapi.Connection(own, AdbcConnection(own.database), autocommit=True)
 
 
-# To know a database ADBC connects and asks for all its types, four fifths of the time until it can be asked more.
-_kept = lru_cache(maxsize=MOST_KEPT)(Kept)
+# To open a database ADBC connects and reads all its types: four fifths of the time until the first query.
+_database = lru_cache(maxsize=MAX_DATABASES)(ThreadDatabase)
 
 
 def _pinned(url: str) -> str:
-    """The same URL with our search path: ADBC asks for types as it connects, and says nothing of where they lie."""
+    """The same URL with our search path: ADBC looks types up by bare names as it connects."""
     parts = urlsplit(url)
     query = dict(parse_qsl(parts.query, keep_blank_values=True))
     options = f"{query.get('options', '')} -csearch_path={SEARCH_PATH.replace(' ', '')}".strip()
@@ -110,12 +115,12 @@ def _pinned(url: str) -> str:
 
 
 def _schema(url: str) -> str:
-    """Where the journal lies, asked as a store asks; in a thread, because the caller's may have a loop that runs."""
+    """The schema of the journal, looked up as a store does; in a thread, because the caller may run a loop."""
     try:
         with ThreadPoolExecutor(1) as thread:
             return thread.submit(asyncio.run, _looked_up(url)).result()
     except (asyncpg.PostgresError, *LOST) as error:
-        raise _translated(said(error), url) from None
+        raise _translated(error_text(error), url) from None
 
 
 async def _looked_up(url: str) -> str:
@@ -124,11 +129,6 @@ async def _looked_up(url: str) -> str:
         return await checked_schema(connection)
     finally:
         connection.terminate()
-
-
-def written(sql: str, values: Mapping[str, object]) -> str:
-    """The statement with its values in its text: COPY, which is what makes this fast, takes no parameters."""
-    return _NAME.sub(lambda found: literal(values[found[1]]), sql)
 
 
 def _values(after: int, through: int, selection: Selection) -> dict[str, object]:
@@ -148,7 +148,7 @@ def _translated(reason: str, url: str) -> TapeError:
 
 
 def _secrets(url: str) -> Iterator[str]:
-    """Everything of a URL that stands for a password, in each of its spellings; a driver may quote what it got."""
+    """The passwords in a URL, in each of their spellings: a driver may quote the URL in its error."""
     parts = urlsplit(url)
     for secret in (parts.password, *parse_qs(parts.query).get("password", ())):
         yield from filter(None, {secret or "", unquote(secret or ""), quote(secret or "", safe="")})

@@ -53,10 +53,10 @@ WHERE reaction_id = :reaction_id AND status IN (1, 2);
 -- name: mark
 UPDATE tape_reactions SET paused = :paused, deleted = :deleted WHERE reaction_id = :reaction_id;
 
--- name: pack
+-- name: match_cursor
 SELECT version, cursor FROM tape_match_cursor;
 
--- name: forces
+-- name: states
 SELECT reaction_id, own_cursor, state_json
 FROM tape_reactions
 WHERE state_version > :seen
@@ -71,16 +71,10 @@ RETURNING version, matched_at;
 -- name: put_states
 UPDATE tape_reactions AS r SET
   own_cursor = f.own_cursor, state_json = f.state_json, state_version = :version, paused = coalesce(f.paused, r.paused)
-FROM json_to_recordset(:forces::json) AS f(reaction_id text, own_cursor bigint, state_json text, paused text)
+FROM json_to_recordset(:states::json) AS f(reaction_id text, own_cursor bigint, state_json text, paused text)
 WHERE r.reaction_id = f.reaction_id;
 
 -- name: add_predicate_errors
 UPDATE tape_reactions AS r SET errors = r.errors + s.errors, last_error = s.last_error
-FROM json_to_recordset(:slips::json) AS s(reaction_id text, errors bigint, last_error text)
+FROM json_to_recordset(:errors::json) AS s(reaction_id text, errors bigint, last_error text)
 WHERE r.reaction_id = s.reaction_id;
-
--- name: match
-SELECT moved_to, made_at, given, is_cold
-FROM tape_match_page(
-       :seen, :epoch, :cursor, :lowest, :matched_ids, :prefixes, :sizes, :places, :hashes,
-       ARRAY(SELECT json_array_elements_text(:reaction_ids::json)), :owner, :most, :lease_ms);

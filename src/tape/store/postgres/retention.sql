@@ -3,10 +3,6 @@ SELECT archived_through + 1,
        greatest(archived_through, coalesce((SELECT global_seq FROM tape_journal ORDER BY global_seq DESC LIMIT 1), 0))
 FROM tape_meta;
 
--- name: materialize
--- What is in hand is read from the journal when it ends; while the pack is held, no more is given.
-SELECT tape_materialize_claims(NULL, 9223372036854775807) FROM (SELECT 1 FROM tape_match_cursor FOR UPDATE) AS p;
-
 -- name: raise_floor
 UPDATE tape_meta SET
   archived_through = greatest(archived_through, :through),

@@ -18,9 +18,10 @@ from tape.store.epoch import begin_epoch
 from tape.store.journal import Journal
 from tape.store.postgres.append import Appender
 from tape.store.postgres.connection import Database
-from tape.store.postgres.errors import LOST, REFUSED, refused, said, translate
+from tape.store.postgres.errors import LOST, REFUSED, error_text, refused, translate
 from tape.store.postgres.listen import Listener
 from tape.store.postgres.migrate import Migrated, check_durability, check_path, enter, migrate
+from tape.store.postgres.page_claims import PageClaims
 from tape.store.postgres.qualified import SEARCH_PATH
 from tape.store.postgres.transaction import PostgresTransaction
 from tape.store.reactions import Reactions
@@ -55,9 +56,10 @@ class PostgresStore:
         epoch, self.applied, _ = migrated
         self.journal = Journal(database, "postgres", epoch)
         self.cells = Cells(database, "postgres")
-        self.reactions = Reactions(database, "postgres")
-        self.tasks = Tasks(database, "postgres")
-        self.retention = Retention(database, "postgres")
+        claims = PageClaims(database)
+        self.reactions = Reactions(database, "postgres", claims)
+        self.tasks = Tasks(database, "postgres", claims)
+        self.retention = Retention(database, "postgres", claims)
         self.runs = Runs(database, "postgres")
         self.audit = Audit(database, "postgres")
 
@@ -144,7 +146,7 @@ async def _prepared(connect: Connect, timeouts: Timeouts) -> Migrated:
     except REFUSED as error:
         raise refused(error) from error
     except (asyncpg.TooManyConnectionsError, *LOST) as error:
-        raise Unavailable(f"cannot connect to Postgres ({said(error)})") from error
+        raise Unavailable(f"cannot connect to Postgres ({error_text(error)})") from error
     try:
         return await migrate(connection)
     except (asyncpg.PostgresError, *LOST) as error:

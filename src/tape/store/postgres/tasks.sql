@@ -9,60 +9,12 @@ SELECT h.task_id, h.reaction_id,
        h.run_id, h.global_seq, h.subject, h.payload_json, h.status, h.due_at_ms, h.last_error, :now,
        CASE WHEN h.status = 5 THEN :now::bigint ELSE 0 END, h.trace_id, h.span_id, h.shard_hash, h.seq, h.kind, h.type,
        h.schema_version, h.ts_ms, h.prev_value_json, h.first_at_ms, h.coalesced
-FROM json_to_recordset(:hits::json) AS h(
+FROM json_to_recordset(:matches::json) AS h(
        task_id text, reaction_id text, status smallint, due_at_ms bigint, last_error text, prev_value_json text,
        first_at_ms bigint, coalesced integer, global_seq bigint, seq bigint, run_id text, shard_hash bigint, kind text,
        type text, subject text, schema_version smallint, ts_ms bigint, payload_json text, trace_id text, span_id text)
 ON CONFLICT (source_global_seq, reaction_id) DO NOTHING
 RETURNING task_id;
-
--- name: lock_slots
-SELECT 1 FROM tape_limits
-WHERE reaction_id = ANY (ARRAY(SELECT json_array_elements_text(:reaction_ids::json)))
-ORDER BY reaction_id
-FOR UPDATE;
-
--- name: insert_claimed
--- After the locks: where nothing waits and slots are free, a task is claimed as it is made, for who made it.
-WITH hit AS MATERIALIZED (
-  SELECT h.*, row_number() OVER (PARTITION BY h.reaction_id ORDER BY h.global_seq) AS place,
-         row_number() OVER (ORDER BY h.global_seq) AS overall
-  FROM json_to_recordset(:hits::json) AS h(
-       task_id text, reaction_id text, due_at_ms bigint, prev_value_json text, global_seq bigint, seq bigint,
-       run_id text, shard_hash bigint, kind text, type text, subject text, schema_version smallint, ts_ms bigint,
-       payload_json text, trace_id text, span_id text)
-), room AS MATERIALIZED (
-  SELECT r.reaction_id, r.num_shards, CASE WHEN r.deleted = 0 AND r.paused = '' AND r.rate_limit_per_s = 0
-    AND r.reaction_id = ANY (ARRAY(SELECT json_array_elements_text(:reaction_ids::json)))
-    AND coalesce((
-      SELECT t.next_attempt_at_ms FROM tape_tasks AS t
-      WHERE t.reaction_id = r.reaction_id AND t.status IN (1, 2)
-      ORDER BY t.next_attempt_at_ms LIMIT 1) > :now::bigint, true)
-    THEN r.max_concurrency - (
-      SELECT count(*) FROM tape_tasks AS t
-      WHERE t.reaction_id = r.reaction_id AND t.status = 2 AND t.lease_expires_at_ms > :now::bigint) - (
-      SELECT coalesce(sum(c.size - c.ended), 0) FROM tape_page_claims AS c WHERE c.reaction_id = r.reaction_id)
-    ELSE 0 END AS free
-  FROM tape_reactions AS r
-  WHERE r.reaction_id IN (SELECT hit.reaction_id FROM hit)
-), judged AS (
-  SELECT hit.*, room.num_shards, hit.place <= room.free AND hit.overall <= :most AS is_ours
-  FROM hit JOIN room ON room.reaction_id = hit.reaction_id
-)
-INSERT INTO tape_tasks (
-  task_id, reaction_id, shard, source_run_id, source_global_seq, subject, payload_json, status, attempt, attempts,
-  next_attempt_at_ms, lease_owner, lease_expires_at_ms, created_at_ms, trace_id, span_id, shard_hash, source_seq, kind,
-  type, schema_version, ts_ms, prev_value_json)
-SELECT j.task_id, j.reaction_id, j.shard_hash % j.num_shards, j.run_id, j.global_seq, j.subject, j.payload_json,
-       CASE WHEN j.is_ours THEN 2 ELSE 1 END, j.is_ours::int, j.is_ours::int,
-       CASE WHEN j.is_ours THEN :now::bigint + :lease_ms::bigint ELSE :now::bigint END,
-       CASE WHEN j.is_ours THEN :owner ELSE '' END,
-       CASE WHEN j.is_ours THEN :now::bigint + :lease_ms::bigint ELSE 0 END,
-       :now::bigint, j.trace_id, j.span_id, j.shard_hash, j.seq, j.kind, j.type, j.schema_version, j.ts_ms,
-       j.prev_value_json
-FROM judged AS j
-ON CONFLICT (source_global_seq, reaction_id) DO NOTHING
-RETURNING task_id, shard, status;
 
 -- name: lock_waiting
 -- A task that somebody is claiming just now is waited for, and then no longer waits itself.
@@ -82,7 +34,7 @@ UPDATE tape_tasks AS t SET
   schema_version = h.schema_version, ts_ms = h.ts_ms, prev_value_json = h.prev_value_json,
   next_attempt_at_ms = h.due_at_ms, coalesced = t.coalesced + h.coalesced,
   shard = h.shard_hash % (SELECT r.num_shards FROM tape_reactions AS r WHERE r.reaction_id = h.reaction_id)
-FROM json_to_recordset(:hits::json) AS h(
+FROM json_to_recordset(:matches::json) AS h(
        task_id text, reaction_id text, due_at_ms bigint, prev_value_json text, coalesced integer, global_seq bigint,
        seq bigint, run_id text, shard_hash bigint, kind text, type text, schema_version smallint, ts_ms bigint,
        payload_json text, trace_id text, span_id text)
@@ -115,7 +67,7 @@ WHERE t.status = 2 AND t.lease_expires_at_ms <= tape_now_ms()
   AND (r.deleted = 1 OR (r.handler_kind <> 1 AND t.attempts >= least(r.retry_max + 1, r.dlq_after_n)))
 LIMIT 1;
 
--- name: bury
+-- name: expire
 UPDATE tape_tasks AS t SET
   status = 5, completed_at_ms = tape_now_ms(),
   last_error = CASE WHEN r.deleted = 1 THEN 'deregistered'
@@ -124,17 +76,6 @@ FROM tape_reactions AS r
 WHERE r.reaction_id = t.reaction_id AND t.status = 2 AND t.lease_expires_at_ms <= tape_now_ms()
   AND (r.deleted = 1 OR (r.handler_kind <> 1 AND t.attempts >= least(r.retry_max + 1, r.dlq_after_n)))
 RETURNING t.task_id, t.reaction_id, t.source_global_seq, t.subject, t.attempts, t.last_error;
-
--- name: has_expired
--- Whether what a worker had in hand is anybody's by now.
-SELECT 1 FROM tape_page_claims WHERE lease_expires_at_ms <= tape_now_ms() LIMIT 1;
-
--- name: materialize
-SELECT tape_materialize_claims(NULL, tape_now_ms());
-
--- name: materialize_own
-SELECT tape_materialize_claims(c.owner, 9223372036854775807)
-FROM (SELECT DISTINCT owner FROM json_to_recordset(:claims::json) AS c(owner text) ORDER BY owner) AS c;
 
 -- name: lock_limits
 -- Always in one order, so that two who claim never wait for each other.
@@ -151,7 +92,7 @@ SELECT a.reaction_id, tape_now_ms(), (
   SELECT count(*) FROM tape_tasks AS t
   WHERE t.reaction_id = a.reaction_id AND t.status = 2 AND t.lease_expires_at_ms > tape_now_ms()
 ) + (
-  SELECT coalesce(sum(c.size - c.ended), 0) FROM tape_page_claims AS c
+  SELECT coalesce(sum(c.size - c.finished), 0) FROM tape_page_claims AS c
   WHERE c.reaction_id = a.reaction_id AND c.lease_expires_at_ms > tape_now_ms()
 )
 FROM json_array_elements_text(:reaction_ids::json) AS a(reaction_id);
@@ -202,9 +143,6 @@ FROM json_to_recordset(:claims::json) AS c(task_id text, owner text, attempt big
 WHERE t.task_id = c.task_id AND t.lease_owner = c.owner AND t.status = 2
   AND (t.attempt = c.attempt OR (c.attempt = 0 AND t.lease_expires_at_ms > tape_now_ms()))
 RETURNING t.task_id;
-
--- name: finish_alone
-SELECT tape_finish(:owner, :prefixes, :sizes, :places);
 
 -- name: lock_claims
 SELECT t.task_id, t.reaction_id, t.source_global_seq, t.subject, t.attempts, r.retry_max, r.retry_backoff_ms,
@@ -269,17 +207,17 @@ SELECT deleted FROM tape_reactions WHERE reaction_id = :reaction_id FOR SHARE;
 -- name: present
 -- A debounced task has the name of its first entry, and the place of its newest.
 SELECT t.task_id, t.source_global_seq
-FROM json_to_recordset(:hits::json) AS h(task_id text, reaction_id text, global_seq bigint)
+FROM json_to_recordset(:matches::json) AS h(task_id text, reaction_id text, global_seq bigint)
 JOIN tape_tasks AS t ON t.task_id = h.task_id
 UNION
 SELECT t.task_id, t.source_global_seq
-FROM json_to_recordset(:hits::json) AS h(task_id text, reaction_id text, global_seq bigint)
+FROM json_to_recordset(:matches::json) AS h(task_id text, reaction_id text, global_seq bigint)
 JOIN tape_tasks AS t ON t.source_global_seq = h.global_seq AND t.reaction_id = h.reaction_id
 UNION
 SELECT h.task_id, h.global_seq
-FROM json_to_recordset(:hits::json) AS h(task_id text, reaction_id text, global_seq bigint)
-JOIN tape_page_claims AS c ON c.reaction_id = h.reaction_id AND h.global_seq BETWEEN c.first_place AND c.last_place
-  AND h.global_seq = ANY (c.places);
+FROM json_to_recordset(:matches::json) AS h(task_id text, reaction_id text, global_seq bigint)
+JOIN tape_page_claims AS c ON c.reaction_id = h.reaction_id AND h.global_seq BETWEEN c.first_position AND c.last_position
+  AND h.global_seq = ANY (c.positions);
 
 -- name: newest
 SELECT subject, max(source_global_seq)

@@ -1,7 +1,5 @@
-"""A transaction block: its statements, and the entries it stages for the end."""
+"""A transaction on Postgres: its statements, and the requests that it appends as it commits."""
 
-import json
-import time
 from collections.abc import Awaitable, Mapping, Sequence
 from contextlib import suppress
 from typing import TypeVar
@@ -9,31 +7,31 @@ from typing import TypeVar
 import anyio
 import asyncpg
 
-from tape.core.errors import TapeError, Unavailable
+from tape.core.errors import TapeError
 from tape.core.event import Entry
-from tape.core.ids import Epoch, GlobalSeq, Seq
-from tape.core.sequence import KeyRecord, Request
+from tape.core.sequence import Request
+from tape.store.clock import now_ms
 from tape.store.connection import Row
-from tape.store.postgres.call import TYPES, Answer, Call
+from tape.store.postgres.call import AppendCall, AppendResult, in_order
 from tape.store.postgres.errors import LOST, is_lost, translate
 from tape.store.postgres.group import independent
-from tape.store.postgres.literal import call as calling
 from tape.store.postgres.named import numbered
 from tape.store.postgres.qualified import qualified
+from tape.store.postgres.stored import stored_entries
 from tape.store.statements import statements
 
 T = TypeVar("T")
 
 
 async def shielded(statement: Awaitable[T]) -> T:
-    """A statement to its end: one that is cancelled on its way leaves its connection behind in pieces."""
+    """Runs a statement to its end: asyncpg cannot reuse a connection whose statement was cancelled half-way."""
     with anyio.CancelScope(shield=True):
         return await statement
     raise AssertionError("a shield swallows nothing")
 
 
 class PostgresTransaction:
-    """A transaction in progress."""
+    """A transaction in progress; the append lock is taken for its last two statements only."""
 
     def __init__(self, connection: asyncpg.Connection, schema: str) -> None:
         self._connection = connection
@@ -44,75 +42,52 @@ class PostgresTransaction:
     def append(self, request: Request) -> None:
         self._staged.append(request)
 
-    async def undo(self) -> None:
-        """Ends the transaction without a trace, if the connection is still there to say so."""
-        with suppress(asyncpg.PostgresError, *LOST):  # a session that has ended has undone it itself
+    async def rollback(self) -> None:
+        with suppress(asyncpg.PostgresError, *LOST):  # a session that has ended has rolled back itself
             if not is_lost(self._connection) and self._connection.is_in_transaction():
                 await shielded(self._connection.execute("ROLLBACK"))
 
     async def lock(self) -> None:
-        await self._said(self._connection.execute(qualified("SELECT tape_lock()", self._schema)))
+        await self._run(self._connection.execute(qualified("SELECT tape_lock()", self._schema)))
 
     async def fetch(self, statement: str, parameters: Mapping[str, object]) -> Sequence[Row]:
         sql, values = numbered(statement, parameters)
-        found = await self._said(self._connection.fetch(qualified(sql, self._schema), *values))
+        found = await self._run(self._connection.fetch(qualified(sql, self._schema), *values))
         return [tuple(row) for row in found]
 
     async def commit(self) -> None:
-        """Numbers what was staged and commits, in one message: the lock never waits for this client."""
-        calls = [Call(group) for group in independent(self._staged)]
-        now_ms = time.time_ns() // 1_000_000
-        steps = [self._step(number, call, now_ms) for number, call in enumerate(calls)]
+        """Appends the staged requests, then commits."""
+        groups = [await self._append(group) for group in independent(self._staged)]
         try:
-            await shielded(self._connection.execute("; ".join([*steps, "COMMIT"])))
+            await shielded(self._connection.execute("COMMIT"))
         except (asyncpg.PostgresError, *LOST) as error:
-            raise _refusal(calls, error) from error
-        try:
-            self.outcomes = [entries for n, call in enumerate(calls) for entries in await self._answers(n, call)]
-        except (asyncpg.PostgresError, *LOST) as error:
-            raise Unavailable(f"the block is committed, but its answer was lost ({error})", "unknown") from error
+            raise translate(error, "unknown") from error
+        self.outcomes = [entries for group in groups for entries in group]
 
-    def _step(self, number: int, call: Call, now_ms: int) -> str:
-        """A statement that appends, remembers the answer past the commit, and fails if anything was refused."""
-        append, demand = (qualified(name, self._schema) for name in ("tape_append", "tape_demand"))
-        appended = calling(append, TYPES, call.arguments(now_ms, -1, -1, None))
-        answer = "json_build_array(a.base, a.ts, a.epoch, a.changes, a.lasts, a.depths, a.refused::text)::text"
-        kept = f"set_config('tape.answer_{number}', {answer}, false)"
-        return f"SELECT {kept}, {demand}({number}, a.refused) FROM {appended} a"  # noqa: S608 - quoted in literal.py
+    async def _append(self, requests: Sequence[Request]) -> list[Sequence[Entry]]:
+        """The entries of each request; raises the error of the first one that is refused."""
+        if not requests:
+            return []
+        call = AppendCall(requests)
+        sql = statements("postgres", "append.sql")
+        arguments = call.arguments(now_ms(), -1, -1, None)
+        row = await self._run(self._connection.fetchrow(qualified(sql["append"], self._schema), *arguments))
+        result = AppendResult(*row)
+        if result.refused is None:
+            return call.entries(result)
+        between = qualified(sql["between"], self._schema)
+        stored: dict[int, Sequence[Entry]] = {}
+        for index, verdict in call.verdicts(result.refused).items():
+            if isinstance(verdict, TapeError):
+                raise verdict
+            entries = stored_entries(self._connection, between, requests[index], verdict, result.epoch)
+            stored[index] = await self._run(entries)
+        others = [request for index, request in enumerate(requests) if index not in stored]
+        return in_order(len(requests), stored, await self._append(others))
 
-    async def _said(self, statement: Awaitable[T]) -> T:
-        """What a statement answers; when that is lost, the block is undone."""
+    async def _run(self, statement: Awaitable[T]) -> T:
+        """The answer to a statement; when that is lost, the server rolls back."""
         try:
             return await shielded(statement)
         except (asyncpg.PostgresError, *LOST) as error:
             raise translate(error) from error
-
-    async def _answers(self, number: int, call: Call) -> list[Sequence[Entry]]:
-        asked = self._connection.fetchval(f"SELECT current_setting('tape.answer_{number}')")
-        said = Answer(*json.loads(await shielded(asked)))
-        pairs = zip(call.requests, call.outcomes(said), strict=True)
-        return [await self._first_time(request, outcome, said.epoch) for request, outcome in pairs]
-
-    async def _first_time(
-        self, request: Request, outcome: Sequence[Entry] | KeyRecord | TapeError, epoch: Epoch
-    ) -> Sequence[Entry]:
-        """Its entries; those of a request that was in already are read, because a block refuses nothing it commits."""
-        if isinstance(outcome, TapeError):
-            raise outcome
-        if not isinstance(outcome, KeyRecord):
-            return outcome
-        between = qualified(statements("postgres", "append.sql")["between"], self._schema)
-        last = outcome.first + len(outcome.seqs) - 1
-        rows = await shielded(self._connection.fetch(between, outcome.first, last))
-        whole = len(rows) == len(outcome.seqs)
-        return [Entry._make(row) for row in rows] if whole else outcome.entries(request.events, epoch)
-
-
-def _refusal(calls: Sequence[Call], error: Exception) -> Exception:
-    """The error of the first request that was refused."""
-    if not isinstance(error, asyncpg.PostgresError) or error.sqlstate != "TP001":
-        return translate(error, "unknown")
-    said = json.loads(str(error.detail))
-    call = calls[said["call"]]
-    answer = Answer(GlobalSeq(0), 0, Epoch(0), 0, [Seq(0)] * len(call.runs), None, json.dumps(said["refused"]))
-    return next(outcome for outcome in call.outcomes(answer) if isinstance(outcome, TapeError))

@@ -42,6 +42,10 @@ ON CONFLICT (reaction_id) DO UPDATE SET
 -- name: put_limit
 INSERT INTO tape_limits (reaction_id) VALUES (:reaction_id) ON CONFLICT (reaction_id) DO NOTHING;
 
+-- name: lock_tasks
+-- The transaction has the write lock of the whole file.
+SELECT 1;
+
 -- name: reshard
 UPDATE tape_tasks SET shard = shard_hash % :num_shards
 WHERE reaction_id = :reaction_id AND status IN (1, 2);
@@ -49,10 +53,10 @@ WHERE reaction_id = :reaction_id AND status IN (1, 2);
 -- name: mark
 UPDATE tape_reactions SET paused = :paused, deleted = :deleted WHERE reaction_id = :reaction_id;
 
--- name: pack
+-- name: match_cursor
 SELECT version, cursor FROM tape_match_cursor;
 
--- name: forces
+-- name: states
 SELECT reaction_id, own_cursor, state_json
 FROM tape_reactions
 WHERE state_version > :seen
@@ -68,11 +72,11 @@ RETURNING version, matched_at;
 UPDATE tape_reactions SET
   own_cursor = json_extract(f.value, '$.own_cursor'), state_json = json_extract(f.value, '$.state_json'),
   state_version = :version, paused = coalesce(json_extract(f.value, '$.paused'), paused)
-FROM json_each(:forces) AS f
+FROM json_each(:states) AS f
 WHERE reaction_id = json_extract(f.value, '$.reaction_id');
 
 -- name: add_predicate_errors
 UPDATE tape_reactions SET
   errors = errors + json_extract(s.value, '$.errors'), last_error = json_extract(s.value, '$.last_error')
-FROM json_each(:slips) AS s
+FROM json_each(:errors) AS s
 WHERE reaction_id = json_extract(s.value, '$.reaction_id');

@@ -15,6 +15,7 @@ from tape.store.runs import Runs
 from tape.store.sqlite.connection import Database, SqliteTransaction
 from tape.store.sqlite.location import Location
 from tape.store.sqlite.migrate import Migrated
+from tape.store.sqlite.row_claims import RowClaims
 from tape.store.sqlite.wake import DatagramWake, NoWake
 from tape.store.sqlite.writer import Writer
 from tape.store.tasks import Tasks
@@ -28,9 +29,10 @@ class SqliteStore:
         epoch, self.applied = migrated
         self.journal = Journal(database, "sqlite", epoch)
         self.cells = Cells(database, "sqlite")
-        self.reactions = Reactions(database, "sqlite")
-        self.tasks = Tasks(database, "sqlite")
-        self.retention = Retention(database, "sqlite")
+        claims = RowClaims(database)
+        self.reactions = Reactions(database, "sqlite", claims)
+        self.tasks = Tasks(database, "sqlite", claims)
+        self.retention = Retention(database, "sqlite", claims)
         self.audit = Audit(database, "sqlite")
         self.runs = Runs(database, "sqlite", bounded=self.retention if is_bounded else None)
 

@@ -12,52 +12,10 @@ SELECT h.value ->> 'task_id', h.value ->> 'reaction_id',
        h.value ->> 'shard_hash', h.value ->> 'seq', h.value ->> 'kind', h.value ->> 'type',
        h.value ->> 'schema_version', h.value ->> 'ts_ms', h.value ->> 'prev_value_json', h.value ->> 'first_at_ms',
        h.value ->> 'coalesced'
-FROM json_each(:hits) AS h
+FROM json_each(:matches) AS h
 WHERE true
 ON CONFLICT (source_global_seq, reaction_id) DO NOTHING
 RETURNING task_id;
-
--- name: lock_slots
--- Nothing is to be locked where there is one writer.
-SELECT 1 FROM tape_limits WHERE reaction_id IN (SELECT value FROM json_each(:reaction_ids));
-
--- name: insert_claimed
--- Where nothing waits and slots are free, a task is claimed as it is made, for who made it.
-WITH hit AS MATERIALIZED (
-  SELECT h.value AS h, h.value ->> 'reaction_id' AS reaction_id,
-         row_number() OVER (PARTITION BY h.value ->> 'reaction_id' ORDER BY h.value ->> 'global_seq') AS place,
-         row_number() OVER (ORDER BY h.value ->> 'global_seq') AS overall
-  FROM json_each(:hits) AS h
-), room AS MATERIALIZED (
-  SELECT r.reaction_id, r.num_shards, CASE WHEN r.deleted = 0 AND r.paused = '' AND r.rate_limit_per_s = 0
-    AND r.reaction_id IN (SELECT value FROM json_each(:reaction_ids))
-    AND coalesce((
-      SELECT t.next_attempt_at_ms FROM tape_tasks AS t
-      WHERE t.reaction_id = r.reaction_id AND t.status IN (1, 2)
-      ORDER BY t.next_attempt_at_ms LIMIT 1) > :now, true)
-    THEN r.max_concurrency - (
-      SELECT count(*) FROM tape_tasks AS t
-      WHERE t.reaction_id = r.reaction_id AND t.status = 2 AND t.lease_expires_at_ms > :now)
-    ELSE 0 END AS free
-  FROM tape_reactions AS r
-  WHERE r.reaction_id IN (SELECT value ->> 'reaction_id' FROM json_each(:hits))
-), judged AS MATERIALIZED (
-  SELECT hit.h, hit.reaction_id, room.num_shards, hit.place <= room.free AND hit.overall <= :most AS is_ours
-  FROM hit JOIN room ON room.reaction_id = hit.reaction_id
-)
-INSERT INTO tape_tasks (
-  task_id, reaction_id, shard, source_run_id, source_global_seq, subject, payload_json, status, attempt, attempts,
-  next_attempt_at_ms, lease_owner, lease_expires_at_ms, created_at_ms, trace_id, span_id, shard_hash, source_seq, kind,
-  type, schema_version, ts_ms, prev_value_json)
-SELECT h ->> 'task_id', reaction_id, (h ->> 'shard_hash') % num_shards, h ->> 'run_id', h ->> 'global_seq',
-       h ->> 'subject', h ->> 'payload_json', CASE WHEN is_ours THEN 2 ELSE 1 END, is_ours, is_ours,
-       CASE WHEN is_ours THEN :now + :lease_ms ELSE :now END, CASE WHEN is_ours THEN :owner ELSE '' END,
-       CASE WHEN is_ours THEN :now + :lease_ms ELSE 0 END, :now, h ->> 'trace_id', h ->> 'span_id', h ->> 'shard_hash',
-       h ->> 'seq', h ->> 'kind', h ->> 'type', h ->> 'schema_version', h ->> 'ts_ms', h ->> 'prev_value_json'
-FROM judged
-WHERE true
-ON CONFLICT (source_global_seq, reaction_id) DO NOTHING
-RETURNING task_id, shard, status;
 
 -- name: lock_waiting
 SELECT t.reaction_id, t.subject, t.task_id, t.first_at_ms
@@ -75,7 +33,7 @@ UPDATE tape_tasks SET
   coalesced = coalesced + (h.value ->> 'coalesced'),
   shard = (h.value ->> 'shard_hash') % (
          SELECT r.num_shards FROM tape_reactions AS r WHERE r.reaction_id = h.value ->> 'reaction_id')
-FROM json_each(:hits) AS h
+FROM json_each(:matches) AS h
 WHERE task_id = h.value ->> 'task_id';
 
 -- name: end_pending
@@ -110,7 +68,7 @@ WHERE t.status = 2 AND t.lease_expires_at_ms <= :now_ms
   AND (r.deleted = 1 OR (r.handler_kind <> 1 AND t.attempts >= min(r.retry_max + 1, r.dlq_after_n)))
 LIMIT 1;
 
--- name: bury
+-- name: expire
 UPDATE tape_tasks SET
   status = 5, completed_at_ms = :now_ms,
   last_error = CASE WHEN r.deleted = 1 THEN 'deregistered'
@@ -223,11 +181,11 @@ SELECT deleted FROM tape_reactions WHERE reaction_id = :reaction_id;
 -- name: present
 -- A debounced task has the name of its first entry, and the place of its newest.
 SELECT t.task_id, t.source_global_seq
-FROM json_each(:hits) AS h
+FROM json_each(:matches) AS h
 CROSS JOIN tape_tasks AS t ON t.task_id = h.value ->> 'task_id'
 UNION
 SELECT t.task_id, t.source_global_seq
-FROM json_each(:hits) AS h
+FROM json_each(:matches) AS h
 CROSS JOIN tape_tasks AS t
   ON t.source_global_seq = h.value ->> 'global_seq' AND t.reaction_id = h.value ->> 'reaction_id';
 

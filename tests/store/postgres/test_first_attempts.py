@@ -3,7 +3,7 @@
 import pytest
 
 from tape.core.task import Claim, TaskId, task_id
-from tape.store.first_attempts import FirstAttempts, first_attempts
+from tape.store.postgres.first_attempts import FirstAttempts, first_attempts
 
 
 def claim(reaction_id: str, place: int, owner: str = "me", attempt: int = 1) -> Claim:
