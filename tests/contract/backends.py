@@ -23,7 +23,7 @@ from tape.store.sqlite.store import open_store as open_sqlite
 class DeafWake:
     """Loses every hint."""
 
-    async def tell(self, head: GlobalSeq) -> None:
+    async def notify(self, head: GlobalSeq) -> None:
         return
 
     async def wait_beyond(self, cursor: GlobalSeq) -> None:

@@ -13,8 +13,9 @@ from tape.core.outbox import Subscription
 from tape.core.task import Claim, ClaimRequest, Died, Done, Outcome, Released, Settlement, Task
 from tape.outbox.database import Database, open_outbox
 from tape.store.clock import now_ms
-from tape.store.outbox import outbox
-from tape.store.outbox.outbox import Deliveries, OutboxDatabase
+from tape.store.outbox import deliveries as deliveries_module
+from tape.store.outbox.database import OutboxDatabase
+from tape.store.outbox.deliveries import Deliveries
 from tape.store.outbox.table import OutboxTable
 from tape.store.outbox.versions import HandlerVersions
 from tests.outbox.places import Place, said
@@ -107,7 +108,7 @@ class Forgetful:
 
     def __init__(self, database: OutboxDatabase) -> None:
         self._database = database
-        self.dialect, self.schema, self.transaction = database.dialect, database.schema, database.transaction
+        self.steps, self.schema, self.transaction = database.steps, database.schema, database.transaction
         self.left = 100
 
     @asynccontextmanager
@@ -159,7 +160,7 @@ async def test_when_the_clock_jumps_ahead_a_claim_may_go_to_another_and_only_the
         deliveries = Deliveries(database, [MINE], {})
         await HandlerVersions(database, [MINE]).register()
         (first,) = (await deliveries.claim(WANT)).tasks
-        monkeypatch.setattr(outbox, "now_ms", lambda: now_ms() + HOUR_MS)
+        monkeypatch.setattr(deliveries_module, "now_ms", lambda: now_ms() + HOUR_MS)
         (second,) = (await deliveries.claim(replace(WANT, owner="other"))).tasks
 
         (stale,) = await settle(deliveries, first, Done())
@@ -174,7 +175,7 @@ async def test_when_the_clock_jumps_back_what_is_in_hand_is_settled_and_what_is_
         deliveries = Deliveries(database, [MINE], {})
         await HandlerVersions(database, [MINE]).register()
         (first,) = (await deliveries.claim(WANT)).tasks
-        monkeypatch.setattr(outbox, "now_ms", lambda: now_ms() - HOUR_MS)
+        monkeypatch.setattr(deliveries_module, "now_ms", lambda: now_ms() - HOUR_MS)
         await sqlite.said(said(2))
         (second,) = (await deliveries.claim(WANT)).tasks
 

@@ -20,7 +20,8 @@ from tape.core.task import Claim, Claimed, ClaimRequest, Died, Done, Failed, Set
 from tape.outbox import DEFAULT_RETRY_POLICY, OutboxEvent, RetryPolicy, TerminalHandlerError, parse
 from tape.outbox.database import open_outbox
 from tape.outbox.failures import is_terminal
-from tape.store.outbox.outbox import Deliveries, OutboxDatabase
+from tape.store.outbox.database import OutboxDatabase
+from tape.store.outbox.deliveries import Deliveries
 from tape.store.outbox.versions import HandlerVersions
 from tests.outbox.places import Place, Seen, said
 
@@ -139,7 +140,7 @@ async def test_an_attempt_that_is_claimed_before_the_last_one_hears_of_its_end_k
         (second,) = hasty.claimed
 
         assert stale is None and second.attempt == first.attempt + 1
-        assert deliveries.held(Claim(second.task_id, "me", second.attempt)).event.payload == {"n": 1}
+        assert deliveries.claimed(Claim(second.task_id, "me", second.attempt)).event.payload == {"n": 1}
 
 
 class Hasty:
@@ -147,7 +148,7 @@ class Hasty:
 
     def __init__(self, database: OutboxDatabase) -> None:
         self._database = database
-        self.dialect, self.schema, self.transaction = database.dialect, database.schema, database.transaction
+        self.steps, self.schema, self.transaction = database.steps, database.schema, database.transaction
         self.next: Callable[[], Awaitable[Claimed]] | None = None
         self.claimed: Sequence[Task] = ()
 

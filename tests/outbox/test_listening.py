@@ -21,7 +21,7 @@ from tape.core.outbox import Subscription
 from tape.core.task import ClaimRequest
 from tape.outbox import OutboxEvent, OutboxListener, RetryPolicy, polling
 from tape.outbox.database import open_outbox
-from tape.store.outbox.outbox import Deliveries
+from tape.store.outbox.deliveries import Deliveries
 from tape.store.outbox.versions import HandlerVersions
 from tests.outbox.places import Place, Seen, note, number, said
 from tests.patience import PATIENCE_S

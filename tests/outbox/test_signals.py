@@ -15,8 +15,8 @@ from tape.core.task import Claim, TaskId
 from tape.outbox import OutboxEvent, RetryPolicy
 from tape.outbox.database import open_outbox
 from tape.outbox.polling import PolledQueue
-from tape.store.outbox.outbox import Deliveries
-from tape.store.postgres.channels import judge
+from tape.store.outbox.deliveries import Deliveries
+from tape.store.postgres.outbox_wake import warn_of_full_queue
 from tests.outbox.places import Place, Seen, rows, said
 from tests.outbox.test_claims import MINE
 
@@ -136,8 +136,8 @@ async def test_a_handler_that_never_ends_is_told_of_once(place: Place, caplog: p
 
 def test_a_queue_of_notifications_that_fills_is_warned_of(caplog: pytest.LogCaptureFixture) -> None:
     with caplog.at_level(logging.WARNING, "tape"):
-        judge(0.249)
-        judge(0.25)
+        warn_of_full_queue(0.249)
+        warn_of_full_queue(0.25)
 
     assert caplog.messages == ["outbox.notify_queue_filling"]
     assert getattr(caplog.records[0], "facts", {}) == {"usage": 0.25}

@@ -9,7 +9,7 @@ import pytest
 from tape.core.errors import Unavailable
 from tape.core.task import ClaimRequest
 from tape.outbox.database import open_outbox
-from tape.store.outbox.outbox import Deliveries
+from tape.store.outbox.deliveries import Deliveries
 from tape.store.outbox.versions import HandlerVersions
 from tests.outbox.places import Place, said
 from tests.outbox.test_claims import MINE

@@ -7,7 +7,7 @@ from typing import Any
 from tape.core.outbox import RetryPolicy, Subscription
 from tape.core.task import Claim, ClaimRequest, Outcome, Settlement, Task
 from tape.outbox.database import Database
-from tape.store.outbox.outbox import Deliveries
+from tape.store.outbox.deliveries import Deliveries
 from tape.store.outbox.versions import HandlerVersions
 from tests.outbox.places import Place
 

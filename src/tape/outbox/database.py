@@ -7,7 +7,7 @@ from typing import Any, NoReturn, Protocol
 from urllib.parse import urlsplit
 
 from tape.core.errors import UsageError, quoted
-from tape.store.outbox.outbox import OutboxDatabase
+from tape.store.outbox.database import OutboxDatabase
 from tape.store.outbox.table import OutboxTable
 
 

@@ -16,7 +16,7 @@ from tape.core.outbox import OutboxEvent, Subscription
 from tape.core.task import Claim, Task
 from tape.outbox.failures import is_terminal
 from tape.outbox.publisher import log_fields
-from tape.store.outbox.outbox import Deliveries, Held
+from tape.store.outbox.deliveries import ClaimedDelivery, Deliveries
 from tape.telemetry import log
 from tape.work.answers import Dead, Release
 from tape.work.deadline import DEADLINE, check_deadline
@@ -46,7 +46,7 @@ class DeliveryHandler:
     async def handle(self, tasks: Sequence[Task], threads: anyio.CapacityLimiter) -> object:
         (task,) = tasks
         claim = Claim(task.task_id, task.lease_owner, task.attempt)
-        began, held = time.monotonic(), self.deliveries.held(claim)
+        began, held = time.monotonic(), self.deliveries.claimed(claim)
         result = "failed"
         try:
             await self._deliver(claim, held, threads)
@@ -70,13 +70,13 @@ class DeliveryHandler:
             )
         return None
 
-    async def _deliver(self, claim: Claim, held: Held, threads: anyio.CapacityLimiter) -> None:
+    async def _deliver(self, claim: Claim, held: ClaimedDelivery, threads: anyio.CapacityLimiter) -> None:
         if self.takes_connection:
             await self._deliver_once(claim, held, threads)
         elif not held.is_handled:
             await self._run(threads, held, held.event)
 
-    async def _deliver_once(self, claim: Claim, held: Held, threads: anyio.CapacityLimiter) -> None:
+    async def _deliver_once(self, claim: Claim, held: ClaimedDelivery, threads: anyio.CapacityLimiter) -> None:
         try:
             async with self.transaction() as connection:
                 if await self.deliveries.begin(connection, held):
@@ -86,7 +86,7 @@ class DeliveryHandler:
             self.deliveries.unfinish(claim)
             raise
 
-    async def _run(self, threads: anyio.CapacityLimiter, held: Held, *arguments: object) -> None:
+    async def _run(self, threads: anyio.CapacityLimiter, held: ClaimedDelivery, *arguments: object) -> None:
         if self.is_async:
             await self.function(*arguments)
             return

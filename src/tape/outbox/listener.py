@@ -27,7 +27,7 @@ from tape.outbox.maintenance import apply_retention, keep_registered
 from tape.outbox.polling import PolledQueue
 from tape.outbox.publisher import own_generation
 from tape.settings import Settings
-from tape.store.outbox.outbox import Deliveries
+from tape.store.outbox.deliveries import Deliveries
 from tape.store.outbox.versions import HandlerVersions
 from tape.work.deadline import DEADLINE
 from tape.work.outages import Outage, persist

@@ -7,7 +7,7 @@ import anyio
 
 from tape.core.errors import TapeError, Unavailable
 from tape.core.outbox import OutboxRetention
-from tape.store.outbox.outbox import OutboxDatabase
+from tape.store.outbox.database import OutboxDatabase
 from tape.store.outbox.table import OutboxTable
 from tape.store.outbox.versions import HandlerVersions
 from tape.telemetry import log

@@ -9,8 +9,8 @@ from tape.core.outbox import OutboxEvent, channel, check_generation, with_trace
 from tape.settings import Settings
 from tape.store import foreign
 from tape.store.connection import Row
+from tape.store.outbox.deliveries import FILE
 from tape.store.outbox.event import parameters
-from tape.store.outbox.outbox import FILE
 from tape.telemetry import current_trace, log, producer_span
 
 

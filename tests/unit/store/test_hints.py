@@ -21,7 +21,7 @@ async def test_p9_a_head_that_does_not_exist_wakes_a_reader_once(head: int) -> N
             returns += 1
 
     async with anyio.create_task_group() as tasks:
-        hints.take(GlobalSeq(head))
+        hints.add(GlobalSeq(head))
         tasks.start_soon(read)
         await anyio.wait_all_tasks_blocked()
         tasks.cancel_scope.cancel()
@@ -31,8 +31,8 @@ async def test_p9_a_head_that_does_not_exist_wakes_a_reader_once(head: int) -> N
 
 async def test_a_later_hint_takes_nothing_back_of_one_that_is_not_spent() -> None:
     hints = Hints()
-    hints.take(UNKNOWN)
-    hints.take(GlobalSeq(3))
+    hints.add(UNKNOWN)
+    hints.add(GlobalSeq(3))
 
     with anyio.fail_after(PATIENCE_S):
         await hints.wait_beyond(GlobalSeq(10))

@@ -183,7 +183,7 @@ async def test_a_wake_reaches_a_listener_however_deep_its_folder(tmp_path: Path)
         async with anyio.create_task_group() as tasks:
             tasks.start_soon(listener.wait_beyond, GlobalSeq(0))
             await anyio.wait_all_tasks_blocked()
-            await teller.tell(GlobalSeq(1))
+            await teller.notify(GlobalSeq(1))
 
     listener.close()
     teller.close()
@@ -199,7 +199,7 @@ async def test_a_socket_left_by_the_dead_is_removed(tmp_path: Path) -> None:
     dead.close()
     left.touch()
 
-    await teller.tell(GlobalSeq(1))
+    await teller.notify(GlobalSeq(1))
 
     assert not left.exists()
     teller.close()

@@ -241,7 +241,7 @@ async def _wake(path: Path) -> Finding:
         async with anyio.create_task_group() as tasks:
             tasks.start_soon(listener.wait_beyond, GlobalSeq(0))
             await anyio.lowlevel.checkpoint()  # it listens from its first step on
-            await teller.tell(GlobalSeq(0))
+            await teller.notify(GlobalSeq(0))
     took_ms = 1000 * (time.perf_counter() - began)
     listener.close()
     teller.close()

@@ -12,8 +12,8 @@ from tape.core.outbox import DeliveryState, OutboxRecord, OutboxRetention, Statu
 from tape.store import foreign
 from tape.store.clock import now_ms
 from tape.store.connection import Row
+from tape.store.outbox.database import OutboxDatabase
 from tape.store.outbox.event import event_of
-from tape.store.outbox.outbox import OutboxDatabase
 from tape.telemetry import log
 
 FILE: Final = "outbox_table.sql"
@@ -148,8 +148,7 @@ class OutboxTable:
 
     async def divide(self) -> list[str]:
         """Divides the table by time, if it is still one, and makes the partitions of the months to come."""
-        if self._database.dialect == "sqlite":
-            raise UsageError("SQLite has no partitions; an outbox that large belongs into Postgres")
+        self._database.steps.check_partitions()
         async with self._database.own() as connection:
             hindrances = [name for (name,) in await self._run(connection, "undividable")]
             if hindrances:

@@ -1,4 +1,4 @@
-"""The versions of handlers that an outbox knows: a row is dealt to each, so that no deployment hides another one."""
+"""The registered versions of handlers: each takes rows of its own, so that no deployment replaces another."""
 
 import json
 from collections.abc import Sequence
@@ -10,8 +10,8 @@ from tape.core.outbox import Begin, Subscription
 from tape.store import foreign
 from tape.store.clock import now_ms
 from tape.store.connection import Row
-from tape.store.outbox import steps
-from tape.store.outbox.outbox import FILE, OutboxDatabase
+from tape.store.outbox.database import OutboxDatabase
+from tape.store.outbox.deliveries import FILE
 
 PAGE: Final = 1_000
 NO_HANDLERS: Final = "[]"
@@ -35,7 +35,7 @@ class HandlerVersions:
         """Registers the versions, and gives those that are new the older rows that their `begin` names."""
         is_partial = any(each.begin not in ("pending", "all") for each in self._subscriptions)
         while is_partial and await self._fan_out_page():
-            pass  # page by page before the lock is taken, so that it is held for what came meanwhile alone
+            pass  # page by page before the lock is taken, which then covers only the rows that came meanwhile
         async with self._database.own() as connection:
             await self._run(connection, "alone")
             while is_partial and await self._fan_out(connection):
@@ -47,10 +47,10 @@ class HandlerVersions:
                     await self._catch_up(connection, each.version, each.begin)
 
     async def refresh(self, retire_after: timedelta | None) -> list[str]:
-        """Notes that the versions run, and registers those that were given up.
+        """Records that the versions run, and registers those that were retired.
 
-        With `retire_after` it gives up other versions of the same handlers that have not run for so long, and answers
-        with the names of their handlers. The caller has run for as long itself: after a pause of all of them the
+        With `retire_after` it retires other versions of the same handlers that have not run for so long, and returns
+        the names of their handlers. The caller itself must have run for as long: after a pause of all processes the
         others may be about to come back.
         """
         async with self._database.own() as connection:
@@ -67,11 +67,8 @@ class HandlerVersions:
             return await self._fan_out(connection)
 
     async def _fan_out(self, connection: object) -> bool:
-        """Deals out a page of new rows to the versions that are registered; whether there may be more."""
-        if self._database.dialect == "postgres":
-            await self._run(connection, "fan_out", most=PAGE)
-        else:
-            await steps.fan_out(partial(self._run, connection), PAGE)
+        """Fans out a page of new rows to the registered versions; whether there may be more."""
+        await self._database.steps.fan_out(partial(self._run, connection), PAGE)
         return await self._run(connection, "soon", handlers=NO_HANDLERS) == [(0,)]
 
     async def _catch_up(self, connection: object, version: str, begin: Begin) -> None:
@@ -88,9 +85,7 @@ class HandlerVersions:
 
     async def _retire(self, connection: object, after_ms: int) -> list[Row]:
         asked: dict[str, Any] = {"handlers": self._handlers, "versions": self._versions, "after_ms": after_ms}
-        if self._database.dialect == "postgres":
-            return await self._run(connection, "retire", **asked)
-        return await steps.retire(partial(self._run, connection), asked)
+        return await self._database.steps.retire(partial(self._run, connection), asked)
 
     async def _run(self, connection: object, name: str, **asked: object) -> list[Row]:
         parameters = {"generation": self._generation, "now_ms": now_ms(), **asked}

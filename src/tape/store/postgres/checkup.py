@@ -1,12 +1,12 @@
 """A look at a Postgres server from outside: how it is set, how full it is, and whether it can be listened to."""
 
+from functools import partial
 from typing import Final, NamedTuple
 
-import anyio
 import asyncpg
 
 from tape.store.postgres.errors import LOST, translate
-from tape.store.postgres.named import numbered
+from tape.store.postgres.listen import Notify, receives_notifications
 from tape.store.postgres.qualified import PIN
 from tape.store.statements import statements
 
@@ -53,19 +53,13 @@ async def _asked(connection: asyncpg.Connection, listen_url: str) -> Checkup:
         sessions = await connection.fetchval(sql["sessions"])
         oldest_s = await connection.fetchval(sql["oldest"])
         standbys = Standbys(*await connection.fetchrow(sql["standbys"]))
-    hears = await _hears(connection, listen_url, sql["say"])
+    hears = await _hears(listen_url, partial(connection.execute, "SELECT pg_catalog.pg_notify($1, '')"))
     return Checkup(int(settings["server_version_num"]) // 10_000, settings, sessions, oldest_s, hears, standbys)
 
 
-async def _hears(connection: asyncpg.Connection, listen_url: str, say: str) -> bool:
+async def _hears(listen_url: str, notify: Notify) -> bool:
     listener = await asyncpg.connect(listen_url, timeout=CONNECT_S, statement_cache_size=0)
     try:
-        channel, echo = f"tape_echo_{listener.get_server_pid()}", anyio.Event()
-        await listener.add_listener(channel, lambda *_: echo.set())
-        text, values = numbered(say, {"channel": channel})
-        await connection.execute(text, *values)
-        with anyio.move_on_after(ECHO_S):
-            await echo.wait()
-        return echo.is_set()
+        return await receives_notifications(listener, notify, ECHO_S)
     finally:
         listener.terminate()

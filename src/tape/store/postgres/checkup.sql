@@ -20,6 +20,3 @@ SELECT count(*) FILTER (WHERE sync_state IN ('sync', 'quorum')), count(*) FILTER
 FROM pg_stat_replication
 WHERE state IS DISTINCT FROM 'backup'
   AND pid NOT IN (SELECT active_pid FROM pg_replication_slots WHERE slot_type = 'logical' AND active_pid IS NOT NULL);
-
--- name: say
-SELECT pg_catalog.pg_notify(:channel, '');

@@ -14,7 +14,7 @@ from tape.store.connection import Query, Row
 from tape.store.postgres.append import Appender
 from tape.store.postgres.combined import combined
 from tape.store.postgres.errors import LOST, is_lost, translate
-from tape.store.postgres.listen import Listener
+from tape.store.postgres.journal_wake import JournalWake
 from tape.store.postgres.named import numbered
 from tape.store.postgres.qualified import qualified
 from tape.store.postgres.transaction import PostgresTransaction, shielded
@@ -26,10 +26,10 @@ POLL_ALONE_S: Final = 0.5
 class Database:
     """One database: queries read a snapshot, appends are numbered under one lock."""
 
-    def __init__(self, pool: asyncpg.Pool, appender: Appender, listener: Listener, wake: Wake, schema: str) -> None:
+    def __init__(self, pool: asyncpg.Pool, appender: Appender, own_wake: JournalWake, wake: Wake, schema: str) -> None:
         self._pool = pool
         self._appender = appender
-        self._listener = listener
+        self._own_wake = own_wake
         self._wake = wake
         self._schema = schema
         self._cached: asyncpg.Connection | None = None
@@ -112,7 +112,7 @@ class Database:
         return await self._appender.append(requests)
 
     async def wait(self, beyond: GlobalSeq) -> None:
-        with anyio.move_on_after(POLL_S if self._listener.is_listening else POLL_ALONE_S):
+        with anyio.move_on_after(POLL_S if self._own_wake.is_listening else POLL_ALONE_S):
             await self._wake.wait_beyond(beyond)
 
     @asynccontextmanager

@@ -11,10 +11,11 @@ import asyncpg
 from tape.core.errors import Unavailable
 from tape.store.clock import now_ms
 from tape.store.foreign import check_schema, in_schema, moved
-from tape.store.postgres.channels import Channels
 from tape.store.postgres.errors import LOST, REFUSED, error_text, refused, translate
 from tape.store.postgres.migrate import BOTH_FIRST
 from tape.store.postgres.named import numbered
+from tape.store.postgres.outbox_steps import PostgresSteps
+from tape.store.postgres.outbox_wake import OutboxWake
 from tape.store.postgres.owners import check_owners, created
 from tape.store.postgres.qualified import PIN, SEARCH_PATH
 from tape.store.statements import migrations
@@ -68,7 +69,7 @@ class Lent:
 class PostgresOutbox:
     """The database an outbox lives in."""
 
-    dialect: Final = "postgres"
+    steps: Final = PostgresSteps()
 
     def __init__(self, pool: asyncpg.Pool, lent: Lent, connect: Connect, schema: str, way: Way) -> None:
         self._pool = pool
@@ -77,9 +78,8 @@ class PostgresOutbox:
         self._way = way
         self.schema = schema
 
-    def wake(self, channels: tuple[str, ...]) -> Channels:
-        """What hears of new rows."""
-        return Channels(self._connect, self._notify, channels, TIMEOUTS)
+    def wake(self, channels: tuple[str, ...]) -> OutboxWake:
+        return OutboxWake(self._connect, self._notify, channels, TIMEOUTS)
 
     async def _notify(self, channel: str) -> None:
         await self._pool.execute("SELECT pg_catalog.pg_notify($1, '')", channel)

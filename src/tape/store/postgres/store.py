@@ -19,7 +19,7 @@ from tape.store.journal import Journal
 from tape.store.postgres.append import Appender
 from tape.store.postgres.connection import Database
 from tape.store.postgres.errors import LOST, REFUSED, error_text, refused, translate
-from tape.store.postgres.listen import Listener
+from tape.store.postgres.journal_wake import JournalWake
 from tape.store.postgres.migrate import Migrated, check_durability, check_path, enter, migrate
 from tape.store.postgres.page_claims import PageClaims
 from tape.store.postgres.qualified import SEARCH_PATH
@@ -92,14 +92,11 @@ async def open_store(
     pool = await asyncpg.create_pool(url, min_size=0, max_size=POOL, timeout=timeouts.connect_s, **options)
     connect = partial(_connected, url, timeouts, init, settings={**BY_KEYS, **PINNED})
     appender = Appender(connect, timeouts.recovery_s, migrated.schema)
-    listener = Listener(
-        partial(_connected, listen_url or url, timeouts, _accept),
-        own_process=lambda: appender.process,
-        timeouts=timeouts,
-    )
-    database = Database(pool, appender, listener, wake or listener, migrated.schema)
+    listen = partial(_connected, listen_url or url, timeouts, _accept)
+    own_wake = JournalWake(listen, lambda: appender.process, timeouts)
+    database = Database(pool, appender, own_wake, wake or own_wake, migrated.schema)
     try:
-        async with background(listener.run):
+        async with background(own_wake.run):
             yield PostgresStore(database, migrated)
     finally:
         await _ended(database.close(), timeouts)

@@ -56,7 +56,7 @@ class Appender:
 
     async def _answer(self, arguments: list[bytes]) -> Answer:
         try:
-            return read_answer(await self._server.tell(APPEND, *arguments))
+            return read_answer(await self._server.run(APPEND, *arguments))
         except Unavailable as error:
             if error.outcome == "nothing":
                 raise
@@ -67,7 +67,7 @@ class Appender:
         with anyio.move_on_after(self._recovery_s):
             while True:
                 try:
-                    return read_answer(await self._server.tell(APPEND, *arguments))
+                    return read_answer(await self._server.run(APPEND, *arguments))
                 except Unavailable:
                     await anyio.sleep(RETRY_S)
         raise lost

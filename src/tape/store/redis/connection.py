@@ -26,7 +26,7 @@ class Connections:
     """
 
     def __init__(self, url: str, timeouts: Timeouts) -> None:
-        self._patience = timeouts
+        self._timeouts = timeouts
         self._options: dict[str, Any] = {**parse_url(url)}
         self._class: type[Connection] = self._options.pop("connection_class", Connection)
         self._idle: list[Connection] = []
@@ -58,12 +58,12 @@ class Connections:
     async def open(self) -> Connection:
         """A connection of its own for who asks; nothing has been said on it."""
         connection = self._class(
-            **self._options, protocol=2, socket_timeout=None, socket_connect_timeout=self._patience.connect_s,
+            **self._options, protocol=2, socket_timeout=None, socket_connect_timeout=self._timeouts.connect_s,
             socket_keepalive=True, driver_info=None,
         )  # fmt: skip
         connect: Callable[[], Awaitable[None]] = connection.connect
         try:
-            with anyio.fail_after(self._patience.connect_s):  # its greeting has no bound of its own
+            with anyio.fail_after(self._timeouts.connect_s):  # its greeting has no bound of its own
                 await connect()
         except BaseException as error:
             await connection.disconnect(nowait=True)  # the answers to its greeting may still come
@@ -81,7 +81,7 @@ class Connections:
     async def _answers(self, connection: Connection, commands: Sequence[Command]) -> list[Any]:
         is_whole = False
         try:
-            with anyio.fail_after(self._patience.answer_s):
+            with anyio.fail_after(self._timeouts.answer_s):
                 await connection.send_packed_command(connection.pack_commands(commands))
                 answers = [await _answer(connection) for _ in commands]
             is_whole = True

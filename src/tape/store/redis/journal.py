@@ -38,7 +38,7 @@ class Journal:
 
     async def append(self, requests: Sequence[Request]) -> Sequence[AppendOutcome]:
         outcomes = await self._appender.append(requests)
-        await self._wake.tell(self._server.data_set.head)
+        await self._wake.notify(self._server.data_set.head)
         return outcomes
 
     async def wait(self, beyond: GlobalSeq) -> None:

@@ -23,12 +23,12 @@ class Listener:
 
     def __init__(self, connections: Connections, root: str, timeouts: Timeouts) -> None:
         self._connections = connections
-        self._patience = timeouts
+        self._timeouts = timeouts
         self._channel = f"{root}:grown"
         self._hints = Hints()
         self.is_listening = False
 
-    async def tell(self, head: GlobalSeq) -> None:
+    async def notify(self, head: GlobalSeq) -> None:
         return  # the script that appends has told everybody
 
     async def wait_beyond(self, cursor: GlobalSeq) -> None:
@@ -55,20 +55,20 @@ class Listener:
             return
         finally:
             self.is_listening = False
-            self._hints.take(UNKNOWN)
+            self._hints.add(UNKNOWN)
             await connection.disconnect(nowait=True)
 
     async def _next(self, connection: Connection) -> list[bytes] | None:
         """What is said next; nothing when not even a question is answered."""
-        said = await connection.read_response(timeout=self._patience.keep_alive_s)
+        said = await connection.read_response(timeout=self._timeouts.keep_alive_s)
         if said is None:
             await connection.send_command("PING")
-            said = await connection.read_response(timeout=self._patience.echo_s)
+            said = await connection.read_response(timeout=self._timeouts.echo_s)
         return said  # type: ignore[no-any-return]
 
     def _hear(self, kind: bytes, channel: bytes, *content: bytes) -> None:
         if kind == b"subscribe":
             self.is_listening = True
-            self._hints.take(UNKNOWN)  # whatever was said before it listened is found by looking
+            self._hints.add(UNKNOWN)  # whatever was said before it listened is found by looking
         elif kind == b"message":
-            self._hints.take(head_of(b"".join(content).decode(errors="replace")))
+            self._hints.add(head_of(b"".join(content).decode(errors="replace")))

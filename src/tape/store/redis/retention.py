@@ -23,14 +23,14 @@ class Retention:
     async def trim(self, through: GlobalSeq) -> Bounds:
         rank, found = 0, STEP
         while found == STEP:
-            found, head = await self._server.tell(TRIM, through, rank, STEP)
+            found, head = await self._server.run(TRIM, through, rank, STEP)
             rank += STEP
             if found < 0:
                 raise UsageError(f"cannot trim through {through}: the head is {int(head)}")
         return await self._journal.bounds()
 
     async def trim_run(self, run_id: RunId, keep: int) -> Head:
-        verdict, *found = await self._server.tell(TRIM_RUN, run_id, keep)
+        verdict, *found = await self._server.run(TRIM_RUN, run_id, keep)
         if verdict == b"missing":
             raise RunNotFound(run_id)
         return known_head(*found)
@@ -38,6 +38,6 @@ class Retention:
     async def forget_keys(self, before_ms: int) -> int:
         total, found = 0, STEP
         while found == STEP:
-            forgotten, found = await self._server.tell(FORGET_KEYS, before_ms, STEP)
+            forgotten, found = await self._server.run(FORGET_KEYS, before_ms, STEP)
             total += forgotten
         return total

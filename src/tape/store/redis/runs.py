@@ -20,7 +20,7 @@ class Runs:
 
     async def open(self, run_id: RunId, meta: RunMeta, producer: str | None = None) -> Head:
         seen = self._server.data_set
-        verdict, *found = await self._server.tell(OPEN, run_id, seen.epoch, seen.head, producer or "", *_fields(meta))
+        verdict, *found = await self._server.run(OPEN, run_id, seen.epoch, seen.head, producer or "", *_fields(meta))
         if verdict != b"done":
             raise RunOpen(run_id)
         head, epoch, last = found
@@ -34,11 +34,11 @@ class Runs:
         await self._change(REAP, run_id)
 
     async def renew(self, producer: str, run_ids: Sequence[RunId], *, adopts: bool = False) -> Sequence[RunId]:
-        held = await self._server.tell(RENEW, producer, int(adopts), *run_ids)
+        held = await self._server.run(RENEW, producer, int(adopts), *run_ids)
         return [RunId(run_id.decode()) for run_id in held]
 
     async def close_silent(self, silence: timedelta) -> Mapping[RunId, Head]:
-        closed = await self._server.tell(CLOSE_SILENT, silence // timedelta(milliseconds=1))
+        closed = await self._server.run(CLOSE_SILENT, silence // timedelta(milliseconds=1))
         return {RunId(run_id.decode()): known_head(head) for run_id, head in rows_of(closed, 2)}
 
     async def find(self, run_id: RunId) -> RunRecord | None:
@@ -55,7 +55,7 @@ class Runs:
         return {run_id: head for run_id, head in found if head is not None}
 
     async def _change(self, script: Script, run_id: RunId) -> Head:
-        verdict, *found = await self._server.tell(script, run_id)
+        verdict, *found = await self._server.run(script, run_id)
         if verdict == b"missing":
             raise RunNotFound(run_id)
         if verdict == b"open":

@@ -22,7 +22,7 @@ class Server:
         self.root = root
         self.data_set = DataSet()
 
-    async def tell(self, script: Script, *arguments: Argument) -> Any:
+    async def run(self, script: Script, *arguments: Argument) -> Any:
         """What a script that may write answers."""
         while True:
             try:
@@ -35,12 +35,12 @@ class Server:
     async def ask(self, script: Script, *arguments: Argument) -> Any:
         """What a script that only reads answers; it is asked again when the answer is lost."""
         try:
-            return await self.tell(script, *arguments)
+            return await self.run(script, *arguments)
         except Unavailable as error:
             if error.outcome == "nothing":
                 raise
         try:
-            return await self.tell(script, *arguments)
+            return await self.run(script, *arguments)
         except Unavailable as error:
             raise Unavailable(error.reason) from error
 

@@ -56,7 +56,7 @@ class RedisStore:
 
     async def new_epoch(self) -> Epoch:
         seen = self._server.data_set
-        epoch, head = await self._server.tell(BEGIN, seen.epoch, seen.head)
+        epoch, head = await self._server.run(BEGIN, seen.epoch, seen.head)
         seen.see(Epoch(int(epoch)), GlobalSeq(int(head)))
         return self.epoch
 

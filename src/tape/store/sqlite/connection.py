@@ -79,7 +79,7 @@ class Database:
             is_quick = self._path is None and _is_quick(requests)
             call = self._write.call_here if is_quick else self._write.call
             outcomes = await call(partial(self._append, requests))
-        await self._wake.tell(self._writer.head)
+        await self._wake.notify(self._writer.head)
         return outcomes
 
     @asynccontextmanager
@@ -94,7 +94,7 @@ class Database:
                 with anyio.CancelScope(shield=True):
                     await self._write.call(self._undo)
                 raise
-        await self._wake.tell(self._writer.head)
+        await self._wake.notify(self._writer.head)
 
     async def wait(self, beyond: GlobalSeq) -> None:
         """Until anybody has written since this waiter last looked."""

@@ -12,6 +12,7 @@ from tape.core.errors import Unavailable, UsageError
 from tape.store.clock import now_ms
 from tape.store.foreign import check_schema, in_schema, moved
 from tape.store.sqlite.location import BUSY_S, Location
+from tape.store.sqlite.outbox_steps import SqliteSteps
 from tape.store.sqlite.worker import translate
 from tape.store.statements import migrations
 
@@ -49,7 +50,7 @@ class Watch:
 class SqliteOutbox:
     """The file an outbox lives in."""
 
-    dialect: Final = "sqlite"
+    steps: Final = SqliteSteps()
 
     def __init__(self, connect: Callable[[], sqlite3.Connection], schema: str) -> None:
         self._connect = connect

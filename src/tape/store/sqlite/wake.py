@@ -19,7 +19,7 @@ SETTLED_NS: Final = 100_000_000  # a folder's time is coarse: younger than this,
 class NoWake:
     """For a database that only one process can have."""
 
-    async def tell(self, head: GlobalSeq) -> None:
+    async def notify(self, head: GlobalSeq) -> None:
         return
 
     async def wait_beyond(self, cursor: GlobalSeq) -> None:
@@ -44,7 +44,7 @@ class DatagramWake:
         self._heard = asyncio.Event()
         self._is_listening = False
 
-    async def tell(self, head: GlobalSeq) -> None:
+    async def notify(self, head: GlobalSeq) -> None:
         for peer in self._others():
             try:
                 self._socket.sendto(b"%d" % head, self._address(peer))

@@ -1,12 +1,12 @@
-"""Deliveries of an outbox: rows are dealt out to handlers, claimed with a lease, and settled by the newest attempt."""
+"""Deliveries of an outbox: claimed with a lease, and settled by the newest attempt."""
 
 import json
 import random
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import AbstractAsyncContextManager, contextmanager
+from contextlib import contextmanager
 from datetime import timedelta
 from functools import partial
-from typing import Any, Final, NamedTuple, Protocol, TypeAlias
+from typing import Any, Final, NamedTuple, TypeAlias
 
 import anyio
 
@@ -16,37 +16,22 @@ from tape.core.task import Claim, Claimed, ClaimRequest, Died, Done, Outcome, Se
 from tape.store import foreign
 from tape.store.clock import now_ms
 from tape.store.connection import Row
-from tape.store.outbox import steps
+from tape.store.outbox.database import OutboxDatabase
 from tape.store.outbox.event import event_of
 from tape.telemetry import log
 
 FILE: Final = "outbox.sql"
-MIN_FAN_OUT: Final = 32  # at a time, so that a listener with few slots does not deal out one by one
+MIN_FAN_OUT: Final = 32  # rows at a time, so that a listener with few slots does not fan out one by one
 CLAIM: Final = 5  # columns of a claim, before those of its event
 EXPIRY_S: Final = 1.0
-ANSWER_S: Final = 30.0  # half a lease: whoever is not heard by then is gone, and what was asked is asked again
+ANSWER_S: Final = 30.0  # half a lease; then the connection is given up and the statement is sent again
 _MS: Final = timedelta(milliseconds=1)
 
 Attempt: TypeAlias = tuple[TaskId, int]
 
 
-class OutboxDatabase(Protocol):
-    """Where an outbox lives. A block of `own` raises our errors, one of `transaction` the driver's.
-
-    One of `once` is `own` for statements of which each may be a transaction by itself.
-    """
-
-    @property
-    def dialect(self) -> str: ...
-    @property
-    def schema(self) -> str: ...
-    def own(self) -> AbstractAsyncContextManager[Any]: ...
-    def once(self) -> AbstractAsyncContextManager[Any]: ...
-    def transaction(self) -> AbstractAsyncContextManager[Any]: ...
-
-
-class Held(NamedTuple):
-    """A delivery in hand."""
+class ClaimedDelivery(NamedTuple):
+    """The event of a claim, and what is known of its delivery."""
 
     event: OutboxEvent
     handler_name: str
@@ -57,7 +42,7 @@ class Held(NamedTuple):
 class Deliveries:
     """The deliveries to some handlers of one generation, as a queue of work.
 
-    An attempt whose handler wrote in our transaction is settled there by `finish`, and settling it again says nothing.
+    `finish` settles an attempt in the transaction of its handler; to settle it again then changes nothing.
     """
 
     def __init__(
@@ -72,7 +57,7 @@ class Deliveries:
         self._policies = policies
         (self._generation,) = {each.generation for each in subscriptions}
         self._versions = json.dumps([each.version for each in subscriptions])
-        self._held: dict[Claim, Held] = {}
+        self._claimed: dict[Claim, ClaimedDelivery] = {}
         self._finished: set[Claim] = set()
         self._next_expiry = 0.0
         self._answer_s = answer_s
@@ -89,18 +74,13 @@ class Deliveries:
         }
         with _answered(self._answer_s):
             async with self._database.once() as connection:
-                rows = await self._claim(connection, asked)
+                rows = await self._database.steps.claim(partial(self._run, connection), asked)
                 if not rows:
                     ((soon,),) = await self._run(connection, "soon", handlers=asked["handlers"])
                     return Claimed((), None if soon is None else max(int(soon), 0) * _MS)
-        held = [self._hold(row, request.owner) for row in sorted(rows, key=_place)]
-        await self._fail_unreadable([each for each in held if isinstance(each, Settlement)])
-        return Claimed([each for each in held if isinstance(each, Task)])
-
-    async def _claim(self, connection: object, asked: Mapping[str, object]) -> list[Row]:
-        if self._database.dialect == "postgres":
-            return await self._run(connection, "claim", **asked)
-        return await steps.claim(partial(self._run, connection), asked)
+        claimed = [self._hold(row, request.owner) for row in sorted(rows, key=_place)]
+        await self._fail_unreadable([each for each in claimed if isinstance(each, Settlement)])
+        return Claimed([each for each in claimed if isinstance(each, Task)])
 
     def _is_expiry_due(self) -> bool:
         now = anyio.current_time()
@@ -109,13 +89,13 @@ class Deliveries:
         self._next_expiry = now + EXPIRY_S
         return True
 
-    def held(self, claim: Claim) -> Held:
-        return self._held[claim]
+    def claimed(self, claim: Claim) -> ClaimedDelivery:
+        return self._claimed[claim]
 
-    async def begin(self, connection: object, held: Held) -> bool:
-        """Whether a handler is the first to handle an event; whoever comes at the same time waits to know."""
-        said = {"handler_name": held.handler_name, "idempotency_key": held.event.idempotency_key}
-        return bool(await self._run(connection, "handle", handled=json.dumps([said])))
+    async def begin(self, connection: object, delivery: ClaimedDelivery) -> bool:
+        """Whether the handler has not handled the event before; waits for another attempt that is in progress."""
+        handled = {"handler_name": delivery.handler_name, "idempotency_key": delivery.event.idempotency_key}
+        return bool(await self._run(connection, "handle", handled=json.dumps([handled])))
 
     async def finish(self, connection: object, claim: Claim) -> None:
         """Settles an attempt as done in a transaction that is under way."""
@@ -124,7 +104,7 @@ class Deliveries:
         self._finished.add(claim)
 
     def unfinish(self, claim: Claim) -> None:
-        """The transaction that finished it was not committed."""
+        """Takes `finish` back: its transaction was not committed."""
         self._finished.discard(claim)
 
     async def extend(self, claims: Sequence[Claim], lease: timedelta) -> Sequence[StaleClaim | None]:
@@ -132,7 +112,7 @@ class Deliveries:
         with _answered(self._answer_s):
             async with self._database.once() as connection:
                 rows = await self._run(connection, "extend", **asked)
-        return self._told(claims, set(map(_attempt, rows)))
+        return self._stale(claims, set(map(_attempt, rows)))
 
     async def settle(self, settlements: Sequence[Settlement]) -> Sequence[StaleClaim | None]:
         ours = {(claim.task_id, claim.attempt) for claim, _ in settlements if claim in self._finished}
@@ -141,36 +121,36 @@ class Deliveries:
             with _answered(self._answer_s):
                 async with self._database.once() as connection:
                     ours |= await self._settle(connection, rows)
-        answers = self._told([claim for claim, _ in settlements], ours)
+        answers = self._stale([claim for claim, _ in settlements], ours)
         for claim, _ in settlements:
             self._finished.discard(claim)
-            self._held.pop(claim, None)
+            self._claimed.pop(claim, None)
         return answers
 
     def _settlement(self, claim: Claim, outcome: Outcome) -> dict[str, Any]:
-        """With its key, if there is still to be remembered that it was handled."""
-        held = self._held.get(claim)
-        key = held.event.idempotency_key if held and isinstance(outcome, Done) else None
+        """A settlement as a row, with the key that is to be recorded as handled."""
+        delivery = self._claimed.get(claim)
+        key = delivery.event.idempotency_key if delivery and isinstance(outcome, Done) else None
         return _named(claim) | self._after(claim, outcome) | {"idempotency_key": key}
 
-    def _told(self, claims: Sequence[Claim], ours: set[Attempt]) -> list[StaleClaim | None]:
+    def _stale(self, claims: Sequence[Claim], ours: set[Attempt]) -> list[StaleClaim | None]:
         lost = [claim for claim in claims if (claim.task_id, claim.attempt) not in ours]
         for claim in lost:
-            self._held.pop(claim, None)
+            self._claimed.pop(claim, None)
         return [StaleClaim(f"{each.task_id} is handled elsewhere") if each in lost else None for each in claims]
 
     def _hold(self, row: Row, owner: str) -> Task | Settlement:
-        """The delivery as a task; a row that is no event fails alone."""
+        """The delivery as a task; a row that is no event becomes its failure."""
         (event_id, handler_name, attempt, attempts, _), event, is_handled = row[:CLAIM], row[CLAIM:-1], row[-1]
         claim = Claim(_task_id(event_id, handler_name), owner, attempt)
         try:
-            held = self._held[claim] = Held(event_of(event), handler_name, attempts, is_handled)
+            delivery = self._claimed[claim] = ClaimedDelivery(event_of(event), handler_name, attempts, is_handled)
         except (TapeError, ValueError) as error:
             return Settlement(claim, Died(f"the row is no event: {error}"))
-        return _task(claim, held)
+        return _task(claim, delivery)
 
     async def _fail_unreadable(self, settlements: Sequence[Settlement]) -> None:
-        """What could not be buried now comes again when its lease ends; what was claimed with it does not wait."""
+        """Settles rows that are no events as dead; if that fails, they come again when their lease ends."""
         try:
             if settlements:
                 await self.settle(settlements)
@@ -178,16 +158,13 @@ class Deliveries:
             log.warning("queue.unavailable", reason=str(error))
 
     async def _settle(self, connection: object, rows: Sequence[Mapping[str, Any]]) -> set[Attempt]:
-        if self._database.dialect == "postgres":
-            ours = await self._run(connection, "settle", settled=json.dumps(rows))
-        else:
-            ours = await steps.settle(partial(self._run, connection), rows)
-        return set(map(_attempt, ours))
+        newest = await self._database.steps.settle(partial(self._run, connection), rows)
+        return set(map(_attempt, newest))
 
     def _after(self, claim: Claim, outcome: Outcome) -> dict[str, object]:
-        held = self._held.get(claim)
-        policy = self._policies.get(held.handler_name, DEFAULT_RETRY_POLICY) if held else DEFAULT_RETRY_POLICY
-        after = settled(outcome, held.attempts if held else 1, policy, random.random())
+        delivery = self._claimed.get(claim)
+        policy = self._policies.get(delivery.handler_name, DEFAULT_RETRY_POLICY) if delivery else DEFAULT_RETRY_POLICY
+        after = settled(outcome, delivery.attempts if delivery else 1, policy, random.random())
         return {
             "status": after.status,
             "error": after.error,
@@ -228,12 +205,12 @@ def _place(row: Row) -> int:
     return int(row[4])
 
 
-def _task(claim: Claim, held: Held) -> Task:
-    """As the one loop knows work; what the handler is given is the event itself."""
-    event = held.event
+def _task(claim: Claim, delivery: ClaimedDelivery) -> Task:
+    """The delivery as the worker knows tasks; its handler gets the event itself."""
+    event = delivery.event
     return Task(
         task_id=claim.task_id,
-        reaction_id=held.handler_name,
+        reaction_id=delivery.handler_name,
         shard=0,
         source_run_id="",
         source_seq=0,
@@ -247,7 +224,7 @@ def _task(claim: Claim, held: Held) -> Task:
         prev_value_json="",
         status=TaskStatus.CLAIMED,
         attempt=claim.attempt,
-        attempts=held.attempts,
+        attempts=delivery.attempts,
         next_attempt_at_ms=0,
         lease_owner=claim.owner,
         lease_expires_at_ms=0,
