@@ -4,12 +4,12 @@ import traceback
 from typing import Final
 
 from tape.core.errors import TapeError
-from tape.server.http.answer import Answer
+from tape.server.http.errors import ClientDisconnected
 from tape.server.http.guard import Guard
 from tape.server.http.problem import Problem
-from tape.server.http.refusals import ClientGone
 from tape.server.http.request import Receive, Request, Scope, Send
 from tape.server.http.response import Response
+from tape.server.http.response_sender import ResponseSender
 from tape.server.http.router import Router
 from tape.server.node import Node
 from tape.telemetry import log
@@ -27,17 +27,17 @@ class App:
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         request = Request(scope, receive)
-        answer = Answer(request, send)
+        answer = ResponseSender(request, send)
         try:
             await self._answer(request, answer)
-        except ClientGone:
+        except ClientDisconnected:
             pass
         except Exception as error:  # noqa: BLE001 - whatever it is, it becomes a problem or aborts the connection
             await self._fail(request, answer, error)
         finally:
             self._node.meters.requests.add(1, answer.method, answer.route, answer.status)
 
-    async def _answer(self, request: Request, answer: Answer) -> None:
+    async def _answer(self, request: Request, answer: ResponseSender) -> None:
         answer.origin = self._guard.check(request.raw_headers)
         if request.method == "OPTIONS":
             await self._preflight(request).send(answer)
@@ -58,7 +58,7 @@ class App:
         }
         return Response.empty(headers)
 
-    async def _fail(self, request: Request, answer: Answer, error: Exception) -> None:
+    async def _fail(self, request: Request, answer: ResponseSender, error: Exception) -> None:
         problem = Problem.of(error, request.trace_id)
         if problem.status >= 500:
             _log_problem(problem, answer.route, error)

@@ -14,8 +14,8 @@ from tape.core.background import background
 from tape.server.app import App
 from tape.server.http.address import Address
 from tape.server.http.guard import Guard
-from tape.server.http.listener import Listener, bind
 from tape.server.http.router import Router
+from tape.server.http.server import HttpServer, bind
 from tape.server.maintenance import RunMaintenance
 from tape.server.node import Node
 from tape.server.routes.table import ROUTES
@@ -44,7 +44,7 @@ async def serve(
     with bind(address) as bound:
         here = Address(address.host, bound.getsockname()[1])
         guard = Guard(origins=frozenset(origins))
-        listener = Listener(App(node, guard, Router(ROUTES)), partial(on_ready, here))
+        listener = HttpServer(App(node, guard, Router(ROUTES)), partial(on_ready, here))
         with anyio.open_signal_receiver(signal.SIGTERM, signal.SIGINT) as signals:
             drain = partial(_drain_on_signal, signals, node, listener)
             goaways = partial(_send_goaways, node)
@@ -77,7 +77,7 @@ async def _leave_when_draining(node: Node, second: SecondListener) -> NoReturn:
     raise AssertionError("sleep_forever returned")
 
 
-async def _drain_on_signal(signals: AsyncIterator[signal.Signals], node: Node, listener: Listener) -> NoReturn:
+async def _drain_on_signal(signals: AsyncIterator[signal.Signals], node: Node, listener: HttpServer) -> NoReturn:
     """The first signal drains, the second exits at once; acknowledged events are durable either way."""
     while True:
         number = await anext(signals)
@@ -85,7 +85,7 @@ async def _drain_on_signal(signals: AsyncIterator[signal.Signals], node: Node, l
             os._exit(128 + number)
         log.info("server.draining", subscribers=len(node.subscribers))
         node.draining.set()
-        listener.leave()
+        listener.stop()
 
 
 async def _send_goaways(node: Node) -> NoReturn:

@@ -11,11 +11,11 @@ import pytest
 from tape.compose import open_store, run_journal
 from tape.runs.forks import Forks
 from tape.server.app import App
+from tape.server.http.errors import RequestTimeout
 from tape.server.http.guard import Guard
-from tape.server.http.refusals import RequestTimeout
 from tape.server.http.request import Message, Request
 from tape.server.http.response import Response
-from tape.server.http.route import Answers, Route, answering
+from tape.server.http.route import ResponseSpec, Route, respond_with
 from tape.server.http.router import Router
 from tape.server.node import Node
 from tape.server.routes.table import ROUTES
@@ -39,8 +39,8 @@ async def fine(request: Request, node: Node) -> Response:
 
 
 def route(path: str, handler: object) -> Route:
-    answers = Answers(shape=dict)
-    return Route(method="GET", path=path, name=path, summary=path, handler=answering(handler), answers=answers)  # type: ignore[arg-type]
+    answers = ResponseSpec(schema=dict)
+    return Route(method="GET", path=path, name=path, summary=path, handler=respond_with(handler), response=answers)  # type: ignore[arg-type]
 
 
 @pytest.fixture

@@ -8,14 +8,14 @@ import zlib
 import pytest
 
 from tape.core.errors import TooLarge, UsageError
-from tape.server.http.body import MAX_BODY, MAX_RATIO, SMALL, Inflow
-from tape.server.http.refusals import UnsupportedMediaType
+from tape.server.http.body import MAX_BODY, MAX_RATIO, SMALL, BodyReader
+from tape.server.http.errors import UnsupportedMediaType
 
 WHOLE = gzip.compress(b"{}")
 
 
 def received(data: bytes, encoding: str | None = None, step: int = 65536, length: str | None = None) -> bytes:
-    inflow = Inflow(encoding, length)
+    inflow = BodyReader(encoding, length)
     for start in range(0, len(data), step):
         inflow.add(data[start : start + step])
     return inflow.end()
@@ -37,7 +37,7 @@ def test_a_body_of_exactly_the_limit_is_taken_and_one_byte_more_is_not() -> None
 
 def test_a_length_that_is_over_the_limit_is_refused_before_a_byte_comes() -> None:
     with pytest.raises(TooLarge):
-        Inflow(None, str(MAX_BODY + 1))
+        BodyReader(None, str(MAX_BODY + 1))
 
 
 def test_a_bomb_is_refused_without_being_unpacked() -> None:
@@ -62,7 +62,7 @@ def test_what_is_small_may_be_packed_as_well_as_can_be() -> None:
 @pytest.mark.parametrize("encoding", ["br", "deflate", "zstd", "gzip, gzip", "gzip,br", "*", ""])
 def test_another_encoding_is_not_read(encoding: str) -> None:
     with pytest.raises(UnsupportedMediaType):
-        Inflow(encoding or "x", None)
+        BodyReader(encoding or "x", None)
 
 
 @pytest.mark.parametrize(

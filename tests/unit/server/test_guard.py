@@ -2,8 +2,8 @@
 
 import pytest
 
+from tape.server.http.errors import MisdirectedRequest, OriginNotAllowed
 from tape.server.http.guard import Guard
-from tape.server.http.refusals import MisdirectedRequest, OriginNotAllowed
 
 guard = Guard(origins=frozenset({"https://console.example"}))
 

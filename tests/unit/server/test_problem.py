@@ -13,8 +13,8 @@ from tape.core.errors import (
     UsageError,
 )
 from tape.core.ids import RunId, Seq
+from tape.server.http.errors import MethodNotAllowed, ServerUnavailable
 from tape.server.http.problem import Problem
-from tape.server.http.refusals import MethodNotAllowed, NotNow
 
 SECRET = "postgresql://tape:hunter2@db/x: SELECT * FROM tape_journal in /srv/tape.db"
 ERRORS = [Unavailable(SECRET), Unavailable(SECRET, "unknown"), Corrupt(SECRET), KeyError(SECRET)]
@@ -57,6 +57,6 @@ def test_a_wrong_method_is_answered_with_allow() -> None:
 
 
 def test_what_the_server_says_of_itself_is_told() -> None:
-    body = json.loads(Problem.of(NotNow("the server is draining")).body())
+    body = json.loads(Problem.of(ServerUnavailable("the server is draining")).body())
 
     assert (body["status"], body["code"], body["reason"]) == (503, "unavailable", "the server is draining")

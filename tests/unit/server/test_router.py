@@ -3,7 +3,7 @@
 import pytest
 
 from tape.core.errors import UsageError
-from tape.server.http.refusals import MethodNotAllowed, RouteNotFound
+from tape.server.http.errors import MethodNotAllowed, RouteNotFound
 from tape.server.http.router import Router
 from tape.server.routes.table import ROUTES
 

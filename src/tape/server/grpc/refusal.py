@@ -35,7 +35,7 @@ async def refuse(context: Any, error: Exception, method: str) -> None:
 
 
 def _details(problem: Problem, error: Exception) -> list[Packed]:
-    known: dict[str, Any] = {**_own(error), **problem.facts}
+    known: dict[str, Any] = {**_own(error), **problem.fields}
     if isinstance(error, Corrupt):
         known = {**known, "reason": problem.detail, "global_seq": error.global_seq}
     facts = Struct()

@@ -16,7 +16,7 @@ from tape.server.grpc.batches import BLOCK
 from tape.server.grpc.hall import Hall, bounded
 from tape.server.grpc.replay import Blocks, Deliver
 from tape.server.grpc.tail import LEAVING, Finish, Line, Replayed, StreamOptions, opening, push
-from tape.server.http.refusals import NotNow
+from tape.server.http.errors import ServerUnavailable
 from tape.server.sse.subscribers import Subscriber
 from tape.wire import tape_pb2 as pb
 from tape.wire.messages.entries import encoded, journal_entry
@@ -91,7 +91,7 @@ async def _next(watch: Watching, place: Subscriber) -> ValueChange:
         place.goaway = lambda _: scope.cancel()
         if not place.is_goaway_sent:
             return await watch.__anext__()
-    raise NotNow(LEAVING)
+    raise ServerUnavailable(LEAVING)
 
 
 def _tailed(hall: Hall, request: pb.TailBatchesRequest, most: int, line: Line) -> StreamOptions:

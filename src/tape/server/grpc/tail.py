@@ -10,7 +10,7 @@ from tape.core.errors import BrokerOverflowError
 from tape.core.event import Entry
 from tape.core.ids import RunId
 from tape.server.grpc.replay import Deliver, Pages, Replay
-from tape.server.http.refusals import NotNow
+from tape.server.http.errors import ServerUnavailable
 from tape.server.sse.subscribers import Subscriber, Subscribers
 from tape.telemetry import Meters
 
@@ -93,7 +93,7 @@ class Push:
 
     def _check(self) -> None:
         if self._place.is_goaway_sent or self._reader.view.is_journal_closed:
-            raise NotNow(LEAVING)
+            raise ServerUnavailable(LEAVING)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -1,4 +1,4 @@
-"""Where a server listens: on this machine and nowhere else."""
+"""The address a server listens on, which must be a loopback address."""
 
 from dataclasses import dataclass
 from typing import Final
@@ -10,7 +10,7 @@ HOSTS: Final = {"127.0.0.1": "127.0.0.1", "localhost": "127.0.0.1", "[::1]": "::
 
 @dataclass(frozen=True, slots=True)
 class Address:
-    """A loopback host and a port; port 0 is any that is free."""
+    """A loopback host and a port; port 0 means any free port."""
 
     host: str
     port: int
@@ -26,9 +26,9 @@ class Address:
         return cls(host, int(port))
 
     @property
-    def is_six(self) -> bool:
+    def is_ipv6(self) -> bool:
         return ":" in self.host
 
     @property
     def url(self) -> str:
-        return f"http://[{self.host}]:{self.port}" if self.is_six else f"http://{self.host}:{self.port}"
+        return f"http://[{self.host}]:{self.port}" if self.is_ipv6 else f"http://{self.host}:{self.port}"

@@ -1,48 +1,48 @@
-"""A body while it arrives: unpacked as far as is allowed, and no further."""
+"""Reads and decompresses a body up to its limits."""
 
 import zlib
 from typing import Final
 
 from tape.core.errors import TooLarge, UsageError, quoted
-from tape.server.http.refusals import UnsupportedMediaType
+from tape.server.http.errors import UnsupportedMediaType
 
 MAX_BODY: Final = 8 << 20
 MAX_RATIO: Final = 20
-SMALL: Final = 64 * 1024  # however well it was packed, so little hurts nobody
+SMALL: Final = 64 * 1024  # below this size any compression ratio is harmless
 
 _GZIP: Final = 16 + zlib.MAX_WBITS
 
 
-class Inflow:
-    """Collects a body, and refuses it as soon as it is too large or blows up."""
+class BodyReader:
+    """Collects a body, and refuses it as soon as it is too large or compressed too well."""
 
     def __init__(self, encoding: str | None, length: str | None) -> None:
         self._inflater = _inflater(encoding)
         self._body = bytearray()
-        self._packed = 0
+        self._received = 0
         if length is not None and length.isdecimal() and int(length) > MAX_BODY:
             raise _too_large()
 
     def add(self, data: bytes) -> None:
-        self._packed += len(data)
+        self._received += len(data)
         self._body += data if self._inflater is None else self._inflated(data)
         if len(self._body) > MAX_BODY:
             raise _too_large()
-        if len(self._body) > max(SMALL, self._packed * MAX_RATIO):
-            raise TooLarge(f"a body is packed at most {MAX_RATIO} to 1")
+        if len(self._body) > max(SMALL, self._received * MAX_RATIO):
+            raise TooLarge(f"a body is compressed at most {MAX_RATIO} to 1")
 
     def end(self) -> bytes:
-        """All of it."""
+        """The whole body."""
         if self._inflater is not None and (not self._inflater.eof or self._inflater.unused_data):
             raise UsageError("the body is not one whole gzip stream")
         return bytes(self._body)
 
     def _inflated(self, data: bytes) -> bytes:
         assert self._inflater is not None
-        room = MAX_BODY + 1 - len(self._body)
-        allowed = max(SMALL, self._packed * MAX_RATIO) + 1 - len(self._body)
+        remaining = MAX_BODY + 1 - len(self._body)
+        allowed = max(SMALL, self._received * MAX_RATIO) + 1 - len(self._body)
         try:
-            return self._inflater.decompress(self._inflater.unconsumed_tail + data, min(room, allowed))
+            return self._inflater.decompress(self._inflater.unconsumed_tail + data, min(remaining, allowed))
         except zlib.error as error:
             raise UsageError("the body is not gzip") from error
 

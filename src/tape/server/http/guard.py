@@ -1,11 +1,11 @@
-"""Who may ask at all: looked at before anything else, so that a web page cannot reach in from outside."""
+"""Checks Host and Origin before anything else, so that a foreign web page cannot call the server."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Final
 
 from tape.core.errors import quoted
-from tape.server.http.refusals import MisdirectedRequest, OriginNotAllowed
+from tape.server.http.errors import MisdirectedRequest, OriginNotAllowed
 
 LOOPBACK: Final = frozenset({"127.0.0.1", "localhost", "[::1]"})
 
@@ -14,12 +14,12 @@ Headers = Sequence[tuple[bytes, bytes]]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Guard:
-    """The names this server answers to, and the origins beside its own that may ask."""
+    """The allowed origins besides the server's own."""
 
     origins: frozenset[str] = frozenset()
 
     def check(self, headers: Headers) -> str | None:
-        """The origin that asks, if it says so; anybody who may not ask is refused here."""
+        """Returns the request's Origin, if it has one; refuses a host or an origin that is not allowed."""
         host = self._checked_host(_values(headers, b"host"))
         origins = _values(headers, b"origin")
         if not origins:
@@ -34,7 +34,7 @@ class Guard:
         if len(hosts) != 1:
             raise MisdirectedRequest(f"a request names one host, not {len(hosts)}")
         name, port = _split(hosts[0])
-        if name not in LOOPBACK or not _is_port(port):  # any port: a tunnel has another than the server's
+        if name not in LOOPBACK or not _is_port(port):  # any port, because a tunnel has a different one
             raise MisdirectedRequest(f"host {quoted(hosts[0])} is not served here; use localhost")
         return hosts[0].lower()
 
@@ -42,12 +42,12 @@ class Guard:
         return origin.lower() == f"http://{host}" or origin in self.origins
 
 
-def _values(headers: Headers, wanted: bytes) -> list[str]:
-    return [value.decode("latin-1") for name, value in headers if name == wanted]
+def _values(headers: Headers, header: bytes) -> list[str]:
+    return [value.decode("latin-1") for name, value in headers if name == header]
 
 
 def _split(host: str) -> tuple[str, str | None]:
-    """A host's name in lower case, and its port if it has one."""
+    """The host name in lower case, and the port if there is one."""
     name, colon, port = host.lower().rpartition(":")
     return (name, port) if colon and not host.endswith("]") else (host.lower(), None)
 

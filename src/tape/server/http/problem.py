@@ -1,4 +1,4 @@
-"""Errors as HTTP tells them: RFC 9457, a code from a closed list, and nothing about the inside."""
+"""Errors as problem+json (RFC 9457): a code, a sentence, and no internals."""
 
 import os
 from collections.abc import Mapping
@@ -20,7 +20,7 @@ from tape.core.errors import (
     TapeError,
     Unavailable,
 )
-from tape.server.http.refusals import MethodNotAllowed, NotNow
+from tape.server.http.errors import MethodNotAllowed, ServerUnavailable
 
 CONTENT_TYPE: Final = "application/problem+json"
 MAX_DETAIL: Final = 300
@@ -29,18 +29,18 @@ _RETRY_AFTER_S: Final[Mapping[type[TapeError], int]] = {SubscriberLimitExceeded:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Problem:
-    """An answer that says what is wrong, and what to do."""
+    """An error response."""
 
     status: int
     code: str
     detail: str
     trace_id: str
-    facts: Mapping[str, object] = field(default_factory=dict)
+    fields: Mapping[str, object] = field(default_factory=dict)
     headers: Mapping[str, str] = field(default_factory=dict)
 
     @classmethod
     def of(cls, error: Exception, trace_id: str | None = None) -> "Problem":
-        """What may be said of an error; of one that nobody foresaw, nothing but that it happened."""
+        """The problem for an error; an unexpected error gets no detail but a trace id."""
         trace = trace_id or os.urandom(16).hex()
         if not isinstance(error, TapeError):
             detail = "something broke in the server; its log says more under this trace_id"
@@ -50,18 +50,18 @@ class Problem:
             code=error.code,
             detail=_escaped(_sentence(error)),
             trace_id=trace,
-            facts=_facts(error),
+            fields=_fields(error),
             headers=_headers(error),
         )
 
     def body(self) -> bytes:
-        said = {"type": "about:blank", "title": HTTPStatus(self.status).phrase, "status": self.status}
+        head = {"type": "about:blank", "title": HTTPStatus(self.status).phrase, "status": self.status}
         return msgspec.json.encode(
-            {**said, "code": self.code, "detail": self.detail, "trace_id": self.trace_id, **self.facts}
+            {**head, "code": self.code, "detail": self.detail, "trace_id": self.trace_id, **self.fields}
         )
 
     def raw(self) -> bytes:
-        """The whole answer of a connection that is hung up next."""
+        """The whole HTTP response, for a connection that is closed after it."""
         body = self.body()
         status = f"HTTP/1.1 {self.status} {HTTPStatus(self.status).phrase}"
         head = f"{status}\r\ncontent-type: {CONTENT_TYPE}\r\ncontent-length: {len(body)}\r\nconnection: close\r\n\r\n"
@@ -69,11 +69,11 @@ class Problem:
 
 
 def _sentence(error: TapeError) -> str:
-    """What it says; a store's own words stay in the log, because they may hold a path or a statement."""
+    """The sentence for the client; a store's error text stays in the log, since it may hold a path or a statement."""
     match error:
         case RunNotFound():
             return f"there is no run {error.run_id!r}; POST /runs opens one"
-        case NotNow():
+        case ServerUnavailable():
             return error.reason
         case Unavailable(outcome="unknown"):
             return "the store did not answer; whether it was written is unknown, and the same key asks again safely"
@@ -85,24 +85,24 @@ def _sentence(error: TapeError) -> str:
             return str(error)
 
 
-def _facts(error: TapeError) -> Mapping[str, object]:
-    facts: dict[str, object] = {}
+def _fields(error: TapeError) -> Mapping[str, object]:
+    fields: dict[str, object] = {}
     match error:
         case Unavailable():
-            facts |= {"outcome": error.outcome, "reason": _sentence(error)}
+            fields |= {"outcome": error.outcome, "reason": _sentence(error)}
         case ExpectedSeqConflict():
-            facts |= {"run_id": error.run_id, "expected": error.expected, "actual": error.actual}
+            fields |= {"run_id": error.run_id, "expected": error.expected, "actual": error.actual}
         case BrokerOverflowError():
-            facts |= {"requested_seq": error.requested_seq, "available_from": error.available_from}
+            fields |= {"requested_seq": error.requested_seq, "available_from": error.available_from}
         case RunOpen() | RunClosed() | RunNotFound():
-            facts["run_id"] = error.run_id
+            fields["run_id"] = error.run_id
         case SubscriberLimitExceeded():
-            facts["limit"] = error.limit
+            fields["limit"] = error.limit
         case _:
             pass
     if seconds := _retry_after_s(error):
-        facts["retry_after_ms"] = seconds * 1000
-    return facts
+        fields["retry_after_ms"] = seconds * 1000
+    return fields
 
 
 def _headers(error: TapeError) -> Mapping[str, str]:
@@ -117,5 +117,5 @@ def _retry_after_s(error: TapeError) -> int:
 
 
 def _escaped(text: str) -> str:
-    """No more than a few lines of it, and only characters that everybody sees."""
+    """The text, shortened and with only visible ASCII."""
     return ascii(text[:MAX_DETAIL])[1:-1].replace("\\'", "'")[:MAX_DETAIL]

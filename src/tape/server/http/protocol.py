@@ -1,4 +1,4 @@
-"""A connection as uvicorn's HTTP/1.1 protocol holds it, with limits on how it begins and a way to its socket."""
+"""uvicorn's HTTP/1.1 protocol with limits on the request head and access to its transport."""
 
 import asyncio
 from collections.abc import Callable
@@ -7,9 +7,9 @@ from typing import Any, Final, cast
 from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
 
 from tape.core.errors import TapeError
-from tape.server.http.head import Head
+from tape.server.http.errors import BadRequest, RequestTimeout
+from tape.server.http.head_limits import HeadLimits
 from tape.server.http.problem import Problem
-from tape.server.http.refusals import BadRequest, RequestTimeout
 
 HEAD_S: Final = 10.0
 LINGER_S: Final = 1.0
@@ -17,14 +17,14 @@ BUFFERED: Final = 64 * 1024
 EXTENSION: Final = "tape.transport"
 
 
-class Connection(HttpToolsProtocol):
-    """Refuses a beginning that is too large or too slow, and tells a stream how much its socket has taken."""
+class HttpConnection(HttpToolsProtocol):
+    """Refuses a head that is too large or too slow, and calls a stream back when its socket can take more."""
 
     def __init__(self, *arguments: Any, **named: Any) -> None:
         super().__init__(*arguments, **named)
         self.paused: Callable[[], object] | None = None
         self.resumed: Callable[[], object] | None = None
-        self._head = Head()
+        self._head = HeadLimits()
         self._refused: TapeError | None = None
         self._is_at_head = True
         self._unfinished = 0
@@ -32,22 +32,22 @@ class Connection(HttpToolsProtocol):
 
     @property
     def is_paused(self) -> bool:
-        """Whether the socket has as much as it may keep waiting."""
+        """Whether the write buffer is full."""
         return self.flow.write_paused
 
     async def drain(self) -> None:
-        """Until there is room, or nobody is there any more."""
+        """Waits until the write buffer has room or the connection is lost."""
         await self.flow.drain()
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
-        super().connection_made(cast(asyncio.Transport, transport))  # a server's connections go both ways
+        super().connection_made(cast(asyncio.Transport, transport))  # a server's transport can write
         self.transport.set_write_buffer_limits(high=BUFFERED)
-        self._expect_end_of_head()
+        self._start_head_timeout()
 
     def connection_lost(self, exc: Exception | None) -> None:
-        self._forget_deadline()
+        self._cancel_timeout()
         super().connection_lost(exc)
-        self._tell_resumed()
+        self._call_resumed()
 
     def pause_writing(self) -> None:
         super().pause_writing()
@@ -56,30 +56,30 @@ class Connection(HttpToolsProtocol):
 
     def resume_writing(self) -> None:
         super().resume_writing()
-        self._tell_resumed()
+        self._call_resumed()
 
     def data_received(self, data: bytes) -> None:
         if self._refused is not None:
             return
         if self._is_at_head:
             self._unfinished += len(data)
-            self._expect_end_of_head()
+            self._start_head_timeout()
         super().data_received(data)
         if self._is_at_head and self._refused is None:
             self._check_unfinished()
 
     def on_message_begin(self) -> None:
         super().on_message_begin()
-        self._head = Head()
+        self._head = HeadLimits()
         self.scope["extensions"] = {EXTENSION: {"connection": self}}
 
     def on_url(self, url: bytes) -> None:
         super().on_url(url)
-        self._counted(self._head.add_url, len(url))
+        self._check_limit(self._head.add_url, len(url))
 
     def on_header(self, name: bytes, value: bytes) -> None:
         super().on_header(name, value)
-        self._counted(self._head.add_header, len(name) + len(value))
+        self._check_limit(self._head.add_header, len(name) + len(value))
 
     def on_headers_complete(self) -> None:
         if not self.url.startswith(b"/"):
@@ -87,7 +87,7 @@ class Connection(HttpToolsProtocol):
             raise self._refused
         self._is_at_head = False
         self._unfinished = 0
-        self._forget_deadline()
+        self._cancel_timeout()
         super().on_headers_complete()
 
     def on_message_complete(self) -> None:
@@ -97,8 +97,8 @@ class Connection(HttpToolsProtocol):
     def send_400_response(self, msg: str) -> None:
         self._refuse(self._refused or BadRequest("this is not a request in HTTP/1.1"))
 
-    def _counted(self, count: Callable[[int], None], size: int) -> None:
-        """The parser stops at whatever is raised here, and says only that something was."""
+    def _check_limit(self, count: Callable[[int], None], size: int) -> None:
+        """Keeps the error: the parser stops at an exception but reports no reason."""
         try:
             count(size)
         except TapeError as refused:
@@ -111,39 +111,39 @@ class Connection(HttpToolsProtocol):
         except TapeError as refused:
             self._refuse(refused)
 
-    def _expect_end_of_head(self) -> None:
+    def _start_head_timeout(self) -> None:
         if self._deadline is None:
-            self._deadline = self.loop.call_later(HEAD_S, self._end_slow_head)
+            self._deadline = self.loop.call_later(HEAD_S, self._on_head_timeout)
 
-    def _end_slow_head(self) -> None:
-        self._refuse(RequestTimeout(f"a request begins within {HEAD_S:g} s"))
+    def _on_head_timeout(self) -> None:
+        self._refuse(RequestTimeout(f"the head of a request must arrive within {HEAD_S:g} s"))
 
-    def _forget_deadline(self) -> None:
+    def _cancel_timeout(self) -> None:
         if self._deadline is not None:
             self._deadline.cancel()
             self._deadline = None
 
     def _refuse(self, error: TapeError) -> None:
-        """Says so and hangs up; when requests before it are still to be answered, it only hangs up after them."""
+        """Sends the problem and closes; if earlier requests are unanswered, only closes after them."""
         self._refused = error
-        self._forget_deadline()
+        self._cancel_timeout()
         cycle = self.cycle
         is_answered = cycle is None or cycle.response_complete
         if not is_answered and not cycle.more_body:
             cycle.keep_alive = False
             return
         if not is_answered and cycle.response_started:
-            self.transport.close()  # whoever is writing the answer is told that nobody is there any more
+            self.transport.close()  # its handler sees a disconnect
             return
         self.transport.write(Problem.of(error).raw())
-        self._hang_up()
+        self._close_gracefully()
 
-    def _hang_up(self) -> None:
-        """Says its last word and listens a moment longer: closing on what is still coming would take the word back."""
+    def _close_gracefully(self) -> None:
+        """Sends EOF and reads on for a moment: closing while data arrives would reset the response."""
         if not self.transport.is_closing():
             self.transport.write_eof()
             self._deadline = self.loop.call_later(LINGER_S, self.transport.close)
 
-    def _tell_resumed(self) -> None:
+    def _call_resumed(self) -> None:
         if self.resumed is not None:
             self.resumed()

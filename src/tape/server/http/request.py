@@ -1,4 +1,4 @@
-"""A request as handlers see it: its words checked, its body read no further than allowed."""
+"""A request for handlers: parsed headers, query and body, within limits."""
 
 import os
 from collections.abc import Awaitable, Callable, Mapping, MutableMapping, Sequence
@@ -12,9 +12,9 @@ from tape.core import codec
 from tape.core.codec import JsonValue
 from tape.core.errors import UsageError
 from tape.core.event import Trace
-from tape.server.http.body import MAX_BODY, SMALL, Inflow
-from tape.server.http.protocol import EXTENSION, Connection
-from tape.server.http.refusals import ClientGone, RequestTimeout, UnsupportedMediaType
+from tape.server.http.body import MAX_BODY, SMALL, BodyReader
+from tape.server.http.errors import ClientDisconnected, RequestTimeout, UnsupportedMediaType
+from tape.server.http.protocol import EXTENSION, HttpConnection
 from tape.wire.traceparent import parse as parse_traceparent
 
 Scope: TypeAlias = MutableMapping[str, Any]
@@ -23,11 +23,11 @@ Receive: TypeAlias = Callable[[], Awaitable[Message]]
 Send: TypeAlias = Callable[[Message], Awaitable[None]]
 
 BODY_S: Final = 30.0
-IN_A_THREAD: Final = 128 * 1024  # what takes the loop some milliseconds to parse is parsed beside it
+PARSE_IN_THREAD: Final = 128 * 1024  # larger bodies would block the event loop for milliseconds
 
 
 class Request:
-    """One request; `values` are the parts of its path that its route has names for."""
+    """One request; `values` are the named segments of its path."""
 
     def __init__(self, scope: Scope, receive: Receive) -> None:
         self._scope = scope
@@ -49,16 +49,16 @@ class Request:
         return headers
 
     @property
-    def connection(self) -> Connection:
-        """The connection it came on, for a stream that writes to it directly."""
-        connection: Connection = self._scope["extensions"][EXTENSION]["connection"]
+    def connection(self) -> HttpConnection:
+        """The client's connection, for streams that write to it directly."""
+        connection: HttpConnection = self._scope["extensions"][EXTENSION]["connection"]
         return connection
 
     def header(self, name: str) -> str | None:
-        """A header that may be said once."""
+        """A header that may be given once."""
         found = [value for key, value in self.raw_headers if key == name.encode()]
         if len(found) > 1:
-            raise UsageError(f"header {name} may be said once, not {len(found)} times")
+            raise UsageError(f"header {name} may be given once, not {len(found)} times")
         return found[0].decode("latin-1") if found else None
 
     def parameter(self, name: str) -> str | None:
@@ -70,12 +70,12 @@ class Request:
 
     @cached_property
     def trace(self) -> Trace | None:
-        """The caller's span, if it says which."""
+        """The caller's span, if it sent one."""
         return parse_traceparent(self.header("traceparent"))
 
     @cached_property
     def trace_id(self) -> str:
-        """Under which everything about this request is found again."""
+        """The trace id of this request in logs and problems."""
         try:
             trace = self.trace
         except UsageError:
@@ -83,16 +83,16 @@ class Request:
         return trace.trace_id if trace else os.urandom(16).hex()
 
     async def json(self) -> JsonValue:
-        """The body's value, as strict as every payload."""
+        """The body, parsed as strictly as a payload."""
         self._check_content_type()
         text = await self._body()
-        if len(text) < IN_A_THREAD:
+        if len(text) < PARSE_IN_THREAD:
             return codec.decode_request(text, MAX_BODY)
         return await anyio.to_thread.run_sync(codec.decode_request, text, MAX_BODY)
 
     @property
     def is_unread(self) -> bool:
-        """Whether some of its body is still to come."""
+        """Whether a body was sent and not read."""
         is_chunked = any(name == b"transfer-encoding" for name, _ in self.raw_headers)
         lengths = [value for name, value in self.raw_headers if name == b"content-length"]
         return not self.is_read and (is_chunked or lengths not in ([], [b"0"]))
@@ -103,32 +103,32 @@ class Request:
         return len(lengths) == 1 and lengths[0].isdigit() and int(lengths[0]) <= SMALL
 
     async def discard(self) -> None:
-        """Reads what is left of the body, and forgets it."""
+        """Reads the rest of the body and drops it."""
         while not self.is_read:
             message = await self._receive()
             self.is_read = message["type"] == "http.disconnect" or not message.get("more_body", False)
 
-    async def gone(self) -> None:
-        """Returns when nobody waits for the answer any more."""
+    async def disconnected(self) -> None:
+        """Returns when the client has disconnected."""
         while (await self._receive())["type"] != "http.disconnect":
             pass
 
     def _check_content_type(self) -> None:
         media_type = (self.header("content-type") or "").partition(";")[0].strip().lower()
         if media_type != "application/json":
-            raise UnsupportedMediaType("a body is application/json, and says so in Content-Type")
+            raise UnsupportedMediaType("a body is application/json and needs that Content-Type")
 
     async def _body(self) -> bytes:
-        inflow = Inflow(self.header("content-encoding"), self.header("content-length"))
+        reader = BodyReader(self.header("content-encoding"), self.header("content-length"))
         with anyio.move_on_after(BODY_S):
             while not self.is_read:
                 message = await self._receive()
                 if message["type"] == "http.disconnect":
-                    raise ClientGone
-                inflow.add(message.get("body", b""))
+                    raise ClientDisconnected
+                reader.add(message.get("body", b""))
                 self.is_read = not message.get("more_body", False)
-            return inflow.end()
-        raise RequestTimeout(f"a body comes within {BODY_S:g} s")
+            return reader.end()
+        raise RequestTimeout(f"a body must arrive within {BODY_S:g} s")
 
     @cached_property
     def _query(self) -> list[tuple[str, str]]:

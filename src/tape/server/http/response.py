@@ -1,4 +1,4 @@
-"""An answer, whole."""
+"""A whole response."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -16,7 +16,7 @@ BODILESS: Final = frozenset({204, 304})
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Response:
-    """A status, a body, and what is said about it."""
+    """A status, headers and a body."""
 
     status: int = 200
     content_type: str = JSON

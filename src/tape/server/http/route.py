@@ -1,4 +1,4 @@
-"""A route as a value: how it is asked, what answers, and what is said about it in the documents."""
+"""A route as a value: its request, its handler, and its description for the API documents."""
 
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
@@ -14,34 +14,34 @@ Method: TypeAlias = Literal["GET", "POST", "PUT", "DELETE"]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Parameter:
-    """Something that may be said in the path, the query or a header."""
+    """A parameter in the path, the query or a header."""
 
     name: str
-    place: Literal["path", "query", "header"]
-    shape: Any
-    about: str
+    location: Literal["path", "query", "header"]
+    schema: Any
+    description: str
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Answers:
-    """What a route answers when all is well; a second shape may be asked for by another media type."""
+class ResponseSpec:
+    """A successful response; `alternative` is a second media type and its schema."""
 
     status: int = 200
-    shape: Any = None
+    schema: Any = None
     content_type: str = "application/json"
-    other: tuple[str, Any] | None = None
+    alternative: tuple[str, Any] | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Route:
-    """One thing that can be asked; what can go wrong is told by status."""
+    """One operation; `problems` are the error statuses it may return."""
 
     method: Method
     path: str
     name: str
     summary: str
     handler: Handler
-    answers: Answers
+    response: ResponseSpec
     parameters: tuple[Parameter, ...] = ()
     body: Any = None
     is_body_required: bool = True
@@ -49,10 +49,10 @@ class Route:
     is_stream: bool = False
 
 
-def answering(handler: Callable[[Request, Node], Awaitable[Response]]) -> Handler:
-    """A handler that gives a whole response, as one that sends it."""
+def respond_with(handler: Callable[[Request, Node], Awaitable[Response]]) -> Handler:
+    """Wraps a function that returns a response."""
 
-    async def answer(request: Request, node: Node, send: Send) -> None:
+    async def handle(request: Request, node: Node, send: Send) -> None:
         await (await handler(request, node)).send(send)
 
-    return answer
+    return handle

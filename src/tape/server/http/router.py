@@ -1,31 +1,31 @@
-"""Which route a request takes."""
+"""Finds the route of a request."""
 
 from collections.abc import Mapping, Sequence
 from urllib.parse import unquote_to_bytes
 
 from tape.core.errors import UsageError
-from tape.server.http.refusals import MethodNotAllowed, RouteNotFound
+from tape.server.http.errors import MethodNotAllowed, RouteNotFound
 from tape.server.http.route import Route
 
 
 class Router:
-    """Finds a route by its method and path; a part in braces stands for any one part."""
+    """Finds a route by method and path; a segment in braces matches any one segment."""
 
     def __init__(self, routes: Sequence[Route]) -> None:
         self.routes = tuple(routes)
         self._parts = [(tuple(route.path.split("/")), route) for route in routes]
 
     def find(self, method: str, raw_path: bytes) -> tuple[Route, Mapping[str, str]]:
-        """The route, and the parts that it has names for."""
-        here = self._at(raw_path)
-        wanted = "GET" if method == "HEAD" else method
-        for route, values in here:
-            if route.method == wanted and not (method == "HEAD" and route.is_stream):
+        """The route, and the values of its named segments."""
+        matches = self._at(raw_path)
+        method_of_route = "GET" if method == "HEAD" else method
+        for route, values in matches:
+            if route.method == method_of_route and not (method == "HEAD" and route.is_stream):
                 return route, {name: _decoded(value) for name, value in values.items()}
-        raise MethodNotAllowed(self._methods(here))
+        raise MethodNotAllowed(self._methods(matches))
 
     def methods(self, raw_path: bytes) -> list[str]:
-        """What a path takes."""
+        """The methods of a path."""
         return self._methods(self._at(raw_path))
 
     def _at(self, raw_path: bytes) -> list[tuple[Route, dict[str, str]]]:
@@ -35,10 +35,10 @@ class Router:
             raise RouteNotFound
         return found
 
-    def _methods(self, here: Sequence[tuple[Route, dict[str, str]]]) -> list[str]:
-        methods = {route.method for route, _ in here} | {"OPTIONS"}
-        is_plain = any(route.method == "GET" and not route.is_stream for route, _ in here)
-        return sorted(methods | {"HEAD"} if is_plain else methods)
+    def _methods(self, matches: Sequence[tuple[Route, dict[str, str]]]) -> list[str]:
+        methods = {route.method for route, _ in matches} | {"OPTIONS"}
+        has_head = any(route.method == "GET" and not route.is_stream for route, _ in matches)
+        return sorted(methods | {"HEAD"} if has_head else methods)
 
 
 def _match(names: tuple[str, ...], parts: tuple[str, ...]) -> dict[str, str] | None:

@@ -1,4 +1,4 @@
-"""The streams as an AsyncAPI 3.0 document: which frames can come, and what they hold."""
+"""The streams as an AsyncAPI 3.0 document, with the schemas of all frames."""
 
 from collections.abc import Sequence
 from importlib.metadata import version
@@ -11,15 +11,15 @@ from tape.wire.frames import SYNTHETIC, Delivered
 
 REFERENCE: Final = "#/components/schemas/{name}"
 ENTRY: Final = "entry"
-WHOLE: Final = frozenset({ENTRY, "run_end"})  # their shapes are the whole of a frame's data
+WITHOUT_ENVELOPE: Final = frozenset({ENTRY, "run_end"})  # their schemas describe all of a frame's data
 
 Document = dict[str, Any]
 
 
 def document(routes: Sequence[Route]) -> Document:
-    """Every stream, and every frame it can carry."""
-    shapes = [Delivered, *SYNTHETIC.values()]
-    schemas, components = msgspec.json.schema_components(shapes, ref_template=REFERENCE)
+    """All streams and all frames they can send."""
+    frames = [Delivered, *SYNTHETIC.values()]
+    schemas, components = msgspec.json.schema_components(frames, ref_template=REFERENCE)
     names = (ENTRY, *SYNTHETIC)
     messages = {name: _message(name, schema) for name, schema in zip(names, schemas, strict=True)}
     return {
@@ -32,7 +32,7 @@ def document(routes: Sequence[Route]) -> Document:
 
 
 def _channel(route: Route, names: Sequence[str]) -> Document:
-    parameters = [parameter for parameter in route.parameters if parameter.place == "path"]
+    parameters = [parameter for parameter in route.parameters if parameter.location == "path"]
     channel: Document = {
         "address": route.path,
         "description": route.summary,
@@ -40,12 +40,12 @@ def _channel(route: Route, names: Sequence[str]) -> Document:
         "bindings": {"http": {"bindingVersion": "0.3.0"}},
     }
     if parameters:
-        channel["parameters"] = {parameter.name: {"description": parameter.about} for parameter in parameters}
+        channel["parameters"] = {parameter.name: {"description": parameter.description} for parameter in parameters}
     return channel
 
 
 def _operation(route: Route) -> Document:
-    query = [parameter for parameter in route.parameters if parameter.place == "query"]
+    query = [parameter for parameter in route.parameters if parameter.location == "query"]
     return {
         "action": "send",
         "channel": {"$ref": f"#/channels/{route.name}"},
@@ -55,13 +55,13 @@ def _operation(route: Route) -> Document:
 
 
 def _query(parameters: Sequence[Parameter]) -> Document:
-    properties = {parameter.name: msgspec.json.schema(parameter.shape) for parameter in parameters}
+    properties = {parameter.name: msgspec.json.schema(parameter.schema) for parameter in parameters}
     return {"type": "object", "properties": properties}
 
 
 def _message(name: str, schema: Any) -> Document:
-    """A frame's data: an entry and the end of a run as they are, any other frame in the same kind of envelope."""
-    if name in WHOLE:
+    """The data of a frame; all but an entry and the end of a run have an envelope."""
+    if name in WITHOUT_ENVELOPE:
         return {"name": name, "contentType": "application/json", "payload": schema}
     properties = {"v": {"const": 1}, "type": {"const": name}, "data": schema}
     payload = {"type": "object", "required": ["v", "type", "data"], "properties": properties}

@@ -1,4 +1,4 @@
-"""`/` and `/assets/…`: the page, as static files that may load nothing but each other."""
+"""`/` and `/assets/…`: the console, as static files that load nothing but each other."""
 
 from dataclasses import dataclass
 from functools import cache
@@ -7,10 +7,10 @@ from importlib.resources import files
 from importlib.resources.abc import Traversable
 from typing import Final
 
-from tape.server.http.refusals import RouteNotFound
+from tape.server.http.errors import RouteNotFound
 from tape.server.http.request import Request
 from tape.server.http.response import Response
-from tape.server.http.route import Answers, Route, answering
+from tape.server.http.route import ResponseSpec, Route, respond_with
 from tape.server.node import Node
 
 PAGE: Final = "index.html"
@@ -21,7 +21,7 @@ CONTENT_TYPES: Final = {
     ".svg": "image/svg+xml",
     ".txt": "text/plain; charset=utf-8",
 }
-# Trusted types close the last door: even our own code cannot turn a text into markup or script.
+# With trusted types even our own code cannot turn a text into markup or script.
 POLICY: Final = (
     "default-src 'self'; script-src 'self'; style-src 'self'; img-src 'self'; connect-src 'self'; object-src 'none'; "
     "base-uri 'none'; form-action 'none'; frame-ancestors 'none'; require-trusted-types-for 'script'; "
@@ -38,7 +38,7 @@ HEADERS: Final = {
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Asset:
-    """A file of the page as it is served."""
+    """A static file with its content type and ETag."""
 
     body: bytes
     content_type: str
@@ -52,7 +52,7 @@ class Asset:
 
 @cache
 def assets() -> dict[str, Asset]:
-    """Every file there is by its path: what is not listed here cannot be asked for, whatever the path says."""
+    """All files by path; a path that is not listed here is not served."""
     return _listed(files("tape").joinpath("console"), "")
 
 
@@ -86,19 +86,19 @@ def _answer(request: Request, path: str) -> Response:
     return Response(content_type=found.content_type, body=found.body, headers=headers)
 
 
-_ASSET: Final = Answers(content_type="application/octet-stream")
+_ASSET: Final = ResponseSpec(content_type="application/octet-stream")
 
 ROUTES: Final = (
     Route(
-        method="GET", path="/", name="page", summary="The page", handler=answering(page),
-        answers=Answers(content_type="text/html"),
+        method="GET", path="/", name="page", summary="The console", handler=respond_with(page),
+        response=ResponseSpec(content_type="text/html"),
     ),
     Route(
-        method="GET", path="/assets/{name}", name="asset", summary="A file of the page", handler=answering(asset),
-        answers=_ASSET,
+        method="GET", path="/assets/{name}", name="asset", summary="A file of the console", handler=respond_with(asset),
+        response=_ASSET,
     ),
     Route(
-        method="GET", path="/assets/{folder}/{name}", name="assetInFolder", summary="A file in a folder of the page",
-        handler=answering(asset), answers=_ASSET,
+        method="GET", path="/assets/{folder}/{name}", name="assetInFolder", summary="A file in a folder of the console",
+        handler=respond_with(asset), response=_ASSET,
     ),
 )  # fmt: skip

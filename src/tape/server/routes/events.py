@@ -1,4 +1,4 @@
-"""`POST /runs/{run_id}/events`: what a producer says, all of it or nothing."""
+"""`POST /runs/{run_id}/events`: appends the events of one request, all or none."""
 
 from time import perf_counter
 from typing import Final
@@ -9,17 +9,19 @@ from tape.core.event import Entry, Event, check_run_id
 from tape.core.sequence import MAX_EVENTS
 from tape.server.http.request import Request
 from tape.server.http.response import Response
+from tape.server.http.route import Parameter, ResponseSpec, Route, respond_with
 from tape.server.node import Node
-from tape.server.routes.shapes import Appended, NewEvent, Position, shaped
+from tape.server.routes.parameters import IDEMPOTENCY_KEY, RUN_ID, TRACEPARENT
+from tape.server.routes.schemas import Appended, Count, NewEvent, Position, parse_body
 
 MAX_DIGITS: Final = 19
 
 
 async def append_events(request: Request, node: Node) -> Response:
-    """Appends one event or a list of them, in order; the answer has their positions."""
+    """Appends one event or a list of them, in order, and returns their positions."""
     run_id = check_run_id(request.values["run_id"])
     expected_seq = _expected_seq(request.header("expected-seq"))
-    events = _events(run_id, _said(await request.json()), request)
+    events = _events(run_id, _new_events(await request.json()), request)
     began = perf_counter()
     entries = await _append(node, events, request.header("idempotency-key"), expected_seq)
     node.meters.append_seconds.observe(perf_counter() - began)
@@ -37,28 +39,28 @@ async def _append(node: Node, events: list[Event], key: str | None, expected_seq
     return entries
 
 
-def _said(value: JsonValue) -> list[NewEvent]:
-    said: NewEvent | list[NewEvent] = shaped(value, NewEvent | list[NewEvent])
-    listed = said if isinstance(said, list) else [said]
-    if len(listed) > MAX_EVENTS:
-        raise TooLarge(f"a request is at most {MAX_EVENTS:,} events, not {len(listed):,}")
-    return listed
+def _new_events(value: JsonValue) -> list[NewEvent]:
+    parsed: NewEvent | list[NewEvent] = parse_body(value, NewEvent | list[NewEvent])
+    events = parsed if isinstance(parsed, list) else [parsed]
+    if len(events) > MAX_EVENTS:
+        raise TooLarge(f"a request is at most {MAX_EVENTS:,} events, not {len(events):,}")
+    return events
 
 
-def _events(run_id: str, said: list[NewEvent], request: Request) -> list[Event]:
+def _events(run_id: str, new_events: list[NewEvent], request: Request) -> list[Event]:
     client = request.header("x-client-id")
     attributes = None if client is None else {"client_id": client}
     return [
         Event(
             run_id=run_id,
-            payload=one.payload,
-            type=one.type,
-            subject=one.subject,
-            schema_version=one.schema_version,
+            payload=new.payload,
+            type=new.type,
+            subject=new.subject,
+            schema_version=new.schema_version,
             trace=request.trace,
             attributes=attributes,
         )
-        for one in said
+        for new in new_events
     ]
 
 
@@ -68,3 +70,23 @@ def _expected_seq(text: str | None) -> int | None:
     if not (text.isascii() and text.isdecimal() and len(text) <= MAX_DIGITS):
         raise UsageError(f"Expected-Seq is the run's last seq, not {quoted(text)}")
     return int(text)
+
+
+_HEADERS: Final = (
+    IDEMPOTENCY_KEY,
+    Parameter(
+        name="Expected-Seq", location="header", schema=Count, description="The run's last seq before the append."
+    ),
+    TRACEPARENT,
+    Parameter(
+        name="X-Client-Id", location="header", schema=str, description="The producer; streams send it to readers."
+    ),
+)
+
+ROUTES: Final = (
+    Route(
+        method="POST", path="/runs/{run_id}/events", name="appendEvents", summary="Append one event or many",
+        handler=respond_with(append_events), parameters=(RUN_ID, *_HEADERS), body=NewEvent | list[NewEvent],
+        response=ResponseSpec(status=201, schema=Appended), problems=(400, 404, 409, 413, 415, 429, 503),
+    ),
+)  # fmt: skip

@@ -1,4 +1,4 @@
-"""Whether the server is there, whether it can work, and what it can do."""
+"""`/health`, `/ready` and `/capabilities`."""
 
 from importlib.metadata import PackageNotFoundError, version
 from typing import Final
@@ -9,11 +9,12 @@ from tape.core import codec, flow, sequence
 from tape.core.errors import TapeError
 from tape.core.ids import GlobalSeq
 from tape.server.http.body import MAX_BODY
-from tape.server.http.refusals import NotNow
+from tape.server.http.errors import ServerUnavailable
 from tape.server.http.request import Request
 from tape.server.http.response import Response
+from tape.server.http.route import ResponseSpec, Route, respond_with
 from tape.server.node import Node
-from tape.server.routes.shapes import Capabilities, Health, Readiness
+from tape.server.routes.schemas import Capabilities, Health, Readiness
 
 READY_S: Final = 2.0
 FEATURES: Final = (
@@ -37,7 +38,7 @@ async def health(request: Request, node: Node) -> Response:
 
 async def ready(request: Request, node: Node) -> Response:
     if node.is_draining:
-        raise NotNow("the server is draining")
+        raise ServerUnavailable("the server is draining")
     return Response.json(Readiness(head=await _head(node)))
 
 
@@ -51,8 +52,8 @@ async def _head(node: Node) -> GlobalSeq:
         with anyio.move_on_after(READY_S):
             return await node.journal.head()
     except TapeError as error:
-        raise NotNow("the store does not answer") from error
-    raise NotNow(f"the store has not answered within {READY_S:g} s")
+        raise ServerUnavailable("the store does not answer") from error
+    raise ServerUnavailable(f"the store has not answered within {READY_S:g} s")
 
 
 def _version() -> str:
@@ -60,3 +61,19 @@ def _version() -> str:
         return version("tape-bus")
     except PackageNotFoundError:
         return "unknown"
+
+
+ROUTES: Final = (
+    Route(
+        method="GET", path="/health", name="health", summary="Whether the process answers",
+        handler=respond_with(health), response=ResponseSpec(schema=Health),
+    ),
+    Route(
+        method="GET", path="/ready", name="ready", summary="Whether the server is ready, or why not",
+        handler=respond_with(ready), response=ResponseSpec(schema=Readiness), problems=(503,),
+    ),
+    Route(
+        method="GET", path="/capabilities", name="capabilities", summary="The server's features and limits",
+        handler=respond_with(capabilities), response=ResponseSpec(schema=Capabilities),
+    ),
+)  # fmt: skip

@@ -2,13 +2,13 @@
 
 from typing import Final
 
-from tape.core.errors import NotFound, UsageError, quoted
+from tape.core.errors import NotFound
 from tape.core.lake import LakeQueries
 from tape.server.http.request import Request
 from tape.server.http.response import Response
-from tape.server.http.route import Answers, Parameter, Route, answering
+from tape.server.http.route import Parameter, ResponseSpec, Route, respond_with
 from tape.server.node import Node
-from tape.server.routes.lake_shapes import (
+from tape.server.routes.lake_schemas import (
     MOST_ROWS,
     LakeQuery,
     LakeQueryResult,
@@ -18,7 +18,8 @@ from tape.server.routes.lake_shapes import (
     LakeTableSummary,
     Limit,
 )
-from tape.server.routes.shapes import shaped
+from tape.server.routes.parameters import limit_of
+from tape.server.routes.schemas import parse_body
 
 
 async def show_lake(request: Request, node: Node) -> Response:
@@ -30,13 +31,13 @@ async def list_tables(request: Request, node: Node) -> Response:
 
 
 async def show_table(request: Request, node: Node) -> Response:
-    table, rows = await lake_of(node).table(request.values["name"], _limit(request.parameter("limit")))
+    table, rows = await lake_of(node).table(request.values["name"], limit_of(request, MOST_ROWS, MOST_ROWS))
     return Response.json(LakeTableRows.of(table, rows))
 
 
 async def query_lake(request: Request, node: Node) -> Response:
     """Runs one SQL query, which changes nothing and reads nothing but the lake."""
-    query: LakeQuery = shaped(await request.json(), LakeQuery)
+    query: LakeQuery = parse_body(await request.json(), LakeQuery)
     return Response.json(LakeQueryResult.of(await lake_of(node).query(query.sql, query.limit)))
 
 
@@ -47,36 +48,28 @@ def lake_of(node: Node) -> LakeQueries:
     return node.lake
 
 
-def _limit(text: str | None) -> int:
-    if text is None:
-        return MOST_ROWS
-    if not (text.isascii() and text.isdecimal() and len(text) <= 5) or not 1 <= int(text) <= MOST_ROWS:
-        raise UsageError(f"limit is 1 to {MOST_ROWS:,}, not {quoted(text)}")
-    return int(text)
-
-
-_NAME: Final = Parameter(name="name", place="path", shape=str, about="Which table.")
-_LIMIT: Final = Parameter(name="limit", place="query", shape=Limit, about="How many rows at most.")
+_NAME: Final = Parameter(name="name", location="path", schema=str, description="Which table.")
+_LIMIT: Final = Parameter(name="limit", location="query", schema=Limit, description="How many rows at most.")
 _PROBLEMS: Final = (400, 404, 409, 410, 503)
 
 ROUTES: Final = (
     Route(
         method="GET", path="/lake", name="showLake",
         summary="Show which positions are cold, warm and hot, and how far the lake is behind",
-        handler=answering(show_lake), answers=Answers(shape=LakeStatusDetail), problems=_PROBLEMS,
+        handler=respond_with(show_lake), response=ResponseSpec(schema=LakeStatusDetail), problems=_PROBLEMS,
     ),
     Route(
         method="GET", path="/lake/tables", name="listLakeTables", summary="List the tables",
-        handler=answering(list_tables), answers=Answers(shape=LakeTables), problems=_PROBLEMS,
+        handler=respond_with(list_tables), response=ResponseSpec(schema=LakeTables), problems=_PROBLEMS,
     ),
     Route(
         method="GET", path="/lake/tables/{name}", name="showLakeTable", summary="Look at a table",
-        handler=answering(show_table), parameters=(_NAME, _LIMIT), answers=Answers(shape=LakeTableRows),
+        handler=respond_with(show_table), parameters=(_NAME, _LIMIT), response=ResponseSpec(schema=LakeTableRows),
         problems=_PROBLEMS,
     ),
     Route(
         method="POST", path="/lake/query", name="queryLake", summary="Run one SQL query on the lake",
-        handler=answering(query_lake), body=LakeQuery, answers=Answers(shape=LakeQueryResult),
+        handler=respond_with(query_lake), body=LakeQuery, response=ResponseSpec(schema=LakeQueryResult),
         problems=(400, 404, 413, 415, 429, 503),
     ),
 )  # fmt: skip

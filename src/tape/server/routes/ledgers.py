@@ -1,4 +1,4 @@
-"""The ledgers over HTTP: signals for runs that wait, and what two runs decided and did."""
+"""`/runs/{run_id}/gates` and `/runs/{run_id}/diff`: signal a waiting run, and compare two runs."""
 
 from typing import Final
 
@@ -11,19 +11,22 @@ from tape.core.ledger_diff import LedgerRow, compare_actions, read_actions
 from tape.runs.ledgers import Ledgers
 from tape.server.http.request import Request
 from tape.server.http.response import Response
+from tape.server.http.route import Parameter, ResponseSpec, Route, respond_with
 from tape.server.node import Node
-from tape.server.routes.ledger_shapes import (
+from tape.server.routes.ledger_schemas import (
     DiffedEntry,
     DiffedLedger,
     DiffedRow,
     DiffedSide,
+    Name,
     NewSignal,
     RunDiff,
     SentSignal,
 )
-from tape.server.routes.shapes import shaped
+from tape.server.routes.parameters import IDEMPOTENCY_KEY, RUN_ID
+from tape.server.routes.schemas import Id, parse_body
 
-MOST_ROWS: Final = 500
+MAX_ROWS: Final = 500
 
 
 def ledgers_of(node: Node) -> Ledgers:
@@ -33,10 +36,10 @@ def ledgers_of(node: Node) -> Ledgers:
 
 
 async def signal_run(request: Request, node: Node) -> Response:
-    """Answers at a gate; a run that waits there may go on."""
-    asked: NewSignal = shaped(await request.json(), NewSignal) if request.is_unread else NewSignal()
+    """ResponseSpec at a gate; a run that waits there may go on."""
+    signal: NewSignal = parse_body(await request.json(), NewSignal) if request.is_unread else NewSignal()
     sent = await ledgers_of(node).gates.send(
-        request.values["run_id"], request.values["gate"], codec.encode(asked.resolution),
+        request.values["run_id"], request.values["gate"], codec.encode(signal.resolution),
         request.header("idempotency-key"), Caller(trace=request.trace),
     )  # fmt: skip
     status = None if sent.run_status is None else sent.run_status.value
@@ -44,7 +47,7 @@ async def signal_run(request: Request, node: Node) -> Response:
 
 
 async def diff_runs(request: Request, node: Node) -> Response:
-    """Where two runs part, and from there on what each says, what it decided and what it did."""
+    """The entries, decisions and effects in which two runs differ."""
     one, other = check_run_id(request.values["run_id"]), check_run_id(request.values["other"])
     found = await node.journal.diff(one, other)
     rows: tuple[LedgerRow, ...] = ()
@@ -57,8 +60,8 @@ async def diff_runs(request: Request, node: Node) -> Response:
             shared=found.shared,
             places=len(found.rows),
             differing=len(found.differing),
-            entries=[_entries(row) for row in found.differing[:MOST_ROWS]],
-            ledgers=[_ledger(row) for row in rows[:MOST_ROWS]],
+            entries=[_entries(row) for row in found.differing[:MAX_ROWS]],
+            ledgers=[_ledger(row) for row in rows[:MAX_ROWS]],
         )
     )
 
@@ -77,3 +80,22 @@ def _entry(entry: Entry | None) -> DiffedEntry | None:
 def _ledger(row: LedgerRow) -> DiffedLedger:
     one, other = (None if side is None else DiffedSide(*side) for side in (row.one, row.other))
     return DiffedLedger(what=row.what, place=row.place, name=row.name, is_same=row.is_same, one=one, other=other)
+
+
+_OTHER: Final = Parameter(name="other", location="path", schema=Id, description="The run to compare with.")
+_GATE: Final = Parameter(name="gate", location="path", schema=Name, description="The gate that the run waits at.")
+
+ROUTES: Final = (
+    Route(
+        method="POST", path="/runs/{run_id}/gates/{gate}", name="signalRun",
+        summary="Send a signal to a gate; a run that waits there resumes", handler=respond_with(signal_run),
+        parameters=(RUN_ID, _GATE, IDEMPOTENCY_KEY), body=NewSignal, is_body_required=False,
+        response=ResponseSpec(schema=SentSignal), problems=(400, 404, 409, 413, 415, 429, 503),
+    ),
+    Route(
+        method="GET", path="/runs/{run_id}/diff/{other}", name="diffRuns",
+        summary="The entries, decisions and effects in which two runs differ",
+        handler=respond_with(diff_runs), parameters=(RUN_ID, _OTHER), response=ResponseSpec(schema=RunDiff),
+        problems=(400, 404, 410, 503),
+    ),
+)  # fmt: skip

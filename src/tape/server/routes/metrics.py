@@ -1,4 +1,4 @@
-"""`/metrics`: what the server counts, for Prometheus or as four numbers in JSON."""
+"""`/metrics`: the server's metrics in the text format of Prometheus, or four counters as JSON."""
 
 from collections.abc import Iterator
 from typing import Final
@@ -9,18 +9,19 @@ from tape.core.errors import TapeError
 from tape.core.ids import SYSTEM_PREFIX
 from tape.server.http.request import Request
 from tape.server.http.response import JSON, Response
+from tape.server.http.route import ResponseSpec, Route, respond_with
 from tape.server.node import Node
-from tape.server.routes.outbox import look_at_outbox
-from tape.server.routes.shapes import BrokerCounters
+from tape.server.routes.outbox import update_outbox_gauges
+from tape.server.routes.schemas import BrokerCounters
 from tape.telemetry import Counter, Gauge, Histogram, Meters
 
 PROMETHEUS: Final = "text/plain; version=0.0.4; charset=utf-8"
-LOOK_S: Final = 2.0
+UPDATE_S: Final = 2.0
 
 
 async def metrics(request: Request, node: Node) -> Response:
-    await _look(node)
-    await look_at_outbox(node)
+    await _update_gauges(node)
+    await update_outbox_gauges(node)
     if JSON in (request.header("accept") or ""):
         return Response.json(_counters(node.meters))
     return Response(content_type=PROMETHEUS, body=render(node.meters).encode())
@@ -31,14 +32,14 @@ def render(meters: Meters) -> str:
     return "".join(f"{line}\n" for meter in meters.all() for line in _lines(meter))
 
 
-async def _look(node: Node) -> None:
-    """Brings the gauges up to date; a store that does not answer is one of them."""
+async def _update_gauges(node: Node) -> None:
+    """Updates the gauges; `store_up` is 0 when the store does not answer."""
     meters = node.meters
     meters.subscribers.value = len(node.subscribers)
     meters.lag.value = node.subscribers.lag
     meters.store_up.value = 0
     try:
-        with anyio.move_on_after(LOOK_S):
+        with anyio.move_on_after(UPDATE_S):
             open_runs = await node.runs.listed(is_open=True)
             meters.runs_open.value = sum(not record.run_id.startswith(SYSTEM_PREFIX) for record in open_runs)
             meters.head.value, meters.floor.value = await node.journal.head(), await node.journal.floor()
@@ -82,3 +83,11 @@ def _buckets(meter: Histogram) -> Iterator[str]:
 def _labels(meter: Counter, values: tuple[str, ...]) -> str:
     pairs = ",".join(f'{name}="{value}"' for name, value in zip(meter.labels, values, strict=True))
     return f"{{{pairs}}}" if pairs else ""
+
+
+ROUTES: Final = (
+    Route(
+        method="GET", path="/metrics", name="metrics", summary="The server's metrics", handler=respond_with(metrics),
+        response=ResponseSpec(schema=str, content_type="text/plain", alternative=("application/json", BrokerCounters)),
+    ),
+)  # fmt: skip

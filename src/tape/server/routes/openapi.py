@@ -9,8 +9,8 @@ from typing import Any, Final
 import msgspec
 
 from tape.server.http.problem import CONTENT_TYPE
-from tape.server.http.route import Answers, Parameter, Route
-from tape.server.routes.shapes import ProblemDetails
+from tape.server.http.route import Parameter, ResponseSpec, Route
+from tape.server.routes.schemas import ProblemDetails
 
 REFERENCE: Final = "#/components/schemas/{name}"
 ALWAYS: Final = (403, 405, 408, 414, 421, 431, 500)
@@ -19,10 +19,10 @@ Document = dict[str, Any]
 
 
 def document(routes: Sequence[Route]) -> Document:
-    """Everything that can be asked over HTTP."""
-    shapes = list(chain.from_iterable(map(_shapes, routes)))
-    schemas, components = msgspec.json.schema_components([ProblemDetails, *shapes], ref_template=REFERENCE)
-    known = {_key(shape): schema for shape, schema in zip(shapes, schemas[1:], strict=True)}
+    """All routes with their parameters, bodies, responses and problems."""
+    used = list(chain.from_iterable(map(_schemas, routes)))
+    schemas, components = msgspec.json.schema_components([ProblemDetails, *used], ref_template=REFERENCE)
+    known = {_key(kind): schema for kind, schema in zip(used, schemas[1:], strict=True)}
     paths: Document = {}
     for route in routes:
         paths.setdefault(route.path, {})[route.method.lower()] = _operation(route, known)
@@ -48,39 +48,39 @@ def _operation(route: Route, known: Mapping[str, Any]) -> Document:
 def _parameter(parameter: Parameter, known: Mapping[str, Any]) -> Document:
     return {
         "name": parameter.name,
-        "in": parameter.place,
-        "required": parameter.place == "path",
-        "description": parameter.about,
-        "schema": known[_key(parameter.shape)],
+        "in": parameter.location,
+        "required": parameter.location == "path",
+        "description": parameter.description,
+        "schema": known[_key(parameter.schema)],
     }
 
 
 def _responses(route: Route, known: Mapping[str, Any]) -> Document:
-    answers = route.answers
-    good = {"description": HTTPStatus(answers.status).phrase, "content": _content(answers, known)}
+    response = route.response
+    good = {"description": HTTPStatus(response.status).phrase, "content": _content(response, known)}
     bad = {str(status): {"$ref": "#/components/responses/Problem"} for status in sorted({*route.problems, *ALWAYS})}
-    return {str(answers.status): good, **bad}
+    return {str(response.status): good, **bad}
 
 
-def _content(answers: Answers, known: Mapping[str, Any]) -> Document:
-    schema = {"type": "string"} if answers.shape is None else known[_key(answers.shape)]
-    content = {answers.content_type: {"schema": schema}}
-    if answers.other is not None:
-        content[answers.other[0]] = {"schema": known[_key(answers.other[1])]}
+def _content(response: ResponseSpec, known: Mapping[str, Any]) -> Document:
+    schema = {"type": "string"} if response.schema is None else known[_key(response.schema)]
+    content = {response.content_type: {"schema": schema}}
+    if response.alternative is not None:
+        content[response.alternative[0]] = {"schema": known[_key(response.alternative[1])]}
     return content
 
 
 def _problem_response() -> Document:
     schema = {"$ref": REFERENCE.format(name="ProblemDetails")}
-    return {"description": "What is wrong, by RFC 9457", "content": {CONTENT_TYPE: {"schema": schema}}}
+    return {"description": "A problem, by RFC 9457", "content": {CONTENT_TYPE: {"schema": schema}}}
 
 
-def _shapes(route: Route) -> list[Any]:
-    found = [*(parameter.shape for parameter in route.parameters), route.body, route.answers.shape]
-    if route.answers.other is not None:
-        found.append(route.answers.other[1])
-    return [shape for shape in found if shape is not None]
+def _schemas(route: Route) -> list[Any]:
+    found = [*(parameter.schema for parameter in route.parameters), route.body, route.response.schema]
+    if route.response.alternative is not None:
+        found.append(route.response.alternative[1])
+    return [schema for schema in found if schema is not None]
 
 
-def _key(shape: Any) -> str:
-    return repr(shape)
+def _key(kind: Any) -> str:
+    return repr(kind)

@@ -1,4 +1,4 @@
-"""`/outbox`: the rows of business transactions, those nobody could handle, and another chance for them."""
+"""`/outbox`: list, show and replay rows of the outbox, and its statistics."""
 
 import os
 from collections.abc import AsyncIterator
@@ -11,33 +11,35 @@ import anyio
 from tape.core.errors import NotFound, TapeError, UsageError, quoted
 from tape.server.http.request import Request
 from tape.server.http.response import Response
+from tape.server.http.route import Parameter, ResponseSpec, Route, respond_with
 from tape.server.node import Node
-from tape.server.routes.outbox_shapes import (
+from tape.server.routes.outbox_schemas import (
     OutboxDetail,
     OutboxReplay,
     OutboxReplayed,
     OutboxRow,
     OutboxRows,
-    OutboxStanding,
+    OutboxStatus,
+    Status,
+    Text,
 )
-from tape.server.routes.shapes import shaped
+from tape.server.routes.parameters import LIMIT, limit_of
+from tape.server.routes.schemas import parse_body
 from tape.settings import Settings
 from tape.store.outbox.table import FULL_QUEUE, OutboxStats, OutboxTable, RowFilter
 from tape.telemetry import Meters, log
 
-USUAL: Final = 50
-MOST: Final = 1_000
+DEFAULT_LIMIT: Final = 50
 STATUSES: Final = ("pending", "in_flight", "delivered", "failed")
-LOOK_S: Final = 2.0
+UPDATE_S: Final = 2.0
 
 
 async def list_rows(request: Request, node: Node) -> Response:
-    """The newest first, of a status and a type or of any."""
+    """Newest first, filtered by status and type."""
     return await _listed(request, node, request.parameter("status"))
 
 
 async def list_failed(request: Request, node: Node) -> Response:
-    """The dead letters."""
     return await _listed(request, node, "failed")
 
 
@@ -52,48 +54,48 @@ async def show_row(request: Request, node: Node) -> Response:
 
 async def show_stats(request: Request, node: Node) -> Response:
     async with outbox_table(node) as table:
-        return Response.json(OutboxStanding.of(await table.stats()))
-    raise AssertionError("an outbox swallows nothing")
+        return Response.json(OutboxStatus.of(await table.stats()))
+    raise AssertionError("the outbox suppresses no exception")
 
 
 async def replay_rows(request: Request, node: Node) -> Response:
-    """Begins a new cycle of rows that have ended; who has handled one does not do so again."""
-    asked: OutboxReplay = shaped(await request.json(), OutboxReplay)
-    if asked.event_ids and (asked.event_type or asked.handler_name):
-        raise UsageError("name events, or say of which type or handler, not both")
-    target = Settings.read(os.environ).generation if asked.generation is None else asked.generation
+    """Makes ended rows pending again; a handler that has handled a row does not get it again."""
+    replay: OutboxReplay = parse_body(await request.json(), OutboxReplay)
+    if replay.event_ids and (replay.event_type or replay.handler_name):
+        raise UsageError("name events, or a type or a handler, not both")
+    target = Settings.read(os.environ).generation if replay.generation is None else replay.generation
     async with outbox_table(node) as table:
-        if asked.event_ids:
-            count = len(await table.replay(asked.event_ids, target, asked.replayed_by))
+        if replay.event_ids:
+            count = len(await table.replay(replay.event_ids, target, replay.replayed_by))
         else:
-            which = RowFilter(event_type=asked.event_type, handler_name=asked.handler_name)
-            count = await table.replay_failed(which, target, asked.replayed_by)
+            rows = RowFilter(event_type=replay.event_type, handler_name=replay.handler_name)
+            count = await table.replay_failed(rows, target, replay.replayed_by)
     return Response.json(OutboxReplayed(replayed=count))
 
 
-async def look_at_outbox(node: Node) -> None:
-    """Brings the gauges up to date, where there is an outbox."""
+async def update_outbox_gauges(node: Node) -> None:
+    """Updates the gauges of the outbox, if there is one."""
     node.meters.outbox_up.value = 0
     try:
-        with anyio.move_on_after(LOOK_S):
+        with anyio.move_on_after(UPDATE_S):
             async with outbox_table(node) as table:
-                _note(node.meters, await table.stats())
+                _set_gauges(node.meters, await table.stats())
     except TapeError:
         return
 
 
 @asynccontextmanager
 async def outbox_table(node: Node) -> AsyncIterator[OutboxTable]:
-    """The outbox of this server, if it has one."""
+    """The outbox of this server, or NotFound."""
     if node.outbox is None:
         raise NotFound("this server's store has no outbox; name another database in TAPE_OUTBOX_URL")
     async with node.outbox() as table:
         if not await table.is_there():
-            raise NotFound("there is no outbox here; `tape outbox migrate` makes one")
+            raise NotFound("there is no outbox here; `tape outbox migrate` creates one")
         yield table
 
 
-def _note(meters: Meters, stats: OutboxStats) -> None:
+def _set_gauges(meters: Meters, stats: OutboxStats) -> None:
     meters.outbox_up.value = 1
     meters.outbox_pending.value = stats.pending
     meters.outbox_in_flight.value = stats.in_flight
@@ -110,10 +112,10 @@ def _note(meters: Meters, stats: OutboxStats) -> None:
 async def _listed(request: Request, node: Node, status: str | None) -> Response:
     if status is not None and status not in STATUSES:
         raise UsageError(f"status is {', '.join(STATUSES)}, not {quoted(status)}")
-    wanted: Any = {"status": status, "event_type": request.parameter("event_type") or ""}
-    limit = _limit(request.parameter("limit"))
+    filters: Any = {"status": status, "event_type": request.parameter("event_type") or ""}
+    limit = limit_of(request, DEFAULT_LIMIT)
     async with outbox_table(node) as table:
-        found = await table.listed(RowFilter(**wanted), limit)
+        found = await table.listed(RowFilter(**filters), limit)
     return Response.json(OutboxRows(rows=[OutboxRow.of(record) for record in found]))
 
 
@@ -124,9 +126,37 @@ def _event_id(text: str) -> UUID:
         raise UsageError(f"an event's id is a UUID, not {quoted(text)}") from None
 
 
-def _limit(text: str | None) -> int:
-    if text is None:
-        return USUAL
-    if not (text.isascii() and text.isdecimal() and len(text) <= 5) or not 1 <= int(text) <= MOST:
-        raise UsageError(f"limit is 1 to {MOST:,}, not {quoted(text)}")
-    return int(text)
+_EVENT: Final = Parameter(name="event_id", location="path", schema=UUID, description="The event.")
+_STATUS: Final = Parameter(name="status", location="query", schema=Status, description="Only rows with one status.")
+_FILTERS: Final = (
+    Parameter(name="event_type", location="query", schema=Text, description="Only events of one type."),
+    LIMIT,
+)
+_PROBLEMS: Final = (400, 404, 503)
+
+ROUTES: Final = (
+    Route(
+        method="GET", path="/outbox", name="listOutbox", summary="List rows of the outbox, newest first",
+        handler=respond_with(list_rows), parameters=(_STATUS, *_FILTERS), response=ResponseSpec(schema=OutboxRows),
+        problems=_PROBLEMS,
+    ),
+    Route(
+        method="GET", path="/outbox/failed", name="listFailedOutbox", summary="List the dead letters",
+        handler=respond_with(list_failed), parameters=_FILTERS, response=ResponseSpec(schema=OutboxRows),
+        problems=_PROBLEMS,
+    ),
+    Route(
+        method="GET", path="/outbox/stats", name="outboxStats", summary="Counts, ages and delivery times",
+        handler=respond_with(show_stats), response=ResponseSpec(schema=OutboxStatus), problems=(404, 503),
+    ),
+    Route(
+        method="POST", path="/outbox/replay", name="replayOutbox", summary="Deliver ended rows again",
+        handler=respond_with(replay_rows), body=OutboxReplay, response=ResponseSpec(schema=OutboxReplayed),
+        problems=(*_PROBLEMS, 413, 415),
+    ),
+    Route(
+        method="GET", path="/outbox/{event_id}", name="showOutbox", summary="Show a row and its deliveries",
+        handler=respond_with(show_row), parameters=(_EVENT,), response=ResponseSpec(schema=OutboxDetail),
+        problems=_PROBLEMS,
+    ),
+)  # fmt: skip

@@ -1,6 +1,6 @@
-"""`/reactions`: register, look at, pause, resume and remove them, and ask why an entry became a task or not."""
+"""`/reactions`: register, list, show, pause, resume, remove and explain reactions."""
 
-from typing import Any
+from typing import Any, Final
 
 import msgspec
 
@@ -14,76 +14,88 @@ from tape.matcher.explain import explain
 from tape.matcher.explained import facts
 from tape.server.http.request import Request
 from tape.server.http.response import Response
+from tape.server.http.route import Parameter, ResponseSpec, Route, respond_with
 from tape.server.node import Node
-from tape.server.routes.shapes import shaped
-from tape.server.routes.work_shapes import Deregistered, Explained, NewRule, Pause, ReactionDetail, Reactions, Rule
+from tape.server.routes.parameters import REACTION_ID
+from tape.server.routes.schemas import PositiveInt, parse_body
+from tape.server.routes.work_schemas import (
+    Deregistered,
+    Explained,
+    NewReaction,
+    Pause,
+    ReactionDefinition,
+    ReactionDetail,
+    Reactions,
+)
 
 
 async def list_reactions(request: Request, node: Node) -> Response:
-    """All that are registered, or those of exactly one pattern."""
+    """All reactions, or those with exactly one pattern."""
     pattern = request.parameter("subject_pattern") or ""
-    records = await working(node).reactions.listed(Pattern.parse(pattern).text if pattern else "")
+    records = await store_of(node).reactions.listed(Pattern.parse(pattern).text if pattern else "")
     head = await node.journal.head()
     return Response.json(Reactions(reactions=[ReactionDetail.of(record, head) for record in records]))
 
 
 async def register(request: Request, node: Node) -> Response:
-    """Registers a reaction, or changes it; registering again never repeats anything."""
-    asked: NewRule = shaped(await request.json(), NewRule)
-    record = await working(node).reactions.register(_reaction(asked.reaction_id, asked))
-    return await _told(node, record, 201)
+    """Registers a reaction or changes it; matches are never repeated."""
+    new: NewReaction = parse_body(await request.json(), NewReaction)
+    record = await store_of(node).reactions.register(_reaction(new.reaction_id, new))
+    return await _detail(node, record, 201)
 
 
 async def put_reaction(request: Request, node: Node) -> Response:
-    asked: Rule = shaped(await request.json(), Rule)
-    record = await working(node).reactions.register(_reaction(reaction_id_of(request), asked))
-    return await _told(node, record)
+    new: ReactionDefinition = parse_body(await request.json(), ReactionDefinition)
+    record = await store_of(node).reactions.register(_reaction(reaction_id_of(request), new))
+    return await _detail(node, record)
 
 
 async def show_reaction(request: Request, node: Node) -> Response:
     reaction_id = reaction_id_of(request)
-    record = await working(node).reactions.find(reaction_id)
+    record = await store_of(node).reactions.find(reaction_id)
     if record is None:
         raise NotFound(f"there is no reaction {reaction_id!r}")
-    return await _told(node, record)
+    return await _detail(node, record)
 
 
 async def remove_reaction(request: Request, node: Node) -> Response:
-    """Its pending tasks end as dead, and what is claimed may still be settled."""
+    """Pending tasks become dead; claimed tasks can still be settled."""
     reaction_id = reaction_id_of(request)
-    if not await working(node).reactions.remove(reaction_id):
+    if not await store_of(node).reactions.remove(reaction_id):
         raise NotFound(f"there is no reaction {reaction_id!r}")
     return Response.json(Deregistered(reaction_id=reaction_id))
 
 
 async def pause_reaction(request: Request, node: Node) -> Response:
-    asked: Pause = shaped(await request.json(), Pause) if request.is_unread else Pause()
-    return await _told(node, await working(node).reactions.pause(reaction_id_of(request), asked.reason))
+    pause: Pause = parse_body(await request.json(), Pause) if request.is_unread else Pause()
+    return await _detail(node, await store_of(node).reactions.pause(reaction_id_of(request), pause.reason))
 
 
 async def resume_reaction(request: Request, node: Node) -> Response:
-    return await _told(node, await working(node).reactions.resume(reaction_id_of(request)))
+    return await _detail(node, await store_of(node).reactions.resume(reaction_id_of(request)))
 
 
 async def explain_reaction(request: Request, node: Node) -> Response:
-    told = await explain(working(node), node.journal, reaction_id_of(request), _place(request.values["global_seq"]))
-    return Response.json(msgspec.convert(facts(told), Explained))
+    explanation = await explain(
+        store_of(node), node.journal, reaction_id_of(request), _global_seq(request.values["global_seq"])
+    )
+    return Response.json(msgspec.convert(facts(explanation), Explained))
 
 
-def working(node: Node) -> Store:
-    """The store, if it is one that has work."""
+def store_of(node: Node) -> Store:
+    """The store, if it has reactions and tasks."""
     if node.store is None:
         raise UsageError("this server's store has no reactions and no tasks")
     return node.store
 
 
-async def _told(node: Node, record: ReactionRecord, status: int = 200) -> Response:
+async def _detail(node: Node, record: ReactionRecord, status: int = 200) -> Response:
     return Response.json(ReactionDetail.of(record, await node.journal.head()), status)
 
 
-def _reaction(reaction_id: str, rule: Rule) -> Reaction:
-    asked: dict[str, Any] = {**msgspec.structs.asdict(rule), "reaction_id": reaction_id}
-    return Reaction(**{**asked, "handler_kind": HandlerKind(rule.handler_kind)})
+def _reaction(reaction_id: str, definition: ReactionDefinition) -> Reaction:
+    fields: dict[str, Any] = {**msgspec.structs.asdict(definition), "reaction_id": reaction_id}
+    return Reaction(**{**fields, "handler_kind": HandlerKind(definition.handler_kind)})
 
 
 def reaction_id_of(request: Request) -> str:
@@ -96,7 +108,62 @@ def check_id(reaction_id: str) -> str:
     return reaction_id
 
 
-def _place(text: str) -> int:
+def _global_seq(text: str) -> int:
     if not (text.isascii() and text.isdecimal() and len(text) <= 18) or int(text) < 1:
         raise UsageError(f"global_seq is a position from 1 on, not {quoted(text)}")
     return int(text)
+
+
+_GLOBAL_SEQ: Final = Parameter(
+    name="global_seq", location="path", schema=PositiveInt, description="The position of the entry."
+)
+_PATTERN: Final = Parameter(
+    name="subject_pattern", location="query", schema=str, description="Only reactions with this pattern."
+)
+_ONE: Final = (400, 404, 503)
+_BODY: Final = (400, 413, 415, 503)
+_DETAIL: Final = ResponseSpec(schema=ReactionDetail)
+
+ROUTES: Final = (
+    Route(
+        method="GET", path="/reactions", name="listReactions", summary="List reactions",
+        handler=respond_with(list_reactions), parameters=(_PATTERN,), response=ResponseSpec(schema=Reactions),
+        problems=(400, 503),
+    ),
+    Route(
+        method="POST", path="/reactions", name="registerReaction", summary="Register a reaction, or change it",
+        handler=respond_with(register), body=NewReaction, response=ResponseSpec(status=201, schema=ReactionDetail),
+        problems=_BODY,
+    ),
+    Route(
+        method="PUT", path="/reactions/{reaction_id}", name="putReaction", summary="Register the reaction with this id",
+        handler=respond_with(put_reaction), parameters=(REACTION_ID,), body=ReactionDefinition, response=_DETAIL,
+        problems=_BODY,
+    ),
+    Route(
+        method="GET", path="/reactions/{reaction_id}", name="showReaction",
+        summary="Show a reaction: its cursor, its lag and the errors of its predicate",
+        handler=respond_with(show_reaction), parameters=(REACTION_ID,), response=_DETAIL, problems=_ONE,
+    ),
+    Route(
+        method="DELETE", path="/reactions/{reaction_id}", name="deregisterReaction", summary="Remove a reaction",
+        handler=respond_with(remove_reaction), parameters=(REACTION_ID,), response=ResponseSpec(schema=Deregistered),
+        problems=_ONE,
+    ),
+    Route(
+        method="POST", path="/reactions/{reaction_id}/pause", name="pauseReaction",
+        summary="Stop matching and claiming until it is resumed", handler=respond_with(pause_reaction),
+        parameters=(REACTION_ID,), body=Pause, is_body_required=False, response=_DETAIL, problems=(*_BODY, 404),
+    ),
+    Route(
+        method="POST", path="/reactions/{reaction_id}/resume", name="resumeReaction",
+        summary="Continue where it was paused", handler=respond_with(resume_reaction), parameters=(REACTION_ID,),
+        response=_DETAIL, problems=_ONE,
+    ),
+    Route(
+        method="GET", path="/reactions/{reaction_id}/explain/{global_seq}", name="explainReaction",
+        summary="Why an entry became a task of a reaction, or why not",
+        handler=respond_with(explain_reaction), parameters=(REACTION_ID, _GLOBAL_SEQ),
+        response=ResponseSpec(schema=Explained), problems=(*_ONE, 410),
+    ),
+)  # fmt: skip

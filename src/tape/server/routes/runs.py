@@ -1,4 +1,4 @@
-"""`/runs`: open one, list them, look at one, close it."""
+"""`/runs` and `/forks`: open, list, show, close, cancel and fork runs."""
 
 import os
 from collections.abc import Iterable
@@ -7,38 +7,49 @@ from typing import Final
 
 import msgspec
 
-from tape.core.errors import RunNotFound, UsageError, quoted
+from tape.core.errors import RunNotFound
 from tape.core.event import check_run_id
+from tape.core.fork_policy import EffectPolicy
 from tape.core.ids import SYSTEM_PREFIX, RunId
 from tape.core.run import RunMeta, RunRecord
-from tape.runs.cancelling import is_begun
-from tape.server.http.refusals import NotNow
+from tape.runs.cancelling import cancel, is_begun
+from tape.runs.forks import ForkSpec
+from tape.server.http.errors import ServerUnavailable
 from tape.server.http.request import Request
 from tape.server.http.response import Response
+from tape.server.http.route import ResponseSpec, Route, respond_with
 from tape.server.node import Node
-from tape.server.routes.shapes import ClosedRun, LedgerRun, NewRun, OpenedRun, Run, RunDetail, Runs, shaped
-
-MOST: Final = 1000
+from tape.server.routes.parameters import LIMIT, MAX_LIMIT, RUN_ID, limit_of
+from tape.server.routes.schemas import (
+    ClosedRun,
+    ForkedRun,
+    LedgerRun,
+    NewFork,
+    NewRun,
+    OpenedRun,
+    Run,
+    RunDetail,
+    Runs,
+    parse_body,
+)
 
 
 async def open_run(request: Request, node: Node) -> Response:
-    """Opens a run; one that was closed goes on."""
-    asked: NewRun = shaped(await request.json(), NewRun) if request.is_unread else NewRun()
-    run_id = asked.run_id or f"run-{os.urandom(8).hex()}"
-    meta = RunMeta(
-        label=asked.label, started_at=asked.started_at, app=asked.app, user=asked.user, session=asked.session
-    )
+    """Opens a run, or reopens a closed one."""
+    new: NewRun = parse_body(await request.json(), NewRun) if request.is_unread else NewRun()
+    run_id = new.run_id or f"run-{os.urandom(8).hex()}"
+    meta = RunMeta(label=new.label, started_at=new.started_at, app=new.app, user=new.user, session=new.session)
     await node.journal.open_run(run_id, meta)
     return Response.json(OpenedRun(run_id=run_id, epoch=node.journal.epoch), 201, location=f"/runs/{run_id}")
 
 
 async def list_runs(request: Request, node: Node) -> Response:
-    """Open runs first, then those that have ended; each once, whatever else is known of it."""
-    limit = _limit(request.parameter("limit"))
+    """Open runs first, then closed ones, then those of cold files; each run once."""
+    limit = limit_of(request, MAX_LIMIT)
     live = await node.runs.listed(is_open=True, limit=limit)
     ended = await node.runs.listed(is_open=False, limit=limit)
-    kept = await node.cold.listed() if node.cold is not None else ()
-    return Response.json(Runs(runs=_once(chain(live, ended, kept), limit)))
+    cold = await node.cold.listed() if node.cold is not None else ()
+    return Response.json(Runs(runs=_distinct(chain(live, ended, cold), limit)))
 
 
 async def show_run(request: Request, node: Node) -> Response:
@@ -47,47 +58,100 @@ async def show_run(request: Request, node: Node) -> Response:
 
 
 async def close_run(request: Request, node: Node) -> Response:
-    """Ends a run after everything appended before; closing it again changes nothing."""
+    """Closes a run after all earlier appends; closing it again changes nothing."""
     run_id = request.values["run_id"]
     last_seq = await node.journal.close_run(run_id)
     return Response.json(ClosedRun(run_id=run_id, status="complete", last_seq=last_seq))
 
 
+async def cancel_run(request: Request, node: Node) -> Response:
+    """Stops the producer or function of a run and closes it with an entry; an ended run is not changed."""
+    run_id = check_run_id(request.values["run_id"])
+    reason = "it was asked for"
+    if node.ledgers is not None and await is_begun(node.ledgers, run_id):
+        last_seq = await cancel(node.journal, node.ledgers, run_id, reason)
+    else:
+        last_seq = await node.forks.cancel(run_id, reason)
+    return Response.json(ClosedRun(run_id=run_id, status="complete", last_seq=last_seq))
+
+
+async def fork_run(request: Request, node: Node) -> Response:
+    """Creates a child that can be streamed at once; its producer, if it has one, runs after the answer."""
+    new: NewFork = parse_body(await request.json(), NewFork)
+    spec = ForkSpec(
+        at_seq=new.at_seq,
+        mutation=new.mutation,
+        n_turns=new.n_turns,
+        producer=new.producer,
+        effects=None if new.effects is None else EffectPolicy(new.effects),
+        reason=new.reason,
+    )
+    parent = await find(node, check_run_id(new.parent_run_id))
+    child = await node.forks.fork(parent, spec)
+    return Response.json(ForkedRun(child_run_id=child, parent_run_id=parent.run_id, at_seq=new.at_seq))
+
+
 async def find(node: Node, run_id: RunId) -> RunRecord:
-    """What is known of a run, from the store or from its file; a file that is being written is not opened."""
-    record = await node.runs.find(run_id) or await _kept(node, run_id)
+    """The record of a run, from the store or from its cold file."""
+    record = await node.runs.find(run_id) or await _find_cold(node, run_id)
     if record is None:
         raise RunNotFound(run_id)
     return record
 
 
 async def _ledger(node: Node, run_id: RunId) -> LedgerRun | None:
-    """What its ledger says of a run that was begun; one that was only opened has none."""
+    """The ledger of a run that was begun; a run that was only opened has none."""
     if node.ledgers is None or not await is_begun(node.ledgers, run_id):
         return None
     run, unmet = await node.ledgers.runs.find(run_id), await node.ledgers.obligations.unmet(run_id)
     return msgspec.convert({**run.summary, "obligations": [each.summary for each in unmet]}, LedgerRun)
 
 
-async def _kept(node: Node, run_id: RunId) -> RunRecord | None:
+async def _find_cold(node: Node, run_id: RunId) -> RunRecord | None:
     if node.cold is None:
         return None
     if node.cold.is_being_written(run_id):
-        raise NotNow(f"run {run_id!r} is still being written to its file; come back in a moment")
+        raise ServerUnavailable(f"run {run_id!r} is still being written to its file; come back in a moment")
     return await node.cold.find(run_id)
 
 
-def _limit(text: str | None) -> int:
-    if text is None:
-        return MOST
-    if not (text.isascii() and text.isdecimal() and len(text) <= 5) or not 1 <= int(text) <= MOST:
-        raise UsageError(f"limit is 1 to {MOST:,}, not {quoted(text)}")
-    return int(text)
-
-
-def _once(records: Iterable[RunRecord], limit: int) -> list[Run]:
+def _distinct(records: Iterable[RunRecord], limit: int) -> list[Run]:
     seen: dict[RunId, Run] = {}
     for record in records:
         if record.run_id not in seen and not record.run_id.startswith(SYSTEM_PREFIX):
             seen[record.run_id] = Run.of(record)
     return list(seen.values())[:limit]
+
+
+ROUTES: Final = (
+    Route(
+        method="POST", path="/runs", name="openRun", summary="Open a run", handler=respond_with(open_run),
+        body=NewRun, is_body_required=False, response=ResponseSpec(status=201, schema=OpenedRun),
+        problems=(400, 409, 413, 415, 503),
+    ),
+    Route(
+        method="GET", path="/runs", name="listRuns", summary="List runs, open ones first",
+        handler=respond_with(list_runs), parameters=(LIMIT,), response=ResponseSpec(schema=Runs), problems=(400, 503),
+    ),
+    Route(
+        method="GET", path="/runs/{run_id}", name="showRun", summary="Show a run",
+        handler=respond_with(show_run), parameters=(RUN_ID,), response=ResponseSpec(schema=RunDetail),
+        problems=(400, 404, 503),
+    ),
+    Route(
+        method="POST", path="/runs/{run_id}/close", name="closeRun", summary="Close a run; its streams drain and end",
+        handler=respond_with(close_run), parameters=(RUN_ID,), response=ResponseSpec(schema=ClosedRun),
+        problems=(400, 404, 503),
+    ),
+    Route(
+        method="POST", path="/runs/{run_id}/cancel", name="cancelRun",
+        summary="Stop the producer or function of a run, and close the run",
+        handler=respond_with(cancel_run), parameters=(RUN_ID,), response=ResponseSpec(schema=ClosedRun),
+        problems=(400, 404, 503),
+    ),
+    Route(
+        method="POST", path="/forks", name="forkRun", summary="Fork a run at a seq",
+        handler=respond_with(fork_run), body=NewFork, response=ResponseSpec(schema=ForkedRun),
+        problems=(400, 404, 410, 413, 415, 429, 503),
+    ),
+)  # fmt: skip

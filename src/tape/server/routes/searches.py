@@ -9,10 +9,10 @@ from tape.core.errors import NotFound
 from tape.core.search import DayFound, EntryFound, ErrorFound, Search, Searches, SearchKind
 from tape.server.http.request import Request
 from tape.server.http.response import Response
-from tape.server.http.route import Answers, Parameter, Route, answering
+from tape.server.http.route import Parameter, ResponseSpec, Route, respond_with
 from tape.server.node import Node
-from tape.server.routes.reactions import reaction_id_of, working
-from tape.server.routes.shapes import Count, Id, shaped
+from tape.server.routes.reactions import reaction_id_of, store_of
+from tape.server.routes.schemas import Count, Id, parse_body
 
 
 class SearchDetail(Struct, frozen=True, kw_only=True):
@@ -82,45 +82,45 @@ async def cancel_search(request: Request, node: Node) -> Response:
 
 
 async def _begin(request: Request, node: Node, kind: SearchKind) -> Response:
-    new: NewSearch = shaped(await request.json(), NewSearch) if request.is_unread else NewSearch()
+    new: NewSearch = parse_body(await request.json(), NewSearch) if request.is_unread else NewSearch()
     reaction_id, searches = await _reaction(request, node)
     return Response.json(SearchDetail.of(await searches.begin(kind, reaction_id, new.after, new.through)), 202)
 
 
 async def _reaction(request: Request, node: Node) -> tuple[str, Searches]:
     reaction_id = reaction_id_of(request)
-    if await working(node).reactions.find(reaction_id) is None:
+    if await store_of(node).reactions.find(reaction_id) is None:
         raise NotFound(f"there is no reaction {reaction_id!r}")
     if node.searches is None:
         raise NotFound("this server's store keeps no history to search; one in a file or in Postgres does")
     return reaction_id, node.searches
 
 
-_ID: Final = Parameter(name="reaction_id", place="path", shape=Id, about="Which reaction.")
-_BEGUN: Final = Answers(status=202, shape=SearchDetail)
+_ID: Final = Parameter(name="reaction_id", location="path", schema=Id, description="Which reaction.")
+_BEGUN: Final = ResponseSpec(status=202, schema=SearchDetail)
 
 ROUTES: Final = (
     Route(
         method="POST", path="/reactions/{reaction_id}/dry-run", name="beginDryRun",
         summary="Count with Spark what a reaction would have matched in the whole history",
-        handler=answering(begin_dry_run), parameters=(_ID,), body=NewSearch, is_body_required=False, answers=_BEGUN,
+        handler=respond_with(begin_dry_run), parameters=(_ID,), body=NewSearch, is_body_required=False, response=_BEGUN,
         problems=(400, 404, 413, 415, 429, 503),
     ),
     Route(
         method="POST", path="/reactions/{reaction_id}/backfill", name="beginBackfill",
         summary="Make with Spark the tasks that a reaction would have from the beginning",
-        handler=answering(begin_backfill), parameters=(_ID,), body=NewSearch, is_body_required=False, answers=_BEGUN,
-        problems=(400, 404, 413, 415, 429, 503),
+        handler=respond_with(begin_backfill), parameters=(_ID,), body=NewSearch, is_body_required=False,
+        response=_BEGUN, problems=(400, 404, 413, 415, 429, 503),
     ),
     Route(
         method="GET", path="/reactions/{reaction_id}/searches", name="showSearches",
         summary="Show the progress and findings of a reaction's last dry run and last backfill",
-        handler=answering(show_searches), parameters=(_ID,), answers=Answers(shape=ReactionSearches),
+        handler=respond_with(show_searches), parameters=(_ID,), response=ResponseSpec(schema=ReactionSearches),
         problems=(400, 404, 503),
     ),
     Route(
         method="DELETE", path="/reactions/{reaction_id}/searches", name="cancelSearch",
-        summary="Cancel the search in progress", handler=answering(cancel_search), parameters=(_ID,),
-        answers=Answers(shape=SearchDetail), problems=(400, 404, 409, 503),
+        summary="Cancel the search in progress", handler=respond_with(cancel_search), parameters=(_ID,),
+        response=ResponseSpec(schema=SearchDetail), problems=(400, 404, 409, 503),
     ),
 )  # fmt: skip

@@ -2,15 +2,21 @@
 
 import socket
 from contextlib import closing
-from typing import Final
+from typing import Annotated, Final, Literal
+
+from msgspec import Meta
 
 from tape.core.errors import BrokerOverflowError, InvalidCursor, RunNotFound
+from tape.core.flow import MAX_MAX_QUEUED, MIN_MAX_QUEUED
 from tape.core.ids import RunId
 from tape.core.run import RunRecord
-from tape.server.http.refusals import ClientGone, NotNow
+from tape.server.http.errors import ClientDisconnected, ServerUnavailable
 from tape.server.http.request import Request, Send
 from tape.server.http.response import Response
+from tape.server.http.route import Handler, Parameter, ResponseSpec, Route
 from tape.server.node import ColdRuns, Node
+from tape.server.routes.parameters import RUN_ID
+from tape.server.routes.schemas import Count, Id
 from tape.server.sse.options import StreamRequest
 from tape.server.sse.run_end import RunEndFrames
 from tape.server.sse.sender import Sender, StopReason
@@ -38,7 +44,7 @@ async def _stream(
 ) -> None:
     """Streams after the client's cursor, or after `begins_at`, or from now on; 204 at the end of a closed run."""
     if node.is_draining:
-        raise NotNow("the server is leaving; come back in a moment")
+        raise ServerUnavailable("the server is leaving; come back in a moment")
     source, last = await _source(parsed, node)
     if parsed.after == last and await _is_at_end(source, last, parsed.epoch):
         await Response.empty({"x-tape-epoch": str(node.journal.epoch)}).send(send)
@@ -61,7 +67,7 @@ async def _stream(
             )
             subscriber.goaway, subscriber.lag = sender.goaway, sender.lag
             await _send_handshake(node, send, None if is_replayed else last)
-            stopped = await sender.run(request.gone)
+            stopped = await sender.run(request.disconnected)
         if stopped is not StopReason.GONE:
             await send({"type": "http.response.body", "body": b"", "more_body": False})
     finally:
@@ -108,8 +114,8 @@ def _is_cold(cold: ColdRuns, run_id: RunId, record: RunRecord | None) -> bool:
     return cold.has(run_id)
 
 
-def _is_being_written(run_id: RunId) -> NotNow:
-    return NotNow(f"run {run_id!r} is still being written to its file; come back in a moment")
+def _is_being_written(run_id: RunId) -> ServerUnavailable:
+    return ServerUnavailable(f"run {run_id!r} is still being written to its file; come back in a moment")
 
 
 async def _send_handshake(node: Node, send: Send, cursor: int | None) -> None:
@@ -130,5 +136,55 @@ def _bound_send_buffer(request: Request) -> None:
     """Without it the kernel would accept megabytes for a client that reads nothing."""
     transport = request.connection.transport
     if transport.is_closing():
-        raise ClientGone
+        raise ClientDisconnected
     transport.get_extra_info("socket").setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, SEND_BUFFER)
+
+
+_FLOW: Final = (
+    Parameter(
+        name="Last-Event-ID", location="header", schema=str, description="The last id handled; wins over from_*."
+    ),
+    Parameter(name="X-Tape-Epoch", location="header", schema=str, description="The journal that the cursor is from."),
+    Parameter(name="epoch", location="query", schema=Count, description="The same for clients that send no headers."),
+    Parameter(
+        name="maxQueued",
+        location="query",
+        schema=Annotated[int, Meta(ge=MIN_MAX_QUEUED, le=MAX_MAX_QUEUED)],
+        description="How many entries a live reader may be behind.",
+    ),
+    Parameter(
+        name="slow",
+        location="query",
+        schema=Literal["evict", "lag"],
+        description="What happens to a reader that is further behind.",
+    ),
+)
+_FILTERS: Final = (
+    Parameter(name="from_seq", location="query", schema=Count, description="Of a run: the first seq to send."),
+    Parameter(name="subject", location="query", schema=str, description="A pattern of subjects."),
+    Parameter(name="where", location="query", schema=str, description="A CEL expression over entries."),
+)
+_SELECTION: Final = (
+    Parameter(name="run_id", location="query", schema=Id, description="One run, by its seqs."),
+    *_FILTERS,
+    Parameter(
+        name="from_global_seq", location="query", schema=Count, description="Across runs: the last position handled."
+    ),
+)
+
+
+def _route(path: str, name: str, summary: str, handler: Handler, parameters: tuple[Parameter, ...]) -> Route:
+    return Route(
+        method="GET", path=path, name=name, summary=summary, handler=handler,
+        response=ResponseSpec(content_type="text/event-stream"), parameters=(*parameters, *_FLOW),
+        problems=(400, 404, 429, 503), is_stream=True,
+    )  # fmt: skip
+
+
+ROUTES: Final = (
+    _route("/events", "events", "Stream a run, or subjects across runs", events, _SELECTION),
+    _route(
+        "/session/{run_id}/events", "sessionEvents", "Stream a run, live only without a cursor", session_events,
+        (RUN_ID, *_FILTERS),
+    ),
+)  # fmt: skip

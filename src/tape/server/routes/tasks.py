@@ -1,4 +1,4 @@
-"""`/tasks`: list them, look at one with its life, and give the dead another chance."""
+"""`/tasks`: list tasks, show one with its history, and replay dead ones."""
 
 from typing import Final
 
@@ -11,21 +11,32 @@ from tape.matcher.explain import life_of
 from tape.matcher.explained import event_facts
 from tape.server.http.request import Request
 from tape.server.http.response import Response
+from tape.server.http.route import Parameter, ResponseSpec, Route, respond_with
 from tape.server.node import Node
-from tape.server.routes.reactions import check_id, working
-from tape.server.routes.shapes import shaped
-from tape.server.routes.work_shapes import Happening, Replay, Replayed, Task, TaskDetail, Tasks
+from tape.server.routes.parameters import LIMIT, limit_of
+from tape.server.routes.reactions import check_id, store_of
+from tape.server.routes.schemas import Id, parse_body
+from tape.server.routes.work_schemas import (
+    LifecycleEvent,
+    Payload,
+    Replay,
+    Replayed,
+    Status,
+    Task,
+    TaskDetail,
+    TaskName,
+    Tasks,
+)
 
-USUAL: Final = 200
-MOST: Final = 1000
+DEFAULT_LIMIT: Final = 200
 PAYLOADS: Final = ("whole", "none")
 STATUSES: Final = {"pending": 1, "claimed": 2, "done": 3, "dlq": 5}
 
 
 async def list_tasks(request: Request, node: Node) -> Response:
-    """The newest first, of a reaction or of all, of a status or of any."""
-    reaction_id, limit = request.parameter("reaction_id"), _limit(request.parameter("limit"))
-    found = await working(node).tasks.listed(
+    """Newest first, filtered by reaction and status."""
+    reaction_id, limit = request.parameter("reaction_id"), limit_of(request, DEFAULT_LIMIT)
+    found = await store_of(node).tasks.listed(
         reaction_id="" if reaction_id is None else check_id(reaction_id),
         status=_status(request.parameter("status")),
         limit=limit,
@@ -38,37 +49,37 @@ async def list_tasks(request: Request, node: Node) -> Response:
 
 
 async def show_task(request: Request, node: Node) -> Response:
-    row = await _found(request, node)
-    life = [msgspec.convert(event_facts(entry), Happening) for entry in await life_of(node.journal, row)]
+    row = await _find(request, node)
+    life = [msgspec.convert(event_facts(entry), LifecycleEvent) for entry in await life_of(node.journal, row)]
     return Response.json(TaskDetail(task=Task.of(row), life=life))
 
 
 async def replay_task(request: Request, node: Node) -> Response:
     """Makes one dead task pending again."""
-    row = await _found(request, node)
-    replayed = await working(node).tasks.replay([row.task_id])
+    row = await _find(request, node)
+    replayed = await store_of(node).tasks.replay([row.task_id])
     if not replayed:
         raise NotReady(
-            f"task {row.task_id!r} is {TaskStatus(row.status).name.lower()}, and only a dead one is replayed"
+            f"task {row.task_id!r} is {TaskStatus(row.status).name.lower()}, and only a dead task can be replayed"
         )
     return Response.json(Replayed(replayed=list(replayed)))
 
 
 async def replay_tasks(request: Request, node: Node) -> Response:
     """Makes the named dead tasks pending again, or those of a reaction, or all."""
-    asked: Replay = shaped(await request.json(), Replay)
-    if asked.task_ids and asked.reaction_id is not None:
+    replay: Replay = parse_body(await request.json(), Replay)
+    if replay.task_ids and replay.reaction_id is not None:
         raise UsageError("name tasks or a reaction, not both")
-    tasks = working(node).tasks
-    named = [TaskId(name) for name in asked.task_ids if name.isprintable()]
-    if not asked.task_ids:
-        named = list(await tasks.dead(asked.reaction_id or "", asked.limit))
+    tasks = store_of(node).tasks
+    named = [TaskId(name) for name in replay.task_ids if name.isprintable()]
+    if not replay.task_ids:
+        named = list(await tasks.dead(replay.reaction_id or "", replay.limit))
     return Response.json(Replayed(replayed=list(await tasks.replay(named))))
 
 
-async def _found(request: Request, node: Node) -> TaskRow:
+async def _find(request: Request, node: Node) -> TaskRow:
     task_id = request.values["task_id"]
-    row = await working(node).tasks.find(TaskId(task_id)) if task_id.isprintable() else None
+    row = await store_of(node).tasks.find(TaskId(task_id)) if task_id.isprintable() else None
     if row is None:
         raise NotFound(f"there is no task {quoted(task_id)}")
     return row
@@ -86,9 +97,33 @@ def _has_payloads(text: str | None) -> bool:
     return text != "none"
 
 
-def _limit(text: str | None) -> int:
-    if text is None:
-        return USUAL
-    if not (text.isascii() and text.isdecimal() and len(text) <= 5) or not 1 <= int(text) <= MOST:
-        raise UsageError(f"limit is 1 to {MOST:,}, not {quoted(text)}")
-    return int(text)
+_TASK: Final = Parameter(name="task_id", location="path", schema=TaskName, description="The task.")
+_FILTERS: Final = (
+    Parameter(name="reaction_id", location="query", schema=Id, description="Only tasks of one reaction."),
+    Parameter(name="status", location="query", schema=Status, description="Only tasks with one status."),
+    LIMIT,
+    Parameter(name="cursor", location="query", schema=str, description="The next_cursor of the previous page."),
+    Parameter(name="payload", location="query", schema=Payload, description="With none, payloads are left out."),
+)
+
+ROUTES: Final = (
+    Route(
+        method="GET", path="/tasks", name="listTasks", summary="List tasks, newest first",
+        handler=respond_with(list_tasks), parameters=_FILTERS, response=ResponseSpec(schema=Tasks), problems=(400, 503),
+    ),
+    Route(
+        method="POST", path="/tasks/replay", name="replayTasks", summary="Replay dead tasks",
+        handler=respond_with(replay_tasks), body=Replay, response=ResponseSpec(schema=Replayed),
+        problems=(400, 413, 415, 503),
+    ),
+    Route(
+        method="GET", path="/tasks/{task_id}", name="showTask", summary="Show a task and its history",
+        handler=respond_with(show_task), parameters=(_TASK,), response=ResponseSpec(schema=TaskDetail),
+        problems=(400, 404, 503),
+    ),
+    Route(
+        method="POST", path="/tasks/{task_id}/replay", name="replayTask", summary="Replay a dead task",
+        handler=respond_with(replay_task), parameters=(_TASK,), response=ResponseSpec(schema=Replayed),
+        problems=(400, 404, 409, 503),
+    ),
+)  # fmt: skip

@@ -1,4 +1,4 @@
-"""`/values`: what is known under names, with a version for each time it was said."""
+"""`/values`: shared values by namespace and key; each write makes a version."""
 
 import re
 from typing import Any, Final
@@ -10,18 +10,19 @@ from tape.core.value import Value
 from tape.core.value_history import history
 from tape.server.http.request import Request
 from tape.server.http.response import Response
+from tape.server.http.route import Parameter, ResponseSpec, Route, respond_with
 from tape.server.node import Node
-from tape.server.routes.ledger_shapes import KnownValue, KnownValues, NewValue, ValueVersion, ValueVersions
+from tape.server.routes.ledger_schemas import KnownValue, KnownValues, Name, NewValue, ValueVersion, ValueVersions
 from tape.server.routes.ledgers import ledgers_of
-from tape.server.routes.shapes import shaped
+from tape.server.routes.parameters import IDEMPOTENCY_KEY, LIMIT, TRACEPARENT, limit_of
+from tape.server.routes.schemas import parse_body
 
-USUAL: Final = 100
-MOST: Final = 1000
+DEFAULT_LIMIT: Final = 100
 _TAG: Final = re.compile(r'"?([0-9]{1,18})"?')
 
 
 async def get_value(request: Request, node: Node) -> Response:
-    """The newest version; what was deleted is not found."""
+    """The newest version; 404 for a deleted value."""
     found = await ledgers_of(node).values.find(*_names(request))
     if found.deleted:
         raise _missing(found)
@@ -29,25 +30,25 @@ async def get_value(request: Request, node: Node) -> Response:
 
 
 async def put_value(request: Request, node: Node) -> Response:
-    """Writes the next version: over any, or only over the one that the caller has seen."""
-    asked: NewValue = shaped(await request.json(), NewValue)
-    writer = asked.writer or request.header("x-client-id") or ""
+    """Writes the next version; with `If-Match` only over the version that the caller has read."""
+    new: NewValue = parse_body(await request.json(), NewValue)
+    writer = new.writer or request.header("x-client-id") or ""
     written = await ledgers_of(node).values.write(
-        *_names(request), codec.encode(asked.value), _seen(request), writer,
+        *_names(request), codec.encode(new.value), _expected_version(request), writer,
         request.header("idempotency-key"), Caller(trace=request.trace),
     )  # fmt: skip
     return _answer(written)
 
 
 async def delete_value(request: Request, node: Node) -> Response:
-    """Writes a tombstone, which is a version too; what was never there is not found."""
-    buried = await ledgers_of(node).values.delete(
-        *_names(request), _seen(request), request.header("x-client-id") or "",
+    """Writes a tombstone, which is a version too; 404 for a value that never existed."""
+    tombstone = await ledgers_of(node).values.delete(
+        *_names(request), _expected_version(request), request.header("x-client-id") or "",
         request.header("idempotency-key"), Caller(trace=request.trace),
     )  # fmt: skip
-    if buried.version == 0:
-        raise _missing(buried)
-    return _answer(buried)
+    if tombstone.version == 0:
+        raise _missing(tombstone)
+    return _answer(tombstone)
 
 
 async def list_values(request: Request, node: Node) -> Response:
@@ -56,20 +57,20 @@ async def list_values(request: Request, node: Node) -> Response:
 
 
 async def value_history(request: Request, node: Node) -> Response:
-    """The newest versions, the oldest of them first, each with the one before."""
-    changes = await history(ledgers_of(node).values, *_names(request), _limit(request.parameter("limit")))
+    """The newest versions in ascending order, each with the version before it."""
+    changes = await history(ledgers_of(node).values, *_names(request), limit_of(request, DEFAULT_LIMIT))
     if not changes:
         raise NotFound("there never was such a value")
-    told = [ValueVersion(**_facts(each.value), prev_version=each.prev_version) for each in changes]
-    return Response.json(ValueVersions(versions=told))
+    versions = [ValueVersion(**_fields(each.value), prev_version=each.prev_version) for each in changes]
+    return Response.json(ValueVersions(versions=versions))
 
 
 def _names(request: Request) -> tuple[str, str]:
     return request.values["namespace"], request.values["key"]
 
 
-def _seen(request: Request) -> int | None:
-    """Which version the caller decided on: `If-Match` names it, and `If-None-Match: *` says that there is none."""
+def _expected_version(request: Request) -> int | None:
+    """The version that the caller expects: `If-Match` names it, and `If-None-Match: *` means none."""
     match, none = request.header("if-match"), request.header("if-none-match")
     if match is not None and none is not None:
         raise UsageError("If-Match and If-None-Match exclude each other")
@@ -90,10 +91,10 @@ def _answer(value: Value) -> Response:
 
 
 def _known(value: Value) -> KnownValue:
-    return KnownValue(**_facts(value))
+    return KnownValue(**_fields(value))
 
 
-def _facts(value: Value) -> dict[str, Any]:
+def _fields(value: Value) -> dict[str, Any]:
     names = ("namespace", "key", "version", "value", "writer", "ts_ms", "deleted")
     return {name: getattr(value, name) for name in names}
 
@@ -105,9 +106,42 @@ def _missing(value: Value) -> NotFound:
     return NotFound(f"there never was a value {name}")
 
 
-def _limit(text: str | None) -> int:
-    if text is None:
-        return USUAL
-    if not (text.isascii() and text.isdecimal() and len(text) <= 5) or not 1 <= int(text) <= MOST:
-        raise UsageError(f"limit is 1 to {MOST:,}, not {quoted(text)}")
-    return int(text)
+_NAMESPACE: Final = Parameter(name="namespace", location="path", schema=Name, description="The value's namespace.")
+_KEY: Final = Parameter(name="key", location="path", schema=Name, description="The value's key.")
+_VALUE: Final = (_NAMESPACE, _KEY)
+_WRITE: Final = (
+    *_VALUE,
+    Parameter(name="If-Match", location="header", schema=str, description="Write only over this version (its ETag)."),
+    Parameter(name="If-None-Match", location="header", schema=str, description="*: write only if there is no value."),
+    IDEMPOTENCY_KEY,
+    TRACEPARENT,
+    Parameter(name="X-Client-Id", location="header", schema=str, description="The writer."),
+)
+
+ROUTES: Final = (
+    Route(
+        method="GET", path="/values/{namespace}", name="listValues", summary="List the values of a namespace",
+        handler=respond_with(list_values), parameters=(_NAMESPACE,), response=ResponseSpec(schema=KnownValues),
+        problems=(400, 503),
+    ),
+    Route(
+        method="GET", path="/values/{namespace}/{key}", name="getValue", summary="Get a value; ETag is its version",
+        handler=respond_with(get_value), parameters=_VALUE, response=ResponseSpec(schema=KnownValue),
+        problems=(400, 404, 503),
+    ),
+    Route(
+        method="PUT", path="/values/{namespace}/{key}", name="putValue", summary="Write the next version",
+        handler=respond_with(put_value), parameters=_WRITE, body=NewValue, response=ResponseSpec(schema=KnownValue),
+        problems=(400, 409, 413, 415, 429, 503),
+    ),
+    Route(
+        method="DELETE", path="/values/{namespace}/{key}", name="deleteValue", summary="Write a tombstone",
+        handler=respond_with(delete_value), parameters=_WRITE, response=ResponseSpec(schema=KnownValue),
+        problems=(400, 404, 409, 429, 503),
+    ),
+    Route(
+        method="GET", path="/values/{namespace}/{key}/history", name="valueHistory",
+        summary="The newest versions in ascending order", handler=respond_with(value_history),
+        parameters=(*_VALUE, LIMIT), response=ResponseSpec(schema=ValueVersions), problems=(400, 404, 410, 503),
+    ),
+)  # fmt: skip

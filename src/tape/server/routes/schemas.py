@@ -1,4 +1,4 @@
-"""What requests and answers are made of; the same shapes check, answer and document."""
+"""The schemas of requests and responses; they validate, encode and document."""
 
 from typing import Annotated, Any, Literal
 
@@ -13,14 +13,14 @@ from tape.core.run import MAX_LENGTH, RunRecord
 
 Id = Annotated[str, Meta(pattern=f"^{ID_GRAMMAR}$", description="1 to 128 of A-Z a-z 0-9 . _ -")]
 Text = Annotated[str, Meta(max_length=MAX_LENGTH, description="printable text")]
-Place = Annotated[int, Meta(ge=1, le=(1 << 63) - 1)]
+PositiveInt = Annotated[int, Meta(ge=1, le=(1 << 63) - 1)]
 Count = Annotated[int, Meta(ge=0, le=(1 << 63) - 1)]
 State = Literal["running", "stale", "complete"]
 Effects = Literal["replay", "stub", "live"]
 
 
 class NewRun(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """A run to open; without an id it gets one."""
+    """A run to open; without an id the server makes one."""
 
     run_id: Id | None = None
     label: Text | None = None
@@ -31,14 +31,14 @@ class NewRun(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
 
 
 class OpenedRun(Struct, frozen=True, kw_only=True):
-    """A run that is open now, and which journal it is in."""
+    """A run that is open, and the epoch of its journal."""
 
     run_id: Id
     epoch: Count
 
 
 class Run(Struct, frozen=True, kw_only=True):
-    """A run as lists show it."""
+    """A run in a list."""
 
     run_id: Id
     label: str | None
@@ -58,7 +58,7 @@ class Runs(Struct, frozen=True, kw_only=True):
 
 
 class UnmetObligation(Struct, frozen=True, kw_only=True):
-    """What a run still has to undo: it waits for a worker of the app whose program has registered the compensator."""
+    """An obligation that is not met; it waits for a worker of `app` that has registered the compensator."""
 
     number: Count
     kind: str
@@ -70,7 +70,7 @@ class UnmetObligation(Struct, frozen=True, kw_only=True):
 
 
 class LedgerRun(Struct, frozen=True, kw_only=True):
-    """A run as its ledger knows it: whose it is, how its work is doing, who does it."""
+    """The ledger of a run: its app, user and session, its state, its worker and its obligations."""
 
     app: str
     user: str
@@ -86,7 +86,7 @@ class LedgerRun(Struct, frozen=True, kw_only=True):
 
 
 class RunDetail(Struct, frozen=True, kw_only=True):
-    """Everything that is known of a run; `floor` is the first seq that is still there."""
+    """A run in full; `floor` is its first retained seq."""
 
     run_id: Id
     label: str | None
@@ -97,7 +97,7 @@ class RunDetail(Struct, frozen=True, kw_only=True):
     user: str | None
     session: str | None
     last_seq: Count
-    floor: Place
+    floor: PositiveInt
     closed_seq: Count | None
     opened_at_ms: int
     closed_at_ms: int | None
@@ -125,7 +125,7 @@ class RunDetail(Struct, frozen=True, kw_only=True):
 
 
 class ClosedRun(Struct, frozen=True, kw_only=True):
-    """A run that has ended, and where."""
+    """A closed run and its last seq."""
 
     run_id: Id
     status: State
@@ -133,19 +133,19 @@ class ClosedRun(Struct, frozen=True, kw_only=True):
 
 
 class NewFork(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """A child to begin: its parent's entries 1 to `at_seq`, then its own; without a producer nobody goes on in it."""
+    """A fork: the parent's entries 1 to `at_seq`, then its own; without a producer it is not continued."""
 
     parent_run_id: Id
     at_seq: Count
     mutation: Any = None
     n_turns: Annotated[int, Meta(ge=0, le=MOST_TURNS)] = TURNS
     producer: Id | None = None
-    effects: Annotated[Effects | None, Meta(description="what becomes of effects in the child")] = None
+    effects: Annotated[Effects | None, Meta(description="how the child treats effects")] = None
     reason: Text | None = None
 
 
 class ForkedRun(Struct, frozen=True, kw_only=True):
-    """A child that can be streamed from now on."""
+    """A child run; it can be streamed at once."""
 
     child_run_id: Id
     parent_run_id: Id
@@ -153,7 +153,7 @@ class ForkedRun(Struct, frozen=True, kw_only=True):
 
 
 class NewEvent(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """What a producer says; without a subject it is about its type and run."""
+    """An event to append; the default subject is made of its type and run."""
 
     payload: Any
     type: Id = "message"
@@ -162,33 +162,33 @@ class NewEvent(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
 
 
 class Position(Struct, frozen=True):
-    """Where an event stands: in its run, and in the journal."""
+    """The position of an entry in its run and in the journal."""
 
-    seq: Place
-    global_seq: Place
+    seq: PositiveInt
+    global_seq: PositiveInt
 
 
 class Appended(Struct, frozen=True, kw_only=True):
-    """The events are in, in this order."""
+    """The positions of the appended events, in their order."""
 
     entries: list[Position]
 
 
 class Health(Struct, frozen=True, kw_only=True):
-    """The process is there and answers."""
+    """The process answers."""
 
     status: Literal["ok"] = "ok"
 
 
 class Readiness(Struct, frozen=True, kw_only=True):
-    """The server can do its work."""
+    """The server is ready."""
 
     status: Literal["ready"] = "ready"
     head: Count
 
 
 class Capabilities(Struct, frozen=True, kw_only=True):
-    """What this server can do, by name, and within which bounds."""
+    """The features and limits of the server."""
 
     features: dict[str, bool]
     limits: dict[str, int]
@@ -197,7 +197,7 @@ class Capabilities(Struct, frozen=True, kw_only=True):
 
 
 class BrokerCounters(Struct, frozen=True, kw_only=True):
-    """What this server has done since it started, and how many runs are open."""
+    """Counters since the server started, and the number of open runs."""
 
     events_published: Count
     events_streamed: Count
@@ -206,7 +206,7 @@ class BrokerCounters(Struct, frozen=True, kw_only=True):
 
 
 class ProblemDetails(Struct, frozen=True, kw_only=True):
-    """What is wrong, by RFC 9457; `code` tells programs, `detail` tells people."""
+    """A problem by RFC 9457; `code` is for programs, `detail` for people."""
 
     type: str
     title: str
@@ -221,10 +221,10 @@ class ProblemDetails(Struct, frozen=True, kw_only=True):
     limit: Count | UnsetType = UNSET
 
 
-def shaped(value: JsonValue, shape: Any) -> Any:
-    """A body's value in its shape, or what is wrong with it."""
+def parse_body(value: JsonValue, schema: Any) -> Any:
+    """The body converted to its schema; a UsageError names the field that does not fit."""
     try:
-        return msgspec.convert(value, shape)
+        return msgspec.convert(value, schema)
     except msgspec.ValidationError as error:
         raise UsageError(f"the body has another shape: {quoted(str(error))[1:-1]}") from None
 

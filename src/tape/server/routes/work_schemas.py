@@ -1,4 +1,4 @@
-"""What requests and answers about reactions and tasks are made of."""
+"""The schemas of `/reactions` and `/tasks`."""
 
 from dataclasses import asdict
 from typing import Annotated, Any, Literal
@@ -8,17 +8,17 @@ from msgspec import UNSET, Meta, Struct, UnsetType
 from tape.core.matched import ReactionRecord
 from tape.core.reaction import MAX_NAME, TIMEOUT_MS
 from tape.core.task import Task as TaskRow
-from tape.server.routes.shapes import Count, Id, Place
+from tape.server.routes.parameters import Limit
+from tape.server.routes.schemas import Count, Id, PositiveInt
 
 Status = Literal["pending", "claimed", "done", "dlq"]
 Payload = Literal["whole", "none"]
-EvictReason = Annotated[str, Meta(min_length=1, max_length=256)]
+PauseReason = Annotated[str, Meta(min_length=1, max_length=256)]
 TaskName = Annotated[str, Meta(min_length=1, max_length=256)]
-Limit = Annotated[int, Meta(ge=1, le=1000)]
 
 
-class Rule(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """A reaction to register: its id is in the path; without a kind it is a local function's."""
+class ReactionDefinition(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """A reaction to register; the id is in the path. The default `handler_kind` is a local function."""
 
     subject_pattern: Annotated[str, Meta(max_length=1024)] = ""
     name: Annotated[str, Meta(max_length=MAX_NAME)] = ""
@@ -37,14 +37,14 @@ class Rule(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     timeout_ms: int = TIMEOUT_MS
 
 
-class NewRule(Rule, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """The same with its id."""
+class NewReaction(ReactionDefinition, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """A reaction to register, with its id."""
 
     reaction_id: Id
 
 
 class ReactionDetail(Struct, frozen=True, kw_only=True):
-    """A reaction as it was last registered, and how its matching goes: `lag` entries are still to be matched."""
+    """A reaction as last registered, and its cursor: `lag` entries are still to be matched."""
 
     reaction_id: Id
     subject_pattern: str
@@ -86,28 +86,28 @@ class ReactionDetail(Struct, frozen=True, kw_only=True):
 
 
 class Reactions(Struct, frozen=True, kw_only=True):
-    """By their ids."""
+    """Reactions in the order of their ids."""
 
     reactions: list[ReactionDetail]
 
 
 class Pause(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """Why; the entry says it."""
+    """The reason, which is stored in the journal's entry."""
 
-    reason: EvictReason = "paused"
+    reason: PauseReason = "paused"
 
 
 class Deregistered(Struct, frozen=True, kw_only=True):
-    """A reaction that is no more."""
+    """A removed reaction."""
 
     reaction_id: Id
     deregistered: bool = True
 
 
-class Happening(Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """Something that was said of a reaction or a task."""
+class LifecycleEvent(Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """An entry of the journal about a reaction or a task."""
 
-    global_seq: Place
+    global_seq: PositiveInt
     ts_ms: int
     type: str
     attempts: int | UnsetType = UNSET
@@ -117,7 +117,7 @@ class Happening(Struct, frozen=True, kw_only=True, omit_defaults=True):
 
 
 class Task(Struct, frozen=True, kw_only=True):
-    """A task by the columns of its row: `attempt` is the fencing number, `attempts` counts since the last replay."""
+    """A task's row: `attempt` is the fencing number, `attempts` counts since the last replay."""
 
     task_id: str
     reaction_id: Id
@@ -151,21 +151,21 @@ class Task(Struct, frozen=True, kw_only=True):
 
 
 class Tasks(Struct, frozen=True, kw_only=True):
-    """The newest first, as many as fit into one answer; with a `next_cursor` there may be older ones."""
+    """Newest first, as many as fit into one response; with a `next_cursor` there may be older ones."""
 
     tasks: list[Task]
     next_cursor: str = ""
 
 
 class TaskDetail(Struct, frozen=True, kw_only=True):
-    """A task, and how often it has died and was replayed."""
+    """A task, and the entries about its deaths and replays."""
 
     task: Task
-    life: list[Happening]
+    life: list[LifecycleEvent]
 
 
 class Replay(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """Which dead tasks: the named ones, else those of a reaction, else all; so many at most."""
+    """The dead tasks to replay: the named ones, else those of a reaction, else all, up to `limit`."""
 
     task_ids: Annotated[list[TaskName], Meta(max_length=1000)] = []
     reaction_id: Id | None = None
@@ -173,7 +173,7 @@ class Replay(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
 
 
 class Replayed(Struct, frozen=True, kw_only=True):
-    """They are pending again."""
+    """The tasks that are pending again."""
 
     replayed: list[str]
 
@@ -184,7 +184,7 @@ class PatternFact(Struct, frozen=True, kw_only=True):
 
 
 class PartFact(Struct, frozen=True, kw_only=True):
-    """A part of a predicate: where it stands, and what it came to or how it erred."""
+    """A part of a predicate: its position in the text, and its value or error."""
 
     position: str
     text: str
@@ -203,7 +203,7 @@ class Explained(Struct, frozen=True, kw_only=True):
     """Why an entry became a task of a reaction, or why not."""
 
     reaction_id: Id
-    global_seq: Place
+    global_seq: PositiveInt
     subject: str
     outcome: Literal[
         "not_active", "other_subject", "no_match", "predicate_error", "too_deep", "not_yet", "task", "coalesced",
@@ -219,6 +219,6 @@ class Explained(Struct, frozen=True, kw_only=True):
     max_depth: Count
     debounce_ms: Count
     last_global_seq: Count
-    registrations: list[Happening]
+    registrations: list[LifecycleEvent]
     task: Task | None
-    life: list[Happening]
+    life: list[LifecycleEvent]

@@ -1,25 +1,25 @@
-"""What requests and answers about ledgers are made of."""
+"""The schemas of values, signals and diffs."""
 
 from typing import Annotated, Any, Literal
 
 from msgspec import Meta, Struct
 
 from tape.core.text import MAX_NAME
-from tape.server.routes.shapes import Count, Id, Place
+from tape.server.routes.schemas import Count, Id, PositiveInt
 
 Name = Annotated[str, Meta(min_length=1, max_length=MAX_NAME, description="printable text")]
 Version = Annotated[int, Meta(ge=0, le=(1 << 63) - 1)]
 
 
 class NewValue(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """A value to know from now on."""
+    """A value to write."""
 
     value: Any
     writer: Annotated[str, Meta(max_length=MAX_NAME)] = ""
 
 
 class KnownValue(Struct, frozen=True, kw_only=True):
-    """One version of a value; a deleted one is its tombstone."""
+    """One version of a value; `deleted` marks a tombstone."""
 
     namespace: str
     key: str
@@ -37,7 +37,7 @@ class KnownValues(Struct, frozen=True, kw_only=True):
 
 
 class ValueVersion(Struct, frozen=True, kw_only=True):
-    """A version, and which one was before it."""
+    """A version, and the version before it."""
 
     namespace: str
     key: str
@@ -50,19 +50,19 @@ class ValueVersion(Struct, frozen=True, kw_only=True):
 
 
 class ValueVersions(Struct, frozen=True, kw_only=True):
-    """The newest versions, the oldest of them first."""
+    """The newest versions in ascending order."""
 
     versions: list[ValueVersion]
 
 
 class NewSignal(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """What is said to a run that waits at a gate, or will."""
+    """A signal for a gate; the run may wait there now or later."""
 
     resolution: Any = None
 
 
 class SentSignal(Struct, frozen=True, kw_only=True):
-    """Whether the run takes it, and how the run stands if it may go on because of it."""
+    """Whether the signal was accepted, and the status of the run if it resumes."""
 
     accepted: bool
     run_id: Id
@@ -70,24 +70,24 @@ class SentSignal(Struct, frozen=True, kw_only=True):
 
 
 class DiffedEntry(Struct, frozen=True, kw_only=True):
-    """An entry of one of two runs."""
+    """An entry of one of the two runs."""
 
-    seq: Place
-    global_seq: Place
+    seq: PositiveInt
+    global_seq: PositiveInt
     kind: str
     type: str
     payload: Any
 
 
 class DiffedRow(Struct, frozen=True, kw_only=True):
-    """What both runs say at a place where they differ."""
+    """The entries of both runs at a seq where they differ."""
 
     one: DiffedEntry | None
     other: DiffedEntry | None
 
 
 class DiffedSide(Struct, frozen=True):
-    """How a decision or an effect of one run stands, what was asked, and what came of it."""
+    """A decision or an effect of one run: status, request and response."""
 
     status: str
     request_json: str
@@ -95,7 +95,7 @@ class DiffedSide(Struct, frozen=True):
 
 
 class DiffedLedger(Struct, frozen=True, kw_only=True):
-    """A decision or an effect of each run at the same place."""
+    """A decision or an effect of each run at the same step."""
 
     what: Literal["decision", "effect"]
     place: str
@@ -106,7 +106,7 @@ class DiffedLedger(Struct, frozen=True, kw_only=True):
 
 
 class RunDiff(Struct, frozen=True, kw_only=True):
-    """Two runs: they share entries 1 to `shared`; of so many places after that so many differ."""
+    """Two runs that share entries 1 to `shared`; of `places` later seqs, `differing` differ."""
 
     one: Id
     other: Id

@@ -1,4 +1,4 @@
-"""The way out of a handler: what every answer says beside what its handler says."""
+"""Sends a response and adds the headers that every response has."""
 
 from typing import Final
 
@@ -10,8 +10,8 @@ LINGER_S: Final = 1.0
 EXPOSED: Final = b"retry-after, x-tape-epoch, location"
 
 
-class Answer:
-    """Sends what it is given, lets an allowed page read it, and notes what was answered."""
+class ResponseSender:
+    """Sends a handler's messages, adds CORS headers, and records the status."""
 
     def __init__(self, request: Request, send: Send) -> None:
         self._request = request
@@ -49,11 +49,11 @@ class Answer:
         return [*headers, (b"vary", b"Origin")]
 
     async def _finish_small_body(self) -> None:
-        """A little that nobody asked for is read, so that the connection can go on."""
+        """Reads a small unread body, so that the connection can be reused."""
         if self._request.is_unread and self._request.has_small_body:
             await self._linger()
 
     async def _linger(self) -> None:
-        """Takes a little of what is still being sent: hanging up on it would take the answer back."""
+        """Reads an unread body for a moment: closing while data arrives would reset the response."""
         with anyio.move_on_after(LINGER_S):
             await self._request.discard()

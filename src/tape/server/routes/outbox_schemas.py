@@ -1,4 +1,4 @@
-"""What requests and answers about an outbox are made of."""
+"""The schemas of `/outbox`."""
 
 from typing import Annotated, Any, Literal
 from uuid import UUID
@@ -6,16 +6,15 @@ from uuid import UUID
 from msgspec import Meta, Struct
 
 from tape.core.outbox import DeliveryState, OutboxRecord
-from tape.server.routes.shapes import Count
+from tape.server.routes.schemas import Count
 from tape.store.outbox.table import OutboxStats
 
 Status = Literal["pending", "in_flight", "delivered", "failed"]
-Limit = Annotated[int, Meta(ge=1, le=1000)]
 Text = Annotated[str, Meta(max_length=512)]
 
 
 class OutboxRow(Struct, frozen=True, kw_only=True):
-    """A row: the event's envelope, and how its handling stands."""
+    """A row: the event's envelope and the state of its deliveries."""
 
     event_id: UUID
     event_type: str
@@ -40,8 +39,8 @@ class OutboxRow(Struct, frozen=True, kw_only=True):
 
     @classmethod
     def of(cls, record: OutboxRecord) -> "OutboxRow":
-        event, standing = record.event, record._asdict()
-        del standing["event"]
+        event, state = record.event, record._asdict()
+        del state["event"]
         return cls(
             event_id=event.event_id,
             event_type=event.event_type,
@@ -55,18 +54,18 @@ class OutboxRow(Struct, frozen=True, kw_only=True):
             trace_context=event.trace_context,
             content_class=event.content_class,
             order_key=event.order_key,
-            **standing,
+            **state,
         )
 
 
 class OutboxRows(Struct, frozen=True, kw_only=True):
-    """Rows, the newest first."""
+    """Rows, newest first."""
 
     rows: list[OutboxRow]
 
 
 class Delivery(Struct, frozen=True, kw_only=True):
-    """Where the delivery of a row to one handler stands."""
+    """The state of the delivery of a row to one handler."""
 
     handler_name: str
     status: Status
@@ -86,8 +85,8 @@ class OutboxDetail(Struct, frozen=True, kw_only=True):
         return cls(row=OutboxRow.of(record), deliveries=[Delivery(**each._asdict()) for each in deliveries])
 
 
-class OutboxStanding(Struct, frozen=True, kw_only=True):
-    """How an outbox stands, and what has grown so far that something should be done."""
+class OutboxStatus(Struct, frozen=True, kw_only=True):
+    """Counts, ages and delivery times of an outbox, and advice on what to do."""
 
     pending: Count
     in_flight: Count
@@ -100,12 +99,12 @@ class OutboxStanding(Struct, frozen=True, kw_only=True):
     advice: list[str]
 
     @classmethod
-    def of(cls, stats: OutboxStats) -> "OutboxStanding":
+    def of(cls, stats: OutboxStats) -> "OutboxStatus":
         return cls(**stats._asdict(), advice=list(stats.advice))
 
 
 class OutboxReplay(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """Which rows begin a new cycle: those that are named, or the dead letters of a type, a handler, or all."""
+    """The rows to replay: the named ones, else the dead letters of a type, of a handler, or all."""
 
     event_ids: Annotated[list[UUID], Meta(max_length=1000)] = []
     event_type: Text = ""
@@ -115,6 +114,6 @@ class OutboxReplay(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True
 
 
 class OutboxReplayed(Struct, frozen=True, kw_only=True):
-    """How many rows are pending again."""
+    """The number of rows that are pending again."""
 
     replayed: Count

@@ -1,4 +1,4 @@
-"""The socket and uvicorn's server on it, without a say in signals, logs or proxies."""
+"""The listening socket, and uvicorn's server without its signal handlers, logs and proxy headers."""
 
 import logging
 import socket
@@ -10,16 +10,16 @@ import uvicorn
 
 from tape.core.errors import UsageError
 from tape.server.http.address import Address
-from tape.server.http.protocol import Connection
+from tape.server.http.protocol import HttpConnection
 
 BACKLOG: Final = 2048
 KEEP_ALIVE_S: Final = 75
-LEAVE_S: Final = 4
+SHUTDOWN_S: Final = 4
 
 
 def bind(address: Address) -> socket.socket:
     """The socket of an address, not listening yet."""
-    bound = socket.socket(socket.AF_INET6 if address.is_six else socket.AF_INET)
+    bound = socket.socket(socket.AF_INET6 if address.is_ipv6 else socket.AF_INET)
     bound.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
     try:
         bound.bind((address.host, address.port))
@@ -29,31 +29,31 @@ def bind(address: Address) -> socket.socket:
     return bound
 
 
-class Listener(uvicorn.Server):
-    """Serves until it is told to leave; what is under way then has a few seconds to end."""
+class HttpServer(uvicorn.Server):
+    """Serves until `stop`; requests in progress then have a few seconds to end."""
 
-    def __init__(self, app: Any, started: Callable[[], None]) -> None:
+    def __init__(self, app: Any, on_started: Callable[[], None]) -> None:
         super().__init__(_config(app))
-        self._started = started
+        self._on_started = on_started
 
     async def startup(self, sockets: list[socket.socket] | None = None) -> None:
         await super().startup(sockets)
-        self._started()
+        self._on_started()
 
     @contextmanager
     def capture_signals(self) -> Iterator[None]:
-        """Signals are the service's business."""
+        """Does nothing: the service handles signals."""
         yield
 
-    def leave(self) -> None:
+    def stop(self) -> None:
         self.should_exit = True
 
 
 def _config(app: Any) -> uvicorn.Config:
-    logging.getLogger("uvicorn").setLevel(logging.CRITICAL)  # whatever a person should know, we log ourselves
+    logging.getLogger("uvicorn").setLevel(logging.CRITICAL)  # the service logs what an operator needs
     return uvicorn.Config(
         app,
-        http=Connection,
+        http=HttpConnection,
         interface="asgi3",
         ws="none",
         lifespan="off",
@@ -64,5 +64,5 @@ def _config(app: Any) -> uvicorn.Config:
         date_header=False,
         backlog=BACKLOG,
         timeout_keep_alive=KEEP_ALIVE_S,
-        timeout_graceful_shutdown=LEAVE_S,
+        timeout_graceful_shutdown=SHUTDOWN_S,
     )

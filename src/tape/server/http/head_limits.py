@@ -1,17 +1,17 @@
-"""How large the beginning of a request may be."""
+"""Limits on the URL and the headers of a request."""
 
 from typing import Final
 
-from tape.server.http.refusals import HeadersTooLarge, UriTooLong
+from tape.server.http.errors import HeadersTooLarge, UriTooLong
 
 MAX_URL: Final = 8 * 1024
 MAX_HEADERS: Final = 64
 MAX_HEADER_BYTES: Final = 16 * 1024
-ROOM: Final = MAX_URL + MAX_HEADER_BYTES + 1024  # the request line's other words, and what separates headers
+MAX_HEAD: Final = MAX_URL + MAX_HEADER_BYTES + 1024  # with method, version and separators
 
 
-class Head:
-    """Counts a request's URL and headers while they arrive, and refuses what is over a limit."""
+class HeadLimits:
+    """Counts the URL and the headers as they arrive, and refuses a request that exceeds a limit."""
 
     __slots__ = ("_bytes", "_headers", "_url")
 
@@ -31,8 +31,8 @@ class Head:
         self._check(self._bytes, MAX_HEADER_BYTES)
 
     def check_unfinished(self, size: int) -> None:
-        """Refuses a beginning that has come so far without an end: one header of it may be endless."""
-        self._check(size, ROOM)
+        """Refuses a head that is too long before it ends: one header may be endless."""
+        self._check(size, MAX_HEAD)
 
     def _check(self, size: int, most: int) -> None:
         if size > most:

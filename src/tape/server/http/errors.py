@@ -1,4 +1,4 @@
-"""What only HTTP can be told: errors of the request itself, before it means anything to a journal."""
+"""Errors of HTTP requests."""
 
 from collections.abc import Sequence
 
@@ -6,30 +6,30 @@ from tape.core.errors import NotFound, TapeError, Unavailable, UsageError
 
 
 class BadRequest(UsageError):
-    """The bytes are not a request that everybody would read alike."""
+    """The bytes are not an unambiguous HTTP request."""
 
 
 class MisdirectedRequest(UsageError):
-    """The request was meant for another host: a page of a foreign name may be behind it."""
+    """The Host header names another host, as in DNS rebinding."""
 
     http_status = 421
 
 
 class OriginNotAllowed(UsageError):
-    """A page of another origin asks."""
+    """The Origin header names an origin that is not allowed."""
 
     http_status = 403
 
 
 class RouteNotFound(NotFound):
-    """Nothing lives at this path."""
+    """No route has this path."""
 
     def __str__(self) -> str:
-        return "nothing lives at this path; /openapi.json says what there is"
+        return "no route has this path; /openapi.json lists them"
 
 
 class MethodNotAllowed(UsageError):
-    """The path is right and the method is not."""
+    """The path exists, but not with this method."""
 
     http_status = 405
 
@@ -42,13 +42,13 @@ class MethodNotAllowed(UsageError):
 
 
 class UnsupportedMediaType(UsageError):
-    """A body of a kind that is not read here."""
+    """The body has a media type or encoding that is not supported."""
 
     http_status = 415
 
 
 class RequestTimeout(UsageError):
-    """The request did not come in time."""
+    """The request did not arrive in time."""
 
     http_status = 408
 
@@ -65,13 +65,13 @@ class HeadersTooLarge(UsageError):
     http_status = 431
 
 
-class NotNow(Unavailable):
-    """The server itself cannot do it now, and says why; what a store says of itself is not told."""
+class ServerUnavailable(Unavailable):
+    """The server itself cannot serve this now; unlike a store's error text, its reason is sent to the client."""
 
     @property
     def code(self) -> str:
         return "unavailable"
 
 
-class ClientGone(TapeError):
-    """Nobody is there any more to be told anything."""
+class ClientDisconnected(TapeError):
+    """The client has disconnected."""

@@ -1,4 +1,4 @@
-"""The shapes of requests and responses about the lake."""
+"""The schemas of requests and responses about the lake."""
 
 from typing import Annotated, Any
 
@@ -6,7 +6,7 @@ from msgspec import Meta, Struct
 
 from tape.core.lake import LakeRows, LakeStatus, LakeTable
 from tape.core.ports import Bounds
-from tape.server.routes.shapes import Count
+from tape.server.routes.schemas import Count
 
 MOST_ROWS = 1_000
 Limit = Annotated[int, Meta(ge=1, le=MOST_ROWS)]

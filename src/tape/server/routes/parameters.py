@@ -1,0 +1,36 @@
+"""Parameters that several routes share, and how they are parsed."""
+
+from typing import Annotated, Final
+
+from msgspec import Meta
+
+from tape.core.errors import UsageError, quoted
+from tape.server.http.request import Request
+from tape.server.http.route import Parameter
+from tape.server.routes.schemas import Id
+
+MAX_LIMIT: Final = 1000
+Limit = Annotated[int, Meta(ge=1, le=MAX_LIMIT)]
+
+RUN_ID: Final = Parameter(name="run_id", location="path", schema=Id, description="The run.")
+REACTION_ID: Final = Parameter(name="reaction_id", location="path", schema=Id, description="The reaction.")
+LIMIT: Final = Parameter(name="limit", location="query", schema=Limit, description="The longest list to return.")
+TRACEPARENT: Final = Parameter(
+    name="traceparent", location="header", schema=str, description="The caller's span as W3C trace context."
+)
+IDEMPOTENCY_KEY: Final = Parameter(
+    name="Idempotency-Key",
+    location="header",
+    schema=Annotated[str, Meta(min_length=1, max_length=256)],
+    description="A repeated request with the same key gets the first answer.",
+)
+
+
+def limit_of(request: Request, default: int, maximum: int = MAX_LIMIT) -> int:
+    """The query parameter `limit`."""
+    text = request.parameter("limit")
+    if text is None:
+        return default
+    if not (text.isascii() and text.isdecimal() and len(text) <= 5) or not 1 <= int(text) <= maximum:
+        raise UsageError(f"limit is 1 to {maximum:,}, not {quoted(text)}")
+    return int(text)
