@@ -22,7 +22,7 @@ async def main() -> None:
     broker.open_run(RUN, RunMeta(label="friendly"))
     await asyncio.to_thread(game, BrokerEventSink(broker, RUN))
     broker.close_run(RUN)  # after the three emits, which are all stored
-    await watch(broker, "late")  # who comes after the end misses nothing
+    await watch(broker, "late")  # a reader that comes after the end misses nothing
     broker.reap(RUN)
     await watch(broker, "too late")
     print(broker.metrics().to_dict())

@@ -1,4 +1,4 @@
-"""A shop on FastAPI: an order and the event that says so are one transaction, and an invoice is written once for each.
+"""A shop on FastAPI: an order and its event are one transaction, and each order gets one invoice.
 
 Run it with `uvicorn fastapi_outbox:app`, and DATABASE_URL naming a Postgres of yours.
 """
@@ -31,14 +31,14 @@ class Order(BaseModel):
 
 @dataclass(frozen=True)
 class Placed:
-    """What billing wants to know of an order; whatever else the event says is ignored."""
+    """The fields of the event that billing uses; it ignores the others."""
 
     number: int
     cents: int
 
 
 async def write_invoice(event: OutboxEvent, connection: asyncpg.Connection) -> None:
-    """Runs in the transaction that remembers the event as handled."""
+    """Runs in the transaction that records the event as handled."""
     placed = parse(event, Placed)
     await connection.execute("INSERT INTO invoices VALUES ($1, $2)", placed.number, placed.cents)
 

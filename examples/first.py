@@ -15,8 +15,8 @@ async def main() -> None:
             tape.Event(run_id="order-17", type="placed", payload={"item": "lamp", "price": 40}),
             tape.Event(run_id="order-17", type="paid", payload={"by": "card"}),
         ]
-        await journal.append(order, key="order-17-begins", open=True)  # on disk when it returns; the same key: once
-        await journal.append(order, key="order-17-begins", open=True)  # a retry gets the first positions back
+        await journal.append(order, key="order-17-begins", open=True)  # on disk when it returns
+        await journal.append(order, key="order-17-begins", open=True)  # the same key: stored once
         await journal.close_run("order-17")
 
 

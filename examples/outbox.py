@@ -1,4 +1,4 @@
-"""An order and the event that says so, in one transaction; a handler whose effect is there once."""
+"""An order and its event in one transaction; a handler whose database effect applies once."""
 
 import sqlite3
 from functools import partial

@@ -7,7 +7,7 @@ with tape.connect("memory://") as client:
     client.decisions.record(run_id, 0, model="m1", response={"amount": 7}, fence=fence)
     undo = tape.Compensation(kind="recall_wire", payload_json='{"amount":7}')
     effect = client.effects.begin(run_id, "wire", {"amount": 7}, decision_index=0, compensation=undo, fence=fence)
-    print(effect.status, effect.idempotency_key.removeprefix(run_id))  # written down before it is done
+    print(effect.status, effect.idempotency_key.removeprefix(run_id))  # recorded before the action
     # … here the wire is sent, with the idempotency key …
     client.effects.complete(run_id, effect.idempotency_key, response={"id": "bank-1"}, fence=fence)
 

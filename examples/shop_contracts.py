@@ -1,4 +1,4 @@
-"""What the shop promises of its events: types, versions and payloads; `tape outbox contracts` reads them."""
+"""The contracts of the shop's events: types, versions and payloads; `tape outbox contracts` reads them."""
 
 from dataclasses import dataclass
 from typing import Final

@@ -7,7 +7,7 @@ BANK = "bank.db"
 
 
 def ask_bank(kind: str, order: object) -> str:
-    """A bank keeps its own books, and knows a key again: what it is asked for twice it does once."""
+    """A bank with its own database: it executes an idempotency key once."""
     with sqlite3.connect(BANK) as books:
         books.execute("CREATE TABLE IF NOT EXISTS done (key TEXT PRIMARY KEY, kind TEXT, wanted TEXT)")
         books.execute("INSERT OR IGNORE INTO done VALUES (?, ?, ?)", (tape.idempotency_key(), kind, str(order)))
@@ -56,7 +56,7 @@ if __name__ == "__main__":
 
     with tape.connect(BOOKS) as client:
         print("the run is", client.runs.find(run_id).status)
-        client.gates.send(run_id, "approval", "yes", key="ann-said-so")
+        client.gates.send(run_id, "approval", "yes", key="approved-by-ann")
     tape.run_agent("treasury", treasury, BOOKS, once=True)
 
     with tape.connect(BOOKS) as client:

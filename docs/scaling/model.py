@@ -1,4 +1,4 @@
-"""How many appends a journal takes: two constants from two measurements, checked on the third, then simulated."""
+"""A model of appends per second: two measurements give its constants, a third checks them, a simulation extends it."""
 
 import heapq
 import json
@@ -8,14 +8,14 @@ from typing import NamedTuple
 
 
 class Point(NamedTuple):
-    """So many requests in a group, and so many a second."""
+    """A measurement: requests per group, and appends per second."""
 
     group: int
     per_second: float
 
 
 class Journal(NamedTuple):
-    """What a commit takes, and each request in it, in seconds."""
+    """The seconds that a commit takes, and each request in it."""
 
     commit: float
     each: float
@@ -24,7 +24,7 @@ class Journal(NamedTuple):
         return group / (self.commit + group * self.each)
 
 
-# Which rows of the benchmark are groups of how many; the last of each is the one the model has to find.
+# The size of the group and the row of the benchmark; the model must predict the last one of each area.
 POINTS = {
     "sqlite": (
         (16, "16 async publishers, events made"),
@@ -40,7 +40,7 @@ POINTS = {
 
 
 def fitted(one: Point, other: Point) -> Journal:
-    """The constants that give both points."""
+    """The constants that fit both points."""
     first, second = one.group / one.per_second, other.group / other.per_second
     each = (second - first) / (other.group - one.group)
     return Journal(commit=max(first - one.group * each, 0.0), each=each)
@@ -52,14 +52,14 @@ def measured(rows: list[dict[str, object]], area: str) -> list[Point]:
 
 
 def simulated(journal: Journal, journals: int, publishers: int, seconds: float = 2.0) -> float:
-    """Appends a second when publishers, dealt out to journals, each wait for their answer before the next append."""
+    """Appends per second if each publisher waits for its answer before the next append."""
     waiting = [publishers // journals + (number < publishers % journals) for number in range(journals)]
     ends = [(journal.commit + count * journal.each, number) for number, count in enumerate(waiting) if count]
     heapq.heapify(ends)
     done = 0
     while ends and ends[0][0] <= seconds:
         end, number = heapq.heappop(ends)
-        done += waiting[number]  # all of them are answered, and all come back while nobody else commits here
+        done += waiting[number]  # all of them get their answers and append again
         heapq.heappush(ends, (end + journal.commit + waiting[number] * journal.each, number))
     return done / seconds
 
@@ -70,9 +70,9 @@ def main(path: str) -> None:
         one, other, held_back = measured(rows, area)
         journal = fitted(one, other)
         print(f"{area:9} a commit takes {journal.commit * 1e3:.2f} ms, a request {journal.each * 1e6:.0f} µs more")
-        for point, word in ((one, "given"), (other, "given"), (held_back, "found")):
-            said = journal.per_second(point.group)
-            print(f"{'':9} {point.group:5} at once: {point.per_second:8,.0f}/s measured, {said:8,.0f}/s {word}")
+        for point, word in ((one, "fitted"), (other, "fitted"), (held_back, "predicted")):
+            predicted = journal.per_second(point.group)
+            print(f"{'':9} {point.group:5} per group: {point.per_second:8,.0f}/s measured, {predicted:8,.0f}/s {word}")
     print("journals  publishers  appended/s")
     postgres = fitted(*measured(rows, "postgres")[:2])
     for journals in (1, 2, 4):

@@ -1,4 +1,4 @@
-"""A shop on Django: `manage.py migrate`, `manage.py runserver`, and beside it `manage.py handle_events`.
+"""A shop on Django: `manage.py migrate`, `manage.py runserver`, and as the worker `manage.py handle_events`.
 
 DATABASE_URL names a Postgres of yours.
 """

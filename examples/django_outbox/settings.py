@@ -1,4 +1,4 @@
-"""As little as a Django project needs."""
+"""The minimal settings of a Django project."""
 
 import os
 from urllib.parse import urlsplit

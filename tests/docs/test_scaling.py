@@ -1,4 +1,4 @@
-"""The model of the scaling page finds the points it was not given."""
+"""The model of the scaling page predicts the measurements that it was not fitted to."""
 
 import json
 from importlib.util import module_from_spec, spec_from_file_location
@@ -22,16 +22,16 @@ def model() -> ModuleType:
 
 
 @pytest.mark.parametrize("area", ["sqlite", "postgres"])
-def test_the_model_finds_the_point_it_was_not_given(model: ModuleType, area: str) -> None:
+def test_the_model_predicts_the_point_it_was_not_fitted_to(model: ModuleType, area: str) -> None:
     one, other, held_back = model.measured(ROWS, area)
 
-    found = model.fitted(one, other).per_second(held_back.group)
+    predicted = model.fitted(one, other).per_second(held_back.group)
 
-    assert found == pytest.approx(held_back.per_second, rel=WITHIN)
+    assert predicted == pytest.approx(held_back.per_second, rel=WITHIN)
 
 
 @pytest.mark.parametrize("area", ["sqlite", "postgres"])
-def test_the_simulation_says_what_the_formula_says(model: ModuleType, area: str) -> None:
+def test_the_simulation_agrees_with_the_formula(model: ModuleType, area: str) -> None:
     journal = model.fitted(*model.measured(ROWS, area)[:2])
 
     assert model.simulated(journal, 1, 64) == pytest.approx(journal.per_second(64), rel=0.05)

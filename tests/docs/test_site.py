@@ -118,6 +118,18 @@ def test_every_metric_is_in_the_table() -> None:
     assert [meter.name for meter in Meters().all() if f"| `{meter.name}` |" not in page] == []
 
 
+def test_the_table_of_log_events_is_complete() -> None:
+    code = "\n".join(path.read_text() for path in (ROOT / "src").rglob("*.py"))
+    logged = set(re.findall(r'\blog\.(?:info|warning|error)\(\s*"([a-z_]+\.[a-z_]+)"', code))
+    rows = re.findall(
+        r"^\| ([^|]+) \| (?:info|warning|error)", (ROOT / "docs" / "signals.md").read_text(), re.MULTILINE
+    )
+    listed = set(re.findall(r"`([a-z_]+\.[a-z_]+)`", " ".join(rows)))
+
+    assert logged - listed == set()
+    assert {event for event in listed if f'"{event}"' not in code} == set()
+
+
 def test_every_error_family_of_the_journal_page_has_its_numbers() -> None:
     rows = re.findall(r"^\| `(\w+)`.*? \| (\d+) \| ([A-Z_]+) \| (\d+) \|", (ROOT / "docs/journal.md").read_text(), re.M)
     known = {each.__name__: each for each in reference.error_classes()}

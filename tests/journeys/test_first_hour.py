@@ -1,4 +1,4 @@
-"""The first hour with Tape: publish, look, follow, check, and see what happens when things go wrong."""
+"""The first hour of a new user: publish, read, follow, verify, and see what errors look like."""
 
 import json
 import os
@@ -21,13 +21,13 @@ Tape = Callable[..., Done]
 
 @pytest.fixture
 def environment(tmp_path: Path) -> dict[str, str]:
-    """What a new user has: nothing is set, and the current folder is empty."""
+    """A new user's environment: no setting, and an empty current folder."""
     return {name: value for name, value in os.environ.items() if not name.startswith("TAPE_")}
 
 
 @pytest.fixture
 def tape(tmp_path: Path, environment: dict[str, str]) -> Tape:
-    def answer(*arguments: str, **more: str) -> Done:
+    def run(*arguments: str, **more: str) -> Done:
         return subprocess.run(
             command(*arguments),
             cwd=tmp_path,
@@ -38,22 +38,22 @@ def tape(tmp_path: Path, environment: dict[str, str]) -> Tape:
             check=False,
         )
 
-    return answer
+    return run
 
 
 @pytest.fixture
 def nine(tape: Tape, tmp_path: Path) -> Tape:
-    """The same with nine entries, said by runs a and b."""
-    (tmp_path / "said.jsonl").write_text("\n".join(json.dumps({"text": f"needle {n}"}) for n in range(1, 6)))
-    tape("publish", "a", "@said.jsonl", "--open")
-    (tmp_path / "said.jsonl").write_text("\n".join(json.dumps({"text": f"needle {n}"}) for n in range(6, 10)))
-    tape("publish", "b", "@said.jsonl", "--open")
+    """The same after nine entries were published to runs a and b."""
+    (tmp_path / "events.jsonl").write_text("\n".join(json.dumps({"text": f"needle {n}"}) for n in range(1, 6)))
+    tape("publish", "a", "@events.jsonl", "--open")
+    (tmp_path / "events.jsonl").write_text("\n".join(json.dumps({"text": f"needle {n}"}) for n in range(6, 10)))
+    tape("publish", "b", "@events.jsonl", "--open")
     return tape
 
 
 @pytest.fixture
 def follower(nine: Tape, tmp_path: Path, environment: dict[str, str]) -> Iterator[subprocess.Popen[str]]:
-    """A tail of run a that has shown its first entry and follows."""
+    """A tail of run a that has printed its first entry and follows."""
     with subprocess.Popen(
         command("tail", "--run", "a", "--json"),
         cwd=tmp_path,
@@ -67,7 +67,7 @@ def follower(nine: Tape, tmp_path: Path, environment: dict[str, str]) -> Iterato
         process.kill()
 
 
-def test_what_is_published_can_be_seen(tape: Tape) -> None:
+def test_tail_prints_what_was_published(tape: Tape) -> None:
     published = tape("publish", "hello", '{"text": "good morning"}', "--open")
 
     seen = tape("tail", "--no-follow")
@@ -76,7 +76,7 @@ def test_what_is_published_can_be_seen(tape: Tape) -> None:
     assert re.fullmatch(r" +1  \d\d:\d\d:\d\d\.\d{3}  hello +1  message +\{\"text\":\"good morning\"\}\n", seen.stdout)
 
 
-def test_what_is_published_in_another_process_is_followed(nine: Tape, follower: subprocess.Popen[str]) -> None:
+def test_a_tail_follows_what_another_process_publishes(nine: Tape, follower: subprocess.Popen[str]) -> None:
     nine("publish", "a", '"news"')
 
     assert follower.stdout is not None
@@ -87,12 +87,12 @@ def test_what_is_published_in_another_process_is_followed(nine: Tape, follower: 
 def test_an_interrupted_tail_ends_quietly_with_130(follower: subprocess.Popen[str]) -> None:
     follower.send_signal(signal.SIGINT)
 
-    _, said = follower.communicate(timeout=PATIENCE_S)
+    _, errors = follower.communicate(timeout=PATIENCE_S)
 
-    assert (follower.returncode, said) == (130, "")
+    assert (follower.returncode, errors) == (130, "")
 
 
-def test_a_sound_journal_is_verified(nine: Tape) -> None:
+def test_verify_accepts_an_undamaged_journal(nine: Tape) -> None:
     answer = nine("journal", "verify")
 
     assert answer.returncode == 0
@@ -100,7 +100,7 @@ def test_a_sound_journal_is_verified(nine: Tape) -> None:
 
 
 @pytest.mark.parametrize("bit", [0x01, 0x80])
-def test_a_flipped_bit_in_a_payload_is_named(bit: int, nine: Tape, tmp_path: Path) -> None:
+def test_verify_names_the_entry_with_a_flipped_bit(bit: int, nine: Tape, tmp_path: Path) -> None:
     flip(tmp_path, b"needle 4", bit)
 
     answer = nine("journal", "verify")
@@ -110,17 +110,17 @@ def test_a_flipped_bit_in_a_payload_is_named(bit: int, nine: Tape, tmp_path: Pat
     assert answer.stdout.endswith("damaged  9 entries, 1 to 9: 1 fault\n")
 
 
-def test_a_flipped_bit_in_a_payload_hurts_only_its_entry(nine: Tape, tmp_path: Path) -> None:
+def test_a_flipped_bit_affects_only_its_entry(nine: Tape, tmp_path: Path) -> None:
     flip(tmp_path, b"needle 4", 0x01)
 
-    before, behind = nine("tail", "--no-follow", "--json"), nine("tail", "--no-follow", "--json", "--from", "4")
+    before, after = nine("tail", "--no-follow", "--json"), nine("tail", "--no-follow", "--json", "--from", "4")
 
     assert before.returncode == 8
     assert "entry 4" in before.stderr and "--from 4" in before.stderr
-    assert positions(before) + positions(behind) == [1, 2, 3, 5, 6, 7, 8, 9]
+    assert positions(before) + positions(after) == [1, 2, 3, 5, 6, 7, 8, 9]
 
 
-def test_a_flipped_bit_in_an_index_is_named(nine: Tape, tmp_path: Path) -> None:
+def test_verify_names_the_entry_with_a_flipped_bit_in_an_index(nine: Tape, tmp_path: Path) -> None:
     key = b"\x01a\x03\x03"  # run a, seq 3, position 3, as the index holds it
     flip(tmp_path, key, 0x40, at=len(key) - 1)
 
@@ -130,7 +130,7 @@ def test_a_flipped_bit_in_an_index_is_named(nine: Tape, tmp_path: Path) -> None:
     assert "fault  entry 3  run a  seq 3  the index does not have it" in answer.stdout
 
 
-def test_a_file_that_is_no_journal_is_refused_with_8(tape: Tape, tmp_path: Path) -> None:
+def test_a_file_that_is_not_a_journal_exits_with_8(tape: Tape, tmp_path: Path) -> None:
     (tmp_path / "night.db").write_text("It was a dark and stormy night. " * 200)
 
     answer = tape("tail", "--store", "sqlite:///night.db")
@@ -139,7 +139,7 @@ def test_a_file_that_is_no_journal_is_refused_with_8(tape: Tape, tmp_path: Path)
     assert answer.stderr == "tape: the database file is damaged (file is not a database)\n"
 
 
-@pytest.mark.parametrize("flags", [[], ["--json"]], ids=["people", "programs"])
+@pytest.mark.parametrize("flags", [[], ["--json"]], ids=["text", "json"])
 def test_hostile_text_is_printed_escaped(flags: list[str], tape: Tape) -> None:
     tape("publish", "r1", json.dumps({HOSTILE: HOSTILE}, ensure_ascii=False), "--open")
 
@@ -150,7 +150,7 @@ def test_hostile_text_is_printed_escaped(flags: list[str], tape: Tape) -> None:
 
 
 @pytest.mark.parametrize("where", ["run", "--type", "--subject", "--key", "pattern", "--where", "--store"])
-def test_hostile_text_in_an_error_is_one_escaped_line(where: str, tape: Tape) -> None:
+def test_an_error_with_hostile_text_is_one_escaped_line(where: str, tape: Tape) -> None:
     calls = {
         "run": ["publish", HOSTILE, "1", "--open"],
         "pattern": ["tail", HOSTILE],
@@ -164,14 +164,14 @@ def test_hostile_text_in_an_error_is_one_escaped_line(where: str, tape: Tape) ->
     assert answer.stderr.startswith("tape: ") and answer.stderr.removesuffix("\n").isprintable()
 
 
-def test_an_unknown_variable_is_a_typing_mistake(tape: Tape) -> None:
+def test_an_unknown_variable_is_an_error(tape: Tape) -> None:
     answer = tape("tail", "--no-follow", TAPE_SOTRE="sqlite:///x.db")
 
     assert answer.returncode == 2
     assert answer.stderr.startswith("tape: unknown setting TAPE_SOTRE")
 
 
-def test_less_than_full_durability_is_asked_for_twice(tape: Tape) -> None:
+def test_weaker_durability_needs_a_second_flag(tape: Tape) -> None:
     url = "sqlite:///x.db?synchronous=normal"
 
     refused = tape("publish", "r1", "1", "--open", "--store", url)
@@ -190,7 +190,7 @@ def positions(answer: Done) -> list[int]:
 
 
 def flip(folder: Path, stored: bytes, bit: int, at: int = 0) -> None:
-    """Turns a bit in the file of a journal that nobody has open."""
+    """Flips a bit in the file of a journal that no process has open."""
     file = folder / ".tape" / "tape.db"
     content = bytearray(file.read_bytes())
     content[content.index(stored) + at] ^= bit

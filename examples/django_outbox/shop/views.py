@@ -1,4 +1,4 @@
-"""Ordering: the order and the event that says so are one transaction."""
+"""Ordering: the order and its event are one transaction."""
 
 import json
 
@@ -11,7 +11,7 @@ from tape.outbox import OutboxEvent, publish
 
 
 class Unpaid(Exception):
-    """Nobody is paid for an order."""
+    """The order is not paid."""
 
 
 @csrf_exempt

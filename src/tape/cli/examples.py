@@ -18,7 +18,7 @@ EXAMPLES: Final = {
     "tape run fork": "tape run fork order-1 --at 3 --mutation '{\"price\": 90}' --reason 'what if'",
     "tape run cancel": "tape run cancel order-1 --reason 'its producer is gone'",
     "tape run diff": "tape run diff order-1 fork-1",
-    "tape run signal": "tape run signal run-1 approval '\"yes\"' --key ann-said-so",
+    "tape run signal": "tape run signal run-1 approval '\"yes\"' --key approved-by-ann",
     "tape run sweep": "tape run sweep world --at 41 --vary food=0,100,500 --plot ends.png",
     "tape value": "tape value get treasury fx",
     "tape value get": "tape value get treasury fx",

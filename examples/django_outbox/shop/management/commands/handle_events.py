@@ -1,4 +1,4 @@
-"""`manage.py handle_events`: makes the outbox, and writes an invoice for each order."""
+"""`manage.py handle_events`: creates the outbox and writes an invoice for each order."""
 
 import os
 
@@ -11,7 +11,7 @@ from tape.outbox import OutboxEvent, OutboxListener, TerminalHandlerError, migra
 
 
 def write_invoice(event: OutboxEvent) -> None:
-    """At least once: an invoice that is there already is left as it is."""
+    """Called at least once for each event, so it keeps an invoice that exists."""
     number, cents = event.payload["number"], event.payload["cents"]
     if not isinstance(number, int) or not isinstance(cents, int):
         raise TerminalHandlerError("an order has a number and a price")
@@ -20,7 +20,7 @@ def write_invoice(event: OutboxEvent) -> None:
 
 
 class Command(BaseCommand):
-    """Runs until a signal ends it; what it has not handled by then is handled the next time."""
+    """Runs until a signal ends it; the next start handles the rest."""
 
     help = "Handle the events that the shop has published."
 
