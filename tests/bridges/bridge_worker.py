@@ -16,7 +16,7 @@ from tape.core.reaction import HandlerKind, Reaction
 from tape.matcher.dispatcher import Dispatcher, WorkerConfig
 from tape.work.handler import handler
 from tests.bridges.receivers import DEADLINE_S, Receiver
-from tests.contract.saying import append
+from tests.contract.events import append
 from tests.patience import PATIENCE_S
 
 

@@ -24,8 +24,8 @@ from tests.bridges.bridge_worker import (
 )
 from tests.bridges.receivers import Receiver
 from tests.conftest import Scale
+from tests.contract.events import append
 from tests.contract.reacting import match, reaction
-from tests.contract.saying import append
 
 BLOB = bytes(range(256)) * 3
 

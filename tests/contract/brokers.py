@@ -11,7 +11,7 @@ from tape.broker import EventEnvelope, InProcessEventBroker, JournalBroker, Redi
 from tape.bus.broker import Broker
 from tape.core.event import Event
 from tape.core.lease import Lease
-from tests.contract.saying import said
+from tests.contract.events import make_event
 from tests.patience import PATIENCE_S
 
 R1, R2 = RunId("r1"), RunId("r2")
@@ -52,7 +52,7 @@ class Brokers:
 
 async def publish(broker: Broker, count: int, run_id: RunId = R1) -> list[Event]:
     """Publishes numbered events one after the other."""
-    events = [said(run_id, n) for n in range(1, count + 1)]
+    events = [make_event(run_id, n) for n in range(1, count + 1)]
     for event in events:
         await broker.publish(run_id, event)
     return events

@@ -11,7 +11,7 @@ from tape.core.reaction import Reaction
 from tape.core.task import Claim, ClaimRequest, Done, Outcome, Settlement, Task
 from tape.matcher.matcher import Matcher
 from tape.store.postgres.store import PostgresStore
-from tests.contract.saying import append, said
+from tests.contract.events import append, make_event
 from tests.patience import PATIENCE_S
 
 LONG = timedelta(seconds=60)
@@ -53,7 +53,7 @@ async def catch_up(matcher: Matcher) -> None:
 
 
 async def publish(store: Store, count: int, subject: str = "/a/b", run_id: str = "r1") -> Sequence[Entry]:
-    return await append(store, *(said(run_id, n, subject=subject) for n in range(1, count + 1)))
+    return await append(store, *(make_event(run_id, n, subject=subject) for n in range(1, count + 1)))
 
 
 async def tasks(store: Store, reaction_id: str = "", status: int = 0) -> list[Task]:

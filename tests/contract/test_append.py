@@ -17,7 +17,7 @@ from tape.core.event import Event
 from tape.core.ids import GlobalSeq
 from tape.core.ports import Store
 from tests.conftest import Scale
-from tests.contract.saying import append, drain, entries, fill, places, request, said, seqs, upto
+from tests.contract.events import append, drain, entries, fill, make_event, positions, request, seqs, upto
 
 
 async def test_p2_a_request_is_all_there_or_absent(journal: Journal) -> None:
@@ -26,16 +26,16 @@ async def test_p2_a_request_is_all_there_or_absent(journal: Journal) -> None:
     await journal.close_run("closed")
 
     with pytest.raises(RunClosed):
-        await journal.append([said("open", 2), said("closed", 2), said("open", 3)])
+        await journal.append([make_event("open", 2), make_event("closed", 2), make_event("open", 3)])
 
     assert await journal.head() == 2
     assert seqs(await drain(journal.stream(run_id="open", follow=False))) == [1]
 
 
 async def test_p3_the_same_key_and_body_append_once(journal: Journal) -> None:
-    first = await journal.append([said(n=1), said("r2", n=2)], key="k", open=True)
+    first = await journal.append([make_event(n=1), make_event("r2", n=2)], key="k", open=True)
 
-    again = await journal.append([said(n=1), said("r2", n=2)], key="k", open=True)
+    again = await journal.append([make_event(n=1), make_event("r2", n=2)], key="k", open=True)
 
     assert again == first
     assert await journal.head() == 2
@@ -45,7 +45,7 @@ async def test_p3_one_of_many_concurrent_requests_with_a_key_appends(journal: Jo
     answers: list[list[int]] = []
 
     async def publish() -> None:
-        answers.append(places(await journal.append(said(n=1), key="k", open=True)))
+        answers.append(positions(await journal.append(make_event(n=1), key="k", open=True)))
 
     async with anyio.create_task_group() as tasks:
         for _ in range(20):
@@ -56,38 +56,38 @@ async def test_p3_one_of_many_concurrent_requests_with_a_key_appends(journal: Jo
 
 
 async def test_a_key_with_another_body_conflicts_and_writes_nothing(journal: Journal) -> None:
-    await journal.append(said(n=1), key="k", open=True)
+    await journal.append(make_event(n=1), key="k", open=True)
 
     with pytest.raises(KeyConflict):
-        await journal.append(said(n=2), key="k", open=True)
+        await journal.append(make_event(n=2), key="k", open=True)
 
     assert await journal.head() == 1
 
 
 async def test_a_key_outlives_the_entries_it_stands_for(store: Store) -> None:
-    keyed = request(said(n=1), said("r2", n=2), said(n=3), key="k")
+    keyed = request(make_event(n=1), make_event("r2", n=2), make_event(n=3), key="k")
     (first,) = await store.journal.append([keyed])
     await store.retention.trim(GlobalSeq(3))
 
     (again,) = await store.journal.append([keyed])
 
-    assert places(entries(again)) == places(entries(first)) == [1, 2, 3]
+    assert positions(entries(again)) == positions(entries(first)) == [1, 2, 3]
     assert seqs(entries(again)) == [1, 1, 2]
 
 
 async def test_a_forgotten_key_may_be_used_again(store: Store) -> None:
-    keyed = request(said(n=1), key="k")
+    keyed = request(make_event(n=1), key="k")
     (first,) = await store.journal.append([keyed])
 
     forgotten = await store.retention.forget_keys(before_ms=entries(first)[0].ts_ms + 1)
 
     assert forgotten == 1
     (again,) = await store.journal.append([keyed])
-    assert places(entries(again)) == [2]
+    assert positions(entries(again)) == [2]
 
 
 async def test_a_key_is_kept_for_sixty_days(store: Store) -> None:
-    (first,) = await store.journal.append([request(said(n=1), key="k")])
+    (first,) = await store.journal.append([request(make_event(n=1), key="k")])
     day_ms = 24 * 60 * 60 * 1000
     said_at = entries(first)[0].ts_ms
 
@@ -100,14 +100,14 @@ async def test_p4_seq_is_dense_per_run_and_rises_with_global_seq(journal: Journa
 
     async def publish(writer: int) -> None:
         for n in range(rounds):
-            await journal.append([said(f"r{writer % 3}", n), said(f"r{n % 3}", n)], open=True)
+            await journal.append([make_event(f"r{writer % 3}", n), make_event(f"r{n % 3}", n)], open=True)
 
     async with anyio.create_task_group() as tasks:
         for writer in range(8):
             tasks.start_soon(publish, writer)
 
     found = await drain(journal.stream(follow=False))
-    assert places(found) == upto(16 * rounds)
+    assert positions(found) == upto(16 * rounds)
     for run in ("r0", "r1", "r2"):
         own = [entry for entry in found if entry.run_id == run]
         assert seqs(own) == upto(len(own))
@@ -120,7 +120,7 @@ async def test_exactly_one_of_many_expecting_a_seq_wins_it(journal: Journal, sca
     async def publish(expected: int) -> None:
         nonlocal losers
         try:
-            await journal.append(said(), expected_seq=expected)
+            await journal.append(make_event(), expected_seq=expected)
         except ExpectedSeqConflict:
             losers += 1
 
@@ -134,42 +134,42 @@ async def test_exactly_one_of_many_expecting_a_seq_wins_it(journal: Journal, sca
 
 
 async def test_a_refused_append_consumes_no_number(store: Store) -> None:
-    group = [request(said(n=1)), request(said(n=2), expected=7), request(said(n=3))]
+    group = [request(make_event(n=1)), request(make_event(n=2), expected=7), request(make_event(n=3))]
 
     first, refused, last = await store.journal.append(group)
 
     assert isinstance(refused, ExpectedSeqConflict) and refused.actual == 1
-    assert places(entries(first)) == [1] and seqs(entries(first)) == [1]
-    assert places(entries(last)) == [2] and seqs(entries(last)) == [2]
+    assert positions(entries(first)) == [1] and seqs(entries(first)) == [1]
+    assert positions(entries(last)) == [2] and seqs(entries(last)) == [2]
 
 
 async def test_appending_needs_an_open_run(journal: Journal) -> None:
     with pytest.raises(RunNotFound):
-        await journal.append(said())
+        await journal.append(make_event())
 
     await journal.open_run("r1")
-    await journal.append(said())
+    await journal.append(make_event())
     await journal.close_run("r1")
 
     with pytest.raises(RunClosed):
-        await journal.append(said())
+        await journal.append(make_event())
 
 
 async def test_open_begins_an_unknown_run_and_reopens_a_closed_one(journal: Journal) -> None:
-    await journal.append(said(), open=True)
+    await journal.append(make_event(), open=True)
     await journal.close_run("r1")
 
-    (entry,) = await journal.append(said(), open=True)
+    (entry,) = await journal.append(make_event(), open=True)
 
     assert entry.seq == 2
     assert [run.run_id for run in await journal.live_runs()] == ["r1"]
 
 
 async def test_an_entry_comes_back_as_it_was_acknowledged(journal: Journal) -> None:
-    event = said(n=1, type="Order.Placed", subject="/shop/Order/%C3%A9", schema_version=3, event_id="e-1",
+    event = make_event(n=1, type="Order.Placed", subject="/shop/Order/%C3%A9", schema_version=3, event_id="e-1",
                  attributes={"client_id": "browser 7"})  # fmt: skip
 
-    acknowledged = await journal.append([event, said(n=2)], open=True)
+    acknowledged = await journal.append([event, make_event(n=2)], open=True)
 
     found = await drain(journal.stream(follow=False))
     assert found == acknowledged
@@ -197,7 +197,7 @@ async def test_all_bytes_of_another_content_type_round_trip(journal: Journal) ->
 
 
 async def test_a_runs_first_event_fixes_its_content_type(journal: Journal) -> None:
-    await journal.append(said(), open=True)
+    await journal.append(make_event(), open=True)
 
     with pytest.raises(UsageError, match="holds application/json, not text/plain"):
         await journal.append(Event(run_id="r1", payload=b"x", content_type="text/plain"))
@@ -206,26 +206,26 @@ async def test_a_runs_first_event_fixes_its_content_type(journal: Journal) -> No
 
 
 async def test_depth_counts_causes(journal: Journal) -> None:
-    (first,) = await journal.append(said(), open=True)
-    (second,) = await journal.append(said(cause=first.global_seq))
+    (first,) = await journal.append(make_event(), open=True)
+    (second,) = await journal.append(make_event(cause=first.global_seq))
 
-    (third,) = await journal.append(said(cause=second.global_seq))
+    (third,) = await journal.append(make_event(cause=second.global_seq))
 
     assert [first.depth, second.depth, third.depth] == [0, 1, 2]
 
 
 async def test_a_cause_that_names_no_entry_is_refused(journal: Journal) -> None:
-    await journal.append(said(), open=True)
+    await journal.append(make_event(), open=True)
 
     with pytest.raises(UsageError, match="beyond the head 1"):
-        await journal.append(said(cause=2))
+        await journal.append(make_event(cause=2))
 
     assert await journal.head() == 1
 
 
 async def test_time_never_falls_along_positions(journal: Journal) -> None:
     for n in range(20):
-        await journal.append(said(n=n), open=True)
+        await journal.append(make_event(n=n), open=True)
 
     times = [entry.ts_ms for entry in await drain(journal.stream(follow=False))]
 
@@ -235,8 +235,8 @@ async def test_time_never_falls_along_positions(journal: Journal) -> None:
 async def test_a_cancelled_append_is_wholly_there_or_absent(journal: Journal) -> None:
     for n in range(30):
         with anyio.move_on_after(0.0001 * (n % 5)):
-            await journal.append([said(n=n), said("r2", n)], open=True)
-    await journal.append([said(n=99), said("r2", 99)], open=True)
+            await journal.append([make_event(n=n), make_event("r2", n)], open=True)
+    await journal.append([make_event(n=99), make_event("r2", 99)], open=True)
 
     found = await drain(journal.stream(follow=False))
 
@@ -245,9 +245,9 @@ async def test_a_cancelled_append_is_wholly_there_or_absent(journal: Journal) ->
 
 
 async def test_outcomes_of_a_group_are_in_the_order_of_its_requests(store: Store) -> None:
-    await append(store, said(n=1))
+    await append(store, make_event(n=1))
 
-    outcomes = await store.journal.append([request(said("x", n), opens=n % 3 > 0) for n in range(6)])
+    outcomes = await store.journal.append([request(make_event("x", n), opens=n % 3 > 0) for n in range(6)])
 
     refused = [isinstance(outcome, TapeError) for outcome in outcomes]
     assert refused == [True, False, False, False, False, False]

@@ -29,13 +29,13 @@ from tests.contract.brokers import (
     taken,
     until,
 )
-from tests.contract.saying import said, upto
+from tests.contract.events import make_event, upto
 from tests.patience import PATIENCE_S
 
 
 async def test_published_events_are_numbered_from_1_and_streamed_in_order(broker: Broker) -> None:
     broker.open_run(R1)
-    events = [said(n=n) for n in range(5)]
+    events = [make_event(n=n) for n in range(5)]
     seqs = [await broker.publish(R1, event) for event in events]
     broker.close_run(R1)
 
@@ -54,7 +54,7 @@ async def test_a_run_cannot_be_opened_twice(broker: Broker) -> None:
 
 async def test_nothing_is_published_before_a_run_is_opened(broker: Broker) -> None:
     with pytest.raises(RuntimeError, match="not open") as refused:
-        await broker.publish(R1, said())
+        await broker.publish(R1, make_event())
 
     assert isinstance(refused.value, RunNotFound)
 
@@ -63,7 +63,7 @@ async def test_nothing_is_published_after_a_run_is_closed(broker: Broker) -> Non
     await filled(broker, 1)
 
     with pytest.raises(RuntimeError, match="not open") as refused:
-        await broker.publish(R1, said())
+        await broker.publish(R1, make_event())
 
     assert isinstance(refused.value, RunClosed)
 
@@ -72,7 +72,7 @@ async def test_an_event_of_another_run_is_refused(broker: Broker) -> None:
     broker.open_run(R1)
 
     with pytest.raises(ValueError, match="does not match"):
-        await broker.publish(R1, said("r2"))
+        await broker.publish(R1, make_event("r2"))
 
 
 async def test_an_open_run_cannot_be_reaped(broker: Broker) -> None:
@@ -173,7 +173,7 @@ async def test_a_listener_that_is_cancelled_leaves_the_broker_usable(broker: Bro
                 await listener.is_over.wait()
 
     assert len(asyncio.all_tasks()) == before
-    assert await broker.publish(R1, said(n=2)) == 2
+    assert await broker.publish(R1, make_event(n=2)) == 2
     assert places(await taken(broker, 2)) == [1, 2]
 
 
@@ -187,10 +187,10 @@ async def test_readers_and_publishers_cancelled_at_any_moment_leave_nothing_behi
         with anyio.move_on_after(chance.uniform(0, 0.003)):
             await drained(broker)
         with anyio.move_on_after(chance.uniform(0, 0.001)):
-            await broker.publish(R1, said())
+            await broker.publish(R1, make_event())
 
     assert len(asyncio.all_tasks()) == before
-    last = await broker.publish(R1, said())
+    last = await broker.publish(R1, make_event())
     broker.close_run(R1)
     assert places(await drained(broker)) == upto(last)
 
@@ -214,7 +214,7 @@ async def test_a_run_opened_again_goes_on_numbering_and_streams_its_new_life_onl
     broker.reap(R1)
 
     broker.open_run(R1)
-    seq = await broker.publish(R1, said(n=4))
+    seq = await broker.publish(R1, make_event(n=4))
     broker.close_run(R1)
 
     assert seq == 4
@@ -244,7 +244,7 @@ async def test_a_listener_that_is_overtaken_is_told_of_the_gap(brokers: Brokers)
         await listener.has(1)
 
         for n in range(4):
-            broker.emit(R1, said(n=n))
+            broker.emit(R1, make_event(n=n))
         await listener.over()
 
     assert isinstance(listener.error, BrokerOverflowError)
@@ -274,7 +274,7 @@ async def test_a_durable_run_keeps_everything_whatever_max_events_says(brokers: 
 
 async def test_an_event_comes_back_field_by_field(broker: Broker) -> None:
     trace = Trace("a" * 32, "b" * 16)
-    event = said(type="paid", schema_version=7, event_id="e-1", trace=trace, attributes={"client_id": "ü"})
+    event = make_event(type="paid", schema_version=7, event_id="e-1", trace=trace, attributes={"client_id": "ü"})
     broker.open_run(R1)
 
     await broker.publish(R1, event)
@@ -320,7 +320,7 @@ async def test_a_run_without_identity_is_listed_without(broker: Broker) -> None:
 async def test_what_is_emitted_before_a_close_in_the_same_tick_is_stored(broker: Broker) -> None:
     broker.open_run(R1)
     sink = BrokerEventSink(broker, R1)
-    events = [said(n=n) for n in range(100)]
+    events = [make_event(n=n) for n in range(100)]
 
     receipts = [sink.emit(event) for event in events]
     broker.close_run(R1)
@@ -330,7 +330,7 @@ async def test_what_is_emitted_before_a_close_in_the_same_tick_is_stored(broker:
 
 
 async def test_what_is_emitted_before_a_close_in_another_thread_is_stored(broker: Broker) -> None:
-    events = [said(n=n) for n in range(100)]
+    events = [make_event(n=n) for n in range(100)]
 
     def produce() -> list[int]:
         broker.open_run(R1)
@@ -348,15 +348,15 @@ async def test_what_is_emitted_before_a_close_in_another_thread_is_stored(broker
 async def test_what_is_published_keeps_its_place_among_what_is_emitted(broker: Broker) -> None:
     broker.open_run(R1)
 
-    first = broker.emit(R1, said(n=1))
-    second = await broker.publish(R1, said(n=2))
-    third = broker.emit(R1, said(n=3))
+    first = broker.emit(R1, make_event(n=1))
+    second = await broker.publish(R1, make_event(n=2))
+    third = broker.emit(R1, make_event(n=3))
 
     assert (await first, second, await third) == (1, 2, 3)
 
 
 async def test_an_emit_that_fails_is_told_by_its_receipt(broker: Broker) -> None:
-    receipt = broker.emit(R1, said())
+    receipt = broker.emit(R1, make_event())
 
     with pytest.raises(RunNotFound):
         await receipt
@@ -364,7 +364,7 @@ async def test_an_emit_that_fails_is_told_by_its_receipt(broker: Broker) -> None
 
 
 async def test_an_emit_that_fails_unheard_is_told_by_flush(broker: Broker) -> None:
-    broker.emit(R1, said())
+    broker.emit(R1, make_event())
 
     with pytest.raises(RunNotFound):
         await broker.flush()
@@ -376,7 +376,7 @@ async def test_publishers_at_once_get_different_places(broker: Broker) -> None:
     seqs: list[int] = []
 
     async def one(n: int) -> None:
-        seqs.append(await broker.publish(R1, said(n=n)))
+        seqs.append(await broker.publish(R1, make_event(n=n)))
 
     async with anyio.create_task_group() as tasks:
         for n in range(50):
@@ -400,7 +400,7 @@ async def test_a_broker_that_was_closed_does_nothing_more(brokers: Brokers) -> N
     await broker.aclose()
 
     with pytest.raises(Unavailable, match="the broker is closed"):
-        await broker.publish(R1, said())
+        await broker.publish(R1, make_event())
     with pytest.raises(Unavailable, match="the broker is closed"):
         broker.open_run(R2)
 
@@ -411,7 +411,7 @@ async def test_a_run_opened_by_another_broker_can_be_published_to_and_closed(bro
     one.open_run(R1)
     await publish(one, 1)
 
-    assert await other.publish(R1, said(n=2)) == 2
+    assert await other.publish(R1, make_event(n=2)) == 2
     assert not other.is_open(R1)
     other.close_run(R1)
 
@@ -425,16 +425,16 @@ async def test_a_run_open_elsewhere_is_refused_to_who_opens_it_and_left_as_it_is
     await one.flush()
 
     other.open_run(R1)
-    receipt = other.emit(R1, said())
+    receipt = other.emit(R1, make_event())
     with pytest.raises(RunOpen):
-        await other.publish(R1, said())
+        await other.publish(R1, make_event())
     with pytest.raises(RunOpen):
         await receipt
     other.close_run(R1)
     await other.flush()
 
     assert not other.is_open(R1) and await one.is_open_remote(R1)
-    assert await one.publish(R1, said()) == 1
+    assert await one.publish(R1, make_event()) == 1
 
 
 @shared
@@ -464,7 +464,7 @@ async def test_a_producer_whose_run_was_closed_by_another_learns_it_with_its_nex
     await until(lambda: not producer.is_open(R1))
 
     with pytest.raises(RunClosed):
-        await producer.publish(R1, said())
+        await producer.publish(R1, make_event())
     producer.close_run(R1)
     await producer.flush()
-    assert await other.is_open_remote(R1) and await other.publish(R1, said()) == 2
+    assert await other.is_open_remote(R1) and await other.publish(R1, make_event()) == 2

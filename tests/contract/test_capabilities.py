@@ -6,18 +6,18 @@ from tape.core.errors import UsageError
 from tape.core.ports import Store
 from tape.core.sequence import CellId, Request
 from tests.contract.backends import without_ledgers
-from tests.contract.saying import change, entries, places, request, said
+from tests.contract.events import change, entries, make_event, positions, request
 
 pytestmark = without_ledgers
 
 
 async def test_a_request_with_cells_is_refused_and_the_others_are_appended(store: Store) -> None:
-    with_cells = Request(events=(said(n=2),), cells=(change("a", 0),), opens=True)
+    with_cells = Request(events=(make_event(n=2),), cells=(change("a", 0),), opens=True)
 
-    first, refused, last = await store.journal.append([request(said(n=1)), with_cells, request(said(n=3))])
+    first, refused, last = await store.journal.append([request(make_event(n=1)), with_cells, request(make_event(n=3))])
 
     assert isinstance(refused, UsageError) and "has no ledgers" in str(refused)
-    assert [places(entries(first)), places(entries(last))] == [[1], [2]]
+    assert [positions(entries(first)), positions(entries(last))] == [[1], [2]]
 
 
 @pytest.mark.parametrize("what", ["ledgers", "transactions", "audit", "reactions", "tasks"])

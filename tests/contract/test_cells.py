@@ -7,13 +7,13 @@ from tape.core.ports import DueCursor, Store, WorkFilter
 from tape.core.sequence import Cell, CellChange, CellId, Request
 from tests.conftest import Scale
 from tests.contract.backends import needs_ledgers
-from tests.contract.saying import change, entries, said
+from tests.contract.events import change, entries, make_event
 
 pytestmark = needs_ledgers
 
 
 async def test_a_cell_and_its_entry_are_one_request(store: Store) -> None:
-    both = Request(events=(said(),), cells=(change("a", 0, '{"n":1}'),), opens=True)
+    both = Request(events=(make_event(),), cells=(change("a", 0, '{"n":1}'),), opens=True)
 
     (outcome,) = await store.journal.append([both])
 
@@ -26,7 +26,7 @@ async def test_a_cell_and_its_entry_are_one_request(store: Store) -> None:
 async def test_a_stale_version_is_a_conflict_and_writes_nothing(store: Store) -> None:
     await store.journal.append([Request(cells=(change("a", 0, "1"),))])
 
-    stale = Request(events=(said(),), cells=(change("b", 0, "2"), change("a", 0, "2")), opens=True)
+    stale = Request(events=(make_event(),), cells=(change("b", 0, "2"), change("a", 0, "2")), opens=True)
     (outcome,) = await store.journal.append([stale])
 
     assert isinstance(outcome, VersionConflict) and (outcome.key, outcome.seen, outcome.actual) == ("a", 0, 1)

@@ -9,8 +9,8 @@ from tape.core.task import Done, Settlement, TaskStatus
 from tape.matcher.matcher import Matcher
 from tests.conftest import Scale
 from tests.contract.backends import needs_ledgers
+from tests.contract.events import append, make_event
 from tests.contract.reacting import Hands, catch_up, claim, held, match, publish, reaction, settle, tasks
-from tests.contract.saying import append, said
 
 pytestmark = needs_ledgers
 
@@ -40,7 +40,7 @@ async def test_what_was_given_is_what_is_kept(store: Store, count: int) -> None:
     for each in (reaction(num_shards=4), reaction("other", "/a/1/**")):
         await store.reactions.register(each)
     await catch_up(matcher)
-    unlike = (said(f"r{n % 7}", n, subject=f"/a/{n % 3}", type=f"t{n % 2}") for n in range(count))
+    unlike = (make_event(f"r{n % 7}", n, subject=f"/a/{n % 3}", type=f"t{n % 2}") for n in range(count))
 
     changed = Event(run_id="r8", kind="value", type="set", payload={"prev_value_json": "a\x1fb"}, subject="/a/2")
     blob = Event(run_id="r9", payload=b"\x1f", content_type="application/octet-stream", subject="/a/1")

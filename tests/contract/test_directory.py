@@ -8,7 +8,7 @@ from tape.core.ports import Store
 from tape.core.run import RunActivity, RunMeta, RunRecord
 from tests.contract.ageing import age
 from tests.contract.backends import Backend
-from tests.contract.saying import append, said
+from tests.contract.events import append, make_event
 
 R1, R2, R3 = RunId("r1"), RunId("r2"), RunId("r3")
 A_SECOND = timedelta(seconds=1)
@@ -23,7 +23,7 @@ async def found(store: Store, run_id: RunId = R1) -> RunRecord:
 
 async def test_a_run_is_found_with_all_that_was_said_of_it(store: Store) -> None:
     await store.runs.open(R1, META, "p1")
-    await append(store, said(n=1), said(n=2))
+    await append(store, make_event(n=1), make_event(n=2))
 
     run = await found(store)
 
@@ -33,7 +33,7 @@ async def test_a_run_is_found_with_all_that_was_said_of_it(store: Store) -> None
 
 
 async def test_a_run_that_an_append_opened_is_found_without_a_lease(store: Store) -> None:
-    (entry,) = await append(store, said())
+    (entry,) = await append(store, make_event())
 
     run = await found(store)
 
@@ -58,7 +58,7 @@ async def test_a_closed_run_is_complete_since_a_time_no_earlier_than_its_opening
 async def test_open_runs_are_listed_as_they_were_opened(backend: Backend, store: Store) -> None:
     await store.runs.open(R2, RunMeta())
     await age(backend, store, A_SECOND)
-    await append(store, said("r1"), said("tape.value.00ff"))
+    await append(store, make_event("r1"), make_event("tape.value.00ff"))
     await age(backend, store, A_SECOND)
     await store.runs.open(R3, META, "p1")
 
@@ -71,7 +71,7 @@ async def test_open_runs_are_listed_as_they_were_opened(backend: Backend, store:
 
 async def test_closed_runs_are_listed_newest_first_and_the_reaped_among_them(backend: Backend, store: Store) -> None:
     for run_id in (R1, R3, R2):
-        await append(store, said(run_id))
+        await append(store, make_event(run_id))
         await store.runs.close(run_id)
         await age(backend, store, A_SECOND)
     await store.runs.reap(R3)
@@ -85,10 +85,10 @@ async def test_closed_runs_are_listed_newest_first_and_the_reaped_among_them(bac
 
 
 async def test_a_run_that_an_append_opened_again_is_listed_among_the_open_only(store: Store) -> None:
-    await append(store, said())
+    await append(store, make_event())
     await store.runs.close(R1)
     await store.runs.reap(R1)
-    await append(store, said())
+    await append(store, make_event())
 
     (run,) = await store.runs.listed(is_open=True)
 

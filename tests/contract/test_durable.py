@@ -19,7 +19,7 @@ from tape.sdk.durable.crew import Crew
 from tape.sdk.durable.retries import Retries
 from tape.sdk.nouns.node import AsyncNode
 from tests.contract.backends import on_disk
-from tests.contract.saying import whole
+from tests.contract.events import read_all
 from tests.contract.working import until
 from tests.patience import PATIENCE_S
 
@@ -112,7 +112,7 @@ async def test_a_plain_function_is_as_durable_as_an_async_one(node: AsyncNode, b
     assert (ended.status, ended.detail_json) == (RunStatus.TERMINAL, '[{"paid":7},true,true,true]')
     assert bank.calls == [f"{ended.run_id}/decision-0/wire/0"]
     assert (await node.budgets.find(ended.run_id)).spent.usd == 0.25
-    assert [entry.kind for entry in await whole(journal, ended.run_id)].count("effect") == 10
+    assert [entry.kind for entry in await read_all(journal, ended.run_id)].count("effect") == 10
 
 
 async def test_time_and_chance_are_as_they_were_the_first_time(node: AsyncNode) -> None:

@@ -10,7 +10,7 @@ from tape.core.ids import RunId
 from tape.core.ports import Store
 from tape.server.sse.run_end import RunEndFrames
 from tape.wire.frames import RunEnd
-from tests.contract.saying import fill, said, seqs, upto, whole
+from tests.contract.events import fill, make_event, read_all, seqs, upto
 
 
 async def test_a_run_that_is_ended_says_why_and_is_closed(journal: Journal) -> None:
@@ -18,7 +18,7 @@ async def test_a_run_that_is_ended_says_why_and_is_closed(journal: Journal) -> N
 
     last_seq = await journal.end_run("r1", "failed", "out of dice")
 
-    *_, last = found = await whole(journal, "r1")
+    *_, last = found = await read_all(journal, "r1")
     assert (last_seq, seqs(found)) == (3, upto(3))
     assert (last.kind, last.type, last.subject) == ("run", "failed", "/tape/run/failed/_/_/_/r1")
     assert last.payload == {"reason": "out of dice"}
@@ -30,7 +30,7 @@ async def test_a_run_that_has_ended_is_not_ended_again(journal: Journal) -> None
     await journal.close_run("r1")
 
     assert await journal.end_run("r1", "cancelled", "") == 2
-    assert seqs(await whole(journal, "r1")) == upto(2)
+    assert seqs(await read_all(journal, "r1")) == upto(2)
 
 
 async def test_a_run_that_holds_no_json_is_just_closed(journal: Journal) -> None:
@@ -45,7 +45,7 @@ async def test_whatever_a_reason_holds_can_be_stored(journal: Journal) -> None:
 
     await journal.end_run("r1", "failed", "\x00\ud800\n" + "x" * 10_000)
 
-    (last,) = await whole(journal, "r1")
+    (last,) = await read_all(journal, "r1")
     assert isinstance(last.payload, dict) and str(last.payload["reason"]).startswith("   xxx")
 
 
@@ -67,7 +67,7 @@ async def test_a_run_that_is_not_there_cannot_be_ended(journal: Journal) -> None
 async def test_a_child_differs_from_its_parent_by_what_followed_the_fork(journal: Journal) -> None:
     await fill(journal, "parent", 3)
     await journal.fork("parent", 2, run_id="child", mutation={"wind": 9})
-    await journal.append(said("child", 30))
+    await journal.append(make_event("child", 30))
 
     found = await journal.diff("parent", "child")
 

@@ -15,8 +15,8 @@ from tape.core.matched import MatchedPage
 from tape.core.ports import Store
 from tape.core.term import is_resumable
 from tests.contract.backends import Backend, needs_ledgers
+from tests.contract.events import append, fill, make_event, positions, read_all
 from tests.contract.reacting import catch_up, match, publish, reaction, sources
-from tests.contract.saying import append, fill, places, said, whole
 from tests.patience import PATIENCE_S
 
 
@@ -39,19 +39,19 @@ async def test_a_new_epoch_is_larger_than_the_one_before(store: Store) -> None:
 
 
 async def test_entries_of_a_new_epoch_go_on_at_the_head(store: Store) -> None:
-    await append(store, said(n=1))
+    await append(store, make_event(n=1))
     epoch = await store.new_epoch()
 
-    later = await append(store, said(n=2))
+    later = await append(store, make_event(n=2))
 
-    assert places(later) == [2] and later[0].epoch == epoch
+    assert positions(later) == [2] and later[0].epoch == epoch
 
 
 @needs_ledgers
 async def test_a_journal_of_two_epochs_has_no_fault(store: Store) -> None:
-    await append(store, said(n=1))
+    await append(store, make_event(n=1))
     await store.new_epoch()
-    await append(store, said(n=2))
+    await append(store, make_event(n=2))
 
     async with aclosing(store.audit.pages()) as pages:
         assert [page.faults async for page in pages if page.faults] == []
@@ -70,7 +70,7 @@ async def test_an_epoch_that_another_node_begins_is_known_after_the_next_append(
         other = another if backend.is_durable else store
         epoch = await other.new_epoch()
 
-        (entry,) = await append(store, said(n=1))
+        (entry,) = await append(store, make_event(n=1))
 
         assert store.epoch == entry.epoch == epoch
 
@@ -86,7 +86,7 @@ async def test_an_epoch_that_another_node_begins_is_known_after_the_next_read(ba
 
 
 async def test_a_store_reads_on_in_an_epoch_that_another_node_begins(store: Store, other: Store) -> None:
-    entries = await append(store, said(n=1), said(n=2))
+    entries = await append(store, make_event(n=1), make_event(n=2))
     epoch = await other.new_epoch()
 
     page, run = await store.journal.read(GlobalSeq(1)), await store.journal.read_run(RunId("r1"), Seq(1))
@@ -112,7 +112,7 @@ async def test_a_live_stream_is_told_of_an_epoch_that_begins_under_it(
             ):
                 await anext(live)
 
-    assert places(seen) == [1, 2] and journal.epoch > before
+    assert positions(seen) == [1, 2] and journal.epoch > before
 
 
 async def begin(store: Store) -> None:
@@ -127,10 +127,10 @@ async def test_a_node_goes_on_in_a_new_epoch_with_streams_and_appends(journal: J
         await other.new_epoch()
         await until_signal(live)
 
-    (entry,) = await journal.append(said("r1", 3))
+    (entry,) = await journal.append(make_event("r1", 3))
     async with aclosing(journal.stream(run_id="r1", from_seq=2)) as again:
-        assert places([await anext(again), await anext(again)]) == [2, 3]
-        await journal.append(said("r1", 4))
+        assert positions([await anext(again), await anext(again)]) == [2, 3]
+        await journal.append(make_event("r1", 4))
         assert (await anext(again)).seq == 4
     assert entry.epoch == journal.epoch == other.epoch
 
@@ -152,7 +152,7 @@ async def test_a_cursor_from_before_a_new_epoch_is_refused_once_and_a_beginning_
     assert [entry.seq async for entry in fresh] == [1, 2, 3]
     with pytest.raises(InvalidCursor):
         await anext(stale)
-    assert [entry.seq for entry in await whole(journal, "r1", 3)] == [3]
+    assert [entry.seq for entry in await read_all(journal, "r1", 3)] == [3]
 
 
 async def test_a_run_that_is_closed_in_a_new_epoch_ends_its_streams(journal: Journal, other: Store) -> None:
@@ -164,7 +164,7 @@ async def test_a_run_that_is_closed_in_a_new_epoch_ends_its_streams(journal: Jou
 
     async with aclosing(journal.stream(run_id="r1")) as again, run_journal(other) as elsewhere:
         await anext(again)
-        await elsewhere.append(said("r1", 2))
+        await elsewhere.append(make_event("r1", 2))
         await elsewhere.close_run("r1")
         with anyio.fail_after(PATIENCE_S):
             assert [entry.seq async for entry in again] == [2]
@@ -195,7 +195,7 @@ async def test_what_was_matched_before_a_new_epoch_is_not_recorded_in_it(store: 
 
 
 async def test_a_journal_of_one_epoch_has_one_term_of_it(store: Store) -> None:
-    await append(store, said(n=1))
+    await append(store, make_event(n=1))
 
     (term,) = await store.journal.terms()
 
@@ -203,7 +203,7 @@ async def test_a_journal_of_one_epoch_has_one_term_of_it(store: Store) -> None:
 
 
 async def test_a_new_epoch_goes_on_from_no_term_before_it(store: Store, other: Store) -> None:
-    (old,) = await append(store, said(n=1))
+    (old,) = await append(store, make_event(n=1))
     epoch = await other.new_epoch()
 
     await store.journal.bounds()

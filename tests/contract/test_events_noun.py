@@ -23,7 +23,7 @@ from tape.core.ports import Store
 from tape.sdk.nouns.node import AsyncNode
 from tests.conftest import Scale
 from tests.contract.backends import needs_ledgers
-from tests.contract.saying import said
+from tests.contract.events import make_event
 from tests.contract.working import everything
 from tests.patience import PATIENCE_S
 
@@ -44,7 +44,7 @@ async def taken(node: AsyncNode, count: int | None = None, **wish: Any) -> list[
 
 async def test_what_is_said_is_in_the_journal_to_the_byte(node: AsyncNode, journal: Journal) -> None:
     blob = Event(run_id="r2", payload=b"\x00\xff", content_type="image/png")
-    events = [said("r1", 1, subject="/shop/sold", schema_version=7), said("r1", 2), blob]
+    events = [make_event("r1", 1, subject="/shop/sold", schema_version=7), make_event("r1", 2), blob]
 
     entries = await node.events.append(events, open=True)
 
@@ -52,32 +52,32 @@ async def test_what_is_said_is_in_the_journal_to_the_byte(node: AsyncNode, journ
 
 
 async def test_the_same_key_gives_the_first_positions(node: AsyncNode) -> None:
-    first = await node.events.append(said("r1", 1), key="k", open=True)
-    again = await node.events.append(said("r1", 1), key="k", open=True)
+    first = await node.events.append(make_event("r1", 1), key="k", open=True)
+    again = await node.events.append(make_event("r1", 1), key="k", open=True)
 
     assert [entry.global_seq for entry in again] == [entry.global_seq for entry in first]
     with pytest.raises(KeyConflict, match="'k'"):
-        await node.events.append(said("r1", 2), key="k", open=True)
+        await node.events.append(make_event("r1", 2), key="k", open=True)
 
 
 async def test_what_is_refused_says_why(node: AsyncNode, journal: Journal) -> None:
-    await node.events.append(said("r1", 1), open=True)
+    await node.events.append(make_event("r1", 1), open=True)
 
     with pytest.raises(RunNotFound, match="'r2'"):
-        await node.events.append(said("r2"))
+        await node.events.append(make_event("r2"))
     with pytest.raises(ExpectedSeqConflict) as conflict:
-        await node.events.append(said("r1"), expected_seq=7)
+        await node.events.append(make_event("r1"), expected_seq=7)
     with pytest.raises(ReservedSubject):
-        await node.events.append(said("r1", subject="/tape/run/ended"))
+        await node.events.append(make_event("r1", subject="/tape/run/ended"))
     await journal.close_run("r1")
     with pytest.raises(RunClosed):
-        await node.events.append(said("r1"))
+        await node.events.append(make_event("r1"))
     assert (conflict.value.run_id, conflict.value.expected, conflict.value.actual) == ("r1", 7, 1)
 
 
 async def test_a_stream_has_what_was_and_what_comes_once_each(node: AsyncNode, journal: Journal, scale: Scale) -> None:
     many = scale(600)
-    await node.events.append([said("r1", n) for n in range(300)], open=True)
+    await node.events.append([make_event("r1", n) for n in range(300)], open=True)
 
     async with anyio.create_task_group() as tasks:
         tasks.start_soon(say_more, journal, range(300, many))
@@ -88,13 +88,13 @@ async def test_a_stream_has_what_was_and_what_comes_once_each(node: AsyncNode, j
 
 async def say_more(journal: Journal, numbers: range) -> None:
     for number in numbers:
-        await journal.append(said("r1", number))
+        await journal.append(make_event("r1", number))
 
 
 async def test_a_stream_has_everything_from_the_moment_it_is_given(node: AsyncNode, journal: Journal) -> None:
     head = await journal.head()
     async with aclosing(await node.events.stream(from_global_seq=head)) as entries:
-        await journal.append(said("r1", 1), open=True)
+        await journal.append(make_event("r1", 1), open=True)
         with anyio.fail_after(PATIENCE_S):
             entry = await anext(entries)
 
@@ -102,7 +102,7 @@ async def test_a_stream_has_everything_from_the_moment_it_is_given(node: AsyncNo
 
 
 async def test_a_stream_of_a_run_ends_with_the_run(node: AsyncNode, journal: Journal) -> None:
-    await node.events.append([said("r1", n) for n in range(3)], open=True)
+    await node.events.append([make_event("r1", n) for n in range(3)], open=True)
     await journal.close_run("r1")
 
     assert [entry.seq for entry in await taken(node, run_id="r1", from_seq=2)] == [2, 3]
@@ -110,7 +110,7 @@ async def test_a_stream_of_a_run_ends_with_the_run(node: AsyncNode, journal: Jou
 
 async def test_a_pattern_and_a_predicate_choose(node: AsyncNode) -> None:
     subjects = ("/shop/sold", "/shop/lost")
-    await node.events.append([said("r1", n, subject=subjects[n % 2]) for n in range(6)], open=True)
+    await node.events.append([make_event("r1", n, subject=subjects[n % 2]) for n in range(6)], open=True)
 
     found = await taken(node, subject="/shop/sold", where="payload.n > 1", follow=False)
 
@@ -118,7 +118,7 @@ async def test_a_pattern_and_a_predicate_choose(node: AsyncNode) -> None:
 
 
 async def test_a_gap_names_where_it_ends(node: AsyncNode, store: Store, journal: Journal) -> None:
-    await node.events.append([said("r1", n) for n in range(5)], open=True)
+    await node.events.append([make_event("r1", n) for n in range(5)], open=True)
     await store.retention.trim(GlobalSeq(3))
 
     with pytest.raises(BrokerOverflowError) as gap:

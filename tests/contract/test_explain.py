@@ -15,8 +15,8 @@ from tape.matcher.explain import Outcome, explain
 from tape.matcher.matcher import Matcher
 from tests.conftest import Scale
 from tests.contract.backends import needs_ledgers
+from tests.contract.events import append, make_event
 from tests.contract.reacting import catch_up, claim, expire, held, match, publish, reaction, settle, tasks
-from tests.contract.saying import append, said
 
 pytestmark = needs_ledgers
 
@@ -249,7 +249,7 @@ async def live(
     ]
     for number in range(steps):
         subject = random.choice(["/a/b", "/b/c", "/a/b/c"])
-        await append(store, *(said("r1", n, subject=subject) for n in range(random.randint(1, 5))))
+        await append(store, *(make_event("r1", n, subject=subject) for n in range(random.randint(1, 5))))
         await random.choice(doings)()
         if number == steps // 2:
             matcher = Matcher(store)

@@ -12,7 +12,7 @@ import pytest
 import redis
 
 from tests.contract.backends import Backend
-from tests.contract.saying import fill, said, seqs, upto
+from tests.contract.events import fill, make_event, seqs, upto
 from tests.patience import PATIENCE_S
 
 HINTS: Final = [b"", b"x", b"0", b"-1", b"3", b"9" * 18, b"9" * 5_000, b"\xff\x00", b"2 []", b"nan", b"1e9", b" 7 "]
@@ -29,7 +29,7 @@ async def test_p9_false_hints_forge_nothing_and_hide_nothing(backend: Backend) -
                 found = [[await anext(stream)] for stream in (of_run, of_all)]
                 for number in range(2, 6):
                     await hint(backend)
-                    await writer.append(said(n=number))
+                    await writer.append(make_event(n=number))
                     await hint(backend)
                 for entries, stream in zip(found, (of_run, of_all), strict=True):
                     entries += [await anext(stream) for _ in range(4)]

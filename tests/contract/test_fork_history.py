@@ -10,7 +10,7 @@ from tape.core.errors import BrokerOverflowError, Conflict
 from tape.core.ids import GlobalSeq, RunId
 from tape.core.ports import Store
 from tests.contract.backends import Backend, needs_ledgers
-from tests.contract.saying import fill, said, seqs, upto, whole
+from tests.contract.events import fill, make_event, read_all, seqs, upto
 
 PARENT, CHILD = RunId("parent"), RunId("child")
 
@@ -61,10 +61,10 @@ async def test_a_trimmed_ancestor_is_a_gap_that_names_where_the_survivors_begin(
     await store.retention.trim_run(PARENT, keep=4)
 
     with pytest.raises(BrokerOverflowError) as gap:
-        await whole(journal, "child")
+        await read_all(journal, "child")
 
     assert (gap.value.run_id, gap.value.requested_seq, gap.value.available_from) == ("child", 1, 3)
-    assert seqs(await whole(journal, "child", 3)) == [3, 4, 5]
+    assert seqs(await read_all(journal, "child", 3)) == [3, 4, 5]
 
 
 async def test_when_all_that_was_inherited_is_gone_a_child_begins_with_its_own(journal: Journal, store: Store) -> None:
@@ -76,7 +76,7 @@ async def test_when_all_that_was_inherited_is_gone_a_child_begins_with_its_own(j
     gaps = [await gap_of(journal, run_id) for run_id in ("child", "grandchild")]
 
     assert gaps == [(1, 5), (1, 5)]
-    assert seqs(await whole(journal, "grandchild", 5)) == [5, 6]
+    assert seqs(await read_all(journal, "grandchild", 5)) == [5, 6]
 
 
 async def test_a_gap_in_the_middle_of_a_lineage_comes_after_what_is_before_it(journal: Journal, store: Store) -> None:
@@ -99,7 +99,7 @@ async def test_trimming_the_journal_below_a_fork_point_trims_what_the_child_inhe
 ) -> None:
     await fill(journal, "parent", 4)
     await journal.fork("parent", 4, run_id="child")
-    await journal.append([said("child", n) for n in (6, 7)])
+    await journal.append([make_event("child", n) for n in (6, 7)])
 
     await store.retention.trim(GlobalSeq(2))
     below = await gap_of(journal, "child")
@@ -108,13 +108,13 @@ async def test_trimming_the_journal_below_a_fork_point_trims_what_the_child_inhe
 
     assert (below, above) == ((1, 3), (1, 7))
     assert (await store.runs.heads([CHILD]))[CHILD].floor == 7
-    assert seqs(await whole(journal, "child", 7)) == [7]
+    assert seqs(await read_all(journal, "child", 7)) == [7]
 
 
 async def test_a_trimmed_child_keeps_the_newest_wherever_they_are(journal: Journal, store: Store) -> None:
     await fill(journal, "parent", 4)
     await journal.fork("parent", 4, run_id="child")
-    await journal.append([said("child", n) for n in (6, 7)])
+    await journal.append([make_event("child", n) for n in (6, 7)])
 
     inherited = await store.retention.trim_run(CHILD, keep=5)
     floor_then, gap_then = await journal.floor(), await gap_of(journal, "child")
@@ -122,8 +122,8 @@ async def test_a_trimmed_child_keeps_the_newest_wherever_they_are(journal: Journ
 
     assert (inherited.floor, floor_then, own.floor) == (3, 1, 6)
     assert (gap_then, await gap_of(journal, "child")) == ((1, 3), (1, 6))
-    assert seqs(await whole(journal, "parent")) == upto(4)
-    assert seqs(await whole(journal, "child", 6)) == [6, 7]
+    assert seqs(await read_all(journal, "parent")) == upto(4)
+    assert seqs(await read_all(journal, "child", 6)) == [6, 7]
 
 
 async def test_a_run_with_living_children_is_not_reaped(journal: Journal) -> None:
@@ -134,7 +134,7 @@ async def test_a_run_with_living_children_is_not_reaped(journal: Journal) -> Non
     with pytest.raises(Conflict, match="1 living fork"):
         await journal.reap("parent")
 
-    assert seqs(await whole(journal, "child")) == upto(2)
+    assert seqs(await read_all(journal, "child")) == upto(2)
 
 
 async def test_children_are_reaped_before_their_parent(journal: Journal, store: Store) -> None:
@@ -156,7 +156,7 @@ async def test_a_reaped_child_that_is_opened_again_lives(journal: Journal) -> No
     for run_id in ("parent", "child"):
         await journal.close_run(run_id)
     await journal.reap("child")
-    await journal.append(said("child", 3), open=True)
+    await journal.append(make_event("child", 3), open=True)
 
     with pytest.raises(Conflict, match="living fork"):
         await journal.reap("parent")
@@ -171,7 +171,7 @@ async def test_a_parent_that_is_reaped_while_it_is_forked_is_lost_to_nobody(jour
             tasks.start_soon(reap_unless_forked, journal, parent)
             with suppress(BrokerOverflowError):
                 await journal.fork(parent, 2, run_id=child)
-                assert seqs(await whole(journal, child)) == upto(3)
+                assert seqs(await read_all(journal, child)) == upto(3)
 
 
 @needs_ledgers
@@ -188,7 +188,7 @@ async def test_an_audit_finds_nothing_wrong_with_forks(journal: Journal, store: 
 async def gap_of(journal: Journal, run_id: str) -> tuple[int, int]:
     """What a reader of the whole run is told to be missing."""
     with pytest.raises(BrokerOverflowError) as gap:
-        await whole(journal, run_id)
+        await read_all(journal, run_id)
     return gap.value.requested_seq, gap.value.available_from
 
 

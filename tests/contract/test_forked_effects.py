@@ -16,7 +16,7 @@ from tape.sdk.durable.agent_job import AgentJob
 from tape.sdk.durable.crew import Crew
 from tape.sdk.nouns.node import AsyncNode
 from tests.contract.backends import on_disk
-from tests.contract.saying import whole
+from tests.contract.events import read_all
 
 pytestmark = on_disk
 
@@ -78,7 +78,7 @@ async def played(node: AsyncNode, run_id: str) -> RunState:
 
 async def place_of(journal: Journal, run_id: str, tool: str, verb: str = "confirmed") -> int:
     """The seq at which a tool's effect had an outcome."""
-    entries = await whole(journal, run_id)
+    entries = await read_all(journal, run_id)
     return next(entry.seq for entry in entries if entry.subject.startswith(f"/tape/effect/{verb}/{tool}/"))
 
 
@@ -88,7 +88,7 @@ async def test_a_replay_is_served_what_was_recorded_and_nothing_fires(
 ) -> None:
     origin = await parent(node)
     places = {"nothing": 0, "half": await place_of(journal, origin.run_id, "wire")}
-    at_seq = places.get(at, (await whole(journal, origin.run_id))[-1].seq)
+    at_seq = places.get(at, (await read_all(journal, origin.run_id))[-1].seq)
     calls.clear()
 
     ended = await played(node, await child(ledgers, origin.run_id, at_seq, REPLAY))
@@ -178,7 +178,7 @@ async def test_a_child_of_a_child_is_served_what_both_before_it_did(
     middle = await played(node, await child(ledgers, origin.run_id, at_seq, LIVE, {"say": "goodbye"}))
     calls.clear()
 
-    last = (await whole(journal, middle.run_id))[-1].seq
+    last = (await read_all(journal, middle.run_id))[-1].seq
     ended = await played(node, await child(ledgers, middle.run_id, last, REPLAY, {"say": "never asked"}))
 
     assert (ended.status, ended.detail_json) == (RunStatus.TERMINAL, middle.detail_json) and calls == []
@@ -191,7 +191,7 @@ async def test_a_child_keeps_the_answers_and_the_budget_that_it_inherits(
     await node.budgets.set(run_id, 1, 100)
     await node.budgets.charge(run_id, 0.25, 10)
     await node.gates.send(run_id, "approval", "yes")
-    at_seq = (await whole(journal, run_id))[-1].seq
+    at_seq = (await read_all(journal, run_id))[-1].seq
     await node.gates.send(run_id, "approval", "later")
     await node.budgets.charge(run_id, 0.5)
 
@@ -206,11 +206,11 @@ async def test_p16_a_fork_leaves_the_ledgers_of_its_parent_as_they_were(
     node: AsyncNode, ledgers: Ledgers, journal: Journal
 ) -> None:
     origin = await parent(node)
-    before = [await whole(journal, origin.run_id), await read_actions(ledgers, origin.run_id)]
+    before = [await read_all(journal, origin.run_id), await read_actions(ledgers, origin.run_id)]
 
     await played(node, await child(ledgers, origin.run_id, 3, LIVE, {"say": "goodbye"}))
 
-    assert [await whole(journal, origin.run_id), await read_actions(ledgers, origin.run_id)] == before
+    assert [await read_all(journal, origin.run_id), await read_actions(ledgers, origin.run_id)] == before
     assert await node.runs.find(origin.run_id) == origin
 
 
@@ -219,7 +219,7 @@ async def test_the_fork_s_entry_says_what_becomes_of_effects(
 ) -> None:
     run_id = await child(ledgers, (await parent(node)).run_id, 2, STUB)
 
-    (entry,) = [entry for entry in await whole(journal, run_id) if entry.type == "fork"]
+    (entry,) = [entry for entry in await read_all(journal, run_id) if entry.type == "fork"]
     assert isinstance(entry.payload, dict) and entry.payload["effects"] == "stub"
 
 

@@ -25,7 +25,7 @@ from tape.core.fork_request import fork_request
 from tape.core.ids import RunId, Seq
 from tape.core.ports import RunPage, Store, TermReader
 from tests.contract.backends import Backend, needs_ledgers
-from tests.contract.saying import append, drain, entries, fill, places, request, said, seqs, upto, whole
+from tests.contract.events import append, drain, entries, fill, make_event, positions, read_all, request, seqs, upto
 from tests.patience import PATIENCE_S
 
 PARENT, CHILD = RunId("parent"), RunId("child")
@@ -34,13 +34,13 @@ PARENT, CHILD = RunId("parent"), RunId("child")
 async def test_a_child_is_its_parent_up_to_the_fork_and_then_its_own(journal: Journal) -> None:
     await fill(journal, "parent", 5)
     forked = await journal.fork("parent", 3, run_id="child", mutation={"wind": 9}, reason="what if")
-    await journal.append(said("child", 6))
+    await journal.append(make_event("child", 6))
 
-    child, parent = await whole(journal, "child"), await whole(journal, "parent")
+    child, parent = await read_all(journal, "child"), await read_all(journal, "parent")
 
     assert seqs(child) == upto(6) and seqs(parent) == upto(5)
     assert child[:3] == parent[:3] and child[3:5] == forked
-    assert places(child) == sorted(places(child))
+    assert positions(child) == sorted(positions(child))
 
 
 async def test_a_fork_says_where_it_comes_from_and_what_is_changed(journal: Journal) -> None:
@@ -57,9 +57,9 @@ async def test_a_fork_says_where_it_comes_from_and_what_is_changed(journal: Jour
 async def test_a_child_is_read_from_any_seq(journal: Journal, from_seq: int) -> None:
     await fill(journal, "parent", 4)
     await journal.fork("parent", 3, run_id="child")
-    await journal.append([said("child", n) for n in (5, 6)])
+    await journal.append([make_event("child", n) for n in (5, 6)])
 
-    found = await whole(journal, "child", from_seq)
+    found = await read_all(journal, "child", from_seq)
 
     assert seqs(found) == upto(6, max(from_seq, 1))
 
@@ -75,7 +75,7 @@ async def test_a_live_or_closed_run_is_forked_from_its_beginning_to_its_head(
 
     (forked,) = await journal.fork("parent", at_seq)
 
-    assert seqs(await whole(journal, forked.run_id)) == upto(at_seq + 1)
+    assert seqs(await read_all(journal, forked.run_id)) == upto(at_seq + 1)
 
 
 async def test_a_run_that_was_only_opened_can_be_forked(journal: Journal) -> None:
@@ -83,7 +83,7 @@ async def test_a_run_that_was_only_opened_can_be_forked(journal: Journal) -> Non
 
     (forked,) = await journal.fork("parent", 0, run_id="child")
 
-    assert await whole(journal, "child") == [forked]
+    assert await read_all(journal, "child") == [forked]
 
 
 async def test_a_fork_of_a_fork_reads_all_its_ancestors(journal: Journal, store: Store) -> None:
@@ -92,8 +92,8 @@ async def test_a_fork_of_a_fork_reads_all_its_ancestors(journal: Journal, store:
     await journal.fork("child", 3, run_id="grandchild")
     await journal.fork("grandchild", 1, run_id="nephew")
 
-    assert [entry.run_id for entry in await whole(journal, "grandchild")] == ["parent"] * 2 + ["child", "grandchild"]
-    assert [entry.run_id for entry in await whole(journal, "nephew")] == ["parent", "nephew"]
+    assert [entry.run_id for entry in await read_all(journal, "grandchild")] == ["parent"] * 2 + ["child", "grandchild"]
+    assert [entry.run_id for entry in await read_all(journal, "nephew")] == ["parent", "nephew"]
     heads = await store.runs.heads([RunId("grandchild"), RunId("nephew")])
     assert heads[RunId("grandchild")].lineage == ((PARENT, 2), (CHILD, 3))
     assert heads[RunId("nephew")].lineage == (Ancestor(PARENT, Seq(1)),)
@@ -103,17 +103,17 @@ async def test_the_parent_and_the_child_grow_apart(journal: Journal) -> None:
     await fill(journal, "parent", 2)
     await journal.fork("parent", 2, run_id="child")
 
-    await journal.append([said("parent", 3), said("child", 3), said("parent", 4)])
+    await journal.append([make_event("parent", 3), make_event("child", 3), make_event("parent", 4)])
 
-    assert [entry.run_id for entry in await whole(journal, "child")] == ["parent"] * 2 + ["child"] * 2
-    assert {entry.run_id for entry in await whole(journal, "parent")} == {"parent"}
+    assert [entry.run_id for entry in await read_all(journal, "child")] == ["parent"] * 2 + ["child"] * 2
+    assert {entry.run_id for entry in await read_all(journal, "parent")} == {"parent"}
 
 
 async def test_one_group_appends_to_a_parent_forks_it_and_forks_the_fork(store: Store) -> None:
     group = [
-        request(said("parent", 1), said("parent", 2)),
+        request(make_event("parent", 1), make_event("parent", 2)),
         fork_request(CHILD, Fork(PARENT, Seq(2)), mutation=1),
-        request(said("child", 5), opens=False),
+        request(make_event("child", 5), opens=False),
         fork_request(RunId("grandchild"), Fork(CHILD, Seq(5))),
         fork_request(CHILD, Fork(PARENT, Seq(1))),
     ]
@@ -159,7 +159,7 @@ async def test_a_fork_is_at_a_seq(journal: Journal, at_seq: int) -> None:
 
 
 async def test_runs_of_tape_itself_are_neither_forked_nor_begun(journal: Journal, store: Store) -> None:
-    await append(store, said("tape.value.00ff"))
+    await append(store, make_event("tape.value.00ff"))
     await fill(journal, "parent", 1)
 
     with pytest.raises(UsageError, match="belong to Tape"):
@@ -169,7 +169,7 @@ async def test_runs_of_tape_itself_are_neither_forked_nor_begun(journal: Journal
 
 
 async def test_a_lineage_has_an_end(store: Store) -> None:
-    await append(store, said("run-0", 0))
+    await append(store, make_event("run-0", 0))
     group = [fork_request(RunId(f"run-{n}"), Fork(RunId(f"run-{n - 1}"), Seq(n))) for n in range(1, 258)]
 
     *told, last = await store.journal.append(group)
@@ -192,13 +192,13 @@ async def test_the_same_key_forks_once(journal: Journal) -> None:
 
 
 async def test_a_child_holds_what_its_parent_holds(journal: Journal) -> None:
-    plain = said("parent", 1)
+    plain = make_event("parent", 1)
     blob = type(plain)(run_id="parent", payload=b"x", content_type="text/plain")
     await journal.append(blob, open=True)
     await journal.fork("parent", 1, run_id="child")
 
     with pytest.raises(UsageError, match="holds text/plain"):
-        await journal.append(said("child", 3))
+        await journal.append(make_event("child", 3))
     (entry,) = await journal.append(type(plain)(run_id="child", payload=b"y", content_type="text/plain"))
     assert entry.seq == 3
 
@@ -207,14 +207,14 @@ async def test_a_child_goes_on_like_any_run(journal: Journal, store: Store) -> N
     await fill(journal, "parent", 2)
     await journal.fork("parent", 2, run_id="child")
     before = (await store.runs.heads([CHILD]))[CHILD]
-    await journal.append(said("child", 4), expected_seq=3)
+    await journal.append(make_event("child", 4), expected_seq=3)
     await journal.close_run("child")
-    await journal.append(said("child", 5), open=True)
+    await journal.append(make_event("child", 5), open=True)
 
     head = (await store.runs.heads([CHILD]))[CHILD]
     assert (before.opened_seq, before.floor, before.last_seq, before.is_open) == (0, 1, 3, True)
     assert (head.opened_seq, head.last_seq, head.lineage) == (4, 5, before.lineage)
-    assert seqs(await whole(journal, "child")) == upto(5)
+    assert seqs(await read_all(journal, "child")) == upto(5)
 
 
 async def test_everything_else_sees_each_entry_once(journal: Journal) -> None:
@@ -225,8 +225,8 @@ async def test_everything_else_sees_each_entry_once(journal: Journal) -> None:
     everything = await drain(journal.stream(follow=False))
     subjects = await drain(journal.stream(subject="/tape/event/**", follow=False))
 
-    assert places(everything) == upto(7)
-    assert places(subjects) == upto(3)
+    assert positions(everything) == upto(7)
+    assert positions(subjects) == upto(3)
 
 
 async def test_a_child_is_listed_with_all_it_inherits(journal: Journal) -> None:
@@ -238,20 +238,20 @@ async def test_a_child_is_listed_with_all_it_inherits(journal: Journal) -> None:
 
 async def test_p16_a_parent_that_is_written_to_and_forked_keeps_its_hash(journal: Journal) -> None:
     await fill(journal, "parent", 20)
-    before = hash_of(await whole(journal, "parent"))
+    before = hash_of(await read_all(journal, "parent"))
 
     async with anyio.create_task_group() as tasks:
         tasks.start_soon(write, journal, "parent", 50)
         for n in range(100):
             tasks.start_soon(journal.fork, "parent", n % 21)
 
-    after = await whole(journal, "parent")
+    after = await read_all(journal, "parent")
     assert seqs(after) == upto(70)
     assert hash_of(after[:20]) == before
     assert {entry.run_id for entry in after} == {"parent"}
     for n in range(0, 71, 7):
         await journal.fork("parent", n)
-    assert hash_of(await whole(journal, "parent")) == hash_of(after)
+    assert hash_of(await read_all(journal, "parent")) == hash_of(after)
 
 
 async def test_a_child_is_tailed_from_its_first_moment(journal: Journal) -> None:
@@ -306,10 +306,10 @@ async def test_a_childs_stream_ends_where_the_child_is_closed(journal: Journal) 
 async def test_a_child_of_more_than_a_page_has_no_seam(journal: Journal) -> None:
     await fill(journal, "parent", 700)
     await journal.fork("parent", 600, run_id="child")
-    await journal.append([said("child", n) for n in range(500)])
+    await journal.append([make_event("child", n) for n in range(500)])
 
-    assert seqs(await whole(journal, "child")) == upto(1101)
-    assert seqs(await whole(journal, "child", 590)) == upto(1101, 590)
+    assert seqs(await read_all(journal, "child")) == upto(1101)
+    assert seqs(await read_all(journal, "child", 590)) == upto(1101, 590)
 
 
 async def test_many_ancestors_take_no_more_pages_than_one_run(journal: Journal, store: Store) -> None:
@@ -317,7 +317,7 @@ async def test_many_ancestors_take_no_more_pages_than_one_run(journal: Journal, 
     await fill(journal, "run-0", 12)
     for n in range(1, 50):
         await journal.fork(f"run-{n - 1}", 12 * n, run_id=f"run-{n}")
-        await journal.append([said(f"run-{n}", n)] * 11)
+        await journal.append([make_event(f"run-{n}", n)] * 11)
 
     deep, flat = await pages_of(store, "run-49"), await pages_of(store, "flat")
 
@@ -326,15 +326,15 @@ async def test_many_ancestors_take_no_more_pages_than_one_run(journal: Journal, 
 
 async def test_large_payloads_are_inherited_whole(journal: Journal) -> None:
     for run_id in ("parent", "other"):
-        await journal.append([type(said())(run_id=run_id, payload="x" * 900_000) for _ in range(6)], open=True)
+        await journal.append([type(make_event())(run_id=run_id, payload="x" * 900_000) for _ in range(6)], open=True)
     await journal.fork("parent", 6, run_id="child")
 
-    assert seqs(await whole(journal, "child")) == upto(7)
+    assert seqs(await read_all(journal, "child")) == upto(7)
 
 
 @needs_ledgers
 async def test_a_block_forks_or_leaves_no_trace(store: Store) -> None:
-    await append(store, said("parent", 1))
+    await append(store, make_event("parent", 1))
 
     with pytest.raises(UsageError, match="0 to 1, not at 2"):
         async with store.transaction() as tx:
@@ -372,14 +372,14 @@ class CountingReader:
 
 async def write(journal: Journal, run_id: str, count: int) -> None:
     for n in range(count):
-        await journal.append(said(run_id, n))
+        await journal.append(make_event(run_id, n))
 
 
 async def fork_late(journal: Journal) -> None:
     for _ in range(20):
         await anyio.lowlevel.checkpoint()
     await journal.fork("parent", 2, run_id="child", mutation=1)
-    await journal.append(said("child", 5))
+    await journal.append(make_event("child", 5))
 
 
 async def collect(journal: Journal, found: list[Entry]) -> None:

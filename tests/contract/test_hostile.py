@@ -9,7 +9,7 @@ from tape.core.event import Event, Trace
 from tape.core.ports import Store
 from tape.core.sequence import CellChange, CellId, Request
 from tests.contract.backends import needs_ledgers
-from tests.contract.saying import entries, take
+from tests.contract.events import entries, take
 
 CONTROLS = "".join(map(chr, range(1, 32))) + "\x7f\x80\x9f"
 HARMLESS: dict[str, JsonValue] = {

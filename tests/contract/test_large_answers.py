@@ -18,8 +18,8 @@ from tape.sdk.remote.node import reached
 from tape.wire import tape_pb2 as pb
 from tape.wire.tape_pb2_grpc import TapeStub
 from tests.contract.backends import needs_ledgers
+from tests.contract.events import append
 from tests.contract.reacting import LONG, match, publish, reaction, tasks
-from tests.contract.saying import append
 from tests.contract.serving import served
 from tests.patience import PATIENCE_S
 

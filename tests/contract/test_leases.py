@@ -15,7 +15,7 @@ from tape.core.ports import Store
 from tape.core.run import Head, RunActivity, RunMeta, RunRecord
 from tests.contract.ageing import age
 from tests.contract.backends import Backend
-from tests.contract.saying import append, entries, request, said
+from tests.contract.events import append, entries, make_event, request
 from tests.patience import PATIENCE_S
 
 R1, R2, R3 = RunId("r1"), RunId("r2"), RunId("r3")
@@ -106,7 +106,7 @@ async def test_a_strangers_renewal_does_not_break_the_silence(backend: Backend, 
 
 async def test_a_run_whose_producer_is_gone_is_closed_at_its_last_seq(backend: Backend, store: Store) -> None:
     await store.runs.open(R1, RunMeta(), "p1")
-    await append(store, said(n=1), said(n=2))
+    await append(store, make_event(n=1), make_event(n=2))
     await age(backend, store, GONE)
 
     closed = await store.runs.close_silent(GONE)
@@ -131,12 +131,12 @@ async def test_only_the_silent_are_closed(backend: Backend, store: Store) -> Non
 
 async def test_a_late_producer_is_told_that_its_run_is_closed(backend: Backend, store: Store) -> None:
     await store.runs.open(R1, RunMeta(), "p1")
-    await append(store, said())
+    await append(store, make_event())
     await age(backend, store, GONE)
     await store.runs.close_silent(GONE)
 
     held = await store.runs.renew("p1", [R1])
-    (outcome,) = await store.journal.append([request(said(), opens=False)])
+    (outcome,) = await store.journal.append([request(make_event(), opens=False)])
 
     assert list(held) == []
     assert isinstance(outcome, RunClosed)
@@ -144,7 +144,7 @@ async def test_a_late_producer_is_told_that_its_run_is_closed(backend: Backend, 
 
 async def test_a_stream_ends_where_a_silent_run_was_closed(backend: Backend, store: Store, journal: Journal) -> None:
     await store.runs.open(R1, RunMeta(), "p1")
-    await journal.append([said(n=1), said(n=2)])
+    await journal.append([make_event(n=1), make_event(n=2)])
     seen: list[int] = []
 
     async def read() -> None:
@@ -193,7 +193,7 @@ async def test_a_lease_of_a_former_life_means_nothing_to_a_run_that_an_append_op
 ) -> None:
     await store.runs.open(R1, RunMeta(), "p1")
     await store.runs.close(R1)
-    await append(store, said())
+    await append(store, make_event())
     await age(backend, store, GONE)
 
     assert list(await store.runs.renew("p1", [R1])) == []
@@ -204,13 +204,13 @@ async def test_a_lease_of_a_former_life_means_nothing_to_a_run_that_an_append_op
 
 async def test_an_append_to_an_open_run_leaves_its_lease(store: Store) -> None:
     await store.runs.open(R1, RunMeta(), "p1")
-    await append(store, said())
+    await append(store, make_event())
 
     assert list(await store.runs.renew("p1", [R1])) == [R1]
 
 
 async def test_a_run_that_nobody_holds_is_leased_to_who_adopts_it(backend: Backend, store: Store) -> None:
-    await append(store, said())
+    await append(store, make_event())
 
     assert list(await store.runs.renew("p1", [R1], adopts=True)) == [R1]
     await age(backend, store, SEVEN_SECONDS)
@@ -220,7 +220,7 @@ async def test_a_run_that_nobody_holds_is_leased_to_who_adopts_it(backend: Backe
 
 
 async def test_an_adopted_run_is_closed_when_its_producer_falls_silent(backend: Backend, store: Store) -> None:
-    await append(store, said(), said())
+    await append(store, make_event(), make_event())
     await store.runs.renew("p1", [R1], adopts=True)
     await age(backend, store, GONE)
 
@@ -237,7 +237,7 @@ async def test_a_run_that_another_holds_is_not_adopted(store: Store) -> None:
 
 
 async def test_a_run_that_has_ended_or_never_was_is_not_adopted(backend: Backend, store: Store) -> None:
-    await append(store, said())
+    await append(store, make_event())
     closed = await store.runs.close(R1)
 
     assert list(await store.runs.renew("p1", [R1, R2], adopts=True)) == []
@@ -258,7 +258,7 @@ async def test_who_adopts_a_run_while_it_is_closed_is_told_the_truth(backend: Ba
 
     async with two_stores(backend) as (one, other):
         runs = [RunId(f"r{n}") for n in range(10, 30)]
-        await append(one, *(said(run_id) for run_id in runs))
+        await append(one, *(make_event(run_id) for run_id in runs))
         async with anyio.create_task_group() as tasks:
             tasks.start_soon(close, other)
             tasks.start_soon(adopt, one)
@@ -318,7 +318,7 @@ async def test_renewing_beside_appends_and_closes_disturbs_none_of_them(store: S
 
     async def say() -> None:
         for n in range(20):
-            (outcome,) = await store.journal.append([request(*(said(run_id, n) for run_id in runs), opens=False)])
+            (outcome,) = await store.journal.append([request(*(make_event(run_id, n) for run_id in runs), opens=False)])
             entries(outcome)
 
     with anyio.fail_after(PATIENCE_S):

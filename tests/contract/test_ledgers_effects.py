@@ -10,7 +10,7 @@ from tape.core.errors import NotReady, ScopeDenied, StaleClaim, UsageError
 from tape.core.run_state import RunStatus
 from tape.sdk.nouns.node import AsyncNode
 from tests.contract.backends import Backend, needs_ledgers
-from tests.contract.saying import whole
+from tests.contract.events import read_all
 from tests.contract.working import at_once, begun, far_or_not, queued, subjects, two_nodes, until
 
 pytestmark = needs_ledgers
@@ -48,7 +48,7 @@ async def test_an_effect_is_begun_once_and_completed_once(node: AsyncNode, journ
     assert first == second and first.status is EffectStatus.PENDING
     assert first.idempotency_key == f"{run.run_id}/decision-0/wire/0"
     assert done == late == await node.effects.find(run.run_id, first.idempotency_key)
-    assert [entry.type for entry in await whole(journal, run.run_id)] == ["running", "pending", "confirmed"]
+    assert [entry.type for entry in await read_all(journal, run.run_id)] == ["running", "pending", "confirmed"]
 
 
 async def test_completing_before_beginning_is_refused(node: AsyncNode) -> None:
@@ -67,7 +67,7 @@ async def test_what_was_under_way_when_its_run_was_cancelled_still_gets_its_outc
 
     await node.effects.complete(run.run_id, effect.idempotency_key)
 
-    entries = await whole(journal, run.run_id)
+    entries = await read_all(journal, run.run_id)
     assert [entry.type for entry in entries] == ["running", "pending", "cancelled", "confirmed"]
     assert await journal.live_runs() == []
 
@@ -81,7 +81,7 @@ async def test_a_scope_that_is_missing_leaves_a_line_and_no_effect(node: AsyncNo
         await node.effects.begin(run.run_id, "wire", semantics=ONCE, dispatch_mode=DispatchMode.OUTBOX)
 
     assert await node.effects.listed(run.run_id) == []
-    policies = [entry for entry in await whole(journal, run.run_id) if entry.kind == "policy"]
+    policies = [entry for entry in await read_all(journal, run.run_id) if entry.kind == "policy"]
     assert [entry.payload["required_scope"] for entry in policies] == ["payments", ""]  # type: ignore[index,call-overload]
 
 

@@ -15,7 +15,7 @@ from tape.core.run_state import RunStatus
 from tape.core.sequence import CellId
 from tape.sdk.nouns.node import AsyncNode
 from tests.contract.backends import Backend, needs_ledgers
-from tests.contract.saying import places, seqs, whole
+from tests.contract.events import positions, read_all, seqs
 from tests.contract.working import at_once, begun, everything, far_or_not, kinds, subjects, two_nodes
 
 pytestmark = needs_ledgers
@@ -106,7 +106,7 @@ async def test_what_a_run_says_was_caused_by_what_it_was_begun_for(node: AsyncNo
 
     await node.decisions.record(begun.run.run_id, 0)
     await node.runs.end(begun.run.run_id)
-    entries = await whole(journal, begun.run.run_id)
+    entries = await read_all(journal, begun.run.run_id)
 
     assert [(entry.type, entry.cause, entry.depth) for entry in entries] == [
         (verb, cause.global_seq, 1) for verb in ("running", "recorded", "terminal")
@@ -163,6 +163,6 @@ async def test_the_seqs_of_a_run_that_many_write_to_are_dense(node: AsyncNode, j
         return await node.effects.begin(run.run_id, f"tool{number}")
 
     await at_once(20, act)
-    entries = await whole(journal, run.run_id)
+    entries = await read_all(journal, run.run_id)
 
-    assert seqs(entries) == [*range(1, 22)] and places(entries) == [*range(1, 22)]
+    assert seqs(entries) == [*range(1, 22)] and positions(entries) == [*range(1, 22)]

@@ -18,8 +18,8 @@ from tape.sdk.nouns.node import AsyncNode
 from tape.wire import tape_pb2 as pb
 from tape.wire.tape_pb2_grpc import TapeStub
 from tests.contract.backends import Backend, needs_ledgers
+from tests.contract.events import drain, read_all
 from tests.contract.holding import Holding, clashes
-from tests.contract.saying import drain, whole
 from tests.contract.serving import served
 from tests.contract.working import at_once, begun, far_or_not, two_nodes, until
 from tests.patience import PATIENCE_S
@@ -202,7 +202,7 @@ async def test_a_run_stays_open_until_it_has_met_all(node: AsyncNode, journal: J
     await node.obligations.resolve(run_id, 1, attempt=held.claim.attempt)
 
     assert before == [run_id] and await journal.live_runs() == []
-    assert (await whole(journal, run_id))[-1].subject == f"/tape/obligation/compensated/undo_sweep/{run_id}"
+    assert (await read_all(journal, run_id))[-1].subject == f"/tape/obligation/compensated/undo_sweep/{run_id}"
 
 
 async def test_what_is_registered_after_a_good_end_leaves_the_run_closed(node: AsyncNode, journal: Journal) -> None:

@@ -12,7 +12,7 @@ from tape.core.event import Event, Trace
 from tape.core.run_state import RunStatus
 from tape.sdk.nouns.node import AsyncNode
 from tests.contract.backends import Backend, needs_ledgers
-from tests.contract.saying import drain, whole
+from tests.contract.events import drain, read_all
 from tests.contract.working import at_once, begun, everything, two_nodes, until
 from tests.patience import PATIENCE_S
 
@@ -35,7 +35,7 @@ async def test_a_run_is_begun_once_and_resumed_after_that(node: AsyncNode) -> No
 async def test_the_first_entry_of_a_run_is_that_it_runs(node: AsyncNode, journal: Journal) -> None:
     begun = await node.runs.begin("treasury", "ann", "s", "1", owner="w1", labels={"desk": "fx"})
 
-    (entry,) = await whole(journal, begun.run.run_id)
+    (entry,) = await read_all(journal, begun.run.run_id)
 
     assert (entry.seq, entry.kind, begun.next_seq) == (1, "run", 2)
     assert entry.subject == f"/tape/run/running/treasury/ann/s/{begun.run.run_id}"
@@ -189,6 +189,6 @@ async def test_one_workload_done_twice_says_the_same(node: AsyncNode, journal: J
         effect = await node.effects.begin(run.run_id, tool, key=f"{name}-key")
         await node.effects.complete(run.run_id, effect.idempotency_key)
         await node.runs.end(run.run_id)
-        return [(entry.type, entry.subject.replace(run.run_id, "run")) for entry in await whole(journal, run.run_id)]
+        return [(entry.type, entry.subject.replace(run.run_id, "run")) for entry in await read_all(journal, run.run_id)]
 
     assert await work("1", "wire") == await work("2", "wire") != await work("3", "post")

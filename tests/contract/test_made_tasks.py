@@ -8,8 +8,8 @@ from tape.core.event import Event
 from tape.core.ports import Store
 from tape.core.task import Match
 from tests.contract.backends import needs_ledgers
+from tests.contract.events import append
 from tests.contract.reacting import match, publish, reaction, sources
-from tests.contract.saying import append
 
 pytestmark = needs_ledgers
 

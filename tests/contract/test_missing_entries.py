@@ -14,8 +14,8 @@ from tape.core.ports import Store
 from tape.core.subject import Pattern
 from tape.matcher.matcher import Matcher
 from tests.contract.backends import Backend, needs_ledgers
+from tests.contract.events import append, make_event
 from tests.contract.reacting import catch_up, publish, reaction, sources
-from tests.contract.saying import append, said
 from tests.patience import PATIENCE_S
 
 PATTERNS = [None, "/**", "/*/b", "/a/**", "/a/*", "/a/b", "/other/**", "/other/one"]
@@ -86,7 +86,7 @@ async def test_a_missing_entry_that_a_stream_does_not_want_is_missed_too(
     backend: Backend, store: Store, journal: Journal, subject: str
 ) -> None:
     await publish(store, 4)
-    await append(store, said("r2", subject="/c"))
+    await append(store, make_event("r2", subject="/c"))
     await publish(store, 2)
     await lose(backend, store, "r2", LOST, 1)
 
@@ -106,7 +106,7 @@ async def test_what_is_left_below_the_floor_by_trimming_a_run_is_not_counted(sto
     for _ in range(3):
         await publish(store, 1, "/a/b", "r1")
         await publish(store, 1, "/a/b", "r2")
-    await store.retention.trim_run(said("r1").run_id, 1)
+    await store.retention.trim_run(make_event("r1").run_id, 1)
     floor = (await store.journal.bounds()).floor
 
     pages = [await store.journal.read(GlobalSeq(0), pattern=Pattern(text)) for text in ("/**", "/a/**", "/a/b", "/c")]

@@ -13,7 +13,7 @@ from tape.core.ports import AppendOutcome, Store
 from tape.core.run import Head
 from tape.core.sequence import Accepted, AppendVerdict, Cell, CellId, KeyRecord, Known, Refused, Request, decide
 from tests.contract.backends import Backend
-from tests.contract.saying import change, said
+from tests.contract.events import change, make_event
 
 RUNS = st.sampled_from(["a", "b", "c", "d"])
 EVENTS = st.lists(st.tuples(RUNS, st.integers(0, 1), st.one_of(st.none(), st.integers(1, 12))), min_size=0, max_size=3)
@@ -23,10 +23,10 @@ CELLS = st.dictionaries(st.sampled_from(["x", "y"]), st.integers(0, 3), max_size
 
 @st.composite
 def requests(draw: st.DrawFn, has_cells: bool) -> Request:
-    events = tuple(said(run, n, cause=cause) for run, n, cause in draw(EVENTS))
+    events = tuple(make_event(run, n, cause=cause) for run, n, cause in draw(EVENTS))
     cells = tuple(change(key, seen) for key, seen in draw(CELLS).items()) if has_cells else ()
     if not events and not cells:
-        events = (said("a"),)
+        events = (make_event("a"),)
     one_run = len({event.run_id for event in events}) == 1
     expected = Seq(draw(st.integers(0, 4))) if one_run and draw(st.booleans()) else None
     key = draw(st.one_of(st.none(), st.sampled_from(["k1", "k2"])))
@@ -38,7 +38,7 @@ def forks(draw: st.DrawFn, has_cells: bool) -> Request:
     """A fork of any run at any seq, most of which cannot be; now and then it also says that something caused it."""
     (child, parent, *_), at_seq, mutation = draw(FORKS)
     begun = fork_request(RunId(child), Fork(RunId(parent), Seq(at_seq)), mutation)
-    said_with_it = tuple(said(child, n, cause=cause) for _, n, cause in draw(EVENTS))
+    said_with_it = tuple(make_event(child, n, cause=cause) for _, n, cause in draw(EVENTS))
     cells = tuple(change(key, seen) for key, seen in draw(CELLS).items()) if has_cells else ()
     key = draw(st.one_of(st.none(), st.sampled_from(["k1", "k2"])))
     return Request(events=(*begun.events, *said_with_it), cells=cells, key=key, fork=begun.fork)

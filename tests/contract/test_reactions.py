@@ -15,8 +15,8 @@ from tape.core.task import ClaimRequest, TaskStatus
 from tape.matcher.matcher import Matcher
 from tests.conftest import Scale
 from tests.contract.backends import Backend, needs_ledgers
+from tests.contract.events import append, make_event
 from tests.contract.reacting import catch_up, claim, match, publish, reaction, settle, sources, tasks
-from tests.contract.saying import append, said
 
 pytestmark = needs_ledgers
 
@@ -33,7 +33,9 @@ async def test_registering_is_an_entry_in_a_run_of_its_own(store: Store) -> None
 
 async def test_only_what_the_pattern_matches_makes_a_task(store: Store) -> None:
     await store.reactions.register(reaction(pattern="/tape/value/changed/treasury/**"))
-    await append(store, said(subject="/tape/value/changed/treasury/fx"), said(subject="/tape/value/changed/other/x"))
+    await append(
+        store, make_event(subject="/tape/value/changed/treasury/fx"), make_event(subject="/tape/value/changed/other/x")
+    )
 
     await match(store)
 

@@ -11,7 +11,7 @@ from tape.core.ids import RunId
 from tape.core.ports import Store
 from tape.core.run import LiveRun, RunMeta
 from tests.contract.backends import Backend
-from tests.contract.saying import append, drain, fill, said, seqs, upto
+from tests.contract.events import append, drain, fill, make_event, seqs, upto
 from tests.patience import PATIENCE_S
 
 
@@ -45,7 +45,7 @@ async def test_closing_again_changes_nothing(journal: Journal) -> None:
 
 async def test_open_runs_are_listed_with_their_identity_and_count(journal: Journal) -> None:
     await journal.open_run("r1", RunMeta(label="race", started_at="2026-05-21T10:00:00Z"))
-    await journal.append([said(n=1), said(n=2)])
+    await journal.append([make_event(n=1), make_event(n=2)])
     await fill(journal, "r2", 1)
     await journal.close_run("r2")
 
@@ -55,11 +55,11 @@ async def test_open_runs_are_listed_with_their_identity_and_count(journal: Journ
 
 
 async def test_runs_of_tape_itself_are_neither_listed_nor_for_users(journal: Journal, store: Store) -> None:
-    await append(store, said("tape.value.00ff"))
+    await append(store, make_event("tape.value.00ff"))
 
     assert await journal.live_runs() == []
     with pytest.raises(UsageError, match="belong to Tape"):
-        await journal.append(said("tape.value.00ff"))
+        await journal.append(make_event("tape.value.00ff"))
     with pytest.raises(UsageError, match="belong to Tape"):
         await journal.close_run("tape.value.00ff")
 
@@ -76,7 +76,7 @@ async def test_a_reaped_run_keeps_its_numbers(journal: Journal) -> None:
     await journal.close_run("r1")
     await journal.reap("r1")
 
-    (entry,) = await journal.append(said(n=4), open=True)
+    (entry,) = await journal.append(make_event(n=4), open=True)
 
     assert entry.seq == 4
 
@@ -115,7 +115,7 @@ async def test_cancelling_what_opens_or_closes_a_run_leaves_the_store_usable(jou
             await journal.close_run(f"r{n}")
 
     with anyio.fail_after(PATIENCE_S):
-        (entry,) = await journal.append(said("after"), open=True)
+        (entry,) = await journal.append(make_event("after"), open=True)
     assert entry.seq == 1
 
 
@@ -125,7 +125,7 @@ async def test_a_life_that_begins_while_the_last_one_is_reaped_is_not_lost(journ
         await journal.close_run(f"r{n}")
         async with anyio.create_task_group() as tasks:
             tasks.start_soon(reap_if_closed, journal, f"r{n}")
-            (entry,) = await journal.append(said(f"r{n}", 4), open=True)
+            (entry,) = await journal.append(make_event(f"r{n}", 4), open=True)
 
         assert (await drain(journal.stream(run_id=f"r{n}", from_seq=4, follow=False))) == [entry]
 

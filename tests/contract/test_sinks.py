@@ -10,13 +10,13 @@ from tape.broker import EventEnvelope, MultiRunBrokerSink, RunId
 from tape.bus.broker import Broker
 from tape.lake import DuckDBEventSink
 from tests.contract.brokers import R1, R2, drained, places
-from tests.contract.saying import said, upto
+from tests.contract.events import make_event, upto
 
 
 async def test_a_multi_run_sink_opens_runs_with_their_first_event_and_stores_all_by_close_all(broker: Broker) -> None:
     kept = Kept()
     sink = MultiRunBrokerSink(broker, kept, label="race", started_at="now")
-    receipts = [sink.emit(said(f"r{n % 2 + 1}", n)) for n in range(10)]
+    receipts = [sink.emit(make_event(f"r{n % 2 + 1}", n)) for n in range(10)]
     live = await broker.live_runs()
 
     await sink.close_all()
@@ -32,7 +32,7 @@ async def test_a_multi_run_sink_emits_from_a_thread(broker: Broker) -> None:
     sink = MultiRunBrokerSink(broker, kept)
     await broker.flush()
 
-    await anyio.to_thread.run_sync(lambda: [sink.emit(said(n=n)) for n in range(2_500)])
+    await anyio.to_thread.run_sync(lambda: [sink.emit(make_event(n=n)) for n in range(2_500)])
     await sink.close_all()
 
     assert places(kept.of(R1)) == upto(2_500)
@@ -40,7 +40,7 @@ async def test_a_multi_run_sink_emits_from_a_thread(broker: Broker) -> None:
 
 async def test_a_run_whose_copy_fails_is_closed_but_not_reaped(broker: Broker) -> None:
     sink = MultiRunBrokerSink(broker, Full())
-    sink.emit(said())
+    sink.emit(make_event())
 
     with pytest.raises(OSError, match="disk full"):
         await sink.close_all()
@@ -49,7 +49,7 @@ async def test_a_run_whose_copy_fails_is_closed_but_not_reaped(broker: Broker) -
 
 
 async def test_copies_in_duckdb_are_those_of_writing_there_directly(broker: Broker) -> None:
-    events = [said(f"r{n % 3}", n) for n in range(300)]
+    events = [make_event(f"r{n % 3}", n) for n in range(300)]
     with duckdb.connect() as copied, duckdb.connect() as written:
         direct = DuckDBEventSink(written)
         sink = MultiRunBrokerSink(broker, DuckDBEventSink(copied))

@@ -16,7 +16,7 @@ from tape.core.ids import GlobalSeq, RunId
 from tape.core.ports import Store
 from tests.conftest import Scale
 from tests.contract.backends import Backend, DeafWake
-from tests.contract.saying import drain, fill, places, said, seqs, take, upto
+from tests.contract.events import drain, fill, make_event, positions, seqs, take, upto
 from tests.patience import PATIENCE_S
 
 
@@ -24,7 +24,7 @@ async def test_a_stream_replays_and_then_follows(journal: Journal) -> None:
     await fill(journal, "r1", 3)
 
     async with anyio.create_task_group() as tasks:
-        tasks.start_soon(journal.append, [said(n=4), said(n=5)])
+        tasks.start_soon(journal.append, [make_event(n=4), make_event(n=5)])
         found = await take(journal.stream(run_id="r1"), 5)
 
     assert seqs(found) == upto(5)
@@ -35,7 +35,7 @@ async def test_p5_nothing_arrives_below_a_position_that_was_seen(journal: Journa
 
     async def publish(writer: int) -> None:
         for n in range(rounds):
-            await journal.append([said(f"w{writer}", n)] * (1 + n % 3), open=True)
+            await journal.append([make_event(f"w{writer}", n)] * (1 + n % 3), open=True)
 
     async with anyio.create_task_group() as tasks:
         for writer in range(8):
@@ -43,7 +43,7 @@ async def test_p5_nothing_arrives_below_a_position_that_was_seen(journal: Journa
         total = 8 * sum(1 + n % 3 for n in range(rounds))
         found = await take(journal.stream(), total)
 
-    assert places(found) == upto(total)
+    assert positions(found) == upto(total)
 
 
 @pytest.mark.parametrize("step", [1, 2, 7, 300, 700])
@@ -60,11 +60,11 @@ async def test_p6_over_reconnects_with_its_last_id_a_reader_gets_each_entry_once
 
 
 async def test_p6_a_cross_run_reader_resumes_inside_a_request(journal: Journal) -> None:
-    await journal.append([said("a", 1), said("b", 2), said("a", 3)], open=True)
+    await journal.append([make_event("a", 1), make_event("b", 2), make_event("a", 3)], open=True)
 
     found = await drain(journal.stream(from_global_seq=1, follow=False))
 
-    assert places(found) == [2, 3]
+    assert positions(found) == [2, 3]
 
 
 async def test_p8_a_reader_that_does_not_read_delays_nobody(journal: Journal, scale: Scale) -> None:
@@ -73,7 +73,7 @@ async def test_p8_a_reader_that_does_not_read_delays_nobody(journal: Journal, sc
     await idle.__anext__()
 
     for n in range(scale(90)):
-        await journal.append([said(n=n)] * 100)
+        await journal.append([make_event(n=n)] * 100)
 
     newest = await journal.head()
     assert seqs(await take(journal.stream(run_id="r1", from_seq=newest - 49), 50)) == upto(newest, first=newest - 49)
@@ -100,7 +100,7 @@ async def test_p9_losing_every_wake_only_delays(backend: Backend) -> None:
         await stream.__anext__()
 
         async with anyio.create_task_group() as tasks:
-            tasks.start_soon(writer.append, said(n=2))
+            tasks.start_soon(writer.append, make_event(n=2))
             assert seqs(await take(stream, 1)) == [2]
 
 
@@ -115,7 +115,7 @@ async def test_another_node_sees_what_is_appended_and_the_end(backend: Backend) 
 
             tasks.start_soon(read)
             for n in range(20):
-                await writer.append(said(n=n))
+                await writer.append(make_event(n=n))
             await writer.close_run("r1")
 
     assert seqs(found) == upto(20)
@@ -127,12 +127,12 @@ async def test_nodes_that_both_write_both_see_everything(backend: Backend, scale
 
         async def publish(node: Journal, name: str) -> None:
             for n in range(rounds):
-                await node.append(said(name, n), open=True)
+                await node.append(make_event(name, n), open=True)
 
         for number, node in enumerate(nodes):
             tasks.start_soon(publish, node, f"r{number}")
         for node in nodes:
-            assert places(await take(node.stream(), 2 * rounds)) == upto(2 * rounds)
+            assert positions(await take(node.stream(), 2 * rounds)) == upto(2 * rounds)
 
 
 async def test_a_stream_of_a_run_that_is_not_there_yet_waits_for_it(journal: Journal) -> None:
@@ -158,7 +158,7 @@ async def test_close_drains_more_than_one_group(journal: Journal) -> None:
     await journal.open_run("r1")
     async with anyio.create_task_group() as tasks:
         for n in range(5):
-            tasks.start_soon(journal.append, [said(n=n)] * 900)
+            tasks.start_soon(journal.append, [make_event(n=n)] * 900)
         await anyio.lowlevel.checkpoint()
         closed_at = await journal.close_run("r1")
 
@@ -169,11 +169,11 @@ async def test_close_drains_more_than_one_group(journal: Journal) -> None:
 async def test_close_drains_also_when_the_newest_append_was_cancelled(journal: Journal) -> None:
     await journal.open_run("r1")
     async with anyio.create_task_group() as tasks:
-        tasks.start_soon(journal.append, [said()] * 900)
-        tasks.start_soon(journal.append, [said()] * 900)
+        tasks.start_soon(journal.append, [make_event()] * 900)
+        tasks.start_soon(journal.append, [make_event()] * 900)
         with anyio.CancelScope() as scope:
             scope.cancel()
-            await journal.append([said()] * 900)
+            await journal.append([make_event()] * 900)
         await anyio.lowlevel.checkpoint()
 
         assert await journal.close_run("r1") >= 1800
@@ -183,7 +183,7 @@ async def test_leaving_the_journal_waits_for_what_was_asked(backend: Backend, st
     async with anyio.create_task_group() as tasks, run_journal(store) as journal:
         await journal.open_run("r1")
         for n in range(5):
-            tasks.start_soon(journal.append, [said(n=n)] * 900)
+            tasks.start_soon(journal.append, [make_event(n=n)] * 900)
         await anyio.lowlevel.checkpoint()
 
     assert (await store.journal.bounds()).head == 4500
@@ -195,7 +195,7 @@ async def test_a_closed_journal_keeps_nobody_waiting(store: Store) -> None:
         live = journal.stream()
         await live.__anext__()
 
-    for late in (live.__anext__(), journal.append(said())):
+    for late in (live.__anext__(), journal.append(make_event())):
         with pytest.raises(Unavailable), anyio.fail_after(PATIENCE_S):
             await late
 
@@ -207,11 +207,11 @@ async def test_repeated_requests_cost_a_live_reader_nothing(backend: Backend, sc
         async def publish(node: Journal, name: str) -> None:
             for n in range(rounds):
                 for _ in range(2):
-                    await node.append(said(name, n), key=f"{name}{n % 7 * 10 + n}", open=True)
+                    await node.append(make_event(name, n), key=f"{name}{n % 7 * 10 + n}", open=True)
 
         for number, node in enumerate((one, other) * 3):
             tasks.start_soon(publish, node, f"w{number % 2}")
-        assert places(await take(other.stream(), 2 * rounds)) == upto(2 * rounds)
+        assert positions(await take(other.stream(), 2 * rounds)) == upto(2 * rounds)
 
 
 async def test_an_idle_stream_ends_when_its_run_is_closed_without_an_entry(journal: Journal) -> None:
@@ -233,7 +233,7 @@ async def test_a_reopened_run_goes_on_at_its_last_seq_plus_one(journal: Journal)
     await fill(journal, "r1", 2)
     await journal.close_run("r1")
     await journal.open_run("r1")
-    await journal.append(said(n=3))
+    await journal.append(make_event(n=3))
 
     found = await take(journal.stream(run_id="r1"), 3)
 
@@ -253,7 +253,7 @@ async def test_without_follow_a_stream_ends_at_the_head_it_found(journal: Journa
     stream = journal.stream(run_id="r1", follow=False)
 
     first = await stream.__anext__()
-    await journal.append([said(n=n) for n in range(100)])
+    await journal.append([make_event(n=n) for n in range(100)])
 
     assert [first.seq, *seqs(await drain(stream))] == upto(600)
 
@@ -294,14 +294,14 @@ async def test_a_journal_is_read_from_its_floor_and_not_before(journal: Journal,
     await store.retention.trim(GlobalSeq(6))
 
     assert await journal.floor() == 7
-    assert places(await drain(journal.stream(from_global_seq=6, follow=False))) == [7, 8, 9, 10]
+    assert positions(await drain(journal.stream(from_global_seq=6, follow=False))) == [7, 8, 9, 10]
     with pytest.raises(BrokerOverflowError) as gap:
         await drain(journal.stream(from_global_seq=5, follow=False))
     assert (gap.value.run_id, gap.value.requested_seq, gap.value.available_from) == (None, 6, 7)
 
 
 async def test_a_cross_run_reader_gets_a_gap_where_a_run_was_trimmed(journal: Journal, store: Store) -> None:
-    await journal.append([said("a"), said("b"), said("a"), said("b")], open=True)
+    await journal.append([make_event("a"), make_event("b"), make_event("a"), make_event("b")], open=True)
     await store.retention.trim_run(RunId("a"), keep=1)
 
     with pytest.raises(BrokerOverflowError) as gap:
@@ -315,7 +315,7 @@ async def test_a_slow_reader_over_a_trimmed_run_gets_everything_or_a_gap(journal
     await fill(journal, "r1", 600)
     stream = journal.stream(run_id="r1")
     found = [await stream.__anext__()]
-    await journal.append([said(n=n) for n in range(400)])
+    await journal.append([make_event(n=n) for n in range(400)])
     await store.retention.trim_run(RunId("r1"), keep=10)
 
     with pytest.raises(BrokerOverflowError) as gap, anyio.fail_after(PATIENCE_S):
@@ -341,28 +341,28 @@ async def test_a_slow_reader_over_a_trimmed_run_gets_everything_or_a_gap(journal
 async def test_a_pattern_selects_exactly_what_it_matches(journal: Journal, pattern: str, expected: list[int]) -> None:
     subjects = ["/shop/order/1", "/shop/order", "/shop", "/shopx/order/1", "/Shop/order"]
 
-    await journal.append([said(subject=subject) for subject in subjects], open=True)
+    await journal.append([make_event(subject=subject) for subject in subjects], open=True)
 
-    assert places(await drain(journal.stream(subject=pattern, follow=False))) == expected
+    assert positions(await drain(journal.stream(subject=pattern, follow=False))) == expected
 
 
 async def test_a_live_pattern_sees_only_its_own(journal: Journal) -> None:
     async with anyio.create_task_group() as tasks:
         for n in range(9):
-            tasks.start_soon(partial(journal.append, said(n=n, subject=f"/s/{n % 3}"), open=True))
+            tasks.start_soon(partial(journal.append, make_event(n=n, subject=f"/s/{n % 3}"), open=True))
         found = await take(journal.stream(subject="/s/1"), 3)
 
     assert {entry.subject for entry in found} == {"/s/1"}
-    assert places(found) == sorted(places(found))
+    assert positions(found) == sorted(positions(found))
 
 
 async def test_a_subject_that_is_said_often_is_read_in_order(journal: Journal) -> None:
-    await journal.append([said(n=n, subject=f"/s/{n % 2}") for n in range(900)], open=True)
-    await journal.append([said(n=n, subject=f"/s/{n % 2}") for n in range(900)])
+    await journal.append([make_event(n=n, subject=f"/s/{n % 2}") for n in range(900)], open=True)
+    await journal.append([make_event(n=n, subject=f"/s/{n % 2}") for n in range(900)])
 
     found = await drain(journal.stream(subject="/s/1", follow=False))
 
-    assert places(found) == upto(1800)[1::2]
+    assert positions(found) == upto(1800)[1::2]
 
 
 @pytest.mark.parametrize("letter", ["x", "é"])
@@ -371,26 +371,26 @@ async def test_history_of_many_megabytes_is_read_whole(journal: Journal, letter:
     for _ in range(5):
         await journal.append([big] * 5, open=True)
 
-    assert places(await drain(journal.stream(follow=False))) == upto(25)
-    assert places(await drain(journal.stream(subject="/big/*", follow=False))) == upto(25)
+    assert positions(await drain(journal.stream(follow=False))) == upto(25)
+    assert positions(await drain(journal.stream(subject="/big/*", follow=False))) == upto(25)
     assert seqs(await drain(journal.stream(run_id="r1", follow=False))) == upto(25)
 
 
 async def test_a_rare_subject_is_found_however_far_away(journal: Journal) -> None:
     for n in range(25):
-        await journal.append([said(f"r{n}")] * 1000, open=True)
-    await journal.append(said(subject="/rare/one"), open=True)
+        await journal.append([make_event(f"r{n}")] * 1000, open=True)
+    await journal.append(make_event(subject="/rare/one"), open=True)
 
-    assert places(await drain(journal.stream(subject="/rare/**", follow=False))) == [25_001]
-    assert places(await drain(journal.stream(subject="/rare/one", follow=False))) == [25_001]
+    assert positions(await drain(journal.stream(subject="/rare/**", follow=False))) == [25_001]
+    assert positions(await drain(journal.stream(subject="/rare/one", follow=False))) == [25_001]
 
 
 async def test_a_predicate_selects_and_its_errors_match_nothing(journal: Journal) -> None:
-    await journal.append([said(n=1), said(n=5, subject="/no/n"), said("r2", 9)], open=True)
+    await journal.append([make_event(n=1), make_event(n=5, subject="/no/n"), make_event("r2", 9)], open=True)
 
-    assert places(await drain(journal.stream(where="payload.n > 3", follow=False))) == [2, 3]
-    assert places(await drain(journal.stream(where="payload.missing > 3", follow=False))) == []
-    assert places(await drain(journal.stream(run_id="r1", subject="/no/*", where="true", follow=False))) == [2]
+    assert positions(await drain(journal.stream(where="payload.n > 3", follow=False))) == [2, 3]
+    assert positions(await drain(journal.stream(where="payload.missing > 3", follow=False))) == []
+    assert positions(await drain(journal.stream(run_id="r1", subject="/no/*", where="true", follow=False))) == [2]
 
 
 async def test_cancelled_and_abandoned_streams_leave_nothing_behind(store: Store) -> None:
@@ -414,7 +414,7 @@ async def test_cancelled_and_abandoned_streams_leave_nothing_behind(store: Store
 async def test_two_readers_of_one_pattern_get_the_same_bytes(journal: Journal) -> None:
     await fill(journal, "r1", 700)
     async with anyio.create_task_group() as tasks:
-        tasks.start_soon(journal.append, [said(n=n) for n in range(300)])
+        tasks.start_soon(journal.append, [make_event(n=n) for n in range(300)])
         one = await take(journal.stream(subject="/tape/**"), 1000)
     other = await take(journal.stream(subject="/tape/event/*/r1"), 1000)
 

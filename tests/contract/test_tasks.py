@@ -29,6 +29,7 @@ from tape.core.task import (
 from tape.store.clock import now_ms
 from tests.conftest import Scale
 from tests.contract.backends import Backend, needs_ledgers
+from tests.contract.events import append, make_event
 from tests.contract.reacting import (
     LONG,
     claim,
@@ -40,7 +41,6 @@ from tests.contract.reacting import (
     settle,
     tasks,
 )
-from tests.contract.saying import append, said
 from tests.patience import PATIENCE_S
 
 pytestmark = needs_ledgers
@@ -397,9 +397,9 @@ async def test_p13_no_more_start_in_a_second_than_the_rate_allows(store: Store) 
 async def test_a_debounced_task_holds_the_newest_event_and_counts_the_others(store: Store) -> None:
     await store.reactions.register(reaction(debounce_ms=60_000))
     for number in range(1, 4):
-        await append(store, said(n=number, subject="/a/key"))
+        await append(store, make_event(n=number, subject="/a/key"))
         await match(store)
-    await append(store, said(n=9, subject="/a/other"))
+    await append(store, make_event(n=9, subject="/a/other"))
     await match(store)
 
     one, other = await tasks(store)

@@ -7,7 +7,7 @@ from tape.core.errors import ExpectedSeqConflict
 from tape.core.ids import GlobalSeq
 from tape.core.ports import Store
 from tests.contract.backends import needs_ledgers
-from tests.contract.saying import append, places, request, said
+from tests.contract.events import append, make_event, positions, request
 
 pytestmark = needs_ledgers
 
@@ -23,10 +23,10 @@ async def rows(store: Store) -> object:
 async def test_rows_and_staged_entries_commit_together(store: Store) -> None:
     async with store.transaction() as tx:
         await tx.fetch(INSERT, {"n": "1"})
-        tx.append(request(said(n=1)))
-        tx.append(request(said(n=2), said("r2", 3)))
+        tx.append(request(make_event(n=1)))
+        tx.append(request(make_event(n=2), make_event("r2", 3)))
 
-    assert [places(outcome) for outcome in tx.outcomes] == [[1], [2, 3]]
+    assert [positions(outcome) for outcome in tx.outcomes] == [[1], [2, 3]]
     assert await rows(store) == 1
     assert (await store.journal.bounds()).head == 3
 
@@ -35,8 +35,8 @@ async def test_a_refused_entry_undoes_the_whole_block(store: Store) -> None:
     with pytest.raises(ExpectedSeqConflict):
         async with store.transaction() as tx:
             await tx.fetch(INSERT, {"n": "1"})
-            tx.append(request(said(n=1)))
-            tx.append(request(said(n=2), expected=5))
+            tx.append(request(make_event(n=1)))
+            tx.append(request(make_event(n=2), expected=5))
 
     assert await rows(store) == 0
     assert (await store.journal.bounds()).head == 0
@@ -46,11 +46,11 @@ async def test_a_block_that_raises_leaves_nothing(store: Store) -> None:
     with pytest.raises(ZeroDivisionError):
         async with store.transaction() as tx:
             await tx.fetch(INSERT, {"n": "1"})
-            tx.append(request(said(n=1)))
+            tx.append(request(make_event(n=1)))
             _ = 1 / 0
 
     assert await rows(store) == 0
-    assert places(await append(store, said(n=2))) == [1]
+    assert positions(await append(store, make_event(n=2))) == [1]
 
 
 async def test_a_cancelled_block_leaves_nothing_and_the_store_goes_on(store: Store) -> None:
@@ -61,15 +61,15 @@ async def test_a_cancelled_block_leaves_nothing_and_the_store_goes_on(store: Sto
             await anyio.sleep_forever()
 
     assert await rows(store) == 0
-    assert places(await append(store, said())) == [1]
+    assert positions(await append(store, make_event())) == [1]
 
 
 async def test_an_append_beside_a_block_disturbs_neither(store: Store) -> None:
     async with anyio.create_task_group() as tasks, store.transaction() as tx:
-        tasks.start_soon(append, store, said("later"))
+        tasks.start_soon(append, store, make_event("later"))
         await anyio.wait_all_tasks_blocked()
-        tx.append(request(said("sooner")))
+        tx.append(request(make_event("sooner")))
 
     page = await store.journal.read(GlobalSeq(0))
     assert {entry.run_id for entry in page.entries} == {"sooner", "later"}
-    assert places(page.entries) == [1, 2]
+    assert positions(page.entries) == [1, 2]

@@ -12,8 +12,8 @@ from tape.core.task import Died, Done, Failed, Outcome, Settlement, Task, TaskSt
 from tape.matcher.matcher import Matcher
 from tests.conftest import Scale
 from tests.contract.backends import needs_ledgers
+from tests.contract.events import append, make_event
 from tests.contract.reacting import Hands, catch_up, claim, expire, held, publish, reaction, settle, sources, tasks
-from tests.contract.saying import append, said
 
 pytestmark = needs_ledgers
 
@@ -168,7 +168,7 @@ async def test_entries_of_many_runs_and_of_some_subjects_end_as_they_were_given(
     hands, other = Hands(1_000, "rule", "other"), reaction("other", "/a/1/**", num_shards=5)
     for each in (reaction(num_shards=3), other):
         await store.reactions.register(each)
-    await append(store, *(said(f"r{n % 7}", n, subject=f"/a/{n % 3}") for n in range(50)))
+    await append(store, *(make_event(f"r{n % 7}", n, subject=f"/a/{n % 3}") for n in range(50)))
     await catch_up(Matcher(store, hands=hands))
     before = await tasks(store)
 

@@ -16,7 +16,7 @@ from tape.core.run_state import RunState
 from tape.runs.ledgers import Ledgers
 from tape.sdk.nouns.node import AsyncNode
 from tests.contract.backends import Backend
-from tests.contract.saying import drain
+from tests.contract.events import drain
 from tests.contract.serving import reached
 from tests.patience import PATIENCE_S
 

@@ -17,7 +17,7 @@ from tape.store.postgres.store import open_store as open_postgres
 from tape.store.redis.location import Location
 from tape.store.redis.store import RedisStore, open_store as open_redis
 from tape.store.timeouts import Timeouts
-from tests.contract.saying import append, said
+from tests.contract.events import append, make_event
 from tests.patience import PATIENCE_S
 from tests.servers.postgres import PostgresServer
 from tests.servers.process import PrivateServer
@@ -88,12 +88,12 @@ async def test_an_append_to_a_server_that_stands_still_is_in_doubt_within_its_bo
     peer: Peer,
 ) -> None:
     async with peer.open() as store:
-        first = (await append(store, said(n=1)))[0].global_seq
+        first = (await append(store, make_event(n=1)))[0].global_seq
         with peer.server.frozen(), anyio.fail_after(PATIENCE_S), pytest.raises(Unavailable) as lost:
-            await append(store, said(n=2))
+            await append(store, make_event(n=2))
 
         await until_back(store)
-        await append(store, said(n=3))
+        await append(store, make_event(n=3))
 
         found = [entry.payload for entry in (await store.journal.read(GlobalSeq(first - 1))).entries]
     assert lost.value.outcome == "unknown"
@@ -104,7 +104,7 @@ async def test_a_read_from_a_server_that_stands_still_ends_within_its_bound_and_
     peer: Peer,
 ) -> None:
     async with peer.open() as store:
-        head = (await append(store, said(n=1)))[0].global_seq
+        head = (await append(store, make_event(n=1)))[0].global_seq
         with peer.server.frozen(), anyio.fail_after(PATIENCE_S), pytest.raises(Unavailable) as lost:
             await store.journal.read(GlobalSeq(0))
 
@@ -119,10 +119,10 @@ async def test_a_store_whose_server_stands_still_is_closed_within_its_bound_thou
 ) -> None:
     with ExitStack() as stack, anyio.fail_after(PATIENCE_S):
         async with opened(peer.url, timeouts=PATIENT) as store:
-            await append(store, said(n=1))
+            await append(store, make_event(n=1))
             stack.enter_context(peer.server.frozen())
             with anyio.move_on_after(0.1):
-                await append(store, said(n=2))
+                await append(store, make_event(n=2))
 
 
 async def test_a_store_on_a_server_that_stands_still_is_not_opened_within_its_bound(peer: Peer) -> None:
@@ -133,14 +133,14 @@ async def test_a_store_on_a_server_that_stands_still_is_not_opened_within_its_bo
 
 async def test_a_stream_reads_on_after_its_server_stood_still(peer: Peer) -> None:
     async with peer.open() as store, run_journal(store) as journal:
-        await journal.append(said(n=1), open=True)
+        await journal.append(make_event(n=1), open=True)
         async with aclosing(journal.stream(from_global_seq=await journal.head() - 1)) as stream:
             await anext(stream)
             await until_listening(store, True)
             with peer.server.frozen():
                 await until_listening(store, False)
             await until_back(store)
-            await journal.append(said(n=2), open=True)
+            await journal.append(make_event(n=2), open=True)
 
             with anyio.fail_after(PATIENCE_S):
                 assert (await anext(stream)).payload == {"n": 2}
@@ -152,13 +152,13 @@ async def test_a_listener_that_is_told_nothing_any_more_is_found_out_and_polled_
         way.open(), opened(peer.url, way.url) as store, peer.open() as other, run_journal(store) as journal,
         aclosing(journal.stream(from_global_seq=await journal.head())) as stream,
     ):  # fmt: skip
-        await append(other, said(n=1))
+        await append(other, make_event(n=1))
         await anext(stream)
         await until_listening(store, True)
         way.is_silent = True
         await until_listening(store, False)
 
-        await append(other, said(n=2))
+        await append(other, make_event(n=2))
 
         with anyio.fail_after(PATIENCE_S):
             assert (await anext(stream)).payload == {"n": 2}

@@ -15,8 +15,8 @@ from tape.compose import open_store
 from tape.core.codec import JsonValue
 from tape.core.event import Event
 from tape.core.task import Task, TaskStatus
+from tests.contract.events import append
 from tests.contract.reacting import tasks
-from tests.contract.saying import append
 from tests.patience import PATIENCE_S
 from tests.process.crew import ROOT, until
 

@@ -12,7 +12,7 @@ import pytest
 
 from tape.server.http.route import Route
 from tape.server.routes.table import ROUTES
-from tests.contract.saying import upto
+from tests.contract.events import upto
 from tests.patience import PATIENCE_S
 from tests.server.conftest import Start
 from tests.server.reading import ids, listening, say

@@ -22,7 +22,7 @@ from tape.server.sse.sender import StopReason
 from tape.server.sse.sources import JournalSource, RunSource, Source
 from tape.telemetry import Counter
 from tape.wire.frames import ClientEvicted, Goaway, ReplayComplete
-from tests.contract.saying import upto
+from tests.contract.events import upto
 from tests.patience import PATIENCE_S
 from tests.server.senders import SMALL, Client, ids, sending
 

@@ -13,7 +13,7 @@ from tape.server.sse.socket_writer import QUIET_TICKS, TICK_S
 from tape.server.sse.sources import JournalSource, RunSource
 from tape.wire.frames import Checkpoint, ReplayComplete
 from tape.wire.sse import COMMENT
-from tests.contract.saying import fill
+from tests.contract.events import fill
 from tests.server.senders import sending
 
 

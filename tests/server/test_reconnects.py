@@ -17,7 +17,7 @@ from tape.sdk.client import AsyncClient
 from tape.sdk.subscription import Slow
 from tape.wire.frames import Delivered, Goaway, StateResyncRequired, Synthetic
 from tests.conftest import Scale
-from tests.contract.saying import upto
+from tests.contract.events import upto
 from tests.patience import PATIENCE_S
 from tests.process.crew import until
 from tests.server.conftest import Start

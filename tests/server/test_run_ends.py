@@ -9,7 +9,7 @@ import pytest
 
 from tape.sdk.client import AsyncClient
 from tape.wire.frames import Checkpoint, Delivered, RunEnd, StateResyncRequired
-from tests.contract.saying import upto
+from tests.contract.events import upto
 from tests.patience import PATIENCE_S
 from tests.server.conftest import Start
 from tests.server.reading import ids, listening, say

@@ -21,7 +21,7 @@ from tape.wire.frames import (
     SlowClientWarning,
     StateResyncRequired,
 )
-from tests.contract.saying import fill, said, upto
+from tests.contract.events import fill, make_event, upto
 from tests.patience import PATIENCE_S
 from tests.server.senders import Client, ids, sending
 
@@ -158,7 +158,7 @@ async def test_a_burst_far_over_the_cap_does_not_evict_a_reader_that_reads(journ
 
     async with sending(run, flow=Flow(max_queued=16)) as client:
         await client.first(ReplayComplete)
-        await journal.append([said("r1", n) for n in range(1, 1001)])
+        await journal.append([make_event("r1", n) for n in range(1, 1001)])
 
         assert await client.entries(1000) == upto(1000)
         assert client.meters.evicted.total == 0
@@ -196,7 +196,7 @@ async def test_a_reader_that_may_lag_gets_everything_however_slow(journal: Journ
     async with sending(run) as client:
         await client.first(ReplayComplete)
         for _ in range(9):
-            await journal.append([said("r1", n) for n in range(1000)])
+            await journal.append([make_event("r1", n) for n in range(1000)])
 
         assert await client.entries(9000) == upto(9000)
         assert client.meters.evicted.total == 0

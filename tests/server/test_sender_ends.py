@@ -19,7 +19,7 @@ from tape.core.ports import Store
 from tape.server.sse.sender import StopReason
 from tape.server.sse.sources import RunSource
 from tape.wire.frames import Checkpoint, ClientEvicted, Goaway, ReplayComplete, SlowClientWarning, StreamError
-from tests.contract.saying import fill, said, upto
+from tests.contract.events import fill, make_event, upto
 from tests.patience import PATIENCE_S
 from tests.server.senders import Client, ids, sending
 
@@ -107,7 +107,7 @@ async def test_a_reader_that_is_overtaken_while_it_is_beyond_its_cap_is_evicted(
             await client.first(ReplayComplete)
             await say(journal, 1, "y" * 200_000)
             for _ in range(10):
-                await journal.append([said("r1", n) for n in range(50)])
+                await journal.append([make_event("r1", n) for n in range(50)])
 
             assert await ended(client) is StopReason.EVICTED
             assert (await client.first(ClientEvicted)).dropped_after == 1
@@ -120,7 +120,7 @@ async def test_a_reader_that_may_lag_is_warned_and_never_evicted(journal: Journa
     async with sending(run) as client:
         await client.first(ReplayComplete)
         await say(journal, 1, "y" * 200_000)
-        await journal.append([said("r1", n) for n in range(1000)])
+        await journal.append([make_event("r1", n) for n in range(1000)])
         with anyio.move_on_after(1.5):
             await client.ended.wait()
         assert (client.end, client.meters.warned.total) == (None, 1)

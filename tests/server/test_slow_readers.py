@@ -10,7 +10,7 @@ import httpx
 from tape.sdk.client import AsyncClient
 from tape.wire.frames import ClientEvicted, Frame, SlowClientWarning
 from tape.wire.sse import Parser
-from tests.contract.saying import upto
+from tests.contract.events import upto
 from tests.patience import PATIENCE_S
 from tests.server.reading import ids, say
 from tests.server.server import TapeServer

@@ -4,7 +4,7 @@ import httpx
 import pytest
 
 from tape.wire.frames import Checkpoint, Delivered, ReplayComplete, StateResyncRequired
-from tests.contract.saying import upto
+from tests.contract.events import upto
 from tests.server.conftest import Start
 from tests.server.reading import Listener, ids, listening, say
 from tests.server.server import TapeServer

@@ -8,7 +8,7 @@ import pytest
 from tape.compose import run_journal
 from tape.store.postgres import connection
 from tape.store.postgres.store import PostgresStore, open_store
-from tests.contract.saying import append, said
+from tests.contract.events import append, make_event
 from tests.patience import PATIENCE_S
 
 
@@ -19,11 +19,11 @@ async def test_what_is_appended_past_the_appender_of_this_node_reaches_its_strea
     async with (
         open_store(postgres_url) as store, run_journal(store) as journal, aclosing(journal.stream()) as stream,
     ):  # fmt: skip
-        await append(store, said(n=1))
+        await append(store, make_event(n=1))
         await anext(stream)
         await until_listening(store)
-        await journal.append(said(n=2))  # the notification of this one is under way when the next is appended
-        await append(store, said(n=3))
+        await journal.append(make_event(n=2))  # the notification of this one is under way when the next is appended
+        await append(store, make_event(n=3))
 
         with anyio.fail_after(PATIENCE_S):
             assert [(await anext(stream)).payload for _ in range(2)] == [{"n": 2}, {"n": 3}]

@@ -13,8 +13,8 @@ from tape.core.ids import RunId
 from tape.core.run import RunMeta
 from tape.outbox import migrate
 from tape.store.postgres.store import open_store
+from tests.contract.events import make_event, positions, request
 from tests.contract.reacting import claim, match, publish, reaction
-from tests.contract.saying import places, request, said
 from tests.outbox.places import Place, Seen, said as placed
 from tests.patience import PATIENCE_S
 
@@ -60,14 +60,14 @@ async def everything(url: str) -> None:
     async with open_store(url) as store:
         await store.reactions.register(reaction())
         await publish(store, 2)
-        await store.journal.append([request(said(n=1), key="k"), request(said(n=2))])
+        await store.journal.append([request(make_event(n=1), key="k"), request(make_event(n=2))])
         await match(store)
         await claim(store)
         await store.runs.open(RunId("r3"), RunMeta())
         async with store.transaction() as tx:
-            tx.append(request(said("r2", 1)))
+            tx.append(request(make_event("r2", 1)))
         (entries,) = tx.outcomes
-        assert places(entries) == [(await store.journal.bounds()).head]
+        assert positions(entries) == [(await store.journal.bounds()).head]
     seen, place = Seen(), Place("postgres", url)
     await place.run("CREATE TABLE orders (n integer, note text)")
     async with place.listening({"orders.seen": seen}):

@@ -18,8 +18,8 @@ from tape.core.errors import InvalidCursor
 from tape.core.event import Event
 from tape.core.ids import GlobalSeq
 from tape.core.ports import Store
+from tests.contract.events import append, fill, make_event, positions, read_all, seqs
 from tests.contract.reacting import catch_up, match, publish, reaction, sources
-from tests.contract.saying import append, fill, places, said, seqs, whole
 from tests.patience import PATIENCE_S
 
 TABLES = "SELECT tablename FROM pg_tables WHERE schemaname = 'public' AND tablename LIKE 'tape%' ORDER BY tablename"
@@ -105,7 +105,7 @@ async def told(live: Stream) -> None:
 async def test_a_node_goes_on_in_what_was_restored(journal: Journal, backup: Backup) -> None:
     await fill(journal, "r1", 2)
     await backup.take()
-    await journal.append([said("r1", 3), said("r1", 4)])
+    await journal.append([make_event("r1", 3), make_event("r1", 4)])
     async with aclosing(journal.stream(run_id="r1")) as live:
         assert seqs([await anext(live) for _ in range(4)]) == [1, 2, 3, 4]
 
@@ -113,29 +113,29 @@ async def test_a_node_goes_on_in_what_was_restored(journal: Journal, backup: Bac
         await begin_epoch(backup.url)
         await told(live)
 
-    (entry,) = await journal.append(said("r1", 30))
+    (entry,) = await journal.append(make_event("r1", 30))
     assert (entry.global_seq, entry.seq) == (3, 3)
-    assert [entry.payload for entry in await whole(journal, "r1")] == [{"n": 1}, {"n": 2}, {"n": 30}]
+    assert [entry.payload for entry in await read_all(journal, "r1")] == [{"n": 1}, {"n": 2}, {"n": 30}]
 
 
 async def test_what_an_appender_remembers_of_a_lost_journal_is_not_what_it_finds(
     journal: Journal, backup: Backup
 ) -> None:
     """The restored journal comes to the same head and as many changes, but its run is shorter."""
-    await journal.append([said("r1", 1), said("r2", 1)], open=True)
+    await journal.append([make_event("r1", 1), make_event("r2", 1)], open=True)
     await backup.take()
     await journal.open_run("r3")
-    await journal.append(said("r1", 2))
-    await journal.append(said("r1", 3))
+    await journal.append(make_event("r1", 2))
+    await journal.append(make_event("r1", 3))
     await backup.restore()
     async with open_store(backup.url) as other:
-        await append(other, said("r2", 2), said("r2", 3))
+        await append(other, make_event("r2", 2), make_event("r2", 3))
         await other.new_epoch()
 
-    (entry,) = await journal.append(said("r1", 20))
+    (entry,) = await journal.append(make_event("r1", 20))
 
     assert (entry.global_seq, entry.seq) == (5, 2)
-    assert seqs(await whole(journal, "r1")) == [1, 2]
+    assert seqs(await read_all(journal, "r1")) == [1, 2]
 
 
 async def test_readers_of_what_was_restored_hear_nothing_of_what_was_lost(journal: Journal, backup: Backup) -> None:
@@ -143,14 +143,14 @@ async def test_readers_of_what_was_restored_hear_nothing_of_what_was_lost(journa
     await backup.take()
     async with aclosing(journal.stream()) as live:
         await journal.append([Event(run_id="r1", payload="lost") for _ in range(3)])
-        assert places([await anext(live) for _ in range(5)]) == [1, 2, 3, 4, 5]
+        assert positions([await anext(live) for _ in range(5)]) == [1, 2, 3, 4, 5]
         await backup.restore()
         await begin_epoch(backup.url)
 
         async with aclosing(journal.stream()) as again:
             first = [await anext(again), await anext(again)]
             await journal.append(Event(run_id="r1", payload="kept"))
-            assert (await anext(again)).payload == "kept" and places(first) == [1, 2]
+            assert (await anext(again)).payload == "kept" and positions(first) == [1, 2]
         await told(live)
 
 
@@ -169,11 +169,11 @@ async def test_what_is_said_after_a_restore_is_matched_though_its_positions_were
     later = await publish(store, 2)
     await catch_up(matcher)
 
-    assert places(later) == [4, 5] and await sources(store) == [2, 3, 4, 5]
+    assert positions(later) == [4, 5] and await sources(store) == [2, 3, 4, 5]
 
 
 async def test_an_epoch_that_goes_back_is_refused_until_a_new_one_begins(store: Store, backup: Backup) -> None:
-    await append(store, said(n=1))
+    await append(store, make_event(n=1))
     await backup.take()
     await store.new_epoch()
     await backup.restore()
@@ -181,13 +181,13 @@ async def test_an_epoch_that_goes_back_is_refused_until_a_new_one_begins(store: 
     with pytest.raises(InvalidCursor, match="tape migrate --new-epoch"):
         await store.journal.read(GlobalSeq(0))
     await begin_epoch(backup.url)
-    assert places((await store.journal.read(GlobalSeq(0))).entries) == [1]
+    assert positions((await store.journal.read(GlobalSeq(0))).entries) == [1]
 
 
 async def test_a_floor_that_fell_with_a_restored_backup_is_not_remembered(store: Store, backup: Backup) -> None:
     async with open_store("memory://") as empty:
         history = History(store.journal, empty.journal)
-        entries = await append(store, *(said(n=n) for n in range(4)))
+        entries = await append(store, *(make_event(n=n) for n in range(4)))
         await backup.take()
         await store.retention.trim(GlobalSeq(3))
         assert (await history.read(GlobalSeq(0))).bounds == (4, 4)
@@ -202,16 +202,16 @@ async def test_a_floor_that_fell_with_a_restored_backup_is_not_remembered(store:
 async def test_a_lake_that_is_ahead_of_the_restored_journal_has_nothing_of_it(store: Store, backup: Backup) -> None:
     async with open_store("memory://") as lake:
         history = History(store.journal, lake.journal)
-        await append(lake, *(said(n=n) for n in range(3)))
-        await append(store, said(n=0), said(n=1))
+        await append(lake, *(make_event(n=n) for n in range(3)))
+        await append(store, make_event(n=0), make_event(n=1))
         await store.retention.trim(GlobalSeq(1))
         await backup.take()
-        await append(store, said(n=2), said(n=3))
+        await append(store, make_event(n=2), make_event(n=3))
         await store.retention.trim(GlobalSeq(3))
-        assert places((await history.read(GlobalSeq(0))).entries) == [1, 2, 3]
+        assert positions((await history.read(GlobalSeq(0))).entries) == [1, 2, 3]
         await backup.restore()
         await begin_epoch(backup.url)
 
         page = await history.read(GlobalSeq(0))
 
-    assert (places(page.entries), page.bounds) == ([], (2, 2))
+    assert (positions(page.entries), page.bounds) == ([], (2, 2))

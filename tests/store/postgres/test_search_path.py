@@ -13,8 +13,8 @@ from tape.core.run import RunMeta
 from tape.outbox import migrate
 from tape.store.postgres.store import open_store
 from tape.store.ranges import EVERYTHING, open_ranges
+from tests.contract.events import make_event, request
 from tests.contract.reacting import claim, match, publish, reaction, settle
-from tests.contract.saying import request, said
 from tests.patience import PATIENCE_S
 from tests.servers.planting import caught, planting
 
@@ -106,12 +106,12 @@ async def worked(store: Store) -> None:
     """A little of everything."""
     await store.reactions.register(reaction())
     await publish(store, 3)
-    await store.journal.append([request(said(n=1), key="k")])
-    await store.journal.append([request(said(n=1), key="k"), request(said(n=2), expected=99)])
+    await store.journal.append([request(make_event(n=1), key="k")])
+    await store.journal.append([request(make_event(n=1), key="k"), request(make_event(n=2), expected=99)])
     await match(store)
     for task in await claim(store):
         assert await settle(store, task) is None
     async with store.transaction() as tx:
-        tx.append(request(said("r2", 1)))
+        tx.append(request(make_event("r2", 1)))
     await store.runs.open(RunId("r3"), RunMeta())
     await store.journal.read(GlobalSeq(0))

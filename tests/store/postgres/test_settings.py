@@ -11,7 +11,7 @@ from tape.core.ids import GlobalSeq
 from tape.core.ports import Store
 from tape.store.postgres.store import PostgresStore, open_store
 from tape.store.timeouts import Timeouts
-from tests.contract.saying import append, request, said
+from tests.contract.events import append, make_event, request
 from tests.patience import PATIENCE_S
 from tests.servers.databases import name
 
@@ -38,7 +38,7 @@ async def store(postgres_url: str) -> AsyncIterator[PostgresStore]:
 async def test_a_server_that_acknowledges_too_soon_from_now_on_gets_nothing_from_whoever_connects(
     store: Store, direct: asyncpg.Connection, postgres_url: str
 ) -> None:
-    await append(store, said(n=1))
+    await append(store, make_event(n=1))
     await direct.execute(f"ALTER DATABASE {name(postgres_url)} SET synchronous_commit = off")
     await direct.execute(END_SESSIONS)
 
@@ -53,20 +53,20 @@ async def test_a_server_that_acknowledges_too_soon_from_now_on_gets_nothing_from
 async def test_a_server_that_was_put_right_is_used_again(
     store: Store, direct: asyncpg.Connection, postgres_url: str
 ) -> None:
-    await append(store, said(n=1))
+    await append(store, make_event(n=1))
     await direct.execute(f"ALTER DATABASE {name(postgres_url)} SET synchronous_commit = off")
     await direct.execute(END_SESSIONS)
     await until_refused(store)
 
     await direct.execute(f"ALTER DATABASE {name(postgres_url)} RESET synchronous_commit")
 
-    assert [entry.global_seq for entry in await append(store, said(n=2))] == [2]
+    assert [entry.global_seq for entry in await append(store, make_event(n=2))] == [2]
 
 
 async def until_refused(store: Store) -> None:
     """The first answer may be that a connection was lost."""
     with anyio.fail_after(PATIENCE_S):
         while True:
-            (outcome,) = await store.journal.append([request(said(n=9))])
+            (outcome,) = await store.journal.append([request(make_event(n=9))])
             if isinstance(outcome, UsageError):
                 return

@@ -12,7 +12,7 @@ from tape.core.ids import GlobalSeq, RunId, Seq
 from tape.core.ports import Store
 from tape.store.redis import journal as redis_journal
 from tests.conftest import Scale
-from tests.contract.saying import append, drain, fill, said, take
+from tests.contract.events import append, drain, fill, make_event, take
 from tests.patience import PATIENCE_S
 from tests.servers.valkey import ValkeyServer
 from tests.store.redis.redis_client import restart, said_to
@@ -32,10 +32,10 @@ async def store(redis_url: str) -> AsyncIterator[Store]:
 
 async def test_after_a_flush_the_next_append_begins_a_larger_epoch(store: Store, client: "redis.Redis") -> None:
     before = store.epoch
-    await append(store, said(n=1), said(n=2))
+    await append(store, make_event(n=1), make_event(n=2))
     client.flushall()
 
-    (entry,) = await append(store, said(n=3))
+    (entry,) = await append(store, make_event(n=3))
 
     assert (entry.global_seq, entry.seq) == (1, 1)
     assert before < entry.epoch == store.epoch
@@ -52,7 +52,7 @@ async def test_after_a_flush_the_next_opening_begins_a_larger_epoch(redis_url: s
 
 async def test_the_first_look_after_a_flush_begins_a_larger_epoch(store: Store, client: "redis.Redis") -> None:
     before = store.epoch
-    await append(store, said(n=1), said(n=2))
+    await append(store, make_event(n=1), make_event(n=2))
     client.flushall()
 
     bounds = await store.journal.bounds()
@@ -67,7 +67,7 @@ async def test_no_cursor_of_a_lost_data_set_is_read_on(store: Store, client: "re
         await fill(journal, "r1", 2)
         stale = [journal.stream(from_global_seq=2), journal.stream(run_id="r1", from_seq=3)]
         client.flushall()
-        await append(store, *(said(n=n) for n in range(5)))  # the numbers of old cursors are taken again
+        await append(store, *(make_event(n=n) for n in range(5)))  # the numbers of old cursors are taken again
 
         for stream in stale:
             with pytest.raises(InvalidCursor, match="means nothing"):
@@ -84,7 +84,7 @@ async def test_live_readers_are_told_that_their_data_set_is_lost_and_new_ones_re
         await anext(stream)
         client.flushall()
         async with open_store(redis_url) as other:
-            entries = await append(other, *(said(n=n) for n in range(5)))
+            entries = await append(other, *(make_event(n=n) for n in range(5)))
 
         with pytest.raises(InvalidCursor, match="means nothing"), anyio.fail_after(PATIENCE_S):
             await anext(stream)
@@ -92,26 +92,26 @@ async def test_live_readers_are_told_that_their_data_set_is_lost_and_new_ones_re
 
 
 async def test_a_data_set_that_went_back_is_another_one(store: Store, client: "redis.Redis") -> None:
-    (first,) = await append(store, said(n=1))
+    (first,) = await append(store, make_event(n=1))
     older = dump(client)
-    await append(store, said(n=2))
+    await append(store, make_event(n=2))
     before = store.epoch
     restore(client, older)
 
     page = await store.journal.read(GlobalSeq(0))
 
     assert page.entries == [first] and page.epoch == store.epoch > before
-    (entry,) = await append(store, said(n=3))
+    (entry,) = await append(store, make_event(n=3))
     assert entry.global_seq == 2 and entry.epoch == store.epoch
 
 
 async def test_a_data_set_of_an_older_epoch_is_another_one(store: Store, client: "redis.Redis") -> None:
-    await append(store, said(n=1))
+    await append(store, make_event(n=1))
     older = dump(client)
     before = await store.new_epoch()
     restore(client, older)
 
-    (entry,) = await append(store, said(n=2))
+    (entry,) = await append(store, make_event(n=2))
 
     assert entry.epoch == store.epoch > before
 
@@ -147,10 +147,10 @@ async def test_a_hint_that_everybody_is_to_look_is_not_taken_back_by_the_next(
 async def test_an_empty_restart_begins_a_larger_epoch() -> None:
     with ValkeyServer(appendfsync=None) as server:
         async with open_store(server.url) as store:
-            before = (await append(store, said(n=1), said(n=2)))[0].epoch
+            before = (await append(store, make_event(n=1), make_event(n=2)))[0].epoch
             restart(server)
 
-            (entry,) = await append(store, said(n=3))
+            (entry,) = await append(store, make_event(n=3))
 
         assert entry.global_seq == 1 and entry.epoch == store.epoch > before
 
@@ -159,10 +159,10 @@ async def test_a_restart_that_may_have_lost_something_begins_a_larger_epoch() ->
     with ValkeyServer(appendfsync="everysec") as server:
         async with open_store(server.url) as store:
             before = store.epoch
-            await append(store, said(n=1))
+            await append(store, make_event(n=1))
             server.restart()
 
-            (entry,) = await append(store, said(n=2))
+            (entry,) = await append(store, make_event(n=2))
 
     assert entry.global_seq == 2 and entry.epoch > before
 
@@ -171,7 +171,7 @@ async def test_a_restart_that_loses_nothing_goes_on(valkey_server: ValkeyServer,
     async with open_store(f"{valkey_server.url}?prefix=restarts") as store, run_journal(store) as journal:
         before, acknowledged = store.epoch, []
         for n in range(scale(3)):
-            acknowledged += await journal.append([said("r1", n), said("r2", n)], open=True)
+            acknowledged += await journal.append([make_event("r1", n), make_event("r2", n)], open=True)
             restart(valkey_server)
 
         assert await drain(journal.stream(follow=False)) == acknowledged

@@ -18,7 +18,7 @@ from tape.store.redis.scripts import APPEND
 from tape.store.redis.store import open_store as open_redis
 from tests.conftest import Scale
 from tests.contract.backends import DeafWake
-from tests.contract.saying import append, drain, entries, places, request, said, seqs, upto
+from tests.contract.events import append, drain, entries, make_event, positions, request, seqs, upto
 from tests.patience import PATIENCE_S
 from tests.servers.redis_proxy import RedisProxy
 from tests.servers.valkey import ValkeyServer
@@ -80,8 +80,8 @@ def test_an_error_about_a_url_does_not_quote_its_password() -> None:
 
 async def test_every_key_lies_under_the_prefix_and_data_sets_do_not_meet(redis_url: str, client: "redis.Redis") -> None:
     async with open_store(f"{redis_url}?prefix=one") as one, open_store(f"{redis_url}?prefix=two") as two:
-        await one.journal.append([request(said("a"), key="k")])
-        await two.runs.close((await append(two, said("b")))[0].run_id)
+        await one.journal.append([request(make_event("a"), key="k")])
+        await two.runs.close((await append(two, make_event("b")))[0].run_id)
 
         assert (await one.journal.bounds()).head == (await two.journal.bounds()).head == 1
         assert {key.partition(b":")[0] for key in said_to(client, "KEYS", "*")} == {b"{one}", b"{two}"}
@@ -90,7 +90,7 @@ async def test_every_key_lies_under_the_prefix_and_data_sets_do_not_meet(redis_u
 @pytest.mark.parametrize(("count", "floor"), [(2, 1), (3, 1), (4, 2), (9, 7)])
 async def test_a_run_is_trimmed_exactly(three: Store, count: int, floor: int) -> None:
     for n in range(count):
-        await append(three, said(n=n))
+        await append(three, make_event(n=n))
 
     page = await three.journal.read_run(RunId("r1"), Seq(0))
     assert page.run and page.run.floor == floor and seqs(page.entries) == upto(count, first=floor)
@@ -98,7 +98,7 @@ async def test_a_run_is_trimmed_exactly(three: Store, count: int, floor: int) ->
 
 
 async def test_a_request_larger_than_a_run_keeps_leaves_the_newest(three: Store) -> None:
-    given = await append(three, *(said(n=n) for n in range(10)))
+    given = await append(three, *(make_event(n=n) for n in range(10)))
 
     page = await three.journal.read(GlobalSeq(7))
     assert seqs(given) == upto(10) and seqs(page.entries) == [8, 9, 10]
@@ -106,21 +106,21 @@ async def test_a_request_larger_than_a_run_keeps_leaves_the_newest(three: Store)
 
 
 async def test_the_journals_floor_is_one_above_the_highest_position_that_went(three: Store) -> None:
-    await append(three, said("quiet"), said("a"), said("a"), said("quiet"), said("a"))
+    await append(three, make_event("quiet"), make_event("a"), make_event("a"), make_event("quiet"), make_event("a"))
     before = await three.journal.bounds()
 
-    await append(three, said("a"))
+    await append(three, make_event("a"))
 
     quiet = await three.journal.read_run(RunId("quiet"), Seq(0))
     assert before == (1, 5) and quiet.bounds == (3, 6)
-    assert places(quiet.entries) == [1, 4]
-    assert places((await three.journal.read(GlobalSeq(2))).entries) == [3, 4, 5, 6]
+    assert positions(quiet.entries) == [1, 4]
+    assert positions((await three.journal.read(GlobalSeq(2))).entries) == [3, 4, 5, 6]
 
 
 async def test_a_reader_at_the_floor_reads_on_and_one_before_it_is_told(three: Store) -> None:
-    await append(three, *(said(n=n) for n in range(5)))
+    await append(three, *(make_event(n=n) for n in range(5)))
     async with run_journal(three) as journal:
-        assert places(await drain(journal.stream(from_global_seq=2, follow=False))) == [3, 4, 5]
+        assert positions(await drain(journal.stream(from_global_seq=2, follow=False))) == [3, 4, 5]
         with pytest.raises(BrokerOverflowError) as gap:
             await drain(journal.stream(from_global_seq=1, follow=False))
 
@@ -128,7 +128,7 @@ async def test_a_reader_at_the_floor_reads_on_and_one_before_it_is_told(three: S
 
 
 async def test_trimming_reaches_entries_of_quiet_runs_below_the_floor(three: Store) -> None:
-    await append(three, said("quiet"), *(said("a") for _ in range(9)), said("quiet"))
+    await append(three, make_event("quiet"), *(make_event("a") for _ in range(9)), make_event("quiet"))
 
     bounds = await three.retention.trim(GlobalSeq(9))
 
@@ -138,13 +138,13 @@ async def test_trimming_reaches_entries_of_quiet_runs_below_the_floor(three: Sto
 
 
 async def test_a_key_outlives_the_entries_and_lives_sixty_days(three: Store, client: "redis.Redis") -> None:
-    keyed = request(said(n=1), said("r2"), key="k")
+    keyed = request(make_event(n=1), make_event("r2"), key="k")
     (first,) = await three.journal.append([keyed])
-    await append(three, *(said(n=n) for n in range(5)), *(said("r2") for _ in range(5)))
+    await append(three, *(make_event(n=n) for n in range(5)), *(make_event("r2") for _ in range(5)))
 
     (again,) = await three.journal.append([keyed])
 
-    assert places(entries(again)) == places(entries(first)) == [1, 2] and seqs(entries(again)) == [1, 1]
+    assert positions(entries(again)) == positions(entries(first)) == [1, 2] and seqs(entries(again)) == [1, 1]
     assert 59 * DAY_MS < said_to(client, "PTTL", "{tape}:key:k") <= 60 * DAY_MS
 
 
@@ -153,23 +153,23 @@ async def test_positions_are_exact_as_far_as_lua_can_count(store: Store, client:
     client.hset("{tape}:journal", "state", f"{store.epoch} {far} {far + 1} 1 0")
     client.hset("{tape}:run:r1", "head", f"{far} {far + 1} 0 - -")
 
-    given = await append(store, said(n=1), said(n=2), said(n=3))
+    given = await append(store, make_event(n=1), make_event(n=2), make_event(n=3))
 
     page = await store.journal.read_run(RunId("r1"), Seq(far))
-    assert places(given) == seqs(given) == upto(far + 3, first=far + 1)
+    assert positions(given) == seqs(given) == upto(far + 3, first=far + 1)
     assert page.entries == given == (await store.journal.read(GlobalSeq(far))).entries
 
 
 async def test_an_entry_that_is_not_what_was_written_is_an_error_in_its_place(
     store: Store, client: "redis.Redis"
 ) -> None:
-    await append(store, said(n=1), said(n=2), said(n=3))
+    await append(store, make_event(n=1), make_event(n=2), make_event(n=3))
     (first, fields), (second, others), _ = said_to(client, "XRANGE", "{tape}:entries:r1", "-", "+")
     said_to(client, "DEL", "{tape}:entries:r1")
     said_to(client, "XADD", "{tape}:entries:r1", first, *fields)
     said_to(client, "XADD", "{tape}:entries:r1", second, *(field.replace(b'"n":2', b'"n":7') for field in others))
 
-    assert places((await store.journal.read(GlobalSeq(0))).entries) == [1]
+    assert positions((await store.journal.read(GlobalSeq(0))).entries) == [1]
     with pytest.raises(Corrupt, match="entry 2: its stored bytes"):
         await store.journal.read_run(RunId("r1"), Seq(1))
     with pytest.raises(Corrupt, match="entry 3: it is missing"):
@@ -187,7 +187,7 @@ async def test_a_server_that_throws_keys_away_is_refused() -> None:
 
 
 async def test_b04_cancelled_calls_leave_no_answer_for_the_next(store: Store, scale: Scale) -> None:
-    await append(store, *(said("r1", n) for n in range(100)), *(said("r2", n) for n in range(100)))
+    await append(store, *(make_event("r1", n) for n in range(100)), *(make_event("r2", n) for n in range(100)))
     chance = Random(4)
 
     async def read(run_id: str) -> None:
@@ -206,8 +206,8 @@ async def test_b04_cancelled_appends_are_whole_or_absent_and_the_next_is_right(s
 
     for n in range(scale(200)):
         with anyio.move_on_after(chance.uniform(0, 0.002)):
-            await append(store, said("cancelled", n), said("cancelled", n))
-        (entry,) = await append(store, said("whole", n))
+            await append(store, make_event("cancelled", n), make_event("cancelled", n))
+        (entry,) = await append(store, make_event("whole", n))
         assert entry.seq == n + 1
 
     found = (await store.journal.read_run(RunId("cancelled"), Seq(0))).entries
@@ -216,26 +216,26 @@ async def test_b04_cancelled_appends_are_whole_or_absent_and_the_next_is_right(s
 
 async def test_an_append_whose_answer_is_lost_is_answered_and_counts_once(lossy: RedisProxy) -> None:
     async with open_redis(Location.parse(lossy.url), DeafWake()) as store:
-        await append(store, said(n=1))
+        await append(store, make_event(n=1))
         lossy.loses_an_answer = True
 
-        given = await append(store, said(n=2), said(n=3))
+        given = await append(store, make_event(n=2), make_event(n=3))
 
-        assert places(given) == [2, 3]
+        assert positions(given) == [2, 3]
         assert (await store.journal.bounds()).head == 3
 
 
 async def test_an_append_that_was_lost_on_its_way_is_made(lossy: RedisProxy) -> None:
     async with open_redis(Location.parse(lossy.url), DeafWake()) as store:
-        await append(store, said(n=1))
+        await append(store, make_event(n=1))
         lossy.loses_a_request = True
 
-        assert places(await append(store, said(n=2))) == [2]
+        assert positions(await append(store, make_event(n=2))) == [2]
 
 
 async def test_a_call_that_comes_late_finds_its_number_taken(store: Store, client: "redis.Redis") -> None:
     def call(number: int) -> object:
-        arguments = Call([request(said(n=number))]).arguments("late", number, 0, 0, 10, DAY_MS)
+        arguments = Call([request(make_event(n=number))]).arguments("late", number, 0, 0, 10, DAY_MS)
         return said_to(client, "EVALSHA", APPEND.sha, 1, "{tape}", *arguments)
 
     first = call(1)
@@ -255,7 +255,7 @@ async def test_an_append_to_a_server_that_is_down_has_written_nothing() -> None:
             await until_listening(store, False)
 
             with pytest.raises(Unavailable) as down:
-                await append(store, said(n=2))
+                await append(store, make_event(n=2))
 
     assert down.value.outcome == "nothing"
 
@@ -285,7 +285,7 @@ async def test_a_listener_that_is_cut_off_listens_again(
         with anyio.fail_after(PATIENCE_S):
             async with anyio.create_task_group() as tasks:
                 tasks.start_soon(other.journal.wait, GlobalSeq(0))
-                await append(one, said())
+                await append(one, make_event())
 
 
 async def until_listening(store: Store, is_listening: bool) -> None:

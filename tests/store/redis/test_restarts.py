@@ -15,7 +15,7 @@ from tape.core.ports import Store
 from tape.store.redis.location import Location
 from tape.store.redis.store import open_store as open_redis
 from tests.contract.backends import DeafWake
-from tests.contract.saying import append, said
+from tests.contract.events import append, make_event
 from tests.patience import PATIENCE_S
 from tests.servers.redis_proxy import RedisProxy
 from tests.servers.valkey import ValkeyServer
@@ -52,14 +52,14 @@ async def test_a_server_that_still_loads_is_not_judged() -> None:
 async def test_a_server_is_given_no_scripts_before_it_is_known_whether_it_has_lost_something() -> None:
     with ValkeyServer(appendfsync="everysec") as server, redis.Redis.from_url(server.url) as client:
         async with open_store(server.url) as store:
-            before = (await append(store, said(n=1)))[0].epoch
+            before = (await append(store, make_event(n=1)))[0].epoch
             restart(server)
             client.config_set("maxmemory", 1)
             with pytest.raises(Unavailable, match="maxmemory"):
                 await store.journal.bounds()
             client.config_set("maxmemory", 0)
 
-            (entry,) = await append(store, said(n=2))
+            (entry,) = await append(store, make_event(n=2))
 
     assert entry.epoch > before
 
@@ -73,9 +73,9 @@ async def test_what_a_server_may_have_lost_is_not_forgiven_because_its_settings_
             server.settings |= {"appendfsync": "always", "no-appendfsync-on-rewrite": "no"}
             restart(server)
 
-            (entry,) = await append(store, said(n=2))
+            (entry,) = await append(store, make_event(n=2))
             restart(server)
-            (next_entry,) = await append(store, said(n=3))
+            (next_entry,) = await append(store, make_event(n=3))
 
     assert before < entry.epoch == next_entry.epoch
 
@@ -86,7 +86,7 @@ async def test_a_server_that_syncs_no_longer_may_have_stopped_before_it_ended() 
             server.settings |= {"appendfsync": "everysec"}
             restart(server)
 
-            (entry,) = await append(store, said(n=2))
+            (entry,) = await append(store, make_event(n=2))
 
     assert entry.epoch > before
 
@@ -96,7 +96,7 @@ async def test_a_server_that_does_not_sync_while_it_rewrites_may_have_lost_somet
         async with appended_to(server) as (store, before):
             restart(server)
 
-            (entry,) = await append(store, said(n=2))
+            (entry,) = await append(store, make_event(n=2))
 
     assert entry.epoch > before
 
@@ -104,7 +104,7 @@ async def test_a_server_that_does_not_sync_while_it_rewrites_may_have_lost_somet
 @asynccontextmanager
 async def appended_to(server: ValkeyServer) -> AsyncIterator[tuple[Store, Epoch]]:
     async with open_store(server.url) as store:
-        (entry,) = await append(store, said(n=1))
+        (entry,) = await append(store, make_event(n=1))
         yield store, entry.epoch
 
 
@@ -116,7 +116,7 @@ async def filled(server: ValkeyServer) -> Epoch:
             pipeline.set("other", number)
         pipeline.execute()
     async with open_store(server.url) as store:
-        await append(store, said(n=1))
+        await append(store, make_event(n=1))
         return store.epoch
 
 

@@ -11,7 +11,7 @@ from tape.compose import open_store, run_journal
 from tape.core.ids import GlobalSeq
 from tape.core.ports import Store
 from tape.core.subject import Pattern
-from tests.contract.saying import fill, places, said
+from tests.contract.events import fill, make_event, positions
 from tests.patience import PATIENCE_S
 
 
@@ -34,7 +34,7 @@ async def read(pages: JournalPages, after: int, count: int, pattern: Pattern | N
     with anyio.fail_after(PATIENCE_S):
         while len(found) < count:
             page = await pages.read(cursor, pattern=pattern)
-            found += places(page.entries)
+            found += positions(page.entries)
             cursor = page.scanned_to
             if not page.entries:
                 await pages.wait(cursor)
@@ -73,7 +73,7 @@ async def test_a_reader_that_waits_is_woken_by_what_it_reads(journal: Journal) -
         async with anyio.create_task_group() as group:
             group.start_soon(follow)
             await anyio.wait_all_tasks_blocked()
-            await journal.append([said(subject="/a/x"), said(subject="/b/x")], open=True)
+            await journal.append([make_event(subject="/a/x"), make_event(subject="/b/x")], open=True)
 
     assert found == [2]
     pages.close()
@@ -82,7 +82,7 @@ async def test_a_reader_that_waits_is_woken_by_what_it_reads(journal: Journal) -
 async def test_what_others_append_is_found_too(store: Store, journal: Journal) -> None:
     pages = journal.pages()
     async with run_journal(store) as other:
-        await other.append(said(), open=True)
+        await other.append(make_event(), open=True)
 
         assert await read(pages, 0, 1) == [1]
     pages.close()

@@ -10,8 +10,8 @@ from tape.core.codec import JsonValue
 from tape.core.event import Event
 from tape.core.ports import Store
 from tape.matcher.matcher import Matcher
+from tests.contract.events import append
 from tests.contract.reacting import reaction, sources
-from tests.contract.saying import append
 from tests.patience import PATIENCE_S
 
 HOSTILE = [

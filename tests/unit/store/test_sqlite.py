@@ -20,7 +20,7 @@ from tape.store.sqlite.migrate import migrate
 from tape.store.sqlite.wake import DatagramWake
 from tape.store.sqlite.worker import Worker
 from tape.store.sqlite.writer import Writer
-from tests.contract.saying import drain
+from tests.contract.events import drain
 from tests.patience import PATIENCE_S
 
 

@@ -10,12 +10,12 @@ import pytest
 from tape.compose import open_store
 from tape.core.errors import Unavailable
 from tape.core.ids import GlobalSeq
-from tests.contract.saying import append, said
+from tests.contract.events import append, make_event
 
 
 async def test_a_read_that_the_disk_fails_has_written_nothing(tmp_path: Path) -> None:
     async with open_store(f"sqlite:///{tmp_path / 'tape.db'}") as store:
-        await append(store, *(said(n=n) for n in range(500)))
+        await append(store, *(make_event(n=n) for n in range(500)))
         await store.journal.bounds()  # the reader opens its files with its first question
 
         with unreadable(tmp_path), pytest.raises(Unavailable, match="disk I/O error") as failed:

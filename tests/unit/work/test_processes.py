@@ -14,8 +14,8 @@ from tape.core.ports import Store
 from tape.core.task import Task, TaskStatus
 from tape.matcher.dispatcher import Dispatcher, WorkerConfig
 from tape.work.handler import handler
+from tests.contract.events import append
 from tests.contract.reacting import reaction, tasks
-from tests.contract.saying import append
 from tests.patience import PATIENCE_S
 from tests.process import hanging
 

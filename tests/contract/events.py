@@ -1,4 +1,4 @@
-"""Short ways to say what the contract is about."""
+"""Events, requests and reads of the contract tests."""
 
 from collections.abc import AsyncIterable, Sequence
 from contextlib import aclosing
@@ -14,8 +14,8 @@ from tape.core.sequence import CellChange, CellId, Request
 from tests.patience import PATIENCE_S
 
 
-def said(run_id: str = "r1", n: int = 0, **more: object) -> Event:
-    """An event that can be told from others by its number."""
+def make_event(run_id: str = "r1", n: int = 0, **more: object) -> Event:
+    """An event whose payload is its number."""
     return Event(run_id=run_id, payload={"n": n}, **more)  # type: ignore[arg-type]
 
 
@@ -28,7 +28,7 @@ def change(key: str, seen: int, state: str = "{}", ledger: str = "ledger") -> Ce
 
 
 async def append(store: Store, *events: Event) -> Sequence[Entry]:
-    """One request straight to the store."""
+    """Appends one request straight to the store."""
     (outcome,) = await store.journal.append([request(*events)])
     return entries(outcome)
 
@@ -42,7 +42,7 @@ def entries(outcome: AppendOutcome) -> Sequence[Entry]:
 async def fill(journal: Journal, run_id: str, count: int) -> None:
     """A run with numbered entries 1…count, open."""
     if count:
-        await journal.append([said(run_id, n) for n in range(1, count + 1)], open=True)
+        await journal.append([make_event(run_id, n) for n in range(1, count + 1)], open=True)
     else:
         await journal.open_run(run_id)
 
@@ -63,8 +63,8 @@ async def drain(stream: AsyncIterable[Entry]) -> list[Entry]:
         return [entry async for entry in stream]
 
 
-async def whole(journal: Journal, run_id: str, from_seq: int = 1) -> list[Entry]:
-    """What there is of a run now."""
+async def read_all(journal: Journal, run_id: str, from_seq: int = 1) -> list[Entry]:
+    """All entries of a run now."""
     return await drain(journal.stream(run_id=run_id, from_seq=from_seq, follow=False))
 
 
@@ -72,7 +72,7 @@ def seqs(entries: Sequence[Entry]) -> list[int]:
     return [entry.seq for entry in entries]
 
 
-def places(entries: Sequence[Entry]) -> list[int]:
+def positions(entries: Sequence[Entry]) -> list[int]:
     return [entry.global_seq for entry in entries]
 
 
