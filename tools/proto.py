@@ -11,9 +11,9 @@ SOURCE = ROOT / "src"
 PROTO = SOURCE / "tape" / "wire" / "tape.proto"
 
 
-def generate(target: Path) -> None:
-    """Messages, their types and a stub, beside the file they are made of."""
-    outputs = [f"--{kind}_out={target}" for kind in ("python", "pyi", "grpc_python")]
+def generate(target: Path, *kinds: str) -> None:
+    """Messages and their types, or other kinds of output that protoc knows, below a folder."""
+    outputs = [f"--{kind}_out={target}" for kind in kinds or ("python", "pyi")]
     includes = [f"-I{SOURCE}", f"-I{files('grpc_tools') / '_proto'}"]
     if protoc.main(["protoc", *includes, *outputs, str(PROTO)]) != 0:
         raise SystemExit(1)

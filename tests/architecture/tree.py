@@ -6,7 +6,7 @@ from pathlib import Path
 ROOT = Path(__file__).resolve().parent.parent.parent
 PACKAGE = ROOT / "src" / "tape"
 OUR_DOT_NAMES = {".ci", ".gitattributes", ".github", ".gitignore"}
-GENERATED = ("_pb2", "_pb2_grpc")
+GENERATED = "_pb2"
 MADE_BY_TOOLS = {"__pycache__", "build", "dist", "node_modules"}
 
 

@@ -16,12 +16,12 @@ from tape.core.ports import Store
 from tape.core.task import Claim, ClaimRequest, Died, Settlement, TaskStatus
 from tape.sdk.remote.node import reached
 from tape.wire import tape_pb2 as pb
-from tape.wire.tape_pb2_grpc import TapeStub
 from tests.contract.backends import needs_ledgers
 from tests.contract.events import append
 from tests.contract.reacting import LONG, match, publish, reaction, tasks
 from tests.contract.serving import served
 from tests.patience import PATIENCE_S
+from tests.servers.grpc_stub import TapeStub
 
 pytestmark = needs_ledgers
 

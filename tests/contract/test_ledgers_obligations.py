@@ -16,13 +16,13 @@ from tape.core.run_state import RunStatus
 from tape.runs.ledgers import Ledgers
 from tape.sdk.nouns.node import AsyncNode
 from tape.wire import tape_pb2 as pb
-from tape.wire.tape_pb2_grpc import TapeStub
 from tests.contract.backends import Backend, needs_ledgers
 from tests.contract.events import drain, read_all
 from tests.contract.holding import Holding, clashes
 from tests.contract.serving import served
 from tests.contract.working import at_once, begun, far_or_not, two_nodes, until
 from tests.patience import PATIENCE_S
+from tests.servers.grpc_stub import TapeStub
 
 pytestmark = needs_ledgers
 

@@ -13,10 +13,10 @@ from grpc_reflection.v1alpha.proto_reflection_descriptor_database import ProtoRe
 from grpc_status import rpc_status
 
 from tape.wire import tape_pb2 as pb
-from tape.wire.tape_pb2_grpc import TapeStub
 from tests.patience import PATIENCE_S
 from tests.server.conftest import Start
 from tests.server.server import TapeServer
+from tests.servers.grpc_stub import TapeStub
 
 SERVING = health_pb2.HealthCheckResponse.SERVING
 NOT_SERVING = health_pb2.HealthCheckResponse.NOT_SERVING

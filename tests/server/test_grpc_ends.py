@@ -10,11 +10,11 @@ import pytest
 from tape import Event, aconnect
 from tape.sdk.nouns.node import AsyncNode
 from tape.wire import tape_pb2 as pb
-from tape.wire.tape_pb2_grpc import TapeStub
 from tests.patience import PATIENCE_S
 from tests.server.reading import say
 from tests.server.server import TapeServer
 from tests.servers.grpc_gateway import GrpcGateway, grpc_gateway
+from tests.servers.grpc_stub import TapeStub
 
 
 @pytest.fixture

@@ -7,8 +7,8 @@ import grpc
 import pytest
 
 from tape.wire import tape_pb2 as pb
-from tape.wire.tape_pb2_grpc import TapeStub
 from tests.server.server import TapeServer
+from tests.servers.grpc_stub import TapeStub
 
 
 @pytest.fixture

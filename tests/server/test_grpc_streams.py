@@ -9,12 +9,12 @@ import grpc
 import pytest
 
 from tape.wire import tape_pb2 as pb
-from tape.wire.tape_pb2_grpc import TapeStub
 from tests.conftest import Scale
 from tests.patience import PATIENCE_S
 from tests.process.crew import until
 from tests.server.conftest import Start
 from tests.server.server import TapeServer
+from tests.servers.grpc_stub import TapeStub
 
 
 @pytest.fixture

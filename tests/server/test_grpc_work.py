@@ -13,12 +13,12 @@ from tape.core.errors import UsageError
 from tape.core.reaction import Reaction
 from tape.matcher.dispatcher import WorkerConfig
 from tape.wire import tape_pb2 as pb
-from tape.wire.tape_pb2_grpc import TapeStub
 from tape.work.envelope import Envelope
 from tape.work.handler import handler
 from tests.patience import PATIENCE_S
 from tests.process.crew import until
 from tests.server.server import TapeServer
+from tests.servers.grpc_stub import TapeStub
 
 pytestmark = pytest.mark.parametrize("store_url", ["sqlite", "postgres"], indirect=True, scope="module")
 

@@ -12,7 +12,7 @@ from tests.architecture.tree import PACKAGE
 from tools.proto import generate
 
 FROZEN = Path(__file__).with_name("frozen_proto.txt")
-MADE = ("tape_pb2.py", "tape_pb2.pyi", "tape_pb2_grpc.py")
+MADE = ("tape_pb2.py", "tape_pb2.pyi")
 
 
 def test_the_generated_code_is_what_make_proto_makes(tmp_path: Path) -> None:
