@@ -25,7 +25,7 @@ from tests.process.crew import until
 from tests.server.server import TapeServer
 
 CHECKS = [not_a_server_error, status_code_conformance, content_type_conformance, response_schema_conformance]
-EXAMPLES = 25
+EXAMPLES = 12
 
 
 def test_nothing_that_the_document_allows_breaks_the_server(

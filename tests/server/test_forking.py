@@ -54,7 +54,7 @@ def test_a_program_that_forks_beside_grpc_goes_on_and_its_child_learns_what_it_c
 ) -> None:
     server = start()
 
-    command = [sys.executable, "-m", "tests.server.forking", kind, server.rpc, str(scale(20))]
+    command = [sys.executable, "-m", "tests.server.forking", kind, server.rpc, str(scale(8))]
     done = subprocess.run(command, cwd=ROOT, env=clean_environment(), capture_output=True, timeout=PATIENCE_S)
 
     lines = done.stdout.decode().splitlines()
@@ -63,7 +63,7 @@ def test_a_program_that_forks_beside_grpc_goes_on_and_its_child_learns_what_it_c
 
 
 def test_what_a_server_starts_beside_grpc_is_not_harmed_by_its_threads(scale: Scale) -> None:
-    command = [sys.executable, "-c", BESIDE_GRPC, str(scale(40))]
+    command = [sys.executable, "-c", BESIDE_GRPC, str(scale(16))]
 
     done = subprocess.run(command, capture_output=True, timeout=PATIENCE_S)
 
