@@ -9,6 +9,7 @@ from tests.docs.session import Session
 from tools.docs.site import place
 
 
+@pytest.mark.usefixtures("spark")
 @pytest.mark.parametrize("path", WITH_SPARK, ids=str)
 def test_a_reader_of_a_page_with_spark_gets_what_it_shows(path: Path, site: Path, session: Session) -> None:
     session.follow(blocks((site / place(path)).read_text()))
