@@ -210,7 +210,7 @@ async def _pick_ups() -> list[float]:
             async with asyncio.TaskGroup() as tasks:
                 working = tasks.create_task(dispatcher.run())
                 await waits.all(partial(_append_one, journal))
-                dispatcher.loop.stop()
+                dispatcher.worker.stop()
                 await working
     return waits.found
 

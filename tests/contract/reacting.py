@@ -8,7 +8,7 @@ import anyio
 from tape.core.event import Entry
 from tape.core.ports import Store
 from tape.core.reaction import Reaction
-from tape.core.task import Claim, ClaimRequest, Done, Outcome, Settlement, Task
+from tape.core.task import ClaimRequest, Done, Outcome, Settlement, Task, TaskClaim
 from tape.matcher.matcher import Matcher
 from tape.store.postgres.store import PostgresStore
 from tests.contract.events import append, make_event
@@ -29,20 +29,20 @@ async def match(store: Store) -> Matcher:
     return matcher
 
 
-class Hands:
+class RecordingSlots:
     """Wants so much of some reactions, and keeps what it is given."""
 
     def __init__(self, most: int = 100, *names: str) -> None:
-        self._want = ClaimRequest(owner="hands", limit=most, reaction_ids=names or ("rule",))
+        self._request = ClaimRequest(owner="slots", limit=most, reaction_ids=names or ("rule",))
         self.given: list[Task] = []
 
-    async def room(self, count: int) -> None:
+    async def wait_for_slots(self, count: int) -> None:
         return
 
-    def wanted(self) -> ClaimRequest:
-        return self._want
+    def reserve(self) -> ClaimRequest:
+        return self._request
 
-    def take(self, request: ClaimRequest, tasks: Sequence[Task]) -> None:
+    def start(self, request: ClaimRequest, tasks: Sequence[Task]) -> None:
         self.given += tasks
 
 
@@ -76,8 +76,8 @@ async def settle(store: Store, task: Task, outcome: Outcome | None = None) -> ob
     return answer
 
 
-def held(task: Task) -> Claim:
-    return Claim(task.task_id, task.lease_owner, task.attempt)
+def held(task: Task) -> TaskClaim:
+    return task.claim
 
 
 async def expire(store: Store) -> None:

@@ -19,7 +19,7 @@ from tape.sdk.durable.receiver import Receiver, message_of
 from tape.sdk.durable.timer_job import TimerJob
 from tape.sdk.nouns.node import AsyncNode
 from tape.sdk.remote.node import reached
-from tape.work.rounds import Rounds
+from tape.work.jobs import job_worker
 from tests.contract.backends import needs_ledgers
 from tests.contract.serving import served
 from tests.contract.working import begun
@@ -77,7 +77,7 @@ async def test_overdue_timers_of_a_kind_that_nobody_handles_stop_no_gate_time_ou
     for number in range(9):
         await apps.shop.timers.set(run_id, f"odd-{number}", 1, "nobody-handles-this")
 
-    assert await Rounds(TimerJob(apps.shop, owner="d1"), slots=4).run_once() == 1
+    assert await job_worker(TimerJob(apps.shop, owner="d1"), slots=4).run_once() == 1
 
     assert (await apps.shop.runs.find(run_id)).status is RunStatus.RUNNABLE
     assert len(await apps.shop.timers.due()) == 9
@@ -86,7 +86,7 @@ async def test_overdue_timers_of_a_kind_that_nobody_handles_stop_no_gate_time_ou
 async def test_a_time_out_at_a_gate_is_served_by_any_app(apps: Apps) -> None:
     run_id = await waiting(apps.shop, "waits")
 
-    assert await Rounds(TimerJob(apps.payments, owner="d1")).run_once() == 1
+    assert await job_worker(TimerJob(apps.payments, owner="d1")).run_once() == 1
 
     assert (await apps.payments.runs.find(run_id)).status is RunStatus.RUNNABLE
 
@@ -97,7 +97,7 @@ async def test_an_obligation_is_met_by_a_worker_of_the_app_that_registered_it(ap
 
     async def drained(node: AsyncNode, app: str) -> int:
         refund = {"refund": lambda *_: undone.append(app)}
-        return await Rounds(CompensationJob(node, owner=app, inverses=refund)).run_once()
+        return await job_worker(CompensationJob(node, owner=app, inverses=refund)).run_once()
 
     assert [await drained(apps.shop, "shop"), await drained(apps.payments, "payments")] == [0, 1]
 
@@ -112,7 +112,7 @@ async def test_what_other_apps_owe_hides_nothing_and_is_not_used_up(apps: Apps) 
     own = await owing(apps.shop, "own")
 
     work = CompensationJob(apps.shop, owner="d1", inverses={"refund": lambda *_: None})
-    assert await Rounds(work, slots=1).run_once() == 1
+    assert await job_worker(work, slots=1).run_once() == 1
 
     (owed,) = await apps.shop.obligations.listed(own)
     left = await apps.nameless.obligations.due()
@@ -137,7 +137,7 @@ async def test_the_next_obligation_of_a_run_may_be_another_app_s(apps: Apps) -> 
     inverse = {"refund": lambda *_: None}
 
     done = [
-        await Rounds(CompensationJob(node, owner="d1", inverses=inverse)).run_once()
+        await job_worker(CompensationJob(node, owner="d1", inverses=inverse)).run_once()
         for node in (apps.shop, apps.payments, apps.shop)
     ]
 
@@ -158,9 +158,9 @@ async def test_an_effect_is_carried_out_by_a_worker_of_its_app(apps: Apps) -> No
     effect = await queued(apps.payments, "1")
     bank = {"bank": lambda held: "paid"}
 
-    foreign = await Rounds(DispatchJob(apps.shop, bank, owner="d1")).run_once()
+    foreign = await job_worker(DispatchJob(apps.shop, bank, owner="d1")).run_once()
     message = await Receiver(apps.shop, bank["bank"], owner="d2").receive(message_of(effect))
-    own = await Rounds(DispatchJob(apps.payments, bank, owner="d3")).run_once()
+    own = await job_worker(DispatchJob(apps.payments, bank, owner="d3")).run_once()
 
     found = await apps.payments.effects.find(effect.run_id, effect.idempotency_key)
     assert (foreign, message, own) == (0, False, 1)
@@ -173,7 +173,7 @@ async def test_a_timer_is_handled_by_a_worker_of_its_app(apps: Apps) -> None:
     rung: list[Timer] = []
 
     done = [
-        await Rounds(TimerJob(node, owner="d1", handlers={"redrive": rung.append})).run_once()
+        await job_worker(TimerJob(node, owner="d1", handlers={"redrive": rung.append})).run_once()
         for node in (apps.shop, apps.payments)
     ]
 

@@ -10,33 +10,33 @@ from tape.matcher.matcher import Matcher
 from tests.conftest import Scale
 from tests.contract.backends import needs_ledgers
 from tests.contract.events import append, make_event
-from tests.contract.reacting import Hands, catch_up, claim, held, match, publish, reaction, settle, tasks
+from tests.contract.reacting import RecordingSlots, catch_up, claim, held, match, publish, reaction, settle, tasks
 
 pytestmark = needs_ledgers
 
 
-async def matched(store: Store, hands: Hands) -> list[int]:
-    """What the hands were given once everything is matched."""
-    await catch_up(Matcher(store, hands=hands))
-    return [task.source_global_seq for task in hands.given]
+async def matched(store: Store, slots: RecordingSlots) -> list[int]:
+    """What the slots were given once everything is matched."""
+    await catch_up(Matcher(store, slots=slots))
+    return [task.source_global_seq for task in slots.given]
 
 
 async def test_what_was_given_is_claimed_like_any_other(store: Store) -> None:
-    hands = Hands()
+    slots = RecordingSlots()
     await store.reactions.register(reaction(num_shards=4))
     await publish(store, 3)
 
-    given = await matched(store, hands)
+    given = await matched(store, slots)
 
-    assert given == [2, 3, 4] and await tasks(store) == hands.given
+    assert given == [2, 3, 4] and await tasks(store) == slots.given
     assert await claim(store) == []
-    assert [await settle(store, task) for task in hands.given] == [None, None, None]
+    assert [await settle(store, task) for task in slots.given] == [None, None, None]
 
 
 @pytest.mark.parametrize("count", [1, 2, 100])
 async def test_what_was_given_is_what_is_kept(store: Store, count: int) -> None:
-    hands = Hands(1_000, "rule", "other")
-    matcher = Matcher(store, hands=hands)
+    slots = RecordingSlots(1_000, "rule", "other")
+    matcher = Matcher(store, slots=slots)
     for each in (reaction(num_shards=4), reaction("other", "/a/1/**")):
         await store.reactions.register(each)
     await catch_up(matcher)
@@ -47,27 +47,27 @@ async def test_what_was_given_is_what_is_kept(store: Store, count: int) -> None:
     await append(store, *unlike, changed, blob)
     await catch_up(matcher)
 
-    assert sorted(hands.given, key=lambda task: (task.reaction_id, task.source_global_seq)) == await tasks(store)
-    assert len(hands.given) == count + 2 + len(range(1, count, 3)) + 1
+    assert sorted(slots.given, key=lambda task: (task.reaction_id, task.source_global_seq)) == await tasks(store)
+    assert len(slots.given) == count + 2 + len(range(1, count, 3)) + 1
 
 
 async def test_a_journal_of_many_pages_is_given_entry_by_entry(store: Store) -> None:
-    hands = Hands(5_000)
+    slots = RecordingSlots(5_000)
     await store.reactions.register(reaction(max_concurrency=5_000))
     await publish(store, 700)
     await publish(store, 700)
 
-    given = await matched(store, hands)
+    given = await matched(store, slots)
 
     assert given == [task.source_global_seq for task in await tasks(store)] == list(range(2, 1_402))
 
 
 async def test_many_are_settled_together_and_each_is_told_of_its_own(store: Store) -> None:
-    hands = Hands()
+    slots = RecordingSlots()
     await store.reactions.register(reaction())
     await publish(store, 3)
-    await matched(store, hands)
-    claims = [held(task) for task in hands.given]
+    await matched(store, slots)
+    claims = [held(task) for task in slots.given]
     stale = claims[1]._replace(attempt=2)
 
     answers = await store.tasks.settle([Settlement(each, Done()) for each in (claims[0], stale, claims[2])])
@@ -91,7 +91,7 @@ async def test_limits_hold_for_what_is_claimed_as_it_is_made(
     await store.reactions.register(reaction(**options))  # type: ignore[arg-type]
     await publish(store, 3)
 
-    assert await matched(store, Hands()) == given
+    assert await matched(store, RecordingSlots()) == given
 
 
 async def test_slots_that_others_hold_are_not_free(store: Store) -> None:
@@ -101,7 +101,7 @@ async def test_slots_that_others_hold_are_not_free(store: Store) -> None:
     held = await claim(store)
     await publish(store, 3)
 
-    given = await matched(store, Hands())
+    given = await matched(store, RecordingSlots())
 
     assert len(held) == len(given) == 1
 
@@ -112,7 +112,7 @@ async def test_nothing_passes_what_waits_already(store: Store) -> None:
     await match(store)
     await publish(store, 1)
 
-    assert await matched(store, Hands()) == []
+    assert await matched(store, RecordingSlots()) == []
     assert [task.source_global_seq for task in await claim(store)] == [2, 3]
 
 
@@ -121,7 +121,7 @@ async def test_others_work_is_left_to_others(store: Store) -> None:
     await store.reactions.register(reaction("other"))
     await publish(store, 2)
 
-    given = await matched(store, Hands(3))
+    given = await matched(store, RecordingSlots(3))
 
     assert {task.status for task in await tasks(store, "other")} == {TaskStatus.PENDING}
     assert 1 <= len(given) <= 2 and len(await tasks(store, "rule")) == 2
@@ -131,12 +131,12 @@ async def test_no_more_is_given_than_is_wanted(store: Store) -> None:
     await store.reactions.register(reaction())
     await publish(store, 5)
 
-    assert await matched(store, Hands(2)) == [2, 3]
+    assert await matched(store, RecordingSlots(2)) == [2, 3]
 
 
 async def test_p10_and_p13_hold_for_many_matchers_with_hands(store: Store, scale: Scale) -> None:
     await store.reactions.register(reaction(max_concurrency=7))
-    count, crowd = scale(150), [Hands(5) for _ in range(4)]
+    count, crowd = scale(150), [RecordingSlots(5) for _ in range(4)]
 
     async def publishing() -> None:
         for _ in range(count):
@@ -144,11 +144,11 @@ async def test_p10_and_p13_hold_for_many_matchers_with_hands(store: Store, scale
 
     async with anyio.create_task_group() as group:
         group.start_soon(publishing)
-        for hands in crowd:
-            group.start_soon(repeatedly, Matcher(store, hands=hands), count)
+        for slots in crowd:
+            group.start_soon(repeatedly, Matcher(store, slots=slots), count)
     await match(store)
 
-    given = [task.source_global_seq for hands in crowd for task in hands.given]
+    given = [task.source_global_seq for slots in crowd for task in slots.given]
     assert len(given) == len(set(given)) <= 7
     assert [task.source_global_seq for task in await tasks(store)] == list(range(2, 2 + count))
 

@@ -481,7 +481,7 @@ async def test_an_effect_for_the_outbox_is_waited_for(node: AsyncNode) -> None:
     )
     with anyio.fail_after(PATIENCE_S):
         async with anyio.create_task_group() as tasks:
-            rounds = crew.rounds(node)
+            rounds = crew.workers(node)
             for each in rounds:
                 tasks.start_soon(each.run)
             await until(lambda: node.runs.find(run_id), lambda run: not run.is_active)

@@ -18,7 +18,7 @@ from tape.sdk.durable.agent_job import AgentJob
 from tape.sdk.durable.compensation_job import CompensationJob
 from tape.sdk.durable.crew import Crew
 from tape.sdk.nouns.node import AsyncNode
-from tape.work.rounds import Rounds
+from tape.work.jobs import job_worker
 from tests.contract.backends import on_disk
 from tests.contract.working import begun, until
 from tests.patience import PATIENCE_S
@@ -69,7 +69,7 @@ async def live(node: AsyncNode, function: Callable[[RunState], Any], run_id: str
 
 
 async def undo(node: AsyncNode) -> list[object]:
-    await Rounds(CompensationJob(node, owner="d1")).run_once()
+    await job_worker(CompensationJob(node, owner="d1")).run_once()
     return UNDONE
 
 

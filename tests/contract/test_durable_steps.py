@@ -17,7 +17,7 @@ from tape.core.run_state import RunState, RunStatus
 from tape.sdk.durable.agent_job import AgentJob
 from tape.sdk.durable.compensation_job import CompensationJob
 from tape.sdk.nouns.node import AsyncNode
-from tape.work.rounds import Rounds
+from tape.work.jobs import job_worker
 from tests.contract.backends import on_disk
 from tests.contract.working import begun
 from tests.patience import PATIENCE_S
@@ -94,7 +94,7 @@ async def test_a_step_that_begins_beside_another_is_refused_in_the_first_executi
 
     assert [str(each) for each in refused] and all("under way in another task" in str(each) for each in refused)
     assert left.is_active and "one more thing" not in MADE
-    assert await Rounds(CompensationJob(node, owner="d1")).run_once() == 0 and UNDONE == []
+    assert await job_worker(CompensationJob(node, owner="d1")).run_once() == 0 and UNDONE == []
 
 
 async def gathering() -> None:

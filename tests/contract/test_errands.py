@@ -16,7 +16,7 @@ from tape.sdk.durable.receiver import Receiver, message_of
 from tape.sdk.durable.references import reference
 from tape.sdk.durable.timer_job import TimerJob
 from tape.sdk.nouns.node import AsyncNode
-from tape.work.rounds import Rounds
+from tape.work.jobs import job_worker
 from tests.contract import inverse
 from tests.contract.backends import on_disk
 from tests.contract.working import at_once, begun, queued, until
@@ -28,7 +28,7 @@ ONCE = Semantics.NON_IDEMPOTENT
 
 
 async def dispatched(node: AsyncNode, owner: str = "d1", **connectors: Connector) -> int:
-    return await Rounds(DispatchJob(node, connectors, owner=owner)).run_once()
+    return await job_worker(DispatchJob(node, connectors, owner=owner)).run_once()
 
 
 async def now(node: AsyncNode, effect: Effect) -> Effect:
@@ -98,7 +98,7 @@ async def test_what_a_connector_or_an_inverse_raises_may_hold_what_is_no_text(no
         raise OSError(f"before{said}after")
 
     assert await dispatched(node, bank=fail) == 1
-    assert await Rounds(CompensationJob(node, owner="d1", inverses={"no.such.module:undo": fail})).run_once() == 1
+    assert await job_worker(CompensationJob(node, owner="d1", inverses={"no.such.module:undo": fail})).run_once() == 1
 
     (owed,) = await node.obligations.listed(run_id)
     assert (await now(node, effect)).status is EffectStatus.FAILED
@@ -168,7 +168,7 @@ async def owing(node: AsyncNode, compensator_ref: str, max_attempts: int = 5) ->
 async def test_who_never_saw_the_agent_undoes_with_the_compensator_it_has_registered(node: AsyncNode) -> None:
     run_id = await owing(node, reference(inverse.undo))
 
-    assert await Rounds(CompensationJob(node, owner="d1")).run_once() == 1
+    assert await job_worker(CompensationJob(node, owner="d1")).run_once() == 1
 
     (owed,) = await node.obligations.listed(run_id)
     assert owed.status is ObligationStatus.COMPENSATED
@@ -190,7 +190,7 @@ async def test_an_obligation_whose_compensator_nobody_here_registered_waits_unha
 ) -> None:
     run_id = await owing(node, name, max_attempts=1)
 
-    assert await Rounds(CompensationJob(node, owner="d1")).run_once() == 0
+    assert await job_worker(CompensationJob(node, owner="d1")).run_once() == 0
 
     (owed,) = await node.obligations.due()
     assert (owed.run_id, owed.status, owed.attempts, owed.last_error) == (run_id, ObligationStatus.PENDING, 0, "")
@@ -200,9 +200,9 @@ async def test_an_obligation_whose_compensator_nobody_here_registered_waits_unha
 async def test_an_obligation_that_nobody_here_can_meet_is_left_alone(node: AsyncNode) -> None:
     run_id = await owing(node, "")
 
-    assert await Rounds(CompensationJob(node, owner="d1")).run_once() == 0
+    assert await job_worker(CompensationJob(node, owner="d1")).run_once() == 0
     assert [owed.run_id for owed in await node.obligations.due()] == [run_id]
-    assert await Rounds(CompensationJob(node, owner="d1", inverses={"undo": lambda *_: None})).run_once() == 1
+    assert await job_worker(CompensationJob(node, owner="d1", inverses={"undo": lambda *_: None})).run_once() == 1
 
 
 async def test_a_timeout_at_a_gate_lets_its_run_go_on(node: AsyncNode) -> None:
@@ -210,7 +210,7 @@ async def test_a_timeout_at_a_gate_lets_its_run_go_on(node: AsyncNode) -> None:
     await node.gates.wait(run.run_id, "approval")
     await node.timers.set(run.run_id, "t", 1, "gate_timeout", {"gate": "approval"})
 
-    assert await Rounds(TimerJob(node, owner="d1")).run_once() == 1
+    assert await job_worker(TimerJob(node, owner="d1")).run_once() == 1
 
     passage = await node.gates.wait(run.run_id, "approval")
     assert passage.resolution_json == '{"timed_out":true,"payload":{"gate":"approval"}}'
@@ -221,8 +221,8 @@ async def test_a_timer_is_handled_by_who_knows_its_kind(node: AsyncNode) -> None
     timer = await node.timers.set(run.run_id, "t", 1, "redrive")
     rung: list[Timer] = []
 
-    assert await Rounds(TimerJob(node, owner="d1")).run_once() == 0
-    assert await Rounds(TimerJob(node, owner="d1", handlers={"redrive": rung.append})).run_once() == 1
+    assert await job_worker(TimerJob(node, owner="d1")).run_once() == 0
+    assert await job_worker(TimerJob(node, owner="d1", handlers={"redrive": rung.append})).run_once() == 1
 
     assert [each.timer_id for each in rung] == ["t"] and timer.status is TimerStatus.SET
     assert await node.timers.due() == []
@@ -232,7 +232,7 @@ async def test_a_timer_whose_handler_fails_is_not_fired(node: AsyncNode) -> None
     run = await begun(node)
     await node.timers.set(run.run_id, "t", 1, "redrive")
 
-    assert await Rounds(TimerJob(node, owner="d1", handlers={"redrive": lambda timer: 1 / 0})).run_once() == 0
+    assert await job_worker(TimerJob(node, owner="d1", handlers={"redrive": lambda timer: 1 / 0})).run_once() == 0
 
     claim = await node.timers.claim(run.run_id, "t", "d2")
     assert claim.timer.status is TimerStatus.SET and claim.timer.claim.owner == "d1"
@@ -246,7 +246,7 @@ async def test_rounds_go_on_until_they_are_stopped_and_let_what_was_begun_end(no
         await may_end.wait()
         return "paid"
 
-    rounds = Rounds(DispatchJob(node, {"bank": slow}, owner="d1", lease=timedelta(seconds=30)), slots=1)
+    rounds = job_worker(DispatchJob(node, {"bank": slow}, owner="d1", lease=timedelta(seconds=30)), slots=1)
     with anyio.fail_after(PATIENCE_S):
         async with anyio.create_task_group() as tasks:
             tasks.start_soon(rounds.run)
@@ -256,4 +256,4 @@ async def test_rounds_go_on_until_they_are_stopped_and_let_what_was_begun_end(no
             may_end.set()
 
     assert (await until(lambda: now(node, effect), lambda found: found.is_settled)).status is EffectStatus.CONFIRMED
-    assert rounds.done == 1
+    assert rounds.handled == 1

@@ -13,7 +13,7 @@ from tape.core.errors import InvalidCursor
 from tape.core.event import Event
 from tape.core.page import ANSWER_BYTES
 from tape.core.ports import Store
-from tape.core.task import Claim, ClaimRequest, Died, Settlement, TaskStatus
+from tape.core.task import ClaimRequest, Died, Settlement, TaskClaim, TaskStatus
 from tape.sdk.remote.node import reached
 from tape.wire import tape_pb2 as pb
 from tests.contract.backends import needs_ledgers
@@ -246,7 +246,7 @@ async def test_a_thousand_tasks_with_long_errors_die_and_are_replayed_together(s
     claimed = (await store.tasks.claim(ClaimRequest(owner="me", limit=1_000, lease=LONG))).tasks
     error = "😀" * 4_096
 
-    died = [Settlement(Claim(task.task_id, "me", task.attempt), Died(error)) for task in claimed]
+    died = [Settlement(TaskClaim(task.task_id, "me", task.attempt), Died(error)) for task in claimed]
     refused = [answer for answer in await store.tasks.settle(died) if answer]
     replayed = await store.tasks.replay(await store.tasks.dead("", 1_000))
 

@@ -8,7 +8,7 @@ import pytest
 from tape.bus.journal import Journal
 from tape.core.errors import StaleClaim, UsageError
 from tape.core.ports import Store
-from tape.core.task import Claim, ClaimRequest, Died, Done, Failed, Released, Settlement, TaskStatus
+from tape.core.task import ClaimRequest, Died, Done, Failed, Released, Settlement, TaskClaim, TaskStatus
 from tape.sdk.remote.channel import Channel
 from tape.sdk.remote.tasks import Tasks
 from tests.contract.backends import needs_ledgers
@@ -74,7 +74,7 @@ async def test_outcomes_are_told_each_by_itself(store: Store, far: Tasks) -> Non
             Settlement(held(done), Done()),
             Settlement(held(failed), Failed("not now", timedelta(hours=1))),
             Settlement(held(died), Died("poison")),
-            Settlement(Claim(lost.task_id, "me", lost.attempt + 1), Done()),
+            Settlement(TaskClaim(lost.task_id, "me", lost.attempt + 1), Done()),
         ]
     )
     claimed = await far.claim(ClaimRequest(owner="me"))
@@ -91,7 +91,7 @@ async def test_a_heartbeat_extends_what_is_held_and_no_other(store: Store, far: 
     await match(store)
     (task,) = (await far.claim(ClaimRequest(owner="me", lease=timedelta(seconds=30)))).tasks
 
-    claims = [held(task), Claim(task.task_id, "other", task.attempt)]
+    claims = [held(task), TaskClaim(task.task_id, "other", task.attempt)]
     mine, others = await far.extend(claims, timedelta(minutes=10))
 
     assert mine is None and isinstance(others, StaleClaim)

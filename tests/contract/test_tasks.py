@@ -14,7 +14,6 @@ from tape.core.ids import GlobalSeq
 from tape.core.ports import Store
 from tape.core.subject import Pattern
 from tape.core.task import (
-    Claim,
     ClaimRequest,
     Died,
     Done,
@@ -23,6 +22,7 @@ from tape.core.task import (
     Released,
     Settlement,
     Task,
+    TaskClaim,
     TaskId,
     TaskStatus,
 )
@@ -201,8 +201,8 @@ async def test_p11_nobody_settles_what_nobody_claimed(store: Store) -> None:
     await given(store)
     (task,) = await tasks(store)
 
-    foreign = Settlement(Claim(task.task_id, "me", 1), Done())
-    unknown = Settlement(Claim(TaskId("nothing"), "me", 1), Done())
+    foreign = Settlement(TaskClaim(task.task_id, "me", 1), Done())
+    unknown = Settlement(TaskClaim(TaskId("nothing"), "me", 1), Done())
     answers = await store.tasks.settle([foreign, unknown])
 
     assert all(isinstance(answer, StaleClaim) for answer in answers)
@@ -212,7 +212,7 @@ async def test_p11_nobody_settles_what_nobody_claimed(store: Store) -> None:
 async def test_attempt_zero_is_the_owners_own_until_its_lease_ends(store: Store) -> None:
     await given(store, 2)
     one, other = await claim(store)
-    anonymous = [Settlement(Claim(task.task_id, "me", 0), Done()) for task in (one, other)]
+    anonymous = [Settlement(TaskClaim(task.task_id, "me", 0), Done()) for task in (one, other)]
 
     (live,) = await store.tasks.settle(anonymous[:1])
     await expire(store)

@@ -13,17 +13,28 @@ from tape.matcher.matcher import Matcher
 from tests.conftest import Scale
 from tests.contract.backends import needs_ledgers
 from tests.contract.events import append, make_event
-from tests.contract.reacting import Hands, catch_up, claim, expire, held, publish, reaction, settle, sources, tasks
+from tests.contract.reacting import (
+    RecordingSlots,
+    catch_up,
+    claim,
+    expire,
+    held,
+    publish,
+    reaction,
+    settle,
+    sources,
+    tasks,
+)
 
 pytestmark = needs_ledgers
 
 
-async def given(store: Store, count: int = 3, hands: Hands | None = None, **options: object) -> list[Task]:
-    hands = hands or Hands(1_000, "rule", "other")
+async def given(store: Store, count: int = 3, slots: RecordingSlots | None = None, **options: object) -> list[Task]:
+    slots = slots or RecordingSlots(1_000, "rule", "other")
     await store.reactions.register(reaction(**options))  # type: ignore[arg-type]
     await publish(store, count)
-    await catch_up(Matcher(store, hands=hands))
-    return hands.given
+    await catch_up(Matcher(store, slots=slots))
+    return slots.given
 
 
 async def test_it_is_found_listed_counted_and_explained_before_it_ends(store: Store) -> None:
@@ -129,10 +140,10 @@ async def test_it_goes_on_when_its_entries_leave_the_journal(store: Store) -> No
 
 
 async def test_a_page_that_has_left_the_journal_still_makes_tasks(store: Store) -> None:
-    hands = Hands(1_000, "rule", "other")
+    slots = RecordingSlots(1_000, "rule", "other")
     await store.reactions.register(reaction())
     await publish(store, 3)
-    matcher = Matcher(store, Remembered(await store.journal.read(GlobalSeq(0))), hands=hands)
+    matcher = Matcher(store, Remembered(await store.journal.read(GlobalSeq(0))), slots=slots)
     await store.retention.trim(GlobalSeq(4))
 
     await catch_up(matcher)
@@ -165,14 +176,14 @@ async def test_a_changed_number_of_shards_counts_for_what_is_in_hand(store: Stor
 
 
 async def test_entries_of_many_runs_and_of_some_subjects_end_as_they_were_given(store: Store) -> None:
-    hands, other = Hands(1_000, "rule", "other"), reaction("other", "/a/1/**", num_shards=5)
+    slots, other = RecordingSlots(1_000, "rule", "other"), reaction("other", "/a/1/**", num_shards=5)
     for each in (reaction(num_shards=3), other):
         await store.reactions.register(each)
     await append(store, *(make_event(f"r{n % 7}", n, subject=f"/a/{n % 3}") for n in range(50)))
-    await catch_up(Matcher(store, hands=hands))
+    await catch_up(Matcher(store, slots=slots))
     before = await tasks(store)
 
-    for part in (hands.given[::2], hands.given[1::2]):
+    for part in (slots.given[::2], slots.given[1::2]):
         await store.tasks.settle([Settlement(held(task), Done()) for task in part])
 
     after = await tasks(store)

@@ -10,7 +10,7 @@ import pytest
 
 from tape.core.errors import Unavailable
 from tape.core.outbox import Subscription
-from tape.core.task import Claim, ClaimRequest, Died, Done, Outcome, Released, Settlement, Task
+from tape.core.task import ClaimRequest, Died, Done, Outcome, Released, Settlement, Task, TaskClaim
 from tape.outbox.database import Database, open_outbox
 from tape.store.clock import now_ms
 from tape.store.outbox import deliveries as deliveries_module
@@ -186,5 +186,5 @@ async def settle(deliveries: Deliveries, task: Task, outcome: Outcome) -> Sequen
     return await deliveries.settle([Settlement(claim_of(task), outcome)])
 
 
-def claim_of(task: Task) -> Claim:
-    return Claim(task.task_id, task.lease_owner, task.attempt)
+def claim_of(task: Task) -> TaskClaim:
+    return task.claim

@@ -16,7 +16,7 @@ import pytest
 import sqlalchemy.exc
 
 from tape.core.outbox import Settled, Subscription, settled
-from tape.core.task import Claim, Claimed, ClaimRequest, Died, Done, Failed, Settlement, Task
+from tape.core.task import Claimed, ClaimRequest, Died, Done, Failed, Settlement, Task, TaskClaim
 from tape.outbox import DEFAULT_RETRY_POLICY, OutboxEvent, RetryPolicy, TerminalHandlerError, parse
 from tape.outbox.database import open_outbox
 from tape.outbox.failures import is_terminal
@@ -136,11 +136,11 @@ async def test_an_attempt_that_is_claimed_before_the_last_one_hears_of_its_end_k
         await HandlerVersions(hasty, [handler]).register()
         (first,) = (await deliveries.claim(request)).tasks
         hasty.next = partial(deliveries.claim, request)
-        (stale,) = await deliveries.settle([Settlement(Claim(first.task_id, "me", first.attempt), Failed("no"))])
+        (stale,) = await deliveries.settle([Settlement(TaskClaim(first.task_id, "me", first.attempt), Failed("no"))])
         (second,) = hasty.claimed
 
         assert stale is None and second.attempt == first.attempt + 1
-        assert deliveries.claimed(Claim(second.task_id, "me", second.attempt)).event.payload == {"n": 1}
+        assert deliveries.claimed(TaskClaim(second.task_id, "me", second.attempt)).event.payload == {"n": 1}
 
 
 class Hasty:

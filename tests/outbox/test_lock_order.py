@@ -8,7 +8,7 @@ from uuid import UUID
 import anyio
 import pytest
 
-from tape.core.task import Claim, Died, Done, Settlement
+from tape.core.task import Died, Done, Settlement, TaskClaim
 from tape.outbox.database import Database, open_outbox
 from tape.store.outbox.table import OutboxTable
 from tests.outbox.places import Place, said
@@ -20,18 +20,18 @@ ROW = "SELECT 1 FROM core.outbox WHERE id = $1 FOR NO KEY UPDATE"
 DELIVERY = "SELECT 1 FROM core.outbox_deliveries WHERE event_id = $1 FOR NO KEY UPDATE"
 BLOCKED = "SELECT count(*) FROM pg_stat_activity WHERE pg_backend_pid() = ANY (pg_blocking_pids(pid))"
 
-Work: TypeAlias = Callable[[Database, Running, list[Claim]], Awaitable[Any]]
+Work: TypeAlias = Callable[[Database, Running, list[TaskClaim]], Awaitable[Any]]
 
 
-async def hand_over(database: Database, running: Running, claims: list[Claim]) -> None:
+async def hand_over(database: Database, running: Running, claims: list[TaskClaim]) -> None:
     await OutboxTable(database).hand_over(0, 1)
 
 
-async def settle(database: Database, running: Running, claims: list[Claim]) -> None:
+async def settle(database: Database, running: Running, claims: list[TaskClaim]) -> None:
     await running.deliveries.settle([Settlement(claim, Done()) for claim in claims])
 
 
-async def extend(database: Database, running: Running, claims: list[Claim]) -> None:
+async def extend(database: Database, running: Running, claims: list[TaskClaim]) -> None:
     await running.deliveries.extend(claims, WANT.lease)
 
 
@@ -95,14 +95,14 @@ async def test_a_claim_does_not_wait_for_a_row_whose_last_attempt_is_being_settl
         assert await postgres.states("id, status") == [(HIGH, "failed"), (LOW, "in_flight")]
 
 
-async def claimed(place: Place, database: Database) -> tuple[Running, list[Claim]]:
+async def claimed(place: Place, database: Database) -> tuple[Running, list[TaskClaim]]:
     """Two events whose only attempt is under way, the one with the higher id first."""
     running = Running(database, attempts=1)
     await running.versions.register()
     await place.said(said(1, event_id=HIGH), said(2, event_id=LOW))
     tasks: Sequence[Any] = await running.tasks()
     assert len(tasks) == 2
-    return running, [Claim(task.task_id, task.lease_owner, task.attempt) for task in tasks]
+    return running, [task.claim for task in tasks]
 
 
 @asynccontextmanager

@@ -11,7 +11,7 @@ from opentelemetry.sdk.trace import ReadableSpan, TracerProvider
 from opentelemetry.sdk.trace.export import SimpleSpanProcessor
 from opentelemetry.sdk.trace.export.in_memory_span_exporter import InMemorySpanExporter
 
-from tape.core.task import Claim, TaskId
+from tape.core.task import TaskClaim, TaskId
 from tape.outbox import OutboxEvent, RetryPolicy
 from tape.outbox.database import open_outbox
 from tape.outbox.polling import PolledQueue
@@ -122,7 +122,7 @@ async def test_what_a_handler_wrote_before_its_deadline_is_undone(place: Place) 
 
 
 async def test_a_handler_that_never_ends_is_told_of_once(place: Place, caplog: pytest.LogCaptureFixture) -> None:
-    claim = Claim(TaskId("test.mine:0190"), "me", 1)
+    claim = TaskClaim(TaskId("test.mine:0190"), "me", 1)
 
     async with open_outbox(place.url) as database:
         paced = PolledQueue(Deliveries(database, [MINE], {}), is_ordered=False, slow_s=0)

@@ -5,7 +5,7 @@ from datetime import timedelta
 from typing import Any
 
 from tape.core.outbox import RetryPolicy, Subscription
-from tape.core.task import Claim, ClaimRequest, Outcome, Settlement, Task
+from tape.core.task import ClaimRequest, Outcome, Settlement, Task
 from tape.outbox.database import Database
 from tape.store.outbox.deliveries import Deliveries
 from tape.store.outbox.versions import HandlerVersions
@@ -39,9 +39,7 @@ class Running:
 
     async def settle(self, task: Task, outcome: Outcome) -> object:
         """None if the attempt was the newest one."""
-        (answer,) = await self.deliveries.settle(
-            [Settlement(Claim(task.task_id, task.lease_owner, task.attempt), outcome)]
-        )
+        (answer,) = await self.deliveries.settle([Settlement(task.claim, outcome)])
         return answer
 
 

@@ -8,7 +8,7 @@ import httpx
 import pytest
 
 from tape.compose import open_store
-from tape.core.task import Claim, ClaimRequest, Died, Settlement
+from tape.core.task import ClaimRequest, Died, Settlement, TaskClaim
 from tests.server.server import TapeServer
 from tests.server.test_reactions import eventually
 
@@ -173,5 +173,5 @@ def of(http: httpx.Client, rule: str, **filters: str) -> list[dict[str, object]]
 async def bury(url: str, rule: str) -> None:
     async with open_store(url) as store:
         claimed = await store.tasks.claim(ClaimRequest(owner="me", reaction_ids=(rule,)))
-        claims = [Claim(task.task_id, "me", task.attempt) for task in claimed.tasks]
+        claims = [TaskClaim(task.task_id, "me", task.attempt) for task in claimed.tasks]
         await store.tasks.settle([Settlement(claim, Died("no such account")) for claim in claims])

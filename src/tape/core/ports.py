@@ -17,7 +17,7 @@ from tape.core.reaction import Reaction
 from tape.core.run import Head, LiveRun, RunMeta, RunRecord
 from tape.core.sequence import Cell, CellId, Request
 from tape.core.subject import Pattern
-from tape.core.task import Claim, Claimed, ClaimRequest, Match, Outcomes, Settlement, Task, TaskId
+from tape.core.task import Claimed, ClaimRequest, Match, Outcomes, Settlement, Task, TaskClaim, TaskId
 from tape.core.term import Term
 
 AppendOutcome: TypeAlias = Sequence[Entry] | TapeError
@@ -161,7 +161,7 @@ class Queue(Protocol):
     """
 
     async def claim(self, request: ClaimRequest) -> Claimed: ...
-    async def extend(self, claims: Sequence[Claim], lease: timedelta) -> Sequence[StaleClaim | None]: ...
+    async def extend(self, claims: Sequence[TaskClaim], lease: timedelta) -> Sequence[StaleClaim | None]: ...
     async def settle(self, settlements: Sequence[Settlement]) -> Sequence[StaleClaim | None]: ...
 
 

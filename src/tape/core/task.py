@@ -46,29 +46,34 @@ class Task:
 
     task_id: TaskId
     reaction_id: str
-    shard: int
-    source_run_id: str
-    source_seq: int
-    source_global_seq: int
-    kind: str
-    type: str
-    subject: str
-    schema_version: int
-    ts_ms: int
-    payload_json: str
-    prev_value_json: str
-    status: TaskStatus
-    attempt: int
-    attempts: int
-    next_attempt_at_ms: int
-    lease_owner: str
-    lease_expires_at_ms: int
-    last_error: str
-    coalesced: int
-    created_at_ms: int
-    completed_at_ms: int
-    trace_id: str
-    span_id: str
+    shard: int = 0
+    source_run_id: str = ""
+    source_seq: int = 0
+    source_global_seq: int = 0
+    kind: str = ""
+    type: str = ""
+    subject: str = ""
+    schema_version: int = 0
+    ts_ms: int = 0
+    payload_json: str = ""
+    prev_value_json: str = ""
+    status: TaskStatus = TaskStatus.PENDING
+    attempt: int = 0
+    attempts: int = 0
+    next_attempt_at_ms: int = 0
+    lease_owner: str = ""
+    lease_expires_at_ms: int = 0
+    last_error: str = ""
+    coalesced: int = 0
+    created_at_ms: int = 0
+    completed_at_ms: int = 0
+    trace_id: str = ""
+    span_id: str = ""
+
+    @property
+    def claim(self) -> "TaskClaim":
+        """Its newest attempt, which alone may renew the lease and settle."""
+        return TaskClaim(self.task_id, self.lease_owner, self.attempt)
 
     @property
     def size(self) -> int:
@@ -131,7 +136,7 @@ class Claimed(NamedTuple):
     is_all: bool = False
 
 
-class Claim(NamedTuple):
+class TaskClaim(NamedTuple):
     """Which attempt of whom; attempt 0 is the owner's own, as long as it is the newest and its lease has not ended."""
 
     task_id: TaskId
@@ -176,7 +181,7 @@ Outcome: TypeAlias = Done | Failed | Died | Released
 class Settlement(NamedTuple):
     """How an attempt ended."""
 
-    claim: Claim
+    claim: TaskClaim
     outcome: Outcome
 
 

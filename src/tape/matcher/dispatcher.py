@@ -84,49 +84,49 @@ class Dispatcher:
 
     def __init__(self, store: Store, config: WorkerConfig, journal: Journal | None = None) -> None:
         self._store = store
-        self._crew = config
-        self.loop = Worker(store.tasks, config.handlers, owner=config.owner, slots=config.slots, lease=config.lease)
-        self.matcher = Matcher(store, None if journal is None else journal.pages(), self._wake, hands=self.loop)
+        self._config = config
+        self.worker = Worker(store.tasks, config.handlers, owner=config.owner, slots=config.slots, lease=config.lease)
+        self.matcher = Matcher(store, None if journal is None else journal.pages(), self._wake, slots=self.worker.slots)
         self._journal = journal
         self._starter = self._agents(is_waiting=True)
         self._bridges = [self._bridge(peer) for peer in config.peers]
 
     async def register(self) -> None:
-        for reaction in self._crew.reactions:
+        for reaction in self._config.reactions:
             await self._store.reactions.register(reaction)
 
     async def run(self) -> int:
         """Works until it is stopped; how many tasks it has settled."""
         await persist(lambda _: self.register(), "work")
         async with background(self.matcher.run, self._start_agents):
-            log.info("dispatcher.started", owner=self._crew.owner, handlers=len(self._crew.handlers))
+            log.info("dispatcher.started", owner=self._config.owner, handlers=len(self._config.handlers))
             await self._work()
-        log.info("dispatcher.stopped", owner=self._crew.owner, handled=self.handled)
+        log.info("dispatcher.stopped", owner=self._config.owner, handled=self.handled)
         return self.handled
 
     @property
     def handled(self) -> int:
         """How many tasks were settled by now, agents' aside."""
-        return sum(loop.handled for loop in (self.loop, *self._bridges))
+        return sum(worker.handled for worker in (self.worker, *self._bridges))
 
     def stop(self) -> None:
         """Claims nothing more; `run` returns when everything that was begun is settled."""
-        for loop in (self.loop, *self._bridges):
-            loop.stop()
-        for peer in self._crew.peers:
+        for worker in (self.worker, *self._bridges):
+            worker.stop()
+        for peer in self._config.peers:
             peer.stop()
 
     async def _work(self) -> None:
         """Each bridge has a loop of its own, so that a peer that takes nothing holds up nobody else."""
         try:
             async with anyio.create_task_group() as tasks:
-                for loop in (self.loop, *self._bridges):
-                    tasks.start_soon(loop.run)
+                for worker in (self.worker, *self._bridges):
+                    tasks.start_soon(worker.run)
         finally:
             await self._hang_up()
 
     async def _hang_up(self) -> None:
-        for peer in self._crew.peers:
+        for peer in self._config.peers:
             await peer.close()
 
     async def match(self) -> NoReturn:
@@ -144,7 +144,7 @@ class Dispatcher:
         await self.register()
         self.matcher = Matcher(self._store)  # a tail may not have heard yet of what there is
         starter = self._agents(is_waiting=False)
-        for peer in self._crew.peers:
+        for peer in self._config.peers:
             peer.stop()  # a peer that is away is not waited for
         try:
             while await self.matcher.step() or await self._have_worked(starter):
@@ -154,29 +154,29 @@ class Dispatcher:
         return self.handled
 
     async def _have_worked(self, starter: Worker) -> bool:
-        return any([await has_worked(loop) for loop in (self.loop, starter, *self._bridges)])
+        return any([await has_worked(worker) for worker in (self.worker, starter, *self._bridges)])
 
     def _agents(self, *, is_waiting: bool) -> Worker:
         agents: Mapping[str, Handler] = {}
         if self._journal is not None:
             runs = Ledgers(self._store, self._journal).runs
             agents = Agents(lambda: self.matcher.states, runs, self._journal, is_waiting=is_waiting)
-        return Worker(self._store.tasks, agents, owner=self._crew.owner, slots=AGENTS, lease=self._crew.lease)
+        return Worker(self._store.tasks, agents, owner=self._config.owner, slots=AGENTS, lease=self._config.lease)
 
     def _bridge(self, peer: PeerConnection) -> Worker:
-        sends = Publishing(lambda: self.matcher.states, peer, self._store.journal, self._crew.route)
+        sends = Publishing(lambda: self.matcher.states, peer, self._store.journal, self._config.route)
         slots = peer.config.slots
-        return Worker(self._store.tasks, sends, owner=self._crew.owner, slots=slots, lease=self._crew.lease)
+        return Worker(self._store.tasks, sends, owner=self._config.owner, slots=slots, lease=self._config.lease)
 
     def _wake(self) -> None:
-        for loop in (self.loop, self._starter, *self._bridges):
-            loop.wake()
+        for worker in (self.worker, self._starter, *self._bridges):
+            worker.wake()
 
     async def _start_agents(self) -> NoReturn:
         while True:
             await self._starter.run()
 
 
-async def has_worked(loop: Worker) -> bool:
-    before = loop.handled
-    return await loop.run_once() > before
+async def has_worked(worker: Worker) -> bool:
+    before = worker.handled
+    return await worker.run_once() > before

@@ -34,35 +34,35 @@ class Source(Protocol):
     async def wait(self, beyond: GlobalSeq) -> None: ...
 
 
-class Hands(Protocol):
-    """Who works in this process: what it wants is held for it until `take` gives it what there is.
+class Slots(Protocol):
+    """The slots of a worker in this process; each reservation is released by `start`, with what was claimed for it.
 
-    `room` returns when there is some for so many, or when it is not worth waiting for.
+    `wait_for_slots` returns when so many are free, or after a moment.
     """
 
-    async def room(self, count: int) -> None: ...
-    def wanted(self) -> ClaimRequest | None: ...
-    def take(self, request: ClaimRequest, tasks: Sequence[Task]) -> None: ...
+    async def wait_for_slots(self, count: int) -> None: ...
+    def reserve(self) -> ClaimRequest | None: ...
+    def start(self, request: ClaimRequest, tasks: Sequence[Task]) -> None: ...
 
 
 class Matcher:
     """One of any number: whoever writes a page first has matched it, the others read on behind it.
 
-    `told` is called when there may be new tasks, whoever has made them; what the hands request goes to them.
+    `on_new_tasks` is called when there may be new tasks, whoever has made them; what the hands request goes to them.
     """
 
     def __init__(
         self,
         store: Store,
         source: Source | None = None,
-        told: Callable[[], None] = lambda: None,
+        on_new_tasks: Callable[[], None] = lambda: None,
         clocks: Clocks | None = None,
-        hands: Hands | None = None,
+        slots: Slots | None = None,
     ) -> None:
-        self._hands = hands
+        self._slots = slots
         self._source = store.journal if source is None else source
         self._reactions = store.reactions
-        self._told = told
+        self._on_new_tasks = on_new_tasks
         self._clocks = clocks
         self._rules = Rules(clocks)
         self._states: dict[str, ReactionState] = {}
@@ -219,21 +219,21 @@ class Matcher:
             self._version, self._cursor = recorded.version, cursor
             self._put(draft.changed)
         if recorded is None or len(recorded.tasks) < len(draft.matches):
-            self._told()
+            self._on_new_tasks()
 
     async def _written(self, draft: MatchBatch, cursor: GlobalSeq) -> Recorded | None:
         request = None
-        if self._hands is not None and draft.matches:
-            await self._hands.room(len(draft.matches))
-            request = self._hands.wanted()
-        if self._hands is None or request is None:
+        if self._slots is not None and draft.matches:
+            await self._slots.wait_for_slots(len(draft.matches))
+            request = self._slots.reserve()
+        if self._slots is None or request is None:
             return await self._reactions.record(draft.page(cursor))
         tasks: Sequence[Task] = ()
         try:
             recorded = await self._reactions.record(draft.page(cursor, request))
             tasks = () if recorded is None else recorded.tasks
         finally:
-            self._hands.take(request, tasks)
+            self._slots.start(request, tasks)
         return recorded
 
     def _put(self, states: Mapping[str, ReactionState | None]) -> None:

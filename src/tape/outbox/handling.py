@@ -13,7 +13,7 @@ import anyio
 
 from tape.core.errors import UsageError
 from tape.core.outbox import OutboxEvent, Subscription
-from tape.core.task import Claim, Task
+from tape.core.task import Task, TaskClaim
 from tape.outbox.failures import is_terminal
 from tape.outbox.publisher import log_fields
 from tape.store.outbox.deliveries import ClaimedDelivery, Deliveries
@@ -45,7 +45,7 @@ class DeliveryHandler:
 
     async def handle(self, tasks: Sequence[Task], threads: anyio.CapacityLimiter) -> object:
         (task,) = tasks
-        claim = Claim(task.task_id, task.lease_owner, task.attempt)
+        claim = task.claim
         began, held = time.monotonic(), self.deliveries.claimed(claim)
         result = "failed"
         try:
@@ -70,13 +70,13 @@ class DeliveryHandler:
             )
         return None
 
-    async def _deliver(self, claim: Claim, held: ClaimedDelivery, threads: anyio.CapacityLimiter) -> None:
+    async def _deliver(self, claim: TaskClaim, held: ClaimedDelivery, threads: anyio.CapacityLimiter) -> None:
         if self.takes_connection:
             await self._deliver_once(claim, held, threads)
         elif not held.is_handled:
             await self._run(threads, held, held.event)
 
-    async def _deliver_once(self, claim: Claim, held: ClaimedDelivery, threads: anyio.CapacityLimiter) -> None:
+    async def _deliver_once(self, claim: TaskClaim, held: ClaimedDelivery, threads: anyio.CapacityLimiter) -> None:
         try:
             async with self.transaction() as connection:
                 if await self.deliveries.begin(connection, held):

@@ -8,7 +8,7 @@ import anyio
 
 from tape.core.errors import StaleClaim
 from tape.core.ports import Queue
-from tape.core.task import Claim, Claimed, ClaimRequest, Done, Settlement
+from tape.core.task import Claimed, ClaimRequest, Done, Settlement, TaskClaim
 from tape.telemetry import log
 
 POLL_S: Final = 5.0
@@ -25,8 +25,8 @@ class PolledQueue:
         self._queue = queue
         self._is_ordered = is_ordered
         self._slow_s = slow_s
-        self._since: dict[Claim, float] = {}
-        self._slow: frozenset[Claim] = frozenset()
+        self._since: dict[TaskClaim, float] = {}
+        self._slow: frozenset[TaskClaim] = frozenset()
         self._is_notified = True
         self._next_poll = 0.0
 
@@ -49,11 +49,11 @@ class PolledQueue:
         self._next_poll = anyio.current_time() + due_s
         return claimed
 
-    async def extend(self, claims: Sequence[Claim], lease: timedelta) -> Sequence[StaleClaim | None]:
+    async def extend(self, claims: Sequence[TaskClaim], lease: timedelta) -> Sequence[StaleClaim | None]:
         self._log_slow(claims)
         return await self._queue.extend(claims, lease)
 
-    def _log_slow(self, claims: Sequence[Claim]) -> None:
+    def _log_slow(self, claims: Sequence[TaskClaim]) -> None:
         now = anyio.current_time()
         self._since = {claim: self._since.get(claim, now) for claim in claims}
         slow = frozenset(claim for claim, since in self._since.items() if now - since >= self._slow_s)

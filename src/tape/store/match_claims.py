@@ -7,7 +7,7 @@ from typing import NamedTuple, Protocol
 from tape.core.errors import StaleClaim
 from tape.core.matched import MatchedPage, Recorded
 from tape.core.ports import Transaction
-from tape.core.task import Claim, ClaimRequest, Match, Task, TaskId, TaskStatus, task_prefix
+from tape.core.task import ClaimRequest, Match, Task, TaskClaim, TaskId, TaskStatus, task_prefix
 from tape.store.connection import Query, Row
 
 
@@ -33,7 +33,7 @@ class MatchClaims(Protocol):
         """Inserts matches inside the matcher's transaction; returns the tasks that were claimed."""
         ...
 
-    async def finish(self, claims: Sequence[Claim]) -> Sequence[StaleClaim | None] | None:
+    async def finish(self, claims: Sequence[TaskClaim]) -> Sequence[StaleClaim | None] | None:
         """Settles successful attempts in one statement; None if these must be settled in a transaction."""
         ...
 
@@ -41,11 +41,11 @@ class MatchClaims(Protocol):
         """Runs the queries in one snapshot, in which every claim whose lease has ended is a row of tasks."""
         ...
 
-    async def materialize_owned(self, tx: Transaction, claims: Sequence[Claim]) -> None: ...
+    async def materialize_owned(self, tx: Transaction, claims: Sequence[TaskClaim]) -> None: ...
     async def materialize_all(self, tx: Transaction) -> None: ...
 
 
-def stale_claim(claim: Claim) -> StaleClaim:
+def stale_claim(claim: TaskClaim) -> StaleClaim:
     return StaleClaim(f"attempt {claim.attempt} of task {claim.task_id!r} is not {claim.owner!r}'s any more")
 
 

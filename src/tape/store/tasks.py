@@ -12,7 +12,6 @@ from tape.core.errors import NotFound, StaleClaim
 from tape.core.page import PagePosition
 from tape.core.ports import Transaction
 from tape.core.task import (
-    Claim,
     Claimed,
     ClaimRequest,
     Done,
@@ -23,6 +22,7 @@ from tape.core.task import (
     Policy,
     Settlement,
     Task,
+    TaskClaim,
     TaskId,
     TaskStatus,
     settled,
@@ -109,7 +109,7 @@ class Tasks:
         claimed, waits = await self._claim_some(request, due)
         return Claimed(claimed, min([*later, *waits], default=None), is_all=not due)
 
-    async def extend(self, claims: Sequence[Claim], lease: timedelta) -> Sequence[StaleClaim | None]:
+    async def extend(self, claims: Sequence[TaskClaim], lease: timedelta) -> Sequence[StaleClaim | None]:
         asked = {"claims": _json(claims), "lease_ms": check_lease(lease) // _MS, "now_ms": now_ms()}
         async with self._connection.transaction() as tx:
             await self._claims.materialize_owned(tx, claims)
@@ -125,7 +125,7 @@ class Tasks:
         return await self._settle_all(settlements, done)
 
     async def _settle_all(
-        self, settlements: Sequence[Settlement], done: Sequence[Claim]
+        self, settlements: Sequence[Settlement], done: Sequence[TaskClaim]
     ) -> Sequence[StaleClaim | None]:
         others = {each.claim.task_id: each for each in settlements if not isinstance(each.outcome, Done)}
         held: set[TaskId] = set()
@@ -301,7 +301,7 @@ def _after(row: Row, outcome: Outcome) -> Next:
     return settled(attempts, outcome, policy, now, chance.uniform(-1, 1))
 
 
-def _json(claims: Sequence[Claim]) -> str:
+def _json(claims: Sequence[TaskClaim]) -> str:
     return json.dumps([claim._asdict() for claim in claims])
 
 

@@ -1,8 +1,7 @@
-"""An attempt that a worker has begun: its tasks, its deadline, and how it is ended from outside."""
+"""An attempt at claimed tasks: its deadline, and how the worker cancels it."""
 
 import asyncio
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
-from contextlib import suppress
 from dataclasses import dataclass
 from datetime import timedelta
 from itertools import groupby
@@ -11,15 +10,15 @@ from typing import Protocol
 
 import anyio
 
-from tape.core.task import Claim, Task
+from tape.core.task import Task
 from tape.telemetry import log
 from tape.work.deadline import END_S
 
 
 class TaskHandler(Protocol):
-    """What the loop asks of a handler: its answer for up to `batch` tasks, which it may give by raising.
+    """Handles up to `batch` tasks at once; what it returns or raises is its answer for all of them.
 
-    An attempt that takes longer than the timeout is cancelled and has failed; None is for work that may wait.
+    An attempt that takes longer than the timeout is cancelled and has failed. None means that it may take any time.
     """
 
     @property
@@ -31,85 +30,82 @@ class TaskHandler(Protocol):
 
 @dataclass(slots=True, eq=False)
 class Attempt:
-    """Claimed tasks and, while their handler runs, the scope it runs in.
+    """Claimed tasks and, while their handler runs, the cancel scope that it runs in.
 
-    It is cancelled when its lease `is_lost`, and with that the right to settle, or when its deadline has passed and it
-    `is_late`. A handler that goes on after it was cancelled `is_left`: nobody waits for it any more.
+    It is cancelled when it `has_lost_lease`, and with the lease the right to settle, or when it `is_late`. It
+    `is_detached` if its handler ignores the cancellation for END_S: the worker does not wait for it any more.
     """
 
     tasks: Sequence[Task]
-    is_lost: bool = False
+    has_lost_lease: bool = False
     is_late: bool = False
-    is_left: bool = False
+    is_detached: bool = False
     scope: anyio.CancelScope | None = None
     began_s: float = 0.0
     due_s: float = inf
     timer: asyncio.TimerHandle | None = None
-    on_left: "Callable[[Attempt], None] | None" = None
+    on_detached: "Callable[[Attempt], None] | None" = None
 
-    def begin(self, scope: anyio.CancelScope, timeout: timedelta | None, on_left: "Callable[[Attempt], None]") -> None:
-        """Its handler is called now, in a scope of which it may use up the right to be cancelled."""
-        self.scope, self.on_left, self.began_s = scope, on_left, asyncio.get_running_loop().time()
+    def begin(
+        self, scope: anyio.CancelScope, timeout: timedelta | None, on_detached: "Callable[[Attempt], None]"
+    ) -> None:
+        """Marks the start of the handler; cancelling the attempt cancels the scope."""
+        self.scope, self.on_detached, self.began_s = scope, on_detached, asyncio.get_running_loop().time()
         self.due_s = inf if timeout is None else self.began_s + timeout.total_seconds()
 
     def end(self) -> None:
-        """Its handler has ended; from here on the scope is that of the next one."""
+        """Marks the end of the handler; the next attempt may use the scope."""
         self.scope = None
         if self.timer is not None:
             self.timer.cancel()
-        if self.is_left:
-            log.warning("task.handler_ended", **self.facts)
+        if self.is_detached:
+            log.warning("task.handler_ended", **self.log_fields)
 
     def expire(self) -> None:
-        """Its deadline has passed."""
+        """Cancels the attempt because its deadline has passed."""
         self.is_late, self.due_s = True, inf
         self._cancel()
 
-    def lose(self) -> None:
-        """Its lease was lost; what has not begun does not begin."""
-        if not self.is_lost:
-            self.is_lost = True
+    def lose_lease(self) -> None:
+        """Cancels the attempt, or keeps it from starting, because another worker may have its tasks."""
+        if not self.has_lost_lease:
+            self.has_lost_lease = True
             self._cancel()
 
     @property
     def is_cancelled(self) -> bool:
-        return self.is_lost or self.is_late
+        return self.has_lost_lease or self.is_late
 
     @property
-    def facts(self) -> dict[str, object]:
-        """What a log line says of it."""
+    def log_fields(self) -> dict[str, object]:
         seconds = round(asyncio.get_running_loop().time() - self.began_s, 3)
         return {"reaction_id": self.tasks[0].reaction_id, "task_id": self.tasks[0].task_id, "duration_s": seconds}
-
-    @property
-    def claims(self) -> list[Claim]:
-        return [Claim(task.task_id, task.lease_owner, task.attempt) for task in self.tasks]
 
     def _cancel(self) -> None:
         if self.scope is not None and self.timer is None:
             self.scope.cancel()
-            self.timer = asyncio.get_running_loop().call_later(END_S, self._leave)
+            self.timer = asyncio.get_running_loop().call_later(END_S, self._detach)
 
-    def _leave(self) -> None:
-        if self.scope is not None and self.on_left is not None:
-            self.is_left = True
-            log.warning("task.handler_left", **self.facts)
-            self.on_left(self)
+    def _detach(self) -> None:
+        if self.scope is not None and self.on_detached is not None:
+            self.is_detached = True
+            log.warning("task.handler_detached", **self.log_fields)
+            self.on_detached(self)
 
 
 class Deadlines:
-    """Expires attempts that take too long. One timer serves them all: one for each would cost more than quick work."""
+    """Expires attempts that take too long. All share one timer: a timer per attempt costs more than a quick handler."""
 
     def __init__(self, running: Collection[Attempt]) -> None:
         self._running = running
         self._due_s = inf
         self._timer: asyncio.TimerHandle | None = None
 
-    def watch(self, running: Attempt) -> None:
+    def watch(self, attempt: Attempt) -> None:
         """Expires an attempt that has begun, unless it ends before its deadline."""
-        if running.due_s < self._due_s:
+        if attempt.due_s < self._due_s:
             self.close()
-            self._due_s = running.due_s
+            self._due_s = attempt.due_s
             self._timer = asyncio.get_running_loop().call_at(self._due_s, self._expire)
 
     def close(self) -> None:
@@ -119,14 +115,14 @@ class Deadlines:
 
     def _expire(self) -> None:
         now_s, self._due_s = self._due_s, inf
-        for running in [running for running in self._running if running.scope is not None]:
-            if running.due_s <= now_s:
-                running.expire()
-            self.watch(running)
+        for attempt in [attempt for attempt in self._running if attempt.scope is not None]:
+            if attempt.due_s <= now_s:
+                attempt.expire()
+            self.watch(attempt)
 
 
-def dealt(tasks: Sequence[Task], handlers: Mapping[str, TaskHandler]) -> Iterator[Attempt]:
-    """The tasks as their handlers take them: one by one, or in batches."""
+def split_into_attempts(tasks: Sequence[Task], handlers: Mapping[str, TaskHandler]) -> Iterator[Attempt]:
+    """One attempt per task, or per batch where a handler takes batches."""
     if len(tasks) == 1:
         yield Attempt(tasks)
         return
@@ -135,18 +131,8 @@ def dealt(tasks: Sequence[Task], handlers: Mapping[str, TaskHandler]) -> Iterato
         if size == 1:
             yield from (Attempt((task,)) for task in group)
         else:
-            mine = list(group)
-            yield from (Attempt(mine[first : first + size]) for first in range(0, len(mine), size))
-
-
-async def clear_cancellation() -> None:
-    """Takes back a cancellation of this task that its handler asked for, so that it does not meet the next one."""
-    task = asyncio.current_task()
-    if task is not None and task.cancelling():
-        with suppress(asyncio.CancelledError):
-            await asyncio.sleep(0)
-        while task.cancelling():
-            task.uncancel()
+            batch = list(group)
+            yield from (Attempt(batch[first : first + size]) for first in range(0, len(batch), size))
 
 
 def _reaction_of(task: Task) -> str:

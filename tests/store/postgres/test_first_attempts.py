@@ -2,12 +2,12 @@
 
 import pytest
 
-from tape.core.task import Claim, TaskId, task_id
+from tape.core.task import TaskClaim, TaskId, task_id
 from tape.store.postgres.first_attempts import FirstAttempts, first_attempts
 
 
-def claim(reaction_id: str, place: int, owner: str = "me", attempt: int = 1) -> Claim:
-    return Claim(task_id(reaction_id, place), owner, attempt)
+def claim(reaction_id: str, place: int, owner: str = "me", attempt: int = 1) -> TaskClaim:
+    return TaskClaim(task_id(reaction_id, place), owner, attempt)
 
 
 def test_places_rise_and_come_once_for_each_reaction() -> None:
@@ -25,10 +25,10 @@ def test_places_rise_and_come_once_for_each_reaction() -> None:
         claim("one", 7, owner="you"),
         claim("one", 7, attempt=0),
         claim("one", 7, attempt=2),
-        Claim(TaskId("task-1"), "me", 1),
-        Claim(TaskId("prefix.00000000000000x"), "me", 1),
-        Claim(TaskId("prefix.00000000000000²"), "me", 1),
+        TaskClaim(TaskId("task-1"), "me", 1),
+        TaskClaim(TaskId("prefix.00000000000000x"), "me", 1),
+        TaskClaim(TaskId("prefix.00000000000000²"), "me", 1),
     ],
 )
-def test_whatever_else_is_claimed_is_left_to_its_row(odd: Claim) -> None:
+def test_whatever_else_is_claimed_is_left_to_its_row(odd: TaskClaim) -> None:
     assert first_attempts([claim("one", 1), odd]) is None

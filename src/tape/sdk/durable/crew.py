@@ -4,7 +4,7 @@ import os
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import timedelta
-from typing import Any, TypedDict
+from typing import TypedDict
 
 import anyio
 
@@ -18,8 +18,9 @@ from tape.sdk.durable.outbox_waits import OutboxWaits
 from tape.sdk.durable.timer_job import TimerJob
 from tape.sdk.nouns.node import AsyncNode
 from tape.work.deadline import DEADLINE
-from tape.work.rounds import POLL_S, Rounds
+from tape.work.jobs import POLL, job_worker
 from tape.work.shutdown import until_signal
+from tape.work.worker import Worker
 
 
 class CrewOptions(TypedDict, total=False):
@@ -52,23 +53,23 @@ class Crew:
             waiting=waiting,
         )  # fmt: skip
 
-    def rounds(self, node: AsyncNode, waiting: OutboxWaits | None = None) -> list[Rounds[Any]]:
+    def workers(self, node: AsyncNode, waiting: OutboxWaits | None = None) -> list[Worker]:
         return [
-            Rounds(self.agents(node, waiting), slots=self.slots),
-            Rounds(TimerJob(node, owner=self.owner), slots=self.slots),
-            Rounds(DispatchJob(node, self.connectors, owner=self.owner, deadline=self.deadline), slots=self.slots),
-            Rounds(CompensationJob(node, owner=self.owner), slots=self.slots),
+            job_worker(self.agents(node, waiting), slots=self.slots),
+            job_worker(TimerJob(node, owner=self.owner), slots=self.slots),
+            job_worker(DispatchJob(node, self.connectors, owner=self.owner, deadline=self.deadline), slots=self.slots),
+            job_worker(CompensationJob(node, owner=self.owner), slots=self.slots),
         ]
 
     async def run_once(self, node: AsyncNode) -> int:
-        """Does what is due now, and what that makes due; how many runs and other errands that were.
+        """Does what is due now, and what that makes due; returns how many runs and other items that were.
 
         A run that waits for an effect which nobody here can carry out now is left: who takes it next waits on.
         """
         waiting = OutboxWaits()
-        agents, *others = rounds = self.rounds(node, waiting)
+        agents, *others = workers = self.workers(node, waiting)
         before = -1
-        while (done := _done(rounds)) > before:
+        while (done := _handled(workers)) > before:
             before = done
             is_over = anyio.Event()
             async with anyio.create_task_group() as tasks:
@@ -78,44 +79,44 @@ class Crew:
 
     async def run_until_signal(self, node: AsyncNode) -> int:
         """Goes on until a signal says to leave, and then finishes what was begun."""
-        rounds = self.rounds(node)
+        workers = self.workers(node)
 
         async def run() -> None:
             async with anyio.create_task_group() as tasks:
-                for each in rounds:
+                for each in workers:
                     tasks.start_soon(each.run)
 
         def stop() -> None:
-            for each in rounds:
+            for each in workers:
                 each.stop()
 
         await until_signal(run, stop)
-        return _done(rounds)
+        return _handled(workers)
 
     async def resume(self, node: AsyncNode, run_id: str) -> RunState:
         return await self.agents(node).resume(run_id)
 
 
-async def _to_its_end(agents: Rounds[Any], is_over: anyio.Event) -> None:
+async def _to_its_end(agents: Worker, is_over: anyio.Event) -> None:
     await agents.run_once()
     is_over.set()
 
 
-async def _beside(others: Sequence[Rounds[Any]], waiting: OutboxWaits, is_over: anyio.Event) -> None:
+async def _beside(others: Sequence[Worker], waiting: OutboxWaits, is_over: anyio.Event) -> None:
     """Does what the functions make due; when that is nothing and all of them wait, they have waited enough."""
     is_last = False
     while not is_last:
         is_last = is_over.is_set()
-        begun, done = waiting.begun, _done(others)
+        begun, done = waiting.begun, _handled(others)
         was_all = waiting.all_waiting
         async with anyio.create_task_group() as tasks:
             for each in others:
                 tasks.start_soon(each.run_once)
-        if was_all and waiting.all_waiting and (begun, done) == (waiting.begun, _done(others)):
+        if was_all and waiting.all_waiting and (begun, done) == (waiting.begun, _handled(others)):
             waiting.leave()
-        with anyio.move_on_after(POLL_S):
+        with anyio.move_on_after(POLL.total_seconds()):
             await is_over.wait()
 
 
-def _done(rounds: Sequence[Rounds[Any]]) -> int:
-    return sum(each.done for each in rounds)
+def _handled(workers: Sequence[Worker]) -> int:
+    return sum(each.handled for each in workers)

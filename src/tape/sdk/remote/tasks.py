@@ -8,7 +8,7 @@ import anyio
 
 from tape.core.errors import NotFound, StaleClaim
 from tape.core.reaction import Reaction
-from tape.core.task import Claim, Claimed, ClaimRequest, Died, Done, Failed, Released, Settlement
+from tape.core.task import Claimed, ClaimRequest, Died, Done, Failed, Released, Settlement, TaskClaim
 from tape.sdk.remote.channel import Channel
 from tape.wire import tape_pb2 as pb
 from tape.wire.messages.tasks import REACTION, TASK
@@ -41,8 +41,8 @@ class Tasks:
         more_after = answer.more_after_ms * _MS if answer.HasField("more_after_ms") else None
         return Claimed([TASK.value(task) for task in answer.tasks], more_after)
 
-    async def extend(self, claims: Sequence[Claim], lease: timedelta) -> Sequence[StaleClaim | None]:
-        async def extend(claim: Claim) -> None:
+    async def extend(self, claims: Sequence[TaskClaim], lease: timedelta) -> Sequence[StaleClaim | None]:
+        async def extend(claim: TaskClaim) -> None:
             request = say(pb.ExtendTaskRequest, **claim._asdict(), lease_ms=lease // _MS)
             await self._channel.call("ExtendTask", request, pb.ExtendTaskResponse)
 
@@ -76,7 +76,7 @@ def _sayable(reaction: Reaction) -> Reaction:
 
 
 async def _each(
-    asked: "Sequence[Claim] | Sequence[Settlement]", ask: Callable[..., Awaitable[None]]
+    asked: "Sequence[TaskClaim] | Sequence[Settlement]", ask: Callable[..., Awaitable[None]]
 ) -> list[StaleClaim | None]:
     """What came of each, all at once; only that a claim is stale is an answer, anything else an error."""
     refused: dict[int, StaleClaim] = {}

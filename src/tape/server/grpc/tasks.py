@@ -8,7 +8,6 @@ from tape.core.claim import WORK_LEASE, check_owner
 from tape.core.errors import NotFound, StaleClaim
 from tape.core.page import ANSWER_BYTES, decode_cursor
 from tape.core.task import (
-    Claim,
     ClaimRequest,
     Died,
     Done,
@@ -17,6 +16,7 @@ from tape.core.task import (
     Released,
     Settlement,
     Task,
+    TaskClaim,
     TaskId,
     TaskStatus,
     rest_of,
@@ -50,19 +50,19 @@ async def claim_tasks(hall: Hall, request: pb.ClaimTasksRequest, caller: Caller)
 
 
 async def extend_task(hall: Hall, request: pb.ExtendTaskRequest, caller: Caller) -> pb.ExtendTaskResponse:
-    claim = Claim(TaskId(request.task_id), check_owner(request.owner), request.attempt)
+    claim = TaskClaim(TaskId(request.task_id), check_owner(request.owner), request.attempt)
     await _known(hall, claim.task_id)
     _check(await hall.store.tasks.extend([claim], span(request.lease_ms, WORK_LEASE)))
     return pb.ExtendTaskResponse(task=TASK.message(await _known(hall, claim.task_id)))
 
 
 async def complete_task(hall: Hall, request: pb.CompleteTaskRequest, caller: Caller) -> pb.CompleteTaskResponse:
-    claim = Claim(TaskId(request.task_id), check_owner(request.owner), request.attempt)
+    claim = TaskClaim(TaskId(request.task_id), check_owner(request.owner), request.attempt)
     return pb.CompleteTaskResponse(task=await _settled(hall, claim, Done()))
 
 
 async def nack_task(hall: Hall, request: pb.NackTaskRequest, caller: Caller) -> pb.NackTaskResponse:
-    claim = Claim(TaskId(request.task_id), check_owner(request.owner), request.attempt)
+    claim = TaskClaim(TaskId(request.task_id), check_owner(request.owner), request.attempt)
     return pb.NackTaskResponse(task=await _settled(hall, claim, _outcome(request)))
 
 
@@ -81,7 +81,7 @@ async def list_tasks(hall: Hall, request: pb.ListTasksRequest, caller: Caller) -
 async def _again(hall: Hall, request: pb.ClaimTasksRequest, lease: timedelta) -> list[Task]:
     """The owner's own live claims among those it names, leased anew: the first that one answer carries."""
     owner = check_owner(request.owner)
-    claims = [Claim(task_id, owner, 0) for task_id in await _carried(hall, request.task_ids, owner)]
+    claims = [TaskClaim(task_id, owner, 0) for task_id in await _carried(hall, request.task_ids, owner)]
     refused = await hall.store.tasks.extend(claims, lease)
     return [await _known(hall, claim.task_id) for claim, stale in zip(claims, refused, strict=True) if stale is None]
 
@@ -100,7 +100,7 @@ async def _carried(hall: Hall, task_ids: Iterable[str], owner: str) -> list[Task
     return carried
 
 
-async def _settled(hall: Hall, claim: Claim, outcome: Outcome) -> pb.Task:
+async def _settled(hall: Hall, claim: TaskClaim, outcome: Outcome) -> pb.Task:
     await _known(hall, claim.task_id)
     _check(await hall.store.tasks.settle([Settlement(claim, outcome)]))
     return TASK.message(await _known(hall, claim.task_id))

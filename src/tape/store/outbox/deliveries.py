@@ -12,7 +12,7 @@ import anyio
 
 from tape.core.errors import StaleClaim, TapeError, Unavailable
 from tape.core.outbox import DEFAULT_RETRY_POLICY, OutboxEvent, RetryPolicy, Subscription, settled
-from tape.core.task import Claim, Claimed, ClaimRequest, Died, Done, Outcome, Settlement, Task, TaskId, TaskStatus
+from tape.core.task import Claimed, ClaimRequest, Died, Done, Outcome, Settlement, Task, TaskClaim, TaskId, TaskStatus
 from tape.store import foreign
 from tape.store.clock import now_ms
 from tape.store.connection import Row
@@ -57,8 +57,8 @@ class Deliveries:
         self._policies = policies
         (self._generation,) = {each.generation for each in subscriptions}
         self._versions = json.dumps([each.version for each in subscriptions])
-        self._claimed: dict[Claim, ClaimedDelivery] = {}
-        self._finished: set[Claim] = set()
+        self._claimed: dict[TaskClaim, ClaimedDelivery] = {}
+        self._finished: set[TaskClaim] = set()
         self._next_expiry = 0.0
         self._answer_s = answer_s
 
@@ -89,7 +89,7 @@ class Deliveries:
         self._next_expiry = now + EXPIRY_S
         return True
 
-    def claimed(self, claim: Claim) -> ClaimedDelivery:
+    def claimed(self, claim: TaskClaim) -> ClaimedDelivery:
         return self._claimed[claim]
 
     async def begin(self, connection: object, delivery: ClaimedDelivery) -> bool:
@@ -97,17 +97,17 @@ class Deliveries:
         handled = {"handler_name": delivery.handler_name, "idempotency_key": delivery.event.idempotency_key}
         return bool(await self._run(connection, "handle", handled=json.dumps([handled])))
 
-    async def finish(self, connection: object, claim: Claim) -> None:
+    async def finish(self, connection: object, claim: TaskClaim) -> None:
         """Settles an attempt as done in a transaction that is under way."""
         if not await self._settle(connection, [_named(claim) | self._after(claim, Done())]):
             raise StaleClaim(f"attempt {claim.attempt} of {claim.task_id!r} is not {claim.owner!r}'s any more")
         self._finished.add(claim)
 
-    def unfinish(self, claim: Claim) -> None:
+    def unfinish(self, claim: TaskClaim) -> None:
         """Takes `finish` back: its transaction was not committed."""
         self._finished.discard(claim)
 
-    async def extend(self, claims: Sequence[Claim], lease: timedelta) -> Sequence[StaleClaim | None]:
+    async def extend(self, claims: Sequence[TaskClaim], lease: timedelta) -> Sequence[StaleClaim | None]:
         asked = {"claims": json.dumps([_named(claim) for claim in claims]), "lease_ms": lease // _MS}
         with _answered(self._answer_s):
             async with self._database.once() as connection:
@@ -127,13 +127,13 @@ class Deliveries:
             self._claimed.pop(claim, None)
         return answers
 
-    def _settlement(self, claim: Claim, outcome: Outcome) -> dict[str, Any]:
+    def _settlement(self, claim: TaskClaim, outcome: Outcome) -> dict[str, Any]:
         """A settlement as a row, with the key that is to be recorded as handled."""
         delivery = self._claimed.get(claim)
         key = delivery.event.idempotency_key if delivery and isinstance(outcome, Done) else None
         return _named(claim) | self._after(claim, outcome) | {"idempotency_key": key}
 
-    def _stale(self, claims: Sequence[Claim], ours: set[Attempt]) -> list[StaleClaim | None]:
+    def _stale(self, claims: Sequence[TaskClaim], ours: set[Attempt]) -> list[StaleClaim | None]:
         lost = [claim for claim in claims if (claim.task_id, claim.attempt) not in ours]
         for claim in lost:
             self._claimed.pop(claim, None)
@@ -142,7 +142,7 @@ class Deliveries:
     def _hold(self, row: Row, owner: str) -> Task | Settlement:
         """The delivery as a task; a row that is no event becomes its failure."""
         (event_id, handler_name, attempt, attempts, _), event, is_handled = row[:CLAIM], row[CLAIM:-1], row[-1]
-        claim = Claim(_task_id(event_id, handler_name), owner, attempt)
+        claim = TaskClaim(_task_id(event_id, handler_name), owner, attempt)
         try:
             delivery = self._claimed[claim] = ClaimedDelivery(event_of(event), handler_name, attempts, is_handled)
         except (TapeError, ValueError) as error:
@@ -161,7 +161,7 @@ class Deliveries:
         newest = await self._database.steps.settle(partial(self._run, connection), rows)
         return set(map(_attempt, newest))
 
-    def _after(self, claim: Claim, outcome: Outcome) -> dict[str, object]:
+    def _after(self, claim: TaskClaim, outcome: Outcome) -> dict[str, object]:
         delivery = self._claimed.get(claim)
         policy = self._policies.get(delivery.handler_name, DEFAULT_RETRY_POLICY) if delivery else DEFAULT_RETRY_POLICY
         after = settled(outcome, delivery.attempts if delivery else 1, policy, random.random())
@@ -196,7 +196,7 @@ def _attempt(row: Row) -> Attempt:
     return _task_id(event_id, handler_name), attempt
 
 
-def _named(claim: Claim) -> dict[str, Any]:
+def _named(claim: TaskClaim) -> dict[str, Any]:
     handler_name, _, event_id = claim.task_id.rpartition(":")
     return {"event_id": event_id, "handler_name": handler_name, "owner": claim.owner, "attempt": claim.attempt}
 
@@ -205,33 +205,21 @@ def _place(row: Row) -> int:
     return int(row[4])
 
 
-def _task(claim: Claim, delivery: ClaimedDelivery) -> Task:
+def _task(claim: TaskClaim, delivery: ClaimedDelivery) -> Task:
     """The delivery as the worker knows tasks; its handler gets the event itself."""
     event = delivery.event
     return Task(
         task_id=claim.task_id,
         reaction_id=delivery.handler_name,
-        shard=0,
-        source_run_id="",
-        source_seq=0,
-        source_global_seq=0,
         kind="event",
         type=event.event_type,
-        subject="",
         schema_version=event.event_version,
         ts_ms=int(event.occurred_at.timestamp() * 1000),
         payload_json=event.payload_json,
-        prev_value_json="",
         status=TaskStatus.CLAIMED,
         attempt=claim.attempt,
         attempts=delivery.attempts,
-        next_attempt_at_ms=0,
         lease_owner=claim.owner,
-        lease_expires_at_ms=0,
-        last_error="",
-        coalesced=0,
-        created_at_ms=0,
-        completed_at_ms=0,
         trace_id=event.span[0],
         span_id=event.span[1],
     )

@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from itertools import chain
 from typing import Final, NamedTuple
 
-from tape.core.task import Claim
+from tape.core.task import TaskClaim
 
 DIGITS: Final = 15  # of the position in a task id
 
@@ -18,7 +18,7 @@ class FirstAttempts(NamedTuple):
     positions: list[int]
 
 
-def first_attempts(claims: Sequence[Claim]) -> FirstAttempts | None:
+def first_attempts(claims: Sequence[TaskClaim]) -> FirstAttempts | None:
     """None if the claims have several owners, or one is not a first attempt or names no task."""
     owner = claims[0].owner
     found: dict[str, list[int]] = {}

@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 from tape.core.errors import StaleClaim
 from tape.core.matched import MatchedPage, Recorded
 from tape.core.ports import Transaction
-from tape.core.task import Claim, ClaimRequest, Match, Task, shard_hash, task_prefix
+from tape.core.task import ClaimRequest, Match, Task, TaskClaim, shard_hash, task_prefix
 from tape.store.connection import Query, Row
 from tape.store.match_claims import PageResult, claimable, claimed_task, stale_claim
 from tape.store.postgres.connection import Database
@@ -58,7 +58,7 @@ class PageClaims:
             await tx.fetch(self._insert, {"matches": rows_json(group), "now": now})
         return []
 
-    async def finish(self, claims: Sequence[Claim]) -> Sequence[StaleClaim | None] | None:
+    async def finish(self, claims: Sequence[TaskClaim]) -> Sequence[StaleClaim | None] | None:
         columns = first_attempts(claims)
         if columns is None:
             return None
@@ -72,7 +72,7 @@ class PageClaims:
         await self._database.execute(Query(self._sql.materialize_expired))
         return await self._database.snapshot(*queries)
 
-    async def materialize_owned(self, tx: Transaction, claims: Sequence[Claim]) -> None:
+    async def materialize_owned(self, tx: Transaction, claims: Sequence[TaskClaim]) -> None:
         owners = json.dumps(sorted({claim.owner for claim in claims}))
         await tx.fetch(self._sql.materialize_owned, {"owners": owners})
 

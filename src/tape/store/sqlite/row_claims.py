@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from tape.core.errors import StaleClaim
 from tape.core.matched import MatchedPage
 from tape.core.ports import Transaction
-from tape.core.task import Claim, ClaimRequest, Match, Task, TaskStatus, task_id
+from tape.core.task import ClaimRequest, Match, Task, TaskClaim, TaskStatus, task_id
 from tape.store.connection import Connection, Query, Row
 from tape.store.match_claims import PageResult, claimable, claimed_task
 from tape.store.statements import statements
@@ -41,13 +41,13 @@ class RowClaims:
             ]
         return claimed
 
-    async def finish(self, claims: Sequence[Claim]) -> Sequence[StaleClaim | None] | None:
+    async def finish(self, claims: Sequence[TaskClaim]) -> Sequence[StaleClaim | None] | None:
         return None
 
     async def read_due(self, *queries: Query) -> Sequence[Sequence[Row]]:
         return await self._connection.snapshot(*queries)
 
-    async def materialize_owned(self, tx: Transaction, claims: Sequence[Claim]) -> None:
+    async def materialize_owned(self, tx: Transaction, claims: Sequence[TaskClaim]) -> None:
         return
 
     async def materialize_all(self, tx: Transaction) -> None:

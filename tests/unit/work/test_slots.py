@@ -1,4 +1,4 @@
-"""What a matcher gives to the loop beside it: never more than it has room for, and nothing is left when it stops."""
+"""What a matcher gives to the worker beside it: never more than it has room for, and nothing is left when it stops."""
 
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
@@ -27,49 +27,49 @@ async def store() -> AsyncIterator[Store]:
 
 @asynccontextmanager
 async def running(store: Store, slots: int = 2, queue: Queue | None = None) -> AsyncIterator[Worker]:
-    """A loop that has looked for work, found none, and rests."""
-    loop = Worker(queue or store.tasks, {"rule": handler(lambda: None)}, owner="me", slots=slots)
+    """A worker that has looked for work, found none, and rests."""
+    worker = Worker(queue or store.tasks, {"rule": handler(lambda: None)}, owner="me", slots=slots)
     with anyio.fail_after(PATIENCE_S):
         async with anyio.create_task_group() as group:
-            group.start_soon(loop.run)
-            while (request := loop.wanted()) is None:
+            group.start_soon(worker.run)
+            while (request := worker.slots.reserve()) is None:
                 await checkpoint()
-            loop.take(request, ())
-            yield loop
-            loop.stop()
+            worker.slots.start(request, ())
+            yield worker
+            worker.stop()
 
 
 async def test_room_is_promised_once(store: Store) -> None:
-    async with running(store) as loop:
-        first, second = loop.wanted(), loop.wanted()
+    async with running(store) as worker:
+        first, second = worker.slots.reserve(), worker.slots.reserve()
         assert first is not None
-        loop.take(first, ())
-        third = loop.wanted()
+        worker.slots.start(first, ())
+        third = worker.slots.reserve()
         assert third is not None
-        loop.take(third, ())
+        worker.slots.start(third, ())
 
     assert (first.limit, second, third.limit) == (2, None, 2)
 
 
 async def test_who_does_not_run_wants_nothing(store: Store) -> None:
-    async with running(store) as loop:
-        loop.stop()
-        stopped = loop.wanted()
+    async with running(store) as worker:
+        worker.stop()
+        stopped = worker.slots.reserve()
 
-    assert stopped is None and loop.wanted() is None
+    assert stopped is None and worker.slots.reserve() is None
 
 
 async def test_a_loop_that_stops_waits_for_what_it_was_promised(store: Store) -> None:
     await store.reactions.register(reaction())
-    async with running(store) as loop:
-        request = loop.wanted()
+    async with running(store) as worker:
+        request = worker.slots.reserve()
         assert request is not None
-        loop.stop()
+        worker.stop()
         for _ in range(10):
             await checkpoint()
-        loop.take(request, ())
+        worker.slots.start(request, ())
 
-    assert loop.wanted() is None
+    assert worker.slots.reserve() is None
 
 
 class Counted:
@@ -88,33 +88,33 @@ class Counted:
 async def test_who_has_everything_does_not_look_for_more_whenever_there_is_room(store: Store) -> None:
     queue = Counted(store.tasks)
     await store.reactions.register(reaction())
-    async with running(store, queue=queue) as loop:
-        matcher = Matcher(store, told=loop.wake, hands=loop)
+    async with running(store, queue=queue) as worker:
+        matcher = Matcher(store, on_new_tasks=worker.wake, slots=worker.slots)
         await catch_up(matcher)
         for number in range(20):
             await publish(store, 1)
             await catch_up(matcher)
-            while loop.handled == number:
+            while worker.handled == number:
                 await checkpoint()
 
-    assert queue.looks < 20 == loop.handled
+    assert queue.looks < 20 == worker.handled
 
 
 async def test_who_was_told_while_all_its_room_was_promised_looks_when_it_has_room(
     store: Store, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("tape.work.worker.POLL_S", 10 * PATIENCE_S)
+    monkeypatch.setattr("tape.work.claiming.POLL_S", 10 * PATIENCE_S)
     await store.reactions.register(reaction())
-    async with running(store) as loop:
-        request = loop.wanted()
+    async with running(store) as worker:
+        request = worker.slots.reserve()
         assert request is not None
         await publish(store, 1)
-        await catch_up(Matcher(store, told=loop.wake))
+        await catch_up(Matcher(store, on_new_tasks=worker.wake))
         for _ in range(10):
             await checkpoint()
 
-        loop.take(request, ())
-        while loop.handled == 0:
+        worker.slots.start(request, ())
+        while worker.handled == 0:
             await checkpoint()
 
     assert [task.status for task in await tasks(store)] == [TaskStatus.DONE]
@@ -147,30 +147,30 @@ async def test_what_is_published_beside_a_worker_is_handled_once_within_its_slot
 
 
 async def test_quick_work_is_waited_for_until_there_is_room(store: Store) -> None:
-    async with running(store) as loop:
-        request = loop.wanted()
+    async with running(store) as worker:
+        request = worker.slots.reserve()
         assert request is not None
         async with anyio.create_task_group() as group:
-            group.start_soon(loop.room, 2)
+            group.start_soon(worker.slots.wait_for_slots, 2)
             await checkpoint()
-            loop.take(request, ())
+            worker.slots.start(request, ())
 
-        after = loop.wanted()
+        after = worker.slots.reserve()
         assert after is not None
-        loop.take(after, ())
+        worker.slots.start(after, ())
 
     assert after.limit == 2
 
 
 async def test_who_takes_long_is_waited_for_once(store: Store) -> None:
-    async with running(store) as loop:
-        request = loop.wanted()
+    async with running(store) as worker:
+        request = worker.slots.reserve()
         assert request is not None
-        await loop.room(1)
+        await worker.slots.wait_for_slots(1)
 
         with anyio.CancelScope() as scope:
             scope.cancel()
-            await loop.room(1)
-        loop.take(request, ())
+            await worker.slots.wait_for_slots(1)
+        worker.slots.start(request, ())
 
     assert not scope.cancelled_caught

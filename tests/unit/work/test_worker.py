@@ -43,7 +43,7 @@ async def working(store: Store, function: Function, **options: Any) -> AsyncIter
         async with anyio.create_task_group() as group:
             group.start_soon(dispatcher.run)
             yield dispatcher
-            dispatcher.loop.stop()
+            dispatcher.worker.stop()
 
 
 async def once(store: Store, function: Function, **options: Any) -> int:
@@ -290,7 +290,7 @@ async def test_stopping_waits_for_what_was_begun_and_claims_nothing_more(store: 
     await publish(store, 3)
     async with working(store, slow, slots=1) as dispatcher:
         await is_begun.wait()
-        dispatcher.loop.stop()
+        dispatcher.worker.stop()
         may_end.set()
 
     assert sorted(task.status for task in await tasks(store)) == [TaskStatus.PENDING] * 2 + [TaskStatus.DONE]
