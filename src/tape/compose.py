@@ -22,7 +22,7 @@ from tape.core.background import background
 from tape.core.errors import UsageError, quoted
 from tape.core.ports import Reader, Store
 from tape.settings import Settings
-from tape.work.outages import opened
+from tape.work.outages import open_when_available
 
 if TYPE_CHECKING:
     from tape.core.reaction import Reaction
@@ -223,7 +223,7 @@ async def dispatch(url: str | None, config: "WorkerConfig", once: bool = False) 
         return await dispatch_far(place, config, once)
     equipped = config if config.peers else replace(config, peers=tuple(peer_connections(settings.connections).values()))
     make = partial(open_backend, place)
-    async with make() if once else opened(make, "work") as backend:
+    async with make() if once else open_when_available(make, "work") as backend:
         dispatcher = Dispatcher(backend.store, equipped, backend.journal)
         return await (dispatcher.run_once() if once else dispatcher.run_until_signal())
     raise AssertionError("a store swallows nothing")
@@ -234,7 +234,7 @@ async def forward(url: str | None, to: "Destination", cursor: Path, pattern: str
     from tape.outbox.forwarder import forward_journal
 
     make = partial(open_journal, url)
-    async with make() if once else opened(make, "relay") as journal:
+    async with make() if once else open_when_available(make, "relay") as journal:
         return await forward_journal(journal, to, cursor, pattern, once)
     raise AssertionError("a journal swallows nothing")
 

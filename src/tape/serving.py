@@ -21,7 +21,7 @@ from tape.runs.producers import Producers
 from tape.server.http.address import Address
 from tape.settings import Settings
 from tape.telemetry import Meters
-from tape.work.outages import opened
+from tape.work.outages import open_when_available
 
 if TYPE_CHECKING:
     from tape.core.lake import LakeQueries
@@ -81,7 +81,7 @@ async def serve(service: Service, on_ready: Callable[[Address, Address | None], 
     tail_entries = min(ENTRIES, service.event_ring_size) if service.is_bounded else ENTRIES
     cold = lake_behind(service.store, service.lake or service.data / "lake")
     async with (
-        opened(make, "serve") as store,
+        open_when_available(make, "serve") as store,
         run_journal(store, tail_entries, cold) as journal,
         _matching(store, journal, service.has_reactions),
         _forking(store, journal, service.producers, meters, service.has_reactions) as (forks, ledgers),

@@ -81,7 +81,7 @@ async def test_a_thread_that_hangs_gives_its_slot_to_the_next_task(
                 await anyio.sleep(0.01)
 
     assert [task.status for task in found] == [TaskStatus.DLQ, TaskStatus.DLQ, TaskStatus.DONE]
-    assert named(caplog, "task.thread_left") == [found[0].task_id, found[1].task_id]
+    assert named(caplog, "task.thread_detached") == [found[0].task_id, found[1].task_id]
 
 
 async def test_a_handler_that_ignores_its_cancellation_is_left_to_itself(
@@ -104,7 +104,7 @@ async def test_a_handler_that_ignores_its_cancellation_is_left_to_itself(
     may_end.set()
 
     assert (first.status, second.status) == (TaskStatus.DLQ, TaskStatus.DONE)
-    assert named(caplog, "task.handler_left") == [first.task_id]
+    assert named(caplog, "task.handler_detached") == [first.task_id]
 
 
 @pytest.mark.parametrize("is_waiting", [True, False])

@@ -11,7 +11,7 @@ from tape.core.errors import NotFound
 from tape.core.event import Event
 from tape.core.ports import Store
 from tape.core.task import MAX_DEPTH, Died, Done, Match, Settlement, TaskStatus
-from tape.matcher.explain import Outcome, explain
+from tape.matcher.explain import MatchOutcome, explain
 from tape.matcher.matcher import Matcher
 from tests.conftest import Scale
 from tests.contract.backends import needs_ledgers
@@ -35,7 +35,7 @@ async def test_a_match_is_told_with_its_definition_its_parts_and_the_life_of_its
 
     told = await explain(store, journal, "rule", 3)
 
-    assert told.outcome is Outcome.TASK and told.task is not None and told.task.status is TaskStatus.DLQ
+    assert told.outcome is MatchOutcome.TASK and told.task is not None and told.task.status is TaskStatus.DLQ
     assert [(part.text, part.value) for part in told.judgement.parts] == [("payload.n > 1", "true"), ("payload.n", "2")]
     assert [entry.type for entry in told.life] == ["dead"]
     assert [entry.type for entry in told.registrations] == ["registered"]
@@ -43,10 +43,15 @@ async def test_a_match_is_told_with_its_definition_its_parts_and_the_life_of_its
 
 @pytest.mark.parametrize(
     ("place", "outcome"),
-    [(2, Outcome.NO_MATCH), (4, Outcome.OTHER_SUBJECT), (5, Outcome.PREDICATE_ERROR), (7, Outcome.NOT_ACTIVE)],
+    [
+        (2, MatchOutcome.NO_MATCH),
+        (4, MatchOutcome.OTHER_SUBJECT),
+        (5, MatchOutcome.PREDICATE_ERROR),
+        (7, MatchOutcome.NOT_ACTIVE),
+    ],
 )
 async def test_what_makes_no_task_is_told_with_the_reason(
-    store: Store, journal: Journal, place: int, outcome: Outcome
+    store: Store, journal: Journal, place: int, outcome: MatchOutcome
 ) -> None:
     await store.reactions.register(reaction(predicate_cel="payload.n > 1"))
     await publish(store, 2)
@@ -71,7 +76,7 @@ async def test_what_waits_for_the_matcher_is_told_from_what_was_forgotten(store:
 
     after = await explain(store, journal, "rule", 2)
 
-    assert (before.outcome, after.outcome) == (Outcome.NOT_YET, Outcome.FORGOTTEN)
+    assert (before.outcome, after.outcome) == (MatchOutcome.NOT_YET, MatchOutcome.FORGOTTEN)
 
 
 async def test_a_debounced_match_is_told_with_the_task_it_went_into(store: Store, journal: Journal) -> None:
@@ -81,7 +86,7 @@ async def test_a_debounced_match_is_told_with_the_task_it_went_into(store: Store
 
     told = [await explain(store, journal, "rule", place) for place in (2, 4)]
 
-    assert [each.outcome for each in told] == [Outcome.COALESCED, Outcome.TASK]
+    assert [each.outcome for each in told] == [MatchOutcome.COALESCED, MatchOutcome.TASK]
     assert told[0].task == told[1].task and told[0].judgement.definition.debounce_ms == 60_000
 
 
@@ -98,7 +103,7 @@ async def test_what_was_forgotten_is_not_told_as_part_of_a_newer_task(store: Sto
 
     told = [(await explain(store, journal, "rule", place)).outcome for place in (2, 3, 4)]
 
-    assert told == [Outcome.FORGOTTEN, Outcome.FORGOTTEN, Outcome.TASK]
+    assert told == [MatchOutcome.FORGOTTEN, MatchOutcome.FORGOTTEN, MatchOutcome.TASK]
 
 
 async def test_what_was_forgotten_is_not_told_as_one_of_those_that_a_newer_task_has_counted(
@@ -113,7 +118,13 @@ async def test_what_was_forgotten_is_not_told_as_one_of_those_that_a_newer_task_
 
     told = [(await explain(store, journal, "rule", place)).outcome for place in range(2, 7)]
 
-    assert told == [Outcome.FORGOTTEN, Outcome.COALESCED, Outcome.COALESCED, Outcome.NO_MATCH, Outcome.TASK]
+    assert told == [
+        MatchOutcome.FORGOTTEN,
+        MatchOutcome.COALESCED,
+        MatchOutcome.COALESCED,
+        MatchOutcome.NO_MATCH,
+        MatchOutcome.TASK,
+    ]
 
 
 async def test_a_task_of_its_own_between_a_match_and_the_task_it_went_into_is_passed_over(
@@ -127,7 +138,7 @@ async def test_a_task_of_its_own_between_a_match_and_the_task_it_went_into_is_pa
 
     told = await explain(store, journal, "rule", 2)
 
-    assert told.outcome is Outcome.COALESCED and told.task is not None and told.task.coalesced == 1
+    assert told.outcome is MatchOutcome.COALESCED and told.task is not None and told.task.coalesced == 1
 
 
 async def deep(store: Store) -> int:
@@ -164,9 +175,9 @@ async def test_as_many_entries_are_told_to_be_in_a_task_as_it_has_counted(store:
 
     told = [await explain(store, journal, name, place) for name in names for place in range(1, head + 1)]
 
-    found = Counter(each.task.task_id for each in told if each.task and each.outcome is Outcome.COALESCED)
+    found = Counter(each.task.task_id for each in told if each.task and each.outcome is MatchOutcome.COALESCED)
     assert {task_id: count for task_id, count in counted.items() if count} == found
-    assert {each.outcome for each in told} >= {Outcome.COALESCED, Outcome.FORGOTTEN, Outcome.TASK}
+    assert {each.outcome for each in told} >= {MatchOutcome.COALESCED, MatchOutcome.FORGOTTEN, MatchOutcome.TASK}
 
 
 async def test_what_a_debounced_reaction_does_not_match_is_not_told_with_the_task_of_a_newer_entry(
@@ -178,7 +189,7 @@ async def test_what_a_debounced_reaction_does_not_match_is_not_told_with_the_tas
 
     told = await explain(store, journal, "rule", 2)
 
-    assert told.outcome is Outcome.NO_MATCH and told.task is None
+    assert told.outcome is MatchOutcome.NO_MATCH and told.task is None
 
 
 async def test_what_a_backfill_has_made_is_told_as_a_task(store: Store, journal: Journal) -> None:
@@ -190,7 +201,7 @@ async def test_what_a_backfill_has_made_is_told_as_a_task(store: Store, journal:
 
     told = await explain(store, journal, "rule", entry.global_seq)
 
-    assert told.outcome is Outcome.BACKFILLED and told.task is not None and not told.judgement.is_active
+    assert told.outcome is MatchOutcome.BACKFILLED and told.task is not None and not told.judgement.is_active
 
 
 async def test_a_reaction_that_begins_at_the_head_says_that_it_passed_over_history(
@@ -202,7 +213,7 @@ async def test_a_reaction_that_begins_at_the_head_says_that_it_passed_over_histo
 
     told = await explain(store, journal, "rule", 1)
 
-    assert told.outcome is Outcome.NOT_ACTIVE and "after position 2" in told.judgement.reason
+    assert told.outcome is MatchOutcome.NOT_ACTIVE and "after position 2" in told.judgement.reason
 
 
 async def test_what_is_not_there_cannot_be_explained(store: Store, journal: Journal) -> None:
@@ -224,8 +235,8 @@ async def test_explain_agrees_with_the_matcher_whatever_happened_to_a_reaction(
 
     told = {case: (await explain(store, journal, *case)).outcome for case in cases}
 
-    assert {case for case, outcome in told.items() if outcome is Outcome.TASK} == made & set(cases)
-    assert len(set(told.values())) >= 4 and Outcome.FORGOTTEN not in told.values()
+    assert {case for case, outcome in told.items() if outcome is MatchOutcome.TASK} == made & set(cases)
+    assert len(set(told.values())) >= 4 and MatchOutcome.FORGOTTEN not in told.values()
 
 
 async def live(

@@ -106,7 +106,7 @@ def test_serve_waits_for_a_postgres_that_is_not_up_yet_and_goes_on_after_it_was_
     postgres_server.kill_hard()
     try:
         command = start("serve", "--store", url, "--http", place)
-        command.waits(lambda: command.logged("store.away", "serve") > 0, "it says that the store is away")
+        command.waits(lambda: command.logged("store.unavailable", "serve") > 0, "it says that the store is away")
     finally:
         postgres_server.restart()
     command.waits(lambda: answers(place), "it serves")
@@ -114,7 +114,7 @@ def test_serve_waits_for_a_postgres_that_is_not_up_yet_and_goes_on_after_it_was_
     postgres_server.restart()
     command.waits(lambda: answers(place), "it serves again")
 
-    assert command.logged("store.away", "serve") == command.logged("store.back", "serve") == 1
+    assert command.logged("store.unavailable", "serve") == command.logged("store.recovered", "serve") == 1
     assert command.end() in (0, 128 + signal.SIGTERM)
 
 
@@ -127,7 +127,7 @@ def test_work_waits_for_a_postgres_that_is_not_up_yet_and_goes_on_after_it_was_k
     postgres_server.kill_hard()
     try:
         command = start("work", "handlers", "--store", url)
-        command.waits(lambda: command.logged("store.away", "work") > 0, "it says that the store is away")
+        command.waits(lambda: command.logged("store.unavailable", "work") > 0, "it says that the store is away")
     finally:
         postgres_server.restart()
     command.waits(lambda: "dispatcher.started" in command.stderr, "it works")
@@ -138,7 +138,7 @@ def test_work_waits_for_a_postgres_that_is_not_up_yet_and_goes_on_after_it_was_k
     publish(url, tmp_path, 2)
 
     command.waits(lambda: "2\n" in handled.read_text(), "the second is handled")
-    assert command.logged("store.away", "work") == 1
+    assert command.logged("store.unavailable", "work") == 1
     assert command.end() in (0, 128 + signal.SIGTERM)
 
 
@@ -151,13 +151,13 @@ def test_a_sync_that_follows_goes_on_after_postgres_was_killed(
     postgres_server.kill_hard()
     try:
         command = start("lake", "sync", "--follow", "--json", "--store", url, "--lake", str(tmp_path / "lake"))
-        command.waits(lambda: command.logged("store.away", "lake sync") > 0, "it says that the store is away")
+        command.waits(lambda: command.logged("store.unavailable", "lake sync") > 0, "it says that the store is away")
     finally:
         postgres_server.restart()
     publish(url, tmp_path, 1)
     command.waits(lambda: has_synced(1), "the first step is taken")
     postgres_server.kill_hard()
-    command.waits(lambda: command.logged("store.away", "lake sync") > 1, "it says so again")
+    command.waits(lambda: command.logged("store.unavailable", "lake sync") > 1, "it says so again")
     postgres_server.restart()
     publish(url, tmp_path, 2)
 

@@ -1,4 +1,4 @@
-"""Agents: a match starts a run, once for each entry, and holds a slot of its reaction until that run has ended."""
+"""Handlers that start agents: an entry starts one run, and its task is done when that run has ended."""
 
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import aclosing
@@ -15,7 +15,7 @@ from tape.work.envelope import Envelope
 from tape.work.handler import Handler
 
 
-class Agents(Mapping[str, Handler]):
+class AgentHandlers(Mapping[str, Handler]):
     """The handlers of all reactions that start agents, whichever there are just now."""
 
     def __init__(

@@ -17,15 +17,15 @@ from tape.core.background import background
 from tape.core.claim import WORK_LEASE
 from tape.core.ports import Store
 from tape.core.reaction import Reaction
-from tape.matcher.agents import Agents
+from tape.matcher.agents import AgentHandlers
 from tape.matcher.matcher import Matcher
-from tape.matcher.publishing import Publishing, Route, routed_to, target_of
+from tape.matcher.publishing import PublishHandlers, Route, routed_to, target_of
 from tape.runs.ledgers import Ledgers
 from tape.settings import Settings
 from tape.telemetry import log
 from tape.work.collected import Collection
 from tape.work.handler import Handler
-from tape.work.outages import persist
+from tape.work.outages import retry_outages
 from tape.work.shutdown import until_signal
 from tape.work.worker import Worker
 
@@ -97,7 +97,7 @@ class Dispatcher:
 
     async def run(self) -> int:
         """Works until it is stopped; how many tasks it has settled."""
-        await persist(lambda _: self.register(), "work")
+        await retry_outages(lambda _: self.register(), "work")
         async with background(self.matcher.run, self._start_agents):
             log.info("dispatcher.started", owner=self._config.owner, handlers=len(self._config.handlers))
             await self._work()
@@ -160,11 +160,11 @@ class Dispatcher:
         agents: Mapping[str, Handler] = {}
         if self._journal is not None:
             runs = Ledgers(self._store, self._journal).runs
-            agents = Agents(lambda: self.matcher.states, runs, self._journal, is_waiting=is_waiting)
+            agents = AgentHandlers(lambda: self.matcher.states, runs, self._journal, is_waiting=is_waiting)
         return Worker(self._store.tasks, agents, owner=self._config.owner, slots=AGENTS, lease=self._config.lease)
 
     def _bridge(self, peer: PeerConnection) -> Worker:
-        sends = Publishing(lambda: self.matcher.states, peer, self._store.journal, self._config.route)
+        sends = PublishHandlers(lambda: self.matcher.states, peer, self._store.journal, self._config.route)
         slots = peer.config.slots
         return Worker(self._store.tasks, sends, owner=self._config.owner, slots=slots, lease=self._config.lease)
 

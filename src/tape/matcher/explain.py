@@ -23,7 +23,7 @@ from tape.core.task import DEREGISTERED, MAX_DEPTH, TASK, Task, TaskStatus
 from tape.matcher.rules import predicate_of
 
 
-class Outcome(StrEnum):
+class MatchOutcome(StrEnum):
     """What came of an entry, for one reaction."""
 
     NOT_ACTIVE = "not_active"
@@ -51,17 +51,17 @@ class Judgement:
     depth: int
 
     @property
-    def refusal(self) -> Outcome | None:
+    def refusal(self) -> MatchOutcome | None:
         """Why it makes no task; None when it does."""
         if not self.is_active:
-            return Outcome.NOT_ACTIVE
+            return MatchOutcome.NOT_ACTIVE
         if not self.is_subject:
-            return Outcome.OTHER_SUBJECT
+            return MatchOutcome.OTHER_SUBJECT
         if self.verdict.error is not None:
-            return Outcome.PREDICATE_ERROR
+            return MatchOutcome.PREDICATE_ERROR
         if not self.verdict.matched:
-            return Outcome.NO_MATCH
-        return Outcome.TOO_DEEP if self.depth > MAX_DEPTH else None
+            return MatchOutcome.NO_MATCH
+        return MatchOutcome.TOO_DEEP if self.depth > MAX_DEPTH else None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -70,7 +70,7 @@ class Explanation:
 
     reaction_id: str
     entry: Entry
-    outcome: Outcome
+    outcome: MatchOutcome
     judgement: Judgement
     registrations: tuple[Entry, ...]
     cursor: GlobalSeq
@@ -152,14 +152,14 @@ def _is_gathered(registrations: Sequence[Entry], entry: Entry) -> bool:
     return judgement.refusal is None and judgement.definition.debounce_ms > 0 and judgement.depth < MAX_DEPTH
 
 
-def _outcome(judgement: Judgement, entry: Entry, cursor: GlobalSeq, task: Task | None) -> Outcome:
-    if judgement.refusal is Outcome.NOT_ACTIVE and task is not None:
-        return Outcome.BACKFILLED
+def _outcome(judgement: Judgement, entry: Entry, cursor: GlobalSeq, task: Task | None) -> MatchOutcome:
+    if judgement.refusal is MatchOutcome.NOT_ACTIVE and task is not None:
+        return MatchOutcome.BACKFILLED
     if judgement.refusal is not None:
         return judgement.refusal
     if task is not None:
-        return Outcome.TASK if task.source_global_seq == entry.global_seq else Outcome.COALESCED
-    return Outcome.NOT_YET if cursor < entry.global_seq else Outcome.FORGOTTEN
+        return MatchOutcome.TASK if task.source_global_seq == entry.global_seq else MatchOutcome.COALESCED
+    return MatchOutcome.NOT_YET if cursor < entry.global_seq else MatchOutcome.FORGOTTEN
 
 
 async def _entry(journal: Journal, global_seq: int) -> Entry:

@@ -7,7 +7,7 @@ from tape.core.task import MAX_DEPTH, Task
 from tape.matcher.explain import Explanation
 
 
-def facts(told: Explanation) -> dict[str, object]:
+def explanation_fields(told: Explanation) -> dict[str, object]:
     """Everything an explanation says."""
     judged = told.judgement
     return {
@@ -30,18 +30,18 @@ def facts(told: Explanation) -> dict[str, object]:
         "max_depth": MAX_DEPTH,
         "debounce_ms": judged.definition.debounce_ms,
         "last_global_seq": told.cursor,
-        "registrations": [event_facts(entry) for entry in told.registrations],
-        "task": None if told.task is None else task_facts(told.task),
-        "life": [event_facts(entry) for entry in told.life],
+        "registrations": [entry_fields(entry) for entry in told.registrations],
+        "task": None if told.task is None else task_fields(told.task),
+        "life": [entry_fields(entry) for entry in told.life],
     }
 
 
-def task_facts(task: Task) -> dict[str, object]:
+def task_fields(task: Task) -> dict[str, object]:
     """The columns of tape_tasks, by their names."""
     return {**asdict(task), "status": int(task.status)}
 
 
-def event_facts(entry: Entry) -> dict[str, object]:
+def entry_fields(entry: Entry) -> dict[str, object]:
     """What happened, where and when, and what was said of it."""
     said = entry.payload if isinstance(entry.payload, dict) else {}
     told = {name: said[name] for name in ("attempts", "error", "reason", "paused") if said.get(name)}

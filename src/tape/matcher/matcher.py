@@ -84,7 +84,7 @@ class Matcher:
         while True:
             try:
                 is_at_head = not await self.step()
-                self._outage.over()
+                self._outage.recovered()
                 if is_at_head:
                     await self._source.wait(self._cursor)
             except Unavailable as error:

@@ -35,7 +35,7 @@ def routed_to(target: Target, reaction_id: str = "") -> Route:
     return route
 
 
-class Publishing(Mapping[str, BridgeHandler]):
+class PublishHandlers(Mapping[str, BridgeHandler]):
     """The handlers of all reactions that publish to one peer."""
 
     def __init__(

@@ -30,7 +30,7 @@ from tape.settings import Settings
 from tape.store.outbox.deliveries import Deliveries
 from tape.store.outbox.versions import HandlerVersions
 from tape.work.deadline import DEADLINE
-from tape.work.outages import Outage, persist
+from tape.work.outages import Outage, retry_outages
 from tape.work.worker import Worker
 
 SLOTS: Final = 16
@@ -135,11 +135,11 @@ class OutboxListener:
 
     async def run(self) -> None:
         """Handles events until `stop`; waits for a database that is unavailable."""
-        await persist(self._run, "outbox")
+        await retry_outages(self._run, "outbox")
 
     async def _run(self, outage: Outage) -> None:
         async with self._prepared() as loop:
-            outage.over()
+            outage.recovered()
             if not self._is_stopped:
                 await loop.run()
 

@@ -50,7 +50,7 @@ class Claimer:
             return Claimed((), self._outage.failed(error))
         finally:
             self._slots.start(request, claimed.tasks)
-        self._outage.over()
+        self._outage.recovered()
         self._is_drained = claimed.is_all and not claimed.tasks
         return claimed
 

@@ -39,7 +39,7 @@ class HandlerTasks:
             with anyio.CancelScope(shield=True):
                 await asyncio.wait(self._scopes, timeout=END_S)
         if self._scopes:
-            log.warning("worker.handlers_left", count=len(self._scopes))
+            log.warning("worker.handlers_detached", count=len(self._scopes))
             for task in self._scopes:
                 _leave(task)
 

@@ -38,15 +38,15 @@ class Outage:
     def failed(self, error: TapeError) -> timedelta:
         """An attempt has failed; how long to wait before the next one."""
         if self._failures == 0:
-            log.warning("store.away", component=self._component, reason=str(error))
+            log.warning("store.unavailable", component=self._component, reason=str(error))
         delay = self._delay()
         self._failures += 1
         return delay
 
-    def over(self) -> None:
+    def recovered(self) -> None:
         """An attempt has succeeded."""
         if self._failures:
-            log.info("store.back", component=self._component, attempts=self._failures)
+            log.info("store.recovered", component=self._component, attempts=self._failures)
             self._failures = 0
 
     def _delay(self) -> timedelta:
@@ -54,7 +54,7 @@ class Outage:
         return min(doubled, LONGEST) * (0.5 + self._jitter() / 2)
 
 
-async def persist(work: Callable[[Outage], Awaitable[T]], component: str) -> T:
+async def retry_outages(work: Callable[[Outage], Awaitable[T]], component: str) -> T:
     """Does something to its end, and begins it again after each outage; `work` says when it has got on."""
     outage = Outage(component)
     while True:
@@ -68,16 +68,16 @@ async def persist(work: Callable[[Outage], Awaitable[T]], component: str) -> T:
 
 
 @asynccontextmanager
-async def opened(make: Callable[[], AbstractAsyncContextManager[T]], component: str) -> AsyncIterator[T]:
+async def open_when_available(make: Callable[[], AbstractAsyncContextManager[T]], component: str) -> AsyncIterator[T]:
     """What can be opened once its store is up; what is refused for another reason is raised at once."""
 
     async def entered(outage: Outage) -> T:
         found = await stack.enter_async_context(make())
-        outage.over()
+        outage.recovered()
         return found
 
     async with AsyncExitStack() as stack:
-        yield await persist(entered, component)
+        yield await retry_outages(entered, component)
 
 
 def _unavailable(error: BaseException) -> Unavailable | None:

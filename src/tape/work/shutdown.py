@@ -53,7 +53,7 @@ def _leaving(stop: Callable[[], None], grace: timedelta) -> Iterator[None]:
     def watch() -> None:
         told.wait()
         if not over.wait(grace.total_seconds()) and not loop.is_closed():
-            exit_now(128 + signal.SIGTERM, partial(log.warning, "worker.grace_over", grace_s=grace.total_seconds()))
+            exit_now(128 + signal.SIGTERM, partial(log.warning, "worker.grace_expired", grace_s=grace.total_seconds()))
 
     before = {number: signal.signal(number, leave) for number in SIGNALS}
     threading.Thread(target=watch, name="tape leaving", daemon=True).start()

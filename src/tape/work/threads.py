@@ -43,7 +43,7 @@ class _Call:
             self._is_left = True
             is_first = not _LEFT
             _LEFT.add(self._thread)
-        log.warning("task.thread_left", duration_s=self._duration_s, **self._facts)
+        log.warning("task.thread_detached", duration_s=self._duration_s, **self._facts)
         if is_first:
             threading.Thread(target=_end_process, name="tape exit", daemon=True).start()
 

@@ -69,21 +69,21 @@ async def _follow(choices: Choices, step: int) -> None:
     from tape.lake.pipeline import follow, spark_writer
     from tape.lake.session import open_spark
     from tape.lake.store_option import check_durable
-    from tape.work.outages import Outage, opened, persist
+    from tape.work.outages import Outage, open_when_available, retry_outages
 
     url, log = check_durable(choices.location()[0]), log_of(choices)
     choices.check_exists()
     log_to_stderr()
-    async with opened(choices.open_store, "lake sync") as store:
+    async with open_when_available(choices.open_store, "lake sync") as store:
         with spark_writer(open_spark, url) as write:
 
             async def follow_until_error(outage: Outage) -> None:
                 async with aclosing(follow(store.journal, log, write, step)) as steps:
                     async for done in steps:
-                        outage.over()
+                        outage.recovered()
                         printing.print_step(done, is_json=choices.is_json)
 
-            await persist(follow_until_error, "lake sync")
+            await retry_outages(follow_until_error, "lake sync")
 
 
 @lake.command()

@@ -40,11 +40,11 @@ ANSWERS: Final = {
 @click.pass_obj
 def explain(choices: Choices, reaction_id: str, global_seq: int) -> None:
     """Show why the entry at GLOBAL_SEQ became a task of ID, or why not."""
-    from tape.matcher.explained import facts
+    from tape.matcher.explained import explanation_fields
 
     explanation = finish(partial(_explain, choices, reaction_id, global_seq))
     if choices.is_json:
-        output.write_json(facts(explanation))
+        output.write_json(explanation_fields(explanation))
     else:
         _print(explanation)
 

@@ -10,7 +10,7 @@ from tape.core.reaction import Reaction
 from tape.sdk.remote.channel import Channel
 from tape.sdk.remote.tasks import Tasks
 from tape.work.attempt import TaskHandler
-from tape.work.outages import opened, persist
+from tape.work.outages import open_when_available, retry_outages
 from tape.work.shutdown import until_signal
 from tape.work.worker import Worker
 
@@ -44,7 +44,7 @@ async def dispatch(url: str, config: WorkerConfig, once: bool) -> int:
     if config.peers:
         raise UsageError("a bridge works beside its store; give the store's URL, not a server's")
     make = partial(Channel, url)
-    async with make() if once else opened(make, "work") as channel:
+    async with make() if once else open_when_available(make, "work") as channel:
         dispatcher = Dispatcher(channel, config)
         return await (dispatcher.run_once() if once else dispatcher.run_until_signal())
     raise AssertionError("a channel swallows nothing")
@@ -69,6 +69,6 @@ class Dispatcher:
 
     async def run_until_signal(self) -> int:
         """Works until a signal says to leave; a second one does not wait for what was begun."""
-        await persist(lambda _: self.register(), "work")
+        await retry_outages(lambda _: self.register(), "work")
         await until_signal(self._loop.run, self._loop.stop)
         return self._loop.handled

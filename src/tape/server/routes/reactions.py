@@ -11,7 +11,7 @@ from tape.core.ports import Store
 from tape.core.reaction import HandlerKind, Reaction
 from tape.core.subject import Pattern
 from tape.matcher.explain import explain
-from tape.matcher.explained import facts
+from tape.matcher.explained import explanation_fields
 from tape.server.http.request import Request
 from tape.server.http.response import Response
 from tape.server.http.route import Parameter, ResponseSpec, Route, respond_with
@@ -79,7 +79,7 @@ async def explain_reaction(request: Request, node: Node) -> Response:
     explanation = await explain(
         store_of(node), node.journal, reaction_id_of(request), _global_seq(request.values["global_seq"])
     )
-    return Response.json(msgspec.convert(facts(explanation), Explained))
+    return Response.json(msgspec.convert(explanation_fields(explanation), Explained))
 
 
 def store_of(node: Node) -> Store:
