@@ -17,7 +17,7 @@ help: ## Show this list
 setup: ## Build .venv from requirements/dev.lock
 	@$(PYTHON) tools/bootstrap.py dev
 
-demo: setup ## Watch one journal at work, and see it drawn from a lake; KEEP=1 leaves the console running
+demo: setup ## Run a demonstration of one minute (KEEP=1 leaves the console running)
 	@$(BIN)/tape demo $(if $(KEEP),--keep)
 
 test: check ## Run the whole suite (WORKERS=4 processes)
@@ -41,31 +41,31 @@ docs: setup ## Build the documentation into build/docs
 changelog: setup ## Write newsfragments/ into CHANGELOG.md (VERSION=1.2.0 makes a release)
 	@$(BIN)/python -m tools.changelog $(VERSION)
 
-dist: setup ## Build the wheel and the sdist into dist, with the bill of what they bring
+dist: setup ## Build the wheel, the sdist and the bill of materials into dist
 	@$(BIN)/python -m hatchling build
 	@$(BIN)/python -m tools.sbom
 
-sbom: setup ## Write dist/sbom.cdx.json: what an installation with all extras brings
+sbom: setup ## Write the bill of materials to dist/sbom.cdx.json
 	@$(BIN)/python -m tools.sbom
 
-bench: ## Measure against peers into bench/latest.json (ONLY=name for one)
+bench: ## Compare with peers, into bench/latest.json (ONLY=name for one area)
 	@$(PYTHON) tools/bootstrap.py bench
 	@.venv-bench/bin/python -m tests.bench "$(ONLY)"
 
-bench-scale: ## Fill the lake from 100 k, 3 M and 10 M entries; a row must cost the same
+bench-scale: ## Compare the cost of a row in a lake of 100 k, 3 M and 10 M entries
 	@$(PYTHON) tools/bootstrap.py bench
 	@.venv-bench/bin/python -m tests.bench.scale
 
 soak: setup ## Run contracts, properties and processes with twenty times as much work
 	@$(BIN)/pytest -n $(WORKERS) --scale 20 -o faulthandler_timeout=1200 tests/contract tests/property tests/process tests/lake tests/server tests/outbox
 
-proto: setup ## Make the Python of src/tape/wire/tape.proto
+proto: setup ## Generate the Python code of src/tape/wire/tape.proto
 	@$(BIN)/python tools/proto.py
 
 lock: setup ## Resolve requirements/*.in again (with Python 3.11)
 	@$(BIN)/python tools/lock.py
 
-clean: ## Delete the environments and what tools leave behind
+clean: ## Delete the environments and the files of tools
 	@rm -rf .venv .venv.lock .venv-bench .venv-bench.lock .hypothesis .import_linter_cache .mypy_cache .pytest_cache
 	@rm -rf .browser .browser.lock .ruff_cache build dist tests/browser/shots
 	@find src tests tools -name __pycache__ -type d -prune -exec rm -rf {} +

@@ -8,7 +8,7 @@ from pathlib import Path
 ROOT = Path(__file__).resolve().parent.parent
 OLDEST = (3, 11)
 
-# Wheels lying about on one machine have hashes that nobody else can download.
+# Wheels in a local folder have hashes that no other machine can download.
 LOCAL_SOURCES = {"PIP_CONFIG_FILE": os.devnull, "PIP_FIND_LINKS": "", "PIP_EXTRA_INDEX_URL": ""}
 
 EXTRAS = ("cel", "duckdb", "grpc", "kafka", "nats", "postgres", "pubsub", "redis", "sdk", "server", "spark", "webhook")

@@ -1,4 +1,4 @@
-"""Makes the Python of src/tape/wire/tape.proto: `make proto`, or into another folder to compare."""
+"""Generates the Python code of src/tape/wire/tape.proto: `make proto`, or into another folder to compare."""
 
 import sys
 from importlib.resources import files

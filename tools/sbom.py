@@ -1,4 +1,4 @@
-"""Writes dist/sbom.cdx.json: what an installation with all extras brings, as CycloneDX, from requirements/dev.lock."""
+"""Writes the bill of materials of Tape with all extras, as CycloneDX, from requirements/dev.lock."""
 
 import json
 import re
@@ -19,7 +19,7 @@ VIA = re.compile(r"^\s+#\s+(?:via\s+)?(\S+)(.*)$")
 
 
 class Pin(NamedTuple):
-    """A locked package: its files' hashes, and who asked for it."""
+    """A locked package: the hashes of its files, and the packages that require it."""
 
     name: str
     version: str
@@ -39,7 +39,7 @@ def main() -> int:
 
 
 def document(lock: str, ours: str) -> dict[str, Any]:
-    """The bill of what Tape itself and its extras need; what only working on it needs is left out."""
+    """The bill of materials of Tape and its extras, without what only development needs."""
     pins = shipped({pin.name: pin for pin in parse(lock)})
     us = f"pkg:pypi/{US}@{ours}"
     return {
@@ -69,7 +69,7 @@ def parse(lock: str) -> Iterator[Pin]:
 
 
 def shipped(pins: Mapping[str, Pin]) -> dict[str, Pin]:
-    """Those that Tape asks for, and those that they ask for."""
+    """The packages that Tape requires, directly or indirectly."""
     kept: set[str] = {US}
     while more := {name for name, pin in pins.items() if pin.wanted_by & kept} - kept:
         kept |= more
@@ -99,13 +99,13 @@ def dependencies(us: str, pins: Mapping[str, Pin]) -> Iterator[dict[str, Any]]:
 
 
 def licence(pin: Pin) -> str | None:
-    """What the installed package says of itself, if it is the locked one and says so in a word that tools know."""
+    """The licence of the installed package, if it is the locked version and has an SPDX expression."""
     try:
         found = metadata.metadata(pin.name)
     except metadata.PackageNotFoundError:
         return None
-    is_said = "License-Expression" in found and found["Version"] == pin.version
-    return found["License-Expression"] if is_said else None
+    is_known = "License-Expression" in found and found["Version"] == pin.version
+    return found["License-Expression"] if is_known else None
 
 
 def version() -> str:
