@@ -31,6 +31,6 @@ def open_run(http: httpx.Client, run_id: str, label: str | None = None, **meta: 
     http.post("/runs", json={"run_id": run_id, "label": label, **meta}).raise_for_status()
 
 
-def say(http: httpx.Client, run_id: str, events: list[dict[str, Any]]) -> None:
+def publish(http: httpx.Client, run_id: str, events: list[dict[str, Any]]) -> None:
     for first in range(0, len(events), AT_ONCE):
         http.post(f"/runs/{run_id}/events", json=events[first : first + AT_ONCE]).raise_for_status()

@@ -8,7 +8,7 @@ from playwright.async_api import Page, expect
 
 from tests.browser.conftest import SHOTS
 from tests.browser.screen import Screen, serve
-from tests.browser.story import open_run, say, told
+from tests.browser.story import open_run, publish, told
 from tests.server.server import TapeServer
 
 
@@ -34,7 +34,7 @@ async def screen(page: Page, server: TapeServer) -> AsyncIterator[Screen]:
 
 async def test_runs_are_listed_with_their_status_and_count(screen: Screen, http: httpx.Client) -> None:
     open_run(http, "listed-live", "Seen from the side")
-    say(http, "listed-live", [{"payload": n} for n in range(3)])
+    publish(http, "listed-live", [{"payload": n} for n in range(3)])
     open_run(http, "listed-ended")
     http.post("/runs/listed-ended/close")
 
@@ -64,7 +64,7 @@ async def test_events_appear_as_they_are_said(screen: Screen, http: httpx.Client
     await screen.open("#/runs/flowing")
     await screen.status("live")
 
-    say(http, "flowing", [{"type": "greeting", "payload": {"text": "hello there"}}])
+    publish(http, "flowing", [{"type": "greeting", "payload": {"text": "hello there"}}])
 
     await expect(screen.row(1)).to_contain_text("hello there")
     await expect(screen.row(1)).to_contain_text("greeting")
@@ -72,21 +72,21 @@ async def test_events_appear_as_they_are_said(screen: Screen, http: httpx.Client
 
 async def test_a_run_that_ends_is_shown_as_complete_and_may_go_on(screen: Screen, http: httpx.Client) -> None:
     open_run(http, "ending")
-    say(http, "ending", [{"payload": "one"}])
+    publish(http, "ending", [{"payload": "one"}])
     await screen.open("#/runs/ending")
     await screen.status("live")
 
     http.post("/runs/ending/close")
     await screen.status("complete")
     open_run(http, "ending")
-    say(http, "ending", [{"payload": "two"}])
+    publish(http, "ending", [{"payload": "two"}])
 
     await expect(screen.row(2)).to_contain_text("two")
 
 
 async def test_the_filter_keeps_what_is_asked_for(screen: Screen, http: httpx.Client) -> None:
     open_run(http, "filtered")
-    say(http, "filtered", told(3))
+    publish(http, "filtered", told(3))
     await screen.open("#/runs/filtered")
     await expect(screen.page.get_by_text("60 events")).to_be_visible()
 
@@ -103,7 +103,7 @@ async def test_the_filter_keeps_what_is_asked_for(screen: Screen, http: httpx.Cl
 
 async def test_a_type_is_chosen_by_its_chip(screen: Screen, http: httpx.Client) -> None:
     open_run(http, "chips")
-    say(http, "chips", told(1))
+    publish(http, "chips", told(1))
     await screen.open("#/runs/chips")
 
     await screen.page.get_by_role("button", name="llm_prompt 3").click()
@@ -115,7 +115,7 @@ async def test_a_type_is_chosen_by_its_chip(screen: Screen, http: httpx.Client) 
 
 async def test_a_payload_is_shown_with_every_digit(screen: Screen, http: httpx.Client) -> None:
     open_run(http, "digits")
-    say(http, "digits", [{"payload": {"large": 9007199254740993, "lines": "one\ntwo"}}])
+    publish(http, "digits", [{"payload": {"large": 9007199254740993, "lines": "one\ntwo"}}])
     await screen.open("#/runs/digits")
 
     await expect(screen.row(1)).to_contain_text("9007199254740993")
@@ -127,7 +127,7 @@ async def test_a_payload_is_shown_with_every_digit(screen: Screen, http: httpx.C
 
 async def test_a_reload_resumes_at_the_same_event(screen: Screen, http: httpx.Client) -> None:
     open_run(http, "resumed")
-    say(http, "resumed", told(40))
+    publish(http, "resumed", told(40))
     await screen.open("#/runs/resumed")
     await screen.page.get_by_label("filter events").fill("seq:400..410")
     await screen.row(404).click()
@@ -145,7 +145,7 @@ async def test_a_reload_across_runs_shows_the_same_events_again(screen: Screen, 
     open_run(http, "across")
     await screen.open("#/journal?subject=/across/**")
     await screen.status("live")
-    say(http, "across", [{"subject": f"/across/{n}", "payload": n} for n in range(5)])
+    publish(http, "across", [{"subject": f"/across/{n}", "payload": n} for n in range(5)])
     await expect(screen.rows).to_have_count(5)
     before = await screen.rows.all_inner_texts()
 
@@ -164,7 +164,7 @@ async def test_the_server_filters_across_runs_by_subject_and_predicate(screen: S
     await screen.status("live")
 
     said = [("/asked/a", "wanted"), ("/asked/a", "other"), ("/other/a", "wanted"), ("/asked/b", "wanted")]
-    say(http, "asked", [{"subject": subject, "type": name, "payload": subject} for subject, name in said])
+    publish(http, "asked", [{"subject": subject, "type": name, "payload": subject} for subject, name in said])
 
     await expect(screen.rows).to_have_count(2)
     await expect(screen.rows.last).to_contain_text("/asked/b")
@@ -178,7 +178,7 @@ async def test_a_predicate_that_is_refused_says_why(screen: Screen) -> None:
 
 async def test_ten_thousand_events_are_read_and_only_what_is_seen_is_drawn(screen: Screen, http: httpx.Client) -> None:
     open_run(http, "many")
-    say(http, "many", told(200) * 2 + told(100))
+    publish(http, "many", told(200) * 2 + told(100))
     await screen.open("#/runs/many")
     await expect(screen.page.get_by_text("10,000 events")).to_be_visible()
 
@@ -201,7 +201,7 @@ SCROLL = """async () => {
 
 async def test_everything_can_be_done_with_keys(screen: Screen, http: httpx.Client) -> None:
     open_run(http, "keys", "By hand")
-    say(http, "keys", told(2))
+    publish(http, "keys", told(2))
     await screen.open()
     keyboard = screen.page.keyboard
 
@@ -228,7 +228,7 @@ async def test_everything_can_be_done_with_keys(screen: Screen, http: httpx.Clie
 
 async def test_a_fork_that_is_refused_says_why_and_keeps_what_was_typed(screen: Screen, http: httpx.Client) -> None:
     open_run(http, "refused")
-    say(http, "refused", told(1))
+    publish(http, "refused", told(1))
     await screen.open("#/runs/refused?at=7")
     await screen.page.get_by_role("button", name="Fork here").click()
     dialog = screen.page.get_by_role("dialog")
@@ -246,7 +246,7 @@ async def test_a_fork_that_is_refused_says_why_and_keeps_what_was_typed(screen: 
 
 async def test_a_fork_is_shown_beside_its_parent_from_the_first_difference(screen: Screen, http: httpx.Client) -> None:
     open_run(http, "parent", "The parent")
-    say(http, "parent", told(6))
+    publish(http, "parent", told(6))
     await screen.open("#/runs/parent?at=40")
     await screen.page.get_by_role("button", name="Fork here").click()
     dialog = screen.page.get_by_role("dialog")
@@ -268,7 +268,7 @@ async def test_a_fork_is_shown_beside_its_parent_from_the_first_difference(scree
 
 async def test_a_child_says_where_it_comes_from(screen: Screen, http: httpx.Client) -> None:
     open_run(http, "origin")
-    say(http, "origin", told(1))
+    publish(http, "origin", told(1))
     child = http.post("/forks", json={"parent_run_id": "origin", "at_seq": 12, "n_turns": 0}).json()["child_run_id"]
 
     await screen.open(f"#/runs/{child}")
@@ -284,6 +284,6 @@ async def test_a_run_that_is_not_there_is_said_and_shown_when_it_comes(screen: S
     await screen.shows("not-yet")
 
     open_run(http, "not-yet")
-    say(http, "not-yet", [{"payload": "now"}])
+    publish(http, "not-yet", [{"payload": "now"}])
 
     await expect(screen.row(1)).to_contain_text("now")

@@ -9,7 +9,7 @@ from playwright.async_api import Page, expect
 
 from tests.browser.conftest import SHOTS
 from tests.browser.screen import Screen, serve
-from tests.browser.story import open_run, say, told
+from tests.browser.story import open_run, publish, told
 from tests.server.server import TapeServer
 
 SIZES = {"wide": (1280, 800), "tablet": (820, 1000), "phone": (360, 740)}
@@ -97,16 +97,16 @@ def tell(http: httpx.Client) -> None:
     """A morning's work: two runs that have ended, and some that go on."""
     now = datetime.now(UTC)
     open_run(http, "nightly-import", "Nightly import", started_at=(now - timedelta(hours=9)).isoformat())
-    say(http, "nightly-import", [{"type": "row", "payload": {"n": n, "ok": True}} for n in range(40)])
+    publish(http, "nightly-import", [{"type": "row", "payload": {"n": n, "ok": True}} for n in range(40)])
     http.post("/runs/nightly-import/close")
     open_run(http, "arena-1", "Three settlements, seed 7", started_at=(now - timedelta(minutes=20)).isoformat())
     for turn in range(12):
-        say(http, "arena-1", told(12)[20 * turn : 20 * turn + 20])
+        publish(http, "arena-1", told(12)[20 * turn : 20 * turn + 20])
     http.post("/runs/arena-1/close")
     open_run(http, "arena-live", "The same, still going on", started_at=now.isoformat())
-    say(http, "arena-live", told(4))
+    publish(http, "arena-live", told(4))
     open_run(http, "support", "Support agent for a customer whose name is rather long", started_at=now.isoformat())
-    say(
+    publish(
         http,
         "support",
         [{"type": "message", "payload": {"text": "Hello,\nwhere is my order?", "order": 9007199254740993}}],

@@ -10,8 +10,8 @@ from playwright.async_api import Page, Request, expect
 
 from tests.browser.hostile import INVISIBLE, PROTOTYPES, TEXTS
 from tests.browser.screen import Screen, serve
-from tests.browser.story import open_run, say
-from tests.server.reading import listening
+from tests.browser.story import open_run, publish
+from tests.server.reading import open_stream
 from tests.server.server import TapeServer
 
 TABS = 8
@@ -86,7 +86,7 @@ async def look_at_everything(screen: Screen) -> None:
 async def test_what_cannot_be_seen_is_spelled_out(page: Page, server: TapeServer, http: httpx.Client) -> None:
     screen = Screen(page, server.url)
     open_run(http, "invisible")
-    say(http, "invisible", [{"payload": {"text": INVISIBLE}}])
+    publish(http, "invisible", [{"payload": {"text": INVISIBLE}}])
 
     await screen.open("#/runs/invisible?at=1")
 
@@ -105,7 +105,7 @@ async def test_eight_tabs_over_six_connections_all_stay_usable(
         await screen.open(f"#/runs/tab-{number}")
 
     for number in range(TABS):
-        say(http, f"tab-{number}", [{"payload": f"for tab {number}"}])
+        publish(http, f"tab-{number}", [{"payload": f"for tab {number}"}])
 
     for number, screen in enumerate(screens):
         await expect(screen.row(1)).to_contain_text(f"for tab {number}")
@@ -139,7 +139,7 @@ async def test_a_server_that_is_gone_is_said_and_the_page_comes_back_by_itself(p
     with serve(tmp_path) as server, server.client() as http:
         screen = Screen(page, server.url)
         open_run(http, "lost")
-        say(http, "lost", [{"payload": "before"}])
+        publish(http, "lost", [{"payload": "before"}])
         await screen.open("#/runs/lost")
         await screen.status("live")
         server.kill()
@@ -147,7 +147,7 @@ async def test_a_server_that_is_gone_is_said_and_the_page_comes_back_by_itself(p
         await screen.shows("the server does not answer")
 
     with serve(tmp_path, "--http", f"127.0.0.1:{server.port}") as again, again.client() as http:
-        say(http, "lost", [{"payload": "after"}])
+        publish(http, "lost", [{"payload": "after"}])
 
         await expect(screen.row(2)).to_contain_text("after")
         await screen.status("live")
@@ -165,7 +165,7 @@ async def test_a_server_that_restarts_says_so_and_the_page_comes_back(page: Page
         await screen.shows("The server is restarting.")
 
     with serve(tmp_path, "--http", f"127.0.0.1:{server.port}") as again, again.client() as http:
-        say(http, "restarted", [{"payload": "again"}])
+        publish(http, "restarted", [{"payload": "again"}])
         await expect(screen.row(1)).to_contain_text("again")
 
 
@@ -179,7 +179,7 @@ async def test_a_page_that_was_put_out_says_so_and_reads_on_from_there(
 
     async with anyio.create_task_group() as tasks:
         tasks.start_soon(page.evaluate, BLOCK, 5_000)
-        await anyio.to_thread.run_sync(say, http, "slow", [{"payload": "x" * 2_000}] * 6_000)
+        await anyio.to_thread.run_sync(publish, http, "slow", [{"payload": "x" * 2_000}] * 6_000)
 
     await screen.shows("too slow and was put out")
     await expect(page.get_by_text("6,000 events")).to_be_visible()
@@ -190,7 +190,7 @@ async def test_history_that_is_gone_is_said(page: Page, tmp_path: Path) -> None:
     with serve(tmp_path, "--event-ring-size", "100", store="memory://") as server, server.client() as http:
         screen = Screen(page, server.url)
         open_run(http, "short")
-        say(http, "short", [{"payload": n} for n in range(300)])
+        publish(http, "short", [{"payload": n} for n in range(300)])
 
         await screen.open("#/runs/short")
 
@@ -202,14 +202,14 @@ async def test_a_journal_that_was_replaced_is_shown_from_its_beginning(page: Pag
     with serve(tmp_path, store="memory://") as server, server.client() as http:
         screen = Screen(page, server.url)
         open_run(http, "replaced")
-        say(http, "replaced", [{"payload": n} for n in range(5)])
+        publish(http, "replaced", [{"payload": n} for n in range(5)])
         await screen.open("#/runs/replaced")
         await expect(screen.rows).to_have_count(5)
 
     options = ("--http", f"127.0.0.1:{server.port}")
     with serve(tmp_path, *options, store="memory://") as again, again.client() as http:
         open_run(http, "replaced")
-        say(http, "replaced", [{"payload": "new"}])
+        publish(http, "replaced", [{"payload": "new"}])
 
         await screen.shows("replaced by another one", 30)
         await expect(screen.rows).to_have_count(1)
@@ -219,8 +219,8 @@ async def test_a_page_that_finds_no_place_asks_again_by_itself(page: Page, tmp_p
     with serve(tmp_path, "--max-subscribers", "1") as server, server.client() as http:
         screen = Screen(page, server.url)
         open_run(http, "crowded")
-        say(http, "crowded", [{"payload": "seen"}])
-        with server.client() as other, listening(other, "/events", run_id="crowded") as reader:
+        publish(http, "crowded", [{"payload": "seen"}])
+        with server.client() as other, open_stream(other, "/events", run_id="crowded") as reader:
             reader.ids(1)
             await screen.open("#/runs/crowded")
             await screen.status("back in")

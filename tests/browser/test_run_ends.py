@@ -7,7 +7,7 @@ import pytest
 from playwright.async_api import Page, expect
 
 from tests.browser.screen import Screen, serve
-from tests.browser.story import open_run, say
+from tests.browser.story import open_run, publish
 from tests.server.server import TapeServer
 from tests.servers.gateway import Gateway, gateway
 
@@ -46,13 +46,13 @@ async def test_an_event_source_comes_back_from_a_clean_end_and_stops_at_the_end_
     page: Page, http: httpx.Client, between: Gateway
 ) -> None:
     open_run(http, "native")
-    say(http, "native", [{"payload": 1}])
+    publish(http, "native", [{"payload": 1}])
     await page.goto(f"http://127.0.0.1:{between.port}/health")
     await page.evaluate(READ, "native")
     await heard(page, 1)
 
     between.end_streams()
-    say(http, "native", [{"payload": 2}])
+    publish(http, "native", [{"payload": 2}])
     await heard(page, 1, 2)
     http.post("/runs/native/close")
     await page.wait_for_function(f"source.readyState === {CLOSED}")
@@ -78,14 +78,14 @@ async def test_a_page_that_subscribes_again_reads_a_run_that_was_opened_again(
     page: Page, http: httpx.Client, between: Gateway
 ) -> None:
     open_run(http, "again")
-    say(http, "again", [{"payload": 1}])
+    publish(http, "again", [{"payload": 1}])
     http.post("/runs/again/close")
     await page.goto(f"http://127.0.0.1:{between.port}/health")
     await page.evaluate(READ, "again")
     await page.wait_for_function(f"source.readyState === {CLOSED}")
 
     open_run(http, "again")
-    say(http, "again", [{"payload": 2}])
+    publish(http, "again", [{"payload": 2}])
     await page.evaluate(READ, "again")
 
     await heard(page, 1, 2)
@@ -94,12 +94,12 @@ async def test_a_page_that_subscribes_again_reads_a_run_that_was_opened_again(
 async def test_the_console_comes_back_from_a_clean_end(page: Page, http: httpx.Client, between: Gateway) -> None:
     screen = Screen(page, f"http://127.0.0.1:{between.port}")
     open_run(http, "shown")
-    say(http, "shown", [{"payload": "first"}])
+    publish(http, "shown", [{"payload": "first"}])
     await screen.open("#/runs/shown")
     await screen.status("live")
 
     assert between.end_streams() > 0
-    say(http, "shown", [{"payload": "second"}])
+    publish(http, "shown", [{"payload": "second"}])
 
     await expect(screen.row(2)).to_contain_text("second")
     await screen.status("live")
@@ -112,13 +112,13 @@ async def test_the_console_shows_the_end_of_a_run_and_goes_on_when_it_is_opened_
 ) -> None:
     screen = Screen(page, f"http://127.0.0.1:{between.port}")
     open_run(http, "reopened")
-    say(http, "reopened", [{"payload": "first"}])
+    publish(http, "reopened", [{"payload": "first"}])
     http.post("/runs/reopened/close")
     await screen.open("#/runs/reopened?at=1")
     await screen.status("complete")
 
     open_run(http, "reopened")
-    say(http, "reopened", [{"payload": "second"}])
+    publish(http, "reopened", [{"payload": "second"}])
 
     await expect(screen.row(2)).to_contain_text("second")
     await screen.status("live")

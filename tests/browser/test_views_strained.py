@@ -15,7 +15,7 @@ from tape.core.reaction import Reaction
 from tape.core.task import MAX_ERROR
 from tape.matcher.matcher import Matcher
 from tests.browser.screen import Screen
-from tests.browser.story import open_run, say
+from tests.browser.story import open_run, publish
 from tests.browser.test_page_shots import SIZES, sticking
 from tests.contract.reacting import catch_up
 from tests.lake.local_lake import opened
@@ -133,7 +133,7 @@ async def test_a_page_keeps_the_newest_of_payloads_that_are_too_much_for_it(scre
     with server.client() as http:
         open_run(http, "large")
         for _ in range(LARGE // 7):
-            say(http, "large", [{"payload": {"text": "x" * 1_000_000}}] * 7)
+            publish(http, "large", [{"payload": {"text": "x" * 1_000_000}}] * 7)
     await screen.open("#/runs/large")
 
     await expect(screen.row(LARGE)).to_be_visible(timeout=PATIENCE_S * 1000)

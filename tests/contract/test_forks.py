@@ -118,9 +118,9 @@ async def test_one_group_appends_to_a_parent_forks_it_and_forks_the_fork(store: 
         fork_request(CHILD, Fork(PARENT, Seq(1))),
     ]
 
-    *told, again = await store.journal.append(group)
+    *outcomes, again = await store.journal.append(group)
 
-    assert [seqs(entries(outcome)) for outcome in told] == [[1, 2], [3, 4], [5], [6]]
+    assert [seqs(entries(outcome)) for outcome in outcomes] == [[1, 2], [3, 4], [5], [6]]
     assert isinstance(again, Conflict)
 
 
@@ -172,9 +172,9 @@ async def test_a_lineage_has_an_end(store: Store) -> None:
     await append(store, make_event("run-0", 0))
     group = [fork_request(RunId(f"run-{n}"), Fork(RunId(f"run-{n - 1}"), Seq(n))) for n in range(1, 258)]
 
-    *told, last = await store.journal.append(group)
+    *outcomes, last = await store.journal.append(group)
 
-    assert [entries(outcome)[0].seq for outcome in told] == upto(257, 2)
+    assert [entries(outcome)[0].seq for outcome in outcomes] == upto(257, 2)
     assert isinstance(last, LimitReached) and "257 ancestors" in str(last)
 
 

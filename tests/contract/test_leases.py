@@ -316,7 +316,7 @@ async def test_renewing_beside_appends_and_closes_disturbs_none_of_them(store: S
         for _ in range(20):
             assert sorted(await store.runs.renew("p1", runs)) == runs
 
-    async def say() -> None:
+    async def publish() -> None:
         for n in range(20):
             (outcome,) = await store.journal.append([request(*(make_event(run_id, n) for run_id in runs), opens=False)])
             entries(outcome)
@@ -324,7 +324,7 @@ async def test_renewing_beside_appends_and_closes_disturbs_none_of_them(store: S
     with anyio.fail_after(PATIENCE_S):
         async with anyio.create_task_group() as tasks:
             tasks.start_soon(renew)
-            tasks.start_soon(say)
+            tasks.start_soon(publish)
             await store.runs.close(ended)
 
     assert {head.last_seq for head in (await store.runs.heads(runs)).values()} == {20}

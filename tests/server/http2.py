@@ -24,7 +24,7 @@ class Frame(NamedTuple):
 
 
 class Connection:
-    """A socket that has said hello; the server's settings are read."""
+    """A socket after the preface; it has read the server's settings."""
 
     def __init__(self, port: int) -> None:
         self._socket = socket.create_connection(("127.0.0.1", port), PATIENCE_S)
@@ -62,7 +62,7 @@ def frame(kind: int, flags: int, stream: int, body: bytes = b"") -> bytes:
     return len(body).to_bytes(3) + bytes([kind, flags]) + stream.to_bytes(4) + body
 
 
-def asked(stream: int, path: str, flags: int = END_HEADERS) -> bytes:
+def request_headers(stream: int, path: str, flags: int = END_HEADERS) -> bytes:
     """The headers of a call."""
     fields = {
         ":method": "POST",
@@ -75,9 +75,9 @@ def asked(stream: int, path: str, flags: int = END_HEADERS) -> bytes:
     return frame(HEADERS, flags, stream, b"".join(field(name, value) for name, value in fields.items()))
 
 
-def message(stream: int, said: Message) -> bytes:
+def message(stream: int, request: Message) -> bytes:
     """The only message of a call, and its end."""
-    body = said.SerializeToString()
+    body = request.SerializeToString()
     return frame(DATA, END_STREAM, stream, b"\x00" + len(body).to_bytes(4) + body)
 
 
@@ -90,6 +90,6 @@ def reset(stream: int) -> bytes:
     return frame(RST_STREAM, 0, stream, CANCEL.to_bytes(4))
 
 
-def settings(said: Frame) -> dict[int, int]:
-    assert said.kind == SETTINGS
-    return dict(struct.iter_unpack("!HI", said.body))
+def settings(frame: Frame) -> dict[int, int]:
+    assert frame.kind == SETTINGS
+    return dict(struct.iter_unpack("!HI", frame.body))

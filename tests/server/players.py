@@ -11,10 +11,10 @@ from tape.core.codec import JsonValue
 
 @tape.producer("counter")
 def count(prefix: Sequence[tape.Entry], mutation: JsonValue, n_turns: int, sink: Any) -> None:
-    """Says a number for each turn, after how many entries it was and what was changed."""
+    """Emits the number of each turn, the length of the prefix and the mutation."""
     for turn in range(1, n_turns + 1):
-        said: JsonValue = {"turn": turn, "after": len(prefix), "mutation": mutation}
-        sink.emit(tape.Event(run_id=sink.run_id, type="turn", payload=said))
+        turn_payload: JsonValue = {"turn": turn, "after": len(prefix), "mutation": mutation}
+        sink.emit(tape.Event(run_id=sink.run_id, type="turn", payload=turn_payload))
 
 
 @tape.producer("endless")

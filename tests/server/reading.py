@@ -31,7 +31,7 @@ class Listener:
         """The ids of so many entries."""
         return ids(self.until(lambda frames: len(ids(frames)) >= count))
 
-    def saw(self, kind: type[Frame]) -> Frame:
+    def first(self, kind: type[Frame]) -> Frame:
         """The first frame of a kind."""
         self.until(lambda frames: any(isinstance(frame, kind) for frame in frames))
         return next(frame for frame in self.frames if isinstance(frame, kind))
@@ -44,7 +44,7 @@ class Listener:
 
 
 @contextmanager
-def listening(
+def open_stream(
     http: httpx.Client, path: str, headers: dict[str, str] | None = None, **query: object
 ) -> Iterator[Listener]:
     with http.stream("GET", path, params={**query}, headers=headers or {}) as response:  # type: ignore[dict-item]
@@ -56,12 +56,12 @@ def ids(frames: Iterable[Frame]) -> list[int]:
     return [frame.id for frame in frames if isinstance(frame, Delivered)]
 
 
-def say(http: httpx.Client, run_id: str, *payloads: object) -> list[int]:
+def publish(http: httpx.Client, run_id: str, *payloads: object) -> list[int]:
     """Appends to a run, which is opened when it is new; its seqs."""
     answer = http.post(f"/runs/{run_id}/events", json=[{"payload": payload} for payload in payloads])
     if answer.status_code == 404:
         http.post("/runs", json={"run_id": run_id}).raise_for_status()
-        return say(http, run_id, *payloads)
+        return publish(http, run_id, *payloads)
     answer.raise_for_status()
     return [entry["seq"] for entry in answer.json()["entries"]]
 

@@ -91,7 +91,7 @@ class Client:
         frames = await self.read(lambda frames: any(isinstance(frame, kind) for frame in frames))
         return next(frame for frame in frames if isinstance(frame, kind))
 
-    async def heard(self, data: bytes, *, times: int) -> None:
+    async def received(self, data: bytes, *, times: int) -> None:
         """Until something that is no frame has come so many times."""
         with anyio.fail_after(PATIENCE_S):
             while self._raw.count(data) < times:

@@ -17,7 +17,7 @@ from tests.patience import PATIENCE_S
 
 
 class TapeServer:
-    """Ready when it is made; what it logs is kept in a file."""
+    """Ready when it is created; it logs to a file."""
 
     def __init__(self, folder: Path, store: str, *options: str, environment: Mapping[str, str] | None = None) -> None:
         self.folder = folder
@@ -30,8 +30,8 @@ class TapeServer:
                 [*command, *options], cwd=folder, stdout=subprocess.PIPE, stderr=errors, start_new_session=True,
                 env={**clean_environment(), "TAPE_DATA": str(folder), **(environment or {})},
             )  # fmt: skip
-        said = self._ready()
-        self.url, self.rpc = str(said["url"]), str(said["grpc"])
+        ready = self._ready()
+        self.url, self.rpc = str(ready["url"]), str(ready["grpc"])
         self.port = httpx.URL(self.url).port or 0
 
     def _ready(self) -> dict[str, object]:
@@ -41,8 +41,8 @@ class TapeServer:
             self._process.stdout.close()
             self.wait()
         assert line, f"it did not start: {self.log}"
-        said: dict[str, object] = json.loads(line)
-        return said
+        ready: dict[str, object] = json.loads(line)
+        return ready
 
     @property
     def pid(self) -> int:

@@ -15,7 +15,7 @@ from tape.server.routes.table import ROUTES
 from tests.contract.events import upto
 from tests.patience import PATIENCE_S
 from tests.server.conftest import Start
-from tests.server.reading import ids, listening, say
+from tests.server.reading import ids, open_stream, publish
 from tests.server.server import TapeServer
 from tests.servers.postgres import PostgresServer
 
@@ -46,7 +46,7 @@ def line(lasting_server: TapeServer) -> Iterator[socket.socket]:
         yield line
 
 
-def said(line: socket.socket, data: bytes) -> bytes:
+def send_raw(line: socket.socket, data: bytes) -> bytes:
     """Everything the server answers until it hangs up."""
     line.sendall(data)
     return b"".join(iter(lambda: line.recv(65536), b""))
@@ -242,19 +242,19 @@ def test_hostile_text_is_escaped_wherever_it_is_told(
 def test_a_request_that_two_readers_could_read_differently_is_refused(
     line: socket.socket, request_bytes: bytes, expected: tuple[int, str]
 ) -> None:
-    assert raw_code(said(line, request_bytes)) == expected
+    assert raw_code(send_raw(line, request_bytes)) == expected
 
 
 def test_a_chunk_of_a_wrong_size_ends_the_connection(line: socket.socket) -> None:
     head = POST + b"content-type: application/json\r\ntransfer-encoding: chunked\r\n\r\n"
 
-    answer = said(line, head + b"zz\r\n{}\r\n0\r\n\r\n")
+    answer = send_raw(line, head + b"zz\r\n{}\r\n0\r\n\r\n")
 
     assert raw_code(answer) == (400, "bad_request")
 
 
 def test_garbage_behind_a_request_does_not_take_its_answer(line: socket.socket) -> None:
-    answer = said(line, b"GET /health HTTP/1.1\r\nhost: localhost\r\n\r\n\x00garbage")
+    answer = send_raw(line, b"GET /health HTTP/1.1\r\nhost: localhost\r\n\r\n\x00garbage")
 
     assert answer.count(b"HTTP/1.1 ") == 1 and answer.startswith(b"HTTP/1.1 200")
 
@@ -262,15 +262,15 @@ def test_garbage_behind_a_request_does_not_take_its_answer(line: socket.socket) 
 def test_a_stream_with_garbage_in_its_body_takes_no_other_stream_with_it(
     lasting: httpx.Client, run: str, line: socket.socket
 ) -> None:
-    with listening(lasting, "/events", run_id=run) as one, listening(lasting, "/events", run_id=run) as other:
+    with open_stream(lasting, "/events", run_id=run) as one, open_stream(lasting, "/events", run_id=run) as other:
         line.sendall(b"GET /events?run_id=%b HTTP/1.1\r\nhost: localhost\r\n" % run.encode())
         line.sendall(b"transfer-encoding: chunked\r\n\r\n")
         while b"replay_complete" not in line.recv(65536):
             pass
-        say(lasting, run, 1)
+        publish(lasting, run, 1)
         line.sendall(b"not a chunk\r\n\r\n")
         for payload in range(2, 20):
-            say(lasting, run, payload)
+            publish(lasting, run, payload)
 
         for listener in (one, other):
             listener.until(lambda frames: len(ids(frames)) >= 19)
@@ -283,7 +283,7 @@ def test_a_smuggled_request_is_not_answered(line: socket.socket) -> None:
     hidden = b"GET /health HTTP/1.1\r\nhost: localhost\r\n\r\n"
     head = b"POST /runs HTTP/1.1\r\nhost: localhost\r\ntransfer-encoding : chunked\r\ncontent-length: %d\r\n\r\n"
 
-    answer = said(line, head % len(hidden) + hidden)
+    answer = send_raw(line, head % len(hidden) + hidden)
 
     assert answer.count(b"HTTP/1.1 ") == 1 and answer.startswith(b"HTTP/1.1 400")
 

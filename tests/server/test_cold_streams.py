@@ -10,18 +10,18 @@ from tape.lake.file_lock import exclusive_lock
 from tape.wire.frames import Checkpoint, Delivered, Frame, StateResyncRequired
 from tests.process.crew import until
 from tests.server.conftest import Start
-from tests.server.reading import ids, listening, say
+from tests.server.reading import ids, open_stream, publish
 
 
-def let_go(http: httpx.Client, run_id: str) -> None:
+def close_and_reap(http: httpx.Client, run_id: str) -> None:
     """Ends a run and waits until only its file has it."""
     http.post(f"/runs/{run_id}/close").raise_for_status()
     until(lambda: http.get(f"/runs/{run_id}").json()["is_reaped"] is True, "the run is let go of")
 
 
-def told(http: httpx.Client, run_id: str, last_id: str | None = None, **query: object) -> list[Frame]:
+def read_to_end(http: httpx.Client, run_id: str, last_id: str | None = None, **query: object) -> list[Frame]:
     """A run that has ended, to its end."""
-    with listening(
+    with open_stream(
         http, "/events", {"last-event-id": last_id} if last_id else None, run_id=run_id, **query
     ) as listener:
         return listener.rest()
@@ -37,8 +37,8 @@ def test_a_file_is_filtered_like_the_journal(start: Start, run_id: str) -> None:
         http.post("/runs", json={"run_id": run_id})
         events = [{"payload": n, "subject": f"/number/{'odd' if n % 2 else 'even'}"} for n in range(600)]
         http.post(f"/runs/{run_id}/events", json=events).raise_for_status()
-        let_go(http, run_id)
-        answers = [told(http, run_id, **query) for query in queries]
+        close_and_reap(http, run_id)
+        answers = [read_to_end(http, run_id, **query) for query in queries]
 
     assert [payloads(frames) for frames in answers] == [list(range(1, 600, 2))] * 2
     assert [frame for frames in answers for frame in frames if isinstance(frame, Checkpoint)] == []
@@ -47,17 +47,17 @@ def test_a_file_is_filtered_like_the_journal(start: Start, run_id: str) -> None:
 def test_what_cannot_be_a_filter_is_refused_of_a_file_too(start: Start, run_id: str) -> None:
     queries: list[dict[str, str]] = [{"subject": "no-slash"}, {"where": "payload.n >"}]
     with start("memory://", "--reap-after", "1s").client() as http:
-        say(http, run_id, 1)
-        let_go(http, run_id)
+        publish(http, run_id, 1)
+        close_and_reap(http, run_id)
 
         assert [http.get("/events", params={"run_id": run_id} | query).status_code for query in queries] == [400, 400]
 
 
 def test_a_cursor_beyond_a_file_is_of_another_journal_and_everything_is_replayed(start: Start, run_id: str) -> None:
     with start("memory://", "--reap-after", "1s").client() as http:
-        say(http, run_id, 1, 2, 3)
-        let_go(http, run_id)
-        beyond = told(http, run_id, "50")
+        publish(http, run_id, 1, 2, 3)
+        close_and_reap(http, run_id)
+        beyond = read_to_end(http, run_id, "50")
         at_the_end = http.get("/events", params={"run_id": run_id}, headers={"last-event-id": "3"})
 
     resync = StateResyncRequired(reason="epoch_reset", last_delivered_id=50, earliest_available_id=1)
@@ -67,12 +67,12 @@ def test_a_cursor_beyond_a_file_is_of_another_journal_and_everything_is_replayed
 
 def test_a_run_that_ended_again_is_not_told_from_the_file_of_its_life_before(start: Start, run_id: str) -> None:
     with start("memory://", "--reap-after", "1s").client() as http:
-        say(http, run_id, 1, 2, 3)
-        let_go(http, run_id)
+        publish(http, run_id, 1, 2, 3)
+        close_and_reap(http, run_id)
         http.post("/runs", json={"run_id": run_id})
-        say(http, run_id, 4, 5)
+        publish(http, run_id, 4, 5)
         http.post(f"/runs/{run_id}/close")
-        frames = told(http, run_id)
+        frames = read_to_end(http, run_id)
 
     assert payloads(frames)[-2:] == [4, 5]
 
@@ -80,20 +80,20 @@ def test_a_run_that_ended_again_is_not_told_from_the_file_of_its_life_before(sta
 def test_a_file_of_another_journal_is_not_taken_for_a_run_of_the_same_name(start: Start, run_id: str) -> None:
     first = start("memory://")
     with first.client() as http:
-        say(http, run_id, "theirs", "theirs")
+        publish(http, run_id, "theirs", "theirs")
         assert first.stop() == 0
 
     with start("memory://").client() as http:
-        say(http, run_id, "ours", "ours")
+        publish(http, run_id, "ours", "ours")
         http.post(f"/runs/{run_id}/close")
-        assert payloads(told(http, run_id)) == ["ours", "ours"]
+        assert payloads(read_to_end(http, run_id)) == ["ours", "ours"]
 
 
 async def test_a_file_that_somebody_writes_is_503_and_not_opened(start: Start, tmp_path: Path, run_id: str) -> None:
     paths = [f"/events?run_id={run_id}", f"/session/{run_id}/events", f"/runs/{run_id}"]
     first = start("memory://")
     with first.client() as http:
-        say(http, run_id, 1)
+        publish(http, run_id, 1)
         assert first.stop() == 0
 
     async with exclusive_lock(cold_path(tmp_path, run_id)):

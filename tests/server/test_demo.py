@@ -59,9 +59,9 @@ def test_a_line_that_does_not_hold_is_a_failure(
 
 def test_the_console_stays_until_it_is_interrupted(kept: subprocess.Popen[str], tmp_path: Path) -> None:
     assert kept.stdout is not None
-    said = kept.stdout.readline()
-    assert said, (tmp_path / "log").read_text()
-    report = json.loads(said)
+    line = kept.stdout.readline()
+    assert line, (tmp_path / "log").read_text()
+    report = json.loads(line)
 
     with httpx.Client(base_url=report["url"], trust_env=False) as http:
         page = http.get("/")

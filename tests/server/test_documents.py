@@ -163,10 +163,10 @@ def test_no_metric_is_labelled_by_a_run(lasting: httpx.Client, run_id: str) -> N
 
 
 def test_capabilities_name_what_a_client_may_ask_for(lasting: httpx.Client) -> None:
-    told = lasting.get("/capabilities").json()
+    answer = lasting.get("/capabilities").json()
 
-    assert all(told["features"][name] for name in ("session_events", "slow_client_warning", "typed_event_schema"))
-    assert told["limits"]["max_max_queued"] == 2048
+    assert all(answer["features"][name] for name in ("session_events", "slow_client_warning", "typed_event_schema"))
+    assert answer["limits"]["max_max_queued"] == 2048
 
 
 @pytest.mark.parametrize("path", ["/health", "/ready"])

@@ -1,4 +1,4 @@
-"""A new epoch under a running server: it goes on by itself, and every stream is told before it does."""
+"""A new epoch under a running server: it goes on by itself, and every stream is resyncs before it does."""
 
 from collections.abc import Iterator
 from pathlib import Path
@@ -9,7 +9,7 @@ import redis
 
 from tape.wire.frames import Delivered, Frame, ReplayComplete, StateResyncRequired
 from tests.server.conftest import Start
-from tests.server.reading import Listener, ids, listening, say
+from tests.server.reading import Listener, ids, open_stream, publish
 from tests.server.server import TapeServer, begin_epoch
 
 
@@ -37,7 +37,7 @@ def after_resync(frames: list[Frame]) -> list[Frame]:
     return frames[places[0] + 1 :] if places else []
 
 
-def hear(listener: Listener, count: int) -> list[int]:
+def after_resync_ids(listener: Listener, count: int) -> list[int]:
     """The ids of so many entries after the resync."""
     return ids(after_resync(listener.until(lambda frames: len(ids(after_resync(frames))) >= count)))
 
@@ -45,16 +45,16 @@ def hear(listener: Listener, count: int) -> list[int]:
 def test_an_open_stream_of_a_run_is_told_and_replayed_from_its_floor(
     server: TapeServer, http: httpx.Client, run_id: str
 ) -> None:
-    say(http, run_id, 1, 2, 3)
+    publish(http, run_id, 1, 2, 3)
     before = epoch_of(http)
 
-    with listening(http, "/events", run_id=run_id) as listener:
-        listener.saw(ReplayComplete)
+    with open_stream(http, "/events", run_id=run_id) as listener:
+        listener.first(ReplayComplete)
         begin_epoch(server)
-        resync = listener.saw(StateResyncRequired)
-        assert say(http, run_id, 4) == [4]
+        resync = listener.first(StateResyncRequired)
+        assert publish(http, run_id, 4) == [4]
 
-        assert hear(listener, 4) == [1, 2, 3, 4]
+        assert after_resync_ids(listener, 4) == [1, 2, 3, 4]
     epoch = epoch_of(http)
     assert epoch > before
     assert resync == StateResyncRequired(
@@ -66,15 +66,15 @@ def test_an_open_stream_of_a_run_is_told_and_replayed_from_its_floor(
 def test_an_open_stream_across_runs_is_told_and_goes_on_at_the_head(
     server: TapeServer, http: httpx.Client, run_id: str, query: dict[str, str]
 ) -> None:
-    say(http, run_id, 1, 2, 3)
+    publish(http, run_id, 1, 2, 3)
 
-    with listening(http, "/events", from_global_seq=1, **query) as listener:  # type: ignore[arg-type]
-        listener.saw(ReplayComplete)
+    with open_stream(http, "/events", from_global_seq=1, **query) as listener:  # type: ignore[arg-type]
+        listener.first(ReplayComplete)
         begin_epoch(server)
-        resync = listener.saw(StateResyncRequired)
-        say(http, run_id, 4)
+        resync = listener.first(StateResyncRequired)
+        publish(http, run_id, 4)
 
-        assert hear(listener, 1) == [4]
+        assert after_resync_ids(listener, 1) == [4]
     assert isinstance(resync, StateResyncRequired)
     assert (resync.reason, resync.last_delivered_id, resync.earliest_available_id) == ("epoch_reset", 3, 4)
 
@@ -82,32 +82,32 @@ def test_an_open_stream_across_runs_is_told_and_goes_on_at_the_head(
 def test_a_reader_that_comes_back_with_an_old_epoch_is_told_and_one_with_the_new_is_not(
     server: TapeServer, http: httpx.Client, run_id: str
 ) -> None:
-    say(http, run_id, 1, 2, 3)
+    publish(http, run_id, 1, 2, 3)
     old = {"last-event-id": "2", "x-tape-epoch": str(epoch_of(http))}
     begin_epoch(server)
 
-    with listening(http, "/events", old, run_id=run_id) as listener:
-        listener.saw(ReplayComplete)
+    with open_stream(http, "/events", old, run_id=run_id) as listener:
+        listener.first(ReplayComplete)
     new = {"last-event-id": "2", "x-tape-epoch": str(epoch_of(http))}
-    with listening(http, "/events", new, run_id=run_id) as again:
-        again.saw(ReplayComplete)
+    with open_stream(http, "/events", new, run_id=run_id) as again:
+        again.first(ReplayComplete)
 
-    told = [frame for frame in listener.frames if isinstance(frame, StateResyncRequired)]
-    assert [frame.reason for frame in told] == ["epoch_reset"] and ids(listener.frames) == [1, 2, 3]
+    resyncs = [frame for frame in listener.frames if isinstance(frame, StateResyncRequired)]
+    assert [frame.reason for frame in resyncs] == ["epoch_reset"] and ids(listener.frames) == [1, 2, 3]
     assert ids(again.frames) == [3] and not after_resync(again.frames)
 
 
 def test_every_stream_there_is_is_told_once_of_each_epoch(server: TapeServer, http: httpx.Client, run_id: str) -> None:
-    say(http, run_id, 1)
+    publish(http, run_id, 1)
 
-    with listening(http, "/events", run_id=run_id) as one, listening(http, "/events", run_id=run_id) as other:
+    with open_stream(http, "/events", run_id=run_id) as one, open_stream(http, "/events", run_id=run_id) as other:
         for turn in (1, 2):
             for listener in (one, other):
                 listener.until(lambda frames, turn=turn: len(ids(frames)) >= turn)  # type: ignore[misc]
             begin_epoch(server)
-        told = [hear(listener, 2) for listener in (one, other)]
+        resyncs = [after_resync_ids(listener, 2) for listener in (one, other)]
 
-    assert told == [[1, 1], [1, 1]]
+    assert resyncs == [[1, 1], [1, 1]]
     for listener in (one, other):
         assert [type(frame) for frame in listener.frames if not isinstance(frame, ReplayComplete)] == [
             Delivered, StateResyncRequired, Delivered, StateResyncRequired, Delivered,
@@ -119,13 +119,13 @@ def test_a_data_set_that_is_gone_is_another_journal_and_its_runs_begin_anew(
 ) -> None:
     server = start(redis_url)
     with server.client() as http, redis.Redis.from_url(redis_url) as client:
-        say(http, run_id, 1, 2, 3)
-        with listening(http, "/events", run_id=run_id) as listener, listening(http, "/events") as across:
-            listener.saw(ReplayComplete)
+        publish(http, run_id, 1, 2, 3)
+        with open_stream(http, "/events", run_id=run_id) as listener, open_stream(http, "/events") as across:
+            listener.first(ReplayComplete)
             client.flushall()
-            told = [listener.saw(StateResyncRequired), across.saw(StateResyncRequired)]
-            assert say(http, run_id, "a", "b") == [1, 2]
+            resyncs = [listener.first(StateResyncRequired), across.first(StateResyncRequired)]
+            assert publish(http, run_id, "a", "b") == [1, 2]
 
-            assert hear(listener, 2) == hear(across, 2) == [1, 2]
+            assert after_resync_ids(listener, 2) == after_resync_ids(across, 2) == [1, 2]
 
-    assert [(word.reason, word.earliest_available_id) for word in told] == [("epoch_reset", 1)] * 2  # type: ignore[union-attr]
+    assert [(word.reason, word.earliest_available_id) for word in resyncs] == [("epoch_reset", 1)] * 2  # type: ignore[union-attr]

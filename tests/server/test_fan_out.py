@@ -52,7 +52,7 @@ def groups() -> FanOutGroups:
     return FanOutGroups()
 
 
-async def say(journal: Journal, count: int, payload: str = "") -> None:
+async def publish(journal: Journal, count: int, payload: str = "") -> None:
     """Events in one append."""
     await journal.append([Event(run_id="r1", payload=payload) for _ in range(count)])
 
@@ -70,7 +70,7 @@ async def test_all_who_keep_up_get_the_same(journal: Journal, run: RunSource, gr
         clients = await together(stack, run, groups)
 
         for count in (1, 3, 1):
-            await say(journal, count)
+            await publish(journal, count)
 
         assert [await client.entries(5) for client in clients] == [upto(5)] * MEMBERS
 
@@ -81,19 +81,19 @@ async def test_who_falls_out_of_step_and_comes_back_misses_nothing_and_gets_noth
 ) -> None:
     random = Random(seed)
     sources: list[Source] = [RunSource(journal, store.runs, RunId("r1")), JournalSource(journal, "/tape/event/**")]
-    said = 0
+    published = 0
 
     async with AsyncExitStack() as stack:
         clients = [client for source in sources for client in await together(stack, source, groups)]
         for _ in range(60):
             count = random.choice((1, 1, 2, 40))
-            await say(journal, count, "x" * random.choice((10, 3000)))
-            said += count
+            await publish(journal, count, "x" * random.choice((10, 3000)))
+            published += count
             for client in random.sample(clients, 3):  # the others stop taking what is sent to them
                 with anyio.move_on_after(random.choice((0, 0.001))):
-                    await client.entries(said)
+                    await client.entries(published)
 
-        assert [await client.entries(said) for client in clients] == [upto(said)] * len(clients)
+        assert [await client.entries(published) for client in clients] == [upto(published)] * len(clients)
 
 
 class GroupMember:
@@ -131,8 +131,8 @@ async def test_who_joins_gets_nothing_again_that_its_company_has_still_to_be_tol
 
     join(groups, early, first)
     late.view.wait().add_done_callback(catch_up)  # before those who listen are called
-    await say(journal, 1)
-    await say(journal, 1)
+    await publish(journal, 1)
+    await publish(journal, 1)
 
     assert [len(member.frames) for member in (first, second)] == [2, 1]
     for reader in (early, late):
@@ -143,7 +143,7 @@ async def test_who_joins_gets_nothing_again_that_its_company_has_still_to_be_tol
 async def test_who_has_read_beyond_the_tail_does_not_walk_with_who_has_not(
     journal: Journal, store: Store, groups: FanOutGroups, is_ahead_first: bool
 ) -> None:
-    tail = Tail(await journal.head(), epoch=journal.epoch)  # another node's, which has yet to hear what is said here
+    tail = Tail(await journal.head(), epoch=journal.epoch)  # of another node, which has no entry yet
     there, ahead = (StreamReader(RunSelection(store.journal, RunId("r1")), tail) for _ in range(2))
     await there.replay()
     entries = await journal.append([Event(run_id="r1", payload=n) for n in range(3)])
@@ -197,8 +197,8 @@ async def test_who_joins_while_the_last_member_parts_is_told_what_comes(
         join(groups, late, second)
 
     late.view.wait().add_done_callback(catch_up)  # its group has still to be told, and then nobody is left of it
-    await say(journal, 1)
-    await say(journal, 1)
+    await publish(journal, 1)
+    await publish(journal, 1)
 
     with anyio.fail_after(PATIENCE_S):
         while not second.frames:
@@ -232,9 +232,9 @@ async def test_whose_socket_is_lost_goes_alone(journal: Journal, run: RunSource,
     lost.group.join(lost, lost.take)
     join(groups, reader, members[1])
 
-    await say(journal, 1)
+    await publish(journal, 1)
     reader.move_to(lost.group.reader)
-    await say(journal, 1)
+    await publish(journal, 1)
 
     with anyio.fail_after(PATIENCE_S):
         while len(members[0].frames) < 2:
@@ -250,10 +250,10 @@ async def test_who_is_full_is_not_written_to_by_a_company(
     view = run.open(0).view
     async with AsyncExitStack() as stack:
         slow, *others = await together(stack, run, groups)
-        for said in range(1, 101):
-            await say(journal, 1, "x" * 3000)
+        for published in range(1, 101):
+            await publish(journal, 1, "x" * 3000)
             for client in others:
-                await client.entries(said)
+                await client.entries(published)
             view.wake()  # somebody may have ended the run, or not
 
         assert slow.pending() < 3 * SMALL
@@ -265,7 +265,7 @@ async def test_a_burst_fills_a_slow_socket_no_more_than_a_little(
 ) -> None:
     async with AsyncExitStack() as stack:
         slow, other, *_ = await together(stack, run, groups)
-        await say(journal, 64, "x" * 20_000)
+        await publish(journal, 64, "x" * 20_000)
         await other.entries(64)
 
         assert slow.pending() < 64 * 1024
@@ -277,7 +277,7 @@ async def test_who_is_left_behind_by_a_last_burst_is_judged(
 ) -> None:
     async with sending(run, groups=groups, flow=Flow(max_queued=16)) as slow:
         await slow.first(ReplayComplete)
-        await say(journal, 200, "x" * 3000)
+        await publish(journal, 200, "x" * 3000)
 
         with anyio.fail_after(PATIENCE_S):
             await slow.ended.wait()
@@ -302,7 +302,7 @@ async def test_nothing_is_counted_as_streamed_to_who_has_left(
     async with sending(run, groups=groups) as slow:
         await slow.first(ReplayComplete)
         for _ in range(200):
-            await say(journal, 1, "x" * 3000)
+            await publish(journal, 1, "x" * 3000)
         counted = slow.meters.streamed.total
         slow.socket.close()
         with anyio.fail_after(PATIENCE_S):
@@ -315,7 +315,7 @@ async def test_nothing_is_counted_as_streamed_to_who_has_left(
 async def test_a_company_ends_with_its_run(journal: Journal, run: RunSource, groups: FanOutGroups) -> None:
     async with AsyncExitStack() as stack:
         clients = await together(stack, run, groups)
-        await say(journal, 2)
+        await publish(journal, 2)
         await journal.close_run("r1")
 
         assert [await client.entries(2) for client in clients] == [upto(2)] * MEMBERS
@@ -328,12 +328,12 @@ async def test_a_company_ends_with_its_run(journal: Journal, run: RunSource, gro
 async def test_who_goes_leaves_the_others_as_they_were(journal: Journal, run: RunSource, groups: FanOutGroups) -> None:
     async with AsyncExitStack() as stack:
         clients = await together(stack, run, groups)
-        await say(journal, 1)
+        await publish(journal, 1)
         clients[0].socket.close()
         for client in clients[1:]:
             await client.entries(1)
         for _ in range(5):
-            await say(journal, 1)
+            await publish(journal, 1)
 
         assert [await client.entries(6) for client in clients[1:]] == [upto(6)] * (MEMBERS - 1)
 
@@ -343,9 +343,9 @@ async def test_who_is_sent_away_has_got_what_the_company_got(
 ) -> None:
     async with AsyncExitStack() as stack:
         first, second, *_ = await together(stack, run, groups)
-        await say(journal, 3)
+        await publish(journal, 3)
         first.goaway(50)
-        await say(journal, 2)
+        await publish(journal, 2)
 
         await first.first(Goaway)
         assert ids(first.frames) == upto(3)
@@ -357,7 +357,7 @@ async def test_what_is_written_together_is_counted_for_each(
 ) -> None:
     async with AsyncExitStack() as stack:
         clients = await together(stack, run, groups)
-        await say(journal, 2)
+        await publish(journal, 2)
         for client in clients:
             await client.entries(2)
 

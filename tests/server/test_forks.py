@@ -18,7 +18,7 @@ from tests.conftest import Scale
 from tests.process.crew import until
 from tests.server import players
 from tests.server.conftest import Start
-from tests.server.reading import listening, say
+from tests.server.reading import open_stream, publish
 from tests.server.server import TapeServer
 
 PLAYERS = ("--producers", "players")
@@ -67,7 +67,7 @@ def lines(http: httpx.Client, run_id: str) -> list[str]:
 
 
 def payloads(http: httpx.Client, run_id: str) -> list[tuple[int, str, object]]:
-    with listening(http, "/events", run_id=run_id) as listener:
+    with open_stream(http, "/events", run_id=run_id) as listener:
         return [(frame.id, frame.type, frame.payload) for frame in listener.rest() if isinstance(frame, Delivered)]
 
 
@@ -77,7 +77,7 @@ def detail(http: httpx.Client, run_id: str) -> dict[str, object]:
 
 
 def test_a_child_is_its_parent_up_to_the_fork_and_then_what_its_producer_says(http: httpx.Client, run_id: str) -> None:
-    say(http, run_id, *range(5))
+    publish(http, run_id, *range(5))
     child = fork(http, run_id, 3, mutation={"wind": 9}, producer="counter", n_turns=2, reason="what if")
 
     found = payloads(http, child)
@@ -94,19 +94,19 @@ def test_a_child_is_its_parent_up_to_the_fork_and_then_what_its_producer_says(ht
 
 
 def test_without_a_producer_nothing_is_replayed_and_the_child_stays_open(http: httpx.Client, run_id: str) -> None:
-    say(http, run_id, 1)
+    publish(http, run_id, 1)
 
     child = fork(http, run_id, 1, n_turns=5)
 
-    assert say(http, child, "mine") == [3]
+    assert publish(http, child, "mine") == [3]
     assert detail(http, child)["status"] == "running"
 
 
 def test_the_first_events_of_a_child_arrive_while_it_goes_on_and_the_rest_live(http: httpx.Client, run_id: str) -> None:
-    say(http, run_id, *range(3))
+    publish(http, run_id, *range(3))
     child = fork(http, run_id, 2, producer="endless")
 
-    with listening(http, "/events", run_id=child) as listener:
+    with open_stream(http, "/events", run_id=child) as listener:
         first = listener.ids(4)[:4]
         more = listener.ids(30)[:30]
 
@@ -124,13 +124,13 @@ def test_the_arena_goes_on_in_a_child_and_a_mutation_ends_it_otherwise(http: htt
     same = payloads(http, fork(http, first, at_seq, producer="arena", n_turns=2))
     other = payloads(http, fork(http, first, at_seq, producer="arena", n_turns=2, mutation={"food": 0}))
 
-    assert [said[1:] for said in same[at_seq + 1 :]] == [said[1:] for said in whole[at_seq:]]
+    assert [event[1:] for event in same[at_seq + 1 :]] == [event[1:] for event in whole[at_seq:]]
     assert other[-1][1] == same[-1][1] == "metric" and other[-1][2] != same[-1][2]
 
 
 def test_a_cancelled_replay_stops_and_says_so(server: TapeServer, http: httpx.Client, run_id: str) -> None:
     (server.folder / "ended.txt").unlink(missing_ok=True)
-    say(http, run_id, 1)
+    publish(http, run_id, 1)
     child = fork(http, run_id, 1, producer="endless")
     until(lambda: int(str(detail(http, child)["n_events"])) > 5, "it is at work")
 
@@ -156,7 +156,7 @@ def test_a_cancelled_replay_stops_and_says_so(server: TapeServer, http: httpx.Cl
 def test_a_producer_that_fails_ends_its_child_with_the_reason(
     http: httpx.Client, run_id: str, producer: str, reason: str
 ) -> None:
-    say(http, run_id, 1)
+    publish(http, run_id, 1)
 
     *_, last = payloads(http, fork(http, run_id, 1, producer=producer))
 
@@ -165,7 +165,7 @@ def test_a_producer_that_fails_ends_its_child_with_the_reason(
 
 
 def test_a_producer_speaks_in_its_own_child_only(http: httpx.Client, run_id: str) -> None:
-    say(http, run_id, 1)
+    publish(http, run_id, 1)
 
     *_, last = payloads(http, fork(http, run_id, 1, producer="stranger"))
 
@@ -173,7 +173,7 @@ def test_a_producer_speaks_in_its_own_child_only(http: httpx.Client, run_id: str
 
 
 def test_a_producer_that_runs_ahead_is_held_back_and_loses_nothing(http: httpx.Client, run_id: str) -> None:
-    say(http, run_id, 1)
+    publish(http, run_id, 1)
 
     found = payloads(http, fork(http, run_id, 1, producer="flood", n_turns=50))
 
@@ -181,12 +181,12 @@ def test_a_producer_that_runs_ahead_is_held_back_and_loses_nothing(http: httpx.C
 
 
 def test_a_fork_beyond_the_head_is_a_400_that_names_the_bounds(http: httpx.Client, run_id: str) -> None:
-    say(http, run_id, 1, 2)
+    publish(http, run_id, 1, 2)
 
-    status, code, said = refusal(http, parent_run_id=run_id, at_seq=3)
+    status, code, detail = refusal(http, parent_run_id=run_id, at_seq=3)
 
     assert (status, code) == (400, "usage_error")
-    assert said == f"run '{run_id}' can be forked at 0 to 2, not at 3"
+    assert detail == f"run '{run_id}' can be forked at 0 to 2, not at 3"
 
 
 def test_a_fork_of_a_missing_run_is_a_404(http: httpx.Client, run_id: str) -> None:
@@ -200,20 +200,20 @@ async def test_a_fork_of_a_reaped_run_is_a_410_that_says_what_is_gone(
 ) -> None:
     url = url_of(store, tmp_path, request)
     with start(url).client() as http:
-        say(http, "r", 1, 2)
+        publish(http, "r", 1, 2)
         async with JournalBroker(url) as broker:
             broker.close_run(RunId("r"))
             broker.reap(RunId("r"))
 
-        status, code, said = refusal(http, parent_run_id="r", at_seq=at_seq)
+        status, code, detail = refusal(http, parent_run_id="r", at_seq=at_seq)
 
     assert (status, code) == (410, "broker_overflow_error")
-    assert said == f"run 'r' begins at 3; {min(max(at_seq, 1), 2)} to 2 are gone"
+    assert detail == f"run 'r' begins at 3; {min(max(at_seq, 1), 2)} to 2 are gone"
 
 
 def test_a_run_that_memory_has_let_go_of_cannot_be_forked(start: Start) -> None:
     with start("memory://", "--reap-after", "1s").client() as http:
-        say(http, "r", 1, 2)
+        publish(http, "r", 1, 2)
         http.post("/runs/r/close").raise_for_status()
         until(lambda: detail(http, "r").get("is_reaped") is True, "the run is let go of")
 
@@ -223,7 +223,7 @@ def test_a_run_that_memory_has_let_go_of_cannot_be_forked(start: Start) -> None:
 def test_a_producer_gets_as_much_of_a_prefix_as_is_left(start: Start, tmp_path: Path) -> None:
     with_players(tmp_path)
     with start("memory://", *PLAYERS, "--event-ring-size", "50").client() as http:
-        say(http, "r", *range(100))
+        publish(http, "r", *range(100))
         child = fork(http, "r", 80, producer="counter", n_turns=1)
 
         *_, last = payloads(http, child)
@@ -234,7 +234,7 @@ def test_a_producer_gets_as_much_of_a_prefix_as_is_left(start: Start, tmp_path: 
 def test_a_run_that_only_its_file_still_has_cannot_be_forked(start: Start) -> None:
     first = start("memory://")
     with first.client() as http:
-        say(http, "r", 1, 2)
+        publish(http, "r", 1, 2)
         first.signal(signal.SIGTERM)
         assert first.wait() == 0
     with start("memory://").client() as http:
@@ -244,7 +244,7 @@ def test_a_run_that_only_its_file_still_has_cannot_be_forked(start: Start) -> No
 
 
 @pytest.mark.parametrize(
-    ("asked", "said"),
+    ("asked", "detail"),
     [
         ({"effects": "sometimes"}, "effects"),
         ({"producer": "nobody"}, "there is no producer 'nobody' here; there are 'arena', 'broken'"),
@@ -257,21 +257,21 @@ def test_a_run_that_only_its_file_still_has_cannot_be_forked(start: Start) -> No
     ],
 )
 def test_what_cannot_be_replayed_is_refused_before_there_is_a_child(
-    http: httpx.Client, run_id: str, asked: dict[str, object], said: str
+    http: httpx.Client, run_id: str, asked: dict[str, object], detail: str
 ) -> None:
-    say(http, run_id, 1)
+    publish(http, run_id, 1)
     before = [run["run_id"] for run in http.get("/runs").json()["runs"]]
 
     status, code, why = refusal(http, **{"parent_run_id": run_id, "at_seq": 1, **asked})
 
-    assert (status, code) == (400, "usage_error") and said in why
+    assert (status, code) == (400, "usage_error") and detail in why
     assert [run["run_id"] for run in http.get("/runs").json()["runs"]] == before
 
 
 async def test_p16_a_parent_that_is_written_to_and_forked_keeps_its_hash(
     server: TapeServer, http: httpx.Client, run_id: str, scale: Scale
 ) -> None:
-    say(http, run_id, *range(20))
+    publish(http, run_id, *range(20))
     before = hash_of(http, run_id, 20)
 
     forks = scale(40)
@@ -294,10 +294,10 @@ async def write(client: httpx.AsyncClient, run_id: str, events: int) -> None:
 
 def hash_of(http: httpx.Client, run_id: str, first: int) -> str:
     """What the first so many entries of an open run hash to, positions and all."""
-    with listening(http, "/events", run_id=run_id) as listener:
+    with open_stream(http, "/events", run_id=run_id) as listener:
         listener.ids(first)
-        told = [frame for frame in listener.frames if isinstance(frame, Delivered)][:first]
-    return sha256(repr(told).encode()).hexdigest()
+        delivered = [frame for frame in listener.frames if isinstance(frame, Delivered)][:first]
+    return sha256(repr(delivered).encode()).hexdigest()
 
 
 def test_no_subject_stream_and_no_count_sees_an_inherited_entry_twice(http: httpx.Client, run_id: str) -> None:
@@ -310,7 +310,7 @@ def test_no_subject_stream_and_no_count_sees_an_inherited_entry_twice(http: http
     for child in children:
         payloads(http, child)
 
-    with listening(http, "/events", subject=f"{subject}/**", from_global_seq=0) as listener:
+    with open_stream(http, "/events", subject=f"{subject}/**", from_global_seq=0) as listener:
         http.post(f"/runs/{run_id}/events", json={"payload": "last", "subject": subject})
         listener.until(lambda frames: any(getattr(frame, "payload", None) == "last" for frame in frames))
         seen = [frame.payload for frame in listener.frames if isinstance(frame, Delivered)]
@@ -327,7 +327,7 @@ async def test_kill_9_in_the_middle_of_a_replay_leaves_a_child_that_any_node_clo
     url = url_of(store, with_players(tmp_path), request)
     server = start(url, *PLAYERS)
     with server.client() as http:
-        say(http, "r", *range(3))
+        publish(http, "r", *range(3))
         child, idle = fork(http, "r", 2, producer="endless"), fork(http, "r", 2)
         until(lambda: int(str(detail(http, child)["n_events"])) > 5, "it is at work")
         server.kill()
@@ -347,7 +347,7 @@ async def test_a_child_reads_alike_through_a_broker_and_over_sse(
 ) -> None:
     url = url_of(store, with_players(tmp_path), request)
     with start(url, *PLAYERS).client() as http:
-        say(http, "r", *range(4))
+        publish(http, "r", *range(4))
         child = fork(http, "r", 3, producer="counter", n_turns=2)
         over_sse = payloads(http, child)
 
@@ -362,7 +362,7 @@ def test_a_server_that_leaves_cancels_its_replays_and_closes_their_children(star
     store = f"sqlite:///{with_players(tmp_path)}/tape.db"
     first = start(store, *PLAYERS)
     with first.client() as http:
-        say(http, "r", 1)
+        publish(http, "r", 1)
         child = fork(http, "r", 1, producer="endless")
         until(lambda: int(str(detail(http, child)["n_events"])) > 5, "it is at work")
         first.signal(signal.SIGTERM)
@@ -378,7 +378,7 @@ def test_a_server_that_leaves_cancels_its_replays_and_closes_their_children(star
 def test_a_producer_that_hears_nothing_does_not_hold_a_leaving_server_up(start: Start, tmp_path: Path) -> None:
     server = start(f"sqlite:///{with_players(tmp_path)}/tape.db", *PLAYERS)
     with server.client() as http:
-        say(http, "r", 1)
+        publish(http, "r", 1)
         fork(http, "r", 1, producer="deaf")
         until((tmp_path / "deaf.txt").exists, "it is at work")
         server.signal(signal.SIGTERM)
@@ -388,7 +388,7 @@ def test_a_producer_that_hears_nothing_does_not_hold_a_leaving_server_up(start: 
 
 def test_a_child_closed_from_elsewhere_stops_its_producer(server: TapeServer, http: httpx.Client, run_id: str) -> None:
     (server.folder / "ended.txt").unlink(missing_ok=True)
-    say(http, run_id, 1)
+    publish(http, run_id, 1)
     child = fork(http, run_id, 1, producer="endless")
     until(lambda: int(str(detail(http, child)["n_events"])) > 5, "it is at work")
 

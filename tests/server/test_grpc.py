@@ -115,11 +115,11 @@ def test_calls_and_events_are_counted_with_those_of_http(start: Start) -> None:
         tape.Append(pb.AppendRequest(events=[pb.Event(run_id="r", payload_json="1")] * 2, open=True))
         refusal(tape, "GetRun", pb.GetRunRequest(run_id="nobody"))
         assert len(entries(tape, "r")) == 2
-        told = http.get("/metrics").text
+        answer = http.get("/metrics").text
 
-    assert 'tape_requests_total{method="gRPC",route="Append",status="OK"} 1' in told
-    assert 'tape_requests_total{method="gRPC",route="GetRun",status="NOT_FOUND"} 1' in told
-    assert "tape_events_published_total 2" in told
+    assert 'tape_requests_total{method="gRPC",route="Append",status="OK"} 1' in answer
+    assert 'tape_requests_total{method="gRPC",route="GetRun",status="NOT_FOUND"} 1' in answer
+    assert "tape_events_published_total 2" in answer
 
 
 def test_bytes_that_are_no_request_are_refused(channel: Any) -> None:

@@ -69,7 +69,7 @@ def test_metadata_that_are_too_large_are_refused(lasting_server: TapeServer) -> 
 def test_a_hundred_streams_are_a_connections_share(lasting_server: TapeServer, port: int) -> None:
     with http2.Connection(port) as client:
         assert client.settings[http2.MAX_CONCURRENT_STREAMS] == 100
-        client.send(*(http2.asked(number, PATH) for number in range(1, 2 * 150, 2)))
+        client.send(*(http2.request_headers(number, PATH) for number in range(1, 2 * 150, 2)))
 
         refused = client.find(http2.RST_STREAM)
 
@@ -81,7 +81,7 @@ def test_headers_without_end_take_a_bounded_memory(lasting_server: TapeServer, p
     before = lasting_server.rss
     more = http2.frame(http2.CONTINUATION, 0, 1, http2.field("x", "y" * 100) * 100)
     with http2.Connection(port) as client, suppress(OSError):
-        client.send(http2.asked(1, PATH, flags=0))
+        client.send(http2.request_headers(1, PATH, flags=0))
         for _ in range(40_000):  # 400 MiB
             client.send(more)
         check_well(lasting_server)
@@ -115,7 +115,7 @@ def test_streams_that_are_reset_at_once_hurt_nobody_else(start: Start, scale: Sc
 def rush(server: TapeServer, count: int) -> None:
     with http2.Connection(int(server.rpc.rpartition(":")[2])) as client, suppress(OSError):
         for number in range(1, 2 * count, 2):
-            client.send(http2.asked(number, PATH), http2.reset(number))
+            client.send(http2.request_headers(number, PATH), http2.reset(number))
 
 
 def test_a_run_has_as_many_streams_as_allowed(start: Start) -> None:
@@ -138,7 +138,9 @@ def test_a_reader_that_takes_nothing_holds_up_nobody(start: Start, scale: Scale)
     text = '"' + "x" * 10_000 + '"'
     batch = pb.AppendRequest(events=[pb.Event(run_id="r", payload_json=text)] * 100, open=True)
     with http2.Connection(int(server.rpc.rpartition(":")[2])) as lazy:
-        lazy.send(http2.asked(1, "/tape.v1.Tape/SubscribeRun"), http2.message(1, pb.SubscribeRunRequest(run_id="r")))
+        lazy.send(
+            http2.request_headers(1, "/tape.v1.Tape/SubscribeRun"), http2.message(1, pb.SubscribeRunRequest(run_id="r"))
+        )
         lazy.find(http2.HEADERS)
         before = server.rss
 

@@ -11,7 +11,7 @@ from tape import Event, aconnect
 from tape.sdk.nouns.node import AsyncNode
 from tape.wire import tape_pb2 as pb
 from tests.patience import PATIENCE_S
-from tests.server.reading import say
+from tests.server.reading import publish
 from tests.server.server import TapeServer
 from tests.servers.grpc_gateway import GrpcGateway, grpc_gateway
 from tests.servers.grpc_stub import TapeStub
@@ -39,7 +39,7 @@ async def _end_streams_at(between: GrpcGateway, is_so: Callable[[], bool]) -> No
 async def test_a_stream_that_a_gateway_ends_with_ok_is_not_the_end_of_a_run(
     between: GrpcGateway, node: AsyncNode, http: httpx.Client, run_id: str
 ) -> None:
-    say(http, run_id, 1)
+    publish(http, run_id, 1)
     read: list[int] = []
 
     async def follow() -> None:
@@ -50,9 +50,9 @@ async def test_a_stream_that_a_gateway_ends_with_ok_is_not_the_end_of_a_run(
         async with anyio.create_task_group() as tasks:
             tasks.start_soon(follow)
             await _end_streams_at(between, lambda: read == [1])
-            say(http, run_id, 2)
+            publish(http, run_id, 2)
             await _end_streams_at(between, lambda: read == [1, 2])
-            say(http, run_id, 3)
+            publish(http, run_id, 3)
             http.post(f"/runs/{run_id}/close")
 
     assert read == [1, 2, 3]
@@ -82,7 +82,7 @@ async def test_a_watch_that_a_gateway_ends_with_ok_goes_on(between: GrpcGateway,
 def test_the_last_message_says_that_it_is_and_why(
     server: TapeServer, http: httpx.Client, run_id: str, is_short: bool
 ) -> None:
-    say(http, run_id, 1, 2)
+    publish(http, run_id, 1, 2)
     http.post(f"/runs/{run_id}/close")
 
     with grpc.insecure_channel(server.rpc.removeprefix("tape://")) as channel:

@@ -49,7 +49,7 @@ async def test_what_is_repeated_by_its_key_is_written_once(lives: Lives, scale: 
             await until_written(written, number * CLIENTS * writes // (kills + 1))
             await lives.end_one()
 
-    changes = await told(lives.url, CLIENTS * writes)
+    changes = await read_changes(lives.url, CLIENTS * writes)
     assert Counter(changes) == Counter(written) == Counter(dict.fromkeys(names(writes), 1))
 
 
@@ -59,7 +59,7 @@ async def test_a_tail_goes_on_in_its_middle_without_a_gap_or_a_double(lives: Liv
 
     with anyio.fail_after(4 * PATIENCE_S):
         async with anyio.create_task_group() as tasks:
-            tasks.start_soon(say, lives.url, events)
+            tasks.start_soon(publish, lives.url, events)
             tasks.start_soon(follow, lives.url, events, seen)
             for number in range(1, kills + 1):
                 await until_seen(seen, number * events // (kills + 1))
@@ -68,7 +68,7 @@ async def test_a_tail_goes_on_in_its_middle_without_a_gap_or_a_double(lives: Liv
     assert seen == [*range(1, events + 1)]
 
 
-async def say(url: str, events: int) -> None:
+async def publish(url: str, events: int) -> None:
     """Appends them in tens, each ten by its key until it is in."""
     async with tape.aconnect(url) as node:
         for first in range(0, events, 10):
@@ -121,7 +121,7 @@ async def until_written(written: list[str], count: int) -> None:
             await anyio.sleep(0.005)
 
 
-async def told(url: str, count: int) -> list[str]:
+async def read_changes(url: str, count: int) -> list[str]:
     """Whose changes the journal has."""
     async with tape.aconnect(url) as node, aclosing(await node.events.stream(follow=False)) as entries:
         found = [entry.subject.rpartition("/")[2] async for entry in entries if entry.kind == "value"]

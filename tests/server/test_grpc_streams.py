@@ -23,7 +23,7 @@ def tape(server: TapeServer) -> Iterator[Any]:
         yield TapeStub(channel)
 
 
-def said(tape: Any, run_id: str, *payloads: int, subject: str = "") -> list[int]:
+def publish(tape: Any, run_id: str, *payloads: int, subject: str = "") -> list[int]:
     """The positions of events of a run."""
     events = [pb.Event(run_id=run_id, payload_json=str(payload), subject=subject) for payload in payloads]
     answer = tape.Append(pb.AppendRequest(events=events, open=True))
@@ -44,12 +44,12 @@ def taken_by_batches(stream: Any, count: int) -> list[pb.EventEntry]:
 
 def test_a_tail_has_what_was_and_what_comes_once_each(tape: Any, run_id: str, scale: Scale) -> None:
     many = scale(1_000)
-    first = said(tape, run_id, *range(200))
+    first = publish(tape, run_id, *range(200))
     stream = tape.TailBatches(pb.TailBatchesRequest(from_global_seq=first[0] - 1, max_entries=64), timeout=PATIENCE_S)
     batch = next(stream)
 
     for start in range(200, many, 50):
-        said(tape, run_id, *range(start, start + 50))
+        publish(tape, run_id, *range(start, start + 50))
     rest = taken_by_batches(stream, many - len(batch.entries))
 
     assert len(batch.entries) <= 64
@@ -57,7 +57,7 @@ def test_a_tail_has_what_was_and_what_comes_once_each(tape: Any, run_id: str, sc
 
 
 def test_a_tail_of_a_run_ends_with_the_run(tape: Any, run_id: str, server: TapeServer) -> None:
-    said(tape, run_id, 1, 2, 3)
+    publish(tape, run_id, 1, 2, 3)
     stream = tape.TailBatches(pb.TailBatchesRequest(run_id=run_id, from_seq=2), timeout=PATIENCE_S)
     first = next(stream)
 
@@ -70,8 +70,8 @@ def test_a_tail_of_a_run_ends_with_the_run(tape: Any, run_id: str, server: TapeS
 
 
 def test_a_subject_and_a_predicate_choose(tape: Any, run_id: str) -> None:
-    (start, *_) = said(tape, run_id, *range(6), subject=f"/shop/{run_id}/sold")
-    said(tape, run_id, 7, subject=f"/shop/{run_id}/lost")
+    (start, *_) = publish(tape, run_id, *range(6), subject=f"/shop/{run_id}/sold")
+    publish(tape, run_id, 7, subject=f"/shop/{run_id}/lost")
 
     asked = pb.SubscribeBySubjectRequest(
         subject_pattern=f"/shop/{run_id}/sold", predicate_cel="payload > 2", from_global_seq=start - 1
@@ -90,10 +90,10 @@ def test_a_predicate_that_is_none_is_refused(tape: Any) -> None:
 
 
 def test_a_stream_begins_at_a_time(tape: Any, run_id: str) -> None:
-    said(tape, run_id, 1, 2)
+    publish(tape, run_id, 1, 2)
     since = int(time.time() * 1000) + 5
     until(lambda: time.time() * 1000 > since + 5, "the time has come")
-    said(tape, run_id, 3, 4)
+    publish(tape, run_id, 3, 4)
 
     found = taken(tape.SubscribeEvents(pb.SubscribeEventsRequest(from_ts_ms=since), timeout=PATIENCE_S), 2)
 
@@ -101,9 +101,9 @@ def test_a_stream_begins_at_a_time(tape: Any, run_id: str) -> None:
 
 
 def test_a_kind_and_a_run_choose(tape: Any, run_id: str) -> None:
-    said(tape, run_id, 1)
-    said(tape, f"{run_id}-other", 2)
-    said(tape, run_id, 3)
+    publish(tape, run_id, 1)
+    publish(tape, f"{run_id}-other", 2)
+    publish(tape, run_id, 3)
 
     found = taken(tape.SubscribeEvents(pb.SubscribeEventsRequest(run_id=run_id, kind="event"), timeout=PATIENCE_S), 2)
 
@@ -114,7 +114,7 @@ def test_what_is_appended_is_pushed(tape: Any, run_id: str) -> None:
     stream = tape.SubscribeRun(pb.SubscribeRunRequest(run_id=run_id), timeout=PATIENCE_S)
     stream.initial_metadata()
 
-    said(tape, run_id, 1)
+    publish(tape, run_id, 1)
     (entry,) = taken(stream, 1)
 
     assert (entry.seq, entry.kind, entry.payload_json) == (1, "event", "1")
@@ -133,7 +133,7 @@ def test_every_reader_gets_everything(tape: Any, run_id: str, scale: Scale) -> N
     for stream in streams:
         stream.initial_metadata()
 
-    said(tape, run_id, *range(events))
+    publish(tape, run_id, *range(events))
     found = [taken(stream, events) for stream in streams]
 
     assert [[int(entry.payload_json) for entry in entries] for entries in found] == [[*range(events)]] * readers
@@ -143,7 +143,7 @@ def test_what_is_gone_is_a_gap_to_a_tail_and_the_beginning_to_a_subscriber(start
     server = start("memory://", "--event-ring-size", "5")
     with grpc.insecure_channel(server.rpc.removeprefix("tape://")) as channel:
         tape = TapeStub(channel)
-        said(tape, "r", *range(20))
+        publish(tape, "r", *range(20))
 
         found = taken(tape.SubscribeRun(pb.SubscribeRunRequest(run_id="r"), timeout=PATIENCE_S), 5)
         ends = [
@@ -159,11 +159,11 @@ def test_what_is_kept_for_the_next_reader_is_a_gap_once_the_journal_has_lost_it(
     server = start("memory://", "--event-ring-size", "250")
     with grpc.insecure_channel(server.rpc.removeprefix("tape://")) as channel:
         tape = TapeStub(channel)
-        said(tape, "r", *range(200))
+        publish(tape, "r", *range(200))
         everything = pb.TailBatchesRequest(no_follow=True)
 
         before = [list(tape.TailBatches(everything, timeout=PATIENCE_S)) for _ in range(2)]
-        said(tape, "r", *range(100))
+        publish(tape, "r", *range(100))
 
         assert end(tape.TailBatches(everything, timeout=PATIENCE_S)) == grpc.StatusCode.OUT_OF_RANGE
     assert before[0] == before[1] and sum(len(batch.entries) for batch in before[0]) == 200

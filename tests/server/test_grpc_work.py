@@ -42,7 +42,7 @@ def reaction(tape: Any, run_id: str) -> pb.Reaction:
     return tape.RegisterReaction(asked)  # type: ignore[no-any-return]
 
 
-def said(tape: Any, run_id: str, *payloads: int) -> None:
+def publish(tape: Any, run_id: str, *payloads: int) -> None:
     events = [pb.Event(run_id=run_id, payload_json=str(payload)) for payload in payloads]
     tape.Append(pb.AppendRequest(events=events, open=True), timeout=PATIENCE_S)
 
@@ -91,7 +91,7 @@ def test_a_reaction_is_deregistered_once(tape: Any, reaction: pb.Reaction) -> No
 def test_a_matching_event_becomes_a_task_that_is_claimed_and_completed(
     tape: Any, reaction: pb.Reaction, run_id: str
 ) -> None:
-    said(tape, run_id, 7)
+    publish(tape, run_id, 7)
 
     (task,) = claimed(tape, reaction, "w1", 1)
     done = tape.CompleteTask(pb.CompleteTaskRequest(task_id=task.task_id, owner="w1", attempt=task.attempt)).task
@@ -101,7 +101,7 @@ def test_a_matching_event_becomes_a_task_that_is_claimed_and_completed(
 
 
 def test_only_the_newest_attempt_settles(tape: Any, reaction: pb.Reaction, run_id: str) -> None:
-    said(tape, run_id, 1)
+    publish(tape, run_id, 1)
     (first,) = claimed(tape, reaction, "w1", 1)
     tape.NackTask(pb.NackTaskRequest(task_id=first.task_id, owner="w1", error="no", attempt=1))
     (second,) = claimed(tape, reaction, "w1", 1)
@@ -115,7 +115,7 @@ def test_only_the_newest_attempt_settles(tape: Any, reaction: pb.Reaction, run_i
 
 
 def test_what_fails_for_good_is_in_the_dead_letters(tape: Any, reaction: pb.Reaction, run_id: str) -> None:
-    said(tape, run_id, 1)
+    publish(tape, run_id, 1)
     (task,) = claimed(tape, reaction, "w1", 1)
 
     tape.NackTask(pb.NackTaskRequest(task_id=task.task_id, owner="w1", error="poison", permanent=True, attempt=1))
@@ -125,7 +125,7 @@ def test_what_fails_for_good_is_in_the_dead_letters(tape: Any, reaction: pb.Reac
 
 
 def test_a_claim_is_extended_and_found_again(tape: Any, reaction: pb.Reaction, run_id: str) -> None:
-    said(tape, run_id, 1)
+    publish(tape, run_id, 1)
     (task,) = claimed(tape, reaction, "w1", 1)
 
     longer = tape.ExtendTask(

@@ -18,7 +18,7 @@ from tape.lake.file_lock import is_locked
 from tape.wire.frames import Delivered
 from tests.process.crew import until
 from tests.server.conftest import Start
-from tests.server.reading import listening, say
+from tests.server.reading import open_stream, publish
 from tests.server.server import TapeServer
 from tests.server.test_forks import detail, fork, lines, url_of, with_players
 
@@ -40,10 +40,10 @@ def test_a_run_is_tailed_live_while_somebody_holds_its_file(start: Start, tmp_pa
     with held(cold_path(tmp_path, "child")):
         server = start("memory://")
         with server.client() as http:
-            say(http, "child", *range(5))
-            with listening(http, "/events", run_id="child") as listener:
+            publish(http, "child", *range(5))
+            with open_stream(http, "/events", run_id="child") as listener:
                 before = listener.ids(5)
-                say(http, "child", *range(5))
+                publish(http, "child", *range(5))
                 after = listener.ids(10)
 
     assert (before[:5], after) == ([*range(1, 6)], [*range(1, 11)])
@@ -60,25 +60,25 @@ def test_the_smoke_test_of_a_fork_step_by_step(
         parent = finished_parent(http)
         child = fork(http, parent, 3, producer="steady", n_turns=TURNS, mutation={"wind": 9})
         with ExitStack() as stack:
-            readers = [stack.enter_context(listening(http, "/events", run_id=child)) for _ in range(5)]
+            readers = [stack.enter_context(open_stream(http, "/events", run_id=child)) for _ in range(5)]
             assert readers[0].ids(1)[0] == 1
             assert_only_the_writer_holds_a_file(server, child, is_forgetful=store in ("memory", "redis"))
             live = [[frame for frame in reader.rest() if isinstance(frame, Delivered)] for reader in readers]
         warm = lines(http, child)
         if store in ("memory", "redis"):
             until(lambda: detail(http, child).get("is_reaped") is True, "the store has let go of it")
-            file = [(told.run_id, told.seq) for told in stream_cold(cold_path(tmp_path, child), child)]
+            file = [(envelope.run_id, envelope.seq) for envelope in stream_cold(cold_path(tmp_path, child), child)]
             assert file == [(child, seq) for seq in range(1, len(warm) + 1)]
         cold = lines(http, child)
 
     assert [frame.id for frame in live[0]] == [*range(1, 3 + 2 + TURNS + 1)]
-    assert all(told == live[0] for told in live)
+    assert all(frames == live[0] for frames in live)
     assert cold == warm and len(cold) == len(live[0])
     assert_untroubled(server)
 
 
 def finished_parent(http: httpx.Client) -> str:
-    say(http, "parent", *range(5))
+    publish(http, "parent", *range(5))
     http.post("/runs/parent/close").raise_for_status()
     return "parent"
 

@@ -17,9 +17,9 @@ from tape.core.errors import InvalidCursor
 from tape.store.postgres.checkup import check_up
 from tape.wire.frames import Frame, Goaway, ReplayComplete, StateResyncRequired
 from tests.patience import PATIENCE_S
-from tests.server.reading import ids, listening, say
+from tests.server.reading import ids, open_stream, publish
 from tests.server.server import TapeServer, clean_environment
-from tests.server.test_epochs import after_resync, epoch_of, hear
+from tests.server.test_epochs import after_resync, after_resync_ids, epoch_of
 from tests.servers.databases import execute, name
 from tests.servers.fixtures import running
 from tests.servers.postgres import USER, PostgresServer
@@ -83,9 +83,9 @@ class Lost(NamedTuple):
 def lost(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Lost]:
     """The standby had received 18 of 100 entries; 90 others have been written since."""
     with paired() as pair, TapeServer(tmp_path_factory.mktemp("serve"), pair.url) as server, server.client() as http:
-        say(http, "r", *range(RECEIVED))
+        publish(http, "r", *range(RECEIVED))
         pair.standby.stop_receiving()
-        say(http, "r", *range(LOST))
+        publish(http, "r", *range(LOST))
         held = {"last-event-id": str(RECEIVED + LOST), "x-tape-epoch": str(epoch_of(http))}
         pair.fail_over()
         say_again(http, "r", *(["other"] * OTHERS))
@@ -106,8 +106,8 @@ def say_again(http: httpx.Client, run_id: str, *payloads: object) -> list[int]:
 def read(lost: Lost, place: int, query: dict[str, str]) -> list[Frame]:
     """What a reader is sent that comes back with a place from before, until it has caught up."""
     with lost.server.client() as http:
-        with listening(http, "/events", {**lost.held, "last-event-id": str(place)}, **query) as listener:
-            listener.saw(ReplayComplete)
+        with open_stream(http, "/events", {**lost.held, "last-event-id": str(place)}, **query) as listener:
+            listener.first(ReplayComplete)
         return listener.frames
 
 
@@ -150,27 +150,27 @@ async def test_open_streams_are_told_or_sent_back_to_learn_the_term(
     pair: Pair, server: TapeServer, http: httpx.Client
 ) -> None:
     for run_id in ("kept", "cut"):
-        say(http, run_id, 1)
+        publish(http, run_id, 1)
     async with tape.aconnect(server.rpc) as client, aclosing(await client.events.stream(run_id="kept")) as remote:
         assert (await anext(remote)).payload == 1
-        with listening(http, "/events", run_id="kept") as kept, listening(http, "/events", run_id="cut") as cut:
+        with open_stream(http, "/events", run_id="kept") as kept, open_stream(http, "/events", run_id="cut") as cut:
             for listener in (kept, cut):
-                listener.saw(ReplayComplete)
+                listener.first(ReplayComplete)
             pair.standby.stop_receiving()
-            say(http, "cut", 2, 3)
+            publish(http, "cut", 2, 3)
             assert cut.ids(3) == [1, 2, 3]
             pair.fail_over()
             say_again(http, "cut", "b", "c", "d")
             say_again(http, "kept", 2)
 
-            assert hear(cut, 4) == [1, 2, 3, 4]
-            kept.saw(Goaway)
+            assert after_resync_ids(cut, 4) == [1, 2, 3, 4]
+            kept.first(Goaway)
         with anyio.fail_after(PATIENCE_S):
             assert (await anext(remote)).payload == 2
     held = {"last-event-id": "1", "x-tape-epoch": kept.headers["x-tape-epoch"]}
 
-    with listening(http, "/events", held, run_id="kept") as again:
-        again.saw(ReplayComplete)
+    with open_stream(http, "/events", held, run_id="kept") as again:
+        again.first(ReplayComplete)
     assert ids(again.frames) == [2] and not after_resync(again.frames)
 
 
@@ -181,15 +181,15 @@ async def test_a_synchronous_standby_loses_nothing_and_every_reader_goes_on(
     before = await check_up(primary)
     execute(primary, f"ALTER SYSTEM SET synchronous_standby_names = '{NAME}'")
     execute(primary, "SELECT pg_reload_conf()")
-    say(http, run_id, *range(100))
+    publish(http, run_id, *range(100))
     held = {"last-event-id": "100", "x-tape-epoch": str(epoch_of(http))}
     after = await check_up(primary)
 
     pair.fail_over()
     say_again(http, run_id, "next")
 
-    with listening(http, "/events", held, run_id=run_id) as listener:
-        listener.saw(ReplayComplete)
+    with open_stream(http, "/events", held, run_id=run_id) as listener:
+        listener.first(ReplayComplete)
     assert ids(listener.frames) == [101] and not after_resync(listener.frames)
     assert int(listener.headers["x-tape-epoch"]) > int(held["x-tape-epoch"])
     assert (before.standbys, after.standbys) == ((0, 1, 0), (1, 0, 0))

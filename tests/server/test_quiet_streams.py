@@ -43,7 +43,7 @@ async def test_a_stream_on_which_nothing_happens_says_that_it_is_there(journal: 
 
     async with sending(RunSource(journal, store.runs, RunId("r1"))) as client:
         await client.first(ReplayComplete)
-        await client.heard(COMMENT, times=3)
+        await client.received(COMMENT, times=3)
 
 
 async def test_a_filtered_stream_says_how_far_it_has_come_while_others_talk(journal: Journal) -> None:

@@ -32,8 +32,8 @@ def test_what_is_published_through_a_server_becomes_a_task_and_a_run(start: Star
 
     with server.client() as http:
         http.post("/runs", json={"run_id": "r1"}).raise_for_status()
-        said = http.post("/runs/r1/events", json={"payload": 1, "subject": "/orders/new"}).json()
-        place = said["entries"][0]["global_seq"]
+        answer = http.post("/runs/r1/events", json={"payload": 1, "subject": "/orders/new"}).json()
+        place = answer["entries"][0]["global_seq"]
         run_id = invocation("app", "agent", place).run_id
         found = eventually(lambda: tasks(url), lambda found: len(found) == 1)
         run = eventually(lambda: http.get(f"/runs/{run_id}"), lambda answer: answer.status_code == 200)

@@ -21,7 +21,7 @@ from tests.contract.events import upto
 from tests.patience import PATIENCE_S
 from tests.process.crew import until
 from tests.server.conftest import Start
-from tests.server.reading import say
+from tests.server.reading import publish
 from tests.server.server import TapeServer
 from tests.servers.faults import fault_proxy, seeded
 from tests.servers.process import free_port
@@ -40,12 +40,12 @@ HOSTILE = [
 
 @dataclass(slots=True)
 class Story:
-    """What a reader was told."""
+    """What a reader was received."""
 
     entries: list[Delivered] = field(default_factory=list)
     words: list[Synthetic] = field(default_factory=list)
 
-    async def hear(self, client: AsyncClient, run_id: str, slow: Slow | None = None) -> None:
+    async def read(self, client: AsyncClient, run_id: str, slow: Slow | None = None) -> None:
         """A run to its end."""
         async with aclosing(client.events(run_id=run_id, slow=slow)) as stream:
             async for event in stream:
@@ -63,9 +63,9 @@ async def test_resets_crumbs_stalls_and_half_closes_lose_and_repeat_nothing(
 ) -> None:
     """P6."""
     story, rounds = Story(), scale(40)
-    say(lasting, run_id, *HOSTILE)
+    publish(lasting, run_id, *HOSTILE)
 
-    async def publish(http: httpx.AsyncClient) -> None:
+    async def publish_rounds(http: httpx.AsyncClient) -> None:
         for n in range(rounds):
             answer = await http.post(f"/runs/{run_id}/events", json=[{"payload": [n, HOSTILE]}] * 5)
             answer.raise_for_status()
@@ -78,8 +78,8 @@ async def test_resets_crumbs_stalls_and_half_closes_lose_and_repeat_nothing(
             lasting_server.async_client() as http,
             anyio.create_task_group() as tasks,
         ):
-            tasks.start_soon(publish, http)
-            await story.hear(client, run_id, "lag")
+            tasks.start_soon(publish_rounds, http)
+            await story.read(client, run_id, "lag")
 
     assert [event.id for event in story.entries] == upto(len(HOSTILE) + 5 * rounds)
     assert [event.payload for event in story.entries[: len(HOSTILE)]] == HOSTILE
@@ -90,7 +90,7 @@ async def test_another_reader_of_the_wire_agrees(
     lasting_server: TapeServer, lasting: httpx.Client, run_id: str
 ) -> None:
     """httpx-sse is the judge."""
-    say(lasting, run_id, *HOSTILE)
+    publish(lasting, run_id, *HOSTILE)
     lasting.post(f"/runs/{run_id}/close")
 
     async with (
@@ -99,9 +99,9 @@ async def test_another_reader_of_the_wire_agrees(
     ):
         events = [event async for event in source.aiter_sse()]
 
-    *told, end = [(event.id, event.event, event.json().get("data")) for event in events if event.data]
-    assert told[:-1] == [(str(n), "message", payload) for n, payload in enumerate(HOSTILE, 1)]
-    assert told[-1] == (
+    *received, end = [(event.id, event.event, event.json().get("data")) for event in events if event.data]
+    assert received[:-1] == [(str(n), "message", payload) for n, payload in enumerate(HOSTILE, 1)]
+    assert received[-1] == (
         str(len(HOSTILE)),
         "replay_complete",
         {"replayedCount": len(HOSTILE), "lastEventId": len(HOSTILE)},
@@ -119,15 +119,15 @@ async def test_a_restart_of_a_durable_server_is_no_resync(
     server = start(store, "--http", place)
 
     with server.client() as http, anyio.fail_after(PATIENCE_S):
-        say(http, run_id, *range(1, 51))
+        publish(http, run_id, *range(1, 51))
         async with AsyncClient(server.url) as client, anyio.create_task_group() as tasks:
-            tasks.start_soon(story.hear, client, run_id)
+            tasks.start_soon(story.read, client, run_id)
             await _until(lambda: len(story.entries) == 50)
             server.signal(ending)
             server.wait()
             again = start(store, "--http", place)
             with again.client() as later:
-                say(later, run_id, *range(51, 101))
+                publish(later, run_id, *range(51, 101))
                 later.post(f"/runs/{run_id}/close")
 
     assert [event.payload for event in story.entries] == upto(100)
@@ -140,24 +140,24 @@ async def test_leaving_readers_leave_nothing_behind(
 ) -> None:
     """Readers are cancelled at random moments; the server forgets each of them and goes on."""
     chance = random.Random(5)
-    say(lasting, run_id, *range(100))
+    publish(lasting, run_id, *range(100))
 
     async with lasting_server.async_client(limits=httpx.Limits(max_connections=None)) as http:
         for _ in range(scale(25)):
             async with anyio.create_task_group() as tasks:
                 for _ in range(20):
                     tasks.start_soon(_glance, http, run_id, chance.random() / 20)
-            say(lasting, run_id, "more")
+            publish(lasting, run_id, "more")
 
     with anyio.fail_after(PATIENCE_S):
         await _until(lambda: "tape_subscribers 0\n" in lasting.get("/metrics").text)
-    assert len(say(lasting, run_id, "still there")) == 1
+    assert len(publish(lasting, run_id, "still there")) == 1
 
 
 def test_a_reader_that_is_gone_before_its_answer_is_no_failure(start: Start, tmp_path: Path, run_id: str) -> None:
     server = start(f"sqlite:///{tmp_path}/tape.db")
     with server.client() as http:
-        say(http, run_id, 1)
+        publish(http, run_id, 1)
         for _ in range(50):
             with socket.create_connection(("127.0.0.1", server.port)) as line:
                 line.sendall(f"GET /events?run_id={run_id} HTTP/1.1\r\nHost: localhost\r\n\r\n".encode())

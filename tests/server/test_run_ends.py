@@ -12,9 +12,9 @@ from tape.wire.frames import Checkpoint, Delivered, RunEnd, StateResyncRequired
 from tests.contract.events import upto
 from tests.patience import PATIENCE_S
 from tests.server.conftest import Start
-from tests.server.reading import ids, listening, say
+from tests.server.reading import ids, open_stream, publish
 from tests.server.server import TapeServer, begin_epoch
-from tests.server.test_cold_streams import let_go
+from tests.server.test_cold_streams import close_and_reap
 from tests.servers.gateway import Gateway, gateway
 
 
@@ -33,7 +33,7 @@ async def _end_streams_at(between: Gateway, is_so: Callable[[], bool]) -> None:
 async def test_a_response_that_a_gateway_ends_cleanly_is_not_the_end_of_a_run(
     server: TapeServer, http: httpx.Client, run_id: str
 ) -> None:
-    say(http, run_id, 1, 2)
+    publish(http, run_id, 1, 2)
     read: list[object] = []
 
     async def follow(client: AsyncClient) -> None:
@@ -47,9 +47,9 @@ async def test_a_response_that_a_gateway_ends_cleanly_is_not_the_end_of_a_run(
     ):
         tasks.start_soon(follow, client)
         await _end_streams_at(between, lambda: 2 in read)
-        say(http, run_id, 3)
+        publish(http, run_id, 3)
         await _end_streams_at(between, lambda: 3 in read)
-        say(http, run_id, 4)
+        publish(http, run_id, 4)
         http.post(f"/runs/{run_id}/close")
         await _until(lambda: RunEnd in read)
 
@@ -58,13 +58,13 @@ async def test_a_response_that_a_gateway_ends_cleanly_is_not_the_end_of_a_run(
 
 
 def test_a_stream_of_a_run_ends_with_one_frame_that_says_so(http: httpx.Client, run_id: str) -> None:
-    say(http, run_id, 1, 2)
+    publish(http, run_id, 1, 2)
 
-    with listening(http, "/events", run_id=run_id) as live:
+    with open_stream(http, "/events", run_id=run_id) as live:
         live.ids(2)
         http.post(f"/runs/{run_id}/close")
         frames = live.rest()
-    with listening(http, "/events", run_id=run_id) as late:
+    with open_stream(http, "/events", run_id=run_id) as late:
         again = late.rest()
 
     end = RunEnd(reason="closed", last_event_id=2, state="complete")
@@ -73,7 +73,7 @@ def test_a_stream_of_a_run_ends_with_one_frame_that_says_so(http: httpx.Client, 
 
 
 def test_the_frame_has_its_facts_beside_its_type(http: httpx.Client, run_id: str) -> None:
-    say(http, run_id, 1)
+    publish(http, run_id, 1)
     http.post(f"/runs/{run_id}/close")
 
     text = http.get("/events", params={"run_id": run_id}).text
@@ -87,7 +87,7 @@ def test_the_frame_has_its_facts_beside_its_type(http: httpx.Client, run_id: str
 def test_a_cursor_at_the_end_is_204_while_the_run_is_closed(
     http: httpx.Client, run_id: str, path: str, cursor: dict[str, str]
 ) -> None:
-    say(http, run_id, 1, 2, 3)
+    publish(http, run_id, 1, 2, 3)
     http.post(f"/runs/{run_id}/close")
     query, headers = ({}, cursor) if "last-event-id" in cursor else (cursor, {})
     request = http.build_request("GET", path.format(run_id), headers=headers)
@@ -95,20 +95,20 @@ def test_a_cursor_at_the_end_is_204_while_the_run_is_closed(
 
     closed = http.send(request)
     http.post("/runs", json={"run_id": run_id}).raise_for_status()
-    say(http, run_id, 4)
+    publish(http, run_id, 4)
 
     assert (closed.status_code, closed.content) == (204, b"")
     assert closed.headers["x-tape-epoch"] == str(http.get("/capabilities").json()["epoch"])
-    with listening(http, request.url.path, headers, **dict(request.url.params)) as listener:
+    with open_stream(http, request.url.path, headers, **dict(request.url.params)) as listener:
         assert listener.ids(1) == [4]
 
 
 @pytest.mark.parametrize("cursor", ["0", "2", "50"])
 def test_a_cursor_elsewhere_is_never_204(http: httpx.Client, run_id: str, cursor: str) -> None:
-    say(http, run_id, 1, 2, 3)
+    publish(http, run_id, 1, 2, 3)
     http.post(f"/runs/{run_id}/close")
 
-    with listening(http, "/events", {"last-event-id": cursor}, run_id=run_id) as listener:
+    with open_stream(http, "/events", {"last-event-id": cursor}, run_id=run_id) as listener:
         frames = listener.rest()
 
     resets = [frame.reason for frame in frames if isinstance(frame, StateResyncRequired)]
@@ -117,10 +117,10 @@ def test_a_cursor_elsewhere_is_never_204(http: httpx.Client, run_id: str, cursor
 
 
 def test_a_cursor_of_another_epoch_is_reset_although_its_number_is_the_end(http: httpx.Client, run_id: str) -> None:
-    say(http, run_id, 1, 2, 3)
+    publish(http, run_id, 1, 2, 3)
     http.post(f"/runs/{run_id}/close")
 
-    with listening(http, "/events", {"last-event-id": "3", "x-tape-epoch": "7"}, run_id=run_id) as listener:
+    with open_stream(http, "/events", {"last-event-id": "3", "x-tape-epoch": "7"}, run_id=run_id) as listener:
         frames = listener.rest()
 
     assert isinstance(frames[0], StateResyncRequired) and ids(frames) == [1, 2, 3]
@@ -130,12 +130,12 @@ def test_a_cursor_of_another_epoch_is_reset_although_its_number_is_the_end(http:
 def test_a_cursor_of_the_epoch_before_is_reset_right_after_a_new_one_began(
     server: TapeServer, http: httpx.Client, run_id: str
 ) -> None:
-    say(http, run_id, 1, 2, 3)
+    publish(http, run_id, 1, 2, 3)
     http.post(f"/runs/{run_id}/close")
     old = str(http.get("/capabilities").json()["epoch"])
     begin_epoch(server)
 
-    with listening(http, "/events", {"last-event-id": "3", "x-tape-epoch": old}, run_id=run_id) as listener:
+    with open_stream(http, "/events", {"last-event-id": "3", "x-tape-epoch": old}, run_id=run_id) as listener:
         frames = listener.rest()
 
     assert isinstance(frames[0], StateResyncRequired) and ids(frames) == [1, 2, 3]
@@ -145,7 +145,7 @@ def test_a_run_that_never_had_an_event_ends_at_0_and_is_204_from_there(http: htt
     http.post("/runs", json={"run_id": run_id}).raise_for_status()
     http.post(f"/runs/{run_id}/close")
 
-    with listening(http, "/events", run_id=run_id) as listener:
+    with open_stream(http, "/events", run_id=run_id) as listener:
         frames = listener.rest()
     again = http.get("/events", params={"run_id": run_id}, headers={"last-event-id": "0"})
 
@@ -155,14 +155,14 @@ def test_a_run_that_never_had_an_event_ends_at_0_and_is_204_from_there(http: htt
 
 @pytest.mark.parametrize("is_live", [True, False])
 def test_a_filtered_stream_ends_with_a_cursor_at_the_end(http: httpx.Client, run_id: str, is_live: bool) -> None:
-    say(http, run_id, 1, 2)
+    publish(http, run_id, 1, 2)
     if not is_live:
         http.post(f"/runs/{run_id}/close")
 
-    with listening(http, "/events", run_id=run_id, where="payload == 1") as listener:
+    with open_stream(http, "/events", run_id=run_id, where="payload == 1") as listener:
         listener.ids(1)
         if is_live:
-            say(http, run_id, 3)
+            publish(http, run_id, 3)
             http.post(f"/runs/{run_id}/close")
         frames = listener.rest()
 
@@ -173,11 +173,11 @@ def test_a_filtered_stream_ends_with_a_cursor_at_the_end(http: httpx.Client, run
 
 
 def test_a_fork_ends_like_any_run(http: httpx.Client, run_id: str) -> None:
-    say(http, run_id, 1, 2)
+    publish(http, run_id, 1, 2)
     child = http.post("/forks", json={"parent_run_id": run_id, "at_seq": 2}).json()["child_run_id"]
     http.post(f"/runs/{child}/close")
 
-    with listening(http, "/events", run_id=child) as listener:
+    with open_stream(http, "/events", run_id=child) as listener:
         frames = listener.rest()
     again = http.get("/events", params={"run_id": child}, headers={"last-event-id": "3"})
 
@@ -187,11 +187,11 @@ def test_a_fork_ends_like_any_run(http: httpx.Client, run_id: str) -> None:
 
 def test_a_run_that_only_its_file_has_ends_as_reaped(start: Start, run_id: str) -> None:
     with start("memory://", "--reap-after", "1s").client() as http:
-        say(http, run_id, 1, 2, 3)
-        let_go(http, run_id)
-        with listening(http, "/events", run_id=run_id) as listener:
+        publish(http, run_id, 1, 2, 3)
+        close_and_reap(http, run_id)
+        with open_stream(http, "/events", run_id=run_id) as listener:
             frames = listener.rest()
-        with listening(http, f"/session/{run_id}/events") as from_now_on:
+        with open_stream(http, f"/session/{run_id}/events") as from_now_on:
             nothing = from_now_on.rest()
         again = http.get(f"/session/{run_id}/events", headers={"last-event-id": "3"})
 
@@ -204,10 +204,10 @@ def test_a_run_that_only_its_file_has_ends_as_reaped(start: Start, run_id: str) 
 def test_a_run_of_an_earlier_process_that_only_its_file_has_ends_as_reaped(start: Start, run_id: str) -> None:
     first = start("memory://")
     with first.client() as http:
-        say(http, run_id, 1, 2)
+        publish(http, run_id, 1, 2)
         assert first.stop() == 0
 
-    with start("memory://").client() as http, listening(http, "/events", run_id=run_id) as listener:
+    with start("memory://").client() as http, open_stream(http, "/events", run_id=run_id) as listener:
         frames = listener.rest()
         again = http.get("/events", params={"run_id": run_id}, headers={"last-event-id": "2"})
 
@@ -225,7 +225,7 @@ async def test_the_end_says_how_the_ledger_of_a_run_ended_it(start: Start, tmp_p
         run_id = (await node.runs.begin("app", "ann", "s", "1", owner="worker")).run.run_id
         await node.runs.end(run_id, RunStatus.FAILED)
 
-    with server.client() as http, listening(http, "/events", run_id=run_id) as listener:
+    with server.client() as http, open_stream(http, "/events", run_id=run_id) as listener:
         last = listener.rest()[-1]
 
     assert isinstance(last, RunEnd) and last.state == "failed"

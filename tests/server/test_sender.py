@@ -45,7 +45,7 @@ def run(journal: Journal, store: Store) -> RunSource:
     return RunSource(journal, store.runs, RunId("r1"))
 
 
-async def say(journal: Journal, count: int, payload: str = LARGE) -> None:
+async def publish(journal: Journal, count: int, payload: str = LARGE) -> None:
     """Live events, one append each."""
     for _ in range(count):
         await journal.append(Event(run_id="r1", payload=payload), open=True)
@@ -64,7 +64,7 @@ async def test_only_what_is_newer_than_the_cursor_is_replayed_then_one_word_then
 
     async with sending(run, after=2) as client:
         await client.first(ReplayComplete)
-        await say(journal, 1)
+        await publish(journal, 1)
         frames = await client.read(lambda frames: len(ids(frames)) == 4)
 
     assert [getattr(frame, "id", frame) for frame in frames] == [
@@ -86,7 +86,7 @@ async def test_without_a_cursor_there_is_no_word_about_replay(journal: Journal, 
     await fill(journal, "r1", 3)
 
     async with sending(run, after=3, is_replayed=False) as client:
-        await say(journal, 1)
+        await publish(journal, 1)
         await client.entries(1)
 
     assert [type(frame) for frame in client.frames] == [Delivered]
@@ -97,7 +97,7 @@ async def test_a_stream_ends_with_its_run(journal: Journal, run: RunSource) -> N
 
     async with sending(run) as client:
         await client.first(ReplayComplete)
-        await say(journal, 2)
+        await publish(journal, 2)
         await journal.close_run("r1")
 
         assert await client.entries(5) == upto(5)
@@ -120,7 +120,7 @@ async def test_a_reader_that_reads_nothing_is_warned_once_and_evicted_with_the_l
     await fill(journal, "r1", 0)
 
     async with sending(run, flow=Flow(max_queued=16)) as client:
-        await say(journal, 60)
+        await publish(journal, 60)
         assert await ended(client) is StopReason.EVICTED
         evicted = await client.first(ClientEvicted)
 
@@ -135,7 +135,7 @@ async def test_a_cap_in_bytes_evicts_too_and_says_which(journal: Journal, run: R
     await fill(journal, "r1", 0)
 
     async with sending(run, flow=Flow(max_queued=2048, max_bytes=20_000)) as client:
-        await say(journal, 60)
+        await publish(journal, 60)
         assert await ended(client) is StopReason.EVICTED
         evicted = await client.first(ClientEvicted)
 
@@ -147,7 +147,7 @@ async def test_a_single_entry_over_the_byte_cap_is_delivered(journal: Journal, r
     await fill(journal, "r1", 0)
 
     async with sending(run, flow=Flow(max_queued=16, max_bytes=1000)) as client:
-        await say(journal, 1, "y" * 100_000)
+        await publish(journal, 1, "y" * 100_000)
 
         assert await client.entries(1) == [1]
         assert client.meters.evicted.total == 0
@@ -182,7 +182,7 @@ async def test_a_reader_that_recovers_can_be_warned_again(journal: Journal, run:
 
     async with sending(run, flow=Flow(max_queued=40)) as client:
         for total in (36, 72):
-            await say(journal, 36)
+            await publish(journal, 36)
             await client.entries(total)
 
     warnings = [frame for frame in client.frames if isinstance(frame, SlowClientWarning)]
@@ -210,7 +210,7 @@ async def test_a_reader_of_what_is_gone_is_told_first_and_the_stream_stays_open(
 
     async with sending(run, after=1) as client:
         await client.first(ReplayComplete)
-        await say(journal, 1)
+        await publish(journal, 1)
         await client.entries(4)
 
     word = StateResyncRequired(reason="ring_evicted", last_delivered_id=1, earliest_available_id=3)
@@ -247,7 +247,7 @@ async def test_an_empty_run_and_a_cursor_start_over_at_one(journal: Journal, run
 
     async with sending(run, after=5) as client:
         assert await client.first(ReplayComplete) == ReplayComplete(replayed_count=0, last_event_id=0)
-        await say(journal, 1)
+        await publish(journal, 1)
 
         assert await client.entries(1) == [1]
     assert client.frames[0] == StateResyncRequired(reason="epoch_reset", last_delivered_id=5, earliest_available_id=1)
@@ -258,7 +258,7 @@ async def test_a_cursor_of_another_journal_goes_on_at_the_head_across_runs(journ
 
     async with sending(JournalSource(journal), after=50) as client:
         await client.first(ReplayComplete)
-        await say(journal, 1)
+        await publish(journal, 1)
 
         assert await client.entries(1) == [4]
     assert client.frames[0] == StateResyncRequired(reason="epoch_reset", last_delivered_id=50, earliest_available_id=4)

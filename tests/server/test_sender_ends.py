@@ -43,7 +43,7 @@ def run(journal: Journal, store: Store) -> RunSource:
     return RunSource(journal, store.runs, RunId("r1"))
 
 
-async def say(journal: Journal, count: int, payload: str) -> None:
+async def publish(journal: Journal, count: int, payload: str) -> None:
     for _ in range(count):
         await journal.append(Event(run_id="r1", payload=payload), open=True)
 
@@ -70,7 +70,7 @@ async def rest(client: Client) -> list[int]:
 
 
 async def end(store: Store, journal: Journal) -> None:
-    """Closes the run, as another process would; every reader of it has been told when this returns."""
+    """Closes the run, as another process would; every reader of it has been goaway when this returns."""
     async with anyio.create_task_group() as tasks:
         tasks.start_soon(_hear, journal)
         await anyio.wait_all_tasks_blocked()
@@ -89,8 +89,8 @@ async def test_a_warned_reader_of_a_run_that_ended_meanwhile_ends_with_it(
 
     async with sending(run, flow=Flow(max_queued=16)) as client:
         await client.first(ReplayComplete)
-        await say(journal, 1, "y" * 200_000)
-        await say(journal, 13, SMALL)
+        await publish(journal, 1, "y" * 200_000)
+        await publish(journal, 13, SMALL)
         await warned(client)
         await end(store, journal)
 
@@ -105,7 +105,7 @@ async def test_a_reader_that_is_overtaken_while_it_is_beyond_its_cap_is_evicted(
 
         async with sending(run, flow=Flow(max_queued=16)) as client:
             await client.first(ReplayComplete)
-            await say(journal, 1, "y" * 200_000)
+            await publish(journal, 1, "y" * 200_000)
             for _ in range(10):
                 await journal.append([make_event("r1", n) for n in range(50)])
 
@@ -119,7 +119,7 @@ async def test_a_reader_that_may_lag_is_warned_and_never_evicted(journal: Journa
 
     async with sending(run) as client:
         await client.first(ReplayComplete)
-        await say(journal, 1, "y" * 200_000)
+        await publish(journal, 1, "y" * 200_000)
         await journal.append([make_event("r1", n) for n in range(1000)])
         with anyio.move_on_after(1.5):
             await client.ended.wait()
@@ -168,20 +168,20 @@ class FailingRun(RunSource):
 
 
 @pytest.mark.parametrize(
-    ("error", "told"),
+    ("error", "error_text"),
     [
         (RuntimeError("SELECT * FROM secrets"), "the server failed"),
         (Unavailable("/data/runs/x.duckdb is being written"), "the store did not answer; nothing was written"),
     ],
 )
 async def test_a_reader_whose_history_cannot_be_read_is_told_and_nothing_about_the_inside(
-    journal: Journal, store: Store, error: Exception, told: str
+    journal: Journal, store: Store, error: Exception, error_text: str
 ) -> None:
     run = FailingRun(journal, store.runs, RunId("r1"))
     run.error = error
 
     async with sending(run) as client:  # type: ignore[arg-type]
-        assert await client.first(StreamError) == StreamError(error=told)
+        assert await client.first(StreamError) == StreamError(error=error_text)
         assert await ended(client) is StopReason.FAILED
 
 
@@ -221,9 +221,9 @@ async def test_a_reader_that_is_sent_away_during_its_last_page_gets_the_page_and
             await run.held.asked.wait()
         client.goaway(50)
         run.held.let.set()
-        told = await client.first(Goaway)
+        goaway = await client.first(Goaway)
         assert await ended(client) is StopReason.GOAWAY
 
     assert ids(client.frames) == [1, 2, 3]
-    assert client.frames[-2:] == [ReplayComplete(replayed_count=3, last_event_id=3), told]
-    assert told == Goaway(reconnect_after_ms=50)
+    assert client.frames[-2:] == [ReplayComplete(replayed_count=3, last_event_id=3), goaway]
+    assert goaway == Goaway(reconnect_after_ms=50)

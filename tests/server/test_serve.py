@@ -135,9 +135,9 @@ def test_readers_are_told_to_come_back_and_do_not_hold_it_up(start: Start) -> No
             lines = stream.iter_lines()
             next(lines)
             server.signal(signal.SIGTERM)
-            told = [line for line in lines if line.startswith("data:") and "goaway" in line]
+            goaways = [line for line in lines if line.startswith("data:") and "goaway" in line]
 
-    assert 1000 <= json.loads(told[0][5:])["data"]["reconnectAfterMs"] <= 5000
+    assert 1000 <= json.loads(goaways[0][5:])["data"]["reconnectAfterMs"] <= 5000
     assert server.wait() == 0
 
 

@@ -12,7 +12,7 @@ from tape.wire.frames import ClientEvicted, Frame, SlowClientWarning
 from tape.wire.sse import Parser
 from tests.contract.events import upto
 from tests.patience import PATIENCE_S
-from tests.server.reading import ids, say
+from tests.server.reading import ids, publish
 from tests.server.server import TapeServer
 
 EVENTS = 3_000
@@ -59,7 +59,7 @@ def _chunks(body: bytes) -> Iterator[bytes]:
 async def test_a_reader_at_a_kilobyte_a_second_is_warned_once_evicted_and_disturbs_nobody(
     lasting_server: TapeServer, lasting: httpx.Client, run_id: str
 ) -> None:
-    say(lasting, run_id, 0)
+    publish(lasting, run_id, 0)
     before = lasting_server.rss
     healthy: list[Frame] = []
 
@@ -103,11 +103,11 @@ def _evictions(http: httpx.Client) -> str:
 
 
 def test_a_reader_that_may_lag_is_not_evicted(lasting_server: TapeServer, lasting: httpx.Client, run_id: str) -> None:
-    say(lasting, run_id, 0)
+    publish(lasting, run_id, 0)
 
     with crawling(lasting_server, f"/events?run_id={run_id}&slow=lag") as crawler:
         for _ in range(EVENTS // 100):
-            say(lasting, run_id, *[PAYLOAD] * 100)
+            publish(lasting, run_id, *[PAYLOAD] * 100)
         lasting.post(f"/runs/{run_id}/close")
         frames = crawler.hurry()
 

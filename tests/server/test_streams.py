@@ -6,16 +6,16 @@ import pytest
 from tape.wire.frames import Checkpoint, Delivered, ReplayComplete, StateResyncRequired
 from tests.contract.events import upto
 from tests.server.conftest import Start
-from tests.server.reading import Listener, ids, listening, say
+from tests.server.reading import Listener, ids, open_stream, publish
 from tests.server.server import TapeServer
 
 
 def test_a_run_is_told_from_its_beginning_then_live_then_ends(http: httpx.Client, run_id: str) -> None:
-    say(http, run_id, 1, 2, 3)
+    publish(http, run_id, 1, 2, 3)
 
-    with listening(http, "/events", run_id=run_id) as listener:
-        listener.saw(ReplayComplete)
-        say(http, run_id, 4)
+    with open_stream(http, "/events", run_id=run_id) as listener:
+        listener.first(ReplayComplete)
+        publish(http, run_id, 4)
         listener.ids(4)
         http.post(f"/runs/{run_id}/close")
         frames = listener.rest()
@@ -26,24 +26,24 @@ def test_a_run_is_told_from_its_beginning_then_live_then_ends(http: httpx.Client
 
 @pytest.mark.parametrize("cursor", [{"from_seq": "4"}, {"headers": {"last-event-id": "3"}}])
 def test_a_cursor_says_where_to_begin(http: httpx.Client, run_id: str, cursor: dict[str, object]) -> None:
-    say(http, run_id, *range(1, 6))
+    publish(http, run_id, *range(1, 6))
 
-    with listening(http, "/events", run_id=run_id, **cursor) as listener:  # type: ignore[arg-type]
+    with open_stream(http, "/events", run_id=run_id, **cursor) as listener:  # type: ignore[arg-type]
         assert listener.ids(2) == [4, 5]
 
 
 def test_the_header_wins_over_the_url(http: httpx.Client, run_id: str) -> None:
-    say(http, run_id, *range(1, 6))
+    publish(http, run_id, *range(1, 6))
 
-    with listening(http, "/events", {"last-event-id": "4"}, run_id=run_id, from_seq="1") as listener:
+    with open_stream(http, "/events", {"last-event-id": "4"}, run_id=run_id, from_seq="1") as listener:
         assert listener.ids(1) == [5]
 
 
 def test_a_session_is_told_from_now_on(http: httpx.Client, run_id: str) -> None:
-    say(http, run_id, 1, 2)
+    publish(http, run_id, 1, 2)
 
-    with listening(http, f"/session/{run_id}/events") as listener:
-        say(http, run_id, 3)
+    with open_stream(http, f"/session/{run_id}/events") as listener:
+        publish(http, run_id, 3)
         listener.ids(1)
 
     assert [frame for frame in listener.frames if not isinstance(frame, Delivered)] == [Checkpoint(2)]
@@ -52,13 +52,13 @@ def test_a_session_is_told_from_now_on(http: httpx.Client, run_id: str) -> None:
 
 def test_subjects_are_told_across_runs_by_global_seq_and_only_those(http: httpx.Client, run_id: str) -> None:
     first, second = f"{run_id}-1", f"{run_id}-2"
-    say(http, first, 1)
-    say(http, second, 1)
+    publish(http, first, 1)
+    publish(http, second, 1)
 
-    with listening(http, "/events", subject=f"/orders/{run_id}/*", where="payload.n > 1") as listener:
+    with open_stream(http, "/events", subject=f"/orders/{run_id}/*", where="payload.n > 1") as listener:
         for run, n in ((first, 1), (second, 2), (first, 3)):
             http.post(f"/runs/{run}/events", json={"payload": {"n": n}, "subject": f"/orders/{run_id}/x"})
-            say(http, run, {"n": n})
+            publish(http, run, {"n": n})
         listener.ids(2)
 
     found = [frame for frame in listener.frames if isinstance(frame, Delivered)]
@@ -67,11 +67,11 @@ def test_subjects_are_told_across_runs_by_global_seq_and_only_those(http: httpx.
 
 
 def test_a_filtered_reader_that_comes_back_does_not_look_again(http: httpx.Client, run_id: str) -> None:
-    say(http, run_id, *range(10))
+    publish(http, run_id, *range(10))
     head = int(http.get("/ready").json()["head"])
 
-    with listening(http, "/events", subject="/nobody/says/this", from_global_seq="0") as listener:
-        listener.saw(ReplayComplete)
+    with open_stream(http, "/events", subject="/nobody/says/this", from_global_seq="0") as listener:
+        listener.first(ReplayComplete)
 
     assert Checkpoint(head) in listener.frames
     assert listener.frames[-1] == ReplayComplete(replayed_count=0, last_event_id=head)
@@ -80,9 +80,9 @@ def test_a_filtered_reader_that_comes_back_does_not_look_again(http: httpx.Clien
 def test_an_answer_says_which_journal_it_is_from_and_that_nothing_may_buffer_it(
     http: httpx.Client, run_id: str
 ) -> None:
-    say(http, run_id, 1)
+    publish(http, run_id, 1)
 
-    with listening(http, "/events", run_id=run_id) as listener:
+    with open_stream(http, "/events", run_id=run_id) as listener:
         headers = listener.headers
 
     assert headers["content-type"] == "text/event-stream; charset=utf-8"
@@ -92,38 +92,40 @@ def test_an_answer_says_which_journal_it_is_from_and_that_nothing_may_buffer_it(
 
 
 def test_a_cursor_with_the_right_epoch_resumes(http: httpx.Client, run_id: str) -> None:
-    say(http, run_id, 1, 2, 3)
+    publish(http, run_id, 1, 2, 3)
     epoch = http.get("/capabilities").json()["epoch"]
 
-    with listening(http, "/events", {"last-event-id": "2", "x-tape-epoch": str(epoch)}, run_id=run_id) as listener:
-        listener.saw(ReplayComplete)
+    with open_stream(http, "/events", {"last-event-id": "2", "x-tape-epoch": str(epoch)}, run_id=run_id) as listener:
+        listener.first(ReplayComplete)
 
     assert ids(listener.frames) == [3]
     assert not any(isinstance(frame, StateResyncRequired) for frame in listener.frames)
 
 
-@pytest.mark.parametrize("told", [{"headers": {"x-tape-epoch": "7"}}, {"epoch": "7"}])
+@pytest.mark.parametrize("options", [{"headers": {"x-tape-epoch": "7"}}, {"epoch": "7"}])
 def test_a_cursor_of_another_journal_starts_over_however_plausible(
-    http: httpx.Client, run_id: str, told: dict[str, object]
+    http: httpx.Client, run_id: str, options: dict[str, object]
 ) -> None:
-    say(http, run_id, 1, 2, 3)
+    publish(http, run_id, 1, 2, 3)
 
-    with listening(http, "/events", run_id=run_id, from_seq="3", **told) as listener:  # type: ignore[arg-type]
-        listener.saw(ReplayComplete)
+    with open_stream(http, "/events", run_id=run_id, from_seq="3", **options) as listener:  # type: ignore[arg-type]
+        listener.first(ReplayComplete)
 
     resync = StateResyncRequired(reason="epoch_reset", last_delivered_id=2, earliest_available_id=1)
     assert listener.frames[0] == resync
     assert ids(listener.frames) == [1, 2, 3]
 
 
-@pytest.mark.parametrize(("path", "told"), [("/session/{}/events", [3]), ("/events?run_id={}", [1, 2, 3])])
-def test_an_epoch_without_a_cursor_means_nothing(http: httpx.Client, run_id: str, path: str, told: list[int]) -> None:
-    say(http, run_id, 1, 2)
+@pytest.mark.parametrize(("path", "expected"), [("/session/{}/events", [3]), ("/events?run_id={}", [1, 2, 3])])
+def test_an_epoch_without_a_cursor_means_nothing(
+    http: httpx.Client, run_id: str, path: str, expected: list[int]
+) -> None:
+    publish(http, run_id, 1, 2)
 
     with http.stream("GET", path.format(run_id), headers={"x-tape-epoch": "7"}) as response:
         listener = Listener(response)
-        say(http, run_id, 3)
-        assert listener.ids(len(told)) == told
+        publish(http, run_id, 3)
+        assert listener.ids(len(expected)) == expected
 
     assert not any(isinstance(frame, StateResyncRequired) for frame in listener.frames)
 
@@ -132,7 +134,7 @@ def test_an_epoch_without_a_cursor_means_nothing(http: httpx.Client, run_id: str
 def test_a_cursor_that_is_no_number_is_refused_before_the_handshake(
     http: httpx.Client, run_id: str, cursor: str
 ) -> None:
-    say(http, run_id, 1)
+    publish(http, run_id, 1)
 
     answer = http.get("/events", params={"run_id": run_id}, headers=[(b"last-event-id", cursor.encode())])
 
@@ -141,7 +143,7 @@ def test_a_cursor_that_is_no_number_is_refused_before_the_handshake(
 
 @pytest.mark.parametrize("epoch", ["x" * 65, "a b", "-1"])
 def test_an_epoch_that_is_no_number_is_refused(http: httpx.Client, run_id: str, epoch: str) -> None:
-    say(http, run_id, 1)
+    publish(http, run_id, 1)
 
     answer = http.get("/events", params={"run_id": run_id}, headers={"last-event-id": "0", "x-tape-epoch": epoch})
 
@@ -150,7 +152,7 @@ def test_an_epoch_that_is_no_number_is_refused(http: httpx.Client, run_id: str, 
 
 @pytest.mark.parametrize("max_queued", ["", "x", "15", "2049", "1e2"])
 def test_a_cap_out_of_bounds_is_refused_before_the_handshake(http: httpx.Client, run_id: str, max_queued: str) -> None:
-    say(http, run_id, 1)
+    publish(http, run_id, 1)
 
     answer = http.get("/events", params={"run_id": run_id, "maxQueued": max_queued})
 
@@ -159,9 +161,9 @@ def test_a_cap_out_of_bounds_is_refused_before_the_handshake(http: httpx.Client,
 
 @pytest.mark.parametrize("max_queued", ["16", "2048"])
 def test_a_cap_at_its_bounds_is_accepted(http: httpx.Client, run_id: str, max_queued: str) -> None:
-    say(http, run_id, 1)
+    publish(http, run_id, 1)
 
-    with listening(http, "/events", run_id=run_id, maxQueued=max_queued) as listener:
+    with open_stream(http, "/events", run_id=run_id, maxQueued=max_queued) as listener:
         assert listener.ids(1) == [1]
 
 
@@ -182,7 +184,7 @@ def test_a_run_that_nobody_opened_is_not_found(http: httpx.Client, path: str) ->
 
 def test_the_sixty_fifth_reader_of_a_run_is_told_when_to_come_back(server: TapeServer, run_id: str) -> None:
     with server.client(limits=httpx.Limits(max_connections=None)) as http:
-        say(http, run_id, 1)
+        publish(http, run_id, 1)
         streams = [http.stream("GET", "/events", params={"run_id": run_id}) for _ in range(64)]
         answers = [stream.__enter__() for stream in streams]
         refused = http.get("/events", params={"run_id": run_id})
@@ -196,11 +198,11 @@ def test_the_sixty_fifth_reader_of_a_run_is_told_when_to_come_back(server: TapeS
 
 def test_history_that_a_small_ring_has_lost_is_told_first(start: Start, run_id: str) -> None:
     with start("memory://", "--event-ring-size", "3").client() as http:
-        say(http, run_id, *range(1, 6))
+        publish(http, run_id, *range(1, 6))
 
-        with listening(http, "/events", {"last-event-id": "1"}, run_id=run_id) as listener:
-            listener.saw(ReplayComplete)
-            say(http, run_id, 6)
+        with open_stream(http, "/events", {"last-event-id": "1"}, run_id=run_id) as listener:
+            listener.first(ReplayComplete)
+            publish(http, run_id, 6)
             listener.ids(4)
 
     assert listener.frames[0] == StateResyncRequired(

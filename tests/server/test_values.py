@@ -8,7 +8,7 @@ import pytest
 
 import tape
 from tape.wire.frames import Delivered
-from tests.server.reading import listening
+from tests.server.reading import open_stream
 from tests.server.server import TapeServer
 
 WITH_LEDGERS = pytest.mark.parametrize("store_url", ["memory", "sqlite", "postgres"], indirect=True)
@@ -29,7 +29,7 @@ def refused(response: httpx.Response) -> tuple[int, str]:
 def test_a_predicate_sees_what_a_value_was_before(http: httpx.Client, run_id: str) -> None:
     changed = "payload.value.value_json != prev_value_json && double(payload.value.value_json) > 100.0"
 
-    with listening(http, "/events", subject=f"/tape/value/*/{run_id}/*", where=changed) as listener:
+    with open_stream(http, "/events", subject=f"/tape/value/*/{run_id}/*", where=changed) as listener:
         for value in (70, 120, 120, 130):
             http.put(f"/values/{run_id}/fx", json={"value": value})
         listener.ids(2)
@@ -105,13 +105,13 @@ def test_the_versions_of_a_value_are_told_with_those_before(http: httpx.Client, 
     http.delete(at)
     http.put(f"/values/{run_id}/other", json={"value": 1})
 
-    told = http.get(f"{at}/history").json()["versions"]
+    answer = http.get(f"{at}/history").json()["versions"]
     newest = http.get(f"{at}/history", params={"limit": 2}).json()["versions"]
 
-    assert [(each["prev_version"], each["version"], each["value"]) for each in told] == [
+    assert [(each["prev_version"], each["version"], each["value"]) for each in answer] == [
         (0, 1, 0), (1, 2, 1), (2, 3, 2), (3, 4, None),
     ]  # fmt: skip
-    assert newest == told[2:] and told[-1]["deleted"]
+    assert newest == answer[2:] and answer[-1]["deleted"]
     assert [each["key"] for each in http.get(f"/values/{run_id}").json()["values"]] == ["other"]
     assert refused(http.get(f"/values/{run_id}/never/history")) == (404, "not_found")
 
@@ -202,14 +202,14 @@ def test_a_fork_inherits_ledgers_and_stands_beside_its_parent(
         run = client.runs.find(child)
         client.decisions.record(child, 1, response="wait")
 
-    told = lasting.get(f"/runs/{waiting}/diff/{child}").json()
+    answer = lasting.get(f"/runs/{waiting}/diff/{child}").json()
 
     assert (run.status, run.labels["tape.effects"]) == (tape.RunStatus.RUNNABLE, policy)
-    assert (told["shared"], told["entries"][0]["other"]["type"]) == (last_seq, "fork")
-    assert [(each["what"], each["place"], each["is_same"]) for each in told["ledgers"]] == [
+    assert (answer["shared"], answer["entries"][0]["other"]["type"]) == (last_seq, "fork")
+    assert [(each["what"], each["place"], each["is_same"]) for each in answer["ledgers"]] == [
         ("decision", "0", True), ("effect", "decision-0/wire/0", True), ("decision", "1", False),
     ]  # fmt: skip
-    assert told["ledgers"][2]["one"] is None and json.loads(told["ledgers"][1]["other"]["response_json"]) == "paid"
+    assert answer["ledgers"][2]["one"] is None and json.loads(answer["ledgers"][1]["other"]["response_json"]) == "paid"
 
 
 def test_the_document_has_every_path_of_ledgers(lasting: httpx.Client) -> None:

@@ -42,7 +42,7 @@ def test_a_reaction_is_registered_changed_looked_at_and_removed(http: httpx.Clie
 
 def test_what_is_published_is_matched_by_the_server_and_its_lag_goes_to_zero(http: httpx.Client, rule: str) -> None:
     http.put(f"/reactions/{rule}", json={"subject_pattern": f"/{rule}/**", "predicate_cel": "payload.n > 1"})
-    places = say(http, rule, [{"n": 1}, {"n": 2}, {}])
+    places = publish(http, rule, [{"n": 1}, {"n": 2}, {}])
 
     tasks = eventually(lambda: of(http, rule), lambda found: len(found) == 1)
     shown = eventually(lambda: http.get(f"/reactions/{rule}").json(), lambda shown: shown["lag"] == 0)
@@ -54,7 +54,7 @@ def test_what_is_published_is_matched_by_the_server_and_its_lag_goes_to_zero(htt
 def test_a_list_of_large_tasks_is_read_page_by_page(http: httpx.Client, rule: str) -> None:
     http.put(f"/reactions/{rule}", json={"subject_pattern": f"/{rule}/**"})
     for _ in range(6):
-        say(http, rule, [{"n": "x" * 900_000}])
+        publish(http, rule, [{"n": "x" * 900_000}])
     bare = {"reaction_id": rule, "payload": "none"}
     listed = eventually(lambda: of(http, rule, payload="none"), lambda found: len(found) == 6)
 
@@ -69,7 +69,7 @@ def test_a_list_of_large_tasks_is_read_page_by_page(http: httpx.Client, rule: st
 
 def test_a_list_of_tasks_leaves_payloads_out_where_that_is_asked_for(http: httpx.Client, rule: str) -> None:
     http.put(f"/reactions/{rule}", json={"subject_pattern": f"/{rule}/**"})
-    say(http, rule, [{"n": 1}])
+    publish(http, rule, [{"n": 1}])
     (whole,) = eventually(lambda: of(http, rule), lambda found: len(found) == 1)
 
     (bare,) = http.get("/tasks", params={"reaction_id": rule, "payload": "none"}).json()["tasks"]
@@ -82,7 +82,7 @@ def test_a_list_of_tasks_leaves_payloads_out_where_that_is_asked_for(http: httpx
 def test_a_paused_reaction_holds_back_until_it_is_resumed(http: httpx.Client, rule: str) -> None:
     http.put(f"/reactions/{rule}", json={"subject_pattern": f"/{rule}/**"})
     paused = http.post(f"/reactions/{rule}/pause", json={"reason": "maintenance"}).json()
-    places = say(http, rule, [1])
+    places = publish(http, rule, [1])
     held = http.get(f"/reactions/{rule}/explain/{places[0]}").json()
 
     resumed = http.post(f"/reactions/{rule}/resume").json()
@@ -94,13 +94,13 @@ def test_a_paused_reaction_holds_back_until_it_is_resumed(http: httpx.Client, ru
 
 def test_an_entry_is_explained_with_the_value_of_each_part(http: httpx.Client, rule: str) -> None:
     http.put(f"/reactions/{rule}", json={"subject_pattern": f"/{rule}/**", "predicate_cel": "payload.n > 1"})
-    first, second = say(http, rule, [{"n": 1}, {"n": 2}])
+    first, second = publish(http, rule, [{"n": 1}, {"n": 2}])
     (task,) = eventually(lambda: of(http, rule), bool)
 
-    told = [http.get(f"/reactions/{rule}/explain/{place}").json() for place in (first, second)]
+    answer = [http.get(f"/reactions/{rule}/explain/{place}").json() for place in (first, second)]
 
-    assert [each["outcome"] for each in told] == ["no_match", "task"] and told[1]["task"] == task
-    assert told[0]["predicate"]["parts"] == [
+    assert [each["outcome"] for each in answer] == ["no_match", "task"] and answer[1]["task"] == task
+    assert answer[0]["predicate"]["parts"] == [
         {"position": "1:11", "text": "payload.n > 1", "value": "false", "error": None},
         {"position": "1:8", "text": "payload.n", "value": "1", "error": None},
     ]
@@ -108,7 +108,7 @@ def test_an_entry_is_explained_with_the_value_of_each_part(http: httpx.Client, r
 
 def test_a_dead_task_has_a_life_and_can_be_replayed(http: httpx.Client, server: TapeServer, rule: str) -> None:
     http.put(f"/reactions/{rule}", json={"subject_pattern": f"/{rule}/**", "max_concurrency": 10})
-    say(http, rule, [1, 2])
+    publish(http, rule, [1, 2])
     eventually(lambda: of(http, rule), lambda found: len(found) == 2)
     anyio.run(bury, server.store, rule)
     one, other = (task["task_id"] for task in of(http, rule, status="dlq"))
@@ -158,11 +158,11 @@ def test_what_cannot_be_is_a_problem_that_says_why(
     assert reason in answer.json()["detail"]
 
 
-def say(http: httpx.Client, rule: str, payloads: list[object]) -> list[int]:
+def publish(http: httpx.Client, rule: str, payloads: list[object]) -> list[int]:
     """Positions of entries that are about a reaction's subjects."""
     http.post("/runs", json={"run_id": rule})
-    said = [{"payload": payload, "subject": f"/{rule}/x"} for payload in payloads]
-    return [each["global_seq"] for each in http.post(f"/runs/{rule}/events", json=said).json()["entries"]]
+    events = [{"payload": payload, "subject": f"/{rule}/x"} for payload in payloads]
+    return [each["global_seq"] for each in http.post(f"/runs/{rule}/events", json=events).json()["entries"]]
 
 
 def of(http: httpx.Client, rule: str, **filters: str) -> list[dict[str, object]]:

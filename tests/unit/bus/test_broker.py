@@ -34,7 +34,7 @@ from tests.patience import PATIENCE_S
 R1 = RunId("r1")
 
 
-def said(n: int = 0) -> Event:
+def make_event(n: int = 0) -> Event:
     return Event(run_id=R1, payload={"n": n})
 
 
@@ -50,7 +50,7 @@ def keepers() -> list[str]:
 def test_what_was_asked_before_there_is_a_loop_is_done_in_it() -> None:
     broker = InProcessEventBroker()
     broker.open_run(R1)
-    receipt = broker.emit(R1, said())
+    receipt = broker.emit(R1, make_event())
     broker.close_run(R1)
 
     assert asyncio.run(seqs(broker)) == [1]
@@ -86,21 +86,21 @@ def test_in_a_second_loop_a_durable_run_goes_on(tmp_path: Path) -> None:
     broker = JournalBroker(f"sqlite:///{tmp_path / 'tape.db'}")
     broker.open_run(R1)
 
-    assert asyncio.run(broker.publish(R1, said())) == 1
-    assert asyncio.run(broker.publish(R1, said())) == 2
+    assert asyncio.run(broker.publish(R1, make_event())) == 1
+    assert asyncio.run(broker.publish(R1, make_event())) == 2
     assert broker.is_open(R1)
 
 
 def test_in_a_second_loop_a_run_in_memory_is_gone_and_says_so() -> None:
     broker = InProcessEventBroker()
     broker.open_run(R1)
-    asyncio.run(broker.publish(R1, said()))
+    asyncio.run(broker.publish(R1, make_event()))
 
     assert not broker.is_open(R1)
     with pytest.raises(RunClosed):
-        asyncio.run(broker.publish(R1, said()))
+        asyncio.run(broker.publish(R1, make_event()))
     broker.open_run(R1)
-    assert asyncio.run(broker.publish(R1, said())) == 1
+    assert asyncio.run(broker.publish(R1, make_event())) == 1
 
 
 async def test_a_broker_at_work_in_one_loop_is_not_used_in_another() -> None:
@@ -115,7 +115,7 @@ async def test_there_is_one_task_however_much_is_asked_and_none_after_the_end() 
 
     broker.open_run(R1)
     for n in range(10):
-        await broker.publish(R1, said(n))
+        await broker.publish(R1, make_event(n))
     assert keepers() == ["tape.broker"]
 
     await broker.aclose()
@@ -126,7 +126,7 @@ async def test_a_broker_that_is_dropped_does_what_was_asked_and_leaves_nothing_b
     url = f"sqlite:///{tmp_path / 'tape.db'}"
     broker = JournalBroker(url)
     broker.open_run(R1)
-    receipt = broker.emit(R1, said())
+    receipt = broker.emit(R1, make_event())
     broker.close_run(R1)
 
     del broker
@@ -142,7 +142,7 @@ async def test_leaving_the_block_does_what_was_asked(tmp_path: Path) -> None:
     url = f"sqlite:///{tmp_path / 'tape.db'}"
     async with JournalBroker(url) as broker:
         broker.open_run(R1)
-        receipts = [broker.emit(R1, said(n)) for n in range(100)]
+        receipts = [broker.emit(R1, make_event(n)) for n in range(100)]
         broker.close_run(R1)
 
     assert receipts[-1].result() == 100
@@ -153,13 +153,13 @@ async def test_leaving_the_block_does_what_was_asked(tmp_path: Path) -> None:
 async def test_the_block_raises_a_failure_nobody_has_heard_of() -> None:
     with pytest.raises(RuntimeError, match="not open"):
         async with InProcessEventBroker() as broker:
-            broker.emit(R1, said())
+            broker.emit(R1, make_event())
 
 
 async def test_the_blocks_own_error_is_not_hidden_by_a_failure() -> None:
     with pytest.raises(ZeroDivisionError):
         async with InProcessEventBroker() as broker:
-            broker.emit(R1, said())
+            broker.emit(R1, make_event())
             _ = 1 / 0
 
 
@@ -169,7 +169,7 @@ async def test_a_sink_that_knows_its_loop_needs_nobody_to_start_the_broker() -> 
 
     def produce() -> int:
         broker.open_run(R1)
-        return BrokerEventSink(broker, R1, loop).emit(said()).result(PATIENCE_S)
+        return BrokerEventSink(broker, R1, loop).emit(make_event()).result(PATIENCE_S)
 
     assert await anyio.to_thread.run_sync(produce) == 1
     await broker.aclose()
@@ -194,7 +194,7 @@ def emit_numbered(broker: Broker, name: str) -> None:
 
 
 async def test_more_than_a_journal_takes_at_once_waits_its_turn() -> None:
-    event = said()
+    event = make_event()
     async with InProcessEventBroker(max_events=10) as broker:
         broker.open_run(R1)
 
@@ -228,9 +228,9 @@ async def test_a_store_that_cannot_be_opened_fails_the_call_and_is_tried_again_b
     async with aclosing(Broker(connect)) as broker:
         broker.open_run(R1)
         with pytest.raises(Unavailable, match="the server is down"):
-            await broker.publish(R1, said(1))
+            await broker.publish(R1, make_event(1))
 
-        assert await broker.publish(R1, said(2)) == 1
+        assert await broker.publish(R1, make_event(2)) == 1
 
 
 async def test_what_is_emitted_in_one_tick_shares_commits() -> None:
@@ -239,7 +239,7 @@ async def test_what_is_emitted_in_one_tick_shares_commits() -> None:
         await broker.flush()
 
         for n in range(500):
-            broker.emit(R1, said(n))
+            broker.emit(R1, make_event(n))
         await broker.flush()
 
         assert counting.calls == [500]
@@ -252,7 +252,7 @@ async def test_what_is_published_at_once_shares_commits() -> None:
 
         async with anyio.create_task_group() as tasks:
             for n in range(500):
-                tasks.start_soon(broker.publish, R1, said(n))
+                tasks.start_soon(broker.publish, R1, make_event(n))
 
         assert sum(counting.calls) == 500 and len(counting.calls) <= 2
 
@@ -264,7 +264,7 @@ async def test_a_cancelled_listener_leaves_no_place_in_the_tail() -> None:
             async with anyio.create_task_group() as tasks:
                 tasks.start_soon(seqs, broker)
                 await until(lambda: tail.run_ids == [R1])
-                await broker.publish(R1, said(n))
+                await broker.publish(R1, make_event(n))
                 tasks.cancel_scope.cancel()
 
             assert tail.run_ids == []

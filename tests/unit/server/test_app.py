@@ -35,7 +35,7 @@ async def nothing_comes() -> Message:
 
 
 async def fine(request: Request, node: Node) -> Response:
-    return Response.json({"said": request.parameter("word")})
+    return Response.json({"word": request.parameter("word")})
 
 
 def route(path: str, handler: object) -> Route:
@@ -85,7 +85,7 @@ async def test_who_may_ask_comes_before_what_is_asked(http: httpx.AsyncClient) -
 
 
 async def test_a_parameter_that_is_given_twice_is_refused(http: httpx.AsyncClient) -> None:
-    assert (await http.get("/fine?word=a")).json() == {"said": "a"}
+    assert (await http.get("/fine?word=a")).json() == {"word": "a"}
     assert (await http.get("/fine?word=a&word=b")).status_code == 400
 
 

@@ -29,7 +29,7 @@ def positions(messages: Sequence[bytes]) -> list[int]:
     return [entry.global_seq for message in messages for entry in pb.EventBatch.FromString(message).entries]
 
 
-class Desk:
+class Harness:
     """A journal in memory, and what its readers are told; while one is told, `meanwhile` happens once."""
 
     def __init__(self, store: Store, journal: Journal) -> None:
@@ -38,10 +38,10 @@ class Desk:
         self.batches = Batches()
         self.meanwhile: list[Event] = []
 
-    async def say(self, count: int) -> None:
+    async def publish(self, count: int) -> None:
         await self.journal.append([Event(run_id="r", payload=n) for n in range(count)], open=True)
 
-    async def told(self, after: int = 0) -> list[bytes]:
+    async def read(self, after: int = 0) -> list[bytes]:
         messages: list[bytes] = []
 
         async def write(some: Sequence[bytes], count: int) -> None:
@@ -59,9 +59,9 @@ class Desk:
 
 
 @pytest.fixture
-async def desk() -> AsyncIterator[Desk]:
+async def harness() -> AsyncIterator[Harness]:
     async with open_store("memory://") as store, run_journal(store) as journal:
-        yield Desk(store, journal)
+        yield Harness(store, journal)
 
 
 @given(st.integers(1, 1_000), st.integers(0, 400))
@@ -98,28 +98,28 @@ def test_what_is_kept_is_bounded_and_what_is_asked_for_stays_longest() -> None:
     assert [batches.block(EPOCH, after) is not None for after in (0, 100, 200)] == [True, False, True]
 
 
-async def test_whoever_comes_later_is_told_the_same_bytes(desk: Desk) -> None:
-    await desk.say(999)
-    first = await desk.told()
+async def test_whoever_comes_later_is_told_the_same_bytes(harness: Harness) -> None:
+    await harness.publish(999)
+    first = await harness.read()
 
-    again, from_the_middle = await desk.told(), await desk.told(after=450)
+    again, from_the_middle = await harness.read(), await harness.read(after=450)
 
     assert positions(first) == [*range(1, 1_000)]
     assert again == first and positions(from_the_middle) == [*range(451, 1_000)]
 
 
-async def test_a_reader_who_does_not_follow_ends_at_what_there_was(desk: Desk) -> None:
-    await desk.say(250)
-    await desk.told()
-    desk.meanwhile = [Event(run_id="r", payload="late")]
+async def test_a_reader_who_does_not_follow_ends_at_what_there_was(harness: Harness) -> None:
+    await harness.publish(250)
+    await harness.read()
+    harness.meanwhile = [Event(run_id="r", payload="late")]
 
-    assert positions(await desk.told()) == [*range(1, 251)]
-    assert positions(await desk.told(after=200)) == [*range(201, 252)]
+    assert positions(await harness.read()) == [*range(1, 251)]
+    assert positions(await harness.read(after=200)) == [*range(201, 252)]
 
 
-async def test_blocks_are_read_from_the_store_once(desk: Desk, monkeypatch: pytest.MonkeyPatch) -> None:
-    await desk.say(1_000)
-    await desk.told()
+async def test_blocks_are_read_from_the_store_once(harness: Harness, monkeypatch: pytest.MonkeyPatch) -> None:
+    await harness.publish(1_000)
+    await harness.read()
     asked: list[int] = []
     read = StreamReader.replay
 
@@ -128,6 +128,6 @@ async def test_blocks_are_read_from_the_store_once(desk: Desk, monkeypatch: pyte
         return read(reader)
 
     monkeypatch.setattr(StreamReader, "replay", replay)
-    await desk.told()
+    await harness.read()
 
     assert asked == [1_000]

@@ -68,16 +68,16 @@ def test_the_slowest_stream_is_the_lag() -> None:
 
 def test_those_who_are_sent_away_come_back_at_different_times() -> None:
     subscribers = Subscribers()
-    told: list[int] = []
+    delays: list[int] = []
 
     with ExitStack() as stack:
         for _ in range(10):
-            stack.enter_context(subscribers.join(None)).goaway = told.append
+            stack.enter_context(subscribers.join(None)).goaway = delays.append
         subscribers.send_goaways()
         subscribers.send_goaways()
 
-    assert len(set(told)) == len(told) == 10
-    assert min(told) >= 1000 and max(told) <= 5000 and max(told) - min(told) >= 3000
+    assert len(set(delays)) == len(delays) == 10
+    assert min(delays) >= 1000 and max(delays) <= 5000 and max(delays) - min(delays) >= 3000
 
 
 def test_no_place_at_all_is_a_mistake() -> None:

@@ -22,9 +22,9 @@ ERRORS = [Unavailable(SECRET), Unavailable(SECRET, "unknown"), Corrupt(SECRET), 
 
 @pytest.mark.parametrize("error", ERRORS)
 def test_what_a_store_said_stays_inside(error: Exception) -> None:
-    said = Problem.of(error).body().decode()
+    body = Problem.of(error).body().decode()
 
-    assert not any(word in said for word in ("hunter2", "SELECT", "/srv", "KeyError", "Traceback"))
+    assert not any(word in body for word in ("hunter2", "SELECT", "/srv", "KeyError", "Traceback"))
 
 
 def test_an_error_that_nobody_foresaw_is_internal() -> None:

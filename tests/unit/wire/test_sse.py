@@ -56,8 +56,8 @@ BAD = [
 ]
 
 
-def entry(payload: object = None, **said: object) -> Entry:
-    return Event(run_id="r1", payload=payload, **said).at(12, 7, 1_700_000_000_000, 0, Epoch(5))  # type: ignore[arg-type]
+def entry(payload: object = None, **fields: object) -> Entry:
+    return Event(run_id="r1", payload=payload, **fields).at(12, 7, 1_700_000_000_000, 0, Epoch(5))  # type: ignore[arg-type]
 
 
 def parsed(stream: bytes) -> list[Frame]:
@@ -93,23 +93,23 @@ def test_a_stream_across_runs_is_numbered_by_global_seq() -> None:
 
 @pytest.mark.parametrize("place", [2**53 + 1, 2**63 - 1])
 def test_an_id_beyond_what_a_double_holds_is_exact(place: int) -> None:
-    said = Event(run_id="r1", payload=None).at(place, place, 0, 0, Epoch(5))
+    stored = Event(run_id="r1", payload=None).at(place, place, 0, 0, Epoch(5))
 
-    assert ids(parsed(sse.frame(said, by="seq"))) == [place]
+    assert ids(parsed(sse.frame(stored, by="seq"))) == [place]
 
 
 def test_a_payload_travels_byte_for_byte_as_it_is_stored() -> None:
-    said = entry({"é": [1.0, 1e300, -0.0, "\u2028\x1f"], "a": {}})
+    stored = entry({"é": [1.0, 1e300, -0.0, "\u2028\x1f"], "a": {}})
 
-    frame = sse.frame(said, by="seq")
+    frame = sse.frame(stored, by="seq")
 
-    assert said.payload_json is not None and f'"data":{said.payload_json},'.encode() in frame
+    assert stored.payload_json is not None and f'"data":{stored.payload_json},'.encode() in frame
 
 
 def test_a_stored_text_with_line_ends_stays_one_line() -> None:
-    said = entry()._replace(payload_json='{"a":\r\n1,\n"b":\r2}')
+    stored = entry()._replace(payload_json='{"a":\r\n1,\n"b":\r2}')
 
-    _, _, data = lines(sse.frame(said, by="seq"))
+    _, _, data = lines(sse.frame(stored, by="seq"))
 
     assert json.loads(data[6:])["data"] == {"a": 1, "b": 2}
 
@@ -117,9 +117,9 @@ def test_a_stored_text_with_line_ends_stays_one_line() -> None:
 def test_a_payload_that_is_not_json_travels_as_base64_with_its_type() -> None:
     frame = sse.frame(entry(b"\0\xff\n\n", content_type="image/png"), by="seq")
 
-    told = json.loads(lines(frame)[2][6:])
+    data = json.loads(lines(frame)[2][6:])
     [found] = parsed(frame)
-    assert base64.b64decode(told["data"]) == b"\0\xff\n\n" and told["content_type"] == "image/png"
+    assert base64.b64decode(data["data"]) == b"\0\xff\n\n" and data["content_type"] == "image/png"
     assert isinstance(found, Delivered) and found.payload == b"\0\xff\n\n"
 
 
