@@ -16,11 +16,11 @@ ORDERS = [("ada", 30), ("bo", 12), ("ada", 7), ("cy", 5), ("ada", 1), ("bo", 8)]
 
 
 def add_up(key: tuple[str], parts: Iterable[pd.DataFrame], state: GroupState) -> Iterator[pd.DataFrame]:
-    """What a customer has spent so far, as an event; Spark keeps the sum from one batch to the next."""
+    """Emits what a customer has spent so far; Spark keeps the sum between batches."""
     spent = (state.get[0] if state.exists else 0) + sum(int(part["amount"].sum()) for part in parts)
     state.update((spent,))
-    said = json.dumps({"customer": key[0], "spent": spent})
-    yield pd.DataFrame({"run_id": ["totals"], "subject": [f"/shop/total/{key[0]}"], "payload_json": [said]})
+    payload = json.dumps({"customer": key[0], "spent": spent})
+    yield pd.DataFrame({"run_id": ["totals"], "subject": [f"/shop/total/{key[0]}"], "payload_json": [payload]})
 
 
 def totals(entries: DataFrame) -> DataFrame:
@@ -32,7 +32,7 @@ def totals(entries: DataFrame) -> DataFrame:
 
 
 def keep_totals(spark: SparkSession) -> None:
-    """Reads what is new, four entries a batch, and writes the totals that changed back into the journal."""
+    """Reads new entries, four per batch, and appends the totals that changed to the journal."""
     entries = spark.readStream.format("tape").options(store=STORE, maxRowsPerTrigger=4).load()
     sink = totals(entries).writeStream.format("tape").options(store=STORE, sinkId="totals")
     checkpoint = Path("checkpoint").absolute().as_uri()
@@ -42,8 +42,8 @@ def keep_totals(spark: SparkSession) -> None:
 async def place(orders: list[tuple[str, int]]) -> None:
     async with open_journal(STORE) as journal:
         for customer, amount in orders:
-            said = {"customer": customer, "amount": amount}
-            await journal.append(Event(run_id="shop", payload=said, subject=f"/shop/order/{customer}"), open=True)
+            order = {"customer": customer, "amount": amount}
+            await journal.append(Event(run_id="shop", payload=order, subject=f"/shop/order/{customer}"), open=True)
 
 
 async def show() -> None:
@@ -57,5 +57,5 @@ if __name__ == "__main__":
     with open_spark({"spark.sql.shuffle.partitions": "1"}) as spark:
         keep_totals(spark)
         asyncio.run(place(ORDERS[4:]))
-        keep_totals(spark)  # it goes on where it was, with the sums it had
+        keep_totals(spark)  # continues at its checkpoint, with the sums it had
     asyncio.run(show())
