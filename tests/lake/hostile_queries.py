@@ -75,6 +75,12 @@ HOSTILE: Final = {
     "too-deep": "SELECT " + "(" * 20_000 + "1" + ")" * 20_000,
 }  # fmt: skip
 
+# One of each kind, for surfaces in front of the same check.
+SURFACES: Final = (
+    "copy-in-place", "explain-analyze-copy", "copy-in-a-cte", "attach-in-place", "two", "none", "query-function",
+    "read-text", "a-file-as-a-table", "too-deep",
+)  # fmt: skip
+
 
 def spelled(statement: str, table: Path) -> str:
     """A hostile statement about the lake whose journal table is in a folder."""

@@ -5,13 +5,17 @@ import sys
 from collections.abc import Iterator
 from pathlib import Path
 
+import anyio
 import pyarrow as pa
 import pytest
 
 from tape.core.errors import UsageError
 from tape.lake.confinement import confine
-from tape.store.duckdb.parquet import Parquet
+from tape.lake.log import DeltaLog
+from tape.store.duckdb.parquet import NO_SPILLING, Parquet
 from tape.store.duckdb.select_only import check_tree
+from tests.lake.hostile_queries import HOSTILE, contents, spelled
+from tests.lake.local_lake import fill, opened, publish
 
 SELECTS = [
     "FROM journal",
@@ -73,8 +77,41 @@ def parquet(tmp_path: Path) -> Iterator[Parquet]:
         yield parquet
 
 
+@pytest.fixture(scope="module")
+def lake(tmp_path_factory: pytest.TempPathFactory) -> DeltaLog:
+    """A lake of 60 entries in a folder with a secret file."""
+    folder = tmp_path_factory.mktemp("hostile")
+    (folder / "secret.csv").write_text("secret\n")
+    anyio.run(_fill, folder)
+    return DeltaLog(folder / "lake" / "journal")
+
+
+async def _fill(folder: Path) -> None:
+    url = f"sqlite:///{folder}/journal.db"
+    async with opened(url) as (store, journal):
+        await publish(journal, 60)
+        await fill(store, DeltaLog(folder / "lake" / "journal"), url)
+
+
+@pytest.mark.parametrize("name", HOSTILE)
+def test_nothing_but_a_select_runs_and_no_file_changes(
+    lake: DeltaLog, monkeypatch: pytest.MonkeyPatch, name: str
+) -> None:
+    folder = lake.table.parent.parent
+    monkeypatch.chdir(folder)
+    before = contents(folder)
+
+    with (
+        Parquet(lake.table, [file.path for file in lake.snapshot().files], bounds=NO_SPILLING) as parquet,
+        pytest.raises(UsageError),
+    ):
+        parquet.query(spelled(HOSTILE[name], lake.table))
+
+    assert contents(folder) == before
+
+
 @pytest.mark.parametrize("sql", SELECTS)
-def test_whatever_only_selects_is_answered(parquet: Parquet, sql: str) -> None:
+def test_a_query_that_only_selects_runs(parquet: Parquet, sql: str) -> None:
     assert parquet.query(sql).names
 
 

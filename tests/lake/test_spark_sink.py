@@ -18,7 +18,7 @@ from tape.compose import open_store
 from tape.core.errors import Conflict
 from tape.core.event import Entry, Event
 from tape.core.ports import Cells, Store, Transaction
-from tape.core.sequence import MAX_BYTES, MAX_EVENTS
+from tape.core.sequence import MAX_BYTES
 from tape.lake import sink_batch
 from tape.lake.sink_batch import SinkBatch, append_batch
 from tests.lake.journals import fill, hostile, numbered, plain, read
@@ -224,13 +224,13 @@ async def test_a_part_is_bounded_in_bytes_too(url: str) -> None:
 
 async def test_rows_that_fill_a_request_by_themselves_are_appended(durable_url: str) -> None:
     many = [Event(run_id="r", payload=n) for n in range(20_000)]
-    large = [Event(run_id="r", payload="x" * ((MAX_BYTES - MAX_EVENTS) // 8 - 2)) for _ in range(8)]
+    large = [Event(run_id="r", payload="x" * (MAX_BYTES // 8 - 2)) for _ in range(8)]
 
     async with open_store(durable_url) as store:
         await append_batch(store, SinkBatch(sink_id="s", number=0, events=large + many))
         head = (await store.journal.bounds()).head
 
-    assert (sum(event.size for event in large), head) == (MAX_BYTES - MAX_EVENTS, 20_008)
+    assert (sum(event.size for event in large), head) == (MAX_BYTES, 20_008)
 
 
 @pytest.mark.usefixtures("small_parts")

@@ -61,11 +61,12 @@ def publish(
     """
     from tape.core.errors import UsageError
     from tape.core.event import Event
+    from tape.core.sequence import split_requests
 
     event = partial(Event, run_id=run_id, type=type, subject=subject, schema_version=schema_version)
     terms = Terms(key, expected_seq, opens)
     events = (event(payload=payload) for payload in _payloads(payload))
-    requests = _one_request(events) if terms.is_one_request else _requests(events)
+    requests: Iterator[Sequence[Event]] = _one_request(events) if terms.is_one_request else split_requests(events)
     first = next(requests, ())  # whatever is wrong with it shows before a journal is touched
     if not first:
         raise UsageError("there is nothing to append")
@@ -156,19 +157,3 @@ def _one_request(events: Iterable[Event]) -> Iterator[Sequence[Event]]:
     from tape.core.sequence import MAX_EVENTS
 
     yield list(islice(events, MAX_EVENTS + 1))  # one too many is enough to be refused
-
-
-def _requests(events: Iterable[Event]) -> Iterator[Sequence[Event]]:
-    """As few requests as hold them all, in order."""
-    from tape.core.sequence import MAX_BYTES, MAX_EVENTS
-
-    request: list[Event] = []
-    size = 0
-    for event in events:
-        if len(request) == MAX_EVENTS or (request and size + event.size > MAX_BYTES):
-            yield request
-            request, size = [], 0
-        request.append(event)
-        size += event.size
-    if request:
-        yield request

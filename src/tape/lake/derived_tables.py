@@ -6,7 +6,6 @@ position). A reader of the old version keeps its files for a grace period.
 
 from __future__ import annotations
 
-import json
 import shutil
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager, ExitStack
@@ -25,7 +24,7 @@ from tape.core.errors import NotFound, UsageError, quoted
 from tape.core.ids import GlobalSeq
 from tape.lake.compaction import GRACE
 from tape.lake.errors import write_error
-from tape.lake.log import APP, DATA, LOG, DeltaLog, LakeSnapshot, delta_errors, sync_to_disk
+from tape.lake.log import APP, DATA, LOG, DeltaLog, LakeSnapshot, add_action, delta_errors, sync_to_disk
 from tape.lake.schema import DEFINITION, TABLES, spark_ddl
 from tape.lake.spark_paths import read_parquet, spark_path
 
@@ -169,14 +168,8 @@ def _commit(folder: Path, footers: dict[Path, Any], through: GlobalSeq) -> None:
 
 
 def _add(folder: Path, path: Path, footer: Any) -> AddAction:
-    return AddAction(
-        path=path.relative_to(folder).as_posix(),
-        size=path.stat().st_size,
-        partition_values={},
-        modification_time=int(time() * 1000),
-        data_change=True,
-        stats=json.dumps({"numRecords": footer.num_rows}),
-    )
+    name, size = path.relative_to(folder).as_posix(), path.stat().st_size
+    return add_action(name, size, {"numRecords": footer.num_rows}, is_new=True)
 
 
 def _delete_replaced(folder: Path) -> None:

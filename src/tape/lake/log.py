@@ -172,6 +172,17 @@ def _file(action: dict[str, Any]) -> LakeFile:
     return file
 
 
+def add_action(path: str, size: int, statistics: dict[str, Any], *, is_new: bool) -> AddAction:
+    return AddAction(
+        path=path,
+        size=size,
+        partition_values={},
+        modification_time=_now_ms(),
+        data_change=is_new,
+        stats=json.dumps(statistics),
+    )
+
+
 def _add(file: LakeFile, *, is_new: bool) -> AddAction:
     statistics = {
         "numRecords": file.rows,
@@ -179,14 +190,7 @@ def _add(file: LakeFile, *, is_new: bool) -> AddAction:
         "maxValues": {"global_seq": file.last},
         "nullCount": {"global_seq": 0},
     }
-    return AddAction(
-        path=file.path,
-        size=file.size,
-        partition_values={},
-        modification_time=_now_ms(),
-        data_change=is_new,
-        stats=json.dumps(statistics),
-    )
+    return add_action(file.path, file.size, statistics, is_new=is_new)
 
 
 def _remove(file: LakeFile) -> RemoveAction:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from base64 import b64decode, b64encode
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from hashlib import sha256
 from typing import Any, Final
@@ -15,7 +15,7 @@ from tape.core.errors import Conflict, TapeError, UsageError, quoted
 from tape.core.event import NO_TRACE, Event, Trace, check_producer
 from tape.core.ids import is_id
 from tape.core.ports import Store
-from tape.core.sequence import MAX_BYTES, MAX_EVENTS, Cell, CellChange, CellId, Request
+from tape.core.sequence import Cell, CellChange, CellId, Request, split_requests
 
 MOST_ROWS: Final = 20_000
 MOST_BYTES: Final = 64 << 20
@@ -108,7 +108,7 @@ async def _append_part(
         )
     async with store.transaction() as transaction:
         transaction.append(Request(cells=tuple(changes)))  # a request of its own, because the events may fill theirs
-        for place, events in enumerate(split_into_requests(part)):
+        for place, events in enumerate(split_requests(part)):
             transaction.append(Request(events=events, key=batch.key(parts, place), opens=True))
 
 
@@ -196,16 +196,3 @@ def _event(row: Mapping[str, Any]) -> Event:
     event = Event(**fields, payload=payload, attributes=attributes, trace=None if trace == NO_TRACE else trace)
     check_producer(event)
     return event
-
-
-def split_into_requests(events: Sequence[Event]) -> Iterator[tuple[Event, ...]]:
-    """Splits events into requests of the most events and bytes that one may hold."""
-    part: list[Event] = []
-    size = 0
-    for event in events:
-        if part and (len(part) == MAX_EVENTS or size + event.size > MAX_BYTES - MAX_EVENTS):
-            yield tuple(part)
-            part, size = [], 0
-        part.append(event)
-        size += event.size
-    yield tuple(part)

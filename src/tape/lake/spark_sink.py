@@ -10,7 +10,7 @@ from __future__ import annotations
 import os
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Self
 
 import anyio
 from pyspark.sql.datasource import DataSourceArrowWriter, DataSourceStreamArrowWriter, WriterCommitMessage
@@ -73,44 +73,35 @@ class JournalSink:
             await append_batch(store, batch)
 
 
-class JournalStreamWriter(DataSourceStreamArrowWriter):
-    """Writes a streaming query into the journal."""
+class _SinkWriter:
+    """What both writers share: tasks collect rows, and nothing is written before the commit."""
 
     def __init__(self, sink: JournalSink) -> None:
         self._sink = sink
 
     @classmethod
-    def of(cls, options: Mapping[str, str], schema: StructType, overwrite: bool) -> JournalStreamWriter:
+    def of(cls, options: Mapping[str, str], schema: StructType, overwrite: bool) -> Self:
         return cls(JournalSink.of(options, schema, overwrite))
 
     def write(self, iterator: Iterator[pa.RecordBatch]) -> WriterCommitMessage:
         return self._sink.collect(iterator)
+
+    def abort(self, *_: object) -> None:
+        return
+
+
+class JournalStreamWriter(_SinkWriter, DataSourceStreamArrowWriter):
+    """Writes a streaming query into the journal."""
 
     def commit(self, messages: list[WriterCommitMessage | None], batchId: int) -> None:  # noqa: N803 - Spark's name
         self._sink.append(messages, batchId)
 
-    def abort(self, messages: list[WriterCommitMessage | None], batchId: int) -> None:  # noqa: N803
-        return
 
-
-class JournalWriter(DataSourceArrowWriter):
+class JournalWriter(_SinkWriter, DataSourceArrowWriter):
     """Writes a frame into the journal as the only batch of its sink, so that writing it again appends nothing."""
-
-    def __init__(self, sink: JournalSink) -> None:
-        self._sink = sink
-
-    @classmethod
-    def of(cls, options: Mapping[str, str], schema: StructType, overwrite: bool) -> JournalWriter:
-        return cls(JournalSink.of(options, schema, overwrite))
-
-    def write(self, iterator: Iterator[pa.RecordBatch]) -> WriterCommitMessage:
-        return self._sink.collect(iterator)
 
     def commit(self, messages: list[WriterCommitMessage | None]) -> None:
         self._sink.append(messages, 0)
-
-    def abort(self, messages: list[WriterCommitMessage | None]) -> None:
-        return
 
 
 def _rows(stream: bytes) -> Iterator[dict[str, Any]]:

@@ -21,8 +21,8 @@ from tape.core.fork import Fork
 from tape.core.fork_request import new_run_id
 from tape.core.ids import RunId, Seq
 from tape.core.run import RunRecord
+from tape.core.sequence import split_requests
 from tape.lake.continuations import Continuation, LoadProducer, PlannedFork, ReplayTask, continuations
-from tape.lake.sink_batch import split_into_requests
 from tape.runs.forks import ForkSpec, check_parent
 from tape.runs.outcomes import SweptRun, differing, outcomes
 from tape.runs.replay import inherited
@@ -105,8 +105,8 @@ async def _append(
     """Appends a fork as a run; it is leased until it ends, so that it is closed even if this process dies."""
     own = await journal.fork(parent, order.at_seq, run_id=fork.run_id, mutation=fork.mutation, reason=order.reason)
     await journal.lease([fork.run_id], os.urandom(16).hex())
-    for events in split_into_requests(played.events):
-        own += await _append_events(journal, events) if events else []
+    for events in split_requests(played.events):
+        own += await _append_events(journal, events)
     if played.error is None:
         await journal.close_run(fork.run_id)
     else:

@@ -21,12 +21,14 @@ if TYPE_CHECKING:
     from tape.lake.reports.drawing import Plot
 
 POLICY: Final = "default-src 'none'; style-src 'unsafe-inline'"
-MOST_FORKS: Final = 30
+MOST_ROWS: Final = 30
 MOST_REASONS: Final = 12
 DECIDED: Final = ("decisions", "effects", "confirmed", "failed")
+FORK_HEADING: Final = ("fork", "of", "after #", "changed", "agent", "turn #", "parent #", "fork #", "difference #")
 FORK_COLUMNS: Final = "run_id parent_run_id at_seq mutation_json agent turn_num parent_value value difference".split()
-
+REACTION_HEADING: Final = ("reaction", "subjects", "predicate", "status", "pauses #", "dead #", "replayed #")
 REACTION_COLUMNS: Final = "reaction_id subject_pattern predicate_cel status n_pauses n_dead n_replayed".split()
+OUTCOME_HEADING: Final = ("reaction", "status", "tasks #", "attempts #", "coalesced #", "mean ms #", "longest ms #")
 OUTCOME_COLUMNS: Final = "reaction_id status n_tasks n_attempts n_coalesced mean_ms max_ms".split()
 
 Tables: TypeAlias = Mapping[str, Sequence[Mapping[str, Any]]]
@@ -75,10 +77,10 @@ def plots_of(tables: Tables, status: LakeStatus) -> Iterator[Plot]:
 def html(tables: Tables, status: LakeStatus, plots: Sequence[Plot]) -> str:
     sections = [
         *map(_section, plots),
-        *_forks(tables["forks"]),
+        *_table("What the forks changed", FORK_HEADING, FORK_COLUMNS, tables["forks"]),
         *_decisions(tables["decisions"]),
-        *_reactions(tables["reactions"]),
-        *_outcomes(tables.get(OUTCOMES, ())),
+        *_table("Reactions", REACTION_HEADING, REACTION_COLUMNS, tables["reactions"]),
+        *_table("Task outcomes", OUTCOME_HEADING, OUTCOME_COLUMNS, tables.get(OUTCOMES, ())),
         *_quarantine(tables["quarantine"]),
     ]
     return "\n".join(
@@ -124,14 +126,14 @@ def _section(plot: Plot) -> str:
     return f"<section{half}><h2>{escape(plot.title)}</h2>{svg(plot)}</section>"
 
 
-def _forks(forks: Sequence[Mapping[str, Any]]) -> Iterator[str]:
-    """The table of forks and their outcomes."""
-    if not forks:
-        return
-    heading = _heading("fork", "of", "after #", "changed", "agent", "turn #", "parent #", "fork #", "difference #")
-    rows = [_row(*(fork[column] for column in FORK_COLUMNS)) for fork in forks[:MOST_FORKS]]
-    more = f"<p>and {len(forks) - MOST_FORKS:,} more</p>" if len(forks) > MOST_FORKS else ""
-    yield f"<section><h2>What the forks changed</h2><table>{heading}{''.join(rows)}</table>{more}</section>"
+def _table(
+    title: str, heading: Sequence[str], columns: Sequence[str], rows: Sequence[Mapping[str, Any]]
+) -> Iterator[str]:
+    """The first rows of a table, unless it is empty."""
+    if rows:
+        lines = [_row(*(row[column] for column in columns)) for row in rows[:MOST_ROWS]]
+        more = f"<p>and {len(rows) - MOST_ROWS:,} more</p>" if len(rows) > MOST_ROWS else ""
+        yield f"<section><h2>{title}</h2><table>{_heading(*heading)}{''.join(lines)}</table>{more}</section>"
 
 
 def _decisions(rows: Sequence[Mapping[str, Any]]) -> Iterator[str]:
@@ -151,22 +153,6 @@ def _decisions(rows: Sequence[Mapping[str, Any]]) -> Iterator[str]:
 
 def _tools(counts: Mapping[str, int]) -> str:
     return ", ".join(sorted(set(counts) - set(DECIDED)))
-
-
-def _reactions(rows: Sequence[Mapping[str, Any]]) -> Iterator[str]:
-    """The table of reactions."""
-    if rows:
-        heading = _heading("reaction", "subjects", "predicate", "is", "pauses #", "dead #", "replayed #")
-        lines = [_row(*(row[column] for column in REACTION_COLUMNS)) for row in rows[:MOST_FORKS]]
-        yield f"<section><h2>Reactions</h2><table>{heading}{''.join(lines)}</table></section>"
-
-
-def _outcomes(rows: Sequence[Mapping[str, Any]]) -> Iterator[str]:
-    """The table of task outcomes at the time of the report."""
-    if rows:
-        heading = _heading("reaction", "tasks are", "tasks #", "attempts #", "coalesced #", "mean ms #", "longest ms #")
-        lines = [_row(*(row[column] for column in OUTCOME_COLUMNS)) for row in rows[:MOST_FORKS]]
-        yield f"<section><h2>Task outcomes</h2><table>{heading}{''.join(lines)}</table></section>"
 
 
 def _quarantine(rows: Sequence[Mapping[str, Any]]) -> Iterator[str]:
