@@ -13,7 +13,9 @@ from typing import Self
 import httpx
 import psutil
 
+from tape.compose import open_store
 from tests.patience import PATIENCE_S
+from tests.servers.databases import apart
 
 
 class TapeServer:
@@ -99,6 +101,10 @@ def clean_environment() -> dict[str, str]:
 
 
 def begin_epoch(server: TapeServer) -> None:
-    """What an operator does after a backup was restored."""
-    command = [sys.executable, "-m", "tape.cli.main", "--store", server.store, "migrate", "--new-epoch"]
-    subprocess.run(command, check=True, timeout=PATIENCE_S, capture_output=True, env=clean_environment())
+    """What `tape migrate --new-epoch` does after a backup was restored."""
+    apart(_begin_epoch, server.store)
+
+
+async def _begin_epoch(url: str) -> None:
+    async with open_store(url) as store:
+        await store.new_epoch()
