@@ -1,4 +1,4 @@
-"""One signal ends a command, whatever it is doing: none comes too early, and none is lost."""
+"""Ends a command on SIGINT or SIGTERM, whatever it is doing: no signal comes too early or is lost."""
 
 from __future__ import annotations
 
@@ -8,65 +8,59 @@ import sys
 import threading
 from collections.abc import Awaitable, Callable, Iterator
 from contextlib import contextmanager
-from typing import TYPE_CHECKING, Final, NoReturn, TypeVar
+from typing import Final, NoReturn, TypeVar
 
-if TYPE_CHECKING:
-    from types import FrameType
+from tape.work.stop_signals import StopSignals
 
 T = TypeVar("T")
 
 GRACE_S: Final = 5.0
-SIGNALS: Final = (signal.SIGINT, signal.SIGTERM)
 
 
 class Interrupts:
-    """What becomes of a command that is told to end: the first signal asks it to, the second does not wait.
+    """The first signal asks the command to end, the second ends the process.
 
-    Nor does anybody wait for ever: what has not ended by itself within a few seconds is ended.
+    A command that has not ended a few seconds after the first signal is ended too.
     """
 
     def __init__(self) -> None:
-        self._received: int | None = None
+        self._signals = StopSignals(self._receive, lambda number: self._exit())
         self._end: Callable[[], object] = self._exit
-        self._is_listening = False
 
     @property
     def code(self) -> int:
-        """What a command that was told to end ends with."""
-        return 128 + (self._received or signal.SIGINT)
+        """The exit code of a command that a signal has ended."""
+        return 128 + (self._signals.received or signal.SIGINT)
 
     def listen(self) -> None:
-        """Hears signals from now on, except those that are to be ignored; while nothing has begun, it just ends.
+        """Handles signals from now on; until a command has begun, one ends the process.
 
-        Python's own way is an exception, which is lost where there is nobody to take it, as between two imports.
+        Python's own handler raises an exception, which is lost where no code catches it, as between two imports.
         """
-        self._is_listening = True
         sys.unraisablehook = _report_unless_interrupted
         signal.signal(signal.SIGALRM, lambda number, frame: self._exit())
-        for number in SIGNALS:
-            if signal.getsignal(number) is not signal.SIG_IGN:
-                signal.signal(number, self._receive)
+        self._signals.install()
 
     @contextmanager
     def raising(self) -> Iterator[None]:
-        """A block in which a signal is raised, so that what was begun is cleaned up."""
+        """In this block a signal raises KeyboardInterrupt, so that `finally` clauses run."""
         try:
             self._end = _interrupt
             yield
         except KeyboardInterrupt:
-            self._received = self._received or signal.SIGINT
+            self._signals.received = self._signals.received or signal.SIGINT
             raise
         finally:
             self._end = self._exit
 
     def end(self, code: int) -> NoReturn:
-        """Ends the process; a thread that was left behind holds it up for a moment, and not at all once it was told."""
-        if self._received is not None or any(map(_is_left, threading.enumerate())):
+        """Ends the process; waits for threads that still run, but only briefly, and not at all after a signal."""
+        if self._signals.received is not None or any(map(_is_left, threading.enumerate())):
             os._exit(code)
         sys.exit(code)
 
     def run(self, main: Callable[[], Awaitable[T]], *, use_uvloop: bool = False) -> T:
-        """Runs a command on a loop, which is loaded only now, so that help comes at once."""
+        """Runs a command on an event loop, which is imported only now, so that --help is fast."""
         import anyio
 
         async def run_cancellable() -> T:
@@ -74,23 +68,21 @@ class Interrupts:
 
         with self._cancelling():
             return anyio.run(run_cancellable, backend_options={"use_uvloop": use_uvloop})
-        raise AssertionError("who is interrupted does not come here")
+        raise AssertionError("an interrupted command raises")
 
     @contextmanager
     def _cancelling(self) -> Iterator[None]:
-        """A block in which a signal cancels: in a loop an exception would hit whichever task is at work."""
-        before, self._end = self._end, _note
+        """In this block a signal cancels: in an event loop an exception would hit whichever task is running."""
+        before, self._end = self._end, _ignore
         try:
-            if self._received is None:
+            if self._signals.received is None:
                 yield
         except Exception:
-            if self._received is None:
+            if self._signals.received is None:
                 raise
         finally:
             self._end = before
-            if self._is_listening:
-                self.listen()  # a loop that has heard signals itself leaves Python's own way behind
-        if self._received is not None:
+        if self._signals.received is not None:
             raise KeyboardInterrupt
 
     async def _run(self, main: Callable[[], Awaitable[T]]) -> T:
@@ -100,20 +92,17 @@ class Interrupts:
         import click
 
         loop = get_running_loop()
-        with anyio.CancelScope() as scope:  # it cancels again and again, where a task is cancelled only once
+        with anyio.CancelScope() as scope:  # a scope cancels its task again and again; task.cancel() does so once
             try:
                 self._end = lambda: loop.call_soon_threadsafe(scope.cancel)
-                if self._received is not None:
+                if self._signals.received is not None:
                     scope.cancel()
                 return await main()
             finally:
-                self._end = _note
+                self._end = _ignore
         raise click.Abort
 
-    def _receive(self, number: int, frame: FrameType | None) -> None:
-        if self._received is not None:
-            self._exit()
-        self._received = number
+    def _receive(self, number: int) -> None:
         signal.setitimer(signal.ITIMER_REAL, GRACE_S)
         self._end()
 
@@ -122,7 +111,7 @@ class Interrupts:
 
 
 def _is_left(thread: threading.Thread) -> bool:
-    """Whether Python would wait for it, for ever if need be."""
+    """Whether Python would wait for this thread when the process ends."""
     if thread is threading.main_thread() or thread.daemon:
         return False
     thread.join(GRACE_S)
@@ -133,7 +122,7 @@ def _interrupt() -> None:
     raise KeyboardInterrupt
 
 
-def _note() -> None:
+def _ignore() -> None:
     return
 
 

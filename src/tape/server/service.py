@@ -1,8 +1,8 @@
 """Runs a server: binds the sockets, serves, drains on a signal, and exits."""
 
+import asyncio
 import os
 import resource
-import signal
 from collections.abc import AsyncIterator, Callable, Coroutine, Iterable
 from contextlib import asynccontextmanager, suppress
 from functools import partial
@@ -20,6 +20,7 @@ from tape.server.maintenance import RunMaintenance
 from tape.server.node import Node
 from tape.server.routes.table import ROUTES
 from tape.telemetry import log
+from tape.work.stop_signals import StopSignals
 
 GOAWAY_EVERY_S: Final = 0.05
 
@@ -45,12 +46,11 @@ async def serve(
         here = Address(address.host, bound.getsockname()[1])
         guard = Guard(origins=frozenset(origins))
         listener = HttpServer(App(node, guard, Router(ROUTES)), partial(on_ready, here))
-        with anyio.open_signal_receiver(signal.SIGTERM, signal.SIGINT) as signals:
-            drain = partial(_drain_on_signal, signals, node, listener)
+        with _drained_by_signals(node, listener):
             goaways = partial(_send_goaways, node)
-            async with _opened(second), background(maintenance.run, drain, goaways, *_closing(node, second)):
+            async with _opened(second), background(maintenance.run, goaways, *_closing(node, second)):
                 await listener.serve([bound])
-                await node.forks.leave()
+                await node.forks.stop()
                 await maintenance.finish()
 
 
@@ -77,15 +77,16 @@ async def _leave_when_draining(node: Node, second: SecondListener) -> NoReturn:
     raise AssertionError("sleep_forever returned")
 
 
-async def _drain_on_signal(signals: AsyncIterator[signal.Signals], node: Node, listener: HttpServer) -> NoReturn:
+def _drained_by_signals(node: Node, listener: HttpServer) -> StopSignals:
     """The first signal drains, the second exits at once; acknowledged events are durable either way."""
-    while True:
-        number = await anext(signals)
-        if node.is_draining:
-            os._exit(128 + number)
+    loop = asyncio.get_running_loop()
+
+    def drain() -> None:
         log.info("server.draining", subscribers=len(node.subscribers))
         node.draining.set()
         listener.stop()
+
+    return StopSignals(lambda number: loop.call_soon_threadsafe(drain), lambda number: os._exit(128 + number))
 
 
 async def _send_goaways(node: Node) -> NoReturn:

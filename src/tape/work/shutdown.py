@@ -1,4 +1,4 @@
-"""Working until a signal says to leave, and leaving within a grace whatever a handler does."""
+"""Runs a worker until a signal, and ends the process when the grace period is over, whatever a handler does."""
 
 import asyncio
 import os
@@ -8,60 +8,59 @@ from collections.abc import Awaitable, Callable, Iterator
 from contextlib import contextmanager
 from datetime import timedelta
 from functools import partial
-from typing import Final, TypeVar
+from typing import TypeVar
 
 from tape.settings import Settings
 from tape.telemetry import log
 from tape.work.child_process import exit_with_children
 from tape.work.handler_tasks import has_left
+from tape.work.stop_signals import StopSignals
 from tape.work.threads import exit_now
-
-SIGNALS: Final = (signal.SIGTERM, signal.SIGINT)
 
 T = TypeVar("T")
 
 
 async def until_signal(run: Callable[[], Awaitable[T]], stop: Callable[[], None]) -> T:
-    """Runs until it ends, which the first signal asks of it with `stop`; the second one does not wait.
+    """Returns what `run` returns. The first signal calls `stop`, the second ends the process.
 
-    What has not ended after TAPE_GRACE is left to its lease, and the process ends.
+    If `run` has not returned TAPE_GRACE after the first signal, the process ends; the leases of its tasks run out.
     """
-    with _leaving(stop, Settings.read(os.environ).grace):
+    with _stopping(stop, Settings.read(os.environ).grace):
         return await run()
-    raise AssertionError("a receiver of signals swallows nothing")
+    raise AssertionError("a signal handler suppresses no error")
 
 
 @contextmanager
-def _leaving(stop: Callable[[], None], grace: timedelta) -> Iterator[None]:
-    """Handles signals in this block.
+def _stopping(stop: Callable[[], None], grace: timedelta) -> Iterator[None]:
+    """Handles signals in this block, and measures the grace period in a thread: a handler may block the loop.
 
-    They are not handled by the event loop, and a thread keeps the time: a handler may block the loop. If handlers were
-    left behind, both go on until the loop is closed: what a handler holds may hold up what is closed before.
+    If the block leaves handlers running, both go on until the loop is closed, because those handlers may delay it.
     """
-    loop, told, over = asyncio.get_running_loop(), threading.Event(), threading.Event()
+    loop, requested, over = asyncio.get_running_loop(), threading.Event(), threading.Event()
 
-    def leave(number: int, _: object) -> None:
+    def receive(number: int, act: Callable[[], object]) -> None:
         if loop.is_closed():
-            signal.signal(number, before[signal.Signals(number)])
+            signals.restore()
             signal.raise_signal(number)
-            return
-        if told.is_set():
-            exit_with_children(128 + number)
-        told.set()
-        loop.call_soon_threadsafe(stop)
+        else:
+            act()
+
+    def request(number: int) -> None:
+        requested.set()
+        receive(number, lambda: loop.call_soon_threadsafe(stop))
 
     def watch() -> None:
-        told.wait()
+        requested.wait()
         if not over.wait(grace.total_seconds()) and not loop.is_closed():
             exit_now(128 + signal.SIGTERM, partial(log.warning, "worker.grace_expired", grace_s=grace.total_seconds()))
 
-    before = {number: signal.signal(number, leave) for number in SIGNALS}
-    threading.Thread(target=watch, name="tape leaving", daemon=True).start()
+    signals = StopSignals(request, lambda number: receive(number, partial(exit_with_children, 128 + number)))
+    signals.install()
+    threading.Thread(target=watch, name="tape shutdown", daemon=True).start()
     try:
         yield
     finally:
-        if not (told.is_set() and has_left()):
+        if not (requested.is_set() and has_left()):
             over.set()
-            told.set()
-            for number, handler in before.items():
-                signal.signal(number, handler)
+            requested.set()
+            signals.restore()

@@ -143,12 +143,16 @@ async def _expected(store: Store, report: Report) -> dict[str, tuple[str, int]]:
 
 
 async def _until_interrupted() -> None:
-    import signal
+    import os
+    from asyncio import get_running_loop
 
     import anyio
 
-    with anyio.open_signal_receiver(signal.SIGINT, signal.SIGTERM) as signals:
-        await anext(signals)
+    from tape.work.stop_signals import StopSignals
+
+    loop, stopped = get_running_loop(), anyio.Event()
+    with StopSignals(lambda number: loop.call_soon_threadsafe(stopped.set), lambda number: os._exit(128 + number)):
+        await stopped.wait()
 
 
 def _write(report: Report, choices: Choices, scene: Scene, server: Server) -> None:
