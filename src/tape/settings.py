@@ -75,8 +75,11 @@ class Settings:
         return self.lake or self.data / "lake"
 
     @classmethod
-    def read(cls, environment: Mapping[str, str]) -> "Settings":
-        """The settings of an environment, over those of the file it names; a name nobody reads is a typing mistake."""
+    def read(cls, environment: Mapping[str, str], main: str | None = None) -> "Settings":
+        """Reads an environment and the file that TAPE_CONFIG names; the environment wins. Unknown names are refused.
+
+        Without TAPE_APP the app is the top-level package of `main`, or else of the module that this process runs.
+        """
         _refuse_old_names(environment)
         said = _of_environment(environment)
         given = {**_of_file(said.get("config")), **said}
@@ -98,7 +101,7 @@ class Settings:
             generation=_generation(given.get("generation") or 0),
             grace=_grace(given.get("grace") or GRACE.total_seconds()),
             outbox=str(given["outbox_url"]) if given.get("outbox_url") else None,
-            app=_app(given.get("app")),
+            app=_app(given.get("app") or app_of(main or main_module())),
             connections=_connections(given.get("connections") or {}),
         )
 
@@ -124,8 +127,7 @@ def _redis_url(environment: Mapping[str, str]) -> str:
 
 
 def _app(value: object) -> str:
-    """The app that this process belongs to: the one that is named, else the top-level package of what it runs."""
-    name = str(value) if value else app_of(main_module())
+    name = str(value)
     if not is_id(name):
         raise UsageError(f"TAPE_APP is the name of an app, {ID_IN_WORDS}, not {quoted(name)}")
     return name

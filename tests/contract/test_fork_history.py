@@ -162,16 +162,19 @@ async def test_a_reaped_child_that_is_opened_again_lives(journal: Journal) -> No
         await journal.reap("parent")
 
 
-async def test_a_parent_that_is_reaped_while_it_is_forked_is_lost_to_nobody(journal: Journal) -> None:
+async def test_a_fork_that_races_with_reaping_its_parent_is_complete_or_refused(journal: Journal) -> None:
     for n in range(10):
         parent, child = f"parent-{n}", f"child-{n}"
         await fill(journal, parent, 3)
         await journal.close_run(parent)
+        done: set[str] = set()
+
         async with anyio.create_task_group() as tasks:
-            tasks.start_soon(reap_unless_forked, journal, parent)
-            with suppress(BrokerOverflowError):
-                await journal.fork(parent, 2, run_id=child)
-                assert seqs(await read_all(journal, child)) == upto(3)
+            tasks.start_soon(reap_unless_forked, journal, parent, done)
+            tasks.start_soon(fork_unless_reaped, journal, parent, child, done)
+
+        assert done
+        assert seqs(await read_all(journal, child)) == (upto(3) if "forked" in done else [])
 
 
 @needs_ledgers
@@ -192,6 +195,13 @@ async def gap_of(journal: Journal, run_id: str) -> tuple[int, int]:
     return gap.value.requested_seq, gap.value.available_from
 
 
-async def reap_unless_forked(journal: Journal, run_id: str) -> None:
+async def reap_unless_forked(journal: Journal, run_id: str, done: set[str]) -> None:
     with suppress(Conflict):
         await journal.reap(run_id)
+        done.add("reaped")
+
+
+async def fork_unless_reaped(journal: Journal, run_id: str, child: str, done: set[str]) -> None:
+    with suppress(BrokerOverflowError):
+        await journal.fork(run_id, 2, run_id=child)
+        done.add("forked")

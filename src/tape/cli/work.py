@@ -39,7 +39,6 @@ def work(
     from datetime import timedelta
 
     from tape import compose
-    from tape.core.app import run_module
     from tape.matcher.dispatcher import config_of
     from tape.settings import Settings
     from tape.work.collected import collected
@@ -48,7 +47,7 @@ def work(
         raise click.UsageError("name a module with handlers, or connections to publish to in TAPE_CONFIG")
     look_here(modules)
     if modules:
-        run_module(modules[0])
+        os.environ.setdefault("TAPE_APP", Settings.read(os.environ, main=modules[0]).app)
     load(*modules)
     log_to_stderr()
     lease = timedelta(milliseconds=lease_ms)
