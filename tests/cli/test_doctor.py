@@ -103,7 +103,7 @@ def test_what_is_not_well_is_judged_alone(facts: dict[str, object], subject: str
     assert set(judgement.values()) == {"ok"}
 
 
-async def owe(url: str) -> str:
+async def fail_with_obligation(url: str) -> str:
     """A failed run with an obligation, an effect and a timer that nobody serves."""
     async with tape.aconnect(url) as node:
         run_id = (await node.runs.begin("shop", invocation="1")).run.run_id
@@ -117,7 +117,7 @@ async def owe(url: str) -> str:
 async def test_work_that_no_worker_takes_is_found(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("TAPE_APP", "shop")
     url = f"sqlite:///{tmp_path / 'tape.db'}"
-    await owe(url)
+    await fail_with_obligation(url)
 
     async with open_store(url) as store:
         found = await look_at_work(store, 0)
@@ -132,7 +132,7 @@ def test_the_doctor_and_a_run_show_what_nobody_serves(
 ) -> None:
     monkeypatch.setenv("TAPE_APP", "shop")
     url = f"sqlite:///{tmp_path / 'tape.db'}"
-    run_id = anyio.run(owe, url)
+    run_id = anyio.run(fail_with_obligation, url)
 
     assert findings(url, capsys)["waiting work"]["value"] == "1 × timer redrive of app shop"  # it was due in 1970
     assert run(["run", "show", run_id, "--store", url]) == 0

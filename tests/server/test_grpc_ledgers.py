@@ -132,7 +132,7 @@ def test_a_dispatch_that_failed_for_the_last_time_is_unknown(tape: Any, run: pb.
     assert (left.status, left.last_dispatch_error, left.dispatch_attempts) == (pb.EFFECT_STATUS_UNKNOWN, "no", 1)
 
 
-def owe(tape: Any, run_id: str, *tools: str) -> None:
+def new_obligation(tape: Any, run_id: str, *tools: str) -> None:
     """Obligations of a run that has failed."""
     for tool in tools:
         key = tape.BeginEffect(pb.BeginEffectRequest(run_id=run_id, tool_name=tool)).idempotency_key
@@ -149,7 +149,7 @@ def unresolved(tape: Any, run_id: str, **flags: Any) -> list[str]:
 
 
 def test_obligations_are_met_newest_first_and_filtered(tape: Any, run: pb.BeginRunResponse) -> None:
-    owe(tape, run.run_id, "a", "b")
+    new_obligation(tape, run.run_id, "a", "b")
 
     (newest, oldest) = tape.ListObligations(pb.ListObligationsRequest(run_id=run.run_id)).obligations
     claim = tape.ClaimObligation(pb.ClaimObligationRequest(run_id=run.run_id, seq=newest.seq, claimer="d1"))

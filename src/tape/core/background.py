@@ -1,4 +1,4 @@
-"""Loops that run for as long as a block does."""
+"""Runs loops for as long as a block lasts."""
 
 from collections.abc import AsyncIterator, Callable, Coroutine
 from contextlib import asynccontextmanager
@@ -9,7 +9,7 @@ import anyio
 
 @asynccontextmanager
 async def background(*loops: Callable[[], Coroutine[Any, Any, NoReturn]]) -> AsyncIterator[None]:
-    """Starts loops and ends them with the block, whose own error leaves as it came and not in a group."""
+    """Starts loops and cancels them at the end of the block; the block's own error is not put into a group."""
     failure: BaseException | None = None
     async with anyio.create_task_group() as tasks:
         for loop in loops:

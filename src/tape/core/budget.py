@@ -1,4 +1,4 @@
-"""A budget: what a run may spend, in dollars and tokens, reserved before it is spent."""
+"""A budget: what a run may spend, in dollars and tokens. Amounts are reserved before they are spent."""
 
 from dataclasses import dataclass
 from decimal import Decimal
@@ -12,7 +12,7 @@ MICROS: Final = 1_000_000
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Amount:
-    """Money in millionths of a dollar, so that sums are exact; and tokens."""
+    """Millionths of a dollar, so that sums are exact, and tokens."""
 
     usd_micros: int = 0
     tokens: int = 0
@@ -43,7 +43,7 @@ class Amount:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Budget:
-    """What may be spent (None: any amount), what was spent, and what is reserved for what goes on now."""
+    """Caps (None: no cap), what was spent, and what is reserved for calls in progress."""
 
     run_id: RunId
     usd_cap_micros: int | None = None
@@ -52,7 +52,7 @@ class Budget:
     reserved: Amount = Amount()
 
     def refusal(self, asked: Amount) -> str:
-        """Why so much more cannot be spent; nothing if it can."""
+        """Why this amount cannot be spent, or "" if it can."""
         total = self.spent + self.reserved + asked
         if self.usd_cap_micros is not None and total.usd_micros > self.usd_cap_micros:
             return f"{total.usd:.6f} dollars would be over the cap of {self.usd_cap_micros / MICROS:.6f}"
@@ -63,7 +63,7 @@ class Budget:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Reservation:
-    """An amount set aside under a name; settling it again changes nothing."""
+    """An amount reserved under a name; settling it twice changes nothing."""
 
     reservation_id: str
     held: Amount
@@ -72,7 +72,7 @@ class Reservation:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Admission:
-    """Whether an amount may be spent; if not, why."""
+    """Whether an amount may be spent, and the reason if not."""
 
     budget: Budget
     is_admitted: bool

@@ -1,4 +1,4 @@
-"""What a caller says of itself with a change: the span it is in, and the version of the payloads it writes."""
+"""What a caller adds to the entries of a change: trace, cause and schema version."""
 
 from dataclasses import dataclass
 from typing import Final
@@ -8,7 +8,7 @@ from tape.core.event import Trace
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Caller:
-    """It goes onto the entry; without a trace that of the current span is taken."""
+    """Without a trace, the current OpenTelemetry span is used."""
 
     trace: Trace | None = None
     schema_version: int = 1

@@ -1,4 +1,4 @@
-"""Which entry the code that runs now is an answer to."""
+"""The entry that caused the code that is running now."""
 
 from contextvars import ContextVar
 from typing import Final
@@ -9,12 +9,12 @@ _CAUSE: Final[ContextVar[GlobalSeq | None]] = ContextVar("tape_cause", default=N
 
 
 def current_cause() -> GlobalSeq | None:
-    """What an event that names no cause is caused by, if anything."""
+    """The cause of events that name none, if there is one."""
     return _CAUSE.get()
 
 
 class caused_by:  # noqa: N801 - it is read as a word of a sentence
-    """Whatever is appended in this block is caused by an entry, in threads that it starts too; 0 is by none."""
+    """Sets the cause of everything appended in this block, also by threads it starts; 0 means no cause."""
 
     __slots__ = ("_cause", "_token")
 

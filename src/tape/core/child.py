@@ -1,4 +1,4 @@
-"""How a child begins: what may be forked, and where the child then stands."""
+"""The start of a forked run: whether it may begin, and its first head."""
 
 from collections.abc import Sequence
 from typing import Final, Literal, assert_never
@@ -15,7 +15,7 @@ ForkRefusal = Literal["exists", "orphan", "beyond", "gone", "deep"]
 
 
 def check_fork(fork: Fork, events: Sequence[Event], expected_seq: Seq | None) -> None:
-    """Refuses what can never begin a child."""
+    """Refuses a fork that no store could accept."""
     runs = {event.run_id for event in events}
     if len(runs) != 1 or check_run_id(fork.parent_run_id) in runs:
         raise UsageError("a fork is one run, and another one than its parent")
@@ -28,7 +28,7 @@ def check_fork(fork: Fork, events: Sequence[Event], expected_seq: Seq | None) ->
 
 
 def find_refusal(run_id: RunId, fork: Fork, child: Head | None, parent: Head | None) -> TapeError | None:
-    """Why a run cannot begin as this fork, if it cannot: it has been there, or its parent is not there so far."""
+    """Why this run cannot begin as this fork, or None: it exists, or its parent has no such entry any more."""
     if child is not None:
         return refusal(run_id, fork, "exists")
     if parent is None:
@@ -42,13 +42,13 @@ def find_refusal(run_id: RunId, fork: Fork, child: Head | None, parent: Head | N
 
 
 def head_of_child(fork: Fork, parent: Head, events: int) -> Head:
-    """Where the child stands after the events it begins with; what it may hold is what its parent holds."""
+    """The child's head after its first events; the child has its parent's content type."""
     lineage = lineage_of_child(parent.lineage, fork.parent_run_id, fork.at_seq)
     return Head(Seq(fork.at_seq + events), None, parent.floor, Seq(0), parent.content_type, lineage)
 
 
 def refusal(run_id: RunId, fork: Fork, why: ForkRefusal, fact: int = 0) -> TapeError:
-    """The error that a reason means, wherever it was found."""
+    """The error for a reason, whichever store found it."""
     match why:
         case "exists":
             return Conflict(f"run {run_id!r} is there already: a fork begins a new run; choose another run_id")

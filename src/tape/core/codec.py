@@ -1,4 +1,4 @@
-"""Strict JSON: only what can be given back unchanged, type for type, gets in."""
+"""Strict JSON: accepts only values that decode to the same value with the same types."""
 
 import json
 import math
@@ -21,7 +21,7 @@ MAX_DIGITS = 40
 MIN_INT = -(2**63)
 MAX_INT = 2**63 - 1
 
-_MAX_ITEMS = MAX_BYTES // 2  # an item takes two bytes: itself and what separates it from the next
+_MAX_ITEMS = MAX_BYTES // 2  # an item takes at least two bytes: itself and a separator
 _ECHO = 64
 _PLAIN = frozenset({str, bool, NoneType})
 
@@ -31,7 +31,7 @@ _read_map = msgspec.json.Decoder(dict[str, str]).decode
 
 
 class _Refused(Exception):
-    """Collects the way to the bad value while the walk unwinds, so that good values pay nothing for it."""
+    """Collects the path to the bad value while the recursion unwinds, so that good values cost nothing extra."""
 
     def __init__(self, reason: str) -> None:
         super().__init__(reason)
@@ -45,7 +45,7 @@ class _Refused(Exception):
 
 
 def encode(value: object) -> str:
-    """The compact text of a JSON value, from which `parse` and `decode` give back the same value."""
+    """The compact text of a JSON value; `parse` and `decode` return the same value."""
     try:
         _check(value, MAX_DEPTH, _MAX_ITEMS, False)
         text = _write_text(value)
@@ -57,19 +57,19 @@ def encode(value: object) -> str:
 
 
 def decode(text: str | bytes) -> JsonValue:
-    """The value of somebody else's JSON text; whatever is returned, `encode` accepts."""
+    """The value of JSON text from outside; `encode` accepts every value that this returns."""
     value = _load(_foreign(text))
     encode(value)
     return value
 
 
 def decode_request(text: bytes, max_bytes: int) -> JsonValue:
-    """The value of a text that may hold many payloads, as strict; each of them is still for `encode` to judge."""
+    """The value of a request body that may hold many payloads; `encode` still checks the size of each."""
     return _load(_foreign(text, max_bytes))
 
 
 def parse(text: str) -> JsonValue:
-    """The value of text that `encode` wrote; text of other origin belongs to `decode`."""
+    """The value of text that `encode` wrote. Use `decode` for any other text."""
     try:
         value: JsonValue = _read(text)
     except (msgspec.DecodeError, UnicodeEncodeError) as error:
@@ -78,7 +78,7 @@ def parse(text: str) -> JsonValue:
 
 
 def parse_map(text: str) -> dict[str, str]:
-    """The same for an object whose values are all texts."""
+    """The same for an object whose values are all strings."""
     try:
         return _read_map(text)
     except (msgspec.DecodeError, UnicodeEncodeError) as error:
@@ -86,7 +86,7 @@ def parse_map(text: str) -> dict[str, str]:
 
 
 def encode_state(state: object) -> str:
-    """The text of a value of ours, from which `decode_state` gives back an equal one."""
+    """The text of one of our own values; `decode_state` returns an equal one."""
     try:
         return _write(state).decode()
     except UnicodeEncodeError:
@@ -94,7 +94,6 @@ def encode_state(state: object) -> str:
 
 
 def decode_state(text: str, shape: type[S]) -> S:
-    """The value of that shape."""
     try:
         return msgspec.json.decode(text, type=shape)
     except (msgspec.DecodeError, msgspec.ValidationError, UnicodeEncodeError) as error:
@@ -107,13 +106,13 @@ def _write_text(value: object) -> bytes:
     except UnicodeEncodeError:
         _check(value, MAX_DEPTH, _MAX_ITEMS, True)
         raise
-    if b"\\u0000" in text:  # or a harmless backslash before u0000, which the thorough check lets pass
+    if b"\\u0000" in text:  # or a backslash before u0000, which the thorough check accepts
         _check(value, MAX_DEPTH, _MAX_ITEMS, True)
     return text
 
 
 def _check(value: object, levels: int, room: int, is_thorough: bool) -> int:
-    """Refuse what is not JSON; only a thorough check looks inside texts. Returns how many more items may follow."""
+    """Refuses what is not JSON; only a thorough check looks into strings. Returns how many more items may follow."""
     if type(value) is dict:
         _check_keys(value, is_thorough)
         return _check_items(value.items(), levels, room - len(value), is_thorough)

@@ -1,4 +1,4 @@
-"""A decision: what a model was asked and answered, kept so that nobody asks again."""
+"""A decision: what a model was asked and what it answered, recorded so that it is asked once."""
 
 from dataclasses import dataclass
 
@@ -8,7 +8,7 @@ from tape.core.text import check_body, check_count, check_name
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Decision:
-    """The decision at one place of a run; the first that is written stays."""
+    """The decision at one index of a run; the first one recorded stays."""
 
     run_id: RunId
     decision_index: int

@@ -1,4 +1,4 @@
-"""Where two runs part, and how they differ from there on."""
+"""Compares two runs: their last shared entry, and the differences after it."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ MUTATION: Final = "mutation"
 
 
 class Change(NamedTuple):
-    """A field that differs, by its path, with its JSON text on either side; None: it is not there."""
+    """A field that differs: its path, and its JSON text in each run; None if it is absent."""
 
     path: str
     one: str | None
@@ -27,19 +27,19 @@ class Change(NamedTuple):
 
 
 class Row(NamedTuple):
-    """An entry of each run at the same place after the parting; a side that has none has None."""
+    """The entries of both runs at the same place after the last shared entry; None where a run has no more."""
 
     one: Entry | None
     other: Entry | None
 
     @property
     def is_same(self) -> bool:
-        """Whether both say the same."""
+        """Whether both entries have the same type and content."""
         return self.one is not None and self.other is not None and _content(self.one) == _content(self.other)
 
     @property
     def changes(self) -> tuple[Change, ...]:
-        """Which fields differ where both are of one type; entries of two types have nothing to compare."""
+        """The fields that differ between two entries of one type; none for entries of different types."""
         if self.one is None or self.other is None or self.is_same or _kind(self.one) != _kind(self.other):
             return ()
         return tuple(_changes(_leaves(self.one.payload), _leaves(self.other.payload)))
@@ -47,7 +47,7 @@ class Row(NamedTuple):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Diff:
-    """Two runs: they share their entries 1 to `shared`, the very same ones; the rows are what follows."""
+    """Two runs that share entries 1 to `shared`; the rows compare what follows."""
 
     one: RunId
     other: RunId
@@ -60,7 +60,7 @@ class Diff:
 
 
 def last_shared_seq(heads: Mapping[RunId, Head], one: RunId, other: RunId) -> Seq:
-    """The last seq at which both runs have the same entry, because the same run owns it."""
+    """The last seq at which both runs have the same entry, because one run owns it for both."""
     pieces, others = (segments(heads[run_id].lineage, run_id) for run_id in (one, other))
     for mine, theirs in zip(pieces, others, strict=False):
         if mine.run_id != theirs.run_id:
@@ -71,10 +71,10 @@ def last_shared_seq(heads: Mapping[RunId, Head], one: RunId, other: RunId) -> Se
 
 
 def side_by_side(one: Sequence[Entry], other: Sequence[Entry]) -> tuple[Row, ...]:
-    """Rows of two runs after their parting.
+    """Pairs the entries of two runs after their last shared one.
 
-    What a fork begins with has no counterpart in its parent, so it stands beside nothing or beside that of a sibling,
-    and what follows stands beside what followed there.
+    The fork entry and the mutation of a child have no counterpart in the parent, so they pair with nothing, or with
+    those of a sibling. The entries after them pair with the parent's next entries.
     """
     mine, theirs = _preamble(one), _preamble(other)
     begin = zip_longest(one[:mine], other[:theirs])
@@ -109,7 +109,7 @@ def _leaves(payload: JsonValue | bytes) -> dict[str, str]:
 
 
 def _walk(path: str, value: Any) -> Iterator[tuple[str, JsonValue]]:
-    """Every value that holds no other, by its path; no two have the same."""
+    """Every leaf value with its path; paths are unique."""
     if isinstance(value, dict) and value:
         for name, inner in value.items():
             yield from _walk(path + _step(name, is_first=not path), inner)
@@ -121,7 +121,7 @@ def _walk(path: str, value: Any) -> Iterator[tuple[str, JsonValue]]:
 
 
 def _step(name: str, *, is_first: bool) -> str:
-    """A name as a path has it: one that could be taken for more of the path stands in quotes."""
+    """One name as part of a path, in quotes if it could be mistaken for more of the path."""
     if not name.replace("-", "_").isidentifier():
         return f"[{codec.encode(name)}]"
     return name if is_first else f".{name}"

@@ -1,4 +1,4 @@
-"""An effect: something done to the world outside, written down before it is done."""
+"""An effect: a call to the outside world, recorded before it is made."""
 
 from dataclasses import dataclass, field
 from enum import StrEnum
@@ -35,7 +35,7 @@ class DispatchMode(StrEnum):
 
 
 class Resolution(StrEnum):
-    """What looking at the world outside has shown of an effect."""
+    """What a check of the outside world has shown about an effect."""
 
     CONFIRMED = "confirmed"
     FAILED = "failed"
@@ -46,9 +46,9 @@ class Resolution(StrEnum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Compensation:
-    """How an effect is undone, written before it is done: by the compensator that a worker of the app has registered.
+    """How to undo an effect, recorded before the effect happens: the name of a compensator that the app has registered.
 
-    Without an app it is the effect's, and without any every app may serve it.
+    Without an app it is the effect's; without either, workers of any app may run it.
     """
 
     kind: str
@@ -67,7 +67,7 @@ class Compensation:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class EffectSpec:
-    """What is to be done, and how it may be; an order that could be done twice by mistake cannot exist."""
+    """A request for an effect. A combination that a crash could repeat by mistake is refused."""
 
     run_id: RunId
     tool: str
@@ -106,7 +106,7 @@ class EffectSpec:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Effect:
-    """Where an effect stands."""
+    """An effect's state."""
 
     run_id: RunId
     idempotency_key: str
@@ -133,13 +133,13 @@ class Effect:
 
     @property
     def is_settled(self) -> bool:
-        """Whether its outcome is known for good."""
+        """Whether its outcome is final."""
         return self.status in (EffectStatus.CONFIRMED, EffectStatus.FAILED)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class EffectClaim:
-    """What came of claiming an effect; who did not get it sees who has it."""
+    """The result of claiming an effect; a caller that did not get it sees the current owner."""
 
     effect: Effect
     is_acquired: bool
@@ -147,7 +147,7 @@ class EffectClaim:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Observation:
-    """What somebody saw outside, and what must be undone if it was there twice."""
+    """What was seen outside, and how to undo the effect if it happened twice."""
 
     resolution: Resolution
     external_ref: str = ""

@@ -1,4 +1,4 @@
-"""How a run ends when it does not simply end: an entry of its own says so."""
+"""The last entry of a run that failed or was cancelled."""
 
 from typing import Final, Literal, TypeAlias
 
@@ -13,6 +13,6 @@ Ending: TypeAlias = Literal["failed", "cancelled"]
 
 
 def ending(run_id: RunId, how: Ending, reason: str) -> Event:
-    """The last entry of such a run; one that belongs to no session has blanks in the subject's place for it."""
+    """The entry; the session segments of its subject are blank, because the run may belong to no session."""
     payload: JsonValue = {"reason": "".join(char if char.isprintable() else " " for char in reason[:MAX_REASON])}
     return Event(run_id=run_id, payload=payload, kind=RUN, type=how, subject=f"/tape/run/{how}/_/_/_/{run_id}")

@@ -1,4 +1,4 @@
-"""What a broker hands out: an event with its place in its run, and what it has counted."""
+"""What a broker returns: events with their seq, and its counters."""
 
 from dataclasses import asdict, dataclass
 
@@ -8,7 +8,7 @@ from tape.core.ids import RunId, Seq
 
 @dataclass(frozen=True, slots=True)
 class EventEnvelope:
-    """An event as its run numbers it."""
+    """An event with its seq."""
 
     run_id: RunId
     seq: Seq
@@ -16,13 +16,13 @@ class EventEnvelope:
 
 
 def envelope_of(entry: Entry, run_id: RunId | None = None) -> EventEnvelope:
-    """An entry as a broker hands it out; what a fork inherited is handed out under the fork's run_id."""
+    """The envelope of an entry; an inherited entry gets the run_id of the fork."""
     return EventEnvelope(run_id or entry.run_id, entry.seq, entry.event)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class BrokerMetricsSnapshot:
-    """What a broker has done since it was made, and how many runs it has open."""
+    """A broker's counters since it was created, and how many runs it has open."""
 
     events_published: int = 0
     events_streamed: int = 0

@@ -1,21 +1,21 @@
-"""What can go wrong, as families that tell a caller what to do next.
+"""All errors, in families by what the caller should do next.
 
 TapeError
 ├── UsageError (ValueError)      the call is wrong: change it
 │   ├── InvalidCursor · InvalidMaxQueued · JsonLimit · ReservedSubject
 ├── NotFound                     there is no such thing
 │   └── RunNotFound (RuntimeError)
-├── Conflict                     somebody was first: look again and decide again
+├── Conflict                     another caller was first: read again and decide again
 │   ├── ExpectedSeqConflict · KeyConflict · StaleClaim · VersionConflict
 │   └── RunOpen (ValueError)
 ├── RunClosed (RuntimeError)     the run has ended: fork it to continue
-├── NotReady                     the thing is not in a state for this yet: do first what comes first
+├── NotReady                     another step must come first
 ├── ScopeDenied                  the run was not granted what this needs
 ├── TooLarge                     one value is over a size limit: split it
 │   └── SseFramingError
-├── LimitReached                 too much at once: come back later
+├── LimitReached                 too much at once: try again later
 │   └── SubscriberLimitExceeded
-├── BrokerOverflowError          the gap: history is gone, go on where it begins
+├── BrokerOverflowError          the gap: history is gone: continue where it begins
 ├── Corrupt                      stored bytes are not what was written
 └── Unavailable                  the store did not answer; `outcome` says what is known
 
@@ -35,7 +35,7 @@ _WORD_START = re.compile(r"(?<=[a-z0-9])(?=[A-Z])")
 
 
 def quoted(value: object) -> str:
-    """A value as an error may quote it: escaped, and no more than a glance."""
+    """A value for an error message: escaped, and at most MAX_QUOTE characters of it."""
     if isinstance(value, str):
         return ascii(value[:MAX_QUOTE])[: MAX_QUOTE + 2]
     is_small = value is None or isinstance(value, float) or (isinstance(value, int) and abs(value) < 1 << 64)
@@ -43,7 +43,7 @@ def quoted(value: object) -> str:
 
 
 class TapeError(Exception):
-    """Anything Tape raises on purpose."""
+    """Every error that Tape raises on purpose."""
 
     http_status: ClassVar[int] = 500
     grpc_status: ClassVar[str] = "INTERNAL"
@@ -64,7 +64,7 @@ class UsageError(TapeError, ValueError):
 
 
 class InvalidCursor(UsageError):
-    """A place to start that no reader of this journal can have been told."""
+    """A start position that no reader of this journal can have received."""
 
 
 class InvalidMaxQueued(UsageError):
@@ -72,7 +72,7 @@ class InvalidMaxQueued(UsageError):
 
 
 class JsonLimit(UsageError):
-    """A payload that is not JSON we could give back unchanged."""
+    """A payload that is not JSON, or that would not decode to the same value."""
 
 
 class ReservedSubject(UsageError):
@@ -87,8 +87,6 @@ class ReservedSubject(UsageError):
 
 
 class NotFound(TapeError):
-    """There is no such thing."""
-
     http_status = 404
     grpc_status = "NOT_FOUND"
     exit_code = 4
@@ -106,7 +104,7 @@ class RunNotFound(NotFound, RuntimeError):
 
 
 class Conflict(TapeError):
-    """Somebody else was first."""
+    """Another caller was first."""
 
     http_status = 409
     grpc_status = "ABORTED"
@@ -114,7 +112,7 @@ class Conflict(TapeError):
 
 
 class RunOpen(Conflict, ValueError):
-    """The run is open, and the call needs one that is not."""
+    """The run is open and must not be."""
 
     def __init__(self, run_id: RunId, wanted: str = "open") -> None:
         super().__init__(run_id, wanted)
@@ -128,7 +126,7 @@ class RunOpen(Conflict, ValueError):
 
 
 class ExpectedSeqConflict(Conflict):
-    """The run's last seq is not the one the caller decided on."""
+    """The run's last seq is not the expected one."""
 
     def __init__(self, run_id: RunId, expected: Seq, actual: Seq) -> None:
         super().__init__(run_id, expected, actual)
@@ -141,7 +139,7 @@ class ExpectedSeqConflict(Conflict):
 
 
 class KeyConflict(Conflict):
-    """The key was used for another body."""
+    """The key was used with another body."""
 
     def __init__(self, key: str) -> None:
         super().__init__(key)
@@ -152,7 +150,7 @@ class KeyConflict(Conflict):
 
 
 class VersionConflict(Conflict):
-    """A cell has moved on since the decision was made."""
+    """A cell has changed since it was read."""
 
     def __init__(self, ledger: str, key: str, seen: int, actual: int) -> None:
         super().__init__(ledger, key, seen, actual)
@@ -166,7 +164,7 @@ class VersionConflict(Conflict):
 
 
 class StaleClaim(Conflict):
-    """A newer attempt holds the work."""
+    """A newer attempt holds the claim."""
 
 
 class RunClosed(TapeError, RuntimeError):
@@ -185,7 +183,7 @@ class RunClosed(TapeError, RuntimeError):
 
 
 class NotReady(TapeError):
-    """Something else must happen first."""
+    """Another step must come first."""
 
     http_status = 409
     grpc_status = "FAILED_PRECONDITION"
@@ -220,7 +218,7 @@ class TooLarge(TapeError):
 
 
 class SseFramingError(TooLarge):
-    """More bytes than any frame has came without the end of one."""
+    """A frame is longer than any that a server sends."""
 
 
 class LimitReached(TapeError):
@@ -232,7 +230,7 @@ class LimitReached(TapeError):
 
 
 class SubscriberLimitExceeded(LimitReached):
-    """As many streams as are allowed are open already."""
+    """The maximum number of streams is open."""
 
     def __init__(self, limit: int) -> None:
         super().__init__(limit)
@@ -243,7 +241,7 @@ class SubscriberLimitExceeded(LimitReached):
 
 
 class BrokerOverflowError(TapeError):
-    """A gap: what was asked for is gone. Without a run_id the positions are global."""
+    """A gap: the requested entries are gone. Without a run_id the positions are global."""
 
     http_status = 410
     grpc_status = "OUT_OF_RANGE"
@@ -277,7 +275,7 @@ class Corrupt(TapeError):
 
 
 class Unavailable(TapeError):
-    """The store did not answer: nothing was written, or it is not known whether it was."""
+    """The store did not answer; `outcome` says whether anything may have been written."""
 
     http_status = 503
     grpc_status = "UNAVAILABLE"

@@ -1,4 +1,4 @@
-"""An event is what a producer says; an entry is the same with its positions."""
+"""An event is what a producer writes; an entry is the event with its positions."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from tape.core.ids import ID_IN_WORDS, SYSTEM_PREFIX, Epoch, GlobalSeq, RunId, S
 JSON: Final = "application/json"
 EVENT: Final = "event"
 VALUE: Final = "value"
-OVERHEAD: Final = 256  # what an entry weighs in memory beside its payload
+OVERHEAD: Final = 256  # an entry's size in memory without its payload
 MAX_ATTRIBUTES: Final = 16
 MAX_ATTRIBUTE_LENGTH: Final = 1024
 SYNTHETIC: Final = frozenset(
@@ -36,7 +36,7 @@ _set = object.__setattr__
 
 @dataclass(frozen=True, slots=True)
 class Trace:
-    """Which span said it, as W3C trace context has it; empty where there was none."""
+    """The W3C trace context of the producer; empty without one."""
 
     trace_id: str = ""
     span_id: str = ""
@@ -57,7 +57,7 @@ Content: TypeAlias = tuple[
 
 
 class Columns(NamedTuple):
-    """A row of `tape_journal`: first what the journal says of the event, then what the producer said."""
+    """A row of `tape_journal`: first the columns that the journal sets, then the event's."""
 
     global_seq: GlobalSeq
     seq: Seq
@@ -81,7 +81,7 @@ class Columns(NamedTuple):
 
 
 class Entry(Columns):
-    """An event at its place, immutable. It is the row itself: nothing is converted on the way to disk and back."""
+    """An event at its position, immutable. It is the row itself, so reading and writing convert nothing."""
 
     @cached_property
     def payload(self) -> JsonValue | bytes:
@@ -89,7 +89,7 @@ class Entry(Columns):
 
     @property
     def prev_value_json(self) -> str:
-        """What a value was before the change that the entry tells of; empty for any other entry."""
+        """The previous value, for an entry of kind `value`; else empty."""
         facts = self.payload if self.kind == VALUE else None
         return str(facts.get("prev_value_json") or "") if isinstance(facts, dict) else ""
 
@@ -100,12 +100,12 @@ class Entry(Columns):
 
     @cached_property
     def event(self) -> Event:
-        """What the producer said, to the byte; every reader of this entry gets the same one."""
-        return _said(self)
+        """The event as it was written, byte for byte; built once per entry."""
+        return _rebuild(self)
 
     @cached_property
     def memo(self) -> dict[str, bytes]:
-        """What has been made of it for one reader and serves the next."""
+        """Encoded forms of this entry that several readers share."""
         return {}
 
     @property
@@ -114,21 +114,21 @@ class Entry(Columns):
 
     @property
     def weight(self) -> int:
-        """What it weighs in memory, in bytes."""
+        """Its approximate size in memory, in bytes."""
         return _size(self[17], self[18]) + OVERHEAD
 
     @property
     def is_intact(self) -> bool:
-        """Whether the content is what was written. Positions have their own checksum: they are dense."""
+        """Whether the content matches its checksum. Positions need none, because they are dense."""
         try:
             return self.crc == checksum(self[6:])
         except (TypeError, UnicodeEncodeError):
-            return False  # a column holds what nobody can have said
+            return False  # a column holds a value that no event can have
 
 
 @dataclass(frozen=True, slots=True, init=False)
 class Event:
-    """What a producer says. A bad one cannot exist, and its bytes are fixed when it is made."""
+    """An event to append. The constructor validates it and fixes its bytes."""
 
     run_id: RunId
     payload: JsonValue | bytes
@@ -175,34 +175,33 @@ class Event:
 
     @property
     def size(self) -> int:
-        """Its payload, in bytes."""
+        """The payload's size in bytes."""
         return _size(self.content[11], self.content[12])
 
     def with_trace(self, trace: Trace) -> Event:
-        """The same event, said in a span."""
         return replace(self, trace=trace)
 
     def at(self, global_seq: int, seq: int, ts_ms: int, depth: int, epoch: Epoch) -> Entry:
-        """The entry this event becomes at a place."""
+        """The entry of this event at these positions."""
         return tuple.__new__(Entry, (global_seq, seq, ts_ms, depth, epoch, self.crc, *self.content))
 
 
 def checksum(content: tuple[object, ...]) -> int:
-    """A CRC-32 of everything the producer said."""
-    *said, text, blob = content
-    header = crc32("\x1f".join(map(str, said)).encode())
+    """A CRC-32 of all columns that the producer sets."""
+    *header_columns, text, blob = content
+    header = crc32("\x1f".join(map(str, header_columns)).encode())
     return crc32(text.encode() if isinstance(text, str) else blob or b"", header)  # type: ignore[arg-type]
 
 
 def check_run_id(run_id: str) -> RunId:
-    """A run id as users may choose it or Tape may make it."""
+    """Returns the run id if it is valid."""
     if not isinstance(run_id, str) or not is_id(run_id):
         raise UsageError(f"run_id must be {ID_IN_WORDS}, not {quoted(run_id)}")
     return RunId(run_id)
 
 
 def check_producer(event: Event) -> None:
-    """Refuses what only Tape itself may say."""
+    """Refuses what only Tape itself may write."""
     if event.kind != EVENT:
         raise UsageError(f"a producer writes kind 'event' only, not {event.kind!r}")
     if event.run_id.startswith(SYSTEM_PREFIX):
@@ -211,8 +210,8 @@ def check_producer(event: Event) -> None:
         raise ReservedSubject(event.subject)
 
 
-def _said(entry: Entry) -> Event:
-    """The event again, unchecked: it was checked when it was said."""
+def _rebuild(entry: Entry) -> Event:
+    """Rebuilds the event without checks: it was checked when it was written."""
     event = object.__new__(Event)
     for name in ("run_id", "payload", "type", "kind", "subject", "schema_version", "event_id", "cause", "content_type"):
         _set(event, name, getattr(entry, name))

@@ -1,4 +1,4 @@
-"""How far behind a live reader may fall: warned once per episode, evicted beyond a cap."""
+"""Back-pressure of a live reader: it is warned once per episode, and evicted above a cap."""
 
 from dataclasses import dataclass, replace
 from enum import StrEnum
@@ -13,7 +13,7 @@ DEFAULT_MAX_BYTES: Final = 2 * 1024 * 1024
 
 
 class Threshold(StrEnum):
-    """Which cap a reader has come close to."""
+    """Which cap a reader is close to."""
 
     FRAMES = "frames"
     BYTES = "bytes"
@@ -21,7 +21,7 @@ class Threshold(StrEnum):
 
 
 class EvictReason(StrEnum):
-    """Which cap a reader has gone beyond."""
+    """Which cap a reader has exceeded."""
 
     QUEUE_OVERFLOW = "queue_overflow"
     QUEUE_BYTES_OVERFLOW = "queue_bytes_overflow"
@@ -29,19 +29,19 @@ class EvictReason(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Steady:
-    """Nothing to say."""
+    """No action."""
 
 
 @dataclass(frozen=True, slots=True)
 class Warn:
-    """Tell the reader that it is slow."""
+    """Send the reader a warning."""
 
     threshold: Threshold
 
 
 @dataclass(frozen=True, slots=True)
 class Evict:
-    """End the stream, or let the reader lag, as it asked."""
+    """End the stream, or let the reader lag if it asked for that."""
 
     reason: EvictReason
 
@@ -52,7 +52,7 @@ _STEADY: Final = Steady()
 
 
 def check_max_queued(asked: int) -> int:
-    """The cap a client asks for, if it is one that clients may have."""
+    """Returns a client's cap if it is within the allowed range."""
     if not MIN_MAX_QUEUED <= asked <= MAX_MAX_QUEUED:
         raise InvalidMaxQueued(f"maxQueued must be {MIN_MAX_QUEUED} to {MAX_MAX_QUEUED:,}, not {asked}")
     return asked
@@ -60,10 +60,10 @@ def check_max_queued(asked: int) -> int:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Flow:
-    """A live reader's caps, and whether it has been warned in this episode.
+    """A live reader's caps, and whether it was warned in this episode.
 
-    A warning comes at 75 % of either cap, and the next one only after both were down to 37.5 %. A backlog at a cap is
-    still within it, and so is a single entry of any size: nothing smaller could be sent instead.
+    It is warned at 75 % of either cap, and again only after both fell to 37.5 %. A backlog equal to a cap is allowed,
+    and so is a single entry of any size, because nothing smaller could be sent.
     """
 
     max_queued: int = DEFAULT_MAX_QUEUED
@@ -75,7 +75,7 @@ class Flow:
             raise UsageError(f"caps are at least 1, not {self.max_queued} entries and {self.max_bytes} bytes")
 
     def observe(self, entries: int, size: int) -> tuple["Flow", FlowAction]:
-        """What to do about a live backlog of so many entries and bytes, and the state from which to go on."""
+        """The action for a live backlog of this size, and the next state."""
         if reason := self._overflow(entries, size):
             return self, Evict(reason)
         threshold = self._threshold(entries, size)

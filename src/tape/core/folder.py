@@ -1,18 +1,18 @@
-"""Folders of this machine, as somebody names them."""
+"""Local folders named by users."""
 
 import re
 from pathlib import Path, PurePath
 
 from tape.core.errors import UsageError, quoted
 
-# pathlib makes one slash of two, so that `s3://bucket` may come as `s3:/bucket`.
+# pathlib turns two slashes into one, so `s3://bucket` may arrive as `s3:/bucket`.
 _scheme = re.compile(r"\s*([A-Za-z][A-Za-z0-9+.-]*):/").match
 # delta-rs reads %20 in a path as a space, and a backslash as a slash; Hadoop reads no wildcard beside a colon.
 _unreadable = re.compile(r"%[0-9A-Fa-f]{2}|[\\\x00-\x1f\x7f]|:(?=.*[*?{\[])|[*?{\[](?=.*:)").search
 
 
 def local_folder(given: str | PurePath, what: str) -> Path:
-    """A folder by its path; a URL is refused by name, since only folders of this machine are supported."""
+    """The folder at a path; URLs are refused, because only local folders are supported."""
     found = _scheme(str(given))
     if found is not None:
         raise UsageError(
@@ -22,7 +22,7 @@ def local_folder(given: str | PurePath, what: str) -> Path:
 
 
 def check_delta_folder(folder: Path) -> Path:
-    """Refuses a folder whose path Delta or Spark would take for another one."""
+    """Refuses a path that Delta or Spark would read as another one."""
     local_folder(folder, "a lake")
     try:
         path = str(folder.resolve())

@@ -1,8 +1,8 @@
-"""A fork owns only what it adds: which run holds which part of a child's history.
+"""Forks: which run owns which part of a child's history.
 
-The law: a child forked at k is its parent's entries 1 to k, then its own from k+1 on, and every entry keeps its seq.
-So each seq of a run is owned by exactly one run of its lineage, at that same seq, and reading the segments in order
-reads what a copy would hold.
+Invariant: a child forked at k has its parent's entries 1 to k, then its own from k+1 on, and every entry keeps its seq.
+So each seq of a run is owned by exactly one run of its lineage, and reading the segments in order gives what a copy
+would hold.
 """
 
 from collections.abc import Mapping, Sequence
@@ -13,18 +13,18 @@ from tape.core.errors import UsageError
 from tape.core.ids import RunId, Seq
 
 RUN: Final = "run"
-FORK: Final = "fork"  # of this kind and type is the first entry of every child
+FORK: Final = "fork"  # kind and type of the first entry of every child
 
 
 class Ancestor(NamedTuple):
-    """A run whose entries are inherited, from where the ancestor before it ends through a seq."""
+    """A run whose entries are inherited, from the end of the previous ancestor through a seq."""
 
     run_id: RunId
     through_seq: Seq
 
 
 class Segment(NamedTuple):
-    """A stretch of one run's own entries, both ends included; the last one of a run is open."""
+    """A range of one run's own entries, both ends included; the last segment is open-ended."""
 
     run_id: RunId
     first_seq: Seq
@@ -32,18 +32,18 @@ class Segment(NamedTuple):
 
 
 class Fork(NamedTuple):
-    """Where a child leaves its parent: it inherits the parent's entries 1 to `at_seq`."""
+    """The fork point: the child inherits the parent's entries 1 to `at_seq`."""
 
     parent_run_id: RunId
     at_seq: Seq
 
 
 Lineage: TypeAlias = tuple[Ancestor, ...]
-"""Flattened, root first, with rising seqs: an ancestor that contributes nothing is not in it."""
+"""The flattened ancestors, root first, with rising seqs; ancestors that contribute no entry are left out."""
 
 
 def segments(lineage: Sequence[Ancestor], run_id: RunId, from_seq: int = 1) -> tuple[Segment, ...]:
-    """What to read, in this order, for the run's entries from a seq on; the run's own part always comes last."""
+    """The segments that hold a run's entries from a seq on, in reading order; the run's own segment is last."""
     first = max(from_seq, 1)
     inherited = []
     for ancestor in lineage:
@@ -54,9 +54,9 @@ def segments(lineage: Sequence[Ancestor], run_id: RunId, from_seq: int = 1) -> t
 
 
 def lineage_of_child(parent_lineage: Sequence[Ancestor], parent_run_id: RunId, at_seq: int) -> Lineage:
-    """The lineage of a child that goes on after the parent's `at_seq`, be it the parent's own or an inherited one.
+    """The lineage of a child forked at the parent's `at_seq`, which the parent may own or inherit.
 
-    That the parent reaches so far is for the caller to know.
+    The caller checks that the parent has that entry.
     """
     if at_seq < 0:
         raise UsageError(f"a fork begins at a seq from 0 on, not at {at_seq}")
@@ -68,7 +68,7 @@ def lineage_of_child(parent_lineage: Sequence[Ancestor], parent_run_id: RunId, a
 
 
 def surviving_from(pieces: Sequence[Segment], floors: Mapping[RunId, Seq]) -> Seq:
-    """Where what is left of these segments begins: their first seq, unless its run has lost it."""
+    """The first seq of these segments that still exists."""
     for run_id, first_seq, last_seq in pieces:
         begin = max(first_seq, floors.get(run_id, Seq(1)))
         if last_seq is None or begin <= last_seq:
@@ -77,7 +77,7 @@ def surviving_from(pieces: Sequence[Segment], floors: Mapping[RunId, Seq]) -> Se
 
 
 def unbroken_through(pieces: Sequence[Segment], floors: Mapping[RunId, Seq]) -> Seq | None:
-    """How far these segments can be read on from the first one without a gap; None: to the end."""
+    """The last seq that can be read from the first segment without a gap; None: to the end."""
     for before, segment in pairwise(pieces):
         if floors.get(segment.run_id, Seq(1)) > segment.first_seq:
             return before.last_seq

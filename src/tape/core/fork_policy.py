@@ -1,6 +1,6 @@
-"""What becomes of effects in a fork, and how its run says so.
+"""What happens to effects in a fork.
 
-It stands in the run's labels, because these go wherever a run's state goes.
+The policy is stored in the run's labels, because labels are part of every copy of a run's state.
 """
 
 from collections.abc import Mapping
@@ -17,7 +17,7 @@ FORK_SEQ: Final = "tape.fork_seq"
 
 
 class EffectPolicy(StrEnum):
-    """Recorded results are served, a stand-in answers, or effects take place; what is inherited is always served."""
+    """Serve recorded results, call a stub, or let effects happen. Inherited results are always served."""
 
     REPLAY = "replay"
     STUB = "stub"
@@ -25,7 +25,7 @@ class EffectPolicy(StrEnum):
 
     @property
     def suppresses_effects(self) -> bool:
-        """Whether nothing outside may notice the run."""
+        """Whether the fork must change nothing outside."""
         return self is not EffectPolicy.LIVE
 
 
@@ -45,11 +45,11 @@ def parent_of(labels: Mapping[str, str]) -> RunId | None:
 
 
 def labels_of_child(labels: Mapping[str, str], parent: RunId, at_seq: int, effects: EffectPolicy) -> Mapping[str, str]:
-    """A parent's labels, and where its child comes from."""
+    """The parent's labels, and where the child comes from."""
     own = {name: text for name, text in labels.items() if not name.startswith(RESERVED)}
     return {**own, PARENT: parent, FORK_SEQ: str(at_seq), POLICY: effects.value}
 
 
 def key_in(key: str, run_id: str, other: str) -> str:
-    """An effect's key as another run of the same lineage has it."""
+    """The key that the same effect has in another run of the lineage."""
     return f"{other}{key.removeprefix(run_id)}" if key.startswith(f"{run_id}/") else key

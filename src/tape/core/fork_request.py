@@ -1,4 +1,4 @@
-"""What a fork says: its lineage, its first entry and its mutation are one request."""
+"""The request that creates a fork: lineage, first entry and mutation together."""
 
 from hashlib import sha256
 from os import urandom
@@ -20,7 +20,7 @@ def fork_request(
     trace: Trace | None = None,
     effects: EffectPolicy | None = None,
 ) -> Request:
-    """Begins the child with an entry that says where it comes from; what is changed for it, if anything, follows."""
+    """Creates the child with its fork entry, followed by the mutation if there is one."""
     payload: dict[str, JsonValue] = {"parent_run_id": fork.parent_run_id, "at_seq": fork.at_seq}
     if reason is not None:
         payload["reason"] = reason
@@ -35,7 +35,7 @@ def fork_request(
 
 
 def new_run_id(fork: Fork, key: str | None) -> RunId:
-    """A name for a child that was given none; the same for the same key, so that a retry says the same."""
+    """A run id for a child without one; a retry with the same key gets the same id."""
     if key is None:
         return RunId(f"fork-{urandom(16).hex()}")
     return RunId(f"fork-{sha256(f'{fork.parent_run_id} {fork.at_seq} {key}'.encode()).hexdigest()[:32]}")

@@ -1,4 +1,4 @@
-"""A gate: where a run waits for somebody outside to say something."""
+"""A gate: where a run waits for a signal from outside."""
 
 from dataclasses import dataclass
 
@@ -8,7 +8,7 @@ from tape.core.run_state import RunStatus
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Gate:
-    """What was said at a gate, in order: the n-th wait gets the n-th answer, however often it asks."""
+    """The signals sent to a gate, in order: the n-th wait gets the n-th signal, however often it asks."""
 
     run_id: RunId
     gate: str
@@ -19,7 +19,7 @@ class Gate:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class WaitResult:
-    """What came of waiting: the answer, or None while the run is parked."""
+    """The result of a wait: the signal's payload, or None while the run is parked."""
 
     gate: Gate
     resolution_json: str | None = None
@@ -31,7 +31,7 @@ class WaitResult:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SignalResult:
-    """What came of sending: whether it was taken, by which run, and whether that run may go on because of it."""
+    """The result of a signal: whether the run accepted it, and the run's new status if it may continue."""
 
     is_accepted: bool
     run_id: RunId

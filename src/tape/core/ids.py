@@ -1,4 +1,4 @@
-"""Names and positions, each with a type of its own."""
+"""The types of ids and positions."""
 
 import re
 from typing import NewType

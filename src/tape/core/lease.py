@@ -1,4 +1,4 @@
-"""A producer's lease: how often it is renewed, and what silence means."""
+"""A producer's lease: how often it is renewed, and when it is stale."""
 
 from dataclasses import dataclass
 from datetime import timedelta
@@ -13,7 +13,7 @@ GONE: Final = STALE + timedelta(seconds=60)
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Lease:
-    """How often a broker renews its runs, and after how long a silence it closes the runs of others."""
+    """How often a broker renews its runs, and how long a producer may be silent before others close its runs."""
 
     renew: timedelta = RENEW
     gone: timedelta = GONE

@@ -1,4 +1,4 @@
-"""What two runs decided and did, side by side: the same places of both, whichever of them came there."""
+"""Compares the decisions and effects of two runs, place by place."""
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
@@ -12,12 +12,12 @@ from tape.core.ledgers import Ledgers
 
 What: TypeAlias = Literal["decision", "effect"]
 
-HERE: Final = "."  # stands for either run in the key of an effect
+HERE: Final = "."  # replaces the run id in an effect's key
 MUTATION: Final = "mutation"
 
 
 class Side(NamedTuple):
-    """What one run has at a place: how it stands, what was asked, and what came of it."""
+    """One run's decision or effect: status, request and response."""
 
     status: str
     request_json: str
@@ -25,7 +25,7 @@ class Side(NamedTuple):
 
 
 class LedgerRow(NamedTuple):
-    """A decision or an effect of each run at the same place; a run that never came there has None."""
+    """A decision or effect of each run at the same place; None if a run has none there."""
 
     what: What
     place: str
@@ -40,7 +40,7 @@ class LedgerRow(NamedTuple):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RunActions:
-    """What a run has decided and done."""
+    """The decisions and effects of a run."""
 
     run_id: RunId
     decisions: Sequence[Decision] = ()
@@ -53,7 +53,7 @@ async def read_actions(ledgers: Ledgers, run_id: RunId) -> RunActions:
 
 
 def compare_actions(one: RunActions, other: RunActions) -> tuple[LedgerRow, ...]:
-    """Every place that either run came to, each decision before the effects that followed from it."""
+    """Every place that either run reached, each decision before its effects."""
     mine, theirs = _places(one), _places(other)
     order = sorted({**mine, **theirs}, key=lambda place: (place.decision_index, place.what != "decision"))
     return tuple(_row(place, mine.get(place), theirs.get(place)) for place in order)
@@ -81,7 +81,7 @@ def _decided(decisions: Iterable[Decision]) -> Iterable[tuple[_Place, Side]]:
 
 
 def _done(effects: Iterable[Effect], run_id: RunId) -> Iterable[tuple[_Place, Side]]:
-    """The mutation is no effect of the run, although it stands among them."""
+    """The mutation is stored among the effects but is none."""
     for each in effects:
         if each.tool != MUTATION:
             key = key_in(each.idempotency_key, run_id, HERE).removeprefix(f"{HERE}/")

@@ -1,4 +1,4 @@
-"""What a client asks of ledgers, be they in this process or behind a wire; bodies are texts that nobody reads."""
+"""The ledgers as clients use them, in this process or over gRPC; Tape does not interpret the JSON bodies."""
 
 from collections.abc import AsyncIterator, Awaitable, Collection, Sequence
 from dataclasses import dataclass
@@ -23,7 +23,7 @@ from tape.core.value import Value, ValueChange
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StreamOptions:
-    """Which entries to follow: those of a run from a seq on, or of the journal after a position."""
+    """Which entries to stream: those of a run from a seq on, or of the journal after a position."""
 
     run_id: str | None = None
     from_seq: int = 1
@@ -34,7 +34,7 @@ class StreamOptions:
 
 
 class RunLedger(Protocol):
-    """A run is begun once, leased to one worker at a time, and ends for good; a stale worker changes nothing."""
+    """A run begins once, is leased to one worker at a time, and ends for good; a stale worker changes nothing."""
 
     async def begin(self, spec: RunSpec, caller: Caller = PLAIN) -> RunClaim: ...
     async def take(self, run_id: str, owner: str, lease: timedelta = RUN_LEASE, caller: Caller = PLAIN) -> RunClaim: ...
@@ -50,14 +50,14 @@ class RunLedger(Protocol):
 
 
 class CompactionLedger(Protocol):
-    """Only what is settled is compacted, and only once."""
+    """Compacts settled runs, each once."""
 
     async def compactable(self, before_ms: int, limit: int = 100) -> Sequence[RunState]: ...
     async def compact(self, run_id: str, caller: Caller = PLAIN) -> Compaction: ...
 
 
 class DecisionLedger(Protocol):
-    """The first decision that is written at a place stays."""
+    """The first decision recorded at an index stays."""
 
     async def record(self, decision: Decision, fence: int | None = None, caller: Caller = PLAIN) -> Decision: ...
     async def find(self, run_id: str, decision_index: int) -> Decision | None: ...
@@ -65,7 +65,7 @@ class DecisionLedger(Protocol):
 
 
 class EffectLedger(Protocol):
-    """An effect is written down before it is done; its outcome is written once."""
+    """An effect is recorded before it is done; its outcome is recorded once."""
 
     async def begin(self, spec: EffectSpec, fence: int | None = None, caller: Caller = PLAIN) -> Effect: ...
     async def complete(
@@ -84,7 +84,7 @@ class EffectLedger(Protocol):
 
 
 class DispatchLedger(Protocol):
-    """One dispatcher has an effect at a time; what cannot be repeated is offered once."""
+    """One dispatcher holds an effect at a time; a non-idempotent one is offered once."""
 
     async def due(
         self, connector: str = "", limit: int = 200, now_ms: int | None = None, app: str = ""
@@ -102,7 +102,7 @@ class DispatchLedger(Protocol):
 
 
 class ObligationLedger(Protocol):
-    """Obligations of a failed run are met newest first, each by one at a time; those of a healthy run wait."""
+    """Obligations of a failed run are compensated newest first, one at a time; those of other runs wait."""
 
     async def register(self, run_id: str, effect_key: str, how: Compensation, caller: Caller = PLAIN) -> Obligation: ...
     async def listed(self, run_id: str, *, only_unresolved: bool = False) -> Sequence[Obligation]: ...
@@ -137,7 +137,7 @@ class GateLedger(Protocol):
 
 
 class TimerLedger(Protocol):
-    """A timer is handled at least once after its time has come."""
+    """A timer is handled at least once after it is due."""
 
     async def set(
         self, run_id: str, timer_id: str, fire_at_ms: int, kind: str = "", payload_json: str = "",
@@ -155,7 +155,7 @@ class TimerLedger(Protocol):
 
 
 class BudgetLedger(Protocol):
-    """What is spent and what is reserved never exceed a cap together, however many reserve at once."""
+    """Spent and reserved amounts together never exceed a cap, however many callers reserve at once."""
 
     async def set(
         self, run_id: str, usd_cap: float | Decimal | None = None, token_cap: int | None = None,
@@ -169,7 +169,7 @@ class BudgetLedger(Protocol):
 
 
 class Watching(Protocol):
-    """Versions of a value as they come, each once; it must be closed."""
+    """Versions of a value as they are written, each once; the caller must close it."""
 
     def __aiter__(self) -> Self: ...
     async def __anext__(self) -> ValueChange: ...
@@ -177,7 +177,7 @@ class Watching(Protocol):
 
 
 class ValueLedger(Protocol):
-    """Each write is a version and an entry; who decided on a stale version is refused."""
+    """Each write is a version and an entry; a write based on a stale version is refused."""
 
     async def write(
         self, namespace: str, key: str, value_json: str, if_version: int | None = None, writer: str = "",
@@ -193,7 +193,7 @@ class ValueLedger(Protocol):
 
 
 class SessionLedger(Protocol):
-    """An event of a session is appended once, with the change of state that comes with it."""
+    """A session's event is appended once, together with its change of state."""
 
     async def create(
         self, app: str, user: str, session: str = "", state_json: str = "{}", caller: Caller = PLAIN
@@ -207,7 +207,7 @@ class SessionLedger(Protocol):
 
 
 class Following(Protocol):
-    """Entries as they come, in order, each once; it must be closed."""
+    """Entries in order, each once; the caller must close it."""
 
     def __aiter__(self) -> AsyncIterator[Entry]: ...
     def __anext__(self) -> Awaitable[Entry]: ...
@@ -215,7 +215,7 @@ class Following(Protocol):
 
 
 class EventLog(Protocol):
-    """The journal for who only says and follows events; a stream has everything from the moment it is given."""
+    """Appends and streams events; a stream misses nothing from the moment it is returned."""
 
     async def append(
         self, events: Sequence[Event], key: str | None = None, expected_seq: int | None = None, open: bool = False
@@ -224,7 +224,7 @@ class EventLog(Protocol):
 
 
 class Ledgers(Protocol):
-    """All of them, over one store, and the journal beneath."""
+    """All ledgers of one store, and its journal."""
 
     @property
     def events(self) -> EventLog: ...

@@ -1,20 +1,20 @@
-"""How much of a reaction's work may start now: free slots, and a rate held by the time of the next start."""
+"""How many tasks of a reaction may start now, by free slots and by rate."""
 
 from typing import Final, NamedTuple
 
 SECOND_US: Final = 1_000_000
-BURST: Final = 20  # a twentieth of a second's starts may come at once
+BURST: Final = 20  # a burst is a twentieth of a second's starts
 
 
 class Share(NamedTuple):
-    """How many may start, and when the start after them may be (microseconds; 0: at any time)."""
+    """How many may start, and the earliest next start in microseconds (0: any time)."""
 
     starts: int
     next_start_us: int
 
 
 def share(wanted: int, *, slots: int, rate_per_s: int, now_us: int, next_start_us: int) -> Share:
-    """What of the wanted starts the limits allow; rate 0 is no limit."""
+    """How many of the wanted starts the limits allow; rate 0 means no limit."""
     starts = max(min(wanted, slots), 0)
     if rate_per_s == 0:
         return Share(starts, 0)
@@ -23,12 +23,12 @@ def share(wanted: int, *, slots: int, rate_per_s: int, now_us: int, next_start_u
 
 
 def wait_us(rate_per_s: int, now_us: int, next_start_us: int) -> int:
-    """How long until a start is allowed."""
+    """Microseconds until the next start is allowed."""
     return max(next_start_us - _tolerance_us(rate_per_s) - now_us, 0) if rate_per_s else 0
 
 
 def _allowance(rate_per_s: int, now_us: int, next_start_us: int) -> int:
-    """GCRA: a start may be as much too early as a burst lasts."""
+    """GCRA: a start may be early by up to the length of a burst."""
     room_us = now_us + _tolerance_us(rate_per_s) - max(next_start_us, now_us)
     return room_us * rate_per_s // SECOND_US + 1 if room_us >= 0 else 0
 

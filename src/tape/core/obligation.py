@@ -1,4 +1,4 @@
-"""An obligation: what must be undone when a run fails."""
+"""An obligation: an effect that must be undone if its run fails."""
 
 from dataclasses import dataclass
 from enum import StrEnum
@@ -18,9 +18,9 @@ class ObligationStatus(StrEnum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Obligation:
-    """Where an obligation stands. Numbers of a run rise, and the highest is met first.
+    """An obligation's state. Numbers rise within a run, and the highest is compensated first.
 
-    One that is `at_once` does not wait for the run to fail: what was done twice is undone in any case.
+    With `at_once` it does not wait for the run to fail, as when an effect happened twice.
     """
 
     run_id: RunId
@@ -47,12 +47,12 @@ class Obligation:
 
     @property
     def compensator(self) -> str:
-        """The name of what undoes it, which whoever meets it has registered."""
+        """The registered name of the function that undoes it."""
         return self.compensator_ref or self.kind
 
     @property
     def summary(self) -> dict[str, JsonValue]:
-        """What people want to know of one that is open: what it waits for."""
+        """What operators need to know about an open obligation."""
         return {
             "number": self.number, "kind": self.kind, "app": self.app, "compensator": self.compensator,
             "status": self.status.value, "attempts": self.attempts, "last_error": self.last_error,
@@ -67,7 +67,7 @@ class Obligation:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ObligationClaim:
-    """What came of claiming an obligation; who did not get it sees how it stands."""
+    """The result of claiming an obligation; a caller that did not get it sees its state."""
 
     obligation: Obligation
     is_acquired: bool

@@ -1,4 +1,4 @@
-"""Pages of lists: how many bytes one answer carries, and where the next one goes on."""
+"""Pagination: how many bytes one answer carries, and the cursor of the next page."""
 
 import json
 from collections.abc import Callable, Iterable
@@ -6,9 +6,9 @@ from typing import Final, TypeAlias, TypeVar
 
 from tape.core.errors import InvalidCursor, quoted
 
-ANSWER_BYTES: Final = (4 << 20) - (64 << 10)  # a gRPC client accepts messages of 4 MiB unless it is told otherwise
+ANSWER_BYTES: Final = (4 << 20) - (64 << 10)  # the default message limit of gRPC clients is 4 MiB
 MAX_CURSOR: Final = 4_096
-POSITIONS: Final = range(-(1 << 63), 1 << 63)  # what a store can compare with
+POSITIONS: Final = range(-(1 << 63), 1 << 63)  # the integers that a store can compare
 
 PagePosition: TypeAlias = tuple[int | str, ...]
 
@@ -16,7 +16,7 @@ T = TypeVar("T")
 
 
 def fit_answer(items: Iterable[T], size: Callable[[T], int], max_bytes: int = ANSWER_BYTES) -> list[T]:
-    """The first items that fit into an answer together; one at least, whatever its size."""
+    """The first items that fit into one answer; at least one, whatever its size."""
     taken: list[T] = []
     for item in items:
         max_bytes -= size(item)
@@ -27,12 +27,12 @@ def fit_answer(items: Iterable[T], size: Callable[[T], int], max_bytes: int = AN
 
 
 def encode_cursor(place: PagePosition) -> str:
-    """A place in the order of a list, as a text for the caller to send back."""
+    """The cursor for a position in a list, which the caller sends back unchanged."""
     return json.dumps(place, separators=(",", ":"))
 
 
 def decode_cursor(cursor: str, *kinds: type) -> PagePosition | None:
-    """The place that a cursor names, which has values of these kinds; an empty cursor is the beginning."""
+    """The position in a cursor, checked against these types; an empty cursor is the start."""
     if not cursor:
         return None
     try:

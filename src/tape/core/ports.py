@@ -1,4 +1,4 @@
-"""What the rooms ask of each other; each docstring is a law that every implementation keeps."""
+"""The ports between packages; each docstring states what every implementation guarantees."""
 
 from collections.abc import AsyncGenerator, AsyncIterator, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager
@@ -22,20 +22,20 @@ from tape.core.term import Term
 
 AppendOutcome: TypeAlias = Sequence[Entry] | TapeError
 
-NO_EPOCH: Final = Epoch(0)  # a copy of a journal does not know whose epoch it is
+NO_EPOCH: Final = Epoch(0)  # a copy of a journal does not know the epoch
 
 
 class Bounds(NamedTuple):
-    """Where a journal begins and where it ends; it is empty when the floor is above the head."""
+    """The first and last position of a journal; it is empty when the floor is above the head."""
 
     floor: GlobalSeq
     head: GlobalSeq
 
 
 class Page(NamedTuple):
-    """Entries of a journal: all that match up to `scanned_to`, with the bounds and the epoch of the same snapshot.
+    """All matching entries up to `scanned_to`, with the bounds and the epoch of the same snapshot.
 
-    `changes` moves whenever a run is opened, closed or trimmed otherwise than by an append; None: it may have.
+    `changes` differs whenever a run was opened, closed or trimmed other than by an append; None: unknown.
     """
 
     entries: Sequence[Entry]
@@ -46,9 +46,9 @@ class Page(NamedTuple):
 
 
 class RunPage(NamedTuple):
-    """Entries of a run, with its head (None: no such run) and the journal's bounds and epoch of the same snapshot.
+    """Entries of a run with its head (None: no such run), and the journal's bounds and epoch of the same snapshot.
 
-    When it was read by segments, `floors` says where each run that owns one of them begins.
+    When it was read by segments, `floors` has the first seq of each run that owns one of them.
     """
 
     entries: Sequence[Entry]
@@ -61,11 +61,11 @@ class RunPage(NamedTuple):
 class Reader(Protocol):
     """Reads a journal, or a copy of it, in the order of positions.
 
-    Within an epoch, what lies at or below a position that was read never changes and never grows. A cursor is read as
-    one of the epoch that the page names: who has it from another one asks the `terms` whether to go on. An entry whose
-    bytes are not what was written raises `Corrupt` in its place, and so does one that is missing above the floor,
-    whether or not a pattern would have matched it; the entries before it are given first.
-    A run that inherits is read by its segments, which begin after the seq; what is gone of one of them is left out.
+    Within an epoch, entries at or below a position that was read never change and never increase. A cursor belongs to
+    the epoch that the page names; a reader with a cursor of another epoch asks the `terms` whether it may continue. An
+    entry whose bytes are corrupt, or that is missing above the floor, raises `Corrupt` in its place, whether or not a
+    pattern would have matched it; the entries before it are returned first. A run with ancestors is read by its
+    segments, which begin after the seq; entries that are gone are left out.
     """
 
     async def bounds(self) -> Bounds: ...
@@ -74,7 +74,7 @@ class Reader(Protocol):
 
 
 class TermReader(Reader, Protocol):
-    """Reads a journal itself, which knows its terms: those it goes on from, and the present one."""
+    """Reads the journal itself, which knows the terms it continues from and the present one."""
 
     async def terms(self) -> Sequence[Term]: ...
 
@@ -82,9 +82,9 @@ class TermReader(Reader, Protocol):
 class Journal(TermReader, Protocol):
     """The ordered log.
 
-    Requests of a call are judged in order, as `sequence.decide` judges them; an outcome is given for each. When
-    `append` returns, what it accepted is as durable as the store can make it.
-    `wait` returns when the journal may have grown beyond a position or a run may have ended; it may return early.
+    `append` decides requests in order, as `sequence.decide` does, and returns an outcome for each. What it accepted is
+    as durable as the store can make it. `wait` returns when the journal may have grown beyond a position or a run may
+    have ended; it may return early.
     """
 
     async def append(self, requests: Sequence[Request]) -> Sequence[AppendOutcome]: ...
@@ -92,13 +92,12 @@ class Journal(TermReader, Protocol):
 
 
 class RunDirectory(Protocol):
-    """Which runs there are, and which of them are open.
+    """All runs, and which of them are open.
 
-    A run keeps its numbers for ever: opening it again goes on at its last seq plus one. Closing it again changes
-    nothing. An open run cannot be opened or reaped.
-    A run opened by a named producer is leased to it. `renew` says which of its runs the producer still holds, and
-    `close_silent` closes those whose producer has not renewed for so long; both go by the store's own clock. Who
-    renews and `adopts` also takes the lease of open runs that nobody holds.
+    A run keeps its numbers: reopening it continues at its last seq plus one. Closing it again changes nothing. An open
+    run cannot be opened or reaped. A run opened by a named producer is leased to it. `renew` returns the runs that the
+    producer still holds, and with `adopts` also takes the lease of open runs that nobody holds. `close_silent` closes
+    the runs whose producer has not renewed for that long. Both use the store's clock.
     """
 
     async def open(self, run_id: RunId, meta: RunMeta, producer: str | None = None) -> Head: ...
@@ -112,14 +111,14 @@ class RunDirectory(Protocol):
 
 
 class CellSnapshot(NamedTuple):
-    """Cells as they were at one moment, which is a time of the store's own clock; what is absent does not exist."""
+    """Cells as they were at one moment of the store's clock; an absent cell does not exist."""
 
     now_ms: int
     cells: Mapping[CellId, Cell]
 
 
 class DueCursor(NamedTuple):
-    """Where a list of due cells goes on: after this time and key."""
+    """Where a list of due cells continues: after this time and key."""
 
     due_at_ms: int = -1
     key: str = ""
@@ -129,7 +128,7 @@ DUE_START: Final = DueCursor()
 
 
 class WorkFilter(NamedTuple):
-    """What a worker can serve: work of these apps that is of these kinds."""
+    """The work that a worker can serve: of these apps and of these kinds."""
 
     apps: tuple[str, ...]
     kinds: tuple[str, ...]
@@ -138,9 +137,9 @@ class WorkFilter(NamedTuple):
 class Cells(Protocol):
     """The rows of all ledgers; only a request changes them.
 
-    `due` lists those of a ledger and status whose time has come, earliest first, and of them only those that can be
-    `served`, if that is given; `under` those whose key begins with a parent and a slash, in the order of keys. Both
-    give a page at a time, and what is left out takes no place in it.
+    `due` lists the cells of a ledger and status that are due, earliest first; with `served`, only those that match it.
+    `under` lists the cells whose key begins with a parent and a slash, in the order of keys. Both return one page;
+    cells that are filtered out take no place in it.
     """
 
     async def read(self, ids: Sequence[CellId]) -> Mapping[CellId, Cell]: ...
@@ -153,11 +152,11 @@ class Cells(Protocol):
 
 
 class Queue(Protocol):
-    """Work that is taken with a lease, by the store's own clock.
+    """Work that is leased, by the store's clock.
 
-    An attempt is counted when it is claimed, and only the newest one may extend its lease or settle: to any other it is
-    a `StaleClaim`. What is not settled before its lease ends is claimed again, or dead if it was the last attempt.
-    However many claim, no more is leased and no more starts than the limits of a reaction allow.
+    A claim counts as an attempt, and only the newest attempt may extend its lease or settle; any other gets a
+    `StaleClaim`. A task that is not settled before its lease ends is claimed again, or is dead after its last attempt.
+    However many workers claim, a reaction's limits on leases and starts hold.
     """
 
     async def claim(self, request: ClaimRequest) -> Claimed: ...
@@ -166,12 +165,12 @@ class Queue(Protocol):
 
 
 class Tasks(Queue, Protocol):
-    """All tasks there are. A dead one that is replayed begins to count its attempts anew and keeps its fencing number.
+    """All tasks. Replaying a dead task resets its attempts but keeps its fencing number.
 
-    A task that dies or is replayed leaves an entry, but for those that the removal of their reaction ends: its entry
-    stands for them all. `made_of` is an entry's task, or else the first of a newer entry of the same subject. `make`
-    makes the tasks that are missing, and says how many those were. `listed` gives the newest first, those before a
-    place, and ends a page where it reaches its bytes; a bare one has no payloads.
+    A task that dies or is replayed writes an entry, except those that end because their reaction is removed: the
+    removal's entry covers them. `made_of` is an entry's task, or the first of a newer entry of the same subject. `make`
+    creates the missing tasks and returns how many. `listed` returns the newest first, those before a position, up to a
+    number of bytes; bare tasks have no payloads.
     """
 
     async def find(self, task_id: TaskId) -> Task | None: ...
@@ -194,10 +193,10 @@ class Tasks(Queue, Protocol):
 
 
 class Reactions(Protocol):
-    """Which reactions there are, and how far they have been matched.
+    """All reactions, and how far each has been matched.
 
-    Whatever is said of one is an entry, and is active from its position on. Registering one again moves no cursor.
-    `record` writes what a matcher has made of a page, or nothing when another was first.
+    Every change of a reaction is an entry and is active from its position on. Registering a reaction again moves no
+    cursor. `record` stores what a matcher made of a page, or nothing if another matcher was first.
     """
 
     async def register(self, reaction: Reaction) -> ReactionRecord: ...
@@ -211,9 +210,9 @@ class Reactions(Protocol):
 
 
 class Retention(Protocol):
-    """Forgets the past without changing a number.
+    """Deletes old entries without changing a number.
 
-    The floor rises before an entry goes, so a reader is told of a gap and never falls into a hole.
+    The floor rises before entries are deleted, so a reader gets a gap and never misses entries silently.
     """
 
     async def trim(self, through: GlobalSeq) -> Bounds: ...
@@ -222,10 +221,10 @@ class Retention(Protocol):
 
 
 class Transaction(Protocol):
-    """Set-based work and the entries it stages, all there or absent.
+    """Statements and the entries they stage, committed together or not at all.
 
-    Staged requests are numbered when the block ends, so the journal's lock is taken last; if one of them is refused,
-    nothing of the block remains and its error is raised. Only who changes heads or floors takes the lock sooner.
+    Staged requests are numbered at the end of the block, so the journal's lock is taken last; if one is refused, the
+    block is rolled back and its error is raised. Only code that changes heads or floors takes the lock earlier.
     """
 
     outcomes: Sequence[Sequence[Entry]]
@@ -236,7 +235,7 @@ class Transaction(Protocol):
 
 
 class Fault(NamedTuple):
-    """Something that is not as it should be, and where, as far as that is known."""
+    """Something wrong in the store, and where, as far as known."""
 
     reason: str
     global_seq: GlobalSeq | None = None
@@ -245,7 +244,7 @@ class Fault(NamedTuple):
 
 
 class AuditPage(NamedTuple):
-    """How far an audit has come in one of its stages, and the faults it found on the way."""
+    """The progress of one stage of an audit, and the faults found in it."""
 
     stage: str
     done: int
@@ -254,25 +253,25 @@ class AuditPage(NamedTuple):
 
 
 class Audit(Protocol):
-    """Looks at everything there is and names whatever is not as it should be.
+    """Checks the whole store and reports every fault.
 
-    It changes nothing, goes on behind a fault, and takes no more memory for a longer journal. What is appended or
-    trimmed meanwhile is no fault.
+    It changes nothing, continues after a fault, and its memory does not grow with the journal. Entries appended or
+    trimmed meanwhile are no faults.
     """
 
     def pages(self) -> AsyncGenerator[AuditPage, None]: ...
 
     async def unknown_steps(self) -> Sequence[int]:
-        """The steps of the schema that a newer Tape has made."""
+        """The schema steps that only a newer Tape knows."""
         ...
 
 
 class Store(Protocol):
-    """One place where a journal, its runs and its cells live; `applied` is what opening it did to its schema.
+    """A store: journal, runs, cells, tasks. `applied` lists the schema steps that opening it has run.
 
-    A new epoch, larger than all before, is for a journal that was restored: readers of the lost one must start over.
-    `epoch` is the newest it has met: one that another process began is known after the next read or append, and the
-    store goes on in it.
+    `new_epoch` is for a restored journal: readers of the lost one must start over, and the new epoch is larger than all
+    before. `epoch` is the newest one this store has seen: one begun by another process is known after the next read or
+    append.
     """
 
     applied: tuple[str, ...]
@@ -298,7 +297,7 @@ class Store(Protocol):
 
 
 class Wake(Protocol):
-    """Tells waiting streams that the journal has grown.
+    """Notifies waiting streams that the journal has grown.
 
     A wake is a hint: losing one costs latency, never data.
     """
@@ -308,17 +307,17 @@ class Wake(Protocol):
 
 
 class EventSink(Protocol):
-    """Where a producer says its events; `emit` returns at once, in any thread, and keeps their order."""
+    """Where a producer sends its events; `emit` returns at once, from any thread, and keeps their order."""
 
     def emit(self, event: Event) -> object: ...
 
 
 class EventBroker(Protocol):
-    """The run-sized door to a journal: open, publish, close, reap; one `stream` covers replay and live.
+    """A journal seen as runs: open, publish, close, reap; one `stream` covers replay and live.
 
-    What was published before a close is in the stream before its end. `is_open` is what this broker has opened itself,
-    `is_open_remote` what anybody has. A run that is unknown or reaped streams nothing; one opened again goes on at its
-    last seq plus one and streams its new life only.
+    Events published before a close come before the end of the stream. `is_open` covers runs that this broker has
+    opened, `is_open_remote` all runs. An unknown or reaped run streams nothing; a reopened one continues at its last
+    seq plus one and streams only its newest incarnation.
     """
 
     def open_run(self, run_id: RunId, meta: RunMeta | None = None) -> None: ...

@@ -1,4 +1,4 @@
-"""Producers: plain loops that go on where a history ends, each under the name by which a fork asks for it."""
+"""Producers: named functions that continue a run's history in a fork."""
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -11,25 +11,25 @@ from tape.core.ids import ID_IN_WORDS, is_id
 from tape.core.ports import EventSink
 
 TURNS: Final = 10
-MOST_TURNS: Final = 200
+MAX_TURNS: Final = 200
 
 
 class Loop(Protocol):
-    """Goes on after a prefix, in a world that a mutation has changed, for so many turns, and says it to a sink.
+    """Continues after a prefix, with a mutation, for a number of turns, and emits its events to a sink.
 
-    It runs in a thread of its own. The sink's `run_id` is the run it speaks in; `emit` raises once that has ended.
+    It runs in its own thread. The sink's `run_id` is the fork; `emit` raises once that run has ended.
     """
 
     def __call__(self, prefix: Sequence[Entry], mutation: JsonValue, n_turns: int, sink: EventSink, /) -> object: ...
 
 
 Check: TypeAlias = Callable[[JsonValue], object]
-"""Raises if a mutation is nothing that a loop could go on with; it is asked before there is a child."""
+"""Raises if the loop cannot continue with this mutation; it is called before the fork is created."""
 
 
 @dataclass(frozen=True, slots=True)
 class Producer:
-    """A loop and its name; called, it is the loop."""
+    """A loop with a name; calling it calls the loop."""
 
     name: str
     loop: Loop
@@ -39,12 +39,12 @@ class Producer:
         check_name(self.name)
 
     def check_mutation(self, mutation: JsonValue) -> None:
-        """Refuses what the loop's own check refuses, whatever that raises."""
+        """Raises a UsageError if the loop's own check raises anything."""
         if self.check is None or mutation is None:
             return
         try:
             self.check(mutation)
-        except Exception as error:  # the check is the user's, and so is the mutation that it failed on
+        except Exception as error:  # the check and the mutation are the user's
             why = str(error) if isinstance(error, UsageError) else f"{type(error).__name__}: {error}"
             raise UsageError(f"producer {self.name!r} refuses the mutation: {why}") from error
 
@@ -53,9 +53,9 @@ class Producer:
 
 
 def producer(name: str, *, check: Check | None = None) -> Callable[[Loop], Producer]:
-    """Gives a loop a name; who loads the module it is in (`tape serve --producers`) can be asked for it.
+    """Gives a loop the name by which a fork requests it; `tape serve --producers` loads its module.
 
-    A mutation that the check raises on is refused before there is a child.
+    A mutation that `check` raises on is refused before the fork is created.
     """
     check_name(name)
     return lambda loop: Producer(name, loop, check)

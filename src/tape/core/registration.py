@@ -1,4 +1,4 @@
-"""Registering is an entry: a fold over those entries says which reactions are active at a position."""
+"""Registrations are entries; folding them gives the reactions that are active at a position."""
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
@@ -16,7 +16,7 @@ QUARANTINED: Final = "quarantined"
 
 
 class Verb(StrEnum):
-    """What can happen to a reaction; it is resumed by a change."""
+    """What can happen to a reaction; a change also resumes it."""
 
     REGISTERED = "registered"
     CHANGED = "changed"
@@ -26,14 +26,14 @@ class Verb(StrEnum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Version:
-    """A definition, active after a position."""
+    """A definition that is active after a position."""
 
     since: int
     reaction: Reaction
 
 
 class Span(NamedTuple):
-    """Positions after one and up to another, and the definition they are matched with."""
+    """Positions above one and through another, and the definition that matches them."""
 
     above: int
     through: int
@@ -42,10 +42,10 @@ class Span(NamedTuple):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ReactionState:
-    """A reaction as the entries up to a position have left it.
+    """A reaction after all entries up to a position.
 
-    Everything up to its cursor has been matched; None: everything up to that position. While it is behind, it keeps the
-    versions it has still to pass. What comes after `held` is held back as long as it is paused or removed.
+    Everything up to `cursor` has been matched (None: it is caught up). While it is behind, it keeps the versions it has
+    not passed yet. While it is paused or removed, entries after `held` are not matched.
     """
 
     versions: tuple[Version, ...]
@@ -64,16 +64,16 @@ class ReactionState:
         return self.versions[-1].reaction
 
     def at(self, global_seq: int) -> Reaction:
-        """The definition that an entry is matched with: the newest before it, or the first there was."""
+        """The definition that matches an entry: the newest before it, or else the first one."""
         older = [version.reaction for version in self.versions if version.since < global_seq]
         return older[-1] if older else self.versions[0].reaction
 
     def covers(self, global_seq: int) -> bool:
-        """Whether an entry after the cursor is matched with anything, as far as the entries say that were read."""
+        """Whether an entry after the cursor is matched at all, according to the entries read so far."""
         return global_seq > (self.cursor or 0) and (self.is_matching or global_seq <= self.held)
 
     def spans(self, after: int, through: int) -> list[Span]:
-        """What is matched with what between two positions; the first definition also stands for the time before it."""
+        """The definition for each part of a range; the first one also covers the time before it."""
         last = through if self.is_matching else min(through, self.held)
         ends = [*(version.since for version in self.versions[1:]), last]
         begins = [0, *ends[:-1]]
@@ -82,27 +82,27 @@ class ReactionState:
         return [span for span in spans if span.above < span.through]
 
     def reached(self, cursor: int) -> "ReactionState":
-        """The same with its cursor moved on, and without the versions that are now behind it."""
+        """With the cursor moved on, and without the versions before it."""
         passed = [place for place, version in enumerate(self.versions) if version.since <= cursor]
         return replace(self, cursor=cursor, versions=self.versions[passed[-1] if passed else 0 :])
 
     def joined(self) -> "ReactionState":
-        """The same, caught up."""
+        """Caught up."""
         return replace(self, cursor=None, versions=self.versions[-1:])
 
     def stopped(self, cursor: int, reason: str = "") -> "ReactionState":
-        """The same, out of the pack at a position; with a reason it is paused there."""
+        """Taken out of matching at a position; with a reason it is paused there."""
         behind = cursor if self.cursor is None else self.cursor
         held = cursor if self.is_matching else self.held
         return replace(self, cursor=behind, paused=reason or self.paused, held=held)
 
     def left(self, cursor: int, reason: str = "") -> "ReactionState":
-        """The same, left behind at a position by those it was catching up with."""
+        """Left behind at a position by the reactions it was catching up with."""
         return replace(self.reached(cursor), paused=reason or self.paused, held=cursor)
 
 
 def fold_registrations(entries: Iterable[Entry]) -> dict[str, ReactionState]:
-    """Which reactions there are after these entries, of which it reads those that registering has left."""
+    """The state of every reaction after these entries; other entries are ignored."""
     states: dict[str, ReactionState] = {}
     for entry in entries:
         reaction_id = subject_of(entry)
@@ -112,9 +112,9 @@ def fold_registrations(entries: Iterable[Entry]) -> dict[str, ReactionState]:
 
 
 def reaction_history(entries: Iterable[Entry]) -> ReactionState | None:
-    """One reaction with all its versions, as these entries about it tell; its cursor is where it began to match.
+    """One reaction with all its versions; its cursor is where it began to match.
 
-    However late a matcher comes by, it matches what this says.
+    A matcher matches the same entries, however late it starts.
     """
     state: ReactionState | None = None
     for entry in entries:
@@ -125,13 +125,13 @@ def reaction_history(entries: Iterable[Entry]) -> ReactionState | None:
 
 
 def subject_of(entry: Entry) -> str | None:
-    """The reaction that an entry is about, if it tells what happened to one."""
+    """The reaction that a registration entry is about, or None for any other entry."""
     payload = entry.payload if entry.kind == REACTION else None
     return str(payload["reaction_id"]) if isinstance(payload, dict) else None
 
 
 def after(state: ReactionState | None, entry: Entry) -> ReactionState | None:
-    """A reaction after an entry about it."""
+    """The state of a reaction after one of its entries."""
     payload = entry.payload if isinstance(entry.payload, dict) else {}
     return _next(state, Verb(entry.type), payload, entry.global_seq)
 
@@ -151,14 +151,14 @@ def _next(
 
 
 def _begun(version: Version) -> ReactionState:
-    """A first definition is active from its position on, or over all of history."""
+    """A first definition is active from its position on, or for all of history."""
     if version.reaction.bootstrap_from_head:
         return ReactionState(versions=(version,))
     return ReactionState(versions=(replace(version, since=0),), cursor=0)
 
 
 def _redefined(state: ReactionState, version: Version, paused: str) -> ReactionState:
-    """A change moves no cursor. What was held back meanwhile is for the newest definition."""
+    """A change moves no cursor. Entries that were held back meanwhile are matched with the newest definition."""
     place = version.since if state.is_matching else state.held
     before = () if state.cursor is None else (each for each in state.versions if each.since < place)
     versions = (*before, replace(version, since=place))
@@ -167,7 +167,7 @@ def _redefined(state: ReactionState, version: Version, paused: str) -> ReactionS
 
 
 def check_reason(reason: str) -> str:
-    """A reason that every store can hold and every page can show."""
+    """Returns a reason if every store can hold it and every page can show it."""
     if not 1 <= len(reason) <= MAX_NAME or not reason.isprintable():
         raise UsageError(f"a reason is printable text of 1 to {MAX_NAME} characters, not {quoted(reason)}")
     return reason
@@ -184,13 +184,13 @@ def defined(verb: Verb, reaction: Reaction, paused: str = "") -> Event:
 
 
 def paused(reaction_id: str, reason: str, cursor: int | None = None) -> Event:
-    """The entry of a pause; with a cursor it was stopped there."""
+    """The entry of a pause; with a cursor, matching stopped there."""
     place: dict[str, JsonValue] = {} if cursor is None else {"cursor": cursor}
     return _event(Verb.PAUSED, reaction_id, {"reason": reason, **place})
 
 
 def removed(reaction_id: str, ended_tasks: int) -> Event:
-    """The entry of a removal, which is also the end of so many tasks that were pending."""
+    """The entry of a removal, which also ends this many pending tasks."""
     return _event(Verb.REMOVED, reaction_id, {"ended_tasks": ended_tasks})
 
 

@@ -1,4 +1,4 @@
-"""A run: what its producer says of it, and where it stands."""
+"""A run: its producer's description, and its state in the directory."""
 
 from dataclasses import dataclass
 from enum import StrEnum
@@ -14,7 +14,7 @@ MAX_LENGTH: Final = 1024
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RunMeta:
-    """A run's identity as its producer gives it; Tape stores it and never reads it."""
+    """A description given by the producer; Tape stores it and does not interpret it."""
 
     label: str | None = None
     started_at: str | None = None
@@ -31,8 +31,6 @@ class RunMeta:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LiveRun:
-    """An open run."""
-
     run_id: RunId
     label: str | None
     started_at: str | None
@@ -41,7 +39,7 @@ class LiveRun:
 
 @dataclass(frozen=True, slots=True)
 class Head:
-    """Where a run stands: its last seq, where it was closed, where its history and its present life begin."""
+    """A run's last seq, where it was closed, and where its history and its newest incarnation begin."""
 
     last_seq: Seq = Seq(0)
     closed_seq: Seq | None = None
@@ -56,7 +54,7 @@ class Head:
 
 
 class RunActivity(StrEnum):
-    """How a run is doing; a stale one is open, but its producer has fallen silent."""
+    """A run's activity; a stale run is open, but its producer does not renew its lease."""
 
     RUNNING = "running"
     STALE = "stale"
@@ -65,7 +63,7 @@ class RunActivity(StrEnum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RunRecord:
-    """A run as the directory knows it; `silent_ms` is since its producer last renewed its lease, if it took one."""
+    """A run in the directory; `silent_ms` is the time since its producer renewed its lease, if it has one."""
 
     run_id: RunId
     meta: RunMeta

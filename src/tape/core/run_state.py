@@ -1,4 +1,4 @@
-"""A run as its ledger knows it: whose it is, how it is doing, who works on it."""
+"""A run in its ledger: who it belongs to, its status, and its worker."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -14,8 +14,8 @@ from tape.core.fork_policy import RESERVED
 from tape.core.ids import RunId
 from tape.core.text import check_name
 
-MOST_LABELS: Final = 64
-MOST_SCOPES: Final = 256
+MAX_LABELS: Final = 64
+MAX_SCOPES: Final = 256
 
 
 class RunStatus(StrEnum):
@@ -38,7 +38,7 @@ ENDINGS: Final = frozenset(RunStatus) - ACTIVE
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Identity:
-    """On whose behalf a run acts; Tape keeps it and puts it on every entry of the run's life."""
+    """On whose behalf a run acts; Tape adds it to every entry about the run."""
 
     tenant_id: str = ""
     actor: str = ""
@@ -52,7 +52,7 @@ class Identity:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Invocation:
-    """What is to be run once: the four names together are unique."""
+    """The identity of a run: the four names together are unique."""
 
     app: str
     user: str = ""
@@ -65,14 +65,14 @@ class Invocation:
 
     @property
     def run_id(self) -> RunId:
-        """The same for the same names, so that whoever begins it twice means one run."""
+        """The same for the same names, so that beginning twice gives one run."""
         names = "\x1f".join((self.app, self.user, self.session, self.invocation))
         return RunId(f"run-{sha256(names.encode()).hexdigest()[:32]}")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RunSpec:
-    """How a run is to begin; without an owner it waits for whoever takes it."""
+    """How a run begins; without an owner it waits for a worker."""
 
     of: Invocation
     owner: str = ""
@@ -86,8 +86,8 @@ class RunSpec:
         check_lease(self.lease)
         if self.owner:
             check_owner(self.owner)
-        if len(self.scopes) > MOST_SCOPES or len(self.labels) > MOST_LABELS:
-            raise UsageError(f"a run has at most {MOST_SCOPES} scopes and {MOST_LABELS} labels")
+        if len(self.scopes) > MAX_SCOPES or len(self.labels) > MAX_LABELS:
+            raise UsageError(f"a run has at most {MAX_SCOPES} scopes and {MAX_LABELS} labels")
         for scope in self.scopes:
             check_name("a scope", scope)
         for label, value in self.labels.items():
@@ -99,7 +99,7 @@ class RunSpec:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RunState:
-    """Where a run stands; `claim.attempt` is what fences its worker, and `cause` the entry that it was begun for."""
+    """A run's state; `claim.attempt` fences its worker, and `cause` is the entry that it was begun for."""
 
     run_id: RunId
     of: Invocation
@@ -122,7 +122,7 @@ class RunState:
 
     @property
     def summary(self) -> dict[str, JsonValue]:
-        """What people want to know of it: whose it is, how it is doing, and who works on it."""
+        """What operators need to know about it."""
         of = self.of
         return {
             "app": of.app, "user": of.user, "session": of.session, "invocation": of.invocation,
@@ -133,7 +133,7 @@ class RunState:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RunClaim:
-    """What came of beginning or taking a run: whether it was there before, and whether it is the caller's to run."""
+    """The result of beginning or taking a run: whether it existed, and whether the caller now holds it."""
 
     run: RunState
     is_resumed: bool
@@ -143,7 +143,7 @@ class RunClaim:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Compaction:
-    """What compacting a run did away with."""
+    """What compacting a run has deleted."""
 
     decisions_zeroed: int = 0
     effects_zeroed: int = 0

@@ -1,4 +1,4 @@
-"""How requests become positions: judged in order, each all there or absent."""
+"""Decides requests in order, each accepted as a whole or not at all, and gives them positions."""
 
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -34,15 +34,13 @@ _set = object.__setattr__
 
 
 class CellId(NamedTuple):
-    """Which cell."""
-
     ledger: str
     key: str
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Cell:
-    """A ledger's row: its version is what a decision was made on."""
+    """A ledger's row; a change names the version it was decided on."""
 
     version: int
     status: str
@@ -54,9 +52,9 @@ class Cell:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CellChange:
-    """A cell's next state, decided on the version that was seen (0: there was none).
+    """A cell's next state, decided on the version `seen` (0: the cell does not exist).
 
-    `app` and `kind` say who may serve a cell that is work for somebody; other cells have neither.
+    `app` and `kind` say which workers may serve the cell; cells that are no work have neither.
     """
 
     id: CellId
@@ -124,13 +122,13 @@ class Request:
 
     @property
     def is_one_event(self) -> bool:
-        """Whether it is one event that nothing speaks against but its run."""
+        """Whether it is one event and only the state of its run can refuse it."""
         is_free = self.key is None and self.expected_seq is None and self.fork is None and not self.cells
         return is_free and len(self.events) == 1 and self.events[0].cause is None
 
     @cached_property
     def digest(self) -> bytes:
-        """The body: runs, types, kinds, subjects, versions and payload bytes in order, the cells' states, the fork."""
+        """A hash of the body: the identity and payload of each event, the cells' states, the fork."""
         body = sha256()
         for event in self.events:
             run_id, kind, name, subject, version, *_, text, blob = event.content
@@ -146,7 +144,7 @@ class Request:
 
 @dataclass(frozen=True, slots=True)
 class KeyRecord:
-    """What a key stands for: the body it came with and the places that body got."""
+    """What a key stands for: the digest of its body, and the positions it got."""
 
     digest: bytes
     first: GlobalSeq
@@ -154,14 +152,14 @@ class KeyRecord:
     ts_ms: int
 
     def entries(self, events: Sequence[Event], epoch: Epoch) -> list[Entry]:
-        """The entries as far as they can be told without the journal: a key outlives them."""
+        """The entries as far as the key record knows them: a key outlives its entries."""
         places = zip(count(self.first), events, self.seqs, strict=False)
         return [event.at(place, seq, self.ts_ms, 0, epoch) for place, event, seq in places]
 
 
 @dataclass(frozen=True, slots=True)
 class Accepted:
-    """The request is in: its entries follow each other from `first` on."""
+    """The request was appended; its entries follow each other from `first` on."""
 
     first: GlobalSeq
     seqs: tuple[Seq, ...]
@@ -170,14 +168,14 @@ class Accepted:
 
 @dataclass(frozen=True, slots=True)
 class Replayed:
-    """The request was in already."""
+    """The request was appended earlier."""
 
     record: KeyRecord
 
 
 @dataclass(frozen=True, slots=True)
 class Refused:
-    """The request left no trace."""
+    """The request has changed nothing."""
 
     error: TapeError
 
@@ -187,7 +185,7 @@ AppendVerdict = Accepted | Replayed | Refused
 
 @dataclass(slots=True)
 class Known:
-    """What the store knows of everything the requests name: absent means there is none."""
+    """What the store knows about everything that the requests name; an absent item does not exist."""
 
     head: GlobalSeq
     ts_ms: int
@@ -199,7 +197,7 @@ class Known:
 
 @dataclass(slots=True)
 class AppendDecision:
-    """A verdict per request, and what they change together."""
+    """A verdict per request, and their changes together."""
 
     verdicts: list[AppendVerdict] = field(default_factory=list)
     heads: dict[RunId, Head] = field(default_factory=dict)
@@ -209,12 +207,12 @@ class AppendDecision:
     head: GlobalSeq = GlobalSeq(0)
 
 
-def split_requests(events: Iterable[Event]) -> Iterator[tuple[Event, ...]]:
-    """Events in their order, as many together as one request may hold."""
+def split_requests(events: Iterable[Event], max_bytes: int = MAX_BYTES) -> Iterator[tuple[Event, ...]]:
+    """The events in order, in as few requests as hold them."""
     group: list[Event] = []
     size = 0
     for event in events:
-        if group and (len(group) == MAX_EVENTS or size + event.size > MAX_BYTES):
+        if group and (len(group) == MAX_EVENTS or size + event.size > max_bytes):
             yield tuple(group)
             group, size = [], 0
         group.append(event)
@@ -232,9 +230,9 @@ def _is_key(key: object) -> bool:
 
 
 def decide(requests: Sequence[Request], known: Known) -> AppendDecision:
-    """Judges requests one after the other, each on what the earlier ones leave behind.
+    """Decides requests one after the other, each on the state that the earlier ones leave.
 
-    A refused request consumes no number and is not seen by those after it.
+    A refused request takes no number, and later ones do not see it.
     """
     judge = _Judge(known)
     judge.decision.verdicts.extend(map(judge.judge, requests))

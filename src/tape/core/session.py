@@ -1,4 +1,4 @@
-"""A session: a conversation of a user with an application, its events and the state they add up to."""
+"""A session: a user's conversation with an application, its events and its state."""
 
 from dataclasses import dataclass
 
@@ -8,8 +8,6 @@ from tape.core.text import check_body, check_count, check_name
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SessionId:
-    """Whose session, and which."""
-
     app: str
     user: str
     session: str
@@ -21,7 +19,7 @@ class SessionId:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SessionEvent:
-    """Something that was said in a session; its id is unique in it."""
+    """An event of a session; its id is unique there."""
 
     id: str
     invocation_id: str = ""
@@ -42,7 +40,7 @@ class SessionEvent:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Session:
-    """Where a session stands. `life` rises when it is created again after it was deleted."""
+    """A session's state. `incarnation` rises when it is created again after a deletion."""
 
     of: SessionId
     state_json: str = "{}"

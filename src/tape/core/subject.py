@@ -1,4 +1,4 @@
-"""Subjects are paths that say what an entry is about; patterns say which of them a reader wants."""
+"""Subjects are paths that say what an entry is about; patterns select subjects."""
 
 import re
 from dataclasses import dataclass, field
@@ -20,7 +20,7 @@ _is_word = re.compile("[a-z][a-z0-9_-]*").fullmatch
 
 
 def escape(segment: str) -> str:
-    """A segment for any text; different texts have different segments."""
+    """A text as one segment; different texts give different segments."""
     if segment in ("", "_"):
         return "%5F" if segment else "_"
     try:
@@ -40,12 +40,12 @@ def unescape(segment: str) -> str:
 
 
 def build(*segments: str) -> str:
-    """The subject of these raw texts, one segment each."""
+    """The subject with these texts as its segments."""
     return check("".join(f"/{escape(segment)}" for segment in segments))
 
 
 def check(subject: object) -> str:
-    """The subject itself, if it is one."""
+    """Returns the subject if it is valid."""
     if not isinstance(subject, str) or not subject.startswith("/"):
         raise UsageError(f"a subject is text that begins with '/', not {quoted(subject)}")
     _check_size(subject)
@@ -56,7 +56,7 @@ def check(subject: object) -> str:
 
 
 def canonical(kind: str, verb: str, *dims: str) -> str:
-    """The subject Tape itself gives to an entry."""
+    """The subject of an entry that Tape writes."""
     for word in (kind, verb):
         if not _is_word(word):
             raise UsageError(f"kind and verb are lower-case words, not {quoted(word)}")
@@ -64,7 +64,7 @@ def canonical(kind: str, verb: str, *dims: str) -> str:
 
 
 def default(type: str, run_id: str) -> str:
-    """The subject of an event that names none; the grammar of both parts needs no escaping."""
+    """The subject of an event that names none; both parts need no escaping."""
     return f"/tape/event/{type}/{run_id}"
 
 

@@ -1,4 +1,4 @@
-"""Texts as ledgers take them: names that people choose, and bodies that Tape never reads."""
+"""Texts in ledgers: names that users choose, and bodies that Tape does not interpret."""
 
 import re
 from typing import Final
@@ -11,7 +11,7 @@ _IS_NO_TEXT: Final = re.compile("[\0\ud800-\udfff]")
 
 
 def check_name(what: str, text: str, *, may_be_empty: bool = False) -> str:
-    """A short printable text."""
+    """Returns a short printable text."""
     is_name = isinstance(text, str) and len(text) <= MAX_NAME and text.isprintable() and bool(text or may_be_empty)
     if not is_name:
         raise UsageError(f"{what} is 1 to {MAX_NAME} printable characters, not {quoted(text)}")
@@ -19,7 +19,7 @@ def check_name(what: str, text: str, *, may_be_empty: bool = False) -> str:
 
 
 def check_body(what: str, text: str) -> str:
-    """A text of any content that a store can keep; usually JSON."""
+    """Returns a text that a store can keep; usually it is JSON."""
     if not isinstance(text, str):
         raise UsageError(f"{what} is text, not {type(text).__name__}")
     try:
@@ -32,7 +32,7 @@ def check_body(what: str, text: str) -> str:
 
 
 def replace_unstorable(text: str) -> str:
-    """What somebody said, with a sign in place of each character that no store can keep."""
+    """The text with U+FFFD for each character that no store can keep."""
     return _IS_NO_TEXT.sub("\N{REPLACEMENT CHARACTER}", text)
 
 

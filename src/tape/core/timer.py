@@ -1,4 +1,4 @@
-"""A timer: something to be done for a run at a time, at least once."""
+"""A timer: work for a run at a time, done at least once."""
 
 from dataclasses import dataclass
 from enum import StrEnum
@@ -19,7 +19,7 @@ class TimerStatus(StrEnum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Timer:
-    """Where a timer stands; while somebody handles it, it is due again when that one's lease ends."""
+    """A timer's state; while it is claimed, it is due again when the lease ends."""
 
     run_id: RunId
     timer_id: str
@@ -32,7 +32,7 @@ class Timer:
 
     @property
     def served_app(self) -> str:
-        """The app whose workers handle it; "" is any: what Tape itself handles needs no code of an app's."""
+        """The app whose workers handle it; "" means any, because Tape itself handles built-in kinds."""
         return "" if self.kind in BUILT_IN else self.app
 
     @property
@@ -44,7 +44,5 @@ class Timer:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TimerClaim:
-    """What came of claiming a timer."""
-
     timer: Timer
     is_acquired: bool

@@ -1,4 +1,4 @@
-"""Many patterns asked at once: the cost follows what they share with the subject, not how many they are."""
+"""Matches a subject against many patterns at once; the cost depends on shared segments, not on their number."""
 
 from collections.abc import Hashable, Sequence
 from typing import Generic, TypeVar
@@ -27,7 +27,7 @@ class Trie(Generic[T]):
         values[value] = None
 
     def discard(self, pattern: Pattern, value: T) -> None:
-        """Forget a pair, whether or not it is there."""
+        """Removes a pair if it is there."""
         path = self._path(pattern)
         if len(path) <= len(pattern.head) or value not in path[-1].values(pattern):
             return
@@ -36,7 +36,7 @@ class Trie(Generic[T]):
         _prune(path, pattern.head)
 
     def match(self, subject: str) -> list[T]:
-        """The values whose patterns match a checked subject; one that was added with several comes several times."""
+        """The values whose patterns match a subject; a value added with several patterns may come several times."""
         found: list[T] = []
         _collect(self._root, subject[1:].split("/"), 0, found)
         return found
@@ -55,7 +55,7 @@ class _Node(Generic[T]):
 
     def __init__(self) -> None:
         self.children: dict[str, _Node[T]] = {}
-        self.here: dict[T, None] = {}  # a set that remembers its order
+        self.here: dict[T, None] = {}  # an ordered set
         self.rest: dict[T, None] = {}
 
     def __bool__(self) -> bool:

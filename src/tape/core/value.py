@@ -1,4 +1,4 @@
-"""A value: what is known under a name, with a version for each time it was said."""
+"""A value: JSON under a namespace and key, with a version for each write."""
 
 from dataclasses import dataclass
 
@@ -8,7 +8,7 @@ from tape.core.errors import UsageError, VersionConflict
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Value:
-    """One version of a value; a deleted one is a version too, its tombstone."""
+    """One version of a value; a deletion is a version too."""
 
     namespace: str
     key: str
@@ -23,7 +23,7 @@ class Value:
         return None if self.deleted else decode(self.value_json)
 
     def check(self, if_version: int | None) -> None:
-        """Refuses whoever decided on another version; 0 stands for no value, never written or deleted."""
+        """Refuses a write based on another version; 0 means no value, never written or deleted."""
         if if_version is None:
             return
         if type(if_version) is not int or if_version < 0:
@@ -35,7 +35,7 @@ class Value:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ValueChange:
-    """A version, and the one before it; the first that a watcher sees has none before it."""
+    """A version and the one before it; a watcher's first version has none."""
 
     value: Value
     prev_version: int | None = None

@@ -8,7 +8,7 @@ from tape.core.value import ValueChange
 
 
 async def history(ledger: ValueLedger, namespace: str, key: str, limit: int) -> list[ValueChange]:
-    """The newest so many versions, the oldest of them first; tombstones are versions too."""
+    """The newest versions up to a limit, oldest first; deletions are versions too."""
     now = await ledger.find(namespace, key)
     found: deque[ValueChange] = deque(maxlen=limit)
     if now.version == 0:

@@ -15,7 +15,7 @@ from tape.core.event import Entry, Event, check_producer
 from tape.core.ids import Epoch, RunId
 from tape.core.producer import Producer
 from tape.lake.sink_batch import events_of
-from tape.runs.replay import told
+from tape.runs.replay import error_text
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -78,7 +78,7 @@ class ReplayTask:
         try:
             producer(self.prefix, codec.decode(fork["mutation_json"]), self.n_turns, sink)
         except Exception as raised:  # noqa: BLE001 - a producer may raise anything, and the others go on
-            error = told(raised)
+            error = error_text(raised)
         for event in sink.events:
             yield {"number": fork["number"], **_columns(event)}
         yield {"number": fork["number"], "error": error}

@@ -1,4 +1,4 @@
-"""The ledger of budgets: an amount is reserved before it is spent, so that nobody overspends by being quick."""
+"""The ledger of budgets: an amount is reserved before it is spent, so concurrent callers cannot exceed a cap."""
 
 from dataclasses import replace
 from decimal import Decimal
@@ -14,7 +14,7 @@ from tape.core.ids import RunId
 from tape.core.ports import CellSnapshot
 from tape.core.sequence import CellChange, CellId
 from tape.core.text import check_name
-from tape.runs.calls import KeyedCall
+from tape.runs.keyed_calls import KeyedCall
 from tape.runs.ledger import Ledger, LedgerEvent, Transition, part
 from tape.runs.ledger_store import LedgerStore
 from tape.runs.lifecycle import DEBTS, RUNS, Debt, active, closable, find
@@ -28,7 +28,7 @@ def key_of(run_id: str, reservation_id: str) -> str:
 
 
 def cap(snapshot: CellSnapshot, run_id: RunId, usd_cap_micros: int | None, token_cap: int | None) -> Transition[Budget]:
-    """New caps; what was spent stays spent."""
+    """Sets new caps; amounts already spent stay."""
     active(snapshot, run_id)
     before = budget_of(snapshot, run_id)
     after = replace(before, usd_cap_micros=usd_cap_micros, token_cap=token_cap)
@@ -38,7 +38,7 @@ def cap(snapshot: CellSnapshot, run_id: RunId, usd_cap_micros: int | None, token
 
 
 def reserve(snapshot: CellSnapshot, run_id: RunId, reservation_id: str, asked: Amount) -> Transition[Admission]:
-    """Sets an amount aside, if it is there; the same reservation again is admitted without another."""
+    """Reserves an amount if the caps allow it; reserving the same id again changes nothing."""
     budget = budget_of(snapshot, run_id)
     if RESERVATIONS.find(snapshot, key_of(run_id, reservation_id)) is not None:
         return Transition(result=Admission(budget=budget, is_admitted=True))
@@ -54,7 +54,7 @@ def reserve(snapshot: CellSnapshot, run_id: RunId, reservation_id: str, asked: A
 
 
 def settle(snapshot: CellSnapshot, run_id: RunId, reservation_id: str, spent: Amount) -> Transition[Budget]:
-    """What was really spent of a reservation; nothing, if it was not needed."""
+    """Spends a reservation: the actual amount, which may be 0. The rest is free again."""
     budget, reservation = budget_of(snapshot, run_id), RESERVATIONS.find(snapshot, key_of(run_id, reservation_id))
     if reservation is None:
         raise NotReady(f"run {run_id!r} has no reservation {reservation_id!r}; reserve before you settle")
@@ -68,7 +68,7 @@ def settle(snapshot: CellSnapshot, run_id: RunId, reservation_id: str, spent: Am
 
 
 def charge(snapshot: CellSnapshot, run_id: RunId, spent: Amount) -> Transition[Budget]:
-    """What was spent without asking; it may be over the cap, for it is spent."""
+    """Spends without a reservation; this may exceed the cap, because the money is already spent."""
     budget = budget_of(snapshot, run_id)
     return _transition(snapshot, replace(budget, spent=budget.spent + spent), "charged", _amount(spent))
 
@@ -78,8 +78,6 @@ def budget_of(snapshot: CellSnapshot, run_id: RunId) -> Budget:
 
 
 class Budgets:
-    """What runs may spend."""
-
     def __init__(self, store: LedgerStore) -> None:
         self._store = store
 
@@ -90,7 +88,7 @@ class Budgets:
         token_cap: int | None = None,
         caller: Caller = PLAIN,
     ) -> Budget:
-        """Sets caps; None is no cap."""
+        """Sets caps; None means no cap."""
         run = check_run_id(run_id)
         usd = None if usd_cap is None else Amount.of(usd_cap).usd_micros
         tokens = None if token_cap is None else Amount(tokens=token_cap).tokens
@@ -99,20 +97,20 @@ class Budgets:
         )
 
     async def admit(self, run_id: str, asked: Amount) -> Admission:
-        """Whether so much could be spent now; nothing is set aside."""
+        """Whether this amount could be spent now; nothing is reserved."""
         run = check_run_id(run_id)
         budget = await self.find(run)
         reason = budget.refusal(asked)
         return Admission(budget=budget, is_admitted=not reason, reason=reason)
 
     async def reserve(self, run_id: str, reservation_id: str, asked: Amount, caller: Caller = PLAIN) -> Admission:
-        """Sets an amount aside under a name, if it is there."""
+        """Reserves an amount under a name if the caps allow it."""
         run, name = check_run_id(run_id), check_name("reservation_id", reservation_id)
         ids = *_ids(run), RESERVATIONS.at(key_of(run, name))
         return await self._store.change(ids, partial(reserve, run_id=run, reservation_id=name, asked=asked), caller)
 
     async def settle(self, run_id: str, reservation_id: str, spent: Amount, caller: Caller = PLAIN) -> Budget:
-        """Spends of a reservation, and gives back the rest."""
+        """Spends part of a reservation and frees the rest."""
         run, name = check_run_id(run_id), check_name("reservation_id", reservation_id)
         ids = *_ids(run), RESERVATIONS.at(key_of(run, name))
         return await self._store.change(ids, partial(settle, run_id=run, reservation_id=name, spent=spent), caller)
@@ -123,7 +121,7 @@ class Budgets:
         keyed = KeyedCall.of(key, "charge", run, spent)
 
         def decide(snapshot: CellSnapshot) -> Transition[Budget]:
-            return keyed.answer(snapshot, Budget) or keyed.remember(snapshot, charge(snapshot, run, spent))
+            return keyed.answer(snapshot, Budget) or keyed.store_answer(snapshot, charge(snapshot, run, spent))
 
         return await self._store.change((*_ids(run), *keyed.ids), decide, caller)
 

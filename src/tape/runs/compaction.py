@@ -1,4 +1,4 @@
-"""Compaction: what a settled run's decisions and effects said goes, that they were there stays."""
+"""Compaction: deletes the bodies of a settled run's decisions and effects and keeps the records."""
 
 from collections.abc import Iterator
 from dataclasses import asdict, replace
@@ -19,7 +19,7 @@ from tape.runs.ledger import Ledger, Transition
 from tape.runs.ledger_store import LedgerStore
 from tape.runs.lifecycle import DEBTS, RUNS, Debt, changed, closable, event_of, find
 
-AT_ONCE: Final = 100
+BATCH: Final = 100
 
 Progress: TypeAlias = Compaction | None
 
@@ -27,21 +27,21 @@ COMPACTIONS: Final = Ledger("compaction", Compaction)
 
 
 async def compact(store: LedgerStore, run_id: RunId, caller: Caller) -> Compaction:
-    """Blanks bodies, so many in a request, and then says what was done; whoever is interrupted goes on."""
+    """Blanks bodies in requests of limited size, then records a report; an interrupted compaction continues."""
     while True:
-        done = await store.change_from(partial(_snapshot, store, run_id), partial(transition, run_id=run_id), caller)
+        done = await store.change_from(partial(_snapshot, store, run_id), partial(compact_batch, run_id=run_id), caller)
         if done is not None:
             return done
 
 
-def transition(snapshot: CellSnapshot, run_id: RunId) -> Transition[Progress]:
-    """The next so many bodies, or the report when none are left; a run that is not settled is refused."""
+def compact_batch(snapshot: CellSnapshot, run_id: RunId) -> Transition[Progress]:
+    """Blanks the next bodies, or finishes with the report when none are left; refuses a run that is not settled."""
     run, debt = find(snapshot, run_id), DEBTS.find(snapshot, run_id) or Debt()
     if run.compacted_at_ms:
         return Transition(result=Compaction(already_compacted=True))
     _check_settled(snapshot, run, debt)
     report = COMPACTIONS.find(snapshot, run_id) or Compaction()
-    blanked = list(islice(_blanked(snapshot), AT_ONCE))
+    blanked = list(islice(_blanked(snapshot), BATCH))
     if blanked:
         report = _counted(report, blanked)
         cells = tuple(change for change, _ in blanked)
@@ -61,7 +61,7 @@ def _check_settled(snapshot: CellSnapshot, run: RunState, debt: Debt) -> None:
 
 
 def _blanked(snapshot: CellSnapshot) -> Iterator[tuple[CellChange, int]]:
-    """Cells that still hold a body, without it, and how many bytes that saves."""
+    """The cells that still hold a body, without it, and the bytes that this saves."""
     for decision in DECISIONS.states(snapshot.cells):
         if saved := _weight(decision.request_json, decision.response_json, decision.rationale):
             empty = replace(decision, request_json="", response_json="", rationale="")

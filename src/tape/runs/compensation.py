@@ -1,4 +1,4 @@
-"""Obligations, decided: registered with what they undo, met newest first, and never for a run that is well."""
+"""Transitions of obligations: registered with their effect, compensated newest first, only after the run failed."""
 
 from collections.abc import Sequence
 from dataclasses import replace
@@ -21,8 +21,8 @@ from tape.runs.lifecycle import DEBTS, Debt, closable, find
 OBLIGATIONS: Final = Ledger("obligation", Obligation)
 
 
-class Owed(NamedTuple):
-    """A change that registers an obligation, as a part of somebody's request."""
+class NewObligation(NamedTuple):
+    """The changes that register an obligation as part of another request."""
 
     obligation: Obligation
     cells: tuple[CellChange, ...] = ()
@@ -37,7 +37,7 @@ def ids_of(run_id: str, effect_key: str, kind: str) -> tuple[CellId, ...]:
     return DEBTS.at(run_id), OBLIGATIONS.at(key_of(run_id, effect_key, kind))
 
 
-def owe(
+def new_obligation(
     snapshot: CellSnapshot,
     run: RunState,
     effect_key: str,
@@ -45,12 +45,12 @@ def owe(
     *,
     external_ref: str = "",
     at_once: bool = False,
-) -> Owed:
-    """An obligation of a run, one for each effect and kind; if the run has failed already, it is due at once."""
+) -> NewObligation:
+    """An obligation of a run, one per effect and kind; it is due at once if the run has already failed."""
     key = key_of(run.run_id, effect_key, compensation.kind)
     stored = OBLIGATIONS.find(snapshot, key)
     if stored is not None:
-        return Owed(stored)
+        return NewObligation(stored)
     before = DEBTS.find(snapshot, run.run_id) or Debt()
     obligation = Obligation(
         run_id=run.run_id,
@@ -71,17 +71,17 @@ def owe(
         newest=_server(obligation), newest_urgent=_server(obligation) if at_once else before.newest_urgent,
     )  # fmt: skip
     cells = (_changed(snapshot, obligation), DEBTS.change(snapshot, run.run_id, debt, *debt.index(snapshot.now_ms)))
-    return Owed(obligation, cells, (_event(obligation, "registered"),))
+    return NewObligation(obligation, cells, (_event(obligation, "registered"),))
 
 
 def register(
     snapshot: CellSnapshot, run_id: RunId, effect_key: str, compensation: Compensation
 ) -> Transition[Obligation]:
-    """An obligation that is registered by itself."""
+    """Registers an obligation without an effect's outcome."""
     run = find(snapshot, run_id)
     if policy_of(run.labels).suppresses_effects:
         raise UsageError(f"run {run_id!r} is a fork that does nothing outside, so there is nothing to undo")
-    owed, debt = owe(snapshot, run, effect_key, compensation), DEBTS.find(snapshot, run_id) or Debt()
+    owed, debt = new_obligation(snapshot, run, effect_key, compensation), DEBTS.find(snapshot, run_id) or Debt()
     closes = None if debt.is_unwinding else closable(run, debt)
     return Transition(
         result=owed.obligation, cells=owed.cells, events=owed.events, opens=not run.is_active, closes=closes
@@ -89,7 +89,7 @@ def register(
 
 
 def first(snapshot: CellSnapshot, run_id: RunId) -> Obligation | None:
-    """The one whose turn it is: the newest of those that are owed and may be met."""
+    """The next obligation to compensate: the newest open one that may be compensated now."""
     debt = DEBTS.find(snapshot, run_id) or Debt()
     owed = [each for each in _of(snapshot, run_id) if each.is_owed and (debt.is_unwinding or each.at_once)]
     return owed[0] if owed else None
@@ -98,11 +98,11 @@ def first(snapshot: CellSnapshot, run_id: RunId) -> Obligation | None:
 def claim(
     snapshot: CellSnapshot, run_id: RunId, number: int, owner: str, lease: timedelta, app: str = ANY
 ) -> Transition[ObligationClaim]:
-    """Leases an obligation whose turn and time it is to a worker of its app; who does not get it sees how it stands."""
+    """Leases the run's next obligation, if it is due, to a worker of its app; else returns its state."""
     obligation, turn = numbered(snapshot, run_id, number), first(snapshot, run_id)
     if turn != obligation or snapshot.now_ms < obligation.due_at_ms or not serves(app, obligation.app):
         return Transition(result=ObligationClaim(obligation=obligation, is_acquired=False))
-    if obligation.attempts >= obligation.max_attempts:  # whoever claimed it last never came back
+    if obligation.attempts >= obligation.max_attempts:  # the last worker's lease has run out
         return _claimed(_settled(snapshot, _failed(obligation, "its last claim ran out", None), "stuck"))
     taken = obligation.claim.taken(owner, lease, snapshot.now_ms)
     attempts = obligation.attempts + 1
@@ -113,7 +113,7 @@ def claim(
 def attempt(
     snapshot: CellSnapshot, run_id: RunId, number: int, fence: int, error: str, next_attempt_at_ms: int
 ) -> Transition[Obligation]:
-    """A failed attempt: it is tried again at a time; without one, or after the last, it is stuck."""
+    """Records a failed attempt: the next one is at a given time; without one, or after the last, it is stuck."""
     obligation = numbered(snapshot, run_id, number)
     if not obligation.is_owed:
         return Transition(result=obligation)
@@ -126,7 +126,7 @@ def attempt(
 def resolve(
     snapshot: CellSnapshot, run_id: RunId, number: int, status: ObligationStatus, result_json: str, fence: int | None
 ) -> Transition[Obligation]:
-    """The end of an obligation, told by its holder, or by a person without a claim; stuck ones may still be met."""
+    """Ends an obligation, by its holder or by an operator without a claim; a stuck one may still be compensated."""
     if status not in (ObligationStatus.COMPENSATED, ObligationStatus.STUCK):
         raise UsageError(f"an obligation is resolved as compensated or stuck, not {status}")
     obligation = numbered(snapshot, run_id, number)
@@ -169,7 +169,7 @@ def _of(snapshot: CellSnapshot, run_id: RunId) -> list[Obligation]:
 
 
 def _settled(snapshot: CellSnapshot, changed: Obligation, transition: str) -> Transition[Obligation]:
-    """The obligation as it is now, and the run's debt, which is due when the next of its obligations is."""
+    """The changed obligation, and its run's debt, which is due when the run's next obligation is."""
     run, debt = find(snapshot, changed.run_id), DEBTS.find(snapshot, changed.run_id) or Debt()
     was_owed = numbered(snapshot, changed.run_id, changed.number).is_owed
     paid = was_owed and not changed.is_owed
@@ -188,7 +188,7 @@ def _settled(snapshot: CellSnapshot, changed: Obligation, transition: str) -> Tr
 
 
 def _server(obligation: Obligation) -> tuple[str, str]:
-    """Who may serve it: its app, with the compensator that it names."""
+    """Which workers may serve it: its app, and its compensator."""
     return obligation.app, obligation.compensator
 
 
@@ -197,7 +197,7 @@ def _turn(owed: Sequence[Obligation]) -> tuple[str, str]:
 
 
 def _changed(snapshot: CellSnapshot, obligation: Obligation) -> CellChange:
-    """Stuck ones are listed by the time they got stuck; the others by their run's debt."""
+    """A stuck obligation is listed by the time it got stuck; the others are found through their run's debt."""
     key = key_of(obligation.run_id, obligation.effect_key, obligation.kind)
     is_stuck = obligation.status is ObligationStatus.STUCK
     return OBLIGATIONS.change(snapshot, key, obligation, obligation.status, snapshot.now_ms if is_stuck else None)

@@ -1,4 +1,4 @@
-"""The ledger of decisions: the first that is written at a place stays."""
+"""The ledger of decisions: the first one recorded at an index stays."""
 
 from dataclasses import replace
 from functools import partial
@@ -10,10 +10,10 @@ from tape.core.event import check_run_id
 from tape.core.ports import CellSnapshot
 from tape.runs.ledger import Ledger, LedgerEvent, Transition
 from tape.runs.ledger_store import LedgerStore
-from tape.runs.lifecycle import RUNS, active, proven
+from tape.runs.lifecycle import RUNS, active, fenced
 
 DECISIONS: Final = Ledger("decision", Decision)
-DIGITS: Final = 19  # so that keys are in the order of their numbers
+DIGITS: Final = 19  # fixed width, so that keys sort by number
 
 
 def key_of(run_id: str, decision_index: int) -> str:
@@ -21,25 +21,23 @@ def key_of(run_id: str, decision_index: int) -> str:
 
 
 def record(snapshot: CellSnapshot, decision: Decision, fence: int | None = None) -> Transition[Decision]:
-    """The decision, unless there is one at its place."""
+    """Records the decision, unless there is one at its index."""
     key = key_of(decision.run_id, decision.decision_index)
     stored = DECISIONS.find(snapshot, key)
     if stored is not None:
         return Transition(result=stored)
     run = active(snapshot, decision.run_id)
     written = replace(decision, ts_ms=snapshot.now_ms)
-    cells = (DECISIONS.change(snapshot, key, written, "recorded"), *proven(snapshot, run, fence))
+    cells = (DECISIONS.change(snapshot, key, written, "recorded"), *fenced(snapshot, run, fence))
     return Transition(result=written, cells=cells, events=(_event(written),))
 
 
 class Decisions:
-    """What a run's model decided, in order."""
-
     def __init__(self, store: LedgerStore) -> None:
         self._store = store
 
     async def record(self, decision: Decision, fence: int | None = None, caller: Caller = PLAIN) -> Decision:
-        """The stored decision: this one, or the one that was there first."""
+        """The stored decision: this one, or the one recorded first."""
         key = key_of(check_run_id(decision.run_id), decision.decision_index)
         ids = RUNS.at(decision.run_id), DECISIONS.at(key)
         return await self._store.change(ids, partial(record, decision=decision, fence=fence), caller)
@@ -49,7 +47,7 @@ class Decisions:
         return DECISIONS.find(await self._store.cells.snapshot((DECISIONS.at(key),)), key)
 
     async def listed(self, run_id: str) -> list[Decision]:
-        """All of a run, in order."""
+        """All decisions of a run, in order."""
         return list(DECISIONS.states(await self._store.under(DECISIONS.name, check_run_id(run_id))))
 
 

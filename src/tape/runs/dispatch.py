@@ -1,4 +1,4 @@
-"""Effects that others carry out: offered when due, held by one dispatcher at a time, in doubt when that one is lost."""
+"""Effects that dispatchers carry out: each is held by one at a time, and in doubt when that one's lease ends."""
 
 from collections.abc import Sequence
 from contextlib import aclosing
@@ -27,7 +27,7 @@ from tape.core.page import fit_answer
 from tape.core.ports import CellSnapshot
 from tape.core.run_state import ACTIVE, RunStatus
 from tape.core.text import check_body, check_count, check_name
-from tape.runs.compensation import owe
+from tape.runs.compensation import new_obligation
 from tape.runs.effects import (
     EFFECTS,
     IN_FLIGHT,
@@ -50,7 +50,7 @@ SILENT: Final = "the dispatcher fell silent"
 def claim(
     snapshot: CellSnapshot, effect_id: EffectId, owner: str, lease: timedelta, app: str = ANY
 ) -> Transition[EffectClaim]:
-    """An effect for one dispatcher. One that cannot be repeated is offered once: after a silence it is in doubt."""
+    """Leases an effect to one dispatcher. A non-idempotent one is offered once: after a lost lease it is in doubt."""
     effect = found(snapshot, effect_id)
     if effect.dispatch_mode is not DispatchMode.OUTBOX:
         raise UsageError(f"effect {effect.idempotency_key!r} is done inline; nobody else may dispatch it")
@@ -70,7 +70,7 @@ def claim(
 def attempt(
     snapshot: CellSnapshot, effect_id: EffectId, fence: int, error: str, next_dispatch_at_ms: int
 ) -> Transition[Effect]:
-    """A dispatch that failed: it is due again at a time; without one, nobody knows what came of it."""
+    """Records a failed dispatch: the effect is due again at a given time; without one its outcome is unknown."""
     effect = found(snapshot, effect_id)
     if effect.status is not EffectStatus.PENDING:
         return Transition(result=effect)
@@ -86,7 +86,7 @@ def attempt(
 
 
 def mark_in_doubt(snapshot: CellSnapshot, effect_id: EffectId) -> Transition[Effect]:
-    """What a silent dispatcher leaves behind of an effect that cannot be repeated."""
+    """Marks a non-idempotent effect whose dispatcher's lease has ended as unknown."""
     effect = found(snapshot, effect_id)
     is_lost = effect.claim.owner and not effect.claim.is_live(snapshot.now_ms)
     if effect.status is not EffectStatus.PENDING or not is_lost or effect.semantics is not Semantics.NON_IDEMPOTENT:
@@ -95,7 +95,7 @@ def mark_in_doubt(snapshot: CellSnapshot, effect_id: EffectId) -> Transition[Eff
 
 
 def observe(snapshot: CellSnapshot, effect_id: EffectId, seen: Observation) -> Transition[Effect]:
-    """What a look outside has shown of an effect whose outcome is not known."""
+    """Records what a check outside has shown about an effect without a known outcome."""
     effect = found(snapshot, effect_id)
     if effect.is_settled:
         return Transition(result=effect)
@@ -115,7 +115,7 @@ def observe(snapshot: CellSnapshot, effect_id: EffectId, seen: Observation) -> T
 
 
 class Dispatch:
-    """The outbox of effects."""
+    """Claims and outcomes of effects with dispatch mode `outbox`."""
 
     def __init__(self, store: LedgerStore) -> None:
         self._store = store
@@ -123,7 +123,7 @@ class Dispatch:
     async def due(
         self, connector: str = "", limit: int = LIMIT, now_ms: int | None = None, app: str = ANY
     ) -> list[Effect]:
-        """Effects that wait for a dispatcher of an app, of one connector or of any, the longest due first."""
+        """Effects that wait for a dispatcher of this app, for one connector or all, the longest due first."""
         check_app(app)
         now = await self._store.now_ms(now_ms)
         found: list[Effect] = []
@@ -146,7 +146,7 @@ class Dispatch:
         caller: Caller = PLAIN,
         app: str = ANY,
     ) -> EffectClaim:
-        """Leases an effect to a dispatcher of its app; who does not get it sees who has it."""
+        """Leases an effect to a dispatcher of its app; a caller that does not get it sees the owner."""
         effect_id = check_run_id(run_id), check_name("idempotency_key", idempotency_key)
         decide = partial(
             claim, effect_id=effect_id, owner=check_owner(owner), lease=check_lease(lease), app=check_app(app)
@@ -162,7 +162,7 @@ class Dispatch:
         next_dispatch_at_ms: int = 0,
         caller: Caller = PLAIN,
     ) -> Effect:
-        """Says that a dispatch failed; without a next time the outcome is unknown, and it is not offered again."""
+        """Records a failed dispatch; without a next time the outcome is unknown, and it is not offered again."""
         effect_id = check_run_id(run_id), check_name("idempotency_key", idempotency_key)
         check_body("error", error)
         decide = partial(
@@ -172,14 +172,14 @@ class Dispatch:
         return await self._store.change_from(partial(read_snapshot, self._store, effect_id), decide, caller)
 
     async def observe(self, run_id: str, idempotency_key: str, seen: Observation, caller: Caller = PLAIN) -> Effect:
-        """Says what a look outside has shown."""
+        """Records what a check outside has shown."""
         effect_id = check_run_id(run_id), check_name("idempotency_key", idempotency_key)
         kinds = [seen.compensate_on_duplicate.kind] if seen.compensate_on_duplicate else []
         decide = partial(observe, effect_id=effect_id, seen=seen)
         return await self._store.change_from(partial(read_snapshot, self._store, effect_id, *kinds), decide, caller)
 
     async def mark_lost_in_doubt(self, limit: int = LIMIT, now_ms: int | None = None) -> Sequence[Effect]:
-        """Puts in doubt what silent dispatchers may have done and must not be repeated, as much as fits an answer."""
+        """Marks non-idempotent effects with a lost lease as in doubt; as many as fit into one answer."""
         now = await self._store.now_ms(now_ms)
         cells = await self._store.cells.due(EFFECTS.name, IN_FLIGHT, now, limit)
         carried = fit_answer(cells.items(), lambda item: len(item[1].state_json.encode()))
@@ -214,11 +214,11 @@ def _status_of(resolution: Resolution, effect: Effect) -> EffectStatus:
 
 
 def _with_duplicate(snapshot: CellSnapshot, transition: Transition[Effect], how: Compensation) -> Transition[Effect]:
-    """What was done twice is undone once, whatever becomes of the run."""
+    """An effect that happened twice is undone once, whether or not the run fails."""
     effect = transition.result
     how = replace(how, app=how.app or effect.app)
     after = snapshot._replace(cells={**snapshot.cells, **{change.id: change.cell for change in transition.cells}})
-    owed = owe(
+    owed = new_obligation(
         after,
         find(snapshot, effect.run_id),
         effect.idempotency_key,
@@ -233,14 +233,14 @@ def _with_duplicate(snapshot: CellSnapshot, transition: Transition[Effect], how:
 
 
 def _given_up(snapshot: CellSnapshot, effect: Effect) -> Transition[Effect]:
-    """What is left undone when its run has failed; if somebody had it before, nobody knows whether it is undone."""
+    """Ends an effect whose run has failed; if a dispatcher ever had it, its outcome is unknown."""
     status = EffectStatus.UNKNOWN if effect.claim.attempt else EffectStatus.FAILED
     left = replace(effect, status=status, last_dispatch_error="its run ended before it was done")
     return settled(snapshot, left, _event(left, "given_up"))
 
 
 def _event(effect: Effect, transition: str, verb: str = "") -> LedgerEvent:
-    """A dispatch says more than its outcome."""
+    """The entry of a dispatch, which has more fields than that of an outcome."""
     plain = event_of(effect, verb)
     more: dict[str, JsonValue] = {"transition": transition, "dispatch_attempts": effect.dispatch_attempts}
     if effect.claim.owner:

@@ -1,4 +1,4 @@
-"""The ledger of effects: the intent is written before the act, and the outcome once."""
+"""The ledger of effects: the intent is recorded before the call, and the outcome once."""
 
 from collections.abc import Collection
 from dataclasses import replace
@@ -16,13 +16,13 @@ from tape.core.ports import CellSnapshot
 from tape.core.run_state import RunState
 from tape.core.sequence import CellChange
 from tape.core.text import check_body, check_count, check_name
-from tape.runs.compensation import Owed, ids_of, owe
+from tape.runs.compensation import NewObligation, ids_of, new_obligation
 from tape.runs.ledger import Ledger, LedgerEvent, Transition, part, parts
 from tape.runs.ledger_store import LedgerStore
-from tape.runs.lifecycle import DEBTS, RUNS, Debt, active, changed as run_changed, closable, find, proven
+from tape.runs.lifecycle import DEBTS, RUNS, Debt, active, changed as run_changed, closable, fenced, find
 
-# What an effect's cell is listed under beside its status: one that waits for a dispatcher, and one that a dispatcher
-# has and that must not be offered again.
+# Status of an effect's cell: OUTBOX waits for a dispatcher; IN_FLIGHT is held by one
+# and must not be offered again.
 OUTBOX: Final = "outbox"
 IN_FLIGHT: Final = "in_flight"
 LIMIT: Final = 200
@@ -38,17 +38,17 @@ def key_of(run_id: str, idempotency_key: str) -> str:
 
 
 def begin(snapshot: CellSnapshot, spec: EffectSpec, fence: int | None = None) -> Transition[Effect]:
-    """The intent, unless it or another run's of the same business key is there; what the run may not do is refused."""
+    """Records the intent, unless it exists here or in another run under the business key; checks the run's scopes."""
     stored = EFFECTS.find(snapshot, key_of(spec.run_id, spec.idempotency_key)) or _same_business(snapshot, spec)
     if stored is not None:
         return Transition(result=stored)
     run = active(snapshot, spec.run_id)
-    effect = _sheltered(_new(spec, snapshot.now_ms), run)
+    effect = _suppressed(_new(spec, snapshot.now_ms), run)
     if not _is_granted(spec, run):
         error = ScopeDenied(spec.run_id, spec.tool, spec.scope)
         return Transition(result=effect, events=(_denied(spec, run),), error=error)
     # The run's cell is part of the request, so that no intent follows the end of its run.
-    cells = [changed(snapshot, effect), *(proven(snapshot, run, fence) or (run_changed(snapshot, run),))]
+    cells = [changed(snapshot, effect), *(fenced(snapshot, run, fence) or (run_changed(snapshot, run),))]
     if spec.business_key:
         effect_id = (effect.run_id, effect.idempotency_key)
         cells.append(BUSINESS.change(snapshot, parts(spec.connector, spec.business_key), effect_id, "taken"))
@@ -63,13 +63,13 @@ def complete(
     error_json: str = "",
     fence: int | None = None,
 ) -> Transition[Effect]:
-    """What came of an effect that is pending; any other stays as it is."""
+    """Records the outcome of a pending effect; any other stays as it is."""
     if status is EffectStatus.PENDING:
         raise UsageError("an effect is completed as confirmed, failed or unknown")
     effect = found(snapshot, effect_id)
     if effect.status is not EffectStatus.PENDING:
         return Transition(result=effect)
-    proof = proven(snapshot, find(snapshot, effect.run_id), fence)
+    proof = fenced(snapshot, find(snapshot, effect.run_id), fence)
     done = replace(effect, status=status, response_json=response_json, error_json=error_json)
     transition = settled(snapshot, done, event_of(done))
     return replace(transition, cells=(*transition.cells, *proof))
@@ -78,7 +78,7 @@ def complete(
 def reconcile(
     snapshot: CellSnapshot, effect_id: EffectId, status: EffectStatus, response_json: str = "", error_json: str = ""
 ) -> Transition[Effect]:
-    """What an effect that was in doubt turned out to be; a known outcome stays."""
+    """Records the real outcome of an effect in doubt; a known outcome stays."""
     if status not in (EffectStatus.CONFIRMED, EffectStatus.FAILED):
         raise UsageError(f"an effect is reconciled as confirmed or failed, not {status}")
     effect = found(snapshot, effect_id)
@@ -96,7 +96,7 @@ def found(snapshot: CellSnapshot, effect_id: EffectId) -> Effect:
 
 
 def settled(snapshot: CellSnapshot, effect: Effect, event: LedgerEvent) -> Transition[Effect]:
-    """An effect after a dispatch or a look outside; a confirmed one that can be undone becomes an obligation."""
+    """An effect after a dispatch or a check; a confirmed one with a compensation adds an obligation."""
     run, debt = find(snapshot, effect.run_id), DEBTS.find(snapshot, effect.run_id) or Debt()
     settled_at_ms = 0 if effect.status is EffectStatus.PENDING else snapshot.now_ms
     effect = replace(effect, claim=effect.claim.released(), settled_at_ms=settled_at_ms)
@@ -135,13 +135,11 @@ def event_of(effect: Effect, verb: str = "", begins: bool = False) -> LedgerEven
 
 
 class Effects:
-    """What runs do to the world outside."""
-
     def __init__(self, store: LedgerStore) -> None:
         self._store = store
 
     async def begin(self, spec: EffectSpec, fence: int | None = None, caller: Caller = PLAIN) -> Effect:
-        """The stored effect: pending if it is new, and whatever it has become if it is not."""
+        """The stored effect: pending if it is new, else as it is now."""
         check_run_id(spec.run_id)
         return await self._store.change_from(
             lambda: self._snapshot(spec), partial(begin, spec=spec, fence=fence), caller
@@ -157,7 +155,7 @@ class Effects:
         fence: int | None = None,
         caller: Caller = PLAIN,
     ) -> Effect:
-        """Writes what came of a pending effect down; it is too late for one that has an outcome."""
+        """Records the outcome of a pending effect; an effect that has one keeps it."""
         effect_id = check_run_id(run_id), check_name("idempotency_key", idempotency_key)
         bodies = check_body("response_json", response_json), check_body("error_json", error_json)
         return await self._store.change_from(
@@ -175,7 +173,7 @@ class Effects:
         error_json: str = "",
         caller: Caller = PLAIN,
     ) -> Effect:
-        """Says what an effect in doubt turned out to be."""
+        """Records the real outcome of an effect in doubt."""
         effect_id = check_run_id(run_id), check_name("idempotency_key", idempotency_key)
         bodies = check_body("response_json", response_json), check_body("error_json", error_json)
         return await self._store.change_from(
@@ -189,14 +187,14 @@ class Effects:
         return EFFECTS.find(await self._store.cells.snapshot((EFFECTS.at(key),)), key)
 
     async def listed(self, run_id: str) -> list[Effect]:
-        """All of a run, in the spec they began."""
+        """All effects of a run, in the order they began."""
         found = EFFECTS.states(await self._store.under(EFFECTS.name, check_run_id(run_id)))
         return sorted(found, key=lambda effect: (effect.began_at_ms, effect.idempotency_key))
 
     async def in_doubt(
         self, older_than_ms: int = 0, limit: int = LIMIT, among: Collection[EffectStatus] = IN_DOUBT
     ) -> list[Effect]:
-        """Effects that somebody should look at: unknown, or pending inline for longer than so."""
+        """Effects to check: unknown ones, and inline ones pending for longer than this."""
         now, age_ms = await self._store.now_ms(), check_count("older_than_ms", older_than_ms)
         until = {EffectStatus.UNKNOWN: now, EffectStatus.PENDING: now - age_ms}
         pages = [
@@ -218,7 +216,7 @@ class Effects:
 
 
 async def read_snapshot(store: LedgerStore, effect_id: EffectId, *kinds: str) -> CellSnapshot:
-    """An effect, its run, and what it may owe."""
+    """An effect, its run, and the obligations it may add."""
     run_id, key = effect_id
     snapshot = await store.cells.snapshot((RUNS.at(run_id), DEBTS.at(run_id), EFFECTS.at(key_of(*effect_id))))
     effect = EFFECTS.find(snapshot, key_of(*effect_id))
@@ -254,14 +252,14 @@ def _new(spec: EffectSpec, now_ms: int) -> Effect:
 
 
 def _owned(compensation: Compensation | None, app: str) -> Compensation | None:
-    """What undoes an effect belongs to the app that begins it, unless it names another."""
+    """A compensation belongs to the effect's app, unless it names another."""
     if compensation is None or compensation.app:
         return compensation
     return replace(compensation, app=app)
 
 
-def _sheltered(effect: Effect, run: RunState) -> Effect:
-    """In a fork that nothing outside may notice, nobody is asked to do anything, and nothing is to be undone."""
+def _suppressed(effect: Effect, run: RunState) -> Effect:
+    """In a fork that suppresses effects nothing is dispatched and nothing is undone."""
     if not policy_of(run.labels).suppresses_effects:
         return effect
     if effect.dispatch_mode is DispatchMode.OUTBOX:
@@ -286,10 +284,10 @@ def _denied(spec: EffectSpec, run: RunState) -> LedgerEvent:
     return LedgerEvent(run_id=run.run_id, kind="policy", verb="denied", dims=(spec.tool, run.run_id), payload=payload)
 
 
-def _obligation(snapshot: CellSnapshot, run: RunState, effect: Effect) -> Owed | None:
+def _obligation(snapshot: CellSnapshot, run: RunState, effect: Effect) -> NewObligation | None:
     if effect.status is not EffectStatus.CONFIRMED or effect.compensation is None:
         return None
-    return owe(snapshot, run, effect.idempotency_key, effect.compensation, external_ref=effect.external_ref)
+    return new_obligation(snapshot, run, effect.idempotency_key, effect.compensation, external_ref=effect.external_ref)
 
 
 def _index(effect: Effect) -> tuple[str, int | None]:

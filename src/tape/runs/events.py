@@ -1,4 +1,4 @@
-"""The journal of this process, for who only says and follows events."""
+"""Appends and streams events of this process's journal."""
 
 from collections.abc import Sequence
 
@@ -9,8 +9,6 @@ from tape.core.ledgers import StreamOptions
 
 
 class Events:
-    """What producers say, and what is said by whomever."""
-
     def __init__(self, journal: Journal) -> None:
         self._journal = journal
 

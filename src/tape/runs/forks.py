@@ -1,4 +1,4 @@
-"""Forks as a service: a child begins, and a producer goes on in it if one is asked for."""
+"""Creates forks, and runs a producer in them if one is requested."""
 
 import asyncio
 import os
@@ -18,21 +18,21 @@ from tape.core.event import Entry
 from tape.core.fork_policy import EffectPolicy
 from tape.core.ids import RunId, Seq
 from tape.core.lease import Lease
-from tape.core.producer import MOST_TURNS, TURNS, Producer
+from tape.core.producer import MAX_TURNS, TURNS, Producer
 from tape.core.run import RunRecord
 from tape.runs.producers import Producers
-from tape.runs.replay import Replay, Work
+from tape.runs.replay import Replay, ReplaySpec
 from tape.telemetry import log
 
-AT_ONCE: Final = 16  # each has a thread
-MOST: Final = 256
-LEAVE_S: Final = 2.0
-LEAVING: Final = "whoever replayed it is leaving"
+MAX_CONCURRENT: Final = 16  # each has a thread
+MAX_REPLAYS: Final = 256
+SHUTDOWN_S: Final = 2.0
+SHUTDOWN_REASON: Final = "whoever replayed it is leaving"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ForkSpec:
-    """What a fork is to be: where it leaves its parent, what is changed for it, and who goes on in it, if anybody."""
+    """A requested fork: where it leaves its parent, its mutation, and the producer that continues it, if any."""
 
     at_seq: int
     mutation: JsonValue = None
@@ -42,12 +42,12 @@ class ForkSpec:
     reason: str | None = None
 
     def __post_init__(self) -> None:
-        if type(self.n_turns) is not int or not 0 <= self.n_turns <= MOST_TURNS:
-            raise UsageError(f"n_turns is 0 to {MOST_TURNS}, not {quoted(self.n_turns)}")
+        if type(self.n_turns) is not int or not 0 <= self.n_turns <= MAX_TURNS:
+            raise UsageError(f"n_turns is 0 to {MAX_TURNS}, not {quoted(self.n_turns)}")
 
 
 class LedgerForks(Protocol):
-    """Begins a child together with the ledgers that it inherits."""
+    """Creates a child together with the ledgers that it inherits."""
 
     async def fork(
         self,
@@ -61,93 +61,93 @@ class LedgerForks(Protocol):
 
 
 class Forks:
-    """Begins children and has their producers play, so many at once; the others wait for their turn.
+    """Creates children and runs their producers, a limited number at once; the others wait.
 
-    Every child that is to be played is leased: should this process die, any other one closes it.
+    Every child with a producer is leased: if this process dies, another one closes it.
     """
 
     def __init__(
         self,
         journal: Journal,
         producers: Producers | None = None,
-        appended: Callable[[int], None] = lambda count: None,
+        on_appended: Callable[[int], None] = lambda count: None,
         lease: Lease | None = None,
         ledgers: LedgerForks | None = None,
     ) -> None:
         self._journal = journal
         self._ledgers = ledgers
         self._producers = producers or Producers()
-        self._appended = appended
+        self._on_appended = on_appended
         self._lease = lease or Lease()
-        self._holder = os.urandom(16).hex()
+        self._lease_owner = os.urandom(16).hex()
         self._expected = 0
-        self._threads = anyio.CapacityLimiter(AT_ONCE)
+        self._threads = anyio.CapacityLimiter(MAX_CONCURRENT)
         self._replays: dict[RunId, Replay] = {}
         self._begun: asyncio.Queue[Replay] = asyncio.Queue()
-        self._is_leaving = False
+        self._is_stopping = False
 
     async def run(self) -> NoReturn:
-        """Plays whatever was begun; it ends with the block it runs in."""
+        """Runs the replays that were started, until it is cancelled."""
         while True:
             async with anyio.create_task_group() as tasks:
                 await self._play_in(tasks)
 
-    async def keep(self) -> NoReturn:
-        """Says every so often that who plays here lives; what fails is tried again."""
+    async def renew_leases(self) -> NoReturn:
+        """Renews the leases of running replays; a failed renewal is tried again."""
         while True:
             await anyio.sleep(self._lease.renew.total_seconds())
             if self._replays:
-                await self._hold(list(self._replays))
+                await self._renew(list(self._replays))
 
     async def fork(self, parent: RunRecord, spec: ForkSpec) -> RunId:
-        """The child, which can be read at once; what cannot be replayed is refused before there is one."""
+        """Creates the child, which can be read at once; a producer or mutation that cannot work is refused first."""
         check_parent(parent, spec.at_seq)
         if spec.producer is None:
             return await self._child(parent.run_id, spec)
         producer = self._producers.find(spec.producer)
         producer.check_mutation(spec.mutation)
-        with self._room():
+        with self._reserve_slot():
             child = await self._child(parent.run_id, spec)
-            await self._hold([child])
+            await self._renew([child])
             self._begin(_work(child, spec, producer))
-        if self._is_leaving:
-            await self.cancel(child, LEAVING)
+        if self._is_stopping:
+            await self.cancel(child, SHUTDOWN_REASON)
         return child
 
     async def cancel(self, run_id: RunId, reason: str = "") -> Seq:
-        """Stops whoever goes on in an open run, here or elsewhere: the run says that it was cancelled, and ends."""
+        """Ends an open run as cancelled, and stops its producer, here or elsewhere."""
         if (replay := self._replays.get(run_id)) is not None:
             replay.stop()
         return await self._journal.end_run(run_id, "cancelled", reason)
 
     async def settled(self, run_id: RunId) -> Replay | None:
-        """A run's replay when it is over; None if it has none under way."""
+        """Waits for a run's replay to end and returns it; None if it has none."""
         replay = self._replays.get(run_id)
         if replay is not None:
             await replay.over.wait()
         return replay
 
-    async def leave(self) -> None:
-        """Cancels what is under way, and begins nothing more."""
-        self._is_leaving = True
-        with anyio.move_on_after(LEAVE_S):
+    async def stop(self) -> None:
+        """Cancels all replays and starts no more."""
+        self._is_stopping = True
+        with anyio.move_on_after(SHUTDOWN_S):
             async with anyio.create_task_group() as tasks:
                 for run_id in list(self._replays):
-                    tasks.start_soon(self._drop, run_id)
+                    tasks.start_soon(self._cancel_for_shutdown, run_id)
 
-    async def _drop(self, run_id: RunId) -> None:
+    async def _cancel_for_shutdown(self, run_id: RunId) -> None:
         try:
-            await self.cancel(run_id, LEAVING)
+            await self.cancel(run_id, SHUTDOWN_REASON)
         except TapeError as error:
             log.warning("run.not_ended", run_id=run_id, error=type(error).__name__)
 
     @contextmanager
-    def _room(self) -> Iterator[None]:
-        """Room for one more, which is kept while its child is made."""
-        if self._is_leaving:
+    def _reserve_slot(self) -> Iterator[None]:
+        """Counts one more replay while its child is being created."""
+        if self._is_stopping:
             raise Unavailable("the server is leaving; come back in a moment")
-        if len(self._replays) + self._expected >= MOST:
-            raise LimitReached(f"{MOST:,} replays are under way already; come back later")
+        if len(self._replays) + self._expected >= MAX_REPLAYS:
+            raise LimitReached(f"{MAX_REPLAYS:,} replays are under way already; come back later")
         self._expected += 1
         try:
             yield
@@ -162,22 +162,22 @@ class Forks:
             raise UsageError("effects are kept by ledgers, and this store has none; leave effects out")
         else:
             entries = await self._ledgers.fork(parent, spec.at_seq, spec.effects, mutation=mutation, reason=reason)
-        self._appended(len(entries))
+        self._on_appended(len(entries))
         return entries[0].run_id
 
-    async def _hold(self, children: Sequence[RunId]) -> None:
-        """Renews the leases of children; who plays in one that has ended meanwhile is told."""
+    async def _renew(self, children: Sequence[RunId]) -> None:
+        """Renews leases; a replay whose child has ended is stopped."""
         try:
-            held = set(await self._journal.lease(children, self._holder))
+            held = set(await self._journal.lease(children, self._lease_owner))
         except Exception as error:  # noqa: BLE001 - a lease lasts for many renewals, so one may fail
             log.warning("replay.not_leased", count=len(children), error=type(error).__name__)
             return
         for child in children:
             if child not in held and (replay := self._replays.get(child)) is not None:
-                replay.lose()
+                replay.abandon()
 
-    def _begin(self, work: Work) -> None:
-        replay = Replay(journal=self._journal, work=work, threads=self._threads, appended=self._appended)
+    def _begin(self, work: ReplaySpec) -> None:
+        replay = Replay(journal=self._journal, work=work, threads=self._threads, on_appended=self._on_appended)
         self._replays[work.child] = replay
         self._begun.put_nowait(replay)
 
@@ -196,27 +196,27 @@ class Forks:
 async def open_forks(
     journal: Journal,
     producers: Producers,
-    appended: Callable[[int], None] = lambda count: None,
+    on_appended: Callable[[int], None] = lambda count: None,
     lease: Lease | None = None,
     ledgers: LedgerForks | None = None,
 ) -> AsyncIterator[Forks]:
     """Forks whose replays end with the block."""
-    forks = Forks(journal, producers, appended, lease, ledgers)
-    async with background(forks.run, forks.keep):
+    forks = Forks(journal, producers, on_appended, lease, ledgers)
+    async with background(forks.run, forks.renew_leases):
         try:
             yield forks
         finally:
             with anyio.CancelScope(shield=True):
-                await forks.leave()
+                await forks.stop()
 
 
-def _work(child: RunId, spec: ForkSpec, producer: Producer) -> Work:
+def _work(child: RunId, spec: ForkSpec, producer: Producer) -> ReplaySpec:
     at_seq, n_turns = Seq(spec.at_seq), spec.n_turns
-    return Work(child=child, at_seq=at_seq, producer=producer, mutation=spec.mutation, n_turns=n_turns)
+    return ReplaySpec(child=child, at_seq=at_seq, producer=producer, mutation=spec.mutation, n_turns=n_turns)
 
 
 def check_parent(parent: RunRecord, at_seq: int) -> None:
-    """Refuses a run that was let go: on some stores its entries are gone, and on none does a broker read them."""
+    """Refuses a reaped run: some stores have deleted its entries, and brokers read it on none."""
     if parent.is_reaped:
         last_seq = parent.head.last_seq
         raise BrokerOverflowError(parent.run_id, max(min(at_seq, last_seq), 1), last_seq + 1)

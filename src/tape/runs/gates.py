@@ -1,4 +1,4 @@
-"""The ledger of gates: a signal may come before the wait or after it, and a gate may be passed many times."""
+"""The ledger of gates: a signal may come before or after its wait, and a gate may be used many times."""
 
 from dataclasses import replace
 from functools import partial
@@ -14,12 +14,12 @@ from tape.core.ports import CellSnapshot
 from tape.core.run_state import RunStatus
 from tape.core.text import check_body, check_count, check_name
 from tape.runs import lifecycle
-from tape.runs.calls import KeyedCall
+from tape.runs.keyed_calls import KeyedCall
 from tape.runs.ledger import Ledger, LedgerEvent, Transition, part
 from tape.runs.ledger_store import LedgerStore
 from tape.runs.lifecycle import RUNS
 
-MOST_SIGNALS: Final = 1_000
+MAX_SIGNALS: Final = 1_000
 
 GATES: Final = Ledger("gate", Gate)
 
@@ -31,7 +31,7 @@ def key_of(run_id: str, gate: str) -> str:
 def wait(
     snapshot: CellSnapshot, run_id: RunId, gate: str, index: int = 0, context_json: str = "", fence: int | None = None
 ) -> Transition[WaitResult]:
-    """The answer to the wait of this number; while there is none the run is parked, and its lease is free."""
+    """The signal for this wait; without one the run is parked and its lease is released."""
     here = GATES.find(snapshot, key_of(run_id, gate)) or Gate(run_id=run_id, gate=gate)
     if index < len(here.resolutions):
         return Transition(result=WaitResult(gate=here, resolution_json=here.resolutions[index]))
@@ -52,14 +52,14 @@ def wait(
 
 
 def send(snapshot: CellSnapshot, run_id: RunId, gate: str, resolution_json: str) -> Transition[SignalResult]:
-    """The next answer at a gate; a run that is parked for it may go on, and one that has ended takes none."""
+    """Adds a signal to a gate; a run parked for it becomes runnable. A run that has ended accepts none."""
     run = lifecycle.find(snapshot, run_id)
     if not run.is_active:
         return Transition(result=SignalResult(is_accepted=False, run_id=run_id))
     before = GATES.find(snapshot, key_of(run_id, gate)) or Gate(run_id=run_id, gate=gate)
     index = len(before.resolutions)
-    if index >= MOST_SIGNALS:
-        raise LimitReached(f"gate {gate!r} of run {run_id!r} has had {MOST_SIGNALS:,} signals, which is the limit")
+    if index >= MAX_SIGNALS:
+        raise LimitReached(f"gate {gate!r} of run {run_id!r} has had {MAX_SIGNALS:,} signals, which is the limit")
     here = replace(before, resolutions=(*before.resolutions, resolution_json), waiting=None)
     cells = (GATES.change(snapshot, key_of(run_id, gate), here, "released"),)
     events = (_event(here, "released", index),)
@@ -73,8 +73,6 @@ def send(snapshot: CellSnapshot, run_id: RunId, gate: str, resolution_json: str)
 
 
 class Gates:
-    """Where runs wait for somebody outside."""
-
     def __init__(self, store: LedgerStore) -> None:
         self._store = store
 
@@ -87,7 +85,7 @@ class Gates:
         fence: int | None = None,
         caller: Caller = PLAIN,
     ) -> WaitResult:
-        """The answer to a run's n-th wait at a gate; without one yet, the run is parked until it comes."""
+        """The signal for a run's n-th wait at a gate; without one the run is parked."""
         run, gate = check_run_id(run_id), check_name("gate", gate)
         check_count("index", index)
         check_body("context_json", context_json)
@@ -97,14 +95,14 @@ class Gates:
     async def send(
         self, run_id: str, gate: str, resolution_json: str = "", key: str | None = None, caller: Caller = PLAIN
     ) -> SignalResult:
-        """Answers at a gate; with a key, once."""
+        """Sends a signal; with a key, once."""
         run, gate = check_run_id(run_id), check_name("gate", gate)
         check_body("resolution_json", resolution_json)
         keyed = KeyedCall.of(key, "signal", run, gate, resolution_json)
 
         def decide(snapshot: CellSnapshot) -> Transition[SignalResult]:
             again = keyed.answer(snapshot, SignalResult)
-            return again or keyed.remember(snapshot, send(snapshot, run, gate, resolution_json))
+            return again or keyed.store_answer(snapshot, send(snapshot, run, gate, resolution_json))
 
         return await self._store.change((RUNS.at(run), GATES.at(key_of(run, gate)), *keyed.ids), decide, caller)
 

@@ -1,4 +1,4 @@
-"""A ledger: cells of one shape, and what a decision on them is made of."""
+"""A ledger: cells of one type, and the transitions decided on them."""
 
 from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass
@@ -15,7 +15,7 @@ from tape.core.ids import RunId
 from tape.core.ports import CellSnapshot, WorkFilter
 from tape.core.sequence import Cell, CellChange, CellId
 
-IN_A_RUN: Final = 120  # beside the run's id it fits into a key
+IN_A_RUN: Final = 120  # fits into a key together with the run's id
 OF_FOUR: Final = 62
 
 S = TypeVar("S")
@@ -24,7 +24,7 @@ U = TypeVar("U")
 
 
 class Ledger(Generic[S]):
-    """Reads and changes the cells of one name as values of one type."""
+    """Reads and changes the cells of one ledger as values of one type."""
 
     def __init__(self, name: str, shape: type[S]) -> None:
         self.name = name
@@ -52,7 +52,7 @@ class Ledger(Generic[S]):
         due_at_ms: int | None = None,
         served_by: tuple[str, str] | None = None,
     ) -> CellChange:
-        """The next state, decided on what was seen; work is served by an app that handles its kind."""
+        """The cell's next state, decided on this snapshot; `served_by` is the app and kind of work."""
         cell = snapshot.cells.get(self.at(key))
         seen = 0 if cell is None else cell.version
         text = codec.encode_state(state)
@@ -64,7 +64,7 @@ class Ledger(Generic[S]):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LedgerEvent:
-    """What a change says in the journal."""
+    """The journal entry of a change."""
 
     run_id: RunId
     kind: str
@@ -87,10 +87,10 @@ class LedgerEvent:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Transition(Generic[T]):
-    """What was decided: the answer, the cells that change, what is said of it; all of it is one request.
+    """A decided change: result, changed cells and entries, sent as one request.
 
-    `opens` is for runs that may have been closed, and `closes` names one to be closed afterwards. With an error the
-    answer is that error, although something was written.
+    `opens` allows entries in a run that may be closed; `closes` names a run to close afterwards. With `error`, the
+    caller gets that error although the changes were written.
     """
 
     result: T
@@ -108,22 +108,22 @@ class Transition(Generic[T]):
 
 
 def part(text: str, longest: int = IN_A_RUN) -> str:
-    """A text as a part of a cell's key; one that is long stands there by its hash."""
+    """A text as a part of a cell's key; a long one is replaced by its hash."""
     escaped = subjects.escape(text)
     return escaped if len(escaped) <= longest else f"#{sha256(text.encode()).hexdigest()[:40]}"
 
 
 def parts(*texts: str) -> str:
-    """Up to four texts as one key; `under` finds all keys that begin with the same ones."""
+    """Up to four texts as one key; `under` finds all keys with the same first ones."""
     return "/".join(part(text, OF_FOUR) for text in texts)
 
 
 def digest(*texts: str) -> str:
-    """What stands for texts in the name of a system run."""
+    """A hash of texts, for the name of a system run."""
     return sha256("/".join(texts).encode()).hexdigest()[:32]
 
 
 def work_filter(app: str, kinds: Collection[str]) -> WorkFilter:
-    """What a worker of an app can take: work of these kinds, its own app's or any app's."""
+    """The work that a worker of an app can serve: of these kinds, of its own app or of any."""
     apps = dict.fromkeys((part(app), part(ANY)))
     return WorkFilter(tuple(apps), tuple(dict.fromkeys(map(part, kinds))))

@@ -1,4 +1,4 @@
-"""Where ledger operations are done: read the cells, decide, send one request; decide again if somebody was first."""
+"""Runs ledger operations: read cells, decide, send one request; on a version conflict, read and decide again."""
 
 from collections.abc import AsyncGenerator, Awaitable, Callable, Mapping
 from contextlib import AbstractAsyncContextManager, nullcontext
@@ -20,25 +20,25 @@ from tape.core.sequence import Cell, CellId, Request
 from tape.runs.ledger import LedgerEvent, Transition
 from tape.runs.lifecycle import cause_of
 
-TRIES: Final = 256  # of n who want one cell, one gets it each time: the last has tried n times
+MAX_TRIES: Final = 256  # of n callers that change one cell, one succeeds each time, so the last one tries n times
 PAGE: Final = 200
 
 T = TypeVar("T")
 
 
 class LedgerStore:
-    """One store's ledgers, and the journal that their entries go to."""
+    """The ledgers of one store, and the journal that gets their entries."""
 
     def __init__(self, store: Store, journal: Journal) -> None:
         self._runs = store.runs
         self.cells: Cells = store.cells
         self.journal = journal
-        self._turns: WeakValueDictionary[CellId, anyio.Lock] = WeakValueDictionary()
+        self._locks: WeakValueDictionary[CellId, anyio.Lock] = WeakValueDictionary()
 
     async def change(
         self, ids: tuple[CellId, ...], decide: Callable[[CellSnapshot], Transition[T]], caller: Caller = PLAIN
     ) -> T:
-        """Decides on these cells, as often as it takes."""
+        """Decides on these cells, again after each conflict."""
         return await self.change_from(lambda: self.cells.snapshot(ids), decide, caller)
 
     async def change_from(
@@ -47,30 +47,30 @@ class LedgerStore:
         decide: Callable[[CellSnapshot], Transition[T]],
         caller: Caller,
     ) -> T:
-        turn: AbstractAsyncContextManager[object] = nullcontext()
+        lock: AbstractAsyncContextManager[object] = nullcontext()
         was_closed = False
-        for _ in range(TRIES):
-            async with turn:
+        for _ in range(MAX_TRIES):
+            async with lock:
                 snapshot = await read()
                 transition = decide(snapshot)
                 try:
                     await self._send(transition, snapshot, caller)
                 except VersionConflict as lost:
-                    turn = self._turn(CellId(lost.ledger, lost.key))
+                    lock = self._lock_of(CellId(lost.ledger, lost.key))
                     continue
                 except RunClosed:
                     if was_closed:
                         raise
-                    was_closed = True  # the run may have ended since it was looked at, and then it takes other things
+                    was_closed = True  # the run may have ended since it was read; decide once more
                     continue
             if transition.error is not None:
                 raise transition.error
             return transition.result
-        raise Conflict(f"others have changed the same cells {TRIES} times meanwhile; come back later")
+        raise Conflict(f"others have changed the same cells {MAX_TRIES} times meanwhile; come back later")
 
-    def _turn(self, cell_id: CellId) -> anyio.Lock:
-        """Who lost a race for a cell queues for it in this process: that guards nothing, but saves many more races."""
-        return self._turns.setdefault(cell_id, anyio.Lock())
+    def _lock_of(self, cell_id: CellId) -> anyio.Lock:
+        """Callers in this process that lost a race for a cell wait for each other; the lock guards nothing."""
+        return self._locks.setdefault(cell_id, anyio.Lock())
 
     async def now_ms(self, given: int | None = None) -> int:
         return given if given is not None else (await self.cells.snapshot(())).now_ms
@@ -78,7 +78,7 @@ class LedgerStore:
     async def due(
         self, ledger: str, status: str, through_ms: int, served: WorkFilter | None = None, limit: int = PAGE
     ) -> AsyncGenerator[tuple[CellId, Cell], None]:
-        """Every cell that is due and that can be served, earliest first; a reader of a few says how many."""
+        """Every due cell that matches the filter, earliest first; `limit` is how many the caller reads."""
         after, page_size = DUE_START, PAGE if served is None else min(PAGE, limit)
         while page := await self.cells.due(ledger, status, through_ms, page_size, after, served):
             for cell_id, cell in page.items():
@@ -107,7 +107,7 @@ class LedgerStore:
 
 
 def _caused(caller: Caller, event: LedgerEvent, snapshot: CellSnapshot) -> Caller:
-    """Who names no cause answers to an entry, or speaks for a run that was begun for one."""
+    """Adds a cause: the current one, or the entry that the run was begun for."""
     if caller.cause is not None:
         return caller
     cause = current_cause()

@@ -1,4 +1,4 @@
-"""All ledgers of a store, as this process keeps them."""
+"""All ledgers of a store, in this process."""
 
 from tape.bus.journal import Journal
 from tape.core.codec import JsonValue
@@ -6,7 +6,7 @@ from tape.core.event import Entry
 from tape.core.fork_policy import EffectPolicy
 from tape.core.ids import RunId, Seq
 from tape.core.ports import Store
-from tape.runs import inheriting
+from tape.runs import fork_ledgers
 from tape.runs.budgets import Budgets
 from tape.runs.decisions import Decisions
 from tape.runs.dispatch import Dispatch
@@ -22,8 +22,6 @@ from tape.runs.values import Values
 
 
 class Ledgers:
-    """What runs have decided, done, owe, wait for and may spend; and what is known outside of them."""
-
     def __init__(self, store: Store, journal: Journal) -> None:
         ledger_store = LedgerStore(store, journal)
         self.events = Events(journal)
@@ -41,11 +39,11 @@ class Ledgers:
         self._store = ledger_store
 
     async def check(self) -> None:
-        """Refuses a store that has none."""
+        """Refuses a store without ledgers."""
         await self._store.now_ms()
 
     async def last_seq(self, run_id: RunId) -> Seq:
-        """Where a run is now."""
+        """The run's last seq."""
         return (await self._store.head(run_id)).last_seq
 
     async def fork(
@@ -57,5 +55,5 @@ class Ledgers:
         mutation: JsonValue = None,
         reason: str | None = None,
     ) -> list[Entry]:
-        """Begins a child with what its parent had settled; what becomes of effects in it is for the policy to say."""
-        return await inheriting.fork(self._store, parent_run_id, at_seq, effects, mutation, reason)
+        """Creates a child with what its parent had settled; the policy says what happens to effects in it."""
+        return await fork_ledgers.fork(self._store, parent_run_id, at_seq, effects, mutation, reason)

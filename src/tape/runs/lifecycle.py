@@ -1,4 +1,4 @@
-"""The life of a run, decided: it begins once, is leased to one worker at a time, and ends for good."""
+"""Transitions of a run: it begins once, is leased to one worker at a time, and ends for good."""
 
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, replace
@@ -14,7 +14,7 @@ from tape.core.run_state import ENDINGS, FINAL, RunClaim, RunSpec, RunState, Run
 from tape.core.sequence import CellChange
 from tape.runs.ledger import Ledger, LedgerEvent, Transition, parts
 
-# What a run's cell is listed under; the times are when it may be taken, or when it ended.
+# Status of a run's cell; its due time is when the run may be taken, or when it ended.
 LEASED: Final = "leased"
 READY: Final = "ready"
 PARKED: Final = "parked"
@@ -32,10 +32,10 @@ class Newest:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Debt:
-    """What a run still has to undo: how many obligations it ever had, how many are open, how many of those cannot wait.
+    """A run's obligations: how many it ever had, how many are open, and how many of those are due at once.
 
-    The others wait until the run has failed, which it is then unwinding. `newest` and `newest_urgent` say who may serve
-    the open obligation whose turn it is then or now: its app, and the name of its compensator.
+    The others are due when the run has failed and is unwinding. `newest` and `newest_urgent` are the app and
+    compensator of the next obligation in each case.
     """
 
     count: int = 0
@@ -50,7 +50,7 @@ class Debt:
         return bool(self.urgent or (self.is_unwinding and self.owed))
 
     def index(self, due_at_ms: int) -> tuple[str, int | None, tuple[str, str] | None]:
-        """What its cell is listed under, and for whom."""
+        """Status, due time and workers of its cell."""
         if not self.is_due:
             return "held", None, None
         return "due", due_at_ms, self.newest if self.is_unwinding else self.newest_urgent
@@ -62,7 +62,7 @@ DEBTS: Final = Ledger("debt", Debt)
 
 
 def begin(snapshot: CellSnapshot, spec: RunSpec) -> Transition[RunClaim]:
-    """A run for a new invocation; for one that was begun before, that run again, if possible leased to the caller."""
+    """Begins a run for a new invocation; for a known one, takes the existing run."""
     stored = RUNS.find(snapshot, spec.of.run_id)
     if stored is not None:
         return take(snapshot, stored.run_id, spec.owner, spec.lease, is_resumed=True)
@@ -75,7 +75,7 @@ def begin(snapshot: CellSnapshot, spec: RunSpec) -> Transition[RunClaim]:
 def take(
     snapshot: CellSnapshot, run_id: RunId, owner: str, lease: timedelta, *, is_resumed: bool = True
 ) -> Transition[RunClaim]:
-    """Leases a run to an owner, unless it has ended or another one's lease lives."""
+    """Leases a run to an owner, unless it has ended or another owner's lease is live."""
     run = find(snapshot, run_id)
     is_held = run.claim.is_live(snapshot.now_ms) and run.claim.owner != owner
     if not owner or is_held or not run.is_active:
@@ -88,7 +88,7 @@ def take(
 
 
 def heartbeat(snapshot: CellSnapshot, run_id: RunId, attempt: int) -> Transition[RunState]:
-    """A longer lease for whoever holds it; of a run that has ended or is parked, that it is."""
+    """Renews the owner's lease; a run that has ended or is parked is returned unchanged."""
     run = find(snapshot, run_id)
     if not run.is_active:
         return Transition(result=run)
@@ -102,7 +102,7 @@ def heartbeat(snapshot: CellSnapshot, run_id: RunId, attempt: int) -> Transition
 def end(
     snapshot: CellSnapshot, run_id: RunId, status: RunStatus, detail_json: str = "", fence: int | None = None
 ) -> Transition[RunState]:
-    """How a run ended; what has ended for good stays as it is. A failed run's obligations fall due."""
+    """Ends a run; one that has ended for good stays as it is. The obligations of a failed run become due."""
     if status not in ENDINGS:
         raise UsageError(f"a run ends as {', '.join(sorted(ENDINGS))}, not {status}")
     run = find(snapshot, run_id)
@@ -129,15 +129,15 @@ def find(snapshot: CellSnapshot, run_id: RunId) -> RunState:
 
 
 def active(snapshot: CellSnapshot, run_id: RunId) -> RunState:
-    """A run that has not ended; one that has takes nothing new."""
+    """The run, if it has not ended; else raises RunClosed."""
     run = find(snapshot, run_id)
     if not run.is_active:
         raise RunClosed(run_id)
     return run
 
 
-def proven(snapshot: CellSnapshot, run: RunState, fence: int | None) -> tuple[CellChange, ...]:
-    """What a worker that shows its attempt adds to its request: the lease it has, renewed, or nothing of it counts."""
+def fenced(snapshot: CellSnapshot, run: RunState, fence: int | None) -> tuple[CellChange, ...]:
+    """Checks a worker's attempt number, and renews its lease in the same request."""
     if fence is None:
         return ()
     run.claim.check_newest(f"run {run.run_id!r}", fence)
@@ -151,12 +151,12 @@ def renewed(run: RunState, now_ms: int) -> RunState:
 
 
 def parked(run: RunState, gate: str) -> RunState:
-    """A run that waits at a gate; nobody needs to hold it."""
+    """A run that waits at a gate without a worker."""
     return replace(run, status=RunStatus.WAITING, claim=run.claim.released(), waiting_on_gate=gate)
 
 
 def released(run: RunState) -> RunState:
-    """A run that may go on, with whoever takes it."""
+    """A run that any worker may take."""
     return replace(run, status=RunStatus.RUNNABLE, waiting_on_gate="")
 
 
@@ -165,12 +165,12 @@ def changed(snapshot: CellSnapshot, run: RunState) -> CellChange:
 
 
 def closable(run: RunState, debt: Debt) -> RunId | None:
-    """The run, if nothing more is to be said in it."""
+    """The run's id, if nothing more will be written to it."""
     return None if run.is_active or debt.is_due else run.run_id
 
 
 def cause_of(snapshot: CellSnapshot, run_id: RunId) -> int | None:
-    """What a run was begun for is what all it says was caused by."""
+    """The cause of everything that a run writes: the entry that it was begun for."""
     run = RUNS.find(snapshot, run_id)
     return None if run is None else run.cause
 
@@ -180,7 +180,7 @@ def session_key(run: RunState) -> str:
 
 
 def event_of(run: RunState, more: Mapping[str, JsonValue] | None = None) -> LedgerEvent:
-    """What the journal says of a run's life."""
+    """The entry of a run's transition."""
     of, detail = run.of, {"detail_json": run.detail_json} if run.detail_json else {}
     payload: dict[str, JsonValue] = {
         "app": of.app, "user": of.user, "session": of.session, "run_id": run.run_id, "invocation_id": of.invocation,

@@ -1,4 +1,4 @@
-"""The ledger of obligations, as those see it who meet them."""
+"""The ledger of obligations, as workers use it."""
 
 from collections.abc import Awaitable, Callable, Collection
 from contextlib import aclosing
@@ -26,25 +26,23 @@ OWED: Final = frozenset({ObligationStatus.PENDING, ObligationStatus.COMMITTED})
 
 
 class Obligations:
-    """What runs have to undo."""
-
     def __init__(self, store: LedgerStore) -> None:
         self._store = store
 
     async def register(self, run_id: str, effect_key: str, how: Compensation, caller: Caller = PLAIN) -> Obligation:
-        """One for each effect and kind; it waits until its run has failed."""
+        """Registers one obligation per effect and kind; it waits until its run has failed."""
         run, effect_key = check_run_id(run_id), check_name("effect_key", effect_key)
         ids = RUNS.at(run), *compensation.ids_of(run, effect_key, how.kind)
         decide = partial(compensation.register, run_id=run, effect_key=effect_key, compensation=how)
         return await self._store.change(ids, decide, caller)
 
     async def listed(self, run_id: str, *, only_unresolved: bool = False) -> list[Obligation]:
-        """Those of a run, the newest first."""
+        """The obligations of a run, newest first."""
         found = OBLIGATIONS.states(await self._store.under(OBLIGATIONS.name, check_run_id(run_id)))
         return newest_first([each for each in found if each.is_owed or not only_unresolved])
 
     async def unmet(self, run_id: str) -> list[Obligation]:
-        """Those of a run that are not compensated, the newest first."""
+        """The obligations of a run that are not compensated, newest first."""
         return [each for each in await self.listed(run_id) if each.status is not ObligationStatus.COMPENSATED]
 
     async def due(
@@ -56,9 +54,9 @@ class Obligations:
         app: str = ANY,
         compensators: Collection[str] | None = None,
     ) -> list[Obligation]:
-        """Those whose turn and time it is, one of each run, the longest due first.
+        """The next due obligation of each run, the longest due first.
 
-        With an app and compensators, only those that such a worker can serve; the others take no place in the list.
+        With an app and compensators, only those that such a worker can serve; others take no place in the list.
         """
         check_app(app)
         now = await self._store.now_ms(now_ms)
@@ -75,7 +73,7 @@ class Obligations:
         return found
 
     async def stuck(self, limit: int = LIMIT) -> list[Obligation]:
-        """Those that somebody must look at, the longest stuck first."""
+        """Stuck obligations, which an operator must handle, the longest stuck first."""
         now = await self._store.now_ms()
         return list(OBLIGATIONS.states(await self._store.cells.due(OBLIGATIONS.name, "stuck", now, limit)))
 
@@ -88,7 +86,7 @@ class Obligations:
         caller: Caller = PLAIN,
         app: str = ANY,
     ) -> ObligationClaim:
-        """Leases an obligation to a worker of its app, if it is its turn and time."""
+        """Leases an obligation to a worker of its app, if it is the run's next one and due."""
         run, owner, lease = check_run_id(run_id), check_owner(owner), check_lease(lease)
         decide = partial(compensation.claim, run_id=run, number=number, owner=owner, lease=lease, app=check_app(app))
         return await self._store.change_from(self._read(run), decide, caller)
@@ -96,7 +94,7 @@ class Obligations:
     async def attempt(
         self, run_id: str, number: int, attempt: int, error: str, next_attempt_at_ms: int = 0, caller: Caller = PLAIN
     ) -> Obligation:
-        """Says that an attempt failed; without a next time the obligation is stuck."""
+        """Records a failed attempt; without a next time the obligation is stuck."""
         run, error = check_run_id(run_id), check_body("error", error)
         decide = partial(
             compensation.attempt, run_id=run, number=number, fence=attempt, error=error,
@@ -113,7 +111,7 @@ class Obligations:
         attempt: int | None = None,
         caller: Caller = PLAIN,
     ) -> Obligation:
-        """Ends an obligation; a holder shows its attempt, a person need not."""
+        """Ends an obligation; its holder passes the attempt, an operator need not."""
         run, result_json = check_run_id(run_id), check_body("result_json", result_json)
         decide = partial(
             compensation.resolve, run_id=run, number=number, status=status, result_json=result_json, fence=attempt
@@ -124,7 +122,7 @@ class Obligations:
         return partial(self._snapshot, run_id)
 
     async def _snapshot(self, run_id: RunId) -> CellSnapshot:
-        """The run and its debt first: whatever of its obligations changes meanwhile changes the debt."""
+        """Reads the run and its debt first: any change of its obligations also changes the debt."""
         snapshot = await self._store.cells.snapshot((RUNS.at(run_id), DEBTS.at(run_id)))
         return snapshot._replace(cells={**snapshot.cells, **await self._store.under(OBLIGATIONS.name, run_id)})
 

@@ -1,4 +1,4 @@
-"""Where a fork ended, beside its parent: what its agents were worth, and how much of what followed differs."""
+"""Compares where a fork ended with its parent: the agents' values, and how many entries differ."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ PROSPERITY: Final = "prosperity"
 
 
 class Outcome(NamedTuple):
-    """What an agent was worth in the end, and in the parent after the same turn if that tells it."""
+    """An agent's last value, and the parent's value after the same turn if there is one."""
 
     agent: str
     turn_num: int
@@ -28,7 +28,7 @@ class Outcome(NamedTuple):
 
 
 class SweptRun(NamedTuple):
-    """A fork of a sweep: what was changed for it, how far it came, and how it ended."""
+    """A fork of a sweep: its mutation, its last seq, and its outcomes."""
 
     run_id: RunId
     mutation: dict[str, JsonValue]
@@ -43,14 +43,14 @@ class SweptRun(NamedTuple):
 
 
 def outcomes(parent: Sequence[Entry], child: Sequence[Entry]) -> tuple[Outcome, ...]:
-    """The last word on every agent of a child, beside what its parent says of the same turn."""
+    """The last value of every agent of a child, beside the parent's value for the same turn."""
     theirs = {(agent, turn): value for agent, turn, value in _metrics(parent)}
     last = {agent: (turn, value) for agent, turn, value in _metrics(child)}
     return tuple(Outcome(agent, turn, value, theirs.get((agent, turn))) for agent, (turn, value) in last.items())
 
 
 def differing(parent: Sequence[Entry], child: Sequence[Entry]) -> int:
-    """At how many places after the parting they do not say the same; what a fork begins with is no such place."""
+    """How many places after the last shared entry differ; fork entry and mutation do not count."""
     rows = side_by_side(parent, child)
     return sum(not row.is_same for row in rows if row.other is None or not _is_beginning(row.other))
 

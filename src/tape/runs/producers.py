@@ -1,4 +1,4 @@
-"""The producers that a process knows, and how it comes to know them."""
+"""The producers that a process can run, and how they are loaded."""
 
 from collections.abc import Iterable
 from importlib import import_module
@@ -9,7 +9,7 @@ from tape.core.producer import Producer
 
 
 class Producers:
-    """Producers by name; two of one name are a mistake."""
+    """Producers by unique name."""
 
     def __init__(self, producers: Iterable[Producer] = ()) -> None:
         self._by_name: dict[str, Producer] = {}
@@ -26,7 +26,7 @@ class Producers:
 
 
 def load(place: str) -> list[Producer]:
-    """The producers that `module` holds, or the one that `module:name` names; that may be a plain function."""
+    """All producers of `module`, or the one that `module:name` names, which may be a plain function."""
     name, _, attribute = place.partition(":")
     module = _import(name)
     if not attribute:
@@ -49,5 +49,5 @@ def _one(module: ModuleType, attribute: str) -> Producer:
 def _import(name: str) -> ModuleType:
     try:
         return import_module(name)
-    except Exception as error:  # it is the user's module, and whatever is wrong with it is for the user
+    except Exception as error:  # the module is the user's, and so is its error
         raise UsageError(f"module {quoted(name)} cannot be loaded: {type(error).__name__}: {error}") from error

@@ -1,4 +1,4 @@
-"""A replay: a producer goes on in a child, in a thread, until it has finished, failed or is told to stop."""
+"""A replay: a producer continues a child in a thread until it finishes, fails or is stopped."""
 
 import traceback
 from collections.abc import Callable, Sequence
@@ -24,8 +24,8 @@ Outcome: TypeAlias = Literal["done", "failed", "closed", "cancelled"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Work:
-    """What is to be replayed: which loop goes on where in which child, in what changed world, and for how long."""
+class ReplaySpec:
+    """What to replay: the producer, the child and its fork point, the mutation, and how many turns."""
 
     child: RunId
     at_seq: Seq
@@ -36,30 +36,30 @@ class Work:
 
 @dataclass(slots=True, kw_only=True)
 class Replay:
-    """One producer at work; `outcome` is how it ended, and `reason` why if it failed."""
+    """One running producer; `outcome` is how it ended, and `reason` why it failed."""
 
     journal: Journal
-    work: Work
+    work: ReplaySpec
     threads: anyio.CapacityLimiter
-    appended: Callable[[int], None]
+    on_appended: Callable[[int], None]
     outcome: Outcome = "cancelled"
     reason: str | None = None
     over: anyio.Event = field(default_factory=anyio.Event)
     _is_playing: bool = False
     _scope: anyio.CancelScope = field(default_factory=anyio.CancelScope)
 
-    def lose(self) -> None:
-        """Its child has ended, whoever ended it: a producer that has not heard is left behind."""
+    def abandon(self) -> None:
+        """Abandons a producer whose child has ended."""
         if self._is_playing:
             self.outcome = "closed"
             self._scope.cancel()
 
     def stop(self) -> None:
-        """The producer is told at its next event, and nothing it says from now on is stored."""
+        """Cancels the replay; the producer's next `emit` raises, and nothing more is stored."""
         self._scope.cancel()
 
     async def perform(self) -> None:
-        """Plays to the end and closes the child, whatever happens."""
+        """Runs the producer to its end and closes the child in any case."""
         try:
             with self._scope:
                 await self._play()
@@ -79,7 +79,7 @@ class Replay:
                 await self._fail(error)
 
     async def _produce(self) -> None:
-        sink = RunSink(self.journal, self.work.child, self.appended)
+        sink = RunSink(self.journal, self.work.child, self.on_appended)
         self._is_playing = True
         try:
             async with background(sink.run):
@@ -87,7 +87,7 @@ class Replay:
                     async with self.threads:
                         await run_in_thread(partial(self._loop, await self._prefix(), sink))
                 except Exception:
-                    await sink.drain()  # what was said before it failed was said
+                    await sink.drain()  # events emitted before the failure are stored
                     raise
                 await sink.drain()
         finally:
@@ -103,7 +103,7 @@ class Replay:
 
     async def _fail(self, error: Exception) -> None:
         self.outcome = "failed"
-        self.reason = told(error)
+        self.reason = error_text(error)
         frames = [f"{frame.name}:{frame.lineno}" for frame in traceback.extract_tb(error.__traceback__)]
         facts = {"run_id": self.work.child, "producer": self.work.producer.name, "error": type(error).__name__}
         log.warning("replay.failed", **facts, frames=frames)
@@ -114,7 +114,7 @@ class Replay:
 
 
 async def inherited(journal: Journal, run_id: RunId, at_seq: Seq) -> list[Entry]:
-    """A run up to a seq, as far as it is still there: what a fork of it inherits there."""
+    """The entries of a run up to a seq that still exist."""
     try:
         return await _through(journal, run_id, Seq(1), at_seq)
     except BrokerOverflowError as gap:
@@ -133,8 +133,8 @@ async def _through(journal: Journal, run_id: RunId, from_seq: Seq, at_seq: Seq) 
     return found
 
 
-def told(error: Exception) -> str:
-    """An error in words, as far as it has any."""
+def error_text(error: Exception) -> str:
+    """The type and message of an error; only the type if its `__str__` fails."""
     try:
         return f"{type(error).__name__}: {error}"
     except Exception:  # noqa: BLE001 - the error is the producer's, and so is what it says of itself

@@ -1,4 +1,4 @@
-"""The ledger of runs: begin, lease, end, and find what nobody works on."""
+"""The ledger of runs: begin, lease, end, and find runs without a worker."""
 
 from collections.abc import AsyncGenerator
 from contextlib import aclosing
@@ -24,13 +24,11 @@ LIMIT: Final = 100
 
 
 class Runs:
-    """Runs as their workers and operators see them."""
-
     def __init__(self, store: LedgerStore) -> None:
         self._store = store
 
     async def begin(self, spec: RunSpec, caller: Caller = PLAIN) -> RunClaim:
-        """A run that is unique for its invocation; beginning it again resumes it, if it has not ended."""
+        """Begins a run, unique for its invocation; beginning it again resumes it, if it has not ended."""
         run_id, session = spec.of.run_id, parts(spec.of.app, spec.of.user, spec.of.session)
         ids = RUNS.at(run_id), NEWEST.at(session)
         cause = current_cause() if caller.cause is None else caller.cause
@@ -39,13 +37,13 @@ class Runs:
         return await self._numbered(begun)
 
     async def take(self, run_id: str, owner: str, lease: timedelta = RUN_LEASE, caller: Caller = PLAIN) -> RunClaim:
-        """Leases a run to an owner, unless it has ended or somebody else holds it."""
+        """Leases a run to an owner, unless it has ended or another owner holds it."""
         run, owner, lease = check_run_id(run_id), check_owner(owner), check_lease(lease)
         decide = partial(lifecycle.take, run_id=run, owner=owner, lease=lease)
         return await self._numbered(await self._store.change((RUNS.at(run),), decide, caller))
 
     async def heartbeat(self, run_id: str, attempt: int) -> RunState:
-        """Renews a worker's lease, and tells it how its run is doing."""
+        """Renews a worker's lease and returns the run's state."""
         run = check_run_id(run_id)
         decide = partial(lifecycle.heartbeat, run_id=run, attempt=attempt)
         return await self._store.change((RUNS.at(run),), decide)
@@ -58,7 +56,7 @@ class Runs:
         fence: int | None = None,
         caller: Caller = PLAIN,
     ) -> RunState:
-        """Ends a run; what has ended for good stays as it is."""
+        """Ends a run; one that has ended for good stays as it is."""
         run, detail_json = check_run_id(run_id), check_body("detail_json", detail_json)
         decide = partial(lifecycle.end, run_id=run, status=status, detail_json=detail_json, fence=fence)
         return await self._store.change((RUNS.at(run), DEBTS.at(run)), decide, caller)
@@ -77,7 +75,7 @@ class Runs:
         return found.run_id
 
     async def to_recover(self, app: str | None = None, limit: int = LIMIT, now_ms: int | None = None) -> list[RunState]:
-        """Runs that nobody works on and somebody should: never taken, released, or their worker fell silent."""
+        """Runs that need a worker: never taken, released, or with an expired lease."""
         now = await self._store.now_ms(now_ms)
         found: list[RunState] = []
         for word in (READY, LEASED):
@@ -95,7 +93,7 @@ class Runs:
         return list(RUNS.states(page))
 
     async def compact(self, run_id: str, caller: Caller = PLAIN) -> Compaction:
-        """Lets go of what a settled run's decisions and effects said; that they were there stays."""
+        """Deletes the bodies of a settled run's decisions and effects and keeps the records."""
         return await compaction.compact(self._store, check_run_id(run_id), caller)
 
     async def _listed(self, word: str, now_ms: int) -> AsyncGenerator[RunState, None]:

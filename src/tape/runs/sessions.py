@@ -1,4 +1,4 @@
-"""The ledger of sessions: an event and the change of state that comes with it are one request."""
+"""The ledger of sessions: an event and its change of state are one request."""
 
 from collections import deque
 from contextlib import aclosing
@@ -23,7 +23,7 @@ from tape.runs.ledger_store import LedgerStore
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SeenEvent:
-    """That an event was appended."""
+    """Marks an event id as appended."""
 
     event_id: str
 
@@ -33,7 +33,7 @@ SEEN_EVENTS: Final = Ledger("session_event", SeenEvent)
 
 
 def create(snapshot: CellSnapshot, of: SessionId, state_json: str) -> Transition[Session]:
-    """The session, unless it is there; one that was deleted begins anew."""
+    """Creates the session, unless it exists; a deleted one begins a new incarnation."""
     stored = SESSIONS.find(snapshot, key_of(of))
     if stored is not None and not stored.deleted:
         return Transition(result=stored)
@@ -44,7 +44,7 @@ def create(snapshot: CellSnapshot, of: SessionId, state_json: str) -> Transition
 
 
 def append(snapshot: CellSnapshot, of: SessionId, event: SessionEvent, delta_json: str) -> Transition[Session]:
-    """The session with an event and what it changes; an event that was appended before changes nothing."""
+    """Appends an event and merges its change of state; an event appended before changes nothing."""
     session = existing(snapshot, of)
     seen = _seen_key(session, event.id)
     if SEEN_EVENTS.find(snapshot, seen) is not None:
@@ -59,7 +59,7 @@ def append(snapshot: CellSnapshot, of: SessionId, event: SessionEvent, delta_jso
 
 
 def delete(snapshot: CellSnapshot, of: SessionId) -> Transition[bool]:
-    """Whether there was a session to delete; what was said in it stays in the journal."""
+    """Whether there was a session to delete; its events stay in the journal."""
     session = SESSIONS.find(snapshot, key_of(of))
     if session is None or session.deleted:
         return Transition(result=False)
@@ -84,15 +84,13 @@ def run_of(of: SessionId) -> RunId:
 
 
 class Sessions:
-    """Conversations, by application and user."""
-
     def __init__(self, store: LedgerStore) -> None:
         self._store = store
 
     async def create(
         self, app: str, user: str, session: str = "", state_json: str = "{}", caller: Caller = PLAIN
     ) -> Session:
-        """The session of that name, or a new one with a name of its own."""
+        """The session of that name; without a name, a new one."""
         of = SessionId(app=app, user=user, session=session or f"session-{urandom(16).hex()}")
         decide = partial(create, of=of, state_json=codec.encode(_object(state_json)))
         return await self._store.change((SESSIONS.at(key_of(of)),), decide, caller)
@@ -100,7 +98,7 @@ class Sessions:
     async def append(
         self, of: SessionId, event: SessionEvent, state_delta_json: str = "{}", caller: Caller = PLAIN
     ) -> Session:
-        """Appends an event, once for each id, and merges its change into the state."""
+        """Appends an event, once per id, and merges its change into the state."""
         check_body("state_delta_json", state_delta_json)
 
         async def read() -> CellSnapshot:
@@ -111,13 +109,13 @@ class Sessions:
         return await self._store.change_from(read, decide, caller)
 
     async def find(self, of: SessionId, max_events: int | None = None) -> Session:
-        """The session with its events, or the newest so many of them."""
+        """The session with its events, or with the newest ones up to a limit."""
         session = existing(await self._store.cells.snapshot((SESSIONS.at(key_of(of)),)), of)
         most = session.event_count if max_events is None else min(max_events, session.event_count)
         return replace(session, events=tuple(await self._events(session, most)))
 
     async def listed(self, app: str, user: str) -> list[Session]:
-        """A user's sessions without their events, the newest first."""
+        """A user's sessions without their events, newest first."""
         found = SESSIONS.states(await self._store.under(SESSIONS.name, parts(check_name("app", app), user)))
         return sorted((each for each in found if not each.deleted), key=lambda each: -each.updated_at_ms)
 
@@ -130,7 +128,7 @@ class Sessions:
         return snapshot._replace(cells={**snapshot.cells, **await self._store.cells.read([seen])})
 
     async def _events(self, session: Session, most: int) -> list[SessionEvent]:
-        """The newest entries of a session that lives are its events."""
+        """The newest entries of a session that was not deleted are its events."""
         head = await self._store.head(run_of(session.of))
         first = max(head.floor, head.last_seq - most + 1)
         kept: deque[Entry] = deque(maxlen=most)

@@ -1,4 +1,4 @@
-"""Where a producer in a thread says the events of one run."""
+"""The sink for the events of a producer that runs in a thread."""
 
 import asyncio
 from collections import deque
@@ -14,7 +14,7 @@ from tape.core.event import Entry, Event
 from tape.core.ids import RunId, Seq
 from tape.core.sequence import MAX_BYTES
 
-WAITING: Final = 256
+MAX_PENDING: Final = 256
 
 
 class _Pending(NamedTuple):
@@ -23,16 +23,16 @@ class _Pending(NamedTuple):
 
 
 class RunSink:
-    """An `EventSink` of one run, made in the event loop, that keeps its producer from running ahead.
+    """An `EventSink` for one run, created in the event loop, with back-pressure.
 
-    `emit` may be called in any other thread and keeps its order. It waits while too much is not stored yet, and raises
-    once nothing can be pending any more: the run has ended, or an append was refused.
+    `emit` may be called from any other thread and keeps the order. It blocks while too much is pending, and raises
+    after the run has ended or an append was refused.
     """
 
-    def __init__(self, journal: Journal, run_id: RunId, appended: Callable[[int], None]) -> None:
+    def __init__(self, journal: Journal, run_id: RunId, on_appended: Callable[[int], None]) -> None:
         self.run_id = run_id
         self._journal = journal
-        self._appended = appended
+        self._on_appended = on_appended
         self._loop = asyncio.get_running_loop()
         self._changed = Condition()
         self._queue: deque[_Pending] = deque()
@@ -41,11 +41,11 @@ class RunSink:
         self._emitted = 0
         self._stored = 0
         self._error: Exception | None = None
-        self._wanted = asyncio.Event()
+        self._has_pending = asyncio.Event()
         self._progress = asyncio.Event()
 
     def emit(self, event: Event) -> Receipt[Seq]:
-        """The receipt has the event's place as soon as it is stored, or what went wrong."""
+        """Returns a receipt, which gets the event's seq when it is stored, or the error."""
         event = prepare_event(event)
         if event.run_id != self.run_id:
             raise UsageError(f"the event's run_id {event.run_id!r} does not match {self.run_id!r}")
@@ -55,11 +55,11 @@ class RunSink:
             if self._error is not None:
                 raise copy(self._error)
             self._add(pending)
-        self._loop.call_soon_threadsafe(self._wanted.set)
+        self._loop.call_soon_threadsafe(self._has_pending.set)
         return pending.receipt
 
     def end(self, error: Exception) -> None:
-        """Nothing more is taken; whoever says something, or waits for room, is told why."""
+        """Accepts no more events; blocked and later calls of `emit` raise this error."""
         with self._changed:
             self._error = self._error or error
             left = [*self._under_way, *self._take()]
@@ -69,7 +69,7 @@ class RunSink:
         self._progress.set()
 
     async def drain(self) -> None:
-        """Until everything pending so far is stored; raises if it cannot be."""
+        """Returns when everything emitted so far is stored; raises if it cannot be."""
         while self._error is None and self._stored < self._emitted:
             self._progress.clear()
             await self._progress.wait()
@@ -77,18 +77,18 @@ class RunSink:
             raise self._error
 
     async def run(self) -> NoReturn:
-        """Appends what is pending; what is pending during an append leaves with the next one."""
+        """Appends pending events; those that arrive during an append go into the next one."""
         while True:
-            await self._wanted.wait()
-            self._wanted.clear()
+            await self._has_pending.wait()
+            self._has_pending.clear()
             with self._changed:
                 batch = self._take()
             if batch:
                 await self._store(batch)
 
     def _has_room(self, event: Event) -> bool:
-        """Whatever waits fits into one request."""
-        return not self._queue or (len(self._queue) < WAITING and self._bytes + event.size <= MAX_BYTES)
+        """Whether all pending events and this one fit into one request."""
+        return not self._queue or (len(self._queue) < MAX_PENDING and self._bytes + event.size <= MAX_BYTES)
 
     def _add(self, pending: _Pending) -> None:
         self._queue.append(pending)
@@ -110,7 +110,7 @@ class RunSink:
             self.end(error)
             return
         self._under_way = ()
-        self._appended(len(entries))
+        self._on_appended(len(entries))
         for pending, entry in zip(batch, entries, strict=True):
             pending.receipt.set_result(entry.seq)
         self._stored += len(entries)

@@ -1,4 +1,4 @@
-"""A thread for what may take for ever."""
+"""Runs a call that may take for ever in its own thread."""
 
 import asyncio
 from collections.abc import Callable
@@ -7,9 +7,9 @@ from threading import Thread
 
 
 async def run_in_thread(call: Callable[[], object]) -> None:
-    """Waits for a call in a thread of its own; who is cancelled leaves it behind, and the process does not wait for it.
+    """Waits for a call in its own thread; on cancellation the thread goes on, but does not keep the process alive.
 
-    The pool that short calls share waits for its threads when the process ends.
+    The shared thread pool would wait for its threads at the end of the process.
     """
     loop = asyncio.get_running_loop()
     done: asyncio.Future[None] = loop.create_future()
@@ -28,7 +28,7 @@ async def run_in_thread(call: Callable[[], object]) -> None:
             call()
         except BaseException as raised:  # noqa: BLE001 - it is raised where the call is waited for
             error = _raisable(raised)
-        with suppress(RuntimeError):  # the loop has ended, and nobody waits
+        with suppress(RuntimeError):  # the loop is closed, so no one waits
             loop.call_soon_threadsafe(settle, error)
 
     Thread(target=work, name="tape.producer", daemon=True).start()
@@ -36,7 +36,7 @@ async def run_in_thread(call: Callable[[], object]) -> None:
 
 
 def _raisable(raised: BaseException) -> Exception:
-    """What a call raised, unless it is meant to end something else: a generator, the thread or the process."""
+    """The error, or a RuntimeError for one that would end a generator, the thread or the process."""
     if isinstance(raised, Exception) and not isinstance(raised, StopIteration):
         return raised
     error = RuntimeError(f"it raised {type(raised).__name__}")

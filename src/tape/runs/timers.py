@@ -1,4 +1,4 @@
-"""The ledger of timers: each is handled at least once after its time has come."""
+"""The ledger of timers: each is handled at least once after it is due."""
 
 from collections.abc import Sequence
 from contextlib import aclosing
@@ -35,7 +35,7 @@ def key_of(run_id: str, timer_id: str) -> str:
 
 
 def arm(snapshot: CellSnapshot, timer: Timer) -> Transition[Timer]:
-    """The timer, set; one that was set otherwise, or has fired, is set anew."""
+    """Sets the timer; one with other values, or that has fired, is set again."""
     stored = TIMERS.find(snapshot, key_of(timer.run_id, timer.timer_id))
     if stored is not None:
         timer = replace(timer, claim=stored.claim.released())
@@ -46,7 +46,7 @@ def arm(snapshot: CellSnapshot, timer: Timer) -> Transition[Timer]:
 
 
 def cancel(snapshot: CellSnapshot, run_id: RunId, timer_id: str) -> Transition[bool]:
-    """Whether there was something to cancel."""
+    """Whether there was a timer to cancel."""
     timer = TIMERS.find(snapshot, key_of(run_id, timer_id))
     if timer is None or timer.status is not TimerStatus.SET:
         return Transition(result=False)
@@ -57,9 +57,9 @@ def cancel(snapshot: CellSnapshot, run_id: RunId, timer_id: str) -> Transition[b
 def claim(
     snapshot: CellSnapshot, run_id: RunId, timer_id: str, owner: str, lease: timedelta, app: str = ANY
 ) -> Transition[TimerClaim]:
-    """A due timer for one handler of its app; if that one never says that it fired, it is due again.
+    """Leases a due timer to a handler of its app; if the handler does not confirm, it is due again.
 
-    An ended run needs none.
+    A timer of an ended run is cancelled.
     """
     timer = _found(snapshot, run_id, timer_id)
     if timer.due_at_ms is None or snapshot.now_ms < timer.due_at_ms or not serves(app, timer.served_app):
@@ -72,7 +72,7 @@ def claim(
 
 
 def fire(snapshot: CellSnapshot, run_id: RunId, timer_id: str, fence: int) -> Transition[Timer]:
-    """A timer that was handled. One that ends the wait at a gate resolves the gate too, if it is still waiting."""
+    """Confirms a handled timer. One that ends a wait at a gate also sends its signal, if the gate still waits."""
     timer = _found(snapshot, run_id, timer_id)
     if timer.status is not TimerStatus.SET:
         return Transition(result=timer)
@@ -85,8 +85,6 @@ def fire(snapshot: CellSnapshot, run_id: RunId, timer_id: str, fence: int) -> Tr
 
 
 class Timers:
-    """What is to be done for runs at a time."""
-
     def __init__(self, store: LedgerStore) -> None:
         self._store = store
 
@@ -100,7 +98,7 @@ class Timers:
         caller: Caller = PLAIN,
         app: str = ANY,
     ) -> Timer:
-        """Sets a timer, or sets it anew, for the workers of an app."""
+        """Sets a timer, or changes it, for the workers of an app."""
         timer = Timer(
             run_id=check_run_id(run_id),
             timer_id=check_name("timer_id", timer_id),
@@ -110,7 +108,7 @@ class Timers:
             app=check_app(app),
         )
         if kind == GATE_TIMEOUT:
-            _asked(timer)
+            _gate_and_index(timer)
         ids = RUNS.at(timer.run_id), TIMERS.at(key_of(timer.run_id, timer_id))
         return await self._store.change(ids, partial(arm, timer=timer), caller)
 
@@ -128,9 +126,9 @@ class Timers:
         app: str = ANY,
         kinds: Sequence[str] | None = None,
     ) -> list[Timer]:
-        """Timers whose time has come and that nobody is handling, the longest due first.
+        """Timers that are due and not claimed, the longest due first.
 
-        With an app and kinds, only those that such a worker can serve; the others take no place in the list.
+        With an app and kinds, only those that such a worker can serve; others take no place in the list.
         """
         check_app(app)
         now, found = await self._store.now_ms(now_ms), list[Timer]()
@@ -153,14 +151,14 @@ class Timers:
         caller: Caller = PLAIN,
         app: str = ANY,
     ) -> TimerClaim:
-        """Leases a due timer to its handler, if it is for the handler's app."""
+        """Leases a due timer to a handler of its app."""
         run, owner, lease = check_run_id(run_id), check_owner(owner), check_lease(lease)
         ids = RUNS.at(run), lifecycle.DEBTS.at(run), TIMERS.at(key_of(run, timer_id))
         decide = partial(claim, run_id=run, timer_id=timer_id, owner=owner, lease=lease, app=check_app(app))
         return await self._store.change(ids, decide, caller)
 
     async def fire(self, run_id: str, timer_id: str, attempt: int, caller: Caller = PLAIN) -> Timer:
-        """Says that a timer was handled."""
+        """Confirms that a timer was handled."""
         run = check_run_id(run_id)
 
         async def read() -> CellSnapshot:
@@ -169,17 +167,17 @@ class Timers:
             timer = TIMERS.find(snapshot, key_of(run, timer_id))
             if timer is None or timer.kind != GATE_TIMEOUT:
                 return snapshot
-            gate = gates.GATES.at(gates.key_of(run, _asked(timer)[0]))
+            gate = gates.GATES.at(gates.key_of(run, _gate_and_index(timer)[0]))
             return snapshot._replace(cells={**snapshot.cells, **await self._store.cells.read([gate])})
 
         return await self._store.change_from(read, partial(fire, run_id=run, timer_id=timer_id, fence=attempt), caller)
 
 
 def _timeout(snapshot: CellSnapshot, timer: Timer) -> Transition[SignalResult] | None:
-    """What a timer says at its gate, unless somebody was first."""
+    """The signal that a timer sends to its gate, unless another signal came first."""
     if timer.kind != GATE_TIMEOUT:
         return None
-    gate, index = _asked(timer)
+    gate, index = _gate_and_index(timer)
     here = gates.GATES.find(snapshot, gates.key_of(timer.run_id, gate))
     if index < (0 if here is None else len(here.resolutions)):
         return None
@@ -187,8 +185,8 @@ def _timeout(snapshot: CellSnapshot, timer: Timer) -> Transition[SignalResult] |
     return gates.send(snapshot, timer.run_id, gate, codec.encode(resolution))
 
 
-def _asked(timer: Timer) -> tuple[str, int]:
-    """Which wait at which gate a timer is to end."""
+def _gate_and_index(timer: Timer) -> tuple[str, int]:
+    """The gate and the number of the wait that a timer ends."""
     payload = codec.decode(timer.payload_json or "null")
     gate = payload.get("gate") if isinstance(payload, dict) else None
     index = payload.get("index", 0) if isinstance(payload, dict) else 0

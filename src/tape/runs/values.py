@@ -1,4 +1,4 @@
-"""The ledger of values: every version is an entry, and who decides on a stale one is refused."""
+"""The ledger of values: every version is an entry, and a write based on a stale version is refused."""
 
 from dataclasses import replace
 from functools import partial
@@ -14,11 +14,11 @@ from tape.core.ids import RunId
 from tape.core.ports import CellSnapshot
 from tape.core.text import check_body, check_name
 from tape.core.value import Value, ValueChange
-from tape.runs.calls import KeyedCall
+from tape.runs.keyed_calls import KeyedCall
 from tape.runs.ledger import Ledger, LedgerEvent, Transition, digest, parts
 from tape.runs.ledger_store import LedgerStore
 
-MAX_VALUE: Final = 160 << 10  # an entry holds two of them, escaped
+MAX_VALUE: Final = 160 << 10  # an entry holds two values, escaped
 
 VALUES: Final = Ledger("value", Value)
 
@@ -26,7 +26,7 @@ VALUES: Final = Ledger("value", Value)
 def write(
     snapshot: CellSnapshot, namespace: str, key: str, value_json: str, if_version: int | None = None, writer: str = ""
 ) -> Transition[Value]:
-    """The next version, if the caller decided on the last."""
+    """Writes the next version, if the caller decided on the last one."""
     before = value_of(snapshot, namespace, key)
     before.check(if_version)
     after = Value(
@@ -43,7 +43,7 @@ def write(
 def delete(
     snapshot: CellSnapshot, namespace: str, key: str, if_version: int | None = None, writer: str = ""
 ) -> Transition[Value]:
-    """A tombstone, which is a version too; what is not there stays as it is."""
+    """Writes a deletion, which is a version too; a value that does not exist stays as it is."""
     before = value_of(snapshot, namespace, key)
     before.check(if_version)
     if before.deleted or before.version == 0:
@@ -55,7 +55,7 @@ def delete(
 
 
 def value_of(snapshot: CellSnapshot, namespace: str, key: str) -> Value:
-    """What is known; a value that never was is a deleted one of version 0."""
+    """The stored value; one that never existed is a deleted one of version 0."""
     unknown = Value(namespace=namespace, key=key, version=0, deleted=True)
     return VALUES.find(snapshot, parts(namespace, key)) or unknown
 
@@ -65,8 +65,6 @@ def run_of(namespace: str) -> RunId:
 
 
 class Values:
-    """Values by namespace and key."""
-
     def __init__(self, store: LedgerStore) -> None:
         self._store = store
 
@@ -80,7 +78,7 @@ class Values:
         call_key: str | None = None,
         caller: Caller = PLAIN,
     ) -> Value:
-        """Writes the next version; with `if_version`, only over that one (0: over none). With a call's key, once."""
+        """Writes the next version; with `if_version`, only over that one (0: over none). With `call_key`, once."""
         _check(namespace, key, value_json, writer)
         keyed = KeyedCall.of(call_key, "value", namespace, key, value_json, if_version, writer)
         decide = partial(
@@ -97,7 +95,7 @@ class Values:
         call_key: str | None = None,
         caller: Caller = PLAIN,
     ) -> Value:
-        """Writes a tombstone; what is not there stays as it is."""
+        """Writes a deletion; a value that does not exist stays as it is."""
         _check(namespace, key, "", writer)
         keyed = KeyedCall.of(call_key, "value deleted", namespace, key, if_version, writer)
         decide = partial(delete, namespace=namespace, key=key, if_version=if_version, writer=writer)
@@ -114,14 +112,14 @@ class Values:
         return sorted((each for each in found if not each.deleted), key=lambda each: each.key)
 
     async def watch(self, namespace: str, key: str, from_version: int | None = None) -> "ValueWatch":
-        """What is known now and every version after it; or every version after the one that is named."""
+        """The current version and every later one; or every version after `from_version`."""
         _check(namespace, key)
         subject = f"/tape/value/*/{subjects.escape(namespace)}/{subjects.escape(key)}"
         if from_version is not None:
             run_id = run_of(namespace)
             first = (await self._store.head(run_id)).floor
             return ValueWatch(self._store.journal.stream(run_id=run_id, from_seq=first, subject=subject), from_version)
-        head = await self._store.journal.head()  # before the look, so that nothing is between them
+        head = await self._store.journal.head()  # read first, so that no change is missed between the two
         now = await self.find(namespace, key)
         return ValueWatch(self._store.journal.stream(subject=subject, from_global_seq=head), now.version, now)
 
@@ -129,13 +127,13 @@ class Values:
         self, namespace: str, key: str, keyed: KeyedCall, decide: "partial[Transition[Value]]", caller: Caller
     ) -> Value:
         def once(snapshot: CellSnapshot) -> Transition[Value]:
-            return keyed.answer(snapshot, Value) or keyed.remember(snapshot, decide(snapshot))
+            return keyed.answer(snapshot, Value) or keyed.store_answer(snapshot, decide(snapshot))
 
         return await self._store.change((VALUES.at(parts(namespace, key)), *keyed.ids), once, caller)
 
 
 class ValueWatch:
-    """Versions of a value as they come, each once."""
+    """Versions of a value as they are written, each once."""
 
     def __init__(self, stream: Stream, seen: int, first: Value | None = None) -> None:
         self._stream = stream
@@ -161,7 +159,7 @@ class ValueWatch:
 
 
 def change_of(entry: Entry) -> ValueChange:
-    """What an entry says of a value."""
+    """The change that an entry records."""
     payload = entry.payload if isinstance(entry.payload, dict) else {}
     held = payload.get("value")
     text = held.get("value_json") if isinstance(held, dict) else ""

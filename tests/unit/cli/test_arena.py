@@ -6,7 +6,7 @@ import pytest
 
 from tape.cli.demo.arena.actions import Action, act
 from tape.cli.demo.arena.agents import Observation
-from tape.cli.demo.arena.producer import MOST_TURNS, arena, play
+from tape.cli.demo.arena.producer import MAX_TURNS, arena, play
 from tape.cli.demo.arena.turns import TYPES, Place, world_at
 from tape.cli.demo.arena.world import Stock, found, mutate
 from tape.core.codec import JsonValue
@@ -124,7 +124,7 @@ def test_a_refused_mutation_says_nothing() -> None:
     assert said == []
 
 
-@pytest.mark.parametrize("turns", [-1, MOST_TURNS + 1, True, 1.0])
+@pytest.mark.parametrize("turns", [-1, MAX_TURNS + 1, True, 1.0])
 def test_turns_are_0_to_200(turns: object) -> None:
     with pytest.raises(UsageError, match="n_turns"):
         play("r", Place(found()), turns, ArenaEvent())  # type: ignore[arg-type]

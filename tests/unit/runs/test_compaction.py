@@ -23,7 +23,7 @@ def worked(book: Book, status: EffectStatus = EffectStatus.CONFIRMED) -> RunId:
 
 
 def compact(book: Book, run_id: RunId) -> Compaction:
-    while (done := book.write(compaction.transition(book.snapshot, run_id))) is None:
+    while (done := book.write(compaction.compact_batch(book.snapshot, run_id))) is None:
         pass
     return done
 
@@ -84,7 +84,7 @@ def test_whoever_is_interrupted_goes_on_with_the_same_report(monkeypatch: pytest
     run_id = worked(book)
     book.end(run_id, RunStatus.TERMINAL)
 
-    assert book.write(compaction.transition(book.snapshot, run_id)) is None
+    assert book.write(compaction.compact_batch(book.snapshot, run_id)) is None
     report = compact(book, run_id)
 
     assert report == Compaction(decisions_zeroed=1, effects_zeroed=1, bytes_saved=11)

@@ -97,7 +97,7 @@ def test_who_parked_its_run_may_still_say_what_it_had_under_way() -> None:
     book.write(gates.wait(book.snapshot, run.run_id, "approval", fence=run.claim.attempt))
 
     told = book.write(lifecycle.heartbeat(book.snapshot, run.run_id, run.claim.attempt))
-    proof = lifecycle.proven(book.snapshot, told, run.claim.attempt)
+    proof = lifecycle.fenced(book.snapshot, told, run.claim.attempt)
 
     assert told.status is RunStatus.WAITING and [change.status for change in proof] == ["parked"]
 
@@ -107,9 +107,9 @@ def test_a_stale_worker_is_fenced_off_after_the_end_too() -> None:
     stale, run = book.begin("w1"), book.begin("w1")
     ended = book.end(run.run_id, RunStatus.CANCELLED)
 
-    assert lifecycle.proven(book.snapshot, ended, run.claim.attempt) == ()
+    assert lifecycle.fenced(book.snapshot, ended, run.claim.attempt) == ()
     with pytest.raises(StaleClaim):
-        lifecycle.proven(book.snapshot, ended, stale.claim.attempt)
+        lifecycle.fenced(book.snapshot, ended, stale.claim.attempt)
 
 
 @pytest.mark.parametrize("status", sorted(ENDINGS))

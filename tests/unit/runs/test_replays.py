@@ -22,9 +22,9 @@ from tape.core.lease import Lease
 from tape.core.ports import Store
 from tape.core.producer import Producer
 from tape.core.run import RunRecord
-from tape.runs.forks import AT_ONCE, MOST, Forks, ForkSpec, open_forks
+from tape.runs.forks import MAX_CONCURRENT, MAX_REPLAYS, Forks, ForkSpec, open_forks
 from tape.runs.producers import Producers
-from tape.runs.sink import WAITING, RunSink
+from tape.runs.sink import MAX_PENDING, RunSink
 from tests.patience import PATIENCE_S
 
 PARENT = RunId("parent")
@@ -102,15 +102,15 @@ async def test_a_producer_that_is_ahead_waits_until_its_events_are_stored() -> N
     async with opened() as room, anyio.create_task_group() as tasks:
         sink = RunSink(room.journal, PARENT, lambda count: None)
         receipts: list[Any] = []
-        tasks.start_soon(to_thread.run_sync, partial(emit, sink, receipts, WAITING + 10))
-        await until(lambda: len(receipts) == WAITING)
+        tasks.start_soon(to_thread.run_sync, partial(emit, sink, receipts, MAX_PENDING + 10))
+        await until(lambda: len(receipts) == MAX_PENDING)
         assert not receipts[-1].done()
 
         async with background(sink.run):
-            await until(lambda: len(receipts) == WAITING + 10)
+            await until(lambda: len(receipts) == MAX_PENDING + 10)
             await sink.drain()
 
-    assert [receipt.result() for receipt in receipts] == [*range(2, WAITING + 12)]
+    assert [receipt.result() for receipt in receipts] == [*range(2, MAX_PENDING + 12)]
 
 
 async def test_what_waits_always_fits_into_one_request() -> None:
@@ -132,8 +132,8 @@ async def test_a_producer_that_waits_is_told_when_its_run_has_ended() -> None:
         sink = RunSink(room.journal, PARENT, lambda count: None)
         receipts: list[Any] = []
         failures: list[Exception] = []
-        tasks.start_soon(to_thread.run_sync, partial(emit, sink, receipts, WAITING + 1, 0, failures))
-        await until(lambda: len(receipts) == WAITING)
+        tasks.start_soon(to_thread.run_sync, partial(emit, sink, receipts, MAX_PENDING + 1, 0, failures))
+        await until(lambda: len(receipts) == MAX_PENDING)
         sink.end(RunClosed(PARENT))
         await until(lambda: len(failures) == 1)
 
@@ -165,17 +165,17 @@ async def test_a_sink_takes_events_of_its_own_run_only() -> None:
 
 async def test_no_more_than_so_many_play_at_once_and_the_others_wait() -> None:
     async with opened() as room:
-        children = [await room.fork() for _ in range(AT_ONCE + 3)]
-        await until(lambda: room.crowd.most == AT_ONCE)
+        children = [await room.fork() for _ in range(MAX_CONCURRENT + 3)]
+        await until(lambda: room.crowd.most == MAX_CONCURRENT)
         room.crowd.flag.set()
         await until_closed(room.journal, children)
 
-    assert room.crowd.most == AT_ONCE
+    assert room.crowd.most == MAX_CONCURRENT
 
 
 async def test_one_replay_too_many_is_refused_and_leaves_no_child() -> None:
     async with opened() as room:
-        for _ in range(MOST):
+        for _ in range(MAX_REPLAYS):
             await room.fork()
 
         before = await room.journal.head()
@@ -196,11 +196,11 @@ async def test_a_storm_of_forks_begins_no_more_replays_than_there_may_be() -> No
 
     async with opened() as room:
         async with anyio.create_task_group() as tasks:
-            for _ in range(MOST + 20):
+            for _ in range(MAX_REPLAYS + 20):
                 tasks.start_soon(fork, room)
         children = len(await room.journal.live_runs()) - 1
 
-    assert (children, len(refused)) == (MOST, 20)
+    assert (children, len(refused)) == (MAX_REPLAYS, 20)
 
 
 async def test_a_mutation_that_its_producer_refuses_begins_no_child() -> None:
@@ -262,9 +262,9 @@ async def test_an_error_without_words_ends_its_own_child_and_no_other() -> None:
 
 async def test_leaving_ends_every_child_also_those_that_waited_for_their_turn() -> None:
     async with opened() as room:
-        children = [await room.fork() for _ in range(AT_ONCE + 3)]
+        children = [await room.fork() for _ in range(MAX_CONCURRENT + 3)]
 
-        await room.forks.leave()
+        await room.forks.stop()
 
         open_runs = {run.run_id for run in await room.journal.live_runs()}
         endings = [(await last_of(room.journal, child)).type for child in children]
@@ -279,7 +279,7 @@ async def test_a_fork_that_was_under_way_when_its_server_left_ends_as_well() -> 
         async with anyio.create_task_group() as tasks:
             tasks.start_soon(room.fork)
             await anyio.lowlevel.checkpoint()
-            await room.forks.leave()
+            await room.forks.stop()
 
         open_runs = {run.run_id for run in await room.journal.live_runs()}
         entries = await room.journal.head()
@@ -293,7 +293,7 @@ async def test_a_replay_that_is_done_has_nothing_to_lose() -> None:
         replay = await room.forks.settled(child)
         assert replay is not None
 
-        replay.lose()
+        replay.abandon()
 
     assert replay.outcome == "done"
 

@@ -210,7 +210,7 @@ def _write_child(choices: Choices, child: RunId, parent: str, at_seq: int) -> No
 async def _cancel(choices: Choices, run_id: str, reason: str) -> int:
     from tape import compose
     from tape.core.errors import RunNotFound
-    from tape.runs.cancelling import cancel
+    from tape.runs.cancellation import cancel
     from tape.runs.ledgers import Ledgers
 
     async with choices.open_store() as store, compose.run_journal(store) as journal:

@@ -9,7 +9,7 @@ Literal = bool | int | float | str | bytes | None
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Node:
-    """What every node knows: its `line:column` in the text, and its type (`dyn` when the checker cannot know)."""
+    """Every node has its `line:column` in the text and its type (`dyn` when the checker cannot know it)."""
 
     position: str
     type: str
@@ -96,7 +96,7 @@ def children(node: Expression) -> "tuple[Expression, ...]":
 
 
 def descend(node: Expression) -> Iterator[Expression]:
-    """A node and everything below it."""
+    """A node and all nodes below it."""
     yield node
     for child in children(node):
         yield from descend(child)

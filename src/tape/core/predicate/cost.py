@@ -1,4 +1,4 @@
-"""How long a call in a predicate could take, should an entry's payload be as large and as awkward as it may be."""
+"""Upper bounds for the time of a call in a predicate, for the largest and worst payload that an entry may have."""
 
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
@@ -6,9 +6,9 @@ from collections.abc import Iterable, Mapping, Sequence
 from tape.core.predicate.ast import Call, Const, Expression, Ident, Select, children
 
 Extent = Counter[str]
-"""Which parts of the payload a value may hold, and how often each is gone through; empty for what is small anyway."""
+"""Which parts of the payload a value may hold, and how often each is read; empty for small values."""
 
-ITERATIONS = 10_000  # the CEL runtime gives up after these, counted over the whole evaluation
+ITERATIONS = 10_000  # the CEL runtime stops after this many iterations in one evaluation
 SCALARS = frozenset({"bool", "int", "uint", "double", "null", "timestamp", "duration", "type"})
 UNBOUNDED: Mapping[str, Extent] = {name: Counter({name: 1}) for name in ("entry.payload", "entry.prev_value_json")}
 
@@ -17,13 +17,13 @@ _SUM_MS = 25
 _MEMBERSHIP_MS = 12
 _KEY_MS = 3
 _CONTAINS_MS = 6
-_NEEDLE_LENGTH = 256  # a search takes time in proportion to what it looks for, noticeably from here on
+_NEEDLE_LENGTH = 256  # from this length on, the length of the text to find matters
 _CONVERSIONS = ("int", "uint", "double", "string", "bytes", "bool", "timestamp")
 _SCAN_MS = {"matches": 4, "size": 1, "duration": 10} | dict.fromkeys(_CONVERSIONS, 2)
 
 
 def extent(node: Expression, variables: Mapping[str, Extent]) -> Extent:
-    """What of the payload a value may hold; different fields are different parts of it."""
+    """The parts of the payload that a value may hold; different fields are different parts."""
     if node.type in SCALARS:
         return Counter()
     root, path = _path(node)
@@ -33,10 +33,10 @@ def extent(node: Expression, variables: Mapping[str, Extent]) -> Extent:
 
 
 def charge(call: Call, variables: Mapping[str, Extent]) -> Extent:
-    """Milliseconds by part of the payload, if that part were 1 MiB of the worst: measured figures, rounded up."""
+    """Milliseconds by part of the payload, if that part were the worst 1 MiB: measured and rounded up."""
     extents = [extent(operand, variables) for operand in call.operands]
     match call.function:
-        case "_==_" | "_!=_":  # unequal sizes are unequal values, so the smaller one decides
+        case "_==_" | "_!=_":  # values of different sizes are unequal, so the smaller one decides
             return _times(1 if _has_text(call.operands) else _EQUALITY_MS, _smaller(extents))
         case "_<_" | "_<=_" | "_>_" | "_>=_" | "startsWith" | "endsWith":
             return _smaller(extents)
@@ -53,7 +53,7 @@ def charge(call: Call, variables: Mapping[str, Extent]) -> Extent:
 
 
 def total(charges: Iterable[Extent]) -> int:
-    """The most that one payload can cost: all of its size may lie in one field, and in what contains that field."""
+    """The most that one payload can cost: all of its bytes may be in one field and the fields that contain it."""
     together = sum(charges, Extent())
     return max((_along(path, together) for path in together), default=0)
 

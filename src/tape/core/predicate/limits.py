@@ -1,6 +1,6 @@
-"""Which checked predicates are refused, because an entry could make them slow or large.
+"""Refuses checked predicates that an entry could make slow or large.
 
-The CEL runtime stops after 10,000 iterations but weighs neither the bytes nor the steps of one; its `map` and `filter`
+The CEL runtime stops after 10,000 iterations but limits neither the bytes nor the steps of one; its `map` and `filter`
 copy the list at every step (10,000 elements: 2 s and 1.5 GB), and it compiles a regular expression at every call.
 """
 
@@ -27,7 +27,7 @@ _LITERAL_ONLY = frozenset({"matches"} | {f"get{part}" for part in _ZONE_PARTS.sp
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Place:
-    """A node where it stands: how deep, whether it runs for every element, and what the variables may hold there."""
+    """A node with its depth, whether it runs for every element, and what the variables may hold there."""
 
     node: Expression
     depth: int = 1
@@ -35,7 +35,7 @@ class Place:
     variables: Mapping[str, Extent]
 
     def below(self) -> "Iterator[Place]":
-        """The place itself and all places under it."""
+        """This place and all places below it."""
         yield self
         for child in children(self.node):
             yield from self._enter(child).below()
@@ -47,7 +47,7 @@ class Place:
         return inner
 
     def _inside(self, loop: Comprehension) -> dict[str, Extent]:
-        """The elements together are as large as the range; anything else is met again at every iteration."""
+        """The elements together are as large as the range; any other value is read again at every iteration."""
         times = len(loop.range.elements) if isinstance(loop.range, CreateList) else cost.ITERATIONS
         again = {
             name: Extent({part: size * times for part, size in held.items()}) for name, held in self.variables.items()
@@ -56,7 +56,7 @@ class Place:
 
 
 def check(root: Expression) -> None:
-    """Raises a `UsageError` that names the limit and the position, unless the expression is harmless."""
+    """Raises a `UsageError` with the limit and the position if the expression could be slow or large."""
     places = tuple(Place(node=root, variables=cost.UNBOUNDED).below())
     _check_size(places)
     for place in places:

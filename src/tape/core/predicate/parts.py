@@ -1,4 +1,4 @@
-"""A predicate taken apart: what each part of it comes to for one entry."""
+"""Splits a predicate into parts and evaluates each of them for one entry."""
 
 import json
 import time
@@ -11,12 +11,12 @@ from tape.core.predicate.ast import Comprehension, Const, Expression, Ident, Sel
 from tape.core.predicate.predicate import Activation, Predicate, evaluated
 from tape.core.predicate.text import CONTAINER, text_of
 
-MOST_S: Final = 0.25
-MOST_TEXT: Final = 200
+MAX_S: Final = 0.25
+MAX_TEXT: Final = 200
 
 
 class Part(NamedTuple):
-    """A part where it stands in the text, and its value in CEL, or how it erred."""
+    """A part's position in the text, and its value in CEL or its error."""
 
     position: str
     text: str
@@ -25,15 +25,15 @@ class Part(NamedTuple):
 
 
 def parts(predicate: Predicate, activation: Activation) -> list[Part]:
-    """Each part that has a value of its own, the whole first; a slow one leaves those after it unasked."""
+    """Each part that has a value of its own, the whole predicate first; after a slow part the others are skipped."""
     if predicate.expression is None:
         return []
-    until = time.perf_counter() + MOST_S
+    until = time.perf_counter() + MAX_S
     return [_asked(node, activation, until) for node in _telling(predicate.expression)]
 
 
 def _telling(node: Expression) -> Iterator[Expression]:
-    """The nodes to tell about: no literal, no variable that is only the way to a field, nothing inside a loop."""
+    """The nodes to report: no literals, no variable that only leads to a field, nothing inside a loop."""
     if not isinstance(node, Const):
         yield node
     below = (node.range,) if isinstance(node, Comprehension) else children(node)
@@ -53,7 +53,7 @@ def _asked(node: Expression, activation: Activation, until: float) -> Part:
         return Part(node.position, text, None, "not asked: what was asked before has taken too long")
     try:
         value, error = evaluated(text, activation)
-    except UsageError as refused:  # it is harmless as a part of the whole, and cannot stand alone
+    except UsageError as refused:  # the whole is within the limits, but this part cannot stand alone
         return Part(node.position, text, None, str(refused))
     return Part(node.position, text, None if error else _shown(value), error)
 
@@ -66,4 +66,4 @@ def _shown(value: object) -> str:
             text = f"{value.total_seconds():g}s"
         case _:
             text = str(value)
-    return text if len(text) <= MOST_TEXT else text[: MOST_TEXT - 1] + "…"
+    return text if len(text) <= MAX_TEXT else text[: MAX_TEXT - 1] + "…"

@@ -62,7 +62,7 @@ class Matchable(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class Verdict:
-    """Whether an entry matches; an error never does, and says why."""
+    """Whether an entry matches; an evaluation that failed is no match and has an error."""
 
     matched: bool
     error: str | None = None
@@ -76,9 +76,9 @@ NO_MATCH = Verdict(matched=False)
 
 
 class Predicate:
-    """A condition in CEL that has been type-checked and found harmless; a blank one holds for every entry.
+    """A type-checked CEL condition within the limits; a blank one matches every entry.
 
-    Anything else is a `UsageError` that names the position or the limit. It travels between processes as its text.
+    Anything else raises a `UsageError` with the position or the limit. Processes exchange predicates as text.
     """
 
     __slots__ = ("_evaluate", "_is_dynamic", "expression", "text")
@@ -133,7 +133,7 @@ class Predicate:
 
 
 def bind(entry: Matchable) -> Activation:
-    """One entry, made ready once for any number of predicates; content that is not JSON reads as null."""
+    """An entry prepared once for any number of predicates; content that is not JSON is null."""
     payload = entry.payload
     return _engine().activate(
         {
@@ -153,7 +153,7 @@ def bind(entry: Matchable) -> Activation:
 
 
 def evaluated(text: str, activation: Activation) -> tuple[object, str | None]:
-    """What any expression comes to, or None and how it erred; one that does not compile is a `UsageError`."""
+    """The value of any expression, or None and the error; one that does not compile raises `UsageError`."""
     compiled = _engine().compile(text)
     try:
         result = compiled.eval(activation)
@@ -165,7 +165,7 @@ def evaluated(text: str, activation: Activation) -> tuple[object, str | None]:
 
 
 class _Engine:
-    """The one CEL environment of this process."""
+    """The CEL environment of this process."""
 
     def __init__(self, cel: Any) -> None:
         # CEL has a `type` of its own; the names of a container are looked up first, and `type(x)` still works.

@@ -89,7 +89,7 @@ class _Message:
 
 
 class _Reader:
-    """Turns `Expr` messages into nodes, with the types, overloads and positions kept beside them."""
+    """Turns `Expr` messages into nodes, using the types, overloads and positions stored beside them."""
 
     def __init__(self, checked: _Message) -> None:
         source = checked.message(5)

@@ -1,4 +1,4 @@
-"""A checked syntax tree as CEL again, so that each part of a predicate can be shown and asked by itself."""
+"""Writes a checked syntax tree as CEL text, so that each part of a predicate can be shown and evaluated."""
 
 import json
 from typing import Final, assert_never
@@ -23,7 +23,7 @@ _BEFORE: Final = {"!_": "!", "-_": "-"}
 
 
 def text_of(node: Expression) -> str:
-    """What compiles to this node; macros are written as macros."""
+    """Text that compiles to this node; macros are written as macros."""
     match node:
         case Const():
             return _literal(node)
@@ -68,14 +68,14 @@ def _call(call: Call) -> str:
 
 
 def _tight(node: Expression) -> str:
-    """The same as an operand: what binds less than a dot is put in parentheses."""
+    """The text as an operand, in parentheses if it binds less tightly than a dot."""
     is_loose = isinstance(node, Call) and (node.function in _BETWEEN_ALL or node.function in (*_BEFORE, "_?_:_"))
     is_negative = isinstance(node, Const) and not isinstance(node.value, str) and text_of(node).startswith("-")
     return f"({text_of(node)})" if is_loose or is_negative else text_of(node)
 
 
 def _macro(loop: Comprehension) -> str:
-    """Those that a predicate may use; each keeps its condition in another place of the step."""
+    """The macros that a predicate may use; each has its condition in another place of the step."""
     step = loop.step
     assert isinstance(step, Call)
     name, condition = {

@@ -12,7 +12,7 @@ from tape.core.event import check_run_id
 from tape.core.fork_policy import EffectPolicy
 from tape.core.ids import SYSTEM_PREFIX, RunId
 from tape.core.run import RunMeta, RunRecord
-from tape.runs.cancelling import cancel, is_begun
+from tape.runs.cancellation import cancel, is_begun
 from tape.runs.forks import ForkSpec
 from tape.server.http.errors import ServerUnavailable
 from tape.server.http.request import Request

@@ -8,7 +8,7 @@ from msgspec import UNSET, Meta, Struct, UnsetType
 from tape.core.codec import JsonValue
 from tape.core.errors import UsageError, quoted
 from tape.core.ids import ID_GRAMMAR
-from tape.core.producer import MOST_TURNS, TURNS
+from tape.core.producer import MAX_TURNS, TURNS
 from tape.core.run import MAX_LENGTH, RunRecord
 
 Id = Annotated[str, Meta(pattern=f"^{ID_GRAMMAR}$", description="1 to 128 of A-Z a-z 0-9 . _ -")]
@@ -138,7 +138,7 @@ class NewFork(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     parent_run_id: Id
     at_seq: Count
     mutation: Any = None
-    n_turns: Annotated[int, Meta(ge=0, le=MOST_TURNS)] = TURNS
+    n_turns: Annotated[int, Meta(ge=0, le=MAX_TURNS)] = TURNS
     producer: Id | None = None
     effects: Annotated[Effects | None, Meta(description="how the child treats effects")] = None
     reason: Text | None = None

@@ -11,7 +11,7 @@ from tape.core.errors import UsageError, quoted
 from tape.core.event import Entry, Event
 from tape.core.ports import EventSink
 
-MOST_TURNS: Final = 200
+MAX_TURNS: Final = 200
 RUN: Final = "arena"
 
 
@@ -32,8 +32,8 @@ def arena(
 
 def play(run_id: str, place: Place, n_turns: int, sink: EventSink, decide: Decide = by_rule) -> Place:
     """Says so many turns of a story; where it stands then."""
-    if type(n_turns) is not int or not 0 <= n_turns <= MOST_TURNS:
-        raise UsageError(f"n_turns is 0 to {MOST_TURNS}, not {quoted(n_turns)}")
+    if type(n_turns) is not int or not 0 <= n_turns <= MAX_TURNS:
+        raise UsageError(f"n_turns is 0 to {MAX_TURNS}, not {quoted(n_turns)}")
     end = place.world.turn + n_turns
     while place.world.turn < end:
         place, event = step(place, decide)

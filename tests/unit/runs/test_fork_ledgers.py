@@ -9,7 +9,7 @@ from tape.core.errors import BrokerOverflowError
 from tape.core.event import Entry
 from tape.core.fork_policy import EffectPolicy, key_in, labels_of_child, policy_of
 from tape.core.ids import RunId
-from tape.runs.inheriting import settled_by
+from tape.runs.fork_ledgers import settled_by
 from tape.runs.ledgers import Ledgers
 from tape.sdk.nouns.node import AsyncNode
 

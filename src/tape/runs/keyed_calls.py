@@ -1,4 +1,4 @@
-"""Calls that carry a key: what came of the first is told to every repetition."""
+"""Calls with an idempotency key: a repeated call gets the answer of the first one."""
 
 from dataclasses import dataclass, replace
 from hashlib import sha256
@@ -16,7 +16,7 @@ T = TypeVar("T")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Call:
-    """What a key stands for: the call it came with, and the answer."""
+    """What a key stands for: a digest of the call's arguments, and its answer."""
 
     digest: str
     answer_json: str
@@ -27,7 +27,7 @@ CALLS: Final = Ledger("call", Call)
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class KeyedCall:
-    """A call that may be repeated under its key; without one, each call is a new one."""
+    """A call that may be repeated under its key; without a key every call is new."""
 
     key: str | None
     digest: str = ""
@@ -43,7 +43,7 @@ class KeyedCall:
         return () if self.key is None else (CALLS.at(part(self.key)),)
 
     def answer(self, snapshot: CellSnapshot, shape: type[T]) -> Transition[T] | None:
-        """What the call came to the first time, if there was one; the same key for another call is refused."""
+        """The stored answer of an earlier call; the same key with other arguments is refused."""
         found = None if self.key is None else CALLS.find(snapshot, part(self.key))
         if found is None or self.key is None:
             return None
@@ -51,8 +51,8 @@ class KeyedCall:
             raise KeyConflict(self.key)
         return Transition(result=codec.decode_state(found.answer_json, shape))
 
-    def remember(self, snapshot: CellSnapshot, transition: Transition[T]) -> Transition[T]:
-        """The transition, with its answer kept under the key."""
+    def store_answer(self, snapshot: CellSnapshot, transition: Transition[T]) -> Transition[T]:
+        """The transition, with its answer stored under the key."""
         if self.key is None:
             return transition
         call = Call(digest=self.digest, answer_json=codec.encode_state(transition.result))

@@ -1,6 +1,6 @@
-"""What the ledgers of a fork begin with: what its parent had settled when it was left, and nothing that would act.
+"""The ledgers of a fork: what its parent had settled at the fork point, without anything that would act again.
 
-A child owes nothing for what its parent did, and offers nothing to dispatchers.
+A child has no obligations for its parent's effects, and offers nothing to dispatchers.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
@@ -38,8 +38,8 @@ OUTCOMES = frozenset({"confirmed", "failed", "reconciled"})
 
 
 @dataclass(slots=True)
-class Settled:
-    """What a stretch of a run's entries has settled."""
+class SettledHistory:
+    """What a range of a run's entries has settled."""
 
     effects: dict[str, EffectStatus] = field(default_factory=dict)
     decisions: set[int] = field(default_factory=set)
@@ -47,9 +47,9 @@ class Settled:
     budget: Mapping[str, Any] | None = None
 
 
-def settled_by(entries: Iterable[Entry], run_id: RunId) -> Settled:
-    """The same of all entries up to a place; keys are those that the run itself has for what it inherited."""
-    found = Settled()
+def settled_by(entries: Iterable[Entry], run_id: RunId) -> SettledHistory:
+    """Folds the entries; keys are those that the run itself uses for what it inherited."""
+    found = SettledHistory()
     for entry in entries:
         payload: Any = entry.payload if isinstance(entry.payload, dict) else {}
         match entry.kind:
@@ -68,7 +68,7 @@ def settled_by(entries: Iterable[Entry], run_id: RunId) -> Settled:
 
 
 def child_of(run: RunState, child: RunId, at_seq: int, policy: EffectPolicy, now_ms: int) -> RunState:
-    """A run that waits for whoever takes it; its function goes through what it inherits and then on."""
+    """A runnable run; its function replays what it inherits and then continues."""
     return RunState(
         run_id=child,
         of=replace(run.of, invocation=child),
@@ -82,9 +82,13 @@ def child_of(run: RunState, child: RunId, at_seq: int, policy: EffectPolicy, now
 
 
 def cells_of_child(
-    child: RunState, parent: RunState, settled: Settled, records: Sequence[Decision | Effect], mutation: JsonValue
+    child: RunState,
+    parent: RunState,
+    settled: SettledHistory,
+    records: Sequence[Decision | Effect],
+    mutation: JsonValue,
 ) -> tuple[CellChange, ...]:
-    """The child's cells: none of them was there before."""
+    """The child's cells, all of them new."""
     blank = CellSnapshot(now_ms=child.started_at_ms, cells={})
     cells = [lifecycle.changed(blank, child)]
     for record in records:
@@ -111,7 +115,7 @@ async def fork(
     mutation: JsonValue = None,
     reason: str | None = None,
 ) -> list[Entry]:
-    """Begins a child with the ledgers it inherits, in one request; a run without any leaves none to its child."""
+    """Creates a child with inherited ledgers in one request; a run without ledgers leaves none to its child."""
     origin = Fork(parent, Seq(at_seq))
     child = new_run_id(origin, None)
     request = fork_request(child, origin, mutation, reason, trace=current_trace(), effects=policy)
@@ -128,7 +132,7 @@ async def fork(
 
 
 async def _prefix(journal: Journal, run_id: RunId, at_seq: int) -> list[Entry]:
-    """All entries up to a seq; a run that has lost some raises, for what it did there might be done again."""
+    """All entries up to a seq; raises if some are gone, because the child might repeat their effects."""
     found: list[Entry] = []
     async with aclosing(journal.stream(run_id=run_id, follow=False)) as entries:
         async for entry in entries:
@@ -144,7 +148,7 @@ async def _records(store: LedgerStore, run_id: RunId) -> list[Decision | Effect]
 
 
 def _owner(entry: Entry) -> str:
-    """The run whose ledger an entry is about: the last part of its subject."""
+    """The run whose ledger an entry is about: the last segment of its subject."""
     return entry.subject.rpartition("/")[2]
 
 
@@ -154,7 +158,7 @@ def _served(effect: Effect, parent: RunId, child: RunId) -> Effect:
 
 
 def _budget(run_id: RunId, payload: Mapping[str, Any]) -> Budget:
-    """Caps and what was spent; what was only reserved is the parent's to settle."""
+    """Caps and spent amounts; reservations stay with the parent."""
     usd_cap = payload["usd_cap"]
     return Budget(
         run_id=run_id,
@@ -165,7 +169,7 @@ def _budget(run_id: RunId, payload: Mapping[str, Any]) -> Budget:
 
 
 def _mutation(child: RunState, mutation: JsonValue) -> Effect:
-    """What was changed, where the child's function looks for it."""
+    """The mutation as an effect, where the child's function reads it."""
     return Effect(
         run_id=child.run_id,
         idempotency_key=f"{child.run_id}/mutation",

@@ -1,4 +1,4 @@
-"""Cancelling a run, whoever goes on in it: the worker of a ledger, or somebody who just appends."""
+"""Cancels a run, whether a worker holds it in its ledger or a producer only appends to it."""
 
 from tape.bus.journal import Journal
 from tape.core.codec import encode
@@ -10,7 +10,7 @@ from tape.runs.ledgers import Ledgers
 
 
 async def is_begun(ledgers: Ledgers, run_id: str) -> bool:
-    """Whether a ledger knows the run; one that was merely opened has none."""
+    """Whether the run was begun in its ledger, and not merely opened."""
     try:
         await ledgers.runs.find(run_id)
     except NotFound:
@@ -19,7 +19,7 @@ async def is_begun(ledgers: Ledgers, run_id: str) -> bool:
 
 
 async def cancel(journal: Journal, ledgers: Ledgers | None, run_id: str, reason: str) -> Seq:
-    """Ends a run as cancelled, and says why; where it ended, or where it is if it still has to undo something."""
+    """Cancels a run with a reason; returns its last seq, which still grows if the run has to undo effects."""
     run = check_run_id(run_id)
     if ledgers is None or not await is_begun(ledgers, run):
         return await journal.end_run(run, "cancelled", reason)
