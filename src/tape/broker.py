@@ -1,4 +1,4 @@
-"""The public door to runs: brokers over any store, and the sinks that producers speak into."""
+"""The public API of runs: brokers over any store, and sinks for producers."""
 
 import os
 from functools import partial
@@ -34,10 +34,10 @@ __all__ = [
 
 
 class JournalBroker(Broker):
-    """Runs in a store that a URL names, shared with everybody who names the same one."""
+    """Runs in the store at a URL, shared with all processes that use it."""
 
     def __init__(self, store_url: str, *, max_events: int | None = None, lease: Lease | None = None) -> None:
-        open_store(store_url, keep_per_run=max_events)  # a bad URL is told now, and nothing is opened yet
+        open_store(store_url, keep_per_run=max_events)  # a bad URL raises now; nothing is opened yet
         super().__init__(partial(open_backend, store_url, max_events), lease=lease)
 
 
@@ -49,14 +49,14 @@ class RedisStreamsBroker(JournalBroker):
 
 
 class InProcessEventBroker(JournalBroker):
-    """Runs that live and end with this process; each keeps its newest events."""
+    """Runs in this process only; each keeps its newest events."""
 
     def __init__(self, *, max_events: int = 10_000, lease: Lease | None = None) -> None:
         super().__init__("memory://", max_events=max_events, lease=lease)
 
 
 def make_broker() -> Broker:
-    """The broker that the environment names, as it stands now: TAPE_BROKER_BACKEND, REDIS_URL, TAPE_STORE."""
+    """The broker of the environment: TAPE_BROKER_BACKEND, REDIS_URL, TAPE_STORE."""
     settings = Settings.read(os.environ)
     match settings.broker_backend:
         case "redis":

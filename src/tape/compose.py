@@ -1,4 +1,4 @@
-"""The composition root: rooms are put together here and nowhere else."""
+"""The composition root: packages are connected here and nowhere else."""
 
 import os
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Iterator
@@ -42,7 +42,7 @@ T = TypeVar("T")
 def open_store(
     url: str, *, unsafe_durability: bool = False, listen_url: str | None = None, keep_per_run: int | None = None
 ) -> AbstractAsyncContextManager[Store]:
-    """The store a URL names; `keep_per_run` is how many entries of a run one that is bounded keeps."""
+    """The store at a URL; `keep_per_run` limits the entries that a bounded store keeps of a run."""
     if keep_per_run is not None and not 1 <= keep_per_run <= MOST_KEPT:
         raise UsageError(f"a run keeps 1 to {MOST_KEPT:,} events, not {keep_per_run}")
     match _scheme(url):
@@ -68,11 +68,11 @@ def open_store(
 
 
 def _scheme(url: str) -> str:
-    """What a URL begins with; the hosts of Postgres, of which there may be several to fail over to, have ports."""
+    """The URL's scheme; the port of each Postgres host is checked."""
     try:
         parts = urlsplit(url)
         for host in parts.netloc.rpartition("@")[2].split(",") if parts.scheme.startswith("postgres") else ():
-            _ = urlsplit(f"//{host}").port  # it is read only now
+            _ = urlsplit(f"//{host}").port  # urlsplit checks the port when it is read
     except ValueError as error:
         raise UsageError(f"the URL of the store cannot be read ({error})") from error
     return parts.scheme
@@ -85,7 +85,7 @@ def need(driver: str, extra: str) -> None:
 
 @asynccontextmanager
 async def open_journal(url: str | None = None, *, unsafe_durability: bool = False) -> AsyncIterator[Journal]:
-    """The journal at a URL, or at TAPE_STORE; what was acknowledged is on disk before it closes."""
+    """The journal at a URL, or at TAPE_STORE; acknowledged events are on disk before it closes."""
     settings = Settings.read(os.environ)
     unsafe_durability = unsafe_durability or settings.unsafe_durability
     opened = open_store(url or settings.store, unsafe_durability=unsafe_durability, listen_url=settings.listen_url)
@@ -96,9 +96,9 @@ async def open_journal(url: str | None = None, *, unsafe_durability: bool = Fals
 
 @asynccontextmanager
 async def open_backend(url: str, keep_per_run: int | None = None, lake: Path | None = None) -> AsyncIterator[Backend]:
-    """The store at a URL with a journal over it, and the lake behind that, which is TAPE_LAKE unless it is given.
+    """A store with its journal, and with the lake behind it, by default TAPE_LAKE.
 
-    A reader that a run has outgrown cannot live on the tail.
+    The tail never holds more than a run keeps.
     """
     settings = Settings.read(os.environ)
     opened = open_store(
@@ -114,7 +114,7 @@ async def open_backend(url: str, keep_per_run: int | None = None, lake: Path | N
 
 @asynccontextmanager
 async def aconnect(url: str | None = None) -> AsyncIterator["AsyncNode"]:
-    """The ledgers of the node at a URL as nouns: tape://host:port is a server's, a store's URL one in this process.
+    """The ledgers at a URL: of the server at tape://host:port, or of a store in this process.
 
     Without a URL it is TAPE_URL; if only TAPE_STORE is set, that; else the server at tape://localhost:7878.
     """
@@ -136,7 +136,7 @@ async def aconnect(url: str | None = None) -> AsyncIterator["AsyncNode"]:
 
 
 def _is_far(url: str) -> bool:
-    """Whether it names a server, and not a store."""
+    """Whether the URL names a server."""
     if urlsplit(url).scheme != "tape":
         return False
     need("grpc", "grpc")
@@ -156,10 +156,10 @@ def connect(url: str | None = None) -> Iterator["Node"]:
 def run_agent(
     app: str, function: "Function", url: str | None = None, *, once: bool = False, **options: "Unpack[CrewOptions]"
 ) -> int:
-    """Runs a durable function for each run of an application that nobody works on, until a signal says to leave.
+    """Executes a durable function for each run of an application that needs a worker, until a signal.
 
-    It also meets obligations, keeps timers, and carries out effects that it has connectors for. With `once` it only
-    works off what is due now. How much was done.
+    It also compensates obligations, fires timers, and dispatches effects that it has connectors for. With `once` it
+    stops when nothing is due. Returns how much was done.
     """
     from tape.sdk.durable.crew import Crew as DurableCrew
 
@@ -168,7 +168,7 @@ def run_agent(
 
 
 def resume(run_id: str, function: "Function", url: str | None = None, **options: "Unpack[CrewOptions]") -> "RunState":
-    """Goes on with one run here and now; where it stands afterwards."""
+    """Executes one run now and returns its state afterwards."""
     from tape.sdk.durable.crew import Crew as DurableCrew
 
     crew = DurableCrew(app=None, function=function, **options)
@@ -183,7 +183,7 @@ async def _at(url: str | None, work: "Callable[[AsyncNode], Awaitable[T]]") -> T
 
 @asynccontextmanager
 async def run_journal(store: Store, tail_entries: int = ENTRIES, cold: Reader | None = None) -> AsyncIterator[Journal]:
-    """A journal over a store and the lake behind it, with the tasks that move it."""
+    """A journal over a store and the lake behind it, with its background tasks."""
     tail = Tail((await store.journal.bounds()).head, tail_entries, epoch=store.epoch)
     feed = Feed(store, tail)
     appender = Appender(store.journal, feed.on_appended)
@@ -195,7 +195,7 @@ async def run_journal(store: Store, tail_entries: int = ENTRIES, cold: Reader | 
 
 
 async def register(url: str | None, reactions: "Iterable[Reaction]") -> None:
-    """Registers reactions with the store or the server at a URL, or where `aconnect` finds one without."""
+    """Registers reactions with the store or server at a URL, or at the default of `aconnect`."""
     place = url or Settings.read(os.environ).node
     if _is_far(place):
         from tape.sdk.remote.dispatcher import register as register_far
@@ -208,9 +208,9 @@ async def register(url: str | None, reactions: "Iterable[Reaction]") -> None:
 
 
 async def dispatch(url: str | None, config: "WorkerConfig", once: bool = False) -> int:
-    """Matches and handles at a store until a signal says to leave, or once; how many tasks were settled.
+    """Matches and handles until a signal, or once; returns how many tasks were settled.
 
-    At a server's URL the server matches. Without a URL it is where `aconnect` finds one, and for bridges their store.
+    A server at the URL does the matching itself. The default URL is that of `aconnect`, and for bridges the store.
     """
     from tape.bridges.peers import peer_connections
     from tape.matcher.dispatcher import Dispatcher
@@ -230,7 +230,7 @@ async def dispatch(url: str | None, config: "WorkerConfig", once: bool = False) 
 
 
 async def forward(url: str | None, to: "Destination", cursor: Path, pattern: str, once: bool = False) -> int:
-    """Relays a journal to a target or to a function until a signal says to leave, or once; how many entries."""
+    """Relays a journal to a target or function until a signal, or once; returns how many entries."""
     from tape.outbox.forwarder import forward_journal
 
     make = partial(open_journal, url)
@@ -240,7 +240,7 @@ async def forward(url: str | None, to: "Destination", cursor: Path, pattern: str
 
 
 def lake_behind(store: str, lake: Path) -> Reader | None:
-    """What a journal that keeps everything may have archived; a store that forgets has no lake."""
+    """The reader of the lake behind a durable store; other stores have none."""
     from tape.lake.lazy_reader import LazyReader
 
     return LazyReader(lake) if urlsplit(store).scheme in ("sqlite", "postgresql", "postgres") else None

@@ -1,4 +1,4 @@
-"""Reactions as users write them: decorators collect, and a dispatcher registers and runs what they have collected.
+"""Reactions as users write them: decorators collect them, and a dispatcher registers and runs them.
 
 `@on("/a/**")` makes the function under it a handler; with `agent=` or `publish=` the reaction is of another kind, and
 the function is not called. Nothing happens before `register_all` or `run_dispatcher`.
@@ -66,17 +66,17 @@ def on_value_deleted(
 
 
 def on_effect_confirmed(tool: str | None = None, **options: Unpack[Options]) -> Callable[[Function], Function]:
-    """A reaction to effects of a tool, or of any, that have taken place."""
+    """A reaction to confirmed effects of a tool, or of any."""
     return on(_pattern("effect", "confirmed", tool, None), **options)
 
 
 def on_effect_failed(tool: str | None = None, **options: Unpack[Options]) -> Callable[[Function], Function]:
-    """A reaction to effects that have not."""
+    """A reaction to failed effects."""
     return on(_pattern("effect", "failed", tool, None), **options)
 
 
 def on_effect_unknown(tool: str | None = None, **options: Unpack[Options]) -> Callable[[Function], Function]:
-    """A reaction to effects of which nobody knows."""
+    """A reaction to effects whose outcome is unknown."""
     return on(_pattern("effect", "unknown", tool, None), **options)
 
 
@@ -91,19 +91,19 @@ def on_decision_recorded(
 def on_gate(
     gate: str | None = None, verb: str = "released", **options: Unpack[Options]
 ) -> Callable[[Function], Function]:
-    """A reaction to a gate that was released, or is waited for."""
+    """A reaction to a gate that was released, or that a run waits for."""
     return on(_pattern("gate", verb, gate, None), **options)
 
 
 def on_run(
     status: str = "terminal", app: str | None = None, **options: Unpack[Options]
 ) -> Callable[[Function], Function]:
-    """A reaction to runs that have come to a status."""
+    """A reaction to runs that reach a status."""
     return on(_pattern("run", status.lower(), app, None), **options)
 
 
 def register_all(url: str | None = None) -> list[Reaction]:
-    """Registers what was collected with the store or the server at a URL; without one, where `tape.connect` goes."""
+    """Registers the collected reactions with the store or server at a URL, by default that of `tape.connect`."""
     import anyio
 
     from tape.compose import register
@@ -122,9 +122,9 @@ def run_dispatcher(
     claim_max: int = 16,
     lease_ms: int = 60_000,
 ) -> int:
-    """Matches and handles until a signal says to leave, then finishes what was begun; how many tasks it settled.
+    """Matches and handles until a signal, then finishes what has begun; returns how many tasks it settled.
 
-    With `once` it only works off what is due now.
+    With `once` it stops when nothing is due.
     """
     import anyio
 
@@ -147,9 +147,9 @@ def run_pubsub_bridge(
     claim_max: int = 32,
     lease_ms: int = 60_000,
 ) -> int:
-    """Publishes to a Pub/Sub topic what reactions have for it, or all that one reaction has; how many messages.
+    """Publishes the messages of reactions to a Pub/Sub topic; returns how many.
 
-    It is a dispatcher like the other one: it ends at a signal, or with `once` when nothing is due.
+    It is a dispatcher: it ends at a signal, or with `once` when nothing is due.
     """
     import anyio
 
@@ -169,10 +169,10 @@ def run_outbox_relay(
     subject_pattern: str = "/tape/**",
     once: bool = False,
 ) -> int:
-    """Relays the journal's entries to a target or a function, in order and at least once; how many those were.
+    """Relays the journal's entries to a target or a function, in order and at least once; returns how many.
 
-    Its place is in the cursor file; an older one, which was a time, is converted. It ends at a signal, or with `once`
-    at what there is.
+    Its position is in the cursor file; an older file with a time is converted. It ends at a signal, or with `once` at
+    the head.
     """
     import anyio
 
@@ -182,7 +182,7 @@ def run_outbox_relay(
 
 
 def _pattern(kind: str, verb: str, first: str | None, second: str | None) -> str:
-    """The subjects of a kind and verb, as far as their dimensions are given."""
+    """The subjects of a kind and verb with these dimensions."""
     given = [escape(each) for each in (first, second) if each is not None]
     rest = [] if second is not None else [REST]
     return "/".join(["", "tape", kind, verb, *given, *rest])

@@ -17,12 +17,12 @@ PROTOCOLS: Final = ("tcp", "udp", "sctp")
 
 
 def is_service_link(name: str, value: str) -> bool:
-    """Whether a variable has both the name and the value that Kubernetes gives to one of a Service's."""
+    """Whether both name and value are those of a variable that Kubernetes sets for a Service."""
     return any(_is_value(suffix, value) for suffix in suffixes(name))
 
 
 def suffixes(name: str) -> list[re.Match[str]]:
-    """What a name may say of a Service, by where the Service's own name may end."""
+    """The possible suffixes of a name, by where the Service's name may end."""
     ends = [place for place, letter in enumerate(name) if letter == "_"]
     found = [SUFFIX.fullmatch(name, end + 1) for end in ends if re.fullmatch("[A-Z0-9_]+", name)]
     return [suffix for suffix in found if suffix]

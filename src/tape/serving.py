@@ -1,4 +1,4 @@
-"""A server put together: one journal, and all that is served of it over HTTP and gRPC."""
+"""Composes a server: one journal, served over HTTP and gRPC."""
 
 import os
 from collections.abc import AsyncIterator, Callable
@@ -34,7 +34,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Service:
-    """What a server is to serve, where, and within which bounds."""
+    """What a server serves, its addresses and its limits."""
 
     store: str
     http: Address
@@ -64,7 +64,7 @@ class Service:
 
 
 async def serve(service: Service, on_ready: Callable[[Address, Address | None], None]) -> None:
-    """Serves a journal over HTTP and gRPC until a signal says to leave; tells where once both can be reached."""
+    """Serves a journal over HTTP and gRPC until a signal; calls `on_ready` when both accept connections."""
     need("uvicorn", "server")
     from tape.server.node import Node
     from tape.server.service import serve as serve_node
@@ -111,7 +111,7 @@ async def serve(service: Service, on_ready: Callable[[Address, Address | None], 
 def _door(
     service: Service, store: Store, journal: Journal, subscribers: "Subscribers", meters: Meters
 ) -> "Door | None":
-    """The way in by gRPC; without its packages there is none, unless somebody asked for it."""
+    """The gRPC server; without its packages there is none, unless it was asked for."""
     if service.grpc is None or (find_spec("grpc") is None and not service.needs_grpc):
         return None
     for package in ("grpc", "grpc_health", "grpc_reflection"):
@@ -140,7 +140,7 @@ def _report_ready(on_ready: Callable[[Address, Address | None], None], door: "Do
 async def _forking(
     store: Store, journal: Journal, producers: Producers, meters: Meters, is_able: bool
 ) -> AsyncIterator[tuple[Forks, "Ledgers | None"]]:
-    """Forks, and the ledgers that their children inherit, where the store has them."""
+    """Forks, and the ledgers that their children inherit, if the store has ledgers."""
     from tape.runs.ledgers import Ledgers
 
     ledgers = Ledgers(store, journal) if is_able else None
@@ -149,7 +149,7 @@ async def _forking(
 
 
 def _outbox(url: str) -> "OpenOutbox | None":
-    """How to open the outbox at a URL, which lives in Postgres or in a file or nowhere."""
+    """How to open the outbox at a URL, if it can have one."""
     if urlsplit(url).scheme not in ("sqlite", "postgresql", "postgres"):
         return None
     from tape.outbox.database import open_table
@@ -159,7 +159,7 @@ def _outbox(url: str) -> "OpenOutbox | None":
 
 @asynccontextmanager
 async def _matching(store: Store, journal: Journal, is_able: bool) -> AsyncIterator[None]:
-    """Turns what reactions match into tasks and agents' runs, where the store has them."""
+    """Runs the matcher, if the store has reactions."""
     if not is_able:
         yield
         return
@@ -170,7 +170,7 @@ async def _matching(store: Store, journal: Journal, is_able: bool) -> AsyncItera
 
 
 def _lake_jobs(service: Service, store: Store) -> "LakeQueries | None":
-    """What answers about the lake of a store that can have one."""
+    """Queries of the lake, if the store can have one."""
     from tape.lake.queries import Queries
 
     return None if service.is_bounded else Queries(store.journal, service.lake or service.data / "lake")
@@ -178,7 +178,7 @@ def _lake_jobs(service: Service, store: Store) -> "LakeQueries | None":
 
 @asynccontextmanager
 async def _searching(service: Service) -> "AsyncIterator[Searches | None]":
-    """Searches through the history of a store that keeps it."""
+    """Searches of the history, if the store keeps it."""
     if service.is_bounded:
         yield None
         return
@@ -191,7 +191,7 @@ async def _searching(service: Service) -> "AsyncIterator[Searches | None]":
 
 
 def _cold_runs(data: Path) -> "ColdRuns | None":
-    """Where a store that forgets keeps its runs; without DuckDB it just forgets."""
+    """Where a bounded store archives its runs, if DuckDB is installed."""
     if find_spec("duckdb") is None:
         return None
     from tape.lake.cold.runs import ColdRuns as ColdFiles

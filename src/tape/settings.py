@@ -1,4 +1,4 @@
-"""What the environment and the file it names say, read once and checked."""
+"""Settings from the environment and the file of TAPE_CONFIG, read once and validated."""
 
 import re
 import tomllib
@@ -42,9 +42,9 @@ _is_origin = re.compile(r"https?://[a-z0-9.-]+(:[0-9]{1,5})?|https?://\[[0-9a-f:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Settings:
-    """Where Tape lives; a URL chooses a backend.
+    """Where the data is; URLs choose the backends.
 
-    `node` is where clients go that were not told: to the server or else the store that was named, or else to `url`.
+    `node` is the default of clients: the server or else the store that was named, or else `url`.
     """
 
     data: Path
@@ -120,7 +120,7 @@ def _backend(name: object) -> str:
 
 
 def _redis_url(environment: Mapping[str, str]) -> str:
-    """The server that is named, else the one on this machine, with its password if that is given."""
+    """REDIS_URL, or the local server with REDIS_PASSWORD."""
     password = environment.get("REDIS_PASSWORD")
     local = f"redis://:{quote(password, safe='')}@{LOCAL_REDIS}" if password else f"redis://{LOCAL_REDIS}"
     return environment.get("REDIS_URL") or local
@@ -150,14 +150,14 @@ def _grace(value: object) -> timedelta:
 
 
 def _connections(value: object) -> Mapping[str, Mapping[str, object]]:
-    """The peers of bridges by their names; they have hosts and secrets, so only a file can hold them."""
+    """The tables of bridge peers by name; they hold secrets, so they come from a file only."""
     if not isinstance(value, dict) or not all(isinstance(table, dict) for table in value.values()):
         raise UsageError("connections are tables in the file of TAPE_CONFIG: [connections.nats] and so on")
     return value
 
 
 def _origins(value: object) -> tuple[str, ...]:
-    """Pages that may ask from elsewhere, each by its own name: `*` and `null` would be anybody."""
+    """Origins of other pages that may call the API; `*` and `null` are refused, because they mean anyone."""
     names = [str(name) for name in value] if isinstance(value, list) else str(value).replace(",", " ").split()
     for name in names:
         if not _is_origin(name):
@@ -166,7 +166,7 @@ def _origins(value: object) -> tuple[str, ...]:
 
 
 def _of_environment(environment: Mapping[str, str]) -> dict[str, str]:
-    """Every variable of ours; those of a Kubernetes Service whose name begins with ours are not."""
+    """Our variables, without those of a Kubernetes Service whose name begins with TAPE."""
     ours = {name: text for name, text in environment.items() if name.startswith(PREFIX)}
     given = {
         name.removeprefix(PREFIX).lower(): text

@@ -1,4 +1,4 @@
-"""Every signal Tape gives or takes: traces, log lines and metrics. docs/signals.md has them in a table."""
+"""All traces, log events and metrics. docs/signals.md has them in a table."""
 
 import json
 import logging
@@ -17,7 +17,7 @@ _NO_SPAN: Final[AbstractContextManager[None]] = nullcontext()
 
 
 def current_trace() -> Trace | None:
-    """The span the caller is in, if the application uses OpenTelemetry; Tape never loads it by itself."""
+    """The current span, if the application uses OpenTelemetry; Tape never imports it by itself."""
     otel = sys.modules.get("opentelemetry.trace")
     if otel is None:
         return None
@@ -30,13 +30,13 @@ def current_trace() -> Trace | None:
 
 
 def is_watched() -> bool:
-    """Whether somebody would see a span that is nobody's child."""
+    """Whether a root span would be recorded."""
     otel = sys.modules.get("opentelemetry.trace")
     return otel is not None and hasattr(otel.get_tracer_provider(), "add_span_processor")
 
 
 def span(name: str, trace_id: str, span_id: str) -> AbstractContextManager[None]:
-    """A span that is a child of another one, which may be of another process; none where nobody would see it."""
+    """A child of a span, perhaps of another process; no span if it would not be recorded."""
     otel = sys.modules.get("opentelemetry.trace")
     if otel is None or not (trace_id or is_watched()):
         return _NO_SPAN
@@ -44,7 +44,7 @@ def span(name: str, trace_id: str, span_id: str) -> AbstractContextManager[None]
 
 
 def producer_span(name: str) -> Any | None:
-    """A span of something that is said here and handled elsewhere, to be ended; None where nobody would see it."""
+    """A span for a message that another process handles; the caller ends it. None if it would not be recorded."""
     otel = sys.modules.get("opentelemetry.trace")
     if otel is None or not hasattr(otel.get_tracer_provider(), "add_span_processor"):
         return None
@@ -63,7 +63,7 @@ def _span(otel: Any, name: str, trace_id: str, span_id: str) -> Iterator[None]:
 
 
 class Log:
-    """What is worth a line: `noun.verb` and its facts, which are never part of the text."""
+    """Log events: `noun.verb` with fields, which are never part of the text."""
 
     def __init__(self, name: str) -> None:
         self._logger = logging.getLogger(name)
@@ -85,7 +85,7 @@ log: Final = Log("tape")
 
 
 class JsonLines(logging.Formatter):
-    """A line of JSON for each event; whatever a stranger said in it is escaped."""
+    """A line of JSON for each event; text from outside is escaped."""
 
     def format(self, record: logging.LogRecord) -> str:
         head = {"ts_ms": round(record.created * 1000), "level": record.levelname.lower(), "event": record.getMessage()}
@@ -94,7 +94,7 @@ class JsonLines(logging.Formatter):
 
 @dataclass(slots=True)
 class Counter:
-    """A number that only rises, for each value of its labels; a label has few values and never an id."""
+    """A number that only rises, per label values; labels have few values and never ids."""
 
     name: str
     help: str
@@ -124,7 +124,7 @@ class Gauge:
 
 @dataclass(slots=True)
 class Histogram:
-    """How long something took, counted in steps."""
+    """Durations, counted in buckets."""
 
     name: str
     help: str
@@ -145,7 +145,7 @@ class Histogram:
 
 
 class Meters:
-    """What one server counts; each name is a line of the table."""
+    """The metrics of one server."""
 
     def __init__(self) -> None:
         self.published = Counter("tape_events_published_total", "Events appended through this server.")

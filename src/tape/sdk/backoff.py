@@ -1,4 +1,4 @@
-"""How long a reader stays away before it asks again."""
+"""The delay before a reader reconnects."""
 
 from dataclasses import dataclass, replace
 from datetime import timedelta
@@ -12,7 +12,7 @@ _MAX_DOUBLINGS: Final = 30  # a timedelta overflows long before an int does
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Backoff:
-    """Doubles what the server asked for with every failure in a row, and adds up to a half so that readers spread."""
+    """Doubles the server's retry delay with each consecutive failure, plus up to a half as jitter."""
 
     retry: timedelta = RETRY
     cap: timedelta = CAP
@@ -25,10 +25,10 @@ class Backoff:
         return replace(self, failures=0) if self.failures else self
 
     def asked(self, retry_ms: int | None) -> "Backoff":
-        """The same, at the pace that the server asked for, if it did."""
+        """With the retry delay that the server sent, if it sent one."""
         return self if retry_ms is None else replace(self, retry=timedelta(milliseconds=retry_ms))
 
     def delay(self, jitter: float, at_least: timedelta = timedelta(0)) -> timedelta:
-        """How long to wait, never less than the server asked for."""
+        """The delay, never shorter than the server asked for."""
         grown = min(self.cap, self.retry * (1 << min(self.failures, _MAX_DOUBLINGS)))
         return max(self.retry, grown, at_least) * (1 + jitter / 2)

@@ -1,4 +1,4 @@
-"""The client for programs without async: the same methods, run on one event loop in a thread of their own."""
+"""The client without async: the same methods, run on an event loop in its own thread."""
 
 from collections import deque
 from collections.abc import Callable
@@ -13,7 +13,7 @@ P = ParamSpec("P")
 
 
 class BlockingStream:
-    """An `EventStream` that waits for each event."""
+    """A blocking `EventStream`."""
 
     def __init__(self, portal: Portal, stream: EventStream) -> None:
         self._portal = portal
@@ -25,7 +25,7 @@ class BlockingStream:
 
     def __next__(self) -> Event:
         if not self._ready:
-            self._ready.extend(self._portal.call(self._stream.batch))  # crossing threads once for all that came
+            self._ready.extend(self._portal.call(self._stream.batch))  # one thread switch for many events
         if not self._ready:
             raise StopIteration
         return self._ready.popleft()
@@ -37,7 +37,7 @@ class BlockingStream:
         self.close()
 
     def close(self) -> None:
-        """Ends the stream; reading on gives nothing."""
+        """Ends the stream; further reads return nothing."""
         self._ready.clear()
         self._portal.call(self._stream.aclose)
 
@@ -53,7 +53,7 @@ def _streaming(
 
 
 class Client:
-    """Talks to the HTTP surface at a URL, while its `with` block lasts."""
+    """A client of the HTTP API at a URL, open while its `with` block lasts."""
 
     def __init__(self, url: str) -> None:
         self._url = url
@@ -69,7 +69,7 @@ class Client:
     def stream(
         self, method: Callable[Concatenate[AsyncClient, P], EventStream], *args: P.args, **kwargs: P.kwargs
     ) -> BlockingStream:
-        """What a streaming method of the async client gives, for a program that waits."""
+        """The blocking form of a streaming method of the async client."""
         return BlockingStream(self._portal, method(self._client, *args, **kwargs))
 
     events = _streaming(AsyncClient.events)

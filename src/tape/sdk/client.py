@@ -1,4 +1,4 @@
-"""A server of Tape, as a program talks to it."""
+"""The client of a Tape server's HTTP API."""
 
 from typing import Final, Self
 from urllib.parse import urlsplit
@@ -10,11 +10,11 @@ from tape.sdk.sse import EventStream
 from tape.sdk.subscription import Slow, Subscription
 
 CONNECT_S: Final = 10.0
-SILENCE_S: Final = 45.0  # a living server says something every fifteen seconds
+SILENCE_S: Final = 45.0  # a server sends at least a comment every fifteen seconds
 
 
 class AsyncClient:
-    """Talks to the HTTP surface at a URL; `tape.sdk.blocking.Client` is the same without async."""
+    """A client of the HTTP API at a URL; `tape.sdk.blocking.Client` is the same without async."""
 
     def __init__(self, url: str) -> None:
         if urlsplit(url).scheme not in ("http", "https"):
@@ -22,8 +22,8 @@ class AsyncClient:
         self._http = httpx.AsyncClient(
             base_url=url,
             timeout=httpx.Timeout(CONNECT_S, read=SILENCE_S),
-            limits=httpx.Limits(max_connections=None),  # a stream keeps its connection, so a pool would be a deadlock
-            trust_env=False,  # servers are on this machine, where a proxy of the environment does not lead
+            limits=httpx.Limits(max_connections=None),  # each stream holds one; a limit could deadlock
+            trust_env=False,  # servers are on this machine, so proxy settings do not apply
         )
 
     async def __aenter__(self) -> Self:
@@ -48,7 +48,7 @@ class AsyncClient:
     ) -> EventStream:
         """The events of a run, or of the journal across runs; each id once, in order, over any number of connections.
 
-        Without a place to start a run is told from its beginning, and the journal from now on.
+        Without a start position a run is read from its beginning, and the journal from now on.
         """
         subscription = Subscription(
             run_id=run_id,

@@ -1,4 +1,4 @@
-"""One answer of a server to `GET /events`: its frames, until it ends."""
+"""One response of `GET /events`: its frames until it ends."""
 
 from typing import Final
 
@@ -13,9 +13,10 @@ EPOCH: Final = "X-Tape-Epoch"
 
 
 class Connection:
-    """Reads an answer, piece by piece, as its reader has room for it.
+    """Reads a response chunk by chunk, as fast as its reader consumes it.
 
-    How an answer ends says nothing about its run: a gateway may end one cleanly. Only a frame can say that.
+    The end of a response does not mean that its run has ended, because a gateway may end it cleanly. Only a frame says
+    so.
     """
 
     def __init__(self, response: httpx.Response) -> None:
@@ -34,7 +35,7 @@ class Connection:
         return self._parser.skipped
 
     async def read(self) -> list[Frame]:
-        """The frames of the next piece, often none; the last one sets `has_ended`."""
+        """The frames of the next chunk, often none; at the end it sets `has_ended`."""
         try:
             return self._parser.feed(await anext(self._chunks))
         except (StopAsyncIteration, httpx.TransportError):
@@ -49,12 +50,12 @@ class Connection:
 
 
 def is_at_end(response: httpx.Response) -> bool:
-    """Whether a Tape server says that the run is closed and the cursor at its end; a gateway's 204 has no epoch."""
+    """Whether the run is closed and the cursor at its end; a gateway's 204 has no epoch header."""
     return response.status_code == httpx.codes.NO_CONTENT and EPOCH in response.headers
 
 
 def check_answer(response: httpx.Response) -> None:
-    """Refuses what is no stream, although the server calls it a success."""
+    """Refuses a successful response that is not an event stream."""
     kind = response.headers.get("content-type", "")
     if response.status_code != httpx.codes.OK or kind.partition(";")[0].strip().lower() != MEDIA_TYPE:
         raise UsageError(f"{response.url} answered {response.status_code} {quoted(kind)}, not a stream of Tape")

@@ -1,4 +1,4 @@
-"""Where a reader has come to, so that it can go on there over any number of connections."""
+"""A reader's position, from which it resumes over any number of connections."""
 
 from dataclasses import dataclass
 
@@ -7,21 +7,21 @@ from tape.wire.frames import Checkpoint, ClientEvicted, Delivered, Frame, StateR
 
 @dataclass(frozen=True, slots=True)
 class Cursor:
-    """The last id handled, and the journal it belongs to.
+    """The last id handled, and the epoch it belongs to.
 
-    The epoch changes only together with the place: a reader that was cut off between a new journal's headers and its
-    first frame must still come back as a reader of the old one, or what it missed would stay untold.
+    The epoch changes only together with the position: a reader that was disconnected between a new journal's headers
+    and its first frame must reconnect with the old epoch, or it would miss the reset.
     """
 
     place: int | None = None
     epoch: str | None = None
 
     def has_passed(self, frame: Frame) -> bool:
-        """Whether the reader has had this entry already."""
+        """Whether the reader has already received this entry."""
         return isinstance(frame, Delivered) and self.place is not None and frame.id <= self.place
 
     def after(self, frame: Frame, epoch: str | None) -> "Cursor":
-        """The cursor once a frame that came under this epoch is handled."""
+        """The cursor after a frame that was received under this epoch."""
         match frame:
             case Delivered(id=place):
                 return Cursor(place, epoch)

@@ -1,4 +1,4 @@
-"""The event loop of a program without async, in a thread of its own; a forked process does not have that thread."""
+"""The event loop of a program without async, in its own thread; a forked process has no such thread."""
 
 import os
 from collections.abc import Awaitable, Callable, Iterator
@@ -17,9 +17,9 @@ T = TypeVar("T")
 
 
 class Portal:
-    """Runs functions on the loop and waits for them, in the process that has opened it.
+    """Runs functions on the loop and waits for them, in the process that opened it.
 
-    Nothing in it is a generator: one that a forked process forgets would be closed there, and wait for the loop.
+    It holds no generator: a forked process would close it during garbage collection, and wait for the loop.
     """
 
     def __init__(self) -> None:
@@ -42,7 +42,7 @@ class Portal:
         return self._portal.call(function, *args)
 
     def enter(self, block: AbstractAsyncContextManager[T]) -> AbstractContextManager[T]:
-        """The block, to be entered and left on the loop."""
+        """The block, entered and left on the loop."""
         return self._portal.wrap_async_context_manager(block)
 
     def stop(self) -> None:
@@ -52,7 +52,7 @@ class Portal:
 
 @contextmanager
 def entered(block: AbstractAsyncContextManager[T]) -> Iterator[tuple[Portal, T]]:
-    """An async block and the loop it runs on; a process that was forked meanwhile leaves both to its parent."""
+    """An async block and its loop; a process that was forked meanwhile leaves both to its parent."""
     portal = Portal()
     with ExitStack() as stack:
         stack.callback(portal.stop)

@@ -1,4 +1,4 @@
-"""A server's problem+json as the error that it was on the other side."""
+"""Turns a server's problem+json into the error that the server raised."""
 
 import inspect
 from collections.abc import Mapping
@@ -13,9 +13,9 @@ MAX_DETAIL: Final = 1024
 
 
 def raised_from(status: int, body: bytes, known: Mapping[str, Any]) -> TapeError:
-    """The error of a refused request; facts that its class needs come from the body, or are known to the caller.
+    """The error of a refused request; its attributes come from the body or from the caller.
 
-    A class whose facts are missing is replaced by the family it belongs to, which still tells what to do.
+    If attributes are missing, the error is of its parent class.
     """
     problem = _parsed(body)
     detail = str(problem.get("detail") or problem.get("title") or f"the server answered {status}")
@@ -23,7 +23,7 @@ def raised_from(status: int, body: bytes, known: Mapping[str, Any]) -> TapeError
 
 
 def raised(code: str, status: int, detail: str, facts: Mapping[str, Any]) -> TapeError:
-    """The error of a code and its facts; of a code that is not known here, what its status stands for."""
+    """The error for a code and its attributes; an unknown code is mapped by its status."""
     family = _CLASSES.get(code) or _STATUSES.get(status, UsageError)
     return _made(family, facts, detail[:MAX_DETAIL])
 
@@ -49,7 +49,7 @@ def _made(family: type[TapeError], facts: Mapping[str, Any], detail: str) -> Tap
 
 
 def _parameters(family: type[TapeError]) -> dict[str, bool] | None:
-    """The facts that a class is made of and whether it needs them, or None when it is made of its message."""
+    """The constructor's parameters and whether each is required, or None for a class that takes a message."""
     if not inspect.isfunction(family.__init__):
         return None
     named = inspect.signature(family).parameters.values()

@@ -1,4 +1,4 @@
-"""State as a fold over a stream, which stops believing its deltas when some of them are gone."""
+"""State as a fold over a stream; after a gap it ignores deltas until it was resynchronized."""
 
 from collections.abc import Callable, Set as AbstractSet
 from dataclasses import dataclass, replace
@@ -17,11 +17,11 @@ RESYNC_PASSTHROUGH_TYPES: Final = frozenset(
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class State(Generic[S]):
-    """What a fold has made of a stream so far.
+    """The state of a fold.
 
-    While it awaits a resync its value may lack what was lost, so only words about the stream, the last words of a run
-    and snapshots of everything change it. The cursor moves all the same. It is the consumer that loads the whole state
-    and clears the latch, with `resynced`.
+    While it awaits a resync its value may lack lost events, so only frames about the stream, the end of a run and
+    complete snapshots change it. The cursor moves all the same. The consumer loads the complete state and calls
+    `resynced`.
     """
 
     value: S
@@ -34,7 +34,7 @@ class State(Generic[S]):
 
 @dataclass(frozen=True, slots=True)
 class Reducer(Generic[S]):
-    """Applies frames to a state; `fold` is told of every one that may change it. Nothing here is changed in place."""
+    """Applies frames to a state without changing it in place; `fold` gets every frame that may change the value."""
 
     fold: Callable[[S, Frame], S]
     passthrough: AbstractSet[str] = RESYNC_PASSTHROUGH_TYPES

@@ -33,16 +33,16 @@ Event: TypeAlias = Delivered | Synthetic
 TRANSIENT: Final = frozenset({408, 429})
 DEFAULT_BACKOFF: Final = Backoff()
 LONGEST_RETRY_AFTER: Final = timedelta(minutes=5)
-WARNS: Final = "slow_client_warning"  # the capability that comes with maxQueued
+WARNS: Final = "slow_client_warning"  # the capability that maxQueued needs
 
 
 class EventStream:
-    """What a server has to tell, from a place on: entries, and typed words about the stream.
+    """The events of a server from a position on: entries, and typed frames about the stream.
 
-    A connection that ends is opened again after the last id, however it ended; what the server says of its pace is
-    followed. Iteration ends after the frame `RunEnd`, or when the cursor is at the end of a closed run. A request that
-    can never succeed is raised as the error it was on the server. Use it as a context manager, or call `aclose`, when
-    you leave before the end. A cancelled read loses a connection, no event.
+    A connection that ends is opened again after the last id, with the delay that the server asked for. Iteration ends
+    after the frame `RunEnd`, or when the cursor is at the end of a closed run. A request that can never succeed raises
+    the server's error. Use it as a context manager, or call `aclose` when you leave before the end. A cancelled read
+    loses a connection, no event.
     """
 
     def __init__(
@@ -68,7 +68,7 @@ class EventStream:
 
     @property
     def cursor(self) -> Cursor:
-        """Where the stream would go on; `events(from_seq=place + 1)` does so in another process."""
+        """Where the stream would resume; `events(from_seq=place + 1)` continues in another process."""
         return self._cursor
 
     def __aiter__(self) -> Self:
@@ -88,7 +88,7 @@ class EventStream:
         await self.aclose()
 
     async def aclose(self) -> None:
-        """Ends the stream; reading on gives nothing."""
+        """Ends the stream; further reads return nothing."""
         self._is_over = True
         self._ready.clear()
         connection, self._connection = self._connection, None
@@ -96,10 +96,10 @@ class EventStream:
             await connection.aclose()
 
     async def batch(self) -> list[Event]:
-        """At least one event, as many as have come together; none when the stream is over."""
+        """All events that have arrived, at least one; none when the stream is over."""
         events: list[Event] = []
         while not events and not self._is_over:
-            # While it is read the connection is nobody's, so a cancelled read leaves none behind that is half read.
+            # No attribute holds the connection while it is read, so a cancelled read leaves no half-read one behind.
             connection, self._connection = self._connection, None
             if connection is None:
                 self._connection = await self._connect()
@@ -110,7 +110,7 @@ class EventStream:
     async def _read(self, connection: Connection) -> list[Event]:
         events = self._accepted(await connection.read(), connection)
         if self._connection is None:
-            with anyio.CancelScope(shield=True):  # the cursor has passed these events: they must not get lost here
+            with anyio.CancelScope(shield=True):  # the cursor is already past these events, so they must be returned
                 await connection.aclose()
         return events
 
@@ -138,7 +138,7 @@ class EventStream:
         return True
 
     def _plan_reconnect(self) -> None:
-        """How long to stay away, unless the run has ended."""
+        """Sets the delay before the next connection."""
         last, self._last_frame = self._last_frame, None
         if isinstance(last, Goaway):
             self._pause = timedelta(milliseconds=last.reconnect_after_ms) * (1 + self._jitter() / 2)
@@ -150,7 +150,7 @@ class EventStream:
         self._backoff = self._backoff.failed()
 
     async def _connect(self) -> Connection | None:
-        """A connection, or None when it is to be tried again."""
+        """A connection, or None to try again."""
         await anyio.sleep(self._pause.total_seconds())
         try:
             if not self._capabilities_checked:
@@ -173,7 +173,7 @@ class EventStream:
         return Connection(response)
 
     async def _check_capabilities(self) -> None:
-        """A server that cannot warn would take maxQueued for nothing, and evict without a word."""
+        """A server without warnings would ignore maxQueued and evict without a warning."""
         response = await self._send("/capabilities", {}, stream=False)
         if response is None:
             return
@@ -182,7 +182,7 @@ class EventStream:
         self._capabilities_checked = True
 
     async def _send(self, path: str, query: dict[str, str], *, stream: bool) -> httpx.Response | None:
-        """A server's answer, or None when it asks to come back; a refusal is raised."""
+        """The response, or None to try again later; raises if the request was refused."""
         request = self._http.build_request("GET", path, params=query, headers=self._headers())
         response = await self._http.send(request, stream=stream)
         status = response.status_code

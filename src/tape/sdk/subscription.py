@@ -1,4 +1,4 @@
-"""What a reader asks for, as a query of `GET /events`."""
+"""What to stream, as the query of `GET /events`."""
 
 from dataclasses import dataclass
 from typing import Literal, TypeAlias
@@ -13,9 +13,9 @@ Slow: TypeAlias = Literal["evict", "lag"]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Subscription:
-    """One run by its seqs, or the journal across runs by its positions; `from_seq` is inclusive, `from_global_seq` not.
+    """One run by seq, or the journal across runs by position; `from_seq` is inclusive, `from_global_seq` exclusive.
 
-    Without a place to start a run is read from its beginning, and the journal from now on.
+    Without a start position a run is read from its beginning, and the journal from now on.
     """
 
     run_id: str | None = None

@@ -1,4 +1,4 @@
-"""Testing what is built on Tape: a whole node in memory, time that a test moves, and faults that a seed repeats."""
+"""Tests for programs built on Tape: a node in memory, a clock that the test moves, and repeatable faults."""
 
 from tape.testing.clock import Clock
 from tape.testing.expecting import assert_entries

@@ -1,4 +1,4 @@
-"""Time that passes when a test says so, and not by itself."""
+"""A clock that only the test moves."""
 
 from datetime import UTC, datetime, timedelta
 from typing import Final
@@ -12,7 +12,7 @@ _EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
 
 
 class Clock:
-    """A store's clock. It never goes back, as positions must not."""
+    """A store's clock. It never goes back."""
 
     def __init__(self, start: datetime = START) -> None:
         if start.tzinfo is None:
@@ -28,7 +28,7 @@ class Clock:
         return self._ms
 
     def advance(self, by: timedelta) -> datetime:
-        """Lets time pass; what falls due meanwhile waits for somebody to look."""
+        """Moves the clock; what becomes due waits until the test runs it."""
         if by < timedelta(0):
             raise UsageError(f"a clock goes forward, not by {by}")
         self._ms += by // _MS

@@ -1,4 +1,4 @@
-"""What a test expects of entries, and how it is told what there is instead."""
+"""Compares entries with what a test expects."""
 
 from collections.abc import Mapping, Sequence
 from difflib import ndiff
@@ -10,9 +10,9 @@ ALWAYS = ("type", "payload")
 
 
 def assert_entries(entries: Sequence[Entry], expected: Sequence[Mapping[str, Any]]) -> None:
-    """The entries are these, in this order: of each only what is named must be as it is said.
+    """Fails unless the entries are these, in this order; only the named fields are compared.
 
-    A failure shows both as lines, and where they differ.
+    The failure shows a diff.
     """
     if len(entries) == len(expected) and all(map(is_like, entries, expected)):
         return
@@ -24,7 +24,7 @@ def assert_entries(entries: Sequence[Entry], expected: Sequence[Mapping[str, Any
 
 
 def is_like(entry: Entry, wanted: Mapping[str, Any]) -> bool:
-    """Whether an entry is as somebody has said; a mapping in a payload is met by one that has more."""
+    """Whether an entry has these fields; a mapping in a payload may have more keys."""
     return all(_meets(getattr(entry, name), value) for name, value in wanted.items())
 
 

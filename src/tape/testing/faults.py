@@ -1,7 +1,7 @@
-"""Faults by a seed: which append is refused, which answer is lost, which attempt crashes.
+"""Faults by a seed: refused appends, lost answers, crashing attempts.
 
-The same seed gives the same faults: whether one strikes depends on the seed and on what is done, never on its order,
-so threads and loops may take turns as they like.
+The same seed gives the same faults: a fault depends on the seed and on the operation, not on the order of operations,
+so tasks and threads may be scheduled in any order.
 """
 
 from collections import Counter
@@ -24,16 +24,16 @@ Fate = TypeVar("Fate", bound=str)
 
 
 class InjectedFault(Exception):
-    """What a handler seems to have raised, though it has not."""
+    """Raised instead of a handler's own result."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Faults:
-    """How often things go wrong, from 0 (never) to 1 (always).
+    """How often operations fail, from 0 (never) to 1 (always).
 
-    `append`: half of these appends are refused with nothing written, of the other half the answer is lost.
-    `handler`: half of these attempts fail before the function is called, the other half after it has returned, so that
-    it is called again for what it has done. `most` bounds how often one and the same thing is struck.
+    `append`: half of these appends are refused with nothing written, the other half lose their answer. `handler`: half
+    of these attempts fail before the function is called, the other half after it has returned, so that it is called
+    again. `most` limits the faults of one operation.
     """
 
     seed: int = 0
@@ -56,7 +56,7 @@ class Faults:
 
     @property
     def struck(self) -> int:
-        """How many faults there were."""
+        """How many faults were injected."""
         return sum(self._struck.values())
 
     def _draw(self, what: str, rate: float, early: Fate, late: Fate) -> Fate | None:
@@ -72,7 +72,7 @@ class Faults:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Crashing(Handler):
-    """A handler in a world with faults."""
+    """A handler with injected faults."""
 
     faults: Faults
 
@@ -91,7 +91,7 @@ def crashing(handler: Handler, faults: Faults) -> Handler:
 
 
 def _identity(request: Request) -> str:
-    """What a request says, whoever says it and however often; of a ledger's only where, as what it holds is chance."""
+    """Identifies a request by its content; for ledgers only by its cells, because their content is random."""
     where = [(event.run_id, event.type, event.subject) for event in request.events]
     cells = [(change.id, change.seen) for change in request.cells]
     said = [] if cells else [event.payload for event in request.events]

@@ -1,4 +1,4 @@
-"""A node for tests: a journal, its ledgers and its handlers, all in memory, moved by the test alone."""
+"""A node for tests: journal, ledgers and handlers in memory, driven by the test alone."""
 
 from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from contextlib import asynccontextmanager, suppress
@@ -40,17 +40,17 @@ WAITING: Final = (
     (EFFECTS.name, OUTBOX),
     (EFFECTS.name, IN_FLIGHT),
 )
-PASSES: Final = 10_000  # moments that work may fall due at before it is taken for endless
+PASSES: Final = 10_000  # limit before the work is considered endless
 
 
 class TestNode:
-    """Everything a program has of Tape, where nothing happens by itself: time stands still and no handler runs.
+    """A complete node in which nothing happens by itself: the clock stands still and no handler runs.
 
-    `run_due` does what is due now. `advance` lets time pass and does what falls due on the way, each at its time.
-    `quiesce` goes on until nothing will ever fall due.
+    `run_due` runs what is due now. `advance` moves the clock and runs what becomes due on the way, each at its time.
+    `quiesce` continues until nothing will become due.
     """
 
-    __test__ = False  # a name that begins so is no test of pytest's
+    __test__ = False  # pytest would collect a class of this name
 
     def __init__(
         self,
@@ -72,7 +72,7 @@ class TestNode:
         self._published = 0
 
     async def publish(self, run_id: str, payload: JsonValue = None, **event: Any) -> Entry:
-        """Appends an event as a good client does: with a key, and again for as long as the store is unavailable."""
+        """Appends an event with a key, and retries while the store is unavailable."""
         self._published += 1
         said, key = Event(run_id=run_id, payload=payload, **event), f"test-{self._published}"
         for _ in range(TRIES):
@@ -81,14 +81,14 @@ class TestNode:
         raise Unavailable(f"{TRIES} faults were injected in a row")
 
     async def run_due(self) -> int:
-        """Matches, and runs the handlers and agents that are due now, and what that makes due; how much was done."""
+        """Matches entries and runs due handlers and agents, repeatedly; returns how many."""
         done = 0
         while some := await self._dispatched() + await self._served():
             done += some
         return done
 
     async def advance(self, by: timedelta) -> int:
-        """Lets time pass, and does what falls due on the way; how much was done."""
+        """Moves the clock and runs what becomes due on the way; returns how many."""
         until = self.clock.now + by
         done = await self.run_due()
         while (due := await self._next_due()) is not None and due <= until:
@@ -96,7 +96,7 @@ class TestNode:
         return done + await self._run_at(until)
 
     async def quiesce(self) -> int:
-        """Runs until nothing is left to be done, however long that takes by the test's clock; how much was done."""
+        """Runs until nothing is left, moving the clock as needed; returns how many."""
         done = await self.run_due()
         for _ in range(PASSES):
             due = await self._next_due()
@@ -108,7 +108,7 @@ class TestNode:
     async def entries(
         self, pattern: str | None = None, *, run_id: str | None = None, where: str | None = None
     ) -> list[Entry]:
-        """What stands in the journal now, in its order; without a pattern what users have said."""
+        """The journal's entries in order; without a pattern only those of users."""
         subject = pattern or (None if run_id else "/**")
         stream = self.journal.stream(subject=subject, run_id=run_id, where=where, follow=False)
         return [entry async for entry in stream if pattern or run_id or entry.kind == "event"]
@@ -116,23 +116,23 @@ class TestNode:
     async def assert_entries(
         self, expected: Sequence[Mapping[str, Any]], pattern: str | None = None, *, run_id: str | None = None
     ) -> None:
-        """The entries of a pattern or a run are these; of each only what is named is compared."""
+        """Fails unless the entries of a pattern or a run are these; only named fields are compared."""
         assert_entries(await self.entries(pattern, run_id=run_id), expected)
 
     async def tasks(self, reaction_id: str = "") -> list[Task]:
-        """Every task there is, in the order of the entries that caused them."""
+        """All tasks, in the order of their source entries."""
         found = await self._store.tasks.listed(reaction_id=reaction_id, limit=MOST)
         return sorted(found, key=lambda task: (task.source_global_seq, task.reaction_id))
 
     async def assert_no_dead(self) -> None:
-        """No task is dead; a failure names those that are, and why."""
+        """Fails with the dead tasks and their errors, if there are any."""
         dead = [task for task in await self.tasks() if task.status is TaskStatus.DLQ]
         named = [f"{task.reaction_id} of entry {task.source_global_seq}: {task.last_error}" for task in dead]
         if named:
             raise AssertionError("\n".join([f"{len(named)} tasks are dead:", *named]))
 
     async def replay_dead(self) -> int:
-        """Gives every dead task its attempts again; how many those were."""
+        """Replays every dead task; returns how many."""
         dead = [task.task_id for task in await self.tasks() if task.status is TaskStatus.DLQ]
         return len(await self._store.tasks.replay(dead))
 
@@ -152,7 +152,7 @@ class TestNode:
         return sum([await agents.run_once(self.client) for agents in self._agents])
 
     async def _next_due(self) -> datetime | None:
-        """When something falls due that is not due yet."""
+        """When the next work becomes due."""
         waits = [await self._next_task(), *[await self._next_cell(*waiting) for waiting in WAITING]]
         known = [wait for wait in waits if wait is not None]
         return self.clock.now + min(known) if known else None
@@ -162,10 +162,10 @@ class TestNode:
         if not handlers:
             return None
         wait = (await self._store.tasks.claim(ClaimRequest(owner=OWNER, limit=1, reaction_ids=handlers))).more_after
-        return None if wait is None else -(-wait // TICK) * TICK  # a clock that stood still would stand for ever
+        return None if wait is None else -(-wait // TICK) * TICK  # the clock must move by at least one tick
 
     async def _next_cell(self, ledger: str, status: str) -> timedelta | None:
-        """What agents wait for; what is due by now and still there is nobody's here."""
+        """The next due time of a ledger; work that is due now and left over belongs to no agent here."""
         if not self._agents:
             return None
         now = self.clock.now_ms()
@@ -180,9 +180,9 @@ async def open_node(
     start: datetime = START,
     faults: Faults | None = None,
 ) -> AsyncIterator[TestNode]:
-    """A node with nothing in it; its handlers are these, or else all that decorators have collected.
+    """An empty node with these handlers, or with all that decorators have collected.
 
-    `agents` are durable functions, by the applications whose runs they are for.
+    `agents` are durable functions by application.
     """
     clock, given = Clock(start), faults or Faults()
     async with open_store(clock, given) as store, run_journal(store) as journal:
@@ -190,7 +190,7 @@ async def open_node(
 
 
 def _chosen(handlers: Sequence[Callable[..., Any]]) -> list[Collected]:
-    """What decorators have made of these functions, or of all."""
+    """The collected handlers of these functions, or all."""
     undecorated = set(handlers) - {each.handler.function for each in collected}
     if undecorated:
         names = ", ".join(sorted(function.__qualname__ for function in undecorated))

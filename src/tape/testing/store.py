@@ -1,4 +1,4 @@
-"""The store of a test: the one in memory, with a clock of its own, and faults on the way to its journal."""
+"""The in-memory store with the test's clock and faults."""
 
 from collections.abc import AsyncIterator, Iterator, Mapping, Sequence
 from contextlib import asynccontextmanager
@@ -16,11 +16,11 @@ from tape.store.sqlite.writer import Writer
 from tape.testing.clock import Clock
 from tape.testing.faults import Faults
 
-NOW: Final = "now_ms"  # every statement that needs the time asks for it by this name
+NOW: Final = "now_ms"  # every statement that needs the time has a parameter of this name
 
 
 class ClockedTransaction(SqliteTransaction):
-    """A transaction whose statements are told the test's time."""
+    """A transaction that uses the test's clock."""
 
     def __init__(self, block: SqliteTransaction, clock: Clock) -> None:
         super().__init__(block._worker)  # noqa: SLF001 - it is the same block, asked on the same thread
@@ -32,7 +32,7 @@ class ClockedTransaction(SqliteTransaction):
 
 
 class ClockedDatabase(Database):
-    """A database in memory that goes by the test's clock, and answers only as often as the faults let it."""
+    """An in-memory database with the test's clock and faults."""
 
     def __init__(self, clock: Clock, faults: Faults) -> None:
         location = Location.parse("memory://?keep=1000000")
@@ -52,7 +52,7 @@ class ClockedDatabase(Database):
         clocked.outcomes = block.outcomes
 
     async def append(self, requests: Sequence[Request]) -> Sequence[AppendOutcome]:
-        """The outcome of each; one that is refused was not written, one whose answer is lost was."""
+        """A refused request was not written; one with a lost answer was."""
         fates = [self._faults.of_append(request) for request in requests]
         sent = [request for request, fate in zip(requests, fates, strict=True) if fate != "refused"]
         answers = iter(await super().append(sent) if sent else ())

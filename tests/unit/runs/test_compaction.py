@@ -79,7 +79,7 @@ def test_a_run_that_owes_is_not_compacted() -> None:
 
 
 def test_whoever_is_interrupted_goes_on_with_the_same_report(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(compaction, "AT_ONCE", 1)
+    monkeypatch.setattr(compaction, "BATCH", 1)
     book = Book()
     run_id = worked(book)
     book.end(run_id, RunStatus.TERMINAL)

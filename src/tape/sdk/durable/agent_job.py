@@ -1,4 +1,4 @@
-"""AgentJob: runs that nobody works on are taken, one worker each, and their function is run to its end."""
+"""Runs durable functions: takes each run that needs a worker, and executes its function."""
 
 import inspect
 from collections.abc import Callable, Sequence
@@ -23,13 +23,13 @@ from tape.sdk.durable.run_context import RunContext, in_run
 from tape.sdk.nouns.node import AsyncNode
 from tape.telemetry import log
 
-RENEWALS_PER_LEASE: Final = 3  # heartbeats in a lease, so that two may be lost
+RENEWALS_PER_LEASE: Final = 3  # renewals per lease, so that two may fail
 
 Function = Callable[[RunState], Any]
 
 
 class AgentJob:
-    """An errand for each run of an application that is runnable, or whose worker has fallen silent."""
+    """A polled job: executes each run of an application that is runnable or whose worker's lease has ended."""
 
     def __init__(
         self,
@@ -65,7 +65,7 @@ class AgentJob:
         return begun.is_acquired
 
     async def resume(self, run_id: str) -> RunState:
-        """Goes on with one run, whether anybody has begun it or not; where it stands afterwards."""
+        """Executes one run now and returns its state afterwards."""
         begun = await self._node.runs.take(run_id, self._owner, self._lease)
         if begun.run.is_active and not begun.is_acquired:
             raise Conflict(f"{begun.run.claim.owner!r} works on run {run_id!r}; come back when its lease has ended")
@@ -74,9 +74,10 @@ class AgentJob:
         return await self._node.runs.find(run_id)
 
     async def execute(self, run: RunState) -> None:
-        """Runs the function, as far as it comes, and says how it ended.
+        """Executes the function and records how it ended.
 
-        One that waits at a gate is parked; what the store or another worker prevents is left for who recovers it.
+        A run that waits at a gate is parked. A run that the store or another worker interrupts is left to the worker
+        that recovers it.
         """
         context = await RunContext.of(self._node, run, self._waiting)
         scope = anyio.CancelScope()
@@ -100,7 +101,7 @@ class AgentJob:
             await self._fail(context, error)
 
     async def _interrupted(self, context: RunContext, error: BaseException) -> None:
-        """A function that has tasks of its own is interrupted by what any of them met, unless another one failed."""
+        """An interruption in any of the function's own tasks interrupts the run, unless another task failed."""
         rest: BaseException | None = error.split(Interrupted)[1] if isinstance(error, BaseExceptionGroup) else None
         if isinstance(rest, Exception):
             await self._fail(context, rest)
@@ -135,9 +136,9 @@ class AgentJob:
             self._leave(context, lost)
 
     async def _call(self, context: RunContext) -> Any:
-        """What the function returns or raises, once the steps that are under way in its other tasks have ended too.
+        """The function's result or error, after the steps in its other tasks have ended too.
 
-        The lease is kept until then, so that their outcomes are written; the end of the run depends on them.
+        The lease is renewed until then, so that their outcomes are recorded; the end of the run depends on them.
         """
         try:
             result = await self._called(context)
@@ -145,7 +146,7 @@ class AgentJob:
             await context.steps.close()
             raise
         await context.steps.close()
-        context.steps.check()  # a function that caught the refusal of a step has no result either
+        context.steps.check()  # a function that caught a refused step has no result
         return result
 
     async def _called(self, context: RunContext) -> Any:
@@ -161,7 +162,7 @@ class AgentJob:
         await self._node.runs.end(context.run_id, status, detail, fence=context.fence)
 
     async def _renew_lease(self, context: RunContext, scope: anyio.CancelScope) -> NoReturn:
-        """Keeps the lease; who has lost it, or whose run has ended, is stopped."""
+        """Renews the lease; cancels the function if the lease was lost or the run has ended."""
         while True:
             await anyio.sleep(self._lease.total_seconds() / RENEWALS_PER_LEASE)
             try:

@@ -1,4 +1,4 @@
-"""What a durable function may spend: set aside before it is spent, and what is left given back."""
+"""What a durable function may spend: reserved before it is spent, and the rest freed."""
 
 from dataclasses import dataclass
 from decimal import Decimal
@@ -14,22 +14,22 @@ from tape.sdk.durable.steps import enclose, enclosing
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Budget:
-    """The most that a run may spend; None is no limit."""
+    """The most that a run may spend; None means no limit."""
 
     usd: float | Decimal | None = None
     tokens: int | None = None
 
     async def set(self, context: RunContext) -> None:
-        """Gives a run caps if it has none; those that somebody gave it stay."""
+        """Sets the caps of a run that has none."""
         known = await context.node.budgets.find(context.run_id)
         if known.usd_cap_micros is None and known.token_cap is None:
             await context.node.budgets.set(context.run_id, self.usd, self.tokens)
 
 
 class reserve:  # noqa: N801 - it reads as what it does: `with tape.reserve(usd=1) as spending`
-    """Sets an amount aside for as long as a block lasts, or raises LimitReached.
+    """Reserves an amount for the duration of a block, or raises LimitReached.
 
-    `spent` says what it came to; without that all of it is spent. A run that comes here again has it already.
+    `spent` sets the actual amount; without it all is spent. A run that is executed again reuses its reservation.
     """
 
     def __init__(self, *, usd: float | Decimal = 0, tokens: int = 0) -> None:
@@ -39,7 +39,7 @@ class reserve:  # noqa: N801 - it reads as what it does: `with tape.reserve(usd=
         self._spent: tuple[float | Decimal, int] | None = None
 
     def spent(self, *, usd: float | Decimal = 0, tokens: int = 0) -> None:
-        """What it came to."""
+        """Sets the actual amount."""
         self._spent = usd, tokens
 
     async def __aenter__(self) -> Self:
@@ -55,7 +55,7 @@ class reserve:  # noqa: N801 - it reads as what it does: `with tape.reserve(usd=
 
     def __enter__(self) -> Self:
         call_from_thread(self._running, "reserve", self._begin)
-        enclose(self._step)  # in this thread: the task that began it has a context of its own
+        enclose(self._step)  # set in this thread: the task that began the step has its own context
         return self
 
     def __exit__(
@@ -66,7 +66,7 @@ class reserve:  # noqa: N801 - it reads as what it does: `with tape.reserve(usd=
 
     @interruptible
     async def _begin(self) -> None:
-        """The whole block is a step, and those within it are a part of it."""
+        """The whole block is a step; the steps inside belong to it."""
         context = self._running
         self._step = context.steps.begin("reserve", is_block=True)
         try:
@@ -84,7 +84,7 @@ class reserve:  # noqa: N801 - it reads as what it does: `with tape.reserve(usd=
         try:
             is_stopped = error is not None and not isinstance(error, Exception)
             if is_stopped or context.steps.refusal is not None or refusal_in(error) is not None:
-                return  # refused, parked or stopped: the block is not over, it will be gone through again
+                return  # refused, parked or stopped: the block will be executed again
             usd, tokens = self._spent or (self._usd, self._tokens)
             await context.node.budgets.settle(context.run_id, self._name, usd, tokens)
         finally:

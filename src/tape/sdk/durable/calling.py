@@ -1,4 +1,4 @@
-"""Calling what users wrote, async or plain, under the key of what it does."""
+"""Calls users' functions, async or plain, with an idempotency key."""
 
 import asyncio
 import inspect
@@ -19,13 +19,13 @@ _KEY: Final[ContextVar[str]] = ContextVar("tape_idempotency_key", default="")
 
 
 def idempotency_key() -> str:
-    """The key of the effect that takes place now, for whoever must recognise it when it is asked for again."""
+    """The idempotency key of the effect that is executing now."""
     return _KEY.get()
 
 
 @contextmanager
 def with_key(key: str) -> Iterator[None]:
-    """What runs in this block, in threads that it starts too, does so under a key."""
+    """Sets the idempotency key for this block and the threads it starts."""
     token = _KEY.set(key)
     try:
         yield
@@ -34,9 +34,9 @@ def with_key(key: str) -> Iterator[None]:
 
 
 async def call_function(function: Callable[[], Any], deadline: timedelta = DEADLINE) -> Any:
-    """What a function returns, be it async or plain; a plain one runs in a thread.
+    """The result of an async or plain function; a plain one runs in a thread.
 
-    Of one that takes longer than its deadline nobody knows whether it has done its work.
+    Raises AckLost after the deadline, because the function may still have completed.
     """
     inner = function.func if isinstance(function, partial) else function
     with anyio.move_on_after(deadline.total_seconds()):
@@ -47,10 +47,10 @@ async def call_function(function: Callable[[], Any], deadline: timedelta = DEADL
 
 
 async def awaited(call: Awaitable[Any]) -> Any:
-    """What a call returns or raises; a cancellation that it has dealt with ends nothing around it.
+    """The result of a call; a cancellation that the call has handled does not reach the scopes around it.
 
     An `asyncio.TaskGroup` cancels its own task when one of its tasks fails, and before Python 3.13 leaves that counted:
-    the next scope of anyio would take it for a cancellation from outside.
+    the next anyio scope would take it for a cancellation from outside.
     """
     task = asyncio.current_task()
     before = 0 if task is None else task.cancelling()

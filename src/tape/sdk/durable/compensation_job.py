@@ -1,4 +1,4 @@
-"""Obligations: whoever has registered the function that undoes one calls it; the others leave it alone."""
+"""Compensates obligations with the functions that this program has registered."""
 
 from collections.abc import Mapping, Sequence
 from datetime import timedelta
@@ -24,9 +24,9 @@ MOST: Final = 100
 
 
 class CompensationJob:
-    """An errand for each obligation whose turn and time it is, and whose compensator this program has registered.
+    """A polled job: compensates each due obligation whose compensator this program has registered.
 
-    `inverses` are compensators by name, beside those that decorators have registered.
+    `inverses` are additional compensators by name.
     """
 
     def __init__(
@@ -66,7 +66,7 @@ class CompensationJob:
         return True
 
     async def _undo(self, held: Obligation) -> Any:
-        """Calls the inverse with the effect's result and what the effect was called with."""
+        """Calls the compensator with the effect's result and arguments."""
         inverse = self._known()[held.compensator]
         effect = await self._node.effects.find(held.run_id, held.effect_key)
         result = codec.decode(effect.response_json) if effect is not None and effect.response_json else None
@@ -79,7 +79,7 @@ class CompensationJob:
         return {**compensators.known(), **self._inverses}
 
     async def _look_for_unserved(self, known: Mapping[str, Compensator]) -> None:
-        """Logs once of each compensator that is named in this app's obligations and that this program lacks."""
+        """Logs each compensator, once, that this app's obligations need and this program lacks."""
         if anyio.current_time() < self._looks_at:
             return
         self._looks_at = anyio.current_time() + LOOK_S

@@ -11,13 +11,13 @@ F = TypeVar("F", bound=Compensator)
 
 
 class Compensators:
-    """Functions by name; a module that is loaded again replaces its own."""
+    """Functions by name; reloading a module replaces its functions."""
 
     def __init__(self) -> None:
         self._by_name: dict[str, Compensator] = {}
 
     def add(self, function: Compensator, name: str | None = None) -> str:
-        """Registers a function; its name, without a given one, says in which module it is."""
+        """Registers a function and returns its name; the default name has the module and the function."""
         known_as = reference(function) if name is None else check_name("a compensator's name", name)
         self._by_name[known_as] = unwrapped(function)
         return known_as
@@ -27,13 +27,14 @@ class Compensators:
 
 
 compensators: Final = Compensators()
-"""What this program has registered, by `@tape.effect(compensate=…)` and `@tape.compensator`."""
+"""The functions that `@tape.effect(compensate=…)` and `@tape.compensator` have registered."""
 
 
 def compensator(name: str | None = None) -> Callable[[F], F]:
-    """Registers a function that undoes effects, for a program that does not declare those effects itself.
+    """Registers a function that undoes effects, for a program that does not declare the effects itself.
 
-    An obligation names its compensator, or else its kind is the name. It gets the effect's result and arguments.
+    An obligation names its compensator; without one its kind is the name. The function gets the effect's result and
+    arguments.
     """
 
     def decorate(function: F) -> F:

@@ -1,4 +1,4 @@
-"""What a model decides in a durable function: it is asked once, and what it said stays said."""
+"""Decisions of a model in a durable function: the model is asked once, and its answer is recorded."""
 
 from collections.abc import Callable
 from typing import Any
@@ -15,7 +15,7 @@ from tape.sdk.nouns.body import text_of
 async def decide(
     ask: Callable[[], Any], *, model: str = "", request: JsonValue = None, rationale: str = "", policy_version: str = ""
 ) -> JsonValue:
-    """The run's next decision: what was recorded here, or what asking says now. Effects that follow belong to it."""
+    """The run's next decision: the recorded one, or the answer of `ask`. The effects after it belong to it."""
     return await decided(current_run(), ask, model, request, rationale, policy_version)
 
 

@@ -1,4 +1,4 @@
-"""Effects in the outbox: handed to the connector they name, which says what came of them."""
+"""Dispatches effects in the outbox to their connectors."""
 
 from collections.abc import Callable, Mapping, Sequence
 from datetime import timedelta
@@ -20,12 +20,12 @@ BASE: Final = timedelta(seconds=1)
 ATTEMPTS: Final = 5
 
 Connector = Callable[[Effect], Any]
-"""Carries an effect out, async or plain: what it returns is the response, AckLost says that nobody knows, and any
-other error that it did not take place."""
+"""Carries out an effect, async or plain, and returns the response. AckLost means that the outcome is unknown; any other
+error means that the effect did not happen."""
 
 
 class DispatchJob:
-    """An errand for each effect in the outbox that somebody here can carry out; the others are left alone."""
+    """A polled job: dispatches each effect in the outbox whose connector this program has."""
 
     def __init__(
         self,
@@ -65,7 +65,7 @@ async def carry_out(
     lease: timedelta = WORK_LEASE,
     deadline: timedelta = DEADLINE,
 ) -> Effect:
-    """Has a connector do what its dispatcher holds, and says what came of it."""
+    """Calls the connector for a claimed effect and records the outcome."""
     key = held.idempotency_key
     try:
         with with_key(key):
@@ -80,13 +80,13 @@ async def carry_out(
 
 
 async def _failed(node: AsyncNode, held: Effect, error: Exception, lease: timedelta) -> Effect:
-    """What can be repeated is tried again for a while; what cannot is over."""
+    """An idempotent effect is tried again, up to a limit; any other has failed."""
     log.warning("effect.not_dispatched", run_id=held.run_id, tool=held.tool, error=type(error).__name__)
     error_text = replace_unstorable(f"{type(error).__name__}: {error}")
     tried = held.dispatch_attempts + 1
     if held.semantics is Semantics.NON_IDEMPOTENT or tried >= ATTEMPTS:
         resolution = Resolution.FAILED
         return await node.dispatch.observe(held.run_id, held.idempotency_key, resolution, error={"message": error_text})
-    began_ms = held.claim.expires_at_ms - lease_ms(lease)  # by the clock of the store
+    began_ms = held.claim.expires_at_ms - lease_ms(lease)  # by the store's clock
     next_ms = began_ms + backoff(tried, BASE, 0) // timedelta(milliseconds=1)
     return await node.dispatch.attempt(held.run_id, held.idempotency_key, held.claim.attempt, error_text, next_ms)

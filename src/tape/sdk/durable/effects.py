@@ -1,4 +1,4 @@
-"""`@tape.effect`: a function whose effect is written down before it takes place, and takes place once."""
+"""`@tape.effect`: a function whose call is recorded before it happens, and happens once."""
 
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -31,7 +31,7 @@ Function = Callable[..., Any]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Tool:
-    """A function with an effect, and all that is told of it beforehand."""
+    """A function with an effect, and its options."""
 
     function: Function
     name: str
@@ -57,7 +57,7 @@ class Tool:
 
 @dataclass(frozen=True, slots=True)
 class Call:
-    """A tool and what it is called with."""
+    """A tool and its arguments."""
 
     tool: Tool
     args: tuple[Any, ...]
@@ -99,12 +99,12 @@ def effect(
     scope: str = "",
     timeout: timedelta | float = DEADLINE,
 ) -> Callable[[Callable[P, Any]], Callable[P, Any]]:
-    """Makes a function's result part of its run: it is asked for once, and told to whoever runs the function again.
+    """Records a function's result in its run: it is called once, and later executions get the recorded result.
 
-    `compensate(result, *args)` undoes it when the run fails. `status_check(*args)` is asked when nobody knows whether
-    it took place: what it returns is the result, None says that it did not, and an error that nobody knows. `stub`
-    answers in forks that may do nothing outside. Arguments and results are JSON. Of a call that takes longer than
-    `timeout` (an hour; a number counts seconds) nobody knows whether it took place.
+    `compensate(result, *args)` undoes it when the run fails. `status_check(*args)` is called when the outcome is
+    unknown: it returns the result, or None if the call did not happen; if it raises, the outcome stays unknown. `stub`
+    replaces the function in forks that suppress effects. Arguments and results are JSON. The outcome of a call that
+    takes longer than `timeout` (default an hour; a number means seconds) is unknown.
     """
 
     def decorate(function: Callable[P, Any]) -> Callable[P, Any]:
@@ -126,7 +126,7 @@ def effect(
 
 
 async def perform_effect(context: RunContext, call: Call) -> JsonValue:
-    """The effect's result: the one that is written down, or else the one that it has now."""
+    """The effect's result: the recorded one, or that of calling it now."""
     index = context.decision_index
     place = context.occurrence(f"effect {index} {call.tool.name}")
     if context.policy.suppresses_effects:
@@ -147,7 +147,7 @@ def result_of(effect: Effect) -> JsonValue:
 
 
 async def _suppressed(context: RunContext, call: Call, index: int, place: int) -> JsonValue:
-    """The same in a fork that may do nothing outside."""
+    """The same in a fork that suppresses effects."""
     begun = await context.node.effects.begin(
         context.run_id, call.tool.name, call.request, decision_index=index, call_index=place,
         semantics=Semantics.OBSERVE_ONLY, scope=call.tool.scope, fence=context.fence,
@@ -161,7 +161,7 @@ async def _suppressed(context: RunContext, call: Call, index: int, place: int) -
 
 
 async def _settled(context: RunContext, call: Call, begun: Effect) -> Effect:
-    """The effect when its outcome is known, as far as anybody can know it."""
+    """The effect with its outcome, as far as it can be known."""
     if begun.is_settled:
         return begun
     if begun.status is EffectStatus.UNKNOWN:
@@ -185,7 +185,7 @@ async def _done(context: RunContext, call: Call, begun: Effect) -> Effect:
     except AckLost:
         return await _lost(context, call, begun)
     except StepRefused:
-        raise  # the program is at fault, not the tool: nothing came of the effect that could be written down
+        raise  # the program is at fault, not the tool, so there is no outcome to record
     except Exception as error:  # noqa: BLE001 - whatever a tool raises is what came of it
         error_text: JsonValue = {"type": type(error).__name__, "message": replace_unstorable(str(error))}
         return await _complete(context, begun, EffectStatus.FAILED, error=error_text)
@@ -193,12 +193,12 @@ async def _done(context: RunContext, call: Call, begun: Effect) -> Effect:
 
 
 async def _lost(context: RunContext, call: Call, begun: Effect) -> Effect:
-    """Nobody knows what came of it; whoever can look does so at once."""
+    """The outcome is unknown; a status check resolves it at once."""
     return await _looked_for(context, call, await _complete(context, begun, EffectStatus.UNKNOWN))
 
 
 async def _checked(context: RunContext, call: Call, begun: Effect) -> Effect:
-    """What a worker before this one left behind: it is only done if it was not."""
+    """An earlier worker left it pending: call it only if the status check says it did not happen."""
     try:
         result = await _look(call, begun)
     except StepRefused:
@@ -211,7 +211,7 @@ async def _checked(context: RunContext, call: Call, begun: Effect) -> Effect:
 
 
 async def _looked_for(context: RunContext, call: Call, effect: Effect) -> Effect:
-    """An effect in doubt after a look outside; it is not done again, because that was said to the journal already."""
+    """Checks an effect in doubt; it is never repeated, because its entry already says that it may have happened."""
     if call.tool.status_check is None or effect.run_id != context.run_id:
         return effect
     try:
@@ -235,7 +235,7 @@ async def _look(call: Call, effect: Effect) -> JsonValue:
 
 
 async def _dispatched(context: RunContext, begun: Effect) -> Effect:
-    """Waits for whoever carries it out."""
+    """Waits for a dispatcher."""
     with context.waiting.wait() as is_left:
         while begun.status is EffectStatus.PENDING:
             context.steps.check()
@@ -245,7 +245,7 @@ async def _dispatched(context: RunContext, begun: Effect) -> Effect:
 
 
 async def mark_in_doubt(context: RunContext) -> None:
-    """Says of each effect that has no outcome, and that nobody waits for any more, that nobody knows it."""
+    """Marks every inline effect without an outcome as unknown."""
     for each in await context.node.effects.listed(context.run_id):
         is_inline = each.dispatch_mode is DispatchMode.INLINE and each.semantics is not Semantics.OBSERVE_ONLY
         if is_inline and each.status is EffectStatus.PENDING:

@@ -1,4 +1,4 @@
-"""How a durable function is told that it cannot simply go on."""
+"""Errors that a durable function gets instead of a step's result."""
 
 from typing import Final
 
@@ -9,11 +9,11 @@ CANNOT_CONTINUE: Final = (
     RunClosed,
     StaleClaim,
     Unavailable,
-)  # what a worker that may not or cannot go on gets from the ledgers
+)  # the ledgers' errors for a worker that may not or cannot continue
 
 
 class EffectFailed(TapeError):
-    """An effect did not take place; the same is raised however often the function is run again."""
+    """An effect did not happen; every execution of the function gets the same error."""
 
     def __init__(self, tool: str, error_json: str) -> None:
         super().__init__(tool, error_json)
@@ -25,7 +25,7 @@ class EffectFailed(TapeError):
 
 
 class EffectUnknown(TapeError):
-    """Nobody knows whether an effect took place; somebody must look and reconcile it."""
+    """Whether an effect happened is unknown; check and reconcile it."""
 
     def __init__(self, tool: str, idempotency_key: str) -> None:
         super().__init__(tool, idempotency_key)
@@ -37,34 +37,34 @@ class EffectUnknown(TapeError):
 
 
 class StepRefused(UsageError):
-    """A step was asked for where a durable function cannot take one; the run is left as it is, for a corrected one."""
+    """A step was taken where a durable function cannot take one. The run stays as it is, for a corrected program."""
 
 
 class ConcurrentSteps(StepRefused):
-    """A step began while another one of the same run was under way in another task.
+    """A step began while another step of the same run was in progress in another task.
 
-    Steps have numbers in the order in which they begin. Another execution may begin concurrent steps in another order,
-    and would get the recorded results of the wrong ones.
+    Steps are numbered in the order in which they begin. Another execution may begin concurrent steps in another order,
+    and would get each other's recorded results.
     """
 
 
 class AckLost(Exception):
-    """Raised in an effect: it was asked for, and no answer came."""
+    """Raised in an effect: the call was made, and no answer came."""
 
 
 class Interrupted(BaseException):
-    """Ends a function that cannot go on here and now; whoever takes its run begins it again.
+    """Ends a function that cannot continue here and now; the next worker executes it again.
 
-    Nobody who catches errors means this one, so it is none.
+    It is no Exception, so that `except Exception` in a function does not catch it.
     """
 
 
 class Parked(Interrupted):
-    """The run waits at a gate; it goes on when the answer is there."""
+    """The run waits at a gate, and continues when a signal arrives."""
 
 
 def refusal_in(error: BaseException | None) -> StepRefused | None:
-    """The refusal of a step that an error is, contains or comes from."""
+    """The refused step that an error is, contains or comes from."""
     seen: set[int] = set()
     rest = [error]
     while rest:
@@ -79,7 +79,7 @@ def refusal_in(error: BaseException | None) -> StepRefused | None:
 
 
 def failure(effect: Effect) -> TapeError:
-    """What an effect without a result is told as."""
+    """The error of an effect without a result."""
     if effect.is_settled:
         return EffectFailed(effect.tool, effect.error_json)
     return EffectUnknown(effect.tool, effect.idempotency_key)

@@ -1,4 +1,4 @@
-"""Effects in a fork that nothing outside may notice: recorded results are served, or a stand-in answers."""
+"""Effects in a fork that suppresses them: recorded results are served, or a stub is called."""
 
 from collections.abc import Callable
 from typing import Any
@@ -12,7 +12,7 @@ from tape.sdk.durable.run_context import RunContext
 
 
 async def complete_without_effect(context: RunContext, begun: Effect, stub: Callable[[], Any] | None) -> Effect:
-    """Completes an effect without anything taking place."""
+    """Completes an effect without executing it."""
     if context.policy is EffectPolicy.REPLAY:
         return await _replayed(context, begun)
     response: JsonValue = None if stub is None else codec.decode(codec.encode(await call_function(stub)))
@@ -22,7 +22,7 @@ async def complete_without_effect(context: RunContext, begun: Effect, stub: Call
 
 
 async def recorded(context: RunContext, key: str) -> Effect | None:
-    """What came of the same effect in the parent, if that is known."""
+    """The same effect's outcome in the parent, if it is known."""
     parent = parent_of(context.run.labels)
     if parent is None:
         return None
@@ -31,7 +31,7 @@ async def recorded(context: RunContext, key: str) -> Effect | None:
 
 
 async def _replayed(context: RunContext, begun: Effect) -> Effect:
-    """What the parent has not done, or has asked for otherwise, cannot be replayed."""
+    """Fails if the parent did not do this, or did it with another request."""
     past = await recorded(context, begun.idempotency_key)
     if past is None or past.request_json not in ("", begun.request_json):
         missing: JsonValue = {"type": "NotRecorded", "message": "its parent never did this, so there is no result"}

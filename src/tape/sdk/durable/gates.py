@@ -1,4 +1,4 @@
-"""OutboxWaits for somebody outside, for as long as it takes and in nobody's hands."""
+"""Gates in durable functions: wait for a signal without holding a worker."""
 
 from tape.core import codec
 from tape.core.codec import JsonValue
@@ -8,9 +8,9 @@ from tape.sdk.durable.run_context import current_run, step
 
 @step
 async def gate(name: str, context: JsonValue = None) -> JsonValue:
-    """What was answered at a gate. Until it is, the function ends here, and is begun again with the answer.
+    """The signal's payload. Until it arrives the function ends here; then it is executed again.
 
-    The second time that a run comes to the same gate it waits for the second answer.
+    A run's second wait at the same gate gets the second signal.
     """
     run = current_run()
     place = run.occurrence(f"gate {name}")

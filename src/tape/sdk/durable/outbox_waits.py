@@ -1,4 +1,4 @@
-"""The functions of one worker that wait for somebody to carry out their effects."""
+"""The functions of one worker that wait for their effects to be dispatched."""
 
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -9,7 +9,7 @@ from tape.sdk.durable.errors import Interrupted
 
 
 class OutboxWaits:
-    """How many functions there are, and how many waits were begun and go on; `leave` ends those that go on now."""
+    """How many functions are running, and how many waits have begun and are active; `leave` interrupts those."""
 
     def __init__(self) -> None:
         self.functions = 0
@@ -19,7 +19,7 @@ class OutboxWaits:
 
     @property
     def all_waiting(self) -> bool:
-        """Whether every function waits."""
+        """Whether every function is waiting."""
         return 0 < self.functions <= self._count
 
     @contextmanager
@@ -32,7 +32,7 @@ class OutboxWaits:
 
     @contextmanager
     def wait(self) -> Iterator[anyio.Event]:
-        """What is set when this wait is to end."""
+        """Counts a wait; the event is set to interrupt it."""
         self.begun += 1
         self._count += 1
         try:
@@ -41,13 +41,13 @@ class OutboxWaits:
             self._count -= 1
 
     def leave(self) -> None:
-        """Interrupts every function that waits; whoever takes its run waits on."""
+        """Interrupts every waiting function; the next worker executes its run again."""
         self._is_left.set()
         self._is_left = anyio.Event()
 
 
 async def sleep_unless_interrupted(is_left: anyio.Event, seconds: float) -> None:
-    """A while, unless the wait is to end."""
+    """Sleeps; raises Interrupted if the wait is interrupted."""
     with anyio.move_on_after(seconds):
         await is_left.wait()
         raise Interrupted

@@ -1,4 +1,4 @@
-"""Effects that come as messages of a broker, perhaps more than once: each is carried out once."""
+"""Effects that arrive as messages of a broker, perhaps repeatedly: each is carried out once."""
 
 from datetime import timedelta
 
@@ -12,12 +12,12 @@ from tape.telemetry import log
 
 
 def message_of(effect: Effect) -> bytes:
-    """What a broker carries: which effect is to be done, and nothing that its ledger knows better."""
+    """The message for a broker: only the key of the effect; the ledger has the rest."""
     return codec.encode({"run_id": effect.run_id, "idempotency_key": effect.idempotency_key}).encode()
 
 
 class Receiver:
-    """Carries out what messages name; the ledger's claim makes one of any number of deliveries the one that counts."""
+    """Carries out the effects that messages name; the ledger's claim makes repeated deliveries harmless."""
 
     def __init__(self, node: AsyncNode, connector: Connector, *, owner: str, lease: timedelta = WORK_LEASE) -> None:
         self._node = node
@@ -26,7 +26,7 @@ class Receiver:
         self._lease = lease
 
     async def receive(self, message: bytes) -> bool:
-        """Whether the broker may forget the message: it was handled now or before, or can never be."""
+        """Whether the broker may acknowledge the message: it was handled now or before, or never can be."""
         try:
             run_id, key = _named(message)
             claim = await self._node.dispatch.claim(run_id, key, self._owner, self._lease)

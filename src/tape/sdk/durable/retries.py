@@ -1,4 +1,4 @@
-"""How often a tool is tried before it has failed."""
+"""Retries of a tool."""
 
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
@@ -17,7 +17,7 @@ T = TypeVar("T")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Retries:
-    """So many attempts, with a pause that doubles; only for errors of some types, and never for others."""
+    """A number of attempts with a doubling delay, for some types of errors and never for others."""
 
     attempts: int = 3
     base: timedelta = timedelta(seconds=1)
@@ -29,7 +29,7 @@ class Retries:
             raise UsageError(f"attempts must be at least 1, not {self.attempts}")
 
     def is_worth(self, error: Exception, attempt: int) -> bool:
-        """Whether another attempt follows this one; what may have been done is not tried again."""
+        """Whether to try again; a call that may have happened is not repeated."""
         is_kind = isinstance(error, self.retry_on) and not isinstance(error, (*self.never, AckLost, StepRefused))
         return is_kind and attempt < self.attempts
 
@@ -38,7 +38,7 @@ ONCE: Final = Retries(attempts=1)
 
 
 async def retried(policy: Retries, call: Callable[[], Awaitable[T]]) -> T:
-    """What a call returns at the first attempt that succeeds; the last error if none does."""
+    """The first successful result, or the last error."""
     attempt = 1
     while True:
         try:

@@ -1,4 +1,4 @@
-"""The run that a durable function is in: what it knows from before, and where it has come to."""
+"""The run that a durable function executes: its recorded history, and how far it has come."""
 
 import asyncio
 from collections import Counter
@@ -29,10 +29,10 @@ _CURRENT: Final[ContextVar["RunContext | None"]] = ContextVar("tape_running", de
 
 @dataclass(slots=True, kw_only=True)
 class RunContext:
-    """A run in the hands of one worker.
+    """A run held by one worker.
 
-    A function that is begun again goes through the same places in the same order, so what happens at a place has a
-    name that is context again: after which decision, and which call of the same kind it is.
+    Every execution of a function takes the same steps in the same order, so each step has a stable name: the decision
+    before it, and its number among calls of the same kind.
     """
 
     node: AsyncNode
@@ -49,7 +49,7 @@ class RunContext:
 
     @classmethod
     async def of(cls, node: AsyncNode, run: RunState, waiting: OutboxWaits) -> "RunContext":
-        """With everything that workers before this one have left."""
+        """Loads the effects and decisions that earlier workers have recorded."""
         effects = {each.idempotency_key: each for each in await node.effects.listed(run.run_id)}
         decisions = {each.decision_index: each for each in await node.decisions.listed(run.run_id)}
         return cls(node=node, run=run, effects=effects, decisions=decisions, waiting=waiting)
@@ -64,16 +64,16 @@ class RunContext:
 
     @property
     def policy(self) -> EffectPolicy:
-        """What becomes of effects: a run that is no fork has them take place."""
+        """What happens to effects; in a run that is no fork they are live."""
         return policy_of(self.run.labels)
 
     def occurrence(self, kind: str) -> int:
-        """Which one of its kind this is."""
+        """The number of this call among those of its kind."""
         self.counts[kind] += 1
         return self.counts[kind] - 1
 
     def check_same(self, effect: Effect, request_json: str) -> None:
-        """Refuses a function that asks for something else than it did the first time."""
+        """Refuses a function whose request differs from the recorded one."""
         if effect.run_id == self.run_id and effect.request_json not in ("", request_json):
             raise Conflict(
                 f"run {self.run_id!r} asks for another {effect.tool!r} than the first time: a durable function may "
@@ -82,7 +82,7 @@ class RunContext:
 
 
 def current_run() -> RunContext:
-    """The run that the code that runs now belongs to."""
+    """The run that the calling code belongs to."""
     context = _CURRENT.get()
     if context is None:
         raise StepRefused("this belongs into a durable function, in its own task or thread; tape.run_agent runs one")
@@ -92,7 +92,7 @@ def current_run() -> RunContext:
 @contextmanager
 def in_run(context: RunContext) -> Iterator[None]:
     token, outer = _CURRENT.set(context), enclosing()
-    enclose(None)  # a step of a run that this one was begun in is none of its own
+    enclose(None)  # a step of an enclosing run does not belong to this one
     try:
         yield
     finally:
@@ -101,7 +101,7 @@ def in_run(context: RunContext) -> Iterator[None]:
 
 
 def sync_or_async(function: Callable[P, Coroutine[Any, Any, Any]]) -> Callable[P, Any]:
-    """The same for both kinds of durable functions: an async one awaits it, a plain one just calls it."""
+    """For both kinds of durable functions: an async one awaits it, a plain one calls it."""
 
     guarded = interruptible(function)
 
@@ -109,14 +109,14 @@ def sync_or_async(function: Callable[P, Coroutine[Any, Any, Any]]) -> Callable[P
     def call(*args: P.args, **kwargs: P.kwargs) -> Any:
         if is_in_loop():
             return guarded(*args, **kwargs)
-        context = current_run()  # else the thread is none of ours, and the complaint should say so
+        context = current_run()  # raises a clear error if the thread does not belong to a run
         return call_from_thread(context, function.__name__, partial(guarded, *args, **kwargs))
 
     return call
 
 
 def call_from_thread(context: RunContext, name: str, call: Callable[[], Coroutine[Any, Any, T]]) -> T:
-    """What an async call returns to the thread of a plain durable function; other threads are refused."""
+    """Runs an async call for the thread of a plain durable function; refuses other threads."""
     try:
         return from_thread.run(call)
     except NoEventLoopError as error:
@@ -124,7 +124,7 @@ def call_from_thread(context: RunContext, name: str, call: Callable[[], Coroutin
 
 
 def step(function: Callable[P, Coroutine[Any, Any, Any]]) -> Callable[P, Any]:
-    """The same for what has a number in its run: it begins only when no other step is under way in another task."""
+    """Makes a function a step: it begins only when no step is in progress in another task."""
 
     @wraps(function)
     async def alone(*args: P.args, **kwargs: P.kwargs) -> Any:
@@ -135,7 +135,7 @@ def step(function: Callable[P, Coroutine[Any, Any, Any]]) -> Callable[P, Any]:
 
 
 def interruptible(function: Callable[P, Coroutine[Any, Any, T]]) -> Callable[P, Coroutine[Any, Any, T]]:
-    """The same, but what a ledger cannot do for this worker ends the whole function: it is no result of the run's."""
+    """Ends the durable function if the ledgers refuse this worker: that is no result of the run."""
 
     @wraps(function)
     async def guarded(*args: P.args, **kwargs: P.kwargs) -> T:

@@ -1,4 +1,4 @@
-"""The world as a run saw it the first time: time, chance and whatever else would be different the next time."""
+"""Recorded observations: time, random numbers and other values that would differ in the next execution."""
 
 import random as chance
 from collections.abc import Callable
@@ -15,9 +15,9 @@ from tape.sdk.durable.run_context import RunContext, current_run, step, sync_or_
 
 
 async def record_sample(context: RunContext, name: str, look: Callable[[], Any] | None) -> JsonValue:
-    """What was seen here the first time, the time itself if there is nothing to look with.
+    """The recorded value, or a new one; without a function, the store's time.
 
-    A fork that replays sees what its parent saw.
+    A replaying fork gets its parent's value.
     """
     key = f"{context.run_id}/sample-{name}-{context.occurrence(f'sample {name}')}"
     begun = await context.node.effects.begin(
@@ -38,31 +38,31 @@ async def _look(begun: Effect, look: Callable[[], Any] | None) -> Any:
 
 @step
 async def sample(name: str, look: Callable[[], Any]) -> JsonValue:
-    """What a function returns the first time that the run comes here; it may look at the world, not change it."""
+    """What a function returned when the run first came here; it may read the outside world but not change it."""
     return await record_sample(current_run(), name, look)
 
 
 @step
 async def now() -> JsonValue:
-    """The store's time in seconds since 1970, as it was when the run first came here."""
+    """The store's time in seconds since 1970 when the run first came here."""
     return await record_sample(current_run(), "now", None)
 
 
 @step
 async def uuid() -> JsonValue:
-    """A name that nothing else has, and that the run keeps."""
+    """A random UUID that the run keeps."""
     return await record_sample(current_run(), "uuid", lambda: str(uuid4()))
 
 
 @step
 async def random() -> JsonValue:
-    """A number from 0 up to 1, the same however often the run comes here."""
+    """A number from 0 up to 1 that the run keeps."""
     return await record_sample(current_run(), "random", chance.random)
 
 
 @sync_or_async
 async def mutation() -> JsonValue:
-    """What was changed for the fork that this run is; None if nothing was, or if it is none."""
+    """The mutation of this fork, or None."""
     context = current_run()
     changed = context.effects.get(f"{context.run_id}/mutation")
     return None if changed is None else result_of(changed)

@@ -1,4 +1,4 @@
-"""The steps of a run, one at a time: a step is numbered when it begins, and two at once have no order to rely on."""
+"""The steps of a run, one at a time: they are numbered when they begin, and concurrent ones have no stable order."""
 
 import asyncio
 from collections.abc import Iterator
@@ -14,7 +14,7 @@ from tape.sdk.durable.errors import CANNOT_CONTINUE, ConcurrentSteps, Interrupte
 
 @dataclass(slots=True, eq=False)
 class Step:
-    """A step that has begun, and the step that it was begun in; a block has no outcome of its own to wait for."""
+    """A step that has begun, and its enclosing step; a block has no outcome of its own."""
 
     name: str
     parent: "Step | None"
@@ -26,22 +26,23 @@ _INSIDE: Final[ContextVar[Step | None]] = ContextVar("tape_step", default=None)
 
 
 def enclosing() -> Step | None:
-    """The step that the code that runs now is part of."""
+    """The step that the calling code is part of."""
     return _under_way(_INSIDE.get())
 
 
 def enclose(step: Step | None) -> None:
-    """Makes what this task or thread does from now on part of a step, or of none."""
+    """Makes the calls of this task or thread from now on part of a step, or of none."""
     _INSIDE.set(step)
 
 
 class Steps:
     """The steps of one execution of a durable function.
 
-    A step may be begun within another, by whatever tasks and threads that one starts; any other step has to wait until
-    it is over. One that does not is refused, and so is every later one: the order of the run's steps is unknown.
+    A step may begin inside another, also in tasks and threads that one starts; any other step must wait until it is
+    over. A step that does not wait is refused, and so is every later one, because the order of the run's steps is
+    unknown.
 
-    `interruption` is why a step could not be gone on with; `is_cut` says that one was cancelled by its own function.
+    `interruption` is why a step could not complete; `is_cut` says that a step was cancelled by its own function.
     """
 
     def __init__(self, run_id: str) -> None:
@@ -56,13 +57,13 @@ class Steps:
         self._is_idle.set()
 
     def check(self) -> None:
-        """Refuses to go on after a step was refused or interrupted."""
+        """Raises if a step was refused or interrupted."""
         for error in (self.refusal, self.interruption):
             if error is not None:
                 raise error
 
     def refuse(self, why: str) -> StepRefused:
-        """Refuses a step and all that follow; the error to raise."""
+        """Refuses this step and all later ones; returns the error to raise."""
         self.refusal = ConcurrentSteps(
             f"run {self._run_id!r}: {why}; the steps of a durable function follow one another, so await each before "
             "the next, or do the concurrent work inside one effect"
@@ -82,7 +83,7 @@ class Steps:
         return self._newest
 
     def end(self, step: Step, error: BaseException | None = None) -> None:
-        """Ends a step, with the error that it ended with."""
+        """Ends a step, with its error if there is one."""
         step.is_over = True
         if isinstance(error, (Interrupted, *CANNOT_CONTINUE)):
             self.interruption = error
@@ -94,7 +95,7 @@ class Steps:
 
     @contextmanager
     def step(self, name: str) -> Iterator[None]:
-        """A step for as long as a block lasts; what the block calls belongs to it."""
+        """A step for the duration of a block; the block's calls belong to it."""
         step = self.begin(name)
         token = _INSIDE.set(step)
         failure: BaseException | None = None
@@ -108,9 +109,9 @@ class Steps:
             self.end(step, failure)
 
     async def close(self) -> None:
-        """Returns when no step is under way; none begins any more, except within one that is.
+        """Returns when no step is in progress; afterwards steps begin only inside one that is.
 
-        A block that was left open does not count: nobody may ever end it.
+        A block that was left open does not count, because it may never end.
         """
         self._is_closed = True
         await self._is_idle.wait()
@@ -131,7 +132,7 @@ def _under_way(step: Step | None) -> Step | None:
 
 
 def _acting(step: Step | None) -> Step | None:
-    """The step under way that has an outcome: this one, or the next one around it."""
+    """The innermost step in progress that has an outcome."""
     while step is not None and (step.is_over or step.is_block):
         step = step.parent
     return step
