@@ -1,4 +1,4 @@
-"""What every command accepts, before and after its name: which store, how safely, and who is reading."""
+"""The options that every command accepts, before and after its name."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ Command = TypeVar("Command", bound=Callable[..., Any])
 
 @dataclass(slots=True, kw_only=True)
 class Choices:
-    """What the caller chose so far; options fill it in as they are met."""
+    """The caller's options; click fills them in one after the other."""
 
     store: str | None = None
     is_json: bool = False
@@ -47,7 +47,7 @@ class Choices:
         return local_folder(self.lake, "--lake") if self.lake else Settings.read(os.environ).lake_folder
 
     def file(self) -> Path | None:
-        """The file the store lives in, if it is one; another kind of store has none."""
+        """The file of a store that is one; None for other stores."""
         from urllib.parse import urlsplit
 
         from tape.store.sqlite.location import Location
@@ -56,7 +56,7 @@ class Choices:
         return Location.parse(url, is_unsafe).path if urlsplit(url).scheme == "sqlite" else None
 
     def check_exists(self) -> None:
-        """Refuses to look for faults in a journal that opening would only now create."""
+        """Refuses a store that opening it would create: an empty journal has no faults."""
         from tape.core.errors import NotFound
 
         path = self.file()
@@ -88,31 +88,31 @@ class Choices:
 
 
 def run(main: Callable[[], Awaitable[T]]) -> T:
-    """Runs a command to its end, or until it is told to end."""
+    """Runs a command until it ends or is interrupted."""
     return interrupts.run(main)
 
 
 def run_apart(work: Callable[[], T]) -> T:
-    """The same for one that does not wait but works: in a thread, because who works in C hears no signal."""
+    """The same for a blocking call, in a thread: a call into C delays the handling of signals."""
     from anyio import to_thread
 
     return interrupts.run(lambda: to_thread.run_sync(work, abandon_on_cancel=True))
 
 
 def shared(command: Command) -> Command:
-    """Gives a command the options that all of them have."""
+    """Adds the options that all commands have."""
     for option in (_UNSAFE, _JSON, _STORE):
         command = option(command)
     return command
 
 
 def in_lake(command: Command) -> Command:
-    """Gives a command the option that says where the lake is."""
+    """Adds the option for the lake's folder."""
     return _LAKE(command)
 
 
 def _keep(context: click.Context, parameter: click.Parameter, value: object) -> None:
-    if value:  # what was said before the command's name stands unless it is said again
+    if value:  # an option before the command's name counts unless it is repeated after it
         setattr(context.ensure_object(Choices), str(parameter.name), value)
 
 

@@ -1,4 +1,4 @@
-"""Where `tape` begins: it hears signals before anything is loaded."""
+"""The entry point of `tape`: it handles signals before anything else is imported."""
 
 from typing import NoReturn
 

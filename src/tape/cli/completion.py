@@ -1,4 +1,4 @@
-"""`tape completion`: what a shell needs to complete the names of commands and options."""
+"""`tape completion`: scripts that complete commands and options in a shell."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""One voice for every command: an example under its help, and short names for what its options take."""
+"""Adds an example to the help of every command, and short names for the values of its options."""
 
 from __future__ import annotations
 
@@ -74,7 +74,7 @@ EXAMPLES: Final = {
 
 
 def teach(command: click.Command, path: str) -> None:
-    """Gives a command its example, and those below it theirs."""
+    """Adds the examples of a command and its subcommands."""
     if path in EXAMPLES:
         command.epilog = f"\b\nExample:\n  {EXAMPLES[path]}"
     for parameter in command.params:

@@ -1,4 +1,4 @@
-"""Which extra of the package brings what a command may miss."""
+"""Which extra of the package provides a missing import."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ EXTRAS: Final = {
 
 
 def missing(error: BaseException) -> UsageError | None:
-    """The error as a sentence that names the extra, if a package of one is what was not found."""
+    """An error that names the extra, if the missing package belongs to one."""
     from tape.core.errors import UsageError
 
     for part in _parts(error):

@@ -96,7 +96,7 @@ def _sum_up_archive(before: Bounds, bounds: Bounds, *, is_json: bool) -> None:
 
 
 async def audit(store: Store, on_fault: Callable[[Fault], None]) -> int:
-    """Looks at everything, tells each fault as it is found, and says how many there are."""
+    """Checks everything, reports each fault as it is found, and returns how many there are."""
     count = 0
     async with aclosing(store.audit.pages()) as pages:
         async for page in pages:

@@ -1,4 +1,4 @@
-"""The command `tape`: finds the command that was asked for, and ends as it ends."""
+"""The command `tape`: finds the subcommand, runs it, and returns its exit code."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ DATABASES: Final = {"asyncpg": "Postgres", "sqlite3": "SQLite", "redis": "Redis"
 
 
 class Commands(click.Group):
-    """Loads a command when it is asked for. An interrupted one, or one whose reader has gone, ends quietly."""
+    """Imports a command when it is used. It ends quietly if it is interrupted or its output is closed."""
 
     def list_commands(self, ctx: click.Context) -> list[str]:
         return list(COMMANDS)
@@ -63,7 +63,7 @@ class Commands(click.Group):
         except KeyboardInterrupt:
             return interrupts.code
         except BrokenPipeError:
-            os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())  # Python flushes once more as it ends
+            os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())  # Python flushes once more when it ends
             return BROKEN_PIPE
         return code
 
@@ -92,7 +92,7 @@ def main() -> NoReturn:
 
 
 def run(arguments: Sequence[str]) -> int:
-    """Runs a command and says how it ended: 0, or the number of what went wrong."""
+    """Runs a command and returns its exit code."""
     choices = Choices()
     try:
         return tape.main(list(arguments) or ["--help"], "tape", standalone_mode=False, obj=choices) or 0
@@ -115,7 +115,7 @@ def _refuse(error: click.ClickException, is_json: bool) -> int:
 
 
 def _meant(error: click.ClickException) -> str | None:
-    """What an option that is not there may have been meant to be."""
+    """The option that a misspelt one probably stands for."""
     if not isinstance(error, click.NoSuchOption) or not error.possibilities:
         return None
     return f"there is no option {error.option_name}; you may mean {' or '.join(sorted(error.possibilities))}"
@@ -140,27 +140,27 @@ def _fail(error: Exception, is_json: bool) -> int:
 
 
 def _first(error: BaseException) -> BaseException:
-    """The error itself; of tasks that failed together, that of the first."""
+    """The error itself, or the first one of a group."""
     while isinstance(error, BaseExceptionGroup):
         error = error.exceptions[0]
     return error
 
 
 def _database_of(error: BaseException) -> str | None:
-    """Whose error it is, if it is a database's."""
+    """The database that raised the error, if one did."""
     roots = {kind.__module__.partition(".")[0] for kind in type(error).__mro__}
     return next((name for root, name in DATABASES.items() if root in roots), None)
 
 
 def _one_line(error: BaseException) -> str:
-    """What an error says, its SQLSTATE with it if it has one."""
+    """The error's message in one line, with its SQLSTATE if it has one."""
     text = " ".join(str(error).split()) or type(error).__name__
     state = getattr(error, "sqlstate", None)
     return f"{text} (SQLSTATE {state})" if state else text
 
 
 def _sentence(error: TapeError) -> str:
-    """What it says, with the way on as it is typed here."""
+    """The error's message, with the command that helps."""
     from tape.core.errors import Corrupt, RunNotFound
 
     if isinstance(error, RunNotFound):
@@ -171,7 +171,7 @@ def _sentence(error: TapeError) -> str:
 
 
 def _ours(error: BaseException) -> TapeError | None:
-    """The error meant for the caller; tasks that fail together come as a group."""
+    """The Tape error to report, also from within a group."""
     from tape.core.errors import TapeError
 
     if isinstance(error, TapeError):

@@ -1,4 +1,4 @@
-"""The one voice of the command line: what is printed, how wide, in which colour, and never raw."""
+"""The output of the command line: width, colour, and escaping of text from outside."""
 
 import json
 import os
@@ -10,13 +10,13 @@ from textwrap import wrap
 from typing import Final, TextIO
 
 PLAIN_COLUMNS: Final = 100
-LEAST_LAST: Final = 20  # what the last column of a table needs to be worth its place
+LEAST_LAST: Final = 20  # the minimum width of a table's last column
 _CODES: Final = {
     "bold": "1", "dim": "2", "red": "31", "green": "32", "yellow": "33", "blue": "34", "magenta": "35", "cyan": "36",
 }  # fmt: skip
 _CLEAR_LINE: Final = "\r\x1b[2K"
 
-# Letters and marks that nobody can see, although Unicode counts them as printable.
+# Invisible characters that Unicode counts as printable.
 _INVISIBLE: Final = re.compile(
     "[\u034f\u115f\u1160\u17b4\u17b5\u180b-\u180f\u2800\u3164\uffa0\ufe00-\ufe0f\U000e0100-\U000e01ef]"
 )
@@ -24,66 +24,65 @@ _ESCAPES: Final = re.compile("\x1b\\[[0-9;]*m")
 
 
 def write(text: str = "") -> None:
-    """A line of the answer. What came from outside has been escaped by then."""
+    """Writes a line to stdout. The caller escapes text from outside."""
     _progress.clear()
     sys.stdout.write(text + "\n")
 
 
 def write_json(value: object) -> None:
-    """The same for programs: one line, in which only visible characters stand for themselves."""
+    """Writes one line of JSON in which invisible characters are escaped."""
     write(_json(value))
 
 
 def note_json(value: object) -> None:
-    """A line for programs beside the answer, on stderr."""
+    """Writes a line of JSON to stderr."""
     _progress.clear()
     sys.stderr.write(_json(value) + "\n")
 
 
 def note(text: str) -> None:
-    """A line beside the answer, on stderr."""
+    """Writes a line to stderr."""
     _progress.clear()
     sys.stderr.write(f"tape: {text}\n")
 
 
 def progress(text: str) -> None:
-    """How far something has come: on a terminal only, and gone with the next line."""
+    """Shows progress on a terminal until the next line is written."""
     if is_terminal(sys.stderr):
         _progress.show(text)
 
 
 def flush() -> None:
-    """Whatever has been said is out."""
+    """Flushes stdout."""
     _progress.clear()
     sys.stdout.flush()
 
 
 def escape(text: str) -> str:
-    """The text with control, bidi and zero-width characters made visible."""
+    """The text with visible escapes for control, bidi and zero-width characters."""
     if _is_visible(text):
         return text
     return "".join(char if _is_visible(char) else f"\\u{{{ord(char):x}}}" for char in text)
 
 
 def paint(text: str, *styles: str) -> str:
-    """The text in colour, on a terminal that wants it."""
+    """The text in colour, if the terminal shows colours."""
     if not styles or not has_colour():
         return text
     return f"\x1b[{';'.join(_CODES[style] for style in styles)}m{text}\x1b[0m"
 
 
 def has_colour() -> bool:
-    """Whether colours help whoever reads this."""
+    """Whether to use colours."""
     return is_terminal() and not os.environ.get("NO_COLOR") and os.environ.get("TERM") != "dumb"
 
 
 def is_terminal(stream: TextIO | None = None) -> bool:
-    """Whether somebody is looking, rather than a program reading."""
     return (stream or sys.stdout).isatty()
 
 
 def columns() -> int | None:
-    """How wide a line may be; None when it is not for a terminal and so has no end."""
+    """The terminal's width; None if the output is not a terminal."""
     try:
         return os.get_terminal_size(sys.stdout.fileno()).columns or PLAIN_COLUMNS if is_terminal() else None
     except (OSError, ValueError):
@@ -91,14 +90,14 @@ def columns() -> int | None:
 
 
 def width(text: str) -> int:
-    """How many cells of a terminal a text takes, its colours none."""
+    """How many terminal cells a text takes, without its colour codes."""
     if text.isascii() and "\x1b" not in text:
         return len(text)
     return sum(map(_cells, _ESCAPES.sub("", text)))
 
 
 def fit(text: str, cells: int | None) -> str:
-    """As much of a plain text as so many cells hold, with an ellipsis in place of the rest."""
+    """The text shortened to a number of cells, with an ellipsis."""
     if cells is None or width(text) <= cells:
         return text
     kept, left = [], cells - 1
@@ -111,18 +110,18 @@ def fit(text: str, cells: int | None) -> str:
 
 
 def count(number: int, one: str, many: str) -> str:
-    """So many of something."""
+    """A number with its noun."""
     return f"{number:,} {one if number == 1 else many}"
 
 
 def pad(text: str, cells: int) -> str:
-    """The text with blanks up to so many cells; a negative number puts them before it."""
+    """The text padded to a number of cells; a negative number aligns it right."""
     blanks = " " * max(abs(cells) - width(text), 0)
     return text + blanks if cells >= 0 else blanks + text
 
 
 def table(rows: Iterable[Sequence[str]]) -> None:
-    """Rows in columns; the last one goes on below itself where the terminal ends."""
+    """Prints rows in columns; the last column wraps at the end of the terminal."""
     cells = [list(row) for row in rows]
     widths = [max(map(width, column)) for column in zip(*cells, strict=True)][:-1]
     indent = sum(widths) + 2 * len(widths)
@@ -140,7 +139,7 @@ def table(rows: Iterable[Sequence[str]]) -> None:
 
 
 def listing(rows: Iterable[Sequence[str]], none: str) -> None:
-    """Rows in columns; where there are none, whoever is looking is told so."""
+    """Prints rows in columns; on a terminal, a note if there are none."""
     found = list(rows)
     if found:
         table(found)
@@ -149,7 +148,7 @@ def listing(rows: Iterable[Sequence[str]], none: str) -> None:
 
 
 def _write_folded(row: Sequence[str], room: int) -> None:
-    """A row on as many lines as it takes; a cell is never cut, so that an id can be copied."""
+    """Prints a row on several lines; cells are never cut, so that ids can be copied."""
     line = ""
     for cell in filter(None, row):
         if line.strip() and width(line) + 2 + width(cell) > room:
@@ -172,7 +171,7 @@ def _wrapped(text: str, indent: int) -> list[str]:
 
 
 class _Progress:
-    """The one line on a terminal that is written over again and again."""
+    """The progress line, which is overwritten."""
 
     def __init__(self) -> None:
         self._is_shown = False

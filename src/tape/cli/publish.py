@@ -1,4 +1,4 @@
-"""`tape publish`: says something into a run."""
+"""`tape publish`: appends events to a run."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 
 class Terms(NamedTuple):
-    """Under which conditions it is appended."""
+    """The conditions of an append."""
 
     key: str | None
     expected_seq: int | None
@@ -28,7 +28,7 @@ class Terms(NamedTuple):
 
     @property
     def is_one_request(self) -> bool:
-        """Whether it is all there or absent, so that it must fit into one request."""
+        """Whether all events must fit into one request."""
         return self.key is not None or self.expected_seq is not None
 
 
@@ -67,7 +67,7 @@ def publish(
     terms = Terms(key, expected_seq, opens)
     events = (event(payload=payload) for payload in _payloads(payload))
     requests: Iterator[Sequence[Event]] = _one_request(events) if terms.is_one_request else split_requests(events)
-    first = next(requests, ())  # whatever is wrong with it shows before a journal is touched
+    first = next(requests, ())  # errors in it show before a journal is opened
     if not first:
         raise UsageError("there is nothing to append")
     run(partial(_publish, choices, chain([first], requests), terms))
@@ -85,7 +85,7 @@ async def _publish(choices: Choices, requests: Iterable[Sequence[Event]], terms:
 
 
 class Positions:
-    """Prints where things stand now: a line for each event, or for people one for each unbroken stretch."""
+    """Prints positions: a line for each event as JSON, else one for each contiguous range."""
 
     def __init__(self, *, is_json: bool) -> None:
         self._is_json = is_json
@@ -130,13 +130,13 @@ def _payloads(payload: str) -> Iterator[JsonValue]:
 
 
 def _lines(path: Path) -> Iterator[JsonValue]:
-    """The values of a file, a line each; blank lines say nothing."""
+    """The values of a file, one per line; blank lines are skipped."""
     from tape.core import codec
     from tape.core.errors import UsageError
 
     try:
         with path.open("rb") as file:
-            longest = codec.MAX_BYTES + 2  # a line over the limit is cut, and so refused, before it fills the memory
+            longest = codec.MAX_BYTES + 2  # a line over the limit is cut and then refused, before it fills the memory
             for number, line in enumerate(iter(partial(file.readline, longest), b""), 1):
                 if line.strip():
                     yield _numbered(number, path, partial(codec.decode, line.rstrip(b"\r\n")))

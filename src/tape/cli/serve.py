@@ -1,4 +1,4 @@
-"""`tape serve`: the journal for everybody on this machine, over HTTP and gRPC."""
+"""`tape serve`: serve the journal on this machine, over HTTP and gRPC."""
 
 from __future__ import annotations
 
@@ -69,7 +69,7 @@ def serve(
     service = _service(choices, http, lake, event_ring_size, reap_after, max_subscribers)
     service = replace(service, producers=load_producers(producers), **_rpc(grpc))
     log_to_stderr()
-    os.umask(0o077)  # whatever is created from now on is its owner's alone
+    os.umask(0o077)  # files created from now on are readable by their owner only
     _run(service, choices)
 
 
@@ -98,7 +98,7 @@ def _service(
 
 
 def _rpc(grpc: str | None) -> dict[str, Any]:
-    """Where gRPC is served; the usual port need not be free, one that was asked for must be."""
+    """The gRPC address; the default port may be taken, a requested one must be free."""
     from tape.server.http.address import Address
     from tape.settings import GRPC, Settings
 
@@ -107,10 +107,10 @@ def _rpc(grpc: str | None) -> dict[str, Any]:
 
 
 def log_to_stderr() -> None:
-    """Log lines are JSON, beside the answer."""
+    """Writes log events as JSON lines to stderr."""
     from tape.telemetry import JsonLines
 
-    os.environ.setdefault("GRPC_VERBOSITY", "NONE")  # what its C core would print is none, and we say what matters
+    os.environ.setdefault("GRPC_VERBOSITY", "NONE")  # the C core logs nothing; errors are logged by us
     handler = logging.StreamHandler()
     handler.setFormatter(JsonLines())
     logger = logging.getLogger("tape")

@@ -1,4 +1,4 @@
-"""Lengths of time as they are typed."""
+"""Durations on the command line."""
 
 import re
 from datetime import timedelta
@@ -11,7 +11,7 @@ _is_span = re.compile("([0-9]{1,6})([smhd])").fullmatch
 
 
 class Span(click.ParamType[timedelta]):
-    """A length of time, like 30m."""
+    """A duration, like 30m."""
 
     name = "span"
 

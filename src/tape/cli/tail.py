@@ -1,4 +1,4 @@
-"""`tape tail`: shows what the journal holds, and what comes."""
+"""`tape tail`: shows the journal's entries and follows new ones."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ class View(NamedTuple):
     follow: bool
 
     async def first(self, journal: Journal) -> int:
-        """Where to begin when nothing was said: with what there is, or with what comes."""
+        """The default start: the first entry, or the next one."""
         return await journal.head() if self.follow and self.run_id is None else 0
 
     def stream(self, journal: Journal, start: int) -> Stream:
@@ -80,13 +80,13 @@ async def _tail(choices: Choices, view: View) -> None:
         except BrokerOverflowError as gap:
             if view.start is not None or gap.requested_seq > 1:
                 raise
-            output.note(str(gap))  # who asked for everything there is gets it
+            output.note(str(gap))  # the caller asked for all entries
             begin = gap.available_from if view.run_id else gap.available_from - 1
             await _show(view.stream(journal, begin), show)
 
 
 async def _show(stream: Stream, show: Callable[[Entry], None]) -> int:
-    """Shows each entry as it comes; how many those were."""
+    """Shows each entry as it arrives; returns how many."""
     count = 0
     async with aclosing(stream):
         async for entry in stream:
@@ -101,7 +101,7 @@ def _show_json(entry: Entry) -> None:
 
 
 def as_columns(entry: Entry) -> dict[str, object]:
-    """An entry for programs, by the names of its columns."""
+    """An entry's columns by name."""
     columns = entry._asdict()
     if entry.payload_bytes is not None:
         columns["payload_bytes"] = b64encode(entry.payload_bytes).decode()
@@ -109,7 +109,7 @@ def as_columns(entry: Entry) -> dict[str, object]:
 
 
 class Lines:
-    """Shows an entry a line; columns grow as they need to and never shrink."""
+    """Shows one line per entry; columns grow when needed and never shrink."""
 
     def __init__(self) -> None:
         self._widths = [5, 4, 3, 8]
@@ -139,19 +139,19 @@ class Lines:
 
 
 def _has_room() -> bool:
-    """Whether a line can tell the time and still say something."""
+    """Whether a line has room for the time."""
     room = output.columns()
     return room is None or room >= NARROW
 
 
 def _widest() -> int:
-    """How wide a run and a type may be, so that a narrow terminal still has room for what is said."""
+    """The widths of run and type that leave room for the payload."""
     room = output.columns()
     return WIDEST if room is None else max(6, min(WIDEST, (room - 40) // 2))
 
 
 def _content(entry: Entry, used: int) -> str:
-    """What it is about, unless that goes without saying, and what it says; as much as fits."""
+    """The subject, unless it is the default one, and the payload, shortened to fit."""
     from tape.core import subject
 
     room = output.columns()

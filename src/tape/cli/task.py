@@ -105,7 +105,7 @@ async def _replay(choices: Choices, task_ids: tuple[str, ...], reaction_id: str,
 
 
 def _facts(task: Task) -> dict[str, object]:
-    """The columns of tape_tasks, by their names."""
+    """The columns of tape_tasks by name."""
     from dataclasses import asdict
 
     return {**asdict(task), "status": int(task.status)}

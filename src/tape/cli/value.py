@@ -1,4 +1,4 @@
-"""`tape value`: what is known under names, and every version that it had."""
+"""`tape value`: read, write and watch values."""
 
 from __future__ import annotations
 
@@ -138,7 +138,7 @@ async def _at(choices: Choices, ask: Callable[[AsyncNode], Awaitable[T]]) -> T:
 
 
 def _write(choices: Choices, value: Value, change: ValueChange | None = None, is_bare: bool = False) -> None:
-    """A version: for programs all of it, for people the value, beside its version unless only that was asked for."""
+    """Prints a version: as JSON all of it, else the value, with its version unless only the value was asked for."""
     if choices.is_json:
         output.write_json({**_facts(value), **(_before(change) if change is not None else {})})
     elif is_bare:

@@ -207,12 +207,12 @@ class AppendDecision:
     head: GlobalSeq = GlobalSeq(0)
 
 
-def split_requests(events: Iterable[Event], max_bytes: int = MAX_BYTES) -> Iterator[tuple[Event, ...]]:
+def split_requests(events: Iterable[Event]) -> Iterator[tuple[Event, ...]]:
     """The events in order, in as few requests as hold them."""
     group: list[Event] = []
     size = 0
     for event in events:
-        if group and (len(group) == MAX_EVENTS or size + event.size > max_bytes):
+        if group and (len(group) == MAX_EVENTS or size + event.size > MAX_BYTES):
             yield tuple(group)
             group, size = [], 0
         group.append(event)

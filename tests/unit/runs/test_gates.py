@@ -123,7 +123,7 @@ def test_a_stale_worker_does_not_park_the_run() -> None:
 
 
 def test_a_gate_takes_so_many_signals(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(gates, "MOST_SIGNALS", 2)
+    monkeypatch.setattr(gates, "MAX_SIGNALS", 2)
     book = Book()
     run = book.begin()
     send(book, run.run_id), send(book, run.run_id)

@@ -1,4 +1,4 @@
-"""The producers of the demo: agents that plan trips and say what they do, here or in a process of their own."""
+"""The producers of the demo: agents that plan trips and publish what they do, here or in another process."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ COSTS: Final[Mapping[str, tuple[float, float]]] = {"model.called": (0.001, 0.04)
 
 
 class Agent:
-    """One producer with two runs. What it says depends on its name only."""
+    """One producer with two runs. Its events depend only on its name."""
 
     def __init__(self, name: str, prefix: str) -> None:
         self.name = name
@@ -50,7 +50,7 @@ class Agent:
         self._steps = 0
 
     def next_event(self, sent_ns: int | None = None) -> Event:
-        """The next thing it says; both of its runs go through the script side by side."""
+        """Its next event; both runs follow the same script."""
         turn, which = divmod(self._steps, len(self.run_ids))
         self._steps += 1
         name, about, text = SCRIPT[turn % len(SCRIPT)]
@@ -74,7 +74,7 @@ class Agent:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Work:
-    """Which agent works where, and until when; the clock is the same in every process of a machine."""
+    """Which agent publishes where, and until when; all processes of a machine share the clock."""
 
     url: str
     name: str
@@ -83,7 +83,7 @@ class Work:
 
 
 async def produce(journal: Journal, work: Work) -> Sequence[int]:
-    """Says things one by one until it is time, then as many as it can; how long each single one took to be on disk."""
+    """Publishes events one by one until the time is over, then a batch; returns how long each append took."""
     agent = Agent(work.name, work.prefix)
     acks = []
     for run_id in agent.run_ids:
@@ -100,7 +100,7 @@ async def produce(journal: Journal, work: Work) -> Sequence[int]:
 
 
 async def produce_elsewhere(work: Work) -> Sequence[int]:
-    """The same in a process of its own."""
+    """The same in another process."""
     command = [sys.executable, "-m", "tape.cli.demo.agents", work.url, work.name, work.prefix, str(work.until_ns)]
     done = await run_child(command)
     if done.returncode:

@@ -1,4 +1,4 @@
-"""`tape demo`: one journal at work, for about a minute, before your eyes."""
+"""`tape demo`: one journal in use, for about a minute."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ def demo(choices: Choices, seconds: float, folder: Path | None, keep: bool, no_l
 
 
 class Scene(NamedTuple):
-    """Where the demo takes place, and what stays of it."""
+    """The demo's store, duration and lake, and what stays afterwards."""
 
     url: str
     seconds: float
@@ -53,7 +53,7 @@ class Scene(NamedTuple):
 
 @contextmanager
 def _home(store: str | None, folder: Path | None) -> Iterator[str]:
-    """Where the journal lives: unless that was said, nowhere for long."""
+    """The store's URL; without --store or --folder it is temporary."""
     from tape.core.errors import UsageError
 
     if store is not None:
@@ -69,7 +69,7 @@ def _home(store: str | None, folder: Path | None) -> Iterator[str]:
 
 @contextmanager
 def _lake(folder: Path | None) -> Iterator[tuple[Path, Path]]:
-    """Where the lake is, and its page; the page stays in any case, for somebody wants to look at it."""
+    """The lake's folder and its page; the page is kept in any case, so that the user can open it."""
     import os
 
     from tape.cli.demo.lake import PAGE
@@ -127,7 +127,7 @@ async def _perform(choices: Choices, scene: Scene, store: Store, server: Server)
 
 
 async def _expected(store: Store, report: Report) -> dict[str, tuple[str, int]]:
-    """What a server over the same store has to say, by path: so many of something."""
+    """What the server must return for each path: the name of a list and its length."""
     from tape.core.ids import SYSTEM_PREFIX
 
     assert report.work is not None
@@ -188,7 +188,7 @@ def _write_story(report: Report) -> None:
 
 
 def _write_links(report: Report, choices: Choices, scene: Scene, server: Server) -> None:
-    """Where to look at it: the page stays, the console while it runs."""
+    """Where to look at the results: the page, and the console while it runs."""
     if report.lake is not None and report.lake.page is not None:
         output.write(f"The report: {output.paint(output.escape(report.lake.page.as_uri()), 'bold')}")
     if scene.is_kept_running and server.url:

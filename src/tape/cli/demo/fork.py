@@ -1,4 +1,4 @@
-"""The second part of the demo: a little world runs, is forked with one thing changed, and both are compared."""
+"""The second part of the demo: a small world runs, is forked with a mutation, and both are compared."""
 
 from __future__ import annotations
 
@@ -28,14 +28,14 @@ LINES: Final = 9
 
 
 class Story(NamedTuple):
-    """A run, its fork, and what became of both."""
+    """A run, its fork, and their differences."""
 
     diff: Diff
     checks: tuple[Check, ...]
 
 
 class _MemorySink(list[Event]):
-    """A sink that keeps what is said."""
+    """A sink that keeps its events."""
 
     def __init__(self, run_id: str) -> None:
         super().__init__()
@@ -44,7 +44,7 @@ class _MemorySink(list[Event]):
 
 
 async def play(journal: Journal, runs: RunDirectory, prefix: str) -> Story:
-    """Plays a world, forks it in its third turn with empty stores, and plays that to the same turn."""
+    """Plays a world, forks it in its third turn with empty stocks, and plays the fork to the same turn."""
     run_id = f"{prefix}arena"
     parent = await _play(journal, run_id)
     at_seq = [entry.seq for entry in parent if entry.type == "turn_start"][FORK_TURN - 1] - 1
@@ -62,7 +62,7 @@ async def play(journal: Journal, runs: RunDirectory, prefix: str) -> Story:
 
 
 def write(story: Story) -> None:
-    """Both of them, side by side."""
+    """Prints both runs side by side."""
     output.write()
     output.write(output.paint("A run, and what if its stores had been empty in the third turn:", "bold"))
     run_diff.write(story.diff, LINES, "… and more; tape run diff shows it all")
@@ -96,7 +96,7 @@ def _hash(entries: Sequence[Entry]) -> str:
 
 
 def _prosperity(entries: Sequence[Entry]) -> list[object]:
-    """What every settlement is worth in the end."""
+    """Every settlement's prosperity at the end."""
     metrics = (entry for entry in entries if entry.type == "metric")
     return [payload_field(entry, "value") for entry in metrics if payload_field(entry, "turn_num") == TURNS]
 

@@ -1,4 +1,4 @@
-"""The last part of the demo: the journal goes through Spark into a lake, is read back, added up and drawn."""
+"""The last part of the demo: Spark writes the journal into a lake, and it is read back, aggregated and drawn."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ PAGE: Final = "report.html"
 
 
 class Slice(NamedTuple):
-    """What was done, a line each, what had to hold, and where the page is; without Spark why there is none."""
+    """What was done, the checks, and the page; without Spark the reason why there is none."""
 
     lines: tuple[tuple[str, str], ...] = ()
     checks: tuple[Check, ...] = ()
@@ -36,7 +36,7 @@ class Slice(NamedTuple):
 
 
 class Order(NamedTuple):
-    """Which journal goes into which lake, and where the page is to be."""
+    """The journal, the lake and the page to write."""
 
     url: str
     lake: Path
@@ -45,7 +45,7 @@ class Order(NamedTuple):
 
 
 async def go_through(store: Store, order: Order, story: Story | None) -> Slice:
-    """Journal, Spark, lake, tables, page: one after the other, and then all of it compared."""
+    """Journal, Spark, lake, tables, page: one after the other, then all of it compared."""
     from tape.core.errors import UsageError
 
     for package in NEEDED:
@@ -82,7 +82,7 @@ async def _go_through(store: Store, order: Order, story: Story | None) -> Slice:
 
 @contextmanager
 def _timed(order: Order, lines: list[tuple[str, str]], doing: str) -> Iterator[Callable[[str, str], None]]:
-    """Says what is being done, and how long it took once it is."""
+    """Shows what is being done, and afterwards how long it took."""
     if not order.is_quiet:
         output.progress(doing)
     began = time.monotonic()
@@ -96,7 +96,7 @@ def _spark(lake: Path) -> Iterator[SparkSession]:
     from tape.lake.session import open_session
     from tape.settings import Settings
 
-    few = {"spark.sql.shuffle.partitions": "1", "spark.sql.adaptive.enabled": "false"}  # it is a small journal
+    few = {"spark.sql.shuffle.partitions": "1", "spark.sql.adaptive.enabled": "false"}  # the journal is small
     with open_session(Settings.read(os.environ).spark_master, lake.parent / "spark", few) as session:
         yield session
 
@@ -119,7 +119,7 @@ def _make(log: DeltaLog, spark: SparkSession) -> str:
 
 
 async def _held(store: Store, log: DeltaLog) -> Check:
-    """Whether the lake is the journal, to the byte."""
+    """Whether the lake equals the journal, byte for byte."""
     from tape.lake.reader import LakeReader
     from tape.lake.verify import faults
 
@@ -145,7 +145,7 @@ async def _same(warm: Reader, cold: Reader, head: int) -> int:
 
 
 def _added_up(log: DeltaLog, story: Story | None) -> Check:
-    """Whether the tables say of the fork what the fork itself said, and nothing is missing from them."""
+    """Whether the tables agree with the fork's own entries, and are complete."""
     from tape.lake.derived_tables import rows_of
 
     lake = log.table.parent
@@ -163,7 +163,7 @@ def _added_up(log: DeltaLog, story: Story | None) -> Check:
 
 
 def _ends(story: Story) -> dict[Any, tuple[float, float]]:
-    """Each agent's prosperity in the end, in the run and in its fork, from the entries themselves."""
+    """Each agent's prosperity at the end of the run and of its fork, from the entries."""
     found: dict[Any, tuple[float, float]] = {}
     for row in story.diff.rows:
         if row.one is not None and row.other is not None and row.one.type == row.other.type == "metric":
@@ -174,7 +174,6 @@ def _ends(story: Story) -> dict[Any, tuple[float, float]]:
 
 
 def write(done: Slice) -> None:
-    """What was done, for people."""
     output.write()
     if done.skipped:
         output.write(f"The lake is left out: {output.escape(done.skipped)}")

@@ -1,4 +1,4 @@
-"""What the demo shows as it flows: a lane for each tail, side by side."""
+"""Shows the entries of the demo as they arrive: one column per tail."""
 
 from __future__ import annotations
 
@@ -11,11 +11,11 @@ from tape.cli.demo.readers import payload_field
 from tape.core.event import Entry
 
 COLOURS: Final = ("cyan", "magenta", "yellow")
-INTERVAL_S: Final = 0.1  # more lines than that nobody can read
+INTERVAL_S: Final = 0.1  # a reader cannot follow more lines
 
 
 class Lanes:
-    """Prints each entry in its tail's lane; where they come too fast to be read, how many there were between."""
+    """Prints each entry in its tail's column; if entries come too fast, it prints how many were skipped."""
 
     def __init__(self, titles: Sequence[str], *, is_quiet: bool) -> None:
         self._titles = titles
@@ -42,11 +42,11 @@ class Lanes:
         self._write(self._in_lane(lane, text, between))
 
     def remark(self, text: str) -> None:
-        """A word between the lines."""
+        """A remark between the entries."""
         self._write(output.paint(f"    — {text} —", "dim"))
 
     def _in_lane(self, lane: int, text: str, between: str, *styles: str) -> str:
-        """A lane begins a little to the right of the one before and has the rest of the line."""
+        """Each column begins a little further to the right and uses the rest of the line."""
         offset = lane * (self._columns // 5)
         fitted = output.fit(text, self._columns - offset - len(between))
         painted = output.paint(fitted, COLOURS[lane % len(COLOURS)], *styles)

@@ -1,4 +1,4 @@
-"""The fourth part of the demo: an event inside somebody else's transaction, and one whose transaction is undone."""
+"""The fourth part of the demo: an event in another program's transaction, and one that is rolled back."""
 
 from __future__ import annotations
 
@@ -19,14 +19,14 @@ PATIENCE_S: Final = 20.0
 
 
 class Outbox(NamedTuple):
-    """What had to hold, and which event it was about."""
+    """The checks, and the event they are about."""
 
     checks: tuple[Check, ...]
     event_id: str
 
 
 async def go_through(journal: Journal, url: str, file: str) -> Outbox:
-    """Publishes in a transaction that commits and in one that does not, and relays what there is to the journal."""
+    """Publishes in a transaction that commits and in one that rolls back, and relays the outbox to the journal."""
     from tape.outbox import OutboxListener, migrate
     from tape.outbox.relay import journal_relay, run_of_source
 
@@ -51,7 +51,6 @@ async def go_through(journal: Journal, url: str, file: str) -> Outbox:
 
 
 def write(outbox: Outbox) -> None:
-    """What it was, for people."""
     output.write()
     output.write(output.paint("An invoice is sent in a transaction, and its event with it; another is undone:", "bold"))
     output.table([(output.paint("outbox", "bold"), f"event {outbox.event_id}")])
@@ -64,7 +63,7 @@ def _invoice(state: str) -> OutboxEvent:
 
 
 async def _publish(file: str, event: OutboxEvent, *, is_kept: bool) -> None:
-    """As a business does it: in a connection of its own, beside whatever else it writes."""
+    """As an application does it: on its own connection, together with its other writes."""
     from tape.outbox import publish
 
     with closing(sqlite3.connect(file, 10)) as connection:

@@ -1,4 +1,4 @@
-"""The readers of the demo: each keeps what it was given, to be compared with what is there."""
+"""The readers of the demo; each keeps the entries it received, for comparison with the journal."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ Wants: TypeAlias = Callable[[Entry], bool]
 
 
 class Reader:
-    """Somebody who reads; `wants` says in plain Python what it asked for."""
+    """A reader; `wants` is its selection in plain Python."""
 
     def __init__(self, name: str, wants: Wants = lambda entry: True) -> None:
         self.name = name
@@ -39,19 +39,19 @@ class Reader:
             self._arrived.set()
 
     async def reach(self, position: int) -> None:
-        """Until it has read so far."""
+        """Waits until it has read up to a position."""
         self._target = position
         if (self.positions[-1] if self.positions else 0) < position:
             await self._arrived.wait()
 
     def check(self, entries: Sequence[Entry]) -> Check:
-        """What it was given, beside what it should have been given."""
+        """Compares the entries it received with those it should have received."""
         expected = [entry.global_seq for entry in entries if self.wants(entry)]
         return compare(self.name, self.positions, expected, self.remark)
 
 
 class Tail(Reader):
-    """Shows what it reads, and notes how long after it was said that was."""
+    """Shows what it reads, and records the delay after publishing."""
 
     def __init__(self, name: str, wants: Wants, show: Callable[[Entry], None]) -> None:
         super().__init__(name, wants)
@@ -70,7 +70,7 @@ class Tail(Reader):
 
 
 class SlowReader(Reader):
-    """Takes its time over every entry until it is told to hurry; how far it falls behind is its own matter."""
+    """Sleeps after every entry until `hurry` is set; other readers do not wait for it."""
 
     def __init__(self, name: str, on_remark: Callable[[str], None]) -> None:
         super().__init__(name)
@@ -95,7 +95,7 @@ class SlowReader(Reader):
 
 
 class Reconnector(Reader):
-    """Goes away in the middle of things and comes back with the last position it was given."""
+    """Disconnects repeatedly and resumes at its last position."""
 
     def __init__(self, name: str, on_remark: Callable[[str], None]) -> None:
         super().__init__(name)
@@ -119,5 +119,4 @@ class Reconnector(Reader):
 
 
 def payload_field(entry: Entry, name: str) -> object:
-    """A field of its payload."""
     return entry.payload.get(name) if isinstance(entry.payload, Mapping) else None

@@ -1,4 +1,4 @@
-"""What the demo came to: figures, and whether every reader got exactly its entries."""
+"""The demo's report: figures, and whether every reader got exactly its entries."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 
 class Check(NamedTuple):
-    """A claim and what came of it."""
+    """A claim and its result."""
 
     name: str
     is_kept: bool
@@ -26,7 +26,7 @@ class Check(NamedTuple):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Report:
-    """Everything that was measured; delays are in nanoseconds."""
+    """All measurements; delays are in nanoseconds."""
 
     seconds: float
     times_ms: Sequence[int]
@@ -44,46 +44,45 @@ class Report:
         return all(check.is_kept for check in self.checks)
 
     def with_story(self, story: Story) -> Report:
-        """The same, with a run and its fork."""
+        """With a run and its fork."""
         return replace(self, checks=[*self.checks, *story.checks], story=story)
 
     def with_work(self, work: Work) -> Report:
-        """The same, with what a reaction did."""
+        """With the results of a reaction."""
         return replace(self, checks=[*self.checks, *work.checks], work=work)
 
     def with_outbox(self, outbox: Outbox) -> Report:
-        """The same, with what came out of a transaction."""
+        """With the results of the outbox."""
         return replace(self, checks=[*self.checks, *outbox.checks], outbox=outbox)
 
     def with_check(self, check: Check) -> Report:
-        """The same, with one more claim."""
+        """With one more check."""
         return replace(self, checks=[*self.checks, check])
 
     def with_lake(self, lake: Slice) -> Report:
-        """The same, with what Spark made of it."""
+        """With the results of Spark."""
         return replace(self, checks=[*self.checks, *lake.checks], lake=lake)
 
     def audited(self, faults: int) -> Report:
-        """The same, with what an audit of the journal found."""
+        """With the result of an audit."""
         finding = "dense, in order, every byte as it was written" if not faults else f"{faults:,} faults"
         return self.with_check(Check("journal verify", not faults, finding))
 
     @property
     def peak(self) -> int:
-        """The most events in any one second; times never fall, so a second is a stretch of them."""
+        """The most events in any one second; timestamps never fall, so a second is a contiguous range."""
         seconds = ((bisect_left(self.times_ms, at - 999), place) for place, at in enumerate(self.times_ms))
         return max((last - first + 1 for first, last in seconds), default=0)
 
 
 def compare(name: str, saw: Sequence[int], expected: Sequence[int], remark: str) -> Check:
-    """Whether a reader got exactly what it asked for, once, in order."""
+    """Whether a reader got exactly its entries, once and in order."""
     is_kept = list(saw) == list(expected)
     verdict = "once each, in order" if is_kept else "not exactly what it asked for"
     return Check(name, is_kept, f"{len(saw):,} of {len(expected):,}, {verdict}{f'; {remark}' if remark else ''}")
 
 
 def write(report: Report) -> None:
-    """The report, for people."""
     output.write()
     output.table((output.paint(name, "bold"), text) for name, text in _figures(report))
     output.write()
@@ -91,7 +90,6 @@ def write(report: Report) -> None:
 
 
 def as_json(report: Report) -> dict[str, object]:
-    """The report, for programs."""
     return {
         "events": len(report.times_ms),
         "seconds": round(report.seconds, 3),

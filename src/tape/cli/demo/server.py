@@ -1,4 +1,4 @@
-"""The server of the demo: the same journal for everybody, in a process of its own, with the console in front."""
+"""The server of the demo: the same journal in another process, with the console."""
 
 from __future__ import annotations
 
@@ -24,12 +24,12 @@ MOST_LINE: Final = 64 << 10
 
 
 class Server(NamedTuple):
-    """Where it is; without a URL there is none."""
+    """The server's URL; None without a server."""
 
     url: str = ""
 
     async def ask(self, path: str) -> Any:
-        """What it answers, as any program would hear it."""
+        """The JSON answer to a GET request."""
         return await to_thread.run_sync(_get, f"{self.url}{path}")
 
     def link(self, fragment: str) -> str:
@@ -38,7 +38,7 @@ class Server(NamedTuple):
 
 @asynccontextmanager
 async def serving(url: str, lake: Path | None) -> AsyncIterator[Server]:
-    """A server over a store, gone with the block; without the packages that one needs there is none."""
+    """Starts a server over a store for the duration of a block; without its packages there is none."""
     if find_spec("uvicorn") is None:
         yield Server()
         return
@@ -50,7 +50,7 @@ async def serving(url: str, lake: Path | None) -> AsyncIterator[Server]:
 
 
 async def check(server: Server, expected: Mapping[str, tuple[str, int]]) -> Check:
-    """Whether it says of everything what the journal itself does: so many of a list under a path."""
+    """Whether its lists have as many items as the journal says."""
     found = {path: len((await server.ask(path))[name]) for path, (name, _) in expected.items()}
     is_kept = found == {path: count for path, (_, count) in expected.items()}
     counts = ", ".join(f"{count} at {path.partition('?')[0]}" for path, count in found.items())

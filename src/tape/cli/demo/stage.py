@@ -1,4 +1,4 @@
-"""The demo itself: readers first, then producers, then what everybody got beside what was theirs."""
+"""The main part of the demo: readers first, then producers, then what every reader got."""
 
 from __future__ import annotations
 
@@ -23,18 +23,18 @@ ELSEWHERE: Final = ("cleo", "dan")
 PATTERN: Final = "/trips/*/tool/**"
 DEAR: Final = 0.02
 PREDICATE: Final = f"payload.cost > {DEAR}"
-LAST_S: Final = 1.0  # what the sprint and the comparison at the end take
+LAST_S: Final = 1.0  # time for the batches and the comparison at the end
 PATIENCE_S: Final = 20.0
 
 
 class Stage:
-    """One performance over one journal, from a position on."""
+    """One demo over one journal, from a position on."""
 
     def __init__(self, journal: Journal, url: str, start: int, *, is_quiet: bool) -> None:
         self._journal = journal
         self._url = url
         self._start = start
-        self.prefix = f"{start}-" if start else ""  # in a journal that is not new, other runs than last time
+        self.prefix = f"{start}-" if start else ""  # other runs than last time, if the journal is not new
         streams = self._streams(f"{self.prefix}{HERE[0]}.1")
         self._lanes = Lanes(list(streams), is_quiet=is_quiet)
         self._tails = [
@@ -61,7 +61,7 @@ class Stage:
         return self._report(took_s, acks, entries)
 
     def _streams(self, run_id: str) -> Mapping[str, tuple[Stream, Wants]]:
-        """What the tails ask for, beside the same in plain Python."""
+        """The selections of the tails, and the same in plain Python."""
         stream = partial(self._journal.stream, from_global_seq=self._start)
         streams: dict[str, tuple[Stream, Wants]] = {
             f"run {run_id}": (self._journal.stream(run_id=run_id), lambda entry: entry.run_id == run_id),
@@ -72,7 +72,7 @@ class Stage:
         return streams
 
     async def _produce(self, until_ns: int) -> Sequence[int]:
-        """Everybody at work, here and elsewhere; how long each event took to be on disk."""
+        """Runs all producers, here and in other processes; returns how long each append took."""
         acks: list[int] = []
 
         async def note(work: Callable[[], Awaitable[Sequence[int]]]) -> None:

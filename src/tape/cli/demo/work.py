@@ -1,4 +1,4 @@
-"""The third part of the demo: a reaction handles orders, one of them dies, is mended and replayed."""
+"""The third part of the demo: a reaction handles orders; one dies, is fixed and replayed."""
 
 from __future__ import annotations
 
@@ -24,13 +24,13 @@ from tape.work.handler import handler
 AMOUNTS: Final = (12, 40, 5, 99, 25, 60)
 DEAR: Final = 10
 PREDICATE: Final = f"payload.amount >= {DEAR}"
-WRONG: Final = 4  # the order whose street nobody finds
+WRONG: Final = 4  # the order with the unknown street
 REASON: Final = "no such street"
 PATIENCE_S: Final = 30.0
 
 
 class Work(NamedTuple):
-    """What became of the orders: a line each, what had to hold, and under which names it is found again."""
+    """The results for each order, the checks, and the ids to look at."""
 
     lines: tuple[tuple[str, str], ...]
     checks: tuple[Check, ...]
@@ -39,7 +39,7 @@ class Work(NamedTuple):
 
 
 class _Shop:
-    """Ships orders; until somebody mends its map, one street is not on it."""
+    """Ships orders; one street is unknown until the map is fixed."""
 
     def __init__(self) -> None:
         self.shipped: Counter[int] = Counter()
@@ -53,7 +53,7 @@ class _Shop:
 
 
 async def go_through(store: Store, journal: Journal, prefix: str) -> Work:
-    """Registers, places orders, works them off, and gives the dead one another chance."""
+    """Registers a reaction, places orders, handles them, and replays the dead one."""
     shop, reaction = _Shop(), _reaction(f"{prefix}demo.ship", f"{prefix}shop")
     config = WorkerConfig(handlers={reaction.reaction_id: handler(shop.ship)}, reactions=(reaction,))
     dispatcher = Dispatcher(store, config, journal)
@@ -74,7 +74,6 @@ async def go_through(store: Store, journal: Journal, prefix: str) -> Work:
 
 
 def write(work: Work) -> None:
-    """What was asked for, for people."""
     output.write()
     output.write(output.paint("A reaction ships orders; one of them dies, is mended and replayed:", "bold"))
     output.table((output.paint(name, "bold"), text) for name, text in work.lines)
@@ -112,7 +111,7 @@ async def _until(
     listed: Callable[[], Awaitable[Sequence[Task]]],
     is_done: Callable[[Sequence[Task]], bool],
 ) -> Sequence[Task]:
-    """Works until the tasks are as they should be; a server may be matching the same journal meanwhile."""
+    """Works until the tasks have this status; a server may match the same journal meanwhile."""
     tasks = await listed()
     with anyio.move_on_after(PATIENCE_S):
         while not is_done(tasks):

@@ -1,4 +1,4 @@
-"""`tape doctor`: what Tape sees here, whether that is well, and what to do where it is not."""
+"""`tape doctor`: checks the environment and the store, and says what to do about problems."""
 
 from __future__ import annotations
 
@@ -82,12 +82,12 @@ async def _look(choices: Choices) -> list[Finding]:
 
 
 def without_credentials(url: str) -> str:
-    """The URL as it may be shown: who logs in with what is nobody's business."""
+    """The URL without user name and password."""
     return _CREDENTIALS.sub("", url)
 
 
 def tape_version() -> str:
-    """Which Tape this is; a bare source tree does not know."""
+    """The installed version; unknown in a bare source tree."""
     return _version("tape-bus") or "from source"
 
 
@@ -118,13 +118,13 @@ def _programs() -> Iterator[Finding]:
 def _packages() -> Iterator[Finding]:
     try:
         requirements = metadata.requires("tape-bus") or ()
-    except metadata.PackageNotFoundError:  # a bare source tree asks for nothing
+    except metadata.PackageNotFoundError:  # a bare source tree has no requirements
         return
     yield judged_versions(requirements, _version)
 
 
 def _spark() -> Iterator[Finding]:
-    """What the lake is filled with: Spark, and the Java it would run on."""
+    """The versions of Spark and Java."""
     from tape.core.errors import UsageError
     from tape.lake.java import FIX, find_java
 
@@ -202,7 +202,7 @@ async def _contents(choices: Choices) -> list[Finding]:
 
 
 async def _schema(store: Store) -> Finding:
-    """Whether this Tape made the schema, or a newer one, or this very question."""
+    """Whether this Tape or a newer one made the schema, or this check has just made it."""
     from tape.core.errors import UsageError
 
     try:
@@ -217,7 +217,7 @@ async def _schema(store: Store) -> Finding:
 
 
 def _way_out(error: TapeError, path: Path | None) -> str:
-    """What to do about a journal that cannot be opened; a wrong call says so itself."""
+    """What to do about a journal that cannot be opened; a wrong argument is clear by itself."""
     from tape.core.errors import Corrupt, UsageError
 
     if isinstance(error, UsageError):
@@ -228,7 +228,7 @@ def _way_out(error: TapeError, path: Path | None) -> str:
 
 
 async def _wake(path: Path) -> Finding:
-    """Tells itself something the way one process tells another."""
+    """Sends a notification to itself, as one process does to another."""
     import anyio.lowlevel
 
     from tape.core.ids import GlobalSeq

@@ -1,4 +1,4 @@
-"""What `tape doctor` says of room: how much is left where the journal and the lake are."""
+"""`tape doctor`: free disk space of the journal and the lake."""
 
 import shutil
 from pathlib import Path
@@ -17,7 +17,7 @@ def look_at_disk(subject: str, folder: Path) -> Finding:
 
 
 def judged_disk(subject: str, free: int, place: str) -> Finding:
-    """How so many free bytes are to be taken."""
+    """The finding for this many free bytes."""
     found = Finding(subject, f"{size(free)} free")
     if free >= LITTLE:
         return found
@@ -26,7 +26,7 @@ def judged_disk(subject: str, free: int, place: str) -> Finding:
 
 
 def size(count: float) -> str:
-    """So many bytes, in a unit that suits them."""
+    """A number of bytes with a unit."""
     for unit in ("bytes", "KiB", "MiB", "GiB"):
         if count < 1024:
             return f"{count:,.0f} {unit}" if unit == "bytes" else f"{count:,.1f} {unit}"

@@ -1,4 +1,4 @@
-"""A thing's columns as people read them: times as times, and nothing of what does not apply."""
+"""Prints a record's fields: times as times, and no empty fields."""
 
 from collections.abc import Iterator, Mapping
 from datetime import UTC, datetime
@@ -10,7 +10,7 @@ AT = "_at_ms"
 
 
 def write_facts(facts: Mapping[str, object]) -> None:
-    """A line for each fact that says something."""
+    """Prints a line for each field that has a value."""
     output.table((output.paint(name, "bold"), output.escape(text)) for name, text in _lines(facts))
 
 

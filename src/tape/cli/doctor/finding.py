@@ -1,10 +1,10 @@
-"""What `tape doctor` has to say of one thing."""
+"""One finding of `tape doctor`."""
 
 from typing import Literal, NamedTuple
 
 
 class Finding(NamedTuple):
-    """One thing that was looked at; the fix says what to do when it is not ok."""
+    """A checked item; `fix` says what to do when it is not ok."""
 
     subject: str
     value: str

@@ -1,4 +1,4 @@
-"""What `tape doctor` says of those who read the journal: how far each is behind, and what lies dead."""
+"""`tape doctor`: how far each reader of the journal is behind, and how many tasks are dead."""
 
 from __future__ import annotations
 
@@ -15,12 +15,12 @@ MOST: Final = 1_000
 
 
 async def look_at_readers(store: Store, lake: Path, head: int) -> list[Finding]:
-    """Reactions, dead tasks and the lake, where there are any."""
+    """Reactions, dead tasks and the lake, if there are any."""
     from tape.core.errors import UsageError
 
     try:
         return [*await _reactions(store, head), *await _dead(store), *_lake(lake, head)]
-    except UsageError:  # a store without reactions, which says so itself
+    except UsageError:  # a store without reactions
         return []
 
 
@@ -59,7 +59,7 @@ def _lake(folder: Path, head: int) -> list[Finding]:
 
 
 def judged(through: int, head: int) -> Finding:
-    """How a lake stands beside its journal."""
+    """The finding for a lake beside its journal."""
     found = Finding("lake", f"holds 1 to {through:,}, {max(head - through, 0):,} entries behind")
     if through > head:
         return found._replace(status="fail", fix="it is ahead of the journal, so it is another one's: rebuild it")

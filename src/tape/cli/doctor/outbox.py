@@ -1,4 +1,4 @@
-"""What `tape doctor` says of an outbox: how it stands, and what it has outgrown."""
+"""`tape doctor`: the state and growth of an outbox."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ LATE: Final = "start a worker whose TAPE_GENERATION is theirs, or hand them over
 
 
 async def look_at_outbox(store: str) -> list[Finding]:
-    """Nothing where there is none."""
+    """No findings without an outbox."""
     from tape.core.errors import TapeError
     from tape.outbox.database import open_table
     from tape.settings import Settings
@@ -32,7 +32,7 @@ async def look_at_outbox(store: str) -> list[Finding]:
 
 
 def judged(stats: OutboxStats) -> list[Finding]:
-    """The outbox's own numbers, and each growth trigger it has passed."""
+    """The outbox's numbers, and each growth limit it has exceeded."""
     waiting = f"{stats.pending:,} pending, {stats.in_flight:,} in flight, oldest {stats.oldest_ms / 1000:,.1f} s"
     ack = f"ack p50 {stats.ack_p50_ms:,.1f} ms, p99 {stats.ack_p99_ms:,.1f} ms"
     standing = Finding("outbox", f"{stats.rows:,} rows, {waiting}, {ack}")

@@ -1,4 +1,4 @@
-"""What `tape doctor` says of a Postgres: its version, its settings, its room, and a pooler in the way."""
+"""`tape doctor`: a Postgres server's version, settings, connections, and a pooler in between."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ SAFE: Final = {
 
 
 async def look_at_postgres(url: str, listen_url: str | None) -> list[Finding]:
-    """Nothing where the store is another."""
+    """No findings for another store."""
     from tape.core.errors import TapeError
 
     if not url.startswith(("postgresql:", "postgres:")):
@@ -31,11 +31,11 @@ async def look_at_postgres(url: str, listen_url: str | None) -> list[Finding]:
     try:
         return list(judged(await check_up(url, listen_url)))
     except TapeError:
-        return []  # whoever opens the journal says why it cannot be reached
+        return []  # opening the journal reports why it cannot be reached
 
 
 def judged(checkup: Checkup) -> Iterator[Finding]:
-    """Each fact, and what to do where it is not well."""
+    """Each fact, and what to do about a problem."""
     is_new = checkup.version >= OLDEST
     yield Finding("postgres", f"{checkup.version}", "ok" if is_new else "fail", "" if is_new else f"needs {OLDEST}")
     for name, fix in SAFE.items():
@@ -72,7 +72,7 @@ def _hearing(checkup: Checkup) -> Finding:
 
 
 def _standbys(checkup: Checkup) -> Finding:
-    """Whether a commit waits for any standby; who may not see that is judged by the settings."""
+    """Whether commits wait for a standby; without the privilege to see standbys, by the settings."""
     synchronous, asynchronous, hidden = checkup.standbys
     names = ((synchronous, "synchronous"), (asynchronous, "asynchronous"), (hidden, "hidden from this role"))
     found = Finding("standbys", ", ".join(f"{count} {name}" for count, name in names if count))

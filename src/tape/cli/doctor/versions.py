@@ -1,4 +1,4 @@
-"""What `tape doctor` says of the packages that Tape works with: whether they are those it was made for."""
+"""`tape doctor`: whether the installed packages have supported versions."""
 
 import re
 from collections.abc import Callable, Iterator, Sequence
@@ -21,7 +21,7 @@ class _Misfit(NamedTuple):
 
 
 def judged_versions(requirements: Sequence[str], version: Versions) -> Finding:
-    """Whether whatever is installed of what is required has a version that fits; what is not there is not missed."""
+    """Checks the installed packages only; a package that is missing is no finding."""
     wanted = [match for each in requirements if (match := _REQUIREMENT.match(each))]
     there = [(match, found) for match in wanted if (found := version(match[1])) is not None]
     misfits = list(_misfits(there))
@@ -42,7 +42,7 @@ def _misfits(there: Sequence[tuple[re.Match[str], str]]) -> Iterator[_Misfit]:
 def _fits(version: str, clause: str) -> bool:
     asked = _CLAUSE.fullmatch(clause)
     if asked is None:
-        return True  # in words that only an installer knows
+        return True  # a clause that only an installer understands
     word, wanted, is_family = asked[1], _numbers(asked[2]), asked[3] is not None
     found = _numbers(version)
     if word != "==":
@@ -51,7 +51,7 @@ def _fits(version: str, clause: str) -> bool:
 
 
 def _numbers(version: str) -> tuple[int, ...]:
-    """The numbers a version begins with; what is said of a draft after them does not matter here."""
+    """The leading numbers of a version, without a pre-release suffix."""
     leading = re.match(r"[\d.]*", version)
     return tuple(int(part) for part in (leading[0] if leading else "").split(".") if part)
 

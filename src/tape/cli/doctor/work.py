@@ -1,4 +1,4 @@
-"""What `tape doctor` says of work that no worker takes: whose it is, and what a worker must have to serve it."""
+"""`tape doctor`: work that no worker takes, and what a worker needs to serve it."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ SHOWN: Final = 5
 
 
 async def look_at_work(store: Store, overdue_ms: int = OVERDUE_MS) -> list[Finding]:
-    """Obligations, effects and timers that have been due for as long, where there are any."""
+    """Obligations, effects and timers that have been due for this long."""
     from tape.core.errors import UsageError
     from tape.core.timer import TimerStatus
     from tape.runs.effects import EFFECTS, OUTBOX
@@ -44,5 +44,5 @@ async def look_at_work(store: Store, overdue_ms: int = OVERDUE_MS) -> list[Findi
 
 
 def _named(what: str, cell: Cell) -> str:
-    """As cells have the names; an empty one is written as _."""
+    """The name as it is stored in cells; an empty one is _."""
     return f"{what} {cell.kind} of {'any app' if cell.app in (None, '_') else f'app {cell.app}'}"

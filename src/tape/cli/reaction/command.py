@@ -144,7 +144,7 @@ def _show(choices: Choices, record: ReactionRecord) -> None:
 
 
 def _facts(record: ReactionRecord) -> dict[str, object]:
-    """The columns of tape_reactions, by their names."""
+    """The columns of tape_reactions by name."""
     own = {
         "created_at_ms": record.created_at_ms,
         "deleted": record.is_removed,

@@ -1,4 +1,4 @@
-"""`tape run`: look at runs, fork one, once or by the hundred, stop one, compare two."""
+"""`tape run`: list, show, fork, cancel and compare runs."""
 
 from __future__ import annotations
 
@@ -163,7 +163,7 @@ async def _find(choices: Choices, run_id: str) -> tuple[RunRecord, RunState | No
 
 
 async def found_run(store: Store, run_id: str) -> RunRecord:
-    """What is known of a run; NotFound if there is none."""
+    """The run's record; raises NotFound if there is none."""
     from tape.core.event import check_run_id
 
     record = await store.runs.find(check_run_id(run_id))
@@ -199,7 +199,7 @@ async def _fork(choices: Choices, run_id: str, order: ForkSpec, producers: tuple
 
 
 def _write_child(choices: Choices, child: RunId, parent: str, at_seq: int) -> None:
-    """At once, so that somebody can watch it being played."""
+    """Prints the child at once, so that a reader can follow it."""
     if choices.is_json:
         output.write_json({"child_run_id": child, "parent_run_id": parent, "at_seq": at_seq})
     else:

@@ -1,4 +1,4 @@
-"""How two runs differ, as a table or as lines of JSON."""
+"""Prints how two runs differ, as a table or as JSON."""
 
 from __future__ import annotations
 
@@ -11,18 +11,18 @@ from tape.cli import output
 from tape.core.diff import Change, Diff, Row
 from tape.core.event import Entry
 
-FIELDS: Final = 3  # of one entry; the rest is counted
+FIELDS: Final = 3  # per entry; the others are counted
 WIDEST: Final = 28
 NARROWEST: Final = 10
 TYPE: Final = 14
-BESIDE: Final = 32  # what two seqs, a type and the blanks between the columns take of a terminal
+BESIDE: Final = 32  # the width of two seqs, a type and the gaps between columns
 NOTHING: Final = "–"
 
 Line = tuple[str, str, str, str, str, str]
 
 
 def write(found: Diff, limit: int, more: str = "… and more; --limit shows it") -> None:
-    """The table, for people: what differs, field by field."""
+    """Prints the differing fields as a table."""
     output.write(summary(found))
     cells = _widest()
     lines = list(islice(_lines(found, cells), limit + 1))
@@ -34,7 +34,7 @@ def write(found: Diff, limit: int, more: str = "… and more; --limit shows it")
 
 
 def write_json(found: Diff) -> None:
-    """The same for programs, whole."""
+    """Prints all rows as JSON."""
     output.write_json(
         {
             "one": found.one,
@@ -49,7 +49,7 @@ def write_json(found: Diff) -> None:
 
 
 def summary(found: Diff) -> str:
-    """Where they part, and how much of what follows is the same."""
+    """The last shared seq, and how many of the later entries are the same."""
     shared = output.count(found.shared, "entry", "entries")
     begin = f"{found.one} and {found.other} share {shared if found.shared else 'nothing'}"
     if not found.rows:
@@ -59,13 +59,13 @@ def summary(found: Diff) -> str:
 
 
 def _widest() -> int:
-    """How wide a field or a value may be for the table to fit the terminal, if there is one."""
+    """How wide a field or value may be, so that the table fits the terminal."""
     room = output.columns()
     return WIDEST if room is None else max(NARROWEST, min(WIDEST, (room - BESIDE) // 3))
 
 
 def _lines(found: Diff, cells: int) -> Iterator[Line]:
-    """An entry's place and type stand in the first of its lines only."""
+    """The seq and type of an entry are only in its first line."""
     for row in found.differing:
         where = _seq(row.one), _seq(row.other), _type(row)
         for field in _fields(row, cells):
@@ -96,7 +96,7 @@ def _text(entry: Entry | None) -> str | None:
 
 
 def _sides(one: str | None, other: str | None, cells: int) -> tuple[str, str]:
-    """Both texts as far as they fit; what is the same in both does not hide where they differ."""
+    """Both texts, shortened so that their first difference stays visible."""
     texts = [NOTHING if text is None else output.escape(text) for text in (one, other)]
     same = _same(*texts)
     if same > cells - 3:
@@ -106,18 +106,18 @@ def _sides(one: str | None, other: str | None, cells: int) -> tuple[str, str]:
 
 
 def _same(one: str, other: str) -> int:
-    """How many characters two texts begin with alike."""
+    """The length of the common prefix."""
     pairs = enumerate(zip(one, other, strict=False))
     return next((place for place, (mine, its) in pairs if mine != its), min(len(one), len(other)))
 
 
 def _end_of(path: str, cells: int) -> str:
-    """A path, or as much of its end as fits: that is where paths differ."""
+    """A path, or as much of its end as fits, because paths differ at the end."""
     return output.fit(output.escape(path)[::-1], cells)[::-1]
 
 
 def _row_facts(row: Row) -> dict[str, object]:
-    """A place; where fields cannot be compared the payloads are told."""
+    """A row as JSON; payloads that cannot be compared by field are included."""
     changes = [_parsed(change) for change in row.changes]
     is_bare = row.is_same or bool(changes)
     sides = {"one": _facts(row.one, is_bare), "other": _facts(row.other, is_bare)}

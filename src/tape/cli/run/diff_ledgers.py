@@ -1,4 +1,4 @@
-"""What two runs decided and did, as a table or as lines of JSON."""
+"""Prints the decisions and effects of two runs, as a table or as JSON."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ NOTHING: Final = "–"
 
 
 def write(rows: Sequence[LedgerRow], limit: int) -> None:
-    """The table, for people: what is the same is marked, what is not stands side by side."""
+    """Prints a table: same rows are marked, others show both sides."""
     if not rows:
         return
     differing = sum(not row.is_same for row in rows)
@@ -27,7 +27,7 @@ def write(rows: Sequence[LedgerRow], limit: int) -> None:
 
 
 def write_json(rows: Sequence[LedgerRow]) -> None:
-    """The same for programs, whole."""
+    """Prints all rows as JSON."""
     for row in rows:
         sides = {"one": _facts(row.one), "other": _facts(row.other)}
         output.write_json({"ledger": row.what, "place": row.place, "name": row.name, "is_same": row.is_same, **sides})

@@ -1,4 +1,4 @@
-"""`tape run signal`: answer a run that waits at a gate."""
+"""`tape run signal`: send a signal to a gate of a run."""
 
 from __future__ import annotations
 

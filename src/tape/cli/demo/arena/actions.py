@@ -1,4 +1,4 @@
-"""What an agent may do, and what then happens: pure functions from a world to the next."""
+"""The actions of an agent: pure functions from a world to the next."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ LOAD: Final = 12
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Action:
-    """One thing to do, and why. Gathering names a resource; trading a partner, what is given and what is wanted."""
+    """An action and its reason. Gathering names a resource; trading a partner, what is given and what is wanted."""
 
     tool: Tool
     resource: Resource | None = None
@@ -39,13 +39,13 @@ class Action:
 
     @property
     def arguments(self) -> dict[str, JsonValue]:
-        """What the tool is called with."""
+        """The arguments of the tool."""
         named = {"resource": self.resource, "partner": self.partner, "wanted": self.wanted}
         return {name: value for name, value in named.items() if value is not None}
 
 
 class Outcome(NamedTuple):
-    """The world after an action, whether it came off, and how it is told."""
+    """The world after an action, whether it succeeded, and a summary."""
 
     world: World
     is_done: bool
@@ -53,7 +53,7 @@ class Outcome(NamedTuple):
 
 
 def act(world: World, place: int, action: Action) -> Outcome:
-    """What comes of an action of the settlement at a place; one that cannot be done changes nothing."""
+    """The outcome of a settlement's action; an impossible one changes nothing."""
     settlement = world.settlements[place]
     if settlement.is_fallen:
         return Outcome(world, False, f"{settlement.name} has fallen; nobody is left to act")
@@ -77,7 +77,7 @@ def act(world: World, place: int, action: Action) -> Outcome:
 
 
 def age_cost(settlement: Settlement) -> Stock | None:
-    """What the next age costs; nothing follows the last."""
+    """The cost of the next age; None after the last."""
     step = AGES.index(settlement.age) + 1
     return None if step == len(AGES) else Stock(food=20 * step, gold=25 * step, stone=10 * step)
 
@@ -130,7 +130,7 @@ def _pay(world: World, place: int, better: Settlement, cost: Stock, deed: str) -
 
 
 def _trade(world: World, place: int, action: Action) -> Outcome:
-    """A load against a load; a partner gives only what its people do not need themselves."""
+    """One load for another; a partner gives only what its people do not need."""
     settlement = world.settlements[place]
     names = [other.name for other in world.settlements]
     given, wanted = action.resource or "gold", action.wanted or "food"

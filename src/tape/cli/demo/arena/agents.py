@@ -1,4 +1,4 @@
-"""Who governs: what an agent sees, and the rules by which one without a model decides."""
+"""The agents: what each observes, and the rules of one without a model."""
 
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -15,7 +15,7 @@ LEAN: Final = {"careful": 5, "bold": 3, "diligent": 4}
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Observation:
-    """What an agent knows when it decides: its own settlement, the land, its neighbours, and a throw of the dice."""
+    """What an agent knows when it decides: its settlement, the land, its neighbours, and a random number."""
 
     turn_num: int
     season: str
@@ -29,11 +29,11 @@ class Observation:
 
 
 Decide: TypeAlias = Callable[[Observation], Action]
-"""An agent's mind; a model is plugged in here."""
+"""Chooses an action; a model can be plugged in here."""
 
 
 def observe(world: World, place: int) -> Observation:
-    """The world as the settlement at a place sees it."""
+    """The world as one settlement observes it."""
     settlement = world.settlements[place]
     return Observation(
         turn_num=world.turn,
@@ -49,7 +49,7 @@ def observe(world: World, place: int) -> Observation:
 
 
 def prompt(seen: Observation) -> str:
-    """The same in words, as a model is asked."""
+    """The observation as the prompt of a model."""
     mine = seen.settlement
     stores = ", ".join(f"{amount} {name}" for name, amount in zip(RESOURCES, mine.stock, strict=True))
     others = "; ".join(f"{other.name} has {other.population} people" for other in seen.neighbours)
@@ -61,7 +61,7 @@ def prompt(seen: Observation) -> str:
 
 
 def by_rule(seen: Observation) -> Action:
-    """Decides as its temper has it: first against hunger, then for growth, then for what it likes."""
+    """Decides by temper: first against hunger, then for growth, then for what the agent prefers."""
     return _against_hunger(seen) or _for_growth(seen) or _for_love(seen)
 
 
@@ -91,7 +91,7 @@ def _for_growth(seen: Observation) -> Action | None:
 
 
 def _for_love(seen: Observation) -> Action:
-    """The next age on a good day, else what such a leader never has enough of."""
+    """The next age with some luck, else the agent's preferred resource."""
     favourite = FAVOURITES[TEMPERS.index(seen.temper)]
     lacking = [resource for resource in _lacking(seen.settlement) if seen.land.of(resource)]
     if lacking and seen.dice >= 3:

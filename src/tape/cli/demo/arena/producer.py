@@ -1,4 +1,4 @@
-"""The arena as a producer: a plain loop that says a story into a sink."""
+"""The arena as a producer: a loop that emits a story to a sink."""
 
 from collections.abc import Sequence
 from typing import Final
@@ -18,10 +18,10 @@ RUN: Final = "arena"
 def arena(
     prefix: Sequence[Entry | Event], mutation: JsonValue, n_turns: int, sink: EventSink, *, decide: Decide = by_rule
 ) -> None:
-    """Goes on where a prefix ends, in a world that a mutation has changed, for so many turns.
+    """Continues after a prefix, with a mutation, for a number of turns.
 
-    A turn that the prefix leaves in the middle is the first of them. The events are event in the sink's own run if it
-    has a `run_id`, else in the run of the prefix.
+    If the prefix ends within a turn, that turn is the first one. The events belong to the sink's run if it has a
+    `run_id`, else to the run of the prefix.
     """
     place = world_at(prefix)
     if mutation is not None:
@@ -31,7 +31,7 @@ def arena(
 
 
 def play(run_id: str, place: Place, n_turns: int, sink: EventSink, decide: Decide = by_rule) -> Place:
-    """Says so many turns of a story; where it stands then."""
+    """Emits a number of turns and returns the place after them."""
     if type(n_turns) is not int or not 0 <= n_turns <= MAX_TURNS:
         raise UsageError(f"n_turns is 0 to {MAX_TURNS}, not {quoted(n_turns)}")
     end = place.world.turn + n_turns

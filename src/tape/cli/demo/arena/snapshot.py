@@ -1,4 +1,4 @@
-"""A world as a payload holds it, and back."""
+"""Converts a world to JSON and back."""
 
 from typing import Any
 
@@ -8,7 +8,7 @@ from tape.core.errors import Corrupt
 
 
 def snapshot(world: World) -> dict[str, JsonValue]:
-    """Everything of a world, as JSON has it."""
+    """A complete world as JSON."""
     return {
         "seed": world.seed,
         "turn": world.turn,
@@ -20,7 +20,7 @@ def snapshot(world: World) -> dict[str, JsonValue]:
 
 
 def status(settlement: Settlement) -> dict[str, JsonValue]:
-    """A settlement by the names that a mutation uses too."""
+    """A settlement's fields, under the names that a mutation uses."""
     return {
         "name": settlement.name,
         **portrait(settlement.stock),
@@ -35,7 +35,6 @@ def portrait(stock: Stock) -> dict[str, JsonValue]:
 
 
 def restored(payload: Any) -> World:
-    """The world of a snapshot."""
     try:
         return World(
             seed=payload["seed"],

@@ -1,7 +1,7 @@
-"""The story of a world, an event at a time; it can be taken up after any of them.
+"""The story of a world, one event at a time; it can continue after any of them.
 
-A turn is the same row of events always: its start with the whole world, five events of each agent, the upkeep, and a
-metric of each agent. So where a story stands is a world and a number of events, and the next event follows from them.
+Every turn has the same events: its start with the complete world, five events of each agent, the upkeep, and a metric
+of each agent. So a world and a number of events determine the next event.
 """
 
 from collections.abc import Sequence
@@ -22,13 +22,13 @@ AGENTS: Final = ("observation", "llm_prompt", "llm_response", "action", "action_
 TYPES: Final = (TURN_START, *AGENTS, "world_mutation", "metric")
 MUTATION: Final = "mutation"
 NOBODY: Final = Action(tool="rest", reasoning="Nobody is left to lead.")
-RATES: Final = {"hearth-small": 1, "ember-medium": 4, "anvil-large": 15}  # millionths of a dollar for a token
+RATES: Final = {"hearth-small": 1, "ember-medium": 4, "anvil-large": 15}  # millionths of a dollar per token
 
 Payload: TypeAlias = dict[str, JsonValue]
 
 
 class ArenaEvent(NamedTuple):
-    """An event of the story; an empty agent is the world itself."""
+    """An event of the story; without an agent it is about the world."""
 
     type: str
     agent: str
@@ -37,7 +37,7 @@ class ArenaEvent(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Place:
-    """Where a story stands: the world, how much of the turn has been emitted, and what was decided and not yet done."""
+    """A place in a story: the world, how many events of the turn were emitted, and a decision not carried out yet."""
 
     world: World
     emitted: int = 0
@@ -54,13 +54,13 @@ class Place:
 
     @property
     def actor(self) -> int:
-        """Which settlement the next event is about."""
+        """The settlement of the next event."""
         agents = len(self.world.settlements)
         is_acting = self.emitted <= agents * len(AGENTS)
         return (self.emitted - 1) // len(AGENTS) if is_acting else (self.emitted - 2) % agents
 
     def after(self, world: World, decided: Action | None = None) -> "Place":
-        """One event on; after the last of a turn the next turn begins."""
+        """The place after one more event; after the last of a turn the next turn begins."""
         emitted = self.emitted + 1
         if emitted == 2 + len(world.settlements) * (len(AGENTS) + 1):
             return Place(replace(world, turn=world.turn + 1))
@@ -68,7 +68,7 @@ class Place:
 
 
 def step(place: Place, decide: Decide = by_rule) -> tuple[Place, ArenaEvent]:
-    """The next event, and where the story stands after it."""
+    """The next event, and the place after it."""
     match place.next_type:
         case "turn_start":
             return place.after(place.world), _event_at(place, season=place.world.season, world=snapshot(place.world))
@@ -83,7 +83,7 @@ def step(place: Place, decide: Decide = by_rule) -> tuple[Place, ArenaEvent]:
 
 
 def world_at(prefix: Sequence[Entry | Event]) -> Place:
-    """Where a story stands after what has been event of it; what others event in between is passed over."""
+    """The place in a story after these events; events of others are ignored."""
     starts = (n for n in range(len(prefix) - 1, -1, -1) if _is_ours(prefix[n], TURN_START))
     place = Place(found())
     for event in prefix[next(starts, 0) :]:
@@ -92,7 +92,7 @@ def world_at(prefix: Sequence[Entry | Event]) -> Place:
 
 
 def _follow(place: Place, event: Entry | Event) -> Place:
-    """A decision that was made is not made again: a model would make another one."""
+    """A recorded decision is not made again, because a model could decide otherwise."""
     if _is_ours(event, TURN_START):
         return Place(restored(_field(event, "world")), 1)
     if _is_ours(event, MUTATION):
@@ -121,7 +121,7 @@ def _event_at(place: Place, agent: str = "", **facts: JsonValue) -> ArenaEvent:
 
 
 def _metric(place: Place) -> ArenaEvent:
-    """What an agent sees, is asked, does or is worth; none of it changes the world."""
+    """An event about an agent that does not change the world."""
     seen = observe(place.world, place.actor)
     mine = seen.settlement
     match place.next_type:

@@ -10,7 +10,7 @@ PLENTY: Final = 3
 
 
 class Upkeep(NamedTuple):
-    """The world after it, and what there is to tell."""
+    """The world after the upkeep, and what happened."""
 
     world: World
     grown: int
@@ -19,7 +19,7 @@ class Upkeep(NamedTuple):
 
 
 def upkeep(world: World) -> Upkeep:
-    """What happens to everybody once all have acted."""
+    """What happens to all settlements at the end of a turn."""
     fates = [_fate(settlement) for settlement in world.settlements]
     eaten = sum(before.stock.food - after.stock.food for before, after in zip(world.settlements, fates, strict=True))
     grown = world.chance("harvest").randint(*HARVEST[world.season])

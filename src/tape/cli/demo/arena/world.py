@@ -1,4 +1,4 @@
-"""A small world: settlements on shared land. Whole numbers only, so that it is the same everywhere."""
+"""A small world: settlements on shared land. It uses integers only, so that it is the same everywhere."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ NUMBERS: Final = (*RESOURCES, "population", "pop_cap")
 
 
 class Stock(NamedTuple):
-    """So much of each resource."""
+    """An amount of each resource."""
 
     food: int = 0
     wood: int = 0
@@ -49,14 +49,12 @@ VIRGIN_LAND: Final = Stock(food=300, wood=900, gold=800, stone=400)
 
 
 def only(resource: Resource, amount: int) -> Stock:
-    """So much of one resource."""
+    """An amount of one resource."""
     return NOTHING._replace(**{resource: amount})
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Settlement:
-    """What one agent governs."""
-
     name: str
     stock: Stock = FIRST_STORES
     population: int = 6
@@ -69,13 +67,13 @@ class Settlement:
 
     @property
     def prosperity(self) -> int:
-        """One number to watch: people count most, then the age, then what is in store."""
+        """A score: people count most, then the age, then the stock."""
         return 0 if self.is_fallen else 10 * self.population + 60 * AGES.index(self.age) + sum(self.stock) // 10
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class World:
-    """Everything there is. Nothing appears but what grows: land + stores + spent = what there was + grown."""
+    """The whole world. Resources are conserved: land + stocks + spent = initial amount + grown."""
 
     seed: int
     settlements: tuple[Settlement, ...]
@@ -89,11 +87,10 @@ class World:
         return SEASONS[(self.turn - 1) % len(SEASONS)]
 
     def chance(self, *about: object) -> Random:
-        """Luck that is the same whenever the same is asked of the same world at the same time."""
+        """A pseudo-random number: the same question to the same world at the same time gives the same answer."""
         return Random("/".join(map(str, (self.seed, self.turn, *about))))
 
     def changed(self, place: int, settlement: Settlement, **changes: Any) -> World:
-        """The same world with one settlement changed."""
         settlements = (*self.settlements[:place], settlement, *self.settlements[place + 1 :])
         return replace(self, settlements=settlements, **changes)
 
@@ -106,13 +103,13 @@ def found(seed: int = 7, names: tuple[str, ...] = FOUNDERS) -> World:
 
 
 def mutate(world: World, mutation: JsonValue | bytes) -> World:
-    """The world after a decree: every settlement gets the same number of what is named, and the same age."""
+    """The world after a mutation: every settlement gets the named amounts and the named age."""
     decree = decreed(mutation)
     return replace(world, settlements=tuple(_decreed(settlement, decree) for settlement in world.settlements))
 
 
 def decreed(mutation: JsonValue | bytes) -> Mapping[str, JsonValue]:
-    """What a mutation names, if it is one that this world knows."""
+    """The fields of a mutation, if this world knows them."""
     if not isinstance(mutation, dict):
         raise UsageError(f"a mutation is an object, not {quoted(mutation)}")
     for name, value in mutation.items():
@@ -131,7 +128,7 @@ def _check(name: str, value: JsonValue) -> None:
 
 
 def _decreed(settlement: Settlement, mutation: Mapping[str, JsonValue]) -> Settlement:
-    """A mutation has been checked, so its values have the types of the fields they name."""
+    """The mutation was checked, so its values have the right types."""
     named: dict[str, Any] = dict(mutation)
     stock = settlement.stock._replace(**{name: named.pop(name) for name in RESOURCES if name in named})
     return replace(settlement, stock=stock, **named)
