@@ -21,7 +21,7 @@ from tape.work.options import definition
 from tests.contract.backends import needs_ledgers
 from tests.contract.reacting import publish, reaction, tasks
 from tests.patience import PATIENCE_S
-from tests.process import hanging
+from tests.process import hanging_handlers as hanging
 
 pytestmark = needs_ledgers
 

@@ -1,4 +1,4 @@
-"""A process that runs a durable function for whichever runs there are, until it is told to leave."""
+"""A process that runs a durable function until it gets a signal."""
 
 import sys
 from pathlib import Path

@@ -1,14 +1,14 @@
-"""What the tests with processes share."""
+"""Fixtures of the process tests."""
 
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
-from tests.process.crew import Crew
+from tests.process.processes import Processes
 
 
 @pytest.fixture
-def crew(tmp_path: Path) -> Iterator[Crew]:
-    with Crew(tmp_path) as crew:
-        yield crew
+def processes(tmp_path: Path) -> Iterator[Processes]:
+    with Processes(tmp_path) as processes:
+        yield processes

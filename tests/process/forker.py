@@ -1,4 +1,4 @@
-"""A process that writes to a run and forks it, over and over, and notes each child it was told of."""
+"""A process that writes to a run and forks it repeatedly, and logs each child."""
 
 import sys
 from itertools import count
@@ -13,12 +13,12 @@ from tests.process.log import Log, Seen, now_ns
 
 
 async def run(url: str, log: Path) -> None:
-    notes = Log(log)
+    records = Log(log)
     async with open_store(url) as store, run_journal(store) as journal:
         for number in count():
-            (said,) = await journal.append(Event(run_id="parent", payload=number), open=True)
-            *_, last = await journal.fork("parent", said.seq // 2, mutation={"number": number})
-            notes.note(Seen(now_ns(), int(last.global_seq), last.run_id, int(last.seq), last.event_id))
+            (entry,) = await journal.append(Event(run_id="parent", payload=number), open=True)
+            *_, last = await journal.fork("parent", entry.seq // 2, mutation={"number": number})
+            records.write(Seen(now_ns(), int(last.global_seq), last.run_id, int(last.seq), last.event_id))
 
 
 if __name__ == "__main__":

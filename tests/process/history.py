@@ -1,4 +1,4 @@
-"""What happened in a scenario, and the laws it may have broken; every check names what is wrong, so empty is good."""
+"""The recorded history of a scenario; each check lists the violations of one invariant."""
 
 import sqlite3
 from collections import Counter
@@ -8,7 +8,7 @@ from itertools import groupby, pairwise
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from tests.process import log, saying
+from tests.process import log, workload
 from tests.process.log import Op, Seen
 from tests.servers import databases
 
@@ -27,7 +27,7 @@ class Row(NamedTuple):
 
 
 class History(NamedTuple):
-    """What writers were told, what the journal holds, and what its reader saw."""
+    """The answers that writers got, the rows of the journal, and what its reader saw."""
 
     ops: Mapping[str, Sequence[Op]]
     rows: Sequence[Row]
@@ -40,14 +40,14 @@ class History(NamedTuple):
 
     @property
     def in_doubt(self) -> list[str]:
-        """The keys of requests whose writers never heard how they ended."""
+        """The keys of requests that never got an answer."""
         last = {writer: ops[-1] for writer, ops in self.ops.items() if ops}
-        return [saying.key(writer, op.number) for writer, op in last.items() if op.what != "ok"]
+        return [workload.key(writer, op.number) for writer, op in last.items() if op.what != "ok"]
 
     def lost(self) -> list[str]:
-        """Acknowledged events that are not where their writer was told."""
+        """Acknowledged events that are not at their acknowledged position."""
         held = {row.event_id: (row.global_seq, row.seq) for row in self.rows}
-        return [event for event, place in self._promised() if held.get(event) != place]
+        return [event for event, position in self._acknowledged_positions() if held.get(event) != position]
 
     def partial(self) -> list[str]:
         """Requests that are in the journal in part, in pieces or out of order."""
@@ -71,36 +71,36 @@ class History(NamedTuple):
         return [f"{b} follows {a}" for a, b in steps if b[1] != (a[1] + 1 if a[0] == b[0] else 1)]
 
     def late(self) -> list[str]:
-        """Entries the reader was given below a position it had seen already."""
+        """Entries that the reader received below a position it had seen."""
         return [
             f"{b.global_seq} came after {a.global_seq}" for a, b in pairwise(self.seen) if b.global_seq < a.global_seq
         ]
 
     def missed(self) -> list[Row]:
-        """Rows the reader was never given, or not as they are."""
+        """Rows that the reader did not receive, or received with other values."""
         return sorted(set(self.rows) - {Row(*seen[1:]) for seen in self.seen})
 
     def seen_twice(self) -> list[int]:
         times = Counter(seen.global_seq for seen in self.seen)
         return [place for place, count in times.items() if count > 1]
 
-    def _promised(self) -> Iterator[tuple[str, tuple[int, int]]]:
+    def _acknowledged_positions(self) -> Iterator[tuple[str, tuple[int, int]]]:
         for writer, op in self.acknowledged:
             for place, seq in enumerate(op.seqs):
-                yield f"{saying.key(writer, op.number)}.{place}", (op.first + place, seq)
+                yield f"{workload.key(writer, op.number)}.{place}", (op.first + place, seq)
 
     def _requests(self) -> Iterator[tuple[str, list[Row]]]:
-        """The journal in stretches of one key: each request that was appended is one of them."""
+        """The journal grouped by consecutive keys: one group per appended request."""
         for key, rows in groupby(self.rows, key=lambda row: row.key):
             yield key, list(rows)
 
     def size(self, key: str) -> int:
         writer, _, number = key.rpartition("-")
-        return saying.size(writer, int(number), self.most)
+        return workload.size(writer, int(number), self.most)
 
 
 def rows(place: Path | str) -> list[Row]:
-    """The journal of a file, or of a database, that nobody writes to any more."""
+    """The journal of a file or a database without writers."""
     found = fetch(place, "SELECT global_seq, run_id, seq, event_id FROM tape_journal ORDER BY global_seq")
     return [Row._make(row) for row in found]
 
@@ -119,11 +119,11 @@ def fetch(place: Path | str, statement: str) -> list[tuple[Any, ...]]:
 
 def integrity(path: Path) -> str:
     with closing(sqlite3.connect(path)) as connection:
-        (verdict,) = connection.execute("PRAGMA integrity_check").fetchone()
-        return str(verdict)
+        (result,) = connection.execute("PRAGMA integrity_check").fetchone()
+        return str(result)
 
 
 def collect(folder: Path, writers: Sequence[str], most: int = 50, place: str | None = None) -> History:
-    """The history that a folder of logs and a journal tell."""
+    """The history from a folder of logs and a journal."""
     ops = {writer: log.read(folder / f"{writer}.jsonl", Op) for writer in writers}
     return History(ops, rows(place or folder / "journal.db"), log.read(folder / "seen.jsonl", Seen), most)

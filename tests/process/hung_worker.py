@@ -5,7 +5,7 @@ import sys
 import tape
 from tape.reactions import run_dispatcher
 from tape.work.options import Options
-from tests.process import hanging
+from tests.process import hanging_handlers as hanging
 from tests.process.lifetime import end_with_parent
 
 if __name__ == "__main__":

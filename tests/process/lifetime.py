@@ -1,4 +1,4 @@
-"""A child does not outlive its test, even when the test itself is killed."""
+"""Ends a child process with its parent, even when the test is killed."""
 
 import ctypes
 import signal

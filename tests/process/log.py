@@ -1,4 +1,4 @@
-"""What a process leaves behind: one JSON line per fact, each in a single write, so that kill -9 tears none."""
+"""A log of a process: one JSON line per record, each in a single write, so that kill -9 tears none."""
 
 import os
 import time
@@ -11,7 +11,7 @@ from tape.core.errors import Unavailable
 
 T = TypeVar("T")
 
-LONGEST = 4096  # bytes of a line
+MAX_LINE = 4096  # bytes of a line
 
 What = Literal["invoke", "ok", "fail", "unknown"]
 
@@ -28,7 +28,7 @@ class Op(NamedTuple):
 
 
 class Seen(NamedTuple):
-    """An entry as a reader was given it."""
+    """An entry as a reader received it."""
 
     at_ns: int
     global_seq: int
@@ -37,23 +37,23 @@ class Seen(NamedTuple):
     event_id: str
 
 
-def told(error: Unavailable) -> What:
-    """What a writer knows when the store did not answer."""
+def result_of(error: Unavailable) -> What:
+    """The result of a request that the store did not answer."""
     return "fail" if error.outcome == "nothing" else "unknown"
 
 
 class Log:
-    """A file that only grows."""
+    """An append-only file."""
 
     def __init__(self, path: Path) -> None:
         self._file = os.open(path, os.O_CREAT | os.O_WRONLY | os.O_APPEND | os.O_CLOEXEC, 0o600)
 
-    def note(self, fact: tuple[object, ...]) -> None:
-        os.write(self._file, msgspec.json.encode(fact) + b"\n")
+    def write(self, record: tuple[object, ...]) -> None:
+        os.write(self._file, msgspec.json.encode(record) + b"\n")
 
 
 def read(path: Path, kind: type[T]) -> list[T]:
-    """The facts so far; a log nobody has begun is empty."""
+    """The records so far; a missing file is empty."""
     if not path.exists():
         return []
     whole, _, _ = path.read_bytes().rpartition(b"\n")
@@ -62,11 +62,11 @@ def read(path: Path, kind: type[T]) -> list[T]:
 
 
 def last(path: Path, kind: type[T]) -> T | None:
-    """The newest fact, without reading all the others."""
+    """The newest record, without reading the others."""
     if not path.exists():
         return None
     with path.open("rb") as file:
-        file.seek(max(0, path.stat().st_size - LONGEST))
+        file.seek(max(0, path.stat().st_size - MAX_LINE))
         lines = file.read().rpartition(b"\n")[0].splitlines()
     return msgspec.json.decode(lines[-1], type=kind) if lines else None
 

@@ -19,7 +19,7 @@ def run(url: str, pause_ms: float) -> None:
             with psycopg.connect(url, connect_timeout=5) as connection:
                 trade(connection, pause_ms)
         except psycopg.Error:
-            time.sleep(0.05)  # the server is gone for now
+            time.sleep(0.05)  # the server is down
 
 
 def trade(connection: psycopg.Connection, pause_ms: float) -> None:

@@ -27,7 +27,7 @@ async def note(version: str, event: OutboxEvent, connection: Any) -> None:
 
 
 async def report(listener: OutboxListener, ready: Path) -> Any:
-    while not listener.is_listening:  # noqa: ASYNC110 - nobody is told of it
+    while not listener.is_listening:  # noqa: ASYNC110 - there is no event for it
         await anyio.sleep(0.005)
     ready.touch()
     await anyio.sleep_forever()
@@ -35,7 +35,7 @@ async def report(listener: OutboxListener, ready: Path) -> Any:
 
 async def run(url: str, ready: Path, version: str, types: list[str]) -> None:
     listener = OutboxListener(url, lease=LEASE, slots=4)
-    handler_name = "test.beside" if version == "beside" else "test.seen"
+    handler_name = "test.other" if version == "other" else "test.seen"
     listener.listen(handler_name=handler_name, handler=partial(note, version), event_types=types)
     async with background(partial(report, listener, ready)):
         await listener.run()

@@ -1,4 +1,4 @@
-"""A process that handles events of an outbox: one handler writes in our transaction, another one by itself."""
+"""A process with two outbox handlers: one writes in the delivery's transaction, one in its own."""
 
 import sys
 from datetime import timedelta

@@ -29,7 +29,7 @@ async def produce(url: str, run_id: RunId, events: int, then: str, renew_s: floa
 
 
 async def stay(broker: Broker, run_id: RunId) -> None:
-    """Goes on until it is told that the run is not its own any more; what it says last may be refused before that."""
+    """Publishes until the broker no longer owns the run; the last events may be refused."""
     for n in count():
         await anyio.sleep(PAUSE_S)
         with suppress(RunClosed):

@@ -1,4 +1,4 @@
-"""A process that follows the journal and logs what it is given; started again, it goes on at its last position."""
+"""A process that follows the journal and logs its entries; restarted, it resumes at its last position."""
 
 import sys
 from contextlib import aclosing
@@ -23,12 +23,12 @@ async def run(url: str, path: Path) -> None:
 
 async def follow(url: str, path: Path) -> None:
     seen = log.last(path, Seen)
-    notes = Log(path)
+    records = Log(path)
     async with tape.open_journal(url) as journal:
         after = seen.global_seq if seen else 0
         async with aclosing(journal.stream(from_global_seq=after)) as stream:
             async for entry in stream:
-                notes.note(Seen(now_ns(), entry.global_seq, entry.run_id, entry.seq, entry.event_id))
+                records.write(Seen(now_ns(), entry.global_seq, entry.run_id, entry.seq, entry.event_id))
 
 
 if __name__ == "__main__":

@@ -1,4 +1,4 @@
-"""`tape.run_agent` as a process: it takes runs as they come, and leaves when it is told."""
+"""`tape.run_agent` as a process: it runs functions until it gets a signal."""
 
 import signal
 from pathlib import Path
@@ -7,28 +7,28 @@ import pytest
 
 import tape
 from tests.patience import PATIENCE_S
-from tests.process.crew import Crew
+from tests.process.processes import Processes
 
 
 @pytest.fixture(params=["sqlite", "postgres"])
-def url(request: pytest.FixtureRequest, crew: Crew) -> str:
+def url(request: pytest.FixtureRequest, processes: Processes) -> str:
     if request.param == "sqlite":
-        return crew.url
+        return processes.url
     found: str = request.getfixturevalue("postgres_url")
     return found
 
 
-@pytest.mark.parametrize("told", [signal.SIGTERM, signal.SIGINT])
-def test_an_agent_takes_runs_as_they_come_and_leaves_when_it_is_told(
-    url: str, crew: Crew, tmp_path: Path, told: signal.Signals
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
+def test_an_agent_runs_functions_until_it_gets_a_signal(
+    url: str, processes: Processes, tmp_path: Path, number: signal.Signals
 ) -> None:
     noted = tmp_path / "noted"
-    agent = crew.start("agent", url, noted)
+    agent = processes.start("agent", url, noted)
     with tape.connect(url) as client:
         run_id = client.runs.begin("app").run.run_id
 
-        crew.wait(lambda: not client.runs.find(run_id).is_active, "the run has ended", PATIENCE_S)
-        agent.tell(told)
+        processes.wait(lambda: not client.runs.find(run_id).is_active, "the run has ended", PATIENCE_S)
+        agent.send(number)
         agent.finish(PATIENCE_S)
 
         assert client.runs.find(run_id).detail_json == '"noted"'

@@ -16,7 +16,7 @@ from tape.core.lease import Lease
 from tape.core.ports import Store
 from tape.core.run import RunActivity
 from tests.patience import PATIENCE_S
-from tests.process.crew import Crew
+from tests.process.processes import Processes
 
 R1 = RunId("r1")
 BRISK = Lease(renew=timedelta(milliseconds=100), gone=timedelta(seconds=1))
@@ -43,9 +43,9 @@ async def watcher(url: str) -> AsyncIterator[JournalBroker]:
 
 
 async def test_what_another_process_publishes_is_read_here_dense_and_in_order(
-    crew: Crew, url: str, broker: JournalBroker
+    processes: Processes, url: str, broker: JournalBroker
 ) -> None:
-    child = crew.start("producer", url, R1, 100, "closes", 2)
+    child = processes.start("producer", url, R1, 100, "closes", 2)
     await until_known(url)
 
     with anyio.fail_after(PATIENCE_S):
@@ -55,15 +55,17 @@ async def test_what_another_process_publishes_is_read_here_dense_and_in_order(
     assert seen == [(n + 1, {"n": n}) for n in range(100)]
 
 
-async def test_a_run_that_another_process_has_left_open_is_listed(crew: Crew, url: str, broker: JournalBroker) -> None:
-    crew.start("producer", url, R1, 2, "leaves", 2).finish()
+async def test_a_run_that_another_process_has_left_open_is_listed(
+    processes: Processes, url: str, broker: JournalBroker
+) -> None:
+    processes.start("producer", url, R1, 2, "leaves", 2).finish()
 
     assert await broker.live_runs() == [LiveRun(run_id=R1, label="elsewhere", started_at=None, n_events=2)]
     assert await broker.is_open_remote(R1) and not broker.is_open(R1)
 
 
-async def test_a_producer_killed_hard_is_seen_stale_and_its_run_stays_open(crew: Crew, url: str) -> None:
-    child = crew.start("producer", url, R1, 1, "stays", 2)
+async def test_a_producer_killed_hard_is_seen_stale_and_its_run_stays_open(processes: Processes, url: str) -> None:
+    child = processes.start("producer", url, R1, 1, "stays", 2)
     await until_known(url)
     async with open_store(url) as store:
         before = await store.runs.find(R1)
@@ -77,9 +79,9 @@ async def test_a_producer_killed_hard_is_seen_stale_and_its_run_stays_open(crew:
 
 
 async def test_a_run_is_open_for_as_long_as_its_producer_renews_and_closed_by_any_node_when_it_is_gone(
-    crew: Crew, url: str, watcher: JournalBroker
+    processes: Processes, url: str, watcher: JournalBroker
 ) -> None:
-    child = crew.start("producer", url, R1, 1, "stays", 0.1)
+    child = processes.start("producer", url, R1, 1, "stays", 0.1)
     await until_known(url)
     seen = []
     with anyio.fail_after(PATIENCE_S):
@@ -96,8 +98,10 @@ async def test_a_run_is_open_for_as_long_as_its_producer_renews_and_closed_by_an
 
 
 @pytest.mark.usefixtures("watcher")
-async def test_a_producer_that_was_paused_too_long_is_told_that_its_run_is_closed(crew: Crew, url: str) -> None:
-    child = crew.start("producer", url, R1, 1, "stays", 0.1)
+async def test_a_producer_that_was_paused_too_long_learns_that_its_run_is_closed(
+    processes: Processes, url: str
+) -> None:
+    child = processes.start("producer", url, R1, 1, "stays", 0.1)
     await until_known(url)
     child.pause()
     async with open_store(url) as store:

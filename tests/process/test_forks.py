@@ -11,32 +11,32 @@ from tape.compose import open_store, run_journal
 from tape.core.event import Entry
 from tests.conftest import Scale
 from tests.process import log
-from tests.process.crew import Crew
 from tests.process.log import Seen
+from tests.process.processes import Processes
 
 KILLS = 4
 
 
 @pytest.fixture(params=["sqlite", "postgres", "redis"])
-def url(request: pytest.FixtureRequest, crew: Crew) -> str:
+def url(request: pytest.FixtureRequest, processes: Processes) -> str:
     if request.param == "sqlite":
-        return crew.url
+        return processes.url
     found: str = request.getfixturevalue(f"{request.param}_url")
     return found
 
 
-def test_kill_9_in_the_middle_of_forks_leaves_no_half_child(url: str, crew: Crew, scale: Scale) -> None:
+def test_kill_9_in_the_middle_of_forks_leaves_no_half_child(url: str, processes: Processes, scale: Scale) -> None:
     for _ in range(scale(KILLS)):
-        forker = crew.start("forker", url, crew.log("told"))
-        crew.wait_for_line("told")
+        forker = processes.start("forker", url, processes.log("forks"))
+        processes.wait_for_line("forks")
         time.sleep(Random().uniform(0, 0.05))
         forker.kill()
 
-    told = {seen.run_id for seen in log.read(crew.log("told"), Seen)}
+    recorded = {seen.run_id for seen in log.read(processes.log("forks"), Seen)}
     runs = anyio.run(read, url)
 
     parent = runs.pop("parent")
-    assert told <= runs.keys()
+    assert recorded <= runs.keys()
     assert [entry.seq for entry in parent] == [*range(1, len(parent) + 1)]
     assert {run_id: found for run_id, found in runs.items() if not is_whole(found, parent)} == {}
 
@@ -54,10 +54,10 @@ async def read(url: str) -> dict[str, list[Entry]]:
 def is_whole(child: Sequence[Entry], parent: Sequence[Entry]) -> bool:
     """Whether it is a beginning of its parent, its fork entry and its mutation."""
     *inherited, forked, mutation = child
-    said = forked.payload
+    payload = forked.payload
     return (
-        isinstance(said, dict)
+        isinstance(payload, dict)
         and (forked.type, mutation.type) == ("fork", "mutation")
         and inherited == list(parent[: len(inherited)])
-        and said["at_seq"] == len(inherited) == forked.seq - 1
+        and payload["at_seq"] == len(inherited) == forked.seq - 1
     )

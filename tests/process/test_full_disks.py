@@ -9,9 +9,9 @@ from pathlib import Path
 import pytest
 
 from tests.process import history, log
-from tests.process.crew import Child, Crew
 from tests.process.history import History
 from tests.process.log import Op
+from tests.process.processes import Child, Processes
 
 ROOM = 1 << 20
 NO_LIMIT = (resource.RLIM_INFINITY, resource.RLIM_INFINITY)
@@ -28,13 +28,13 @@ def small_disk(tmp_path: Path) -> Iterator[Path]:
     subprocess.run(["umount", disk], check=True)
 
 
-def test_a_file_that_may_not_grow_loses_nothing_acknowledged_and_goes_on_when_it_may(crew: Crew) -> None:
-    writer = crew.start("writer", crew.url, crew.log("writer"), "--padding", 200)
+def test_a_file_that_may_not_grow_loses_nothing_acknowledged_and_goes_on_when_it_may(processes: Processes) -> None:
+    writer = processes.start("writer", processes.url, processes.log("writer"), "--padding", 200)
 
     resource.prlimit(writer.pid, resource.RLIMIT_FSIZE, (ROOM, resource.RLIM_INFINITY))
-    told = refuse_then(crew, lambda: resource.prlimit(writer.pid, resource.RLIMIT_FSIZE, NO_LIMIT), writer)
+    recorded = refuse_then(processes, lambda: resource.prlimit(writer.pid, resource.RLIMIT_FSIZE, NO_LIMIT), writer)
 
-    assert told.lost() + told.partial() + told.repeated() + told.holes() == []
+    assert recorded.lost() + recorded.partial() + recorded.repeated() + recorded.holes() == []
 
 
 def test_a_full_disk_refuses_appends_until_there_is_room_and_loses_nothing_acknowledged(
@@ -42,27 +42,29 @@ def test_a_full_disk_refuses_appends_until_there_is_room_and_loses_nothing_ackno
 ) -> None:
     ballast = small_disk / "ballast"
     ballast.write_bytes(bytes(ROOM))
-    with Crew(tmp_path, small_disk / "journal.db") as crew:
-        writer = crew.start("writer", crew.url, crew.log("writer"), "--padding", 200)
+    with Processes(tmp_path, small_disk / "journal.db") as processes:
+        writer = processes.start("writer", processes.url, processes.log("writer"), "--padding", 200)
 
-        told = refuse_then(crew, ballast.unlink, writer)
+        recorded = refuse_then(processes, ballast.unlink, writer)
 
-    assert {op.reason for op in told.ops["writer"] if op.what not in ("invoke", "ok")} == {"the disk is full"}
-    assert told.lost() + told.partial() + told.repeated() + told.holes() == []
+    assert {op.reason for op in recorded.ops["writer"] if op.what not in ("invoke", "ok")} == {"the disk is full"}
+    assert recorded.lost() + recorded.partial() + recorded.repeated() + recorded.holes() == []
 
 
-def refuse_then(crew: Crew, make_room: Callable[[], object], writer: Child) -> History:
+def refuse_then(processes: Processes, make_room: Callable[[], object], writer: Child) -> History:
     """Appends until there is no room, makes room, and appends some more."""
-    crew.wait(lambda: refusals(crew) >= 3, "the disk is full")
-    before = len(log.read(crew.log("writer"), Op))
+    processes.wait(lambda: refusals(processes) >= 3, "the disk is full")
+    before = len(log.read(processes.log("writer"), Op))
     make_room()
-    crew.wait(lambda: any(op.what == "ok" for op in log.read(crew.log("writer"), Op)[before:]), "appends go on", 5)
+    processes.wait(
+        lambda: any(op.what == "ok" for op in log.read(processes.log("writer"), Op)[before:]), "appends go on", 5
+    )
     writer.kill()
-    return History({"writer": log.read(crew.log("writer"), Op)}, history.rows(crew.journal))
+    return History({"writer": log.read(processes.log("writer"), Op)}, history.rows(processes.journal))
 
 
-def refusals(crew: Crew) -> int:
-    return len([op for op in log.read(crew.log("writer"), Op) if op.what in ("fail", "unknown")])
+def refusals(processes: Processes) -> int:
+    return len([op for op in log.read(processes.log("writer"), Op) if op.what in ("fail", "unknown")])
 
 
 def mount(disk: Path) -> int:

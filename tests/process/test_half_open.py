@@ -40,7 +40,7 @@ class Peer(NamedTuple):
 
 
 class Silent(Proxy):
-    """A way on which the server is not heard any more, though the connections stay open."""
+    """A proxy that drops the server's answers while the connections stay open."""
 
     unheard: tuple[bytes, ...] = (b"",)
     is_silent = False
@@ -84,7 +84,7 @@ def redis_peer() -> Iterator[Peer]:
         yield Peer(server, server.url.removesuffix("0") + "1")  # whoever connects must ask for it first
 
 
-async def test_an_append_to_a_server_that_stands_still_is_in_doubt_within_its_bound_and_there_once_at_most(
+async def test_an_append_to_a_hung_server_is_in_doubt_within_its_timeout_and_appended_at_most_once(
     peer: Peer,
 ) -> None:
     async with peer.open() as store:
@@ -100,7 +100,7 @@ async def test_an_append_to_a_server_that_stands_still_is_in_doubt_within_its_bo
     assert found in ([{"n": 1}, {"n": 3}], [{"n": 1}, {"n": 2}, {"n": 3}])
 
 
-async def test_a_read_from_a_server_that_stands_still_ends_within_its_bound_and_has_written_nothing(
+async def test_a_read_from_a_hung_server_ends_within_its_timeout_and_writes_nothing(
     peer: Peer,
 ) -> None:
     async with peer.open() as store:
@@ -114,7 +114,7 @@ async def test_a_read_from_a_server_that_stands_still_ends_within_its_bound_and_
         assert (await store.journal.bounds()).head == head
 
 
-async def test_a_store_whose_server_stands_still_is_closed_within_its_bound_though_an_answer_is_to_come(
+async def test_a_store_on_a_hung_server_closes_within_its_timeout(
     peer: Peer,
 ) -> None:
     with ExitStack() as stack, anyio.fail_after(PATIENCE_S):
@@ -125,13 +125,13 @@ async def test_a_store_whose_server_stands_still_is_closed_within_its_bound_thou
                 await append(store, make_event(n=2))
 
 
-async def test_a_store_on_a_server_that_stands_still_is_not_opened_within_its_bound(peer: Peer) -> None:
+async def test_opening_a_store_on_a_hung_server_fails_within_its_timeout(peer: Peer) -> None:
     with peer.server.frozen(), anyio.fail_after(PATIENCE_S), pytest.raises(Unavailable):
         async with peer.open():
             pytest.fail("it was opened")
 
 
-async def test_a_stream_reads_on_after_its_server_stood_still(peer: Peer) -> None:
+async def test_a_stream_resumes_after_its_server_hung(peer: Peer) -> None:
     async with peer.open() as store, run_journal(store) as journal:
         await journal.append(make_event(n=1), open=True)
         async with aclosing(journal.stream(from_global_seq=await journal.head() - 1)) as stream:
@@ -146,7 +146,7 @@ async def test_a_stream_reads_on_after_its_server_stood_still(peer: Peer) -> Non
                 assert (await anext(stream)).payload == {"n": 2}
 
 
-async def test_a_listener_that_is_told_nothing_any_more_is_found_out_and_polled_behind(peer: Peer) -> None:
+async def test_a_half_open_listener_is_detected_and_replaced_by_the_poll(peer: Peer) -> None:
     way = SilentRedis(peer.url) if peer.url.startswith("redis") else Silent(peer.url)
     async with (
         way.open(), opened(peer.url, way.url) as store, peer.open() as other, run_journal(store) as journal,
@@ -178,5 +178,5 @@ async def until_back(store: Store) -> None:
 async def until_listening(store: Store, is_listening: bool) -> None:
     place = store.journal if isinstance(store, RedisStore) else store._database  # type: ignore[attr-defined]  # noqa: SLF001
     with anyio.fail_after(PATIENCE_S):
-        while place._listener.is_listening != is_listening:  # noqa: ASYNC110, SLF001 - nobody else is told of it
+        while place._listener.is_listening != is_listening:  # noqa: ASYNC110, SLF001 - there is no event for it
             await anyio.sleep(0.001)

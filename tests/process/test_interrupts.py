@@ -20,7 +20,7 @@ import pytest
 
 from tests.conftest import Scale
 from tests.patience import PATIENCE_S
-from tests.process.crew import until
+from tests.process.processes import until
 
 TRIES = 2
 QUIET = (
@@ -32,7 +32,7 @@ LEAVING = (
     ("work", "handlers"),
     ("serve", "--http", "127.0.0.1:0", "--grpc", "127.0.0.1:0"),
 )
-TOLD = (signal.SIGINT, signal.SIGTERM)
+SIGNALS = (signal.SIGINT, signal.SIGTERM)
 HANDLERS = """
 import tape
 
@@ -107,38 +107,38 @@ def place(start_s: float, filled: Path, tmp_path: Path) -> Path:
     return tmp_path
 
 
-@pytest.mark.parametrize("told", TOLD)
+@pytest.mark.parametrize("number", SIGNALS)
 @pytest.mark.parametrize("arguments", QUIET, ids=" ".join)
 def test_a_command_that_watches_ends_quietly_at_any_moment(
-    arguments: tuple[str, ...], told: signal.Signals, place: Path, start_s: float, scale: Scale
+    arguments: tuple[str, ...], number: signal.Signals, place: Path, start_s: float, scale: Scale
 ) -> None:
-    endings = {interrupted(place, arguments, told, start_s) for _ in range(scale(TRIES))}
+    endings = {interrupted(place, arguments, number, start_s) for _ in range(scale(TRIES))}
 
-    assert endings == {(128 + told, "")}
+    assert endings == {(128 + number, "")}
 
 
-@pytest.mark.parametrize("told", TOLD)
+@pytest.mark.parametrize("number", SIGNALS)
 @pytest.mark.parametrize("arguments", LEAVING, ids=lambda arguments: arguments[0])
 def test_a_command_that_serves_or_works_ends_at_any_moment(
-    arguments: tuple[str, ...], told: signal.Signals, place: Path, start_s: float, scale: Scale
+    arguments: tuple[str, ...], number: signal.Signals, place: Path, start_s: float, scale: Scale
 ) -> None:
-    endings = [interrupted(place, arguments, told, 2 * start_s) for _ in range(scale(TRIES))]
+    endings = [interrupted(place, arguments, number, 2 * start_s) for _ in range(scale(TRIES))]
 
-    assert {code for code, _ in endings} <= {0, 128 + told}
-    assert [line for _, said in endings for line in said.splitlines() if not line.startswith("{")] == []
+    assert {code for code, _ in endings} <= {0, 128 + number}
+    assert [line for _, errors in endings for line in errors.splitlines() if not line.startswith("{")] == []
 
 
 @pytest.mark.parametrize("arguments", QUIET, ids=" ".join)
-def test_a_command_that_is_told_twice_at_once_ends_as_quietly(
+def test_a_command_that_gets_two_signals_at_once_ends_quietly(
     arguments: tuple[str, ...], place: Path, start_s: float, scale: Scale
 ) -> None:
-    """The program `timeout` tells first the command and then its whole group."""
+    """The program `timeout` signals the command first and then its whole group."""
     endings = {interrupted(place, arguments, signal.SIGINT, start_s, times=2) for _ in range(scale(TRIES))}
 
     assert endings == {(130, "")}
 
 
-def test_a_signal_that_python_loses_while_it_imports_is_not_forgotten(place: Path) -> None:
+def test_a_signal_during_imports_is_not_lost(place: Path) -> None:
     command = [sys.executable, "-c", LOST, "tail"]
 
     done = subprocess.run(command, cwd=place, env=environment(), capture_output=True, timeout=PATIENCE_S, check=False)
@@ -146,27 +146,27 @@ def test_a_signal_that_python_loses_while_it_imports_is_not_forgotten(place: Pat
     assert (done.returncode, done.stdout, done.stderr) == (130, b"", b"")
 
 
-@pytest.mark.parametrize("told", TOLD)
-def test_a_command_that_works_in_c_ends(told: signal.Signals) -> None:
+@pytest.mark.parametrize("number", SIGNALS)
+def test_a_command_that_works_in_c_ends(number: signal.Signals) -> None:
     command = [sys.executable, "-c", WORKING]
     with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as process:
         try:
             assert process.stdout is not None and process.stdout.readline() == "works\n"
-            process.send_signal(told)
-            _, said = process.communicate(timeout=PATIENCE_S)
+            process.send_signal(number)
+            _, errors = process.communicate(timeout=PATIENCE_S)
         finally:
             process.kill()
 
-    assert (process.returncode, said) == (128 + told, "")
+    assert (process.returncode, errors) == (128 + number, "")
 
 
-def test_a_thread_that_was_left_behind_holds_nothing_up() -> None:
+def test_an_abandoned_thread_does_not_delay_the_exit() -> None:
     left = subprocess.run([sys.executable, "-c", LEFT], timeout=PATIENCE_S, check=False)
 
     assert left.returncode == 3
 
 
-def test_a_command_that_waits_for_the_rest_of_what_is_typed_ends(place: Path) -> None:
+def test_a_command_that_reads_stdin_ends(place: Path) -> None:
     with tape(place, "publish", "a", "-") as process:
         assert process.stdin
         process.stdin.write('"half of it')
@@ -178,7 +178,7 @@ def test_a_command_that_waits_for_the_rest_of_what_is_typed_ends(place: Path) ->
         assert process.wait(PATIENCE_S) == 130
 
 
-def test_a_command_that_nobody_listens_to_ends(place: Path) -> None:
+def test_a_command_with_a_closed_stdout_ends(place: Path) -> None:
     (place / "much.jsonl").write_text("\n".join(f'"{"much " * 200}"' for _ in range(500)))
     with tape(place, "publish", "a", "@much.jsonl") as process:
         assert process.wait(PATIENCE_S) == 0
@@ -191,8 +191,8 @@ def test_a_command_that_nobody_listens_to_ends(place: Path) -> None:
         assert process.wait(PATIENCE_S) == 130
 
 
-def is_hearing(process: subprocess.Popen[str]) -> bool:
-    """Whether a command has begun to hear signals: one that Python leaves alone is caught."""
+def handles_signals(process: subprocess.Popen[str]) -> bool:
+    """Whether a command has installed its handlers: it catches a signal that Python does not."""
     status = Path(f"/proc/{process.pid}/status").read_text()
     caught = next(line for line in status.splitlines() if line.startswith("SigCgt:"))
     return bool(int(caught.split()[1], 16) >> (signal.SIGTERM - 1) & 1)
@@ -207,16 +207,16 @@ def is_read(pipe: IO[str] | None) -> bool:
 
 
 def interrupted(
-    place: Path, arguments: tuple[str, ...], told: signal.Signals, within_s: float, times: int = 1
+    place: Path, arguments: tuple[str, ...], number: signal.Signals, within_s: float, times: int = 1
 ) -> tuple[int, str]:
-    """How a command ends that is told to at some moment, and what it complains of."""
+    """The exit code and stderr of a command that gets a signal at some moment."""
     with tape(place, *arguments) as process:
-        until(lambda: is_hearing(process), "it hears signals")
+        until(lambda: handles_signals(process), "it handles signals")
         time.sleep(Random().uniform(0, within_s))
         for _ in range(times):
-            process.send_signal(told)
-        _, said = process.communicate(timeout=PATIENCE_S)
-    return process.returncode, said
+            process.send_signal(number)
+        _, errors = process.communicate(timeout=PATIENCE_S)
+    return process.returncode, errors
 
 
 @contextmanager

@@ -16,30 +16,30 @@ from tape.core.run_state import RunStatus
 from tape.runs.ledgers import Ledgers
 from tests.conftest import Scale
 from tests.patience import PATIENCE_S
-from tests.process.crew import Crew
-from tests.process.treasurer import STEPS
+from tests.process.ledger_agent import STEPS
+from tests.process.processes import Processes
 
 KILLS = 4
 
 
 @pytest.fixture(params=["sqlite", "postgres"])
-def url(request: pytest.FixtureRequest, crew: Crew) -> str:
+def url(request: pytest.FixtureRequest, processes: Processes) -> str:
     if request.param == "sqlite":
-        return crew.url
+        return processes.url
     found: str = request.getfixturevalue("postgres_url")
     return found
 
 
 @pytest.mark.parametrize("step", STEPS)
 def test_a_worker_killed_at_any_step_is_replaced_and_the_bank_has_one_wire(
-    url: str, crew: Crew, tmp_path: Path, step: str
+    url: str, processes: Processes, tmp_path: Path, step: str
 ) -> None:
     bank = tmp_path / "bank"
     bank.mkdir()
-    dying = crew.start("treasurer", url, bank, "w1", "--dies-at", step)
-    crew.wait(lambda: not dying.is_running, f"it dies when {step}", PATIENCE_S)
+    dying = processes.start("ledger_agent", url, bank, "w1", "--dies-at", step)
+    processes.wait(lambda: not dying.is_running, f"it dies when {step}", PATIENCE_S)
 
-    crew.start("treasurer", url, bank, "w2").finish(PATIENCE_S)
+    processes.start("ledger_agent", url, bank, "w2").finish(PATIENCE_S)
 
     assert len(list(bank.iterdir())) == 1
     assert anyio.run(ended, url) == (RunStatus.TERMINAL, [EffectStatus.CONFIRMED], 1)
@@ -52,12 +52,12 @@ async def ended(url: str) -> tuple[RunStatus, list[EffectStatus], int]:
         return run.status, effects, len(await node.decisions.listed(run.run_id))
 
 
-def test_kill_9_leaves_no_half_state_in_any_ledger(url: str, crew: Crew, scale: Scale) -> None:
+def test_kill_9_leaves_no_half_state_in_any_ledger(url: str, processes: Processes, scale: Scale) -> None:
     for _ in range(scale(KILLS)):
-        keeper = crew.start("bookkeeper", url, crew.log("told"))
-        crew.wait_for_line("told")
+        ledger_writer = processes.start("ledger_writer", url, processes.log("ledgers"))
+        processes.wait_for_line("ledgers")
         time.sleep(Random().uniform(0, 0.05))
-        keeper.kill()
+        ledger_writer.kill()
 
     runs, versions = anyio.run(read, url)
 
@@ -70,12 +70,12 @@ async def read(url: str) -> tuple[Mapping[str, object], tuple[int, int]]:
     """What does not agree in each run, and the versions of the value, by its cell and by its entries."""
     async with open_backend(url) as backend:
         ledgers = Ledgers(backend.store, backend.journal)
-        said: dict[str, list[Entry]] = defaultdict(list)
+        entries_of: dict[str, list[Entry]] = defaultdict(list)
         async for entry in backend.journal.stream(follow=False):
-            said[entry.run_id].append(entry)
-        values = [entries for run_id, entries in said.items() if run_id.startswith("tape.")]
+            entries_of[entry.run_id].append(entry)
+        values = [entries for run_id, entries in entries_of.items() if run_id.startswith("tape.")]
         version = (await ledgers.values.find("books", "n")).version
-        of_runs = {run_id: entries for run_id, entries in said.items() if not run_id.startswith("tape.")}
+        of_runs = {run_id: entries for run_id, entries in entries_of.items() if not run_id.startswith("tape.")}
         return {run: await odd(ledgers, run, entries) for run, entries in of_runs.items()}, (version, len(values[0]))
 
 

@@ -12,7 +12,7 @@ import httpx
 import pytest
 
 from tests.patience import PATIENCE_S
-from tests.process.crew import until
+from tests.process.processes import until
 from tests.server.server import clean_environment
 from tests.servers.databases import execute
 from tests.servers.postgres import PostgresServer
@@ -29,7 +29,7 @@ def count(order):
 
 
 class Command:
-    """A running `tape`; what it says and complains of is kept in files."""
+    """A running `tape` whose stdout and stderr are files."""
 
     def __init__(self, folder: Path, *arguments: str) -> None:
         self._folder = folder
@@ -88,8 +88,10 @@ def tape(*arguments: str, folder: Path) -> "subprocess.CompletedProcess[str]":
 
 
 def publish(url: str, folder: Path, number: int) -> None:
-    said = tape("--store", url, "publish", "r1", str(number), "--subject", f"/orders/{number}", "--open", folder=folder)
-    assert said.returncode == 0, said.stderr
+    result = tape(
+        "--store", url, "publish", "r1", str(number), "--subject", f"/orders/{number}", "--open", folder=folder
+    )
+    assert result.returncode == 0, result.stderr
 
 
 def answers(place: str) -> bool:
@@ -106,7 +108,7 @@ def test_serve_waits_for_a_postgres_that_is_not_up_yet_and_goes_on_after_it_was_
     postgres_server.kill_hard()
     try:
         command = start("serve", "--store", url, "--http", place)
-        command.waits(lambda: command.logged("store.unavailable", "serve") > 0, "it says that the store is away")
+        command.waits(lambda: command.logged("store.unavailable", "serve") > 0, "it logs that the store is unavailable")
     finally:
         postgres_server.restart()
     command.waits(lambda: answers(place), "it serves")
@@ -127,7 +129,7 @@ def test_work_waits_for_a_postgres_that_is_not_up_yet_and_goes_on_after_it_was_k
     postgres_server.kill_hard()
     try:
         command = start("work", "handlers", "--store", url)
-        command.waits(lambda: command.logged("store.unavailable", "work") > 0, "it says that the store is away")
+        command.waits(lambda: command.logged("store.unavailable", "work") > 0, "it logs that the store is unavailable")
     finally:
         postgres_server.restart()
     command.waits(lambda: "dispatcher.started" in command.stderr, "it works")
@@ -151,13 +153,15 @@ def test_a_sync_that_follows_goes_on_after_postgres_was_killed(
     postgres_server.kill_hard()
     try:
         command = start("lake", "sync", "--follow", "--json", "--store", url, "--lake", str(tmp_path / "lake"))
-        command.waits(lambda: command.logged("store.unavailable", "lake sync") > 0, "it says that the store is away")
+        command.waits(
+            lambda: command.logged("store.unavailable", "lake sync") > 0, "it logs that the store is unavailable"
+        )
     finally:
         postgres_server.restart()
     publish(url, tmp_path, 1)
     command.waits(lambda: has_synced(1), "the first step is taken")
     postgres_server.kill_hard()
-    command.waits(lambda: command.logged("store.unavailable", "lake sync") > 1, "it says so again")
+    command.waits(lambda: command.logged("store.unavailable", "lake sync") > 1, "it logs it again")
     postgres_server.restart()
     publish(url, tmp_path, 2)
 
@@ -176,27 +180,27 @@ def test_a_sync_that_follows_goes_on_after_postgres_was_killed(
     ],
     ids=["unknown database", "unknown role", "unknown scheme", "no port", "no such option"],
 )
-def test_what_waiting_cannot_mend_is_one_sentence_at_once(
+def test_a_permanent_error_is_one_sentence_at_once(
     url: str, tmp_path: Path, command: list[str], wrong: Callable[[str], str], reason: str
 ) -> None:
     (tmp_path / "handlers.py").write_text(HANDLERS)
 
-    said = tape("--store", wrong(url), *command, folder=tmp_path)
+    result = tape("--store", wrong(url), *command, folder=tmp_path)
 
-    assert (said.returncode, said.stdout) == (2, "")
-    assert reason in said.stderr and len(said.stderr.splitlines()) == 1
+    assert (result.returncode, result.stdout) == (2, "")
+    assert reason in result.stderr and len(result.stderr.splitlines()) == 1
 
 
 @pytest.mark.parametrize("command", [["tail", "--no-follow"], ["tail", "--run", "r1"], ["journal", "verify"]])
-def test_an_sql_error_that_nobody_expects_is_one_sentence(
+def test_an_unexpected_sql_error_is_one_sentence(
     url: str, postgres_server: PostgresServer, tmp_path: Path, command: list[str]
 ) -> None:
     publish(url, tmp_path, 1)
     execute(url, "ALTER TABLE tape_journal RENAME TO gone")
 
-    said = tape("--store", url, *command, folder=tmp_path)
+    result = tape("--store", url, *command, folder=tmp_path)
 
-    assert said.returncode == 1
-    assert "tape_journal" in said.stderr and "SQLSTATE 42P01" in said.stderr
-    assert len(said.stderr.splitlines()) == 1
-    assert "ExceptionGroup" not in said.stderr and "PYTHONDEVMODE" not in said.stderr
+    assert result.returncode == 1
+    assert "tape_journal" in result.stderr and "SQLSTATE 42P01" in result.stderr
+    assert len(result.stderr.splitlines()) == 1
+    assert "ExceptionGroup" not in result.stderr and "PYTHONDEVMODE" not in result.stderr

@@ -1,4 +1,4 @@
-"""Writers in eight processes on one Postgres, in every way there is: one scenario, judged law by law."""
+"""Writers in eight processes on one Postgres, in every way there is: one scenario, one test per invariant."""
 
 from collections.abc import Iterator
 
@@ -7,9 +7,9 @@ import pytest
 from tests.conftest import Scale
 from tests.patience import PATIENCE_S
 from tests.process import history
-from tests.process.crew import Crew
 from tests.process.history import History
 from tests.process.log import Op
+from tests.process.processes import Processes
 from tests.servers import databases
 from tests.servers.databases import Databases
 
@@ -24,58 +24,61 @@ INSERT INTO scratch (n) SELECT generate_series(0, 3);
 
 
 @pytest.fixture(scope="module")
-def told(tmp_path_factory: pytest.TempPathFactory, postgres_databases: Databases, scale: Scale) -> Iterator[History]:
-    """The history of clerks who lock rows, pause, think better of it and contend for cells, beside a stranger."""
+def recorded(
+    tmp_path_factory: pytest.TempPathFactory, postgres_databases: Databases, scale: Scale
+) -> Iterator[History]:
+    """Writers lock rows, pause, roll back and contend for cells, while another database has an open transaction."""
     with postgres_databases.database() as url, postgres_databases.database() as elsewhere:
-        with Crew(tmp_path_factory.mktemp("clerks"), url=url) as crew:
+        with Processes(tmp_path_factory.mktemp("writers"), url=url) as processes:
             databases.execute(url, SCRATCH)
-            crew.start("stranger", elsewhere, crew.log("stranger"))
-            crew.wait_for_line("stranger")
-            crew.start("tail", crew.url, crew.log("seen"))
+            processes.start("open_transaction", elsewhere, processes.log("open_transaction"))
+            processes.wait_for_line("open_transaction")
+            processes.start("tail", processes.url, processes.log("seen"))
             options = ("--requests", scale(REQUESTS), "--most", MOST, "--pause-ms", 20)
-            clerks = [crew.start("clerk", crew.url, crew.log(name), *options) for name in WRITERS]
-            for clerk in clerks:
+            writers = [
+                processes.start("mixed_writer", processes.url, processes.log(name), *options) for name in WRITERS
+            ]
+            for clerk in writers:
                 clerk.finish(within_s=PATIENCE_S + scale(REQUESTS))
-            crew.wait_for_tail()
-            told = history.collect(crew.folder, WRITERS, MOST, url)
-        print(f"{len(told.rows):,} entries, {len(told.acknowledged):,} answers, {refusals(told)}")
-        yield told
+            processes.wait_for_tail()
+            recorded = history.collect(processes.folder, WRITERS, MOST, url)
+        yield recorded
 
 
-def test_the_scenario_had_what_it_is_about(told: History) -> None:
-    assert {"RolledBack", "VersionConflict"} <= refusals(told).keys()
+def test_the_scenario_had_retries_and_answers(recorded: History) -> None:
+    assert {"RolledBack", "VersionConflict"} <= refusals(recorded).keys()
 
 
-def test_no_clerk_deadlocked_or_waited_in_vain(told: History) -> None:
-    assert refusals(told).keys() <= {"RolledBack", "VersionConflict"}
+def test_no_writer_deadlocked_or_timed_out(recorded: History) -> None:
+    assert refusals(recorded).keys() <= {"RolledBack", "VersionConflict"}
 
 
-def test_p1_everything_acknowledged_is_where_its_writer_was_told(told: History) -> None:
-    assert told.lost() == []
+def test_p1_every_acknowledged_event_is_at_its_acknowledged_position(recorded: History) -> None:
+    assert recorded.lost() == []
 
 
-def test_p2_a_request_is_all_there_and_in_one_piece(told: History) -> None:
-    assert told.partial() == []
+def test_p2_a_request_is_all_there_and_in_one_piece(recorded: History) -> None:
+    assert recorded.partial() == []
 
 
-def test_p3_a_request_is_there_once(told: History) -> None:
-    assert told.repeated() == []
+def test_p3_a_request_is_there_once(recorded: History) -> None:
+    assert recorded.repeated() == []
 
 
-def test_p4_positions_are_dense_in_the_journal_and_in_each_run(told: History) -> None:
-    assert told.holes() == []
+def test_p4_positions_are_dense_in_the_journal_and_in_each_run(recorded: History) -> None:
+    assert recorded.holes() == []
 
 
-def test_p5_nothing_arrives_below_a_position_the_tail_has_seen(told: History) -> None:
-    assert told.late() == []
+def test_p5_nothing_arrives_below_a_position_the_tail_has_seen(recorded: History) -> None:
+    assert recorded.late() == []
 
 
-def test_p5_the_tail_sees_every_position_once(told: History) -> None:
-    assert told.missed() == [] and told.seen_twice() == []
+def test_p5_the_tail_sees_every_position_once(recorded: History) -> None:
+    assert recorded.missed() == [] and recorded.seen_twice() == []
 
 
-def refusals(told: History) -> dict[str, int]:
-    """How often clerks were told no, by reason."""
-    ops: list[Op] = [op for ops in told.ops.values() for op in ops if op.what in ("fail", "unknown")]
+def refusals(recorded: History) -> dict[str, int]:
+    """How often writers were refused, by reason."""
+    ops: list[Op] = [op for ops in recorded.ops.values() for op in ops if op.what in ("fail", "unknown")]
     reasons = [op.reason for op in ops]
     return {reason: reasons.count(reason) for reason in set(reasons)}

@@ -1,4 +1,4 @@
-"""kill -9 among writers and of Postgres itself, in rounds: one scenario, judged law by law."""
+"""kill -9 among writers and of Postgres itself, in rounds: one scenario, one test per invariant."""
 
 import time
 from collections.abc import Iterator
@@ -8,8 +8,8 @@ import pytest
 
 from tests.conftest import Scale
 from tests.process import history
-from tests.process.crew import Child, Crew
 from tests.process.history import History
+from tests.process.processes import Child, Processes
 from tests.servers.postgres import PostgresServer
 
 WRITERS = [f"writer{number}" for number in range(4)]
@@ -17,70 +17,71 @@ ROUNDS = 3
 
 
 @pytest.fixture(scope="module")
-def told(tmp_path_factory: pytest.TempPathFactory, postgres_server: PostgresServer, scale: Scale) -> Iterator[History]:
+def recorded(
+    tmp_path_factory: pytest.TempPathFactory, postgres_server: PostgresServer, scale: Scale
+) -> Iterator[History]:
     """The history of a journal whose writers and whose server die in turns, and which all come back."""
-    with postgres_server.database() as url, Crew(tmp_path_factory.mktemp("server"), url=url) as crew:
-        crew.start("tail", crew.url, crew.log("seen"))
-        writers = {name: start(crew, name) for name in WRITERS}
+    with postgres_server.database() as url, Processes(tmp_path_factory.mktemp("server"), url=url) as processes:
+        processes.start("tail", processes.url, processes.log("seen"))
+        writers = {name: start(processes, name) for name in WRITERS}
         for _ in range(scale(ROUNDS)):
-            kill_a_writer(crew, writers)
-            kill_the_server(crew, postgres_server)
+            kill_a_writer(processes, writers)
+            kill_the_server(processes, postgres_server)
         for writer in writers.values():
             writer.kill()
-        crew.wait_for_tail()
-        told = history.collect(crew.folder, WRITERS, place=url)
-        print(f"{len(told.rows):,} entries, {len(told.acknowledged):,} answers, {len(told.in_doubt)} requests in doubt")
-        yield told
+        processes.wait_for_tail()
+        recorded = history.collect(processes.folder, WRITERS, place=url)
+        yield recorded
 
 
-def test_the_scenario_had_what_it_is_about(told: History) -> None:
-    retried = [(writer, op) for writer, ops in told.ops.items() for op in ops if op.what == "invoke"]
+def test_the_scenario_had_retries_and_answers(recorded: History) -> None:
+    retried = [(writer, op) for writer, ops in recorded.ops.items() for op in ops if op.what == "invoke"]
 
-    assert len(told.acknowledged) > len(WRITERS) and len(retried) > len(told.acknowledged)
-
-
-def test_p1_nothing_acknowledged_is_lost_to_kill_9_of_the_server(told: History) -> None:
-    assert told.lost() == []
+    assert len(recorded.acknowledged) > len(WRITERS) and len(retried) > len(recorded.acknowledged)
 
 
-def test_p2_a_request_is_all_there_or_absent(told: History) -> None:
-    found = [row.key for row in told.rows if row.key in told.in_doubt]
-
-    assert told.partial() == []
-    assert all(found.count(key) in (0, told.size(key)) for key in told.in_doubt)
+def test_p1_nothing_acknowledged_is_lost_to_kill_9_of_the_server(recorded: History) -> None:
+    assert recorded.lost() == []
 
 
-def test_p3_retries_with_the_same_key_append_once(told: History) -> None:
-    assert told.repeated() == []
+def test_p2_a_request_is_all_there_or_absent(recorded: History) -> None:
+    found = [row.key for row in recorded.rows if row.key in recorded.in_doubt]
+
+    assert recorded.partial() == []
+    assert all(found.count(key) in (0, recorded.size(key)) for key in recorded.in_doubt)
 
 
-def test_p4_positions_are_dense_in_the_journal_and_in_each_run(told: History) -> None:
-    assert told.holes() == []
+def test_p3_retries_with_the_same_key_append_once(recorded: History) -> None:
+    assert recorded.repeated() == []
 
 
-def test_p5_the_tail_sees_every_position_once_and_in_order(told: History) -> None:
-    assert told.late() == [] and told.missed() == [] and told.seen_twice() == []
+def test_p4_positions_are_dense_in_the_journal_and_in_each_run(recorded: History) -> None:
+    assert recorded.holes() == []
 
 
-def start(crew: Crew, name: str) -> Child:
-    return crew.start("writer", crew.url, crew.log(name), "--pause-ms", 5)
+def test_p5_the_tail_sees_every_position_once_and_in_order(recorded: History) -> None:
+    assert recorded.late() == [] and recorded.missed() == [] and recorded.seen_twice() == []
 
 
-def kill_a_writer(crew: Crew, writers: dict[str, Child]) -> None:
+def start(processes: Processes, name: str) -> Child:
+    return processes.start("writer", processes.url, processes.log(name), "--pause-ms", 5)
+
+
+def kill_a_writer(processes: Processes, writers: dict[str, Child]) -> None:
     chance = Random()
     name = chance.choice(WRITERS)
-    crew.wait_for_line(name)
+    processes.wait_for_line(name)
     time.sleep(chance.uniform(0, 0.05))
     writers[name].kill()
-    writers[name] = start(crew, name)
+    writers[name] = start(processes, name)
 
 
-def kill_the_server(crew: Crew, server: PostgresServer) -> None:
+def kill_the_server(processes: Processes, server: PostgresServer) -> None:
     """At a random moment of everybody's work; then all of them go on."""
     chance = Random()
-    crew.wait_for_line(chance.choice(WRITERS))
+    processes.wait_for_line(chance.choice(WRITERS))
     time.sleep(chance.uniform(0, 0.2))
     server.kill_hard()
     server.restart()
     for name in WRITERS:
-        crew.wait_for_line(name)
+        processes.wait_for_line(name)

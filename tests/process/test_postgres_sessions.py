@@ -15,10 +15,10 @@ from tape.bus.journal import Journal
 from tape.compose import open_journal
 from tape.core.errors import Unavailable
 from tests.conftest import Scale
-from tests.process import history, log, saying
-from tests.process.crew import Child, Crew
+from tests.process import history, log, workload
 from tests.process.history import History
 from tests.process.log import Op, now_ns
+from tests.process.processes import Child, Processes
 
 PUBLISHERS = [f"publisher{number}" for number in range(8)]
 WRITERS = [f"writer{number}" for number in range(4)]
@@ -35,9 +35,9 @@ WHERE datname = current_database() AND query ~ 'FROM .*tape_append[(]' AND pid <
 
 
 @pytest.fixture
-def crew(tmp_path: Path, postgres_url: str) -> Iterator[Crew]:
-    with Crew(tmp_path, url=postgres_url) as crew:
-        yield crew
+def processes(tmp_path: Path, postgres_url: str) -> Iterator[Processes]:
+    with Processes(tmp_path, url=postgres_url) as processes:
+        yield processes
 
 
 async def test_sessions_ended_at_random_leave_each_append_there_once_and_none_in_doubt(
@@ -50,39 +50,39 @@ async def test_sessions_ended_at_random_leave_each_append_there_once_and_none_in
         await end_appenders(postgres_url, scale(ENDINGS))
         tasks.cancel_scope.cancel()
 
-    told = History(ops, history.rows(postgres_url), most=MOST)
-    assert {op.reason for said in ops.values() for op in said if op.what != "ok"} == set()
-    assert told.lost() + told.partial() + told.repeated() + told.holes() == []
+    recorded = History(ops, history.rows(postgres_url), most=MOST)
+    assert {op.reason for each in ops.values() for op in each if op.what != "ok"} == set()
+    assert recorded.lost() + recorded.partial() + recorded.repeated() + recorded.holes() == []
 
 
-def test_a_writer_that_stands_still_holds_nobody(crew: Crew, scale: Scale) -> None:
-    writers = {name: crew.start("writer", crew.url, crew.log(name), "--pause-ms", 5) for name in WRITERS}
+def test_a_stopped_writer_blocks_no_other(processes: Processes, scale: Scale) -> None:
+    writers = {name: processes.start("writer", processes.url, processes.log(name), "--pause-ms", 5) for name in WRITERS}
 
     for _ in range(scale(PAUSES)):
-        pause_one(crew, writers)
+        pause_one(processes, writers)
 
     for writer in writers.values():
         writer.kill()
-    told = history.collect(crew.folder, WRITERS, place=crew.url)
-    assert [op for ops in told.ops.values() for op in ops if op.what in ("fail", "unknown")] == []
-    assert told.lost() + told.partial() + told.repeated() + told.holes() == []
+    recorded = history.collect(processes.folder, WRITERS, place=processes.url)
+    assert [op for ops in recorded.ops.values() for op in ops if op.what in ("fail", "unknown")] == []
+    assert recorded.lost() + recorded.partial() + recorded.repeated() + recorded.holes() == []
 
 
 @pytest.mark.parametrize("how", ["lock", "staged"])
-def test_a_transaction_that_stands_still_is_ended_and_leaves_nothing(crew: Crew, how: str) -> None:
-    crew.start("writer", crew.url, crew.log("writer"), "--pause-ms", 5)
-    crew.wait_for_line("writer")
-    holder = crew.start("holder", crew.url, how)
-    crew.wait(lambda: holder.is_paused, "the holder stands still")
+def test_a_stopped_transaction_is_ended_and_writes_nothing(processes: Processes, how: str) -> None:
+    processes.start("writer", processes.url, processes.log("writer"), "--pause-ms", 5)
+    processes.wait_for_line("writer")
+    holder = processes.start("lock_holder", processes.url, how)
+    processes.wait(lambda: holder.is_paused, "the holder stands still")
 
     time.sleep(PAUSE_S)
-    crew.wait_for_line("writer")  # it goes on although the holder still stands
+    processes.wait_for_line("writer")  # it goes on although the holder still stands
     holder.resume()
     holder.finish()
 
-    ops = log.read(crew.log("writer"), Op)
+    ops = log.read(processes.log("writer"), Op)
     assert {op.what for op in ops} == {"invoke", "ok"}
-    assert history.fetch(crew.place, "SELECT run_id FROM tape_heads WHERE run_id = 'holder'") == []
+    assert history.fetch(processes.place, "SELECT run_id FROM tape_heads WHERE run_id = 'holder'") == []
 
 
 async def publish(journal: Journal, name: str, ops: list[Op]) -> None:
@@ -95,9 +95,9 @@ async def publish(journal: Journal, name: str, ops: list[Op]) -> None:
 
 async def outcome(journal: Journal, name: str, number: int) -> Op:
     try:
-        entries = await journal.append(saying.events(name, number, MOST), open=True)
+        entries = await journal.append(workload.events(name, number, MOST), open=True)
     except Unavailable as error:
-        return Op(now_ns(), number, log.told(error), reason=error.reason)
+        return Op(now_ns(), number, log.result_of(error), reason=error.reason)
     return Op(now_ns(), number, "ok", int(entries[0].global_seq), tuple(int(entry.seq) for entry in entries))
 
 
@@ -106,21 +106,21 @@ async def end_appenders(url: str, times: int) -> None:
     connection = await asyncpg.connect(url)
     for _ in range(times):
         await anyio.sleep(chance.uniform(0, 0.05))
-        while await connection.fetchval(END_APPENDERS) is None:  # noqa: ASYNC110 - only asking can tell
+        while await connection.fetchval(END_APPENDERS) is None:  # noqa: ASYNC110 - there is no event for it
             await anyio.sleep(0.001)
     await connection.close()
 
 
-def pause_one(crew: Crew, writers: dict[str, Child]) -> None:
+def pause_one(processes: Processes, writers: dict[str, Child]) -> None:
     """The others go on while a writer is paused at a random moment, for longer than a transaction may idle."""
     chance = Random()
     name = chance.choice(WRITERS)
-    crew.wait_for_line(name)
+    processes.wait_for_line(name)
     time.sleep(chance.uniform(0, 0.02))
     writers[name].pause()
     time.sleep(PAUSE_S)
     others = [other for other in WRITERS if other != name]
     for other in others:
-        crew.wait_for_line(other)
+        processes.wait_for_line(other)
     writers[name].resume()
-    crew.wait_for_line(name)
+    processes.wait_for_line(name)

@@ -16,17 +16,17 @@ import pytest
 
 import tape
 from tests.conftest import Scale
-from tests.process import history, log, saying, wal
-from tests.process.crew import Crew
+from tests.process import history, log, wal, workload
 from tests.process.history import History
 from tests.process.log import Op
+from tests.process.processes import Processes
 
 MOMENTS = 24
 FILES = ("journal.db", "journal.db-wal", "journal.db-shm", "writer.jsonl")
 
 
 class Aftermath(NamedTuple):
-    """What a machine finds when it starts again: acknowledged events that are gone, broken laws, SQLite's verdict."""
+    """The state after a restart: lost acknowledged events, broken invariants, and SQLite's integrity check."""
 
     lost: list[str]
     broken: list[str]
@@ -51,11 +51,11 @@ def test_the_database_is_sound_after_a_power_cut(aftermaths: list[Aftermath]) ->
     assert {aftermath.verdict for aftermath in aftermaths} == {"ok"}
 
 
-async def test_a_journal_goes_on_after_a_power_cut(crew: Crew) -> None:
-    writer = crew.start("writer", crew.url, crew.log("writer"))
-    crew.wait_for_line("writer")
+async def test_a_journal_goes_on_after_a_power_cut(processes: Processes) -> None:
+    writer = processes.start("writer", processes.url, processes.log("writer"))
+    processes.wait_for_line("writer")
     writer.pause()
-    file = restart(copy(crew)) / "journal.db"
+    file = restart(copy(processes)) / "journal.db"
     head = history.head(file)
 
     async with tape.open_journal(f"sqlite:///{file}") as journal:
@@ -66,33 +66,33 @@ async def test_a_journal_goes_on_after_a_power_cut(crew: Crew) -> None:
 
 def life(folder: Path) -> Iterator[Aftermath]:
     """One writer's journal, cut off at many moments; big events make for many checkpoints."""
-    with Crew(folder) as crew:
-        writer = crew.start("writer", crew.url, crew.log("writer"), "--padding", 400)
+    with Processes(folder) as processes:
+        writer = processes.start("writer", processes.url, processes.log("writer"), "--padding", 400)
         for _ in range(MOMENTS):
-            crew.wait_for_line("writer")
+            processes.wait_for_line("writer")
             time.sleep(Random().uniform(0, 0.05))
             writer.pause()
-            moment = copy(crew)
+            moment = copy(processes)
             yield from variants(moment)
             shutil.rmtree(moment)
             writer.resume()
 
 
-def copy(crew: Crew) -> Path:
+def copy(processes: Processes) -> Path:
     """The files as they are."""
-    folder = crew.folder / f"moment-{os.urandom(4).hex()}"
+    folder = processes.folder / f"moment-{os.urandom(4).hex()}"
     folder.mkdir()
-    for name in filter(lambda name: (crew.folder / name).exists(), FILES):
-        shutil.copy(crew.folder / name, folder)
+    for name in filter(lambda name: (processes.folder / name).exists(), FILES):
+        shutil.copy(processes.folder / name, folder)
     return folder
 
 
 def variants(moment: Path) -> Iterator[Aftermath]:
     """What was not synced is all there, is missing from some byte on, or is something else."""
     ops = log.read(moment / "writer.jsonl", Op)
-    told = judged(restart(moment), ops)
-    yield told.aftermath
-    certain = wal.durable(moment / "journal.db", is_answered(told.history))
+    recorded = judged(restart(moment), ops)
+    yield recorded.aftermath
+    certain = wal.durable(moment / "journal.db", is_answered(recorded.history))
     written = (moment / "journal.db-wal").stat().st_size
     for instead in (b"", os.urandom(8192)):
         yield judged(restart(moment, Random().randint(certain, max(certain, written)), instead), ops).aftermath
@@ -105,11 +105,11 @@ class Judged(NamedTuple):
 
 def judged(folder: Path, ops: list[Op]) -> Judged:
     file = folder / "journal.db"
-    told = History({"writer": ops}, history.rows(file))
-    broken = told.partial() + told.repeated() + told.holes()
-    aftermath = Aftermath(told.lost(), broken, history.integrity(file))
+    recorded = History({"writer": ops}, history.rows(file))
+    broken = recorded.partial() + recorded.repeated() + recorded.holes()
+    aftermath = Aftermath(recorded.lost(), broken, history.integrity(file))
     shutil.rmtree(folder)
-    return Judged(told, aftermath)
+    return Judged(recorded, aftermath)
 
 
 def restart(moment: Path, end: int | None = None, instead: bytes = b"") -> Path:
@@ -122,6 +122,8 @@ def restart(moment: Path, end: int | None = None, instead: bytes = b"") -> Path:
     return folder
 
 
-def is_answered(told: History) -> bool:
-    """Whether the writer had been told of the last commit there is."""
-    return told.rows != [] and told.rows[-1].key in {saying.key(name, op.number) for name, op in told.acknowledged}
+def is_answered(recorded: History) -> bool:
+    """Whether the writer had an answer to the last commit there is."""
+    return recorded.rows != [] and recorded.rows[-1].key in {
+        workload.key(name, op.number) for name, op in recorded.acknowledged
+    }

@@ -11,7 +11,7 @@ STRANGER = """
 import sys, anyio, tape
 async def main():
     async with tape.open_journal(sys.argv[1]) as journal:
-        await journal.append(tape.Event(run_id="stranger", payload=1), open=True)
+        await journal.append(tape.Event(run_id="open_transaction", payload=1), open=True)
 anyio.run(main)
 """
 
@@ -33,4 +33,4 @@ async def test_p1_opening_the_same_file_twice_loses_nothing_to_other_processes(t
 
     async with open_journal(url) as journal:
         found = [(entry.global_seq, entry.run_id) async for entry in journal.stream(follow=False)]
-    assert found == list(enumerate(["own", "stranger", *["own"] * 5, "stranger"], 1))
+    assert found == list(enumerate(["own", "open_transaction", *["own"] * 5, "open_transaction"], 1))

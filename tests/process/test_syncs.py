@@ -10,7 +10,7 @@ from typing import NamedTuple
 import pytest
 
 from tests.conftest import Scale
-from tests.process.crew import Crew
+from tests.process.processes import Processes
 
 REQUESTS = 20
 WHOLE = re.compile(r"(?P<thread>\d+) +(?P<call>\w+)\(\d+<(?P<file>[^>]*)>(?P<rest>.*)")
@@ -22,7 +22,7 @@ class Call(NamedTuple):
 
     name: str
     file: str
-    said: str
+    arguments: str
 
 
 @pytest.fixture
@@ -34,14 +34,14 @@ def strace(tmp_path: Path) -> list[str]:
     return ["strace", "-f", "-y", "-s", "64", "-e", "trace=pwrite64,write,fsync,fdatasync", "-o"]
 
 
-def test_p1_what_is_acknowledged_was_synced_before(crew: Crew, strace: list[str], scale: Scale) -> None:
-    trace = crew.folder / "trace"
+def test_p1_what_is_acknowledged_was_synced_before(processes: Processes, strace: list[str], scale: Scale) -> None:
+    trace = processes.folder / "trace"
 
-    crew.start(
-        "writer", crew.url, crew.log("writer"), "--requests", scale(REQUESTS), under=[*strace, str(trace)]
+    processes.start(
+        "writer", processes.url, processes.log("writer"), "--requests", scale(REQUESTS), under=[*strace, str(trace)]
     ).finish()
 
-    answers = list(unsynced_at_answers(calls(trace), crew.journal.name + "-wal"))
+    answers = list(unsynced_at_answers(calls(trace), processes.journal.name + "-wal"))
     assert answers == [0] * scale(REQUESTS)
 
 
@@ -53,7 +53,7 @@ def unsynced_at_answers(calls: Iterator[Call], log: str) -> Iterator[int]:
             unsynced += 1
         elif call.name in ("fsync", "fdatasync") and call.file.endswith(log):
             unsynced = 0
-        elif call.name == "write" and r"\"ok\"" in call.said:
+        elif call.name == "write" and r"\"ok\"" in call.arguments:
             yield unsynced
 
 
@@ -64,7 +64,7 @@ def calls(trace: Path) -> Iterator[Call]:
         if found := WHOLE.match(line):
             call = Call(found["call"], found["file"], found["rest"])
             begun[found["thread"]] = call
-            if "write" in call.name or call.said.endswith("= 0"):
+            if "write" in call.name or call.arguments.endswith("= 0"):
                 yield call
         elif (found := RESUMED.match(line)) and found["rest"].endswith("= 0"):
             yield begun[found["thread"]]

@@ -13,7 +13,7 @@ from tape.core.effect import EffectStatus
 from tape.core.run_state import Invocation, RunStatus
 from tape.sdk.nouns.node import AsyncNode
 from tests.conftest import Scale
-from tests.process.crew import Child, Crew
+from tests.process.processes import Child, Processes
 
 POINTS = 4  # at the usual scale; a soak has all of them
 AT_ONCE = 4
@@ -21,7 +21,7 @@ DONE = [("batch", "wire 700, order 700 at 1.08"), ("order", "700 at 1.08"), ("wi
 
 
 class Point(NamedTuple):
-    """Where a worker dies: before or after its n-th request."""
+    """Where a worker is killed: before or after its n-th request."""
 
     step: int
     when: str
@@ -32,23 +32,23 @@ class Point(NamedTuple):
 
 
 @pytest.fixture(params=["sqlite", "postgres"])
-def url(request: pytest.FixtureRequest, crew: Crew) -> str:
+def url(request: pytest.FixtureRequest, processes: Processes) -> str:
     if request.param == "sqlite":
-        return crew.url
+        return processes.url
     found: str = request.getfixturevalue("postgres_url")
     return found
 
 
 def test_the_treasury_killed_at_any_step_does_everything_once(
-    url: str, crew: Crew, tmp_path: Path, scale: Scale
+    url: str, processes: Processes, tmp_path: Path, scale: Scale
 ) -> None:
-    requests = shielded(url, crew, tmp_path)
+    requests = count_requests(url, processes, tmp_path)
     points = [Point(step, when) for step in range(1, requests + 1) for when in ("before", "after")]
 
-    for some in together(spread(points, scale(POINTS))):
-        dying = [start(url, crew, tmp_path, point, "--step", point.step, "--when", point.when) for point in some]
-        assert [each.died() for each in dying] == [True] * len(some)
-        for successor in [start(url, crew, tmp_path, point) for point in some]:
+    for some in in_groups(spread(points, scale(POINTS))):
+        dying = [start(url, processes, tmp_path, point, "--step", point.step, "--when", point.when) for point in some]
+        assert [each.was_killed() for each in dying] == [True] * len(some)
+        for successor in [start(url, processes, tmp_path, point) for point in some]:
             successor.finish()
 
     done = {point: bank_of(tmp_path, point) for point in spread(points, scale(POINTS))}
@@ -56,30 +56,30 @@ def test_the_treasury_killed_at_any_step_does_everything_once(
     assert anyio.run(ends, url, list(done)) == {(RunStatus.TERMINAL, 4, 1, 20_000)}
 
 
-def shielded(url: str, crew: Crew, folder: Path) -> int:
-    """How many requests a life without a crash takes."""
+def count_requests(url: str, processes: Processes, folder: Path) -> int:
+    """The number of requests without a crash."""
     count = folder / "count"
     point = Point(0, "never")
-    start(url, crew, folder, point, "--count", count).finish()
+    start(url, processes, folder, point, "--count", count).finish()
     assert bank_of(folder, point) == DONE
     return int(count.read_text())
 
 
-def start(url: str, crew: Crew, folder: Path, point: Point, *options: object) -> Child:
-    return crew.start("treasury_agent", url, folder / f"{point.app}.db", point.app, *options)
+def start(url: str, processes: Processes, folder: Path, point: Point, *options: object) -> Child:
+    return processes.start("treasury_agent", url, folder / f"{point.app}.db", point.app, *options)
 
 
 def bank_of(folder: Path, point: Point) -> list[tuple[str, str]]:
-    """What the bank has done, as its own books say."""
+    """The transactions in the bank's own database."""
     with sqlite3.connect(folder / f"{point.app}.db") as books:
         return books.execute("SELECT kind, wanted FROM done ORDER BY kind").fetchall()
 
 
 async def ends(url: str, points: Sequence[Point]) -> set[tuple[RunStatus, int, int, int]]:
-    """How runs ended: with how many effects, all of them confirmed, decisions and millionths spent."""
+    """The ends of runs: status, confirmed effects, decisions, and spent micro-dollars."""
     async with aconnect(url) as node:
         return {await end(node, Invocation(app=point.app).run_id) for point in points}
-    raise AssertionError("a node swallows nothing")
+    raise AssertionError("a node suppresses no exception")
 
 
 async def end(node: AsyncNode, run_id: str) -> tuple[RunStatus, int, int, int]:
@@ -90,11 +90,11 @@ async def end(node: AsyncNode, run_id: str) -> tuple[RunStatus, int, int, int]:
 
 
 def spread(points: Sequence[Point], count: int) -> list[Point]:
-    """So many of them, from the first to the last."""
+    """`count` points, evenly spread."""
     if count >= len(points):
         return list(points)
     return [points[round(place * (len(points) - 1) / max(count - 1, 1))] for place in range(count)]
 
 
-def together(points: Sequence[Point]) -> Iterator[Sequence[Point]]:
+def in_groups(points: Sequence[Point]) -> Iterator[Sequence[Point]]:
     return (points[first : first + AT_ONCE] for first in range(0, len(points), AT_ONCE))

@@ -9,22 +9,22 @@ import pytest
 
 from tests.conftest import Scale
 from tests.process import log
-from tests.process.crew import Crew
 from tests.process.log import Seen
+from tests.process.processes import Processes
 
 ENTRIES = 200
 
 
 @pytest.mark.parametrize("is_folder", [False, True], ids=["no folder", "no socket"])
-def test_p9_losing_every_wake_up_only_delays(crew: Crew, scale: Scale, is_folder: bool) -> None:
-    with deaf(crew.journal, is_folder):
-        crew.start("tail", crew.url, crew.log("seen"))
+def test_p9_losing_every_wake_up_only_delays(processes: Processes, scale: Scale, is_folder: bool) -> None:
+    with deaf(processes.journal, is_folder):
+        processes.start("tail", processes.url, processes.log("seen"))
 
         one_by_one = ("--requests", scale(ENTRIES), "--most", 1, "--pause-ms", 7)
-        crew.start("writer", crew.url, crew.log("writer"), *one_by_one).finish()
-        crew.wait_for_tail()
+        processes.start("writer", processes.url, processes.log("writer"), *one_by_one).finish()
+        processes.wait_for_tail()
 
-    assert [seen.global_seq for seen in log.read(crew.log("seen"), Seen)] == [*range(1, scale(ENTRIES) + 1)]
+    assert [seen.global_seq for seen in log.read(processes.log("seen"), Seen)] == [*range(1, scale(ENTRIES) + 1)]
 
 
 @contextmanager

@@ -65,7 +65,7 @@ async def run(options: Namespace) -> None:
 
 
 async def live(node: AsyncNode, app: str, function: Any) -> None:
-    """Whoever comes begins the run, runs it, and says yes when it is asked."""
+    """Begins or resumes the run, runs it, and approves when asked."""
     run_id = (await node.runs.begin(app)).run.run_id
     crew = Crew(app=app, function=function, lease=LEASE, budget=Budget(usd=1))
     while (state := await node.runs.find(run_id)).is_active:

@@ -1,4 +1,4 @@
-"""What SQLite has on disk for certain: how much of a write-ahead log a power cut cannot take back.
+"""How much of SQLite's write-ahead log survives a power cut.
 
 See https://www.sqlite.org/fileformat2.html#walformat and https://www.sqlite.org/walformat.html.
 """
@@ -10,18 +10,18 @@ from typing import NamedTuple
 
 HEADER = 32
 FRAME_HEADER = 24
-BACKFILL_ATTEMPTED = 128  # where the shared-memory file says how many frames a checkpoint has begun to copy
+BACKFILL_ATTEMPTED = 128  # offset in the -shm file of the number of frames a checkpoint has begun to copy
 
 
 class Frame(NamedTuple):
-    """A page in the log; the last one of a transaction says so."""
+    """A page in the log; `is_commit` marks the last of a transaction."""
 
     end: int
     is_commit: bool
 
 
 def frames(log: bytes) -> Iterator[Frame]:
-    """The frames of the log's present life; what an earlier one left behind has other salts."""
+    """The frames since the log was last reset; older frames have other salts."""
     if len(log) < HEADER:
         return
     (page_size,) = unpack_from(">I", log, 8)
@@ -34,18 +34,17 @@ def frames(log: bytes) -> Iterator[Frame]:
 
 
 def durable(journal: Path, is_answered: bool) -> int:
-    """The bytes of the log that were synced, when at most one request was under way.
+    """The synced bytes of the log when at most one request was in flight.
 
-    An answered commit was synced before its answer. One that is not may have been, and was if a checkpoint has begun
-    to copy it.
+    An acknowledged commit is synced. An unacknowledged one may be, and is if a checkpoint has begun to copy it.
     """
-    found = list(frames(beside(journal, "-wal").read_bytes()))
+    found = list(frames(sibling(journal, "-wal").read_bytes()))
     commits = [0, *(number for number, frame in enumerate(found, 1) if frame.is_commit)]
     answered = commits[-1] if is_answered else commits[-2] if len(commits) > 1 else 0
-    (copied,) = unpack_from("=I", beside(journal, "-shm").read_bytes(), BACKFILL_ATTEMPTED)
+    (copied,) = unpack_from("=I", sibling(journal, "-shm").read_bytes(), BACKFILL_ATTEMPTED)
     certain = max(answered, min(copied, len(found)))
     return found[certain - 1].end if certain else HEADER
 
 
-def beside(journal: Path, suffix: str) -> Path:
+def sibling(journal: Path, suffix: str) -> Path:
     return journal.with_name(journal.name + suffix)

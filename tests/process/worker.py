@@ -1,4 +1,4 @@
-"""A process that matches and handles, and keeps a log of every attempt it begins and ends."""
+"""A process that matches and handles, and logs the begin and the end of each attempt."""
 
 import os
 import signal
@@ -19,7 +19,7 @@ from tape.work.handler import handler
 from tests.process.lifetime import end_with_parent
 from tests.process.log import Log, now_ns
 
-SLOW, POISON, SAID = "slow", "poison", "said"
+SLOW, POISON, PUBLISHED = "slow", "poison", "published"
 
 
 class Attempt(NamedTuple):
@@ -33,10 +33,10 @@ class Attempt(NamedTuple):
     global_seq: int
 
 
-def handling(notes: Log, work_s: float) -> Callable[[Envelope], Awaitable[None]]:
+def handling(records: Log, work_s: float) -> Callable[[Envelope], Awaitable[None]]:
     def note(what: str, envelope: Envelope) -> None:
-        place = envelope.reaction_id, envelope.task_id, envelope.attempt, envelope.global_seq
-        notes.note(Attempt(now_ns(), what, *place))
+        names = envelope.reaction_id, envelope.task_id, envelope.attempt, envelope.global_seq
+        records.write(Attempt(now_ns(), what, *names))
 
     async def handle(envelope: Envelope) -> None:
         note("begin", envelope)

@@ -1,6 +1,6 @@
-"""A process that appends, and keeps a log of what it asked and what it was told.
+"""A process that appends, and logs each request and its result.
 
-Started again on the same log, it first repeats the request it has no answer to.
+Restarted on the same log, it first repeats the request without an answer.
 """
 
 import sqlite3
@@ -19,7 +19,7 @@ from tape.compose import open_store, run_journal
 from tape.core.errors import Unavailable
 from tape.store.sqlite.location import Location
 from tape.store.sqlite.store import open_store as open_sqlite
-from tests.process import log, saying
+from tests.process import log, workload
 from tests.process.lifetime import end_with_parent
 from tests.process.log import Log, Op, now_ns
 
@@ -29,38 +29,38 @@ async def run(options: Namespace) -> None:
         try:
             return await work(options)
         except Unavailable:
-            await anyio.sleep(0.05)  # a server that is down cannot even be asked to open its journal
+            await anyio.sleep(0.05)  # the journal cannot be opened while the server is down
 
 
 async def work(options: Namespace) -> None:
     done = [op.number for op in log.read(options.log, Op) if op.what == "ok"]
     first = max(done, default=0) + 1
     numbers = count(first) if options.requests is None else range(first, options.requests + 1)
-    notes = Log(options.log)
+    records = Log(options.log)
     async with open_journal(options) as journal:
         for number in numbers:
-            await append(journal, notes, options, number)
+            await append(journal, records, options, number)
             await anyio.sleep(options.pause_ms / 1000 * Random().random())
 
 
-async def append(journal: Journal, notes: Log, options: Namespace, number: int) -> None:
-    """Asks until the answer is yes: the key makes that one append."""
+async def append(journal: Journal, records: Log, options: Namespace, number: int) -> None:
+    """Retries until it is acknowledged; the key makes that one append."""
     name = options.log.stem
-    events = saying.events(name, number, options.most, options.padding)
+    events = workload.events(name, number, options.most, options.padding)
     while True:
-        notes.note(Op(now_ns(), number, "invoke"))
+        records.write(Op(now_ns(), number, "invoke"))
         try:
-            entries = await journal.append(events, key=saying.key(name, number), open=True)
+            entries = await journal.append(events, key=workload.key(name, number), open=True)
         except Unavailable as error:
-            notes.note(Op(now_ns(), number, log.told(error), reason=error.reason))
+            records.write(Op(now_ns(), number, log.result_of(error), reason=error.reason))
             await anyio.sleep(0.01)
         else:
             seqs = tuple(int(entry.seq) for entry in entries)
-            return notes.note(Op(now_ns(), number, "ok", int(entries[0].global_seq), seqs))
+            return records.write(Op(now_ns(), number, "ok", int(entries[0].global_seq), seqs))
 
 
-class Impatient(Location):
-    """A location whose lock is not waited for very long."""
+class ShortTimeout(Location):
+    """A location with a short busy timeout."""
 
     def connect(self) -> sqlite3.Connection:
         connection = super().connect()
@@ -70,7 +70,7 @@ class Impatient(Location):
 
 @asynccontextmanager
 async def open_journal(options: Namespace) -> AsyncIterator[Journal]:
-    location = Impatient.parse(options.url) if options.is_impatient else None
+    location = ShortTimeout.parse(options.url) if options.is_impatient else None
     opened = open_store(options.url) if location is None else open_sqlite(location)
     async with opened as store, run_journal(store) as journal:
         yield journal

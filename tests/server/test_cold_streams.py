@@ -8,7 +8,7 @@ import httpx
 from tape.lake.cold.runs import cold_path
 from tape.lake.file_lock import exclusive_lock
 from tape.wire.frames import Checkpoint, Delivered, Frame, StateResyncRequired
-from tests.process.crew import until
+from tests.process.processes import until
 from tests.server.conftest import Start
 from tests.server.reading import ids, open_stream, publish
 

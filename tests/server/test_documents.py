@@ -21,7 +21,7 @@ from schemathesis.specs.openapi.checks import (
 
 from tape.telemetry import Meters
 from tests.conftest import Scale
-from tests.process.crew import until
+from tests.process.processes import until
 from tests.server.server import TapeServer
 
 CHECKS = [not_a_server_error, status_code_conformance, content_type_conformance, response_schema_conformance]

@@ -15,7 +15,7 @@ from tape.broker import JournalBroker, RunId
 from tape.compose import open_store, run_journal
 from tape.wire.frames import Delivered
 from tests.conftest import Scale
-from tests.process.crew import until
+from tests.process.processes import until
 from tests.server import players
 from tests.server.conftest import Start
 from tests.server.reading import open_stream, publish

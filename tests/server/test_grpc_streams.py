@@ -11,7 +11,7 @@ import pytest
 from tape.wire import tape_pb2 as pb
 from tests.conftest import Scale
 from tests.patience import PATIENCE_S
-from tests.process.crew import until
+from tests.process.processes import until
 from tests.server.conftest import Start
 from tests.server.server import TapeServer
 from tests.servers.grpc_stub import TapeStub

@@ -16,7 +16,7 @@ from tape.wire import tape_pb2 as pb
 from tape.work.envelope import Envelope
 from tape.work.handler import handler
 from tests.patience import PATIENCE_S
-from tests.process.crew import until
+from tests.process.processes import until
 from tests.server.server import TapeServer
 from tests.servers.grpc_stub import TapeStub
 

@@ -16,7 +16,7 @@ from tape.lake import stream_cold
 from tape.lake.cold.runs import cold_path
 from tape.lake.file_lock import is_locked
 from tape.wire.frames import Delivered
-from tests.process.crew import until
+from tests.process.processes import until
 from tests.server.conftest import Start
 from tests.server.reading import open_stream, publish
 from tests.server.server import TapeServer

@@ -13,7 +13,7 @@ from tape.core.lease import GONE
 from tape.core.run import RunMeta
 from tests.contract.ageing import age
 from tests.contract.backends import Backend
-from tests.process.crew import until
+from tests.process.processes import until
 from tests.server.conftest import Start
 from tests.server.server import TapeServer
 

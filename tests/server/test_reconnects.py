@@ -19,7 +19,7 @@ from tape.wire.frames import Delivered, Goaway, StateResyncRequired, Synthetic
 from tests.conftest import Scale
 from tests.contract.events import upto
 from tests.patience import PATIENCE_S
-from tests.process.crew import until
+from tests.process.processes import until
 from tests.server.conftest import Start
 from tests.server.reading import publish
 from tests.server.server import TapeServer

@@ -15,7 +15,7 @@ import psutil
 import pytest
 
 from tests.patience import PATIENCE_S
-from tests.process.crew import until
+from tests.process.processes import until
 from tests.server.conftest import Start
 from tests.server.server import TapeServer, clean_environment
 from tests.servers.postgres import PostgresServer

@@ -6,7 +6,7 @@ from pathlib import Path
 import psutil
 import pytest
 
-from tests.process.crew import until
+from tests.process.processes import until
 from tests.servers import binaries, family, npm_chromium
 from tests.servers.chromium import ChromiumServer
 from tests.servers.errors import ServerMissing

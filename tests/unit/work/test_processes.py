@@ -17,7 +17,7 @@ from tape.work.handler import handler
 from tests.contract.events import append
 from tests.contract.reacting import reaction, tasks
 from tests.patience import PATIENCE_S
-from tests.process import hanging
+from tests.process import hanging_handlers as hanging
 
 
 @pytest.fixture

@@ -18,7 +18,7 @@ from tape.core.task import Task, TaskStatus
 from tests.contract.events import append
 from tests.contract.reacting import tasks
 from tests.patience import PATIENCE_S
-from tests.process.crew import ROOT, until
+from tests.process.processes import ROOT, until
 
 GRACE_S = "0.5"
 
@@ -80,7 +80,7 @@ def test_a_thread_that_was_left_does_not_keep_the_process_alive(url: str, tmp_pa
     assert status == 0
 
 
-def test_a_handler_that_goes_on_when_cancelled_does_not_keep_the_process_alive(url: str) -> None:
+def test_a_handler_that_ignores_cancellation_does_not_keep_the_process_alive(url: str) -> None:
     with worker(url, "without_end", "0.2", grace_s=str(PATIENCE_S)) as process:
         until(lambda: any(task.status is TaskStatus.DLQ for task in found(url)), "the end of the attempt")
         process.send_signal(signal.SIGTERM)
@@ -89,7 +89,7 @@ def test_a_handler_that_goes_on_when_cancelled_does_not_keep_the_process_alive(u
     assert status == 0
 
 
-def test_a_worker_that_works_once_ends_although_a_handler_goes_on_when_cancelled(url: str) -> None:
+def test_a_worker_with_once_ends_although_a_handler_ignores_cancellation(url: str) -> None:
     with worker(url, "without_end", "0.2", "once") as process:
         status = process.wait(PATIENCE_S)
 

@@ -1,4 +1,4 @@
-"""Handlers that hang, each in its own way, for a worker that is to survive them."""
+"""Handlers that hang in different ways."""
 
 import os
 import threading
@@ -24,7 +24,7 @@ async def in_loop(envelope: Envelope) -> None:
 
 
 async def without_end(envelope: Envelope) -> None:
-    """Goes on whatever cancels it."""
+    """Ignores every cancellation."""
     _began(envelope)
     while True:
         try:
@@ -34,7 +34,7 @@ async def without_end(envelope: Envelope) -> None:
 
 
 def in_process(envelope: Envelope) -> None:
-    """Never comes back, unless its payload says that it may."""
+    """Loops forever if the payload has `hangs`."""
     _began(envelope)
     while _given(envelope, "hangs"):
         pass

@@ -1,4 +1,4 @@
-"""A process that opens one new journal after the other, each at a time that all its siblings keep."""
+"""A process that opens new journals on a schedule that its siblings share."""
 
 import sys
 from pathlib import Path

@@ -1,4 +1,4 @@
-"""What a writer says: its n-th request, the same whenever and wherever it is asked for."""
+"""The requests of writers: the n-th request of a writer is always the same."""
 
 from random import Random
 

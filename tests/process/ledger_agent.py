@@ -1,4 +1,4 @@
-"""A process that works on a run as a durable function does, and may fall dead at a step of it."""
+"""A process that works on a run as a durable function does, and can be killed at a step."""
 
 import os
 import signal
@@ -22,7 +22,7 @@ STEPS = ("decided", "intended", "done", "confirmed")
 
 async def run(options: Namespace) -> None:
     async with aconnect(options.url) as node:
-        await node.runs.begin("treasury", "ann", "s", "sweep")  # whoever comes first
+        await node.runs.begin("treasury", "ann", "s", "sweep")
         with anyio.fail_after(PATIENCE_S):
             begun = await node.runs.take(await node.runs.newest("treasury", "ann", "s"), options.owner, LEASE)
             while not begun.is_acquired and begun.run.is_active:
@@ -33,21 +33,21 @@ async def run(options: Namespace) -> None:
 
 
 async def sweep(node: AsyncNode, run_id: str, fence: int, options: Namespace) -> None:
-    """Decides, wires the money and ends, each once, however often it is begun."""
+    """Decides, wires the money and ends the run, each once, however often it is restarted."""
     decision = await node.decisions.record(run_id, 0, model="m", response={"amount": os.getpid()}, fence=fence)
-    falls(options, "decided")
+    die_at(options, "decided")
     effect = await node.effects.begin(run_id, "wire", decision_index=0, fence=fence)
-    falls(options, "intended")
+    die_at(options, "intended")
     if effect.status is EffectStatus.PENDING:
         wire(options.bank, effect.idempotency_key, decision.response_json)
-        falls(options, "done")
+        die_at(options, "done")
         await node.effects.complete(run_id, effect.idempotency_key, response="wired", fence=fence)
-    falls(options, "confirmed")
+    die_at(options, "confirmed")
     await node.runs.end(run_id, RunStatus.TERMINAL, fence=fence)
 
 
 def wire(bank: Path, key: str, order: str) -> None:
-    """A bank that knows a key again; what is ordered otherwise under it is a mistake."""
+    """A bank that deduplicates by key, and fails if the same key has another order."""
     account = bank / key.replace("/", "_")
     try:
         with account.open("x") as paid:
@@ -56,7 +56,7 @@ def wire(bank: Path, key: str, order: str) -> None:
         assert account.read_text() == order, "the same wire was ordered with another amount"
 
 
-def falls(options: Namespace, step: str) -> None:
+def die_at(options: Namespace, step: str) -> None:
     if options.dies_at == step:
         os.kill(os.getpid(), signal.SIGKILL)
 

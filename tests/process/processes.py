@@ -1,4 +1,4 @@
-"""The processes of one test: each in its own group, paused and killed by id, none left behind."""
+"""The processes of one test: each has its own group, is paused and killed by id, and ends with the test."""
 
 import os
 import signal
@@ -19,13 +19,13 @@ ROOT = Path(__file__).resolve().parents[2]
 
 
 class Child:
-    """A running module of tests/process; what it complains of is kept in a file."""
+    """A running module of tests/process; its stderr is a file."""
 
-    def __init__(self, module: str, arguments: Sequence[object], complaints: Path, under: Sequence[str] = ()) -> None:
+    def __init__(self, module: str, arguments: Sequence[object], stderr_text: Path, under: Sequence[str] = ()) -> None:
         command = [*under, sys.executable, "-m", f"tests.process.{module}", *map(str, arguments)]
         paths = os.pathsep.join([str(ROOT), str(Path(tape.__file__).parents[1]), *filter(None, sys.path)])
-        self._complaints = complaints
-        with complaints.open("ab") as stderr:
+        self._stderr_text = stderr_text
+        with stderr_text.open("ab") as stderr:
             self._process = subprocess.Popen(
                 command, stdout=subprocess.DEVNULL, stderr=stderr, cwd=ROOT, start_new_session=True,
                 env=os.environ | {"PYTHONPATH": paths},
@@ -40,7 +40,6 @@ class Child:
         return self._process.poll() is None
 
     def kill(self) -> None:
-        """What a power switch would do to it, but for the disk."""
         self._signal(signal.SIGKILL)
         self._process.wait(PATIENCE_S)
 
@@ -53,38 +52,37 @@ class Child:
 
     @property
     def is_paused(self) -> bool:
-        """Whether every thread of it stands still."""
+        """Whether all its threads are stopped."""
         tasks = Path(f"/proc/{self.pid}/task")
         return all((task / "stat").read_text().rpartition(")")[2].split()[0] == "T" for task in tasks.iterdir())
 
     @property
     def has_failed(self) -> bool:
-        """Whether it ended by itself, and badly."""
+        """Whether it exited with an error."""
         return self._process.poll() not in (None, 0, -signal.SIGKILL)
 
-    def tell(self, number: signal.Signals) -> None:
-        """Sends it a signal that it can answer."""
+    def send(self, number: signal.Signals) -> None:
         self._signal(number)
 
-    def died(self, within_s: float = PATIENCE_S) -> bool:
-        """Waits for its end; whether it was killed, by itself or by another."""
+    def was_killed(self, within_s: float = PATIENCE_S) -> bool:
+        """Waits for its end; whether it ended by SIGKILL."""
         return self._process.wait(within_s) == -signal.SIGKILL
 
     def finish(self, within_s: float = PATIENCE_S) -> None:
-        """Waits for its own end, which must be a good one."""
-        assert self._process.wait(within_s) == 0, self.complaints
+        """Waits for its end, with exit code 0."""
+        assert self._process.wait(within_s) == 0, self.stderr_text
 
     @property
-    def complaints(self) -> str:
-        return self._complaints.read_text()
+    def stderr_text(self) -> str:
+        return self._stderr_text.read_text()
 
     def _signal(self, number: signal.Signals) -> None:
         if self.is_running:
             os.killpg(self._process.pid, number)
 
 
-class Crew:
-    """Starts children, and ends all of them with the block."""
+class Processes:
+    """Starts children, and kills all of them at the end of the block."""
 
     def __init__(self, folder: Path, journal: Path | None = None, url: str | None = None) -> None:
         self.folder = folder
@@ -102,20 +100,20 @@ class Crew:
         return self.folder / f"{name}.jsonl"
 
     def wait_for_line(self, name: str) -> None:
-        """Until a child has said something more."""
+        """Waits until a child has logged another line."""
         path = self.log(name)
         before = path.stat().st_size if path.exists() else 0
-        self.wait(lambda: path.exists() and path.stat().st_size > before, f"{name} goes on")
+        self.wait(lambda: path.exists() and path.stat().st_size > before, f"{name} logs a line")
 
     def wait_for_tail(self) -> None:
-        """Until the tail has seen everything there is."""
+        """Waits until the tail has reached the head."""
         head = history.head(self.place)
         self.wait(lambda: last_seen(self.log("seen")) >= head, f"the tail is at {head}")
 
     def wait(self, condition: Callable[[], bool], what: str, within_s: float = PATIENCE_S) -> None:
-        """Until something is true, which it will never be once a child has ended badly."""
+        """Waits for a condition; fails at once when a child has exited with an error."""
         until(lambda: self._has_failed or condition(), what, within_s)
-        assert not self._has_failed, self._complaints
+        assert not self._has_failed, self._stderr_text
 
     def __enter__(self) -> Self:
         return self
@@ -131,7 +129,7 @@ class Crew:
         return any(child.has_failed for child in self._children)
 
     @property
-    def _complaints(self) -> str:
+    def _stderr_text(self) -> str:
         return "".join(path.read_text() for path in self.folder.glob("*.err"))
 
 

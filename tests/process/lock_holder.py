@@ -1,4 +1,4 @@
-"""A process that stops itself in the middle of a transaction, and goes on with it when it is woken."""
+"""A process that stops itself with SIGSTOP inside a transaction, and continues on SIGCONT."""
 
 import os
 import signal
@@ -22,12 +22,12 @@ async def run(url: str, how: str) -> None:
 
 
 async def hold(store: Store, how: str) -> None:
-    """With the journal's lock; or without it, and with something staged."""
+    """Holds the journal's lock, or has a staged append without it."""
     async with store.transaction() as tx:
         if how == "lock":
             await tx.lock()
         else:
-            tx.append(Request(events=(Event(run_id="holder", payload=how),), opens=True))
+            tx.append(Request(events=(Event(run_id="lock_holder", payload=how),), opens=True))
         os.kill(os.getpid(), signal.SIGSTOP)
 
 

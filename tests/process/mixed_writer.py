@@ -1,4 +1,4 @@
-"""A process that appends in every way there is: plainly, with a ledger's cell, and from blocks that lock rows first."""
+"""A process that appends in every way: plainly, with a ledger's cell, and in transactions that lock rows first."""
 
 import sys
 from argparse import ArgumentParser, Namespace
@@ -12,7 +12,7 @@ from tape.core.errors import TapeError, Unavailable, VersionConflict
 from tape.core.event import Entry
 from tape.core.ports import Store
 from tape.core.sequence import CellChange, CellId, Request
-from tests.process import log, saying
+from tests.process import log, workload
 from tests.process.lifetime import end_with_parent
 from tests.process.log import Log, Op, now_ns
 
@@ -22,44 +22,44 @@ CHANGE_ROW = "UPDATE public.scratch SET times = times + 1 WHERE n = :n"
 
 
 class RolledBack(Exception):
-    """The clerk thinks better of it."""
+    """The writer rolls back."""
 
 
 async def run(options: Namespace) -> None:
     done = [op.number for op in log.read(options.log, Op) if op.what == "ok"]
-    notes = Log(options.log)
+    records = Log(options.log)
     async with open_store(options.url) as store:
         for number in range(max(done, default=0) + 1, options.requests + 1):
-            await Clerk(store, options, number).work(notes)
+            await MixedWriter(store, options, number).work(records)
             await anyio.sleep(options.pause_ms / 1000 * Random().random())
 
 
-class Clerk:
-    """Somebody with one request to get done."""
+class MixedWriter:
+    """Appends one request."""
 
     def __init__(self, store: Store, options: Namespace, number: int) -> None:
         self._store = store
         self._number = number
-        self._key = saying.key(options.log.stem, number)
-        self._events = tuple(saying.events(options.log.stem, number, options.most))
+        self._key = workload.key(options.log.stem, number)
+        self._events = tuple(workload.events(options.log.stem, number, options.most))
         self._chance = Random(f"{self._key} way")
         self._pause_s = options.pause_ms / 1000
 
-    async def work(self, notes: Log) -> None:
-        """Asks until the answer is yes."""
+    async def work(self, records: Log) -> None:
+        """Retries until it is acknowledged."""
         way = self._chance.choice([self._plainly, self._with_a_cell, self._in_a_block])
         while True:
-            notes.note(Op(now_ns(), self._number, "invoke"))
+            records.write(Op(now_ns(), self._number, "invoke"))
             try:
                 entries = await way()
             except (VersionConflict, RolledBack) as error:
-                notes.note(Op(now_ns(), self._number, "fail", reason=type(error).__name__))
+                records.write(Op(now_ns(), self._number, "fail", reason=type(error).__name__))
             except Unavailable as error:
-                notes.note(Op(now_ns(), self._number, log.told(error), reason=error.reason))
+                records.write(Op(now_ns(), self._number, log.result_of(error), reason=error.reason))
                 await anyio.sleep(0.01)
             else:
                 seqs = tuple(int(entry.seq) for entry in entries)
-                return notes.note(Op(now_ns(), self._number, "ok", int(entries[0].global_seq), seqs))
+                return records.write(Op(now_ns(), self._number, "ok", int(entries[0].global_seq), seqs))
 
     def _request(self, *cells: CellChange) -> Request:
         return Request(events=self._events, cells=cells, key=self._key, opens=True)
@@ -68,15 +68,15 @@ class Clerk:
         return await self._append(self._request())
 
     async def _with_a_cell(self) -> list[Entry]:
-        """A cell that others change too."""
-        cell_id = CellId("clerks", str(self._chance.randint(1, SCRATCH)))
+        """Changes a cell that other writers change too."""
+        cell_id = CellId("writers", str(self._chance.randint(1, SCRATCH)))
         cell = (await self._store.cells.read([cell_id])).get(cell_id)
         seen = cell.version if cell else 0
         change = CellChange(id=cell_id, seen=seen, status="open", state_json=f'"{self._key}"')
         return await self._append(self._request(change))
 
     async def _in_a_block(self) -> list[Entry]:
-        """Rows that others lock too, in the same order; one block in four is thought better of."""
+        """Locks rows that other writers lock too, in the same order; one transaction in four rolls back."""
         async with self._store.transaction() as tx:
             for n in sorted(self._chance.sample(range(SCRATCH), 2)):
                 await tx.fetch(LOCK_ROW, {"n": n})

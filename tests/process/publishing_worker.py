@@ -1,4 +1,4 @@
-"""A process that says one thing after the other, and handles itself what that matches; it keeps a log of both."""
+"""A process that publishes events one by one, handles the matching tasks itself, and logs both."""
 
 import sys
 from argparse import Namespace
@@ -16,27 +16,27 @@ from tape.core.event import Event
 from tape.matcher.dispatcher import Dispatcher
 from tests.process.lifetime import end_with_parent
 from tests.process.log import Log, now_ns
-from tests.process.worker import SAID, Attempt, config_of, parse
+from tests.process.worker import PUBLISHED, Attempt, config_of, parse
 
 
-async def speak(journal: Journal, notes: Log, run_id: str) -> NoReturn:
+async def publish_forever(journal: Journal, records: Log, run_id: str) -> NoReturn:
     while True:
         with suppress(Unavailable):
             (entry,) = await journal.append(Event(run_id=run_id, payload="plain", subject="/a/b"), open=True)
-            notes.note(Attempt(now_ns(), SAID, "", "", 0, entry.global_seq))
+            records.write(Attempt(now_ns(), PUBLISHED, "", "", 0, entry.global_seq))
         await anyio.sleep(0.002)
 
 
 async def run(options: Namespace) -> None:
-    notes, crew = Log(options.log), config_of(options)
+    records, config = Log(options.log), config_of(options)
     while True:
         try:
             async with (
                 open_store(options.url) as store,
                 run_journal(store) as journal,
-                background(partial(speak, journal, notes, options.log.stem)),
+                background(partial(publish_forever, journal, records, options.log.stem)),
             ):
-                await Dispatcher(store, crew, journal).run()
+                await Dispatcher(store, config, journal).run()
         except Unavailable:
             await anyio.sleep(0.05)
 

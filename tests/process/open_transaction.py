@@ -1,4 +1,4 @@
-"""A process that keeps a transaction open, in a database that is none of ours."""
+"""A process that keeps a transaction open in another database."""
 
 import sys
 from pathlib import Path
@@ -11,7 +11,7 @@ from tests.process.lifetime import end_with_parent
 
 async def run(url: str, begun: Path) -> None:
     connection = await asyncpg.connect(url)
-    await connection.execute("BEGIN; CREATE TABLE stranger (n int); SELECT pg_current_xact_id(); NOTIFY tape, '1'")
+    await connection.execute("BEGIN; CREATE TABLE other (n int); SELECT pg_current_xact_id(); NOTIFY tape, '1'")
     begun.write_text("begun\n")
     await anyio.sleep_forever()
 

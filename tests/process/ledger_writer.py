@@ -1,4 +1,4 @@
-"""A process that changes every ledger there is, over and over, until it is killed."""
+"""A process that changes every ledger repeatedly until it is killed."""
 
 import sys
 from itertools import count
@@ -15,14 +15,14 @@ from tests.process.log import Log, Op, now_ns
 
 
 async def run(url: str, log: Path) -> None:
-    notes = Log(log)
+    records = Log(log)
     async with aconnect(url) as node:
         for number in count():
-            await live(node, f"{now_ns()}")
-            notes.note(Op(now_ns(), number, "ok"))
+            await change_all(node, f"{now_ns()}")
+            records.write(Op(now_ns(), number, "ok"))
 
 
-async def live(node: AsyncNode, name: str) -> None:
+async def change_all(node: AsyncNode, name: str) -> None:
     run_id = (await node.runs.begin("books", invocation=name, owner="w")).run.run_id
     await node.budgets.set(run_id, 1)
     await node.budgets.reserve(run_id, "r", 0.5)
