@@ -6,7 +6,7 @@ from uuid import uuid4
 
 import pytest
 
-from tape.store.foreign import in_schema
+from tape.store.caller_connection import in_schema
 from tape.store.postgres.named import numbered
 from tests.outbox.places import Place
 

@@ -7,7 +7,7 @@ from typing import Any, Protocol
 
 from tape.core.outbox import OutboxEvent, channel, check_generation, with_trace
 from tape.settings import Settings
-from tape.store import foreign
+from tape.store import caller_connection
 from tape.store.connection import Row
 from tape.store.outbox.deliveries import FILE
 from tape.store.outbox.event import parameters
@@ -29,7 +29,7 @@ class OutboxPublisher:
         *,
         generation: int | None = None,
         processing_class: str | None = None,
-        schema: str = foreign.SCHEMA,
+        schema: str = caller_connection.SCHEMA,
     ) -> None:
         self._connection = connection
         self._generation = own_generation() if generation is None else check_generation(generation)
@@ -52,7 +52,7 @@ class OutboxPublisher:
 
     def _insert(self, event: OutboxEvent) -> Awaitable[list[Row]]:
         values = parameters(event, self._generation, self._channel)
-        answer = foreign.run(self._connection, FILE, "publish", values, self._schema)
+        answer = caller_connection.execute(self._connection, FILE, "publish", values, self._schema)
         log.info("outbox.published", **log_fields(event, self._generation, self._channel))
         return answer
 
@@ -63,7 +63,7 @@ def publish(
     *,
     generation: int | None = None,
     processing_class: str | None = None,
-    schema: str = foreign.SCHEMA,
+    schema: str = caller_connection.SCHEMA,
 ) -> Awaitable[list[Row]]:
     """Publishes one event in the transaction that `connection` is in."""
     publisher = OutboxPublisher(connection, generation=generation, processing_class=processing_class, schema=schema)
@@ -98,7 +98,7 @@ def _generation_of(generation: str | None, config: str | None) -> int:
 
 
 def _end_span_after(span: Any, answer: Awaitable[list[Row]]) -> Awaitable[list[Row]]:
-    if isinstance(answer, foreign.Ready):
+    if isinstance(answer, caller_connection.Ready):
         span.end()
         return answer
     return _awaited(span, answer)

@@ -1,4 +1,4 @@
-"""An audit: everything in a journal is looked at, and whatever is not as it should be is named."""
+"""The audit: reads a whole journal and reports every fault in it."""
 
 import re
 from collections.abc import AsyncGenerator, Iterator, Sequence
@@ -34,14 +34,14 @@ class _Sql(NamedTuple):
     nth_place: str
 
 
-class _Walk(Protocol):
-    """One way through the journal, a step at a time; None when it is at its end."""
+class _Stage(Protocol):
+    """One pass over the journal, page by page; `step` returns None at its end."""
 
     async def step(self) -> AuditPage | None: ...
 
 
 class Audit:
-    """Looks for what should not be there; it takes as much memory as a page, whatever the journal's length."""
+    """Reports the faults of a journal; it needs the memory of one page, however long the journal is."""
 
     def __init__(self, connection: Connection, dialect: str) -> None:
         self._connection = connection
@@ -58,18 +58,18 @@ class Audit:
             Query(self._sql.bounds), Query(self._sql.epoch), Query(self._sql.terms)
         )
         bounds = Bounds(*row)
-        walks: tuple[_Walk, ...] = (
+        stages: tuple[_Stage, ...] = (
             _Entries(self._connection, self._sql, epoch, [Term(*term) for term in terms[1:]], bounds.head),
             _Runs(self._connection, self._sql, bounds),
             _File(self._connection, self._sql),
         )
-        for walk in walks:
-            while (page := await walk.step()) is not None:
+        for stage in stages:
+            while (page := await stage.step()) is not None:
                 yield page
 
 
 class _Entries:
-    """Walks in the order of positions: they are dense, time never falls, and every entry is what was written."""
+    """Reads by position: positions are dense, time never falls, and every checksum is right."""
 
     def __init__(self, connection: Connection, sql: _Sql, epoch: Epoch, later: Sequence[Term], head: GlobalSeq) -> None:
         self._connection = connection
@@ -104,7 +104,7 @@ class _Entries:
         return faults
 
     async def _one_by_one(self, through: int) -> list[Fault]:
-        """The same where a page cannot be read: somewhere in it is a row that cannot."""
+        """Reads a page entry by entry, because one of its rows cannot be read."""
         faults = []
         for position in range(self._after + 1, through + 1):
             try:
@@ -142,12 +142,12 @@ class _Entries:
         self._ts_ms = entry.ts_ms if isinstance(entry.ts_ms, int) else 0
 
     def _is_of_an_epoch(self, entry: Entry) -> bool:
-        """Whether it is of the journal's epoch, or of one before that those before it do not exceed."""
+        """Whether its epoch is the journal's or an earlier one, and not below that of the entry before it."""
         return isinstance(entry.epoch, int) and self._epoch_before <= entry.epoch <= self._epoch
 
 
 def _wrongs(entry: Entry, ts_ms: int) -> Iterator[str]:
-    """What is wrong with an entry after one of that time."""
+    """The faults of an entry that follows one of this time."""
     try:
         if not entry.is_intact:
             yield "its stored bytes are not what was written"
@@ -158,7 +158,7 @@ def _wrongs(entry: Entry, ts_ms: int) -> Iterator[str]:
 
 
 class _Runs:
-    """Walks run by run: seqs are dense from the floor to the head, and rise with positions."""
+    """Reads run by run: seqs are dense from the floor to the head, and rise with positions."""
 
     def __init__(self, connection: Connection, sql: _Sql, bounds: Bounds) -> None:
         self._connection = connection
@@ -190,7 +190,7 @@ class _Runs:
             Query(self._sql.bare_heads, {"limit": 0 if self._run_id else MOST_BARE_HEADS}),
         )
         faults = [Fault(f"{_span('seq', *head)} missing", None, run_id, head[0]) for run_id, *head in bare]
-        for floor, last_seq in heads:  # the run that the page before ended in, as it stands in this snapshot
+        for floor, last_seq in heads:  # of the run in which the page before ended, in this snapshot
             self._floor, self._last_seq = floor, last_seq
         for row in rows:
             if not self._follows(row):
@@ -203,7 +203,7 @@ class _Runs:
         return faults
 
     def _follows(self, row: Row) -> bool:
-        """Whether it is the one that was expected, as nearly all of them are."""
+        """Whether the row is the expected one, as nearly all are."""
         run_id, seq, global_seq, _, _ = row
         return bool(run_id == self._run_id and seq == self._seq + 1 and global_seq > self._global_seq)
 
@@ -228,7 +228,7 @@ class _Runs:
             yield Fault(reason, global_seq, self._run_id, seq)
 
     def _end(self) -> Iterator[Fault]:
-        """The run is at its end: that is where its head must be."""
+        """Checks the head of a run after its last entry."""
         if self._floor is None:
             return
         expected = max(self._seq + 1, self._floor)
@@ -240,7 +240,7 @@ class _Runs:
 
 
 class _File:
-    """What the database itself finds: damaged pages, and indexes that do not agree with their tables."""
+    """Runs the database's own check: damaged pages, and indexes that do not agree with their tables."""
 
     def __init__(self, connection: Connection, sql: _Sql) -> None:
         self._connection = connection
@@ -250,7 +250,7 @@ class _File:
     async def step(self) -> AuditPage | None:
         self._steps += 1
         if self._steps == 1:
-            return AuditPage("file", 0, 1, ())  # it takes a while and says nothing meanwhile
+            return AuditPage("file", 0, 1, ())  # the check takes a while and reports no progress
         return AuditPage("file", 1, 1, await self._check()) if self._steps == 2 else None
 
     async def _check(self) -> Sequence[Fault]:

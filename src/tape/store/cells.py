@@ -1,4 +1,4 @@
-"""Reading the cells of ledgers; only a request changes them."""
+"""Reads the cells of ledgers; only a request changes them."""
 
 import json
 from collections.abc import Mapping, Sequence
@@ -32,7 +32,7 @@ class Cells:
         return _cells(rows)
 
     async def snapshot(self, ids: Sequence[CellId]) -> CellSnapshot:
-        clock = Query(self._sql.clock, {"now_ms": now_ms()})  # a server has a clock of its own
+        clock = Query(self._sql.clock, {"now_ms": now_ms()})  # only SQLite uses it; a server has its own clock
         times, rows = await self._connection.snapshot(clock, Query(self._sql.read, {"ids": json.dumps(ids)}))
         ((now,),) = times
         return CellSnapshot(now, _cells(rows))

@@ -1,8 +1,7 @@
-"""The time, as rows have it."""
+"""The clock of this process, in milliseconds since 1970."""
 
 import time
 
 
 def now_ms() -> int:
-    """Milliseconds since 1970."""
     return time.time_ns() // 1_000_000

@@ -1,4 +1,4 @@
-"""Beginning a new epoch: what was read before it belongs to another journal."""
+"""Begins a new epoch: cursors from before it belong to another journal."""
 
 import time
 from typing import NamedTuple
@@ -13,7 +13,7 @@ class _Sql(NamedTuple):
 
 
 async def begin_epoch(connection: Connection, dialect: str) -> Epoch:
-    """Gives the journal an epoch larger than all before, so that no cursor of theirs is taken for one of its own."""
+    """Gives the journal an epoch larger than all before, so that no older cursor passes for one of its own."""
     sql = _Sql(**statements(dialect, "epoch.sql"))
     async with connection.transaction() as tx:
         await tx.lock()

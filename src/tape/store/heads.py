@@ -1,4 +1,4 @@
-"""Where a run stands, as the statements that list a head's columns give it: the lineage comes last."""
+"""Heads of runs from rows, whose last column is the lineage."""
 
 import json
 from collections.abc import Sequence
@@ -9,12 +9,11 @@ from tape.core.run import Head
 
 
 def head_of(columns: Sequence[Any]) -> Head:
-    """A head as its row has it."""
     last_seq, closed_seq, floor, opened_seq, content_type, lineage = columns
     ancestors = () if lineage is None else tuple(Ancestor(*pair) for pair in json.loads(lineage))
     return Head(last_seq, closed_seq, floor, opened_seq, content_type, ancestors)
 
 
 def lineage_json(lineage: Lineage) -> str | None:
-    """A lineage as a row has it; most runs have none."""
+    """The column of a lineage; None for the many runs that have none."""
     return json.dumps(lineage) if lineage else None

@@ -1,4 +1,4 @@
-"""Reading the journal in pages; appending is the connection's own."""
+"""Reads the journal in pages; the connection appends."""
 
 import json
 import sys
@@ -19,7 +19,7 @@ from tape.store.statements import statements
 
 PAGE: Final = 512
 PAGE_BYTES: Final = 4 << 20
-WINDOW: Final = 20_000  # positions examined for a page of a pattern, so that a rare one cannot hold the reader
+WINDOW: Final = 20_000  # positions examined for one page of a pattern
 COUNTED: Final = 200_000  # positions counted in one statement, 40 to 100 ms
 OTHER_EPOCH: Final = 0  # not a position: an epoch began between a page and its count
 
@@ -51,7 +51,7 @@ class Journal:
         outcomes = await self._connection.append(requests)
         for outcome in outcomes:
             if not isinstance(outcome, TapeError) and outcome:
-                self.see(outcome[-1].epoch)
+                self.observe_epoch(outcome[-1].epoch)
         return outcomes
 
     async def wait(self, beyond: GlobalSeq) -> None:
@@ -59,7 +59,7 @@ class Journal:
 
     async def bounds(self) -> Bounds:
         (((floor, head, _, epoch),),) = await self._connection.snapshot(self._bounds)
-        self.see(epoch)
+        self.observe_epoch(epoch)
         return Bounds(floor, head)
 
     async def terms(self) -> Sequence[Term]:
@@ -75,7 +75,7 @@ class Journal:
         entries = intact(rows)
         is_cut = len(entries) < len(rows) or len(rows) == PAGE or _weight(entries) >= PAGE_BYTES
         scanned_to = entries[-1].global_seq if is_cut else max(after, min(through, bounds.head))
-        start = max(after, bounds.floor - 1)  # what is gone below the floor is a gap, and nothing is missing there
+        start = max(after, bounds.floor - 1)  # below the floor there is a gap, and nothing is missing
         if is_everything(pattern):
             missing = first_missing(start, [entry.global_seq for entry in entries if entry.global_seq > start])
         else:
@@ -126,20 +126,20 @@ class Journal:
         return (Query(self._sql.run_after, {"run_id": run_id, "after": after, "limit": PAGE}, PAGE_BYTES),)
 
     def _of_segments(self, after: Seq, segments: Sequence[Segment]) -> tuple[Query, ...]:
-        """A page of the segments, of which there is one entry for each seq, and where the runs that own them begin."""
+        """A page of the segments, and the floors of the runs that own them."""
         through = after + PAGE
         cut = [(run_id, first, min(last or through, through)) for run_id, first, last in segments if first <= through]
         page = {"segments": json.dumps(cut), "limit": PAGE}
         owners = json.dumps([segment.run_id for segment in segments])
         return Query(self._sql.segments, page, PAGE_BYTES), Query(self._sql.floors, {"run_ids": owners})
 
-    def see(self, epoch: Epoch) -> None:
-        """Takes note of an epoch that somebody else may have begun; one answer may overtake another."""
+    def observe_epoch(self, epoch: Epoch) -> None:
+        """Remembers the newest epoch; answers may arrive out of order."""
         self.epoch = max(self.epoch, epoch)
 
     def _check(self, epoch: Epoch, known: Epoch) -> None:
-        """An epoch below the one known before asking is an older copy's, which nobody has said to go on with."""
-        self.see(epoch)
+        """Refuses an epoch below the one known before the query: the database is an older copy."""
+        self.observe_epoch(epoch)
         if epoch < known:
             raise InvalidCursor(
                 f"the journal is of epoch {epoch}, but {known} was here before: it is an older one; "
@@ -147,7 +147,7 @@ class Journal:
             )
 
     def _after(self, after: GlobalSeq, pattern: Pattern | None) -> tuple[Query, int]:
-        """How to read on, and up to where it looks if it finds less than a page."""
+        """The query of the next page, and the position through which it looks if it finds less than a page."""
         place: dict[str, object] = {"after": after, "limit": PAGE}
         if pattern is not None and pattern.literal is not None:
             return Query(self._sql.after_of_subject, {**place, "subject": pattern.literal}, PAGE_BYTES), sys.maxsize
@@ -160,26 +160,26 @@ class Journal:
 
 
 def is_everything(pattern: Pattern | None) -> bool:
-    """Whether a page of it is read without asking for subjects, so that its rows are all there are."""
+    """Whether the query of a page has no condition on subjects, so that its rows must be dense."""
     return pattern is None or pattern.prefix_range() is None
 
 
 def first_missing(after: int, places: Sequence[int]) -> int | None:
-    """The first position after one that is not among rising ones."""
+    """The first position after `after` that is missing in an ascending list; None if it is dense."""
     if not places or places[-1] - after == len(places):
         return None
     return next(expected for expected, place in enumerate(places, after + 1) if place != expected)
 
 
 def before(missing: int, entries: Sequence[Entry], start: int) -> tuple[list[Entry], int]:
-    """The entries before a missing one, and how far that is; if nothing is before it, `Corrupt`."""
+    """The entries before a missing position, and the last position before it; `Corrupt` if there is none."""
     if missing == start + 1:
         raise Corrupt("it is missing", GlobalSeq(missing))
     return [entry for entry in entries if entry.global_seq < missing], missing - 1
 
 
 def intact(rows: Sequence[Row]) -> list[Entry]:
-    """The entries before the first one that is not what was written; if that is the first, its error."""
+    """The entries before the first one whose checksum is wrong; `Corrupt` if that is the first."""
     entries = [Entry._make(row) for row in rows]
     for place, entry in enumerate(entries):
         if not entry.is_intact:

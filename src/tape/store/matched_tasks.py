@@ -1,4 +1,4 @@
-"""How matches become rows: tasks are made, debounced ones gather, and those of a removed reaction die."""
+"""Inserts the tasks of matches: plain, debounced, missing and dead ones."""
 
 import json
 from collections.abc import Iterable, Mapping, Sequence
@@ -37,7 +37,7 @@ class _Sql(NamedTuple):
 
 
 class MatchedTasks:
-    """The statements of a matcher's block that concern tasks."""
+    """The statements about tasks in the transaction of a matcher."""
 
     def __init__(self, dialect: str, claims: MatchClaims) -> None:
         self._claims = claims
@@ -62,7 +62,7 @@ class MatchedTasks:
         return claimed
 
     async def add_missing(self, tx: Transaction, matches: Sequence[Match], now: int) -> int:
-        """Makes the tasks that are not there yet; a debounced one is also there if a newer of its subject is."""
+        """Inserts the tasks that do not exist; a debounced one exists if a newer one of its subject does."""
         missing = await self._missing(tx, matches)
         deep = [match for match in missing if match.is_too_deep]
         plain = [
@@ -93,7 +93,7 @@ class MatchedTasks:
         return {row[0]: row[1] for row in await tx.fetch(self._sql.newest, asked)}
 
     async def end_pending(self, tx: Transaction, reaction_id: str, reason: str) -> int:
-        """Ends them as dead without an entry for each, and says how many; the entry of a removal stands for all."""
+        """Ends pending tasks as dead and returns how many; the entry of the removal stands for all of them."""
         asked = {"reaction_id": reaction_id, "last_error": reason, "now_ms": now_ms()}
         return len(await tx.fetch(self._sql.end_pending, asked))
 
@@ -102,7 +102,7 @@ class MatchedTasks:
             await tx.fetch(self._sql.insert, {"matches": rows_json(group), "now": now})
 
     async def _debounce(self, tx: Transaction, matches: Sequence[Match], now: int) -> None:
-        """One task waits for each reaction and subject: the newest entry is in it, the others are counted."""
+        """Keeps one pending task for each reaction and subject: it has the newest entry and counts the others."""
         newest: dict[tuple[str, str], tuple[Match, int]] = {}
         for match in matches:
             key = match.reaction.reaction_id, match.entry.subject
@@ -128,7 +128,7 @@ class MatchedTasks:
 
 
 def stage(tx: Transaction, verb: str, rows: Iterable[Row]) -> None:
-    """The entries of tasks that died or were replayed: (task_id, reaction_id, source, subject, attempts, error)."""
+    """Stages an entry for each dead or replayed task: (task_id, reaction_id, source, subject, attempts, error)."""
     events = (
         told(verb, reaction_id, TaskId(task), source, {SOURCE_SUBJECT: subject, "attempts": count, "error": error})
         for task, reaction_id, source, subject, count, error in rows

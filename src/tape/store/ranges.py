@@ -1,4 +1,4 @@
-"""Ranges of the journal as Arrow batches, for those who read much of it at once."""
+"""Ranges of the journal as Arrow batches, for readers of large parts of it."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ INTEGERS: Final = frozenset("global_seq seq ts_ms depth epoch crc schema_version
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Selection:
-    """Which entries of a range are wanted: None asks nothing. A span is [low, high) of subjects in byte order."""
+    """Selects entries of a range; None selects all. A span is [low, high) of subjects in byte order."""
 
     run_ids: frozenset[str] | None = None
     kinds: frozenset[str] | None = None
@@ -38,7 +38,7 @@ class Selection:
 
     @property
     def is_nothing(self) -> bool:
-        """Whether what is asked contradicts itself."""
+        """Whether no entry can match."""
         is_crossed = self.span is not None and self.span[0] >= self.span[1]
         return is_crossed or any(values is not None and not values for values in self._sets())
 
@@ -46,7 +46,7 @@ class Selection:
         return self.run_ids, self.kinds, self.subjects
 
     def among(self, column: str, values: frozenset[str]) -> Selection:
-        """The same, and one of these besides."""
+        """Narrows the selection to these values of a column."""
         match column:
             case "run_id":
                 return replace(self, run_ids=values & (self.run_ids if self.run_ids is not None else values))
@@ -58,7 +58,7 @@ class Selection:
                 raise UsageError(f"nothing is looked up by {quoted(column)}")
 
     def within(self, low: str, high: str) -> Selection:
-        """The same, and with a subject in this span besides."""
+        """Narrows the selection to subjects in this span."""
         before = self.span or (low, high)
         return replace(self, span=(max(low, before[0]), min(high, before[1])))
 
@@ -67,7 +67,7 @@ EVERYTHING: Final = Selection()
 
 
 class Extent(NamedTuple):
-    """The bounds of a journal and its terms, the present one last, as one snapshot has them."""
+    """The bounds and the terms of a journal in one snapshot; the present term is the last."""
 
     bounds: Bounds
     terms: Sequence[Term]
@@ -113,7 +113,7 @@ class Sql(NamedTuple):
     in_order: str
 
     def selecting(self, columns: Sequence[str], selection: Selection) -> str:
-        """The statement for these columns of this selection, made of nothing but the dialect's own text."""
+        """The statement for these columns of this selection; values are bound, never part of its text."""
         parts = [
             _narrowed(self.range, columns),
             self.of_runs if selection.run_ids is not None else "",
@@ -126,7 +126,7 @@ class Sql(NamedTuple):
 
 
 def arrow_schema(columns: Sequence[str] = Columns._fields) -> pa.Schema:
-    """The journal's columns as Arrow has them."""
+    """The Arrow types of the journal's columns."""
     import pyarrow as pa
 
     kinds = {**dict.fromkeys(INTEGERS, pa.int64()), **dict.fromkeys(BYTES, pa.binary())}
@@ -139,7 +139,7 @@ def sql_of(dialect: str) -> Sql:
 
 
 def open_ranges(url: str) -> AbstractContextManager[Ranges]:
-    """The journal at a URL, if its store keeps everything; nothing is created or migrated."""
+    """Opens the journal at a URL, if its store keeps everything; creates and migrates nothing."""
     match urlsplit(url).scheme:
         case "sqlite":
             from tape.store.sqlite.ranges import open_sqlite
@@ -154,7 +154,7 @@ def open_ranges(url: str) -> AbstractContextManager[Ranges]:
 
 
 def refused(scheme: str) -> UsageError:
-    """Why there is no lake over a store of this kind."""
+    """The error for a store that cannot have a lake."""
     kind = {"memory": "memory://", "redis": "redis://", "rediss": "redis://"}.get(scheme)
     if kind is None:
         return UsageError(f"a lake is filled from sqlite:///file.db or postgresql://…, not from {quoted(scheme)}")
@@ -162,7 +162,7 @@ def refused(scheme: str) -> UsageError:
 
 
 def _narrowed(statement: str, columns: Sequence[str]) -> str:
-    """The statement with these of its columns."""
+    """The statement with only these columns."""
     listed, source = statement.removeprefix("SELECT").split("FROM", 1)
     expressions = dict(zip(Columns._fields, listed.split(","), strict=True))
     unknown = [column for column in columns if column not in expressions]

@@ -1,4 +1,4 @@
-"""The directory of reactions, and what matchers have made of the journal."""
+"""The registered reactions, and the progress of matching."""
 
 import json
 from collections.abc import Sequence
@@ -41,7 +41,7 @@ class _Sql(NamedTuple):
 
 
 class Reactions:
-    """Which reactions there are, and how far they have been matched.
+    """The registered reactions, and how far they have been matched.
 
     Who registers or matches locks the pack's row first, so all of that happens in turn.
     """
@@ -53,7 +53,7 @@ class Reactions:
         self._tasks = MatchedTasks(dialect, claims)
 
     async def register(self, reaction: Reaction) -> ReactionRecord:
-        Predicate(reaction.predicate_cel)  # refuses what is not one, with the reason
+        Predicate(reaction.predicate_cel)  # raises if it is not valid
         async with self._connection.transaction() as tx:
             known = await self._locked(tx, reaction.reaction_id)
             event = _registering(known, reaction)
@@ -104,7 +104,7 @@ class Reactions:
         return MatchCursor(version, cursor, states)
 
     async def record(self, page: MatchedPage) -> Recorded | None:
-        """The pack's new version, or None when it was no longer the one the page was decided on."""
+        """Records a page; None if the match cursor has moved since the version the page was decided on."""
         if page.claim is not None and page.is_plain:
             result = await self._claims.record(page, page.claim)
             if result.is_done:
@@ -126,7 +126,7 @@ class Reactions:
             rows = [_state_row(reaction_id, state) for reaction_id, state in page.states.items()]
             await tx.fetch(self._sql.put_states, {"states": json.dumps(rows), "version": version})
         for reaction_id, state in page.states.items():
-            if state.is_removed:  # what was matched after the removal was asked for, and before its entry
+            if state.is_removed:  # tasks that were matched between the removal and its entry
                 await self._tasks.end_pending(tx, reaction_id, DEREGISTERED)
         if page.predicate_errors:
             predicate_errors = [
@@ -161,10 +161,11 @@ class Reactions:
 
 
 def _registering(known: ReactionRecord | None, reaction: Reaction) -> Event | None:
-    """The entry of a registration; none when nothing changes."""
+    """The event of a registration; None if nothing changes."""
     if known is None:
         return defined(Verb.REGISTERED, reaction)
-    asked = replace(reaction, bootstrap_from_head=known.reaction.bootstrap_from_head)  # counts at the first time only
+    # Only the first registration uses bootstrap_from_head, so it does not count as a change.
+    asked = replace(reaction, bootstrap_from_head=known.reaction.bootstrap_from_head)
     if known.is_removed:
         return defined(Verb.REGISTERED, asked)
     return None if asked == known.reaction else defined(Verb.CHANGED, asked, known.paused)
@@ -223,7 +224,7 @@ def _state(text: str) -> ReactionState:
 
 
 def _state_row(reaction_id: str, state: ReactionState) -> dict[str, object]:
-    """A row as it is stored; only a quarantine is told the directory here, everything else it was told before."""
+    """The row of a state; only a quarantine sets `paused` here, every other pause was written when it was requested."""
     return {
         "reaction_id": reaction_id,
         "own_cursor": state.cursor,

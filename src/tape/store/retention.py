@@ -1,4 +1,4 @@
-"""Forgetting the past without changing a number."""
+"""Trims the journal without changing a position or a seq."""
 
 from typing import Final, NamedTuple
 
@@ -11,7 +11,7 @@ from tape.store.heads import head_of
 from tape.store.match_claims import MatchClaims
 from tape.store.statements import statements
 
-STEP: Final = 5_000  # positions forgotten in one transaction, so that appends get their turn
+STEP: Final = 5_000  # positions trimmed in one transaction, so that appends do not wait long
 
 
 class _Sql(NamedTuple):
@@ -27,7 +27,7 @@ class _Sql(NamedTuple):
 
 
 class Retention:
-    """What a store keeps, and for how long."""
+    """Trims the journal, runs and keys."""
 
     def __init__(self, connection: Connection, dialect: str, claims: MatchClaims) -> None:
         self._connection = connection
@@ -58,12 +58,12 @@ class Retention:
             return await self.trim_run_in(tx, run_id, keep)
 
     async def trim_run_in(self, tx: Transaction, run_id: RunId, keep: int) -> Head:
-        """The same, inside a block that has the lock."""
+        """Trims a run inside a transaction that has the append lock."""
         head = await self._run_head(tx, run_id)
         run = {"run_id": run_id, "floor": max(head.floor, head.last_seq - keep + 1)}
         await tx.fetch(self._sql.raise_run_floor, run)
         ((gone,),) = await tx.fetch(self._sql.last_gone, run)
-        if gone is not None:  # what a fork inherits is its ancestors', and stays
+        if gone is not None:  # inherited entries belong to an ancestor and stay
             await tx.fetch(self._sql.raise_floor, {"through": gone})
             await tx.fetch(self._sql.delete_run_below, run)
         return await self._run_head(tx, run_id)

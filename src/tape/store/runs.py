@@ -38,7 +38,7 @@ class _Sql(NamedTuple):
 
 
 class Runs:
-    """Which runs there are, and which of them are open.
+    """All runs, and which of them are open.
 
     Who changes a run locks its row first and the journal last, as every block does.
     """
@@ -46,11 +46,11 @@ class Runs:
     def __init__(self, connection: Connection, dialect: str, bounded: Retention | None = None) -> None:
         self._connection = connection
         self._sql = _Sql(**statements(dialect, "runs.sql"))
-        self._bounded = bounded  # a bounded store drops what is reaped, a durable one keeps it
+        self._bounded = bounded  # a bounded store drops the entries of a reaped run, a durable one keeps them
 
     async def open(self, run_id: RunId, meta: RunMeta, producer: str | None = None) -> Head:
         opened = None
-        while opened is None:  # a run that appeared meanwhile is there the next time
+        while opened is None:  # a run that was created meanwhile is found the next time
             async with self._connection.transaction() as tx:
                 opened = await self._opened(tx, run_id, meta, producer)
         return opened
@@ -121,7 +121,7 @@ class Runs:
         return {row[0]: head_of(row[1:]) for row in rows}
 
     async def _lock(self, tx: Transaction, run_id: RunId) -> bool:
-        """Locks a run's row, if there is one, and the journal."""
+        """Locks the row of a run, if it exists, and the journal."""
         rows = await tx.fetch(self._sql.lock_run, {"run_id": run_id})
         await tx.lock()
         return bool(rows)
@@ -131,7 +131,7 @@ class Runs:
             raise RunNotFound(run_id)
 
     async def _close(self, tx: Transaction, run_ids: Sequence[RunId]) -> Mapping[RunId, Head]:
-        """Closes open runs where they stand; their rows and the journal are locked."""
+        """Closes open runs at their last seq; the caller has locked their rows and the journal."""
         runs = {"run_ids": json.dumps(run_ids), "now_ms": now_ms()}
         await tx.fetch(self._sql.close_heads, runs)
         await tx.fetch(self._sql.close_runs, runs)
@@ -162,7 +162,7 @@ def _row(run_id: RunId, meta: RunMeta, producer: str | None) -> dict[str, object
 
 
 def _record(row: Row) -> RunRecord:
-    """A run as its row and its head say; what the row says of an end counts only while the head agrees."""
+    """A run from its row and its head; whether it is closed or reaped, the head decides."""
     run_id, label, started_at, app, user, session, opened_at, closed_at, reaped_at, silent_ms, *place = row
     head = head_of(place)
     return RunRecord(

@@ -1,4 +1,4 @@
-"""SQL by name: statements live in .sql files, a `-- name:` line before each."""
+"""SQL by name: a .sql file has a `-- name:` line before each statement."""
 
 import re
 from functools import cache
@@ -17,7 +17,7 @@ def statements(dialect: str, file: str) -> dict[str, str]:
 
 @cache
 def migrations(dialect: str, line: str = "") -> tuple[tuple[int, str, str], ...]:
-    """The schema of a line, the journal's unless another is named, step by step: number, name and script."""
+    """The steps of a schema, the journal's or that in a subfolder: number, name and script."""
     folder = files("tape.store").joinpath(dialect, "schema", line)
     steps = [file for file in folder.iterdir() if file.name.endswith(".sql")]
     named = sorted((file.name.removesuffix(".sql"), file.read_text(encoding="utf-8")) for file in steps)

@@ -71,7 +71,7 @@ class _Limit(NamedTuple):
 
 
 class _Left(NamedTuple):
-    """What a claim still has room for; the first task has, whatever its size."""
+    """The tasks and bytes that a claim may still take; the first task fits whatever its size."""
 
     tasks: int
     max_bytes: int
@@ -83,7 +83,7 @@ class _Left(NamedTuple):
 
 
 class Tasks:
-    """All tasks there are."""
+    """All tasks of the store."""
 
     def __init__(self, connection: Connection, dialect: str, claims: MatchClaims) -> None:
         self._connection = connection
@@ -148,7 +148,7 @@ class Tasks:
         return _task(rows[0]) if rows else None
 
     async def make(self, hits: Sequence[Match]) -> int:
-        """Takes turns with the matchers, so that a task is made by one of them only."""
+        """Locks the match cursor, so that no matcher inserts the same task."""
         async with self._connection.transaction() as tx:
             ((now,),) = await tx.fetch(self._sql.lock_match_cursor, {"now_ms": now_ms()})
             for reaction_id in {hit.reaction.reaction_id for hit in hits}:
@@ -205,7 +205,7 @@ class Tasks:
             stage(tx, "dead", await tx.fetch(self._sql.expire, {"now_ms": now_ms()}))
 
     async def _claim_some(self, request: ClaimRequest, due: Sequence[str]) -> tuple[list[Task], list[timedelta]]:
-        """As much as is wanted, a few reactions at a time: those whose limits are reached hold up no other."""
+        """Claims a few reactions at a time, so that reactions at their limits do not delay others."""
         tasks: list[Task] = []
         waits: list[timedelta] = []
         left = _Left(request.limit, request.max_bytes, True)
@@ -220,7 +220,7 @@ class Tasks:
     async def _claim(
         self, request: ClaimRequest, due: Sequence[str], left: _Left
     ) -> tuple[list[Task], list[timedelta]]:
-        """What the limits of these reactions allow, the longest waiting first, and how long their rates make wait."""
+        """Claims what the limits of these reactions allow, and returns how long their rates delay the next."""
         taken: dict[str, list[Task]] = {}
         async with self._connection.transaction() as tx:
             known, leases, now = await self._limits(tx, due)
@@ -235,7 +235,7 @@ class Tasks:
     async def _pace(
         self, tx: Transaction, paced: Sequence[_Limit], taken: Mapping[str, Sequence[Task]], now: int
     ) -> list[timedelta]:
-        """Says when the next of each may start, and how long that is from now."""
+        """Records when the next task of each reaction may start, and returns how long that is from now."""
         moved = [
             limit._replace(next_start_us=_share(limit, len(taken[limit.reaction_id]), 0, now).next_start_us)
             for limit in paced
@@ -297,7 +297,7 @@ def _share(limit: _Limit, wanted: int, leases: int, now: int) -> limits.Share:
 def _after(row: Row, outcome: Outcome) -> Next:
     task_id, _, _, _, attempts, retry_max, retry_backoff_ms, dlq_after_n, deleted, now = row
     policy = Policy(retry_max, retry_backoff_ms, dlq_after_n, bool(deleted))
-    chance = random.Random(f"{task_id} {attempts}")  # tasks scatter, and yet a test that is repeated repeats itself
+    chance = random.Random(f"{task_id} {attempts}")  # spreads retries, and is the same in every run of a test
     return settled(attempts, outcome, policy, now, chance.uniform(-1, 1))
 
 

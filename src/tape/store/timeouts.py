@@ -1,14 +1,14 @@
-"""How long a store waits for a server that says nothing."""
+"""How long a store waits for a server that does not answer."""
 
 from dataclasses import dataclass
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Timeouts:
-    """What a peer may take before it is taken for gone: a half-open connection never says so itself.
+    """Bounds for a server that may be gone: a half-open connection reports no error.
 
-    Who appends looks for the outcome of a lost request for `recovery_s`. A connection that listens and has heard
-    nothing for `keep_alive_s` asks, and is given up when the answer takes longer than `echo_s`.
+    The appender looks for the outcome of a lost request for `recovery_s`. A connection that listens and has received
+    nothing for `keep_alive_s` sends a query, and is closed when the answer takes longer than `echo_s`.
     """
 
     connect_s: float

@@ -12,7 +12,7 @@ from tape.core.errors import BrokerOverflowError, Corrupt, Unavailable, UsageErr
 from tape.core.ids import GlobalSeq, RunId, Seq
 from tape.core.ports import Store
 from tape.store.redis import journal as redis_journal
-from tape.store.redis.call import Call
+from tape.store.redis.call import AppendCall
 from tape.store.redis.location import Location
 from tape.store.redis.scripts import APPEND
 from tape.store.redis.store import open_store as open_redis
@@ -235,7 +235,7 @@ async def test_an_append_that_was_lost_on_its_way_is_made(lossy: RedisProxy) -> 
 
 async def test_a_call_that_comes_late_finds_its_number_taken(store: Store, client: "redis.Redis") -> None:
     def call(number: int) -> object:
-        arguments = Call([request(make_event(n=number))]).arguments("late", number, 0, 0, 10, DAY_MS)
+        arguments = AppendCall([request(make_event(n=number))]).arguments("late", number, 0, 0, 10, DAY_MS)
         return said_to(client, "EVALSHA", APPEND.sha, 1, "{tape}", *arguments)
 
     first = call(1)

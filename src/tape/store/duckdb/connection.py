@@ -1,4 +1,4 @@
-"""A DuckDB file: how it is born, opened, and what its errors mean."""
+"""Creates and opens a DuckDB file, and translates its errors."""
 
 from collections.abc import Callable, Iterator
 from contextlib import closing, contextmanager
@@ -16,7 +16,7 @@ if int(duckdb.__version__.partition(".")[0]) >= 2:
 
 
 def open_to_write(path: Path, furnish: Callable[[duckdb.DuckDBPyConnection], None]) -> duckdb.DuckDBPyConnection:
-    """The file at a path, made if there is none: with its tables or not at all, whatever kills the making."""
+    """Opens the file at a path; a new one appears with all its tables or not at all, even after a kill."""
     if not path.exists():
         path.parent.mkdir(parents=True, exist_ok=True)
         unborn = path.with_name(path.name + ".unborn")
@@ -36,7 +36,7 @@ def open_to_read(path: Path) -> duckdb.DuckDBPyConnection:
 
 @contextmanager
 def translated() -> Iterator[None]:
-    """DuckDB's errors as ours."""
+    """Translates the errors of DuckDB."""
     try:
         yield
     except duckdb.ConstraintException as error:

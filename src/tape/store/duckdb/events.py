@@ -21,7 +21,7 @@ PAGE_BYTES: Final = 4 << 20
 
 
 class Row(NamedTuple):
-    """An entry under the run it is read in; the journal's positions are None where they are not known."""
+    """An entry of a run; the positions of the journal are None where they are not known."""
 
     run_id: RunId
     global_seq: GlobalSeq | None
@@ -55,17 +55,17 @@ class Row(NamedTuple):
 
     @property
     def entry(self) -> Entry:
-        """The entry it was; without the journal's positions it is good for its event only."""
+        """The entry; without positions of the journal only its event is meaningful."""
         return tuple.__new__(Entry, self[1:])
 
     @property
     def weight(self) -> int:
-        """What it weighs in memory, near enough."""
+        """Its approximate size in memory."""
         return len(self.payload_json or self.payload_bytes or "") + OVERHEAD
 
 
 class Gap(NamedTuple):
-    """What was gone before it could be written, both ends included."""
+    """Seqs that were trimmed before they could be written, both ends included."""
 
     run_id: RunId
     first_seq: Seq
@@ -73,7 +73,7 @@ class Gap(NamedTuple):
 
 
 class Last(NamedTuple):
-    """The last entry of a run that is written."""
+    """The last written entry of a run."""
 
     seq: Seq = Seq(0)
     event_id: str = ""
@@ -81,7 +81,7 @@ class Last(NamedTuple):
 
 
 class ColdRun(NamedTuple):
-    """A run as its file knows it; it is complete if its end was seen, and whole if nothing was gone before."""
+    """A run in its file; complete if its end was written, whole if it has no gap."""
 
     run_id: RunId
     meta: RunMeta
@@ -114,7 +114,7 @@ class _Sql(NamedTuple):
 
 
 class Events:
-    """Everything that is said to a cold file; every call blocks."""
+    """The statements of a cold file; every call blocks."""
 
     def __init__(self, connection: duckdb.DuckDBPyConnection) -> None:
         self._connection = connection
@@ -130,7 +130,7 @@ class Events:
             self._connection.close()
 
     def begin(self, run_id: RunId, meta: RunMeta) -> Last:
-        """Notes that a run is being written; where to go on."""
+        """Records that a run is being written, and returns where to continue."""
         self._execute(self._sql.begin_run, run_id=run_id, **asdict(meta))
         return self.last(run_id)
 
@@ -139,13 +139,13 @@ class Events:
         return Last(*found[0]) if found else Last()
 
     def insert(self, rows: Sequence[Row]) -> None:
-        """Rows, all or none; in the caller's transaction if there is one."""
+        """Writes rows, all or none; in the caller's transaction if there is one."""
         if rows:
             columns = map(list, zip(*rows, strict=True))
             self._execute(self._sql.insert_events, **dict(zip(Row._fields, columns, strict=True)))
 
     def write(self, rows: Sequence[Row], gaps: Sequence[Gap]) -> None:
-        """Rows and gaps, all or none."""
+        """Writes rows and gaps, all or none."""
         with translated():
             self._connection.begin()
         try:
@@ -159,14 +159,14 @@ class Events:
             self._connection.commit()
 
     def end(self, run_id: RunId, closed_seq: Seq) -> None:
-        """Notes that a run was written to its end."""
+        """Records that a run was written to its end."""
         self._execute(self._sql.end_run, run_id=run_id, closed_seq=closed_seq)
 
     def runs(self) -> list[ColdRun]:
         return [_cold_run(*row) for row in self._execute(self._sql.select_runs)]
 
     def page(self, run_id: RunId, from_seq: Seq) -> list[Row]:
-        """What follows a place without a hole, bounded in rows and bytes; a gap at the place itself is raised."""
+        """The rows after a seq up to the first gap, bounded in rows and bytes; raises if the gap comes first."""
         sizes = self._execute(self._sql.select_sizes, run_id=run_id, from_seq=from_seq, limit=PAGE)
         if not sizes or sizes[0][0] > from_seq:
             self._check_gap(run_id, from_seq, is_end=not sizes)
@@ -189,7 +189,7 @@ class Events:
 
 
 def _page_end(from_seq: Seq, sizes: Sequence[tuple[Seq, int]]) -> Seq:
-    """The last place before a hole or the page's bound; at least one entry makes a page."""
+    """The last seq before a gap or the bound of the page, which has at least one entry."""
     room = PAGE_BYTES
     last_seq = Seq(from_seq - 1)
     for seq, size in sizes:

@@ -1,4 +1,4 @@
-"""The entries of Parquet files as the view `journal`, and tables beside it, for whoever asks in SQL."""
+"""Parquet files as the view `journal`, with other tables beside it, for SQL queries."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ NO_SPILLING: Final[dict[str, str | int]] = {"temp_directory": "", "max_temp_dire
 
 
 class Answer(NamedTuple):
-    """The rows of an answer, and what their columns are called."""
+    """The rows of a result, and the names of its columns."""
 
     names: tuple[str, ...]
     rows: list[tuple[Any, ...]]
@@ -79,11 +79,11 @@ class Parquet:
         return count, distinct, last
 
     def as_of(self) -> Answer:
-        """What there is, in numbers."""
+        """The counts of the files."""
         return self._ask(self._sql.as_of)
 
     def query(self, question: str, most: int | None = None) -> Answer:
-        """The answer to one SELECT, or its first rows; any other statement is refused, at any depth."""
+        """The result of one SELECT, or its first rows; any other statement is refused, at any depth."""
         try:
             question.encode()
             return self._ask(self._select(question), most)
@@ -93,7 +93,7 @@ class Parquet:
             raise UsageError(f"the query cannot be answered: {' '.join(str(error).split())}") from error
 
     def _select(self, question: str) -> duckdb.Statement:
-        """The statement that was checked, to be run as it is: nothing parses the text again."""
+        """The checked statement, which runs as it is: the text is not parsed again."""
         asked = self._connection.extract_statements(question)
         if len(asked) != 1 or asked[0].type != duckdb.StatementType.SELECT:
             raise UsageError(NOT_ONE_SELECT)

@@ -1,4 +1,4 @@
-"""What a query may be: one SELECT in which nothing writes, opens a file or runs other SQL, however deep it is nested.
+"""Checks that a query is one SELECT in which nothing writes, opens a file or runs other SQL, at any depth.
 
 DuckDB calls a statement a SELECT that copies to a file in a CTE, so its type is not enough. Its syntax tree is
 compared with what is known to be safe; whatever is not listed here is refused, as are kinds that later versions add.
@@ -40,7 +40,7 @@ def check_tree(serialized: str) -> None:
 
 
 def _parts(tree: Any) -> Iterator[dict[str, Any]]:
-    """Every object of a tree that has a type and is no expression: an expression has a class, too."""
+    """Every object of a tree that has a type and is no expression; expressions also have a class."""
     rest = [tree]
     while rest:
         part = rest.pop()

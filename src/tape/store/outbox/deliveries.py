@@ -13,7 +13,7 @@ import anyio
 from tape.core.errors import StaleClaim, TapeError, Unavailable
 from tape.core.outbox import DEFAULT_RETRY_POLICY, OutboxEvent, RetryPolicy, Subscription, settled
 from tape.core.task import Claimed, ClaimRequest, Died, Done, Outcome, Settlement, Task, TaskClaim, TaskId, TaskStatus
-from tape.store import foreign
+from tape.store import caller_connection
 from tape.store.clock import now_ms
 from tape.store.connection import Row
 from tape.store.outbox.database import OutboxDatabase
@@ -175,7 +175,7 @@ class Deliveries:
 
     async def _run(self, connection: object, name: str, **asked: object) -> list[Row]:
         parameters = {"generation": self._generation, "now_ms": now_ms(), **asked}
-        return await foreign.run(connection, FILE, name, parameters, self._database.schema)
+        return await caller_connection.execute(connection, FILE, name, parameters, self._database.schema)
 
 
 @contextmanager

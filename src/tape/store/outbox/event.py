@@ -12,7 +12,7 @@ from tape.store.connection import Row
 
 
 def parameters(event: OutboxEvent, generation: int, channel: str) -> Mapping[str, str | None]:
-    """Every one is text, because drivers disagree on all other types."""
+    """All values are text, because drivers disagree on all other types."""
     return {
         "event_id": str(event.event_id),
         "event_type": event.event_type,
@@ -33,7 +33,7 @@ def parameters(event: OutboxEvent, generation: int, channel: str) -> Mapping[str
 
 
 def event_of(row: Row) -> OutboxEvent:
-    """The event in a row; whoever wrote it by hand may have written what no event is."""
+    """The event of a row; a row that was written by hand may hold no valid event."""
     event_id, event_type, version, occurred_at, source, target, content_class, workspace, payload, key, *rest = row
     trace, order_key = rest
     fields = codec.parse(payload)

@@ -1,4 +1,4 @@
-"""The rows of an outbox as an operator works with them: looked at, replayed, handed over, and forgotten in time."""
+"""The rows of an outbox for its operator: list, replay, hand over, retain, partition."""
 
 import json
 from collections.abc import Sequence
@@ -9,7 +9,7 @@ from uuid import UUID
 
 from tape.core.errors import UsageError
 from tape.core.outbox import DeliveryState, OutboxRecord, OutboxRetention, Status, check_generation
-from tape.store import foreign
+from tape.store import caller_connection
 from tape.store.clock import now_ms
 from tape.store.connection import Row
 from tape.store.outbox.database import OutboxDatabase
@@ -20,7 +20,7 @@ FILE: Final = "outbox_table.sql"
 PAGE: Final = 1_000
 EVENT_COLUMNS: Final = 12
 ANY_GENERATION: Final = -1
-MONTHS: Final = 3  # so many partitions are ready before they are needed
+MONTHS: Final = 3  # partitions that are created ahead
 MANY_ROWS: Final = 5_000_000
 TOO_MANY_ROWS: Final = 20_000_000
 SLOW_ACK_MS: Final = 500.0
@@ -42,7 +42,7 @@ ALL: Final = RowFilter()
 
 
 class OutboxStats(NamedTuple):
-    """How an outbox stands; a row's age and what delivering took are in milliseconds."""
+    """Counts, ages and delivery times of an outbox, in milliseconds."""
 
     pending: int
     in_flight: int
@@ -55,7 +55,7 @@ class OutboxStats(NamedTuple):
 
     @property
     def advice(self) -> tuple[str, ...]:
-        """What has grown so far that something should be done."""
+        """What the operator should do about limits that are exceeded."""
         found = {
             "keep less, or divide the table by time (tape outbox partition)": self.rows > MANY_ROWS,
             "relay it elsewhere (tape outbox relay)": self.rows > TOO_MANY_ROWS or self.ack_p99_ms > SLOW_ACK_MS,
@@ -65,7 +65,7 @@ class OutboxStats(NamedTuple):
 
 
 class RetentionResult(NamedTuple):
-    """What retention has done: rows marked, rows deleted, and handled keys forgotten."""
+    """Rows marked, rows deleted, and handled keys deleted by retention."""
 
     marked: int
     deleted: int
@@ -79,7 +79,7 @@ class OutboxTable:
         self._database = database
 
     async def is_there(self) -> bool:
-        """Whether the outbox has been made."""
+        """Whether the tables of the outbox exist."""
         async with self._database.own() as connection:
             ((found,),) = await self._run(connection, "is_there")
         return bool(found)
@@ -91,7 +91,7 @@ class OutboxTable:
             return [_record(row) for row in await self._run(connection, "listed", event_id="", most=limit, **asked)]
 
     async def find(self, event_id: UUID) -> tuple[OutboxRecord, list[DeliveryState]] | None:
-        """A row and where each of its deliveries stands."""
+        """A row and the state of each of its deliveries."""
         asked = {"status": "", "event_type": "", "generation": ANY_GENERATION, "event_id": str(event_id), "most": 1}
         async with self._database.own() as connection:
             found = await self._run(connection, "listed", **asked)
@@ -99,7 +99,7 @@ class OutboxTable:
         return (_record(found[0]), [DeliveryState(*row) for row in states]) if found else None
 
     async def replay(self, event_ids: Sequence[UUID], generation: int, replayed_by: str) -> list[UUID]:
-        """Begins a new cycle of rows that have ended, and says of which; who has handled one does not do so again."""
+        """Restarts rows that have ended, and returns their ids; a handler that succeeded before does not run again."""
         ids = json.dumps(sorted(map(str, event_ids)))  # locked in this order
         asked = {"new_generation": check_generation(generation), "replayed_by": replayed_by, "ids": ids}
         async with self._database.own() as connection:
@@ -108,7 +108,7 @@ class OutboxTable:
         return [UUID(event_id) for (event_id,) in rows]
 
     async def replay_failed(self, which: RowFilter, generation: int, replayed_by: str) -> int:
-        """Replays every dead letter that is meant, a page at a time."""
+        """Replays all selected dead letters, a page at a time."""
         asked = {"event_type": which.event_type, "generation": which.generation, "handler_name": which.handler_name}
         count = 0
         while True:
@@ -119,7 +119,7 @@ class OutboxTable:
             count += len(await self.replay([UUID(event_id) for (event_id,) in rows], generation, replayed_by))
 
     async def hand_over(self, retired: int, generation: int) -> int:
-        """Gives what a retired generation has not ended to another one, a page at a time."""
+        """Moves the unfinished rows of a retired generation to another one, a page at a time."""
         asked = {"generation": check_generation(retired), "new_generation": check_generation(generation)}
         count = 0
         while retired != generation:
@@ -132,7 +132,7 @@ class OutboxTable:
         return count
 
     async def retain(self, retention: OutboxRetention) -> RetentionResult:
-        """Marks what is old, deletes what has been marked for long enough, and sees to it that time goes on."""
+        """Marks old rows, deletes rows that were marked long ago, and creates the partitions of coming months."""
         active, grace = retention.active // _MS, retention.grace // _MS
         handled = (retention.handled_active + retention.handled_grace) // _MS
         deleted = await self._in_pages("delete", active_ms=active, grace_ms=grace)
@@ -147,7 +147,7 @@ class OutboxTable:
         return RetentionResult(marked, deleted, forgotten)
 
     async def divide(self) -> list[str]:
-        """Divides the table by time, if it is still one, and makes the partitions of the months to come."""
+        """Partitions the table by month, if it is not yet, and creates the partitions of coming months."""
         self._database.steps.check_partitions()
         async with self._database.own() as connection:
             hindrances = [name for (name,) in await self._run(connection, "undividable")]
@@ -172,12 +172,14 @@ class OutboxTable:
         return count
 
     async def _restart(self, connection: object, rows: Sequence[Row]) -> None:
-        """Forgets who was to handle rows, and tells whoever may handle them now."""
+        """Deletes the deliveries of rows and notifies the handlers that may take them now."""
         await self._run(connection, "delete_deliveries", ids=_ids(rows))
         await self._run(connection, "announce", ids=_ids(rows))
 
     async def _run(self, connection: object, name: str, **asked: object) -> list[Row]:
-        return await foreign.run(connection, FILE, name, {"now_ms": now_ms(), **asked}, self._database.schema)
+        return await caller_connection.execute(
+            connection, FILE, name, {"now_ms": now_ms(), **asked}, self._database.schema
+        )
 
 
 def _ids(rows: Sequence[Row]) -> str:

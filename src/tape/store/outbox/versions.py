@@ -7,7 +7,7 @@ from functools import partial
 from typing import Any, Final
 
 from tape.core.outbox import Begin, Subscription
-from tape.store import foreign
+from tape.store import caller_connection
 from tape.store.clock import now_ms
 from tape.store.connection import Row
 from tape.store.outbox.database import OutboxDatabase
@@ -32,7 +32,7 @@ class HandlerVersions:
         self._versions = json.dumps([each.version for each in subscriptions])
 
     async def register(self) -> None:
-        """Registers the versions, and gives those that are new the older rows that their `begin` names."""
+        """Registers the versions; a new one also gets the older rows that its `begin` selects."""
         is_partial = any(each.begin not in ("pending", "all") for each in self._subscriptions)
         while is_partial and await self._fan_out_page():
             pass  # page by page before the lock is taken, which then covers only the rows that came meanwhile
@@ -89,7 +89,7 @@ class HandlerVersions:
 
     async def _run(self, connection: object, name: str, **asked: object) -> list[Row]:
         parameters = {"generation": self._generation, "now_ms": now_ms(), **asked}
-        return await foreign.run(connection, FILE, name, parameters, self._database.schema)
+        return await caller_connection.execute(connection, FILE, name, parameters, self._database.schema)
 
 
 def _registration(each: Subscription) -> dict[str, object]:

@@ -1,4 +1,4 @@
-"""A look at a Postgres server from outside: how it is set, how full it is, and whether it can be listened to."""
+"""Reads the settings and the load of a Postgres server, and whether notifications arrive."""
 
 from functools import partial
 from typing import Final, NamedTuple
@@ -15,7 +15,7 @@ ECHO_S: Final = 2.0
 
 
 class Standbys(NamedTuple):
-    """How many standbys are connected: a commit waits for the synchronous ones; of the hidden ones nothing is known."""
+    """The connected standbys; the role may not see whether the hidden ones are synchronous."""
 
     synchronous: int = 0
     asynchronous: int = 0
@@ -23,7 +23,7 @@ class Standbys(NamedTuple):
 
 
 class Checkup(NamedTuple):
-    """What was found; `hears` is whether a word said on one connection is heard on another."""
+    """The state of a server; `hears` tells whether a notification of one connection arrives on another."""
 
     version: int
     settings: dict[str, str]
@@ -34,7 +34,7 @@ class Checkup(NamedTuple):
 
 
 async def check_up(url: str, listen_url: str | None = None) -> Checkup:
-    """Asks a server how it is; a pooler may stand between, and then it does not hear."""
+    """Reads the state of a server; through a pooler, no notification arrives."""
     try:
         connection = await asyncpg.connect(url, timeout=CONNECT_S, statement_cache_size=0)
         try:

@@ -1,4 +1,4 @@
-"""What asyncpg says, as a caller is told it."""
+"""Translates the errors of asyncpg."""
 
 import asyncpg
 
@@ -8,7 +8,7 @@ LOST = (
     ConnectionError,
     OSError,
     asyncpg.InterfaceError,
-    asyncpg.InternalClientError,  # used just after the server had ended it, before that was noticed
+    asyncpg.InternalClientError,  # raised when the server has just closed the connection
     asyncpg.PostgresConnectionError,
     asyncpg.AdminShutdownError,
     asyncpg.CrashShutdownError,
@@ -31,9 +31,9 @@ _NO_TEXT = (asyncpg.CharacterNotInRepertoireError, asyncpg.UntranslatableCharact
 
 
 def translate(error: Exception, outcome: WriteOutcome = "nothing") -> Exception:
-    """The database's own errors become ours; those of our code stay.
+    """Translates errors of the database; those of our own code stay.
 
-    The outcome is what is known when the answer was lost: whoever only reads, or has not committed, wrote nothing.
+    The outcome is for a lost answer: a read, or a transaction that did not commit, has written nothing.
     """
     if isinstance(error, TapeError):
         return error
@@ -51,12 +51,12 @@ def translate(error: Exception, outcome: WriteOutcome = "nothing") -> Exception:
 
 
 def is_crowded(error: Exception) -> bool:
-    """Whether it is the queue of notifications that is full, which has the code of a value that is too large."""
+    """Whether the queue of notifications is full; Postgres reports it with the code of a too large value."""
     return isinstance(error, asyncpg.ProgramLimitExceededError) and "NOTIFY queue" in str(error)
 
 
 def is_lost(connection: asyncpg.Connection) -> bool:
-    """Whether a connection has ended; one of a pool that ended while it was lent can no longer be asked even that."""
+    """Whether a connection has ended; one of a pool raises when it ended while it was in use."""
     try:
         return bool(connection.is_closed())
     except asyncpg.InterfaceError:
@@ -64,7 +64,7 @@ def is_lost(connection: asyncpg.Connection) -> bool:
 
 
 def refused(error: Exception) -> UsageError:
-    """Why a server that is up refuses a connection: a password, a role, a database. Waiting does not help."""
+    """The error of a refused connection (password, role, database), for which waiting does not help."""
     return UsageError(f"Postgres refuses the connection ({error_text(error)}); check the URL")
 
 

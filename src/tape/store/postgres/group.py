@@ -1,4 +1,4 @@
-"""A group of requests as the arguments of one call, and its answer as their outcomes."""
+"""Splits requests into groups whose verdicts do not depend on each other."""
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
@@ -8,7 +8,7 @@ from tape.core.sequence import Request
 
 
 @dataclass(slots=True)
-class Group:
+class RequestGroup:
     """Requests whose verdicts do not depend on each other."""
 
     requests: list[Request] = field(default_factory=list)
@@ -18,8 +18,8 @@ class Group:
     _guarded: set[RunId] = field(default_factory=set)
     _is_alone: bool = False
 
-    def takes(self, request: Request) -> bool:
-        """Whether it can join: nothing before it in the group may change its verdict."""
+    def accepts(self, request: Request) -> bool:
+        """Whether no request of the group can change the verdict of this one."""
         if self._is_alone or (request.fork is not None and self.requests):
             return False
         if request.key in self._keys or any(change.id in self._cells for change in request.cells):
@@ -47,12 +47,12 @@ class Group:
 
 
 def independent(requests: Sequence[Request]) -> Iterator[Sequence[Request]]:
-    """The requests in order, cut where a verdict would depend on one before it."""
-    group = Group()
+    """The requests in order, split where a verdict would depend on a request before it."""
+    group = RequestGroup()
     for request in requests:
-        if not group.takes(request):
+        if not group.accepts(request):
             yield group.requests
-            group = Group()
+            group = RequestGroup()
         group.add(request)
     if group.requests:
         yield group.requests

@@ -23,9 +23,9 @@ OnGap: TypeAlias = Callable[[], None]
 class Listener:
     """Listens on channels and reports each notification with the process that sent it.
 
-    It calls `on_gap` when notifications may have been missed, so that the caller looks for itself. `on_state` is told
+    It calls `on_gap` when notifications may have been missed, so that the caller reads again. `on_state` gets
     whether notifications arrive: a connection that does not receive its own is behind a pooler, or one to another
-    database. `on_queue_usage` is told how full the server's queue of notifications is.
+    database. `on_queue_usage` gets how full the server's queue of notifications is.
     """
 
     def __init__(

@@ -1,4 +1,4 @@
-"""Bringing a database's schema up to date, one numbered step at a time, and refusing one that forgets."""
+"""Brings the schema of a database up to date, step by step, and refuses a server that is not durable."""
 
 from contextlib import suppress
 from typing import Final, NamedTuple
@@ -13,7 +13,7 @@ from tape.store.postgres.owners import check_owners, created
 from tape.store.postgres.qualified import PIN, SEARCH_PATH, qualified
 from tape.store.statements import migrations, statements
 
-# Two that make the table of steps at once both find none; the second is told so when the first commits.
+# Two processes that create the table of steps at once both find none; the second fails when the first commits.
 BOTH_FIRST: Final = (asyncpg.UniqueViolationError, asyncpg.DuplicateTableError, asyncpg.DuplicateSchemaError)
 
 
@@ -33,7 +33,7 @@ class _Sql(NamedTuple):
 
 
 class Migrated(NamedTuple):
-    """The journal's epoch, the steps that were missing, and the schema in which it lies."""
+    """The epoch of the journal, the steps that were missing, and the schema that has its tables."""
 
     epoch: Epoch
     applied: tuple[str, ...]
@@ -41,7 +41,7 @@ class Migrated(NamedTuple):
 
 
 async def migrate(connection: asyncpg.Connection) -> Migrated:
-    """Applies what is missing, all or nothing. A schema newer than this code is left as it is: steps only add.
+    """Applies the missing steps, all or nothing. A newer schema is left as it is, because steps only add.
 
     When nothing is missing, nothing is locked, and no right to create anything is needed. The connection's own search
     path says where the journal lies, and is good for nothing else.
@@ -55,7 +55,7 @@ async def migrate(connection: asyncpg.Connection) -> Migrated:
 
 
 async def checked_schema(connection: asyncpg.Connection) -> str:
-    """Where the journal lies along the connection's own search path, with nothing of another role in its place."""
+    """The schema of the journal on the connection's search path; refuses tables of another role."""
     schema = await _schema(connection)
     async with connection.transaction():
         await connection.execute(PIN)
@@ -103,14 +103,14 @@ async def _missing(connection: asyncpg.Connection, sql: _Sql) -> list[tuple[int,
 
 
 async def check_path(connection: asyncpg.Connection) -> None:
-    """Refuses a connection that does not keep the search path it was asked for, as one of a pooler may not."""
+    """Refuses a connection that ignores its search path, as one through a pooler may."""
     path = await connection.fetchval(_Sql(**statements("postgres", "migrate.sql")).path)
     if path != SEARCH_PATH:
         raise UsageError(f"Postgres was not reached directly: the search path is {path}; give its own URL")
 
 
 async def check_durability(connection: asyncpg.Connection) -> None:
-    """Refuses a server that acknowledges what it may lose."""
+    """Refuses a server that may lose acknowledged writes."""
     sql = _Sql(**statements("postgres", "migrate.sql"))
     fsync, synchronous_commit = await connection.fetchrow(sql.durability)
     if fsync == "on" and synchronous_commit != "off":
@@ -122,7 +122,7 @@ async def check_durability(connection: asyncpg.Connection) -> None:
 
 
 async def enter(connection: asyncpg.Connection, schema: str) -> None:
-    """Begins a term where the server was promoted, or is another one, since somebody wrote last."""
+    """Begins a term if the server was promoted or replaced since the last write."""
     sql = _Sql(**statements("postgres", "migrate.sql"))
-    with suppress(asyncpg.InsufficientPrivilegeError, asyncpg.ReadOnlySQLTransactionError):  # who may only read
+    with suppress(asyncpg.InsufficientPrivilegeError, asyncpg.ReadOnlySQLTransactionError):  # a role that may only read
         await connection.execute(qualified(sql.enter, schema))

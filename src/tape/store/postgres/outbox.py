@@ -1,4 +1,4 @@
-"""The outbox in somebody's Postgres: a pool to work with, and a connection of its own to listen on."""
+"""The outbox in a Postgres database: a pool for statements, and a connection that listens."""
 
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
 from contextlib import asynccontextmanager, contextmanager, suppress
@@ -9,8 +9,8 @@ import anyio
 import asyncpg
 
 from tape.core.errors import Unavailable
+from tape.store.caller_connection import check_schema, in_schema, moved
 from tape.store.clock import now_ms
-from tape.store.foreign import check_schema, in_schema, moved
 from tape.store.postgres.errors import LOST, REFUSED, error_text, refused, translate
 from tape.store.postgres.migrate import BOTH_FIRST
 from tape.store.postgres.named import numbered
@@ -39,11 +39,11 @@ class _Sql(NamedTuple):
     record: str
 
 
-class Way(NamedTuple):
-    """How to connect, the search path of whoever is given a connection, and whether a pooler stands between.
+class ConnectionMode(NamedTuple):
+    """How to connect, the search path for handlers, and whether there is a pooler.
 
-    Our own statements search the server's own schema only: a connection of ours does so from the start, one of a pooler
-    for a transaction, because it is not ours alone.
+    Our own statements search only pg_catalog: a direct connection does so from its start, one of a pooler for each
+    transaction, because other clients share it.
     """
 
     options: dict[str, Any]
@@ -51,8 +51,8 @@ class Way(NamedTuple):
     is_pooled: bool
 
 
-class Lent:
-    """Which connections somebody else has had: only they are put in order, our own statements leave nothing behind."""
+class LentConnections:
+    """The connections that handlers have used: only these are reset, our own statements leave nothing behind."""
 
     def __init__(self) -> None:
         self._pids: set[int] = set()
@@ -71,11 +71,13 @@ class PostgresOutbox:
 
     steps: Final = PostgresSteps()
 
-    def __init__(self, pool: asyncpg.Pool, lent: Lent, connect: Connect, schema: str, way: Way) -> None:
+    def __init__(
+        self, pool: asyncpg.Pool, lent: LentConnections, connect: Connect, schema: str, mode: ConnectionMode
+    ) -> None:
         self._pool = pool
         self._lent = lent
         self._connect = connect
-        self._way = way
+        self._mode = mode
         self.schema = schema
 
     def wake(self, channels: tuple[str, ...]) -> OutboxWake:
@@ -86,26 +88,26 @@ class PostgresOutbox:
 
     @asynccontextmanager
     async def transaction(self) -> AsyncIterator[asyncpg.Connection]:
-        """A connection in a transaction that commits with the block; its errors are the driver's own."""
+        """A connection in a transaction that commits when the caller leaves it; errors are the driver's own."""
         async with self._begun() as connection:
             self._lent.add(connection)
-            if not self._way.is_pooled:
-                await connection.execute("SELECT pg_catalog.set_config('search_path', $1, true)", self._way.path)
+            if not self._mode.is_pooled:
+                await connection.execute("SELECT pg_catalog.set_config('search_path', $1, true)", self._mode.path)
             yield connection
 
     @asynccontextmanager
     async def own(self) -> AsyncIterator[asyncpg.Connection]:
-        """The same for our own statements: the driver's errors become ours."""
+        """The same for statements of this package: the driver's errors become ours."""
         with _translated():
             async with self._begun() as connection:
-                if self._way.is_pooled:
+                if self._mode.is_pooled:
                     await connection.execute(PIN)
                 yield connection
 
     @asynccontextmanager
     async def once(self) -> AsyncIterator[asyncpg.Connection]:
-        """Without a transaction around them, unless a pooler might give each to another server."""
-        if self._way.is_pooled:
+        """A connection without a transaction, unless a pooler might send each statement to another server."""
+        if self._mode.is_pooled:
             async with self.own() as connection:
                 yield connection
             return
@@ -127,7 +129,7 @@ class PostgresOutbox:
 
     @asynccontextmanager
     async def _begun(self) -> AsyncIterator[asyncpg.Connection]:
-        """A transaction, begun on a new connection if the first one turns out to be lost."""
+        """A transaction, begun on a new connection if the first one was lost."""
         connection, transaction = await self._begin()
         try:
             yield connection
@@ -175,26 +177,26 @@ async def open_outbox(
 ) -> AsyncIterator[PostgresOutbox]:
     """The outbox of a database, which must have been migrated."""
     check_schema(schema)
-    lent = Lent()
+    lent = LentConnections()
     try:
-        way = await _way(url)
-        pool = await asyncpg.create_pool(url, min_size=0, max_size=connections, reset=lent.reset, **way.options)
+        mode = await _mode(url)
+        pool = await asyncpg.create_pool(url, min_size=0, max_size=connections, reset=lent.reset, **mode.options)
     except REFUSED as error:
         raise refused(error) from error
     except (asyncpg.TooManyConnectionsError, *LOST) as error:
         raise Unavailable(f"cannot connect to Postgres ({error_text(error)})") from error
     try:
         connect = partial(asyncpg.connect, listen_url or url, timeout=TIMEOUTS.connect_s, statement_cache_size=0)
-        yield PostgresOutbox(pool, lent, connect, schema, way)
+        yield PostgresOutbox(pool, lent, connect, schema, mode)
     finally:
         with suppress(asyncpg.PostgresError, *LOST), anyio.move_on_after(TIMEOUTS.close_s, shield=True):
             await pool.close()
 
 
-async def _way(url: str) -> Way:
-    """How to connect: a pooler takes no settings, and a statement prepared through it may be gone the next time.
+async def _mode(url: str) -> ConnectionMode:
+    """Finds out how to connect: a pooler takes no settings and keeps no prepared statements.
 
-    One that takes them and ignores them is found by the search path that it was given and has not set.
+    A pooler that takes settings and ignores them shows in the search path.
     """
     plain: dict[str, Any] = {"statement_cache_size": 0, "timeout": TIMEOUTS.connect_s}
     direct: dict[str, Any] = {"server_settings": PINNED, "timeout": TIMEOUTS.connect_s}
@@ -203,8 +205,8 @@ async def _way(url: str) -> Way:
         is_pooled = await _path(url, direct) != SEARCH_PATH
     except asyncpg.ProtocolViolationError as error:
         log.warning("outbox.pooled", reason=error_text(error))
-        return Way(plain, path, is_pooled=True)
-    return Way(direct, path, is_pooled=is_pooled)
+        return ConnectionMode(plain, path, is_pooled=True)
+    return ConnectionMode(direct, path, is_pooled=is_pooled)
 
 
 async def _path(url: str, options: dict[str, Any]) -> str:
@@ -216,7 +218,7 @@ async def _path(url: str, options: dict[str, Any]) -> str:
 
 
 async def migrate_outbox(url: str, schema: str) -> tuple[str, ...]:
-    """Brings the line `outbox` up to date, all or nothing, and says which steps were missing."""
+    """Brings the schema of the outbox up to date, all or nothing, and returns the steps that were missing."""
     try:
         connection = await asyncpg.connect(url, server_settings=SETTINGS, timeout=TIMEOUTS.connect_s)
     except REFUSED as error:

@@ -1,4 +1,4 @@
-"""Whom everything with one of our names belongs to: what another role has put in our way is refused, not used.
+"""Checks who owns tables, views and functions with our names: those of another role are refused.
 
 Whoever owns a table may fasten a trigger or a policy to it, and whoever owns a schema may put another table in the
 place of one; both would run as our role.
@@ -19,7 +19,7 @@ _CREATED: Final = re.compile(r"^CREATE (?:TABLE|VIEW|FUNCTION) (?:core\.)?(\w+)"
 
 
 def created(scripts: Iterable[str]) -> frozenset[str]:
-    """The names of the tables, views and functions that some steps make."""
+    """The names of the tables, views and functions that these scripts create."""
     return frozenset(name for script in scripts for name in _CREATED.findall(script))
 
 

@@ -1,4 +1,4 @@
-"""Our names with their schema before them, so that nothing is looked up along a search path.
+"""Puts the schema before our names, so that nothing is looked up along a search path.
 
 A path that leads through a schema in which others may create is a way to have their functions run: of two functions of
 one name the server takes the one whose types fit better, wherever it lies. So every connection of ours searches the
@@ -19,7 +19,7 @@ _NAME: Final = re.compile(r"(?<![\w.\"'])tape_\w+")
 
 @cache
 def qualified(sql: str, schema: str) -> str:
-    """A statement of ours, as long as no value has been put into its text."""
+    """The statement with qualified names; it must not contain values."""
     before = '"' + schema.replace('"', '""') + '".'
     return _NAME.sub(lambda found: before + found[0] if found[0] in _ours() else found[0], sql)
 

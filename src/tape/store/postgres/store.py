@@ -41,9 +41,9 @@ SETTINGS: Final = {
     "plan_cache_mode": "force_generic_plan",  # every plan is checked by a test; planning was a sixth of a short append
 }
 PINNED: Final = {**SETTINGS, "search_path": SEARCH_PATH}
-BY_KEYS: Final = {**SETTINGS, "enable_seqscan": "off"}  # a plan is kept, even one that was made for an empty table
+BY_KEYS: Final = {**SETTINGS, "enable_seqscan": "off"}  # Postgres keeps plans that it made for empty tables
 POOL: Final = 8
-TIMEOUTS: Final = Timeouts(connect_s=10.0, answer_s=65.0)  # with a statement the server itself gives up sooner
+TIMEOUTS: Final = Timeouts(connect_s=10.0, answer_s=65.0)  # statement_timeout ends a statement sooner
 
 Connect: TypeAlias = Callable[[], Awaitable[asyncpg.Connection]]
 
@@ -71,7 +71,7 @@ class PostgresStore:
         return self._database.transaction()
 
     async def new_epoch(self) -> Epoch:
-        self.journal.see(await begin_epoch(self._database, "postgres"))
+        self.journal.observe_epoch(await begin_epoch(self._database, "postgres"))
         return self.epoch
 
 
@@ -153,12 +153,12 @@ async def _prepared(connect: Connect, timeouts: Timeouts) -> Migrated:
 
 
 async def _ended(closing: Awaitable[None], timeouts: Timeouts) -> None:
-    """Closes what may be half open; the driver drops what cannot be closed properly."""
+    """Closes a connection that may be half open; the driver drops it after the timeout."""
     with suppress(asyncpg.PostgresError, *LOST), anyio.move_on_after(timeouts.close_s, shield=True):
         await closing
 
 
 async def _reset(connection: asyncpg.Connection) -> None:
-    """Undoes a transaction that was cancelled; nothing else is left behind, and asking would double each read."""
+    """Rolls back a cancelled transaction; our statements leave nothing else, and a full reset is a round trip."""
     if connection.is_in_transaction():
         await connection.execute("ROLLBACK")

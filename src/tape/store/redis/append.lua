@@ -7,12 +7,12 @@
 -- it begins (false: it is none).
 local appender, number, seen_epoch, seen_head, keep, key_ttl, names, types, requests = unpack(cmsgpack.unpack(ARGV[1]))
 
--- A call that is sent again gets its first answer; one that was overtaken by a later one is nobody's any more.
+-- A call that is sent again gets its first result; nobody waits for one that a later call has overtaken.
 local now = now_ms()
 local record = 'appender:' .. appender
-local told = redis.call('HGET', root .. ':journal', record)
-if told then
-  local last, answer = match(told, '^(%d+) %d+ (.*)$')
+local recorded = redis.call('HGET', root .. ':journal', record)
+if recorded then
+  local last, answer = match(recorded, '^(%d+) %d+ (.*)$')
   last = tonumber(last)
   if last == number then
     return answer
@@ -36,7 +36,7 @@ for index, name in ipairs(names) do
   }
 end
 
--- What the call has come to: its last position, the depths it gave, the run of its last entries and how many they are.
+-- The state of the call: its last position, the depths it gave, the run of its last entries and how many they are.
 local state = {head = base, depths = {}, deep = {}, size = 0}
 
 -- Consecutive entries of one run share a pointer.
@@ -129,7 +129,7 @@ local function open(run, ts)
   run.is_known, run.opened, run.closed = true, run.last, nil
 end
 
--- Begins a child: it stands where it leaves its parent, and may hold what its parent may.
+-- Begins a child: its last seq is that of the fork, its content type that of its parent.
 local function begin(run, parent, at, ts)
   open(run, ts)
   run.last, run.floor, run.type, run.is_moved = at, parent.floor, parent.type, true

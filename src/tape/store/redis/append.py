@@ -1,4 +1,4 @@
-"""The append: one call of one script for each group; a call whose answer is lost is made again, and counts once."""
+"""The append: one call of one script for each group; a call whose result is lost is repeated and counts once."""
 
 import os
 from collections.abc import Sequence
@@ -12,7 +12,7 @@ from tape.core.event import Entry
 from tape.core.ids import Epoch, GlobalSeq, RunId
 from tape.core.ports import AppendOutcome
 from tape.core.sequence import KeyRecord, Request
-from tape.store.redis.call import EXACT, Answer, Call, Told, read_answer
+from tape.store.redis.call import EXACT, AppendCall, AppendResult, Judged, read_result
 from tape.store.redis.packing import rows_of, unpack
 from tape.store.redis.scripts import APPEND, READ
 from tape.store.redis.server import Server
@@ -24,8 +24,8 @@ RETRY_S: Final = 0.1
 class Appender:
     """Appends group by group.
 
-    Its calls are numbered and Redis keeps the answer to the last one. So after a lost connection the same call is
-    sent again: one that was heard the first time is answered from there, and one that was not is made now. The first
+    Its calls are numbered and Redis keeps the result to the last one. So after a lost connection the same call is
+    sent again: one that was heard the first time is resulted from there, and one that was not is made now. The first
     message, should it still arrive, finds its number taken.
     """
 
@@ -35,54 +35,54 @@ class Appender:
         self._recovery_s = recovery_s
         self._name = os.urandom(8).hex()
         self._number = 0
-        self._turn = anyio.Lock(fast_acquire=True)
+        self._lock = anyio.Lock(fast_acquire=True)
 
     async def append(self, requests: Sequence[Request]) -> list[AppendOutcome]:
-        """The outcome of each; one that changes cells is left out, because there are none."""
+        """One outcome for each request; requests that change cells are refused, because Redis has none."""
         sent = [request for request in requests if not request.cells]
         outcomes = iter(await self._append(sent) if sent else ())
         return [_no_cells() if request.cells else next(outcomes) for request in requests]
 
     async def _append(self, requests: Sequence[Request]) -> list[AppendOutcome]:
-        call, seen = Call(requests), self._server.data_set
-        async with self._turn:
+        call, seen = AppendCall(requests), self._server.data_set
+        async with self._lock:
             self._number += 1
             ttl_ms = KEY_TTL // timedelta(milliseconds=1)
             arguments = call.arguments(self._name, self._number, seen.epoch, seen.head, self._keep_per_run, ttl_ms)
-            answer = await self._answer(arguments)
-        told = list(call.outcomes(answer))
-        seen.see(answer.epoch, _head(answer, told))
-        return [await self._outcome(*pair, answer.epoch) for pair in zip(requests, told, strict=True)]
+            result = await self._result(arguments)
+        judged = list(call.outcomes(result))
+        seen.observe(result.epoch, _head(result, judged))
+        return [await self._outcome(*pair, result.epoch) for pair in zip(requests, judged, strict=True)]
 
-    async def _answer(self, arguments: list[bytes]) -> Answer:
+    async def _result(self, arguments: list[bytes]) -> AppendResult:
         try:
-            return read_answer(await self._server.run(APPEND, *arguments))
+            return read_result(await self._server.run(APPEND, *arguments))
         except Unavailable as error:
             if error.outcome == "nothing":
                 raise
             return await self._recover(arguments, error)
 
-    async def _recover(self, arguments: list[bytes], lost: Unavailable) -> Answer:
-        """Unknown is not failed: the call is made again until it is answered."""
+    async def _recover(self, arguments: list[bytes], lost: Unavailable) -> AppendResult:
+        """Repeats a call whose outcome is unknown until it is resulted."""
         with anyio.move_on_after(self._recovery_s):
             while True:
                 try:
-                    return read_answer(await self._server.run(APPEND, *arguments))
+                    return read_result(await self._server.run(APPEND, *arguments))
                 except Unavailable:
                     await anyio.sleep(RETRY_S)
         raise lost
 
-    async def _outcome(self, request: Request, told: Told, epoch: Epoch) -> AppendOutcome:
-        """The entries a request became the first time; a key outlives them, and then the request itself says them."""
-        if not isinstance(told, KeyRecord):
-            return told
+    async def _outcome(self, request: Request, judged: Judged, epoch: Epoch) -> AppendOutcome:
+        """The entries that a request wrote the first time, or its own events if those were trimmed."""
+        if not isinstance(judged, KeyRecord):
+            return judged
         try:
-            stored = await self._stored(told)
-        except Unavailable as error:  # the other requests of its group are in, and must be told so
+            stored = await self._stored(judged)
+        except Unavailable as error:  # the other requests of its group were written, so only this one is unknown
             return Unavailable(error.reason, "unknown")
         except Corrupt as error:
             return error
-        return stored if len(stored) == len(told.seqs) else told.entries(request.events, epoch)
+        return stored if len(stored) == len(judged.seqs) else judged.entries(request.events, epoch)
 
     async def _stored(self, record: KeyRecord) -> list[Entry]:
         size = len(record.seqs)
@@ -91,9 +91,9 @@ class Appender:
         return [entry for entry in entries if entry.global_seq < record.first + size]
 
 
-def _head(answer: Answer, told: Sequence[Told]) -> GlobalSeq:
-    """Where the journal stands after an answer."""
-    return GlobalSeq(answer.base + sum(len(outcome) for outcome in told if isinstance(outcome, list)))
+def _head(result: AppendResult, judged: Sequence[Judged]) -> GlobalSeq:
+    """The head of the journal after a call."""
+    return GlobalSeq(result.base + sum(len(outcome) for outcome in judged if isinstance(outcome, list)))
 
 
 def _no_cells() -> UsageError:

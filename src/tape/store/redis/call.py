@@ -1,4 +1,4 @@
-"""One call of the append script: what goes in, and what its answer means for each request."""
+"""One call of the append script: its arguments, and its result for each request."""
 
 from collections.abc import Iterator, Sequence
 from itertools import count
@@ -18,11 +18,11 @@ NEVER: Final = -1
 
 Fact: TypeAlias = int | str | tuple[int, tuple[Seq, ...]]
 Refusal: TypeAlias = tuple[int, str, int, Fact]
-Told: TypeAlias = Sequence[Entry] | KeyRecord | TapeError
+Judged: TypeAlias = Sequence[Entry] | KeyRecord | TapeError
 
 
-class Answer(NamedTuple):
-    """What the script returns: depths as position, depth, position, …, and a refusal for each request left out."""
+class AppendResult(NamedTuple):
+    """The result of the script: depths as position, depth, position, …, and a reason for each refused request."""
 
     base: GlobalSeq
     ts_ms: int
@@ -33,11 +33,11 @@ class Answer(NamedTuple):
 
 
 _encode: Final = msgspec.msgpack.Encoder().encode
-_decode: Final = msgspec.msgpack.Decoder(Answer).decode
+_decode: Final = msgspec.msgpack.Decoder(AppendResult).decode
 
 
-class Call:
-    """A group's requests, laid out as arguments."""
+class AppendCall:
+    """The requests of a group as arguments."""
 
     def __init__(self, requests: Sequence[Request]) -> None:
         self._requests = requests
@@ -50,19 +50,19 @@ class Call:
                 self._types.setdefault(content_type, len(self._types) + 1)
 
     def arguments(self, *about: object) -> list[bytes]:
-        """In the order the script names them, after what it is to know of the appender."""
+        """In the order of the script's parameters, after those of the appender."""
         call = _encode((*about, list(self._runs), list(self._types), [*map(self._laid_out, self._requests)]))
         return [call, *(pack(event) for request in self._requests for event in request.events)]
 
-    def outcomes(self, answer: Answer) -> Iterator[Told]:
-        """What became of each request; a key that was used before gives its record."""
-        refused = {refusal[0]: refusal for refusal in answer.refused}
-        lasts = dict(zip(self._runs, answer.lasts, strict=True))
-        depths = dict(zip(answer.depths[::2], answer.depths[1::2], strict=True))
-        places = count(answer.base + 1)
+    def outcomes(self, result: AppendResult) -> Iterator[Judged]:
+        """The outcome of each request; a key that was used before gives its record."""
+        refused = {refusal[0]: refusal for refusal in result.refused}
+        lasts = dict(zip(self._runs, result.lasts, strict=True))
+        depths = dict(zip(result.depths[::2], result.depths[1::2], strict=True))
+        places = count(result.base + 1)
         for number, request in enumerate(self._requests, 1):
             if number in refused:
-                yield self._told(request, *refused[number][1:])
+                yield self._verdict(request, *refused[number][1:])
                 continue
             entries = []
             if request.fork is not None:
@@ -70,7 +70,7 @@ class Call:
             for event in request.events:
                 lasts[event.run_id] = seq = Seq(lasts[event.run_id] + 1)
                 place = next(places)
-                entries.append(event.at(place, seq, answer.ts_ms, depths.get(place, 0), answer.epoch))
+                entries.append(event.at(place, seq, result.ts_ms, depths.get(place, 0), result.epoch))
             yield entries
 
     def _laid_out(self, request: Request) -> tuple[object, ...]:
@@ -86,7 +86,7 @@ class Call:
             request.fork is not None and (self._runs[request.fork.parent_run_id], min(request.fork.at_seq, EXACT)),
         )
 
-    def _told(self, request: Request, why: str, place: int, fact: Fact) -> Told:
+    def _verdict(self, request: Request, why: str, place: int, fact: Fact) -> Judged:
         if isinstance(fact, tuple):
             ts_ms, seqs = fact
             return KeyRecord(request.digest, GlobalSeq(place), seqs, ts_ms)
@@ -102,12 +102,12 @@ class Call:
                 return _run_refusal(request, list(self._runs)[place - 1], why, fact)
 
 
-def read_answer(packed: bytes) -> Answer:
+def read_result(packed: bytes) -> AppendResult:
     return _decode(packed)
 
 
 def _expectation(request: Request) -> int | bool:
-    """The seq as Lua can compare it; one that no run can ever have reached stays one."""
+    """The seq as an exact number of Lua; a larger one stays larger than any seq of a run."""
     if request.expected_seq is None:
         return False
     return request.expected_seq if 0 <= request.expected_seq < EXACT else NEVER

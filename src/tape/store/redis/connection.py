@@ -21,8 +21,8 @@ Exchange: TypeAlias = Callable[..., Awaitable[list[Any]]]
 class Connections:
     """A few connections, each of which has one exchange at a time.
 
-    One that has not heard the end of its exchange, because it was cancelled or lost, still has an answer to come
-    that belongs to nobody: it is closed and never used again.
+    A connection whose exchange was cancelled or lost may still receive an answer that nobody waits for, so it is
+    closed and not used again.
     """
 
     def __init__(self, url: str, timeouts: Timeouts) -> None:
@@ -30,11 +30,11 @@ class Connections:
         self._options: dict[str, Any] = {**parse_url(url)}
         self._class: type[Connection] = self._options.pop("connection_class", Connection)
         self._idle: list[Connection] = []
-        self._turns = anyio.Semaphore(MOST, fast_acquire=True)
+        self._slots = anyio.Semaphore(MOST, fast_acquire=True)
 
     async def exchange(self, *commands: Command) -> list[Any]:
         """The answers to some commands; raises what Redis raises, and `Unavailable` when it does not answer."""
-        async with self._turns:
+        async with self._slots:
             connection = await self._ready()
             answers = await self._answers(connection, commands)
             self._idle.append(connection)
@@ -42,12 +42,12 @@ class Connections:
 
     @asynccontextmanager
     async def conversation(self) -> AsyncIterator[Exchange]:
-        """Several exchanges with one server: no connection outlives it."""
+        """Several exchanges on one connection, and so with one server."""
 
         async def exchange(*commands: Command) -> list[Any]:
             return [_checked(answer) for answer in await self._answers(connection, commands)]
 
-        async with self._turns:
+        async with self._slots:
             connection = await self._ready()
             try:
                 yield exchange
@@ -56,17 +56,17 @@ class Connections:
                     self._idle.append(connection)
 
     async def open(self) -> Connection:
-        """A connection of its own for who asks; nothing has been said on it."""
+        """A new connection that the caller owns."""
         connection = self._class(
             **self._options, protocol=2, socket_timeout=None, socket_connect_timeout=self._timeouts.connect_s,
             socket_keepalive=True, driver_info=None,
         )  # fmt: skip
         connect: Callable[[], Awaitable[None]] = connection.connect
         try:
-            with anyio.fail_after(self._timeouts.connect_s):  # its greeting has no bound of its own
+            with anyio.fail_after(self._timeouts.connect_s):  # the handshake has no timeout of its own
                 await connect()
         except BaseException as error:
-            await connection.disconnect(nowait=True)  # the answers to its greeting may still come
+            await connection.disconnect(nowait=True)  # answers of the handshake may still arrive
             if isinstance(error, LOST):
                 raise lost(error, "nothing") from error
             if isinstance(error, ResponseError):

@@ -8,12 +8,12 @@
 --   :runs            sorted set  every run there ever was, by when it was first opened
 --   :open            sorted set  the open runs of users, by when they were opened
 --   :closed          sorted set  the closed runs of users, by when they were closed
---   :leases          sorted set  the open runs that a producer holds, by when it last said so
+--   :leases          sorted set  the open runs that a producer holds, by when it last renewed its lease
 --   :run:<run_id>    hash        head: last seq, floor, opened seq, closed seq or -, content type or -; label, started,
 --                                app, user, session, opened_at, closed_at, reaped_at; producer, while it is leased; a
 --                                fork's parent, fork_seq and lineage: run, its last seq inherited, run, its last seq…
 --   :forks:<run_id>  set         the runs that were forked from it
---   :entries:<run>   stream      <seq>-<global_seq>  at: ts_ms, epoch and depth; event: what the producer said
+--   :entries:<run>   stream      <seq>-<global_seq>  at: ts_ms, epoch and depth; event: the packed event
 --   :key:<key>       string      what an idempotency key stands for: digest, first position, ts_ms, seqs; 60 days
 --   :keys            sorted set  idempotency keys, by the ts_ms of what they stand for
 --   :grown           channel     the head after an append; nothing after another change
@@ -47,14 +47,14 @@ local function set_journal(epoch, head, floor, ts, changes)
   redis.call('HSET', root .. ':journal', 'state', format('%d %d %d %d %d', epoch, head, floor, ts, changes))
 end
 
--- Epoch, floor, head and changes, as a reader is told them.
+-- Epoch, floor, head and changes, as readers get them.
 local function bounds()
   local epoch, head, floor, _, changes = journal()
   return format('%d', epoch), format('%d', floor), format('%d', head), format('%d', changes)
 end
 
--- The same for who is going to write. Where there is no journal, or one that ends before what the caller has seen of
--- it, the data set is not the one it was: a larger epoch begins, and everybody who waits is told to look.
+-- The same for a writer. If there is no journal, or its head is below what the caller has seen, the data set is another
+-- one: a larger epoch begins, and all waiting readers are woken.
 local function current_journal(now, seen_epoch, seen_head)
   local epoch, head, floor, ts, changes = journal()
   if epoch == 0 or epoch < seen_epoch or (epoch == seen_epoch and head < seen_head) then
@@ -80,7 +80,7 @@ local function set_head(run_id, last, floor, opened, closed, type)
   return head
 end
 
--- A head as its reader is told it: with the lineage behind it, if there is one.
+-- A head with its lineage, if it has one, as readers get it.
 local function told_head(run_id)
   local head, lineage = unpack(redis.call('HMGET', root .. ':run:' .. run_id, 'head', 'lineage'))
   return head and lineage and head .. ' ' .. lineage or head
@@ -101,8 +101,8 @@ local function forget(run_id, floor, last)
   return position
 end
 
--- What else than an append does to runs: it is counted, everybody is told, and the journal's floor rises above the
--- last position that went.
+-- Counts a change of runs that is no append, wakes all readers, and raises the journal's floor above the last trimmed
+-- position.
 local function change(gone)
   local epoch, head, floor, ts, changes = journal()
   if gone >= floor then
@@ -131,7 +131,7 @@ if before and before ~= server then
 end
 redis.call('HSET', root .. ':journal', 'server', server, 'safe', is_safe and '1' or '0')
 
--- An appender that has said nothing for ten minutes has nothing left to say again.
+-- An appender that was silent for ten minutes repeats no call any more.
 local fields = redis.call('HGETALL', root .. ':journal')
 for place = 1, #fields, 2 do
   local told_at = match(fields[place], '^appender:') and match(fields[place + 1], '^%d+ (%d+) ')

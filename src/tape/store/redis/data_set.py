@@ -1,10 +1,10 @@
-"""Which data set a server holds, as far as this process has been told."""
+"""The data set of a server, as far as this process knows it."""
 
 from tape.core.ids import Epoch, GlobalSeq
 
 
 class DataSet:
-    """The newest epoch that was met, and how far it was seen to reach.
+    """The newest epoch that was observed, and its highest observed head.
 
     A server can come back empty, or with less than it had. Then an epoch begins, and a cursor of the one before means
     nothing in it.
@@ -16,9 +16,9 @@ class DataSet:
 
     @property
     def place(self) -> tuple[Epoch, GlobalSeq]:
-        """What any later look must find, or more."""
+        """Every later read must find this or more."""
         return self.epoch, self.head
 
-    def see(self, epoch: Epoch, head: GlobalSeq) -> None:
-        """Takes note of where the journal stands; the answers of two connections may overtake each other."""
+    def observe(self, epoch: Epoch, head: GlobalSeq) -> None:
+        """Remembers the highest epoch and head; answers of two connections may arrive out of order."""
         self.epoch, self.head = max(self.place, (epoch, head))

@@ -1,4 +1,4 @@
-"""Whether what a Redis server acknowledges is there after any restart of it."""
+"""Whether acknowledged writes survive a restart of a Redis server."""
 
 from redis.exceptions import ResponseError
 
@@ -7,11 +7,11 @@ from tape.store.redis.connection import Exchange
 
 
 async def loses_nothing(exchange: Exchange) -> bool:
-    """Whether what it acknowledged is on its disk; not on a replica that was promoted."""
+    """Whether acknowledged writes are on the disk of this server; a promoted replica may lack them."""
     (answer,) = await exchange(("INFO",))
     facts = dict(line.split(":", 1) for line in answer.decode().splitlines() if ":" in line)
     if facts["loading"] != "0":
-        raise Unavailable("Redis is still loading its data")  # and says meanwhile that it appends to no file
+        raise Unavailable("Redis is still loading its data")  # while it loads, it reports that it appends to no file
     if facts["maxmemory"] != "0" and facts["maxmemory_policy"] != "noeviction":
         raise UsageError(
             f"this Redis throws keys away when its memory is full (maxmemory-policy {facts['maxmemory_policy']}), "
@@ -22,10 +22,10 @@ async def loses_nothing(exchange: Exchange) -> bool:
 
 
 async def _syncs_always(exchange: Exchange) -> bool:
-    """Also while it rewrites its file."""
+    """Whether appendfsync is always, also while the file is rewritten."""
     try:
         ((_, always),) = await exchange(("CONFIG", "GET", "appendfsync"))
         ((_, never),) = await exchange(("CONFIG", "GET", "no-appendfsync-on-rewrite"))
     except (ResponseError, ValueError):
-        return False  # who may not ask must expect the worst; a server that is just down is asked again
+        return False  # a role without the right to CONFIG must expect the worst
     return bool(always == b"always" and never == b"no")

@@ -1,4 +1,4 @@
-"""What redis-py says, as a caller is told it."""
+"""Translates the errors of redis-py."""
 
 from typing import Final
 
@@ -8,25 +8,25 @@ from tape.core.errors import Unavailable, WriteOutcome
 
 LOST: Final = (exceptions.ConnectionError, exceptions.TimeoutError, TimeoutError, OSError)
 
-# What a server answers before it has done anything; what begins otherwise is our own mistake.
+# Errors of a server that has done nothing; any other one is a mistake of ours.
 _UNWILLING: Final = (exceptions.OutOfMemoryError, exceptions.ReadOnlyError, exceptions.NoPermissionError)
 _UNWILLING_TO: Final = ("OOM", "MISCONF", "READONLY", "BUSY", "NOREPLICAS", "MASTERDOWN", "NOAUTH")
 
 
 def lost(error: Exception, outcome: WriteOutcome) -> Unavailable:
-    """The server did not answer."""
+    """The error for a server that did not answer."""
     if isinstance(error, exceptions.BusyLoadingError):
         return Unavailable("Redis is still loading its data")
     what = "cannot connect to Redis" if outcome == "nothing" else "the connection to Redis was lost"
-    return Unavailable(f"{what} ({_said(error)})", outcome)
+    return Unavailable(f"{what} ({_error_text(error)})", outcome)
 
 
 def translate(error: exceptions.ResponseError) -> Exception:
-    """What it answered, if the fault is its own."""
-    said = _said(error)
-    is_unwilling = isinstance(error, _UNWILLING) or said.startswith(_UNWILLING_TO)
-    return Unavailable(f"Redis refuses ({said})") if is_unwilling else error
+    """Translates an error answer if the fault is the server's."""
+    text = _error_text(error)
+    is_unwilling = isinstance(error, _UNWILLING) or text.startswith(_UNWILLING_TO)
+    return Unavailable(f"Redis refuses ({text})") if is_unwilling else error
 
 
-def _said(error: Exception) -> str:
+def _error_text(error: Exception) -> str:
     return str(error) or type(error).__name__

@@ -29,7 +29,7 @@ local _, head, floor = journal()
 local looked_to, start = math.max(tonumber(ARGV[3]), floor - 1), ARGV[5]
 local through = math.min(head, looked_to + tonumber(ARGV[4]))
 
--- Goes through a run from a seq on, to the end of a stretch or of what may be looked at.
+-- Reads a run from a seq to the end of a range of positions or of the window.
 local function walk(run_id, seq, last)
   while seq <= last and not is_full() do
     local entries = fetch(run_id, seq, format('%d', last))

@@ -1,4 +1,4 @@
-"""Reading the journal in pages, each one script's look at it."""
+"""Reads the journal in pages, one script for each."""
 
 from collections.abc import Sequence
 from typing import Any, Final
@@ -14,7 +14,7 @@ from tape.core.subject import Pattern
 from tape.core.term import Term
 from tape.store.redis.append import Appender
 from tape.store.redis.call import EXACT
-from tape.store.redis.listen import Listener
+from tape.store.redis.listen import JournalWake
 from tape.store.redis.packing import SEPARATOR, intact, rows_of, unpack
 from tape.store.redis.runs import head_of
 from tape.store.redis.scripts import BOUNDS, READ, READ_RUN, Script
@@ -22,15 +22,15 @@ from tape.store.redis.server import Argument, Server
 
 PAGE: Final = 512
 PAGE_BYTES: Final = 4 << 20
-WINDOW: Final = 1_000  # positions examined for a page of a pattern: nobody else is served while a script looks at them
+WINDOW: Final = 1_000  # positions examined for one page of a pattern; Redis serves nobody else meanwhile
 POLL_S: Final = 5.0
-DEAF_POLL_S: Final = 0.5
+POLL_ALONE_S: Final = 0.5
 
 
 class Journal:
     """The journal of one data set."""
 
-    def __init__(self, server: Server, appender: Appender, listener: Listener, wake: Wake) -> None:
+    def __init__(self, server: Server, appender: Appender, listener: JournalWake, wake: Wake) -> None:
         self._server = server
         self._appender = appender
         self._listener = listener
@@ -42,7 +42,7 @@ class Journal:
         return outcomes
 
     async def wait(self, beyond: GlobalSeq) -> None:
-        with anyio.move_on_after(POLL_S if self._listener.is_listening else DEAF_POLL_S):
+        with anyio.move_on_after(POLL_S if self._listener.is_listening else POLL_ALONE_S):
             await self._wake.wait_beyond(beyond)
 
     async def bounds(self) -> Bounds:
@@ -73,14 +73,14 @@ class Journal:
         return RunPage(entries, head_of(head), _bounds(place), floors, Epoch(int(place[0])))
 
     async def _look(self, script: Script, *arguments: Argument) -> Any:
-        """What a script finds, the place first; where that is less than was there before, an epoch begins meanwhile."""
+        """The result of a script, its epoch and head first; retried if they are below what was observed before."""
         seen = self._server.data_set
         while True:
             known = seen.place
             found = await self._server.ask(script, *arguments)
             epoch, _, head, _ = map(int, found[:4])
             if epoch and (epoch, head) >= known:
-                seen.see(Epoch(epoch), GlobalSeq(head))
+                seen.observe(Epoch(epoch), GlobalSeq(head))
                 return found
             await self._server.enter()
 
@@ -91,7 +91,7 @@ def _bounds(place: Sequence[bytes]) -> Bounds:
 
 
 def _beginning(pattern: Pattern | None) -> str:
-    """What every event that the pattern matches begins with."""
+    """The prefix of every subject that the pattern matches."""
     if pattern is None:
         return ""
     if pattern.literal is not None:

@@ -1,4 +1,4 @@
-"""Hearing that the journal has grown: one connection that listens, and a poll that never relies on it."""
+"""Wakes the readers of a journal on Redis: messages are hints, and a poll never relies on them."""
 
 from contextlib import suppress
 from typing import Final, NoReturn
@@ -18,8 +18,8 @@ SHORTEST_PAUSE_S: Final = 0.1
 LONGEST_PAUSE_S: Final = 5.0
 
 
-class Listener:
-    """Listens while it can, and says whether it does, for who must decide how long to trust the silence."""
+class JournalWake:
+    """Subscribes to one channel; `is_listening` tells whether silence means that nothing was appended."""
 
     def __init__(self, connections: Connections, root: str, timeouts: Timeouts) -> None:
         self._connections = connections
@@ -29,10 +29,9 @@ class Listener:
         self.is_listening = False
 
     async def notify(self, head: GlobalSeq) -> None:
-        return  # the script that appends has told everybody
+        return  # the script that appends publishes
 
     async def wait_beyond(self, cursor: GlobalSeq) -> None:
-        """Returns when the journal is said to be beyond a position, or when a run has changed."""
         await self._hints.wait_beyond(cursor)
 
     async def run(self) -> NoReturn:
@@ -46,11 +45,11 @@ class Listener:
             pause = min(2 * pause, LONGEST_PAUSE_S)
 
     async def _listen(self, connection: Connection) -> None:
-        """Until the connection is lost, or found to be half open."""
+        """Returns when the connection is lost or half open."""
         try:
             await connection.send_command("SUBSCRIBE", self._channel)
-            while (said := await self._next(connection)) is not None:
-                self._hear(*said)
+            while (message := await self._next(connection)) is not None:
+                self._on_message(*message)
         except (*LOST, ResponseError):
             return
         finally:
@@ -59,16 +58,16 @@ class Listener:
             await connection.disconnect(nowait=True)
 
     async def _next(self, connection: Connection) -> list[bytes] | None:
-        """What is said next; nothing when not even a question is answered."""
-        said = await connection.read_response(timeout=self._timeouts.keep_alive_s)
-        if said is None:
+        """The next message; None when not even a PING is answered."""
+        message = await connection.read_response(timeout=self._timeouts.keep_alive_s)
+        if message is None:
             await connection.send_command("PING")
-            said = await connection.read_response(timeout=self._timeouts.echo_s)
-        return said  # type: ignore[no-any-return]
+            message = await connection.read_response(timeout=self._timeouts.echo_s)
+        return message  # type: ignore[no-any-return]
 
-    def _hear(self, kind: bytes, channel: bytes, *content: bytes) -> None:
+    def _on_message(self, kind: bytes, channel: bytes, *content: bytes) -> None:
         if kind == b"subscribe":
             self.is_listening = True
-            self._hints.add(UNKNOWN)  # whatever was said before it listened is found by looking
+            self._hints.add(UNKNOWN)  # entries from before it listened are found by reading
         elif kind == b"message":
             self._hints.add(head_of(b"".join(content).decode(errors="replace")))

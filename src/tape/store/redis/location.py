@@ -1,4 +1,4 @@
-"""Where a Redis journal lives, and how much of it: `redis://host:6379/0?prefix=tape&keep=10000`."""
+"""The server, prefix and limit of a Redis journal: `redis://host:6379/0?prefix=tape&keep=10000`."""
 
 from dataclasses import dataclass, replace
 from typing import Final
@@ -36,7 +36,7 @@ class Location:
         return cls(url=urlunsplit(parts._replace(query="")), root=f"{{{prefix}}}", keep_per_run=int(keep))
 
     def keeping(self, keep_per_run: int | None) -> "Location":
-        """The same with so many entries a run."""
+        """The same location with this many entries for each run."""
         return self if keep_per_run is None else replace(self, keep_per_run=keep_per_run)
 
 

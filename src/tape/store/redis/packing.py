@@ -1,4 +1,4 @@
-"""An event as Redis keeps it: one value, its subject first so that a script can tell it, its payload last."""
+"""An event as one value in Redis: its subject first, so that a script can match it, its payload last."""
 
 from collections.abc import Iterator, Sequence
 from typing import Final
@@ -13,21 +13,21 @@ _PARTS: Final = 12
 
 def pack(event: Event) -> bytes:
     _, kind, name, subject, version, event_id, cause, trace, span, parent, attributes, text, blob = event.content
-    said = (subject, kind, name, str(version), event_id, "" if cause is None else str(cause), trace, span, parent,
+    fields = (subject, kind, name, str(version), event_id, "" if cause is None else str(cause), trace, span, parent,
             attributes, str(event.crc))  # fmt: skip
     if blob is None:
-        return SEPARATOR.join((*said, "", text or "")).encode()
-    return SEPARATOR.join((*said, "b", "")).encode() + blob
+        return SEPARATOR.join((*fields, "", text or "")).encode()
+    return SEPARATOR.join((*fields, "b", "")).encode() + blob
 
 
 def unpack(run_id: RunId, place: bytes, at: bytes, packed: bytes) -> Entry:
-    """The entry at a place of a run; `Corrupt` when nobody can have packed it."""
+    """The entry at a position and seq; `Corrupt` if the value is not a packed event."""
     seq, global_seq = map(int, place.split(b"-"))
     try:
         ts_ms, epoch, depth = map(int, at.split())
-        *said, payload = packed.split(SEPARATOR.encode(), _PARTS)
+        *fields, payload = packed.split(SEPARATOR.encode(), _PARTS)
         subject, kind, name, version, event_id, cause, trace, span, parent, attributes, crc, form = (
-            part.decode() for part in said
+            part.decode() for part in fields
         )
         body = (None, payload) if form else (payload.decode(), None)
         row = (global_seq, seq, ts_ms, depth, epoch, int(crc), run_id, kind, name, subject, int(version), event_id,
@@ -38,12 +38,12 @@ def unpack(run_id: RunId, place: bytes, at: bytes, packed: bytes) -> Entry:
 
 
 def rows_of(flat: Sequence[bytes], width: int) -> Iterator[tuple[bytes, ...]]:
-    """What a script has laid out one after the other."""
+    """The values that a script returned as one flat list."""
     return zip(*[iter(flat)] * width, strict=True)
 
 
 def intact(entries: Iterator[Entry]) -> Sequence[Entry]:
-    """The entries before the first one that is not what was written; if that is the first, its error."""
+    """The entries before the first one whose checksum is wrong; `Corrupt` if that is the first."""
     found: list[Entry] = []
     try:
         for entry in entries:

@@ -1,4 +1,4 @@
-"""Forgetting the past without changing a number."""
+"""Trims the journal without changing a position or a seq."""
 
 from typing import Final
 
@@ -10,11 +10,11 @@ from tape.store.redis.runs import known_head
 from tape.store.redis.scripts import FORGET_KEYS, TRIM, TRIM_RUN
 from tape.store.redis.server import Server
 
-STEP: Final = 100  # runs or keys looked at in one script, so that others get their turn
+STEP: Final = 100  # runs or keys in one script, so that others do not wait long
 
 
 class Retention:
-    """What a data set keeps, and for how long."""
+    """Trims the journal, runs and keys."""
 
     def __init__(self, server: Server, journal: Reader) -> None:
         self._server = server

@@ -1,5 +1,5 @@
 -- name: ending
--- A lease ends with the life it was taken for: an append that opens the run again need not look.
+-- Closing a run ends its lease, so an append that opens the run again need not check it.
 local function end_run(run_id, now)
   local last, floor, opened, _, type = head_of(run_id)
   local key, closed_at = root .. ':run:' .. run_id, format('%d', now)
@@ -13,9 +13,9 @@ local function end_run(run_id, now)
   return set_head(run_id, last, floor, opened, last, type)
 end
 
--- name: telling
+-- name: records
 -- A run as the directory knows it: ms of silence, then the fields of its hash.
-local function told(run_id, now)
+local function record(run_id, now)
   local renewed_at = redis.call('ZSCORE', root .. ':leases', run_id)
   return {run_id, renewed_at and format('%d', now - renewed_at), told_head(run_id),
           unpack(redis.call('HMGET', root .. ':run:' .. run_id, 'opened_at', 'closed_at', 'reaped_at', 'label',
@@ -23,8 +23,8 @@ local function told(run_id, now)
 end
 
 -- name: open
--- ARGV: 1 run  2 seen epoch  3 seen head  4 producer, or nothing  5… what is said of it, each a field and a value
--- A life begins after the last seq of the one before.
+-- ARGV: 1 run  2 seen epoch  3 seen head  4 producer, or nothing  5… the fields of its hash and their values
+-- A run that is opened again continues after its last seq.
 local run_id, now, producer = ARGV[1], now_ms(), ARGV[4]
 local epoch, head = current_journal(now, tonumber(ARGV[2]), tonumber(ARGV[3]))
 local last, floor, opened, closed, type = head_of(run_id)
@@ -61,7 +61,7 @@ return {'done', told_head(run_id)}
 
 -- name: reap
 -- ARGV: 1 run
--- A fork that an append has opened again lives: it is reaped no more.
+-- A fork that an append has opened again is no longer reaped.
 local run_id = ARGV[1]
 local last, floor, opened, closed, type = head_of(run_id)
 if not last then
@@ -119,7 +119,7 @@ return closed
 
 -- name: find
 -- ARGV: 1 run
-return redis.call('EXISTS', root .. ':run:' .. ARGV[1]) == 1 and told(ARGV[1], now_ms())
+return redis.call('EXISTS', root .. ':run:' .. ARGV[1]) == 1 and record(ARGV[1], now_ms())
 
 -- name: listed
 -- ARGV: 1 open or closed  2 how many, or -1
@@ -128,7 +128,7 @@ local found, now, last = {}, now_ms(), tonumber(ARGV[2])
 local range = ARGV[1] == 'open' and 'ZRANGE' or 'ZREVRANGE'
 if last ~= 0 then
   for index, run_id in ipairs(redis.call(range, root .. ':' .. ARGV[1], 0, last < 0 and -1 or last - 1)) do
-    found[index] = told(run_id, now)
+    found[index] = record(run_id, now)
   end
 end
 return found

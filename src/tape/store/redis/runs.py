@@ -13,7 +13,7 @@ from tape.store.redis.server import Server
 
 
 class Runs:
-    """Which runs there are, and which of them are open."""
+    """All runs, and which of them are open."""
 
     def __init__(self, server: Server) -> None:
         self._server = server
@@ -24,7 +24,7 @@ class Runs:
         if verdict != b"done":
             raise RunOpen(run_id)
         head, epoch, last = found
-        seen.see(Epoch(int(epoch)), GlobalSeq(int(last)))
+        seen.observe(Epoch(int(epoch)), GlobalSeq(int(last)))
         return known_head(head)
 
     async def close(self, run_id: RunId) -> Head:
@@ -66,7 +66,7 @@ class Runs:
 
 
 def head_of(text: bytes | None) -> Head | None:
-    """Where a run stands, if there is one."""
+    """The head of a run, or None."""
     return None if text is None else known_head(text)
 
 
@@ -83,9 +83,9 @@ def known_head(text: bytes) -> Head:
 
 
 def _fields(meta: RunMeta) -> list[str]:
-    said = {"label": meta.label, "started": meta.started_at}
-    said |= {"app": meta.app, "user": meta.user, "session": meta.session}
-    return [part for field, value in said.items() if value is not None for part in (field, value)]
+    fields = {"label": meta.label, "started": meta.started_at}
+    fields |= {"app": meta.app, "user": meta.user, "session": meta.session}
+    return [part for field, value in fields.items() if value is not None for part in (field, value)]
 
 
 def _record(

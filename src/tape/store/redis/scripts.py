@@ -1,4 +1,4 @@
-"""Our scripts: each is what they share and a block of its own."""
+"""Our Lua scripts: each has a shared part and its own."""
 
 from hashlib import sha1
 from typing import Final, NamedTuple
@@ -8,11 +8,11 @@ from tape.store.statements import statements
 _SHARED: Final = statements("redis", "data_set.lua")["shared"]
 _READING: Final = f"{_SHARED}\n{statements('redis', 'journal.lua')['reading']}"
 _ENDING: Final = f"{_SHARED}\n{statements('redis', 'runs.lua')['ending']}"
-_TELLING: Final = f"{_SHARED}\n{statements('redis', 'runs.lua')['telling']}"
+_RECORDS: Final = f"{_SHARED}\n{statements('redis', 'runs.lua')['records']}"
 
 
 class Script(NamedTuple):
-    """A script and the name Redis gives it."""
+    """A script and its SHA-1, by which Redis runs it."""
 
     text: str
     sha: str
@@ -34,8 +34,8 @@ CLOSE: Final = Script.of("runs.lua", "close", _ENDING)
 REAP: Final = Script.of("runs.lua", "reap")
 RENEW: Final = Script.of("runs.lua", "renew")
 CLOSE_SILENT: Final = Script.of("runs.lua", "close_silent", _ENDING)
-FIND: Final = Script.of("runs.lua", "find", _TELLING)
-LISTED: Final = Script.of("runs.lua", "listed", _TELLING)
+FIND: Final = Script.of("runs.lua", "find", _RECORDS)
+LISTED: Final = Script.of("runs.lua", "listed", _RECORDS)
 HEADS: Final = Script.of("runs.lua", "heads")
 TRIM: Final = Script.of("retention.lua", "trim")
 TRIM_RUN: Final = Script.of("retention.lua", "trim_run")

@@ -23,7 +23,7 @@ class Server:
         self.data_set = DataSet()
 
     async def run(self, script: Script, *arguments: Argument) -> Any:
-        """What a script that may write answers."""
+        """The result of a script that may write."""
         while True:
             try:
                 (answer,) = await self._connections.exchange(("EVALSHA", script.sha, 1, self.root, *arguments))
@@ -33,7 +33,7 @@ class Server:
                 return answer
 
     async def ask(self, script: Script, *arguments: Argument) -> Any:
-        """What a script that only reads answers; it is asked again when the answer is lost."""
+        """The result of a script that only reads; it is repeated when the answer is lost."""
         try:
             return await self.run(script, *arguments)
         except Unavailable as error:
@@ -45,19 +45,19 @@ class Server:
             raise Unavailable(error.reason) from error
 
     async def enter(self) -> None:
-        """Looks at a server that does not know our scripts, and gives them to it.
+        """Checks a server that does not know our scripts, and loads them.
 
-        A restart forgets scripts, and nobody else gives them: so nobody writes to a restarted server that has not been
-        looked at. All of it is said on one connection, so it is one server that hears it.
+        A restart forgets scripts, so nobody writes to a restarted server before it was checked. All commands go over
+        one connection, and so to one server.
         """
         try:
             async with self._connections.conversation() as exchange:
                 await self._enter(exchange)
         except Unavailable as error:
-            raise Unavailable(error.reason) from error  # whatever it was for has not been said yet
+            raise Unavailable(error.reason) from error  # the script itself was not sent
 
     async def _enter(self, exchange: Exchange) -> None:
         is_safe, seen = await loses_nothing(exchange), self.data_set
         ((epoch, head),) = await exchange(("EVAL", ENTER.text, 1, self.root, int(is_safe), seen.epoch, seen.head))
         await exchange(*(("SCRIPT", "LOAD", script.text) for script in LOADED))
-        seen.see(Epoch(int(epoch)), GlobalSeq(int(head)))
+        seen.observe(Epoch(int(epoch)), GlobalSeq(int(head)))

@@ -1,4 +1,4 @@
-"""The Redis store: a journal and its runs under one prefix, and what it lacks said as such."""
+"""The Redis store: a journal and its runs under one prefix; what it lacks raises `UsageError`."""
 
 from collections.abc import AsyncIterator, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
@@ -12,7 +12,7 @@ from tape.core.sequence import Cell, CellId
 from tape.store.redis.append import Appender
 from tape.store.redis.connection import Connections
 from tape.store.redis.journal import Journal
-from tape.store.redis.listen import Listener
+from tape.store.redis.listen import JournalWake
 from tape.store.redis.location import Location
 from tape.store.redis.retention import Retention
 from tape.store.redis.runs import Runs
@@ -57,12 +57,12 @@ class RedisStore:
     async def new_epoch(self) -> Epoch:
         seen = self._server.data_set
         epoch, head = await self._server.run(BEGIN, seen.epoch, seen.head)
-        seen.see(Epoch(int(epoch)), GlobalSeq(int(head)))
+        seen.observe(Epoch(int(epoch)), GlobalSeq(int(head)))
         return self.epoch
 
 
 class NoCells:
-    """The ledgers there are not."""
+    """Redis has no ledgers."""
 
     async def read(self, ids: Sequence[CellId]) -> Mapping[CellId, Cell]:
         raise _lacks("ledgers")
@@ -89,9 +89,9 @@ class NoCells:
 async def open_store(
     location: Location, wake: Wake | None = None, timeouts: Timeouts = TIMEOUTS
 ) -> AsyncIterator[RedisStore]:
-    """The store under a prefix of a server, which is looked at first."""
+    """The store under a prefix of a server, whose durability is checked first."""
     connections = Connections(location.url, timeouts)
-    server, listener = Server(connections, location.root), Listener(connections, location.root, timeouts)
+    server, listener = Server(connections, location.root), JournalWake(connections, location.root, timeouts)
     try:
         await server.enter()
         appender = Appender(server, location.keep_per_run, timeouts.recovery_s)

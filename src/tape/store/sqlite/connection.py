@@ -40,7 +40,7 @@ class SqliteTransaction:
         self.staged.append(request)
 
     async def lock(self) -> None:
-        """The block has the file's write lock from its beginning; what is left is to say that heads move."""
+        """Counts a change of heads; the transaction has had the write lock of the file from its beginning."""
         await self.fetch(statements("sqlite", "append.sql")["count_change"], {})
 
     async def fetch(self, statement: str, parameters: Mapping[str, object]) -> Sequence[Row]:
@@ -49,7 +49,7 @@ class SqliteTransaction:
 
 
 class Database:
-    """One database: what is read comes from a snapshot, what is written is written in turn."""
+    """One database: queries read a snapshot, writers take turns."""
 
     def __init__(self, location: Location, writer: Writer, wake: Wake) -> None:
         self._path = location.path
@@ -58,7 +58,7 @@ class Database:
         self._wake = wake
         self._write = Worker("tape-writer", location.connect)
         self._read = self._write if location.path is None else Worker("tape-reader", location.connect)
-        self._turn = asyncio.Lock()
+        self._write_lock = asyncio.Lock()
         self._commits = 0
         self._seen: WeakKeyDictionary[asyncio.Task[object] | None, int] = WeakKeyDictionary()
 
@@ -69,13 +69,13 @@ class Database:
         try:
             if self._read is not self._write:
                 return await self._read.call(partial(_snapshot, queries))
-            async with self._turn:  # without a file there is one connection, and a block may be open on it
+            async with self._write_lock:  # memory has one connection, and a transaction may be open on it
                 return await self._read.call(partial(_snapshot, queries))
         except Unavailable as error:
-            raise Unavailable(error.reason) from error  # whatever it was, nothing was written
+            raise Unavailable(error.reason) from error  # a read writes nothing
 
     async def append(self, requests: Sequence[Request]) -> Sequence[AppendOutcome]:
-        async with self._turn:
+        async with self._write_lock:
             is_quick = self._path is None and _is_quick(requests)
             call = self._write.call_here if is_quick else self._write.call
             outcomes = await call(partial(self._append, requests))
@@ -84,7 +84,7 @@ class Database:
 
     @asynccontextmanager
     async def transaction(self) -> AsyncIterator[SqliteTransaction]:
-        async with self._turn:
+        async with self._write_lock:
             block = SqliteTransaction(self._write)
             try:
                 await self._write.call(self._begin)
@@ -92,12 +92,12 @@ class Database:
                 block.outcomes = await self._write.call(partial(self._finish, block.staged))
             except BaseException:
                 with anyio.CancelScope(shield=True):
-                    await self._write.call(self._undo)
+                    await self._write.call(self._rollback)
                 raise
         await self._wake.notify(self._writer.head)
 
     async def wait(self, beyond: GlobalSeq) -> None:
-        """Until anybody has written since this waiter last looked."""
+        """Returns when anybody has written since the last wait of this task."""
         waiter = asyncio.current_task()
         seen = version = self._seen.get(waiter, -1)
         while version == seen:
@@ -113,7 +113,7 @@ class Database:
 
     def _begin(self, connection: sqlite3.Connection) -> None:
         if connection.in_transaction:
-            self._undo(connection)  # somebody was cancelled before it could
+            self._rollback(connection)  # its owner was cancelled before it could roll back
         if self._path is not None and self._identity != _identity(self._path):
             raise Unavailable("the database file was removed or replaced; open the journal again")
         connection.execute("BEGIN IMMEDIATE")
@@ -124,12 +124,12 @@ class Database:
             outcomes = self._writer.append(connection, requests)
             self._commit(connection)
         except BaseException:
-            self._undo(connection)
+            self._rollback(connection)
             raise
         return outcomes
 
     def _finish(self, staged: Sequence[Request], connection: sqlite3.Connection) -> Sequence[Sequence[Entry]]:
-        self._writer.forget()  # the block's own statements may have moved what the writer knew
+        self._writer.forget()  # the statements of the transaction may have changed what the writer cached
         entries = []
         for outcome in self._writer.append(connection, staged) if staged else ():
             if isinstance(outcome, TapeError):
@@ -142,19 +142,19 @@ class Database:
         connection.execute("COMMIT")
         self._commits += 1
 
-    def _undo(self, connection: sqlite3.Connection) -> None:
+    def _rollback(self, connection: sqlite3.Connection) -> None:
         self._writer.forget()
         if connection.in_transaction:
             connection.execute("ROLLBACK")
 
     def _changes(self, connection: sqlite3.Connection) -> int:
-        """A number that moves when anybody has written; a connection does not tell its own commits."""
+        """A number that changes with every commit; data_version does not count those of its own connection."""
         (version,) = connection.execute("PRAGMA data_version").fetchone()
         return int(version) + (self._commits if self._read is self._write else 0)
 
 
 def _is_quick(requests: Sequence[Request]) -> bool:
-    """Whether it is appended to memory sooner than another thread would have begun with it."""
+    """Whether appending to memory here is faster than waking the writer's thread."""
     events = sum(len(request.events) for request in requests)
     return events + len(requests) <= QUICK and sum(request.size for request in requests) <= QUICK_BYTES
 
@@ -168,7 +168,7 @@ def _identity(path: Path) -> tuple[int, int] | None:
 
 
 def _snapshot(queries: Sequence[Query], connection: sqlite3.Connection) -> Sequence[Sequence[Row]]:
-    """What the queries find; text that is no longer text comes as it is, for its checksum to tell."""
+    """The rows of the queries; text that is not UTF-8 is kept as it is, so that its checksum fails."""
     try:
         return _read(queries, connection)
     except sqlite3.OperationalError as error:
@@ -186,12 +186,12 @@ def _read(queries: Sequence[Query], connection: sqlite3.Connection) -> Sequence[
     try:
         return [_rows(connection.execute(query.sql, _checked(query.parameters)), query.budget) for query in queries]
     finally:
-        if connection.in_transaction:  # an error of the disk has ended it already
+        if connection.in_transaction:  # an I/O error ends it
             connection.execute("ROLLBACK")
 
 
 def _checked(parameters: Mapping[str, object]) -> dict[str, object]:
-    """SQLite would look for a text with U+0000 and find nothing; Postgres refuses to look, and so do we here."""
+    """Refuses text with U+0000, as Postgres does; SQLite would find nothing."""
     for value in parameters.values():
         if isinstance(value, str) and "\0" in value:
             raise UsageError("a text holds U+0000, which no store can keep")

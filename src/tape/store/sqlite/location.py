@@ -1,4 +1,4 @@
-"""Where a SQLite journal lives, and how safely: `sqlite:///file`, `memory://`."""
+"""The place and the durability of a SQLite journal: `sqlite:///file`, `memory://`."""
 
 import os
 import sqlite3
@@ -20,7 +20,7 @@ _LEVELS: Final = ("extra", "full", "normal", "off")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Location:
-    """A file, or none; less than FULL is refused unless it was asked for twice."""
+    """A file, or none for memory; less than synchronous=FULL needs unsafe_durability as well."""
 
     path: Path | None
     synchronous: str = "full"
@@ -49,7 +49,7 @@ class Location:
         return cls(path=None, synchronous="off", keep_per_run=int(keep))
 
     def keeping(self, keep_per_run: int | None) -> "Location":
-        """The same with so many entries a run, if it is bounded at all."""
+        """The same location with this many entries for each run, if it is bounded."""
         return self if keep_per_run is None or self.path is not None else replace(self, keep_per_run=keep_per_run)
 
     def prepare(self) -> None:
@@ -79,7 +79,7 @@ class Location:
 
 
 def _use_wal(connection: sqlite3.Connection) -> None:
-    """SQLite does not wait here: of two processes that make one file, it tells the second at once that it is locked."""
+    """Retries a locked file: SQLite does not wait when two processes create it at once."""
     deadline = time.monotonic() + BUSY_S
     while True:
         try:

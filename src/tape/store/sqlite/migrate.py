@@ -1,4 +1,4 @@
-"""Bringing a database's schema up to date, one numbered step at a time."""
+"""Brings the schema of a database up to date, step by step."""
 
 import sqlite3
 from collections.abc import Iterator
@@ -26,7 +26,7 @@ class Migrated(NamedTuple):
 
 
 def migrate(connection: sqlite3.Connection) -> Migrated:
-    """Applies what is missing, all or nothing. A schema newer than this code is left as it is: steps only add.
+    """Applies the missing steps, all or nothing. A newer schema is left as it is, because steps only add.
 
     Nothing is locked when nothing is missing, so a journal can be opened while another process holds its lock.
     """
@@ -60,14 +60,14 @@ def _missing(connection: sqlite3.Connection, sql: _Sql) -> list[tuple[int, str, 
 def _apply_missing(connection: sqlite3.Connection, sql: _Sql) -> Iterator[str]:
     connection.execute(sql.create_steps)
     for number, name, script in _missing(connection, sql):
-        for statement in _split(script):
+        for statement in split_script(script):
             connection.execute(statement)
         connection.execute(sql.record, {"number": number, "name": name, "now_ms": now_ms()})
         yield f"{number:04} {name}"
 
 
-def _split(script: str) -> Iterator[str]:
-    """The statements of a script, because running it whole would commit what came before."""
+def split_script(script: str) -> Iterator[str]:
+    """The statements of a script; sqlite3 would commit before it runs a script as a whole."""
     statement = ""
     for line in script.splitlines(keepends=True):
         statement += line
@@ -80,7 +80,7 @@ _last_epoch_ms = 0
 
 
 def _unused_ms() -> int:
-    """Now, or a little later: two journals of one process never share an epoch."""
+    """The time now or a little later, so that two journals of one process never share an epoch."""
     global _last_epoch_ms
     _last_epoch_ms = max(now_ms(), _last_epoch_ms + 1)
     return _last_epoch_ms

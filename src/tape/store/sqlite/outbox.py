@@ -1,17 +1,18 @@
-"""The outbox in a SQLite file: one connection for everything, used by one transaction at a time."""
+"""The outbox in a SQLite file: one connection, used by one transaction at a time."""
 
 import asyncio
 import sqlite3
-from collections.abc import AsyncIterator, Callable, Iterator
+from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager, suppress
 from typing import Final, NamedTuple, NoReturn
 
 import anyio
 
 from tape.core.errors import Unavailable, UsageError
+from tape.store.caller_connection import check_schema, in_schema, moved
 from tape.store.clock import now_ms
-from tape.store.foreign import check_schema, in_schema, moved
 from tape.store.sqlite.location import BUSY_S, Location
+from tape.store.sqlite.migrate import split_script
 from tape.store.sqlite.outbox_steps import SqliteSteps
 from tape.store.sqlite.worker import translate
 from tape.store.statements import migrations
@@ -26,22 +27,22 @@ class _Sql(NamedTuple):
     record: str
 
 
-class Watch:
-    """Calls whenever somebody else has written to the file."""
+class FileWake:
+    """Calls back whenever another connection has written to the file."""
 
     is_listening: Final = True
 
     def __init__(self, connect: Callable[[], sqlite3.Connection]) -> None:
         self._connect = connect
 
-    async def run(self, call: Callable[[], None]) -> NoReturn:
+    async def run(self, on_change: Callable[[], None]) -> NoReturn:
         connection, seen = self._connect(), -1
         try:
             while True:
                 (version,) = connection.execute("PRAGMA data_version").fetchone()
                 if version != seen:
                     seen = version
-                    call()
+                    on_change()
                 await anyio.sleep(POLL_S)
         finally:
             connection.close()
@@ -56,24 +57,24 @@ class SqliteOutbox:
         self._connect = connect
         self._connection = connect()
         self._connection.execute("PRAGMA busy_timeout = 0")
-        self._turn = anyio.Lock()
+        self._lock = anyio.Lock()
         self.schema = schema
 
-    def wake(self, channels: tuple[str, ...]) -> Watch:
-        return Watch(self._connect)
+    def wake(self, channels: tuple[str, ...]) -> FileWake:
+        return FileWake(self._connect)
 
     def close(self) -> None:
         self._connection.close()
 
     @asynccontextmanager
     async def transaction(self) -> AsyncIterator[sqlite3.Connection]:
-        """The connection in a transaction that commits with the block; its errors are the driver's own."""
-        async with self._turn:
+        """The connection in a transaction that commits when the caller leaves it; errors are the driver's own."""
+        async with self._lock:
             await self._begin()
             try:
                 yield self._connection
                 with anyio.CancelScope(shield=True):
-                    # begun before anybody else in this loop has a turn, who might wait for the file and so for us
+                    # starts before another task of this loop may block on the file that this transaction locks
                     await asyncio.get_running_loop().run_in_executor(None, self._connection.execute, "COMMIT")
             except BaseException:
                 with suppress(sqlite3.Error):
@@ -81,7 +82,7 @@ class SqliteOutbox:
                 raise
 
     async def _begin(self) -> None:
-        """Has the file before anybody else in this loop may wait for it, who would keep us from giving it back."""
+        """Takes the file's lock without blocking the loop, which another task may need to release it."""
         until = anyio.current_time() + BUSY_S
         while True:
             try:
@@ -95,7 +96,7 @@ class SqliteOutbox:
 
     @asynccontextmanager
     async def own(self) -> AsyncIterator[sqlite3.Connection]:
-        """The same for our own statements: the driver's errors become ours."""
+        """The same for statements of this package: the driver's errors become ours."""
         try:
             async with self.transaction() as connection:
                 yield connection
@@ -116,7 +117,7 @@ async def open_outbox(url: str, *, schema: str) -> AsyncIterator[SqliteOutbox]:
 
 
 async def migrate_outbox(url: str, schema: str) -> tuple[str, ...]:
-    """Brings the line `outbox` up to date, all or nothing, and says which steps were missing."""
+    """Brings the schema of the outbox up to date, all or nothing, and returns the steps that were missing."""
     return await anyio.to_thread.run_sync(_migrate, url, check_schema(schema))
 
 
@@ -127,7 +128,7 @@ def _connector(url: str) -> Callable[[], sqlite3.Connection]:
     location.prepare()
 
     def connect() -> sqlite3.Connection:
-        """Used by whichever thread has its turn, so a handler that is not async may run in one of its own."""
+        """A connection for any thread, because a handler that is not async runs in one of its own."""
         connection = sqlite3.connect(str(location.path), BUSY_S, isolation_level=None, check_same_thread=False)
         try:
             connection.execute("PRAGMA journal_mode = WAL")
@@ -149,20 +150,10 @@ def _migrate(url: str, schema: str) -> tuple[str, ...]:
         done = {number for (number,) in connection.execute(sql.applied)}
         missing = [step for step in migrations("sqlite", "outbox") if step[0] not in done]
         for number, name, script in missing:
-            for statement in _split(moved("sqlite", script, schema)):
+            for statement in split_script(moved("sqlite", script, schema)):
                 connection.execute(statement)
             connection.execute(sql.record, {"number": number, "name": name, "now_ms": now_ms()})
         connection.execute("COMMIT")
     finally:
         connection.close()
     return tuple(f"{number:04} {name}" for number, name, _ in missing)
-
-
-def _split(script: str) -> Iterator[str]:
-    """The statements of a script, because running it whole would commit what came before."""
-    statement = ""
-    for line in script.splitlines(keepends=True):
-        statement += line
-        if sqlite3.complete_statement(statement):
-            yield statement
-            statement = ""

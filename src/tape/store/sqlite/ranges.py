@@ -1,4 +1,4 @@
-"""Ranges of a SQLite journal: rows of sqlite3, turned into columns."""
+"""Ranges of a SQLite journal: rows of sqlite3 as Arrow columns."""
 
 from __future__ import annotations
 
@@ -57,7 +57,7 @@ class SqliteRanges:
 
 @contextmanager
 def open_sqlite(url: str) -> Iterator[Ranges]:
-    path = Location.parse(url, unsafe_durability=True).path  # who only reads makes nothing less durable
+    path = Location.parse(url, unsafe_durability=True).path  # reading loses nothing
     if path is None or not path.exists():
         raise NotFound(f"there is no journal at {str(path)!r}")
     try:

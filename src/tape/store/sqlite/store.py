@@ -44,7 +44,7 @@ class SqliteStore:
         return self._database.transaction()
 
     async def new_epoch(self) -> Epoch:
-        self.journal.see(await begin_epoch(self._database, "sqlite"))
+        self.journal.observe_epoch(await begin_epoch(self._database, "sqlite"))
         return self.epoch
 
 

@@ -1,4 +1,4 @@
-"""Waking other processes: a datagram to each listening socket in a folder beside the file, after the commit."""
+"""Wakes other processes: after a commit, a datagram goes to each socket in a folder beside the file."""
 
 import asyncio
 import os
@@ -17,7 +17,7 @@ SETTLED_NS: Final = 100_000_000  # a folder's time is coarse: younger than this,
 
 
 class NoWake:
-    """For a database that only one process can have."""
+    """For a database in memory, which one process has."""
 
     async def notify(self, head: GlobalSeq) -> None:
         return
@@ -30,7 +30,7 @@ class NoWake:
 
 
 class DatagramWake:
-    """A hint between processes: sent without waiting, errors ignored, sockets of the dead removed.
+    """A hint between processes: sent without waiting, errors ignored, sockets of dead processes removed.
 
     It listens from the first wait on, so a process that only writes leaves no socket behind.
     """
@@ -41,7 +41,7 @@ class DatagramWake:
         self._socket = socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM | socket.SOCK_NONBLOCK)
         self._handle: int | None = None
         self._peers: tuple[int, list[str]] = (-1, [])
-        self._heard = asyncio.Event()
+        self._arrived = asyncio.Event()
         self._is_listening = False
 
     async def notify(self, head: GlobalSeq) -> None:
@@ -49,42 +49,42 @@ class DatagramWake:
             try:
                 self._socket.sendto(b"%d" % head, self._address(peer))
             except ConnectionRefusedError:
-                self._bury(peer)
+                self._remove(peer)
             except FileNotFoundError:
-                self._let_go()  # the folder is another one now, or the socket has just gone
+                self._forget_folder()  # the folder was replaced, or the socket was just removed
             except OSError:
-                continue  # a full queue has been told enough
+                continue  # a full queue wakes its process anyway
 
     async def wait_beyond(self, cursor: GlobalSeq) -> None:
         self._listen()
-        await self._heard.wait()
-        self._heard.clear()
+        await self._arrived.wait()
+        self._arrived.clear()
 
     def close(self) -> None:
         if self._is_listening:
             asyncio.get_running_loop().remove_reader(self._socket)
-            self._bury(self._name)
+            self._remove(self._name)
         self._socket.close()
-        self._let_go()
+        self._forget_folder()
 
     def _listen(self) -> None:
         if self._is_listening:
             return
         self._is_listening = True
-        with suppress(OSError):  # without a socket the poll behind it still finds everything
+        with suppress(OSError):  # without a socket the poll still finds everything
             self._folder.mkdir(mode=0o700, exist_ok=True)
             self._socket.bind(self._address(self._name))
-            asyncio.get_running_loop().add_reader(self._socket, self._hear)
+            asyncio.get_running_loop().add_reader(self._socket, self._on_datagram)
 
-    def _hear(self) -> None:
-        """Takes some of what came, and leaves the rest to the next turn of the loop: who floods it holds up nobody."""
-        self._heard.set()
+    def _on_datagram(self) -> None:
+        """Receives a bounded number of datagrams, so that a flood does not block the loop."""
+        self._arrived.set()
         with suppress(BlockingIOError):
             for _ in range(AT_ONCE):
                 self._socket.recv(64)
 
     def _others(self) -> list[str]:
-        """The names of the sockets there are, looked up again only when the folder has changed."""
+        """The names of the sockets, listed again only when the folder has changed."""
         try:
             changed = self._folder.stat().st_mtime_ns
             if changed != self._peers[0]:
@@ -92,23 +92,23 @@ class DatagramWake:
                 names = [peer.name for peer in self._folder.iterdir() if peer.name != self._name]
                 self._peers = (changed if is_settled else -1, names)
         except OSError:
-            return []  # nobody has listened yet, or nobody can
+            return []  # no process has listened yet
         return self._peers[1]
 
     def _address(self, name: str) -> str:
-        """A path that fits into a socket address however deep the folder lies."""
+        """A path that fits into a socket address, however long the path of the folder is."""
         if not Path("/proc/self/fd").is_dir():
             return str(self._folder / name)
         if self._handle is None:
             self._handle = os.open(self._folder, os.O_RDONLY | os.O_DIRECTORY)
         return f"/proc/self/fd/{self._handle}/{name}"
 
-    def _let_go(self) -> None:
-        """Forgets the folder it knew, to look for it again."""
+    def _forget_folder(self) -> None:
+        """Opens the folder anew the next time."""
         if self._handle is not None:
             os.close(self._handle)
         self._handle, self._peers = None, (-1, [])
 
-    def _bury(self, name: str) -> None:
+    def _remove(self, name: str) -> None:
         with suppress(OSError):
             (self._folder / name).unlink()

@@ -1,4 +1,4 @@
-"""A thread that owns one sqlite3 connection: everything done with it is done there, in order."""
+"""A thread that owns one sqlite3 connection and runs every call on it, in order."""
 
 import asyncio
 import sqlite3
@@ -27,12 +27,12 @@ class Worker:
         self._is_stopped = False
         self._connection: sqlite3.Connection | None = None
         self._asked = 0
-        self._answered = 0  # counted by the thread alone, as the other is by its callers
+        self._answered = 0  # written by the thread alone, `_asked` by its callers
         self._thread = Thread(target=self._run, name=name, daemon=True)
         self._thread.start()
 
     async def call(self, function: Callable[[sqlite3.Connection], T]) -> T:
-        """What the function returns or raises; a caller that is cancelled does not undo it."""
+        """The result of the function; it runs to its end even if the caller is cancelled."""
         if self._is_stopped:
             raise Unavailable("the journal is closed")
         loop = asyncio.get_running_loop()
@@ -42,7 +42,7 @@ class Worker:
         return await future
 
     async def call_here(self, function: Callable[[sqlite3.Connection], T]) -> T:
-        """The same in its caller's thread while the other has nothing to do, for what takes no longer than waking it.
+        """Runs a short function in the caller's thread if the worker is idle, which saves waking it.
 
         Only for a connection that threads may share.
         """
@@ -50,11 +50,11 @@ class Worker:
             return await self.call(function)
         try:
             return function(self._connection)
-        except Exception as failure:  # noqa: BLE001 - it is the caller's
-            raise translate(failure)  # noqa: B904 - what it comes from is in it already
+        except Exception as failure:  # noqa: BLE001 - raised in the caller
+            raise translate(failure)  # noqa: B904 - it has its cause already
 
     async def stop(self) -> None:
-        """Finishes what was asked for and closes the connection; the loop goes on meanwhile."""
+        """Finishes all calls and closes the connection without blocking the loop."""
         self._is_stopped = True
         self._calls.put(None)
         with anyio.CancelScope(shield=True):
@@ -67,7 +67,7 @@ class Worker:
             try:
                 self._connection = self._connection or self._connect()
                 result = function(self._connection)
-            except Exception as failure:  # noqa: BLE001 - it is the caller's, on the other thread
+            except Exception as failure:  # noqa: BLE001 - raised in the caller
                 error = translate(failure)
             self._answered += 1
             _settle_on(loop, future, result, error)
@@ -81,7 +81,7 @@ def _settle_on(
     try:
         loop.call_soon_threadsafe(_settle, future, result, error)
     except RuntimeError:
-        return  # the loop is closed: nobody waits for it any more
+        return  # the loop is closed, and nobody waits
 
 
 def _settle(future: "asyncio.Future[Any]", result: Any, error: Exception | None) -> None:
@@ -94,7 +94,7 @@ def _settle(future: "asyncio.Future[Any]", result: Any, error: Exception | None)
 
 
 def translate(error: Exception) -> Exception:
-    """The error a caller is told: the database's own become ours, those of a bad value or of our code stay."""
+    """Translates errors of the database; those of a bad value or of our own code stay."""
     if isinstance(error, UnicodeEncodeError):
         return UsageError("a text holds a lone surrogate, which no store can keep")
     if isinstance(error, UnicodeDecodeError):

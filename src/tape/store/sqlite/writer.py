@@ -54,7 +54,7 @@ class _Sql(NamedTuple):
 class Writer:
     """Appends on a connection, inside the transaction its owner has begun.
 
-    While `data_version` stands still nobody else has written, so what this writer knows of heads is the truth.
+    While `data_version` does not change nobody else has written, so the cached heads are right.
     """
 
     def __init__(self, keep_per_run: int | None = None, clock: Callable[[], int] = now_ms) -> None:
@@ -68,7 +68,7 @@ class Writer:
         self._ts_ms = 0
 
     def forget(self) -> None:
-        """Trusts nothing it knew: a transaction was undone, or something else was written on this connection."""
+        """Drops the cached heads: a transaction was rolled back, or other statements wrote on this connection."""
         self._version = None
 
     def append(self, connection: sqlite3.Connection, requests: Sequence[Request]) -> list[AppendOutcome]:
@@ -137,7 +137,7 @@ class Writer:
             connection.executemany(self._sql.put_cell, _cell_rows(decision.cells))
 
     def _trimmed(self, connection: sqlite3.Connection, run_id: RunId, head: Head, ts_ms: int) -> Head:
-        """The run with no more than it may keep; the journal's floor is above whatever goes."""
+        """Deletes what exceeds the entries that a run may keep, and raises the journal's floor above it."""
         if self._keep_per_run is None or head.last_seq - head.floor < self._keep_per_run:
             return head
         floor = Seq(head.last_seq - self._keep_per_run + 1)
@@ -155,12 +155,12 @@ class Writer:
             case Refused(error):
                 return error
             case Replayed(record):
-                return self._first_time(connection, request, record)
+                return self._stored(connection, request, record)
             case _:
                 assert_never(verdict)
 
-    def _first_time(self, connection: sqlite3.Connection, request: Request, record: KeyRecord) -> list[Entry]:
-        """The entries a request became the first time; a key outlives them, and then the request itself says them."""
+    def _stored(self, connection: sqlite3.Connection, request: Request, record: KeyRecord) -> list[Entry]:
+        """The entries that a request wrote the first time, or its own events if those were trimmed."""
         last = record.first + len(record.seqs) - 1
         stored = [Entry._make(row) for row in connection.execute(self._sql.between, (record.first, last))]
         return stored if len(stored) == len(record.seqs) else record.entries(request.events, self._epoch)

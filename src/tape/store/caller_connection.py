@@ -1,4 +1,4 @@
-"""Runs one named statement on a connection that is not ours, in whatever transaction its owner has begun."""
+"""Executes a named statement on a connection of the caller, in the transaction that the caller has begun."""
 
 import inspect
 import re
@@ -21,7 +21,7 @@ _is_schema = re.compile("[a-z_][a-z0-9_]{0,30}").fullmatch
 
 
 class Ready:
-    """An answer that is there already; a caller may await it or not."""
+    """Rows that are there already; a caller may await them or not."""
 
     def __init__(self, rows: list[Row]) -> None:
         self.rows = rows
@@ -31,8 +31,10 @@ class Ready:
         return self.rows
 
 
-def run(connection: object, file: str, name: str, parameters: Parameters, schema: str = SCHEMA) -> Awaitable[list[Row]]:
-    """What a statement answers. On a connection without async it has run when this returns."""
+def execute(
+    connection: object, file: str, name: str, parameters: Parameters, schema: str = SCHEMA
+) -> Awaitable[list[Row]]:
+    """The rows of a statement. On a connection without async it has run when this returns."""
     dialect, runner = driver_of(connection)
     sql = in_schema(dialect, file, schema)[name]
     return _answer(runner(connection, sql, parameters))
@@ -46,7 +48,7 @@ def _answer(given: object) -> Awaitable[list[Row]]:
 
 @cache
 def in_schema(dialect: str, file: str, schema: str) -> dict[str, str]:
-    """A file's statements, in the schema of that name; SQLite has none, so there it begins the tables' names."""
+    """The statements of a file for a schema; on SQLite, which has none, it is the prefix of the tables."""
     check_schema(schema)
     return {name: moved(dialect, text, schema) for name, text in statements(dialect, file).items()}
 
@@ -62,7 +64,7 @@ def check_schema(schema: str) -> str:
 
 
 def driver_of(connection: object) -> tuple[Dialect, Runner]:
-    """How to speak through a connection, by the library it is of; nothing is imported to find out."""
+    """The dialect and the runner of a connection, by its library; imports nothing to find out."""
     for kind in type(connection).__mro__:
         found = _DRIVERS.get(kind.__module__.partition(".")[0])
         if found is not None:
@@ -84,7 +86,7 @@ async def _asyncpg(connection: Any, sql: str, parameters: Parameters) -> list[Ro
 
 
 def _psycopg(connection: Any, sql: str, parameters: Parameters) -> Any:
-    """A cursor of its own, so that the owner's way to make rows does not matter."""
+    """Uses a cursor of its own, so that the row factory of the connection does not matter."""
     from psycopg.rows import tuple_row
 
     cursor = connection.cursor(row_factory=tuple_row) if hasattr(connection, "cursor") else connection
@@ -108,7 +110,7 @@ def _sqlalchemy(connection: Any, sql: str, parameters: Parameters) -> Any:
 
 @cache
 def _text(sql: str) -> Any:
-    """Made once, so that the library compiles it once."""
+    """Cached, so that SQLAlchemy compiles it once."""
     from sqlalchemy import text
 
     return text(sql)
