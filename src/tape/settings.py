@@ -81,8 +81,8 @@ class Settings:
         Without TAPE_APP the app is the top-level package of `main`, or else of the module that this process runs.
         """
         _refuse_old_names(environment)
-        said = _of_environment(environment)
-        given = {**_of_file(said.get("config")), **said}
+        variables = _of_environment(environment)
+        given = {**_of_file(variables.get("config")), **variables}
         data = local_folder(str(given.get("data") or ".tape"), "TAPE_DATA")
         return cls(
             data=data,
@@ -108,7 +108,7 @@ class Settings:
 
 def _refuse_old_names(environment: Mapping[str, str]) -> None:
     for old in sorted(environment.keys() & OLD_NAMES.keys()):
-        raise UsageError(f"{old} is not read any more; say {OLD_NAMES[old]}")
+        raise UsageError(f"{old} is not read any more; use {OLD_NAMES[old]}")
 
 
 def _backend(name: object) -> str:

@@ -370,7 +370,7 @@ def test_a_server_that_leaves_cancels_its_replays_and_closes_their_children(star
     with start(store).client() as http:
         *_, last = payloads(http, child)
 
-        assert last[1:] == ("cancelled", {"reason": "whoever replayed it is leaving"})
+        assert last[1:] == ("cancelled", {"reason": "the server that replayed it is shutting down"})
         assert detail(http, child)["status"] == "complete" and detail(http, "r")["status"] == "running"
 
 

@@ -180,7 +180,7 @@ def test_redis_is_where_its_url_says_or_here_with_its_password(environment: dict
     [("ARENA_BROKER_BACKEND", "TAPE_BROKER_BACKEND"), ("SPECTRAL_GENERATION", "TAPE_GENERATION")],
 )
 def test_a_name_of_before_is_refused_and_the_new_one_named(old: str, new: str) -> None:
-    with pytest.raises(UsageError, match=f"{old} is not read any more; say {new}"):
+    with pytest.raises(UsageError, match=f"{old} is not read any more; use {new}"):
         Settings.read({old: "1"})
 
 

@@ -77,7 +77,9 @@ def _version(context: click.Context, parameter: click.Parameter, is_asked: bool)
 
 
 @click.group(cls=Commands, context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100})
-@click.option("--version", is_flag=True, is_eager=True, expose_value=False, callback=_version, help="Say which Tape.")
+@click.option(
+    "--version", is_flag=True, is_eager=True, expose_value=False, callback=_version, help="Print the version."
+)
 @shared
 def tape() -> None:
     """One durable journal, and everything that reads it."""

@@ -125,10 +125,10 @@ def table(rows: Iterable[Sequence[str]]) -> None:
     cells = [list(row) for row in rows]
     widths = [max(map(width, column)) for column in zip(*cells, strict=True)][:-1]
     indent = sum(widths) + 2 * len(widths)
-    room = columns()
-    if room is not None and indent + LEAST_LAST > room:
+    available = columns()
+    if available is not None and indent + LEAST_LAST > available:
         for row in cells:
-            _write_folded(row, room)
+            _write_folded(row, available)
         return
     for *row, last in cells:
         before = "".join(pad(cell, size) + "  " for cell, size in zip(row, widths, strict=True))
@@ -147,27 +147,27 @@ def listing(rows: Iterable[Sequence[str]], none: str) -> None:
         note(none)
 
 
-def _write_folded(row: Sequence[str], room: int) -> None:
+def _write_folded(row: Sequence[str], available: int) -> None:
     """Prints a row on several lines; cells are never cut, so that ids can be copied."""
     line = ""
     for cell in filter(None, row):
-        if line.strip() and width(line) + 2 + width(cell) > room:
+        if line.strip() and width(line) + 2 + width(cell) > available:
             write(line)
             line = ""
         line = f"{line}  {cell}" if line else cell
-    for part in _folded(line, room):
+    for part in _folded(line, available):
         write(part)
 
 
-def _folded(text: str, room: int) -> list[str]:
-    return [text] if width(text) <= room else wrap(text, room, subsequent_indent="  ", break_long_words=False)
+def _folded(text: str, available: int) -> list[str]:
+    return [text] if width(text) <= available else wrap(text, available, subsequent_indent="  ", break_long_words=False)
 
 
 def _wrapped(text: str, indent: int) -> list[str]:
-    room = columns()
-    if room is None or indent + width(text) <= room:
+    available = columns()
+    if available is None or indent + width(text) <= available:
         return [text]
-    return wrap(text, max(room - indent, LEAST_LAST)) or [""]
+    return wrap(text, max(available - indent, LEAST_LAST)) or [""]
 
 
 class _Progress:

@@ -48,7 +48,7 @@ if TYPE_CHECKING:
     "--producers",
     multiple=True,
     metavar="MODULE[:NAME]",
-    help="Load producers that a fork can name, beside the arena; may be said again.",
+    help="Load producers that a fork can name, beside the arena; may be repeated.",
 )
 @shared
 @click.pass_obj

@@ -140,22 +140,22 @@ class Lines:
 
 def _has_room() -> bool:
     """Whether a line has room for the time."""
-    room = output.columns()
-    return room is None or room >= NARROW
+    available = output.columns()
+    return available is None or available >= NARROW
 
 
 def _widest() -> int:
     """The widths of run and type that leave room for the payload."""
-    room = output.columns()
-    return WIDEST if room is None else max(6, min(WIDEST, (room - 40) // 2))
+    available = output.columns()
+    return WIDEST if available is None else max(6, min(WIDEST, (available - 40) // 2))
 
 
 def _content(entry: Entry, used: int) -> str:
     """The subject, unless it is the default one, and the payload, shortened to fit."""
     from tape.core import subject
 
-    room = output.columns()
-    left = None if room is None else max(room - used, 8)
+    available = output.columns()
+    left = None if available is None else max(available - used, 8)
     about = "" if entry.subject == subject.default(entry.type, entry.run_id) else f"{output.escape(entry.subject)} "
     if left is not None and output.width(about) > left // 2:
         about = output.fit(about, left // 2) + " "

@@ -145,8 +145,8 @@ def _write(choices: Choices, value: Value, change: ValueChange | None = None, is
         output.write(output.escape(value.value_json))
     else:
         text = "deleted" if value.deleted else value.value_json
-        room = output.columns()
-        left = None if room is None else room - len(str(value.version)) - 2
+        available = output.columns()
+        left = None if available is None else available - len(str(value.version)) - 2
         output.write(f"{output.paint(str(value.version), 'bold')}  {output.fit(output.escape(text), left)}")
 
 

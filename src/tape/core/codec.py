@@ -111,15 +111,15 @@ def _write_text(value: object) -> bytes:
     return text
 
 
-def _check(value: object, levels: int, room: int, is_thorough: bool) -> int:
+def _check(value: object, levels: int, left: int, is_thorough: bool) -> int:
     """Refuses what is not JSON; only a thorough check looks into strings. Returns how many more items may follow."""
     if type(value) is dict:
         _check_keys(value, is_thorough)
-        return _check_items(value.items(), levels, room - len(value), is_thorough)
+        return _check_items(value.items(), levels, left - len(value), is_thorough)
     if type(value) is list:
-        return _check_items(enumerate(value), levels, room - len(value), is_thorough)
+        return _check_items(enumerate(value), levels, left - len(value), is_thorough)
     _check_scalar(value, is_thorough)
-    return room
+    return left
 
 
 def _check_keys(value: dict[object, object], is_thorough: bool) -> None:
@@ -132,19 +132,19 @@ def _check_keys(value: dict[object, object], is_thorough: bool) -> None:
             _check_text(key)
 
 
-def _check_items(items: Iterable[tuple[object, object]], levels: int, room: int, is_thorough: bool) -> int:
+def _check_items(items: Iterable[tuple[object, object]], levels: int, left: int, is_thorough: bool) -> int:
     if levels == 0:
         raise _Refused(f"it nests deeper than {MAX_DEPTH} levels")
-    if room < 0:
+    if left < 0:
         raise _too_large()
     for step, item in items:
         if is_thorough or type(item) not in _PLAIN:
             try:
-                room = _check(item, levels - 1, room, is_thorough)
+                left = _check(item, levels - 1, left, is_thorough)
             except _Refused as refused:
                 refused.steps.append(step)
                 raise
-    return room
+    return left
 
 
 def _check_scalar(value: object, is_thorough: bool) -> None:

@@ -57,7 +57,7 @@ def _check_settled(snapshot: CellSnapshot, run: RunState, debt: Debt) -> None:
         raise NotReady(f"run {run.run_id!r} is {run.status}, not terminal; compact it after its end")
     unsettled = [effect for effect in EFFECTS.states(snapshot.cells) if not effect.is_settled]
     if debt.is_due or unsettled:
-        raise NotReady(f"run {run.run_id!r} is not settled: it has obligations to meet or effects without an outcome")
+        raise NotReady(f"run {run.run_id!r} is not settled: it has open obligations or effects without an outcome")
 
 
 def _blanked(snapshot: CellSnapshot) -> Iterator[tuple[CellChange, int]]:

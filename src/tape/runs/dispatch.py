@@ -53,7 +53,7 @@ def claim(
     """Leases an effect to one dispatcher. A non-idempotent one is offered once: after a lost lease it is in doubt."""
     effect = found(snapshot, effect_id)
     if effect.dispatch_mode is not DispatchMode.OUTBOX:
-        raise UsageError(f"effect {effect.idempotency_key!r} is done inline; nobody else may dispatch it")
+        raise UsageError(f"effect {effect.idempotency_key!r} is done inline, so it cannot be dispatched")
     if effect.status is not EffectStatus.PENDING or _is_taken(effect, snapshot.now_ms) or not serves(app, effect.app):
         return Transition(result=EffectClaim(effect=effect, is_acquired=False))
     if effect.claim.owner and effect.semantics is Semantics.NON_IDEMPOTENT:

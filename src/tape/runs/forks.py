@@ -27,7 +27,7 @@ from tape.telemetry import log
 MAX_CONCURRENT: Final = 16  # each has a thread
 MAX_REPLAYS: Final = 256
 SHUTDOWN_S: Final = 2.0
-SHUTDOWN_REASON: Final = "whoever replayed it is leaving"
+SHUTDOWN_REASON: Final = "the server that replayed it is shutting down"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -145,9 +145,9 @@ class Forks:
     def _reserve_slot(self) -> Iterator[None]:
         """Counts one more replay while its child is being created."""
         if self._is_stopping:
-            raise Unavailable("the server is leaving; come back in a moment")
+            raise Unavailable("the server is shutting down; try again in a moment")
         if len(self._replays) + self._expected >= MAX_REPLAYS:
-            raise LimitReached(f"{MAX_REPLAYS:,} replays are under way already; come back later")
+            raise LimitReached(f"{MAX_REPLAYS:,} replays are running already; try again later")
         self._expected += 1
         try:
             yield

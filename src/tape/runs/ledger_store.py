@@ -66,7 +66,7 @@ class LedgerStore:
             if transition.error is not None:
                 raise transition.error
             return transition.result
-        raise Conflict(f"others have changed the same cells {MAX_TRIES} times meanwhile; come back later")
+        raise Conflict(f"others have changed the same cells {MAX_TRIES} times meanwhile; try again later")
 
     def _lock_of(self, cell_id: CellId) -> anyio.Lock:
         """Callers in this process that lost a race for a cell wait for each other; the lock guards nothing."""

@@ -109,7 +109,7 @@ class Replay:
         log.warning("replay.failed", **facts, frames=frames)
         try:
             await self.journal.end_run(self.work.child, "failed", f"{self.work.producer.name}: {self.reason}")
-        except Exception as refused:  # noqa: BLE001 - its lease ends with it, and then somebody closes the child
+        except Exception as refused:  # noqa: BLE001 - its lease ends, and then another process closes the child
             log.warning("run.not_ended", run_id=self.work.child, error=type(refused).__name__)
 
 

@@ -106,7 +106,7 @@ class RunSink:
         self._under_way = batch
         try:
             entries = await self._append([pending.event for pending in batch])
-        except Exception as error:  # noqa: BLE001 - it is the producer's, and told to it
+        except Exception as error:  # noqa: BLE001 - the producer's next emit raises it
             self.end(error)
             return
         self._under_way = ()

@@ -94,5 +94,5 @@ def _identity(request: Request) -> str:
     """Identifies a request by its content; for ledgers only by its cells, because their content is random."""
     where = [(event.run_id, event.type, event.subject) for event in request.events]
     cells = [(change.id, change.seen) for change in request.cells]
-    said = [] if cells else [event.payload for event in request.events]
-    return sha256(repr((where, cells, said, request.key)).encode()).hexdigest()
+    payloads = [] if cells else [event.payload for event in request.events]
+    return sha256(repr((where, cells, payloads, request.key)).encode()).hexdigest()

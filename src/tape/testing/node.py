@@ -74,10 +74,10 @@ class TestNode:
     async def publish(self, run_id: str, payload: JsonValue = None, **event: Any) -> Entry:
         """Appends an event with a key, and retries while the store is unavailable."""
         self._published += 1
-        said, key = Event(run_id=run_id, payload=payload, **event), f"test-{self._published}"
+        built, key = Event(run_id=run_id, payload=payload, **event), f"test-{self._published}"
         for _ in range(TRIES):
             with suppress(Unavailable):
-                return (await self.journal.append(said, key=key, open=True))[0]
+                return (await self.journal.append(built, key=key, open=True))[0]
         raise Unavailable(f"{TRIES} faults were injected in a row")
 
     async def run_due(self) -> int:

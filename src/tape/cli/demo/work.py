@@ -75,7 +75,7 @@ async def go_through(store: Store, journal: Journal, prefix: str) -> Work:
 
 def write(work: Work) -> None:
     output.write()
-    output.write(output.paint("A reaction ships orders; one of them dies, is mended and replayed:", "bold"))
+    output.write(output.paint("A reaction ships orders; one of them dies, is fixed and replayed:", "bold"))
     output.table((output.paint(name, "bold"), text) for name, text in work.lines)
 
 

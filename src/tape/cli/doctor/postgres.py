@@ -66,9 +66,9 @@ def _oldest(checkup: Checkup) -> Finding:
 
 def _hearing(checkup: Checkup) -> Finding:
     if checkup.hears:
-        return Finding("listening", "what is said is heard")
+        return Finding("listening", "notifications arrive")
     fix = "a pooler stands between; give the server's own URL, and leave the pooler to your other programs"
-    return Finding("listening", "nothing is heard", "warn", fix)
+    return Finding("listening", "notifications do not arrive", "warn", fix)
 
 
 def _standbys(checkup: Checkup) -> Finding:

@@ -72,7 +72,7 @@ def show(choices: Choices, run_id: str) -> None:
 @click.option("--mutation", metavar="JSON", help="What is changed for the fork.")
 @click.option("--turns", "n_turns", type=int, default=10, show_default=True, help="For how long a producer goes on.")
 @click.option("--producer", metavar="NAME", help="Who goes on in it, here and now: arena, or one of --producers.")
-@click.option("--producers", multiple=True, metavar="MODULE[:NAME]", help="Load producers; may be said again.")
+@click.option("--producers", multiple=True, metavar="MODULE[:NAME]", help="Load producers; may be repeated.")
 @click.option("--effects", type=click.Choice(["replay", "stub", "live"]), help="What becomes of effects in the fork.")
 @click.option("--reason", help="Why; the fork's first entry says it.")
 @shared

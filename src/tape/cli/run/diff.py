@@ -60,8 +60,8 @@ def summary(found: Diff) -> str:
 
 def _widest() -> int:
     """How wide a field or value may be, so that the table fits the terminal."""
-    room = output.columns()
-    return WIDEST if room is None else max(NARROWEST, min(WIDEST, (room - BESIDE) // 3))
+    available = output.columns()
+    return WIDEST if available is None else max(NARROWEST, min(WIDEST, (available - BESIDE) // 3))
 
 
 def _lines(found: Diff, cells: int) -> Iterator[Line]:

@@ -203,7 +203,7 @@ async def _checked(context: RunContext, call: Call, begun: Effect) -> Effect:
         result = await _look(call, begun)
     except StepRefused:
         raise
-    except Exception:  # noqa: BLE001 - who cannot say leaves it unknown
+    except Exception:  # noqa: BLE001 - the outcome stays unknown
         return await _complete(context, begun, EffectStatus.UNKNOWN)
     if result is None:
         return await _done(context, call, begun)
@@ -218,7 +218,7 @@ async def _looked_for(context: RunContext, call: Call, effect: Effect) -> Effect
         result = await _look(call, effect)
     except StepRefused:
         raise
-    except Exception:  # noqa: BLE001 - who cannot say leaves it unknown
+    except Exception:  # noqa: BLE001 - the outcome stays unknown
         return effect
     status = EffectStatus.FAILED if result is None else EffectStatus.CONFIRMED
     error: JsonValue = {"type": "Absent", "message": "it did not take place"} if result is None else None

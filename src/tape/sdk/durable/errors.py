@@ -21,7 +21,7 @@ class EffectFailed(TapeError):
         self.error_json = error_json
 
     def __str__(self) -> str:
-        return f"effect {self.tool!r} failed: {self.error_json or 'nobody said why'}"
+        return f"effect {self.tool!r} failed: {self.error_json or 'no reason was given'}"
 
 
 class EffectUnknown(TapeError):

@@ -77,7 +77,7 @@ class RunContext:
         if effect.run_id == self.run_id and effect.request_json not in ("", request_json):
             raise Conflict(
                 f"run {self.run_id!r} asks for another {effect.tool!r} than the first time: a durable function may "
-                "depend only on what it is given, decides, samples and is told"
+                "depend only on what it is given, decides, samples and receives"
             )
 
 

@@ -1,4 +1,4 @@
-"""Timers: those that end the wait at a gate do so by themselves, others call whoever asked for their kind."""
+"""Fires timers: a gate's time-out needs no handler, other kinds call the one registered for them."""
 
 from collections.abc import Callable, Mapping, Sequence
 from datetime import timedelta
@@ -13,7 +13,7 @@ from tape.telemetry import log
 
 
 class TimerJob:
-    """An errand for each timer that is due and of a kind that this program handles, for its app or for any."""
+    """A polled job: fires each due timer of a kind that this program handles, of its app or of any."""
 
     def __init__(
         self,
@@ -35,7 +35,7 @@ class TimerJob:
         return f"{item.run_id}/{item.timer_id}"
 
     async def run(self, item: Timer) -> bool:
-        """A handler that fails is called again when the lease is over."""
+        """Calls the handler; after a failure it is called again when the lease has ended."""
         claim = await self._node.timers.claim(item.run_id, item.timer_id, self._owner, self._lease)
         if not claim.is_acquired:
             return False
@@ -49,4 +49,4 @@ class TimerJob:
 
 
 async def _nothing(timer: Timer) -> None:
-    """The ledger itself answers at the gate."""
+    """The ledger itself sends the signal."""

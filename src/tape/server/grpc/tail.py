@@ -17,7 +17,7 @@ from tape.telemetry import Meters
 MOST: Final = 256
 HANDFULS: Final = 4
 EPOCH: Final = "tape-epoch"
-LEAVING: Final = "the server is leaving; come back in a moment"
+LEAVING: Final = "the server is shutting down; try again in a moment"
 
 Replayed: TypeAlias = Callable[[StreamReader], Replay]
 Finish: TypeAlias = Callable[[StreamReader], Awaitable[None]]

@@ -44,7 +44,7 @@ async def _stream(
 ) -> None:
     """Streams after the client's cursor, or after `begins_at`, or from now on; 204 at the end of a closed run."""
     if node.is_draining:
-        raise ServerUnavailable("the server is leaving; come back in a moment")
+        raise ServerUnavailable("the server is shutting down; try again in a moment")
     source, last = await _source(parsed, node)
     if parsed.after == last and await _is_at_end(source, last, parsed.epoch):
         await Response.empty({"x-tape-epoch": str(node.journal.epoch)}).send(send)

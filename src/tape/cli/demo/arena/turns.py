@@ -21,7 +21,7 @@ TURN_START: Final = "turn_start"
 AGENTS: Final = ("observation", "llm_prompt", "llm_response", "action", "action_result")
 TYPES: Final = (TURN_START, *AGENTS, "world_mutation", "metric")
 MUTATION: Final = "mutation"
-NOBODY: Final = Action(tool="rest", reasoning="Nobody is left to lead.")
+REST: Final = Action(tool="rest", reasoning="Nobody is left to lead.")
 RATES: Final = {"hearth-small": 1, "ember-medium": 4, "anvil-large": 15}  # millionths of a dollar per token
 
 Payload: TypeAlias = dict[str, JsonValue]
@@ -132,7 +132,7 @@ def _metric(place: Place) -> ArenaEvent:
             text = prompt(seen)
             facts = {"model": seen.model, "temper": seen.temper, "prompt": text, "tokens": _tokens(text)}
         case "action":
-            action = place.decided or NOBODY
+            action = place.decided or REST
             facts = {"tool": action.tool, "arguments": action.arguments}
         case _:
             facts = {"name": "prosperity", "value": mine.prosperity, "population": mine.population, "age": mine.age}
@@ -141,7 +141,7 @@ def _metric(place: Place) -> ArenaEvent:
 
 def _respond(place: Place, decide: Decide) -> tuple[Place, ArenaEvent]:
     seen = observe(place.world, place.actor)
-    action = NOBODY if seen.settlement.is_fallen else decide(seen)
+    action = REST if seen.settlement.is_fallen else decide(seen)
     tokens = _tokens(action.reasoning) + _tokens(str(action.arguments))
     spent = _tokens(prompt(seen)) + 4 * tokens
     event = _event_at(
@@ -157,7 +157,7 @@ def _respond(place: Place, decide: Decide) -> tuple[Place, ArenaEvent]:
 
 
 def _act(place: Place) -> tuple[Place, ArenaEvent]:
-    action = place.decided or NOBODY
+    action = place.decided or REST
     outcome = act(place.world, place.actor, action)
     name = place.world.settlements[place.actor].name
     now = status(outcome.world.settlements[place.actor])
