@@ -8,6 +8,7 @@ import sys
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack, suppress
 from pathlib import Path
+from threading import Timer
 
 from tests.architecture.tree import ROOT
 from tests.docs.blocks import SPARK, Block
@@ -22,7 +23,6 @@ HTTP = re.compile(r"(?:localhost|127\.0\.0\.1):7880")
 READY = re.compile(r"tape serves at http://(\S+?:\d+)")
 SERVER = re.compile(r"^tape serve\b")
 ENDLESS = re.compile(r"^curl -N|^tape (tail (?!.*--no-follow)|value watch)")
-INTERRUPT = ("timeout", "--signal=INT", "4")  # long enough to start and to print, also on a busy machine
 ID = re.compile(r"\b(fork|run)-[0-9a-f]{6,}")
 
 Output = Callable[[int], str]  # the output so far, once it has so many lines
@@ -100,10 +100,10 @@ class Session:
 
     def _console(self, code: str) -> None:
         for command, shown in commands(code):
-            printed = self._type(self._localized(command))
+            printed = self._type(self._localized(command), shown)
             assert not shown or matches(shown, printed), f"$ {command}\nthe page shows\n{shown}\nbut got\n{printed}"
 
-    def _type(self, command: str) -> str:
+    def _type(self, command: str, shown: str) -> str:
         if command.startswith("make "):
             target = command.split()[1]
             assert f"\n{target}:" in (ROOT / "Makefile").read_text(), f"the Makefile has no target for {command}"
@@ -113,8 +113,26 @@ class Session:
         if SERVER.match(command):
             return self._serve(command)
         if ENDLESS.match(command):
-            return self._run([*INTERRUPT, "bash", "-c", command], exit_codes=(0, 124, 130))
+            return self._watch(command, shown)
         return self._run(["bash", "-c", command])
+
+    def _watch(self, command: str, shown: str) -> str:
+        """Interrupts a command that never ends as soon as it has printed what the page shows, or anything."""
+        with subprocess.Popen(
+            ["bash", "-c", f"exec {command}"], cwd=self._folder, env=self._environment, stdout=subprocess.PIPE
+        ) as process:
+            stop = Timer(PATIENCE_S, process.kill)
+            stop.start()
+            assert process.stdout is not None
+            printed = b""
+            while part := os.read(process.stdout.fileno(), 65_536):
+                printed += part
+                if matches(shown or "…", self._noted(printed.decode(errors="ignore"))):
+                    break
+            process.send_signal(signal.SIGINT)
+            process.wait()
+            stop.cancel()
+        return self._noted(printed.decode(errors="ignore"))
 
     def _serve(self, command: str) -> str:
         log = self._folder / ".serve.log"
@@ -135,7 +153,7 @@ class Session:
         self._address = ready[1]
         return self._noted(line)
 
-    def _run(self, command: list[str], exit_codes: tuple[int, ...] = (0,)) -> str:
+    def _run(self, command: list[str]) -> str:
         ended = subprocess.run(
             command,
             cwd=self._folder,
@@ -146,7 +164,7 @@ class Session:
             check=False,
         )
         output = f"{command[-1]}\nended with {ended.returncode}\n{ended.stdout}{ended.stderr}"
-        assert ended.returncode in exit_codes, output
+        assert ended.returncode == 0, output
         return self._noted(ended.stdout)
 
     def _noted(self, printed: str) -> str:
