@@ -1,7 +1,7 @@
 """Reactions as users write them: decorators collect them, and a dispatcher registers and runs them.
 
-`@on("/a/**")` makes the function under it a handler; with `agent=` or `publish=` the reaction is of another kind, and
-the function is not called. Nothing happens before `register_all` or `run_dispatcher`.
+`@on("/a/**")` makes the function under it a handler. With `agent=` or `publish=` a match starts an agent or is
+published instead, and the function is not called. Nothing happens before `register_all` or `run_dispatcher`.
 """
 
 from collections.abc import Callable
@@ -41,7 +41,7 @@ Function = TypeVar("Function", bound=Callable[..., Any])
 
 
 def on(pattern: str, **options: Unpack[Options]) -> Callable[[Function], Function]:
-    """A reaction to the entries that a pattern matches; the function stays as it is."""
+    """A reaction to the entries that a pattern matches; returns the function unchanged."""
     fields = definition(pattern, options)
 
     def decorate(function: Function) -> Function:
@@ -54,14 +54,14 @@ def on(pattern: str, **options: Unpack[Options]) -> Callable[[Function], Functio
 def on_value_change(
     namespace: str, key: str | None = None, **options: Unpack[Options]
 ) -> Callable[[Function], Function]:
-    """A reaction to new values of a namespace, or of one of its keys."""
+    """A reaction to each new value in a namespace, or of one of its keys."""
     return on(_pattern("value", "changed", namespace, key), **options)
 
 
 def on_value_deleted(
     namespace: str, key: str | None = None, **options: Unpack[Options]
 ) -> Callable[[Function], Function]:
-    """A reaction to values that were deleted."""
+    """A reaction to each value that is deleted."""
     return on(_pattern("value", "deleted", namespace, key), **options)
 
 
@@ -83,7 +83,7 @@ def on_effect_unknown(tool: str | None = None, **options: Unpack[Options]) -> Ca
 def on_decision_recorded(
     decision_index: int | None = None, **options: Unpack[Options]
 ) -> Callable[[Function], Function]:
-    """A reaction to the decisions of any run, or to those of one index."""
+    """A reaction to each recorded decision, or to those with one index."""
     index = ONE if decision_index is None else str(decision_index)
     return on(f"/tape/decision/recorded/{ONE}/{index}", **options)
 

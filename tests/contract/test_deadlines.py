@@ -87,7 +87,7 @@ async def test_a_thread_that_hangs_gives_its_slot_to_the_next_task(
 async def test_a_handler_that_ignores_its_cancellation_is_left_to_itself(
     store: Store, caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    for module in ("running", "workers"):
+    for module in ("attempt", "handler_tasks"):
         monkeypatch.setattr(f"tape.work.{module}.END_S", 0.05)
     may_end = anyio.Event()
 

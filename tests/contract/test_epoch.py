@@ -187,7 +187,7 @@ async def test_a_matcher_goes_on_in_an_epoch_that_another_node_begins(store: Sto
 async def test_what_was_matched_before_a_new_epoch_is_not_recorded_in_it(store: Store, other: Store) -> None:
     await store.reactions.register(reaction())
     before, pack = store.epoch, await store.reactions.match_cursor(0)
-    page = MatchedPage(seen=pack.version, epoch=before, cursor=GlobalSeq(1), states={}, predicate_errors={})
+    page = MatchedPage(version=pack.version, epoch=before, cursor=GlobalSeq(1), states={}, predicate_errors={})
     epoch = await other.new_epoch()
 
     assert await store.reactions.record(page) is None

@@ -1,4 +1,4 @@
-"""Who may work on something: a lease with an owner, an end, and a number that fences off everybody before."""
+"""A claim on a ledger item: its owner, the end of the lease, and the fencing number."""
 
 from dataclasses import dataclass, replace
 from datetime import timedelta
@@ -15,7 +15,7 @@ LONGEST: Final = timedelta(minutes=15)
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Claim:
-    """The newest claim there was; without an owner nobody has it now. The attempt never falls."""
+    """The newest claim; without an owner the item is unclaimed. The attempt (fencing number) never falls."""
 
     owner: str = ""
     attempt: int = 0
@@ -34,13 +34,13 @@ class Claim:
         return Claim(attempt=self.attempt)
 
     def check(self, what: str, attempt: int) -> None:
-        """Refuses everybody but the holder."""
+        """Raises StaleClaim unless this attempt holds the claim."""
         self.check_newest(what, attempt)
         if not self.owner:
             raise StaleClaim(f"attempt {attempt} on {what} is over: nobody holds it; claim it again")
 
     def check_newest(self, what: str, attempt: int) -> None:
-        """Refuses whoever was followed by another; who let go and was not is still welcome."""
+        """Raises StaleClaim if a newer attempt exists; an attempt that was released still passes."""
         if attempt != self.attempt:
             raise StaleClaim(f"attempt {attempt} is not the newest on {what}, which is {self.attempt}; claim it again")
 

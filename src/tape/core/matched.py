@@ -1,4 +1,4 @@
-"""What a matcher knows, and what it has made of a page: everything that is written together."""
+"""What a matcher reads before it matches, and the page of matches that it writes."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -10,14 +10,14 @@ from tape.core.registration import ReactionState
 from tape.core.sequence import Request
 from tape.core.task import MAX_DEPTH, ClaimRequest, Match, Task
 
-FEW: Final = 64  # reactions whose room is looked up for each match
-MAX_MATCHES: Final = 2_000  # more are sent in groups of a bounded size
+MAX_REACTIONS: Final = 64  # for more, a page is written in several statements
+MAX_MATCHES: Final = 2_000  # more are sent in groups
 
 
 class MatchCursor(NamedTuple):
-    """Where the caught-up reactions are, and what is in force there; the version says which page was the last.
+    """The position up to which all caught-up reactions are matched; each written page raises the version by one.
 
-    `states` are those that have changed since the version that was asked about.
+    `states` are the reactions that have changed since the version that the caller knows.
     """
 
     version: int
@@ -26,20 +26,20 @@ class MatchCursor(NamedTuple):
 
 
 class PredicateErrors(NamedTuple):
-    """How often a predicate has erred, and how at last."""
+    """How many errors a predicate had on a page, and the last one."""
 
     errors: int
     last_error: str
 
 
 class MatchedPage(NamedTuple):
-    """What follows from a page, decided on a version of the pack in an epoch: all of it is written, or nothing when
-    either is old.
+    """The matches of a page, based on a version of the match cursor and an epoch.
 
-    What is wanted is claimed as it is made, as far as nothing older waits and the limits allow it.
+    The store writes all of it, or nothing if either is not the newest. With `claim` it claims tasks as it inserts them,
+    as far as no older task of the reaction is due and its limits allow.
     """
 
-    seen: int
+    version: int
     epoch: Epoch
     cursor: GlobalSeq
     states: Mapping[str, ReactionState]
@@ -50,16 +50,16 @@ class MatchedPage(NamedTuple):
 
     @property
     def is_plain(self) -> bool:
-        """Whether it is tasks of a few reactions that are due at once, and nothing else."""
+        """Whether it holds only tasks that are due at once, of at most MAX_REACTIONS reactions."""
         if self.states or self.predicate_errors or self.requests or not 1 <= len(self.matches) <= MAX_MATCHES:
             return False
-        if len({match.reaction.reaction_id for match in self.matches}) > FEW:
+        if len({match.reaction.reaction_id for match in self.matches}) > MAX_REACTIONS:
             return False
         return not any(match.reaction.debounce_ms or match.entry.depth >= MAX_DEPTH for match in self.matches)
 
 
 class Recorded(NamedTuple):
-    """The pack's new version, and what was claimed as it was made."""
+    """The new version of the match cursor, and the tasks that were claimed as they were inserted."""
 
     version: int
     tasks: Sequence[Task] = ()
@@ -67,7 +67,7 @@ class Recorded(NamedTuple):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ReactionRecord:
-    """A reaction as the directory knows it: as it was last registered, and how its matching goes."""
+    """A reaction as it was last registered, and how far it is matched."""
 
     reaction: Reaction
     created_at_ms: int

@@ -1,4 +1,4 @@
-"""A reaction: for which entries work is made, of what kind, and within which limits."""
+"""A reaction: which entries it matches, what handles a match, and with which limits."""
 
 import re
 from dataclasses import asdict, dataclass
@@ -29,7 +29,7 @@ _is_target = re.compile(r"(pubsub://[^/@\s]+/|nats://|kafka://|redis-stream://|w
 
 
 class HandlerKind(IntEnum):
-    """What a match becomes: a run of an agent, a call of a local function, or a message to a broker."""
+    """What handles a match: a run of an agent, a function of a worker, or a message to a peer."""
 
     AGENT = 1
     TASK = 2
@@ -38,7 +38,7 @@ class HandlerKind(IntEnum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Reaction:
-    """A rule as it is registered. A bad one cannot exist, but for its predicate, which needs the CEL compiler."""
+    """A registered reaction. All fields are validated, except that the predicate needs the CEL compiler."""
 
     reaction_id: str
     subject_pattern: str = EVERYTHING
@@ -69,16 +69,16 @@ class Reaction:
 
     @property
     def max_attempts(self) -> int:
-        """How often a task is claimed before it is dead."""
+        """How many attempts a task has before it becomes a dead letter."""
         return min(self.retry_max + 1, self.dlq_after_n)
 
     def definition(self) -> dict[str, JsonValue]:
-        """What an entry says of it; `from_definition` reads it again."""
+        """The reaction as the payload of its registration; `from_definition` reads it."""
         return {**asdict(self), "handler_kind": int(self.handler_kind)}
 
 
 def from_definition(definition: JsonValue) -> Reaction:
-    """The reaction of an entry; what later versions may have added is passed over."""
+    """The reaction of a registration; fields that this version does not know are ignored."""
     if not isinstance(definition, dict):
         raise UsageError("a definition is a JSON object")
     known = {name: value for name, value in definition.items() if name in Reaction.__dataclass_fields__}
@@ -86,7 +86,7 @@ def from_definition(definition: JsonValue) -> Reaction:
 
 
 def system_run(reaction_id: str) -> RunId:
-    """The run that holds what happens to a reaction and to its tasks."""
+    """The run of the entries about a reaction and its tasks."""
     return RunId(f"{SYSTEM_PREFIX}reaction.{sha256(reaction_id.encode()).hexdigest()[:32]}")
 
 
@@ -97,7 +97,7 @@ def _check_texts(reaction: Reaction) -> None:
     if len(reaction.name) > MAX_NAME or not reaction.name.isprintable():
         raise UsageError(f"name must be printable text of at most {MAX_NAME} characters, not {quoted(reaction.name)}")
     if "\0" in reaction.predicate_cel:
-        raise UsageError("predicate_cel holds a NUL character, which no store can keep")
+        raise UsageError("predicate_cel holds a NUL character, which no store can hold")
     if type(reaction.bootstrap_from_head) is not bool:
         raise UsageError(f"bootstrap_from_head is true or false, not {quoted(reaction.bootstrap_from_head)}")
 

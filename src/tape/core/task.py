@@ -1,4 +1,4 @@
-"""A task: one piece of work for one matching entry, its states, and how they follow each other."""
+"""A task: the work for one match, its states, and the transitions between them."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -21,17 +21,17 @@ TaskId = NewType("TaskId", str)
 
 ANY_SHARD: Final = -1
 MAX_CLAIM: Final = 10_000
-TASK_BYTES: Final = 1_024  # of a task's ids and numbers, which are all bounded
+TASK_BYTES: Final = 1_024  # an upper bound of the ids and numbers of a task
 MAX_DEPTH: Final = 16
 MAX_ERROR: Final = 4096
 LARGEST: Final = 2 << 20  # more bytes than a task can have
 DEREGISTERED: Final = "deregistered"
-DEBOUNCE_WINDOWS: Final = 10  # a stream of events holds a debounced task back for so many windows at most
+DEBOUNCE_WINDOWS: Final = 10  # a stream of events delays a debounced task for at most this many windows
 TASK: Final = "task"
 
 
 class TaskStatus(IntEnum):
-    """A task's state by its number; 4 (failed) exists on the wire and is never written."""
+    """The state of a task; 4 (failed) exists in the protocol and is never written."""
 
     PENDING = 1
     CLAIMED = 2
@@ -40,9 +40,9 @@ class TaskStatus(IntEnum):
     DLQ = 5
 
 
-@dataclass(slots=True, kw_only=True, unsafe_hash=True)  # a frozen one takes three times as long to make
+@dataclass(slots=True, kw_only=True, unsafe_hash=True)  # a frozen one takes three times as long to construct
 class Task:
-    """A row: `attempt` is the fencing number and never falls, `attempts` counts since the last replay."""
+    """A row of tape_tasks. `attempt` is the fencing number and never falls; `attempts` counts since the last replay."""
 
     task_id: TaskId
     reaction_id: str
@@ -72,23 +72,23 @@ class Task:
 
     @property
     def claim(self) -> "TaskClaim":
-        """Its newest attempt, which alone may renew the lease and settle."""
+        """The newest attempt, the only one that may renew the lease and settle."""
         return TaskClaim(self.task_id, self.lease_owner, self.attempt)
 
     @property
     def size(self) -> int:
-        """At least as many bytes as it takes on a wire; stores measure it in the same way."""
+        """An upper bound of its encoded size in bytes; stores compute the same number."""
         texts = (self.payload_json, self.prev_value_json, self.last_error, self.subject)
         return TASK_BYTES + sum(len(text) if text.isascii() else len(text.encode()) for text in texts)
 
     @property
     def place(self) -> PagePosition:
-        """Where it stands in a list, the newest first."""
+        """Its position in a list of tasks, the newest first."""
         return self.source_global_seq, self.reaction_id
 
 
 class Match(NamedTuple):
-    """An entry that a reaction matches, and how many older ones of its subject it stands for."""
+    """An entry that a reaction matches; `older` counts the earlier matches that it replaces (debounce)."""
 
     reaction: Reaction
     entry: Entry
@@ -102,9 +102,9 @@ class Match(NamedTuple):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ClaimRequest:
-    """Whose work to claim, and how much: no reaction_ids means any, and so does shard -1.
+    """Which tasks to claim, for whom, and how many. No reaction_ids means any reaction, shard -1 any shard.
 
-    Of what is due, only so many bytes are claimed as one answer carries, and one task at least.
+    A claim returns at most `max_bytes`, but at least one task if one is due.
     """
 
     owner: str
@@ -126,9 +126,9 @@ class ClaimRequest:
 
 
 class Claimed(NamedTuple):
-    """What was claimed, and after how long there may be more (None: nothing is known to come).
+    """The claimed tasks, and after how long more will be due (None: not known).
 
-    It `is_all` when nothing that was due is left, so that there is no need to look again before there is news.
+    It `is_all` if nothing that was due is left: there is no need to claim again before a wake-up.
     """
 
     tasks: Sequence[Task]
@@ -137,7 +137,10 @@ class Claimed(NamedTuple):
 
 
 class TaskClaim(NamedTuple):
-    """Which attempt of whom; attempt 0 is the owner's own, as long as it is the newest and its lease has not ended."""
+    """Identifies one attempt: task, owner, fencing number.
+
+    0 means the owner's current attempt while its lease is valid.
+    """
 
     task_id: TaskId
     owner: str
@@ -151,7 +154,7 @@ class Done:
 
 @dataclass(frozen=True, slots=True)
 class Failed:
-    """The work has failed, and is tried again if an attempt is left: after the backoff, or after a time of its own."""
+    """The attempt failed. If attempts are left, the task is retried after this time or after the backoff."""
 
     error: str
     after: timedelta | None = None
@@ -162,7 +165,7 @@ class Failed:
 
 @dataclass(frozen=True, slots=True)
 class Died:
-    """The work has failed for good."""
+    """The attempt failed and the task must not be retried."""
 
     error: str
 
@@ -172,7 +175,7 @@ class Died:
 
 @dataclass(frozen=True, slots=True)
 class Released:
-    """The work was not attempted: nothing is counted, and anybody may claim it at once."""
+    """The task was given back: the attempt is not counted, and any worker may claim it at once."""
 
 
 Outcome: TypeAlias = Done | Failed | Died | Released
@@ -186,7 +189,7 @@ class Settlement(NamedTuple):
 
 
 class Outcomes(NamedTuple):
-    """What became of the tasks of a reaction that have one status; how long they took from being made to their end."""
+    """Statistics of the tasks of a reaction with one status; times are from insert to end."""
 
     reaction_id: str
     status: str
@@ -199,7 +202,7 @@ class Outcomes(NamedTuple):
 
 
 class Policy(NamedTuple):
-    """What a reaction says of failures; a removed one has no more attempts."""
+    """The retry settings of a reaction; after its removal no attempts are left."""
 
     retry_max: int
     retry_backoff_ms: int
@@ -208,7 +211,7 @@ class Policy(NamedTuple):
 
 
 class Next(NamedTuple):
-    """A task's state after an attempt has ended."""
+    """The state of a task after an attempt."""
 
     status: TaskStatus
     next_attempt_at_ms: int
@@ -217,7 +220,7 @@ class Next(NamedTuple):
 
 
 def settled(attempts: int, outcome: Outcome, policy: Policy, now_ms: int, jitter: float) -> Next:
-    """What becomes of a task whose newest attempt has ended so."""
+    """The next state of a task whose newest attempt had this outcome."""
     match outcome:
         case Done():
             return Next(TaskStatus.DONE, 0, "")
@@ -238,29 +241,29 @@ def settled(attempts: int, outcome: Outcome, policy: Policy, now_ms: int, jitter
 
 
 def due_at_ms(now_ms: int, first_at_ms: int, debounce_ms: int) -> int:
-    """When a debounced task is due: a quiet window after its newest event, but not for ever."""
+    """When a debounced task is due: one window after its newest event, at most DEBOUNCE_WINDOWS after the first."""
     return min(now_ms + debounce_ms, first_at_ms + DEBOUNCE_WINDOWS * debounce_ms)
 
 
 def task_id(reaction_id: str, global_seq: int) -> TaskId:
-    """The same wherever and whenever it is made; a reaction's ids have the order of their entries."""
+    """The id of the task of a reaction for an entry; ids of one reaction sort like positions."""
     return TaskId(f"{task_prefix(reaction_id)}.{global_seq:015}")
 
 
 @lru_cache(maxsize=16_384)
 def task_prefix(reaction_id: str) -> str:
-    """What the ids of a reaction's tasks begin with, before a dot and a place."""
+    """The common prefix of the task ids of a reaction."""
     return system_run(reaction_id)[-16:]
 
 
 def rest_of(tasks: Sequence[Task], limit: int, max_bytes: int) -> str:
-    """The cursor of what may follow a page of a list of tasks; empty if nothing does."""
+    """The cursor of the next page of a list of tasks; empty after the last page."""
     is_cut = sum(task.size for task in tasks) + LARGEST > max_bytes
     return encode_cursor(tasks[-1].place) if tasks and (is_cut or len(tasks) >= limit) else ""
 
 
 def shard_hash(run_id: str) -> int:
-    """A number for a run, the same in every process."""
+    """A hash of a run id that is the same in every process."""
     return crc32(run_id.encode()) & 0x7FFFFFFF
 
 

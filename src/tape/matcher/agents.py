@@ -16,7 +16,7 @@ from tape.work.handler import Handler
 
 
 class AgentHandlers(Mapping[str, Handler]):
-    """The handlers of all reactions that start agents, whichever there are just now."""
+    """One handler for each reaction that starts an agent now."""
 
     def __init__(
         self,
@@ -43,7 +43,7 @@ class AgentHandlers(Mapping[str, Handler]):
         return len(list(iter(self)))
 
     async def _start(self, envelope: Envelope) -> None:
-        """Begins the run, or finds it begun: an entry starts one, however often it is handled."""
+        """Begins the run, unless an earlier attempt has begun it; waits for its end if `is_waiting`."""
         state = self._states().get(envelope.reaction_id)
         if state is None or state.reaction.handler_kind is not HandlerKind.AGENT:
             raise Dead("its reaction starts no agent any more")
@@ -61,5 +61,5 @@ class AgentHandlers(Mapping[str, Handler]):
 
 
 def invocation(app: str, reaction_id: str, global_seq: int) -> Invocation:
-    """What an agent is invoked for, the same wherever it is matched."""
+    """The invocation of an agent for an entry; it is the same in every process."""
     return Invocation(app=app, invocation=f"react-{reaction_id}-{global_seq}")

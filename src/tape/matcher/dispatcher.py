@@ -1,4 +1,4 @@
-"""A dispatcher: matches the journal and works off the tasks, in one process or in many."""
+"""The dispatcher: a matcher and workers over one store, in one process or in many."""
 
 import os
 import socket
@@ -29,18 +29,18 @@ from tape.work.outages import retry_outages
 from tape.work.shutdown import until_signal
 from tape.work.worker import Worker
 
-AGENTS: Final = 1_000  # runs that one process waits for
+AGENT_SLOTS: Final = 1_000  # runs that one process waits for
 
 
 def new_owner() -> str:
-    """A name that no other worker has."""
+    """A name for a worker that no other has, with its host and process."""
     host = "".join(char if char.isalnum() else "-" for char in socket.gethostname())[:64].lstrip("-")
     return f"{host or 'worker'}-{os.getpid()}-{os.urandom(4).hex()}"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class WorkerConfig:
-    """Who works: what is registered first, which functions handle what, to whom is published, and under which name."""
+    """What a dispatcher registers at its start, its handlers, its peers, and the name and size of its worker."""
 
     handlers: Mapping[str, Handler]
     reactions: tuple[Reaction, ...] = ()
@@ -58,7 +58,7 @@ class WorkerConfig:
 def config_of(
     collection: Collection, *, is_registering: bool, owner: str | None, slots: int, lease: timedelta
 ) -> WorkerConfig:
-    """Those whom decorators have collected."""
+    """The configuration for the reactions that decorators have collected."""
     return WorkerConfig(
         reactions=tuple(each.reaction for each in collection) if is_registering else (),
         handlers=collection.handlers,
@@ -69,7 +69,7 @@ def config_of(
 
 
 def pubsub_config(target: str, reaction_id: str, *, owner: str | None, slots: int, lease: timedelta) -> WorkerConfig:
-    """Whoever publishes to one topic of Pub/Sub, and handles nothing else."""
+    """The configuration of a bridge that publishes to one Pub/Sub topic, and handles nothing else."""
     given = Settings.read(os.environ).connections.get("pubsub", {})
     peer = peer_connections({"pubsub": {"slots": slots, **given}})["pubsub"]
     route = routed_to(Target.parse(target), reaction_id)
@@ -77,7 +77,7 @@ def pubsub_config(target: str, reaction_id: str, *, owner: str | None, slots: in
 
 
 class Dispatcher:
-    """A matcher and workers over one store; the workers are woken by what the matcher writes.
+    """Matches the journal and handles tasks. The matcher wakes the workers when it inserts tasks.
 
     With a journal it starts agents too.
     """
@@ -88,17 +88,17 @@ class Dispatcher:
         self.worker = Worker(store.tasks, config.handlers, owner=config.owner, slots=config.slots, lease=config.lease)
         self.matcher = Matcher(store, None if journal is None else journal.pages(), self._wake, slots=self.worker.slots)
         self._journal = journal
-        self._starter = self._agents(is_waiting=True)
-        self._bridges = [self._bridge(peer) for peer in config.peers]
+        self._agent_worker = self._new_agent_worker(is_waiting=True)
+        self._bridges = [self._new_bridge(peer) for peer in config.peers]
 
     async def register(self) -> None:
         for reaction in self._config.reactions:
             await self._store.reactions.register(reaction)
 
     async def run(self) -> int:
-        """Works until it is stopped; how many tasks it has settled."""
+        """Works until it is stopped; returns how many tasks it has settled."""
         await retry_outages(lambda _: self.register(), "work")
-        async with background(self.matcher.run, self._start_agents):
+        async with background(self.matcher.run, self._run_agents):
             log.info("dispatcher.started", owner=self._config.owner, handlers=len(self._config.handlers))
             await self._work()
         log.info("dispatcher.stopped", owner=self._config.owner, handled=self.handled)
@@ -106,77 +106,77 @@ class Dispatcher:
 
     @property
     def handled(self) -> int:
-        """How many tasks were settled by now, agents' aside."""
+        """How many tasks were settled by now, without those that start agents."""
         return sum(worker.handled for worker in (self.worker, *self._bridges))
 
     def stop(self) -> None:
-        """Claims nothing more; `run` returns when everything that was begun is settled."""
+        """Claims nothing more; `run` returns when everything that was claimed is settled."""
         for worker in (self.worker, *self._bridges):
             worker.stop()
         for peer in self._config.peers:
             peer.stop()
 
     async def _work(self) -> None:
-        """Each bridge has a loop of its own, so that a peer that takes nothing holds up nobody else."""
+        """Runs the workers. Each bridge has its own, so that a peer that does not answer blocks no other work."""
         try:
             async with anyio.create_task_group() as tasks:
                 for worker in (self.worker, *self._bridges):
                     tasks.start_soon(worker.run)
         finally:
-            await self._hang_up()
+            await self._close_peers()
 
-    async def _hang_up(self) -> None:
+    async def _close_peers(self) -> None:
         for peer in self._config.peers:
             await peer.close()
 
     async def match(self) -> NoReturn:
-        """Matches and starts agents, and leaves the other tasks to others."""
+        """Matches and starts agents, and leaves other tasks to other processes."""
         async with background(self.matcher.run):
-            await self._start_agents()
-        raise AssertionError("agents are started for ever")
+            await self._run_agents()
+        raise AssertionError("agents are started until the task is cancelled")
 
     async def run_until_signal(self) -> int:
-        """The same until a signal says to leave; a second one does not wait for what was begun."""
+        """Runs until SIGTERM or SIGINT; a second signal ends the process at once."""
         return await until_signal(self.run, self.stop)
 
     async def run_once(self) -> int:
-        """Matches what there is and works off what is due, until neither makes more."""
+        """Matches all entries and handles what is due, until neither finds more; returns how many it settled."""
         await self.register()
-        self.matcher = Matcher(self._store)  # a tail may not have heard yet of what there is
-        starter = self._agents(is_waiting=False)
+        self.matcher = Matcher(self._store)  # a tail may lag behind the journal
+        agent_worker = self._new_agent_worker(is_waiting=False)
         for peer in self._config.peers:
-            peer.stop()  # a peer that is away is not waited for
+            peer.stop()  # so that no send waits for a peer that is unavailable
         try:
-            while await self.matcher.step() or await self._have_worked(starter):
+            while await self.matcher.step() or await self._run_workers_once(agent_worker):
                 pass
         finally:
-            await self._hang_up()
+            await self._close_peers()
         return self.handled
 
-    async def _have_worked(self, starter: Worker) -> bool:
-        return any([await has_worked(worker) for worker in (self.worker, starter, *self._bridges)])
+    async def _run_workers_once(self, agent_worker: Worker) -> bool:
+        return any([await _has_worked(worker) for worker in (self.worker, agent_worker, *self._bridges)])
 
-    def _agents(self, *, is_waiting: bool) -> Worker:
+    def _new_agent_worker(self, *, is_waiting: bool) -> Worker:
         agents: Mapping[str, Handler] = {}
         if self._journal is not None:
             runs = Ledgers(self._store, self._journal).runs
             agents = AgentHandlers(lambda: self.matcher.states, runs, self._journal, is_waiting=is_waiting)
-        return Worker(self._store.tasks, agents, owner=self._config.owner, slots=AGENTS, lease=self._config.lease)
+        return Worker(self._store.tasks, agents, owner=self._config.owner, slots=AGENT_SLOTS, lease=self._config.lease)
 
-    def _bridge(self, peer: PeerConnection) -> Worker:
+    def _new_bridge(self, peer: PeerConnection) -> Worker:
         sends = PublishHandlers(lambda: self.matcher.states, peer, self._store.journal, self._config.route)
         slots = peer.config.slots
         return Worker(self._store.tasks, sends, owner=self._config.owner, slots=slots, lease=self._config.lease)
 
     def _wake(self) -> None:
-        for worker in (self.worker, self._starter, *self._bridges):
+        for worker in (self.worker, self._agent_worker, *self._bridges):
             worker.wake()
 
-    async def _start_agents(self) -> NoReturn:
+    async def _run_agents(self) -> NoReturn:
         while True:
-            await self._starter.run()
+            await self._agent_worker.run()
 
 
-async def has_worked(worker: Worker) -> bool:
+async def _has_worked(worker: Worker) -> bool:
     before = worker.handled
     return await worker.run_once() > before

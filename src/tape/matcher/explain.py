@@ -1,4 +1,4 @@
-"""Why an entry became a task of a reaction, or why not: told from the journal, by the rules the matcher goes by."""
+"""Explains from the journal why an entry became a task of a reaction or not, with the rules of the matcher."""
 
 from collections.abc import Sequence
 from contextlib import aclosing
@@ -24,7 +24,7 @@ from tape.matcher.rules import predicate_of
 
 
 class MatchOutcome(StrEnum):
-    """What came of an entry, for one reaction."""
+    """What a reaction did with an entry."""
 
     NOT_ACTIVE = "not_active"
     OTHER_SUBJECT = "other_subject"
@@ -40,7 +40,7 @@ class MatchOutcome(StrEnum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Judgement:
-    """What the rules say of an entry: with which definition, whether that is active, and what it answers."""
+    """How the rules judge an entry: the definition that applies, whether it is active, and its results."""
 
     definition: Reaction
     is_active: bool
@@ -52,7 +52,7 @@ class Judgement:
 
     @property
     def refusal(self) -> MatchOutcome | None:
-        """Why it makes no task; None when it does."""
+        """Why the entry becomes no task; None if it does."""
         if not self.is_active:
             return MatchOutcome.NOT_ACTIVE
         if not self.is_subject:
@@ -66,7 +66,7 @@ class Judgement:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Explanation:
-    """The whole answer: the judgement, what was said of the reaction, and the task with what befell it."""
+    """The judgement, the registrations of the reaction, and the task with its history."""
 
     reaction_id: str
     entry: Entry
@@ -79,16 +79,16 @@ class Explanation:
 
 
 async def explain(store: Store, journal: Journal, reaction_id: str, global_seq: int) -> Explanation:
-    """Why an entry became a task of a reaction, or why not."""
+    """Explains what a reaction did with the entry at a position."""
     record = await store.reactions.find(reaction_id)
     if record is None:
         raise NotFound(f"there is no reaction {reaction_id!r}")
     entry = await _entry(journal, global_seq)
-    told = await _told(journal, reaction_id)
-    registrations = [each for each in told if each.kind == REACTION]
+    entries = await _entries_about(journal, reaction_id)
+    registrations = [each for each in entries if each.kind == REACTION]
     judgement = await anyio.to_thread.run_sync(partial(judge, registrations, entry))
     task = await store.tasks.made_of(reaction_id, entry.global_seq, entry.subject)
-    if task is not None and not await _is_in(task, journal, registrations, entry):
+    if task is not None and not await _covers(task, journal, registrations, entry):
         task = None
     return Explanation(
         reaction_id=reaction_id,
@@ -98,12 +98,12 @@ async def explain(store: Store, journal: Journal, reaction_id: str, global_seq: 
         registrations=tuple(registrations),
         cursor=record.cursor,
         task=task,
-        life=() if task is None else tuple(_life(told, task)),
+        life=() if task is None else tuple(_history_of(entries, task)),
     )
 
 
 def judge(registrations: Sequence[Entry], entry: Entry) -> Judgement:
-    """What the rules say of an entry, given everything that was said of a reaction."""
+    """Judges an entry by all registrations of a reaction."""
     state = reaction_history(registrations)
     if state is None:
         raise NotFound("the journal has no registration of this reaction any more")
@@ -120,34 +120,34 @@ def judge(registrations: Sequence[Entry], entry: Entry) -> Judgement:
     )
 
 
-def _reason(state: ReactionState, place: int) -> str:
-    if place <= (state.cursor or 0):
+def _reason(state: ReactionState, position: int) -> str:
+    if position <= (state.cursor or 0):
         return f"it was registered to begin at the head, after position {state.cursor}"
-    if state.is_matching or place <= state.held:
-        older = [version.since for version in state.versions if version.since < place]
+    if state.is_matching or position <= state.held:
+        older = [version.since for version in state.versions if version.since < position]
         return f"its definition is active after position {older[-1] if older else 0}"
     if state.is_removed:
         return f"it was removed, and nothing after position {state.held} is matched"
     return f"it is paused ({state.paused}), and nothing after position {state.held} is matched until it is resumed"
 
 
-async def _is_in(task: Task, journal: Journal, registrations: Sequence[Entry], entry: Entry) -> bool:
-    """Whether it is the task of an entry, or of a newer one that stands for it: for the last so many it has counted."""
+async def _covers(task: Task, journal: Journal, registrations: Sequence[Entry], entry: Entry) -> bool:
+    """Whether the task is for the entry, or for a newer entry that replaced it (debounce)."""
     if task.source_global_seq == entry.global_seq:
         return True
-    gathered, after = 0, entry.global_seq - 1
+    coalesced, after = 0, entry.global_seq - 1
     async with aclosing(journal.stream(subject=entry.subject, from_global_seq=after, follow=False)) as stream:
         async for each in stream:
             if each.global_seq == task.source_global_seq:
                 return True
-            gathered += await anyio.to_thread.run_sync(_is_gathered, registrations, each)
-            if not 0 < gathered <= task.coalesced:  # the first one is the entry itself
+            coalesced += await anyio.to_thread.run_sync(_is_coalesced, registrations, each)
+            if not 0 < coalesced <= task.coalesced:  # the first one is the entry itself
                 return False
     return False
 
 
-def _is_gathered(registrations: Sequence[Entry], entry: Entry) -> bool:
-    """Whether a newer entry may stand for this one."""
+def _is_coalesced(registrations: Sequence[Entry], entry: Entry) -> bool:
+    """Whether a newer entry may replace this one."""
     judgement = judge(registrations, entry)
     return judgement.refusal is None and judgement.definition.debounce_ms > 0 and judgement.depth < MAX_DEPTH
 
@@ -170,23 +170,23 @@ async def _entry(journal: Journal, global_seq: int) -> Entry:
     raise NotFound(f"there is no entry at position {global_seq}; the journal ends at {await journal.head()}")
 
 
-async def life_of(journal: Journal, task: Task) -> list[Entry]:
-    """The entries that say how often a task has died and was replayed; a removal ends all that are pending."""
-    return _life(await _told(journal, task.reaction_id), task)
+async def task_history(journal: Journal, task: Task) -> list[Entry]:
+    """The entries of each death and replay of a task; the removal of its reaction ends a pending task."""
+    return _history_of(await _entries_about(journal, task.reaction_id), task)
 
 
-async def _told(journal: Journal, reaction_id: str) -> list[Entry]:
-    """Everything that was said of a reaction and of its tasks."""
+async def _entries_about(journal: Journal, reaction_id: str) -> list[Entry]:
+    """All entries about a reaction and its tasks."""
     async with aclosing(journal.stream(run_id=system_run(reaction_id), follow=False)) as stream:
         return [entry async for entry in stream]
-    raise AssertionError("a stream swallows nothing")
+    raise AssertionError("a stream suppresses no error")
 
 
-def _life(told: Sequence[Entry], task: Task) -> list[Entry]:
-    """A task that was replayed, or is dead as `deregistered`, without having died by itself was ended by a removal."""
+def _history_of(entries: Sequence[Entry], task: Task) -> list[Entry]:
+    """The history of a task. If it was replayed or is `deregistered` without its own death, a removal ended it."""
     life: list[Entry] = []
     removal: Entry | None = None
-    for entry in told:
+    for entry in entries:
         if entry.kind == REACTION and entry.type == Verb.REMOVED:
             removal = entry
         elif _is_about(entry, task):
@@ -198,5 +198,5 @@ def _life(told: Sequence[Entry], task: Task) -> list[Entry]:
 
 
 def _is_about(entry: Entry, task: Task) -> bool:
-    said = entry.payload if entry.kind == TASK else None
-    return isinstance(said, dict) and said.get("task_id") == task.task_id
+    payload = entry.payload if entry.kind == TASK else None
+    return isinstance(payload, dict) and payload.get("task_id") == task.task_id

@@ -1,4 +1,4 @@
-"""An explanation as plain values, for whoever shows it."""
+"""An explanation as JSON values."""
 
 from dataclasses import asdict
 
@@ -7,14 +7,14 @@ from tape.core.task import MAX_DEPTH, Task
 from tape.matcher.explain import Explanation
 
 
-def explanation_fields(told: Explanation) -> dict[str, object]:
-    """Everything an explanation says."""
-    judged = told.judgement
+def explanation_fields(explanation: Explanation) -> dict[str, object]:
+    """All fields of an explanation."""
+    judged = explanation.judgement
     return {
-        "reaction_id": told.reaction_id,
-        "global_seq": told.entry.global_seq,
-        "subject": told.entry.subject,
-        "outcome": told.outcome.value,
+        "reaction_id": explanation.reaction_id,
+        "global_seq": explanation.entry.global_seq,
+        "subject": explanation.entry.subject,
+        "outcome": explanation.outcome.value,
         "matched": judged.refusal is None,
         "active": judged.is_active,
         "reason": judged.reason,
@@ -29,20 +29,20 @@ def explanation_fields(told: Explanation) -> dict[str, object]:
         "depth": judged.depth,
         "max_depth": MAX_DEPTH,
         "debounce_ms": judged.definition.debounce_ms,
-        "last_global_seq": told.cursor,
-        "registrations": [entry_fields(entry) for entry in told.registrations],
-        "task": None if told.task is None else task_fields(told.task),
-        "life": [entry_fields(entry) for entry in told.life],
+        "last_global_seq": explanation.cursor,
+        "registrations": [entry_fields(entry) for entry in explanation.registrations],
+        "task": None if explanation.task is None else task_fields(explanation.task),
+        "life": [entry_fields(entry) for entry in explanation.life],
     }
 
 
 def task_fields(task: Task) -> dict[str, object]:
-    """The columns of tape_tasks, by their names."""
+    """A task by the column names of tape_tasks."""
     return {**asdict(task), "status": int(task.status)}
 
 
 def entry_fields(entry: Entry) -> dict[str, object]:
-    """What happened, where and when, and what was said of it."""
-    said = entry.payload if isinstance(entry.payload, dict) else {}
-    told = {name: said[name] for name in ("attempts", "error", "reason", "paused") if said.get(name)}
-    return {"global_seq": entry.global_seq, "ts_ms": entry.ts_ms, "type": entry.type, **told}
+    """The position, time and type of an entry, with the fields that explain it."""
+    payload = entry.payload if isinstance(entry.payload, dict) else {}
+    reasons = {name: payload[name] for name in ("attempts", "error", "reason", "paused") if payload.get(name)}
+    return {"global_seq": entry.global_seq, "ts_ms": entry.ts_ms, "type": entry.type, **reasons}

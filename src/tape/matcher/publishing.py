@@ -1,4 +1,4 @@
-"""Publishing: the reactions whose matches go to one peer, whichever there are just now."""
+"""Handlers that publish matches to one peer."""
 
 from collections.abc import Callable, Iterator, Mapping
 from typing import TypeAlias
@@ -15,7 +15,7 @@ Route: TypeAlias = Callable[[Reaction], Target | None]
 
 
 def target_of(reaction: Reaction) -> Target | None:
-    """Where a reaction publishes to; None if it does not, or to where no bridge goes."""
+    """The target that a reaction publishes to; None if it has none, or one that no bridge supports."""
     if reaction.handler_kind is not HandlerKind.PUBLISH:
         return None
     try:
@@ -25,7 +25,7 @@ def target_of(reaction: Reaction) -> Target | None:
 
 
 def routed_to(target: Target, reaction_id: str = "") -> Route:
-    """To one target only: what reactions publish to it, or everything of the reaction that is named."""
+    """A route to one target: for the reactions that publish to it, or for the named reaction only."""
 
     def route(reaction: Reaction) -> Target | None:
         if reaction_id:

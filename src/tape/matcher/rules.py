@@ -1,4 +1,4 @@
-"""Reactions made ready to be asked about an entry: patterns in a trie, predicates compiled once."""
+"""The rules of reactions, indexed: patterns in a trie, predicates compiled once."""
 
 import time
 from collections.abc import Iterator, Sequence
@@ -17,16 +17,16 @@ from tape.core.trie import Trie
 
 SLOW_S: Final = 0.050
 NOTICED_S: Final = 0.005
-MOST_SUBJECTS: Final = 4_096
+MAX_SUBJECTS: Final = 4_096
 
 
 @dataclass(frozen=True, slots=True, eq=False, kw_only=True)
 class Rule:
-    """A version of a reaction and the positions it is for: after `above`, up to and including `through`."""
+    """A version of a reaction and the positions that it matches: after `above`, up to and including `through`."""
 
     reaction: Reaction
     pattern: Pattern
-    predicate: "Predicate | Broken"
+    predicate: "Predicate | InvalidPredicate"
     above: int = 0
     through: int | None = None
 
@@ -34,8 +34,8 @@ class Rule:
         return self.above < global_seq and (self.through is None or global_seq <= self.through)
 
 
-class Finding(NamedTuple):
-    """What a rule says of an entry: whether it matches, how it erred if it did, and how long that took."""
+class Evaluation(NamedTuple):
+    """The result of a predicate for an entry: whether it matches, its error, and how long it took."""
 
     rule: Rule
     matched: bool
@@ -44,16 +44,16 @@ class Finding(NamedTuple):
     is_too_slow: bool = False
 
 
-class Found(NamedTuple):
-    """The rules whose patterns match a subject; whether any of them is only for some positions."""
+class SubjectRules(NamedTuple):
+    """The rules whose patterns match a subject: without a predicate, with one, and whether positions limit any."""
 
-    sure: Sequence[Rule]
-    asked: Sequence[Rule]
+    certain: Sequence[Rule]
+    conditional: Sequence[Rule]
     is_limited: bool
 
 
 class Clocks(Protocol):
-    """The time that passes, and the time this thread was working."""
+    """The wall clock, and the CPU time of this thread."""
 
     def wall(self) -> float: ...
     def cpu(self) -> float: ...
@@ -67,13 +67,13 @@ class SystemClocks:
 
 
 class Rules:
-    """The reactions that are asked together."""
+    """The rules of the reactions that are matched together."""
 
     def __init__(self, clocks: Clocks | None = None) -> None:
         self._clocks = clocks or SystemClocks()
         self._trie: Trie[Rule] = Trie()
         self._rules: dict[str, Sequence[Rule]] = {}
-        self._found: dict[str, Found] = {}
+        self._found: dict[str, SubjectRules] = {}
 
     def __contains__(self, reaction_id: str) -> bool:
         return reaction_id in self._rules
@@ -81,66 +81,68 @@ class Rules:
     def __len__(self) -> int:
         return len(self._rules)
 
-    def put(self, reaction_id: str, state: ReactionState) -> None:
-        self.drop(reaction_id)
+    def add(self, reaction_id: str, state: ReactionState) -> None:
+        self.remove(reaction_id)
         self._found.clear()
         self._rules[reaction_id] = rules = list(_rules(state))
         for rule in rules:
             self._trie.add(rule.pattern, rule)
 
-    def sort(self, reaction_id: str, state: ReactionState | None) -> None:
-        """Has it if it is one of the pack, and else not."""
+    def update(self, reaction_id: str, state: ReactionState | None) -> None:
+        """Indexes a reaction that is active and caught up, else removes it."""
         if state is not None and state.is_matching and state.cursor is None:
-            self.put(reaction_id, state)
+            self.add(reaction_id, state)
         else:
-            self.drop(reaction_id)
+            self.remove(reaction_id)
 
-    def drop(self, reaction_id: str) -> None:
+    def remove(self, reaction_id: str) -> None:
         for rule in self._rules.pop(reaction_id, ()):
             self._found.clear()
             self._trie.discard(rule.pattern, rule)
 
-    def of(self, entry: Entry) -> tuple[Sequence[Rule], Sequence[Rule]]:
-        """The rules that match an entry for sure, and those whose predicates are to be asked."""
-        found = self._found.get(entry.subject) or self._find(entry)
+    def find(self, entry: Entry) -> tuple[Sequence[Rule], Sequence[Rule]]:
+        """The rules that match an entry, and those that match it if their predicate does."""
+        found = self._found.get(entry.subject) or self._find_subject(entry)
         if not found.is_limited:
-            return found.sure, found.asked
-        sure, asked = ([rule for rule in some if rule.is_for(entry.global_seq)] for some in (found.sure, found.asked))
-        return sure, asked
+            return found.certain, found.conditional
+        certain, conditional = (
+            [rule for rule in some if rule.is_for(entry.global_seq)] for some in (found.certain, found.conditional)
+        )
+        return certain, conditional
 
-    def _find(self, entry: Entry) -> "Found":
-        """The rules for a subject's entries, kept until a rule comes or goes."""
+    def _find_subject(self, entry: Entry) -> SubjectRules:
+        """Finds the rules for a subject, and caches them until a rule is added or removed."""
         rules = [rule for rule in self._trie.match(entry.subject) if may_react(rule.pattern, entry)]
-        found = Found(
-            sure=[rule for rule in rules if rule.predicate.is_blank],
-            asked=[rule for rule in rules if not rule.predicate.is_blank],
+        found = SubjectRules(
+            certain=[rule for rule in rules if rule.predicate.is_blank],
+            conditional=[rule for rule in rules if not rule.predicate.is_blank],
             is_limited=any(rule.above or rule.through is not None for rule in rules),
         )
-        if len(self._found) >= MOST_SUBJECTS:
+        if len(self._found) >= MAX_SUBJECTS:
             self._found.clear()
         self._found[entry.subject] = found
         return found
 
-    def evaluated(self, rules: Sequence[Rule], entry: Entry) -> list[Finding]:
-        """What each of them says of an entry; one activation serves them all."""
-        return list(self._evaluated(rules, entry))
+    def evaluate(self, rules: Sequence[Rule], entry: Entry) -> list[Evaluation]:
+        """Evaluates the predicates of rules for an entry, which is bound once for all of them."""
+        return list(self._evaluations(rules, entry))
 
-    def _evaluated(self, rules: Sequence[Rule], entry: Entry) -> Iterator[Finding]:
+    def _evaluations(self, rules: Sequence[Rule], entry: Entry) -> Iterator[Evaluation]:
         activation = bind(entry)
         began, worked = self._clocks.wall(), self._clocks.cpu()
         for rule in rules:
             verdict = rule.predicate.evaluate(activation)
             ended = self._clocks.wall()
             seconds, began, is_too_slow = ended - began, ended, False
-            if seconds > NOTICED_S:  # being held up by others is not its fault, but asking for its own time is dear
+            if seconds > NOTICED_S:  # the CPU clock is expensive, and tells a slow predicate from a busy machine
                 spent, worked = self._clocks.cpu() - worked, self._clocks.cpu()
                 if spent > SLOW_S:
                     is_too_slow = self._is_slow(rule, activation)
                     began, worked = self._clocks.wall(), self._clocks.cpu()
-            yield Finding(rule, verdict.matched, verdict.error, seconds, is_too_slow)
+            yield Evaluation(rule, verdict.matched, verdict.error, seconds, is_too_slow)
 
     def _is_slow(self, rule: Rule, activation: Activation) -> bool:
-        """Asks once more: the first time a collection of garbage may have come between."""
+        """Evaluates once more: the garbage collector may have run during the first time."""
         began, worked = self._clocks.wall(), self._clocks.cpu()
         rule.predicate.evaluate(activation)
         return self._clocks.wall() - began > SLOW_S and self._clocks.cpu() - worked > SLOW_S
@@ -159,8 +161,8 @@ def _rules(state: ReactionState) -> Iterator[Rule]:
         )
 
 
-class Broken:
-    """A predicate that was accepted once and no longer is: it errs, and says why."""
+class InvalidPredicate:
+    """A registered predicate that this version does not accept; each evaluation is an error with the reason."""
 
     is_blank = False
 
@@ -172,9 +174,9 @@ class Broken:
 
 
 @lru_cache(maxsize=16_384)
-def predicate_of(text: str) -> Predicate | Broken:
-    """A predicate that was registered, compiled once."""
+def predicate_of(text: str) -> Predicate | InvalidPredicate:
+    """The compiled predicate of a registration."""
     try:
         return Predicate(text)
     except UsageError as error:
-        return Broken(str(error))
+        return InvalidPredicate(str(error))

@@ -110,7 +110,7 @@ class Reactions:
             if result.is_done:
                 return result.recorded
         async with self._connection.transaction() as tx:
-            place = {"seen": page.seen, "epoch": page.epoch, "cursor": page.cursor, "now_ms": now_ms()}
+            place = {"seen": page.version, "epoch": page.epoch, "cursor": page.cursor, "now_ms": now_ms()}
             moved = await tx.fetch(self._sql.move_match_cursor, place)
             if not moved:
                 return None

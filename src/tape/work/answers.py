@@ -1,4 +1,4 @@
-"""What a handler can answer beside success, raised or returned."""
+"""What a handler may raise or return instead of succeeding."""
 
 from datetime import timedelta
 from typing import Final
@@ -9,7 +9,7 @@ DONE: Final = Done()
 
 
 class Retry(Exception):
-    """Try again, after a time of the handler's own or else after the backoff; it still counts as an attempt."""
+    """The attempt failed: try again after this time, or after the backoff of the reaction."""
 
     def __init__(self, reason: str = "", *, after: timedelta | float | None = None) -> None:
         super().__init__(reason)
@@ -18,7 +18,7 @@ class Retry(Exception):
 
 
 class Dead(Exception):
-    """Never try again: what is wrong will stay wrong."""
+    """The attempt failed for good: the task becomes a dead letter."""
 
     def __init__(self, reason: str) -> None:
         super().__init__(reason)
@@ -26,11 +26,11 @@ class Dead(Exception):
 
 
 class Release(Exception):
-    """Give the task back unattempted: the attempt does not count, and another worker may claim it at once."""
+    """Gives the task back: the attempt does not count, and any worker may claim it at once."""
 
 
 def outcome_of(answer: object) -> Outcome:
-    """What an answer, or the error in its place, means for the task."""
+    """The outcome of an attempt whose handler returned or raised this."""
     if not isinstance(answer, Exception):
         return DONE
     match answer:

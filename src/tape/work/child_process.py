@@ -1,8 +1,8 @@
 """Child processes, started so that the threads of libraries cannot harm them.
 
-At a fork, libraries with threads of their own run handlers that may abort the child or confuse the parent; gRPC does
-both. `subprocess` starts a program with vfork, which runs no handlers, as long as neither another user nor a
-preexec_fn is asked for. uvloop forks. So a child is started by `subprocess` in a thread, whatever the event loop is.
+At a fork, libraries that have threads run hooks which may abort the child or break the parent; gRPC does both.
+`subprocess` starts a program with vfork, which runs no hooks, unless another user or a preexec_fn is given. uvloop
+forks. So `subprocess` starts each child in a thread, whatever the event loop is.
 """
 
 import os
@@ -25,31 +25,31 @@ T = TypeVar("T")
 
 
 class ChildProcess:
-    """A running program; reading from it and writing to it may be cancelled."""
+    """A running program. A caller may cancel a read or a write."""
 
     def __init__(self, process: Popen[bytes]) -> None:
         self._process = process
         self._pipes = _Pipes(process)
 
     async def write(self, data: bytes) -> None:
-        """Everything, at once; nothing if the program does not listen any more."""
+        """Writes all the data; does nothing if the program has closed its input."""
         with suppress(BrokenPipeError):
             await self._in_thread(_write, _pipe(self._process.stdin), data)
 
     async def read_line(self, limit: int) -> bytes:
-        """The next line with its end; without one if it is longer than the limit, or the last; empty at the end."""
+        """The next line with its newline. A longer line is cut at the limit; at the end of the output it is empty."""
         return await self._in_thread(_pipe(self._process.stdout).readline, limit)
 
     async def communicate(self, data: bytes) -> tuple[bytes, bytes]:
-        """What it has written to its output and to its errors when it has ended."""
+        """Writes the data, waits for the end, and returns standard output and standard error."""
         return await self._in_thread(self._process.communicate, data)
 
     async def wait(self) -> int:
-        """Its exit code; minus the number of the signal that ended it."""
+        """Returns the exit code, or minus the number of the signal that ended the program."""
         return await to_thread.run_sync(self._process.wait, abandon_on_cancel=True)
 
     async def terminate(self, grace_s: float) -> None:
-        """Asks it and the processes that it has started to end, and kills what is left after so long."""
+        """Sends SIGTERM to the process group, and SIGKILL to what is left of it after `grace_s`."""
         with suppress(ProcessLookupError), anyio.move_on_after(grace_s):
             os.killpg(self._process.pid, signal.SIGTERM)
             await self.wait()
@@ -62,15 +62,15 @@ class ChildProcess:
         self._pipes.close()
 
     async def _in_thread(self, function: Callable[[*A], T], *args: *A) -> T:
-        """Waits for a thread that uses the pipes; a cancelled one is left, and ends with them."""
+        """Calls a function that uses the pipes in a thread; after a cancellation the thread ends when they close."""
         return await to_thread.run_sync(partial(self._pipes.use, function, *args), abandon_on_cancel=True)
 
 
 class _Pipes:
-    """The pipes of a child, closed when nobody uses them any more.
+    """The pipes of a child, closed when no thread uses them any more.
 
-    A program that the child has started may hold them open: a thread that still reads then would read from whatever
-    gets the number of a pipe that was closed under it.
+    A grandchild may keep them open. If a pipe were closed while a thread reads from it, the thread would read from
+    whatever file gets the same number next.
     """
 
     def __init__(self, process: Popen[bytes]) -> None:
@@ -109,7 +109,7 @@ class _Pipes:
 async def open_child(
     command: Sequence[str], *, grace_s: float = 0.0, stderr: int = PIPE
 ) -> AsyncIterator[ChildProcess]:
-    """Starts a program in a process group of its own; the whole group is gone at the end of the block."""
+    """Starts a program in a new process group, and kills the whole group at the end of the block."""
     process = await to_thread.run_sync(_start, command, stderr)
     child = ChildProcess(process)
     try:
@@ -121,14 +121,14 @@ async def open_child(
 
 
 async def run_child(command: Sequence[str], data: bytes = b"", *, stderr: int = PIPE) -> CompletedProcess[bytes]:
-    """Runs a program to its end; a cancelled one is killed."""
+    """Runs a program to its end; kills it if the call is cancelled."""
     async with open_child(command, stderr=stderr) as child:
         output, errors = await child.communicate(data)
         return CompletedProcess(command, await child.wait(), output, errors)
 
 
 def exit_with_children(status: int) -> NoReturn:
-    """Ends this process at once, and the children with it: nobody would end them any more."""
+    """Kills all children and ends this process at once."""
     for process in tuple(_RUNNING):
         with suppress(ProcessLookupError):
             os.killpg(process.pid, signal.SIGKILL)

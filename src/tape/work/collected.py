@@ -1,4 +1,4 @@
-"""What decorators have collected: reactions and the functions that handle them. Nothing is registered by importing."""
+"""The reactions that decorators have collected, with their handlers. Importing a module registers nothing."""
 
 import re
 from collections.abc import Callable, Iterator, Mapping
@@ -13,19 +13,19 @@ from tape.work.handler import Handler, handler
 from tape.work.processes import check_importable
 
 MAX_ID: Final = 128
-_UNFIT: Final = re.compile("[^A-Za-z0-9._-]+")
+_NOT_IN_IDS: Final = re.compile("[^A-Za-z0-9._-]+")
 
 
 @dataclass(frozen=True, slots=True)
 class Collected:
-    """A reaction, and the function under its decorator."""
+    """A reaction, and the function that was decorated."""
 
     reaction: Reaction
     handler: Handler
 
 
 class Collection:
-    """Reactions by their ids; a module that is loaded again replaces its own."""
+    """Reactions by their ids; a module that is imported again replaces its own."""
 
     def __init__(self) -> None:
         self._collected: dict[str, Collected] = {}
@@ -54,21 +54,21 @@ class Collection:
 
     @property
     def handlers(self) -> dict[str, Handler]:
-        """The functions a worker runs; agents and bridges are run elsewhere."""
+        """The functions that a worker calls; reactions that start agents or publish have none."""
         local = [each for each in self if each.reaction.handler_kind is HandlerKind.TASK]
         return {each.reaction.reaction_id: each.handler for each in local}
 
 
 collected: Final = Collection()
-"""What the decorators of this process have collected."""
+"""The collection that the decorators of this process fill."""
 
 
 def default_id(function: Callable[..., Any], options: Mapping[str, Any]) -> str:
-    """The same for the same function, pattern, kind and target, wherever it is loaded."""
+    """The id of a reaction without a given one: the same for the same function, pattern, kind and target."""
     kind = int(options.get("handler_kind", HandlerKind.TASK))
     target = options.get("agent_app") or options.get("publish_target") or ""
     digest = sha256(f"{options.get('subject_pattern', '')}\x1f{kind}\x1f{target}".encode()).hexdigest()[:8]
-    name = _UNFIT.sub("-", f"{function.__module__}.{function.__qualname__}").lstrip("._-")
+    name = _NOT_IN_IDS.sub("-", f"{function.__module__}.{function.__qualname__}").lstrip("._-")
     if not name:
         raise UsageError("a function without a name needs a reaction_id")
     return f"{name[: MAX_ID - 9]}.{digest}"

@@ -1,4 +1,4 @@
-"""Deadlines of attempts: what takes longer is cancelled, and left to itself if it goes on all the same."""
+"""The deadline of an attempt. An attempt that takes longer is cancelled and has failed."""
 
 from datetime import timedelta
 from typing import Final
@@ -9,11 +9,11 @@ from tape.core.reaction import TIMEOUT_MS
 DEADLINE: Final = timedelta(milliseconds=TIMEOUT_MS)
 LEAST: Final = timedelta.resolution
 LONGEST: Final = timedelta(days=7)
-END_S: Final = 5.0  # what a cancelled handler has to end
+END_S: Final = 5.0  # in which a cancelled handler has to end
 
 
 def check_deadline(deadline: timedelta | float) -> timedelta:
-    """A deadline of an attempt; a bare number counts seconds."""
+    """Validates a deadline; a bare number is in seconds."""
     is_number = isinstance(deadline, int | float) and not isinstance(deadline, bool)
     if not is_number and not isinstance(deadline, timedelta):
         raise UsageError(f"a deadline is a timedelta or a number of seconds, not {deadline!r}")
@@ -24,5 +24,5 @@ def check_deadline(deadline: timedelta | float) -> timedelta:
 
 
 def exceeded(deadline: timedelta) -> TimeoutError:
-    """Why an attempt has failed that was cancelled at its deadline."""
+    """The error of an attempt that was cancelled at its deadline."""
     return TimeoutError(f"it took longer than its deadline of {deadline.total_seconds():g} s")

@@ -1,4 +1,4 @@
-"""What a handler is given: the entry that triggered it, and which attempt of which task this is."""
+"""The argument of a handler: the entry that matched, and which attempt of which task this is."""
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, fields
@@ -11,7 +11,7 @@ from tape.core.task import Task, TaskId
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Envelope(Mapping[str, object]):
-    """A read-only mapping whose names are attributes too."""
+    """A read-only mapping; each key is an attribute too."""
 
     task_id: TaskId
     reaction_id: str
@@ -45,7 +45,7 @@ NAMES: Final = tuple(each.name for each in fields(Envelope))
 
 
 def envelope(task: Task) -> Envelope:
-    """The envelope of a claimed task; content that is not JSON reads as null."""
+    """The envelope of a claimed task; a payload that is not JSON reads as null."""
     return Envelope(
         task_id=task.task_id,
         reaction_id=task.reaction_id,

@@ -1,4 +1,4 @@
-"""A function made ready to handle tasks: plain or async, for one or for many, with the payload as it asks for it."""
+"""Handlers: a user's function, plain or async, with the arguments that its signature asks for."""
 
 import inspect
 from collections.abc import Callable, Mapping, Sequence
@@ -18,14 +18,14 @@ from tape.work.envelope import Envelope, envelope
 from tape.work.processes import call_in_process, check_importable, check_imported
 from tape.work.threads import call_in_thread
 
-MOST_AT_ONCE: Final = 1_000
+MAX_BATCH: Final = 1_000
 
 _ENVELOPES: Final = (inspect.Parameter.empty, Any, object, dict, Mapping, Envelope)
 
 
 @dataclass(frozen=True, slots=True)
 class Handler:
-    """A user's function. With `batch` it is given a list of up to so many at once."""
+    """A user's function. If `batch` is more than 1, each argument is a list of up to that many."""
 
     function: Callable[..., Any]
     batch: int = 1
@@ -38,7 +38,7 @@ class Handler:
         object.__setattr__(self, "is_async", inspect.iscoroutinefunction(self.function))
 
     async def handle(self, tasks: Sequence[Task], threads: anyio.CapacityLimiter) -> object:
-        """Calls the function: a plain one in a thread, one that is declared as a process in its own process."""
+        """Calls the function: in a child process if it is declared so, in a thread if it is not async."""
         envelopes = [envelope(task) for task in tasks] if self.takes else []
         if self.is_process:
             await call_in_process(self, envelopes, threads)
@@ -51,14 +51,14 @@ class Handler:
         return await answer if inspect.isawaitable(answer) else answer
 
     def check(self) -> None:
-        """Refuses, at a worker's start, what could not be called."""
+        """Raises an error at a worker's start if the function could not be called later."""
         if self.is_process:
             check_imported(self.function)
 
     def arguments(self, envelopes: Sequence[Envelope]) -> list[object]:
         if self.batch == 1:
-            return [_as(wanted, envelopes[0]) for wanted in self.takes]
-        return [[_as(_item(wanted), each) for each in envelopes] for wanted in self.takes]
+            return [_converted(wanted, envelopes[0]) for wanted in self.takes]
+        return [[_converted(_item(wanted), each) for each in envelopes] for wanted in self.takes]
 
 
 def handler(
@@ -68,12 +68,12 @@ def handler(
     timeout: timedelta | float | None = DEADLINE,
     is_process: bool = False,
 ) -> Handler:
-    """A handler of a function that takes nothing, the envelope, or the payload as a type and then the envelope."""
+    """Wraps a function that takes nothing, the envelope, or a typed payload and the envelope."""
     deadline = None if timeout is None else check_deadline(timeout)
     if is_process:
         check_importable(function)
-    if not 1 <= batch <= MOST_AT_ONCE:
-        raise UsageError(f"a batch is 1 to {MOST_AT_ONCE:,} tasks, not {batch}")
+    if not 1 <= batch <= MAX_BATCH:
+        raise UsageError(f"a batch is 1 to {MAX_BATCH:,} tasks, not {batch}")
     hints = _hints(function)
     names = [name for name, each in inspect.signature(function).parameters.items() if each.default is each.empty]
     if len(names) > 2:
@@ -86,11 +86,11 @@ def _hints(function: Callable[..., Any]) -> Mapping[str, object]:
     try:
         return get_type_hints(function)
     except NameError:
-        return {}  # a name that only a type checker sees: then it is the envelope
+        return {}  # a name that only a type checker sees: the argument is the envelope
 
 
-def _as(wanted: object, given: Envelope) -> object:
-    """The envelope, or its payload as a type; one that does not fit will not fit the next time either."""
+def _converted(wanted: object, given: Envelope) -> object:
+    """The envelope, or its payload as a type. A payload that does not fit will never fit, so the task dies."""
     if wanted in _ENVELOPES or getattr(wanted, "__origin__", None) in _ENVELOPES:
         return given
     try:
@@ -102,5 +102,4 @@ def _as(wanted: object, given: Envelope) -> object:
 
 
 def _item(wanted: object) -> object:
-    """What a list is to hold."""
     return next(iter(get_args(wanted)), inspect.Parameter.empty)

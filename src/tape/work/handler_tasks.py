@@ -1,4 +1,4 @@
-"""The asyncio tasks of a worker loop, which end with it, but for those that ignore their cancellation."""
+"""The asyncio tasks of a handler pool. They end with it, except those that ignore their cancellation."""
 
 import asyncio
 import atexit
@@ -12,13 +12,13 @@ from tape.telemetry import log
 from tape.work.deadline import END_S
 from tape.work.threads import exit_now, exit_status
 
-_LEFT: "Final[set[asyncio.Task[None]]]" = set()
+_DETACHED: "Final[set[asyncio.Task[None]]]" = set()
 
 
 class HandlerTasks:
-    """Tasks beside a task group: a group could never be left while a task in it ignores its cancellation.
+    """Tasks outside a task group: the group could not end while a task in it ignores its cancellation.
 
-    An error of a task becomes one of the group.
+    If a task raises an error, the group raises it.
     """
 
     def __init__(self, group: TaskGroup) -> None:
@@ -32,7 +32,7 @@ class HandlerTasks:
         task.add_done_callback(self._ended)
 
     async def end(self) -> None:
-        """Cancels all, and waits for them as long as they may take to end."""
+        """Cancels all tasks, waits up to END_S for them, and detaches the rest."""
         for scope in self._scopes.values():
             scope.cancel()
         if self._scopes:
@@ -41,7 +41,7 @@ class HandlerTasks:
         if self._scopes:
             log.warning("worker.handlers_detached", count=len(self._scopes))
             for task in self._scopes:
-                _leave(task)
+                _detach(task)
 
     def _ended(self, task: "asyncio.Task[None]") -> None:
         del self._scopes[task]
@@ -49,22 +49,22 @@ class HandlerTasks:
             self._group.start_soon(_raise, error)
 
 
-def has_left() -> bool:
-    """Whether tasks go on of which nobody waits for the end."""
-    return any(not task.done() for task in _LEFT)
+def has_detached() -> bool:
+    """Whether detached tasks still run."""
+    return any(not task.done() for task in _DETACHED)
 
 
-def _leave(task: "asyncio.Task[None]") -> None:
-    """Has the end of the event loop not wait for a task, which it would do for ever."""
-    _LEFT.add(task)
-    task.add_done_callback(_LEFT.discard)
-    asyncio.tasks._unregister_task(task)  # noqa: SLF001 - documented, for those who make tasks of their own
+def _detach(task: "asyncio.Task[None]") -> None:
+    """Keeps the end of the event loop from waiting for a task, which would take for ever."""
+    _DETACHED.add(task)
+    task.add_done_callback(_DETACHED.discard)
+    asyncio.tasks._unregister_task(task)  # noqa: SLF001 - documented for custom task classes
 
 
 @atexit.register
 def _end_process() -> None:
-    """Ends the process before Python destroys the tasks that are left: that runs them once more, without a loop."""
-    if has_left():
+    """Ends the process before Python destroys detached tasks, which would run them once more without a loop."""
+    if has_detached():
         exit_now(exit_status())
 
 

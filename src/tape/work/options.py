@@ -1,4 +1,4 @@
-"""What a decorator accepts beside its pattern."""
+"""The options that a decorator accepts besides its pattern."""
 
 from collections.abc import Mapping
 from datetime import timedelta
@@ -10,10 +10,10 @@ from tape.work.deadline import check_deadline
 
 
 class Options(TypedDict, total=False):
-    """The options of a reaction, as they are registered; `agent` and `publish` choose its kind.
+    """The options of a reaction; `agent` and `publish` choose its kind.
 
-    An attempt that takes longer than `timeout` (an hour; a number counts seconds) has failed. A `process` runs the
-    function in a process of its own, which is killed then.
+    An attempt that takes longer than `timeout` (an hour; a number is in seconds) has failed. `process` runs the
+    function in a child process, which is killed at the timeout.
     """
 
     reaction_id: str
@@ -35,7 +35,7 @@ class Options(TypedDict, total=False):
 
 
 def definition(pattern: str, options: Options) -> Mapping[str, Any]:
-    """The fields of a reaction."""
+    """The options as the fields of a Reaction."""
     agent, publish = options.get("agent"), options.get("publish")
     if agent and publish:
         raise UsageError("a reaction starts an agent or publishes, not both")

@@ -1,7 +1,6 @@
-"""One policy for whatever runs for long: a store that is away is waited for, as long as it takes.
+"""Outages of a store: long-running programs retry for as long as the outage takes.
 
-The delay doubles from a fifth of a second to five seconds, and each wait is a random half to all of it. An outage is
-logged when it begins and when it is over.
+The delay doubles from 200 ms to 5 s, with a random factor of 0.5 to 1. An outage is logged when it begins and ends.
 """
 
 from collections.abc import AsyncIterator, Awaitable, Callable
@@ -24,7 +23,7 @@ T = TypeVar("T")
 
 
 class Outage:
-    """The failures in a row of somebody who needs a store."""
+    """The consecutive failures of one component that needs a store."""
 
     def __init__(self, component: str, jitter: Callable[[], float] = random) -> None:
         self._component = component
@@ -36,7 +35,7 @@ class Outage:
         await anyio.sleep(self.failed(error).total_seconds())
 
     def failed(self, error: TapeError) -> timedelta:
-        """An attempt has failed; how long to wait before the next one."""
+        """Records a failure; returns how long to wait before the next attempt."""
         if self._failures == 0:
             log.warning("store.unavailable", component=self._component, reason=str(error))
         delay = self._delay()
@@ -44,7 +43,7 @@ class Outage:
         return delay
 
     def recovered(self) -> None:
-        """An attempt has succeeded."""
+        """Records a success, which ends the outage."""
         if self._failures:
             log.info("store.recovered", component=self._component, attempts=self._failures)
             self._failures = 0
@@ -55,7 +54,7 @@ class Outage:
 
 
 async def retry_outages(work: Callable[[Outage], Awaitable[T]], component: str) -> T:
-    """Does something to its end, and begins it again after each outage; `work` says when it has got on."""
+    """Calls `work` until it returns, again after each outage; `work` calls `recovered` when it makes progress."""
     outage = Outage(component)
     while True:
         try:
@@ -69,7 +68,7 @@ async def retry_outages(work: Callable[[Outage], Awaitable[T]], component: str) 
 
 @asynccontextmanager
 async def open_when_available(make: Callable[[], AbstractAsyncContextManager[T]], component: str) -> AsyncIterator[T]:
-    """What can be opened once its store is up; what is refused for another reason is raised at once."""
+    """Opens something as soon as its store is available; raises any other error at once."""
 
     async def entered(outage: Outage) -> T:
         found = await stack.enter_async_context(make())
@@ -81,7 +80,7 @@ async def open_when_available(make: Callable[[], AbstractAsyncContextManager[T]]
 
 
 def _unavailable(error: BaseException) -> Unavailable | None:
-    """The outage behind an error; tasks that fail together come as a group, and all of them must have met one."""
+    """The outage that caused an error; of a group of errors, each must be an outage."""
     if isinstance(error, Unavailable):
         return error
     found = [_unavailable(part) for part in error.exceptions] if isinstance(error, BaseExceptionGroup) else [None]

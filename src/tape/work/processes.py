@@ -1,4 +1,4 @@
-"""Handlers in processes of their own, which are killed when they are cancelled."""
+"""Handlers in child processes, which are killed when their attempt is cancelled."""
 
 import importlib
 import inspect
@@ -30,9 +30,9 @@ STDERR: Final = 2
 PROGRAM: Final = "import sys; sys.path[:] = sys.argv[1:]; from tape.work.processes import main; main()"
 
 
-async def call_in_process(handler: "Handler", envelopes: Sequence[Envelope], places: anyio.CapacityLimiter) -> None:
-    """Has a new interpreter import the function and call it; when this is cancelled, its process group is killed."""
-    asked = {
+async def call_in_process(handler: "Handler", envelopes: Sequence[Envelope], limiter: anyio.CapacityLimiter) -> None:
+    """Imports and calls the function in a new interpreter; a cancellation kills its process group."""
+    request = {
         "module": handler.function.__module__,
         "name": handler.function.__qualname__,
         "batch": handler.batch,
@@ -40,8 +40,8 @@ async def call_in_process(handler: "Handler", envelopes: Sequence[Envelope], pla
         "cause": current_cause() or 0,
     }
     command = [sys.executable, "-c", PROGRAM, *sys.path]
-    async with places, open_child(command, stderr=STDERR) as child:
-        await child.write(json.dumps(asked).encode() + b"\n")
+    async with limiter, open_child(command, stderr=STDERR) as child:
+        await child.write(json.dumps(request).encode() + b"\n")
         answer = await child.read_line(-1)
         status = await child.wait()
     outcome = json.loads(answer) if status == 0 and answer else None
@@ -56,38 +56,38 @@ async def call_in_process(handler: "Handler", envelopes: Sequence[Envelope], pla
 
 
 def main() -> None:
-    """The program of the other process: what the function prints goes to its errors, and its output is the answer.
+    """The program of the child process. Its standard output is the answer; the function prints to standard error.
 
-    Its input is one line, and then open for as long as the worker lives.
+    Its standard input is one line, and stays open for as long as the worker lives.
     """
-    orders, answers = os.dup(STDIN), os.dup(STDOUT)
+    requests, answers = os.dup(STDIN), os.dup(STDOUT)
     os.dup2(os.open(os.devnull, os.O_RDONLY), STDIN)
     os.dup2(STDERR, STDOUT)
-    asked = json.loads(os.fdopen(orders, "rb", closefd=False).readline())
-    threading.Thread(target=_end_with_worker, args=(orders,), name="tape worker's end", daemon=True).start()
-    outcome = call(asked)
+    request = json.loads(os.fdopen(requests, "rb", closefd=False).readline())
+    threading.Thread(target=_exit_with_worker, args=(requests,), name="tape worker watch", daemon=True).start()
+    outcome = call(request)
     with os.fdopen(answers, "wb") as answer:
-        answer.write(json.dumps(_facts(outcome)).encode())
+        answer.write(json.dumps(_outcome_fields(outcome)).encode())
 
 
-def _end_with_worker(orders: int) -> None:
-    """Waits until the worker has ended, however it did: nobody would end this process at its deadline any more."""
-    while os.read(orders, 1):
+def _exit_with_worker(requests: int) -> None:
+    """Kills this process group when the worker has ended, since nothing else would end it at its deadline."""
+    while os.read(requests, 1):
         pass
     with suppress(OSError):
         os.killpg(os.getpid(), signal.SIGKILL)
     os._exit(1)
 
 
-def call(asked: Mapping[str, Any]) -> Outcome:
-    """Calls a function by its name; its answer as what it means for the task."""
+def call(request: Mapping[str, Any]) -> Outcome:
+    """Imports a function by its name, calls it, and returns the outcome for its task."""
     from tape.work.handler import handler
 
     try:
-        function = _imported(asked["module"], asked["name"])
-        made = handler(function, asked["batch"])
-        with caused_by(asked["cause"]):
-            arguments = made.arguments([Envelope(**each) for each in asked["envelopes"]]) if made.takes else ()
+        function = _imported(request["module"], request["name"])
+        made = handler(function, request["batch"])
+        with caused_by(request["cause"]):
+            arguments = made.arguments([Envelope(**each) for each in request["envelopes"]]) if made.takes else ()
             answer = function(*arguments)
             return outcome_of(anyio.run(_awaited, answer) if inspect.isawaitable(answer) else answer)
     except Exception as error:  # noqa: BLE001 - a handler may raise anything, and that is its answer
@@ -95,13 +95,13 @@ def call(asked: Mapping[str, Any]) -> Outcome:
 
 
 def check_importable(function: Callable[..., Any]) -> None:
-    """Refuses what another process could not import by its name."""
+    """Raises a UsageError if a child process could not import the function by its name."""
     if not inspect.isfunction(function) or "<" in function.__qualname__ or function.__module__ == "__main__":
         raise _not_importable(function)
 
 
 def check_imported(function: Callable[..., Any]) -> None:
-    """Refuses a function whose name stands for something else, now that its module is loaded."""
+    """Raises a UsageError if the name of the function now refers to something else."""
     try:
         found = _imported(function.__module__, function.__qualname__)
     except (ImportError, AttributeError):
@@ -126,7 +126,7 @@ async def _awaited(answer: Any) -> object:
     return await answer
 
 
-def _facts(outcome: Outcome) -> dict[str, object]:
+def _outcome_fields(outcome: Outcome) -> dict[str, object]:
     after = outcome.after if isinstance(outcome, Failed) else None
     return {
         "error": outcome.error if isinstance(outcome, Failed | Died) else "",

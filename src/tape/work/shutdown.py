@@ -13,7 +13,7 @@ from typing import TypeVar
 from tape.settings import Settings
 from tape.telemetry import log
 from tape.work.child_process import exit_with_children
-from tape.work.handler_tasks import has_left
+from tape.work.handler_tasks import has_detached
 from tape.work.stop_signals import StopSignals
 from tape.work.threads import exit_now
 
@@ -60,7 +60,7 @@ def _stopping(stop: Callable[[], None], grace: timedelta) -> Iterator[None]:
     try:
         yield
     finally:
-        if not (requested.is_set() and has_left()):
+        if not (requested.is_set() and has_detached()):
             over.set()
             requested.set()
             signals.restore()

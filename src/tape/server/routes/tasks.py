@@ -7,7 +7,7 @@ import msgspec
 from tape.core.errors import NotFound, NotReady, UsageError, quoted
 from tape.core.page import ANSWER_BYTES, decode_cursor
 from tape.core.task import Task as TaskRow, TaskId, TaskStatus, rest_of
-from tape.matcher.explain import life_of
+from tape.matcher.explain import task_history
 from tape.matcher.explained import entry_fields
 from tape.server.http.request import Request
 from tape.server.http.response import Response
@@ -50,7 +50,7 @@ async def list_tasks(request: Request, node: Node) -> Response:
 
 async def show_task(request: Request, node: Node) -> Response:
     row = await _find(request, node)
-    life = [msgspec.convert(entry_fields(entry), LifecycleEvent) for entry in await life_of(node.journal, row)]
+    life = [msgspec.convert(entry_fields(entry), LifecycleEvent) for entry in await task_history(node.journal, row)]
     return Response.json(TaskDetail(task=Task.of(row), life=life))
 
 

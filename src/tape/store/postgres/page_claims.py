@@ -38,7 +38,7 @@ class PageClaims:
     async def record(self, page: MatchedPage, request: ClaimRequest) -> PageResult:
         """Not done if an entry of the page was trimmed: its task is then inserted from the page itself."""
         columns = _Columns(page.matches)
-        cursor = {"seen": page.seen, "epoch": page.epoch, "cursor": page.cursor}
+        cursor = {"seen": page.version, "epoch": page.epoch, "cursor": page.cursor}
         query = Query(self._sql.match_page, {**cursor, **columns.parameters(request)})
         ((version, now, counts, is_trimmed),) = await self._database.execute(query)
         if is_trimmed:
