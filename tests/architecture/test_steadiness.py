@@ -13,7 +13,7 @@ MAY_MEASURE = {
     "tests/property/test_predicate.py",
     "tests/unit/core/test_predicate.py",
 }  # they limit CPU time, to a minute
-MAY_FORK = {"tests/server/forking.py"}  # the program whose forks are tested
+MAY_FORK = {"tests/server/forking_program.py"}  # the program whose forks are tested
 
 
 def test_no_test_asserts_an_upper_bound_of_elapsed_time() -> None:

@@ -18,10 +18,15 @@ from tape.core.reaction import HandlerKind, Reaction
 from tape.core.run_state import RunStatus
 from tape.server.grpc.batches import Batches
 from tape.wire import tape_pb2 as pb
+from tape.wire.message_mapping import MessageMapping, build, member
 from tape.wire.messages import effects, entries, known, runs, tasks
-from tape.wire.shape import Shape, member, say
 
-SHAPES = [shape for room in (runs, effects, known, tasks) for shape in vars(room).values() if isinstance(shape, Shape)]
+MAPPINGS = [
+    shape
+    for room in (runs, effects, known, tasks)
+    for shape in vars(room).values()
+    if isinstance(shape, MessageMapping)
+]
 
 names = st.text(st.characters(categories=["Lu", "Ll", "Nd", "Lo"]), min_size=1, max_size=20)
 payloads = st.recursive(
@@ -87,9 +92,9 @@ def built(kind: Any, given: dict[str, Any]) -> Any:
         reject()
 
 
-@pytest.mark.parametrize("shape", SHAPES, ids=lambda shape: shape.name)
-def test_a_value_is_heard_as_it_was_said(shape: Shape[Any, Any]) -> None:
-    unsaid = shape.unsaid
+@pytest.mark.parametrize("shape", MAPPINGS, ids=lambda shape: shape.name)
+def test_a_value_is_heard_as_it_was_said(shape: MessageMapping[Any, Any]) -> None:
+    unsaid = shape.unmapped
 
     @given(values(shape.kind))
     def check(value: Any) -> None:
@@ -167,4 +172,4 @@ def test_a_number_that_nobody_gave_is_refused(number: int) -> None:
 @pytest.mark.parametrize("fields_", [{"attempt": 1 << 64}, {"attempt": "x"}, {"run_id": "\ud800"}, {"run_id": 5}])
 def test_what_a_message_cannot_say_is_refused(fields_: dict[str, Any]) -> None:
     with pytest.raises(UsageError):
-        say(pb.ResumeRunRequest, **fields_)
+        build(pb.ResumeRunRequest, **fields_)

@@ -1,1 +1,1 @@
-from tape.wire import forking as forking  # before any module here imports gRPC
+from tape.wire import fork_guard as fork_guard  # before any module here imports gRPC

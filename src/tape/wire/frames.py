@@ -1,4 +1,4 @@
-"""What a stream can say: an entry, or a word about the stream itself, which has no id and takes no number."""
+"""The frames of a stream: entries, and synthetic frames about the stream itself, which have no id."""
 
 from base64 import b64decode
 from typing import Annotated, Any, Final, Literal, TypeAlias
@@ -14,7 +14,7 @@ Position = Annotated[int, Meta(ge=1, le=(1 << 63) - 1)]
 class Delivered(
     Struct, frozen=True, kw_only=True, rename={"payload": "data", "originator_client_id": "originatorClientId"}
 ):
-    """An entry as a stream delivers it; its `id`, the seq or across runs the global_seq, is where to come back to."""
+    """An entry as a stream delivers it; its `id` (the seq, or across runs the global_seq) is the cursor."""
 
     id: Position
     type: str
@@ -38,14 +38,14 @@ class Delivered(
 
 
 class ReplayComplete(Struct, frozen=True, kw_only=True, rename="camel"):
-    """History has been told; what follows is live."""
+    """History has been sent; what follows is live."""
 
     replayed_count: int
     last_event_id: int | None = None
 
 
 class SlowClientWarning(Struct, frozen=True, kw_only=True, rename="camel"):
-    """The reader is close to a cap, said once per episode."""
+    """The reader is close to a cap; sent once per episode."""
 
     queue_size: int
     max_queued: int
@@ -63,9 +63,9 @@ class ClientEvicted(Struct, frozen=True, kw_only=True, rename="camel"):
 
 
 class StateResyncRequired(Struct, frozen=True, kw_only=True, rename="camel", omit_defaults=True):
-    """History between the two ids is gone, or the cursor was another journal's; the stream goes on.
+    """History between the two ids is gone, or the cursor was of another journal; the stream continues.
 
-    The epoch is said where it is not the one of the answer's header any more: what follows is of this one.
+    `epoch` is set if it is no longer the one of the response header: what follows is of this epoch.
     """
 
     reason: str
@@ -81,7 +81,7 @@ class StreamError(Struct, frozen=True, kw_only=True, rename="camel"):
 
 
 class Goaway(Struct, frozen=True, kw_only=True, rename="camel"):
-    """The server is leaving and the stream ends; come back a little later, not all at once."""
+    """The server is shutting down and the stream ends; the client reconnects after the given delay."""
 
     reconnect_after_ms: int
 
@@ -90,7 +90,7 @@ class RunEnd(Struct, frozen=True, kw_only=True, rename="camel", tag_field="type"
     """The run is closed and everything up to `last_event_id` was sent; this is the last frame of its stream.
 
     A stream that ends without it was interrupted. `reason` is `closed`, or `reaped` when the store no longer holds the
-    run. `state` is what its ledger says of a run that was begun, and `complete` for any other.
+    run. `state` is the state in the run's ledger, or `complete` for a run without one.
     """
 
     v: Literal[1] = 1
@@ -100,7 +100,7 @@ class RunEnd(Struct, frozen=True, kw_only=True, rename="camel", tag_field="type"
 
 
 class Checkpoint(Struct, frozen=True):
-    """Nothing up to here is for this reader: a cursor to come back with, and no entry."""
+    """A cursor without an entry: nothing up to it is for this reader."""
 
     id: int
 

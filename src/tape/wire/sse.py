@@ -1,4 +1,4 @@
-"""Frames as the lines of an event stream, and lines, however they are cut, as frames."""
+"""Encodes frames as an SSE stream, and parses an SSE stream that arrives in any pieces."""
 
 from base64 import b64encode
 from typing import Annotated, Final, Literal, TypeAlias
@@ -24,7 +24,7 @@ _write = msgspec.json.Encoder().encode
 
 
 def frame(entry: Entry, *, by: IdField) -> bytes:
-    """An entry, its payload byte for byte as it is stored. The grammar of the other columns leaves little to escape."""
+    """An entry with its payload byte for byte as it is stored. Other columns hardly contain what JSON escapes."""
     (
         global_seq, seq, ts_ms, _, _, _, run_id, kind, name, subject, version, _, _,
         trace_id, span_id, parent_span_id, attributes, text, blob,
@@ -32,42 +32,42 @@ def frame(entry: Entry, *, by: IdField) -> bytes:
     place = seq if by == "seq" else global_seq
     if '"' in subject:
         subject = subject.replace('"', '\\"')
-    said = "" if attributes == "{}" else _said(attributes)
+    more = "" if attributes == "{}" else _attribute_fields(attributes)
     return (
         f'id: {place}\nevent: {name}\ndata: {{"id":{place},"v":1,"type":"{name}","data":{_data(text, blob)},'
         f'"run_id":"{run_id}","seq":{seq},"global_seq":{global_seq},"kind":"{kind}","subject":"{subject}",'
         f'"ts_ms":{ts_ms},"schema_version":{version},"trace_id":"{trace_id}","span_id":"{span_id}",'
-        f'"parent_span_id":"{parent_span_id}"{said}}}\n\n'
+        f'"parent_span_id":"{parent_span_id}"{more}}}\n\n'
     ).encode()
 
 
 def synthetic(value: Synthetic) -> bytes:
-    """A word about the stream itself; it has no id, so no cursor moves."""
+    """A frame about the stream itself; it has no id, so the client's cursor does not move."""
     name = NAMES[type(value)].encode()
-    if isinstance(value, RunEnd):  # its facts stand beside its type, so that a page finds them where it looks for that
+    if isinstance(value, RunEnd):  # its fields stand beside its type
         return b"event: %b\ndata: %b\n\n" % (name, _write(value))
     return b'event: %b\ndata: {"v":1,"type":"%b","data":%b}\n\n' % (name, name, _write(value))
 
 
 def checkpoint(place: int) -> bytes:
-    """A cursor without an entry: browsers remember it and tell their page nothing."""
+    """A cursor without an entry: browsers store it and fire no event."""
     return b"id: %d\n\n" % place
 
 
 def retry(ms: int) -> bytes:
-    """How long a reader waits before it comes back."""
+    """How long a client waits before it reconnects."""
     return b"retry: %d\n\n" % ms
 
 
 def comment() -> bytes:
-    """A sign of life that no reader is told of."""
+    """A keepalive that fires no event."""
     return COMMENT
 
 
 class Parser:
-    """Gives the frames of a stream whose bytes arrive in any pieces.
+    """Parses the frames of a stream whose bytes arrive in any pieces.
 
-    What is not a frame of ours is skipped and counted. The rest of a cut-off stream is a frame if all of its data came.
+    Frames that are not Tape's are skipped and counted. The rest of a cut-off stream is a frame if its data is complete.
     """
 
     def __init__(self) -> None:
@@ -90,7 +90,7 @@ class Parser:
         return [found for block in blocks if (found := self._read(block, True)) is not None]
 
     def end(self) -> list[Frame]:
-        """What the stream left unfinished, if it can be told."""
+        """The frame that the end of the stream left unfinished, if its data is complete."""
         block = bytes(self._buffer)
         self._buffer.clear()
         self._searched = 0
@@ -111,7 +111,7 @@ class Parser:
         data, place = self._fields(block)
         if data:
             return self._decoded(b"\n".join(data), is_whole)
-        # An id that was cut off before its data is no checkpoint: the entry it belongs to has not come.
+        # An id that was cut off before its data is no checkpoint: its entry has not arrived.
         if is_whole and place is not None and place.isdigit() and len(place) <= _MAX_DIGITS:
             return Checkpoint(int(place))
         return None
@@ -167,13 +167,13 @@ def _decode(body: bytes) -> Frame:
 def _data(text: str | None, blob: bytes | None) -> str:
     if text is None:
         return f'"{b64encode(blob or b"").decode()}"'
-    if "\n" in text or "\r" in text:  # never written by us; between JSON's tokens any blank is as good
+    if "\n" in text or "\r" in text:  # Tape writes none; between JSON tokens all whitespace is equal
         return text.replace("\n", " ").replace("\r", " ")
     return text
 
 
-def _said(attributes: str) -> str:
-    """What a stream tells of an entry's attributes."""
+def _attribute_fields(attributes: str) -> str:
+    """The fields of a frame that come from an entry's attributes."""
     known = codec.parse_map(attributes)
     content_type = f',"content_type":{_text(known["content_type"])}' if "content_type" in known else ""
     client = f',"originatorClientId":{_text(known["client_id"])}' if "client_id" in known else ""

@@ -1,4 +1,4 @@
-"""The caller's span, as the W3C's `traceparent` header names it."""
+"""Parses and writes the W3C `traceparent` header."""
 
 import re
 from typing import Final
@@ -11,7 +11,7 @@ _GRAMMAR: Final = re.compile(
 
 
 def parse(header: str | None, parent_span_id: str = "") -> Trace | None:
-    """The span, which may have a parent; a header that is wrong counts as missing, as the standard wants it."""
+    """The span of a header; an invalid header counts as missing, as the standard requires."""
     found = _GRAMMAR.fullmatch(header.strip()) if header else None
     if found is None or found["version"] == "ff" or (found["version"] == "00" and found[4]):
         return None
@@ -21,5 +21,5 @@ def parse(header: str | None, parent_span_id: str = "") -> Trace | None:
 
 
 def written(trace: Trace | None) -> str:
-    """The header of a span; nothing without one."""
+    """The header of a span; empty without one."""
     return "" if trace is None else f"00-{trace.trace_id}-{trace.span_id}-01"

@@ -15,7 +15,7 @@ from tape.core.caller import PLAIN, Caller
 from tape.core.causation import current_cause
 from tape.core.errors import Unavailable, UsageError, quoted
 from tape.sdk.remote.refusals import raised_from
-from tape.wire import forking, tape_pb2 as pb, traceparent
+from tape.wire import fork_guard, tape_pb2 as pb, traceparent
 
 SCHEME: Final = "tape"
 PORT: Final = 7878
@@ -60,7 +60,7 @@ class Channel:
     """Finds its server again after it was gone; a call waits for that as long as its deadline allows."""
 
     def __init__(self, url: str) -> None:
-        forking.use.begin()
+        fork_guard.grpc_use.begin()
         self._url = url
         self._channel: Any = grpc.aio.insecure_channel(_target(url), options=OPTIONS)
 

@@ -9,8 +9,8 @@ from tape.core.decision import Decision
 from tape.core.effect import IN_DOUBT, Effect, EffectClaim, EffectSpec, EffectStatus, Observation
 from tape.sdk.remote.channel import Channel
 from tape.wire import tape_pb2 as pb
+from tape.wire.message_mapping import build, number
 from tape.wire.messages.effects import DECIDED, DECISION, EFFECT, OBSERVATION, ORDER
-from tape.wire.shape import number, say
 
 _MS = timedelta(milliseconds=1)
 
@@ -26,12 +26,12 @@ class Decisions:
         return DECISION.value(await self._channel.call("RecordDecision", request, pb.DecisionRecord, caller))
 
     async def find(self, run_id: str, decision_index: int) -> Decision | None:
-        request = say(pb.GetDecisionRequest, run_id=run_id, decision_index=decision_index)
+        request = build(pb.GetDecisionRequest, run_id=run_id, decision_index=decision_index)
         answer = await self._channel.call("GetDecision", request, pb.GetDecisionResponse)
         return DECISION.value(answer.decision) if answer.found else None
 
     async def listed(self, run_id: str) -> Sequence[Decision]:
-        request = say(pb.ListDecisionsRequest, run_id=run_id)
+        request = build(pb.ListDecisionsRequest, run_id=run_id)
         answers = await self._channel.pages("ListDecisions", request, pb.ListDecisionsResponse)
         return [DECISION.value(each) for answer in answers for each in answer.decisions]
 
@@ -57,7 +57,7 @@ class Effects:
         fence: int | None = None,
         caller: Caller = PLAIN,
     ) -> Effect:
-        request = say(
+        request = build(
             pb.CompleteEffectRequest,
             run_id=run_id,
             idempotency_key=idempotency_key,
@@ -77,7 +77,7 @@ class Effects:
         error_json: str = "",
         caller: Caller = PLAIN,
     ) -> Effect:
-        request = say(
+        request = build(
             pb.ReconcileEffectRequest,
             run_id=run_id,
             idempotency_key=idempotency_key,
@@ -88,18 +88,18 @@ class Effects:
         return EFFECT.value(await self._channel.call("ReconcileEffect", request, pb.EffectRecord, caller))
 
     async def find(self, run_id: str, idempotency_key: str) -> Effect | None:
-        request = say(pb.GetEffectRequest, run_id=run_id, idempotency_key=idempotency_key)
+        request = build(pb.GetEffectRequest, run_id=run_id, idempotency_key=idempotency_key)
         answer = await self._channel.call("GetEffect", request, pb.GetEffectResponse)
         return EFFECT.value(answer.effect) if answer.found else None
 
     async def listed(self, run_id: str) -> Sequence[Effect]:
-        request = say(pb.ListEffectsRequest, run_id=run_id)
+        request = build(pb.ListEffectsRequest, run_id=run_id)
         return _values(*await self._channel.pages("ListEffects", request, pb.ListEffectsResponse))
 
     async def in_doubt(
         self, older_than_ms: int = 0, limit: int = 200, among: Collection[EffectStatus] = IN_DOUBT
     ) -> Sequence[Effect]:
-        request = say(
+        request = build(
             pb.ListPendingEffectsRequest,
             older_than_ms=older_than_ms,
             limit=limit,
@@ -118,7 +118,7 @@ class Dispatch:
     async def due(
         self, connector: str = "", limit: int = 200, now_ms: int | None = None, app: str = ""
     ) -> Sequence[Effect]:
-        request = say(pb.ListEffectsToDispatchRequest, connector=connector, limit=limit, now_ms=now_ms, app=app)
+        request = build(pb.ListEffectsToDispatchRequest, connector=connector, limit=limit, now_ms=now_ms, app=app)
         return _values(await self._channel.call("ListEffectsToDispatch", request, pb.ListEffectsResponse))
 
     async def claim(
@@ -130,7 +130,7 @@ class Dispatch:
         caller: Caller = PLAIN,
         app: str = "",
     ) -> EffectClaim:
-        request = say(
+        request = build(
             pb.ClaimEffectDispatchRequest,
             run_id=run_id,
             idempotency_key=idempotency_key,
@@ -150,7 +150,7 @@ class Dispatch:
         next_dispatch_at_ms: int = 0,
         caller: Caller = PLAIN,
     ) -> Effect:
-        request = say(
+        request = build(
             pb.RecordDispatchAttemptRequest,
             run_id=run_id,
             idempotency_key=idempotency_key,
@@ -165,7 +165,7 @@ class Dispatch:
         return EFFECT.value(await self._channel.call("RecordExternalObservation", request, pb.EffectRecord, caller))
 
     async def mark_lost_in_doubt(self, limit: int = 200, now_ms: int | None = None) -> Sequence[Effect]:
-        request = say(pb.DoubtSilentDispatchesRequest, limit=limit, now_ms=now_ms)
+        request = build(pb.DoubtSilentDispatchesRequest, limit=limit, now_ms=now_ms)
         return _values(await self._channel.call("DoubtSilentDispatches", request, pb.ListEffectsResponse))
 
 

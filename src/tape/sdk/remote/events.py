@@ -13,8 +13,8 @@ from tape.core.ledgers import StreamOptions
 from tape.sdk.remote.channel import Channel
 from tape.sdk.remote.coming_back import ComingBack
 from tape.wire import tape_pb2 as pb
+from tape.wire.message_mapping import build
 from tape.wire.messages.entries import appended, entry_value, event_message
-from tape.wire.shape import say
 
 BATCH: Final = 256
 EPOCH: Final = "tape-epoch"
@@ -30,7 +30,7 @@ class Events:
         self, events: Sequence[Event], key: str | None = None, expected_seq: int | None = None, open: bool = False
     ) -> list[Entry]:
         messages = [event_message(_event(event)) for event in events]
-        request = say(pb.AppendRequest, events=messages, key=key, expected_seq=expected_seq, open=open)
+        request = build(pb.AppendRequest, events=messages, key=key, expected_seq=expected_seq, open=open)
         answer = await self._channel.call("Append", request, pb.AppendResponse)
         positions = zip(events, answer.entries, strict=True)
         return [appended(event, position, answer.epoch) for event, position in positions]
@@ -56,7 +56,7 @@ class Follow:
 
     async def open(self) -> None:
         options = self._wish
-        request = say(
+        request = build(
             pb.TailBatchesRequest,
             run_id=options.run_id,
             from_seq=options.from_seq,

@@ -13,8 +13,8 @@ from tape.core.run_state import RunStatus
 from tape.core.timer import Timer, TimerClaim
 from tape.sdk.remote.channel import Channel
 from tape.wire import tape_pb2 as pb
+from tape.wire.message_mapping import build, member
 from tape.wire.messages.known import GATE, TIMER, budget_value
-from tape.wire.shape import member, say
 
 
 class Gates:
@@ -32,7 +32,7 @@ class Gates:
         fence: int | None = None,
         caller: Caller = PLAIN,
     ) -> WaitResult:
-        request = say(
+        request = build(
             pb.AwaitSignalRequest, run_id=run_id, gate=gate, index=index, payload_json=context_json, fence=fence
         )
         answer = await self._channel.call("AwaitSignal", request, pb.AwaitSignalResponse, caller)
@@ -42,14 +42,14 @@ class Gates:
     async def send(
         self, run_id: str, gate: str, resolution_json: str = "", key: str | None = None, caller: Caller = PLAIN
     ) -> SignalResult:
-        request = say(pb.SendSignalRequest, run_id=run_id, gate=gate, resolution_json=resolution_json, key=key)
+        request = build(pb.SendSignalRequest, run_id=run_id, gate=gate, resolution_json=resolution_json, key=key)
         answer = await self._channel.call("SendSignal", request, pb.SendSignalResponse, caller)
         status = member(RunStatus, answer.run_status) if answer.run_status else None
         return SignalResult(is_accepted=answer.accepted, run_id=RunId(answer.run_id), run_status=status)
 
     async def find(self, run_id: str, gate: str) -> Gate | None:
         answer = await self._channel.call(
-            "GetGate", say(pb.GetGateRequest, run_id=run_id, gate=gate), pb.GetGateResponse
+            "GetGate", build(pb.GetGateRequest, run_id=run_id, gate=gate), pb.GetGateResponse
         )
         return GATE.value(answer.gate) if answer.found else None
 
@@ -70,7 +70,7 @@ class Timers:
         caller: Caller = PLAIN,
         app: str = "",
     ) -> Timer:
-        request = say(
+        request = build(
             pb.SetTimerRequest,
             run_id=run_id,
             timer_id=timer_id,
@@ -82,7 +82,7 @@ class Timers:
         return TIMER.value(await self._channel.call("SetTimer", request, pb.TimerRecord, caller))
 
     async def cancel(self, run_id: str, timer_id: str, caller: Caller = PLAIN) -> bool:
-        request = say(pb.CancelTimerRequest, run_id=run_id, timer_id=timer_id)
+        request = build(pb.CancelTimerRequest, run_id=run_id, timer_id=timer_id)
         return (await self._channel.call("CancelTimer", request, pb.CancelTimerResponse, caller)).cancelled
 
     async def due(
@@ -90,7 +90,7 @@ class Timers:
     ) -> Sequence[Timer]:
         if kinds is not None and not kinds:
             return ()  # an empty list on the wire is any
-        request = say(pb.ListDueTimersRequest, limit=limit, now_ms=now_ms, app=app, kinds=kinds)
+        request = build(pb.ListDueTimersRequest, limit=limit, now_ms=now_ms, app=app, kinds=kinds)
         answer = await self._channel.call("ListDueTimers", request, pb.ListDueTimersResponse)
         return [TIMER.value(each) for each in answer.timers]
 
@@ -104,14 +104,14 @@ class Timers:
         app: str = "",
     ) -> TimerClaim:
         lease_ms = lease // timedelta(milliseconds=1)
-        request = say(
+        request = build(
             pb.ClaimTimerRequest, run_id=run_id, timer_id=timer_id, claimer=owner, lease_ttl_ms=lease_ms, app=app
         )
         answer = await self._channel.call("ClaimTimer", request, pb.ClaimTimerResponse, caller)
         return TimerClaim(timer=TIMER.value(answer.timer), is_acquired=answer.acquired)
 
     async def fire(self, run_id: str, timer_id: str, attempt: int, caller: Caller = PLAIN) -> Timer:
-        request = say(pb.FireTimerRequest, run_id=run_id, timer_id=timer_id, attempt=attempt)
+        request = build(pb.FireTimerRequest, run_id=run_id, timer_id=timer_id, attempt=attempt)
         return TIMER.value(await self._channel.call("FireTimer", request, pb.TimerRecord, caller))
 
 
@@ -130,32 +130,32 @@ class Budgets:
     ) -> Budget:
         cap = None if usd_cap is None else Amount.of(usd_cap).usd
         tokens = None if token_cap is None else Amount(tokens=token_cap).tokens
-        request = say(pb.SetBudgetRequest, run_id=run_id, usd_cap=cap, token_cap=tokens, zero_is_a_cap=True)
+        request = build(pb.SetBudgetRequest, run_id=run_id, usd_cap=cap, token_cap=tokens, zero_is_a_cap=True)
         return budget_value(await self._channel.call("SetBudget", request, pb.BudgetState, caller))
 
     async def admit(self, run_id: str, asked: Amount) -> Admission:
-        request = say(pb.AdmitBudgetRequest, run_id=run_id, usd=asked.usd, tokens=asked.tokens)
+        request = build(pb.AdmitBudgetRequest, run_id=run_id, usd=asked.usd, tokens=asked.tokens)
         return _admission(await self._channel.call("AdmitBudget", request, pb.AdmitBudgetResponse))
 
     async def reserve(self, run_id: str, reservation_id: str, asked: Amount, caller: Caller = PLAIN) -> Admission:
-        request = say(
+        request = build(
             pb.ReserveBudgetRequest, run_id=run_id, reservation_id=reservation_id, usd=asked.usd, tokens=asked.tokens
         )
         return _admission(await self._channel.call("ReserveBudget", request, pb.AdmitBudgetResponse, caller))
 
     async def settle(self, run_id: str, reservation_id: str, spent: Amount, caller: Caller = PLAIN) -> Budget:
-        request = say(
+        request = build(
             pb.SettleBudgetRequest, run_id=run_id, reservation_id=reservation_id, usd=spent.usd, tokens=spent.tokens
         )
         return budget_value(await self._channel.call("SettleBudget", request, pb.BudgetState, caller))
 
     async def charge(self, run_id: str, spent: Amount, key: str | None = None, caller: Caller = PLAIN) -> Budget:
-        request = say(pb.ChargeBudgetRequest, run_id=run_id, usd=spent.usd, tokens=spent.tokens, key=key)
+        request = build(pb.ChargeBudgetRequest, run_id=run_id, usd=spent.usd, tokens=spent.tokens, key=key)
         return budget_value(await self._channel.call("ChargeBudget", request, pb.BudgetState, caller))
 
     async def find(self, run_id: str) -> Budget:
         return budget_value(
-            await self._channel.call("GetBudget", say(pb.GetBudgetRequest, run_id=run_id), pb.BudgetState)
+            await self._channel.call("GetBudget", build(pb.GetBudgetRequest, run_id=run_id), pb.BudgetState)
         )
 
 

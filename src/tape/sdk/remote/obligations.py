@@ -9,8 +9,8 @@ from tape.core.effect import Compensation
 from tape.core.obligation import Obligation, ObligationClaim, ObligationStatus
 from tape.sdk.remote.channel import Channel
 from tape.wire import tape_pb2 as pb
+from tape.wire.message_mapping import build, number as number_of
 from tape.wire.messages.effects import OBLIGATION, REGISTERED
-from tape.wire.shape import number as number_of, say
 
 
 class Obligations:
@@ -24,7 +24,7 @@ class Obligations:
         return OBLIGATION.value(await self._channel.call("RegisterCompensation", request, pb.ObligationRecord, caller))
 
     async def listed(self, run_id: str, *, only_unresolved: bool = False) -> Sequence[Obligation]:
-        request = say(pb.ListObligationsRequest, run_id=run_id, only_unresolved=only_unresolved)
+        request = build(pb.ListObligationsRequest, run_id=run_id, only_unresolved=only_unresolved)
         return _values(*await self._channel.pages("ListObligations", request, pb.ListObligationsResponse))
 
     async def due(
@@ -32,13 +32,13 @@ class Obligations:
     ) -> Sequence[Obligation]:
         if compensators is not None and not compensators:
             return ()  # an empty list on the wire is any
-        request = say(
+        request = build(
             pb.ListUnresolvedObligationsRequest, limit=limit, now_ms=now_ms, app=app, compensators=compensators
         )
         return _values(await self._channel.call("ListUnresolvedObligations", request, pb.ListObligationsResponse))
 
     async def stuck(self, limit: int = 500) -> Sequence[Obligation]:
-        request = say(pb.ListUnresolvedObligationsRequest, limit=limit, include_stuck=True)
+        request = build(pb.ListUnresolvedObligationsRequest, limit=limit, include_stuck=True)
         return _values(await self._channel.call("ListUnresolvedObligations", request, pb.ListObligationsResponse))
 
     async def claim(
@@ -51,7 +51,7 @@ class Obligations:
         app: str = "",
     ) -> ObligationClaim:
         lease_ms = lease // timedelta(milliseconds=1)
-        request = say(
+        request = build(
             pb.ClaimObligationRequest, run_id=run_id, seq=number, claimer=owner, lease_ttl_ms=lease_ms, app=app
         )
         answer = await self._channel.call("ClaimObligation", request, pb.ClaimObligationResponse, caller)
@@ -60,7 +60,7 @@ class Obligations:
     async def attempt(
         self, run_id: str, number: int, attempt: int, error: str, next_attempt_at_ms: int = 0, caller: Caller = PLAIN
     ) -> Obligation:
-        request = say(
+        request = build(
             pb.RecordObligationAttemptRequest,
             run_id=run_id,
             seq=number,
@@ -81,7 +81,7 @@ class Obligations:
         attempt: int | None = None,
         caller: Caller = PLAIN,
     ) -> Obligation:
-        request = say(
+        request = build(
             pb.ResolveObligationRequest,
             run_id=run_id,
             seq=number,

@@ -11,8 +11,8 @@ from tape.core.reaction import Reaction
 from tape.core.task import Claimed, ClaimRequest, Died, Done, Failed, Released, Settlement, TaskClaim
 from tape.sdk.remote.channel import Channel
 from tape.wire import tape_pb2 as pb
+from tape.wire.message_mapping import build
 from tape.wire.messages.tasks import REACTION, TASK
-from tape.wire.shape import say
 
 _MS = timedelta(milliseconds=1)
 
@@ -29,7 +29,7 @@ class Tasks:
         return REACTION.value(await self._channel.call("RegisterReaction", request, pb.Reaction))
 
     async def claim(self, request: ClaimRequest) -> Claimed:
-        message = say(
+        message = build(
             pb.ClaimTasksRequest,
             owner=request.owner,
             max=request.limit,
@@ -43,7 +43,7 @@ class Tasks:
 
     async def extend(self, claims: Sequence[TaskClaim], lease: timedelta) -> Sequence[StaleClaim | None]:
         async def extend(claim: TaskClaim) -> None:
-            request = say(pb.ExtendTaskRequest, **claim._asdict(), lease_ms=lease // _MS)
+            request = build(pb.ExtendTaskRequest, **claim._asdict(), lease_ms=lease // _MS)
             await self._channel.call("ExtendTask", request, pb.ExtendTaskResponse)
 
         return await _each(claims, extend)
@@ -55,17 +55,17 @@ class Tasks:
         claim, outcome = settlement
         match outcome:
             case Done():
-                done = say(pb.CompleteTaskRequest, **claim._asdict())
+                done = build(pb.CompleteTaskRequest, **claim._asdict())
                 await self._channel.call("CompleteTask", done, pb.CompleteTaskResponse)
             case Failed(error, after):
                 wait = None if after is None else after // _MS
-                failed = say(pb.NackTaskRequest, **claim._asdict(), error=error, retry_after_ms=wait)
+                failed = build(pb.NackTaskRequest, **claim._asdict(), error=error, retry_after_ms=wait)
                 await self._channel.call("NackTask", failed, pb.NackTaskResponse)
             case Released():
-                released = say(pb.NackTaskRequest, **claim._asdict(), release=True)
+                released = build(pb.NackTaskRequest, **claim._asdict(), release=True)
                 await self._channel.call("NackTask", released, pb.NackTaskResponse)
             case Died(error):
-                died = say(pb.NackTaskRequest, **claim._asdict(), error=error, permanent=True)
+                died = build(pb.NackTaskRequest, **claim._asdict(), error=error, permanent=True)
                 await self._channel.call("NackTask", died, pb.NackTaskResponse)
 
 

@@ -11,8 +11,8 @@ from tape.core.value import Value, ValueChange
 from tape.sdk.remote.channel import Channel
 from tape.sdk.remote.coming_back import ComingBack
 from tape.wire import tape_pb2 as pb
+from tape.wire.message_mapping import build
 from tape.wire.messages.known import CHANGE, VALUE
-from tape.wire.shape import say
 
 
 class Values:
@@ -31,7 +31,7 @@ class Values:
         call_key: str | None = None,
         caller: Caller = PLAIN,
     ) -> Value:
-        request = say(
+        request = build(
             pb.WriteValueRequest,
             namespace=namespace,
             key=key,
@@ -51,7 +51,7 @@ class Values:
         call_key: str | None = None,
         caller: Caller = PLAIN,
     ) -> Value:
-        request = say(
+        request = build(
             pb.DeleteValueRequest,
             namespace=namespace,
             key=key,
@@ -62,11 +62,11 @@ class Values:
         return VALUE.value((await self._channel.call("DeleteValue", request, pb.DeleteValueResponse, caller)).value)
 
     async def find(self, namespace: str, key: str) -> Value:
-        request = say(pb.GetValueRequest, namespace=namespace, key=key)
+        request = build(pb.GetValueRequest, namespace=namespace, key=key)
         return VALUE.value((await self._channel.call("GetValue", request, pb.GetValueResponse)).value)
 
     async def listed(self, namespace: str) -> Sequence[Value]:
-        request = say(pb.ListValuesRequest, namespace=namespace)
+        request = build(pb.ListValuesRequest, namespace=namespace)
         answers = await self._channel.pages("ListValues", request, pb.ListValuesResponse)
         return [VALUE.value(each) for answer in answers for each in answer.values]
 
@@ -87,7 +87,7 @@ class Watch:
         self._coming_back = ComingBack(self.open)
 
     async def open(self) -> None:
-        request = say(pb.WatchValueRequest, **self._place, from_version=self._seen)
+        request = build(pb.WatchValueRequest, **self._place, from_version=self._seen)
         self._call = await self._channel.stream("WatchValue", request, pb.ValueChange)
 
     def __aiter__(self) -> Self:

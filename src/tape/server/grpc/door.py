@@ -12,7 +12,7 @@ from tape.server.grpc.hall import Hall
 from tape.server.grpc.methods import SERVICE, handlers
 from tape.server.http.address import Address
 from tape.telemetry import log
-from tape.wire import forking
+from tape.wire import fork_guard
 
 MAX_MESSAGE: Final = 4 << 20
 MAX_METADATA: Final = 16 << 10
@@ -41,7 +41,7 @@ class Door:
     """
 
     def __init__(self, hall: Hall, address: Address, *, may_stay_shut: bool = False) -> None:
-        forking.use.begin()
+        fork_guard.grpc_use.begin()
         self._asked = address
         self._may_stay_shut = may_stay_shut
         self.address: Address | None = None

@@ -7,8 +7,8 @@ from tape.core.effect import Effect, EffectStatus
 from tape.server.grpc.hall import Hall, bounded
 from tape.server.grpc.pages import first, page
 from tape.wire import tape_pb2 as pb
+from tape.wire.message_mapping import member
 from tape.wire.messages.effects import EFFECT, ORDER
-from tape.wire.shape import member
 
 LIMIT = 200
 

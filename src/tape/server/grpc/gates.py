@@ -3,8 +3,8 @@
 from tape.core.caller import Caller
 from tape.server.grpc.hall import Hall
 from tape.wire import tape_pb2 as pb
+from tape.wire.message_mapping import build, number
 from tape.wire.messages.known import GATE
-from tape.wire.shape import number, say
 
 
 async def await_signal(hall: Hall, request: pb.AwaitSignalRequest, caller: Caller) -> pb.AwaitSignalResponse:
@@ -22,7 +22,7 @@ async def send_signal(hall: Hall, request: pb.SendSignalRequest, caller: Caller)
     run_id = request.run_id or await runs.newest(request.app_name, request.user_id, request.session_id)
     signal = await hall.ledgers.gates.send(run_id, request.gate, request.resolution_json, request.key or None, caller)
     status = number(signal.run_status)
-    return say(pb.SendSignalResponse, accepted=signal.is_accepted, run_id=signal.run_id, run_status=status)
+    return build(pb.SendSignalResponse, accepted=signal.is_accepted, run_id=signal.run_id, run_status=status)
 
 
 async def get_gate(hall: Hall, request: pb.GetGateRequest, caller: Caller) -> pb.GetGateResponse:

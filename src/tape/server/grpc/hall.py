@@ -14,7 +14,7 @@ from tape.server.grpc.batches import Batches
 from tape.server.sse.run_end import RunEndFrames
 from tape.server.sse.subscribers import Subscribers
 from tape.telemetry import Meters
-from tape.wire.shape import duration
+from tape.wire.message_mapping import duration
 
 MOST: Final = 10_000
 

@@ -9,8 +9,8 @@ from tape.runs.obligations import OWED
 from tape.server.grpc.hall import Hall, bounded, moment, span
 from tape.server.grpc.pages import first, page
 from tape.wire import tape_pb2 as pb
+from tape.wire.message_mapping import member
 from tape.wire.messages.effects import OBLIGATION, REGISTERED
-from tape.wire.shape import member
 
 LIMIT = 500
 

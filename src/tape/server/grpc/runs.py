@@ -8,9 +8,9 @@ from tape.core.run_state import RunState, RunStatus
 from tape.server.grpc.hall import Hall, bounded, moment, span
 from tape.server.grpc.pages import first
 from tape.wire import tape_pb2 as pb
+from tape.wire.message_mapping import member
 from tape.wire.messages import runs as messages
 from tape.wire.messages.runs import COMPACTION, ORDER, RUN
-from tape.wire.shape import member
 
 LIMIT = 100
 

@@ -24,8 +24,8 @@ from tape.core.task import (
 from tape.core.text import check_name
 from tape.server.grpc.hall import Hall, bounded, span
 from tape.wire import tape_pb2 as pb
+from tape.wire.message_mapping import duration
 from tape.wire.messages.tasks import TASK
-from tape.wire.shape import duration
 
 USUAL_CLAIM = 16
 LIMIT = 200

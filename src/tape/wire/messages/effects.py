@@ -6,14 +6,14 @@ from tape.core.decision import Decision
 from tape.core.effect import Compensation, Effect, EffectSpec, Observation
 from tape.core.obligation import Obligation
 from tape.wire import tape_pb2 as pb
-from tape.wire.shape import Shape
+from tape.wire.message_mapping import MessageMapping
 
-DECISION: Final = Shape(Decision, pb.DecisionRecord)
-DECIDED: Final = Shape(Decision, pb.RecordDecisionRequest)
-COMPENSATION: Final = Shape(Compensation, pb.Compensation)
-REGISTERED: Final = Shape(Compensation, pb.RegisterCompensationRequest)
-ORDER: Final = Shape(EffectSpec, pb.BeginEffectRequest, {"tool": "tool_name"})
-EFFECT: Final = Shape(
+DECISION: Final = MessageMapping(Decision, pb.DecisionRecord)
+DECIDED: Final = MessageMapping(Decision, pb.RecordDecisionRequest)
+COMPENSATION: Final = MessageMapping(Compensation, pb.Compensation)
+REGISTERED: Final = MessageMapping(Compensation, pb.RegisterCompensationRequest)
+ORDER: Final = MessageMapping(EffectSpec, pb.BeginEffectRequest, {"tool": "tool_name"})
+EFFECT: Final = MessageMapping(
     Effect,
     pb.EffectRecord,
     {"tool": "tool_name"},
@@ -25,8 +25,8 @@ EFFECT: Final = Shape(
         }
     },
 )
-OBSERVATION: Final = Shape(Observation, pb.RecordExternalObservationRequest)
-OBLIGATION: Final = Shape(
+OBSERVATION: Final = MessageMapping(Observation, pb.RecordExternalObservationRequest)
+OBLIGATION: Final = MessageMapping(
     Obligation,
     pb.ObligationRecord,
     {"number": "seq"},

@@ -8,7 +8,7 @@ from tape.core.errors import UsageError
 from tape.core.event import JSON, Entry, Event
 from tape.core.ids import Epoch
 from tape.wire import tape_pb2 as pb, traceparent
-from tape.wire.shape import say
+from tape.wire.message_mapping import build
 
 MEMO: Final = "grpc"
 
@@ -55,7 +55,7 @@ def in_batch(entry: Entry) -> bytes:
 
 
 def journal_entry(entry: Entry) -> pb.JournalEntry:
-    return say(
+    return build(
         pb.JournalEntry,
         seq=entry.seq,
         kind=entry.kind,
@@ -75,7 +75,7 @@ def journal_entry(entry: Entry) -> pb.JournalEntry:
 
 def event_message(event: Event) -> pb.Event:
     is_json = event.content_type == JSON
-    return say(
+    return build(
         pb.Event,
         run_id=event.run_id,
         type=event.type,

@@ -9,18 +9,18 @@ from tape.core.session import Session, SessionEvent
 from tape.core.timer import Timer
 from tape.core.value import Value, ValueChange
 from tape.wire import tape_pb2 as pb
-from tape.wire.shape import Shape, say
+from tape.wire.message_mapping import MessageMapping, build
 
-GATE: Final = Shape(Gate, pb.GateRecord)
-TIMER: Final = Shape(
+GATE: Final = MessageMapping(Gate, pb.GateRecord)
+TIMER: Final = MessageMapping(
     Timer,
     pb.TimerRecord,
     within={"claim": {"owner": "claimer", "attempt": "attempt", "expires_at_ms": "claim_expires_at_ms"}},
 )
-VALUE: Final = Shape(Value, pb.ValueRecord)
-CHANGE: Final = Shape(ValueChange, pb.ValueChange)
-SESSION_EVENT: Final = Shape(SessionEvent, pb.SessionEvent)
-SESSION: Final = Shape(
+VALUE: Final = MessageMapping(Value, pb.ValueRecord)
+CHANGE: Final = MessageMapping(ValueChange, pb.ValueChange)
+SESSION_EVENT: Final = MessageMapping(SessionEvent, pb.SessionEvent)
+SESSION: Final = MessageMapping(
     Session,
     pb.Session,
     {"incarnation": "life"},
@@ -30,7 +30,7 @@ SESSION: Final = Shape(
 
 def budget(budget: Budget) -> pb.BudgetState:
     """Dollars as a fraction, which holds every millionth up to two billion."""
-    return say(
+    return build(
         pb.BudgetState,
         run_id=budget.run_id,
         usd_cap=None if budget.usd_cap_micros is None else budget.usd_cap_micros / MICROS,

@@ -4,7 +4,7 @@ from typing import Any, Final
 
 from tape.core.run_state import Compaction, RunClaim, RunSpec, RunState
 from tape.wire import tape_pb2 as pb
-from tape.wire.shape import NO_NAMES, Shape, number, say
+from tape.wire.message_mapping import NO_NAMES, MessageMapping, build, number
 
 NAMES_OF_RUN: Final = {
     "app": "app_name",
@@ -14,19 +14,19 @@ NAMES_OF_RUN: Final = {
 }
 LEASE: Final = {"owner": "lease_owner", "attempt": "attempt", "expires_at_ms": "lease_expires_at_ms"}
 
-RUN: Final = Shape(
+RUN: Final = MessageMapping(
     RunState,
     pb.RunState,
     {"lease_ms": "lease_ttl_ms"},
     {"of": NAMES_OF_RUN, "claim": LEASE, "identity": NO_NAMES},
 )
-ORDER: Final = Shape(
+ORDER: Final = MessageMapping(
     RunSpec,
     pb.BeginRunRequest,
     {"owner": "lease_owner", "lease": "lease_ttl_ms"},
     {"of": NAMES_OF_RUN, "identity": NO_NAMES},
 )
-COMPACTION: Final = Shape(Compaction, pb.CompactionReport)
+COMPACTION: Final = MessageMapping(Compaction, pb.CompactionReport)
 
 
 def resumed(begun: RunClaim) -> pb.RunState:
@@ -40,7 +40,7 @@ def resumed(begun: RunClaim) -> pb.RunState:
 
 
 def begun(begun: RunClaim) -> pb.BeginRunResponse:
-    return say(
+    return build(
         pb.BeginRunResponse,
         run_id=begun.run.run_id,
         resumed=begun.is_resumed,

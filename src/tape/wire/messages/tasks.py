@@ -6,10 +6,10 @@ from tape.core.matched import ReactionRecord
 from tape.core.reaction import HandlerKind, Reaction
 from tape.core.task import Task
 from tape.wire import tape_pb2 as pb
-from tape.wire.shape import Shape
+from tape.wire.message_mapping import MessageMapping
 
-REACTION: Final = Shape(Reaction, pb.Reaction)
-TASK: Final = Shape(Task, pb.Task, {"span_id": "parent_span_id"})
+REACTION: Final = MessageMapping(Reaction, pb.Reaction)
+TASK: Final = MessageMapping(Task, pb.Task, {"span_id": "parent_span_id"})
 
 _AT_LEAST_1: Final = ("max_concurrency", "retry_max", "retry_backoff_ms", "dlq_after_n", "num_shards", "timeout_ms")
 

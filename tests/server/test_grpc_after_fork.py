@@ -12,7 +12,7 @@ from tests.server.server import clean_environment
 
 BESIDE_GRPC = """
 import sys, anyio, grpc
-from tape.wire import forking
+from tape.wire import fork_guard
 from tape.work.child_process import run_child
 
 async def echo(request, context):
@@ -54,7 +54,7 @@ def test_a_program_that_forks_beside_grpc_goes_on_and_its_child_learns_what_it_c
 ) -> None:
     server = start()
 
-    command = [sys.executable, "-m", "tests.server.forking", kind, server.rpc, str(scale(8))]
+    command = [sys.executable, "-m", "tests.server.forking_program", kind, server.rpc, str(scale(8))]
     done = subprocess.run(command, cwd=ROOT, env=clean_environment(), capture_output=True, timeout=PATIENCE_S)
 
     lines = done.stdout.decode().splitlines()

@@ -1,0 +1,176 @@
+"""Maps values to protobuf messages and back, field by field; names that differ are given."""
+
+from collections.abc import Callable, Collection, Mapping
+from dataclasses import MISSING, Field, fields, is_dataclass
+from datetime import timedelta
+from enum import Enum, IntEnum
+from types import MappingProxyType, UnionType
+from typing import Any, Final, Generic, NamedTuple, TypeVar, get_args, get_origin, get_type_hints
+
+from google.protobuf.message import Message
+
+from tape.core.errors import UsageError, quoted
+
+V = TypeVar("V")
+M = TypeVar("M", bound=Message)
+
+Names = Mapping[str, str]
+NO_NAMES: Final[Names] = MappingProxyType({})
+_MS: Final = timedelta(milliseconds=1)
+_LONGEST_MS: Final = timedelta.max // _MS
+_MAPPINGS: Final[dict[type, "MessageMapping[Any, Any]"]] = {}
+
+
+class FieldCodec(NamedTuple):
+    """Converts one field to a message and back; if `is_none_at_0`, a 0 in the message means the field's default."""
+
+    encode: Callable[[Any], Any]
+    decode: Callable[[Any], Any]
+    is_none_at_0: bool = False
+
+
+class FieldMapping(NamedTuple):
+    """Maps an attribute of a value to a field of a message."""
+
+    attribute: str
+    field: str
+    codec: FieldCodec
+    may_be_absent: bool
+    has_default: bool
+
+
+class MessageMapping(Generic[V, M]):
+    """Maps a dataclass to a message; values `within` it are mapped to fields of the same message."""
+
+    def __init__(
+        self,
+        kind: type[V],
+        message: type[M],
+        names: Names = NO_NAMES,
+        within: Mapping[str, Names] = MappingProxyType({}),
+    ) -> None:
+        hints = get_type_hints(kind)
+        known = message.DESCRIPTOR.fields_by_name
+        self.kind, self._message = kind, message
+        self._within = {name: _field_mappings(hints[name], inner, known) for name, inner in within.items()}
+        self._kinds = {name: hints[name] for name in within}
+        self._fields = _field_mappings(kind, names, known, set(within))
+        _MAPPINGS.setdefault(kind, self)
+
+    @property
+    def name(self) -> str:
+        return self._message.DESCRIPTOR.name
+
+    @property
+    def unmapped(self) -> set[str]:
+        """The attributes that the message has no field for."""
+        mapped = {mapping.attribute for mapping in self._fields} | set(self._within)
+        return set(get_type_hints(self.kind)) - mapped
+
+    def message(self, value: V, **more: Any) -> M:
+        """The message of a value; `more` are fields that the value does not have."""
+        encoded = _encode(self._fields, value)
+        for name, mappings in self._within.items():
+            encoded.update(_encode(mappings, getattr(value, name)))
+        return build(self._message, **encoded, **more)
+
+    def value(self, message: M, **more: Any) -> V:
+        """The value of a message; `more` are attributes that the message does not have."""
+        inner = {name: self._kinds[name](**_decode(mappings, message)) for name, mappings in self._within.items()}
+        return self.kind(**{**_decode(self._fields, message), **inner, **more})
+
+
+def build(message: type[M], **fields: Any) -> M:
+    """A message; raises `UsageError` for a value that does not fit its field."""
+    try:
+        return message(**fields)
+    except (TypeError, ValueError) as error:
+        raise UsageError(f"{message.DESCRIPTOR.name} cannot say this: {quoted(str(error))}") from error
+
+
+def number(member: Enum | None) -> int:
+    """The number of an enum's member on the wire; 0 is None."""
+    if member is None:
+        return 0
+    return int(member) if isinstance(member, IntEnum) else [*type(member)].index(member) + 1
+
+
+E = TypeVar("E", bound=Enum)
+
+
+def member(kind: type[E], number: int) -> E:
+    """The member of a number; raises for an unknown number."""
+    members: list[E] = [*kind]
+    if not 1 <= number <= len(members):
+        raise UsageError(f"{kind.__name__} is a number from 1 to {len(members)}, not {number}")
+    return members[number - 1]
+
+
+def duration(milliseconds: int) -> timedelta:
+    """A duration; raises if a timedelta cannot hold it."""
+    if not -_LONGEST_MS < milliseconds < _LONGEST_MS:
+        raise UsageError(f"{milliseconds} ms are longer than any time that can be meant")
+    return milliseconds * _MS
+
+
+def _field_mappings(
+    kind: type, names: Names, known: Mapping[str, Any], without: Collection[str] = ()
+) -> tuple[FieldMapping, ...]:
+    hints = get_type_hints(kind)
+    wanted = [(each, names.get(each.name, each.name)) for each in fields(kind) if each.name not in without]
+    return tuple(
+        FieldMapping(each.name, field, _codec_of(hints[each.name]), known[field].has_presence, _has_default(each))
+        for each, field in wanted
+        if field in known
+    )
+
+
+def _has_default(field: "Field[Any]") -> bool:
+    return field.default is not MISSING or field.default_factory is not MISSING
+
+
+def _encode(mappings: tuple[FieldMapping, ...], value: object) -> dict[str, Any]:
+    parts = [(mapping, getattr(value, mapping.attribute)) for mapping in mappings]
+    return {mapping.field: mapping.codec.encode(part) for mapping, part in parts if part is not None}
+
+
+def _decode(mappings: tuple[FieldMapping, ...], message: Message) -> dict[str, Any]:
+    return {mapping.attribute: _part(mapping, message) for mapping in mappings if not _is_default(mapping, message)}
+
+
+def _is_default(mapping: FieldMapping, message: Message) -> bool:
+    if not mapping.has_default:
+        return False
+    if mapping.may_be_absent:
+        return not message.HasField(mapping.field)
+    return mapping.codec.is_none_at_0 and not getattr(message, mapping.field)
+
+
+def _part(mapping: FieldMapping, message: Message) -> Any:
+    if mapping.may_be_absent and not message.HasField(mapping.field):
+        return None
+    return mapping.codec.decode(getattr(message, mapping.field))
+
+
+def _codec_of(hint: Any) -> FieldCodec:
+    origin, arguments = get_origin(hint), get_args(hint)
+    if origin is UnionType:
+        return _codec_of(next(each for each in arguments if each is not type(None)))
+    if origin is tuple:
+        item = _codec_of(arguments[0])
+        return FieldCodec(
+            lambda values: [item.encode(each) for each in values], lambda field: tuple(map(item.decode, field))
+        )
+    if origin is not None:
+        return FieldCodec(dict, dict)
+    return _plain(getattr(hint, "__supertype__", hint))
+
+
+def _plain(kind: type) -> FieldCodec:
+    if issubclass(kind, Enum):
+        return FieldCodec(number, lambda field: member(kind, field), is_none_at_0=True)
+    if issubclass(kind, timedelta):
+        return FieldCodec(lambda span: span // _MS, duration, is_none_at_0=True)
+    if is_dataclass(kind):
+        return FieldCodec(lambda value: _MAPPINGS[kind].message(value), lambda field: _MAPPINGS[kind].value(field))
+    return FieldCodec(lambda value: value, lambda field: field)
