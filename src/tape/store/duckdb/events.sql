@@ -1,6 +1,6 @@
 -- name: create_events
--- run_id is the run an entry is read in; a fork's inherited entries were said in another, owner_run_id.
--- Positions of the whole journal are NULL where a broker handed out the event: it does not tell them.
+-- run_id is the run that was read; the inherited entries of a fork belong to another one, owner_run_id.
+-- Positions of the journal are NULL for events of a broker, which does not know them.
 CREATE TABLE IF NOT EXISTS events (
   run_id VARCHAR NOT NULL,
   global_seq BIGINT,
@@ -90,7 +90,7 @@ ORDER BY 1;
 SELECT seq, event_id, epoch FROM events WHERE run_id = $run_id ORDER BY seq DESC LIMIT 1;
 
 -- name: select_sizes
--- Payloads may be large: this says how many of them make a page, before any of them is held.
+-- How many entries make a page, before any payload is read: payloads may be large.
 SELECT seq, coalesce(strlen(payload_json), octet_length(payload_bytes))
 FROM events WHERE run_id = $run_id AND seq >= $from_seq ORDER BY seq LIMIT $limit;
 

@@ -10,11 +10,11 @@ FROM journal;
 SELECT json_serialize_sql($query::VARCHAR);
 
 -- name: allow_files
--- A folder that is allowed may be written into, so only the files of the query's own snapshot are.
+-- An allowed folder could be written to, so only the files of the query's own snapshot are allowed.
 SET allowed_paths = $files;
 
 -- name: refuse_the_rest
--- Whoever asks sees the table's own files and nothing else of this machine.
+-- A query sees the files of the table and nothing else of this machine.
 SET enable_external_access = false;
 
 -- name: keep_it_so

@@ -20,7 +20,7 @@ ORDER BY global_seq LIMIT :limit;
 SELECT run_id, seq FROM tape_journal WHERE global_seq = :global_seq;
 
 -- name: runs_after
--- A fork's own entries begin after what it inherits.
+-- The own entries of a fork begin after those it inherits.
 SELECT j.run_id, j.seq, j.global_seq, greatest(h.floor, h.fork_seq + 1), h.last_seq
 FROM tape_journal AS j LEFT JOIN tape_heads AS h ON h.run_id = j.run_id
 WHERE (j.run_id, j.seq) > (:run_id, :seq)
@@ -37,7 +37,7 @@ WHERE h.last_seq >= greatest(h.floor, h.fork_seq + 1)
 ORDER BY h.run_id LIMIT :limit;
 
 -- name: check_file
--- Postgres checks its own pages when they are read, if data checksums are on; that they are is for the doctor to say.
+-- Postgres checks pages as it reads them if data checksums are on, which `tape doctor` reports.
 SELECT 'ok';
 
 -- name: nth_place

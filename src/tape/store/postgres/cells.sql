@@ -2,7 +2,7 @@
 SELECT tape_now_ms();
 
 -- name: read
--- The limit keeps it one look-up for each: as a plain join it would read the whole table.
+-- LIMIT makes it one index look-up for each id; a plain join would read the whole table.
 SELECT c.ledger, c.key, c.version, c.status, c.due_at_ms, c.state_json, c.app, c.kind
 FROM json_array_elements(:ids::json) AS asked, LATERAL (
   SELECT ledger, key, version, status, due_at_ms, state_json, app, kind
@@ -12,7 +12,7 @@ FROM json_array_elements(:ids::json) AS asked, LATERAL (
 ) AS c;
 
 -- name: due
--- The index ends with the time; cells of one time are few, and only they are sorted by key.
+-- The index ends with the time, so only the few cells of one time are sorted by key.
 SELECT ledger, key, version, status, due_at_ms, state_json, app, kind
 FROM tape_cells
 WHERE ledger = :ledger AND status = :status AND due_at_ms IS NOT NULL AND due_at_ms <= :through::bigint
@@ -26,7 +26,7 @@ WHERE ledger = :ledger AND key > :low AND key < :high
 ORDER BY key LIMIT :limit;
 
 -- name: due_served
--- For each app and kind no more than a page is read, so that what nobody here serves costs nothing.
+-- At most one page is read for each app and kind, so that cells of other apps cost nothing.
 SELECT c.ledger, c.key, c.version, c.status, c.due_at_ms, c.state_json, c.app, c.kind
 FROM json_array_elements(:served::json) AS asked, LATERAL (
   SELECT ledger, key, version, status, due_at_ms, state_json, app, kind

@@ -8,13 +8,13 @@ ORDER BY name LIMIT 6;
 SELECT count(*) FROM pg_stat_activity WHERE backend_type = 'client backend';
 
 -- name: oldest
--- The age of the oldest transaction that holds on to a state; what it still sees nobody can clean up.
+-- The age of the oldest transaction: VACUUM cannot remove rows that it still sees.
 SELECT coalesce(max(extract(epoch FROM now() - xact_start)), 0)::float8 FROM pg_stat_activity
 WHERE backend_type = 'client backend' AND pid <> pg_backend_pid();
 
 -- name: standbys
--- How many the commit waits for, how many it does not, and how many only a role like pg_monitor may see. A backup that is
--- being made and a logical subscriber are no standbys.
+-- Synchronous standbys, asynchronous ones, and those whose state only a role like pg_monitor may see. A running backup
+-- and a logical subscriber are no standbys.
 SELECT count(*) FILTER (WHERE sync_state IN ('sync', 'quorum')), count(*) FILTER (WHERE sync_state IN ('async', 'potential')),
        count(*) FILTER (WHERE sync_state IS NULL)
 FROM pg_stat_replication

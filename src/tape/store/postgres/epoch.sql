@@ -1,7 +1,6 @@
 -- name: begin
--- Larger than the one before even where the clock is behind it. No count of changes that an appender knows from the lost
--- journal comes up to a time, so none of them takes what it remembers of runs for what is there now. It goes on from no
--- earlier term.
+-- Larger than the epoch before, even if the clock is behind it. `changes` becomes a time, which no count that an appender
+-- cached from the lost journal reaches, so every appender drops its cache. No earlier term remains.
 WITH lost AS (
   DELETE FROM tape_terms
 ), begun AS (

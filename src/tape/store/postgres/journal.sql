@@ -13,7 +13,7 @@ WHERE global_seq > :after
 ORDER BY global_seq LIMIT :limit;
 
 -- name: after_in_range
--- The sums keep the planner on the primary key: the window is short, the subject's range may be the whole journal.
+-- The concatenations keep the planner on the primary key: the window is short, the range of subjects may be everything.
 SELECT global_seq, seq, ts_ms, depth, epoch, crc, run_id, kind, type, subject, schema_version, event_id, cause,
        trace_id, span_id, parent_span_id, attributes_json, payload_json, payload_bytes
 FROM tape_journal
@@ -28,7 +28,7 @@ WHERE subject = :subject AND global_seq > :after
 ORDER BY global_seq LIMIT :limit;
 
 -- name: count_between
--- Positions are dense: whoever reads by subject counts what it has passed over.
+-- Positions are dense, so a reader by subject counts the entries between its matches.
 SELECT count(*) FROM tape_journal WHERE global_seq > :after AND global_seq <= :through;
 
 -- name: places_between
@@ -45,7 +45,7 @@ ORDER BY seq LIMIT :limit;
 SELECT last_seq, closed_seq, floor, opened_seq, content_type, lineage_json FROM tape_heads WHERE run_id = :run_id;
 
 -- name: segments
--- Positions rise along a run and all it inherits, so they are its order too; a page is never more than a few segments.
+-- Positions rise along a run and all it inherits, so the page is in the order of positions. It has a few segments.
 SELECT global_seq, seq, ts_ms, depth, epoch, crc, run_id, kind, type, subject, schema_version, event_id, cause,
        trace_id, span_id, parent_span_id, attributes_json, payload_json, payload_bytes
 FROM tape_journal

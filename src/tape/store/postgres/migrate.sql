@@ -1,10 +1,10 @@
 -- name: lock
--- Taken by migrations only, so that two nodes that start at once apply a step once.
+-- Only migrations take it, so that two nodes that start at once apply a step once.
 LOCK TABLE tape_schema IN SHARE UPDATE EXCLUSIVE MODE;
 
 -- name: schema
--- Where the journal lies, or else where it is to lie. It is asked before the search path is pinned, so every name and
--- operator in it has its schema.
+-- The schema of the journal, or that in which to create it. It runs before the search path is pinned, so every name and
+-- operator has its schema.
 SELECT coalesce(
   (SELECT n.nspname FROM pg_catalog.pg_class AS c
    JOIN pg_catalog.pg_namespace AS n ON n.oid OPERATOR(pg_catalog.=) c.relnamespace
@@ -17,9 +17,9 @@ SELECT EXISTS (
   WHERE c.relname = 'tape_schema' AND n.nspname = :schema);
 
 -- name: foreign
--- The first that belongs to no role of ours: a schema, or a relation or function in it that has one of our names. Ours
--- are the current role, those whose rights it inherits, the owner of the database and superusers. pg_has_role would not
--- do: it is true of every role for a superuser.
+-- The first object of a foreign role: the schema, or a relation or function in it with one of our names. Trusted are the
+-- current role, the roles whose rights it inherits, the owner of the database and superusers. pg_has_role would not do,
+-- because it is true of every role for a superuser.
 WITH RECURSIVE ours (role) AS (
   SELECT oid FROM pg_roles WHERE rolname = current_user OR rolsuper OR rolname = 'pg_database_owner'
   UNION

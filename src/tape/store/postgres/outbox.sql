@@ -1,5 +1,4 @@
--- The first three run on a connection of somebody else, along whatever search path it has: every name in them that is
--- looked up has its schema.
+-- The first three run on a connection of the caller with any search path, so every name in them has its schema.
 
 -- name: publish
 -- Every parameter is text, because drivers disagree on all other types.
@@ -14,7 +13,7 @@ INSERT INTO core.outbox (
 );
 
 -- name: handle
--- Comes first in the handler's transaction: whoever is second waits here for the first one's end.
+-- The first statement of a handler's transaction: a second attempt waits here until the first has ended.
 INSERT INTO core.event_handled (handler_name, idempotency_key)
 SELECT DISTINCT h.handler_name, h.idempotency_key
 FROM pg_catalog.jsonb_to_recordset(CAST(CAST(:handled AS pg_catalog.text) AS pg_catalog.jsonb))
@@ -23,12 +22,12 @@ ORDER BY h.handler_name, h.idempotency_key
 ON CONFLICT (handler_name, idempotency_key) DO NOTHING RETURNING 1;
 
 -- name: settle
--- The function remembers, locks the rows, settles the deliveries and summarises, each with a snapshot of its own.
+-- The function records keys, locks the rows, settles deliveries and summarises, each with a snapshot of its own.
 SELECT CAST(f.event_id AS pg_catalog.text), f.handler_name, f.attempt
 FROM core.outbox_settle(CAST(CAST(:settled AS pg_catalog.text) AS pg_catalog.jsonb)) AS f;
 
 -- name: alone
--- Who deals rows out shares it, so no row falls between an old list of handlers and a new.
+-- Fanning out takes it in a shared mode, so no row is fanned out to an old list of handlers after a registration.
 LOCK TABLE core.outbox_fan_out_lock IN EXCLUSIVE MODE;
 
 -- name: register
@@ -58,7 +57,7 @@ SELECT f FROM core.outbox_retire_versions(
 SELECT cardinality(core.outbox_fan_out(:generation, '{}', '{}', '', now(), :most, 0));
 
 -- name: soon
--- At once, if there is more to deal out that nobody else has in hand.
+-- 0 if there are new rows that no other process is fanning out.
 SELECT CASE WHEN EXISTS (
   SELECT 1 FROM core.outbox WHERE NOT is_fanned_out AND generation = :generation AND deleted_at IS NULL
   LIMIT 1 FOR UPDATE SKIP LOCKED
@@ -74,7 +73,7 @@ SELECT CASE WHEN EXISTS (
 ) END;
 
 -- name: extend
--- Locked in the order in which they are settled.
+-- Rows are locked in the order in which settling locks them.
 WITH held AS (
   SELECT d.event_id, d.handler_name
   FROM jsonb_to_recordset(CAST(:claims AS jsonb)) AS c(event_id uuid, handler_name text, owner text, attempt bigint)
@@ -87,8 +86,8 @@ FROM held WHERE d.event_id = held.event_id AND d.handler_name = held.handler_nam
 RETURNING CAST(d.event_id AS text), d.handler_name, d.attempt;
 
 -- name: catch_up
--- What was dealt out before this version was registered, has not ended, and is for no other version of its handler. The
--- rows are locked in the order in which settling locks them, so that none ends or is replayed meanwhile.
+-- Creates deliveries of rows that were fanned out before this version was registered, have not ended, and no other
+-- version of its handler takes. Rows are locked in the order in which settling locks them, so that none ends meanwhile.
 WITH found AS MATERIALIZED (
   SELECT o.id, h.handler_name, o.generation, o.position, o.order_key, o.attempt
   FROM core.outbox AS o JOIN core.event_handlers AS h
@@ -106,7 +105,7 @@ SELECT f.id, f.handler_name, f.generation, f.position, f.order_key, f.attempt FR
 ON CONFLICT DO NOTHING RETURNING CAST(event_id AS text);
 
 -- name: catch_up_from
--- The same for rows from a position on, also those that have ended.
+-- The same for all rows from a position on, also ended ones.
 WITH found AS MATERIALIZED (
   SELECT o.id, h.handler_name, o.generation, o.position, o.order_key, o.attempt
   FROM core.outbox AS o JOIN core.event_handlers AS h
@@ -124,15 +123,15 @@ SELECT f.id, f.handler_name, f.generation, f.position, f.order_key, f.attempt FR
 ON CONFLICT DO NOTHING RETURNING CAST(event_id AS text);
 
 -- name: mark_fanned_out
--- A row that nobody takes stays pending, until somebody registers who does.
+-- A row without a handler stays pending until a handler that takes it is registered.
 UPDATE core.outbox SET
   is_fanned_out = true, ended_at = NULL,
   status = CASE WHEN jsonb_exists(CAST(:taken AS jsonb), CAST(id AS text)) THEN 'in_flight' ELSE 'pending' END
 WHERE id = ANY(ARRAY(SELECT CAST(i AS uuid) FROM jsonb_array_elements_text(CAST(:ids AS jsonb)) AS i));
 
 -- name: claim
--- A claim need not be on disk before its handler begins: one that a crash of Postgres forgets was not settled either,
--- because that is written after it.
+-- A claim need not be on disk before its handler begins: if a crash of Postgres loses the claim, it loses the settlement
+-- that was written after it, too.
 SELECT c.* FROM set_config('synchronous_commit', 'off', true), core.outbox_claim(
   :generation, ARRAY(SELECT jsonb_array_elements_text(CAST(:handlers AS jsonb))),
   ARRAY(SELECT jsonb_array_elements_text(CAST(:versions AS jsonb))), :owner, :lease_ms, :most, :min_fan_out, :expires

@@ -5,7 +5,7 @@ LOCK TABLE core.tape_schema IN SHARE UPDATE EXCLUSIVE MODE;
 SELECT to_regnamespace(rtrim('core.', '.')) IS NOT NULL;
 
 -- name: create_schema
--- The DO block composes a name, which a statement cannot take as a parameter.
+-- A DO block, because a statement cannot take a name as a parameter.
 DO $$ BEGIN EXECUTE format('CREATE SCHEMA %I', rtrim('core.', '.')); END $$;
 
 -- name: has_steps

@@ -25,7 +25,7 @@ SELECT CAST(i AS text) FROM jsonb_array_elements_text(CAST(:ids AS jsonb)) AS i
 WHERE core.outbox_replay(CAST(i AS uuid), :new_generation, :replayed_by);
 
 -- name: hand_over
--- Rows of a generation that nobody will end any more; their handlers are those of the new one.
+-- Unfinished rows of a retired generation, which handlers of the new one take.
 UPDATE core.outbox AS o SET
   generation = CAST(:new_generation AS bigint), is_fanned_out = false, status = 'pending', ended_at = NULL,
   attempt = greatest(o.attempt, (SELECT max(d.attempt) FROM core.outbox_deliveries AS d WHERE d.event_id = o.id)),
@@ -58,7 +58,7 @@ SELECT pg_notify(channel, CAST(max(CAST(id AS text)) AS text)) FROM core.outbox
 WHERE id IN (SELECT CAST(i AS uuid) FROM jsonb_array_elements_text(CAST(:ids AS jsonb)) AS i) GROUP BY channel;
 
 -- name: mark
--- Ended rows only: what was never handled is never forgotten by age.
+-- Ended rows only: a row that was never handled is never deleted by age.
 UPDATE core.outbox SET deleted_at = now() WHERE id = ANY (ARRAY(
   SELECT id FROM core.outbox
   WHERE created_at < now() - :active_ms * INTERVAL '1 millisecond' AND deleted_at IS NULL
@@ -112,8 +112,8 @@ SELECT f FROM core.outbox_undividable() AS f
 WHERE (SELECT relkind FROM pg_class WHERE oid = CAST('core.outbox' AS regclass)) = 'r' ORDER BY f;
 
 -- name: lacks_months
--- Asked first, because making a partition takes the whole table, behind which every publisher would wait; and whether this
--- role may make one.
+-- Whether a month lacks its partition, and whether this role may create one. Checked first, because creating a partition
+-- locks the whole table against publishers.
 SELECT CASE WHEN relkind = 'p' THEN EXISTS (SELECT 1 FROM core.outbox_missing_months(CAST(:months AS integer)))
             ELSE false END,
   pg_has_role(relowner, 'USAGE') AND has_schema_privilege(relnamespace, 'CREATE')

@@ -1,5 +1,5 @@
 -- name: lock_match_cursor
--- Registering and matching take turns, so that a task is made under the number of shards it is claimed with.
+-- Registering and matching exclude each other, so that a task is inserted with the number of shards it is claimed with.
 SELECT cursor FROM tape_match_cursor FOR UPDATE;
 
 -- name: head
@@ -43,7 +43,7 @@ ON CONFLICT (reaction_id) DO UPDATE SET
 INSERT INTO tape_limits (reaction_id) VALUES (:reaction_id) ON CONFLICT (reaction_id) DO NOTHING;
 
 -- name: lock_tasks
--- Who settles holds some rows and waits for others, in an order of its own: so all of them, or none.
+-- Settling locks rows in an order of its own, so resharding locks the whole table to avoid a deadlock.
 LOCK TABLE tape_tasks IN EXCLUSIVE MODE;
 
 -- name: reshard
@@ -63,7 +63,7 @@ WHERE state_version > :seen
 ORDER BY state_version, reaction_id;
 
 -- name: move_match_cursor
--- What was read before a new epoch may be gone, and its positions given to others.
+-- In a new epoch the entries of the page may be gone, and their positions may belong to other entries.
 UPDATE tape_match_cursor SET version = version + 1, cursor = :cursor, matched_at = tape_now_ms()
 WHERE version = :seen AND :epoch = (SELECT epoch FROM tape_meta)
 RETURNING version, matched_at;

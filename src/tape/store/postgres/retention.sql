@@ -9,7 +9,7 @@ UPDATE tape_meta SET
   last_ts_ms = greatest(last_ts_ms, (SELECT ts_ms FROM tape_journal WHERE global_seq = :through));
 
 -- name: raise_run_floors
--- A run's floor is above its last entry at or below the position.
+-- The floor of a run is above its last entry at or below the position.
 UPDATE tape_heads AS h SET floor = greatest(h.floor, gone.seq + 1)
 FROM (SELECT run_id, max(seq) AS seq FROM tape_journal WHERE global_seq <= :through GROUP BY run_id) AS gone
 WHERE h.run_id = gone.run_id;

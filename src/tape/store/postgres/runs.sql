@@ -2,14 +2,14 @@
 SELECT last_seq, closed_seq, floor, opened_seq, content_type, lineage_json FROM tape_heads WHERE run_id = :run_id;
 
 -- name: heads
--- As a join it would read the whole table: the planner takes every list for one of a hundred.
+-- A join would read the whole table, because the planner assumes a hundred elements for every list.
 SELECT run_id, last_seq, closed_seq, floor, opened_seq, content_type, lineage_json
 FROM tape_heads
 WHERE run_id = ANY (ARRAY(SELECT json_array_elements_text(:run_ids::json)));
 
 -- name: lock_run
--- A row of tape_runs is locked before the journal is, never after: a block that has changed one may be waiting for the
--- journal.
+-- A row of tape_runs is locked before the journal, never after: a transaction that has changed one may wait for the
+-- append lock.
 SELECT run_id FROM tape_runs WHERE run_id = :run_id FOR UPDATE;
 
 -- name: put_run
@@ -22,7 +22,7 @@ ON CONFLICT (run_id) DO UPDATE SET
   producer = excluded.producer, renewed_at = excluded.renewed_at;
 
 -- name: open_head
--- A life begins after the last seq of the one before.
+-- A run that is opened again continues after its last seq.
 INSERT INTO tape_heads AS h (run_id) VALUES (:run_id)
 ON CONFLICT (run_id) DO UPDATE SET closed_seq = NULL, opened_seq = h.last_seq;
 
@@ -31,7 +31,7 @@ UPDATE tape_heads SET closed_seq = last_seq
 WHERE run_id = ANY (ARRAY(SELECT json_array_elements_text(:run_ids::json))) AND closed_seq IS NULL;
 
 -- name: close_runs
--- A lease ends with the life it was taken for: an append that opens the run again need not look.
+-- Closing a run ends its lease, so an append that opens it again need not check.
 UPDATE tape_runs SET
   closed_at = tape_now_ms(), closed_seq = (SELECT h.last_seq FROM tape_heads AS h WHERE h.run_id = tape_runs.run_id),
   reaped_at = NULL, producer = NULL, renewed_at = NULL
@@ -41,20 +41,20 @@ WHERE run_id = ANY (ARRAY(SELECT json_array_elements_text(:run_ids::json)));
 UPDATE tape_runs SET reaped_at = tape_now_ms() WHERE run_id = :run_id AND reaped_at IS NULL;
 
 -- name: children
--- A run that an append has opened again lives, whatever its row says of the life before.
+-- A run that an append has opened again counts, whatever its row says.
 SELECT count(*)
 FROM tape_runs AS r JOIN tape_heads AS h ON h.run_id = r.run_id
 WHERE r.parent_run_id = :run_id AND r.deleted_at IS NULL AND (r.reaped_at IS NULL OR h.closed_seq IS NULL);
 
 -- name: lock_runs
--- Rows are locked in one order, whoever locks many.
+-- All statements that lock many rows lock them in this order.
 SELECT run_id FROM tape_runs
 WHERE run_id = ANY (ARRAY(SELECT json_array_elements_text(:run_ids::json)))
 ORDER BY run_id FOR UPDATE;
 
 -- name: renew
--- Who closes a run has its row first, so with the rows locked a head that is open stays open. No head is touched:
--- appends neither wait for this nor hinder it.
+-- Closing a run locks its row first, so while the rows are locked an open head stays open. No head is locked, so appends
+-- neither wait nor block.
 UPDATE tape_runs SET producer = :producer, renewed_at = tape_now_ms()
 WHERE run_id = ANY (ARRAY(SELECT json_array_elements_text(:run_ids::json)))
   AND (producer = :producer OR (:adopts::boolean AND producer IS NULL AND EXISTS (
@@ -67,7 +67,7 @@ WHERE producer IS NOT NULL AND renewed_at <= tape_now_ms() - :silence_ms::bigint
 ORDER BY run_id;
 
 -- name: lock_silent
--- Who has locked such a row is renewing it, closing it, or will be done by the next time.
+-- A locked row is being renewed or closed, or is free the next time.
 SELECT run_id FROM tape_runs
 WHERE producer IS NOT NULL AND renewed_at <= tape_now_ms() - :silence_ms::bigint
 ORDER BY run_id FOR UPDATE SKIP LOCKED;
@@ -86,7 +86,7 @@ WHERE h.closed_seq IS NULL AND left(h.run_id, 5) <> 'tape.'
 ORDER BY r.opened_at, r.run_id LIMIT :limit::bigint;
 
 -- name: listed_closed
--- An append opens a run without touching its row, so only the head knows.
+-- An append opens a run without changing its row, so the head decides.
 SELECT r.run_id, r.label, r.started_at, r.app, r.user_id, r.session, r.opened_at, r.closed_at, r.reaped_at,
        tape_now_ms() - r.renewed_at, h.last_seq, h.closed_seq, h.floor, h.opened_seq, h.content_type, h.lineage_json
 FROM tape_runs AS r JOIN tape_heads AS h ON h.run_id = r.run_id

@@ -1,5 +1,5 @@
 -- name: insert
--- A reaction's newest number of shards is read here: whoever changes it holds the pack's row, as this block does.
+-- Reads the newest number of shards; changing it locks the match cursor, as this transaction does.
 INSERT INTO tape_tasks (
   task_id, reaction_id, shard, source_run_id, source_global_seq, subject, payload_json, status, next_attempt_at_ms,
   last_error, created_at_ms, completed_at_ms, trace_id, span_id, shard_hash, source_seq, kind, type, schema_version,
@@ -17,7 +17,7 @@ ON CONFLICT (source_global_seq, reaction_id) DO NOTHING
 RETURNING task_id;
 
 -- name: lock_waiting
--- A task that somebody is claiming just now is waited for, and then no longer waits itself.
+-- Waits for a task that is being claimed; after that it is no longer pending.
 SELECT t.reaction_id, t.subject, t.task_id, t.first_at_ms
 FROM json_to_recordset(:keys::json) AS k(reaction_id text, subject text)
 CROSS JOIN LATERAL (
@@ -46,7 +46,7 @@ WHERE reaction_id = :reaction_id AND status = 1
 RETURNING task_id;
 
 -- name: waiting
--- The first of each reaction, whether or not its time has come.
+-- The next task of each reaction, whether or not it is due.
 SELECT r.reaction_id, w.next_attempt_at_ms, tape_now_ms()
 FROM tape_reactions AS r CROSS JOIN LATERAL (
   SELECT t.next_attempt_at_ms
@@ -59,8 +59,8 @@ WHERE r.deleted = 0 AND r.paused = ''
 ORDER BY w.next_attempt_at_ms, r.reaction_id LIMIT :most;
 
 -- name: exhausted
--- Claims that nobody will repeat: their lease has ended, and no attempt is left. Whoever waits for an agent's run may
--- come and go, so that is no failed attempt.
+-- Claims whose lease has ended and that have no attempt left. A worker that waits for the run of an agent may come and
+-- go, so that counts as no failed attempt.
 SELECT 1
 FROM tape_reactions AS r JOIN tape_tasks AS t ON t.reaction_id = r.reaction_id
 WHERE t.status = 2 AND t.lease_expires_at_ms <= tape_now_ms()
@@ -78,7 +78,7 @@ WHERE r.reaction_id = t.reaction_id AND t.status = 2 AND t.lease_expires_at_ms <
 RETURNING t.task_id, t.reaction_id, t.source_global_seq, t.subject, t.attempts, t.last_error;
 
 -- name: lock_limits
--- Always in one order, so that two who claim never wait for each other.
+-- Always in one order, so that two claims never deadlock.
 SELECT l.reaction_id, l.next_start_at_us, r.max_concurrency, r.rate_limit_per_s
 FROM tape_limits AS l JOIN tape_reactions AS r ON r.reaction_id = l.reaction_id
 WHERE l.reaction_id = ANY (ARRAY(SELECT json_array_elements_text(:reaction_ids::json)))
@@ -87,7 +87,7 @@ ORDER BY l.reaction_id
 FOR UPDATE OF l;
 
 -- name: leases
--- Its own statement, after the locks: only then is everything counted that was claimed before.
+-- A statement of its own after the locks, so that it counts everything that was claimed before.
 SELECT a.reaction_id, tape_now_ms(), (
   SELECT count(*) FROM tape_tasks AS t
   WHERE t.reaction_id = a.reaction_id AND t.status = 2 AND t.lease_expires_at_ms > tape_now_ms()
@@ -98,9 +98,9 @@ SELECT a.reaction_id, tape_now_ms(), (
 FROM json_array_elements_text(:reaction_ids::json) AS a(reaction_id);
 
 -- name: claim
--- SKIP LOCKED is the correctness; the notification only saves waiting. An array is found once: a subquery might be asked
--- again for every task, and lock as many each time. What would take the answer over its bytes is neither leased nor
--- counted; the first task of an answer always fits.
+-- SKIP LOCKED is the correctness; the notification only saves waiting. ARRAY runs the subquery once; otherwise Postgres
+-- might run it for every task and lock as many each time. Tasks beyond the byte limit of the answer are neither leased
+-- nor counted; the first task always fits.
 WITH due AS MATERIALIZED (
   SELECT t.task_id, t.next_attempt_at_ms, 1024 + octet_length(t.payload_json) + octet_length(t.subject)
            + octet_length(t.prev_value_json) + octet_length(t.last_error) AS size
@@ -129,7 +129,7 @@ FROM json_to_recordset(:limits::json) AS m(reaction_id text, next_start_at_us bi
 WHERE l.reaction_id = m.reaction_id;
 
 -- name: extend
--- A lease that has ended is not taken up again: its slot may be somebody else's by now.
+-- An ended lease is not extended: another task may have its slot.
 UPDATE tape_tasks AS t SET
   lease_expires_at_ms = tape_now_ms() + :lease_ms::bigint, next_attempt_at_ms = tape_now_ms() + :lease_ms::bigint
 FROM json_to_recordset(:claims::json) AS c(task_id text, owner text, attempt bigint)
@@ -179,7 +179,7 @@ WHERE task_prefix = split_part(:task_id, '.', 1) AND task_id = :task_id
 LIMIT 1;
 
 -- name: made_of
--- The entry's own first; else a debounced task that waited for a newer entry of the subject may hold it.
+-- The task of the entry itself, else a debounced task of a newer entry of the same subject.
 (SELECT task_id, reaction_id, shard, source_run_id, source_seq, source_global_seq, kind, type, subject,
        schema_version, ts_ms, payload_json, prev_value_json, status, attempt, attempts, next_attempt_at_ms,
        lease_owner, lease_expires_at_ms, last_error, coalesced, created_at_ms, completed_at_ms, trace_id, span_id
@@ -197,15 +197,15 @@ WHERE reaction_id = :reaction_id AND source_global_seq >= :global_seq AND subjec
 ORDER BY source_global_seq LIMIT 1;
 
 -- name: lock_match_cursor
--- Whoever makes tasks takes turns with the matchers and with those who change shards.
+-- Excludes matchers and changes of shards while tasks are inserted.
 SELECT tape_now_ms() FROM tape_match_cursor FOR UPDATE;
 
 -- name: is_removed
--- Held, so that nobody can remove it before the tasks are there to die with it.
+-- Locked, so that the reaction is not removed before its tasks exist and can end with it.
 SELECT deleted FROM tape_reactions WHERE reaction_id = :reaction_id FOR SHARE;
 
 -- name: present
--- A debounced task has the name of its first entry, and the place of its newest.
+-- A debounced task has the id of its first entry and the position of its newest.
 SELECT t.task_id, t.source_global_seq
 FROM json_to_recordset(:matches::json) AS h(task_id text, reaction_id text, global_seq bigint)
 JOIN tape_tasks AS t ON t.task_id = h.task_id
@@ -231,8 +231,8 @@ FROM (
 GROUP BY subject;
 
 -- name: listed
--- An agent's run is not a task: it is listed only where it could not be started. A page ends where it reaches its
--- bytes, and holds one task at least; what is not in it is not read, because a length needs no payload.
+-- The run of an agent is listed as a task only if it could not be started. A page ends at its byte limit and has at least
+-- one task; payloads beyond it are not read, because octet_length needs none.
 WITH page AS (
   (SELECT task_id, reaction_id, shard, source_run_id, source_seq, source_global_seq, kind, type, subject,
          schema_version, ts_ms, payload_json, prev_value_json, status, attempt, attempts, next_attempt_at_ms,
@@ -279,11 +279,11 @@ WHERE task_id = ANY (ARRAY(SELECT json_array_elements_text(:task_ids::json))) AN
 RETURNING task_id, reaction_id, source_global_seq, subject, attempt, last_error;
 
 -- name: forget
--- It reads the whole table: an index for it would cost every task more than this costs once a day.
+-- Reads the whole table: an index would cost every task more than this costs once a day.
 DELETE FROM tape_tasks WHERE status = 3 AND completed_at_ms < :before_ms RETURNING task_id;
 
 -- name: outcomes
--- For reports: it reads the whole table.
+-- Reads the whole table; for reports.
 SELECT reaction_id, status, count(*), sum(attempts)::bigint, sum(coalesced)::bigint,
        avg(CASE WHEN status IN (3, 5) THEN completed_at_ms - created_at_ms ELSE 0 END)::bigint,
        max(CASE WHEN status IN (3, 5) THEN completed_at_ms - created_at_ms ELSE 0 END), min(created_at_ms)

@@ -46,7 +46,7 @@ ON CONFLICT (run_id) DO UPDATE SET
   opened_seq = excluded.opened_seq, content_type = excluded.content_type;
 
 -- name: move_head
--- A run that goes on: closed_seq is not named, so the index of open runs stays as it is, and a commit writes a page less.
+-- For an open run: without closed_seq the index of open runs does not change, and a commit writes a page less.
 UPDATE tape_heads SET last_seq = ?, floor = ?, content_type = ? WHERE run_id = ?;
 
 -- name: insert_run
@@ -62,7 +62,7 @@ ON CONFLICT (ledger, key) DO UPDATE SET
   state_json = excluded.state_json, app = excluded.app, kind = excluded.kind;
 
 -- name: count_change
--- Runs were opened, closed or trimmed: readers look again where they stand.
+-- Runs were opened, closed or trimmed, so readers read their heads again.
 UPDATE tape_meta SET changes = changes + 1;
 
 -- name: data_version

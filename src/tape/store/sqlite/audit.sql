@@ -16,12 +16,12 @@ WHERE global_seq > :after AND global_seq <= :through
 ORDER BY global_seq LIMIT :limit;
 
 -- name: place
--- Short columns come first in a row, so they can often be read where a payload cannot.
+-- Short columns come first in a row and can often be read when the payload cannot.
 SELECT run_id, seq FROM tape_journal NOT INDEXED WHERE global_seq = :global_seq;
 
 -- name: runs_after
--- A fork's own entries begin after what it inherits.
--- The index of (run_id, seq) holds all of this but the heads, so no payload is touched.
+-- The own entries of a fork begin after those it inherits.
+-- The index of (run_id, seq) has all of this but the heads, so no payload is read.
 SELECT j.run_id, j.seq, j.global_seq, max(h.floor, coalesce(h.fork_seq, 0) + 1), h.last_seq
 FROM tape_journal AS j LEFT JOIN tape_heads AS h ON h.run_id = j.run_id
 WHERE (j.run_id, j.seq) > (:run_id, :seq)
@@ -38,9 +38,9 @@ WHERE h.last_seq >= max(h.floor, coalesce(h.fork_seq, 0) + 1)
 ORDER BY h.run_id LIMIT :limit;
 
 -- name: check_file
--- The whole check, not the quick one: only this one compares every index with its table.
+-- integrity_check, because quick_check does not compare indexes with their tables.
 PRAGMA integrity_check(100);
 
 -- name: nth_place
--- The check counts rows from the first one on and does not say their keys.
+-- The check reports the ordinal of a row, not its key.
 SELECT global_seq, run_id, seq FROM tape_journal NOT INDEXED ORDER BY global_seq LIMIT 1 OFFSET :rows_before;

@@ -19,7 +19,7 @@ WHERE ledger = :ledger AND key > :low AND key < :high
 ORDER BY key LIMIT :limit;
 
 -- name: due_served
--- For each app and kind no more than a page is read, so that what nobody here serves costs nothing.
+-- At most one page is read for each app and kind, so that cells of other apps cost nothing.
 SELECT c.ledger, c.key, c.version, c.status, c.due_at_ms, c.state_json, c.app, c.kind
 FROM json_each(:served) AS asked
 JOIN tape_cells AS c ON c.ledger = :ledger AND c.key IN (

@@ -11,7 +11,7 @@ WHERE global_seq > :after
 ORDER BY global_seq LIMIT :limit;
 
 -- name: after_in_range
--- The plus keeps the planner on the primary key: the window is short, the subject's range may be the whole journal.
+-- The plus keeps the planner on the primary key: the window is short, the range of subjects may be the whole journal.
 SELECT global_seq, seq, ts_ms, depth, epoch, crc, run_id, kind, type, subject, schema_version, event_id, cause,
        trace_id, span_id, parent_span_id, attributes_json, payload_json, payload_bytes
 FROM tape_journal
@@ -26,7 +26,7 @@ WHERE subject = :subject AND global_seq > :after
 ORDER BY global_seq LIMIT :limit;
 
 -- name: count_between
--- Positions are dense: whoever reads by subject counts what it has passed over.
+-- Positions are dense, so a reader by subject counts the entries between its matches.
 SELECT count(*) FROM tape_journal WHERE global_seq > :after AND global_seq <= :through;
 
 -- name: places_between
@@ -43,7 +43,7 @@ ORDER BY seq LIMIT :limit;
 SELECT last_seq, closed_seq, floor, opened_seq, content_type, lineage_json FROM tape_heads WHERE run_id = :run_id;
 
 -- name: segments
--- Positions rise along a run and all it inherits, so they are its order too; a page is never more than a few segments.
+-- Positions rise along a run and all it inherits, so the page is in the order of positions. It has a few segments.
 SELECT global_seq, seq, ts_ms, depth, epoch, crc, run_id, kind, type, subject, schema_version, event_id, cause,
        trace_id, span_id, parent_span_id, attributes_json, payload_json, payload_bytes
 FROM tape_journal
@@ -58,5 +58,5 @@ ORDER BY global_seq LIMIT :limit;
 SELECT h.run_id, h.floor FROM json_each(:run_ids) AS asked JOIN tape_heads AS h ON h.run_id = asked.value;
 
 -- name: terms
--- Nobody promotes a file: its epoch is its only term.
+-- A file has no promotions: its epoch is its only term.
 SELECT epoch, 1 FROM tape_meta;

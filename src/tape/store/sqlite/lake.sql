@@ -3,7 +3,7 @@ SELECT archived_through + 1, max(archived_through, coalesce((SELECT max(global_s
 FROM tape_meta;
 
 -- name: extent
--- The bounds and the terms in one snapshot. Nobody promotes a file: its epoch is its only term.
+-- The bounds and the terms in one snapshot. A file has no promotions: its epoch is its only term.
 SELECT archived_through + 1, max(archived_through, coalesce((SELECT max(global_seq) FROM tape_journal), 0)), epoch, 1
 FROM tape_meta;
 
@@ -11,8 +11,8 @@ FROM tape_meta;
 SELECT count(*) FROM tape_journal WHERE global_seq > :after AND global_seq <= :through;
 
 -- name: range
--- What is asked of it is put behind, then the order. A range is read along the primary key, whatever is asked:
--- several readers share the journal by ranges, and each of them walking a whole index would read it many times.
+-- The conditions of a selection follow, then the order. A range is read by primary key: several readers share the journal
+-- by ranges, and each would otherwise read the whole index.
 SELECT global_seq, seq, ts_ms, depth, epoch, crc, run_id, kind, type, subject, schema_version, event_id, cause,
        trace_id, span_id, parent_span_id, attributes_json, payload_json, payload_bytes
 FROM tape_journal
@@ -25,7 +25,7 @@ AND +run_id IN (SELECT value FROM json_each(:run_ids));
 AND kind IN (SELECT value FROM json_each(:kinds));
 
 -- name: of_subjects
--- The exception: this index knows the position too.
+-- This index ends with the position, so it may be used.
 AND subject IN (SELECT value FROM json_each(:subjects));
 
 -- name: of_span

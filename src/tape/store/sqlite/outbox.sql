@@ -76,8 +76,8 @@ WHERE generation = :generation AND handler_name IN (SELECT value FROM json_each(
 RETURNING handler_name;
 
 -- name: give_up
--- What was dealt to these handlers and no version takes any more has failed: a dead letter can be replayed, while a
--- delivery that nobody claims would hold up its order_key and its row for ever.
+-- Fails deliveries that no version takes any more: a dead letter can be replayed, while a delivery that is never claimed
+-- would block its order_key and its row for ever.
 UPDATE core_outbox_deliveries AS d SET
   status = 'failed', lease_owner = NULL, ended_at = :now_ms, first_failed_at = coalesce(d.first_failed_at, :now_ms),
   last_error = 'no version of ' || d.handler_name || ' that runs takes ' || o.event_type
@@ -93,8 +93,8 @@ WHERE o.id = d.event_id AND d.handler_name IN (SELECT value FROM json_each(:hand
 RETURNING event_id;
 
 -- name: expire
--- Fails what is due and no version would claim again: it was tried as often as any version that takes its row does. No
--- version tries less often than the first number: that alone keeps out nearly all that waits, without a look at its row.
+-- Fails due deliveries that no version would claim again, because they were tried as often as the most patient version
+-- tries. The smallest number of attempts of all versions excludes nearly all of them without reading their rows.
 UPDATE core_outbox_deliveries SET
   status = 'failed', lease_owner = NULL, ended_at = :now_ms, first_failed_at = coalesce(first_failed_at, :now_ms),
   last_error = CASE status WHEN 'pending' THEN 'no attempt is left: ' ELSE 'no attempt was answered: ' END
@@ -138,7 +138,8 @@ WHERE d.event_id = c.value ->> 'event_id' AND d.handler_name = c.value ->> 'hand
 RETURNING event_id, handler_name, attempt;
 
 -- name: catch_up
--- What was dealt out before this version was registered, has not ended, and is for no other version of its handler.
+-- Creates deliveries of rows that were fanned out before this version was registered, have not ended, and no other
+-- version of its handler takes.
 INSERT INTO core_outbox_deliveries (event_id, handler_name, generation, position, order_key, attempt, next_attempt_at)
 SELECT o.id, h.handler_name, o.generation, o.position, o.order_key, o.attempt, :now_ms
 FROM core_outbox AS o JOIN core_event_handlers AS h
@@ -156,7 +157,7 @@ WHERE o.is_fanned_out = 1 AND o.status IN ('pending', 'in_flight') AND o.deleted
 ON CONFLICT DO NOTHING RETURNING event_id;
 
 -- name: catch_up_from
--- The same for rows from a position on, also those that have ended.
+-- The same for all rows from a position on, also ended ones.
 INSERT INTO core_outbox_deliveries (event_id, handler_name, generation, position, order_key, attempt, next_attempt_at)
 SELECT o.id, h.handler_name, o.generation, o.position, o.order_key, o.attempt, :now_ms
 FROM core_outbox AS o JOIN core_event_handlers AS h

@@ -59,7 +59,7 @@ RETURNING id;
 DELETE FROM core_outbox_deliveries WHERE event_id IN (SELECT value FROM json_each(:ids));
 
 -- name: announce
--- Nobody is told: whoever listens sees that the file has changed.
+-- No notification: listeners see that the file has changed.
 SELECT 1;
 
 -- name: mark

@@ -1,5 +1,5 @@
 -- name: lock_match_cursor
--- Registering and matching take turns, so that a task is made under the number of shards it is claimed with.
+-- Registering and matching exclude each other, so that a task is inserted with the number of shards it is claimed with.
 SELECT cursor FROM tape_match_cursor;
 
 -- name: head
@@ -63,7 +63,7 @@ WHERE state_version > :seen
 ORDER BY state_version, reaction_id;
 
 -- name: move_match_cursor
--- What was read before a new epoch may be gone, and its positions given to others.
+-- In a new epoch the entries of the page may be gone, and their positions may belong to other entries.
 UPDATE tape_match_cursor SET version = version + 1, cursor = :cursor, matched_at = :now_ms
 WHERE version = :seen AND :epoch = (SELECT epoch FROM tape_meta)
 RETURNING version, matched_at;

@@ -8,7 +8,7 @@ UPDATE tape_meta SET
   last_ts_ms = max(last_ts_ms, coalesce((SELECT ts_ms FROM tape_journal WHERE global_seq = :through), 0));
 
 -- name: raise_run_floors
--- A run's floor is above its last entry at or below the position.
+-- The floor of a run is above its last entry at or below the position.
 UPDATE tape_heads SET floor = max(floor, gone.seq + 1)
 FROM (SELECT run_id, max(seq) AS seq FROM tape_journal WHERE global_seq <= :through GROUP BY run_id) AS gone
 WHERE tape_heads.run_id = gone.run_id;

@@ -6,7 +6,7 @@ SELECT h.run_id, h.last_seq, h.closed_seq, h.floor, h.opened_seq, h.content_type
 FROM json_each(:run_ids) AS asked JOIN tape_heads AS h ON h.run_id = asked.value;
 
 -- name: lock_run
--- A block holds the file's write lock from its beginning, and every row with it.
+-- A transaction has the write lock of the file from its beginning, and so of every row.
 SELECT run_id FROM tape_runs WHERE run_id = :run_id;
 
 -- name: put_run
@@ -19,7 +19,7 @@ ON CONFLICT (run_id) DO UPDATE SET
   producer = excluded.producer, renewed_at = excluded.renewed_at;
 
 -- name: open_head
--- A life begins after the last seq of the one before.
+-- A run that is opened again continues after its last seq.
 INSERT INTO tape_heads (run_id) VALUES (:run_id)
 ON CONFLICT (run_id) DO UPDATE SET closed_seq = NULL, opened_seq = last_seq;
 
@@ -28,7 +28,7 @@ UPDATE tape_heads SET closed_seq = last_seq
 WHERE run_id IN (SELECT value FROM json_each(:run_ids)) AND closed_seq IS NULL;
 
 -- name: close_runs
--- A lease ends with the life it was taken for: an append that opens the run again need not look.
+-- Closing a run ends its lease, so an append that opens it again need not check.
 UPDATE tape_runs SET
   closed_at = :now_ms, closed_seq = (SELECT h.last_seq FROM tape_heads AS h WHERE h.run_id = tape_runs.run_id),
   reaped_at = NULL, producer = NULL, renewed_at = NULL
@@ -38,7 +38,7 @@ WHERE run_id IN (SELECT value FROM json_each(:run_ids));
 UPDATE tape_runs SET reaped_at = :now_ms WHERE run_id = :run_id AND reaped_at IS NULL;
 
 -- name: children
--- A run that an append has opened again lives, whatever its row says of the life before.
+-- A run that an append has opened again counts, whatever its row says.
 SELECT count(*)
 FROM tape_runs AS r JOIN tape_heads AS h ON h.run_id = r.run_id
 WHERE r.parent_run_id = :run_id AND r.deleted_at IS NULL AND (r.reaped_at IS NULL OR h.closed_seq IS NULL);
@@ -73,7 +73,7 @@ WHERE h.closed_seq IS NULL AND substr(h.run_id, 1, 5) <> 'tape.'
 ORDER BY r.opened_at, r.run_id LIMIT :limit;
 
 -- name: listed_closed
--- An append opens a run without touching its row, so only the head knows.
+-- An append opens a run without changing its row, so the head decides.
 SELECT r.run_id, r.label, r.started_at, r.app, r.user_id, r.session, r.opened_at, r.closed_at, r.reaped_at,
        :now_ms - r.renewed_at, h.last_seq, h.closed_seq, h.floor, h.opened_seq, h.content_type, h.lineage_json
 FROM tape_runs AS r JOIN tape_heads AS h ON h.run_id = r.run_id

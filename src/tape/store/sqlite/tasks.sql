@@ -37,13 +37,13 @@ FROM json_each(:matches) AS h
 WHERE task_id = h.value ->> 'task_id';
 
 -- name: end_pending
--- Said twice, because SQLite does not see that the index of what is pending or claimed holds what is pending.
+-- Both conditions, because SQLite does not infer that status = 1 implies the index's status IN (1, 2).
 UPDATE tape_tasks SET status = 5, last_error = :last_error, completed_at_ms = :now_ms, first_at_ms = 0
 WHERE reaction_id = :reaction_id AND status = 1 AND status IN (1, 2)
 RETURNING task_id;
 
 -- name: waiting
--- The first of each reaction, whether or not its time has come.
+-- The next task of each reaction, whether or not it is due.
 SELECT reaction_id, next_attempt_at_ms, :now_ms
 FROM (
   SELECT r.reaction_id, (
@@ -60,8 +60,8 @@ WHERE next_attempt_at_ms IS NOT NULL
 ORDER BY next_attempt_at_ms, reaction_id LIMIT :most;
 
 -- name: exhausted
--- Claims that nobody will repeat: their lease has ended, and no attempt is left. Whoever waits for an agent's run may
--- come and go, so that is no failed attempt.
+-- Claims whose lease has ended and that have no attempt left. A worker that waits for the run of an agent may come and
+-- go, so that counts as no failed attempt.
 SELECT 1
 FROM tape_reactions AS r JOIN tape_tasks AS t ON t.reaction_id = r.reaction_id
 WHERE t.status = 2 AND t.lease_expires_at_ms <= :now_ms
@@ -92,7 +92,7 @@ SELECT a.value, :now_ms, (
 FROM json_each(:reaction_ids) AS a;
 
 -- name: claim
--- What would take the answer over its bytes is neither leased nor counted; the first task of an answer always fits.
+-- Tasks beyond the byte limit of the answer are neither leased nor counted; the first task always fits.
 UPDATE tape_tasks SET
   status = 2, attempt = attempt + 1, attempts = attempts + 1, lease_owner = :owner, first_at_ms = 0,
   lease_expires_at_ms = :now + :lease_ms, next_attempt_at_ms = :now + :lease_ms
@@ -121,7 +121,7 @@ FROM json_each(:limits) AS m
 WHERE reaction_id = m.value ->> 'reaction_id';
 
 -- name: extend
--- A lease that has ended is not taken up again: its slot may be somebody else's by now.
+-- An ended lease is not extended: another task may have its slot.
 UPDATE tape_tasks SET lease_expires_at_ms = :now_ms + :lease_ms, next_attempt_at_ms = :now_ms + :lease_ms
 FROM json_each(:claims) AS c
 WHERE task_id = c.value ->> 'task_id' AND lease_owner = c.value ->> 'owner' AND status = 2
@@ -162,7 +162,7 @@ FROM tape_tasks
 WHERE task_id = :task_id;
 
 -- name: made_of
--- The entry's own first; else a debounced task that waited for a newer entry of the subject may hold it.
+-- The task of the entry itself, else a debounced task of a newer entry of the same subject.
 SELECT task_id, reaction_id, shard, source_run_id, source_seq, source_global_seq, kind, type, subject,
        schema_version, ts_ms, payload_json, prev_value_json, status, attempt, attempts, next_attempt_at_ms,
        lease_owner, lease_expires_at_ms, last_error, coalesced, created_at_ms, completed_at_ms, trace_id, span_id
@@ -172,14 +172,14 @@ WHERE reaction_id = :reaction_id AND source_global_seq >= :global_seq AND subjec
 ORDER BY source_global_seq LIMIT 1;
 
 -- name: lock_match_cursor
--- Whoever makes tasks takes turns with the matchers and with those who change shards.
+-- Excludes matchers and changes of shards while tasks are inserted.
 SELECT :now_ms FROM tape_match_cursor;
 
 -- name: is_removed
 SELECT deleted FROM tape_reactions WHERE reaction_id = :reaction_id;
 
 -- name: present
--- A debounced task has the name of its first entry, and the place of its newest.
+-- A debounced task has the id of its first entry and the position of its newest.
 SELECT t.task_id, t.source_global_seq
 FROM json_each(:matches) AS h
 CROSS JOIN tape_tasks AS t ON t.task_id = h.value ->> 'task_id'
@@ -196,8 +196,8 @@ WHERE reaction_id = :reaction_id AND subject IN (SELECT value FROM json_each(:su
 GROUP BY subject;
 
 -- name: listed
--- An agent's run is not a task: it is listed only where it could not be started. A page ends where it reaches its
--- bytes, and holds one task at least.
+-- The run of an agent is listed as a task only if it could not be started. A page ends at its byte limit and has at least
+-- one task.
 SELECT t.task_id, t.reaction_id, t.shard, t.source_run_id, t.source_seq, t.source_global_seq, t.kind, t.type, t.subject,
        t.schema_version, t.ts_ms, CASE WHEN :is_bare THEN '' ELSE t.payload_json END,
        CASE WHEN :is_bare THEN '' ELSE t.prev_value_json END, t.status, t.attempt, t.attempts, t.next_attempt_at_ms,
@@ -235,11 +235,11 @@ WHERE task_id IN (SELECT value FROM json_each(:task_ids)) AND status = 5
 RETURNING task_id, reaction_id, source_global_seq, subject, attempt, last_error;
 
 -- name: forget
--- It reads the whole table: an index for it would cost every task more than this costs once a day.
+-- Reads the whole table: an index would cost every task more than this costs once a day.
 DELETE FROM tape_tasks WHERE status = 3 AND completed_at_ms < :before_ms RETURNING task_id;
 
 -- name: outcomes
--- For reports: it reads the whole table.
+-- Reads the whole table; for reports.
 SELECT reaction_id, status, count(*), sum(attempts), sum(coalesced),
        CAST(avg(CASE WHEN status IN (3, 5) THEN completed_at_ms - created_at_ms ELSE 0 END) AS INTEGER),
        max(CASE WHEN status IN (3, 5) THEN completed_at_ms - created_at_ms ELSE 0 END), min(created_at_ms)

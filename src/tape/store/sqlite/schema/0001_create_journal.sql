@@ -1,5 +1,5 @@
 -- The journal, the heads of its runs, the keys of its requests, the cells of its ledgers and the runs themselves.
--- Positions are gapless; nothing but the append function numbers. All times are milliseconds since 1970.
+-- Positions have no gaps; only the append assigns them. All times are milliseconds since 1970.
 
 CREATE TABLE tape_meta (
   only_row         INTEGER PRIMARY KEY CHECK (only_row = 1),

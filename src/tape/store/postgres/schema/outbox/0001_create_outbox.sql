@@ -1,7 +1,7 @@
--- The outbox: what business transactions say, who handles it, and what was handled. All of it lies in one schema.
+-- The outbox: published events, their handlers, and what was handled, in one schema.
 
--- A published row is in two indexes: each further one would be paid for inside the business transaction. attempt is where
--- the fencing numbers of its deliveries go on after they were taken back.
+-- A published row is in two indexes: each further one would slow down the business transaction. attempt is where the
+-- fencing numbers of new deliveries continue after a replay.
 CREATE TABLE core.outbox (
   id              uuid        PRIMARY KEY DEFAULT gen_random_uuid(),
   event_type      text        NOT NULL,
@@ -38,8 +38,8 @@ CREATE INDEX outbox_open ON core.outbox (generation, position)
 CREATE INDEX outbox_failed ON core.outbox (position) WHERE status = 'failed';
 CREATE INDEX outbox_age ON core.outbox (created_at) WHERE status IN ('delivered', 'failed');
 
--- One for each handler of a row: the row's own status is their summary. While one is in flight, next_attempt_at is the
--- end of its lease, and only then it has an owner; attempt is the fencing number.
+-- One for each handler of a row; the status of the row summarises them. While a delivery is in flight, it has an owner
+-- and next_attempt_at is the end of its lease; attempt is the fencing number.
 CREATE TABLE core.outbox_deliveries (
   event_id        uuid        NOT NULL,
   handler_name    text        COLLATE "C" NOT NULL,
@@ -70,12 +70,12 @@ CREATE TABLE core.event_handled (
 );
 CREATE INDEX event_handled_age ON core.event_handled (handled_at);
 
--- Empty for good: who deals rows out shares its lock, who changes what handlers take has it alone. A number would do for a
--- lock, but anybody who may connect can lock a number.
+-- Always empty. Fanning out locks it in a shared mode, changing handlers exclusively. An advisory lock would not do,
+-- because any role that may connect can take it.
 CREATE TABLE core.outbox_fan_out_lock ();
 
--- A handler has a row for each version of its definition that runs or ran lately: deployments register side by side,
--- and a row of the outbox is for a handler if one of its versions takes it.
+-- A handler has a row for each version of its definition that runs or ran recently: deployments register side by side,
+-- and a handler takes a row of the outbox if one of its versions does.
 CREATE TABLE core.event_handlers (
   handler_name  text        COLLATE "C" NOT NULL,
   generation    bigint      NOT NULL,
@@ -90,7 +90,7 @@ CREATE TABLE core.event_handlers (
   PRIMARY KEY (handler_name, generation, version)
 );
 
--- Frozen: who publishes composes the channel, and the payload of a notification is the row's id alone.
+-- Must not change: the publisher composes the channel, and the payload of a notification is the id of the row.
 CREATE FUNCTION core.outbox_notify() RETURNS trigger LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
 BEGIN
   PERFORM pg_notify(NEW.channel, NEW.id::text);
@@ -98,7 +98,7 @@ BEGIN
 END $$;
 CREATE TRIGGER outbox_notify AFTER INSERT ON core.outbox FOR EACH ROW EXECUTE FUNCTION core.outbox_notify();
 
--- Whether a handler takes a row. A row whose channel was left at its default is for whoever is of its generation.
+-- Whether a handler takes a row. A row with the default channel is for every handler of its generation.
 CREATE FUNCTION core.outbox_matches(
   h core.event_handlers, p_generation bigint, p_channel text, p_event_type text, p_target text
 ) RETURNS boolean LANGUAGE sql IMMUTABLE
@@ -106,8 +106,8 @@ CREATE FUNCTION core.outbox_matches(
     AND (h.event_types IS NULL OR jsonb_exists(h.event_types, p_event_type))
     AND (p_target IS NULL OR p_target = h.target);
 
--- Begins a new cycle of a row that has ended: what went wrong is kept in its history, its key stays, so a handler that
--- succeeded before is not run again. False if there is no such row or it has not ended.
+-- Restarts a row that has ended: its failures go to its history, its key stays, so a handler that succeeded before does
+-- not run again. False if there is no such row or it has not ended.
 CREATE FUNCTION core.outbox_replay(p_event_id uuid, p_new_generation bigint, p_replayed_by text) RETURNS boolean
 LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
@@ -139,7 +139,7 @@ BEGIN
   RETURN true;
 END $$;
 
--- Who calls it has locked the rows before, in their order, so that a summary is made of what is true by then.
+-- The caller has locked the rows in the order of their ids, so that the summary is of the newest state.
 CREATE FUNCTION core.outbox_summarise(p_ids uuid[]) RETURNS void LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
 BEGIN
   UPDATE core.outbox AS o SET
@@ -163,12 +163,11 @@ BEGIN
   WHERE o.id = i.id;
 END $$;
 
--- Locks of the outbox are taken in one order everywhere, so that nobody waits for whoever waits for them: outbox_fan_out_lock,
--- then rows, then deliveries, each of them by its key.
+-- All statements lock in one order, so that none deadlock: outbox_fan_out_lock, then rows, then deliveries, each by key.
 
--- Settles attempts and says which of them were the newest; an earlier one is told so by its absence. What was handled
--- outside a transaction of ours is remembered first, in its order. Here as in outbox_claim nothing is planned again, and
--- every row is found by its key: what has been delivered, and what is known of it, must not change how it is done.
+-- Settles attempts and returns those that were the newest of their delivery. Keys that were handled outside a transaction
+-- of ours are recorded first, in order. Here and in outbox_claim plans are kept and find every row by key, however many
+-- rows have been delivered.
 CREATE FUNCTION core.outbox_settle(p_settled jsonb) RETURNS TABLE (event_id uuid, handler_name text, attempt bigint)
 LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp
 SET plan_cache_mode = force_generic_plan SET enable_seqscan = off SET enable_bitmapscan = off SET enable_hashjoin = off
@@ -205,9 +204,9 @@ BEGIN
   PERFORM core.outbox_summarise(v_ids);
 END $$;
 
--- Divides a large outbox by time, once, and makes partitions for the months to come; answers which it has made.
--- What there was stays where it lies and becomes the first partition. Whatever fits no month is in the last one, so a
--- publish never fails for its time.
+-- Partitions a large outbox by month, once, and creates the partitions of coming months; returns their names. The existing
+-- table becomes the first partition. The default partition takes rows of all other months, so a publish never fails
+-- because of its time.
 CREATE FUNCTION core.outbox_divide(p_months integer) RETURNS SETOF text LANGUAGE plpgsql
 SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
@@ -229,10 +228,9 @@ BEGIN
   END LOOP;
 END $$;
 
--- What a divided table cannot carry, each by its kind and name: what depends on the table itself, such as a view, a
--- function in SQL that is bound to it, a policy of another table or a use of its row type, would stay with the first
--- partition, a key without occurred_at cannot span partitions, and a publication that does not publish by the root would
--- publish rows under names that its subscribers do not have.
+-- What prevents partitioning, by kind and name: objects that depend on the table, such as a view, an SQL function, a policy
+-- of another table or a use of its row type, would stay with the first partition; a key without occurred_at cannot span
+-- partitions; a publication that does not publish by the root would use names that its subscribers do not have.
 CREATE FUNCTION core.outbox_undividable() RETURNS SETOF text LANGUAGE sql STABLE
 SET search_path = pg_catalog, pg_temp AS $$
   SELECT CASE WHEN c.oid = CAST('core.outbox' AS regclass) THEN format('rule %I', r.rulename)
@@ -271,9 +269,9 @@ SET search_path = pg_catalog, pg_temp AS $$
   WHERE c.relname = t.tablename AND c.oid = CAST('core.outbox' AS regclass) AND NOT p.pubviaroot
 $$;
 
--- Makes the table a parent, with itself as its first partition and all that it carried: owner, rights, columns, checks,
--- foreign keys, indexes, triggers, row security, comments and publications. position stays an identity, so that whoever
--- may insert needs no right to its sequence.
+-- Replaces the table by a partitioned one with the old table as its first partition, and moves owner, rights, columns,
+-- checks, foreign keys, indexes, triggers, row security, comments and publications. position stays an identity column, so
+-- that a role that may insert needs no right to its sequence.
 CREATE FUNCTION core.outbox_make_parent() RETURNS void LANGUAGE plpgsql
 SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
@@ -325,7 +323,7 @@ BEGIN
   END LOOP;
 END $$;
 
--- Fastens to the parent what was fastened to the table, which is outbox_before by now.
+-- Copies indexes, foreign keys, policies and publications of the old table, now outbox_before, to the parent.
 CREATE FUNCTION core.outbox_carry_over(p_old pg_class) RETURNS void LANGUAGE plpgsql
 SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
@@ -378,8 +376,8 @@ BEGIN
   END LOOP;
 END $$;
 
--- A partition belongs to whoever owns the table, is stored like another one, and is used through the table alone: whatever
--- default privileges gave to others is taken back. Where updates are published a row is known by its key.
+-- A partition has the owner of the table and the storage options of another partition, and is used through the table
+-- alone: rights from default privileges are revoked. Its replica identity is the key.
 CREATE FUNCTION core.outbox_finish_partition(p_name text, p_like text) RETURNS void LANGUAGE plpgsql
 SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
@@ -407,8 +405,8 @@ BEGIN
       WHERE h.inhparent = CAST('core.outbox_divided_id' AS regclass) AND i.indrelid = v_partition.oid) END);
 END $$;
 
--- Gives exactly these rights, each from the role that gave it before if the caller may act as that role, else from the
--- owner. The list is in the order in which the rights were given, so that who passes one on has it by then.
+-- Grants exactly these rights, each by the role that granted it before if the caller may act as that role, else by the
+-- owner. The list is in the order of the grants, so that a role has a right before it passes it on.
 CREATE FUNCTION core.outbox_grant_again(p_kind text, p_name text, p_columns text, p_rights aclitem[]) RETURNS void
 LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
@@ -438,8 +436,8 @@ BEGIN
   END LOOP;
 END $$;
 
--- The months after the last one there is, up to so many from now; one that the last partition has rows of is left in it.
--- It reads through the table: a worker may not read a partition by its name.
+-- The months without a partition up to p_months from now, without those that have rows in the default partition. It reads
+-- through the table, because a worker may not read a partition by name.
 CREATE FUNCTION core.outbox_missing_months(p_months integer) RETURNS SETOF timestamptz LANGUAGE plpgsql
 SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
@@ -459,11 +457,11 @@ BEGIN
   END LOOP;
 END $$;
 
--- Claiming is one call, and so one way to the server and back, between a commit and its handler.
+-- Claiming is one call, and so one round trip between a commit and its handler.
 
--- Deliveries that are due, oldest first. Those of one order_key wait for all before them, also for those that are not
--- dealt out yet. A version of a handler claims only what it takes: what is for another one waits for that. SKIP LOCKED is
--- the correctness; the notification only saves waiting.
+-- Claims due deliveries, oldest first. Those of one order_key wait for all before them, also for rows that are not fanned
+-- out yet. A version of a handler claims only what it takes itself. SKIP LOCKED is the correctness; the notification only
+-- saves waiting.
 CREATE FUNCTION core.outbox_claim_due(
   p_generation bigint, p_handlers text[], p_versions text[], p_owner text, p_until timestamptz, p_most integer
 ) RETURNS SETOF core.outbox_deliveries LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
@@ -501,9 +499,9 @@ BEGIN
   RETURNING d.*;
 END $$;
 
--- Gives new rows to all handlers they are for, also to those of other processes, and answers with their deliveries. The
--- first of those that are the caller's own, and wait for nobody, are claimed as they are written. Who deals shares the
--- lock that who registers has alone, and each step sees what was true when it had it.
+-- Creates the deliveries of new rows for all handlers, also those of other processes, and returns them. The first
+-- p_claimed that the caller's handlers take and that wait for no other are claimed as they are inserted. Registering
+-- excludes fanning out, and each statement sees what was committed when it had the lock.
 CREATE FUNCTION core.outbox_fan_out(
   p_generation bigint, p_handlers text[], p_versions text[], p_owner text, p_until timestamptz, p_most integer,
   p_claimed integer
@@ -543,7 +541,7 @@ BEGIN
     ON CONFLICT DO NOTHING RETURNING d.*
   )
   SELECT coalesce(array_agg(created), '{}') INTO v_fanned_out FROM created;
-  -- A row that nobody takes stays pending, until somebody registers who does.
+  -- A row without a handler stays pending until a handler that takes it is registered.
   UPDATE core.outbox SET
     is_fanned_out = true, ended_at = NULL,
     status = CASE WHEN id IN (SELECT t.event_id FROM unnest(v_fanned_out) AS t) THEN 'in_flight' ELSE 'pending' END
@@ -551,8 +549,8 @@ BEGIN
   RETURN v_fanned_out;
 END $$;
 
--- How often a row is tried for a handler: as often as any registered version of it that takes the row does. None if no
--- version takes it. Bound to the table by name: a body of SQL would go on reading the first partition alone.
+-- The attempts of a row for a handler: the most of all registered versions that take the row, NULL if none does. plpgsql
+-- looks the table up by name; an SQL body would read only the first partition after partitioning.
 CREATE FUNCTION core.outbox_attempts(p_handler text, p_event_id uuid) RETURNS integer LANGUAGE plpgsql STABLE
 SET search_path = pg_catalog, pg_temp AS $$
 BEGIN
@@ -562,8 +560,8 @@ BEGIN
     WHERE o.id = p_event_id);
 END $$;
 
--- Fails what is due and no version would claim again. No version tries less often than v_least: that alone keeps out
--- nearly all that waits, without a look at its row. It waits for no lock, and who holds one of a row settles it.
+-- Fails due deliveries that no version would claim again. v_least, the smallest number of attempts of all versions,
+-- excludes nearly all of them without reading their rows. It skips locked rows, which are being settled.
 CREATE FUNCTION core.outbox_expire(p_generation bigint, p_handlers text[]) RETURNS void LANGUAGE plpgsql
 SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
@@ -596,9 +594,9 @@ BEGIN
   PERFORM core.outbox_summarise(v_ids);
 END $$;
 
--- Removes versions of some handlers, but those given, that have not been seen for long, and answers whose they were. What
--- was dealt to those handlers and no version takes any more has failed: a dead letter can be replayed, while a delivery
--- that nobody claims would hold up its order_key and its row for ever.
+-- Removes other versions of these handlers that have not run for long, and returns the names of their handlers. Fails
+-- deliveries that no version takes any more: a dead letter can be replayed, while a delivery that is never claimed would
+-- block its order_key and its row for ever.
 CREATE FUNCTION core.outbox_retire_versions(
   p_generation bigint, p_handlers text[], p_versions text[], p_after_ms bigint
 ) RETURNS SETOF text LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
@@ -637,8 +635,8 @@ BEGIN
   PERFORM core.outbox_summarise(v_ids);
 END $$;
 
--- First what is due, then what is new. What was claimed is read here and not outside, where an older snapshot may not
--- have a row that was committed meanwhile. OFFSET 0 keeps the planner from reading a whole table for a few rows.
+-- Claims due deliveries, then fans out new rows. Events are read inside the function, because an outer snapshot may be
+-- older than a row. OFFSET 0 keeps the planner from reading a whole table for a few rows.
 CREATE FUNCTION core.outbox_claim(
   p_generation bigint, p_handlers text[], p_versions text[], p_owner text, p_lease_ms bigint, p_most integer,
   p_min_fan_out integer, p_expires boolean

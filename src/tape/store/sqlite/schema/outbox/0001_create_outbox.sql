@@ -1,4 +1,4 @@
--- The outbox without a schema to lie in, and without a trigger: whoever listens sees that the file has changed.
+-- The outbox, with a prefix instead of a schema and without a trigger: listeners see that the file has changed.
 -- All times but occurred_at are milliseconds since 1970.
 
 CREATE TABLE core_outbox (
@@ -68,8 +68,8 @@ CREATE TABLE core_event_handled (
 );
 CREATE INDEX core_event_handled_age ON core_event_handled (handled_at);
 
--- A handler has a row for each version of its definition that runs or ran lately: deployments register side by side,
--- and a row of the outbox is for a handler if one of its versions takes it.
+-- A handler has a row for each version of its definition that runs or ran recently: deployments register side by side,
+-- and a handler takes a row of the outbox if one of its versions does.
 CREATE TABLE core_event_handlers (
   handler_name  TEXT    NOT NULL,
   generation    INTEGER NOT NULL,
