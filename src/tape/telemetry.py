@@ -150,31 +150,33 @@ class Meters:
     def __init__(self) -> None:
         self.published = Counter("tape_events_published_total", "Events appended through this server.")
         self.streamed = Counter("tape_events_streamed_total", "Entries written to streams.")
-        self.dropped = Counter("tape_streams_dropped_total", "Streams that met a gap or were evicted.")
+        self.dropped = Counter("tape_streams_dropped_total", "Streams that ended with a gap or an eviction.")
         self.opened = Counter("tape_streams_opened_total", "Streams that were opened.")
         self.warned = Counter("tape_slow_client_warnings_total", "Warnings to slow clients.")
         self.evicted = Counter("tape_evictions_total", "Streams ended because the client was slow.", ("reason",))
-        self.resynced = Counter("tape_resyncs_total", "Clients told that history is gone.", ("reason",))
+        self.resynced = Counter("tape_resyncs_total", "Resync frames sent to clients.", ("reason",))
         self.refused = Counter("tape_appends_refused_total", "Appends that were refused.", ("code",))
         self.requests = Counter("tape_requests_total", "Requests answered.", ("method", "route", "status"))
-        self.append_seconds = Histogram("tape_append_seconds", "From a whole request to its positions.")
+        self.append_seconds = Histogram("tape_append_seconds", "Seconds from a complete request to its positions.")
         self.store_up = Gauge("tape_store_up", "Whether the store answers.")
         self.runs_open = Gauge("tape_runs_open", "Runs that are open.")
         self.subscribers = Gauge("tape_subscribers", "Streams that are open.")
         self.lag = Gauge("tape_stream_lag_entries", "How far the slowest live stream is behind.")
         self.head = Gauge("tape_journal_head", "The last position.")
-        self.floor = Gauge("tape_journal_floor", "The first position that is still there.")
+        self.floor = Gauge("tape_journal_floor", "The first retained position.")
 
-        self.outbox_up = Gauge("tape_outbox_up", "Whether there is an outbox that answers.")
-        self.outbox_pending = Gauge("tape_outbox_pending", "Rows that nobody has taken up yet.")
-        self.outbox_in_flight = Gauge("tape_outbox_in_flight", "Rows of which a delivery has not ended.")
-        self.outbox_failed = Gauge("tape_outbox_failed", "Rows that a handler has given up on: the dead letters.")
-        self.outbox_rows = Gauge("tape_outbox_rows", "Rows there are, as the database estimates.")
-        self.outbox_oldest_s = Gauge("tape_outbox_oldest_seconds", "How long the oldest row that has not ended waits.")
-        self.outbox_ack_p50_s = Gauge("tape_outbox_ack_p50_seconds", "From publishing to the last handler's end.")
-        self.outbox_ack_p99_s = Gauge("tape_outbox_ack_p99_seconds", "The same for the slowest of a hundred.")
+        self.outbox_up = Gauge("tape_outbox_up", "Whether an outbox exists and answers.")
+        self.outbox_pending = Gauge("tape_outbox_pending", "Rows that no listener has fanned out yet.")
+        self.outbox_in_flight = Gauge("tape_outbox_in_flight", "Rows with a delivery that has not ended.")
+        self.outbox_failed = Gauge("tape_outbox_failed", "Dead letters: rows with a failed delivery.")
+        self.outbox_rows = Gauge("tape_outbox_rows", "All rows, as the database estimates.")
+        self.outbox_oldest_s = Gauge("tape_outbox_oldest_seconds", "Age of the oldest row that has not ended.")
+        self.outbox_ack_p50_s = Gauge(
+            "tape_outbox_ack_p50_seconds", "Median seconds from publish to the last delivery."
+        )
+        self.outbox_ack_p99_s = Gauge("tape_outbox_ack_p99_seconds", "99th percentile of the same.")
         self.outbox_notify_queue = Gauge(
-            "tape_outbox_notify_queue_usage", "How full Postgres's queue of notifications is; a quarter is a warning."
+            "tape_outbox_notify_queue_usage", "How full Postgres's notification queue is (0 to 1)."
         )
 
     def all(self) -> list[Counter | Gauge | Histogram]:

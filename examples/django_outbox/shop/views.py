@@ -16,16 +16,16 @@ class Unpaid(Exception):
 
 @csrf_exempt
 def place_order(request: HttpRequest) -> JsonResponse:
-    said = json.loads(request.body)
+    fields = json.loads(request.body)
     try:
         with transaction.atomic():
-            order = Order.objects.create(number=said["number"], cents=said["cents"])
-            publish(OutboxEvent(event_type="orders.placed", source="shop", payload=said), connection)
+            order = Order.objects.create(number=fields["number"], cents=fields["cents"])
+            publish(OutboxEvent(event_type="orders.placed", source="shop", payload=fields), connection)
             if order.cents < 0:
                 raise Unpaid  # the order and its event are rolled back
     except Unpaid:
         return JsonResponse({"error": "nobody is paid for an order"}, status=422)
-    return JsonResponse(said, status=201)
+    return JsonResponse(fields, status=201)
 
 
 def list_invoices(request: HttpRequest) -> JsonResponse:
