@@ -128,7 +128,7 @@ async def test_a_tab_that_looks_gets_the_place_of_one_that_is_closed(
         await other.status("live")
     screen = Screen(page, server.url)
     await screen.open("#/runs/shared")
-    await screen.status("looking every second")
+    await screen.status("polling every second")
 
     await others[0].page.close()
 

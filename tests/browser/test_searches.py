@@ -156,7 +156,7 @@ ERRORS = [{"error": TEXTS[2] * 20, "entries": 7, "first_global_seq": 3, "last_gl
 RUNNING = {**DRY, "state": "running", "ended_at_ms": None, "searched": 400_000, "matches": 900}
 MADE = {**DRY, "kind": "backfill", "days": [], "samples": [], "made": 8_640, "older": 12}
 STANDINGS: dict[str, tuple[dict[str, object], str]] = {
-    "never": ({}, "What if, over all of history"),
+    "never": ({}, "Dry run and backfill"),
     "starting": ({"dry_run": {**RUNNING, "searched": 0, "matches": 0}}, "Spark is starting"),
     "running": ({"dry_run": RUNNING}, "400,000 of 1,200,000 entries"),
     "found": ({"dry_run": DRY}, "8,650 matches in 1,200,000 entries"),

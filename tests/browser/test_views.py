@@ -13,7 +13,7 @@ from tests.browser.screen import Screen, serve
 from tests.browser.world import ORDERS, SHIP, happen
 from tests.server.server import TapeServer
 
-KINDLY = {"reactions": "Nobody reacts", "tasks": "No tasks yet", "outbox": "has no outbox", "lake": "has no lake"}
+KINDLY = {"reactions": "No reactions yet", "tasks": "No tasks yet", "outbox": "has no outbox", "lake": "has no lake"}
 
 
 @pytest.fixture(scope="module")
@@ -237,11 +237,11 @@ async def test_a_server_that_is_gone_leaves_what_was_shown_and_says_so(page: Pag
         await screen.open("#/reactions")
         await screen.shows("lasting")
         server.kill()
-        await screen.shows("What is shown is from before.")
+        await screen.shows("The data shown is older.")
         await screen.shows("lasting")
 
     with serve(tmp_path, "--http", f"127.0.0.1:{server.port}"):
-        await expect(page.get_by_text("What is shown is from before.")).to_have_count(0)
+        await expect(page.get_by_text("The data shown is older.")).to_have_count(0)
 
 
 async def test_a_store_without_it_says_so_kindly(page: Page, tmp_path: Path) -> None:

@@ -50,7 +50,7 @@ PATHS = {
     "reactions": ("**/reactions", 429, '{"detail": "too much at once", "code": "limit_reached"}', "Too much at once."),
     "tasks": ("**/tasks?*", 503, '{"detail": "the store is away", "code": "unavailable"}', "The store is away."),
     "lake": ("**/lake", 502, "<html><b>Bad Gateway</b></html>", "The server answered 502."),
-    "system": ("**/ready", 200, "<html><b>a proxy's page</b></html>", "something else answers in the server's place"),
+    "system": ("**/ready", 200, "<html><b>a proxy's page</b></html>", "another server answered"),
 }
 AFTER = {"reactions": "many", "tasks": "/many/", "lake": "no lake yet", "system": "ready"}
 

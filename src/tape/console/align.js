@@ -1,14 +1,14 @@
 // A parent and its child, row by row.
 //
-// Up to the fork they are the same. The child then says that it is a fork, and what was changed; opposite to that the
-// parent has nothing. What follows is laid side by side, the child's first own event next to the parent's next one.
+// Up to the fork their entries are equal. Then the child has its fork entry and its mutation, where the parent has no
+// row. After that the rows are side by side: the child's first own event next to the parent's next one.
 
 export function align(parent, child, fork) {
   const parents = new Map(parent.map(entry => [entry.seq, entry]))
   const rows = []
   let shift = 0
   for (const entry of child) {
-    const isPreface = saysFork(entry, fork)
+    const isPreface = isForkEntry(entry, fork)
     shift += isPreface ? 1 : 0
     rows.push(paired(isPreface ? undefined : parents.get(entry.seq - shift), entry, fork))
   }
@@ -16,8 +16,8 @@ export function align(parent, child, fork) {
   return [...rows, ...parent.filter(entry => entry.seq > met).map(left => ({ left, right: undefined, is: "missing" }))]
 }
 
-// What the fork itself says, before its producer says anything.
-function saysFork(entry, fork) {
+// The entries that the fork itself appends, before those of its producer.
+function isForkEntry(entry, fork) {
   if (!fork) return false
   return entry.seq === fork.atSeq + 1 || (entry.seq === fork.atSeq + 2 && entry.type === "mutation")
 }
@@ -25,10 +25,10 @@ function saysFork(entry, fork) {
 function paired(left, right, fork) {
   if (!left) return { left, right, is: "added" }
   if (fork && right.seq <= fork.atSeq) return { left, right, is: "same" }
-  return { left, right, is: left.says(right) ? "equal" : "different" }
+  return { left, right, is: left.equals(right) ? "equal" : "different" }
 }
 
-// The first row in which what happened is not the same.
+// The first row in which the entries differ.
 export const firstDifference = rows => rows.findIndex(row => row.is === "different")
 
 // A row's name in the address: the child's seq, or the parent's where the child has nothing.

@@ -1,4 +1,4 @@
-// The page: the views at the top, runs at the side, what was chosen in the middle.
+// The page: views at the top, runs at the side, the selected view in the middle.
 
 import { html, useEffect, useRef, useState } from "./vendor/preact-htm.js"
 import { Compare } from "./compare.js"
@@ -70,23 +70,23 @@ function Reach({ directory }) {
 function Welcome({ directory }) {
   useWatched(directory)
   return html`<section class="events"><div class="empty">
-    ${!directory.isRead ? html`<p>Asking…</p>` : directory.runs.length ? html`<b>Choose a run</b><p>Its events appear here as they flow.</p>` : html`<b>Nothing has been said yet</b><p>Open a run and say something:</p><pre>tape publish hello --open '{"text": "hello"}'</pre>`}
+    ${!directory.isRead ? html`<p>Loading…</p>` : directory.runs.length ? html`<b>Choose a run</b><p>Its events appear here live.</p>` : html`<b>No events yet</b><p>Open a run and publish an event:</p><pre>tape publish hello --open '{"text": "hello"}'</pre>`}
   </div></section>`
 }
 
-// The browser's own choice, unless a person made another.
+// The theme of the browser, unless the user chose one.
 function Theme() {
-  const [theme, setTheme] = useState(() => kept() ?? "auto")
+  const [theme, setTheme] = useState(() => storedTheme() ?? "auto")
   useEffect(() => {
     document.documentElement.dataset.theme = theme
-    kept(theme)
+    storedTheme(theme)
   }, [theme])
   const next = THEMES[(THEMES.indexOf(theme) + 1) % THEMES.length]
   return html`<button class="plain" onClick=${() => setTheme(next)} aria-label=${`theme: ${theme}`} title=${`theme: ${theme}; next: ${next}`}><${Icon} name=${theme} /></button>`
 }
 
-// Reads the choice, or keeps it; a browser may be told to let no page keep anything.
-function kept(theme) {
+// Reads or stores the theme; a browser may forbid storage.
+function storedTheme(theme) {
   try {
     if (theme) localStorage.setItem("tape-theme", theme)
     return localStorage.getItem("tape-theme")
@@ -97,7 +97,7 @@ function kept(theme) {
 
 const KEYS = [
   ["/", "filter"], ["j k Down Up", "next and previous event"], ["Home End", "first and last event"], ["l", "follow the latest"],
-  ["1 … 7", "runs, live, reactions, tasks, outbox, lake, system"], ["p", "pause and go on"], ["f", "fork here"], ["d", "first difference, side by side"], ["Esc", "close"], ["?", "these keys"],
+  ["1 … 7", "runs, live, reactions, tasks, outbox, lake, system"], ["p", "pause and resume"], ["f", "fork here"], ["d", "first difference, side by side"], ["Esc", "close"], ["?", "these keys"],
 ]
 
 function Keys({ onClose }) {

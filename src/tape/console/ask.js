@@ -1,4 +1,4 @@
-// Asks the server, and says what went wrong in its own words.
+// Requests to the server; a problem keeps the server's message.
 
 export class Problem extends Error {
   constructor(status, facts) {
@@ -8,7 +8,7 @@ export class Problem extends Error {
     this.traceId = facts.trace_id || ""
   }
 
-  // Whether asking again later may help.
+  // Whether a later retry may help.
   get isPassing() {
     return this.status === 0 || this.status === 408 || this.status === 429 || this.status >= 500
   }
@@ -32,12 +32,12 @@ function unreachable(error) {
   throw error.name === "AbortError" ? error : Problem.unreachable()
 }
 
-// A proxy or a portal may answer instead, and say it went well.
+// A proxy or a captive portal may answer 200 in the server's place.
 function parsed(text) {
   try {
     return JSON.parse(text, exact)
   } catch {
-    throw new Problem(0, { detail: "something else answers in the server's place", code: "unreachable" })
+    throw new Problem(0, { detail: "another server answered", code: "unreachable" })
   }
 }
 
@@ -49,9 +49,9 @@ function exact(name, value, { source } = {}) {
 
 export const runPath = runId => `/runs/${encodeURIComponent(runId)}`
 
-// Asks for a fork. The mutation is sent as it was typed, so that no number in it is rounded.
+// Forks a run. The mutation is sent as typed, so that no number is rounded.
 export function fork(facts, mutation) {
-  const said = JSON.stringify(facts)
-  const body = mutation ? `${said.slice(0, -1)},"mutation":${mutation}}` : said
+  const text = JSON.stringify(facts)
+  const body = mutation ? `${text.slice(0, -1)},"mutation":${mutation}}` : text
   return ask("/forks", { method: "POST", headers: { "content-type": "application/json" }, body })
 }

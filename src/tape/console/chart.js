@@ -1,4 +1,4 @@
-// Small charts that are drawn as shapes and said as text.
+// Small charts in SVG, with a text for screen readers.
 
 import { html } from "./vendor/preact-htm.js"
 import { tint } from "./colours.js"
@@ -28,9 +28,9 @@ export function Line({ label, points, unit = "", least = 2 }) {
   const step = WIDTH / (Math.max(least, points.length) - 1)
   const begin = WIDTH - step * (points.length - 1)
   const path = points.map((value, n) => `${(begin + n * step).toFixed(1)},${(HEIGHT - (value / most) * (HEIGHT - 6) - 2).toFixed(1)}`).join(" ")
-  const said = `${label}: now ${number(rounded(points.at(-1) ?? 0))}${unit}, at most ${number(rounded(top))}${unit}`
+  const text = `${label}: now ${number(rounded(points.at(-1) ?? 0))}${unit}, at most ${number(rounded(top))}${unit}`
   return html`<figure class="line ${tint(label)}"><figcaption>${label} <span class="quiet">at most ${number(rounded(top))}${unit}</span></figcaption>
-    <svg viewBox="0 0 ${WIDTH} ${HEIGHT}" preserveAspectRatio="none" role="img" aria-label=${said}>
+    <svg viewBox="0 0 ${WIDTH} ${HEIGHT}" preserveAspectRatio="none" role="img" aria-label=${text}>
       ${points.length > 1 && html`<polygon points=${`${begin.toFixed(1)},${HEIGHT} ${path} ${WIDTH},${HEIGHT}`} /><polyline points=${path} />`}
     </svg></figure>`
 }
@@ -41,9 +41,9 @@ export function Days({ label, days }) {
   const most = Math.max(...columns.map(({ count }) => count), 1)
   const [first, last] = [day(days[0].day_ms), day(days.at(-1).day_ms)]
   const unit = columns.each > 1 ? `in ${number(columns.each)} days` : "a day"
-  const said = `${first === last ? `on ${first}` : `${first} to ${last}`} (UTC), at most ${number(most)} ${unit}`
-  return html`<figure class="line days"><figcaption>${label} <span class="quiet">${said}</span></figcaption>
-    <svg viewBox="0 0 ${Math.max(columns.length, FEW)} 100" preserveAspectRatio="none" role="img" aria-label=${`${label}: ${said}`}>
+  const text = `${first === last ? `on ${first}` : `${first} to ${last}`} (UTC), at most ${number(most)} ${unit}`
+  return html`<figure class="line days"><figcaption>${label} <span class="quiet">${text}</span></figcaption>
+    <svg viewBox="0 0 ${Math.max(columns.length, FEW)} 100" preserveAspectRatio="none" role="img" aria-label=${`${label}: ${text}`}>
       ${columns.map(({ from, count }, n) => count > 0 && html`<rect key=${from} x=${n + 0.08} width="0.84" y=${98 - (count / most) * 92} height=${(count / most) * 92 + 2}><title>${`${number(count)} from ${day(from)} on`}</title></rect>`)}
     </svg></figure>`
 }

@@ -1,4 +1,4 @@
-// A colour for each type of event: always the same one, and another for each, as long as there are enough.
+// A stable colour for each type of event, distinct while there are enough colours.
 
 const COLOURS = 12
 const given = new Map()

@@ -1,4 +1,4 @@
-// A parent and its child side by side: what they share, where they part, and how each goes on.
+// A parent and its child side by side: shared entries, and where they differ.
 
 import { html, useMemo } from "./vendor/preact-htm.js"
 import { align, firstDifference, keyOf } from "./align.js"
@@ -90,7 +90,7 @@ function Both({ row, onClose }) {
 
 const MEANING = {
   same: "inherited: one and the same event",
-  equal: "said again, with the same words",
+  equal: "equal payloads",
   different: "different",
   added: "only in the child",
   missing: "only in the parent",

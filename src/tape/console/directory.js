@@ -1,8 +1,8 @@
-// The runs there are, asked for again and again.
+// The list of runs, polled.
 
 import { ask } from "./ask.js"
 
-const EVERY_MS = 2000
+const POLL_MS = 2000
 const MOST = 1000
 
 export class Directory {
@@ -14,7 +14,7 @@ export class Directory {
   #isClosed = false
 
   constructor() {
-    this.#look()
+    this.#poll()
   }
 
   find(runId) {
@@ -31,9 +31,9 @@ export class Directory {
     clearTimeout(this.#timer)
   }
 
-  async #look() {
+  async #poll() {
     if (!document.hidden) await this.#ask()
-    if (!this.#isClosed) this.#timer = setTimeout(() => this.#look(), EVERY_MS)
+    if (!this.#isClosed) this.#timer = setTimeout(() => this.#poll(), POLL_MS)
   }
 
   async #ask() {

@@ -1,4 +1,4 @@
-// An entry as the page shows it; its payload stays the text that was stored, byte for byte.
+// An entry of a stream; its payload stays the stored text, byte for byte.
 
 import { fields } from "./payload.js"
 import { visible } from "./visible.js"
@@ -10,46 +10,45 @@ export class Entry {
   #facts = null
 
   constructor(frame) {
-    const told = JSON.parse(frame.text)
+    const fields = JSON.parse(frame.text)
     this.id = frame.id
-    this.seq = told.seq
-    this.globalSeq = told.global_seq
-    this.runId = told.run_id
-    this.type = told.type
-    this.kind = told.kind
-    this.subject = told.subject
-    this.at = told.ts_ms
-    this.traceId = told.trace_id
-    this.contentType = told.content_type ?? "application/json"
-    this.clientId = told.originatorClientId ?? ""
-    this.turn = turnOf(told.data)
-    this.payload = payloadText(frame.text, told)
+    this.seq = fields.seq
+    this.globalSeq = fields.global_seq
+    this.runId = fields.run_id
+    this.type = fields.type
+    this.kind = fields.kind
+    this.subject = fields.subject
+    this.at = fields.ts_ms
+    this.traceId = fields.trace_id
+    this.contentType = fields.content_type ?? "application/json"
+    this.clientId = fields.originatorClientId ?? ""
+    this.turn = turnOf(fields.data)
+    this.payload = payloadText(frame.text, fields)
   }
 
-  // What a row says about the payload: some of its fields, shortened.
+  // A summary of the payload for a row: some fields, shortened.
   get facts() {
     this.#facts ??= factsOf(this.payload)
     return this.#facts
   }
 
-  // Where a fork comes from, if this entry begins one.
+  // The parent and the seq of a fork, if this is a fork entry.
   get fork() {
     if (this.kind !== "run" || this.type !== "fork") return null
     const { parent_run_id: parentRunId, at_seq: atSeq, reason } = JSON.parse(this.payload)
     return { parentRunId, atSeq, reason, childRunId: this.subject.split("/").at(-1) }
   }
 
-  says(other) {
+  equals(other) {
     return this.type === other.type && this.kind === other.kind && this.payload === other.payload
   }
 }
 
-// The stored text lies between two words of the frame that are known to the letter; no payload can hold the second,
-// unescaped, after its own end.
-function payloadText(text, told) {
+// The stored text lies between two known parts of the frame; the second cannot occur unescaped after the payload.
+function payloadText(text, fields) {
   const start = text.indexOf(',"data":')
-  const end = text.lastIndexOf(`,"run_id":"${told.run_id}","seq":${told.seq},"global_seq":${told.global_seq},`)
-  return start < 0 || end < 0 ? JSON.stringify(told.data) : text.slice(start + 8, end)
+  const end = text.lastIndexOf(`,"run_id":"${fields.run_id}","seq":${fields.seq},"global_seq":${fields.global_seq},`)
+  return start < 0 || end < 0 ? JSON.stringify(fields.data) : text.slice(start + 8, end)
 }
 
 function turnOf(payload) {
@@ -64,6 +63,6 @@ function factsOf(payload) {
 }
 
 function short(text) {
-  const said = text.startsWith('"') ? JSON.parse(text) : text
-  return visible(said.length > LONGEST_FACT ? `${said.slice(0, LONGEST_FACT)}…` : said)
+  const value = text.startsWith('"') ? JSON.parse(text) : text
+  return visible(value.length > LONGEST_FACT ? `${value.slice(0, LONGEST_FACT)}…` : value)
 }

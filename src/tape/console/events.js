@@ -1,4 +1,4 @@
-// The events of a stream: a strip, a filter, a list, and the one that is looked at.
+// The events of a stream: timeline, filter, list and inspector.
 
 import { html, useEffect, useMemo, useRef, useState } from "./vendor/preact-htm.js"
 import { tint } from "./colours.js"
@@ -80,13 +80,13 @@ function drawRow(rows, n, { feed, selected, isAcross, inherited, onSelect }) {
     isAcross=${isAcross} size=${rows.rows.length} place=${n} onSelect=${onSelect} />`
 }
 
-// What each key moves by; the letters are for hands that rest.
+// The number of rows that each key moves by.
 const moves = step => ({
   ArrowDown: () => step(1), j: () => step(1), ArrowUp: () => step(-1), k: () => step(-1),
   PageDown: () => step(PAGE), PageUp: () => step(-PAGE), Home: () => step(-Infinity), End: () => step(Infinity),
 })
 
-// The entry so many rows on, past marks.
+// The entry that many rows away, without counting marks.
 function next(rows, selected, count) {
   const last = rows.rows.length - 1
   if (last < 0) return null
@@ -123,7 +123,7 @@ function count(rows, feed, text) {
   return `${rows.rows.filter(row => !isMark(row)).length.toLocaleString()} of ${all}`
 }
 
-// The cursor to begin a run with, so that what is wanted fits into the page.
+// The cursor from which the wanted entry fits into the page.
 export function beginning(lastSeq, at) {
   if (lastSeq <= MOST) return 0
   return Math.max(0, Math.min(lastSeq - (MOST * 3) / 4, at ? at - MOST / 4 : Infinity))

@@ -6,17 +6,17 @@ import { address } from "./place.js"
 import { Code, Facts, number, sentence } from "./sheet.js"
 import { visible } from "./visible.js"
 
-export function Explanation({ told }) {
+export function Explanation({ result }) {
   return html`<div class="explanation" role="status">
-    <p><b>${OUTCOMES[told.outcome] ?? told.outcome}</b> ${sentence(told.reason)}</p>
+    <p><b>${OUTCOMES[result.outcome] ?? result.outcome}</b> ${sentence(result.reason)}</p>
     <${Facts} facts=${[
-      ["entry", `${number(told.global_seq)}`],
-      ["subject", html`<span class="code">${visible(told.subject)}</span> ${told.pattern.matched ? "fits" : "does not fit"} <${Code} text=${told.pattern.text} />`],
-      ["predicate", told.predicate.text && html`<${Code} text=${told.predicate.text} /> ${told.predicate.error ? "errs" : told.predicate.matched ? "holds" : "does not hold"}`],
-      ["task", told.task && html`<a href=${address({ view: "tasks", name: told.task.task_id })}>${visible(told.task.task_id)}</a>`],
+      ["entry", `${number(result.global_seq)}`],
+      ["subject", html`<span class="code">${visible(result.subject)}</span> ${result.pattern.matched ? "fits" : "does not fit"} <${Code} text=${result.pattern.text} />`],
+      ["predicate", result.predicate.text && html`<${Code} text=${result.predicate.text} /> ${result.predicate.error ? "errs" : result.predicate.matched ? "holds" : "does not hold"}`],
+      ["task", result.task && html`<a href=${address({ view: "tasks", name: result.task.task_id })}>${visible(result.task.task_id)}</a>`],
     ]} />
-    ${told.predicate.parts.length > 0 && html`<ul class="parts">${told.predicate.parts.map(part => html`<li><${Code} text=${part.text} />${part.error ? ": " : " is "}<span class=${part.error ? "bad" : "quiet"}>${visible(part.error ?? part.value ?? "")}</span></li>`)}</ul>`}
-    ${told.life.length > 0 && html`<h2>What became of the task</h2><${Life} life=${told.life} />`}
+    ${result.predicate.parts.length > 0 && html`<ul class="parts">${result.predicate.parts.map(part => html`<li><${Code} text=${part.text} />${part.error ? ": " : " is "}<span class=${part.error ? "bad" : "quiet"}>${visible(part.error ?? part.value ?? "")}</span></li>`)}</ul>`}
+    ${result.life.length > 0 && html`<h2>History of the task</h2><${Life} life=${result.life} />`}
   </div>`
 }
 

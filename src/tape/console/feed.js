@@ -1,4 +1,4 @@
-// The entries of one stream, as many as a page can hold, and how the stream is doing.
+// The entries of one stream, up to a maximum, and the status of the stream.
 
 import { Entry } from "./entry.js"
 import { Stream } from "./stream.js"
@@ -32,7 +32,7 @@ export class Feed {
     this.open(cursor)
   }
 
-  // Begins again elsewhere; what was read before is forgotten.
+  // Restarts at another cursor and drops the entries.
   open(cursor) {
     this.#stream?.close()
     this.#clear()
@@ -41,7 +41,7 @@ export class Feed {
     this.#changed()
   }
 
-  // Reads on after the end: the run may have gone on, or there may be room again.
+  // Continues after the end: the run may have been reopened, or there is room again.
   resume() {
     this.#stream.close()
     this.status = { is: "opening" }
@@ -68,7 +68,7 @@ export class Feed {
     return found?.id === id ? found : undefined
   }
 
-  // Where an id stands among the entries, or would stand.
+  // The index of an id among the entries, or where it would be.
   place(id) {
     let [low, high] = [0, this.entries.length]
     while (low < high) {
@@ -93,7 +93,7 @@ export class Feed {
     this.fork = entry.fork ?? this.fork
   }
 
-  // Who follows the end needs the newest; who reads elsewhere keeps what is there, and the stream waits.
+  // A view that follows the end drops the oldest entries; another view keeps them, and the stream stops.
   #makeRoom() {
     if (this.isFollowed) {
       const gone = this.entries.splice(0, Math.ceil(this.entries.length / 4))
@@ -126,7 +126,7 @@ export class Feed {
   }
 
   #is(status) {
-    const isKnown = status.is === "reading" && ["live", "looking", "full"].includes(this.status.is)
+    const isKnown = status.is === "reading" && ["live", "polling", "full"].includes(this.status.is)
     if (isKnown || this.status.is === "full") return
     this.status = status
     this.#changed()

@@ -1,4 +1,4 @@
-// The dialog that forks a run: what is to be different, and how far the child is played.
+// The dialog that forks a run: mutation, producer and number of turns.
 
 import { html, useEffect, useRef, useState } from "./vendor/preact-htm.js"
 import { fork } from "./ask.js"
@@ -33,8 +33,8 @@ export function ForkDialog({ runId, seq, onClose }) {
   return html`<dialog ref=${dialog} onClose=${onClose} aria-labelledby="fork-title">
     <form onSubmit=${submit}>
       <h2 id="fork-title">Fork after ${seq.toLocaleString()}</h2>
-      <p class="quiet">The child begins with events 1 to ${seq.toLocaleString()} of <b>${runId}</b>, which stays as it is.</p>
-      <label>Producer <input ...${field("producer")} placeholder="none: nothing is played" autocomplete="off" spellcheck="false" /></label>
+      <p class="quiet">The child begins with events 1 to ${seq.toLocaleString()} of <b>${runId}</b>, which does not change.</p>
+      <label>Producer <input ...${field("producer")} placeholder="none: no replay" autocomplete="off" spellcheck="false" /></label>
       <label>Turns <input type="number" min="0" max=${MOST_TURNS} required ...${field("n_turns")} /></label>
       <label>Mutation, as JSON <textarea rows="5" spellcheck="false" placeholder='{"food": 500}' ...${field("mutation")}></textarea></label>
       <label>Effects <select ...${field("effects")}>${EFFECTS.map(([value, text]) => html`<option value=${value}>${text}</option>`)}</select></label>
@@ -49,16 +49,16 @@ export function ForkDialog({ runId, seq, onClose }) {
 }
 
 function Trouble({ problem }) {
-  return html`<div class="trouble" role="alert"><b>It was not forked.</b> ${sentence(problem.message)}
+  return html`<div class="trouble" role="alert"><b>The fork failed.</b> ${sentence(problem.message)}
     ${problem.traceId && html`<small>trace ${problem.traceId}</small>`}</div>`
 }
 
 function facts(runId, seq, { n_turns, producer, reason, effects }) {
-  const said = { parent_run_id: runId, at_seq: seq, n_turns: Number(n_turns) }
-  if (producer.trim()) said.producer = producer.trim()
-  if (reason.trim()) said.reason = reason.trim()
-  if (effects) said.effects = effects
-  return said
+  const body = { parent_run_id: runId, at_seq: seq, n_turns: Number(n_turns) }
+  if (producer.trim()) body.producer = producer.trim()
+  if (reason.trim()) body.reason = reason.trim()
+  if (effects) body.effects = effects
+  return body
 }
 
 function checked(mutation) {

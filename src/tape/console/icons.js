@@ -1,4 +1,4 @@
-// Small drawings, so that nothing depends on which letters a font has.
+// Icons in SVG, so that they do not depend on fonts.
 
 import { html } from "./vendor/preact-htm.js"
 

@@ -1,4 +1,4 @@
-// Everything about one entry.
+// All fields of one entry.
 
 import { html, useEffect, useState } from "./vendor/preact-htm.js"
 import { tint } from "./colours.js"
@@ -25,7 +25,7 @@ export function Inspector({ entry, onClose, onFork, onStep }) {
       <dt>run</dt><dd><a href=${address({ view: "runs", name: entry.runId, at: entry.seq })}>${entry.runId}</a></dd>
       <dt>subject</dt><dd class="code">${visible(entry.subject)}</dd>
       <dt>place</dt><dd>${entry.seq.toLocaleString()} in the run, ${entry.globalSeq.toLocaleString()} in the journal</dd>
-      ${entry.clientId && html`<dt>said by</dt><dd>${visible(entry.clientId)}</dd>`}
+      ${entry.clientId && html`<dt>client</dt><dd>${visible(entry.clientId)}</dd>`}
       ${entry.traceId && html`<dt>trace</dt><dd class="code">${entry.traceId}</dd>`}
     </dl>
     <div class="tools">

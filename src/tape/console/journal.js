@@ -1,4 +1,4 @@
-// All runs at once, from now on; what is left out is left out by the server.
+// The live events of all runs; the server filters them.
 
 import { html, useEffect, useState } from "./vendor/preact-htm.js"
 import { Events } from "./events.js"
@@ -18,7 +18,7 @@ export function Journal({ place }) {
   }, [place.from, feed.entries.length > 0])
   const refused = feed.status.problem
   return html`<${Events} feed=${feed} place=${place} isAcross=${true}
-      empty=${refused ? html`<b>The server refused this.</b><p>${sentence(refused.message)}</p>` : feed.status.is === "away" ? "What any run says appears here, once the server is back." : "Listening. What any run says from now on appears here."}>
+      empty=${refused ? html`<b>The server refused this.</b><p>${sentence(refused.message)}</p>` : feed.status.is === "away" ? "New events appear here when the server is back." : "Waiting for new events of any run."}>
     <header class="about">
       <a class="back" href="#/" aria-label="all runs"><${Icon} name="back" /></a>
       <h1>All runs</h1>

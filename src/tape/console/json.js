@@ -1,4 +1,4 @@
-// A payload for people, as text and nothing but text.
+// A formatted payload, as text only.
 
 import { html } from "./vendor/preact-htm.js"
 import { pretty } from "./payload.js"

@@ -1,4 +1,4 @@
-// The lake: where the entries are, what its tables say, and a box for questions.
+// The lake: where the entries are, its tables, and SQL queries.
 
 import { html, useEffect, useState } from "./vendor/preact-htm.js"
 import { Bars, Line } from "./chart.js"
@@ -16,11 +16,11 @@ const SIZES = ["bytes", "KiB", "MiB", "GiB", "TiB"]
 const FIRST = "SELECT type, count(*) AS n FROM journal GROUP BY ALL ORDER BY n DESC LIMIT 12"
 
 export function Lake({ place }) {
-  const told = usePolled("/lake", 5000)
-  const hint = html`<p>It keeps the journal's whole history as files, for as long as you like.</p><${Command}>tape lake sync<//><${Command}>tape lake tables<//>`
+  const result = usePolled("/lake", 5000)
+  const hint = html`<p>It keeps the whole history of the journal as files.</p><${Command}>tape lake sync<//><${Command}>tape lake tables<//>`
   return html`<${Sheet} title="Lake">
-    ${troubleOf(told, told.problem?.message.includes("tape lake sync") && hint)}
-    ${told.value && html`<${Temperatures} lake=${told.value} /><${Standing} lake=${told.value} /><${Tables} chosen=${place.table} /><${Question} />`}
+    ${troubleOf(result, result.problem?.message.includes("tape lake sync") && hint)}
+    ${result.value && html`<${Temperatures} lake=${result.value} /><${Standing} lake=${result.value} /><${Tables} chosen=${place.table} /><${Question} />`}
   <//>`
 }
 
@@ -59,41 +59,41 @@ function sized(bytes) {
 }
 
 function Tables({ chosen }) {
-  const told = usePolled("/lake/tables", 10_000)
-  const tables = told.value?.tables ?? []
+  const result = usePolled("/lake/tables", 10_000)
+  const tables = result.value?.tables ?? []
   const name = chosen ?? tables.find(table => table.rows > 0)?.name
   return html`<h2>Tables</h2>
-    ${told.value && !tables.length && html`<div class="kind"><p class="quiet">No tables have been made yet.</p><${Command}>tape lake tables<//></div>`}
+    ${result.value && !tables.length && html`<div class="kind"><p class="quiet">There are no tables yet.</p><${Command}>tape lake tables<//></div>`}
     ${tables.length > 0 && html`<${Tabs} label="table" chosen=${name} onChoose=${table => amend({ table })} tabs=${tables.map(table => [table.name, `${table.name} ${number(table.rows)}`])} />`}
     ${name && html`<${OneTable} key=${name} name=${name} />`}`
 }
 
 function OneTable({ name }) {
-  const told = usePolled(`/lake/tables/${encodeURIComponent(name)}`, 15_000)
-  return html`${troubleOf(told)}${told.value && html`<p class="quiet line-of">As of ${number(told.value.through)} in the journal, ${number(told.value.n_rows)} rows.</p><${Answer} caption=${name} told=${told.value} />`}`
+  const result = usePolled(`/lake/tables/${encodeURIComponent(name)}`, 15_000)
+  return html`${troubleOf(result)}${result.value && html`<p class="quiet line-of">As of ${number(result.value.through)} in the journal, ${number(result.value.n_rows)} rows.</p><${Answer} caption=${name} result=${result.value} />`}`
 }
 
 function Question() {
   const [sql, setSql] = useState(FIRST)
-  const [told, setTold] = useState({})
+  const [result, setResult] = useState({})
   const [isAsking, setAsking] = useState(false)
   const submit = async event => {
     event.preventDefault()
     setAsking(true)
-    setTold(await post("/lake/query", { sql, limit: 500 }).then(value => ({ value }), problem => ({ problem })))
+    setResult(await post("/lake/query", { sql, limit: 500 }).then(value => ({ value }), problem => ({ problem })))
     setAsking(false)
   }
   const typed = event => event.key === "Enter" && (event.ctrlKey || event.metaKey) && submit(event)
   return html`<h2>Ask</h2>
     <form class="ask question" onSubmit=${submit}>
       <label>One SELECT, over the view journal and the tables <textarea rows="3" spellcheck="false" value=${sql} onInput=${event => setSql(event.target.value)} onKeyDown=${typed}></textarea></label>
-      <button type="submit" class="main" disabled=${isAsking}>${isAsking ? "Asking…" : "Ask"}</button>
+      <button type="submit" class="main" disabled=${isAsking}>${isAsking ? "Loading…" : "Ask"}</button>
     </form>
-    ${told.problem && html`<div class="trouble" role="alert"><b>There is no answer.</b> ${sentence(told.problem.message)}</div>`}
-    ${told.value && html`<div role="status" class="answered"><p class="quiet line-of">${number(told.value.rows.length)} rows${told.value.is_whole ? "" : ", and there are more"}</p><${Answer} caption="answer" told=${told.value} /></div>`}`
+    ${result.problem && html`<div class="trouble" role="alert"><b>The query failed.</b> ${sentence(result.problem.message)}</div>`}
+    ${result.value && html`<div role="status" class="answered"><p class="quiet line-of">${number(result.value.rows.length)} rows${result.value.is_whole ? "" : ", and there are more"}</p><${Answer} caption="answer" result=${result.value} /></div>`}`
 }
 
-function Answer({ caption, told: { columns, rows } }) {
+function Answer({ caption, result: { columns, rows } }) {
   const isNumber = n => rows.some(row => typeof row[n] === "number")
   return html`<${Drawn} caption=${caption} columns=${columns} rows=${rows} />
     ${rows.length > 0 && html`<${Table} caption=${`rows of ${caption}`} rows=${rows.slice(0, MOST_ROWS)} columns=${columns.map((title, n) => [visible(title), row => cell(row[n], title), isNumber(n) ? "number" : undefined])} />`}
@@ -107,7 +107,7 @@ function cell(value, title) {
   return html`<span class="short">${visible(typeof value === "string" ? value : JSON.stringify(value))}</span>`
 }
 
-// Added up by the first column that names something; over time where there is a minute.
+// Sums by the first text column, or over time when there is a minute column.
 function Drawn({ caption, columns, rows }) {
   const value = VALUES.map(name => columns.indexOf(name)).find(n => n >= 0) ?? columns.findLastIndex((_, n) => rows.some(row => typeof row[n] === "number"))
   const minute = columns.indexOf("minute_ms")

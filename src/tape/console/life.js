@@ -1,4 +1,4 @@
-// What was said of a reaction or a task, in order.
+// The entries about a reaction or a task, in order.
 
 import { html } from "./vendor/preact-htm.js"
 import { number } from "./sheet.js"

@@ -1,4 +1,4 @@
-// A list of any length, of which only what is seen is drawn.
+// A virtual list: only the visible rows are rendered.
 
 import { html, useLayoutEffect, useRef, useState } from "./vendor/preact-htm.js"
 
@@ -48,7 +48,7 @@ export function List({ count, height, dropped = 0, isFollowed, onFollow, onTop, 
   </div>`
 }
 
-// Moves as little as needed; a row that was far away comes to the middle.
+// Scrolls as little as needed; a distant row is centred.
 function bring(box, place, height) {
   const [top, bottom] = [place * height, (place + 1) * height]
   const [from, to] = [box.scrollTop, box.scrollTop + box.clientHeight]

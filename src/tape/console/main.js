@@ -1,4 +1,4 @@
-// Puts the page together.
+// Renders the page.
 
 import { html, render } from "./vendor/preact-htm.js"
 import { App } from "./app.js"

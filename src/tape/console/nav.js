@@ -1,4 +1,4 @@
-// The views, by name, and how to get to each of them.
+// The views and the navigation.
 
 import { html, useEffect, useRef } from "./vendor/preact-htm.js"
 

@@ -1,4 +1,4 @@
-// The outbox: what business transactions have said, what could not be handled, and another chance for it.
+// The outbox: its rows, the failed ones, and their replay.
 
 import { html, useEffect, useState } from "./vendor/preact-htm.js"
 import { Confirm } from "./confirm.js"
@@ -10,7 +10,7 @@ import { Command, Facts, Figures, number, Sheet, Table, Tabs, troubleOf } from "
 import { span } from "./time.js"
 import { visible } from "./visible.js"
 
-const MOST_SHOWN = 200
+const MAX_SHOWN = 200
 const LOOKS = { pending: "busy", in_flight: "good", delivered: "still", failed: "bad" }
 const TABS = [["", "All"], ["pending", "Pending"], ["in_flight", "In flight"], ["delivered", "Delivered"], ["failed", "Failed"]]
 
@@ -20,30 +20,30 @@ export function Outbox({ place }) {
 
 function All({ place }) {
   const { status = "" } = place
-  const told = usePolled(`/outbox?${new URLSearchParams({ limit: MOST_SHOWN, ...(status && { status }) })}`)
+  const result = usePolled(`/outbox?${new URLSearchParams({ limit: MAX_SHOWN, ...(status && { status }) })}`)
   const stats = usePolled("/outbox/stats", 5000)
   const [chosen, setChosen] = useState(new Set())
   const [replaying, setReplaying] = useState(null)
   useEffect(() => setChosen(new Set()), [status])
-  const rows = told.value?.rows ?? []
+  const rows = result.value?.rows ?? []
   const failed = rows.filter(row => row.status === "failed")
   const picked = failed.filter(row => chosen.has(row.event_id)).map(row => row.event_id)
   const choose = id => setChosen(before => (before.has(id) ? new Set([...before].filter(other => other !== id)) : new Set([...before, id])))
   return html`<${Sheet} title="Outbox">
     ${stats.value && html`<${Figures} figures=${figures(stats.value)} />
       ${stats.value.advice.map(text => html`<p class="notice" key=${text}>${visible(text)}</p>`)}<${Generations} rows=${rows} />`}
-    ${told.value && html`<div class="bar">
+    ${result.value && html`<div class="bar">
       <${Tabs} label="status" tabs=${TABS} chosen=${status} onChoose=${value => amend({ status: value })} />
       <span class="space"></span>
       ${failed.length > 0 && html`<button disabled=${!picked.length} onClick=${() => setReplaying({ event_ids: picked })}>Replay chosen</button>
         <button onClick=${() => setReplaying({})}>Replay all failed</button>`}
     </div>`}
-    ${troubleOf(told, html`<p>An outbox says what happened inside your own transaction.</p>${told.problem?.message.includes("tape outbox migrate") && html`<${Command}>tape outbox migrate<//>`}`)}
-    ${told.value && (rows.length ? html`<${Table} caption="rows of the outbox" keyOf=${row => row.event_id} rows=${rows} columns=${columns(chosen, choose, failed.length)} />` : html`<div class="empty"><b>${status ? "None are" : "Nothing has been published"}</b><p>Publish inside a transaction, and it appears here when that commits.</p></div>`)}
-    ${rows.length === MOST_SHOWN && html`<p class="quiet line-of">These are the newest ${number(MOST_SHOWN)}; choose a state to see others.</p>`}
-    ${replaying && html`<${Confirm} title=${question(replaying)} label="Replay" onClose=${() => (setReplaying(null), setChosen(new Set()), told.again(), stats.again())}
+    ${troubleOf(result, html`<p>An outbox publishes events inside your own transaction.</p>${result.problem?.message.includes("tape outbox migrate") && html`<${Command}>tape outbox migrate<//>`}`)}
+    ${result.value && (rows.length ? html`<${Table} caption="rows of the outbox" keyOf=${row => row.event_id} rows=${rows} columns=${columns(chosen, choose, failed.length)} />` : html`<div class="empty"><b>${status ? "No such rows" : "Nothing has been published"}</b><p>An event that is published in a transaction appears here when the transaction commits.</p></div>`)}
+    ${rows.length === MAX_SHOWN && html`<p class="quiet line-of">These are the newest ${number(MAX_SHOWN)}; choose a status to see others.</p>`}
+    ${replaying && html`<${Confirm} title=${question(replaying)} label="Replay" onClose=${() => (setReplaying(null), setChosen(new Set()), result.again(), stats.again())}
       act=${() => post("/outbox/replay", { ...replaying, replayed_by: "console" })}>
-      <p class="quiet">Whoever has handled one already does not do so again.</p><//>`}
+      <p class="quiet">Handlers that have handled a row do not get it again.</p><//>`}
   <//>`
 }
 
@@ -51,26 +51,26 @@ const figures = stats => [
   ["pending", number(stats.pending)],
   ["in flight", number(stats.in_flight)],
   ["failed", number(stats.failed), stats.failed ? "bad" : ""],
-  ["oldest waits", stats.oldest_ms ? span(stats.oldest_ms / 1000) : "–"],
+  ["oldest pending", stats.oldest_ms ? span(stats.oldest_ms / 1000) : "–"],
   ["rows", number(stats.rows)],
-  ["handled after", `${number(Math.round(stats.ack_p50_ms))} ms`],
-  ["slowest of 100", `${number(Math.round(stats.ack_p99_ms))} ms`],
+  ["delivery p50", `${number(Math.round(stats.ack_p50_ms))} ms`],
+  ["delivery p99", `${number(Math.round(stats.ack_p99_ms))} ms`],
 ]
 
-// How many of the rows that are shown belong to which generation.
+// The number of shown rows per generation.
 function Generations({ rows }) {
   const counts = new Map()
   for (const row of rows) counts.set(row.generation, (counts.get(row.generation) ?? 0) + 1)
   if (!counts.size) return null
-  const said = [...counts].sort(([a], [b]) => b - a).map(([generation, count]) => `${number(count)} of generation ${generation}`)
-  return html`<p class="quiet line-of">Shown: ${said.join(", ")}</p>`
+  const texts = [...counts].sort(([a], [b]) => b - a).map(([generation, count]) => `${number(count)} of generation ${generation}`)
+  return html`<p class="quiet line-of">Shown: ${texts.join(", ")}</p>`
 }
 
 const columns = (chosen, choose, failed) => [
   ...(failed ? [["Choose", row => row.status === "failed" && html`<input type="checkbox" aria-label=${`choose ${row.event_id}`} checked=${chosen.has(row.event_id)} onChange=${() => choose(row.event_id)} />`]] : []),
   ["State", row => html`<${State} status=${row.status} />`],
   ["Event", row => html`<a href=${address({ view: "outbox", name: row.event_id })}>${visible(row.event_type)}</a>`],
-  ["Said by", row => visible(row.source)],
+  ["Source", row => visible(row.source)],
   ["Generation", row => number(row.generation), "number"],
   ["Attempts", row => number(row.attempts), "number"],
   ["When", row => visible(row.occurred_at.slice(0, 19).replace("T", " "))],
@@ -84,34 +84,34 @@ function State({ status }) {
 }
 
 function OutboxRecord({ id }) {
-  const told = usePolled(`/outbox/${encodeURIComponent(id)}`)
+  const result = usePolled(`/outbox/${encodeURIComponent(id)}`)
   const [isReplaying, setReplaying] = useState(false)
-  const row = told.value?.row
+  const row = result.value?.row
   return html`<${Sheet} title=${row?.event_type ?? "Event"} about=${id} back="#/outbox" tools=${row && html`<${State} status=${row.status} />
       ${["failed", "delivered"].includes(row.status) && html`<button onClick=${() => setReplaying(true)}>Replay</button>`}`}>
-    ${troubleOf(told)}
+    ${troubleOf(result)}
     ${row && html`<div class="columns">
-      <div><h2>What it is</h2><${Facts} facts=${facts(row)} />
+      <div><h2>Details</h2><${Facts} facts=${facts(row)} />
         ${row.last_error && html`<div class="trouble"><b>The last error.</b> ${visible(row.last_error)}</div>`}
-        <h2>Who handles it</h2>
-        ${told.value.deliveries.length ? html`<${Table} caption="deliveries" rows=${told.value.deliveries} keyOf=${one => one.handler_name} columns=${[
+        <h2>Deliveries</h2>
+        ${result.value.deliveries.length ? html`<${Table} caption="deliveries" rows=${result.value.deliveries} keyOf=${one => one.handler_name} columns=${[
           ["Handler", one => visible(one.handler_name)], ["State", one => html`<${State} status=${one.status} />`], ["Attempts", one => number(one.attempts), "number"], ["Last error", one => visible(one.last_error ?? "")],
-        ]} />` : html`<p class="quiet">Nobody has taken it up yet.</p>`}</div>
-      <div><h2>What it says</h2><${Json} text=${JSON.stringify(row.payload)} />
-        ${row.failure_history.length > 0 && html`<h2>How it failed</h2><${Json} text=${JSON.stringify(row.failure_history)} />`}</div>
+        ]} />` : html`<p class="quiet">No handler has claimed it yet.</p>`}</div>
+      <div><h2>Payload</h2><${Json} text=${JSON.stringify(row.payload)} />
+        ${row.failure_history.length > 0 && html`<h2>Failure history</h2><${Json} text=${JSON.stringify(row.failure_history)} />`}</div>
     </div>`}
-    ${isReplaying && html`<${Confirm} title="Replay one row?" label="Replay" onClose=${() => (setReplaying(false), told.again())} act=${() => post("/outbox/replay", { event_ids: [id], replayed_by: "console" })}>
-      <p class="quiet">Whoever has handled it already does not do so again.</p><//>`}
+    ${isReplaying && html`<${Confirm} title="Replay one row?" label="Replay" onClose=${() => (setReplaying(false), result.again())} act=${() => post("/outbox/replay", { event_ids: [id], replayed_by: "console" })}>
+      <p class="quiet">Handlers that have handled it do not get it again.</p><//>`}
   <//>`
 }
 
 const facts = row => [
-  ["said by", visible(row.source)],
-  ["for", visible(row.target ?? "everybody")],
+  ["source", visible(row.source)],
+  ["target", visible(row.target ?? "any")],
   ["when", visible(row.occurred_at)],
   ["generation", number(row.generation)],
   ["channel", html`<span class="code">${visible(row.channel)}</span>`],
-  ["once by", html`<span class="code">${visible(row.idempotency_key)}</span>`],
-  ["in order with", visible(row.order_key ?? "")],
+  ["idempotency key", html`<span class="code">${visible(row.idempotency_key)}</span>`],
+  ["order key", visible(row.order_key ?? "")],
   ["attempts", number(row.attempts)],
 ]

@@ -1,4 +1,4 @@
-// The stored text of a payload, taken apart without being read into numbers: none is rounded, nothing is left out.
+// Tokenizes the stored text of a payload without parsing numbers, so that none is rounded.
 
 import { visible } from "./visible.js"
 
@@ -67,7 +67,7 @@ function kindOf(token, next) {
   return /^[-\d]/.test(token) ? "number" : "word"
 }
 
-// A text of several lines is read as lines; all else that cannot be seen is spelled out.
+// Line breaks are kept; other invisible characters are escaped.
 function shown(token, depth) {
   return `"${JSON.parse(token).split("\n").map(visible).join(line(depth))}"`
 }

@@ -1,4 +1,4 @@
-// Where the page is: the part of the address after #, so that a reload and a link come back to the same event.
+// The state in the URL's fragment, so that a reload and a link show the same event.
 
 import { useEffect, useState } from "./vendor/preact-htm.js"
 
@@ -10,8 +10,8 @@ export function read(fragment = location.hash) {
 }
 
 export function address({ view, name, ...parameters }) {
-  const said = Object.entries(parameters).filter(([, value]) => value !== undefined && value !== null && value !== "")
-  const query = new URLSearchParams(said.map(([key, value]) => [key, String(value)])).toString()
+  const given = Object.entries(parameters).filter(([, value]) => value !== undefined && value !== null && value !== "")
+  const query = new URLSearchParams(given.map(([key, value]) => [key, String(value)])).toString()
   const path = [view, name].filter(Boolean).map(encodeURIComponent).join("/")
   return `#/${path}${query ? `?${query}` : ""}`
 }
@@ -20,7 +20,7 @@ export const go = place => {
   location.hash = address(place)
 }
 
-// Changes parameters of this place without a step in the history.
+// Changes parameters without a new history entry.
 export function amend(changes) {
   history.replaceState(null, "", address({ ...read(), ...changes }))
   dispatchEvent(new Event("amended"))
@@ -29,10 +29,10 @@ export function amend(changes) {
 export function usePlace() {
   const [place, setPlace] = useState(read)
   useEffect(() => {
-    const look = () => setPlace(read())
+    const onChange = () => setPlace(read())
     const events = ["hashchange", "amended"]
-    for (const event of events) addEventListener(event, look)
-    return () => events.forEach(event => removeEventListener(event, look))
+    for (const event of events) addEventListener(event, onChange)
+    return () => events.forEach(event => removeEventListener(event, onChange))
   }, [])
   return place
 }

@@ -1,29 +1,29 @@
-// What a path answers, asked again and again while somebody looks.
+// The response of a path, polled while the page is visible.
 
 import { useEffect, useRef, useState } from "./vendor/preact-htm.js"
 import { ask } from "./ask.js"
 
 const LATER_MS = 5000
 
-// `{ value, problem, at, again }`; a value stays while asking again fails for a while.
+// `{ value, problem, at, again }`; the last value stays while polling fails.
 export function usePolled(path, everyMs = 2000) {
-  const [told, setTold] = useState({ path })
-  const look = useRef(() => {})
+  const [result, setResult] = useState({ path })
+  const poll = useRef(() => {})
   useEffect(() => {
     let [timer, isOver] = [null, false]
-    look.current = async () => {
+    poll.current = async () => {
       clearTimeout(timer)
       const found = document.hidden ? {} : await answer(path)
       if (isOver) return
-      setTold(before => ({ ...keep(before, path), ...found, path }))
-      timer = setTimeout(look.current, found.problem ? LATER_MS : everyMs)
+      setResult(before => ({ ...keep(before, path), ...found, path }))
+      timer = setTimeout(poll.current, found.problem ? LATER_MS : everyMs)
     }
-    const seen = () => document.hidden || look.current()
+    const seen = () => document.hidden || poll.current()
     document.addEventListener("visibilitychange", seen)
-    look.current()
+    poll.current()
     return () => ((isOver = true), clearTimeout(timer), document.removeEventListener("visibilitychange", seen))
   }, [path, everyMs])
-  return { ...keep(told, path), again: () => look.current() }
+  return { ...keep(result, path), again: () => poll.current() }
 }
 
 async function answer(path) {
@@ -33,4 +33,4 @@ async function answer(path) {
   )
 }
 
-const keep = (told, path) => (told.path === path ? told : { path })
+const keep = (result, path) => (result.path === path ? result : { path })

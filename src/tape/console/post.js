@@ -1,4 +1,4 @@
-// Asks the server to do something.
+// POST requests to the server.
 
 import { ask } from "./ask.js"
 

@@ -1,4 +1,4 @@
-// Reactions: which there are, how far they are, and how one of them does.
+// Reactions: the list, their lag, and the details of one.
 
 import { html, useEffect, useRef, useState } from "./vendor/preact-htm.js"
 import { ask } from "./ask.js"
@@ -22,15 +22,15 @@ export function Reactions({ place }) {
 }
 
 function All() {
-  const told = usePolled("/reactions")
-  const rates = useRates(told.value?.reactions, told.at)
+  const result = usePolled("/reactions")
+  const rates = useRates(result.value?.reactions, result.at)
   const [sought, setSought] = useState("")
-  const all = told.value?.reactions ?? []
+  const all = result.value?.reactions ?? []
   const found = all.filter(one => isSought(one, sought.toLowerCase()))
-  return html`<${Sheet} title="Reactions" about=${told.value && count(all.length)}>
-    ${troubleOf(told)}
+  return html`<${Sheet} title="Reactions" about=${result.value && count(all.length)}>
+    ${troubleOf(result)}
     ${all.length > FEW && html`<div class="bar"><input type="search" placeholder="Search reactions" aria-label="search reactions" value=${sought} onInput=${event => setSought(event.target.value)} /></div>`}
-    ${told.value && (all.length ? html`<${Table} caption="list of reactions" keyOf=${one => one.reaction_id} rows=${found.slice(0, MOST_SHOWN)} columns=${[
+    ${result.value && (all.length ? html`<${Table} caption="list of reactions" keyOf=${one => one.reaction_id} rows=${found.slice(0, MOST_SHOWN)} columns=${[
       ["Reaction", one => html`<a href=${address({ view: "reactions", name: one.reaction_id })}>${visible(one.name || one.reaction_id)}</a>`],
       ["Reacts to", one => html`<span class="code short">${visible(one.subject_pattern)}${one.predicate_cel && html` <span class="quiet">${visible(one.predicate_cel.slice(0, MOST_TEXT))}</span>`}</span>`],
       ["By", one => KINDS[one.handler_kind]],
@@ -39,7 +39,7 @@ function All() {
       ["Entries/s", one => number(rates.get(one.reaction_id) ?? 0), "number"],
       ["Errors", one => number(one.errors), "number"],
     ]} />` : html`<${None} />`)}
-    ${all.length > 0 && !found.length && html`<p class="quiet line-of">No reaction is called that.</p>`}
+    ${all.length > 0 && !found.length && html`<p class="quiet line-of">No reaction has this name.</p>`}
     ${found.length > MOST_SHOWN && html`<p class="quiet line-of">${number(found.length - MOST_SHOWN)} more; search for them.</p>`}
   <//>`
 }
@@ -49,11 +49,11 @@ const isSought = (one, text) => [one.reaction_id, one.name, one.subject_pattern]
 const count = many => `${many.toLocaleString()} registered`
 
 function None() {
-  return html`<div class="empty"><b>Nobody reacts to anything yet</b><p>Say what is to happen when something is said:</p>
+  return html`<div class="empty"><b>No reactions yet</b><p>Register a function for a subject:</p>
     <${Command}>tape reaction add greet '/tape/event/**' --where 'type == "message"'<//></div>`
 }
 
-// How many entries a second each of them has been matched against, between the last two looks.
+// Entries matched per second by each reaction, between the last two polls.
 function useRates(reactions, at) {
   const seen = useRef({ at: 0, cursors: new Map(), rates: new Map() })
   if (reactions && at !== seen.current.at) {
@@ -71,22 +71,22 @@ function State({ reaction }) {
 }
 
 function Reaction({ id, place }) {
-  const told = usePolled(`/reactions/${encodeURIComponent(id)}`)
+  const result = usePolled(`/reactions/${encodeURIComponent(id)}`)
   const [asking, setAsking] = useState(null)
-  const one = told.value
+  const one = result.value
   const path = `/reactions/${encodeURIComponent(id)}`
   return html`<${Sheet} title=${one?.name || id} about=${one?.name ? id : ""} back="#/reactions" tools=${one && html`<${State} reaction=${one} />
     <button onClick=${() => setAsking(one.paused ? "resume" : "pause")}>${one.paused ? "Resume" : "Pause"}</button>`}>
-    ${troubleOf(told)}
+    ${troubleOf(result)}
     ${one && html`<div class="columns">
-      <div><h2>What it is</h2><${Facts} facts=${facts(one)} />
+      <div><h2>Details</h2><${Facts} facts=${facts(one)} />
         ${one.errors > 0 && html`<div class="trouble"><b>${number(one.errors)} ${one.errors === 1 ? "error" : "errors"}.</b> The last one: ${visible(one.last_error)}</div>`}
         <p><a href=${address({ view: "tasks", reaction: id })}>Its tasks</a> · <a href=${address({ view: "tasks", reaction: id, status: "dlq" })}>Its dead ones</a></p>
         <${Explain} id=${id} at=${place.at} /></div>
       <div><${Search} reaction=${one} /></div>
     </div>`}
     ${asking && html`<${Confirm} title=${asking === "pause" ? "Pause this reaction?" : "Resume this reaction?"} label=${asking === "pause" ? "Pause" : "Resume"} asks=${asking === "pause" ? "Why" : undefined}
-      onClose=${() => (setAsking(null), told.again())} act=${reason => (asking === "pause" ? post(`${path}/pause`, reason ? { reason } : {}) : post(`${path}/resume`))}>
+      onClose=${() => (setAsking(null), result.again())} act=${reason => (asking === "pause" ? post(`${path}/pause`, reason ? { reason } : {}) : post(`${path}/resume`))}>
       <p class="quiet">${asking === "pause" ? "It matches and claims nothing more until it is resumed; nothing is lost." : "It reads on where it was paused."}</p><//>`}
   <//>`
 }
@@ -107,18 +107,18 @@ const facts = one => [
 
 function Explain({ id, at }) {
   const [place, setPlace] = useState(/^\d+$/.test(at) ? at : "")
-  const [told, setTold] = useState({})
-  const look = async place => setTold(await ask(`/reactions/${encodeURIComponent(id)}/explain/${encodeURIComponent(place)}`).then(value => ({ value }), problem => ({ problem })))
+  const [result, setResult] = useState({})
+  const explain = async place => setResult(await ask(`/reactions/${encodeURIComponent(id)}/explain/${encodeURIComponent(place)}`).then(value => ({ value }), problem => ({ problem })))
   useEffect(() => {
-    if (at) look(at)
+    if (at) explain(at)
   }, [id, at])
-  const submit = event => (event.preventDefault(), look(place))
-  return html`<div><h2>Why, or why not</h2>
+  const submit = event => (event.preventDefault(), explain(place))
+  return html`<div><h2>Explain a match</h2>
     <form class="ask" onSubmit=${submit}>
       <label>Position in the journal <input type="number" min="1" required value=${place} onInput=${event => setPlace(event.target.value)} /></label>
       <button type="submit">Explain</button>
     </form>
-    ${told.problem && html`<div class="trouble" role="alert">${visible(told.problem.message)}</div>`}
-    ${told.value && html`<${Explanation} told=${told.value} />`}
+    ${result.problem && html`<div class="trouble" role="alert">${visible(result.problem.message)}</div>`}
+    ${result.value && html`<${Explanation} result=${result.value} />`}
   </div>`
 }

@@ -1,4 +1,4 @@
-// One line of a list: an entry, or the mark where a turn begins.
+// One row of a list: an entry, or the mark at which a turn begins.
 
 import { html } from "./vendor/preact-htm.js"
 import { tint } from "./colours.js"

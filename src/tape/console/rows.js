@@ -1,4 +1,4 @@
-// What a list shows of a feed: the entries that pass a filter, and a mark where a turn begins.
+// The rows of a feed: the entries that pass the filter, and a mark where a turn begins.
 
 import { filter } from "./filter.js"
 
@@ -17,7 +17,7 @@ export class Rows {
     this.#gone = feed.dropped
   }
 
-  // Takes in what the feed has got and lost since the last time.
+  // Applies what the feed added and dropped since the last update.
   refresh() {
     const lost = this.feed.dropped - this.#gone
     if (lost) this.#lose(lost)

@@ -1,4 +1,4 @@
-// One run: who it is, how it is doing, and its events as they flow.
+// One run: its details, its status, and its live events.
 
 import { html, useEffect, useState } from "./vendor/preact-htm.js"
 import { ask, runPath } from "./ask.js"
@@ -30,7 +30,7 @@ function OpenRun({ place, detail, directory }) {
     if (feed.status.is === "over" && run.status !== "complete" && run.n_events > (feed.last?.seq ?? 0)) feed.resume()
   }, [run.n_events, run.status, feed.status.is])
   const fork = feed.fork?.childRunId === place.name ? feed.fork : null
-  return html`<${Events} feed=${feed} place=${place} inherited=${fork?.atSeq ?? 0} empty="No events yet. They appear here as they are said.">
+  return html`<${Events} feed=${feed} place=${place} inherited=${fork?.atSeq ?? 0} empty="No events yet. They appear here as they are published.">
     <header class="about">
       <a class="back" href="#/" aria-label="all runs"><${Icon} name="back" /></a>
       <h1><${Dot} status=${run.status} />${visible(run.label || run.run_id)}</h1>
@@ -55,19 +55,19 @@ function earlier(feed) {
   feed.open(Math.max(0, feed.entries[0].seq - 10_000))
 }
 
-// What the server knows of a run; one that is not there yet may come.
+// The details of a run; polls while the run does not exist.
 export function useDetail(runId) {
   const [known, setKnown] = useState({})
   useEffect(() => {
     let timer = null
     let isOver = false
-    const look = async () => {
+    const poll = async () => {
       const found = await ask(runPath(runId)).then(detail => ({ detail }), problem => ({ problem }))
       if (isOver) return
       setKnown({ ...found, runId })
-      if (found.problem) timer = setTimeout(look, AGAIN_MS)
+      if (found.problem) timer = setTimeout(poll, AGAIN_MS)
     }
-    look()
+    poll()
     return () => ((isOver = true), clearTimeout(timer))
   }, [runId])
   return known.runId === runId ? known : {}

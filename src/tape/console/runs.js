@@ -1,4 +1,4 @@
-// The runs at the side: live ones first, with a search.
+// The list of runs, live ones first, with a search box.
 
 import { html, useState } from "./vendor/preact-htm.js"
 import { address } from "./place.js"
@@ -59,9 +59,9 @@ const MEANING = {
 function Nothing({ directory, isFound }) {
   if (isFound) return null
   if (directory.problem && !directory.isRead) return html`<p class="quiet">${directory.problem.message}</p>`
-  if (!directory.isRead) return html`<p class="quiet">Asking…</p>`
-  if (directory.runs.length) return html`<p class="quiet">No run is called that.</p>`
-  return html`<p class="quiet">No runs yet.</p><div class="narrow-only"><p class="quiet">Open one and say something:</p><${Command}>tape publish hello --open '{"text": "hello"}'<//></div>`
+  if (!directory.isRead) return html`<p class="quiet">Loading…</p>`
+  if (directory.runs.length) return html`<p class="quiet">No run has this name.</p>`
+  return html`<p class="quiet">No runs yet.</p><div class="narrow-only"><p class="quiet">Open one and publish an event:</p><${Command}>tape publish hello --open '{"text": "hello"}'<//></div>`
 }
 
 function isSought(run, text) {

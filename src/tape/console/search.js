@@ -1,4 +1,4 @@
-// What a reaction would have done in all of history: counted by a dry run, and made into tasks by a backfill.
+// Dry run and backfill of a reaction over the whole history.
 
 import { html, useState } from "./vendor/preact-htm.js"
 import { ask } from "./ask.js"
@@ -15,42 +15,42 @@ const NAMES = { dry_run: "Dry run", backfill: "Backfill" }
 
 export function Search({ reaction }) {
   const path = `/reactions/${encodeURIComponent(reaction.reaction_id)}`
-  const told = usePolled(`${path}/searches`, 1000)
+  const result = usePolled(`${path}/searches`, 1000)
   const [problem, setProblem] = useState(null)
   const [isAsking, setAsking] = useState(false)
   const [isMaking, setMaking] = useState(false)
   const [after, setAfter] = useState("")
-  const { dry_run: dry, backfill } = told.value ?? {}
+  const { dry_run: dry, backfill } = result.value ?? {}
   const running = [dry, backfill].find(search => search?.state === "running")
   const isCounted = dry?.state === "done"
   const act = asked => {
     setAsking(true)
-    return asked.then(() => setProblem(null), setProblem).then(told.again).then(() => setAsking(false))
+    return asked.then(() => setProblem(null), setProblem).then(result.again).then(() => setAsking(false))
   }
   const count = event => (event.preventDefault(), act(post(`${path}/dry-run`, { after: Number(after) })))
-  return html`<section class="search" aria-label="over all of history"><h2>What if, over all of history</h2>
-    <p class="quiet">A dry run counts what it matches from the first entry on, lake and journal, with Spark. A backfill makes the tasks that are missing.</p>
-    ${told.value && html`<form class="ask" onSubmit=${count}>
+  return html`<section class="search" aria-label="over all of history"><h2>Dry run and backfill</h2>
+    <p class="quiet">A dry run counts with Spark what the reaction matches in the lake and the journal. A backfill creates the missing tasks.</p>
+    ${result.value && html`<form class="ask" onSubmit=${count}>
       <label>After position <input type="number" min="0" placeholder="0, the beginning" value=${after} onInput=${event => setAfter(event.target.value)} /></label>
       <button type="submit" disabled=${running || isAsking}>Dry run</button>
       <button type="button" disabled=${running || isAsking || !isCounted || !dry.matches} title=${isCounted ? "" : "After a dry run"} onClick=${() => setMaking(true)}>Backfill…</button>
       ${running && html`<button type="button" disabled=${isAsking} onClick=${() => act(ask(`${path}/searches`, { method: "DELETE" }))}>Cancel</button>`}
     </form>`}
-    ${(problem ?? (told.value ? null : told.problem)) && html`<div class="trouble" role="alert"><b>It cannot be searched.</b> ${sentence((problem ?? told.problem).message)}</div>`}
+    ${(problem ?? (result.value ? null : result.problem)) && html`<div class="trouble" role="alert"><b>The search failed.</b> ${sentence((problem ?? result.problem).message)}</div>`}
     ${running && html`<${Progress} search=${running} />`}
     <div role="status">${backfill && !running && html`<${Ending} search=${backfill} />`}${dry && dry !== running && html`<${Ending} search=${dry} />`}</div>
     ${isCounted && html`<${Found} search=${dry} />`}
     <details><summary>The same as commands</summary>
       <${Command}>${`tape reaction backfill ${reaction.reaction_id} --dry-run`}<//><${Command}>${`tape reaction backfill ${reaction.reaction_id}`}<//>
       <p class="quiet">And what today's definition would match, drawn:</p><${Command}>${dryRun(reaction)}<//></details>
-    ${isMaking && html`<${Confirm} title=${`Make ${tasks(dry.matches)}?`} label="Backfill" onClose=${() => (setMaking(false), told.again())} act=${() => post(`${path}/backfill`, { after: dry.after, through: dry.through }).then(() => setProblem(null))}>
+    ${isMaking && html`<${Confirm} title=${`Make ${tasks(dry.matches)}?`} label="Backfill" onClose=${() => (setMaking(false), result.again())} act=${() => post(`${path}/backfill`, { after: dry.after, through: dry.through }).then(() => setProblem(null))}>
       <p class="quiet">${`The dry run found ${matches(dry.matches)} ${between(dry)}. A task that is there already is not made again, so it may be fewer; workers begin with them at once. Done tasks are forgotten after 30 days, and older ones would be made again: begin after them, if they must not be.`}</p><//>`}
   </section>`
 }
 
 function Progress({ search }) {
-  const said = search.through && search.searched === 0 && search.matches === 0 ? "Spark is starting" : `${number(search.searched)} of ${number(search.through - search.after)} entries`
-  return html`<div class="progress"><label>${NAMES[search.kind]}: ${said}${search.matches > 0 && `, ${matches(search.matches)}`}${search.kind === "backfill" && search.made > 0 && `, ${tasks(search.made)} made`}
+  const progressText = search.through && search.searched === 0 && search.matches === 0 ? "Spark is starting" : `${number(search.searched)} of ${number(search.through - search.after)} entries`
+  return html`<div class="progress"><label>${NAMES[search.kind]}: ${progressText}${search.matches > 0 && `, ${matches(search.matches)}`}${search.kind === "backfill" && search.made > 0 && `, ${tasks(search.made)} made`}
     <progress max=${search.through - search.after || 1} value=${search.searched || undefined}></progress></label></div>`
 }
 

@@ -1,4 +1,4 @@
-// What the views of tables share: a frame with a heading, kind words where there is nothing, and the table itself.
+// Parts that the views share: a frame with a heading, empty states, tables and lists of facts.
 
 import { html } from "./vendor/preact-htm.js"
 import { Icon } from "./icons.js"
@@ -19,16 +19,16 @@ export function Sheet({ title, about, back, tools, children }) {
   </div></section>`
 }
 
-// Why there is nothing to see, in the server's own words, and what to type.
+// An empty state with the server's message and a hint.
 export function Nothing({ problem, children }) {
   return html`<div class="empty">${problem ? html`<b>${sentence(problem.message)}</b>` : null}${children}</div>`
 }
 
-// Whether an answer is still awaited, is refused, or is stale: what to say of it, or null when all is well.
+// The message for a pending, failed or stale response, or null for a fresh one.
 export function troubleOf({ value, problem }, hint) {
   if (value && !problem) return null
-  if (value) return html`<p class="notice" role="status">${sentence(problem.message)} What is shown is from before.</p>`
-  return problem ? html`<${Nothing} problem=${problem}>${hint}<//>` : html`<${Nothing}><p>Asking…</p><//>`
+  if (value) return html`<p class="notice" role="status">${sentence(problem.message)} The data shown is older.</p>`
+  return problem ? html`<${Nothing} problem=${problem}>${hint}<//>` : html`<${Nothing}><p>Loading…</p><//>`
 }
 
 // `columns` are [title, row => what is shown, class]; on a phone each row is a card.
@@ -54,7 +54,7 @@ export function Tabs({ label, tabs, chosen, onChoose }) {
     class=${value === chosen ? "on" : ""} onClick=${() => onChoose(value)}>${text}</button>`)}</div>`
 }
 
-// A text as it was written: a short one in its line, a long one in a box that scrolls.
+// A text in code style: short ones inline, long ones in a scrolling box.
 export function Code({ text }) {
   if (text.length <= LONG) return html`<span class="code">${visible(text)}</span>`
   return html`<pre class="command" tabindex="0" aria-label=${`${number(text.length)} characters`}>${visible(text)}</pre>`

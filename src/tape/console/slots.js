@@ -1,11 +1,11 @@
-// How many streams all tabs of a browser may keep open together.
+// Limits the number of streams that all tabs of a browser keep open.
 //
-// A browser keeps six connections to a server over HTTP/1.1, for all of its tabs. Four of them may be streams; whoever
-// gets none of the four looks again every second, so that there is always room for a click.
+// A browser keeps six HTTP/1.1 connections to a server for all of its tabs. Four of them may be streams; a view without
+// one polls every second, so that connections for other requests remain.
 
 const SLOTS = 4
 
-// A function that gives the slot back, or null when all are taken. A tab that dies gives its slots back by itself.
+// A function that releases the slot, or null when all are taken. The browser releases the slots of a closed tab.
 export async function takeSlot() {
   for (let number = 0; navigator.locks && number < SLOTS; number += 1) {
     const giveBack = await tryLock(`tape-stream-${number}`)

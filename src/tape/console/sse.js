@@ -1,9 +1,9 @@
-// The text of an event stream, however it is cut, as frames.
+// Parses the chunks of an event stream into frames.
 
 export class Frames {
   #rest = ""
 
-  // The frames that this piece completes: what they are called, their id if they have one, and their text.
+  // The frames that this chunk completes: name, id if any, and data.
   feed(piece) {
     const blocks = (this.#rest + piece).split("\n\n")
     this.#rest = blocks.pop()

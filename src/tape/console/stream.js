@@ -1,19 +1,19 @@
-// One stream for as long as it is wanted: it comes back by its cursor, whatever ends it.
+// One stream until it is closed: it reconnects with its cursor.
 //
-// This reads with fetch because a browser's EventSource gives up for good on 429, cannot hear events whose names it
-// does not know, and hides why a stream ended.
+// It uses fetch because EventSource stops for good on 429, delivers no events with unknown names, and hides why a stream
+// ended.
 
 import { Problem } from "./ask.js"
 import { takeSlot } from "./slots.js"
 import { Frames } from "./sse.js"
 
 const MAX_QUEUED = 2048
-const LOOK_MS = 1000
+const POLL_MS = 1000
 const SILENCE_MS = 45_000
 const FIRST_WAIT_MS = 500
 const LONGEST_WAIT_MS = 15_000
 
-// `listener` hears entries(frames), notice(name, facts) and status(status).
+// `listener` has the callbacks entries(frames), notice(name, facts) and status(status).
 export class Stream {
   #query
   #listener
@@ -40,7 +40,7 @@ export class Stream {
     this.#wake()
   }
 
-  // Which journal the cursor belongs to, once that is known.
+  // The epoch of the cursor, once it is known.
   get epoch() {
     return this.#epoch
   }
@@ -56,13 +56,13 @@ export class Stream {
     }
   }
 
-  // One connection, from its beginning to its end: live in a slot, or else just a look.
+  // One connection: live with a slot, else a single poll.
   async #once() {
     const giveBack = await takeSlot()
     try {
       const end = this.#isClosed ? "closed" : await this.#read(giveBack !== null)
       if (end === "over") this.#end("over")
-      else if (end === "looked") await this.#sleep("looking", LOOK_MS)
+      else if (end === "polled") await this.#sleep("polling", POLL_MS)
     } finally {
       giveBack?.()
     }
@@ -103,19 +103,19 @@ export class Stream {
     }
   }
 
-  // Takes what has come; says why not to listen on, if so.
+  // Handles a chunk; returns the reason to stop reading, if any.
   #hear(frames, isLive, isNew) {
     if (this.#isClosed) return "closed"
     const end = this.#take(frames)
     const isCurrent = frames.some(frame => frame.name === "replay_complete") || (isNew && this.#cursor !== null)
     if (isCurrent) {
       this.#waits = 0
-      this.#listener.status({ is: isLive ? "live" : "looking" })
+      this.#listener.status({ is: isLive ? "live" : "polling" })
     }
-    return end || (isCurrent && !isLive ? "looked" : "")
+    return end || (isCurrent && !isLive ? "polled" : "")
   }
 
-  // In the order in which it was said: after a resync the same ids may come again.
+  // In order: after a resync the same ids may come again.
   #take(frames) {
     let end = ""
     let entries = []
@@ -124,20 +124,20 @@ export class Stream {
       if (frame.id !== null && frame.text) entries.push(frame)
       if (frame.id !== null) continue
       this.#listener.entries(entries.splice(0))
-      const said = JSON.parse(frame.text)
-      end ||= this.#told(frame.name, said.data ?? said)
+      const fields = JSON.parse(frame.text)
+      end ||= this.#onNotice(frame.name, fields.data ?? fields)
     }
     this.#listener.entries(entries)
     return end
   }
 
-  // The epoch changes only with the cursor, which the server judges by it when a reader comes back.
+  // The epoch changes only together with the cursor: the server checks the cursor against it on reconnect.
   #moveTo(cursor) {
     this.#cursor = cursor
     this.#epoch = this.#answered ?? this.#epoch
   }
 
-  #told(name, facts) {
+  #onNotice(name, facts) {
     this.#listener.notice(name, facts)
     if (name === "state_resync_required") {
       this.#answered = facts.epoch === undefined ? this.#answered : String(facts.epoch)
@@ -176,7 +176,7 @@ export class Stream {
     })
   }
 
-  // A tab that nobody sees leaves its slot to others, and reads on where it was when it is seen again.
+  // A hidden tab releases its slot, and resumes when it is visible again.
   #seen() {
     if (document.hidden) this.#ear?.abort()
     this.#wake()

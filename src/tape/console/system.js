@@ -1,4 +1,4 @@
-// The server: whether it is well, how much goes through it, how fast, and who listens.
+// The server: readiness, throughput, latency and subscribers.
 
 import { html, useEffect, useState } from "./vendor/preact-htm.js"
 import { Problem } from "./ask.js"
@@ -7,52 +7,52 @@ import { usePolled } from "./polled.js"
 import { Facts, Figures, number, Sheet, troubleOf } from "./sheet.js"
 import { visible } from "./visible.js"
 
-const EVERY_MS = 2000
-const MOST_SEEN = 90
+const POLL_MS = 2000
+const MAX_SAMPLES = 90
 
 export function System() {
   const ready = usePolled("/ready", 5000)
   const about = usePolled("/capabilities", 60_000)
-  const seen = useSeen()
-  const now = seen.at(-1)?.meters
+  const samples = useSamples()
+  const now = samples.at(-1)?.meters
   return html`<${Sheet} title="System" tools=${html`<${Health} ready=${ready} />`}>
-    ${!now && troubleOf({ problem: seen.problem })}
-    ${now && html`<${Figures} figures=${figures(now, seen)} />
+    ${!now && troubleOf({ problem: samples.problem })}
+    ${now && html`<${Figures} figures=${figures(now, samples)} />
       <div class="columns charts">
-        <${Line} label="Events appended a second" least=${MOST_SEEN / 3} points=${rates(seen, "tape_events_published_total")} />
-        <${Line} label="Entries streamed a second" least=${MOST_SEEN / 3} points=${rates(seen, "tape_events_streamed_total")} />
+        <${Line} label="Events appended a second" least=${MAX_SAMPLES / 3} points=${rates(samples, "tape_events_published_total")} />
+        <${Line} label="Entries streamed a second" least=${MAX_SAMPLES / 3} points=${rates(samples, "tape_events_streamed_total")} />
       </div>
       <div class="columns">
         <div><h2>Requests by route</h2><${Bars} label="requests by route" items=${byLabel(now, "tape_requests_total", "route").filter(([route]) => !route.startsWith("/assets")).slice(0, 12)} /></div>
-        <div><h2>Trouble</h2><${Facts} facts=${troubles(now)} /><h2>About</h2><${Facts} facts=${facts(about.value, now)} /></div>
+        <div><h2>Errors</h2><${Facts} facts=${troubles(now)} /><h2>About</h2><${Facts} facts=${facts(about.value, now)} /></div>
       </div>`}
   <//>`
 }
 
 function Health({ ready }) {
-  const [look, text] = ready.problem ? ["bad", visible(ready.problem.message)] : ready.value ? ["good", "ready"] : ["still", "asking"]
+  const [look, text] = ready.problem ? ["bad", visible(ready.problem.message)] : ready.value ? ["good", "ready"] : ["still", "loading"]
   return html`<span class="status ${look}" role="status"><i></i>${text}</span>`
 }
 
-// What the server has counted, look by look.
-function useSeen() {
-  const [seen, setSeen] = useState([])
+// The metrics of the server, one sample per poll.
+function useSamples() {
+  const [samples, setSamples] = useState([])
   useEffect(() => {
     let [timer, isOver] = [null, false]
-    const look = async () => {
-      const found = document.hidden ? null : await measured().catch(problem => ({ problem }))
+    const poll = async () => {
+      const found = document.hidden ? null : await sample().catch(problem => ({ problem }))
       if (isOver) return
-      if (found?.meters) setSeen(before => [...before.slice(1 - MOST_SEEN), found])
-      else if (found) setSeen(before => Object.assign([...before], found))
-      timer = setTimeout(look, EVERY_MS)
+      if (found?.meters) setSamples(before => [...before.slice(1 - MAX_SAMPLES), found])
+      else if (found) setSamples(before => Object.assign([...before], found))
+      timer = setTimeout(poll, POLL_MS)
     }
-    look()
+    poll()
     return () => ((isOver = true), clearTimeout(timer))
   }, [])
-  return seen
+  return samples
 }
 
-async function measured() {
+async function sample() {
   const response = await fetch("/metrics", { headers: { accept: "text/plain" } }).catch(() => {
     throw Problem.unreachable()
   })
@@ -60,43 +60,43 @@ async function measured() {
   return { at: Date.now(), meters: parsed(await response.text()) }
 }
 
-// Prometheus's text as a list of { name, labels, value }.
+// The text format of Prometheus as a list of { name, labels, value }.
 export function parsed(text) {
   return text.split("\n").filter(line => line && !line.startsWith("#")).map(line => {
     const [, name, labels = "", value] = /^(\w+)(?:\{(.*)\})? (\S+)$/.exec(line) ?? []
-    return { name, labels: Object.fromEntries([...labels.matchAll(/(\w+)="([^"]*)"/g)].map(([, key, said]) => [key, said])), value: Number(value) }
+    return { name, labels: Object.fromEntries([...labels.matchAll(/(\w+)="([^"]*)"/g)].map(([, key, value]) => [key, value])), value: Number(value) }
   })
 }
 
 const total = (meters, name) => meters.filter(meter => meter.name === name).reduce((sum, meter) => sum + meter.value, 0)
 
-function rates(seen, name) {
+function rates(samples, name) {
   const points = []
-  for (let n = 1; n < seen.length; n += 1) {
-    const [before, after] = [seen[n - 1], seen[n]]
+  for (let n = 1; n < samples.length; n += 1) {
+    const [before, after] = [samples[n - 1], samples[n]]
     points.push(Math.max(0, ((total(after.meters, name) - total(before.meters, name)) * 1000) / (after.at - before.at)))
   }
   return points
 }
 
-// The bound of the bucket that holds a share of what was counted.
-function quantile(meters, share) {
+// The upper bound of the histogram bucket that holds a quantile.
+function quantile(meters, q) {
   const buckets = meters.filter(meter => meter.name === "tape_append_seconds_bucket")
   const count = buckets.at(-1)?.value ?? 0
-  const found = buckets.find(bucket => bucket.value >= share * count)
+  const found = buckets.find(bucket => bucket.value >= q * count)
   if (!count) return "–"
   return found.labels.le === "+Inf" ? "over 5 s" : `≤ ${number(rounded(Number(found.labels.le) * 1000))} ms`
 }
 
-function figures(now, seen) {
+function figures(now, samples) {
   return [
     ["last position", number(total(now, "tape_journal_head"))],
-    ["events/s", number(rounded(rates(seen, "tape_events_published_total").at(-1) ?? 0))],
-    ["half appended in", quantile(now, 0.5)],
-    ["99 of 100 in", quantile(now, 0.99)],
+    ["events/s", number(rounded(rates(samples, "tape_events_published_total").at(-1) ?? 0))],
+    ["append p50", quantile(now, 0.5)],
+    ["append p99", quantile(now, 0.99)],
     ["runs open", number(total(now, "tape_runs_open"))],
     ["subscribers", number(total(now, "tape_subscribers"))],
-    ["slowest behind", number(total(now, "tape_stream_lag_entries"))],
+    ["largest lag", number(total(now, "tape_stream_lag_entries"))],
     ["readers evicted", number(total(now, "tape_evictions_total")), total(now, "tape_evictions_total") ? "bad" : ""],
   ]
 }
@@ -112,7 +112,7 @@ const troubles = now => [
   ["streams dropped", number(total(now, "tape_streams_dropped_total"))],
   ["resyncs", number(total(now, "tape_resyncs_total"))],
   ["appends refused", number(total(now, "tape_appends_refused_total"))],
-  ["answers of 500 and more", number(byLabel(now, "tape_requests_total", "status").filter(([status]) => status >= "500").reduce((sum, [, count]) => sum + count, 0))],
+  ["responses of 500 and above", number(byLabel(now, "tape_requests_total", "status").filter(([status]) => status >= "500").reduce((sum, [, count]) => sum + count, 0))],
 ]
 
 const facts = (about, now) => [

@@ -1,4 +1,4 @@
-// Tasks: what waits, what is done, what has died, and another chance for it.
+// Tasks: pending, claimed, done and dead ones, and their replay.
 
 import { html, useEffect, useState } from "./vendor/preact-htm.js"
 import { Confirm } from "./confirm.js"
@@ -24,12 +24,12 @@ export function Tasks({ place }) {
 
 function All({ place }) {
   const { status = "", reaction = "" } = place
-  const told = usePolled(`/tasks?${new URLSearchParams({ limit: MOST_SHOWN, payload: "none", ...(status && { status }), ...(reaction && { reaction_id: reaction }) })}`)
+  const result = usePolled(`/tasks?${new URLSearchParams({ limit: MOST_SHOWN, payload: "none", ...(status && { status }), ...(reaction && { reaction_id: reaction }) })}`)
   const [chosen, setChosen] = useState(new Set())
   const [replaying, setReplaying] = useState(null)
   const now = useNow(5000)
   useEffect(() => setChosen(new Set()), [status, reaction])
-  const tasks = told.value?.tasks ?? []
+  const tasks = result.value?.tasks ?? []
   const dead = tasks.filter(task => task.status === DEAD)
   const picked = dead.filter(task => chosen.has(task.task_id)).map(task => task.task_id)
   const choose = id => setChosen(before => (before.has(id) ? new Set([...before].filter(other => other !== id)) : new Set([...before, id])))
@@ -41,15 +41,15 @@ function All({ place }) {
       ${dead.length > 0 && html`<button disabled=${!picked.length} onClick=${() => setReplaying({ task_ids: picked })}>Replay chosen</button>
         <button onClick=${() => setReplaying(reaction ? { reaction_id: reaction } : {})}>Replay all dead</button>`}
     </div>
-    ${troubleOf(told)}
-    ${told.value && (tasks.length ? html`<${Table} caption="list of tasks" keyOf=${task => task.task_id} rows=${tasks} columns=${columns(chosen, choose, dead.length, now)} />` : html`<div class="empty"><b>${EMPTY[status] ?? "No tasks yet"}</b><p>A task is made when an entry fits a <a href="#/reactions">reaction</a>.</p></div>`)}
+    ${troubleOf(result)}
+    ${result.value && (tasks.length ? html`<${Table} caption="list of tasks" keyOf=${task => task.task_id} rows=${tasks} columns=${columns(chosen, choose, dead.length, now)} />` : html`<div class="empty"><b>${EMPTY[status] ?? "No tasks yet"}</b><p>A task is made when an entry fits a <a href="#/reactions">reaction</a>.</p></div>`)}
     ${tasks.length === MOST_SHOWN && html`<p class="quiet line-of">These are the newest ${number(MOST_SHOWN)}; choose a state or a reaction to see others.</p>`}
-    ${replaying && html`<${Confirm} title=${question(replaying)} label="Replay" onClose=${() => (setReplaying(null), setChosen(new Set()), told.again())} act=${() => replay(replaying)}>
+    ${replaying && html`<${Confirm} title=${question(replaying)} label="Replay" onClose=${() => (setReplaying(null), setChosen(new Set()), result.again())} act=${() => replay(replaying)}>
       <p class="quiet">They become pending, and are handled once more with the same payload.</p><//>`}
   <//>`
 }
 
-// Some at a time, because each says what it died of, until there are no more; one that dies again meanwhile is left alone.
+// Replays in pages until none is left; a task that dies again meanwhile is not replayed twice.
 async function replay(which) {
   const seen = new Set()
   for (;;) {
@@ -59,7 +59,7 @@ async function replay(which) {
   }
 }
 
-const EMPTY = { pending: "Nothing waits", claimed: "Nobody works on anything", done: "Nothing is done yet", dlq: "Nothing has died" }
+const EMPTY = { pending: "No pending tasks", claimed: "No claimed tasks", done: "No done tasks", dlq: "No dead tasks" }
 
 const columns = (chosen, choose, dead, now) => [
   ...(dead ? [["Choose", task => task.status === DEAD && html`<input type="checkbox" aria-label=${`choose ${task.task_id}`} checked=${chosen.has(task.task_id)} onChange=${() => choose(task.task_id)} />`]] : []),
@@ -83,25 +83,25 @@ function State({ task }) {
 
 function Task({ id }) {
   const path = `/tasks/${encodeURIComponent(id)}`
-  const told = usePolled(path)
+  const result = usePolled(path)
   const [isReplaying, setReplaying] = useState(false)
-  const task = told.value?.task
+  const task = result.value?.task
   return html`<${Sheet} title=${task?.subject ?? "Task"} about=${id} back="#/tasks" tools=${task && html`<${State} task=${task} />
       ${task.status === DEAD && html`<button class="main" onClick=${() => setReplaying(true)}>Replay</button>`}`}>
-    ${troubleOf(told)}
+    ${troubleOf(result)}
     ${task && html`<div class="columns">
-      <div><h2>What it is</h2><${Facts} facts=${facts(task)} />
+      <div><h2>Details</h2><${Facts} facts=${facts(task)} />
         ${task.last_error && html`<div class="trouble"><b>The last error.</b> ${visible(task.last_error)}</div>`}
-        <h2>What became of it</h2>${told.value.life.length ? html`<${Life} life=${told.value.life} />` : html`<p class="quiet">It has neither died nor been replayed.</p>`}</div>
-      <div><h2>What it was given</h2><${Json} text=${task.payload_json || "null"} /></div>
+        <h2>History</h2>${result.value.life.length ? html`<${Life} life=${result.value.life} />` : html`<p class="quiet">It has neither died nor been replayed.</p>`}</div>
+      <div><h2>Payload</h2><${Json} text=${task.payload_json || "null"} /></div>
     </div>`}
-    ${isReplaying && html`<${Confirm} title="Replay this task?" label="Replay" onClose=${() => (setReplaying(false), told.again())} act=${() => post(`${path}/replay`)}>
+    ${isReplaying && html`<${Confirm} title="Replay this task?" label="Replay" onClose=${() => (setReplaying(false), result.again())} act=${() => post(`${path}/replay`)}>
       <p class="quiet">It becomes pending, and is handled once more with the same payload.</p><//>`}
   <//>`
 }
 
 const facts = task => [
-  ["reaction", html`<a href=${address({ view: "reactions", name: task.reaction_id, at: task.source_global_seq })}>${visible(task.reaction_id)}</a>, which says why`],
+  ["reaction", html`<a href=${address({ view: "reactions", name: task.reaction_id, at: task.source_global_seq })}>${visible(task.reaction_id)}</a>`],
   ["entry", html`<a href=${address({ view: "runs", name: task.source_run_id, at: task.source_seq })}>${number(task.source_seq)} of ${visible(task.source_run_id)}</a>, ${number(task.source_global_seq)} in the journal`],
   ["type", visible(task.type)],
   ["attempts", `${number(task.attempts)} since the last replay, ${number(task.attempt)} in all`],

@@ -1,4 +1,4 @@
-// Times as people say them.
+// Formats times.
 
 const UNITS = [
   ["y", 31_557_600],
@@ -18,7 +18,7 @@ export function span(seconds) {
   return `${Math.floor(seconds / size)} ${unit}`
 }
 
-// How long after the beginning: +0.42, +1:05.3, +2:01:05.
+// The time since the beginning: +0.42, +1:05.3, +2:01:05.
 export function offset(ms) {
   if (ms < 0) return "−"
   const [hours, minutes, seconds] = [Math.floor(ms / 3_600_000), Math.floor(ms / 60_000) % 60, (ms % 60_000) / 1000]

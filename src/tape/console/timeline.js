@@ -1,5 +1,5 @@
-// A strip of a run: how much of each type when, where turns begin, where the reader is, and a lane for each of
-// decisions, effects and gates.
+// The timeline of a run: events by type, turns, the reader's position, and a track each for decisions, effects and
+// gates.
 
 import { html, useLayoutEffect, useRef } from "./vendor/preact-htm.js"
 import { colour } from "./colours.js"
@@ -9,20 +9,20 @@ const GAP = 1
 const HEIGHT = 56
 const FOOT = 14
 const SHORTEST_CAP_MS = 200
-const LANE = 16
+const TRACK = 16
 const GUTTER = 64
-const LANES = [["decision", "decisions"], ["effect", "effects"], ["gate", "gates"]]
+const TRACKS = [["decision", "decisions"], ["effect", "effects"], ["gate", "gates"]]
 const BAD = /fail|denied|dead|unknown/
 
 export function Timeline({ entries, matched, selected, hasTurns, onSelect }) {
   const canvas = useRef()
   const axis = useRef(null)
   const size = useRef(0)
-  const lanes = hasTurns ? lanesOf(entries) : []
+  const tracks = hasTurns ? tracksOf(entries) : []
 
   const paint = () => {
     axis.current = places(entries)
-    draw(canvas.current, { entries, matched, axis: axis.current, selected, hasTurns, lanes })
+    draw(canvas.current, { entries, matched, axis: axis.current, selected, hasTurns, tracks })
   }
   useLayoutEffect(paint)
   useLayoutEffect(() => {
@@ -38,27 +38,27 @@ export function Timeline({ entries, matched, selected, hasTurns, onSelect }) {
   const scrub = event => {
     if (!entries.length || !(event.buttons & 1)) return
     const { left, width } = canvas.current.getBoundingClientRect()
-    const gutter = lanes.length ? GUTTER : 0
+    const gutter = tracks.length ? GUTTER : 0
     onSelect(entries[nearest(axis.current, (event.clientX - left - gutter) / (width - gutter))])
   }
   const grab = event => (canvas.current.setPointerCapture(event.pointerId), scrub(event))
   const place = selected ? entries.indexOf(selected) + 1 : 0
-  return html`<canvas class="timeline" ref=${canvas} style=${{ height: `${heightOf(lanes)}px` }} role="slider" tabindex="0" aria-label=${about(entries)}
+  return html`<canvas class="timeline" ref=${canvas} style=${{ height: `${heightOf(tracks)}px` }} role="slider" tabindex="0" aria-label=${about(entries)}
     aria-valuemin="0" aria-valuemax=${entries.length} aria-valuenow=${place} aria-valuetext=${selected ? `${selected.seq} ${selected.type}` : "none"}
     onPointerDown=${grab} onPointerMove=${scrub}></canvas>`
 }
 
 const about = entries => `timeline of ${entries.length.toLocaleString()} events`
 
-const heightOf = lanes => HEIGHT + lanes.length * LANE
+const heightOf = tracks => HEIGHT + tracks.length * TRACK
 
-// The lanes of which there is something to show.
-const lanesOf = entries => {
+// The tracks that have entries.
+const tracksOf = entries => {
   const kinds = new Set(entries.map(entry => entry.kind))
-  return LANES.filter(([kind]) => kinds.has(kind))
+  return TRACKS.filter(([kind]) => kinds.has(kind))
 }
 
-// Where each entry stands between 0 and 1. Time runs evenly while things happen; long silences are shortened.
+// The x of each entry from 0 to 1. The scale is linear, but long gaps are shortened.
 function places(entries) {
   const found = new Float64Array(entries.length)
   const cap = longestGap(entries)
@@ -85,11 +85,11 @@ function nearest(axis, share) {
   return low > 0 && share - axis[low - 1] < axis[low] - share ? low - 1 : low
 }
 
-function draw(canvas, { entries, matched, axis, selected, hasTurns, lanes }) {
+function draw(canvas, { entries, matched, axis, selected, hasTurns, tracks }) {
   const ratio = devicePixelRatio
   canvas.width = Math.round(canvas.clientWidth * ratio)
-  canvas.height = Math.round(heightOf(lanes) * ratio)
-  const gutter = lanes.length ? GUTTER : 0
+  canvas.height = Math.round(heightOf(tracks) * ratio)
+  const gutter = tracks.length ? GUTTER : 0
   const width = canvas.clientWidth - gutter
   if (width <= 0 || !entries.length) return
   const pen = canvas.getContext("2d")
@@ -98,8 +98,8 @@ function draw(canvas, { entries, matched, axis, selected, hasTurns, lanes }) {
   const ink = inks(canvas)
   bars(pen, stacks(entries, matched, axis, Math.floor(width / BAR)), ink)
   if (hasTurns) turns(pen, entries, axis, width, ink)
-  lanes.forEach((lane, n) => drawLane(pen, lane, HEIGHT + n * LANE, { entries, matched, axis, width, ink }))
-  if (selected) cursor(pen, axis[entries.indexOf(selected)] * (width - BAR), heightOf(lanes), ink)
+  tracks.forEach((track, n) => drawLane(pen, track, HEIGHT + n * TRACK, { entries, matched, axis, width, ink }))
+  if (selected) cursor(pen, axis[entries.indexOf(selected)] * (width - BAR), heightOf(tracks), ink)
 }
 
 function drawLane(pen, [kind, title], top, { entries, matched, axis, width, ink }) {
@@ -115,7 +115,7 @@ function drawLane(pen, [kind, title], top, { entries, matched, axis, width, ink 
   }
 }
 
-// How many of each colour fall into each bar; what the filter leaves out is counted under -1.
+// The counts of each colour per bar; filtered entries count under -1.
 function stacks(entries, matched, axis, count) {
   const found = Array.from({ length: count }, () => new Map())
   for (let n = 0; n < entries.length; n += 1) {
@@ -164,7 +164,7 @@ function cursor(pen, x, height, ink) {
   pen.fillRect(x, 0, 2, height - (height === HEIGHT ? FOOT - 4 : 0))
 }
 
-// The colours of the theme as they are now; a canvas knows no style sheets.
+// The colours of the current theme, because a canvas has no style sheets.
 function inks(canvas) {
   const probe = document.createElement("span")
   canvas.after(probe)

@@ -1,4 +1,4 @@
-// Text in which nothing is hidden: what would steer the writing direction or show nothing is spelled out.
+// Text with invisible and bidirectional control characters escaped.
 
 const HIDDEN = /[\u0000-\u001f\u007f-\u009f\u00ad\u061c\u200b-\u200f\u2028-\u202e\u2060-\u2069\ufeff]/g
 

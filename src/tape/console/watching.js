@@ -1,4 +1,4 @@
-// Hooks: what a component draws again for.
+// Hooks that re-render a component.
 
 import { useEffect, useMemo, useRef, useState } from "./vendor/preact-htm.js"
 
@@ -8,7 +8,7 @@ export function useWatched(source) {
   return source
 }
 
-// The time, told again and again while somebody looks.
+// The current time, updated while the page is visible.
 export function useNow(everyMs = 1000) {
   const [now, setNow] = useState(Date.now)
   useEffect(() => {
@@ -18,14 +18,14 @@ export function useNow(everyMs = 1000) {
   return now
 }
 
-// Something that is opened for some values and closed when they change.
+// A resource that is opened for some values and closed when they change.
 export function useOpened(open, values) {
   const opened = useMemo(open, values)
   useEffect(() => () => opened?.close(), [opened])
   return opened
 }
 
-// A function for the whole page's keys; keys that are typed into a field are not for it.
+// A key handler for the whole page; keys typed into a field are ignored.
 export function useKeys(handle) {
   const latest = useRef(handle)
   latest.current = handle
