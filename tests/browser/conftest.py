@@ -18,7 +18,7 @@ Shoot = Callable[[], Awaitable[bytes]]
 
 @pytest.fixture(scope="module")
 async def chromium(browser: ChromiumServer) -> AsyncIterator[Browser]:
-    """A line to the browser: to lay one takes as long as most tests."""
+    """A connection to the browser, shared because connecting takes as long as most tests."""
     async with async_playwright() as playwright:
         chromium = await playwright.chromium.connect_over_cdp(browser.url)
         yield chromium
@@ -27,7 +27,7 @@ async def chromium(browser: ChromiumServer) -> AsyncIterator[Browser]:
 
 @pytest.fixture
 async def page(chromium: Browser) -> AsyncIterator[Page]:
-    """An empty page without cookies or cache; an error in it that nobody catches fails the test."""
+    """An empty page without cookies or cache; an uncaught error in it fails the test."""
     failures: list[Error] = []
     context = await chromium.new_context(viewport={"width": 1280, "height": 800})
     context.set_default_timeout(PATIENCE_S * 1000)

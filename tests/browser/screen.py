@@ -1,4 +1,4 @@
-"""The page as a person uses it, and a server of its own for it."""
+"""A browser tab on the console, and a server for it."""
 
 from pathlib import Path
 from typing import Any
@@ -8,24 +8,24 @@ from playwright.async_api import ConsoleMessage, Page, expect
 from tests.patience import PATIENCE_S
 from tests.server.server import TapeServer
 
-QUIETLY = "Failed to load resource"  # the browser says so of every answer that is an error, also of those we ask for
+EXPECTED = "Failed to load resource"  # the browser logs it for every error status, also for expected ones
 
 
 class Screen:
-    """One tab on a server's page; whatever its console says as an error is kept."""
+    """One tab; errors and warnings of its console are recorded."""
 
     def __init__(self, page: Page, url: str) -> None:
         self.page = page
         self._url = url
-        self.complaints: list[str] = []
-        page.on("console", self._heard)
+        self.console_errors: list[str] = []
+        page.on("console", self._on_console)
 
-    def _heard(self, message: ConsoleMessage) -> None:
-        if message.type in ("error", "warning") and QUIETLY not in message.text:
-            self.complaints.append(message.text)
+    def _on_console(self, message: ConsoleMessage) -> None:
+        if message.type in ("error", "warning") and EXPECTED not in message.text:
+            self.console_errors.append(message.text)
 
     async def open(self, fragment: str = "") -> None:
-        """Loads the page anew at a place; a fragment alone would load nothing."""
+        """Reloads the page at a fragment; changing the fragment alone would load nothing."""
         await self.page.goto("about:blank")
         await self.page.goto(f"{self._url}/{fragment}")
 

@@ -1,4 +1,4 @@
-"""The smallest server that a browser's EventSource can come back to."""
+"""A minimal server for EventSource with reconnects."""
 
 import asyncio
 import re
@@ -11,13 +11,13 @@ LAST_EVENT_ID = re.compile(rb"\r\nlast-event-id: (\d+)\r\n", re.IGNORECASE)
 
 
 class StreamServer:
-    """Shows an empty page, and at /events tells each its texts from where it was, numbered from 1."""
+    """Serves an empty page, and at /events the texts after the Last-Event-ID, numbered from 1."""
 
     def __init__(self, texts: Sequence[str]) -> None:
         self._texts = texts
         self.port = 0
         self.cursors: list[int] = []
-        """The Last-Event-ID of each that came to read, 0 without one."""
+        """The Last-Event-ID of each request, 0 without one."""
 
     @asynccontextmanager
     async def open(self) -> AsyncIterator["StreamServer"]:
@@ -28,14 +28,14 @@ class StreamServer:
 
     async def _connected(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         with suppress(ConnectionError, asyncio.IncompleteReadError):
-            asked = await reader.readuntil(b"\r\n\r\n")
-            writer.write(self._stream(asked) if b" /events " in asked else PAGE)
+            request = await reader.readuntil(b"\r\n\r\n")
+            writer.write(self._stream(request) if b" /events " in request else PAGE)
             await writer.drain()
-            await reader.read()  # until the browser goes
+            await reader.read()  # until the browser disconnects
         writer.close()
 
-    def _stream(self, asked: bytes) -> bytes:
-        found = LAST_EVENT_ID.search(asked)
+    def _stream(self, request: bytes) -> bytes:
+        found = LAST_EVENT_ID.search(request)
         cursor = int(found[1]) if found else 0
         self.cursors.append(cursor)
         frames = (f"id: {number}\ndata: {text}\n\n" for number, text in enumerate(self._texts, 1) if number > cursor)

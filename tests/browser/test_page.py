@@ -6,9 +6,9 @@ import httpx
 import pytest
 from playwright.async_api import Page, expect
 
+from tests.browser.arena_events import arena_events, open_run, publish
 from tests.browser.conftest import SHOTS
 from tests.browser.screen import Screen, serve
-from tests.browser.story import open_run, publish, told
 from tests.server.server import TapeServer
 
 
@@ -29,7 +29,7 @@ async def screen(page: Page, server: TapeServer) -> AsyncIterator[Screen]:
     """A tab on the page; a complaint in its console fails the test."""
     screen = Screen(page, server.url)
     yield screen
-    assert screen.complaints == []
+    assert screen.console_errors == []
 
 
 async def test_runs_are_listed_with_their_status_and_count(screen: Screen, http: httpx.Client) -> None:
@@ -86,7 +86,7 @@ async def test_a_run_that_ends_is_shown_as_complete_and_may_go_on(screen: Screen
 
 async def test_the_filter_keeps_what_is_asked_for(screen: Screen, http: httpx.Client) -> None:
     open_run(http, "filtered")
-    publish(http, "filtered", told(3))
+    publish(http, "filtered", arena_events(3))
     await screen.open("#/runs/filtered")
     await expect(screen.page.get_by_text("60 events")).to_be_visible()
 
@@ -103,7 +103,7 @@ async def test_the_filter_keeps_what_is_asked_for(screen: Screen, http: httpx.Cl
 
 async def test_a_type_is_chosen_by_its_chip(screen: Screen, http: httpx.Client) -> None:
     open_run(http, "chips")
-    publish(http, "chips", told(1))
+    publish(http, "chips", arena_events(1))
     await screen.open("#/runs/chips")
 
     await screen.page.get_by_role("button", name="llm_prompt 3").click()
@@ -127,7 +127,7 @@ async def test_a_payload_is_shown_with_every_digit(screen: Screen, http: httpx.C
 
 async def test_a_reload_resumes_at_the_same_event(screen: Screen, http: httpx.Client) -> None:
     open_run(http, "resumed")
-    publish(http, "resumed", told(40))
+    publish(http, "resumed", arena_events(40))
     await screen.open("#/runs/resumed")
     await screen.page.get_by_label("filter events").fill("seq:400..410")
     await screen.row(404).click()
@@ -163,8 +163,8 @@ async def test_the_server_filters_across_runs_by_subject_and_predicate(screen: S
     await screen.page.get_by_role("button", name="Apply").click()
     await screen.status("live")
 
-    said = [("/asked/a", "wanted"), ("/asked/a", "other"), ("/other/a", "wanted"), ("/asked/b", "wanted")]
-    publish(http, "asked", [{"subject": subject, "type": name, "payload": subject} for subject, name in said])
+    events = [("/asked/a", "wanted"), ("/asked/a", "other"), ("/other/a", "wanted"), ("/asked/b", "wanted")]
+    publish(http, "asked", [{"subject": subject, "type": name, "payload": subject} for subject, name in events])
 
     await expect(screen.rows).to_have_count(2)
     await expect(screen.rows.last).to_contain_text("/asked/b")
@@ -178,7 +178,7 @@ async def test_a_predicate_that_is_refused_says_why(screen: Screen) -> None:
 
 async def test_ten_thousand_events_are_read_and_only_what_is_seen_is_drawn(screen: Screen, http: httpx.Client) -> None:
     open_run(http, "many")
-    publish(http, "many", told(200) * 2 + told(100))
+    publish(http, "many", arena_events(200) * 2 + arena_events(100))
     await screen.open("#/runs/many")
     await expect(screen.page.get_by_text("10,000 events")).to_be_visible()
 
@@ -201,7 +201,7 @@ SCROLL = """async () => {
 
 async def test_everything_can_be_done_with_keys(screen: Screen, http: httpx.Client) -> None:
     open_run(http, "keys", "By hand")
-    publish(http, "keys", told(2))
+    publish(http, "keys", arena_events(2))
     await screen.open()
     keyboard = screen.page.keyboard
 
@@ -228,7 +228,7 @@ async def test_everything_can_be_done_with_keys(screen: Screen, http: httpx.Clie
 
 async def test_a_fork_that_is_refused_says_why_and_keeps_what_was_typed(screen: Screen, http: httpx.Client) -> None:
     open_run(http, "refused")
-    publish(http, "refused", told(1))
+    publish(http, "refused", arena_events(1))
     await screen.open("#/runs/refused?at=7")
     await screen.page.get_by_role("button", name="Fork here").click()
     dialog = screen.page.get_by_role("dialog")
@@ -246,7 +246,7 @@ async def test_a_fork_that_is_refused_says_why_and_keeps_what_was_typed(screen: 
 
 async def test_a_fork_is_shown_beside_its_parent_from_the_first_difference(screen: Screen, http: httpx.Client) -> None:
     open_run(http, "parent", "The parent")
-    publish(http, "parent", told(6))
+    publish(http, "parent", arena_events(6))
     await screen.open("#/runs/parent?at=40")
     await screen.page.get_by_role("button", name="Fork here").click()
     dialog = screen.page.get_by_role("dialog")
@@ -268,7 +268,7 @@ async def test_a_fork_is_shown_beside_its_parent_from_the_first_difference(scree
 
 async def test_a_child_says_where_it_comes_from(screen: Screen, http: httpx.Client) -> None:
     open_run(http, "origin")
-    publish(http, "origin", told(1))
+    publish(http, "origin", arena_events(1))
     child = http.post("/forks", json={"parent_run_id": "origin", "at_seq": 12, "n_turns": 0}).json()["child_run_id"]
 
     await screen.open(f"#/runs/{child}")

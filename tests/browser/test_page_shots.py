@@ -7,9 +7,9 @@ import httpx
 import pytest
 from playwright.async_api import Page, expect
 
+from tests.browser.arena_events import arena_events, open_run, publish
 from tests.browser.conftest import SHOTS
 from tests.browser.screen import Screen, serve
-from tests.browser.story import open_run, publish, told
 from tests.server.server import TapeServer
 
 SIZES = {"wide": (1280, 800), "tablet": (820, 1000), "phone": (360, 740)}
@@ -28,7 +28,7 @@ VIEWS = {
 @pytest.fixture(scope="module")
 def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[TapeServer]:
     with serve(tmp_path_factory.mktemp("shots")) as server, server.client() as http:
-        tell(http)
+        publish_arena(http)
         yield server
 
 
@@ -58,7 +58,7 @@ async def test_every_view_fits_its_window(page: Page, server: TapeServer, child:
         await screen.open(place.replace("CHILD", child))
         await settle(screen, view)
         await page.screenshot(path=SHOTS / f"page-{view}-{size}-{scheme}.png")
-        faults[view] = [*await sticking(page), *screen.complaints]
+        faults[view] = [*await sticking(page), *screen.console_errors]
 
     assert {view: found for view, found in faults.items() if found} == {}
 
@@ -93,7 +93,7 @@ async def settle(screen: Screen, view: str) -> None:
             await expect(screen.page.locator(".about .status")).not_to_contain_text("reading")
 
 
-def tell(http: httpx.Client) -> None:
+def publish_arena(http: httpx.Client) -> None:
     """A morning's work: two runs that have ended, and some that go on."""
     now = datetime.now(UTC)
     open_run(http, "nightly-import", "Nightly import", started_at=(now - timedelta(hours=9)).isoformat())
@@ -101,10 +101,10 @@ def tell(http: httpx.Client) -> None:
     http.post("/runs/nightly-import/close")
     open_run(http, "arena-1", "Three settlements, seed 7", started_at=(now - timedelta(minutes=20)).isoformat())
     for turn in range(12):
-        publish(http, "arena-1", told(12)[20 * turn : 20 * turn + 20])
+        publish(http, "arena-1", arena_events(12)[20 * turn : 20 * turn + 20])
     http.post("/runs/arena-1/close")
     open_run(http, "arena-live", "The same, still going on", started_at=now.isoformat())
-    publish(http, "arena-live", told(4))
+    publish(http, "arena-live", arena_events(4))
     open_run(http, "support", "Support agent for a customer whose name is rather long", started_at=now.isoformat())
     publish(
         http,

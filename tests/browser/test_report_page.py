@@ -12,13 +12,13 @@ from tests.lake.sample_tables import HOSTILE, status, tables
 
 @pytest.fixture
 def file(tmp_path: Path) -> Path:
-    told, now = tables(), status()
+    made, now = tables(), status()
     path = tmp_path / "report.html"
-    path.write_text(report.html(told, now, list(report.plots_of(told, now))), encoding="utf-8")
+    path.write_text(report.html(made, now, list(report.plots_of(made, now))), encoding="utf-8")
     return path
 
 
-async def test_the_report_asks_nobody_and_runs_nothing(page: Page, file: Path) -> None:
+async def test_the_report_loads_and_runs_nothing(page: Page, file: Path) -> None:
     asked: list[Request] = []
     complaints: list[str] = []
     page.on("request", lambda request: asked.append(request))

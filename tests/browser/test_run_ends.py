@@ -6,8 +6,8 @@ import httpx
 import pytest
 from playwright.async_api import Page, expect
 
+from tests.browser.arena_events import open_run, publish
 from tests.browser.screen import Screen, serve
-from tests.browser.story import open_run, publish
 from tests.server.server import TapeServer
 from tests.servers.gateway import Gateway, gateway
 
@@ -104,7 +104,7 @@ async def test_the_console_comes_back_from_a_clean_end(page: Page, http: httpx.C
     await expect(screen.row(2)).to_contain_text("second")
     await screen.status("live")
     await expect(screen.rows).to_have_count(2)
-    assert screen.complaints == []
+    assert screen.console_errors == []
 
 
 async def test_the_console_shows_the_end_of_a_run_and_goes_on_when_it_is_opened_again(

@@ -83,15 +83,15 @@ def bought(n: int) -> Event:
 def larger(http: httpx.Client) -> int:
     """How many entries the reaction is for, by asking about each."""
     last = http.get("/runs/shop").json()["last_seq"]
-    told = (http.get(f"/reactions/late/explain/{place}").json() for place in range(1, last + 1))
-    return sum(one["predicate"]["matched"] for one in told)
+    answers = (http.get(f"/reactions/late/explain/{place}").json() for place in range(1, last + 1))
+    return sum(one["predicate"]["matched"] for one in answers)
 
 
 @pytest.fixture
 async def screen(page: Page, server: TapeServer) -> AsyncIterator[Screen]:
     screen = Screen(page, server.url)
     yield screen
-    assert screen.complaints == []
+    assert screen.console_errors == []
 
 
 async def test_history_is_counted_drawn_and_after_a_question_made_into_tasks(page: Page, connected: TapeServer) -> None:
@@ -112,7 +112,7 @@ async def test_history_is_counted_drawn_and_after_a_question_made_into_tasks(pag
 
     await screen.shows(f"{count} tasks made of {count} matches", SPARK_S)
     await page.screenshot(path=SHOTS / "search-journey.png")
-    assert screen.complaints == []
+    assert screen.console_errors == []
     with connected.client() as http:
         assert len(http.get("/tasks", params={"reaction_id": "late", "limit": 1000}).json()["tasks"]) == count
 
@@ -136,11 +136,13 @@ async def test_every_way_a_search_can_stand_fits_its_window_and_is_for_everybody
     await page.emulate_media(color_scheme=scheme, reduced_motion="reduce")  # type: ignore[arg-type]
 
     faults = {}
-    for name, (told, words) in STANDINGS.items():
+    for name, (searches, text) in STATES.items():
         await page.unroute_all()
-        await page.route("**/reactions/late/searches", partial(tell, {"dry_run": None, "backfill": None, **told}))
+        await page.route(
+            "**/reactions/late/searches", partial(respond, {"dry_run": None, "backfill": None, **searches})
+        )
         await screen.open("#/reactions/late")
-        await screen.shows(words)
+        await screen.shows(text)
         await page.locator(".search").scroll_into_view_if_needed()
         await page.screenshot(path=SHOTS / f"search-{name}-{size}-{scheme}.png", full_page=True)
         faults[name] = [*await sticking(page), *await judged(page)]
@@ -148,14 +150,14 @@ async def test_every_way_a_search_can_stand_fits_its_window_and_is_for_everybody
     assert {name: found for name, found in faults.items() if found} == {}
 
 
-async def tell(told: object, route: Route, *, status: int = 200) -> None:
-    await route.fulfill(status=status, body=json.dumps(told), content_type="application/json")
+async def respond(searches: object, route: Route, *, status: int = 200) -> None:
+    await route.fulfill(status=status, body=json.dumps(searches), content_type="application/json")
 
 
 ERRORS = [{"error": TEXTS[2] * 20, "entries": 7, "first_global_seq": 3, "last_global_seq": 90}]
 RUNNING = {**DRY, "state": "running", "ended_at_ms": None, "searched": 400_000, "matches": 900}
 MADE = {**DRY, "kind": "backfill", "days": [], "samples": [], "made": 8_640, "older": 12}
-STANDINGS: dict[str, tuple[dict[str, object], str]] = {
+STATES: dict[str, tuple[dict[str, object], str]] = {
     "never": ({}, "Dry run and backfill"),
     "starting": ({"dry_run": {**RUNNING, "searched": 0, "matches": 0}}, "Spark is starting"),
     "running": ({"dry_run": RUNNING}, "400,000 of 1,200,000 entries"),
@@ -169,7 +171,7 @@ STANDINGS: dict[str, tuple[dict[str, object], str]] = {
 
 async def test_a_server_without_spark_says_what_to_install(screen: Screen) -> None:
     refusal = {"title": "Bad Request", "status": 400, "code": "usage_error", "detail": "install tape-bus[spark]"}
-    await screen.page.route("**/reactions/late/dry-run", partial(tell, refusal, status=400))
+    await screen.page.route("**/reactions/late/dry-run", partial(respond, refusal, status=400))
     await screen.open("#/reactions/late")
 
     await screen.page.get_by_role("button", name="Dry run").click()

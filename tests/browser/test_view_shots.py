@@ -9,11 +9,11 @@ import httpx
 import pytest
 from playwright.async_api import Page, expect
 
+from tests.browser.arena_events import arena_events
 from tests.browser.conftest import SHOTS
+from tests.browser.sample_store import SHIP, fill_store
 from tests.browser.screen import Screen
-from tests.browser.story import told
 from tests.browser.test_page_shots import SIZES, sticking
-from tests.browser.world import SHIP, happen
 from tests.server.server import TapeServer
 from tests.servers import npm_axe
 
@@ -41,10 +41,10 @@ JUDGE = """rules => axe.run(document, {runOnly: rules}).then(({violations}) => v
 def named(tmp_path_factory: pytest.TempPathFactory) -> Iterator[dict[str, str]]:
     """A server in which everything has happened, and what the addresses of its views need."""
     folder = tmp_path_factory.mktemp("looks")
-    run_id = anyio.run(partial(happen, f"sqlite:///{folder}/tape.db", folder / "lake"))
+    run_id = anyio.run(partial(fill_store, f"sqlite:///{folder}/tape.db", folder / "lake"))
     with TapeServer(folder, f"sqlite:///{folder}/tape.db") as server, server.client() as http:
         http.post("/runs", json={"run_id": "arena", "label": "Three settlements"}).raise_for_status()
-        http.post("/runs/arena/events", json=told(6)).raise_for_status()
+        http.post("/runs/arena/events", json=arena_events(6)).raise_for_status()
         asked = {"parent_run_id": "arena", "at_seq": 40, "n_turns": 3, "producer": "arena", "mutation": {"food": 0}}
         dead = http.get("/tasks", params={"status": "dlq"}).json()["tasks"][0]
         yield {
@@ -69,7 +69,7 @@ async def test_every_view_fits_its_window_and_is_for_everybody(
     for view in VIEWS:
         await arrive(screen, view, named)
         await page.screenshot(path=SHOTS / f"view-{view}-{size}-{scheme}.png")
-        faults[view] = [*await sticking(page), *await judged(page), *screen.complaints]
+        faults[view] = [*await sticking(page), *await judged(page), *screen.console_errors]
 
     assert {view: found for view, found in faults.items() if found} == {}
 
@@ -86,7 +86,7 @@ async def arrive(screen: Screen, view: str, named: dict[str, str]) -> None:
         await expect(screen.page.get_by_role("dialog")).to_be_visible()
     if view == "system":
         async with httpx.AsyncClient(base_url=named["URL"], trust_env=False) as http:
-            await http.post("/runs/arena/events", json=told(2))
+            await http.post("/runs/arena/events", json=arena_events(2))
         await expect(screen.page.locator(".line polyline")).to_have_count(2)
     if view == "lake":
         await screen.page.get_by_role("button", name="Ask", exact=True).click()

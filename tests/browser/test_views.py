@@ -9,16 +9,16 @@ import httpx
 import pytest
 from playwright.async_api import Page, expect
 
+from tests.browser.sample_store import ORDERS, SHIP, fill_store
 from tests.browser.screen import Screen, serve
-from tests.browser.world import ORDERS, SHIP, happen
 from tests.server.server import TapeServer
 
-KINDLY = {"reactions": "No reactions yet", "tasks": "No tasks yet", "outbox": "has no outbox", "lake": "has no lake"}
+EMPTY = {"reactions": "No reactions yet", "tasks": "No tasks yet", "outbox": "has no outbox", "lake": "has no lake"}
 
 
 @pytest.fixture(scope="module")
 def run_id(tmp_path_factory: pytest.TempPathFactory, folder: Path) -> str:
-    return anyio.run(partial(happen, f"sqlite:///{folder}/tape.db", folder / "lake"))
+    return anyio.run(partial(fill_store, f"sqlite:///{folder}/tape.db", folder / "lake"))
 
 
 @pytest.fixture(scope="module")
@@ -43,7 +43,7 @@ async def screen(page: Page, server: TapeServer) -> AsyncIterator[Screen]:
     """A tab on the page; a complaint in its console fails the test."""
     screen = Screen(page, server.url)
     yield screen
-    assert screen.complaints == []
+    assert screen.console_errors == []
 
 
 async def test_every_view_is_reached_from_the_top_and_by_its_number(screen: Screen) -> None:
@@ -204,13 +204,13 @@ async def test_the_tail_is_paused_and_goes_on(screen: Screen, http: httpx.Client
     http.post("/runs", json={"run_id": "paused"})
     await screen.open("#/journal?subject=/flow/**")
     await screen.status("live")
-    say = partial(http.post, "/runs/paused/events")
-    say(json=[{"payload": n, "subject": "/flow/1"} for n in range(60)])
+    publish = partial(http.post, "/runs/paused/events")
+    publish(json=[{"payload": n, "subject": "/flow/1"} for n in range(60)])
     await screen.shows("60 events")
 
     await screen.page.get_by_role("button", name="Pause").click()
     before = await screen.page.get_by_role("listbox").evaluate("one => one.scrollTop")
-    say(json=[{"payload": n, "subject": "/flow/2"} for n in range(60)])
+    publish(json=[{"payload": n, "subject": "/flow/2"} for n in range(60)])
     await screen.shows("120 events")
 
     assert await screen.page.get_by_role("listbox").evaluate("one => one.scrollTop") == before
@@ -248,8 +248,8 @@ async def test_a_store_without_it_says_so_kindly(page: Page, tmp_path: Path) -> 
     with TapeServer(tmp_path, "memory://") as server:
         screen = Screen(page, server.url)
 
-        for view, words in KINDLY.items():
+        for view, words in EMPTY.items():
             await screen.open(f"#/{view}")
             await screen.shows(words)
 
-        assert screen.complaints == []
+        assert screen.console_errors == []

@@ -20,10 +20,10 @@ from tape.work.answers import Dead
 from tape.work.handler import handler
 from tests.browser.hostile import TEXTS
 from tests.browser.screen import Screen
-from tests.browser.test_page_trouble import WATCH
+from tests.browser.test_page_errors import WATCH
 from tests.lake.local_lake import fill, opened
 from tests.lake.table_files import write_table
-from tests.outbox.places import Place, Seen, said
+from tests.outbox.business_database import BusinessDatabase, RecordingHandler, make_event
 from tests.server.server import TapeServer
 
 
@@ -39,7 +39,7 @@ async def afflict(url: str, lake: Path) -> None:
     """Each text as a reaction's name and pause, as a task's payload and error, in an outbox row, and in a table."""
     await migrate(url)
     await misreact(url)
-    await misdeliver(Place("sqlite", url))
+    await misdeliver(BusinessDatabase("sqlite", url))
     async with opened(url) as (store, _):
         await fill(store, DeltaLog(lake / "journal"), url)
     write_table(lake, "tool_usage", [{"run_id": text, "tool": text, "n_ok": 1} for text in TEXTS], 1)
@@ -62,13 +62,13 @@ async def misreact(url: str) -> None:
         await dispatcher.run_once()
 
 
-async def misdeliver(place: Place) -> None:
-    await place.run("CREATE TABLE orders (n INTEGER NOT NULL, note TEXT NOT NULL DEFAULT '')")
-    events = [said(n, event_type=text, source=text, payload={"n": n, "t": text}) for n, text in enumerate(TEXTS)]
-    await place.said(*events)
-    seen = Seen(lambda event: TerminalHandlerError(str(event.payload["t"])))
-    async with place.listening({"x.handler": seen}):
-        await place.wait_until("failed", len(TEXTS))
+async def misdeliver(business: BusinessDatabase) -> None:
+    await business.run("CREATE TABLE orders (n INTEGER NOT NULL, note TEXT NOT NULL DEFAULT '')")
+    events = [make_event(n, event_type=text, source=text, payload={"n": n, "t": text}) for n, text in enumerate(TEXTS)]
+    await business.publish(*events)
+    seen = RecordingHandler(lambda event: TerminalHandlerError(str(event.payload["t"])))
+    async with business.listening({"x.handler": seen}):
+        await business.wait_until("failed", len(TEXTS))
 
 
 async def test_no_text_of_a_stranger_runs_loads_or_restyles_anything(page: Page, server: TapeServer) -> None:
@@ -78,13 +78,13 @@ async def test_no_text_of_a_stranger_runs_loads_or_restyles_anything(page: Page,
     await page.add_init_script(f"({WATCH})()")
 
     with server.client() as http:
-        for place in places(http):
-            await screen.open(place)
+        for business in places(http):
+            await screen.open(business)
             await expect(page.locator("h1")).not_to_have_text("")
             await expect(page.get_by_text(TEXTS[2]).first).to_be_attached()
     await ask(screen)
 
-    assert dialogs == [] and screen.complaints == []
+    assert dialogs == [] and screen.console_errors == []
     assert {httpx.URL(request.url).port for request in asked if request.url != "about:blank"} == {server.port}
     assert await page.evaluate("[window.hit, ({}).isHit, window.violations]") == [None, None, []]
 

@@ -1,11 +1,11 @@
-"""Every test here that asks for a place runs in Postgres and in SQLite."""
+"""A test that takes `business` runs on Postgres and on SQLite."""
 
 from pathlib import Path
 
 import pytest
 
 from tape.outbox import migrate
-from tests.outbox.places import Place
+from tests.outbox.business_database import BusinessDatabase
 from tests.servers.databases import Databases, execute
 
 BUSINESS = "CREATE TABLE orders (n INTEGER NOT NULL, note TEXT NOT NULL DEFAULT '')"
@@ -23,24 +23,24 @@ async def _prepare(url: str) -> None:
 
 
 @pytest.fixture(params=["postgres", "sqlite"])
-async def place(request: pytest.FixtureRequest, tmp_path: Path) -> Place:
+async def business(request: pytest.FixtureRequest, tmp_path: Path) -> BusinessDatabase:
     if request.param == "postgres":
-        return Place("postgres", request.getfixturevalue("postgres_url"))
+        return BusinessDatabase("postgres", request.getfixturevalue("postgres_url"))
     return await _file(tmp_path)
 
 
 @pytest.fixture
-async def postgres(postgres_url: str) -> Place:
-    return Place("postgres", postgres_url)
+async def postgres(postgres_url: str) -> BusinessDatabase:
+    return BusinessDatabase("postgres", postgres_url)
 
 
 @pytest.fixture
-async def sqlite(tmp_path: Path) -> Place:
+async def sqlite(tmp_path: Path) -> BusinessDatabase:
     return await _file(tmp_path)
 
 
-async def _file(folder: Path) -> Place:
-    place = Place("sqlite", f"sqlite:///{folder / 'business.db'}")
-    await migrate(place.url)
-    await place.run(BUSINESS)
-    return place
+async def _file(folder: Path) -> BusinessDatabase:
+    business = BusinessDatabase("sqlite", f"sqlite:///{folder / 'business.db'}")
+    await migrate(business.url)
+    await business.run(BUSINESS)
+    return business

@@ -9,61 +9,65 @@ from tape.core.errors import UsageError
 from tape.core.task import Done, Failed
 from tape.outbox import RetryPolicy
 from tape.outbox.database import open_outbox
-from tests.outbox.places import Place, said
-from tests.outbox.versions import Running, lapse, silence
+from tests.outbox.business_database import BusinessDatabase, make_event
+from tests.outbox.handler_version import HandlerVersion, expire_leases, mark_unseen
 
 PLACED, SHIPPED = "orders.placed", "orders.shipped"
 
 
-async def fail(place: Place, running: Running, times: int) -> None:
+async def fail(business: BusinessDatabase, running: HandlerVersion, times: int) -> None:
     for _ in range(times):
         (task,) = await running.tasks()
         assert await running.settle(task, Failed("down")) is None
-        await lapse(place)
+        await expire_leases(business)
 
 
-async def test_a_delivery_tried_more_often_than_any_version_left_tries_it_fails(place: Place) -> None:
-    async with open_outbox(place.url) as database:
-        old, new = (Running(database, PLACED, attempts=n, is_ordered=True) for n in (6, 2))
+async def test_a_delivery_tried_more_often_than_any_version_left_tries_it_fails(business: BusinessDatabase) -> None:
+    async with open_outbox(business.url) as database:
+        old, new = (HandlerVersion(database, PLACED, attempts=n, is_ordered=True) for n in (6, 2))
         await old.versions.register()
-        await place.said(said(1, order_key="k"), said(2, order_key="k"))
-        await fail(place, old, times=3)
+        await business.publish(make_event(1, order_key="k"), make_event(2, order_key="k"))
+        await fail(business, old, times=3)
         await new.versions.register()
-        await silence(place, old)
+        await mark_unseen(business, old)
         assert await new.versions.refresh(timedelta(hours=1)) == ["test.seen"]
 
         (behind,) = await new.tasks()
 
-    assert behind.payload_json == said(2).payload_json
-    assert await place.states("status, attempts, last_error") == [
+    assert behind.payload_json == make_event(2).payload_json
+    assert await business.states("status, attempts, last_error") == [
         ("failed", 3, "no attempt is left: down"),
         ("in_flight", 0, None),
     ]
 
 
 @pytest.mark.parametrize(("type_", "target"), [(PLACED, "here"), (SHIPPED, "elsewhere")])
-async def test_only_versions_that_take_a_row_say_how_often_it_is_tried(place: Place, type_: str, target: str) -> None:
-    async with open_outbox(place.url) as database:
-        beside = Running(database, type_, attempts=6, target=target)
-        taking = Running(database, PLACED, SHIPPED, attempts=1, target="here")
-        await beside.versions.register()
+async def test_only_versions_that_take_a_row_say_how_often_it_is_tried(
+    business: BusinessDatabase, type_: str, target: str
+) -> None:
+    async with open_outbox(business.url) as database:
+        other = HandlerVersion(database, type_, attempts=6, target=target)
+        taking = HandlerVersion(database, PLACED, SHIPPED, attempts=1, target="here")
+        await other.versions.register()
         await taking.versions.register()
-        await place.said(said(1, event_type=SHIPPED, target="here"))
+        await business.publish(make_event(1, event_type=SHIPPED, target="here"))
         assert await taking.claimed() == [SHIPPED]
-        await lapse(place)
+        await expire_leases(business)
 
-        assert await beside.claimed() == []
+        assert await other.claimed() == []
 
-    assert await place.states() == [("failed",)]
+    assert await business.states() == [("failed",)]
 
 
-async def test_a_delivery_waits_while_another_version_that_takes_it_tries_it_more_often(place: Place) -> None:
-    async with open_outbox(place.url) as database:
-        old, new = (Running(database, PLACED, attempts=n) for n in (6, 2))
+async def test_a_delivery_waits_while_another_version_that_takes_it_tries_it_more_often(
+    business: BusinessDatabase,
+) -> None:
+    async with open_outbox(business.url) as database:
+        old, new = (HandlerVersion(database, PLACED, attempts=n) for n in (6, 2))
         await old.versions.register()
         await new.versions.register()
-        await place.said(said(1))
-        await fail(place, old, times=3)
+        await business.publish(make_event(1))
+        await fail(business, old, times=3)
         assert await new.claimed() == []
 
         (task,) = await old.tasks()
@@ -71,35 +75,37 @@ async def test_a_delivery_waits_while_another_version_that_takes_it_tries_it_mor
         assert task.attempts == 4 and await old.settle(task, Done()) is None
 
 
-async def test_a_last_attempt_whose_lease_runs_is_settled_by_who_holds_it(place: Place) -> None:
-    async with open_outbox(place.url) as database:
-        old, new = (Running(database, PLACED, attempts=n) for n in (6, 2))
+async def test_a_last_attempt_whose_lease_runs_is_settled_by_who_holds_it(business: BusinessDatabase) -> None:
+    async with open_outbox(business.url) as database:
+        old, new = (HandlerVersion(database, PLACED, attempts=n) for n in (6, 2))
         await old.versions.register()
-        await place.said(said(1))
-        await fail(place, old, times=3)
+        await business.publish(make_event(1))
+        await fail(business, old, times=3)
         (task,) = await old.tasks()
         await new.versions.register()
-        await silence(place, old)
+        await mark_unseen(business, old)
         await new.versions.refresh(timedelta(hours=1))
         assert await new.claimed() == []
 
         assert await old.settle(task, Done()) is None
 
-    assert await place.states() == [("delivered",)]
+    assert await business.states() == [("delivered",)]
 
 
-async def test_an_attempt_that_answers_after_its_delivery_has_failed_settles_nothing(place: Place) -> None:
-    async with open_outbox(place.url) as database:
-        handler = Running(database, PLACED, attempts=1)
+async def test_an_attempt_that_answers_after_its_delivery_has_failed_settles_nothing(
+    business: BusinessDatabase,
+) -> None:
+    async with open_outbox(business.url) as database:
+        handler = HandlerVersion(database, PLACED, attempts=1)
         await handler.versions.register()
-        await place.said(said(1))
+        await business.publish(make_event(1))
         (task,) = await handler.tasks()
-        await lapse(place)
-        assert await Running(database, PLACED, attempts=1).claimed() == []
+        await expire_leases(business)
+        assert await HandlerVersion(database, PLACED, attempts=1).claimed() == []
 
         assert await handler.settle(task, Done()) is not None
 
-    assert await place.states() == [("failed",)]
+    assert await business.states() == [("failed",)]
 
 
 @pytest.mark.parametrize("retries", [-1, 2**31 - 1, 10**30, 1.5, True])

@@ -18,17 +18,17 @@ from tape.store.outbox.database import OutboxDatabase
 from tape.store.outbox.deliveries import Deliveries
 from tape.store.outbox.table import OutboxTable
 from tape.store.outbox.versions import HandlerVersions
-from tests.outbox.places import Place, said
+from tests.outbox.business_database import BusinessDatabase, make_event
 
 MANY = 1_200  # more than are dealt out at a time
 HOUR_MS = 3_600_000
 MINE = Subscription(handler_name="test.mine", generation=0, channel="outbox_gen_0")
-WANT = ClaimRequest(owner="me", reaction_ids=("test.mine",), lease=timedelta(minutes=1))
+CLAIM = ClaimRequest(owner="me", reaction_ids=("test.mine",), lease=timedelta(minutes=1))
 
 
 @pytest.fixture
-async def database(place: Place) -> AsyncIterator[Database]:
-    async with open_outbox(place.url) as database:
+async def database(business: BusinessDatabase) -> AsyncIterator[Database]:
+    async with open_outbox(business.url) as database:
         yield database
 
 
@@ -40,67 +40,71 @@ async def deliveries(database: Database) -> Deliveries:
 
 
 async def test_rows_that_are_for_nobody_here_do_not_hold_up_those_behind_them(
-    place: Place, deliveries: Deliveries
+    business: BusinessDatabase, deliveries: Deliveries
 ) -> None:
-    await place.said(*(said(n, target="elsewhere") for n in range(MANY)), said(MANY))
+    await business.publish(*(make_event(n, target="elsewhere") for n in range(MANY)), make_event(MANY))
 
-    claimed = await deliveries.claim(WANT)
+    claimed = await deliveries.claim(CLAIM)
     while claimed.more_after == timedelta(0):
-        claimed = await deliveries.claim(WANT)
+        claimed = await deliveries.claim(CLAIM)
 
-    assert [task.payload_json for task in claimed.tasks] == [said(MANY).payload_json]
+    assert [task.payload_json for task in claimed.tasks] == [make_event(MANY).payload_json]
 
 
-async def test_a_row_that_somebody_has_in_hand_is_not_asked_for_again_at_once(postgres: Place) -> None:
-    await postgres.said(said(1))
+async def test_a_row_that_somebody_has_in_hand_is_not_asked_for_again_at_once(postgres: BusinessDatabase) -> None:
+    await postgres.publish(make_event(1))
 
     async with open_outbox(postgres.url) as database, postgres.connected() as other, other.transaction():
         await other.execute("SELECT 1 FROM core.outbox FOR UPDATE")
         deliveries = Deliveries(database, [MINE], {})
         await HandlerVersions(database, [MINE]).register()
 
-        assert await deliveries.claim(WANT) == ((), None, False)
+        assert await deliveries.claim(CLAIM) == ((), None, False)
 
 
-async def test_a_released_delivery_has_used_no_attempt_and_is_due_at_once(place: Place, deliveries: Deliveries) -> None:
-    await place.said(said(1))
-    (first,) = (await deliveries.claim(WANT)).tasks
+async def test_a_released_delivery_has_used_no_attempt_and_is_due_at_once(
+    business: BusinessDatabase, deliveries: Deliveries
+) -> None:
+    await business.publish(make_event(1))
+    (first,) = (await deliveries.claim(CLAIM)).tasks
     assert await settle(deliveries, first, Released()) == [None]
 
-    (second,) = (await deliveries.claim(replace(WANT, owner="other"))).tasks
+    (second,) = (await deliveries.claim(replace(CLAIM, owner="other"))).tasks
 
     assert (second.attempts, second.attempt) == (1, 2)
-    assert await place.states("status, last_error") == [("in_flight", None)]
+    assert await business.states("status, last_error") == [("in_flight", None)]
 
 
 async def test_an_earlier_attempt_of_the_same_worker_is_told_that_its_lease_is_lost(
-    place: Place, deliveries: Deliveries
+    business: BusinessDatabase, deliveries: Deliveries
 ) -> None:
-    await place.said(said(1))
-    (first,) = (await deliveries.claim(WANT)).tasks
-    await place.run(f"UPDATE {place.outbox}_deliveries SET next_attempt_at = {place.long_ago}")
-    (second,) = (await deliveries.claim(WANT)).tasks
+    await business.publish(make_event(1))
+    (first,) = (await deliveries.claim(CLAIM)).tasks
+    await business.run(f"UPDATE {business.outbox}_deliveries SET next_attempt_at = {business.long_ago}")
+    (second,) = (await deliveries.claim(CLAIM)).tasks
     claims = [claim_of(first), claim_of(second)]
 
-    lost, kept = await deliveries.extend(claims, WANT.lease)
+    lost, kept = await deliveries.extend(claims, CLAIM.lease)
     stale, settled = await deliveries.settle([Settlement(claim, Done()) for claim in claims])
 
     assert (lost is None, kept is None) == (False, True)
     assert (stale is None, settled is None) == (False, True)
 
 
-async def test_a_row_that_is_no_event_and_cannot_be_settled_costs_nobody_else_their_claim(place: Place) -> None:
-    await place.said(said(1), said(2))
-    bad = "jsonb '[1]'" if place.name == "postgres" else "'[1]'"
-    await place.run(f"UPDATE {place.outbox} SET payload = {bad} WHERE position = 1")
+async def test_a_row_that_is_no_event_and_cannot_be_settled_costs_nobody_else_their_claim(
+    business: BusinessDatabase,
+) -> None:
+    await business.publish(make_event(1), make_event(2))
+    bad = "jsonb '[1]'" if business.name == "postgres" else "'[1]'"
+    await business.run(f"UPDATE {business.outbox} SET payload = {bad} WHERE position = 1")
 
-    async with open_outbox(place.url) as database:
+    async with open_outbox(business.url) as database:
         forgetful = Forgetful(database)
         deliveries = Deliveries(forgetful, [MINE], {})
         await HandlerVersions(forgetful, [MINE]).register()
         forgetful.left = 1
 
-        assert [task.payload_json for task in (await deliveries.claim(WANT)).tasks] == [said(2).payload_json]
+        assert [task.payload_json for task in (await deliveries.claim(CLAIM)).tasks] == [make_event(2).payload_json]
 
 
 class Forgetful:
@@ -123,14 +127,14 @@ class Forgetful:
 
 
 async def test_an_attempt_from_before_a_replay_settles_nothing_after_it(
-    place: Place, database: Database, deliveries: Deliveries
+    business: BusinessDatabase, database: Database, deliveries: Deliveries
 ) -> None:
-    event = said(1)
-    await place.said(event)
-    (before,) = (await deliveries.claim(WANT)).tasks
+    event = make_event(1)
+    await business.publish(event)
+    (before,) = (await deliveries.claim(CLAIM)).tasks
     await settle(deliveries, before, Died("no"))
     await OutboxTable(database).replay([event.event_id], 0, "me")
-    (after,) = (await deliveries.claim(WANT)).tasks
+    (after,) = (await deliveries.claim(CLAIM)).tasks
 
     (stale,) = await settle(deliveries, before, Done())
 
@@ -139,13 +143,13 @@ async def test_an_attempt_from_before_a_replay_settles_nothing_after_it(
 
 
 async def test_an_attempt_from_before_a_hand_over_settles_nothing_after_it(
-    place: Place, database: Database, deliveries: Deliveries
+    business: BusinessDatabase, database: Database, deliveries: Deliveries
 ) -> None:
-    await place.said(said(1))
-    (before,) = (await deliveries.claim(WANT)).tasks
+    await business.publish(make_event(1))
+    (before,) = (await deliveries.claim(CLAIM)).tasks
     await OutboxTable(database).hand_over(0, 5)
     await OutboxTable(database).hand_over(5, 0)
-    (after,) = (await deliveries.claim(WANT)).tasks
+    (after,) = (await deliveries.claim(CLAIM)).tasks
 
     (stale,) = await settle(deliveries, before, Done())
 
@@ -153,31 +157,31 @@ async def test_an_attempt_from_before_a_hand_over_settles_nothing_after_it(
 
 
 async def test_when_the_clock_jumps_ahead_a_claim_may_go_to_another_and_only_the_newest_settles(
-    sqlite: Place, monkeypatch: pytest.MonkeyPatch
+    sqlite: BusinessDatabase, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    await sqlite.said(said(1))
+    await sqlite.publish(make_event(1))
     async with open_outbox(sqlite.url) as database:
         deliveries = Deliveries(database, [MINE], {})
         await HandlerVersions(database, [MINE]).register()
-        (first,) = (await deliveries.claim(WANT)).tasks
+        (first,) = (await deliveries.claim(CLAIM)).tasks
         monkeypatch.setattr(deliveries_module, "now_ms", lambda: now_ms() + HOUR_MS)
-        (second,) = (await deliveries.claim(replace(WANT, owner="other"))).tasks
+        (second,) = (await deliveries.claim(replace(CLAIM, owner="other"))).tasks
 
         (stale,) = await settle(deliveries, first, Done())
         assert stale is not None and await settle(deliveries, second, Done()) == [None]
 
 
 async def test_when_the_clock_jumps_back_what_is_in_hand_is_settled_and_what_is_new_is_claimed(
-    sqlite: Place, monkeypatch: pytest.MonkeyPatch
+    sqlite: BusinessDatabase, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    await sqlite.said(said(1))
+    await sqlite.publish(make_event(1))
     async with open_outbox(sqlite.url) as database:
         deliveries = Deliveries(database, [MINE], {})
         await HandlerVersions(database, [MINE]).register()
-        (first,) = (await deliveries.claim(WANT)).tasks
+        (first,) = (await deliveries.claim(CLAIM)).tasks
         monkeypatch.setattr(deliveries_module, "now_ms", lambda: now_ms() - HOUR_MS)
-        await sqlite.said(said(2))
-        (second,) = (await deliveries.claim(WANT)).tasks
+        await sqlite.publish(make_event(2))
+        (second,) = (await deliveries.claim(CLAIM)).tasks
 
         assert [await settle(deliveries, task, Done()) for task in (first, second)] == [[None], [None]]
 

@@ -23,7 +23,7 @@ from tape.outbox.failures import is_terminal
 from tape.store.outbox.database import OutboxDatabase
 from tape.store.outbox.deliveries import Deliveries
 from tape.store.outbox.versions import HandlerVersions
-from tests.outbox.places import Place, Seen, said
+from tests.outbox.business_database import BusinessDatabase, RecordingHandler, make_event
 
 
 class Placed(msgspec.Struct):
@@ -104,33 +104,35 @@ def test_an_attempt_ends_done_tried_again_or_dead() -> None:
     assert settled(Died("x"), 1, policy, 0.5).status == "failed"
 
 
-async def test_five_failures_and_then_success_are_six_attempts(place: Place) -> None:
-    seen = Seen(lambda _: ConnectionError("not yet") if len(seen.events) < 6 else None)
-    await place.said(said(1))
+async def test_five_failures_and_then_success_are_six_attempts(business: BusinessDatabase) -> None:
+    seen = RecordingHandler(lambda _: ConnectionError("not yet") if len(seen.events) < 6 else None)
+    await business.publish(make_event(1))
 
-    async with place.listening({"test.flaky": seen}):
-        await place.wait_until("delivered", 1)
+    async with business.listening({"test.flaky": seen}):
+        await business.wait_until("delivered", 1)
 
-    assert await place.states("status, attempts") == [("delivered", 6)] and len(seen.events) == 6
+    assert await business.states("status, attempts") == [("delivered", 6)] and len(seen.events) == 6
 
 
-async def test_six_failures_are_a_dead_letter_that_remembers_the_first(place: Place) -> None:
-    seen = Seen(lambda _: ConnectionError(f"attempt {len(seen.events)}"))
-    await place.said(said(1))
+async def test_six_failures_are_a_dead_letter_that_remembers_the_first(business: BusinessDatabase) -> None:
+    seen = RecordingHandler(lambda _: ConnectionError(f"attempt {len(seen.events)}"))
+    await business.publish(make_event(1))
 
-    async with place.listening({"test.broken": seen}):
-        await place.wait_until("failed", 1)
+    async with business.listening({"test.broken": seen}):
+        await business.wait_until("failed", 1)
 
-    ((attempts, error, first, ended),) = await place.states("attempts, last_error, first_failed_at, ended_at")
+    ((attempts, error, first, ended),) = await business.states("attempts, last_error, first_failed_at, ended_at")
     assert (attempts, error) == (6, "ConnectionError: attempt 6") and first < ended and len(seen.events) == 6
 
 
-async def test_an_attempt_that_is_claimed_before_the_last_one_hears_of_its_end_knows_its_event(place: Place) -> None:
+async def test_an_attempt_that_is_claimed_before_the_last_one_hears_of_its_end_knows_its_event(
+    business: BusinessDatabase,
+) -> None:
     handler = Subscription(handler_name="test.seen", generation=0, channel="outbox_gen_0")
     request = ClaimRequest(owner="me", reaction_ids=("test.seen",), lease=timedelta(minutes=1))
-    await place.said(said(1))
+    await business.publish(make_event(1))
 
-    async with open_outbox(place.url) as database:
+    async with open_outbox(business.url) as database:
         hasty = Hasty(database)
         deliveries = Deliveries(hasty, [handler], {"test.seen": RetryPolicy(base=timedelta(), cap=timedelta())})
         await HandlerVersions(hasty, [handler]).register()
@@ -163,46 +165,46 @@ class Hasty:
     once = own
 
 
-async def test_a_terminal_error_is_a_dead_letter_after_one_attempt(place: Place) -> None:
-    seen = Seen(lambda _: TerminalHandlerError("never"))
-    await place.said(said(1))
+async def test_a_terminal_error_is_a_dead_letter_after_one_attempt(business: BusinessDatabase) -> None:
+    seen = RecordingHandler(lambda _: TerminalHandlerError("never"))
+    await business.publish(make_event(1))
 
-    async with place.listening({"test.broken": seen}):
-        await place.wait_until("failed", 1)
+    async with business.listening({"test.broken": seen}):
+        await business.wait_until("failed", 1)
 
-    assert await place.states("attempts, last_error") == [(1, "TerminalHandlerError: never")]
+    assert await business.states("attempts, last_error") == [(1, "TerminalHandlerError: never")]
 
 
-async def test_a_poison_event_holds_up_no_other(place: Place) -> None:
-    seen = Seen(lambda event: ConnectionError("poison") if event.payload["n"] == 0 else None)
-    await place.said(*(said(n) for n in range(20)))
+async def test_a_poison_event_holds_up_no_other(business: BusinessDatabase) -> None:
+    seen = RecordingHandler(lambda event: ConnectionError("poison") if event.payload["n"] == 0 else None)
+    await business.publish(*(make_event(n) for n in range(20)))
 
-    async with place.listening({"test.seen": seen}):
-        await place.wait_until("delivered", 19)
-        await place.wait_until("failed", 1)
+    async with business.listening({"test.seen": seen}):
+        await business.wait_until("delivered", 19)
+        await business.wait_until("failed", 1)
 
     assert set(seen.numbers) == set(range(20))
 
 
 @pytest.mark.parametrize("model", [Placed, PlacedModel])
 def test_a_consumer_ignores_fields_it_does_not_know(model: type[Placed] | type[PlacedModel]) -> None:
-    assert parse(said(1, payload={"n": 1, "new": True}), model).n == 1
+    assert parse(make_event(1, payload={"n": 1, "new": True}), model).n == 1
 
 
 @pytest.mark.parametrize("model", [Placed, PlacedModel])
 def test_a_payload_without_a_field_that_is_needed_is_terminal(model: type[Placed] | type[PlacedModel]) -> None:
     with pytest.raises(TerminalHandlerError):
-        parse(said(1, payload={}), model)
+        parse(make_event(1, payload={}), model)
 
 
-async def test_a_payload_that_does_not_fit_is_a_dead_letter_after_one_attempt(place: Place) -> None:
+async def test_a_payload_that_does_not_fit_is_a_dead_letter_after_one_attempt(business: BusinessDatabase) -> None:
     async def handle(event: OutboxEvent) -> None:
         parse(event, Placed)
 
-    await place.said(said(1, payload={"n": 1}), said(2, payload={"n": 2}))
-    bad = "jsonb '{}'" if place.name == "postgres" else "'{}'"
-    await place.run(f"UPDATE {place.outbox} SET payload = {bad} WHERE position = 1")
-    async with place.listening({"test.parses": handle}):
-        await place.wait_until("failed", 1)
+    await business.publish(make_event(1, payload={"n": 1}), make_event(2, payload={"n": 2}))
+    bad = "jsonb '{}'" if business.name == "postgres" else "'{}'"
+    await business.run(f"UPDATE {business.outbox} SET payload = {bad} WHERE position = 1")
+    async with business.listening({"test.parses": handle}):
+        await business.wait_until("failed", 1)
 
-    assert (await place.states("status, attempts"))[0] == ("failed", 1)
+    assert (await business.states("status, attempts"))[0] == ("failed", 1)

@@ -11,35 +11,35 @@ from tape.core.errors import UsageError
 from tape.outbox import OutboxEvent, OutboxListener, RetryPolicy
 from tape.outbox.forwarder import to_function
 from tape.outbox.handling import takes_connection
-from tests.outbox.places import Place, Seen, note, said
+from tests.outbox.business_database import BusinessDatabase, RecordingHandler, insert_handled, make_event
 from tests.patience import PATIENCE_S
 
 
-async def test_a_plain_function_that_gives_a_coroutine_is_waited_for(place: Place) -> None:
-    seen = Seen()
-    await place.said(said(1))
+async def test_a_plain_function_that_gives_a_coroutine_is_waited_for(business: BusinessDatabase) -> None:
+    seen = RecordingHandler()
+    await business.publish(make_event(1))
 
-    async with place.listening({"orders.seen": lambda event: seen(event)}):
-        await place.wait_until("delivered", 1)
+    async with business.listening({"orders.seen": lambda event: seen(event)}):
+        await business.wait_until("delivered", 1)
 
     assert seen.numbers == [1]
 
 
-async def test_what_such_a_coroutine_writes_is_in_the_transaction(place: Place) -> None:
-    await place.said(said(1))
+async def test_what_such_a_coroutine_writes_is_in_the_transaction(business: BusinessDatabase) -> None:
+    await business.publish(make_event(1))
 
-    async with place.listening({"orders.noted": lambda event, connection: note(event, connection)}):
-        await place.wait_until("delivered", 1)
+    async with business.listening({"orders.noted": lambda event, connection: insert_handled(event, connection)}):
+        await business.wait_until("delivered", 1)
 
-    assert await place.rows("SELECT n, note FROM orders WHERE note <> ''") == [(1, "handled")]
+    assert await business.rows("SELECT n, note FROM orders WHERE note <> ''") == [(1, "handled")]
 
 
-async def test_a_coroutine_that_fails_is_no_success(place: Place) -> None:
-    seen = Seen(lambda _: RuntimeError("not yet"))
-    await place.said(said(1))
+async def test_a_coroutine_that_fails_is_no_success(business: BusinessDatabase) -> None:
+    seen = RecordingHandler(lambda _: RuntimeError("not yet"))
+    await business.publish(make_event(1))
 
-    async with place.listening({"orders.seen": lambda event: seen(event)}):
-        await place.wait_until("failed", 1)
+    async with business.listening({"orders.seen": lambda event: seen(event)}):
+        await business.wait_until("failed", 1)
 
     assert len(seen.events) == 6
 
@@ -86,14 +86,14 @@ def test_a_plain_function_that_writes_can_have_no_deadline() -> None:
         listener.listen(handler_name="orders.plain", handler=of_both, deadline=timedelta(seconds=1))
 
 
-async def test_a_plain_function_is_left_behind_at_its_deadline(place: Place) -> None:
+async def test_a_plain_function_is_left_behind_at_its_deadline(business: BusinessDatabase) -> None:
     may_end = Event()
     once = {"deadline": timedelta(milliseconds=50), "retry_policy": RetryPolicy(retries=0)}
-    await place.said(said(1))
+    await business.publish(make_event(1))
 
-    async with place.listening({"orders.hangs": lambda _: may_end.wait(PATIENCE_S)}, listen=once):
-        await place.wait_until("failed", 1)
+    async with business.listening({"orders.hangs": lambda _: may_end.wait(PATIENCE_S)}, listen=once):
+        await business.wait_until("failed", 1)
         may_end.set()
 
-    ((error,),) = await place.states("last_error")
+    ((error,),) = await business.states("last_error")
     assert error.startswith("TimeoutError")

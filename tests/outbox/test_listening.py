@@ -23,7 +23,7 @@ from tape.outbox import OutboxEvent, OutboxListener, RetryPolicy, polling
 from tape.outbox.database import open_outbox
 from tape.store.outbox.deliveries import Deliveries
 from tape.store.outbox.versions import HandlerVersions
-from tests.outbox.places import Place, Seen, note, number, said
+from tests.outbox.business_database import BusinessDatabase, RecordingHandler, insert_handled, make_event, number
 from tests.patience import PATIENCE_S
 from tests.servers.databases import Databases
 from tests.servers.proxy import Proxy
@@ -34,27 +34,29 @@ EFFECTS = "SELECT n FROM orders WHERE note = 'handled' ORDER BY n"
 
 async def until_listening(listener: OutboxListener, wanted: bool = True) -> None:
     with anyio.fail_after(PATIENCE_S):
-        while listener.is_listening is not wanted:  # noqa: ASYNC110 - nobody is told of it
+        while listener.is_listening is not wanted:  # noqa: ASYNC110 - there is no event for it
             await anyio.sleep(0.005)
 
 
-async def test_a_commit_wakes_a_listener_before_its_poll(place: Place, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_a_commit_wakes_a_listener_before_its_poll(
+    business: BusinessDatabase, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr(polling, "POLL_S", NEVER_S)
-    seen = Seen()
-    async with place.listening({"test.seen": seen}) as listener:
+    seen = RecordingHandler()
+    async with business.listening({"test.seen": seen}) as listener:
         await until_listening(listener)
-        await place.said(said(1))
+        await business.publish(make_event(1))
         await seen.wait_for(1)
 
         with anyio.fail_after(PATIENCE_S):
-            await place.said(said(2))
+            await business.publish(make_event(2))
             await seen.wait_for(2)
 
 
 async def test_without_a_way_to_listen_an_event_is_handled_within_the_poll(
-    postgres: Place, caplog: pytest.LogCaptureFixture
+    postgres: BusinessDatabase, caplog: pytest.LogCaptureFixture
 ) -> None:
-    seen, proxy = Seen(), Proxy(postgres.url)
+    seen, proxy = RecordingHandler(), Proxy(postgres.url)
     async with proxy.open():
         listening = postgres.listening({"test.seen": seen}, listen_url=proxy.url)
         listener = await listening.__aenter__()
@@ -63,7 +65,7 @@ async def test_without_a_way_to_listen_an_event_is_handled_within_the_poll(
         await until_listening(listener, wanted=False)
 
     with anyio.fail_after(PATIENCE_S):
-        await postgres.said(said(1))
+        await postgres.publish(make_event(1))
         await seen.wait_for(1)
     await listening.__aexit__(None, None, None)
 
@@ -71,66 +73,66 @@ async def test_without_a_way_to_listen_an_event_is_handled_within_the_poll(
 
 
 async def test_behind_a_pooler_it_says_so_and_lives_by_its_poll(
-    postgres: Place, caplog: pytest.LogCaptureFixture
+    postgres: BusinessDatabase, caplog: pytest.LogCaptureFixture
 ) -> None:
-    seen, proxy = Seen(), Proxy(postgres.url)
+    seen, proxy = RecordingHandler(), Proxy(postgres.url)
     proxy.is_deaf = True
 
     async with proxy.open(), postgres.listening({"test.seen": seen}, listen_url=proxy.url) as listener:
         await until_degraded(caplog)
-        await postgres.said(said(1))
+        await postgres.publish(make_event(1))
         with anyio.fail_after(PATIENCE_S):
             await seen.wait_for(1)
 
         assert not listener.is_listening
 
 
-async def test_of_two_workers_one_handles_a_row(place: Place) -> None:
-    one, other = Seen(), Seen()
+async def test_of_two_workers_one_handles_a_row(business: BusinessDatabase) -> None:
+    one, other = RecordingHandler(), RecordingHandler()
 
-    async with place.listening({"test.seen": one}), place.listening({"test.seen": other}):
-        await place.said(*(said(n) for n in range(40)))
-        await place.wait_until("delivered", 40)
+    async with business.listening({"test.seen": one}), business.listening({"test.seen": other}):
+        await business.publish(*(make_event(n) for n in range(40)))
+        await business.wait_until("delivered", 40)
 
     assert sorted(one.numbers + other.numbers) == list(range(40))
 
 
-async def test_what_a_worker_took_and_never_answered_is_handled_when_its_lease_ends(place: Place) -> None:
-    seen = Seen()
-    await place.said(said(1))
-    await claimed(place, attempts=6)
+async def test_what_a_worker_took_and_never_answered_is_handled_when_its_lease_ends(business: BusinessDatabase) -> None:
+    seen = RecordingHandler()
+    await business.publish(make_event(1))
+    await claimed(business, attempts=6)
 
-    async with place.listening({"test.seen": seen}):
-        await place.wait_until("delivered", 1)
+    async with business.listening({"test.seen": seen}):
+        await business.wait_until("delivered", 1)
 
-    assert await place.states("attempts") == [(2,)]
+    assert await business.states("attempts") == [(2,)]
 
 
-async def test_what_was_taken_for_the_last_time_and_never_answered_is_a_dead_letter(place: Place) -> None:
-    await place.said(said(1))
-    await claimed(place, attempts=1)
+async def test_what_was_taken_for_the_last_time_and_never_answered_is_a_dead_letter(business: BusinessDatabase) -> None:
+    await business.publish(make_event(1))
+    await claimed(business, attempts=1)
 
     once = {"retry_policy": RetryPolicy(retries=0)}
-    async with place.listening({"test.seen": Seen()}, listen=once):
-        await place.wait_until("failed", 1)
+    async with business.listening({"test.seen": RecordingHandler()}, listen=once):
+        await business.wait_until("failed", 1)
 
-    ((error,),) = await place.states("last_error")
+    ((error,),) = await business.states("last_error")
     assert error.startswith("no attempt was answered")
 
 
-async def claimed(place: Place, attempts: int) -> None:
-    """A worker that claims and is never heard of again."""
+async def claimed(business: BusinessDatabase, attempts: int) -> None:
+    """Claims without ever settling."""
     subscription = Subscription(
         handler_name="test.seen", generation=0, channel="outbox_gen_0", max_attempts=attempts
     )  # fmt: skip
-    async with open_outbox(place.url) as database:
+    async with open_outbox(business.url) as database:
         deliveries = Deliveries(database, [subscription], {})
         await HandlerVersions(database, [subscription]).register()
         request = ClaimRequest(owner="lost", reaction_ids=("test.seen",), lease=timedelta(seconds=1))
         assert len((await deliveries.claim(request)).tasks) == 1
 
 
-async def test_a_handler_can_write_through_a_session_of_sqlalchemy(postgres: Place) -> None:
+async def test_a_handler_can_write_through_a_session_of_sqlalchemy(postgres: BusinessDatabase) -> None:
     engine = create_async_engine(postgres.url.replace("postgresql://", "postgresql+asyncpg://"))
 
     @asynccontextmanager
@@ -141,7 +143,7 @@ async def test_a_handler_can_write_through_a_session_of_sqlalchemy(postgres: Pla
     async def write(event: OutboxEvent, session: AsyncSession) -> None:
         await session.execute(text("INSERT INTO orders (n, note) VALUES (:n, 'handled')"), {"n": number(event)})
 
-    await postgres.said(said(1), said(1, idempotency_key="k"), said(1, idempotency_key="k"))
+    await postgres.publish(make_event(1), make_event(1, idempotency_key="k"), make_event(1, idempotency_key="k"))
     async with postgres.listening({"test.write": write}, transaction=session):
         await postgres.wait_until("delivered", 3)
     await engine.dispose()
@@ -149,7 +151,7 @@ async def test_a_handler_can_write_through_a_session_of_sqlalchemy(postgres: Pla
     assert await postgres.rows(EFFECTS) == [(1,), (1,)]
 
 
-async def test_a_handler_can_write_through_a_connection_of_psycopg(postgres: Place) -> None:
+async def test_a_handler_can_write_through_a_connection_of_psycopg(postgres: BusinessDatabase) -> None:
     @asynccontextmanager
     async def connected() -> AsyncIterator[psycopg.AsyncConnection[Any]]:
         async with await psycopg.AsyncConnection.connect(postgres.url) as connection:
@@ -158,14 +160,14 @@ async def test_a_handler_can_write_through_a_connection_of_psycopg(postgres: Pla
     async def write(event: OutboxEvent, connection: psycopg.AsyncConnection[Any]) -> None:
         await connection.execute("INSERT INTO orders (n, note) VALUES (%s, 'handled')", (number(event),))
 
-    await postgres.said(said(1))
+    await postgres.publish(make_event(1))
     async with postgres.listening({"test.write": write}, transaction=connected):
         await postgres.wait_until("delivered", 1)
 
     assert await postgres.rows(EFFECTS) == [(1,)]
 
 
-async def test_the_span_of_a_handler_is_a_child_of_the_one_that_published(place: Place) -> None:
+async def test_the_span_of_a_handler_is_a_child_of_the_one_that_published(business: BusinessDatabase) -> None:
     exporter, provider = InMemorySpanExporter(), TracerProvider()
     provider.add_span_processor(SimpleSpanProcessor(exporter))
     inner: list[int] = []
@@ -174,9 +176,9 @@ async def test_the_span_of_a_handler_is_a_child_of_the_one_that_published(place:
         inner.append(trace.get_current_span().get_span_context().trace_id)
 
     with provider.get_tracer("test").start_as_current_span("business") as span:
-        await place.said(said(1))
-    async with place.listening({"test.look": look}):
-        await place.wait_until("delivered", 1)
+        await business.publish(make_event(1))
+    async with business.listening({"test.look": look}):
+        await business.wait_until("delivered", 1)
 
     assert inner == [span.get_span_context().trace_id]
 
@@ -186,22 +188,22 @@ def test_a_handler_is_named_with_its_scope(name: str, tmp_path: Any) -> None:
     listener = OutboxListener(f"sqlite:///{tmp_path / 'x.db'}")
 
     with pytest.raises(UsageError, match="scope"):
-        listener.listen(handler_name=name, handler=note)
+        listener.listen(handler_name=name, handler=insert_handled)
 
 
 def test_two_handlers_cannot_have_one_name(tmp_path: Any) -> None:
     listener = OutboxListener(f"sqlite:///{tmp_path / 'x.db'}")
-    listener.listen(handler_name="test.note", handler=note)
+    listener.listen(handler_name="test.note", handler=insert_handled)
 
     with pytest.raises(UsageError, match="listens already"):
-        listener.listen(handler_name="test.note", handler=Seen())
+        listener.listen(handler_name="test.note", handler=RecordingHandler())
 
 
 async def test_listening_in_another_database_is_found_out(
-    postgres: Place, postgres_databases: Databases, caplog: pytest.LogCaptureFixture
+    postgres: BusinessDatabase, postgres_databases: Databases, caplog: pytest.LogCaptureFixture
 ) -> None:
     with postgres_databases.database() as elsewhere:
-        async with postgres.listening({"test.seen": Seen()}, listen_url=elsewhere) as listener:
+        async with postgres.listening({"test.seen": RecordingHandler()}, listen_url=elsewhere) as listener:
             await until_degraded(caplog)
 
             assert not listener.is_listening
@@ -213,11 +215,11 @@ async def until_degraded(caplog: pytest.LogCaptureFixture) -> None:
             await anyio.sleep(0.01)
 
 
-async def test_a_way_to_listen_that_is_closed_from_the_beginning_only_delays(postgres: Place) -> None:
-    seen = Seen()
+async def test_a_way_to_listen_that_is_closed_from_the_beginning_only_delays(postgres: BusinessDatabase) -> None:
+    seen = RecordingHandler()
     closed = "postgresql://nobody@127.0.0.1:1/nothing"
 
     async with postgres.listening({"test.seen": seen}, listen_url=closed):
-        await postgres.said(said(1))
+        await postgres.publish(make_event(1))
         with anyio.fail_after(PATIENCE_S):
             await seen.wait_for(1)

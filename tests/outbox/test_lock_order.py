@@ -11,8 +11,8 @@ import pytest
 from tape.core.task import Died, Done, Settlement, TaskClaim
 from tape.outbox.database import Database, open_outbox
 from tape.store.outbox.table import OutboxTable
-from tests.outbox.places import Place, said
-from tests.outbox.versions import WANT, Running, lapse
+from tests.outbox.business_database import BusinessDatabase, make_event
+from tests.outbox.handler_version import CLAIM, HandlerVersion, expire_leases
 from tests.patience import PATIENCE_S
 
 LOW, HIGH = UUID(int=1), UUID(int=2)
@@ -20,23 +20,23 @@ ROW = "SELECT 1 FROM core.outbox WHERE id = $1 FOR NO KEY UPDATE"
 DELIVERY = "SELECT 1 FROM core.outbox_deliveries WHERE event_id = $1 FOR NO KEY UPDATE"
 BLOCKED = "SELECT count(*) FROM pg_stat_activity WHERE pg_backend_pid() = ANY (pg_blocking_pids(pid))"
 
-Work: TypeAlias = Callable[[Database, Running, list[TaskClaim]], Awaitable[Any]]
+Work: TypeAlias = Callable[[Database, HandlerVersion, list[TaskClaim]], Awaitable[Any]]
 
 
-async def hand_over(database: Database, running: Running, claims: list[TaskClaim]) -> None:
+async def hand_over(database: Database, running: HandlerVersion, claims: list[TaskClaim]) -> None:
     await OutboxTable(database).hand_over(0, 1)
 
 
-async def settle(database: Database, running: Running, claims: list[TaskClaim]) -> None:
+async def settle(database: Database, running: HandlerVersion, claims: list[TaskClaim]) -> None:
     await running.deliveries.settle([Settlement(claim, Done()) for claim in claims])
 
 
-async def extend(database: Database, running: Running, claims: list[TaskClaim]) -> None:
-    await running.deliveries.extend(claims, WANT.lease)
+async def extend(database: Database, running: HandlerVersion, claims: list[TaskClaim]) -> None:
+    await running.deliveries.extend(claims, CLAIM.lease)
 
 
 @pytest.fixture
-async def database(postgres: Place) -> AsyncIterator[Database]:
+async def database(postgres: BusinessDatabase) -> AsyncIterator[Database]:
     async with open_outbox(postgres.url) as database:
         yield database
 
@@ -46,7 +46,9 @@ async def database(postgres: Place) -> AsyncIterator[Database]:
     [(hand_over, ROW), (settle, ROW), (hand_over, DELIVERY), (settle, DELIVERY), (extend, DELIVERY)],
     ids=["hand-over-rows", "settle-rows", "hand-over-deliveries", "settle-deliveries", "extend-deliveries"],
 )
-async def test_locks_are_taken_in_the_order_of_ids(postgres: Place, database: Database, work: Work, lock: str) -> None:
+async def test_locks_are_taken_in_the_order_of_ids(
+    postgres: BusinessDatabase, database: Database, work: Work, lock: str
+) -> None:
     running, claims = await claimed(postgres, database)
 
     async with postgres.connected() as other, other.transaction():
@@ -56,7 +58,7 @@ async def test_locks_are_taken_in_the_order_of_ids(postgres: Place, database: Da
             await other.execute("ROLLBACK; BEGIN")
 
 
-async def test_rows_are_replayed_in_the_order_of_ids(postgres: Place, database: Database) -> None:
+async def test_rows_are_replayed_in_the_order_of_ids(postgres: BusinessDatabase, database: Database) -> None:
     running, claims = await claimed(postgres, database)
     await running.deliveries.settle([Settlement(claim, Died("no")) for claim in claims])
 
@@ -67,13 +69,15 @@ async def test_rows_are_replayed_in_the_order_of_ids(postgres: Place, database: 
             await other.execute("ROLLBACK; BEGIN")
 
 
-async def test_a_claim_that_waits_for_a_registration_holds_no_row(postgres: Place, database: Database) -> None:
+async def test_a_claim_that_waits_for_a_registration_holds_no_row(
+    postgres: BusinessDatabase, database: Database
+) -> None:
     await claimed(postgres, database)
-    await lapse(postgres)
+    await expire_leases(postgres)
 
     async with postgres.connected() as other, other.transaction():
         await other.execute("LOCK TABLE core.outbox_fan_out_lock IN EXCLUSIVE MODE")
-        async with begun(other, Running(database, attempts=1).claimed()):
+        async with begun(other, HandlerVersion(database, attempts=1).claimed()):
             await other.execute(ROW, LOW)
             await other.execute(DELIVERY, LOW)
             await other.execute("ROLLBACK; BEGIN")
@@ -82,24 +86,24 @@ async def test_a_claim_that_waits_for_a_registration_holds_no_row(postgres: Plac
 
 
 async def test_a_claim_does_not_wait_for_a_row_whose_last_attempt_is_being_settled(
-    postgres: Place, database: Database
+    postgres: BusinessDatabase, database: Database
 ) -> None:
     await claimed(postgres, database)
-    await lapse(postgres)
+    await expire_leases(postgres)
 
     async with postgres.connected() as other, other.transaction():
         await other.execute(ROW, LOW)
         with anyio.fail_after(PATIENCE_S):
-            assert await Running(database, attempts=1).claimed() == []
+            assert await HandlerVersion(database, attempts=1).claimed() == []
 
         assert await postgres.states("id, status") == [(HIGH, "failed"), (LOW, "in_flight")]
 
 
-async def claimed(place: Place, database: Database) -> tuple[Running, list[TaskClaim]]:
+async def claimed(business: BusinessDatabase, database: Database) -> tuple[HandlerVersion, list[TaskClaim]]:
     """Two events whose only attempt is under way, the one with the higher id first."""
-    running = Running(database, attempts=1)
+    running = HandlerVersion(database, attempts=1)
     await running.versions.register()
-    await place.said(said(1, event_id=HIGH), said(2, event_id=LOW))
+    await business.publish(make_event(1, event_id=HIGH), make_event(2, event_id=LOW))
     tasks: Sequence[Any] = await running.tasks()
     assert len(tasks) == 2
     return running, [task.claim for task in tasks]
@@ -115,6 +119,6 @@ async def begun(other: Any, work: Awaitable[Any]) -> AsyncIterator[None]:
     with anyio.fail_after(PATIENCE_S):
         async with anyio.create_task_group() as group:
             group.start_soon(run)
-            while await other.fetchval(BLOCKED) == 0:  # noqa: ASYNC110 - the database tells nobody
+            while await other.fetchval(BLOCKED) == 0:  # noqa: ASYNC110 - there is no event for it
                 await anyio.sleep(0.01)
             yield

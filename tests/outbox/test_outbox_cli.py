@@ -8,7 +8,7 @@ import pytest
 
 from tape.cli.main import run
 from tape.outbox import TerminalHandlerError, migrate
-from tests.outbox.places import Place, Seen, said
+from tests.outbox.business_database import BusinessDatabase, RecordingHandler, make_event
 
 
 @pytest.fixture
@@ -19,15 +19,15 @@ def url(tmp_path: Path) -> str:
 @pytest.fixture
 def dead(url: str) -> str:
     """The id of a dead letter."""
-    place, event = Place("sqlite", url), said(1)
+    business, event = BusinessDatabase("sqlite", url), make_event(1)
 
     async def die() -> None:
         await migrate(url)
-        await place.run("CREATE TABLE orders (n INTEGER)")
-        await place.said(event, generation=1)
-        broken = Seen(lambda _: TerminalHandlerError("no"))
-        async with place.listening({"test.broken": broken}, generation=1):
-            await place.wait_until("failed", 1)
+        await business.run("CREATE TABLE orders (n INTEGER)")
+        await business.publish(event, generation=1)
+        broken = RecordingHandler(lambda _: TerminalHandlerError("no"))
+        async with business.listening({"test.broken": broken}, generation=1):
+            await business.wait_until("failed", 1)
 
     anyio.run(die)
     return str(event.event_id)

@@ -8,7 +8,7 @@ import pytest
 
 from tape.store.caller_connection import in_schema
 from tape.store.postgres.named import numbered
-from tests.outbox.places import Place
+from tests.outbox.business_database import BusinessDatabase
 
 DELIVERED = 20_000
 WAITING = 2_000
@@ -51,7 +51,7 @@ WHERE relname IN ('outbox', 'outbox_deliveries', 'event_handled') ORDER BY relna
 
 
 @pytest.mark.parametrize("name", STATEMENTS)
-async def test_no_statement_of_a_delivery_reads_a_whole_table(name: str, postgres: Place) -> None:
+async def test_no_statement_of_a_delivery_reads_a_whole_table(name: str, postgres: BusinessDatabase) -> None:
     statement, values = numbered(in_schema("postgres", "outbox.sql", "core")[name], ASKED)
 
     async with postgres.connected() as connection:
@@ -63,7 +63,7 @@ async def test_no_statement_of_a_delivery_reads_a_whole_table(name: str, postgre
     assert whole == [], plan
 
 
-async def test_claiming_and_settling_read_what_is_claimed_and_no_more(postgres: Place) -> None:
+async def test_claiming_and_settling_read_what_is_claimed_and_no_more(postgres: BusinessDatabase) -> None:
     async with postgres.connected() as connection:
         await connection.execute(FILL)
         await connection.execute(WAIT)
@@ -81,7 +81,7 @@ async def test_claiming_and_settling_read_what_is_claimed_and_no_more(postgres: 
     ], read
 
 
-async def test_a_row_that_is_published_is_in_two_indexes(postgres: Place) -> None:
+async def test_a_row_that_is_published_is_in_two_indexes(postgres: BusinessDatabase) -> None:
     async with postgres.connected() as connection:
         await connection.execute(WAIT)
         found = await connection.fetch(

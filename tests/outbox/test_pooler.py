@@ -6,7 +6,7 @@ from collections.abc import Iterator
 import anyio
 import pytest
 
-from tests.outbox.places import Place, Seen, said
+from tests.outbox.business_database import BusinessDatabase, RecordingHandler, make_event
 from tests.patience import PATIENCE_S
 from tests.servers import binaries
 from tests.servers.pgbouncer import PgBouncerServer
@@ -17,44 +17,44 @@ pytestmark = pytest.mark.skipif(PROGRAM is None, reason="no PgBouncer here; inst
 
 
 @pytest.fixture
-def pooled(postgres_url: str) -> Iterator[Place]:
+def pooled(postgres_url: str) -> Iterator[BusinessDatabase]:
     assert PROGRAM is not None
     with PgBouncerServer(PROGRAM, postgres_url) as server:
-        yield Place("postgres", server.url(postgres_url))
+        yield BusinessDatabase("postgres", server.url(postgres_url))
 
 
-def told(caplog: pytest.LogCaptureFixture) -> set[str]:
+def logged(caplog: pytest.LogCaptureFixture) -> set[str]:
     return {record.getMessage() for record in caplog.records}
 
 
 async def test_o07_a_listener_behind_a_pooler_says_so_and_lives_by_its_poll(
-    pooled: Place, postgres: Place, caplog: pytest.LogCaptureFixture
+    pooled: BusinessDatabase, postgres: BusinessDatabase, caplog: pytest.LogCaptureFixture
 ) -> None:
     caplog.set_level(logging.INFO, "tape")
-    seen = Seen()
+    seen = RecordingHandler()
 
     async with pooled.listening({"orders.seen": seen}) as listener:
-        await postgres.said(said(1))
+        await postgres.publish(make_event(1))
         await seen.wait_for(1)
-        await postgres.said(said(2))
+        await postgres.publish(make_event(2))
         await postgres.wait_until("delivered", 2, within_s=PATIENCE_S)
         is_listening = listener.is_listening
 
     assert seen.numbers == [1, 2] and not is_listening
-    assert {"outbox.pooled", "outbox.degraded"} <= told(caplog)
+    assert {"outbox.pooled", "outbox.degraded"} <= logged(caplog)
 
 
 async def test_with_a_direct_connection_to_listen_on_it_hears_at_once(
-    pooled: Place, postgres: Place, caplog: pytest.LogCaptureFixture
+    pooled: BusinessDatabase, postgres: BusinessDatabase, caplog: pytest.LogCaptureFixture
 ) -> None:
     caplog.set_level(logging.INFO, "tape")
-    seen = Seen()
+    seen = RecordingHandler()
 
     async with pooled.listening({"orders.seen": seen}, listen_url=postgres.url) as listener:
         with anyio.fail_after(PATIENCE_S):
-            while not listener.is_listening:  # noqa: ASYNC110 - it tells nobody
+            while not listener.is_listening:  # noqa: ASYNC110 - there is no event for it
                 await anyio.sleep(0.01)
-        await postgres.said(said(1))
+        await postgres.publish(make_event(1))
         await seen.wait_for(1)
 
-    assert "outbox.degraded" not in told(caplog)
+    assert "outbox.degraded" not in logged(caplog)

@@ -24,7 +24,7 @@ from sqlalchemy.orm import Session
 
 from tape.core.errors import UsageError
 from tape.outbox import OutboxPublisher, migrate, publish
-from tests.outbox.places import Place, said
+from tests.outbox.business_database import BusinessDatabase, make_event
 
 PUT = "INSERT INTO orders (n) VALUES (1)"
 BIG = 20_261_115_083_000  # a generation that is a time, larger than 32 bits
@@ -37,14 +37,14 @@ def engine_url(url: str, driver: str) -> str:
 def with_psycopg(url: str, is_kept: bool) -> None:
     with psycopg.connect(url, row_factory=dict_row) as connection:
         connection.execute(PUT)
-        publish(said(1), connection, generation=BIG)
+        publish(make_event(1), connection, generation=BIG)
         connection.commit() if is_kept else connection.rollback()
 
 
 def with_a_psycopg_cursor(url: str, is_kept: bool) -> None:
     with psycopg.connect(url) as connection, connection.cursor() as cursor:
         cursor.execute(PUT)
-        publish(said(1), cursor, generation=BIG)
+        publish(make_event(1), cursor, generation=BIG)
         connection.commit() if is_kept else connection.rollback()
 
 
@@ -52,7 +52,7 @@ def with_sqlalchemy_core(url: str, is_kept: bool) -> None:
     engine = create_engine(engine_url(url, "psycopg"))
     with engine.connect() as connection:
         connection.execute(text(PUT))
-        OutboxPublisher(connection, generation=BIG).publish(said(1))
+        OutboxPublisher(connection, generation=BIG).publish(make_event(1))
         connection.commit() if is_kept else connection.rollback()
     engine.dispose()
 
@@ -61,7 +61,7 @@ def with_a_sqlalchemy_session(url: str, is_kept: bool) -> None:
     engine = create_engine(engine_url(url, "psycopg"))
     with Session(engine) as session:
         session.execute(text(PUT))
-        publish(said(1), session, generation=BIG)
+        publish(make_event(1), session, generation=BIG)
         session.commit() if is_kept else session.rollback()
     engine.dispose()
 
@@ -69,7 +69,7 @@ def with_a_sqlalchemy_session(url: str, is_kept: bool) -> None:
 async def with_psycopg_async(url: str, is_kept: bool) -> None:
     async with await psycopg.AsyncConnection.connect(url) as connection:
         await connection.execute(PUT)
-        await publish(said(1), connection, generation=BIG)
+        await publish(make_event(1), connection, generation=BIG)
         await (connection.commit() if is_kept else connection.rollback())
 
 
@@ -78,7 +78,7 @@ async def with_asyncpg(url: str, is_kept: bool) -> None:
     transaction = connection.transaction()
     await transaction.start()
     await connection.execute(PUT)
-    await publish(said(1), connection, generation=BIG)
+    await publish(make_event(1), connection, generation=BIG)
     await (transaction.commit() if is_kept else transaction.rollback())
     await connection.close()
 
@@ -88,7 +88,7 @@ async def with_an_asyncpg_pool(url: str, is_kept: bool) -> None:
         transaction = connection.transaction()
         await transaction.start()
         await connection.execute(PUT)
-        await publish(said(1), connection, generation=BIG)
+        await publish(make_event(1), connection, generation=BIG)
         await (transaction.commit() if is_kept else transaction.rollback())
 
 
@@ -96,7 +96,7 @@ async def with_an_async_session(url: str, is_kept: bool) -> None:
     engine = create_async_engine(engine_url(url, "asyncpg"))
     async with AsyncSession(engine) as session:
         await session.execute(text(PUT))
-        await publish(said(1, workspace_id=uuid4()), session, generation=BIG)
+        await publish(make_event(1, workspace_id=uuid4()), session, generation=BIG)
         await (session.commit() if is_kept else session.rollback())
     await engine.dispose()
 
@@ -105,7 +105,7 @@ def with_psycopg2(url: str, is_kept: bool) -> None:
     connection = psycopg2.connect(url)
     with connection.cursor() as cursor:
         cursor.execute(PUT)
-    publish(said(1), connection, generation=BIG)
+    publish(make_event(1), connection, generation=BIG)
     connection.commit() if is_kept else connection.rollback()
     connection.close()
 
@@ -114,7 +114,7 @@ def with_sqlalchemy_over_psycopg2(url: str, is_kept: bool) -> None:
     engine = create_engine(engine_url(url, "psycopg2"))
     with engine.connect() as connection:
         connection.execute(text(PUT))
-        publish(said(1), connection, generation=BIG)
+        publish(make_event(1), connection, generation=BIG)
         connection.commit() if is_kept else connection.rollback()
     engine.dispose()
 
@@ -127,14 +127,14 @@ def in_django(url: str, is_kept: bool) -> None:
     if not settings.configured:
         settings.configure(USE_TZ=True)
         django.setup()
-    place = make_url(url)
-    own = {"NAME": place.database, "USER": place.username, "HOST": place.host, "PORT": place.port}
+    business = make_url(url)
+    own = {"NAME": business.database, "USER": business.username, "HOST": business.host, "PORT": business.port}
     whole = {**ConnectionHandler({}).configure_settings({"default": own})["default"], **own}
     connection = DatabaseWrapper(whole, "default")
     connection.set_autocommit(False)
     with connection.cursor() as cursor:
         cursor.execute(PUT)
-    publish(said(1), connection, generation=BIG)
+    publish(make_event(1), connection, generation=BIG)
     connection.commit() if is_kept else connection.rollback()
     connection.close()
 
@@ -157,7 +157,7 @@ WAYS: list[Callable[[str, bool], Any]] = [
 @pytest.mark.parametrize("is_kept", [True, False], ids=["commit", "rollback"])
 @pytest.mark.parametrize("way", WAYS, ids=lambda way: way.__name__)
 async def test_p14_an_event_and_the_business_row_are_there_together_or_not_at_all(
-    way: Callable[[str, bool], Any], is_kept: bool, postgres: Place
+    way: Callable[[str, bool], Any], is_kept: bool, postgres: BusinessDatabase
 ) -> None:
     done = way(postgres.url, is_kept)
     if done is not None:
@@ -170,86 +170,90 @@ async def test_p14_an_event_and_the_business_row_are_there_together_or_not_at_al
 
 @pytest.mark.parametrize("is_kept", [True, False], ids=["commit", "rollback"])
 async def test_p14_the_same_in_a_file(is_kept: bool, tmp_path: Path) -> None:
-    place = Place("sqlite", f"sqlite:///{tmp_path / 'business.db'}")
-    await migrate(place.url)
+    business = BusinessDatabase("sqlite", f"sqlite:///{tmp_path / 'business.db'}")
+    await migrate(business.url)
     connection = sqlite3.connect(tmp_path / "business.db")
-    publish(said(1), connection)
+    publish(make_event(1), connection)
     connection.commit() if is_kept else connection.rollback()
     connection.close()
 
-    assert await place.states("event_type") == ([("orders.placed",)] if is_kept else [])
+    assert await business.states("event_type") == ([("orders.placed",)] if is_kept else [])
 
 
 async def test_sqlalchemy_publishes_in_a_file_too(tmp_path: Path) -> None:
-    place = Place("sqlite", f"sqlite:///{tmp_path / 'business.db'}")
-    await migrate(place.url)
+    business = BusinessDatabase("sqlite", f"sqlite:///{tmp_path / 'business.db'}")
+    await migrate(business.url)
 
-    engine = create_engine(place.url)
+    engine = create_engine(business.url)
     with Session(engine) as session:
-        publish(said(1), session)
+        publish(make_event(1), session)
         session.commit()
     engine.dispose()
 
-    assert await place.states("event_type, status") == [("orders.placed", "pending")]
+    assert await business.states("event_type, status") == [("orders.placed", "pending")]
 
 
-async def test_a_publish_is_one_statement_that_is_prepared_once(postgres: Place) -> None:
+async def test_a_publish_is_one_statement_that_is_prepared_once(postgres: BusinessDatabase) -> None:
     asked: list[object] = []
 
     async with postgres.connected() as connection:
         with connection.query_logger(lambda query: asked.append(query.query)):
-            await publish(said(1), connection)
-            await publish(said(2), connection)
+            await publish(make_event(1), connection)
+            await publish(make_event(2), connection)
         prepared = await connection.fetch("SELECT 1 FROM pg_prepared_statements WHERE statement LIKE 'INSERT%outbox%'")
 
     assert len(asked) == 2 and len(prepared) == 1
 
 
-async def test_a_notification_names_the_rows_id_and_comes_with_the_commit(postgres: Place) -> None:
-    heard: list[tuple[str, str]] = []
-    event = said(1)
+async def test_a_notification_names_the_rows_id_and_comes_with_the_commit(postgres: BusinessDatabase) -> None:
+    received: list[tuple[str, str]] = []
+    event = make_event(1)
     async with postgres.connected() as connection:
-        await connection.add_listener("outbox_gen_7", lambda _, __, channel, payload: heard.append((channel, payload)))
-        await postgres.said(said(2), generation=7, is_kept=False)
-        await postgres.said(said(3), generation=8)
-        await postgres.said(event, generation=7)
+        await connection.add_listener(
+            "outbox_gen_7", lambda _, __, channel, payload: received.append((channel, payload))
+        )
+        await postgres.publish(make_event(2), generation=7, commits=False)
+        await postgres.publish(make_event(3), generation=8)
+        await postgres.publish(event, generation=7)
         await connection.execute("SELECT 1")
 
-    assert heard == [("outbox_gen_7", str(event.event_id))]
+    assert received == [("outbox_gen_7", str(event.event_id))]
 
 
-async def test_a_class_of_work_has_a_channel_of_its_own(postgres: Place) -> None:
+async def test_a_class_of_work_has_a_channel_of_its_own(postgres: BusinessDatabase) -> None:
     async with postgres.connected() as connection:
-        await publish(said(1), connection, generation=3, processing_class="llm_bound")
+        await publish(make_event(1), connection, generation=3, processing_class="llm_bound")
 
     assert await postgres.states("channel") == [("outbox_gen_3_llm_bound",)]
 
 
-async def test_the_generation_is_that_of_the_environment(place: Place, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_the_generation_is_that_of_the_environment(
+    business: BusinessDatabase, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setenv("TAPE_GENERATION", "41")
 
-    async with place.connected() as connection:
-        await publish(said(1), connection)
+    async with business.connected() as connection:
+        await publish(make_event(1), connection)
 
-    assert await place.states("generation, channel") == [(41, "outbox_gen_41")]
-
-
-async def test_an_outbox_lives_in_the_schema_that_is_named(place: Place) -> None:
-    await migrate(place.url, schema="billing")
-
-    async with place.connected() as connection:
-        await publish(said(1), connection, schema="billing")
-
-    assert await place.states() == []
-    assert await place.rows(f"SELECT status FROM {place.outbox.replace('core', 'billing')}") == [("pending",)]
+    assert await business.states("generation, channel") == [(41, "outbox_gen_41")]
 
 
-async def test_migrating_twice_changes_nothing(place: Place) -> None:
-    assert await migrate(place.url) == ()
+async def test_an_outbox_lives_in_the_schema_that_is_named(business: BusinessDatabase) -> None:
+    await migrate(business.url, schema="billing")
+
+    async with business.connected() as connection:
+        await publish(make_event(1), connection, schema="billing")
+
+    assert await business.states() == []
+    assert await business.rows(f"SELECT status FROM {business.outbox.replace('core', 'billing')}") == [("pending",)]
+
+
+async def test_migrating_twice_changes_nothing(business: BusinessDatabase) -> None:
+    assert await migrate(business.url) == ()
 
 
 def test_without_a_key_of_its_own_the_id_is_the_key() -> None:
-    event = said(1)
+    event = make_event(1)
 
     assert event.idempotency_key == str(event.event_id)
 
@@ -270,13 +274,13 @@ def test_without_a_key_of_its_own_the_id_is_the_key() -> None:
 )
 def test_what_postgres_would_refuse_inside_a_transaction_is_no_event(fields: dict[str, Any]) -> None:
     with pytest.raises(UsageError):
-        said(1, **fields)
+        make_event(1, **fields)
 
 
 def test_a_text_that_only_looks_like_nul_is_fine() -> None:
-    assert said(1, payload={"n": "\\u0000"}).payload == {"n": "\\u0000"}
+    assert make_event(1, payload={"n": "\\u0000"}).payload == {"n": "\\u0000"}
 
 
 def test_a_connection_of_an_unknown_library_is_refused() -> None:
     with pytest.raises(UsageError, match=r"not a _thread\.lock"):
-        publish(said(1), threading.Lock())
+        publish(make_event(1), threading.Lock())

@@ -4,19 +4,21 @@ from pathlib import Path
 
 from tape.compose import open_journal
 from tape.outbox.relay import journal_relay
-from tests.outbox.places import Place, said
+from tests.outbox.business_database import BusinessDatabase, make_event
 
 
-async def test_an_event_is_in_the_journal_once_however_often_it_is_relayed(place: Place, tmp_path: Path) -> None:
+async def test_an_event_is_in_the_journal_once_however_often_it_is_relayed(
+    business: BusinessDatabase, tmp_path: Path
+) -> None:
     trace_id, span_id = "a" * 32, "b" * 16
-    event = said(1, event_version=3, trace_context=f"00-{trace_id}-{span_id}-01")
-    await place.said(event, said(2))
+    event = make_event(1, event_version=3, trace_context=f"00-{trace_id}-{span_id}-01")
+    await business.publish(event, make_event(2))
 
     async with open_journal(f"sqlite:///{tmp_path / 'journal.db'}") as journal:
         relay = journal_relay(journal)
         await relay(event)
-        async with place.listening({"tape.relay": relay}):
-            await place.wait_until("delivered", 2)
+        async with business.listening({"tape.relay": relay}):
+            await business.wait_until("delivered", 2)
         entries = [entry async for entry in journal.stream(run_id="outbox.orders", follow=False)]
 
     assert [entry.payload for entry in entries] == [{"n": 1}, {"n": 2}]

@@ -1,10 +1,10 @@
-"""What somebody has put into a schema that the worker's role searches is never run by the outbox itself."""
+"""The outbox never runs functions that a user has put into a schema of the worker role's search path."""
 
 from collections.abc import Iterator
 
 import pytest
 
-from tests.outbox.places import Place, Seen, note, said
+from tests.outbox.business_database import BusinessDatabase, RecordingHandler, insert_handled, make_event
 from tests.servers import binaries
 from tests.servers.pgbouncer import PgBouncerServer
 from tests.servers.planting import caught, planting
@@ -20,27 +20,32 @@ WAYS = [
 
 
 @pytest.fixture(params=WAYS)
-def reached(request: pytest.FixtureRequest, postgres_url: str) -> Iterator[Place]:
+def reached(request: pytest.FixtureRequest, postgres_url: str) -> Iterator[BusinessDatabase]:
     """The same outbox, directly and through poolers that refuse or ignore how a session is to be set."""
     if request.param == "direct":
-        yield Place("postgres", postgres_url)
+        yield BusinessDatabase("postgres", postgres_url)
         return
     assert PROGRAM is not None
     ignored = "application_name, lock_timeout, jit, search_path" if "ignored" in request.param else ""
     with PgBouncerServer(PROGRAM, postgres_url, ignored) as server:
-        yield Place("postgres", server.url(postgres_url))
+        yield BusinessDatabase("postgres", server.url(postgres_url))
 
 
-async def test_what_is_planted_beside_business_tables_is_not_run(reached: Place, postgres: Place) -> None:
-    seen = Seen()
+async def test_what_is_planted_beside_business_tables_is_not_run(
+    reached: BusinessDatabase, postgres: BusinessDatabase
+) -> None:
+    seen = RecordingHandler()
     async with planting(postgres.url) as owner:
-        async with reached.listening({"orders.seen": seen, "orders.noted": note}):
-            await postgres.said(said(1))
+        async with reached.listening({"orders.seen": seen, "orders.noted": insert_handled}):
+            await postgres.publish(make_event(1))
             await postgres.wait_until("delivered", 1)
 
         assert await caught(owner) == set()
     assert seen.numbers == [1]
-    assert await postgres.rows("SELECT n, note FROM orders ORDER BY note") == [(1, ""), (1, "handled")]
+    assert await postgres.rows("SELECT n, note FROM orders ORDER BY note") == [
+        (1, ""),
+        (1, "handled"),
+    ]
 
 
 SHADOWS = """
@@ -57,13 +62,13 @@ CREATE DOMAIN public.jsonb AS pg_catalog.jsonb CHECK (public.catch(VALUE::pg_cat
 """
 
 
-async def test_what_stands_before_the_servers_own_on_a_handlers_path_is_not_run(postgres: Place) -> None:
+async def test_what_stands_before_the_servers_own_on_a_handlers_path_is_not_run(postgres: BusinessDatabase) -> None:
     async with planting(postgres.url) as owner:
         name = await owner.fetchval("SELECT current_database()")
         await owner.execute(f"SET ROLE author_{name}; {SHADOWS} RESET ROLE")
         await owner.execute(f"ALTER DATABASE {name} SET search_path = public, pg_catalog")
-        async with postgres.listening({"orders.noted": note}):
-            await postgres.said(said(1))
+        async with postgres.listening({"orders.noted": insert_handled}):
+            await postgres.publish(make_event(1))
             await postgres.wait_until("delivered", 1)
 
         assert {what for _, what in await caught(owner)} == set()

@@ -17,7 +17,7 @@ from tape.outbox.database import open_outbox
 from tape.outbox.polling import PolledQueue
 from tape.store.outbox.deliveries import Deliveries
 from tape.store.postgres.outbox_wake import warn_of_full_queue
-from tests.outbox.places import Place, Seen, rows, said
+from tests.outbox.business_database import BusinessDatabase, RecordingHandler, make_event, rows
 from tests.outbox.test_claims import MINE
 
 CANONICAL = {"generation", "channel", "trace_id", "span_id"}  # and the three of every line: ts_ms, level, event
@@ -36,17 +36,17 @@ def exporter(monkeypatch: pytest.MonkeyPatch) -> Iterator[InMemorySpanExporter]:
 
 
 async def test_the_spans_go_from_the_business_through_the_publish_to_the_handler(
-    place: Place, exporter: InMemorySpanExporter
+    business: BusinessDatabase, exporter: InMemorySpanExporter
 ) -> None:
-    seen = Seen()
+    seen = RecordingHandler()
     with trace.get_tracer("test").start_as_current_span("business"):
-        await place.said(said(1))
-    async with place.listening({"test.seen": seen}):
-        await place.wait_until("delivered", 1)
+        await business.publish(make_event(1))
+    async with business.listening({"test.seen": seen}):
+        await business.wait_until("delivered", 1)
 
     spans = {span.name: span for span in exporter.get_finished_spans()}
-    business, publish, handle = spans["business"], spans["publish orders.placed"], spans["handle test.seen"]
-    assert parent(publish) == identity(business.context) and publish.kind is trace.SpanKind.PRODUCER
+    outer, publish, handle = spans["business"], spans["publish orders.placed"], spans["handle test.seen"]
+    assert parent(publish) == identity(outer.context) and publish.kind is trace.SpanKind.PRODUCER
     assert parent(handle) == identity(publish.context)
     assert tuple(int(each, 16) for each in seen.events[0].span) == identity(publish.context)
 
@@ -60,32 +60,34 @@ def identity(context: trace.SpanContext | None) -> tuple[int, int]:
     return context.trace_id, context.span_id
 
 
-async def test_an_event_that_names_its_span_keeps_it(place: Place, exporter: InMemorySpanExporter) -> None:
+async def test_an_event_that_names_its_span_keeps_it(
+    business: BusinessDatabase, exporter: InMemorySpanExporter
+) -> None:
     named = f"00-{'a' * 32}-{'b' * 16}-01"
 
-    await place.said(said(1, trace_context=named))
+    await business.publish(make_event(1, trace_context=named))
 
-    assert await place.states("trace_context") == [(named,)]
+    assert await business.states("trace_context") == [(named,)]
     assert exporter.get_finished_spans() == ()
 
 
-async def test_a_publish_that_fails_ends_its_span(place: Place, exporter: InMemorySpanExporter) -> None:
-    event = said(1)
-    await place.said(event)
+async def test_a_publish_that_fails_ends_its_span(business: BusinessDatabase, exporter: InMemorySpanExporter) -> None:
+    event = make_event(1)
+    await business.publish(event)
 
     with pytest.raises(Exception, match=r"(?i)unique"):
-        await place.said(event)
+        await business.publish(event)
 
     assert [span.name for span in exporter.get_finished_spans()] == ["publish orders.placed"] * 2
 
 
 async def test_publishing_and_handling_are_logged_with_their_fields_by_name(
-    place: Place, caplog: pytest.LogCaptureFixture
+    business: BusinessDatabase, caplog: pytest.LogCaptureFixture
 ) -> None:
     with caplog.at_level(logging.INFO, "tape"):
-        await place.said(said(1))
-        async with place.listening({"test.seen": Seen()}):
-            await place.wait_until("delivered", 1)
+        await business.publish(make_event(1))
+        async with business.listening({"test.seen": RecordingHandler()}):
+            await business.wait_until("delivered", 1)
 
     facts = {record.message: getattr(record, "facts", {}) for record in caplog.records}
     assert set(facts["outbox.published"]) == CANONICAL | OF_THE_EVENT
@@ -93,14 +95,16 @@ async def test_publishing_and_handling_are_logged_with_their_fields_by_name(
     assert facts["outbox.handled"]["status_result"] == "delivered"
 
 
-async def test_a_handler_that_takes_longer_than_its_deadline_has_failed_and_is_tried_again(place: Place) -> None:
+async def test_a_handler_that_takes_longer_than_its_deadline_has_failed_and_is_tried_again(
+    business: BusinessDatabase,
+) -> None:
     once = {"deadline": timedelta(milliseconds=50), "retry_policy": RetryPolicy(retries=0)}
-    await place.said(said(1))
+    await business.publish(make_event(1))
 
-    async with place.listening({"test.hangs": hang}, listen=once):
-        await place.wait_until("failed", 1)
+    async with business.listening({"test.hangs": hang}, listen=once):
+        await business.wait_until("failed", 1)
 
-    ((error,),) = await place.states("last_error")
+    ((error,),) = await business.states("last_error")
     assert error == "TimeoutError: it took longer than its deadline of 0.05 s"
 
 
@@ -108,23 +112,25 @@ async def hang(event: OutboxEvent) -> None:
     await anyio.sleep_forever()
 
 
-async def test_what_a_handler_wrote_before_its_deadline_is_undone(place: Place) -> None:
+async def test_what_a_handler_wrote_before_its_deadline_is_undone(business: BusinessDatabase) -> None:
     async def write(event: OutboxEvent, connection: object) -> None:
         await rows(connection, "INSERT INTO orders (n, note) VALUES (1, 'half')")
         await anyio.sleep_forever()
 
     once = {"deadline": timedelta(milliseconds=50), "retry_policy": RetryPolicy(retries=0)}
-    await place.said(said(1))
-    async with place.listening({"test.writes": write}, listen=once):
-        await place.wait_until("failed", 1)
+    await business.publish(make_event(1))
+    async with business.listening({"test.writes": write}, listen=once):
+        await business.wait_until("failed", 1)
 
-    assert await place.rows("SELECT n FROM orders WHERE note = 'half'") == []
+    assert await business.rows("SELECT n FROM orders WHERE note = 'half'") == []
 
 
-async def test_a_handler_that_never_ends_is_told_of_once(place: Place, caplog: pytest.LogCaptureFixture) -> None:
+async def test_a_handler_that_never_ends_is_told_of_once(
+    business: BusinessDatabase, caplog: pytest.LogCaptureFixture
+) -> None:
     claim = TaskClaim(TaskId("test.mine:0190"), "me", 1)
 
-    async with open_outbox(place.url) as database:
+    async with open_outbox(business.url) as database:
         paced = PolledQueue(Deliveries(database, [MINE], {}), is_ordered=False, slow_s=0)
         with caplog.at_level(logging.WARNING, "tape"):
             await paced.extend([claim], timedelta(seconds=1))

@@ -12,27 +12,27 @@ from tape.core.outbox import OutboxRetention
 from tape.outbox import TerminalHandlerError, polling
 from tape.outbox.database import open_outbox
 from tape.store.outbox.table import OutboxStats, OutboxTable, RowFilter
-from tests.outbox.places import Place, Seen, said
+from tests.outbox.business_database import BusinessDatabase, RecordingHandler, make_event
 from tests.patience import PATIENCE_S
 
 
 @pytest.fixture
-async def table(place: Place) -> AsyncIterator[OutboxTable]:
-    async with open_outbox(place.url) as database:
+async def table(business: BusinessDatabase) -> AsyncIterator[OutboxTable]:
+    async with open_outbox(business.url) as database:
         yield OutboxTable(database)
 
 
-def broken() -> Seen:
-    return Seen(lambda _: TerminalHandlerError("no"))
+def broken() -> RecordingHandler:
+    return RecordingHandler(lambda _: TerminalHandlerError("no"))
 
 
 async def test_a_replayed_row_begins_a_new_cycle_and_keeps_its_key_and_its_history(
-    place: Place, table: OutboxTable
+    business: BusinessDatabase, table: OutboxTable
 ) -> None:
-    event = said(1, idempotency_key="order-1")
-    await place.said(event)
-    async with place.listening({"test.broken": broken()}):
-        await place.wait_until("failed", 1)
+    event = make_event(1, idempotency_key="order-1")
+    await business.publish(event)
+    async with business.listening({"test.broken": broken()}):
+        await business.wait_until("failed", 1)
 
     assert await table.replay([event.event_id], 5, "me") == [event.event_id]
 
@@ -43,67 +43,73 @@ async def test_a_replayed_row_begins_a_new_cycle_and_keeps_its_key_and_its_histo
     assert (cycle["attempts"], cycle["last_error"], cycle["replayed_by"]) == (1, "TerminalHandlerError: no", "me")
 
 
-async def test_a_replayed_row_is_handled_by_those_who_had_not(place: Place, table: OutboxTable) -> None:
-    event, good = said(1), Seen()
-    await place.said(event)
-    async with place.listening({"test.good": good, "test.mended": broken()}):
-        await place.wait_until("failed", 1)
-    again, mended = Seen(), Seen()
+async def test_a_replayed_row_is_handled_by_those_who_had_not(business: BusinessDatabase, table: OutboxTable) -> None:
+    event, good = make_event(1), RecordingHandler()
+    await business.publish(event)
+    async with business.listening({"test.good": good, "test.mended": broken()}):
+        await business.wait_until("failed", 1)
+    again, mended = RecordingHandler(), RecordingHandler()
 
     await table.replay([event.event_id], 0, "me")
-    async with place.listening({"test.good": again, "test.mended": mended}):
-        await place.wait_until("delivered", 1)
+    async with business.listening({"test.good": again, "test.mended": mended}):
+        await business.wait_until("delivered", 1)
 
     assert (good.numbers, again.numbers, mended.numbers) == ([1], [], [1])
 
 
-async def test_an_event_that_was_handled_is_not_handled_again_by_a_replay(place: Place, table: OutboxTable) -> None:
-    event, seen = said(1), Seen()
-    await place.said(event)
-    async with place.listening({"test.seen": seen}):
-        await place.wait_until("delivered", 1)
+async def test_an_event_that_was_handled_is_not_handled_again_by_a_replay(
+    business: BusinessDatabase, table: OutboxTable
+) -> None:
+    event, seen = make_event(1), RecordingHandler()
+    await business.publish(event)
+    async with business.listening({"test.seen": seen}):
+        await business.wait_until("delivered", 1)
         assert await table.replay([event.event_id], 0, "me") == [event.event_id]
-        await place.wait_until("delivered", 1)
+        await business.wait_until("delivered", 1)
 
     assert seen.numbers == [1]
 
 
-async def test_what_has_not_ended_cannot_be_replayed(place: Place, table: OutboxTable) -> None:
-    event = said(1)
-    await place.said(event)
+async def test_what_has_not_ended_cannot_be_replayed(business: BusinessDatabase, table: OutboxTable) -> None:
+    event = make_event(1)
+    await business.publish(event)
 
     assert await table.replay([event.event_id], 0, "me") == []
 
 
-async def test_a_replay_wakes_a_listener(place: Place, table: OutboxTable, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_a_replay_wakes_a_listener(
+    business: BusinessDatabase, table: OutboxTable, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr(polling, "POLL_S", 10 * PATIENCE_S)
-    mended = Seen()
-    await place.said(said(1))
-    async with place.listening({"test.mended": broken()}):
-        await place.wait_until("failed", 1)
+    mended = RecordingHandler()
+    await business.publish(make_event(1))
+    async with business.listening({"test.mended": broken()}):
+        await business.wait_until("failed", 1)
 
-    async with place.listening({"test.mended": mended}):
+    async with business.listening({"test.mended": mended}):
         assert await table.replay_failed(RowFilter(), 0, "me") == 1
-        await place.wait_until("delivered", 1)
+        await business.wait_until("delivered", 1)
 
     assert mended.numbers == [1]
 
 
-async def test_rows_are_replayed_by_what_they_are(place: Place, table: OutboxTable) -> None:
-    await place.said(said(1), said(2, event_type="orders.paid"), said(3, event_type="orders.paid"))
-    async with place.listening({"test.broken": broken()}):
-        await place.wait_until("failed", 3)
+async def test_rows_are_replayed_by_what_they_are(business: BusinessDatabase, table: OutboxTable) -> None:
+    await business.publish(
+        make_event(1), make_event(2, event_type="orders.paid"), make_event(3, event_type="orders.paid")
+    )
+    async with business.listening({"test.broken": broken()}):
+        await business.wait_until("failed", 3)
 
     assert await table.replay_failed(RowFilter(event_type="orders.paid"), 0, "me") == 2
     assert await table.replay_failed(RowFilter(handler_name="test.other"), 0, "me") == 0
     assert await table.replay_failed(RowFilter(handler_name="test.broken"), 0, "me") == 1
 
 
-async def test_a_row_shows_where_each_delivery_stands(place: Place, table: OutboxTable) -> None:
-    event = said(1)
-    await place.said(event)
-    async with place.listening({"test.good": Seen(), "test.broken": broken()}):
-        await place.wait_until("failed", 1)
+async def test_a_row_shows_where_each_delivery_stands(business: BusinessDatabase, table: OutboxTable) -> None:
+    event = make_event(1)
+    await business.publish(event)
+    async with business.listening({"test.good": RecordingHandler(), "test.broken": broken()}):
+        await business.wait_until("failed", 1)
 
     found = await table.find(event.event_id)
 
@@ -114,12 +120,12 @@ async def test_a_row_shows_where_each_delivery_stands(place: Place, table: Outbo
     ]
 
 
-async def test_rows_are_listed_by_status(place: Place, table: OutboxTable) -> None:
-    await place.said(said(1), said(2))
-    seen = Seen(lambda event: TerminalHandlerError("no") if event.payload["n"] == 1 else None)
-    async with place.listening({"test.seen": seen}):
-        await place.wait_until("failed", 1)
-        await place.wait_until("delivered", 1)
+async def test_rows_are_listed_by_status(business: BusinessDatabase, table: OutboxTable) -> None:
+    await business.publish(make_event(1), make_event(2))
+    seen = RecordingHandler(lambda event: TerminalHandlerError("no") if event.payload["n"] == 1 else None)
+    async with business.listening({"test.seen": seen}):
+        await business.wait_until("failed", 1)
+        await business.wait_until("delivered", 1)
 
     assert [record.event.payload for record in await table.listed(RowFilter(status="failed"))] == [{"n": 1}]
     assert (await table.stats())[:3] == (0, 0, 1)
@@ -130,27 +136,29 @@ SOON = OutboxRetention(active=NOW, grace=NOW, handled_active=timedelta(milliseco
 
 
 async def test_what_ended_is_marked_and_then_deleted_and_what_was_handled_is_forgotten(
-    place: Place, table: OutboxTable
+    business: BusinessDatabase, table: OutboxTable
 ) -> None:
-    await place.said(said(1))
-    async with place.listening({"test.seen": Seen()}):
-        await place.wait_until("delivered", 1)
+    await business.publish(make_event(1))
+    async with business.listening({"test.seen": RecordingHandler()}):
+        await business.wait_until("delivered", 1)
 
     first = await table.retain(SOON)
     second = await table.retain(SOON)
 
     assert (first.marked, first.deleted, second.marked, second.deleted) == (1, 0, 0, 1)
-    assert await place.states() == [] and first.forgotten + second.forgotten == 1
-    assert await place.rows(f"SELECT * FROM {place.outbox}_deliveries") == []
+    assert await business.states() == [] and first.forgotten + second.forgotten == 1
+    assert await business.rows(f"SELECT * FROM {business.outbox}_deliveries") == []
 
 
-async def test_what_has_not_been_handled_is_never_forgotten_by_age(place: Place, table: OutboxTable) -> None:
-    await place.said(said(1))
+async def test_what_has_not_been_handled_is_never_forgotten_by_age(
+    business: BusinessDatabase, table: OutboxTable
+) -> None:
+    await business.publish(make_event(1))
 
     await table.retain(SOON)
     kept = await table.retain(SOON)
 
-    assert kept.deleted == 0 and await place.states() == [("pending",)]
+    assert kept.deleted == 0 and await business.states() == [("pending",)]
 
 
 def test_what_was_handled_is_remembered_for_longer_than_its_row_can_come_again() -> None:
@@ -161,14 +169,14 @@ def test_what_was_handled_is_remembered_for_longer_than_its_row_can_come_again()
         OutboxRetention(handled_active=timedelta(days=52))
 
 
-async def test_a_listener_with_a_retention_forgets_meanwhile(place: Place) -> None:
-    await place.said(said(1))
-    async with place.listening({"test.seen": Seen()}):
-        await place.wait_until("delivered", 1)
+async def test_a_listener_with_a_retention_forgets_meanwhile(business: BusinessDatabase) -> None:
+    await business.publish(make_event(1))
+    async with business.listening({"test.seen": RecordingHandler()}):
+        await business.wait_until("delivered", 1)
 
-    async with place.listening({"test.seen": Seen()}, retention=SOON):
+    async with business.listening({"test.seen": RecordingHandler()}, retention=SOON):
         with anyio.fail_after(PATIENCE_S):
-            while await place.states("deleted_at IS NULL") == [(True,)]:  # noqa: ASYNC110 - nobody is told of it
+            while await business.states("deleted_at IS NULL") == [(True,)]:  # noqa: ASYNC110 - there is no event for it
                 await anyio.sleep(0.01)
 
 

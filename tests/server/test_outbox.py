@@ -8,35 +8,35 @@ import httpx
 import pytest
 
 from tape.outbox import migrate
-from tests.outbox.places import Place, Seen, said
+from tests.outbox.business_database import BusinessDatabase, RecordingHandler, make_event
 from tests.server.conftest import Start
 from tests.server.server import TapeServer
 
 
 @pytest.fixture(params=["sqlite", "postgres"])
-def place(request: pytest.FixtureRequest) -> Place:
+def business(request: pytest.FixtureRequest) -> BusinessDatabase:
     if request.param == "postgres":
-        return Place("postgres", str(request.getfixturevalue("postgres_url")))
-    return Place("sqlite", f"sqlite:///{request.getfixturevalue('tmp_path')}/tape.db")
+        return BusinessDatabase("postgres", str(request.getfixturevalue("postgres_url")))
+    return BusinessDatabase("sqlite", f"sqlite:///{request.getfixturevalue('tmp_path')}/tape.db")
 
 
 @pytest.fixture
-def server(start: Start, place: Place) -> TapeServer:
+def server(start: Start, business: BusinessDatabase) -> TapeServer:
     """A server beside an outbox with one row that was handled, one that could not be, and one that waits."""
-    server = start(place.url)
-    anyio.run(filled, place)
+    server = start(business.url)
+    anyio.run(filled, business)
     return server
 
 
-async def filled(place: Place) -> None:
-    await migrate(place.url)
-    await place.run("CREATE TABLE orders (n INTEGER NOT NULL, note TEXT NOT NULL DEFAULT '')")
-    await place.said(said(1), said(2))
-    seen = Seen(lambda event: ValueError("no such account") if event.payload["n"] == 2 else None)
-    async with place.listening({"orders.seen": seen}):
-        await place.wait_until("delivered", 1)
-        await place.wait_until("failed", 1)
-    await place.said(said(3))
+async def filled(business: BusinessDatabase) -> None:
+    await migrate(business.url)
+    await business.run("CREATE TABLE orders (n INTEGER NOT NULL, note TEXT NOT NULL DEFAULT '')")
+    await business.publish(make_event(1), make_event(2))
+    seen = RecordingHandler(lambda event: ValueError("no such account") if event.payload["n"] == 2 else None)
+    async with business.listening({"orders.seen": seen}):
+        await business.wait_until("delivered", 1)
+        await business.wait_until("failed", 1)
+    await business.publish(make_event(3))
 
 
 def test_rows_are_listed_and_the_dead_ones_apart(server: TapeServer) -> None:

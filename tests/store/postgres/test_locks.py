@@ -15,7 +15,7 @@ from tape.outbox import migrate
 from tape.store.postgres.store import open_store
 from tests.contract.events import make_event, positions, request
 from tests.contract.reacting import claim, match, publish, reaction
-from tests.outbox.places import Place, Seen, said as placed
+from tests.outbox.business_database import BusinessDatabase, RecordingHandler, make_event as placed
 from tests.patience import PATIENCE_S
 
 KNOWN = [7461706500000001, 7461706500000002, 7461706500000003]  # of locks that Tape has had
@@ -68,11 +68,11 @@ async def everything(url: str) -> None:
             tx.append(request(make_event("r2", 1)))
         (entries,) = tx.outcomes
         assert positions(entries) == [(await store.journal.bounds()).head]
-    seen, place = Seen(), Place("postgres", url)
-    await place.run("CREATE TABLE orders (n integer, note text)")
-    async with place.listening({"orders.seen": seen}):
-        await place.said(placed(1))
-        await place.wait_until("delivered", 1)
+    seen, business = RecordingHandler(), BusinessDatabase("postgres", url)
+    await business.run("CREATE TABLE orders (n integer, note text)")
+    async with business.listening({"orders.seen": seen}):
+        await business.publish(placed(1))
+        await business.wait_until("delivered", 1)
     await migrate(url, schema="billing")
 
 

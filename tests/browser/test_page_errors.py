@@ -8,9 +8,9 @@ import httpx
 import pytest
 from playwright.async_api import Page, Request, expect
 
+from tests.browser.arena_events import open_run, publish
 from tests.browser.hostile import INVISIBLE, PROTOTYPES, TEXTS
 from tests.browser.screen import Screen, serve
-from tests.browser.story import open_run, publish
 from tests.server.reading import open_stream
 from tests.server.server import TapeServer
 
@@ -52,7 +52,7 @@ async def test_no_text_of_a_producer_runs_loads_or_restyles_anything(
     )
     await screen.shows(TEXTS[2])
 
-    assert dialogs == [] and screen.complaints == []
+    assert dialogs == [] and screen.console_errors == []
     assert {httpx.URL(request.url).port for request in asked if request.url != "about:blank"} == {server.port}
     assert await page.evaluate("[window.hit, ({}).isHit, window.violations]") == [None, None, []]
 
@@ -60,11 +60,11 @@ async def test_no_text_of_a_producer_runs_loads_or_restyles_anything(
 def tell_hostile(http: httpx.Client) -> None:
     """Everywhere a producer's words go: payloads, keys, subjects, labels, clients and reasons."""
     open_run(http, "hostile", TEXTS[0])
-    said: list[dict[str, object]] = [{"payload": {"text": text, text: [text]}} for text in TEXTS]
-    said += [{"payload": text} for text in TEXTS]
-    said += [{"payload": PROTOTYPES}, {"payload": {"text": INVISIBLE}}, {"payload": {"turn_num": 1, "html`": "${1}"}}]
+    events: list[dict[str, object]] = [{"payload": {"text": text, text: [text]}} for text in TEXTS]
+    events += [{"payload": text} for text in TEXTS]
+    events += [{"payload": PROTOTYPES}, {"payload": {"text": INVISIBLE}}, {"payload": {"turn_num": 1, "html`": "${1}"}}]
     http.post(
-        "/runs/hostile/events", json=said, headers={"x-client-id": "<script>window.hit=1</script>"}
+        "/runs/hostile/events", json=events, headers={"x-client-id": "<script>window.hit=1</script>"}
     ).raise_for_status()
     for number, text in enumerate(TEXTS):
         open_run(http, f"labelled-{number}", text, started_at=text)

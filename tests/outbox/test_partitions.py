@@ -1,4 +1,4 @@
-"""An outbox that has grown: divided by time, and told so."""
+"""A large outbox: partitioned by month, and reported by `tape doctor`."""
 
 import json
 from datetime import UTC, datetime, timedelta
@@ -13,7 +13,7 @@ from tape.core.errors import UsageError
 from tape.core.outbox import OutboxRetention
 from tape.outbox.database import migrate, open_outbox
 from tape.store.outbox.table import OutboxStats, OutboxTable
-from tests.outbox.places import Place, Seen, said
+from tests.outbox.business_database import BusinessDatabase, RecordingHandler, make_event
 from tests.patience import PATIENCE_S
 
 PARTITIONS = (
@@ -23,19 +23,22 @@ PARTITIONS = (
 QUIET = OutboxStats(0, 0, 0, 0, 1_000, 1.0, 2.0, 0.0)
 
 
-async def divided(place: Place) -> list[str]:
-    async with open_outbox(place.url) as database:
+async def divided(business: BusinessDatabase) -> list[str]:
+    async with open_outbox(business.url) as database:
         return await OutboxTable(database).divide()
 
 
-async def test_a_table_is_divided_under_rows_of_every_status_and_goes_on(postgres: Place) -> None:
-    seen, late = Seen(), Seen(lambda event: ValueError("no") if event.payload["n"] == 1 else None)
+async def test_a_table_is_divided_under_rows_of_every_status_and_goes_on(postgres: BusinessDatabase) -> None:
+    seen, late = (
+        RecordingHandler(),
+        RecordingHandler(lambda event: ValueError("no") if event.payload["n"] == 1 else None),
+    )
     async with postgres.listening({"orders.seen": seen, "orders.late": late}):
-        await postgres.said(said(1), said(2))
+        await postgres.publish(make_event(1), make_event(2))
         await postgres.wait_until("failed", 1)
 
         made = await divided(postgres)
-        await postgres.said(said(3), said(4, occurred_at=datetime.now(UTC) + timedelta(days=40)))
+        await postgres.publish(make_event(3), make_event(4, occurred_at=datetime.now(UTC) + timedelta(days=40)))
         await postgres.wait_until("delivered", 3)
 
     assert made[:2] == ["outbox_before", "outbox_later"] and len(made) == 2 + 3
@@ -43,7 +46,7 @@ async def test_a_table_is_divided_under_rows_of_every_status_and_goes_on(postgre
     assert [position for (position,) in await postgres.states("position")] == [1, 2, 3, 4]
 
 
-async def test_dividing_twice_makes_only_what_is_missing(postgres: Place) -> None:
+async def test_dividing_twice_makes_only_what_is_missing(postgres: BusinessDatabase) -> None:
     await divided(postgres)
     before = await postgres.rows(PARTITIONS)
 
@@ -51,7 +54,9 @@ async def test_dividing_twice_makes_only_what_is_missing(postgres: Place) -> Non
     assert await postgres.rows(PARTITIONS) == before
 
 
-async def test_retention_makes_the_months_to_come_and_takes_the_table_for_nothing_else(postgres: Place) -> None:
+async def test_retention_makes_the_months_to_come_and_takes_the_table_for_nothing_else(
+    postgres: BusinessDatabase,
+) -> None:
     *_, last = await divided(postgres)
     await postgres.run(f"DROP TABLE core.{last}")
     async with open_outbox(postgres.url) as database:
@@ -65,22 +70,22 @@ async def test_retention_makes_the_months_to_come_and_takes_the_table_for_nothin
     assert (last,) in made
 
 
-async def test_an_event_of_any_time_finds_a_partition(postgres: Place) -> None:
+async def test_an_event_of_any_time_finds_a_partition(postgres: BusinessDatabase) -> None:
     await divided(postgres)
     times = [datetime(1999, 1, 1, tzinfo=UTC), datetime(2199, 1, 1, tzinfo=UTC), datetime.now(UTC)]
 
-    await postgres.said(*(said(n, occurred_at=time) for n, time in enumerate(times)))
+    await postgres.publish(*(make_event(n, occurred_at=time) for n, time in enumerate(times)))
 
     assert await postgres.states("status") == [("pending",)] * 3
 
 
-async def test_a_divided_table_is_replayed_handed_over_and_forgotten_like_any_other(postgres: Place) -> None:
-    seen = Seen(lambda event: ValueError("no"))
+async def test_a_divided_table_is_replayed_handed_over_and_forgotten_like_any_other(postgres: BusinessDatabase) -> None:
+    seen = RecordingHandler(lambda event: ValueError("no"))
     await divided(postgres)
     async with postgres.listening({"orders.seen": seen}):
-        await postgres.said(said(1))
+        await postgres.publish(make_event(1))
         await postgres.wait_until("failed", 1)
-    await postgres.said(said(2), generation=7)
+    await postgres.publish(make_event(2), generation=7)
 
     async with open_outbox(postgres.url) as database:
         table = OutboxTable(database)
@@ -94,7 +99,7 @@ async def test_a_divided_table_is_replayed_handed_over_and_forgotten_like_any_ot
     assert kept.marked == 2
 
 
-async def test_an_outbox_of_another_schema_is_divided_alone(postgres: Place) -> None:
+async def test_an_outbox_of_another_schema_is_divided_alone(postgres: BusinessDatabase) -> None:
     await migrate(postgres.url, schema="billing")
 
     async with open_outbox(postgres.url, schema="billing") as database:
@@ -105,7 +110,7 @@ async def test_an_outbox_of_another_schema_is_divided_alone(postgres: Place) -> 
 
 
 async def test_a_file_cannot_be_divided(tmp_path: Path) -> None:
-    file = Place("sqlite", f"sqlite:///{tmp_path / 'business.db'}")
+    file = BusinessDatabase("sqlite", f"sqlite:///{tmp_path / 'business.db'}")
     await migrate(file.url)
 
     with pytest.raises(UsageError, match="no partitions"):
@@ -132,10 +137,10 @@ def test_growth_says_what_to_do(grown: dict[str, float], advice: list[str]) -> N
 def test_the_doctor_says_what_an_outbox_has_outgrown() -> None:
     findings = judged(QUIET._replace(rows=6_000_000, failed=2))
 
-    told = {finding.subject: finding for finding in findings}
-    assert told["outbox"].status == "ok"
-    assert (told["dead letters"].status, told["outbox growth"].status) == ("warn", "warn")
-    assert "tape outbox partition" in told["outbox growth"].fix
+    found = {finding.subject: finding for finding in findings}
+    assert found["outbox"].status == "ok"
+    assert (found["dead letters"].status, found["outbox growth"].status) == ("warn", "warn")
+    assert "tape outbox partition" in found["outbox growth"].fix
 
 
 def test_the_doctor_looks_at_the_outbox_beside_the_journal(
@@ -149,8 +154,8 @@ def test_the_doctor_looks_at_the_outbox_beside_the_journal(
 
     run(["doctor", "--json", "--store", url])
 
-    told = {said["subject"]: said for said in map(json.loads, capsys.readouterr().out.splitlines())}
-    assert told["outbox"]["status"] == "ok" and "0 pending" in told["outbox"]["value"]
+    found = {each["subject"]: each for each in map(json.loads, capsys.readouterr().out.splitlines())}
+    assert found["outbox"]["status"] == "ok" and "0 pending" in found["outbox"]["value"]
 
 
 def test_the_command_divides(postgres_url: str, capsys: pytest.CaptureFixture[str]) -> None:

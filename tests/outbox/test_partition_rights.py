@@ -14,7 +14,7 @@ from tape.core.errors import UsageError
 from tape.core.outbox import OutboxRetention
 from tape.outbox.database import open_outbox
 from tape.store.outbox.table import OutboxTable
-from tests.outbox.places import Place, Seen, said
+from tests.outbox.business_database import BusinessDatabase, RecordingHandler, make_event
 from tests.patience import PATIENCE_S
 
 RIGHTS = """
@@ -87,23 +87,23 @@ END $$"""
 
 @dataclass(frozen=True, slots=True)
 class Roles:
-    """Roles that may do what they need and nothing more, each with a place of its own."""
+    """Roles that may do what they need and nothing more, each with a business of its own."""
 
     owner: str
     app: str
     worker: str
     url: str
 
-    def place(self, role: str) -> Place:
+    def business(self, role: str) -> BusinessDatabase:
         parts = urlsplit(self.url)
-        return Place("postgres", parts._replace(netloc=f"{role}@{parts.hostname}:{parts.port}").geturl())
+        return BusinessDatabase("postgres", parts._replace(netloc=f"{role}@{parts.hostname}:{parts.port}").geturl())
 
     def named(self, statements: str) -> str:
         return statements.format(owner=self.owner, app=self.app, worker=self.worker)
 
 
 @pytest.fixture
-async def roles(postgres: Place) -> AsyncIterator[Roles]:
+async def roles(postgres: BusinessDatabase) -> AsyncIterator[Roles]:
     mark = uuid4().hex[:8]
     roles = Roles(f"owner_{mark}", f"app_{mark}", f"worker_{mark}", postgres.url)
     async with postgres.connected() as connection:
@@ -125,29 +125,31 @@ GRANT UPDATE ON core.outbox_fan_out_lock TO {worker};
 """
 
 
-async def divided(place: Place) -> list[str]:
-    async with open_outbox(place.url) as database:
+async def divided(business: BusinessDatabase) -> list[str]:
+    async with open_outbox(business.url) as database:
         return await OutboxTable(database).divide()
 
 
-async def test_a_role_that_may_only_insert_publishes_before_and_after(postgres: Place, roles: Roles) -> None:
-    app = roles.place(roles.app)
-    await app.said(said(1))
+async def test_a_role_that_may_only_insert_publishes_before_and_after(postgres: BusinessDatabase, roles: Roles) -> None:
+    app = roles.business(roles.app)
+    await app.publish(make_event(1))
 
     await divided(postgres)
-    await app.said(said(2))
+    await app.publish(make_event(2))
 
     assert await postgres.states("position") == [(1,), (2,)]
 
 
-async def test_a_role_that_only_works_delivers_and_retains_before_and_after(postgres: Place, roles: Roles) -> None:
-    worker, seen = roles.place(roles.worker), Seen()
+async def test_a_role_that_only_works_delivers_and_retains_before_and_after(
+    postgres: BusinessDatabase, roles: Roles
+) -> None:
+    worker, seen = roles.business(roles.worker), RecordingHandler()
 
     async with worker.listening({"test.seen": seen}, retention=OutboxRetention()):
-        await postgres.said(said(1))
+        await postgres.publish(make_event(1))
         await postgres.wait_until("delivered", 1)
         await divided(postgres)
-        await postgres.said(said(2))
+        await postgres.publish(make_event(2))
         await postgres.wait_until("delivered", 2)
     async with open_outbox(worker.url) as database:
         kept = await OutboxTable(database).retain(OutboxRetention())
@@ -156,19 +158,21 @@ async def test_a_role_that_only_works_delivers_and_retains_before_and_after(post
 
 
 async def test_a_worker_that_may_not_make_the_months_to_come_goes_on(
-    postgres: Place, roles: Roles, caplog: pytest.LogCaptureFixture
+    postgres: BusinessDatabase, roles: Roles, caplog: pytest.LogCaptureFixture
 ) -> None:
     *_, last = await divided(postgres)
     await postgres.run(f"DROP TABLE core.{last}")
 
-    async with open_outbox(roles.place(roles.worker).url) as database:
+    async with open_outbox(roles.business(roles.worker).url) as database:
         await OutboxTable(database).retain(OutboxRetention())
 
     assert "outbox.months_missing" in caplog.messages
 
 
 @pytest.mark.parametrize("by_owner", [True, False])
-async def test_whatever_a_table_carries_it_carries_divided(postgres: Place, roles: Roles, by_owner: bool) -> None:
+async def test_whatever_a_table_carries_it_carries_divided(
+    postgres: BusinessDatabase, roles: Roles, by_owner: bool
+) -> None:
     async with postgres.connected() as connection:
         await connection.execute(roles.named(FASTENED))
         if by_owner:
@@ -179,7 +183,7 @@ async def test_whatever_a_table_carries_it_carries_divided(postgres: Place, role
             await connection.execute(f"GRANT CREATE ON DATABASE {urlsplit(postgres.url).path[1:]} TO {roles.owner}")
         before = await carried(connection)
 
-        await divided(roles.place(roles.owner) if by_owner else postgres)
+        await divided(roles.business(roles.owner) if by_owner else postgres)
         after = await carried(connection)
 
     assert after == before
@@ -191,7 +195,9 @@ async def carried(connection: asyncpg.Connection) -> dict[str, Any]:
     return {name: [tuple(row) for row in await connection.fetch(query)] for name, query in asked.items()}
 
 
-async def test_nobody_may_use_a_partition_who_was_not_granted_the_table(postgres: Place, roles: Roles) -> None:
+async def test_nobody_may_use_a_partition_who_was_not_granted_the_table(
+    postgres: BusinessDatabase, roles: Roles
+) -> None:
     async with postgres.connected() as connection:
         await connection.execute(roles.named("ALTER DEFAULT PRIVILEGES IN SCHEMA core GRANT SELECT ON TABLES TO {app}"))
         made = await divided(postgres)
@@ -203,23 +209,25 @@ async def test_nobody_may_use_a_partition_who_was_not_granted_the_table(postgres
     assert not any(may)
 
 
-async def test_positions_go_on_where_they_were_although_the_newest_row_is_gone(postgres: Place) -> None:
-    await postgres.said(said(1), said(2))
+async def test_positions_go_on_where_they_were_although_the_newest_row_is_gone(postgres: BusinessDatabase) -> None:
+    await postgres.publish(make_event(1), make_event(2))
     await postgres.run("DELETE FROM core.outbox WHERE position = 2")
 
     await divided(postgres)
-    await postgres.said(said(3))
+    await postgres.publish(make_event(3))
 
     assert await postgres.states("position") == [(1,), (3,)]
 
 
-async def test_a_table_whose_updates_are_published_can_be_updated_in_every_partition(postgres: Place) -> None:
+async def test_a_table_whose_updates_are_published_can_be_updated_in_every_partition(
+    postgres: BusinessDatabase,
+) -> None:
     await postgres.run("CREATE PUBLICATION everything FOR ALL TABLES WITH (publish_via_partition_root)")
-    seen = Seen()
+    seen = RecordingHandler()
 
     await divided(postgres)
     async with postgres.listening({"test.seen": seen}):
-        await postgres.said(said(1))
+        await postgres.publish(make_event(1))
         with anyio.fail_after(PATIENCE_S):
             await postgres.wait_until("delivered", 1)
 
@@ -246,7 +254,7 @@ async def test_a_table_whose_updates_are_published_can_be_updated_in_every_parti
     ],
 )
 async def test_what_a_divided_table_cannot_carry_is_named_and_nothing_is_changed(
-    postgres: Place, statement: str, named: str
+    postgres: BusinessDatabase, statement: str, named: str
 ) -> None:
     await postgres.run(statement)
 
@@ -256,7 +264,7 @@ async def test_what_a_divided_table_cannot_carry_is_named_and_nothing_is_changed
     assert await postgres.rows("SELECT relkind::text FROM pg_class WHERE oid = 'core.outbox'::regclass") == [("r",)]
 
 
-async def test_no_function_of_ours_is_bound_to_the_table_before_it_is_divided(postgres: Place) -> None:
+async def test_no_function_of_ours_is_bound_to_the_table_before_it_is_divided(postgres: BusinessDatabase) -> None:
     await divided(postgres)
 
     bound = "SELECT objid::regproc::text FROM pg_depend WHERE refobjid = 'core.outbox_before'::regclass"

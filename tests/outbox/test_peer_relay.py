@@ -14,7 +14,7 @@ from tape.outbox.relay import peer_relay
 from tests.bridges.receivers import NatsReceiver, Receiver, RedisReceiver
 from tests.bridges.stopping import stop_while_unavailable
 from tests.bridges.test_bridge_commands import configured
-from tests.outbox.places import Place, said
+from tests.outbox.business_database import BusinessDatabase, make_event
 from tests.servers.nats import NatsServer
 from tests.servers.process import free_port
 from tests.servers.valkey import ValkeyServer
@@ -34,16 +34,16 @@ def receiver(request: pytest.FixtureRequest) -> Receiver:
     return RedisReceiver(valkey)
 
 
-async def test_the_envelope_arrives_unchanged_and_once(place: Place, receiver: Receiver) -> None:
-    event = said(1, event_version=3, workspace_id=uuid4(), trace_context=f"00-{'a' * 32}-{'b' * 16}-01")
+async def test_the_envelope_arrives_unchanged_and_once(business: BusinessDatabase, receiver: Receiver) -> None:
+    event = make_event(1, event_version=3, workspace_id=uuid4(), trace_context=f"00-{'a' * 32}-{'b' * 16}-01")
     peer = peer_connections({receiver.name: receiver.settings})[receiver.name]
     relay = peer_relay(peer, receiver.target.partition("://")[2])
 
     async with receiver.prepared():
         await relay(event)
-        await place.said(event, said(2))
-        async with place.listening({"tape.relay": relay}):
-            await place.wait_until("delivered", 2)
+        await business.publish(event, make_event(2))
+        async with business.listening({"tape.relay": relay}):
+            await business.wait_until("delivered", 2)
         received = await receiver.received()
     await peer.close()
 
@@ -56,47 +56,50 @@ async def test_the_envelope_arrives_unchanged_and_once(place: Place, receiver: R
 
 
 async def test_an_event_that_the_peer_rejects_is_a_dead_letter_with_its_reason(
-    place: Place, receiver: Receiver
+    business: BusinessDatabase, receiver: Receiver
 ) -> None:
     peer = peer_connections({receiver.name: receiver.settings})[receiver.name]
 
     async with receiver.prepared():
         relay = peer_relay(peer, receiver.rejecting_target.partition("://")[2])
-        await place.said(said(1, payload={"n": 1, "text": receiver.rejected_payload}))
-        async with place.listening({"tape.relay": relay}):
-            await place.wait_until("failed", 1)
+        await business.publish(make_event(1, payload={"n": 1, "text": receiver.rejected_payload}))
+        async with business.listening({"tape.relay": relay}):
+            await business.wait_until("failed", 1)
     await peer.close()
 
-    ((error, attempts),) = await place.states("last_error, attempts")
+    ((error, attempts),) = await business.states("last_error, attempts")
     assert receiver.rejection in error and attempts == 1
 
 
 def test_the_command_relays_to_the_configured_peer(
     tmp_path: Path, valkey_server: ValkeyServer, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    receiver, place = RedisReceiver(valkey_server), Place("sqlite", f"sqlite:///{tmp_path / 'business.db'}")
+    receiver, business = (
+        RedisReceiver(valkey_server),
+        BusinessDatabase("sqlite", f"sqlite:///{tmp_path / 'business.db'}"),
+    )
     monkeypatch.setenv("TAPE_CONFIG", configured(tmp_path, receiver.name, receiver.settings))
-    assert run(["outbox", "migrate", "--store", place.url]) == 0
-    anyio.run(place.run, "CREATE TABLE orders (n INTEGER, note TEXT)")
-    anyio.run(place.said, said(1), said(2))
+    assert run(["outbox", "migrate", "--store", business.url]) == 0
+    anyio.run(business.run, "CREATE TABLE orders (n INTEGER, note TEXT)")
+    anyio.run(business.publish, make_event(1), make_event(2))
     capsys.readouterr()
 
-    assert run(["outbox", "relay", "--to", receiver.target, "--once", "--json", "--store", place.url]) == 0
+    assert run(["outbox", "relay", "--to", receiver.target, "--once", "--json", "--store", business.url]) == 0
     assert json.loads(capsys.readouterr().out) == {"relayed": 2}
     assert len(anyio.run(receiver.received)) == 2
 
 
 @pytest.mark.parametrize("options", [[], ["--once"]])
 async def test_a_relay_stopped_while_its_peer_is_unavailable_counts_no_attempt(
-    tmp_path: Path, place: Place, options: list[str]
+    tmp_path: Path, business: BusinessDatabase, options: list[str]
 ) -> None:
-    await place.said(said(1), said(2))
+    await business.publish(make_event(1), make_event(2))
     config = configured(tmp_path, "redis-stream", {"url": f"redis://127.0.0.1:{free_port()}/0"})
-    command = ["outbox", "relay", "--to", "redis-stream://orders", "--store", place.url, *options]
+    command = ["outbox", "relay", "--to", "redis-stream://orders", "--store", business.url, *options]
 
     output = await anyio.to_thread.run_sync(stop_while_unavailable, tmp_path, config, command)
 
-    found = await place.rows(f"SELECT DISTINCT status, attempts, last_error FROM {place.outbox}_deliveries")
+    found = await business.rows(f"SELECT DISTINCT status, attempts, last_error FROM {business.outbox}_deliveries")
     assert (output, found) == ({"relayed": 0}, [("pending", 0, None)])
 
 

@@ -1,4 +1,4 @@
-"""Honest events for pages: the arena's, said over HTTP as a producer would."""
+"""Events of the arena, published over HTTP."""
 
 from typing import Any
 
@@ -10,8 +10,8 @@ from tape.core.event import Event
 AT_ONCE = 500
 
 
-class Kept:
-    """A sink that keeps what is said to it, as HTTP takes it."""
+class RecordingSink:
+    """A sink that records events as HTTP bodies."""
 
     def __init__(self) -> None:
         self.events: list[dict[str, Any]] = []
@@ -20,11 +20,11 @@ class Kept:
         self.events.append({"type": event.type, "payload": event.payload, "subject": event.subject})
 
 
-def told(n_turns: int) -> list[dict[str, Any]]:
-    """So many turns of the arena, 20 events each."""
-    kept = Kept()
-    arena((), None, n_turns, kept)
-    return kept.events
+def arena_events(n_turns: int) -> list[dict[str, Any]]:
+    """The events of some turns of the arena, 20 each."""
+    sink = RecordingSink()
+    arena((), None, n_turns, sink)
+    return sink.events
 
 
 def open_run(http: httpx.Client, run_id: str, label: str | None = None, **meta: str) -> None:

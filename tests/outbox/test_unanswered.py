@@ -11,17 +11,17 @@ from tape.core.task import ClaimRequest
 from tape.outbox.database import open_outbox
 from tape.store.outbox.deliveries import Deliveries
 from tape.store.outbox.versions import HandlerVersions
-from tests.outbox.places import Place, said
+from tests.outbox.business_database import BusinessDatabase, make_event
 from tests.outbox.test_claims import MINE
 from tests.patience import PATIENCE_S
 from tests.servers.proxy import Proxy
 
-WANT = ClaimRequest(owner="me", reaction_ids=("test.mine",), lease=timedelta(minutes=1))
+CLAIM = ClaimRequest(owner="me", reaction_ids=("test.mine",), lease=timedelta(minutes=1))
 ANSWER_S = 0.3
 
 
 class Silent(Proxy):
-    """A way on which the server is not heard any more, though the connections stay open."""
+    """A proxy that drops the server's answers while the connections stay open."""
 
     is_silent = False
 
@@ -31,18 +31,18 @@ class Silent(Proxy):
                 to_client.write(answer)
 
 
-async def test_a_server_that_is_not_heard_any_more_is_given_up_and_asked_again(postgres: Place) -> None:
+async def test_a_server_that_is_not_heard_any_more_is_given_up_and_asked_again(postgres: BusinessDatabase) -> None:
     proxy = Silent(postgres.url)
-    await postgres.said(said(1))
+    await postgres.publish(make_event(1))
 
     async with proxy.open(), open_outbox(proxy.url) as database:
         deliveries = Deliveries(database, [MINE], {}, answer_s=ANSWER_S)
         await HandlerVersions(database, [MINE]).register()
         proxy.is_silent = True
         with anyio.fail_after(PATIENCE_S), pytest.raises(Unavailable, match="answer"):
-            await deliveries.claim(WANT)
+            await deliveries.claim(CLAIM)
         proxy.is_silent = False
 
         await postgres.run("UPDATE core.outbox_deliveries SET next_attempt_at = 'epoch'")
         with anyio.fail_after(PATIENCE_S):
-            assert len((await deliveries.claim(WANT)).tasks) == 1
+            assert len((await deliveries.claim(CLAIM)).tasks) == 1

@@ -1,4 +1,4 @@
-"""A store in which everything has happened once: a run with ledgers, tasks that died, an outbox, a lake with tables."""
+"""A store with one of everything: a run with ledgers, dead tasks, an outbox, a lake with tables."""
 
 from pathlib import Path
 
@@ -18,18 +18,18 @@ from tape.work.handler import handler
 from tests.lake.local_lake import fill, opened
 from tests.lake.sample_tables import tables
 from tests.lake.table_files import write_table
-from tests.outbox.places import Place, Seen, said
+from tests.outbox.business_database import BusinessDatabase, RecordingHandler, make_event
 
 SHIP = "demo.ship"
 ORDERS = 8
 
 
-async def happen(url: str, lake: Path, word: str = "an order") -> str:
-    """Makes it so; `word` stands wherever a stranger's text may. The id of the run with ledgers."""
-    run_id = await treasure(url, word)
+async def fill_store(url: str, lake: Path, word: str = "an order") -> str:
+    """Fills the store and returns the id of the run with ledgers; `word` stands wherever a user's text may."""
+    run_id = await record_ledgers(url, word)
     async with open_backend(url) as backend:
-        await react(backend.store, backend.journal, word)
-    await send(url, word)
+        await record_tasks(backend.store, backend.journal, word)
+    await record_outbox(url, word)
     async with opened(url) as (store, journal):
         await fill(store, DeltaLog(lake / "journal"), url)
         await journal.append(Event(run_id="shop", payload={"after": "the lake"}))
@@ -40,8 +40,8 @@ async def happen(url: str, lake: Path, word: str = "an order") -> str:
     return run_id
 
 
-async def treasure(url: str, word: str) -> str:
-    """A run that decides, does, fails, and waits at a gate."""
+async def record_ledgers(url: str, word: str) -> str:
+    """A run with decisions, effects, a failed effect and a gate."""
     async with aconnect(url) as node:
         run_id = (await node.runs.begin("treasury", "ann", "s", "1", owner="worker")).run.run_id
         for index in range(4):
@@ -55,8 +55,8 @@ async def treasure(url: str, word: str) -> str:
     return str(run_id)
 
 
-async def react(store: Store, journal: Journal, word: str) -> None:
-    """Orders that are shipped, but for two whose street nobody finds; another reaction is paused, a third one errs."""
+async def record_tasks(store: Store, journal: Journal, word: str) -> None:
+    """A reaction with two dead tasks, one with a failing predicate, and a paused one."""
 
     def ship(order: object) -> None:
         if order.payload["order"] in (3, 6):  # type: ignore[attr-defined]
@@ -81,14 +81,14 @@ async def react(store: Store, journal: Journal, word: str) -> None:
     await dispatcher.run_once()
 
 
-async def send(url: str, word: str) -> None:
-    """An outbox with one row that was handled, one that could not be, and one that waits."""
-    place = Place("sqlite", url)
+async def record_outbox(url: str, word: str) -> None:
+    """An outbox with a delivered, a failed and a pending row."""
+    business = BusinessDatabase("sqlite", url)
     await migrate(url)
-    await place.run("CREATE TABLE orders (n INTEGER NOT NULL, note TEXT NOT NULL DEFAULT '')")
-    await place.said(*(said(n, event_type=f"order {word}", payload={"n": n, "note": word}) for n in (1, 2)))
-    seen = Seen(lambda event: ValueError(f"no such account {word}") if event.payload["n"] == 2 else None)
-    async with place.listening({"orders.seen": seen}):
-        await place.wait_until("delivered", 1)
-        await place.wait_until("failed", 1)
-    await place.said(said(3, payload={"n": 3, "large": 9007199254740993}))
+    await business.run("CREATE TABLE orders (n INTEGER NOT NULL, note TEXT NOT NULL DEFAULT '')")
+    await business.publish(*(make_event(n, event_type=f"order {word}", payload={"n": n, "note": word}) for n in (1, 2)))
+    seen = RecordingHandler(lambda event: ValueError(f"no such account {word}") if event.payload["n"] == 2 else None)
+    async with business.listening({"orders.seen": seen}):
+        await business.wait_until("delivered", 1)
+        await business.wait_until("failed", 1)
+    await business.publish(make_event(3, payload={"n": 3, "large": 9007199254740993}))

@@ -1,4 +1,4 @@
-"""Views under strain: very many tasks, very long texts, names of any kind, and a server that refuses for a while."""
+"""Views at their limits: very many tasks, very long texts, names of any kind, and a server that refuses for a while."""
 
 import sqlite3
 from collections.abc import AsyncIterator, Iterator
@@ -14,8 +14,8 @@ from tape.core.predicate.limits import MAX_TEXT_BYTES
 from tape.core.reaction import Reaction
 from tape.core.task import MAX_ERROR
 from tape.matcher.matcher import Matcher
+from tests.browser.arena_events import open_run, publish
 from tests.browser.screen import Screen
-from tests.browser.story import open_run, publish
 from tests.browser.test_page_shots import SIZES, sticking
 from tests.contract.reacting import catch_up
 from tests.lake.local_lake import opened
@@ -60,14 +60,14 @@ def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[TapeServer]:
     """A server with very many dead tasks, and a reaction that is hard to read."""
     folder = tmp_path_factory.mktemp("strained")
     url = f"sqlite:///{folder}/tape.db"
-    anyio.run(partial(strain, url))
+    anyio.run(partial(fill_with_extremes, url))
     with sqlite3.connect(folder / "tape.db") as database:
         database.execute("UPDATE tape_tasks SET status = 5, last_error = ?", ["🜁" * MAX_ERROR])
     with TapeServer(folder, url) as server:
         yield server
 
 
-async def strain(url: str) -> None:
+async def fill_with_extremes(url: str) -> None:
     async with opened(url) as (store, journal):
         await store.reactions.register(Reaction(reaction_id="many", subject_pattern="/many/*"))
         await store.reactions.register(Reaction(reaction_id="long", subject_pattern="/many/*", predicate_cel=LONG))
@@ -81,7 +81,7 @@ async def strain(url: str) -> None:
 async def screen(page: Page, server: TapeServer) -> AsyncIterator[Screen]:
     screen = Screen(page, server.url)
     yield screen
-    assert screen.complaints == []
+    assert screen.console_errors == []
 
 
 async def test_all_the_dead_are_replayed_however_many_they_are(screen: Screen, server: TapeServer) -> None:

@@ -1,4 +1,4 @@
-"""One version of a handler in a process of its own, and what time does to it."""
+"""One version of a handler, and helpers that let time pass."""
 
 from collections.abc import Sequence
 from datetime import timedelta
@@ -9,13 +9,13 @@ from tape.core.task import ClaimRequest, Outcome, Settlement, Task
 from tape.outbox.database import Database
 from tape.store.outbox.deliveries import Deliveries
 from tape.store.outbox.versions import HandlerVersions
-from tests.outbox.places import Place
+from tests.outbox.business_database import BusinessDatabase
 
 NAME = "test.seen"
-WANT = ClaimRequest(owner="me", reaction_ids=(NAME,), lease=timedelta(minutes=1))
+CLAIM = ClaimRequest(owner="me", reaction_ids=(NAME,), lease=timedelta(minutes=1))
 
 
-class Running:
+class HandlerVersion:
     """One version of the handler test.seen, by the types it takes."""
 
     def __init__(self, database: Database, *types: str, attempts: int = 6, **fields: Any) -> None:
@@ -32,7 +32,7 @@ class Running:
         self.version = handler.version
 
     async def tasks(self) -> Sequence[Task]:
-        return (await self.deliveries.claim(WANT)).tasks
+        return (await self.deliveries.claim(CLAIM)).tasks
 
     async def claimed(self) -> list[str]:
         return [task.type for task in await self.tasks()]
@@ -43,12 +43,12 @@ class Running:
         return answer
 
 
-async def lapse(place: Place) -> None:
-    """Every lease and every wait ends."""
-    await place.run(f"UPDATE {place.outbox}_deliveries SET next_attempt_at = {place.long_ago}")
+async def expire_leases(business: BusinessDatabase) -> None:
+    """Ends every lease and every retry delay."""
+    await business.run(f"UPDATE {business.outbox}_deliveries SET next_attempt_at = {business.long_ago}")
 
 
-async def silence(place: Place, running: Running) -> None:
-    """A version has not been seen for long."""
-    table = "core.event_handlers" if place.name == "postgres" else "core_event_handlers"
-    await place.run(f"UPDATE {table} SET seen_at = {place.long_ago} WHERE version = '{running.version}'")
+async def mark_unseen(business: BusinessDatabase, version: HandlerVersion) -> None:
+    """Makes a version look unseen for a long time."""
+    table = "core.event_handlers" if business.name == "postgres" else "core_event_handlers"
+    await business.run(f"UPDATE {table} SET seen_at = {business.long_ago} WHERE version = '{version.version}'")

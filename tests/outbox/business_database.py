@@ -1,4 +1,4 @@
-"""A database with an outbox and a business table, as a user of either sees it."""
+"""A database with an outbox and a business table."""
 
 import sqlite3
 from collections.abc import AsyncIterator, Callable, Mapping
@@ -18,8 +18,8 @@ QUICK = RetryPolicy(base=timedelta(milliseconds=1), cap=timedelta(milliseconds=2
 
 
 @dataclass(frozen=True, slots=True)
-class Place:
-    """Where business and outbox live together."""
+class BusinessDatabase:
+    """The database of an application, in Postgres or SQLite."""
 
     name: str
     url: str
@@ -34,7 +34,7 @@ class Place:
 
     @asynccontextmanager
     async def connected(self) -> AsyncIterator[Any]:
-        """A connection of the business's own, in no transaction yet."""
+        """A connection of the application, without a transaction."""
         if self.name == "sqlite":
             connection = sqlite3.connect(self.url.removeprefix("sqlite:///"), 10, isolation_level=None)
             try:
@@ -55,33 +55,33 @@ class Place:
     async def run(self, statement: str) -> None:
         await self.rows(statement)
 
-    async def said(self, *events: OutboxEvent, generation: int = 0, is_kept: bool = True) -> None:
-        """Events of one business transaction, which commits or does not."""
+    async def publish(self, *events: OutboxEvent, generation: int = 0, commits: bool = True) -> None:
+        """Publishes events in one business transaction, and commits it or rolls it back."""
         async with self.connected() as connection:
             await rows(connection, "BEGIN IMMEDIATE" if self.name == "sqlite" else "BEGIN")
             for event in events:
                 await rows(connection, f"INSERT INTO orders (n) VALUES ({number(event)})")
                 await publish(event, connection, generation=generation)
-            await rows(connection, "COMMIT" if is_kept else "ROLLBACK")
+            await rows(connection, "COMMIT" if commits else "ROLLBACK")
 
     async def states(self, columns: str = "status") -> list[tuple[Any, ...]]:
         return await self.rows(f"SELECT {columns} FROM {self.outbox} ORDER BY position")
 
     async def wait_until(self, status: str, count: int, within_s: float = PATIENCE_S) -> None:
-        """Until so many rows have come to a status."""
-        wanted = f"SELECT count(*) FROM {self.outbox} WHERE status = '{status}'"
+        """Waits until `count` rows have a status."""
+        query = f"SELECT count(*) FROM {self.outbox} WHERE status = '{status}'"
         with anyio.fail_after(within_s):
             async with self.connected() as connection:
-                while await rows(connection, wanted) != [(count,)]:  # noqa: ASYNC110 - the database tells nobody
+                while await rows(connection, query) != [(count,)]:  # noqa: ASYNC110 - there is no event for it
                     await anyio.sleep(0.01)
 
     @asynccontextmanager
     async def listening(self, handlers: Mapping[str, EventHandler], **options: Any) -> AsyncIterator[OutboxListener]:
-        """A listener that runs for as long as the block; what is said of each handler comes as `listen`."""
-        said = {"retry_policy": QUICK} | options.pop("listen", {})
+        """A listener that runs during the block; `listen` has the options of each handler."""
+        listen_options = {"retry_policy": QUICK} | options.pop("listen", {})
         listener = OutboxListener(self.url, **options)
         for name, handler in handlers.items():
-            listener.listen(handler_name=name, handler=handler, **said)
+            listener.listen(handler_name=name, handler=handler, **listen_options)
 
         async def run() -> Any:
             await listener.run()
@@ -97,7 +97,7 @@ async def rows(connection: Any, statement: str) -> list[tuple[Any, ...]]:
     return [tuple(row) for row in await connection.fetch(statement)]
 
 
-def said(n: int, **fields: Any) -> OutboxEvent:
+def make_event(n: int, **fields: Any) -> OutboxEvent:
     return OutboxEvent(**({"event_type": "orders.placed", "source": "orders", "payload": {"n": n}} | fields))
 
 
@@ -107,8 +107,8 @@ def number(event: OutboxEvent) -> int:
     return n
 
 
-class Seen:
-    """A handler that keeps what it was given."""
+class RecordingHandler:
+    """A handler that records its events."""
 
     def __init__(self, answer: Callable[[OutboxEvent], object] = lambda _: None) -> None:
         self.events: list[OutboxEvent] = []
@@ -133,6 +133,6 @@ class Seen:
                 await self._has_more.wait()
 
 
-async def note(event: OutboxEvent, connection: Any) -> None:
-    """A handler whose effect is a row."""
+async def insert_handled(event: OutboxEvent, connection: Any) -> None:
+    """A handler that inserts a row."""
     await rows(connection, f"INSERT INTO orders (n, note) VALUES ({number(event)}, 'handled')")
