@@ -1,4 +1,4 @@
-"""Time that passes at once: whatever a directory of runs remembers is made to be longer ago."""
+"""Lets time pass at once: moves all times in the directory of runs into the past."""
 
 from datetime import timedelta
 from typing import Final
@@ -29,7 +29,7 @@ end
 
 
 async def age(backend: Backend, store: Store, by: timedelta) -> None:
-    """Lets time pass for the runs there are."""
+    """Moves the times of all runs into the past."""
     ms = by // timedelta(milliseconds=1)
     if backend.name == "redis":
         with redis.Redis.from_url(backend.url) as client:

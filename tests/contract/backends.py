@@ -1,4 +1,4 @@
-"""The stores that keep the contract, and what each of them has."""
+"""The stores under the contract tests, and the features of each."""
 
 from collections.abc import AsyncIterator
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
@@ -20,8 +20,8 @@ from tape.store.sqlite.location import Location
 from tape.store.sqlite.store import open_store as open_sqlite
 
 
-class DeafWake:
-    """Loses every hint."""
+class LossyWake:
+    """Loses every notification."""
 
     async def notify(self, head: GlobalSeq) -> None:
         return
@@ -49,7 +49,7 @@ class Backend:
 
     @asynccontextmanager
     async def open_empty(self) -> AsyncIterator[Store]:
-        """The store without what was in it."""
+        """Opens the store after its data was deleted."""
         for leftover in self.files():
             leftover.unlink()
         if self.name == "redis":
@@ -91,7 +91,7 @@ class Backend:
 NAMES = ("memory", "sqlite", "postgres", "redis")
 WITH_LEDGERS = ("memory", "sqlite", "postgres")
 
-# A test with one of these runs on the stores that have what it is about, or on those that do not.
+# A test with one of these marks runs on the stores that have a feature, or on those that lack it.
 needs_ledgers = pytest.mark.parametrize("backend", WITH_LEDGERS, indirect=True)
 on_disk = pytest.mark.parametrize("backend", ["sqlite", "postgres"], indirect=True)
 without_ledgers = pytest.mark.parametrize("backend", sorted({*NAMES} - {*WITH_LEDGERS}), indirect=True)

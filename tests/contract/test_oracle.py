@@ -50,7 +50,7 @@ def groups(has_cells: bool) -> st.SearchStrategy[list[list[Request]]]:
 
 
 class Model:
-    """What a store must know after what it has been told."""
+    """The state of a store after its requests."""
 
     def __init__(self) -> None:
         self.heads: dict[RunId, Head] = {}

@@ -15,7 +15,7 @@ from tape.core.event import Entry, Event
 from tape.core.ids import GlobalSeq, RunId
 from tape.core.ports import Store
 from tests.conftest import Scale
-from tests.contract.backends import Backend, DeafWake
+from tests.contract.backends import Backend, LossyWake
 from tests.contract.events import drain, fill, make_event, positions, seqs, take, upto
 from tests.patience import PATIENCE_S
 
@@ -94,7 +94,7 @@ async def test_p8_what_the_tail_holds_is_bounded_in_bytes(journal: Journal) -> N
 
 
 async def test_p9_losing_every_wake_only_delays(backend: Backend) -> None:
-    async with backend.two_nodes(DeafWake()) as (writer, reader):
+    async with backend.two_nodes(LossyWake()) as (writer, reader):
         await fill(writer, "r1", 1)
         stream = reader.stream(run_id="r1")
         await stream.__anext__()

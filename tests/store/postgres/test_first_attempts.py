@@ -1,4 +1,4 @@
-"""Claims as columns: only what a worker can have in hand."""
+"""First attempts as columns of tape_finish."""
 
 import pytest
 
@@ -10,7 +10,7 @@ def claim(reaction_id: str, place: int, owner: str = "me", attempt: int = 1) -> 
     return TaskClaim(task_id(reaction_id, place), owner, attempt)
 
 
-def test_places_rise_and_come_once_for_each_reaction() -> None:
+def test_positions_rise_and_come_once_for_each_reaction() -> None:
     claims = [claim("one", 7), claim("two", 5), claim("one", 3), claim("one", 7)]
 
     columns = first_attempts(claims)
@@ -30,5 +30,5 @@ def test_places_rise_and_come_once_for_each_reaction() -> None:
         TaskClaim(TaskId("prefix.00000000000000²"), "me", 1),
     ],
 )
-def test_whatever_else_is_claimed_is_left_to_its_row(odd: TaskClaim) -> None:
+def test_other_claims_are_settled_as_rows(odd: TaskClaim) -> None:
     assert first_attempts([claim("one", 1), odd]) is None

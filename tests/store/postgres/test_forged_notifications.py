@@ -1,4 +1,4 @@
-"""On Postgres anybody who may connect may notify: what is notified says when to look, and never what is there."""
+"""On Postgres any role that may connect may notify: a notification says when to read, never what is there."""
 
 import sys
 from collections.abc import AsyncIterator, Iterator

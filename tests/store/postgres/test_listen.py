@@ -1,4 +1,4 @@
-"""Hearing on Postgres of what this node itself has appended."""
+"""Notifications on Postgres of entries that this node itself has appended."""
 
 from contextlib import aclosing
 
@@ -30,7 +30,7 @@ async def test_what_is_appended_past_the_appender_of_this_node_reaches_its_strea
 
 
 async def until_listening(store: PostgresStore) -> None:
-    listener = store._database._own_wake  # noqa: SLF001 - nobody else is told of it
+    listener = store._database._own_wake  # noqa: SLF001 - the store does not show it
     with anyio.fail_after(PATIENCE_S):
         while not listener.is_listening:  # noqa: ASYNC110
             await anyio.sleep(0.001)

@@ -105,15 +105,15 @@ SET auto_explain.log_level = notice;
 SET auto_explain.log_nested_statements = on;
 SET auto_explain.log_min_duration = 0;
 """
-SAID = Event(run_id="run-1", payload=1)
+PLAIN = Event(run_id="run-1", payload=1)
 CAUSED = Event(run_id="run-2", payload=1, cause=7)
 CELL = CellChange(id=CellId("ledger", "new"), seen=0, status="open", state_json="{}")
 STALE = CellChange(id=CellId("ledger", "key-1"), seen=0, status="open", state_json="{}")
 GUARDED = Request(events=(CAUSED,), cells=(CELL,), key="new", expected_seq=LAST)
 APPENDED = [
-    [Request(events=(SAID,))],
+    [Request(events=(PLAIN,))],
     [GUARDED],
-    [GUARDED, Request(events=(SAID,), cells=(STALE,))],
+    [GUARDED, Request(events=(PLAIN,), cells=(STALE,))],
     [fork_request(RunId("forked"), Fork(RunId("run-1"), Seq(7)), mutation=1)],
 ]
 APPENDS = {"begin": "", "between": "1, 9", "written": "19990, ARRAY['7']"}
@@ -180,13 +180,13 @@ async def test_an_append_reads_no_table_from_end_to_end(
 async def test_one_event_is_appended_without_reading_a_table_from_end_to_end(connection: asyncpg.Connection) -> None:
     (changes,) = await connection.fetchrow("SELECT changes FROM tape_meta")
 
-    assert await scanned_within(connection, "append_one", one_event(SAID, 1, ROWS, changes, LAST)) == {}
+    assert await scanned_within(connection, "append_one", one_event(PLAIN, 1, ROWS, changes, LAST)) == {}
 
 
 async def scanned_within(connection: asyncpg.Connection, name: str, values: Sequence[object]) -> dict[str, list[str]]:
-    """What the statements of an append's function read from end to end."""
-    heard: list[str] = []
-    listener = partial(hear, heard)
+    """The tables that the statements of an append function read from end to end."""
+    messages: list[str] = []
+    listener = partial(on_log, messages)
     connection.add_log_listener(listener)
     await connection.execute(EXPLAIN_NESTED)
 
@@ -197,19 +197,19 @@ async def scanned_within(connection: asyncpg.Connection, name: str, values: Sequ
 
     await connection.execute("SET auto_explain.log_min_duration = -1")
     connection.remove_log_listener(listener)
-    plans = [json.loads(text) for text in heard]
+    plans = [json.loads(text) for text in messages]
     assert len(plans) > 3
     return {found["Query Text"]: scans for found in plans if (scans := scanned([found]))}
 
 
-def hear(heard: list[str], connection: object, message: asyncpg.PostgresLogMessage) -> None:
+def on_log(messages: list[str], connection: object, message: asyncpg.PostgresLogMessage) -> None:
     _, is_plan, text = str(message).partition("plan:\n")
     if is_plan:
-        heard.append(text)
+        messages.append(text)
 
 
 async def plan(connection: asyncpg.Connection, sql: str, arguments: str) -> Any:
-    """How a statement is gone about when its parameters are not known yet, as the store has it done."""
+    """The generic plan of a statement, which the store uses."""
     await connection.execute(f"PREPARE asked AS {sql}")
     call = f"EXECUTE asked({arguments})" if arguments else "EXECUTE asked"
     try:
@@ -223,7 +223,7 @@ def literal(value: object) -> str:
 
 
 def scanned(found: Any) -> list[str]:
-    """Those of our tables that are read from end to end, but for the one row of tape_meta."""
+    """The tables that a plan reads from end to end, except the one row of tape_meta."""
     read = [node["Relation Name"] for node in nodes(found[0]["Plan"]) if node["Node Type"] == "Seq Scan"]
     return [table for table in read if table.startswith("tape_") and table != "tape_meta"]
 

@@ -1,4 +1,4 @@
-"""How Postgres goes about work in hand: a plan that was made while there was little still does when there is much."""
+"""Plans of page claims on Postgres: one that was made for small tables still finds rows by key in large ones."""
 
 from collections.abc import AsyncIterator
 
@@ -21,7 +21,7 @@ READ = "SELECT relname, seq_tup_read FROM pg_stat_xact_user_tables"
 MANY = 100
 LITTLE = """
 INSERT INTO tape_journal
-  SELECT n, n, n, 0, 1, 0, 'little', 'event', 'said', '/a/1', 1, 'e' || n, NULL, '', '', '', '{}', '{}', NULL
+  SELECT n, n, n, 0, 1, 0, 'little', 'event', 'written', '/a/1', 1, 'e' || n, NULL, '', '', '', '{}', '{}', NULL
     FROM generate_series(-9, 0) n;
 INSERT INTO tape_tasks (task_id, reaction_id, shard, source_run_id, source_global_seq, subject, status, created_at_ms)
   SELECT 'little-' || n, 'rule-0', 0, 'little', n, '/a/1', 3, 1 FROM generate_series(-9, 0) n;
@@ -31,7 +31,7 @@ RULE, PREFIX = ["rule-1"], ["0123456789abcdef"]
 
 
 async def work(connection: asyncpg.Connection, seen: int, first: int) -> int:
-    """Three matches of which two are given, one ends and one is put down; the pack's version then."""
+    """Three matches of which two are claimed, one is finished and one materialized; returns the new version."""
     places = [first, first + 2, first + 3]
     moved = await connection.fetchval(MATCH, seen, first + 3, first, RULE, PREFIX, [3], places, [7])
     await connection.fetchval(FINISH, PREFIX, [1], [first])
@@ -49,7 +49,7 @@ async def connection(postgres_databases: Databases) -> AsyncIterator[asyncpg.Con
         await connection.close()
 
 
-async def test_work_in_hand_finds_its_rows_by_their_keys_however_early_it_was_planned(
+async def test_page_claims_find_their_rows_by_key_however_early_they_were_planned(
     connection: asyncpg.Connection,
 ) -> None:
     await connection.execute(LITTLE)
@@ -68,7 +68,7 @@ async def test_work_in_hand_finds_its_rows_by_their_keys_however_early_it_was_pl
 
 async def test_one_event_is_appended_by_keys_however_early_that_was_planned(connection: asyncpg.Connection) -> None:
     await connection.execute(LITTLE)
-    await connection.execute("INSERT INTO tape_heads (run_id, last_seq, content_type) VALUES ('said', 0, '')")
+    await connection.execute("INSERT INTO tape_heads (run_id, last_seq, content_type) VALUES ('written', 0, '')")
     await connection.execute("VACUUM ANALYZE")
     early = connection.transaction()
     await early.start()
@@ -88,8 +88,26 @@ async def test_one_event_is_appended_by_keys_however_early_that_was_planned(conn
 async def append_one(connection: asyncpg.Connection, head: int) -> int | None:
     """When the one entry was, if it was appended."""
     changes, last = await connection.fetchrow(
-        "SELECT changes, last_seq FROM tape_meta, tape_heads WHERE run_id = 'said'"
+        "SELECT changes, last_seq FROM tape_meta, tape_heads WHERE run_id = 'written'"
     )
-    event = (9 << 40, head, changes, last, 0, "said", "event", "said", "/a/1", 1, "e", "", "", "", "{}", "{}", None)
+    event = (
+        9 << 40,
+        head,
+        changes,
+        last,
+        0,
+        "written",
+        "event",
+        "written",
+        "/a/1",
+        1,
+        "e",
+        "",
+        "",
+        "",
+        "{}",
+        "{}",
+        None,
+    )
     ts_ms: int | None = await connection.fetchval(statements("postgres", "append.sql")["append_one"], *event)
     return ts_ms

@@ -16,7 +16,7 @@ from tests.store.postgres.test_plans import literal, plan, scanned
 ROWS = 20_000
 FILL = f"""
 INSERT INTO tape_journal
-  SELECT n, n, n, 0, 1, 0, 'run', 'event', 'said', '/a/' || n, 1, 'e' || n, NULL, '', '', '', '{{}}', '{{}}', NULL
+  SELECT n, n, n, 0, 1, 0, 'run', 'event', 'written', '/a/' || n, 1, 'e' || n, NULL, '', '', '', '{{}}', '{{}}', NULL
     FROM generate_series(1, {ROWS}) n;
 INSERT INTO tape_reactions (reaction_id, name, subject_pattern, handler_kind, created_at_ms, state_version)
   SELECT 'rule-' || n, '', '/a/**', 2, n, n FROM generate_series(1, 2000) n;
@@ -31,7 +31,7 @@ ANALYZE;
 """
 BYTES: dict[str, object] = {"max_bytes": 9, "is_first": True}
 BEFORE: dict[str, object] = {"before_seq": 9, "before_id": "rule-1", "max_bytes": 9, "is_bare": False}
-SMALL = {"tape_match_cursor", "tape_page_claims"}  # one row, and one for each page that somebody has in hand
+SMALL = {"tape_match_cursor", "tape_page_claims"}  # one row, and one for each claimed page
 CLAIMS = '[{"task_id": "task-1", "owner": "me", "attempt": 1}]'
 RULE: dict[str, object] = {"reaction_id": "rule-1"}
 RULES: dict[str, object] = {"reaction_ids": '["rule-1", "rule-2"]', "now_ms": 1}
@@ -122,7 +122,7 @@ def test_sqlite_looks_for_work_without_reading_the_tasks(sqlite: sqlite3.Connect
 
 
 def is_harmless(scan: str) -> bool:
-    """A list that was given, a page that was found, the one row of the pack, or an index in the order asked for."""
+    """A JSON list, a page, the one row of the match cursor, or an index in the order asked for."""
     known = (
         "VIRTUAL TABLE",
         "SCAN p",

@@ -54,20 +54,20 @@ async def direct(postgres_url: str) -> AsyncIterator[asyncpg.Connection]:
 
 
 async def test_an_append_whose_answer_was_lost_is_there_once_and_is_told_its_place(store: Store, proxy: Proxy) -> None:
-    await append(store, said(1))
+    await append(store, Event(run_id="r1", payload=1))
     proxy.loses_an_answer = True
 
-    (entry,) = await append(store, said(2))
+    (entry,) = await append(store, Event(run_id="r1", payload=2))
 
     assert (entry.global_seq, entry.seq) == (2, 2)
     assert await numbers(store) == [1, 2]
 
 
 async def test_an_append_that_was_lost_on_the_way_is_sent_again(store: Store, proxy: Proxy) -> None:
-    await append(store, said(1))
+    await append(store, Event(run_id="r1", payload=1))
     proxy.loses_a_request = True
 
-    (entry,) = await append(store, said(2))
+    (entry,) = await append(store, Event(run_id="r1", payload=2))
 
     assert (entry.global_seq, entry.seq) == (2, 2)
     assert await numbers(store) == [1, 2]
@@ -77,11 +77,11 @@ async def test_what_others_wrote_meanwhile_does_not_hide_an_append_whose_answer_
     store: Store, proxy: Proxy, postgres_url: str
 ) -> None:
     async with open_store(postgres_url) as other:
-        await append(store, said(1))
-        await append(other, said(2))
+        await append(store, Event(run_id="r1", payload=1))
+        await append(other, Event(run_id="r1", payload=2))
         proxy.loses_an_answer = True
 
-        (entry,) = await append(store, said(3))
+        (entry,) = await append(store, Event(run_id="r1", payload=3))
 
         assert (entry.global_seq, entry.seq) == (3, 3)
         assert await numbers(store) == [1, 2, 3]
@@ -92,11 +92,11 @@ async def test_nothing_is_written_when_there_is_no_way_to_the_server(postgres_ur
     async with proxy.open():
         context = open_postgres(proxy.url, listen_url=postgres_url)
         store = await context.__aenter__()
-        await append(store, said(1))
+        await append(store, Event(run_id="r1", payload=1))
     await anyio.sleep(0.05)
 
     with pytest.raises(Unavailable) as refused:
-        await append(store, said(2))
+        await append(store, Event(run_id="r1", payload=2))
 
     assert refused.value.outcome == "nothing"
     async with proxy.open():
@@ -105,22 +105,26 @@ async def test_nothing_is_written_when_there_is_no_way_to_the_server(postgres_ur
 
 
 async def test_a_value_postgres_cannot_hold_fails_alone_in_a_group(store: Store) -> None:
-    requests = [request(said(1), expected=0), poison(2), request(said(3), expected=1)]
+    requests = [
+        request(Event(run_id="r1", payload=1), expected=0),
+        poison(2),
+        request(Event(run_id="r1", payload=3), expected=1),
+    ]
 
     outcomes = await store.journal.append(requests)
 
-    assert [places(outcome) for outcome in outcomes] == [[1], [], [2]]
+    assert [positions(outcome) for outcome in outcomes] == [[1], [], [2]]
     assert isinstance(outcomes[1], UsageError)
     assert await numbers(store) == [1, 3]
 
 
 async def test_a_group_cut_in_two_keeps_what_its_first_half_was_told(store: Store, direct: asyncpg.Connection) -> None:
     await direct.execute(REFUSE_CELLS)
-    changed = Request(events=(said(2),), cells=(cell("{}"),), expected_seq=Seq(1), opens=True)
+    changed = Request(events=(Event(run_id="r1", payload=2),), cells=(cell("{}"),), expected_seq=Seq(1), opens=True)
 
-    outcomes = await store.journal.append([request(said(1), expected=0), changed])
+    outcomes = await store.journal.append([request(Event(run_id="r1", payload=1), expected=0), changed])
 
-    assert places(outcomes[0]) == [1] and isinstance(outcomes[1], Unavailable)
+    assert positions(outcomes[0]) == [1] and isinstance(outcomes[1], Unavailable)
     assert await numbers(store) == [1]
 
 
@@ -161,17 +165,17 @@ async def test_a_listener_that_may_not_connect_does_not_end_the_store(postgres_u
     async with open_postgres(postgres_url, listen_url=stranger) as store:
         await anyio.sleep(0.2)
 
-        assert [entry.seq for entry in await append(store, said(1))] == [1]
+        assert [entry.seq for entry in await append(store, Event(run_id="r1", payload=1))] == [1]
 
 
 async def test_a_reader_beyond_a_restored_backup_is_told_at_once(
     postgres_url: str, postgres_databases: Databases
 ) -> None:
     async with open_store(postgres_url) as store:
-        await append(store, said(1))
+        await append(store, Event(run_id="r1", payload=1))
     with postgres_databases.database(name(postgres_url)) as backup:
         async with open_journal(postgres_url) as journal, aclosing(journal.stream()) as stream:
-            await journal.append(said(2))
+            await journal.append(Event(run_id="r1", payload=2))
             assert [(await anext(stream)).payload for _ in range(2)] == [1, 2]
 
             postgres_databases.restore_database(postgres_url, backup)
@@ -188,7 +192,7 @@ async def test_a_server_that_acknowledges_too_soon_is_refused(postgres_url: str,
             pass
 
     async with open_store(postgres_url, unsafe_durability=True) as store:
-        assert [entry.seq for entry in await append(store, said(1))] == [1]
+        assert [entry.seq for entry in await append(store, Event(run_id="r1", payload=1))] == [1]
 
 
 async def test_a_server_that_never_syncs_is_refused() -> None:
@@ -201,7 +205,7 @@ async def test_a_server_that_never_syncs_is_refused() -> None:
 async def everything_arrives_within_the_poll(store: Store, url: str) -> None:
     async with open_store(url) as other, run_journal(store) as journal, aclosing(journal.stream()) as stream:
         for number in range(4):
-            await append(other, said(number))
+            await append(other, Event(run_id="r1", payload=number))
             with anyio.fail_after(PATIENCE_S):
                 assert (await anext(stream)).payload == number
 
@@ -210,10 +214,6 @@ async def end_listeners(direct: asyncpg.Connection) -> None:
     while True:
         await direct.execute(END_LISTENERS)
         await anyio.sleep(0.02)
-
-
-def said(n: int) -> Event:
-    return Event(run_id="r1", payload=n)
 
 
 def cell(state: str) -> CellChange:
@@ -227,7 +227,7 @@ def request(event: Event, expected: int | None = None) -> Request:
 def poison(n: int) -> Request:
     far = cell("{}")
     object.__setattr__(far, "due_at_ms", 1 << 63)  # no request can be made like this; the store must survive it anyway
-    return Request(events=(said(n),), cells=(far,), opens=True)
+    return Request(events=(Event(run_id="r1", payload=n),), cells=(far,), opens=True)
 
 
 async def append(store: Store, event: Event) -> Sequence[Entry]:
@@ -242,7 +242,7 @@ async def numbers(store: Store) -> list[object]:
     return [entry.payload for entry in (await store.journal.read(GlobalSeq(0))).entries]
 
 
-def places(outcome: AppendOutcome) -> list[int]:
+def positions(outcome: AppendOutcome) -> list[int]:
     return [] if isinstance(outcome, TapeError) else [entry.global_seq for entry in outcome]
 
 
@@ -264,19 +264,19 @@ async def test_settings_of_a_database_do_not_change_what_we_mean(postgres_url: s
         async with one.transaction() as tx:
             tx.append(Request(events=(said_back,), opens=True))
         for n in range(20):
-            await append(one if n % 2 else other, said(n))
+            await append(one if n % 2 else other, Event(run_id="r1", payload=n))
         page = await one.journal.read(GlobalSeq(0))
 
     assert page.entries[0].payload == said_back.payload
-    assert places(page.entries) == list(range(1, 22))
+    assert positions(page.entries) == list(range(1, 22))
 
 
 async def test_a_repeated_request_in_a_block_gives_the_entry_that_is_stored(store: Store) -> None:
-    keyed = Request(events=(said(1),), opens=True, key="k")
+    keyed = Request(events=(Event(run_id="r1", payload=1),), opens=True, key="k")
     (first,) = await store.journal.append([keyed])
 
     async with store.transaction() as tx:
-        tx.append(Request(events=(said(1),), opens=True, key="k"))
+        tx.append(Request(events=(Event(run_id="r1", payload=1),), opens=True, key="k"))
 
     assert list(tx.outcomes) == [first]
 
@@ -291,7 +291,7 @@ async def test_opening_a_journal_that_is_current_needs_no_right_to_create(
     parts = urlsplit(postgres_url)
     try:
         async with open_store(parts._replace(netloc=f"{role}@{parts.hostname}:{parts.port}").geturl()) as store:
-            assert places(await append(store, said(1))) == [1]
+            assert positions(await append(store, Event(run_id="r1", payload=1))) == [1]
     finally:
         await direct.execute(f"DROP OWNED BY {role}")
         await direct.execute(f"DROP ROLE {role}")
@@ -304,6 +304,6 @@ async def test_who_waits_for_a_connection_gets_the_next_that_is_free(postgres_ur
         with anyio.fail_after(PATIENCE_S):
             async with anyio.create_task_group() as tasks, store.transaction():
                 tasks.start_soon(store.journal.bounds)
-                while not store._database._waiting:  # noqa: ASYNC110, SLF001 - nobody else is told of it
+                while not store._database._waiting:  # noqa: ASYNC110, SLF001 - the store does not show it
                     await anyio.sleep(0.001)
             assert (await store.journal.bounds()).head == 0

@@ -96,7 +96,7 @@ async def begin_epoch(url: str) -> None:
         await other.new_epoch()
 
 
-async def told(live: Stream) -> None:
+async def until_epoch_reset(live: Stream) -> None:
     with pytest.raises(InvalidCursor), anyio.fail_after(PATIENCE_S):
         while True:
             await anext(live)
@@ -111,7 +111,7 @@ async def test_a_node_goes_on_in_what_was_restored(journal: Journal, backup: Bac
 
         await backup.restore()
         await begin_epoch(backup.url)
-        await told(live)
+        await until_epoch_reset(live)
 
     (entry,) = await journal.append(make_event("r1", 30))
     assert (entry.global_seq, entry.seq) == (3, 3)
@@ -151,7 +151,7 @@ async def test_readers_of_what_was_restored_hear_nothing_of_what_was_lost(journa
             first = [await anext(again), await anext(again)]
             await journal.append(Event(run_id="r1", payload="kept"))
             assert (await anext(again)).payload == "kept" and positions(first) == [1, 2]
-        await told(live)
+        await until_epoch_reset(live)
 
 
 async def test_what_is_said_after_a_restore_is_matched_though_its_positions_were_before(

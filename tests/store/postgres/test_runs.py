@@ -1,4 +1,4 @@
-"""Runs on Postgres: who changes a run locks its row first and the journal last, so nobody waits in a circle."""
+"""Runs on Postgres: a change locks the row of a run first and the journal last, so that nothing deadlocks."""
 
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import suppress
@@ -10,11 +10,12 @@ import pytest
 
 from tape.compose import open_store
 from tape.core.errors import RunClosed, RunOpen
-from tape.core.event import Entry, Event
+from tape.core.event import Entry
 from tape.core.ids import RunId
 from tape.core.ports import AppendOutcome, Store
 from tape.core.run import Head, RunMeta
 from tape.core.sequence import Request
+from tests.contract.events import make_event
 from tests.patience import PATIENCE_S
 
 ROUNDS = 10
@@ -45,7 +46,7 @@ async def test_an_append_does_not_wait_for_a_block_that_has_changed_its_runs_row
     async with store.transaction() as tx:
         await tx.fetch(TOUCH, {"run_id": R1})
         with anyio.fail_after(PATIENCE_S):
-            (outcome,) = await store.journal.append([Request(events=(said(),))])
+            (outcome,) = await store.journal.append([Request(events=(make_event(),))])
 
     assert seqs(outcome) == [1]
 
@@ -67,7 +68,7 @@ async def test_a_renewal_waits_neither_for_the_journals_lock_nor_for_heads(store
 async def test_a_change_of_a_run_waits_for_a_block_that_changed_it_first_and_not_the_block_for_it(
     store: Store, direct: asyncpg.Connection, change: str
 ) -> None:
-    await store.journal.append([Request(events=(said(),), opens=True)])
+    await store.journal.append([Request(events=(make_event(),), opens=True)])
     if change != "close":
         await store.runs.close(R1)
 
@@ -76,7 +77,7 @@ async def test_a_change_of_a_run_waits_for_a_block_that_changed_it_first_and_not
             await tx.fetch(TOUCH, {"run_id": R1})
             tasks.start_soon(perform, store, change)
             await until_blocked(direct)
-            tx.append(Request(events=(said("other"),), opens=True))
+            tx.append(Request(events=(make_event("other"),), opens=True))
 
     assert [seqs(outcome) for outcome in tx.outcomes] == [[1]]
 
@@ -91,7 +92,7 @@ async def test_what_a_block_appended_first_is_before_the_close_that_waited_for_i
             await tx.fetch(TOUCH, {"run_id": R1})
             tasks.start_soon(perform, store, "close")
             await until_blocked(direct)
-            tx.append(Request(events=(said(),)))
+            tx.append(Request(events=(make_event(),)))
 
     assert (await store.runs.heads([R1]))[R1].closed_seq == 1
 
@@ -126,7 +127,7 @@ async def test_a_renewal_that_finds_its_run_being_closed_waits_and_is_told_so(
             tasks.start_soon(renew)
             await until_blocked(direct, 2)
 
-    (outcome,) = await store.journal.append([Request(events=(said(),))])
+    (outcome,) = await store.journal.append([Request(events=(make_event(),))])
     assert held == []
     assert isinstance(outcome, RunClosed)
 
@@ -152,7 +153,7 @@ async def test_nobody_ever_waits_in_a_circle(store: Store) -> None:
     async def block(run_id: RunId) -> None:
         async with store.transaction() as tx:
             await tx.fetch(TOUCH, {"run_id": run_id})
-            tx.append(Request(events=(said(run_id),), opens=True))
+            tx.append(Request(events=(make_event(run_id),), opens=True))
 
     async def reopen(run_id: RunId) -> None:
         await store.runs.close(run_id)
@@ -162,7 +163,7 @@ async def test_nobody_ever_waits_in_a_circle(store: Store) -> None:
     async def others(run_id: RunId) -> None:
         await store.runs.renew("p1", runs[::-1])
         await store.runs.close_silent(timedelta(0))
-        await store.journal.append([Request(events=(said(run_id),), opens=True)])
+        await store.journal.append([Request(events=(make_event(run_id),), opens=True)])
 
     with anyio.fail_after(PATIENCE_S):
         async with anyio.create_task_group() as tasks:
@@ -212,10 +213,6 @@ async def until_blocked(direct: asyncpg.Connection, count: int = 1) -> None:
     """Until so many of the store's sessions wait for a lock."""
     while await direct.fetchval(BLOCKED) < count:  # noqa: ASYNC110 - only asking can tell
         await anyio.sleep(0.01)
-
-
-def said(run_id: str = "r1") -> Event:
-    return Event(run_id=run_id, payload=1)
 
 
 def seqs(outcome: AppendOutcome | list[Entry]) -> list[int]:

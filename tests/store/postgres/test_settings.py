@@ -1,4 +1,4 @@
-"""Settings of a Postgres server that change while a journal is open: whoever connects looks at them again."""
+"""Settings of a Postgres server that change while a journal is open: each new connection checks them."""
 
 from collections.abc import AsyncIterator
 

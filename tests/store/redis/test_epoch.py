@@ -1,4 +1,4 @@
-"""Data sets in Redis come and go: whoever knew one that is lost is told, and never goes on in the next."""
+"""Data sets in Redis come and go: a reader of a lost one gets an error and never continues in the next."""
 
 from collections.abc import AsyncIterator, Iterator
 

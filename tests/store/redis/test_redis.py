@@ -17,7 +17,7 @@ from tape.store.redis.location import Location
 from tape.store.redis.scripts import APPEND
 from tape.store.redis.store import open_store as open_redis
 from tests.conftest import Scale
-from tests.contract.backends import DeafWake
+from tests.contract.backends import LossyWake
 from tests.contract.events import append, drain, entries, make_event, positions, request, seqs, upto
 from tests.patience import PATIENCE_S
 from tests.servers.redis_proxy import RedisProxy
@@ -215,7 +215,7 @@ async def test_b04_cancelled_appends_are_whole_or_absent_and_the_next_is_right(s
 
 
 async def test_an_append_whose_answer_is_lost_is_answered_and_counts_once(lossy: RedisProxy) -> None:
-    async with open_redis(Location.parse(lossy.url), DeafWake()) as store:
+    async with open_redis(Location.parse(lossy.url), LossyWake()) as store:
         await append(store, make_event(n=1))
         lossy.loses_an_answer = True
 
@@ -226,7 +226,7 @@ async def test_an_append_whose_answer_is_lost_is_answered_and_counts_once(lossy:
 
 
 async def test_an_append_that_was_lost_on_its_way_is_made(lossy: RedisProxy) -> None:
-    async with open_redis(Location.parse(lossy.url), DeafWake()) as store:
+    async with open_redis(Location.parse(lossy.url), LossyWake()) as store:
         await append(store, make_event(n=1))
         lossy.loses_a_request = True
 
@@ -289,7 +289,7 @@ async def test_a_listener_that_is_cut_off_listens_again(
 
 
 async def until_listening(store: Store, is_listening: bool) -> None:
-    listener = store.journal._listener  # type: ignore[attr-defined]  # noqa: SLF001 - nobody else is told of it
+    listener = store.journal._listener  # type: ignore[attr-defined]  # noqa: SLF001 - the store does not show it
     with anyio.fail_after(PATIENCE_S):
         while listener.is_listening != is_listening:  # noqa: ASYNC110
             await anyio.sleep(0.001)

@@ -14,7 +14,7 @@ from tape.core.ids import Epoch
 from tape.core.ports import Store
 from tape.store.redis.location import Location
 from tape.store.redis.store import open_store as open_redis
-from tests.contract.backends import DeafWake
+from tests.contract.backends import LossyWake
 from tests.contract.events import append, make_event
 from tests.patience import PATIENCE_S
 from tests.servers.redis_proxy import RedisProxy
@@ -29,10 +29,10 @@ class Holding(RedisProxy):
     """Holds scripts back until the server is ready, as a server does that is ready just before they arrive."""
 
     async def _ask(self, client: asyncio.StreamReader, to_server: asyncio.StreamWriter) -> None:
-        while said := await client.read(65_536):
-            if b"EVAL\r\n" in said:
+        while data := await client.read(65_536):
+            if b"EVAL\r\n" in data:
                 await until_loaded(f"redis://{self._target.netloc}")
-            to_server.write(said)
+            to_server.write(data)
 
 
 async def test_a_server_that_still_loads_is_not_judged() -> None:
@@ -121,12 +121,12 @@ async def filled(server: ValkeyServer) -> Epoch:
 
 
 async def opened(url: str) -> tuple[Epoch, list[str]]:
-    """The epoch that who opens the store is told in the end, and what he was told before."""
+    """The epoch in which the store opens at last, and the errors before."""
     complaints: list[str] = []
     with anyio.fail_after(PATIENCE_S):
         while True:
             try:
-                async with open_redis(Location.parse(url), DeafWake()) as store:
+                async with open_redis(Location.parse(url), LossyWake()) as store:
                     return store.epoch, complaints
             except Unavailable as error:
                 complaints.append(error.reason)

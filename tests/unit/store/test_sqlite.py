@@ -296,12 +296,12 @@ async def test_what_is_done_in_the_caller_s_thread_waits_for_what_was_asked_befo
 
 async def test_an_error_in_the_caller_s_thread_is_told_as_in_the_other() -> None:
     worker = Worker("tape-test", lambda: sqlite3.connect(":memory:", check_same_thread=False))
-    told = []
+    reasons = []
 
     for call in (worker.call, worker.call_here):
         with pytest.raises(Unavailable) as caught:
             await call(lambda connection: connection.execute("SELECT * FROM nowhere"))
-        told.append(caught.value.reason)
+        reasons.append(caught.value.reason)
     await worker.stop()
 
-    assert told[0] == told[1]
+    assert reasons[0] == reasons[1]

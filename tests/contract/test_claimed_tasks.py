@@ -1,4 +1,4 @@
-"""What a worker was given as it was matched is a task like any other, whatever happens to it."""
+"""A task that was claimed as it was matched is a task like any other, whatever happens to it."""
 
 from collections.abc import Sequence
 from datetime import timedelta
@@ -29,7 +29,9 @@ from tests.contract.reacting import (
 pytestmark = needs_ledgers
 
 
-async def given(store: Store, count: int = 3, slots: RecordingSlots | None = None, **options: object) -> list[Task]:
+async def claimed_as_matched(
+    store: Store, count: int = 3, slots: RecordingSlots | None = None, **options: object
+) -> list[Task]:
     slots = slots or RecordingSlots(1_000, "rule", "other")
     await store.reactions.register(reaction(**options))  # type: ignore[arg-type]
     await publish(store, count)
@@ -38,7 +40,7 @@ async def given(store: Store, count: int = 3, slots: RecordingSlots | None = Non
 
 
 async def test_it_is_found_listed_counted_and_explained_before_it_ends(store: Store) -> None:
-    first, *_ = await given(store)
+    first, *_ = await claimed_as_matched(store)
 
     assert await store.tasks.find(first.task_id) == first
     assert await store.tasks.made_of("rule", first.source_global_seq, first.subject) == first
@@ -46,8 +48,8 @@ async def test_it_is_found_listed_counted_and_explained_before_it_ends(store: St
     assert [(each.status, each.n_tasks) for each in await store.tasks.outcomes()] == [("claimed", 3)]
 
 
-async def test_when_some_have_ended_the_others_are_still_in_hand(store: Store) -> None:
-    first, second, third = await given(store)
+async def test_when_some_have_ended_the_others_are_still_claimed(store: Store) -> None:
+    first, second, third = await claimed_as_matched(store)
 
     assert await settle(store, second) is None
 
@@ -56,8 +58,8 @@ async def test_when_some_have_ended_the_others_are_still_in_hand(store: Store) -
     assert await sources(store, status=TaskStatus.DONE) == [2, 3, 4]
 
 
-async def test_p11_nothing_in_hand_is_settled_twice(store: Store) -> None:
-    first, *rest = await given(store)
+async def test_p11_no_claimed_task_is_settled_twice(store: Store) -> None:
+    first, *rest = await claimed_as_matched(store)
     await settle(store, first)
 
     answers = await store.tasks.settle([Settlement(held(task), Done()) for task in (first, *rest)])
@@ -66,8 +68,8 @@ async def test_p11_nothing_in_hand_is_settled_twice(store: Store) -> None:
     assert await settle(store, first) is not None
 
 
-async def test_p11_nobody_else_settles_what_is_in_hand(store: Store) -> None:
-    first, *_ = await given(store)
+async def test_p11_only_the_owner_settles_a_claimed_task(store: Store) -> None:
+    first, *_ = await claimed_as_matched(store)
     foreign = held(first)._replace(owner="somebody")
     unmatched = held(first)._replace(task_id=type(first.task_id)(f"{first.task_id[:-1]}9"))
 
@@ -76,8 +78,8 @@ async def test_p11_nobody_else_settles_what_is_in_hand(store: Store) -> None:
     assert None not in answers and await sources(store, status=TaskStatus.CLAIMED) == [2, 3, 4]
 
 
-async def test_p12_an_attempt_in_hand_counts_when_its_lease_ends(store: Store) -> None:
-    lost = await given(store)
+async def test_p12_a_claimed_attempt_counts_when_its_lease_ends(store: Store) -> None:
+    lost = await claimed_as_matched(store)
 
     await expire(store)
     again = await claim(store)
@@ -87,8 +89,8 @@ async def test_p12_an_attempt_in_hand_counts_when_its_lease_ends(store: Store) -
     assert [await settle(store, task) for task in again] == [None] * 3
 
 
-async def test_p12_the_last_attempt_in_hand_ends_dead_with_its_lease(store: Store) -> None:
-    await given(store, 1, retry_max=0)
+async def test_p12_the_last_claimed_attempt_ends_dead_with_its_lease(store: Store) -> None:
+    await claimed_as_matched(store, 1, retry_max=0)
 
     await expire(store)
     await claim(store)
@@ -96,8 +98,8 @@ async def test_p12_the_last_attempt_in_hand_ends_dead_with_its_lease(store: Stor
     assert [task.status for task in await tasks(store)] == [TaskStatus.DLQ]
 
 
-async def test_a_failure_in_hand_is_tried_again_and_a_death_is_one(store: Store) -> None:
-    first, second, third = await given(store)
+async def test_a_failed_claim_is_tried_again_and_a_dead_one_is_not(store: Store) -> None:
+    first, second, third = await claimed_as_matched(store)
     outcomes: tuple[Outcome, ...] = (Failed("no"), Died("never"), Done())
 
     answers = await store.tasks.settle(
@@ -108,8 +110,8 @@ async def test_a_failure_in_hand_is_tried_again_and_a_death_is_one(store: Store)
     assert [task.status for task in await tasks(store)] == [TaskStatus.PENDING, TaskStatus.DLQ, TaskStatus.DONE]
 
 
-async def test_a_lease_in_hand_is_longer_after_a_heartbeat(store: Store) -> None:
-    first, second, _ = await given(store)
+async def test_a_heartbeat_extends_the_lease_of_a_claimed_task(store: Store) -> None:
+    first, second, _ = await claimed_as_matched(store)
     await settle(store, second)
 
     answers = await store.tasks.extend([held(first), held(second)], timedelta(minutes=5))
@@ -120,8 +122,8 @@ async def test_a_lease_in_hand_is_longer_after_a_heartbeat(store: Store) -> None
     assert await settle(store, first) is None
 
 
-async def test_p13_what_is_in_hand_holds_its_slots(store: Store) -> None:
-    first, *_ = await given(store, 3, max_concurrency=2)
+async def test_p13_claimed_tasks_hold_their_slots(store: Store) -> None:
+    first, *_ = await claimed_as_matched(store, 3, max_concurrency=2)
 
     assert await claim(store) == []
     await settle(store, first)
@@ -130,7 +132,7 @@ async def test_p13_what_is_in_hand_holds_its_slots(store: Store) -> None:
 
 
 async def test_it_goes_on_when_its_entries_leave_the_journal(store: Store) -> None:
-    first, *rest = await given(store, 3, num_shards=4)
+    first, *rest = await claimed_as_matched(store, 3, num_shards=4)
     await settle(store, first)
 
     await store.retention.trim(GlobalSeq(4))
@@ -165,8 +167,8 @@ class Remembered:
         await anyio.sleep_forever()
 
 
-async def test_a_changed_number_of_shards_counts_for_what_is_in_hand(store: Store) -> None:
-    await given(store)
+async def test_a_changed_number_of_shards_counts_for_claimed_tasks(store: Store) -> None:
+    await claimed_as_matched(store)
 
     await store.reactions.register(reaction(num_shards=7))
     await expire(store)
@@ -194,7 +196,7 @@ async def test_entries_of_many_runs_and_of_some_subjects_end_as_they_were_given(
 
 async def test_p10_to_p12_hold_when_leases_end_while_work_is_settled(store: Store, scale: Scale) -> None:
     """Whoever loses the race for a claim is told, and everything ends done once."""
-    lost = await given(store, scale(40))
+    lost = await claimed_as_matched(store, scale(40))
     done: list[str] = []
 
     async def settling(some: Sequence[Task]) -> None:
