@@ -126,8 +126,6 @@ def spark_writer(open_spark: Callable[[], AbstractContextManager[SparkSession]],
 
 def _write(spark: SparkSession, store: str, after: GlobalSeq, through: GlobalSeq, folder: Path) -> None:
     source = spark.read.format("tape").options(store=store, fromGlobalSeq=after, toGlobalSeq=through)
-    target = source.load().write.option("compression", "zstd").option("parquet.block.size", GROUP_BYTES)
-    target = target.option(
-        "parquet.block.row.count.limit", GROUP_ROWS
-    )  # the byte limit does not bound rows that compress well
-    target.parquet(spark_path(folder))
+    # The byte limit alone does not bound the number of rows that compress well.
+    limits = {"parquet.block.size": GROUP_BYTES, "parquet.block.row.count.limit": GROUP_ROWS}
+    source.load().write.options(compression="zstd", **limits).parquet(spark_path(folder))

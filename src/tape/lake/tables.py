@@ -169,9 +169,8 @@ DEFINITIONS: Final[Mapping[str, Table]] = {
 
 def _partings(journal: DataFrame, children: DataFrame) -> DataFrame:
     """The parents' own entries after which forks part; an inherited entry belongs to another run."""
-    left = F.broadcast(
-        children.select("parent_run_id", "at_seq").distinct()
-    )  # otherwise Spark shuffles the whole journal
+    # Without the broadcast Spark shuffles the whole journal.
+    left = F.broadcast(children.select("parent_run_id", "at_seq").distinct())
     entries = journal.select(
         F.col(RUN_ID).alias("parent_run_id"),
         F.col(SEQ).alias("at_seq"),

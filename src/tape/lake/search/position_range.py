@@ -40,9 +40,7 @@ class PositionRange:
 def position_range(url: str, log: DeltaLog, after: int = 0, through: int | None = None) -> PositionRange:
     """Checks that every position of a range can be read; raises Conflict if the lake is another journal's."""
     with open_ranges(url) as ranges:
-        floor = (
-            ranges.bounds().floor
-        )  # read before the lake, which then holds everything below it, even while an archive runs
+        floor = ranges.bounds().floor  # read before the lake, so that the lake holds everything below it
         snapshot = log.snapshot()
         head = ranges.bounds().head
         _check_lake(ranges, log, snapshot, floor, head)
@@ -59,17 +57,14 @@ def position_range(url: str, log: DeltaLog, after: int = 0, through: int | None 
 
 def entries(spark: SparkSession, url: str, log: DeltaLog, positions: PositionRange) -> DataFrame:
     """The entries of a range, with the journal's columns; the URL's secrets stay out of Spark's plans."""
-    files = [
-        file
-        for file in positions.snapshot.files
-        if file.first <= positions.last_in_lake and file.last > positions.after
-    ]
+    after, last = positions.after, positions.last_in_lake
+    files = [file for file in positions.snapshot.files if file.first <= last and file.last > after]
     parts = []
     if files:
         cold = read_parquet(spark, (log.table / file.path for file in files), spark_ddl())
-        parts.append(cold.filter(cold.global_seq.between(positions.after + 1, positions.last_in_lake)))
-    if positions.last_in_lake < positions.through:
-        options = {"fromGlobalSeq": positions.last_in_lake, "toGlobalSeq": positions.through}
+        parts.append(cold.filter(cold.global_seq.between(after + 1, last)))
+    if last < positions.through:
+        options = {"fromGlobalSeq": last, "toGlobalSeq": positions.through}
         parts.append(spark.read.format("tape").options(store=option_for(url), **options).load())
     if not parts:
         return spark.createDataFrame([], spark_ddl())
