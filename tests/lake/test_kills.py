@@ -4,7 +4,7 @@ import os
 import subprocess
 import sys
 from collections.abc import AsyncIterator, Callable
-from contextlib import asynccontextmanager, nullcontext
+from contextlib import asynccontextmanager
 from functools import partial
 from pathlib import Path
 from random import Random
@@ -13,15 +13,13 @@ from typing import NamedTuple
 import anyio
 import psutil
 import pytest
-from pyspark.sql import SparkSession
 
 from tape.bus.journal import Journal
 from tape.lake.compaction import vacuum
 from tape.lake.log import DATA, DeltaLog
-from tape.lake.pipeline import spark_writer, sync
 from tape.lake.verify import faults, versions
 from tests.conftest import Scale
-from tests.lake.local_lake import opened, publish
+from tests.lake.local_lake import fill, opened, publish
 from tests.lake.test_compaction import NOW
 from tests.patience import PATIENCE_S
 
@@ -41,16 +39,16 @@ class Outcome(NamedTuple):
 
 
 @pytest.fixture(scope="module")
-def outcome(tmp_path_factory: pytest.TempPathFactory, spark: SparkSession, scale: Scale) -> Outcome:
+def outcome(tmp_path_factory: pytest.TempPathFactory, scale: Scale) -> Outcome:
     kills = scale(KILLS)
-    outcome = anyio.run(play, tmp_path_factory.mktemp("p17"), spark, kills, scale(ENTRIES))
+    outcome = anyio.run(play, tmp_path_factory.mktemp("p17"), kills, scale(ENTRIES))
     print(
         f"{kills} kills, {outcome.head:,} entries, {outcome.log.snapshot().version} commits, {outcome.orphans} orphans"
     )
     return outcome
 
 
-async def play(folder: Path, spark: SparkSession, kills: int, entries: int) -> Outcome:
+async def play(folder: Path, kills: int, entries: int) -> Outcome:
     """Starts and kills drivers while entries are appended, then syncs the rest."""
     log, url = DeltaLog(folder / "lake" / "journal"), f"sqlite:///{folder}/journal.db"
     orphaned: list[psutil.Process] = []
@@ -58,9 +56,7 @@ async def play(folder: Path, spark: SparkSession, kills: int, entries: int) -> O
         async with appending(journal, entries):
             for number in range(kills):
                 orphaned += await kill_a_driver(folder, url, log, number)
-        with spark_writer(lambda: nullcontext(spark), url) as write:
-            async for _ in sync(store.journal, log, write):
-                pass
+        await fill(store, log, url)
         head = await journal.head()
     await anyio.to_thread.run_sync(psutil.wait_procs, orphaned)
     named = {log.table / file.path for file in log.snapshot().files}

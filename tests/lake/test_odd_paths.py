@@ -9,12 +9,10 @@ from pathlib import Path
 
 import anyio
 import pytest
-from pyspark.sql import SparkSession
 
 from tape.cli.main import run
 from tape.compose import open_backend
 from tape.core.errors import UsageError
-from tape.lake import dry_run
 from tape.lake.derived_tables import NAMES as NAMES_OF_TABLES
 from tape.lake.lazy_reader import LazyReader
 from tape.lake.log import DeltaLog
@@ -59,21 +57,6 @@ def test_a_lake_works_in_a_folder_of_any_name(tmp_path: Path, capsys: pytest.Cap
 async def entries(url: str, lake: Path) -> list[object]:
     async with open_backend(url, lake=lake) as backend:
         return [entry async for entry in backend.journal.stream(follow=False)]
-
-
-def test_spark_writes_and_reads_a_lake_in_a_folder_of_any_name(
-    spark: SparkSession, tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    url, lake = f"sqlite:///{tmp_path}/journal.db", tmp_path / "lakes" / EVERYTHING / "lake"
-    where = ("--lake", str(lake), "--store", url)
-    anyio.run(partial(publish_only, url, 30))
-
-    synced = answers(capsys, "lake", "sync", "--step", "20", *where)
-    made = answers(capsys, "lake", "tables", "runs", *where)
-
-    assert [step["through"] for step in synced] == [20, 30] and [table["rows"] for table in made] == [3]
-    assert dry_run(spark, url, lake, "/n/**").count() == 30
-    assert [path.name for path in (tmp_path / "lakes").iterdir()] == [EVERYTHING]
 
 
 def test_a_report_is_drawn_in_a_folder_of_any_name(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -3,8 +3,10 @@
 import os
 from collections.abc import Iterator
 from contextlib import AbstractContextManager, nullcontext
+from functools import partial
 from pathlib import Path
 
+import anyio
 import duckdb
 import pytest
 from deltalake import DeltaTable
@@ -13,10 +15,12 @@ from pyspark.sql import SparkSession
 from tape.core.errors import Unavailable
 from tape.core.event import Event
 from tape.core.ids import GlobalSeq
+from tape.lake import dry_run
 from tape.lake.log import DeltaLog
 from tape.lake.pipeline import Write, spark_writer, sync
 from tape.lake.verify import faults, versions
 from tests.lake.local_lake import opened, publish, read_all
+from tests.lake.test_odd_paths import EVERYTHING, answers, publish_only
 
 COUNTS = ("count(*)", "count(distinct global_seq)", "max(global_seq)")
 
@@ -80,3 +84,18 @@ async def test_a_step_on_a_full_disk_fails_with_the_reason_and_succeeds_later(
         went_on = [done.through async for done in sync(store.journal, log, write)]
 
     assert refused == [(0, 0), (1, 100)] and went_on == [200] and list(faults(log, is_deep=True)) == []
+
+
+def test_spark_writes_and_reads_a_lake_in_a_folder_of_any_name(
+    spark: SparkSession, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    url, lake = f"sqlite:///{tmp_path}/journal.db", tmp_path / "lakes" / EVERYTHING / "lake"
+    where = ("--lake", str(lake), "--store", url)
+    anyio.run(partial(publish_only, url, 30))
+
+    synced = answers(capsys, "lake", "sync", "--step", "20", *where)
+    made = answers(capsys, "lake", "tables", "runs", *where)
+
+    assert [step["through"] for step in synced] == [20, 30] and [table["rows"] for table in made] == [3]
+    assert dry_run(spark, url, lake, "/n/**").count() == 30
+    assert [path.name for path in (tmp_path / "lakes").iterdir()] == [EVERYTHING]

@@ -139,7 +139,7 @@ def test_a_regular_expression_that_java_might_read_otherwise_or_slowly_is_left_a
 
 
 @pytest.mark.parametrize(
-    ("text", "needles"),
+    ("text", "substrings"),
     [
         ("payload.status == 'late'", {'"status":"late"'}),
         ("payload.user.id == 7", {'"user":', '"id":7'}),

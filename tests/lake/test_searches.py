@@ -1,7 +1,5 @@
 """Dry runs and backfills that a server starts, on Spark in a process of its own."""
 
-import os
-import signal
 from collections.abc import Iterator
 from functools import partial
 from pathlib import Path
@@ -108,20 +106,3 @@ def test_there_is_one_search_at_a_time_and_it_can_be_cancelled(server: TapeServe
     assert (other.status_code, cancelled.json()["state"]) == (409, "cancelled")
     assert children(server) == []
     assert http.delete("/reactions/late/searches").status_code == 409
-
-
-def test_a_server_that_is_killed_leaves_no_search_behind(tmp_path: Path) -> None:
-    url = f"sqlite:///{tmp_path}/tape.db"
-    anyio.run(partial(filled, url, tmp_path / "lake"))
-    with TapeServer(tmp_path, url, environment={"TAPE_SPARK_MASTER": "local[1]"}) as server, server.client() as http:
-        http.post("/reactions/late/dry-run").raise_for_status()
-        give_up = monotonic() + PATIENCE_S
-        while not any(child.name() == "java" for child in children(server)):
-            assert monotonic() < give_up
-            sleep(0.1)
-        started = children(server)
-        os.kill(server.pid, signal.SIGKILL)
-
-        _, alive = psutil.wait_procs(started, timeout=PATIENCE_S)
-
-    assert len(started) > 1 and alive == []

@@ -6,11 +6,10 @@ import sys
 from pathlib import Path
 
 import pytest
-from pyspark.sql import SparkSession
 
 from tape.core.errors import UsageError
 from tape.lake.java import find_java, launch_home
-from tape.lake.session import check_master, chosen_master, configuration, open_session
+from tape.lake.session import check_master, chosen_master, configuration
 from tape.lake.spark_settings import declared
 from tests.lake.journals import fill, numbered
 from tests.servers.spark import without_spark
@@ -47,21 +46,6 @@ def test_executors_in_processes_of_their_own_find_the_source(url: str, tmp_path:
     ended = count("local-cluster[2,1,1024]", tmp_path / "spark", url)
 
     assert (ended.stdout, ended.stderr) == ("30 18\n", "")
-
-
-def test_a_connect_server_serves_the_source(spark_url: str, url: str, tmp_path: Path) -> None:
-    fill(url, numbered(90))
-
-    ended = count(spark_url, tmp_path / "unused", url)
-
-    assert (ended.stdout, ended.stderr) == ("30 18\n", "")
-
-
-def test_a_session_that_is_there_is_shared_and_left_alone(spark: SparkSession, tmp_path: Path) -> None:
-    with open_session("local[2]", tmp_path) as session:
-        assert session is spark
-
-    assert spark.range(3).count() == 3
 
 
 @pytest.mark.parametrize(

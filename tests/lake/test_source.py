@@ -2,6 +2,7 @@
 
 import sqlite3
 from functools import partial
+from pathlib import Path
 
 import pytest
 from pyspark.errors import PySparkException
@@ -11,11 +12,13 @@ from pyspark.sql.functions import expr
 from tape.core.event import Event
 from tape.lake import register
 from tape.lake.partitions import BelowFloor, JournalPartition, PartitionReader
+from tape.lake.session import open_session
 from tape.lake.source import JournalStreamReader
 from tape.lake.source_options import EARLIEST, SourceOptions
 from tape.store.ranges import arrow_schema
 from tests.conftest import Scale
 from tests.lake.journals import delete, fill, hostile, numbered, plain, read, rows, source, trim
+from tests.lake.test_session import count
 
 PUSHDOWN = "spark.sql.python.filterPushdown.enabled"
 FILTERS = [
@@ -242,3 +245,18 @@ def test_the_source_can_be_registered_with_a_session(spark: SparkSession, url: s
     register(spark)
 
     assert source(spark, url).count() == 3
+
+
+def test_a_connect_server_serves_the_source(spark_url: str, url: str, tmp_path: Path) -> None:
+    fill(url, numbered(90))
+
+    ended = count(spark_url, tmp_path / "unused", url)
+
+    assert (ended.stdout, ended.stderr) == ("30 18\n", "")
+
+
+def test_a_session_that_is_there_is_shared_and_left_alone(spark: SparkSession, tmp_path: Path) -> None:
+    with open_session("local[2]", tmp_path) as session:
+        assert session is spark
+
+    assert spark.range(3).count() == 3
