@@ -25,7 +25,7 @@ from tests.bridges.bridge_worker import (
 from tests.bridges.receivers import Receiver
 from tests.conftest import Scale
 from tests.contract.events import append
-from tests.contract.reacting import match, reaction
+from tests.contract.reactions import match, reaction
 
 BLOB = bytes(range(256)) * 3
 

@@ -17,7 +17,7 @@ from tape.matcher.matcher import Matcher
 from tests.browser.arena_events import open_run, publish
 from tests.browser.screen import Screen
 from tests.browser.test_page_shots import SIZES, sticking
-from tests.contract.reacting import catch_up
+from tests.contract.reactions import catch_up
 from tests.lake.local_lake import opened
 from tests.patience import PATIENCE_S
 from tests.server.server import TapeServer

@@ -21,8 +21,8 @@ from tape.sdk.nouns.node import AsyncNode
 from tape.sdk.remote.node import reached
 from tape.work.jobs import job_worker
 from tests.contract.backends import needs_ledgers
+from tests.contract.ledgers import begin_run
 from tests.contract.serving import served
-from tests.contract.working import begun
 
 pytestmark = needs_ledgers
 
@@ -51,7 +51,7 @@ async def apps(request: pytest.FixtureRequest, store: Store, journal: Journal) -
 
 async def owing(node: AsyncNode, name: str, kind: str = "refund") -> str:
     """A failed run that owes what its program has registered."""
-    run = await begun(node, name)
+    run = await begin_run(node, name)
     effect = await node.effects.begin(run.run_id, "wire", 7)
     await node.effects.complete(run.run_id, effect.idempotency_key, response="b-1")
     await node.obligations.register(run.run_id, effect.idempotency_key, kind, 7, max_attempts=1)
@@ -59,14 +59,14 @@ async def owing(node: AsyncNode, name: str, kind: str = "refund") -> str:
     return run.run_id
 
 
-async def queued(node: AsyncNode, name: str) -> Effect:
-    run = await begun(node, name)
+async def queue_effect(node: AsyncNode, name: str) -> Effect:
+    run = await begin_run(node, name)
     return await node.effects.begin(run.run_id, "wire", 7, dispatch_mode=DispatchMode.OUTBOX, connector="bank")
 
 
 async def waiting(node: AsyncNode, name: str) -> str:
     """A run that waits at a gate, for a time that is over."""
-    run = await begun(node, name)
+    run = await begin_run(node, name)
     await node.gates.wait(run.run_id, "approval")
     await node.timers.set(run.run_id, "t", 2, "gate_timeout", {"gate": "approval"})
     return run.run_id
@@ -130,7 +130,7 @@ async def test_an_obligation_of_another_app_is_not_claimed_by_its_number_either(
 
 
 async def test_the_next_obligation_of_a_run_may_be_another_app_s(apps: Apps) -> None:
-    run = await begun(apps.shop)
+    run = await begin_run(apps.shop)
     for node, key in ((apps.shop, "first"), (apps.payments, "second")):
         await node.obligations.register(run.run_id, key, "refund")
     await apps.shop.runs.end(run.run_id, RunStatus.FAILED)
@@ -145,7 +145,7 @@ async def test_the_next_obligation_of_a_run_may_be_another_app_s(apps: Apps) -> 
 
 
 async def test_what_was_done_twice_is_undone_by_the_app_whose_effect_it_was(apps: Apps) -> None:
-    effect = await queued(apps.payments, "1")
+    effect = await queue_effect(apps.payments, "1")
     await apps.nameless.dispatch.observe(
         effect.run_id, effect.idempotency_key, Resolution.DUPLICATE, compensate_on_duplicate=Compensation(kind="refund")
     )
@@ -155,7 +155,7 @@ async def test_what_was_done_twice_is_undone_by_the_app_whose_effect_it_was(apps
 
 
 async def test_an_effect_is_carried_out_by_a_worker_of_its_app(apps: Apps) -> None:
-    effect = await queued(apps.payments, "1")
+    effect = await queue_effect(apps.payments, "1")
     bank = {"bank": lambda held: "paid"}
 
     foreign = await job_worker(DispatchJob(apps.shop, bank, owner="d1")).run_once()
@@ -168,7 +168,7 @@ async def test_an_effect_is_carried_out_by_a_worker_of_its_app(apps: Apps) -> No
 
 
 async def test_a_timer_is_handled_by_a_worker_of_its_app(apps: Apps) -> None:
-    run = await begun(apps.payments)
+    run = await begin_run(apps.payments)
     await apps.payments.timers.set(run.run_id, "t", 1, "redrive")
     rung: list[Timer] = []
 
@@ -181,7 +181,7 @@ async def test_a_timer_is_handled_by_a_worker_of_its_app(apps: Apps) -> None:
 
 
 async def test_work_that_names_no_app_is_for_every_app_and_who_names_none_sees_all(apps: Apps) -> None:
-    run = await begun(apps.nameless)
+    run = await begin_run(apps.nameless)
     await apps.nameless.timers.set(run.run_id, "any", 1, "redrive")
     await apps.payments.timers.set(run.run_id, "one", 2, "redrive")
 

@@ -10,7 +10,7 @@ from tape.matcher.matcher import Matcher
 from tests.conftest import Scale
 from tests.contract.backends import needs_ledgers
 from tests.contract.events import append, make_event
-from tests.contract.reacting import RecordingSlots, catch_up, claim, held, match, publish, reaction, settle, tasks
+from tests.contract.reactions import RecordingSlots, catch_up, claim, match, publish, reaction, settle, tasks
 
 pytestmark = needs_ledgers
 
@@ -18,7 +18,7 @@ pytestmark = needs_ledgers
 async def matched(store: Store, slots: RecordingSlots) -> list[int]:
     """What the slots were given once everything is matched."""
     await catch_up(Matcher(store, slots=slots))
-    return [task.source_global_seq for task in slots.given]
+    return [task.source_global_seq for task in slots.started]
 
 
 async def test_what_was_given_is_claimed_like_any_other(store: Store) -> None:
@@ -28,9 +28,9 @@ async def test_what_was_given_is_claimed_like_any_other(store: Store) -> None:
 
     given = await matched(store, slots)
 
-    assert given == [2, 3, 4] and await tasks(store) == slots.given
+    assert given == [2, 3, 4] and await tasks(store) == slots.started
     assert await claim(store) == []
-    assert [await settle(store, task) for task in slots.given] == [None, None, None]
+    assert [await settle(store, task) for task in slots.started] == [None, None, None]
 
 
 @pytest.mark.parametrize("count", [1, 2, 100])
@@ -47,8 +47,8 @@ async def test_what_was_given_is_what_is_kept(store: Store, count: int) -> None:
     await append(store, *unlike, changed, blob)
     await catch_up(matcher)
 
-    assert sorted(slots.given, key=lambda task: (task.reaction_id, task.source_global_seq)) == await tasks(store)
-    assert len(slots.given) == count + 2 + len(range(1, count, 3)) + 1
+    assert sorted(slots.started, key=lambda task: (task.reaction_id, task.source_global_seq)) == await tasks(store)
+    assert len(slots.started) == count + 2 + len(range(1, count, 3)) + 1
 
 
 async def test_a_journal_of_many_pages_is_given_entry_by_entry(store: Store) -> None:
@@ -67,7 +67,7 @@ async def test_many_are_settled_together_and_each_is_told_of_its_own(store: Stor
     await store.reactions.register(reaction())
     await publish(store, 3)
     await matched(store, slots)
-    claims = [held(task) for task in slots.given]
+    claims = [task.claim for task in slots.started]
     stale = claims[1]._replace(attempt=2)
 
     answers = await store.tasks.settle([Settlement(each, Done()) for each in (claims[0], stale, claims[2])])
@@ -148,7 +148,7 @@ async def test_p10_and_p13_hold_for_many_matchers_with_hands(store: Store, scale
             group.start_soon(repeatedly, Matcher(store, slots=slots), count)
     await match(store)
 
-    given = [task.source_global_seq for slots in crowd for task in slots.given]
+    given = [task.source_global_seq for slots in crowd for task in slots.started]
     assert len(given) == len(set(given)) <= 7
     assert [task.source_global_seq for task in await tasks(store)] == list(range(2, 2 + count))
 

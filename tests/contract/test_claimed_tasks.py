@@ -13,12 +13,11 @@ from tape.matcher.matcher import Matcher
 from tests.conftest import Scale
 from tests.contract.backends import needs_ledgers
 from tests.contract.events import append, make_event
-from tests.contract.reacting import (
+from tests.contract.reactions import (
     RecordingSlots,
     catch_up,
     claim,
     expire,
-    held,
     publish,
     reaction,
     settle,
@@ -36,7 +35,7 @@ async def claimed_as_matched(
     await store.reactions.register(reaction(**options))  # type: ignore[arg-type]
     await publish(store, count)
     await catch_up(Matcher(store, slots=slots))
-    return slots.given
+    return slots.started
 
 
 async def test_it_is_found_listed_counted_and_explained_before_it_ends(store: Store) -> None:
@@ -62,7 +61,7 @@ async def test_p11_no_claimed_task_is_settled_twice(store: Store) -> None:
     first, *rest = await claimed_as_matched(store)
     await settle(store, first)
 
-    answers = await store.tasks.settle([Settlement(held(task), Done()) for task in (first, *rest)])
+    answers = await store.tasks.settle([Settlement(task.claim, Done()) for task in (first, *rest)])
 
     assert [answer is None for answer in answers] == [False, True, True]
     assert await settle(store, first) is not None
@@ -70,8 +69,8 @@ async def test_p11_no_claimed_task_is_settled_twice(store: Store) -> None:
 
 async def test_p11_only_the_owner_settles_a_claimed_task(store: Store) -> None:
     first, *_ = await claimed_as_matched(store)
-    foreign = held(first)._replace(owner="somebody")
-    unmatched = held(first)._replace(task_id=type(first.task_id)(f"{first.task_id[:-1]}9"))
+    foreign = first.claim._replace(owner="somebody")
+    unmatched = first.claim._replace(task_id=type(first.task_id)(f"{first.task_id[:-1]}9"))
 
     answers = [(await store.tasks.settle([Settlement(each, Done())]))[0] for each in (foreign, unmatched)]
 
@@ -103,7 +102,7 @@ async def test_a_failed_claim_is_tried_again_and_a_dead_one_is_not(store: Store)
     outcomes: tuple[Outcome, ...] = (Failed("no"), Died("never"), Done())
 
     answers = await store.tasks.settle(
-        [Settlement(held(task), outcome) for task, outcome in zip((first, second, third), outcomes, strict=True)]
+        [Settlement(task.claim, outcome) for task, outcome in zip((first, second, third), outcomes, strict=True)]
     )
 
     assert list(answers) == [None] * 3
@@ -114,7 +113,7 @@ async def test_a_heartbeat_extends_the_lease_of_a_claimed_task(store: Store) -> 
     first, second, _ = await claimed_as_matched(store)
     await settle(store, second)
 
-    answers = await store.tasks.extend([held(first), held(second)], timedelta(minutes=5))
+    answers = await store.tasks.extend([first.claim, second.claim], timedelta(minutes=5))
 
     assert [answer is None for answer in answers] == [True, False]
     longer = await store.tasks.find(first.task_id)
@@ -185,8 +184,8 @@ async def test_entries_of_many_runs_and_of_some_subjects_end_as_they_were_given(
     await catch_up(Matcher(store, slots=slots))
     before = await tasks(store)
 
-    for part in (slots.given[::2], slots.given[1::2]):
-        await store.tasks.settle([Settlement(held(task), Done()) for task in part])
+    for part in (slots.started[::2], slots.started[1::2]):
+        await store.tasks.settle([Settlement(task.claim, Done()) for task in part])
 
     after = await tasks(store)
     assert len(after) == 50 + 17 == len(before) and {task.status for task in after} == {TaskStatus.DONE}
@@ -200,7 +199,7 @@ async def test_p10_to_p12_hold_when_leases_end_while_work_is_settled(store: Stor
     done: list[str] = []
 
     async def settling(some: Sequence[Task]) -> None:
-        answers = await store.tasks.settle([Settlement(held(task), Done()) for task in some])
+        answers = await store.tasks.settle([Settlement(task.claim, Done()) for task in some])
         done.extend(task.task_id for task, stale in zip(some, answers, strict=True) if stale is None)
 
     async def taking() -> None:

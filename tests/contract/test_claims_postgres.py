@@ -5,7 +5,7 @@ from typing import Final
 import asyncpg
 
 from tape.compose import open_store
-from tests.contract.reacting import claim, match, publish, reaction
+from tests.contract.reactions import claim, match, publish, reaction
 
 AVOIDED: Final = ("hashjoin", "mergejoin", "hashagg", "material", "memoize", "sort")
 

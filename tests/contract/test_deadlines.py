@@ -19,7 +19,7 @@ from tape.work.envelope import Envelope
 from tape.work.handler import handler
 from tape.work.options import definition
 from tests.contract.backends import needs_ledgers
-from tests.contract.reacting import publish, reaction, tasks
+from tests.contract.reactions import publish, reaction, tasks
 from tests.patience import PATIENCE_S
 from tests.process import hanging_handlers as hanging
 

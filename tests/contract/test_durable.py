@@ -20,7 +20,7 @@ from tape.sdk.durable.retries import Retries
 from tape.sdk.nouns.node import AsyncNode
 from tests.contract.backends import on_disk
 from tests.contract.events import read_all
-from tests.contract.working import until
+from tests.contract.ledgers import until
 from tests.patience import PATIENCE_S
 
 pytestmark = on_disk

@@ -20,7 +20,7 @@ from tape.sdk.durable.crew import Crew
 from tape.sdk.nouns.node import AsyncNode
 from tape.work.jobs import job_worker
 from tests.contract.backends import on_disk
-from tests.contract.working import begun, until
+from tests.contract.ledgers import begin_run, until
 from tests.patience import PATIENCE_S
 
 pytestmark = on_disk
@@ -63,7 +63,7 @@ class Bank:
 
 
 async def live(node: AsyncNode, function: Callable[[RunState], Any], run_id: str = "") -> RunState:
-    found = run_id or (await begun(node, owner="w1")).run_id
+    found = run_id or (await begin_run(node, owner="w1")).run_id
     with anyio.fail_after(PATIENCE_S):
         return await AgentJob(node, None, function, owner="w1").resume(found)
 
@@ -79,7 +79,7 @@ async def statuses(node: AsyncNode, run_id: str) -> list[tuple[str, str]]:
 
 async def outlived(node: AsyncNode, bank: Bank, function: Callable[[RunState], Any]) -> tuple[RunState, RunState]:
     """A run whose function ends while the bank has not answered: before its answer and after it."""
-    run_id, is_over = (await begun(node, owner="w1")).run_id, anyio.Event()
+    run_id, is_over = (await begin_run(node, owner="w1")).run_id, anyio.Event()
 
     async def watched(run: RunState) -> object:
         try:
@@ -220,7 +220,7 @@ async def test_a_run_that_fails_beside_an_effect_that_nobody_carries_out_is_left
 async def test_a_run_that_is_cancelled_while_it_waits_for_a_step_to_end_is_left_at_once(node: AsyncNode) -> None:
     bank = Bank()
     kept: list[Awaitable[object]] = []
-    run_id = (await begun(node, owner="w1")).run_id
+    run_id = (await begin_run(node, owner="w1")).run_id
 
     async def shop(run: RunState) -> None:
         kept.append(asyncio.create_task(bank.pay("late")))  # noqa: TID251 - it is what users write

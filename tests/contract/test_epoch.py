@@ -16,7 +16,7 @@ from tape.core.ports import Store
 from tape.core.term import is_resumable
 from tests.contract.backends import Backend, needs_ledgers
 from tests.contract.events import append, fill, make_event, positions, read_all
-from tests.contract.reacting import catch_up, match, publish, reaction, sources
+from tests.contract.reactions import catch_up, match, publish, reaction, sources
 from tests.patience import PATIENCE_S
 
 

@@ -24,7 +24,7 @@ from tape.sdk.nouns.node import AsyncNode
 from tests.conftest import Scale
 from tests.contract.backends import needs_ledgers
 from tests.contract.events import make_event
-from tests.contract.working import everything
+from tests.contract.ledgers import all_entries
 from tests.patience import PATIENCE_S
 
 pytestmark = needs_ledgers
@@ -48,7 +48,7 @@ async def test_what_is_said_is_in_the_journal_to_the_byte(node: AsyncNode, journ
 
     entries = await node.events.append(events, open=True)
 
-    assert entries == await everything(journal) == await taken(node, follow=False)
+    assert entries == await all_entries(journal) == await taken(node, follow=False)
 
 
 async def test_the_same_key_gives_the_first_positions(node: AsyncNode) -> None:

@@ -16,7 +16,7 @@ from tape.matcher.matcher import Matcher
 from tests.conftest import Scale
 from tests.contract.backends import needs_ledgers
 from tests.contract.events import append, make_event
-from tests.contract.reacting import catch_up, claim, expire, held, match, publish, reaction, settle, tasks
+from tests.contract.reactions import catch_up, claim, expire, match, publish, reaction, settle, tasks
 
 pytestmark = needs_ledgers
 
@@ -155,8 +155,8 @@ async def work(store: Store) -> None:
     """Matches what there is and does it at once."""
     await match(store)
     await expire(store)
-    while claimed := await claim(store, most=1_000):
-        await store.tasks.settle([Settlement(held(task), Done()) for task in claimed])
+    while claimed := await claim(store, limit=1_000):
+        await store.tasks.settle([Settlement(task.claim, Done()) for task in claimed])
 
 
 async def finish(store: Store) -> None:

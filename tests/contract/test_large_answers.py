@@ -18,7 +18,7 @@ from tape.sdk.remote.node import reached
 from tape.wire import tape_pb2 as pb
 from tests.contract.backends import needs_ledgers
 from tests.contract.events import append
-from tests.contract.reacting import LONG, match, publish, reaction, tasks
+from tests.contract.reactions import LONG, match, publish, reaction, tasks
 from tests.contract.serving import served
 from tests.patience import PATIENCE_S
 from tests.servers.grpc_stub import TapeStub

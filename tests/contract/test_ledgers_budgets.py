@@ -8,13 +8,13 @@ from tape.core.budget import Amount
 from tape.core.errors import KeyConflict
 from tape.sdk.nouns.node import AsyncNode
 from tests.contract.backends import Backend, needs_ledgers
-from tests.contract.working import at_once, begun, two_nodes
+from tests.contract.ledgers import begin_run, concurrently, two_nodes
 
 pytestmark = needs_ledgers
 
 
 async def test_what_would_be_over_the_cap_is_not_admitted(node: AsyncNode) -> None:
-    run = await begun(node)
+    run = await begin_run(node)
     await node.budgets.set(run.run_id, 1.0)
     await node.budgets.charge(run.run_id, 0.9)
 
@@ -26,7 +26,7 @@ async def test_what_would_be_over_the_cap_is_not_admitted(node: AsyncNode) -> No
 
 
 async def test_a_cap_of_nothing_is_not_the_same_as_none(node: AsyncNode) -> None:
-    run = await begun(node)
+    run = await begin_run(node)
     capped = await node.budgets.set(run.run_id, 0, 0)
     refused = await node.budgets.admit(run.run_id, 0, 1)
     free = await node.budgets.set(run.run_id)
@@ -37,10 +37,10 @@ async def test_a_cap_of_nothing_is_not_the_same_as_none(node: AsyncNode) -> None
 
 async def test_those_who_reserve_at_once_do_not_overspend_together(backend: Backend) -> None:
     async with two_nodes(backend) as nodes:
-        run = await begun(nodes[0])
+        run = await begin_run(nodes[0])
         await nodes[0].budgets.set(run.run_id, 1.0, 100)
 
-        admissions = await at_once(16, lambda n: nodes[n % 2].budgets.reserve(run.run_id, f"r{n}", 0.3, 10))
+        admissions = await concurrently(16, lambda n: nodes[n % 2].budgets.reserve(run.run_id, f"r{n}", 0.3, 10))
         budget = await nodes[0].budgets.find(run.run_id)
 
         assert [each.is_admitted for each in admissions].count(True) == 3
@@ -48,7 +48,7 @@ async def test_those_who_reserve_at_once_do_not_overspend_together(backend: Back
 
 
 async def test_a_reservation_is_settled_once(node: AsyncNode) -> None:
-    run = await begun(node)
+    run = await begin_run(node)
     await node.budgets.set(run.run_id, 1.0)
     await node.budgets.reserve(run.run_id, "call-1", 0.5)
 
@@ -59,7 +59,7 @@ async def test_a_reservation_is_settled_once(node: AsyncNode) -> None:
 
 
 async def test_a_charge_with_a_key_is_made_once(node: AsyncNode) -> None:
-    run = await begun(node)
+    run = await begin_run(node)
 
     first = await node.budgets.charge(run.run_id, 0.25, key="k")
     await node.budgets.charge(run.run_id, 0.5)

@@ -11,7 +11,7 @@ from tape.core.run_state import RunStatus
 from tape.sdk.nouns.node import AsyncNode
 from tests.contract.backends import Backend, needs_ledgers
 from tests.contract.events import read_all
-from tests.contract.working import at_once, begun, far_or_not, queued, subjects, two_nodes, until
+from tests.contract.ledgers import begin_run, concurrently, far_or_not, queue_effect, subjects, two_nodes, until
 
 pytestmark = needs_ledgers
 
@@ -20,7 +20,7 @@ ONCE = Semantics.NON_IDEMPOTENT
 
 
 async def test_the_first_decision_at_a_place_stays(node: AsyncNode) -> None:
-    run = await begun(node)
+    run = await begin_run(node)
 
     first = await node.decisions.record(run.run_id, 0, response="yes")
     second = await node.decisions.record(run.run_id, 0, response="no")
@@ -30,7 +30,7 @@ async def test_the_first_decision_at_a_place_stays(node: AsyncNode) -> None:
 
 
 async def test_decisions_are_listed_in_their_order(node: AsyncNode) -> None:
-    run = await begun(node)
+    run = await begin_run(node)
     for index in (10, 9, 0):
         await node.decisions.record(run.run_id, index)
 
@@ -38,7 +38,7 @@ async def test_decisions_are_listed_in_their_order(node: AsyncNode) -> None:
 
 
 async def test_an_effect_is_begun_once_and_completed_once(node: AsyncNode, journal: Journal) -> None:
-    run = await begun(node)
+    run = await begin_run(node)
 
     first = await node.effects.begin(run.run_id, "wire", {"amount": 7}, decision_index=0)
     second = await node.effects.begin(run.run_id, "wire", {"amount": 7}, decision_index=0)
@@ -52,7 +52,7 @@ async def test_an_effect_is_begun_once_and_completed_once(node: AsyncNode, journ
 
 
 async def test_completing_before_beginning_is_refused(node: AsyncNode) -> None:
-    run = await begun(node)
+    run = await begin_run(node)
 
     with pytest.raises(NotReady):
         await node.effects.complete(run.run_id, "never-begun")
@@ -61,7 +61,7 @@ async def test_completing_before_beginning_is_refused(node: AsyncNode) -> None:
 async def test_what_was_under_way_when_its_run_was_cancelled_still_gets_its_outcome(
     node: AsyncNode, journal: Journal
 ) -> None:
-    run = await begun(node)
+    run = await begin_run(node)
     effect = await node.effects.begin(run.run_id, "wire")
     await node.runs.cancel(run.run_id)
 
@@ -73,7 +73,7 @@ async def test_what_was_under_way_when_its_run_was_cancelled_still_gets_its_outc
 
 
 async def test_a_scope_that_is_missing_leaves_a_line_and_no_effect(node: AsyncNode, journal: Journal) -> None:
-    run = await begun(node, "1", "worker", "read")
+    run = await begin_run(node, "1", "worker", "read")
 
     with pytest.raises(ScopeDenied):
         await node.effects.begin(run.run_id, "wire", scope="payments")
@@ -86,7 +86,7 @@ async def test_a_scope_that_is_missing_leaves_a_line_and_no_effect(node: AsyncNo
 
 
 async def test_a_business_key_is_one_effect_in_all_runs(node: AsyncNode) -> None:
-    one, other = await begun(node, "1"), await begun(node, "2")
+    one, other = await begin_run(node, "1"), await begin_run(node, "2")
     how = {"business_key": "invoice-7", "connector": "bank"}
 
     first = await node.effects.begin(one.run_id, "wire", **how)  # type: ignore[arg-type]
@@ -96,7 +96,7 @@ async def test_a_business_key_is_one_effect_in_all_runs(node: AsyncNode) -> None
 
 
 async def test_rules_that_an_order_breaks_are_named(node: AsyncNode) -> None:
-    run = await begun(node, "1", "worker", "payments")
+    run = await begin_run(node, "1", "worker", "payments")
 
     with pytest.raises(UsageError, match="NON_IDEMPOTENT effect requires dispatch mode OUTBOX"):
         await node.effects.begin(run.run_id, "wire", semantics=ONCE, scope="payments")
@@ -105,7 +105,7 @@ async def test_rules_that_an_order_breaks_are_named(node: AsyncNode) -> None:
 
 
 async def test_effects_in_doubt_are_the_unknown_and_the_old(node: AsyncNode) -> None:
-    run = await begun(node)
+    run = await begin_run(node)
     fresh = await node.effects.begin(run.run_id, "fresh")
     lost = await node.effects.begin(run.run_id, "lost")
     await node.effects.complete(run.run_id, lost.idempotency_key, EffectStatus.UNKNOWN)
@@ -119,7 +119,7 @@ async def test_effects_in_doubt_are_the_unknown_and_the_old(node: AsyncNode) -> 
 
 
 async def test_a_dispatcher_that_is_silent_loses_what_can_be_repeated(node: AsyncNode) -> None:
-    effect = await queued(node)
+    effect = await queue_effect(node)
     place = effect.run_id, effect.idempotency_key
 
     first = await node.dispatch.claim(*place, "d1", SECOND)
@@ -136,10 +136,10 @@ async def test_a_dispatcher_that_is_silent_loses_what_can_be_repeated(node: Asyn
 @far_or_not
 async def test_of_eight_dispatchers_one_gets_an_effect(backend: Backend, far: bool, semantics: Semantics) -> None:
     async with two_nodes(backend, far=far) as nodes:
-        effect = await queued(nodes[0], semantics)
+        effect = await queue_effect(nodes[0], semantics)
         place = effect.run_id, effect.idempotency_key
 
-        claims = await at_once(8, lambda n: nodes[n % 2].dispatch.claim(*place, f"d{n}"))
+        claims = await concurrently(8, lambda n: nodes[n % 2].dispatch.claim(*place, f"d{n}"))
 
     assert [claim.is_acquired for claim in claims].count(True) == 1
     assert len({claim.effect.claim.owner for claim in claims}) == 1
@@ -148,9 +148,9 @@ async def test_of_eight_dispatchers_one_gets_an_effect(backend: Backend, far: bo
 @far_or_not
 async def test_of_two_runs_that_begin_one_business_at_once_one_does_it(backend: Backend, far: bool) -> None:
     async with two_nodes(backend, far=far) as nodes:
-        runs = [await begun(nodes[0], str(n)) for n in range(6)]
+        runs = [await begin_run(nodes[0], str(n)) for n in range(6)]
 
-        effects = await at_once(
+        effects = await concurrently(
             6, lambda n: nodes[n % 2].effects.begin(runs[n].run_id, "wire", business_key="invoice", connector="bank")
         )
 
@@ -158,7 +158,7 @@ async def test_of_two_runs_that_begin_one_business_at_once_one_does_it(backend: 
 
 
 async def test_what_cannot_be_repeated_is_offered_once(node: AsyncNode) -> None:
-    effect = await queued(node, ONCE)
+    effect = await queue_effect(node, ONCE)
     place = effect.run_id, effect.idempotency_key
     offered = await node.dispatch.due()
     claim = (await node.dispatch.claim(*place, "d1", SECOND)).effect.claim
@@ -174,14 +174,14 @@ async def test_what_cannot_be_repeated_is_offered_once(node: AsyncNode) -> None:
 
 
 async def test_only_the_effects_of_a_connector_are_offered_for_it(node: AsyncNode) -> None:
-    effect = await queued(node)
+    effect = await queue_effect(node)
 
     assert await node.dispatch.due("post") == []
     assert await node.dispatch.due("bank") == await node.dispatch.due() == [effect]
 
 
 async def test_an_attempt_that_failed_comes_again_at_its_time(node: AsyncNode) -> None:
-    effect = await queued(node)
+    effect = await queue_effect(node)
     place = effect.run_id, effect.idempotency_key
     held = (await node.dispatch.claim(*place, "d1")).effect
     later = held.claim.expires_at_ms + 5_000
@@ -194,7 +194,7 @@ async def test_an_attempt_that_failed_comes_again_at_its_time(node: AsyncNode) -
 
 
 async def test_what_was_done_twice_is_undone_although_its_run_is_well(node: AsyncNode) -> None:
-    effect = await queued(node)
+    effect = await queue_effect(node)
 
     await node.dispatch.observe(
         effect.run_id, effect.idempotency_key, Resolution.DUPLICATE, external_ref="bank-2",
@@ -207,7 +207,7 @@ async def test_what_was_done_twice_is_undone_although_its_run_is_well(node: Asyn
 
 
 async def test_every_outcome_has_its_subject(node: AsyncNode, journal: Journal) -> None:
-    run = await begun(node)
+    run = await begin_run(node)
     for status in (EffectStatus.CONFIRMED, EffectStatus.FAILED, EffectStatus.UNKNOWN):
         effect = await node.effects.begin(run.run_id, "execute sweep", key=status.value)
         await node.effects.complete(run.run_id, effect.idempotency_key, status)
@@ -222,7 +222,7 @@ async def test_every_outcome_has_its_subject(node: AsyncNode, journal: Journal) 
 
 
 async def test_a_run_that_went_well_has_its_decisions_and_effects_in_the_ledger(node: AsyncNode) -> None:
-    run = await begun(node)
+    run = await begin_run(node)
     for index, tool in enumerate(("sweep", "hedge", "post")):
         await node.decisions.record(run.run_id, index, model="m", response={"do": tool})
         effect = await node.effects.begin(run.run_id, tool, decision_index=index)
@@ -238,7 +238,7 @@ async def test_a_run_that_went_well_has_its_decisions_and_effects_in_the_ledger(
 
 
 async def test_who_can_be_repeated_needs_no_scope_and_who_cannot_is_admitted_with_one(node: AsyncNode) -> None:
-    bare, granted = await begun(node, "1"), await begun(node, "2", "worker", "payments")
+    bare, granted = await begin_run(node, "1"), await begin_run(node, "2", "worker", "payments")
 
     repeated = await node.effects.begin(bare.run_id, "look")
     once = await node.effects.begin(
@@ -255,7 +255,7 @@ async def test_who_can_be_repeated_needs_no_scope_and_who_cannot_is_admitted_wit
 async def test_what_is_absent_outside_is_due_again_only_if_it_may_be_repeated(
     node: AsyncNode, semantics: Semantics, status: EffectStatus, is_due: bool
 ) -> None:
-    effect = await queued(node, semantics)
+    effect = await queue_effect(node, semantics)
     place = effect.run_id, effect.idempotency_key
     held = (await node.dispatch.claim(*place, "d1")).effect
     await node.dispatch.attempt(*place, held.claim.attempt, "no answer came")
@@ -267,7 +267,7 @@ async def test_what_is_absent_outside_is_due_again_only_if_it_may_be_repeated(
 
 
 async def test_a_confirmed_effect_owes_its_inverse_with_the_reference_from_outside(node: AsyncNode) -> None:
-    run = await begun(node)
+    run = await begin_run(node)
     effect = await node.effects.begin(
         run.run_id,
         "wire",

@@ -16,14 +16,14 @@ from tape.core.sequence import CellId
 from tape.sdk.nouns.node import AsyncNode
 from tests.contract.backends import Backend, needs_ledgers
 from tests.contract.events import positions, read_all, seqs
-from tests.contract.working import at_once, begun, everything, far_or_not, kinds, subjects, two_nodes
+from tests.contract.ledgers import all_entries, begin_run, concurrently, far_or_not, kinds, subjects, two_nodes
 
 pytestmark = needs_ledgers
 
 
 async def live(node: AsyncNode) -> str:
     """A life in which everything happens that has a subject."""
-    run = await begun(node)
+    run = await begin_run(node)
     await node.decisions.record(run.run_id, 0, model="m")
     how = Compensation(kind="refund")
     for tool, status in (("sweep", "confirmed"), ("hedge", "failed"), ("post", "unknown")):
@@ -76,7 +76,7 @@ async def test_there_are_as_many_entries_as_changes(node: AsyncNode, journal: Jo
 
 
 async def test_repeating_everything_says_nothing(node: AsyncNode, journal: Journal) -> None:
-    run = await begun(node)
+    run = await begin_run(node)
     effect = await node.effects.begin(run.run_id, "wire")
     await node.effects.complete(run.run_id, effect.idempotency_key)
     await node.decisions.record(run.run_id, 0)
@@ -85,7 +85,7 @@ async def test_repeating_everything_says_nothing(node: AsyncNode, journal: Journ
     await node.budgets.set(run.run_id, 1)
     await node.budgets.reserve(run.run_id, "r", 0.5)
     await node.obligations.register(run.run_id, "e", "refund")
-    before = await everything(journal)
+    before = await all_entries(journal)
 
     await node.effects.begin(run.run_id, "wire")
     await node.effects.complete(run.run_id, effect.idempotency_key)
@@ -97,7 +97,7 @@ async def test_repeating_everything_says_nothing(node: AsyncNode, journal: Journ
     await node.obligations.register(run.run_id, "e", "refund")
     await node.runs.heartbeat(run.run_id, run.claim.attempt)
 
-    assert await everything(journal) == before
+    assert await all_entries(journal) == before
 
 
 async def test_what_a_run_says_was_caused_by_what_it_was_begun_for(node: AsyncNode, journal: Journal) -> None:
@@ -117,28 +117,28 @@ async def test_what_a_handler_changes_was_caused_by_what_it_handles(node: AsyncN
     (cause,) = await journal.append(Event(run_id="r0", payload=1), open=True)
 
     with caused_by(cause.global_seq):
-        run = await begun(node)
+        run = await begin_run(node)
         await node.values.set("treasury", "fx", 1)
     await node.decisions.record(run.run_id, 0)
 
-    assert [entry.cause for entry in await everything(journal)] == [None, *[cause.global_seq] * 3]
+    assert [entry.cause for entry in await all_entries(journal)] == [None, *[cause.global_seq] * 3]
 
 
 async def test_a_refused_change_leaves_neither_cell_nor_entry(store: Store, node: AsyncNode, journal: Journal) -> None:
-    run = await begun(node)
+    run = await begin_run(node)
     await journal.close_run(run.run_id)  # by somebody who does not know that it is being worked on
 
     with pytest.raises(RunClosed):
         await node.effects.begin(run.run_id, "wire", key="k")
 
-    assert len(await everything(journal)) == 1
+    assert len(await all_entries(journal)) == 1
     assert await store.cells.read([CellId("effect", f"{run.run_id}/k")]) == {}
 
 
 @far_or_not
 async def test_ledgers_and_appends_do_not_stand_in_each_other_s_way(backend: Backend, far: bool) -> None:
     async with two_nodes(backend, far=far) as (one, other):
-        run = await begun(one)
+        run = await begin_run(one)
 
         async def act(number: int) -> object:
             node = (one, other)[number % 2]
@@ -148,21 +148,21 @@ async def test_ledgers_and_appends_do_not_stand_in_each_other_s_way(backend: Bac
                 return await node.decisions.record(run.run_id, number)
             return await node.values.set("ns", "k", number)
 
-        await at_once(30, act)
+        await concurrently(30, act)
 
         assert len(await one.effects.listed(run.run_id)) == 10
         assert (await other.values.find("ns", "k")).version == 10
 
 
 async def test_the_seqs_of_a_run_that_many_write_to_are_dense(node: AsyncNode, journal: Journal) -> None:
-    run = await begun(node)
+    run = await begin_run(node)
 
     async def act(number: int) -> object:
         if number % 2:
             return await journal.append(Event(run_id=run.run_id, payload=number))
         return await node.effects.begin(run.run_id, f"tool{number}")
 
-    await at_once(20, act)
+    await concurrently(20, act)
     entries = await read_all(journal, run.run_id)
 
     assert seqs(entries) == [*range(1, 22)] and positions(entries) == [*range(1, 22)]

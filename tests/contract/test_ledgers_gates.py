@@ -7,7 +7,7 @@ from tape.core.run_state import RunStatus
 from tape.core.timer import GATE_TIMEOUT, TimerStatus
 from tape.sdk.nouns.node import AsyncNode
 from tests.contract.backends import Backend, needs_ledgers
-from tests.contract.working import at_once, begun, subjects, two_nodes, until
+from tests.contract.ledgers import begin_run, concurrently, subjects, two_nodes, until
 
 pytestmark = needs_ledgers
 
@@ -15,7 +15,7 @@ SECOND = timedelta(seconds=1)
 
 
 async def test_a_signal_may_come_before_the_wait(node: AsyncNode) -> None:
-    run = await begun(node)
+    run = await begin_run(node)
 
     signal = await node.gates.send(run.run_id, "approval", {"by": "bob"})
     passage = await node.gates.wait(run.run_id, "approval")
@@ -25,7 +25,7 @@ async def test_a_signal_may_come_before_the_wait(node: AsyncNode) -> None:
 
 
 async def test_a_signal_after_the_wait_lets_the_run_go_on(node: AsyncNode, journal: Journal) -> None:
-    run = await begun(node)
+    run = await begin_run(node)
     parked = await node.gates.wait(run.run_id, "approval", context={"amount": 7})
 
     signal = await node.gates.send(run.run_id, "approval", "yes")
@@ -39,7 +39,7 @@ async def test_a_signal_after_the_wait_lets_the_run_go_on(node: AsyncNode, journ
 
 
 async def test_a_gate_is_passed_again(node: AsyncNode) -> None:
-    run = await begun(node)
+    run = await begin_run(node)
     await node.gates.send(run.run_id, "approval", 1)
 
     parked = await node.gates.wait(run.run_id, "approval", 1)
@@ -50,7 +50,7 @@ async def test_a_gate_is_passed_again(node: AsyncNode) -> None:
 
 
 async def test_a_signal_with_a_key_is_sent_once(node: AsyncNode) -> None:
-    run = await begun(node)
+    run = await begin_run(node)
 
     signals = [await node.gates.send(run.run_id, "approval", "yes", key="k") for _ in range(3)]
     gate = await node.gates.find(run.run_id, "approval")
@@ -60,8 +60,8 @@ async def test_a_signal_with_a_key_is_sent_once(node: AsyncNode) -> None:
 
 
 async def test_a_session_s_newest_run_gets_its_signal(node: AsyncNode) -> None:
-    await begun(node, "1")
-    newest = await begun(node, "2")
+    await begin_run(node, "1")
+    newest = await begin_run(node, "2")
 
     signal = await node.gates.send_to_session("treasury", "ann", "s", "approval", "yes")
 
@@ -71,14 +71,14 @@ async def test_a_session_s_newest_run_gets_its_signal(node: AsyncNode) -> None:
 
 async def test_no_signal_is_lost_between_those_who_send_and_the_one_who_waits(backend: Backend) -> None:
     async with two_nodes(backend) as (one, other):
-        run = await begun(one)
+        run = await begin_run(one)
 
         async def act(number: int) -> object:
             if number % 3 == 0:
                 return await one.gates.wait(run.run_id, "approval")
             return await other.gates.send(run.run_id, "approval", number)
 
-        await at_once(9, act)
+        await concurrently(9, act)
         gate = await one.gates.find(run.run_id, "approval")
 
         assert gate is not None and sorted(gate.resolutions) == ["1", "2", "4", "5", "7", "8"]
@@ -86,7 +86,7 @@ async def test_no_signal_is_lost_between_those_who_send_and_the_one_who_waits(ba
 
 
 async def test_a_timer_whose_handler_is_lost_comes_again(node: AsyncNode) -> None:
-    run = await begun(node)
+    run = await begin_run(node)
     await node.timers.set(run.run_id, "t", 1, "redrive", {"n": 1})
     (due,) = await node.timers.due()
 
@@ -100,7 +100,7 @@ async def test_a_timer_whose_handler_is_lost_comes_again(node: AsyncNode) -> Non
 
 
 async def test_a_timer_is_due_at_its_time_and_not_before(node: AsyncNode) -> None:
-    run = await begun(node)
+    run = await begin_run(node)
     at = run.claim.expires_at_ms
     await node.timers.set(run.run_id, "t", at)
 
@@ -110,7 +110,7 @@ async def test_a_timer_is_due_at_its_time_and_not_before(node: AsyncNode) -> Non
 
 
 async def test_a_timeout_answers_at_its_gate(node: AsyncNode, journal: Journal) -> None:
-    run = await begun(node)
+    run = await begin_run(node)
     await node.gates.wait(run.run_id, "approval")
     await node.timers.set(run.run_id, "t", 1, GATE_TIMEOUT, {"gate": "approval"})
 

@@ -17,10 +17,10 @@ from tape.runs.ledgers import Ledgers
 from tape.sdk.nouns.node import AsyncNode
 from tape.wire import tape_pb2 as pb
 from tests.contract.backends import Backend, needs_ledgers
+from tests.contract.claim_history import ClaimSpan, overlaps
 from tests.contract.events import drain, read_all
-from tests.contract.holding import Holding, clashes
+from tests.contract.ledgers import begin_run, concurrently, far_or_not, two_nodes, until
 from tests.contract.serving import served
-from tests.contract.working import at_once, begun, far_or_not, two_nodes, until
 from tests.patience import PATIENCE_S
 from tests.servers.grpc_stub import TapeStub
 
@@ -33,7 +33,7 @@ async def failed(
     node: AsyncNode, *tools: str, status: RunStatus = RunStatus.FAILED, most: int = 5, name: str = "1"
 ) -> RunId:
     """A run that did so much and then failed."""
-    run = await begun(node, name)
+    run = await begin_run(node, name)
     for tool in tools:
         how = Compensation(kind=f"undo_{tool}", payload_json="7", compensator_ref="bank:undo", max_attempts=most)
         effect = await node.effects.begin(run.run_id, tool, compensation=how)
@@ -59,7 +59,7 @@ async def test_what_was_done_is_undone_newest_first(node: AsyncNode, journal: Jo
 
 @pytest.mark.parametrize("status", [RunStatus.TERMINAL, None])
 async def test_a_healthy_run_is_left_alone(node: AsyncNode, status: RunStatus | None) -> None:
-    run = await begun(node)
+    run = await begin_run(node)
     await node.obligations.register(run.run_id, "effect", "refund")
     if status is not None:
         await node.runs.end(run.run_id, status)
@@ -148,7 +148,7 @@ async def test_of_eight_who_claim_at_once_one_wins_and_the_others_see_it(backend
     async with two_nodes(backend, far=far) as nodes:
         run_id = await failed(nodes[0], "sweep")
 
-        claims = await at_once(8, lambda n: nodes[n % 2].obligations.claim(run_id, 1, f"d{n}"))
+        claims = await concurrently(8, lambda n: nodes[n % 2].obligations.claim(run_id, 1, f"d{n}"))
 
         assert [claim.is_acquired for claim in claims].count(True) == 1
         assert len({claim.obligation.claim.owner for claim in claims}) == 1
@@ -158,26 +158,26 @@ async def test_of_eight_who_claim_at_once_one_wins_and_the_others_see_it(backend
 async def test_those_who_take_over_from_each_other_never_hold_it_at_one_time(backend: Backend, far: bool) -> None:
     async with two_nodes(backend, far=far) as nodes:
         run_id = await failed(nodes[0], "sweep", most=9)
-        history: list[Holding] = []
+        history: list[ClaimSpan] = []
 
         async def compete(number: int) -> None:
             while len(history) < 3:
                 claimed = await nodes[number % 2].obligations.claim(run_id, 1, f"d{number}", SECOND)
                 held = claimed.obligation.claim
                 if claimed.is_acquired:
-                    history.append(Holding(held.owner, held.attempt, held.expires_at_ms - 1000, held.expires_at_ms))
+                    history.append(ClaimSpan(held.owner, held.attempt, held.expires_at_ms - 1000, held.expires_at_ms))
                 await anyio.sleep(0.01)
 
         with anyio.fail_after(PATIENCE_S):
-            await at_once(4, compete)
+            await concurrently(4, compete)
 
-        assert len(history) >= 3 and clashes(history) == []
+        assert len(history) >= 3 and overlaps(history) == []
 
 
 @far_or_not
 async def test_effects_that_are_confirmed_while_their_run_fails_are_all_owed(backend: Backend, far: bool) -> None:
     async with two_nodes(backend, far=far) as (one, other):
-        run = await begun(one)
+        run = await begin_run(one)
         how = Compensation(kind="undo")
         begun_effects = [await one.effects.begin(run.run_id, f"tool{n}", compensation=how) for n in range(6)]
 
@@ -187,7 +187,7 @@ async def test_effects_that_are_confirmed_while_their_run_fails_are_all_owed(bac
             effect = begun_effects[number % 6]
             return await one.effects.complete(run.run_id, effect.idempotency_key)
 
-        await at_once(7, act)
+        await concurrently(7, act)
         owed = await one.obligations.listed(run.run_id, only_unresolved=True)
 
         assert len(owed) == 5 and [each.number for each in owed] == [5, 4, 3, 2, 1]
@@ -206,7 +206,7 @@ async def test_a_run_stays_open_until_it_has_met_all(node: AsyncNode, journal: J
 
 
 async def test_what_is_registered_after_a_good_end_leaves_the_run_closed(node: AsyncNode, journal: Journal) -> None:
-    run = await begun(node)
+    run = await begin_run(node)
     await node.runs.end(run.run_id)
 
     await node.obligations.register(run.run_id, "effect", "refund")

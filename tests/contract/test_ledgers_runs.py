@@ -13,7 +13,7 @@ from tape.core.run_state import RunStatus
 from tape.sdk.nouns.node import AsyncNode
 from tests.contract.backends import Backend, needs_ledgers
 from tests.contract.events import drain, read_all
-from tests.contract.working import at_once, begun, everything, two_nodes, until
+from tests.contract.ledgers import all_entries, begin_run, concurrently, two_nodes, until
 from tests.patience import PATIENCE_S
 
 pytestmark = needs_ledgers
@@ -43,7 +43,7 @@ async def test_the_first_entry_of_a_run_is_that_it_runs(node: AsyncNode, journal
 
 
 async def test_a_stream_of_a_run_ends_with_the_run(node: AsyncNode, journal: Journal) -> None:
-    run = await begun(node)
+    run = await begin_run(node)
     await journal.append(Event(run_id=run.run_id, payload="work"))
     await node.runs.end(run.run_id, RunStatus.TERMINAL, {"paid": 7})
 
@@ -55,7 +55,7 @@ async def test_a_stream_of_a_run_ends_with_the_run(node: AsyncNode, journal: Jou
 
 
 async def test_a_run_that_was_cancelled_stays_so_and_is_never_recovered(node: AsyncNode) -> None:
-    run = await begun(node)
+    run = await begin_run(node)
     await node.runs.cancel(run.run_id)
 
     ended = await node.runs.end(run.run_id, RunStatus.TERMINAL, fence=run.claim.attempt)
@@ -66,9 +66,9 @@ async def test_a_run_that_was_cancelled_stays_so_and_is_never_recovered(node: As
 
 
 async def test_runs_to_recover_are_those_that_nobody_works_on(node: AsyncNode) -> None:
-    leased = await begun(node, "leased", "w1")
-    free = await begun(node, "free", "")
-    parked = await begun(node, "parked", "w1")
+    leased = await begin_run(node, "leased", "w1")
+    free = await begin_run(node, "free", "")
+    parked = await begin_run(node, "parked", "w1")
     await node.gates.wait(parked.run_id, "approval")
 
     now = await node.runs.to_recover()
@@ -83,7 +83,7 @@ async def test_runs_to_recover_are_those_that_nobody_works_on(node: AsyncNode) -
 
 async def test_listing_what_to_recover_ends_at_its_limit(node: AsyncNode) -> None:
     for number in range(4):
-        await begun(node, str(number), "")
+        await begin_run(node, str(number), "")
 
     assert len(await node.runs.to_recover(limit=3)) == 3
 
@@ -104,7 +104,7 @@ async def test_a_silent_worker_is_replaced_and_fenced_off(node: AsyncNode) -> No
 
 async def test_of_eight_who_begin_at_once_one_has_the_run_and_the_others_see_who(backend: Backend) -> None:
     async with two_nodes(backend) as nodes:
-        begun = await at_once(8, lambda n: nodes[n % 2].runs.begin("treasury", invocation="1", owner=f"w{n}"))
+        begun = await concurrently(8, lambda n: nodes[n % 2].runs.begin("treasury", invocation="1", owner=f"w{n}"))
 
     assert [each.is_acquired for each in begun].count(True) == 1
     assert [each.is_resumed for each in begun].count(False) == 1
@@ -112,7 +112,7 @@ async def test_of_eight_who_begin_at_once_one_has_the_run_and_the_others_see_who
 
 
 async def test_what_a_worker_does_under_its_fence_keeps_its_lease(node: AsyncNode) -> None:
-    run = await begun(node)
+    run = await begin_run(node)
 
     await anyio.sleep(0.002)
     await node.decisions.record(run.run_id, 0, fence=run.claim.attempt)
@@ -121,8 +121,8 @@ async def test_what_a_worker_does_under_its_fence_keeps_its_lease(node: AsyncNod
 
 
 async def test_what_was_begun_last_in_a_session_is_its_newest_run(node: AsyncNode) -> None:
-    await begun(node, "1")
-    newest = await begun(node, "2")
+    await begin_run(node, "1")
+    newest = await begin_run(node, "2")
 
     assert await node.runs.newest("treasury", "ann", "s") == newest.run_id
     with pytest.raises(NotFound):
@@ -138,7 +138,7 @@ async def test_the_trace_and_the_version_are_those_of_the_caller(node: AsyncNode
     trace = Trace("0" * 31 + "1", "0" * 15 + "2", "0" * 15 + "3")
 
     await node.runs.begin("treasury", invocation="1", caller=Caller(trace=trace, schema_version=7))
-    (entry,) = await everything(journal)
+    (entry,) = await all_entries(journal)
 
     assert (entry.trace_id, entry.span_id, entry.parent_span_id) == (
         trace.trace_id,
@@ -149,7 +149,7 @@ async def test_the_trace_and_the_version_are_those_of_the_caller(node: AsyncNode
 
 
 async def test_a_settled_run_is_compacted_once(node: AsyncNode, journal: Journal) -> None:
-    run = await begun(node)
+    run = await begin_run(node)
     await node.decisions.record(run.run_id, 0, model="m", request="ask", response="answer")
     effect = await node.effects.begin(run.run_id, "wire", {"amount": 7})
     await node.effects.complete(run.run_id, effect.idempotency_key, response="ok")
@@ -168,7 +168,7 @@ async def test_a_settled_run_is_compacted_once(node: AsyncNode, journal: Journal
 
 
 async def test_what_is_not_settled_is_not_compacted_and_stops_nobody(node: AsyncNode) -> None:
-    open_run, doubtful, settled = [await begun(node, name) for name in ("open", "doubtful", "settled")]
+    open_run, doubtful, settled = [await begin_run(node, name) for name in ("open", "doubtful", "settled")]
     effect = await node.effects.begin(doubtful.run_id, "wire")
     await node.effects.complete(doubtful.run_id, effect.idempotency_key, "unknown")  # type: ignore[arg-type]
     await node.runs.end(doubtful.run_id)
@@ -184,7 +184,7 @@ async def test_what_is_not_settled_is_not_compacted_and_stops_nobody(node: Async
 
 async def test_one_workload_done_twice_says_the_same(node: AsyncNode, journal: Journal) -> None:
     async def work(name: str, tool: str) -> list[tuple[str, object]]:
-        run = await begun(node, name)
+        run = await begin_run(node, name)
         await node.decisions.record(run.run_id, 0, model="m")
         effect = await node.effects.begin(run.run_id, tool, key=f"{name}-key")
         await node.effects.complete(run.run_id, effect.idempotency_key)

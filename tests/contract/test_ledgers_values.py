@@ -12,7 +12,7 @@ from tape.core.ledgers import Watching
 from tape.core.value import ValueChange
 from tape.sdk.nouns.node import AsyncNode
 from tests.contract.backends import Backend, needs_ledgers
-from tests.contract.working import at_once, everything, two_nodes
+from tests.contract.ledgers import all_entries, concurrently, two_nodes
 from tests.patience import PATIENCE_S
 
 pytestmark = needs_ledgers
@@ -31,7 +31,7 @@ async def test_each_write_is_a_version_and_an_entry(node: AsyncNode, journal: Jo
 
     assert versions == [1, 2] and gone == found
     assert (found.version, found.deleted, await node.values.get("treasury", "fx")) == (3, True, None)
-    assert [entry.subject for entry in await everything(journal)] == [
+    assert [entry.subject for entry in await all_entries(journal)] == [
         "/tape/value/changed/treasury/fx",
         "/tape/value/changed/treasury/fx",
         "/tape/value/deleted/treasury/fx",
@@ -58,7 +58,7 @@ async def test_of_those_who_write_over_one_version_one_wins(backend: Backend) ->
                 return False
             return True
 
-        won = await at_once(8, write)
+        won = await concurrently(8, write)
 
         assert won.count(True) == 1
         assert (await nodes[0].values.find("treasury", "fx")).value == won.index(True)
@@ -68,7 +68,7 @@ async def test_none_of_those_who_write_at_once_is_lost(backend: Backend) -> None
     async with two_nodes(backend) as nodes:
         watch = await nodes[0].values.watch("treasury", "n", from_version=0)
 
-        written = await at_once(16, lambda n: nodes[n % 2].values.set("treasury", "n", n))
+        written = await concurrently(16, lambda n: nodes[n % 2].values.set("treasury", "n", n))
         changes = await seen(watch, 16)
 
         assert sorted(value.version for value in written) == [*range(1, 17)]
@@ -148,7 +148,7 @@ async def test_a_value_is_not_a_file(node: AsyncNode) -> None:
 async def test_the_entries_of_values_are_in_a_run_that_is_not_shown(node: AsyncNode, journal: Journal) -> None:
     await node.values.set("treasury", "fx", 70)
 
-    (entry,) = await everything(journal)
+    (entry,) = await all_entries(journal)
 
     assert entry.run_id == f"tape.value.{sha256(b'treasury').hexdigest()[:32]}"
     assert entry.kind == "value" and await journal.live_runs() == []

@@ -8,7 +8,7 @@ from tape.core.ports import Store
 from tape.core.task import Died, TaskStatus
 from tape.matcher.explain import explain, task_history
 from tests.contract.backends import needs_ledgers
-from tests.contract.reacting import claim, match, publish, reaction, settle, sources, tasks
+from tests.contract.reactions import claim, match, publish, reaction, settle, sources, tasks
 
 pytestmark = needs_ledgers
 

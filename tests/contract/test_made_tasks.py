@@ -9,7 +9,7 @@ from tape.core.ports import Store
 from tape.core.task import Match
 from tests.contract.backends import needs_ledgers
 from tests.contract.events import append
-from tests.contract.reacting import match, publish, reaction, sources
+from tests.contract.reactions import match, publish, reaction, sources
 
 pytestmark = needs_ledgers
 

@@ -15,7 +15,7 @@ from tape.core.subject import Pattern
 from tape.matcher.matcher import Matcher
 from tests.contract.backends import Backend, needs_ledgers
 from tests.contract.events import append, make_event
-from tests.contract.reacting import catch_up, publish, reaction, sources
+from tests.contract.reactions import catch_up, publish, reaction, sources
 from tests.patience import PATIENCE_S
 
 PATTERNS = [None, "/**", "/*/b", "/a/**", "/a/*", "/a/b", "/other/**", "/other/one"]

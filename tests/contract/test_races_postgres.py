@@ -17,7 +17,7 @@ from tape.matcher.dispatcher import Dispatcher, WorkerConfig
 from tape.work.envelope import Envelope
 from tape.work.handler import handler
 from tests.conftest import Scale
-from tests.contract.reacting import match, publish, reaction, sources, tasks
+from tests.contract.reactions import match, publish, reaction, sources, tasks
 from tests.patience import PATIENCE_S
 
 HELD = "SELECT 1 FROM tape_tasks WHERE task_id = :task_id FOR UPDATE"

@@ -16,7 +16,7 @@ from tape.matcher.matcher import Matcher
 from tests.conftest import Scale
 from tests.contract.backends import Backend, needs_ledgers
 from tests.contract.events import append, make_event
-from tests.contract.reacting import catch_up, claim, match, publish, reaction, settle, sources, tasks
+from tests.contract.reactions import catch_up, claim, match, publish, reaction, settle, sources, tasks
 
 pytestmark = needs_ledgers
 
@@ -179,7 +179,7 @@ async def test_removing_ends_what_is_pending_and_lets_the_claimed_settle(store: 
     await store.reactions.register(reaction())
     await publish(store, 3)
     await match(store)
-    (claimed,) = await claim(store, most=1)
+    (claimed,) = await claim(store, limit=1)
 
     await store.reactions.remove("rule")
     await match(store)

@@ -30,11 +30,10 @@ from tape.store.clock import now_ms
 from tests.conftest import Scale
 from tests.contract.backends import Backend, needs_ledgers
 from tests.contract.events import append, make_event
-from tests.contract.reacting import (
+from tests.contract.reactions import (
     LONG,
     claim,
     expire,
-    held,
     match,
     publish,
     reaction,
@@ -192,7 +191,7 @@ async def test_p11_a_heartbeat_of_an_older_attempt_is_refused(store: Store) -> N
     await expire(store)
     (second,) = await claim(store)
 
-    stale, fresh = [(await store.tasks.extend([held(task)], LONG))[0] for task in (first, second)]
+    stale, fresh = [(await store.tasks.extend([task.claim], LONG))[0] for task in (first, second)]
 
     assert isinstance(stale, StaleClaim) and fresh is None
 
@@ -225,7 +224,7 @@ async def test_a_lease_is_longer_after_a_heartbeat(store: Store) -> None:
     await given(store)
     (task,) = await claim(store, lease=timedelta(seconds=1))
 
-    await store.tasks.extend([held(task)], timedelta(minutes=10))
+    await store.tasks.extend([task.claim], timedelta(minutes=10))
 
     (now,) = await tasks(store)
     assert now.lease_expires_at_ms > task.lease_expires_at_ms + 500_000
@@ -236,7 +235,7 @@ async def test_a_lease_that_has_ended_is_not_taken_up_again(store: Store) -> Non
     (task,) = await claim(store)
     await expire(store)
 
-    (answer,) = await store.tasks.extend([held(task)], LONG)
+    (answer,) = await store.tasks.extend([task.claim], LONG)
 
     assert isinstance(answer, StaleClaim)
 
@@ -467,7 +466,7 @@ async def test_where_there_is_a_server_the_clock_of_a_worker_changes_nothing(
 
     await settle(store, failed, Failed("boom"))
     stolen = await claim(store, owner="you")
-    (extended,) = await store.tasks.extend([held(held_task)], LONG)
+    (extended,) = await store.tasks.extend([held_task.claim], LONG)
 
     (now,) = await tasks(store, status=TaskStatus.CLAIMED)
     assert stolen == [] and extended is None

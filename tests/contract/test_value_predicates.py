@@ -7,7 +7,7 @@ from tape.core.ports import Store
 from tape.matcher.explain import explain
 from tape.sdk.nouns.node import AsyncNode
 from tests.contract.backends import needs_ledgers
-from tests.contract.reacting import match, reaction, sources
+from tests.contract.reactions import match, reaction, sources
 from tests.contract.test_events_noun import taken
 
 pytestmark = needs_ledgers

@@ -19,7 +19,7 @@ from tape.lake.log import DeltaLog
 from tape.lake.search import backfill
 from tape.lake.search.backfill import BackfillPlan, plan_backfill
 from tape.matcher.matcher import Matcher
-from tests.contract.reacting import catch_up, publish, reaction, tasks
+from tests.contract.reactions import catch_up, publish, reaction, tasks
 from tests.lake.backfills import Made, delete_tasks, filled, places, tasks_in
 from tests.lake.local_lake import fill, opened
 from tests.lake.test_archive import LATER, ignore

@@ -23,7 +23,7 @@ from tape.lake.log import DeltaLog
 from tape.matcher.matcher import Matcher
 from tests.conftest import Scale
 from tests.contract.events import append
-from tests.contract.reacting import catch_up, reaction
+from tests.contract.reactions import catch_up, reaction
 from tests.lake.backfills import Made, delete_tasks, filled, tasks_in
 from tests.lake.expressions import RandomPredicates
 from tests.lake.local_lake import fill, opened

@@ -9,7 +9,7 @@ from pyspark.sql import SparkSession
 from tape.core.lifecycle import reacts
 from tape.core.subject import Pattern
 from tape.lake import dry_run
-from tests.contract.reacting import match, publish, reaction
+from tests.contract.reactions import match, publish, reaction
 from tests.contract.test_lifecycle_matches import die
 from tests.lake.backfills import delete_tasks, filled, tasks_in
 from tests.lake.journals import read

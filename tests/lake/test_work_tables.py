@@ -10,18 +10,18 @@ from tape.core.event import Event
 from tape.core.ids import GlobalSeq
 from tape.core.reaction import Reaction
 from tape.core.registration import Verb, defined, paused, removed
-from tape.core.task import Died, Outcomes, TaskId, told
+from tape.core.task import Died, Outcomes, TaskId, task_event
 from tape.lake.log import DeltaLog
 from tape.lake.reports.task_outcomes import outcomes_of, write_outcomes
 from tape.lake.work_tables import reactions
-from tests.contract.reacting import claim, match, publish, reaction, settle
+from tests.contract.reactions import claim, match, publish, reaction, settle
 from tests.lake.frames import assert_rows, journal_of
 from tests.lake.local_lake import fill, opened
 
 RULE = Reaction(reaction_id="rule", subject_pattern="/a/**", predicate_cel="payload.n > 1")
 OTHER = Reaction(reaction_id="other", subject_pattern="/b/**")
-DEAD = told("dead", "rule", TaskId("t.7"), 7, {"attempts": 5, "error": "boom"})
-REPLAYED = told("replayed", "rule", TaskId("t.7"), 7, {"attempts": 5, "error": "boom"})
+DEAD = task_event("dead", "rule", TaskId("t.7"), 7, {"attempts": 5, "error": "boom"})
+REPLAYED = task_event("replayed", "rule", TaskId("t.7"), 7, {"attempts": 5, "error": "boom"})
 
 
 def test_a_reaction_has_its_newest_definition_status_and_counts_of_tasks(spark: SparkSession) -> None:
@@ -77,7 +77,7 @@ async def work(url: str, log: DeltaLog) -> None:
         await store.reactions.register(reaction())
         await publish(store, 3)
         await match(store)
-        done, dead = await claim(store, most=2)
+        done, dead = await claim(store, limit=2)
         await settle(store, done)
         await settle(store, dead, Died("no such account"))
         await fill(store, log, url)

@@ -16,7 +16,7 @@ from tape.core.codec import JsonValue
 from tape.core.event import Event
 from tape.core.task import Task, TaskStatus
 from tests.contract.events import append
-from tests.contract.reacting import tasks
+from tests.contract.reactions import tasks
 from tests.patience import PATIENCE_S
 from tests.process.processes import ROOT, until
 

@@ -6,13 +6,23 @@ from hypothesis import given, strategies as st
 
 from tape.core import limits
 from tape.core.retry import CAP, JITTER, backoff
-from tape.core.task import DEBOUNCE_WINDOWS, Died, Done, Failed, Policy, TaskStatus, due_at_ms, settled, shard_hash
+from tape.core.task import (
+    DEBOUNCE_WINDOWS,
+    Died,
+    Done,
+    Failed,
+    RetrySettings,
+    TaskStatus,
+    due_at_ms,
+    settled,
+    shard_hash,
+)
 
 attempts = st.integers(1, 2_000)
 jitters = st.floats(-1, 1)
 bases = st.integers(0, 3_600_000).map(lambda ms: timedelta(milliseconds=ms))
 times = st.integers(0, 2**50)
-policies = st.builds(Policy, st.integers(0, 50), st.integers(0, 3_600_000), st.integers(1, 50), st.just(False))
+policies = st.builds(RetrySettings, st.integers(0, 50), st.integers(0, 3_600_000), st.integers(1, 50), st.just(False))
 
 
 @given(attempts, bases, jitters)
@@ -29,7 +39,7 @@ def test_a_wait_doubles_until_the_cap(attempt: int, base: timedelta, jitter: flo
 
 
 @given(policies, times, jitters)
-def test_p12_a_task_dies_with_its_last_attempt_and_not_before(policy: Policy, now: int, jitter: float) -> None:
+def test_p12_a_task_dies_with_its_last_attempt_and_not_before(policy: RetrySettings, now: int, jitter: float) -> None:
     last = min(policy.retry_max + 1, policy.dlq_after_n)
 
     statuses = [settled(count, Failed("x"), policy, now, jitter).status for count in range(1, last + 1)]
@@ -38,7 +48,7 @@ def test_p12_a_task_dies_with_its_last_attempt_and_not_before(policy: Policy, no
 
 
 @given(attempts, policies, times, jitters)
-def test_status_4_is_never_written(count: int, policy: Policy, now: int, jitter: float) -> None:
+def test_status_4_is_never_written(count: int, policy: RetrySettings, now: int, jitter: float) -> None:
     outcomes = Done(), Failed("x"), Failed("x", timedelta(seconds=1)), Died("x")
 
     assert TaskStatus.FAILED not in {settled(count, outcome, policy, now, jitter).status for outcome in outcomes}

@@ -201,7 +201,7 @@ class Outcomes(NamedTuple):
     oldest_ms: int
 
 
-class Policy(NamedTuple):
+class RetrySettings(NamedTuple):
     """The retry settings of a reaction; after its removal no attempts are left."""
 
     retry_max: int
@@ -210,7 +210,7 @@ class Policy(NamedTuple):
     is_removed: bool = False
 
 
-class Next(NamedTuple):
+class NextState(NamedTuple):
     """The state of a task after an attempt."""
 
     status: TaskStatus
@@ -219,23 +219,23 @@ class Next(NamedTuple):
     is_released: bool = False
 
 
-def settled(attempts: int, outcome: Outcome, policy: Policy, now_ms: int, jitter: float) -> Next:
+def settled(attempts: int, outcome: Outcome, policy: RetrySettings, now_ms: int, jitter: float) -> NextState:
     """The next state of a task whose newest attempt had this outcome."""
     match outcome:
         case Done():
-            return Next(TaskStatus.DONE, 0, "")
+            return NextState(TaskStatus.DONE, 0, "")
         case Died(error):
-            return Next(TaskStatus.DLQ, 0, error[:MAX_ERROR])
+            return NextState(TaskStatus.DLQ, 0, error[:MAX_ERROR])
         case Failed() | Released() if policy.is_removed:
-            return Next(TaskStatus.DLQ, 0, DEREGISTERED)
+            return NextState(TaskStatus.DLQ, 0, DEREGISTERED)
         case Released():
-            return Next(TaskStatus.PENDING, now_ms, "", is_released=True)
+            return NextState(TaskStatus.PENDING, now_ms, "", is_released=True)
         case Failed(error, after):
             if is_last(attempts, policy.retry_max, policy.dlq_after_n):
-                return Next(TaskStatus.DLQ, 0, error[:MAX_ERROR])
+                return NextState(TaskStatus.DLQ, 0, error[:MAX_ERROR])
             base = timedelta(milliseconds=policy.retry_backoff_ms)
             wait = backoff(attempts, base, jitter) if after is None else max(after, timedelta(0))
-            return Next(TaskStatus.PENDING, now_ms + wait // timedelta(milliseconds=1), error[:MAX_ERROR])
+            return NextState(TaskStatus.PENDING, now_ms + wait // timedelta(milliseconds=1), error[:MAX_ERROR])
         case _:
             assert_never(outcome)
 
@@ -267,7 +267,7 @@ def shard_hash(run_id: str) -> int:
     return crc32(run_id.encode()) & 0x7FFFFFFF
 
 
-def told(verb: str, reaction_id: str, task: TaskId, cause: int, facts: dict[str, int | str]) -> Event:
+def task_event(verb: str, reaction_id: str, task: TaskId, cause: int, facts: dict[str, int | str]) -> Event:
     """The entry of a task that died or was replayed."""
     return Event(
         run_id=system_run(reaction_id),

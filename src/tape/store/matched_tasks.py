@@ -15,8 +15,8 @@ from tape.core.task import (
     TaskId,
     TaskStatus,
     due_at_ms,
+    task_event,
     task_id,
-    told,
 )
 from tape.store.clock import now_ms
 from tape.store.connection import Row
@@ -130,7 +130,9 @@ class MatchedTasks:
 def stage(tx: Transaction, verb: str, rows: Iterable[Row]) -> None:
     """Stages an entry for each dead or replayed task: (task_id, reaction_id, source, subject, attempts, error)."""
     events = (
-        told(verb, reaction_id, TaskId(task), source, {SOURCE_SUBJECT: subject, "attempts": count, "error": error})
+        task_event(
+            verb, reaction_id, TaskId(task), source, {SOURCE_SUBJECT: subject, "attempts": count, "error": error}
+        )
         for task, reaction_id, source, subject, count, error in rows
     )
     for group in split_requests(events):

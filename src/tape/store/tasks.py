@@ -16,10 +16,10 @@ from tape.core.task import (
     ClaimRequest,
     Done,
     Match,
-    Next,
+    NextState,
     Outcome,
     Outcomes,
-    Policy,
+    RetrySettings,
     Settlement,
     Task,
     TaskClaim,
@@ -294,9 +294,9 @@ def _share(limit: _Limit, wanted: int, leases: int, now: int) -> limits.Share:
     )
 
 
-def _after(row: Row, outcome: Outcome) -> Next:
+def _after(row: Row, outcome: Outcome) -> NextState:
     task_id, _, _, _, attempts, retry_max, retry_backoff_ms, dlq_after_n, deleted, now = row
-    policy = Policy(retry_max, retry_backoff_ms, dlq_after_n, bool(deleted))
+    policy = RetrySettings(retry_max, retry_backoff_ms, dlq_after_n, bool(deleted))
     chance = random.Random(f"{task_id} {attempts}")  # spreads retries, and is the same in every run of a test
     return settled(attempts, outcome, policy, now, chance.uniform(-1, 1))
 

@@ -62,7 +62,7 @@ class Claimer:
             self.wake()
 
     async def _rest(self, claimed: Claimed) -> None:
-        """Waits for a wake-up, or until the queue says that more may be due."""
+        """Waits for a wake-up, or until more may be due."""
         if claimed.tasks and self._slots.free > 0:
             return
         wait_s = POLL_S if claimed.more_after is None else min(claimed.more_after.total_seconds(), POLL_S)

@@ -57,8 +57,8 @@ class Handler:
 
     def arguments(self, envelopes: Sequence[Envelope]) -> list[object]:
         if self.batch == 1:
-            return [_converted(wanted, envelopes[0]) for wanted in self.takes]
-        return [[_converted(_item(wanted), each) for each in envelopes] for wanted in self.takes]
+            return [_converted(parameter_type, envelopes[0]) for parameter_type in self.takes]
+        return [[_converted(_item(parameter_type), each) for each in envelopes] for parameter_type in self.takes]
 
 
 def handler(
@@ -78,8 +78,8 @@ def handler(
     names = [name for name, each in inspect.signature(function).parameters.items() if each.default is each.empty]
     if len(names) > 2:
         raise UsageError(f"a handler takes the envelope, or a payload and the envelope, not {len(names)} arguments")
-    wanted = [hints.get(name, inspect.Parameter.empty) for name in names[:1]] + [Envelope] * (len(names) - 1)
-    return Handler(function, batch, tuple(wanted), deadline, is_process)
+    types = [hints.get(name, inspect.Parameter.empty) for name in names[:1]] + [Envelope] * (len(names) - 1)
+    return Handler(function, batch, tuple(types), deadline, is_process)
 
 
 def _hints(function: Callable[..., Any]) -> Mapping[str, object]:
@@ -89,17 +89,17 @@ def _hints(function: Callable[..., Any]) -> Mapping[str, object]:
         return {}  # a name that only a type checker sees: the argument is the envelope
 
 
-def _converted(wanted: object, given: Envelope) -> object:
+def _converted(parameter_type: object, given: Envelope) -> object:
     """The envelope, or its payload as a type. A payload that does not fit will never fit, so the task dies."""
-    if wanted in _ENVELOPES or getattr(wanted, "__origin__", None) in _ENVELOPES:
+    if parameter_type in _ENVELOPES or getattr(parameter_type, "__origin__", None) in _ENVELOPES:
         return given
     try:
-        if validate := getattr(wanted, "model_validate", None):
+        if validate := getattr(parameter_type, "model_validate", None):
             return validate(given.payload)
-        return msgspec.convert(given.payload, type=wanted)
+        return msgspec.convert(given.payload, type=parameter_type)
     except ValueError as error:  # what pydantic and msgspec raise are both ValueErrors
-        raise Dead(f"the payload is no {getattr(wanted, '__name__', wanted)}: {error}") from error
+        raise Dead(f"the payload is no {getattr(parameter_type, '__name__', parameter_type)}: {error}") from error
 
 
-def _item(wanted: object) -> object:
-    return next(iter(get_args(wanted)), inspect.Parameter.empty)
+def _item(parameter_type: object) -> object:
+    return next(iter(get_args(parameter_type)), inspect.Parameter.empty)

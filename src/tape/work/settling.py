@@ -1,4 +1,4 @@
-"""Settling: tells the queue how attempts ended, many at once."""
+"""Settling: writes the outcomes of attempts to the queue, many at once."""
 
 import anyio
 

@@ -20,7 +20,7 @@ from tape.matcher.dispatcher import Dispatcher, WorkerConfig
 from tape.store.postgres.store import open_store
 from tape.work.envelope import Envelope
 from tape.work.handler import handler
-from tests.contract.reacting import reaction
+from tests.contract.reactions import reaction
 from tests.patience import PATIENCE_S
 
 JOURNAL = """

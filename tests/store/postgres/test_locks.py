@@ -14,7 +14,7 @@ from tape.core.run import RunMeta
 from tape.outbox import migrate
 from tape.store.postgres.store import open_store
 from tests.contract.events import make_event, positions, request
-from tests.contract.reacting import claim, match, publish, reaction
+from tests.contract.reactions import claim, match, publish, reaction
 from tests.outbox.business_database import BusinessDatabase, RecordingHandler, make_event as placed
 from tests.patience import PATIENCE_S
 

@@ -10,7 +10,7 @@ import pytest
 from tape.core.errors import UsageError
 from tape.outbox import migrate
 from tape.store.postgres.store import open_store
-from tests.contract.reacting import publish
+from tests.contract.reactions import publish
 from tests.servers.planting import caught
 
 STEPS = """

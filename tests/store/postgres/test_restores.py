@@ -19,7 +19,7 @@ from tape.core.event import Event
 from tape.core.ids import GlobalSeq
 from tape.core.ports import Store
 from tests.contract.events import append, fill, make_event, positions, read_all, seqs
-from tests.contract.reacting import catch_up, match, publish, reaction, sources
+from tests.contract.reactions import catch_up, match, publish, reaction, sources
 from tests.patience import PATIENCE_S
 
 TABLES = "SELECT tablename FROM pg_tables WHERE schemaname = 'public' AND tablename LIKE 'tape%' ORDER BY tablename"

@@ -14,7 +14,7 @@ from tape.outbox import migrate
 from tape.store.postgres.store import open_store
 from tape.store.ranges import EVERYTHING, open_ranges
 from tests.contract.events import make_event, request
-from tests.contract.reacting import claim, match, publish, reaction, settle
+from tests.contract.reactions import claim, match, publish, reaction, settle
 from tests.patience import PATIENCE_S
 from tests.servers.planting import caught, planting
 

@@ -11,7 +11,7 @@ from tape.core.event import Event
 from tape.core.ports import Store
 from tape.matcher.matcher import Matcher
 from tests.contract.events import append
-from tests.contract.reacting import reaction, sources
+from tests.contract.reactions import reaction, sources
 from tests.patience import PATIENCE_S
 
 HOSTILE = [

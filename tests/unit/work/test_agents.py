@@ -16,7 +16,7 @@ from tape.core.task import TaskStatus
 from tape.matcher.agents import invocation
 from tape.matcher.dispatcher import Dispatcher, WorkerConfig
 from tape.runs.ledgers import Ledgers
-from tests.contract.reacting import expire, publish, tasks
+from tests.contract.reactions import expire, publish, tasks
 from tests.patience import PATIENCE_S
 
 

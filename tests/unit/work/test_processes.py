@@ -15,7 +15,7 @@ from tape.core.task import Task, TaskStatus
 from tape.matcher.dispatcher import Dispatcher, WorkerConfig
 from tape.work.handler import handler
 from tests.contract.events import append
-from tests.contract.reacting import reaction, tasks
+from tests.contract.reactions import reaction, tasks
 from tests.patience import PATIENCE_S
 from tests.process import hanging_handlers as hanging
 

@@ -15,7 +15,7 @@ from tape.matcher.dispatcher import Dispatcher, WorkerConfig
 from tape.matcher.matcher import Matcher
 from tape.work.handler import handler
 from tape.work.worker import Worker
-from tests.contract.reacting import catch_up, publish, reaction, tasks
+from tests.contract.reactions import catch_up, publish, reaction, tasks
 from tests.patience import PATIENCE_S
 
 

@@ -17,7 +17,7 @@ from tape.matcher.agents import invocation
 from tape.matcher.dispatcher import Dispatcher, WorkerConfig
 from tape.telemetry import current_trace
 from tape.work.handler import handler
-from tests.contract.reacting import reaction
+from tests.contract.reactions import reaction
 
 
 @pytest.fixture

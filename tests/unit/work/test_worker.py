@@ -18,7 +18,7 @@ from tape.matcher.dispatcher import Dispatcher, WorkerConfig
 from tape.work.answers import Dead, Retry
 from tape.work.envelope import Envelope
 from tape.work.handler import handler
-from tests.contract.reacting import expire, publish, reaction, tasks
+from tests.contract.reactions import expire, publish, reaction, tasks
 from tests.patience import PATIENCE_S
 
 Function = Callable[..., Any]

@@ -1,4 +1,4 @@
-"""Short ways to say what the contract of ledgers is about."""
+"""Helpers of the tests of ledgers and durable functions."""
 
 from collections import Counter
 from collections.abc import AsyncIterator, Awaitable, Callable
@@ -25,34 +25,34 @@ T = TypeVar("T")
 far_or_not = pytest.mark.parametrize("far", [True, False], ids=["one far away", "both embedded"])
 
 
-async def begun(node: AsyncNode, name: str = "1", owner: str = "worker", *scopes: str) -> RunState:
+async def begin_run(node: AsyncNode, name: str = "1", owner: str = "worker", *scopes: str) -> RunState:
     begun = await node.runs.begin("treasury", "ann", "s", name, owner=owner, scopes=scopes)
     return begun.run
 
 
-async def queued(node: AsyncNode, semantics: Semantics = Semantics.IDEMPOTENT, name: str = "1") -> Effect:
-    """An effect in the outbox, of a run of its own."""
-    run = await begun(node, name, "worker", "payments")
+async def queue_effect(node: AsyncNode, semantics: Semantics = Semantics.IDEMPOTENT, name: str = "1") -> Effect:
+    """An effect in the outbox, in a new run."""
+    run = await begin_run(node, name, "worker", "payments")
     mode, scope = DispatchMode.OUTBOX, "payments"
     return await node.effects.begin(
         run.run_id, "wire", 7, semantics=semantics, dispatch_mode=mode, scope=scope, connector="bank"
     )
 
 
-async def everything(journal: Journal) -> list[Entry]:
+async def all_entries(journal: Journal) -> list[Entry]:
     return await drain(journal.stream(follow=False))
 
 
 async def subjects(journal: Journal) -> list[str]:
-    return [entry.subject for entry in await everything(journal)]
+    return [entry.subject for entry in await all_entries(journal)]
 
 
 async def kinds(journal: Journal) -> Counter[str]:
-    return Counter(entry.kind for entry in await everything(journal))
+    return Counter(entry.kind for entry in await all_entries(journal))
 
 
 async def until(ask: Callable[[], Awaitable[T]], is_enough: Callable[[T], bool]) -> T:
-    """Asks until the answer is as it must become."""
+    """Calls `ask` until the answer is accepted."""
     with anyio.fail_after(PATIENCE_S):
         while not is_enough(answer := await ask()):  # noqa: ASYNC110 - only asking can tell
             await anyio.sleep(0.02)
@@ -61,7 +61,7 @@ async def until(ask: Callable[[], Awaitable[T]], is_enough: Callable[[T], bool])
 
 @asynccontextmanager
 async def two_nodes(backend: Backend, *, far: bool = True) -> AsyncIterator[tuple[AsyncNode, AsyncNode]]:
-    """Two clients over the same data, each with a store of its own if it can be shared; one of them may be far away."""
+    """Two clients over the same data, each with its own store if the backend can be shared; one may be remote."""
     async with (
         backend.open() as first,
         run_journal(first) as one,
@@ -72,8 +72,8 @@ async def two_nodes(backend: Backend, *, far: bool = True) -> AsyncIterator[tupl
         yield AsyncNode(Ledgers(first, one)), node
 
 
-async def at_once(count: int, work: Callable[[int], Awaitable[T]]) -> list[T]:
-    """What so many get who begin together."""
+async def concurrently(count: int, work: Callable[[int], Awaitable[T]]) -> list[T]:
+    """The results of that many concurrent calls."""
     answers: dict[int, T] = {}
 
     async def one(number: int) -> None:

@@ -19,7 +19,7 @@ from tape.sdk.nouns.node import AsyncNode
 from tape.work.jobs import job_worker
 from tests.contract import inverse
 from tests.contract.backends import on_disk
-from tests.contract.working import at_once, begun, queued, until
+from tests.contract.ledgers import begin_run, concurrently, queue_effect, until
 from tests.patience import PATIENCE_S
 
 pytestmark = on_disk
@@ -38,7 +38,7 @@ async def now(node: AsyncNode, effect: Effect) -> Effect:
 
 
 async def test_an_effect_without_a_connector_here_stays_pending_for_others(node: AsyncNode) -> None:
-    effect = await queued(node)
+    effect = await queue_effect(node)
 
     assert await dispatched(node) == await dispatched(node, shop=lambda effect: "sold") == 0
 
@@ -47,7 +47,7 @@ async def test_an_effect_without_a_connector_here_stays_pending_for_others(node:
 
 
 async def test_a_connector_s_answer_is_the_response_and_carries_the_key(node: AsyncNode) -> None:
-    effect = await queued(node)
+    effect = await queue_effect(node)
 
     await dispatched(node, bank=lambda held: {"external_ref": "b-1", "key": tape.idempotency_key()})
 
@@ -58,9 +58,9 @@ async def test_a_connector_s_answer_is_the_response_and_carries_the_key(node: As
 
 async def test_of_many_dispatchers_one_carries_an_effect_out(node: AsyncNode) -> None:
     calls: list[str] = []
-    await queued(node)
+    await queue_effect(node)
 
-    await at_once(8, lambda number: dispatched(node, f"d{number}", bank=lambda effect: calls.append(effect.tool)))
+    await concurrently(8, lambda number: dispatched(node, f"d{number}", bank=lambda effect: calls.append(effect.tool)))
 
     assert calls == ["wire"]
 
@@ -76,7 +76,7 @@ async def test_of_many_dispatchers_one_carries_an_effect_out(node: AsyncNode) ->
 async def test_what_a_connector_raises_is_what_came_of_it(
     node: AsyncNode, semantics: Semantics, error: Exception, status: EffectStatus
 ) -> None:
-    effect = await queued(node, semantics)
+    effect = await queue_effect(node, semantics)
 
     def fail(held: Effect) -> None:
         raise error
@@ -91,7 +91,7 @@ async def test_what_a_connector_raises_is_what_came_of_it(
 
 @pytest.mark.parametrize("said", ["\0", "\ud800"])
 async def test_what_a_connector_or_an_inverse_raises_may_hold_what_is_no_text(node: AsyncNode, said: str) -> None:
-    effect = await queued(node, ONCE, "another")
+    effect = await queue_effect(node, ONCE, "another")
     run_id = await owing(node, "no.such.module:undo", max_attempts=1)
 
     def fail(*_: object) -> None:
@@ -106,7 +106,7 @@ async def test_what_a_connector_or_an_inverse_raises_may_hold_what_is_no_text(no
 
 
 async def test_an_effect_that_can_be_repeated_has_failed_after_its_last_attempt(node: AsyncNode) -> None:
-    effect = await queued(node)
+    effect = await queue_effect(node)
     for _ in range(ATTEMPTS - 1):
         held = (await node.dispatch.claim(effect.run_id, effect.idempotency_key, "d0")).effect
         await node.dispatch.attempt(effect.run_id, effect.idempotency_key, held.claim.attempt, "busy", 1)
@@ -118,7 +118,7 @@ async def test_an_effect_that_can_be_repeated_has_failed_after_its_last_attempt(
 
 async def test_a_message_that_comes_twice_is_handled_once(node: AsyncNode) -> None:
     calls: list[str] = []
-    message = message_of(await queued(node, ONCE))
+    message = message_of(await queue_effect(node, ONCE))
     receivers = [Receiver(node, lambda effect: calls.append(effect.tool), owner=f"r{n}") for n in range(3)]
 
     answers = [await receiver.receive(message) for receiver in (*receivers, receivers[0])]
@@ -127,7 +127,7 @@ async def test_a_message_that_comes_twice_is_handled_once(node: AsyncNode) -> No
 
 
 async def test_a_message_that_another_is_about_to_handle_is_kept(node: AsyncNode) -> None:
-    effect = await queued(node, ONCE)
+    effect = await queue_effect(node, ONCE)
     await node.dispatch.claim(effect.run_id, effect.idempotency_key, "other")
 
     assert not await Receiver(node, lambda effect: "paid", owner="r1").receive(message_of(effect))
@@ -142,7 +142,7 @@ async def test_a_message_that_says_nothing_is_dropped(node: AsyncNode) -> None:
 
 
 async def test_a_message_whose_result_nobody_knows_leaves_the_effect_unknown(node: AsyncNode) -> None:
-    effect = await queued(node, ONCE)
+    effect = await queue_effect(node, ONCE)
 
     def lose(held: Effect) -> None:
         raise tape.AckLost
@@ -155,7 +155,7 @@ async def test_a_message_whose_result_nobody_knows_leaves_the_effect_unknown(nod
 
 async def owing(node: AsyncNode, compensator_ref: str, max_attempts: int = 5) -> str:
     """A run that has failed after an effect."""
-    run = await begun(node)
+    run = await begin_run(node)
     how = Compensation(
         kind="undo", payload_json='{"args":[7],"kwargs":{}}', compensator_ref=compensator_ref, max_attempts=max_attempts
     )
@@ -206,7 +206,7 @@ async def test_an_obligation_that_nobody_here_can_meet_is_left_alone(node: Async
 
 
 async def test_a_timeout_at_a_gate_lets_its_run_go_on(node: AsyncNode) -> None:
-    run = await begun(node)
+    run = await begin_run(node)
     await node.gates.wait(run.run_id, "approval")
     await node.timers.set(run.run_id, "t", 1, "gate_timeout", {"gate": "approval"})
 
@@ -217,7 +217,7 @@ async def test_a_timeout_at_a_gate_lets_its_run_go_on(node: AsyncNode) -> None:
 
 
 async def test_a_timer_is_handled_by_who_knows_its_kind(node: AsyncNode) -> None:
-    run = await begun(node)
+    run = await begin_run(node)
     timer = await node.timers.set(run.run_id, "t", 1, "redrive")
     rung: list[Timer] = []
 
@@ -229,7 +229,7 @@ async def test_a_timer_is_handled_by_who_knows_its_kind(node: AsyncNode) -> None
 
 
 async def test_a_timer_whose_handler_fails_is_not_fired(node: AsyncNode) -> None:
-    run = await begun(node)
+    run = await begin_run(node)
     await node.timers.set(run.run_id, "t", 1, "redrive")
 
     assert await job_worker(TimerJob(node, owner="d1", handlers={"redrive": lambda timer: 1 / 0})).run_once() == 0
@@ -250,7 +250,7 @@ async def test_rounds_go_on_until_they_are_stopped_and_let_what_was_begun_end(no
     with anyio.fail_after(PATIENCE_S):
         async with anyio.create_task_group() as tasks:
             tasks.start_soon(rounds.run)
-            effect = await queued(node)
+            effect = await queue_effect(node)
             await has_begun.wait()
             rounds.stop()
             may_end.set()

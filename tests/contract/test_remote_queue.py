@@ -12,7 +12,7 @@ from tape.core.task import ClaimRequest, Died, Done, Failed, Released, Settlemen
 from tape.sdk.remote.channel import Channel
 from tape.sdk.remote.tasks import Tasks
 from tests.contract.backends import needs_ledgers
-from tests.contract.reacting import LONG, held, match, publish, reaction, tasks
+from tests.contract.reactions import LONG, match, publish, reaction, tasks
 from tests.contract.serving import served
 
 pytestmark = needs_ledgers
@@ -57,7 +57,7 @@ async def test_a_task_is_released_from_far_away(store: Store, far: Tasks) -> Non
     await match(store)
     (task,) = (await far.claim(ClaimRequest(owner="me", lease=LONG))).tasks
 
-    answers = await far.settle([Settlement(held(task), Released())])
+    answers = await far.settle([Settlement(task.claim, Released())])
 
     (left,) = await tasks(store)
     assert (answers, left.status, left.attempts) == ([None], TaskStatus.PENDING, 0)
@@ -71,9 +71,9 @@ async def test_outcomes_are_told_each_by_itself(store: Store, far: Tasks) -> Non
 
     answers = await far.settle(
         [
-            Settlement(held(done), Done()),
-            Settlement(held(failed), Failed("not now", timedelta(hours=1))),
-            Settlement(held(died), Died("poison")),
+            Settlement(done.claim, Done()),
+            Settlement(failed.claim, Failed("not now", timedelta(hours=1))),
+            Settlement(died.claim, Died("poison")),
             Settlement(TaskClaim(lost.task_id, "me", lost.attempt + 1), Done()),
         ]
     )
@@ -91,7 +91,7 @@ async def test_a_heartbeat_extends_what_is_held_and_no_other(store: Store, far: 
     await match(store)
     (task,) = (await far.claim(ClaimRequest(owner="me", lease=timedelta(seconds=30)))).tasks
 
-    claims = [held(task), TaskClaim(task.task_id, "other", task.attempt)]
+    claims = [task.claim, TaskClaim(task.task_id, "other", task.attempt)]
     mine, others = await far.extend(claims, timedelta(minutes=10))
 
     assert mine is None and isinstance(others, StaleClaim)

@@ -1,4 +1,4 @@
-"""Short ways to say what reactions and tasks are about."""
+"""Helpers of the tests of reactions and tasks."""
 
 from collections.abc import Sequence
 from datetime import timedelta
@@ -8,7 +8,7 @@ import anyio
 from tape.core.event import Entry
 from tape.core.ports import Store
 from tape.core.reaction import Reaction
-from tape.core.task import ClaimRequest, Done, Outcome, Settlement, Task, TaskClaim
+from tape.core.task import ClaimRequest, Done, Outcome, Settlement, Task
 from tape.matcher.matcher import Matcher
 from tape.store.postgres.store import PostgresStore
 from tests.contract.events import append, make_event
@@ -23,18 +23,18 @@ def reaction(reaction_id: str = "rule", pattern: str = "/a/**", **options: objec
 
 
 async def match(store: Store) -> Matcher:
-    """A matcher that has read everything there is."""
+    """A matcher that has read the whole journal."""
     matcher = Matcher(store)
     await catch_up(matcher)
     return matcher
 
 
 class RecordingSlots:
-    """Wants so much of some reactions, and keeps what it is given."""
+    """Slots that are always free, and record the tasks that were started."""
 
-    def __init__(self, most: int = 100, *names: str) -> None:
-        self._request = ClaimRequest(owner="slots", limit=most, reaction_ids=names or ("rule",))
-        self.given: list[Task] = []
+    def __init__(self, limit: int = 100, *names: str) -> None:
+        self._request = ClaimRequest(owner="slots", limit=limit, reaction_ids=names or ("rule",))
+        self.started: list[Task] = []
 
     async def wait_for_slots(self, count: int) -> None:
         return
@@ -43,7 +43,7 @@ class RecordingSlots:
         return self._request
 
     def start(self, request: ClaimRequest, tasks: Sequence[Task]) -> None:
-        self.given += tasks
+        self.started += tasks
 
 
 async def catch_up(matcher: Matcher) -> None:
@@ -66,22 +66,18 @@ async def sources(store: Store, reaction_id: str = "", status: int = 0) -> list[
     return [task.source_global_seq for task in await tasks(store, reaction_id, status)]
 
 
-async def claim(store: Store, most: int = 100, owner: str = "me", lease: timedelta = LONG) -> list[Task]:
-    return list((await store.tasks.claim(ClaimRequest(owner=owner, limit=most, lease=lease))).tasks)
+async def claim(store: Store, limit: int = 100, owner: str = "me", lease: timedelta = LONG) -> list[Task]:
+    return list((await store.tasks.claim(ClaimRequest(owner=owner, limit=limit, lease=lease))).tasks)
 
 
 async def settle(store: Store, task: Task, outcome: Outcome | None = None) -> object:
-    """None, or why the claim no longer counts."""
-    (answer,) = await store.tasks.settle([Settlement(held(task), outcome or Done())])
+    """None, or why the claim is stale."""
+    (answer,) = await store.tasks.settle([Settlement(task.claim, outcome or Done())])
     return answer
 
 
-def held(task: Task) -> TaskClaim:
-    return task.claim
-
-
 async def expire(store: Store) -> None:
-    """Lets every lease and every waiting time end now, as time would."""
+    """Ends every lease and every retry delay now."""
     async with store.transaction() as tx:
         await tx.fetch("UPDATE tape_tasks SET lease_expires_at_ms = 1, next_attempt_at_ms = 1 WHERE status = 2", {})
         await tx.fetch("UPDATE tape_tasks SET next_attempt_at_ms = 1 WHERE status = 1", {})
