@@ -179,7 +179,7 @@ class RunSelection(Selection):
     def _before_gap(self, page: RunPage, run: Head) -> Sequence[Entry]:
         """The entries of a page before a gap; raises a gap that begins at the cursor."""
         if self.cursor > run.last_seq:
-            raise InvalidCursor(f"run {self._run_id!r} is at seq {run.last_seq}; nobody has been told of {self.cursor}")
+            raise InvalidCursor(f"run {self._run_id!r} is at seq {run.last_seq}; there is no {self.cursor} yet")
         pieces = segments(self._lineage, self._run_id, self.cursor + 1)
         floors = {owner: max(floor, run.floor) for owner, floor in page.floors.items()} or {self._run_id: run.floor}
         available_from = surviving_from(pieces, floors)
@@ -236,7 +236,7 @@ class JournalSelection(Selection):
         if self.cursor + 1 < bounds.floor:
             raise BrokerOverflowError(None, self.cursor + 1, bounds.floor)
         if self.cursor > bounds.head:
-            raise InvalidCursor(f"the journal is at {bounds.head}; nobody has been told of {self.cursor}")
+            raise InvalidCursor(f"the journal is at {bounds.head}; there is no {self.cursor} yet")
 
 
 def _epoch_changed(known: Epoch, epoch: Epoch) -> InvalidCursor:

@@ -181,7 +181,7 @@ def test_a_tail_begins_where_it_was_told(arguments: list[str], seen: list[int], 
 def test_a_place_nobody_was_told_of_is_refused(ten: Tape) -> None:
     answer = ten("tail", "--no-follow", "--from", "11")
 
-    assert answer == (2, "", "tape: the journal is at 10; nobody has been told of 11\n")
+    assert answer == (2, "", "tape: the journal is at 10; there is no 11 yet\n")
 
 
 @pytest.mark.parametrize("arguments", [["--from", "0"], ["--run", "r1", "--from", "1"]])
