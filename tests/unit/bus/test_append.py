@@ -50,7 +50,7 @@ def request(count: int = 1, type: str = "message", payload: object = None) -> Re
     return Request(events=(Event(run_id="r", payload=payload, type=type),) * count)  # type: ignore[arg-type]
 
 
-async def test_what_arrives_while_a_commit_runs_leaves_with_the_next(journal: FakeJournal, appender: Appender) -> None:
+async def test_requests_during_a_commit_go_into_the_next(journal: FakeJournal, appender: Appender) -> None:
     first = appender.append(request())
     await anyio.wait_all_tasks_blocked()
     others = [appender.append(request()) for _ in range(30)]
@@ -86,7 +86,9 @@ async def test_a_poison_value_fails_alone(journal: FakeJournal, appender: Append
     assert journal.groups == [3, 1, 1, 1]
 
 
-async def test_an_unavailable_store_is_told_to_all_and_tried_once(journal: FakeJournal, appender: Appender) -> None:
+async def test_an_unavailable_store_fails_the_whole_group_after_one_call(
+    journal: FakeJournal, appender: Appender
+) -> None:
     futures = [appender.append(request()) for _ in range(3)]
     journal.failure = Unavailable("the disk is full")
     journal.gate.set()
@@ -124,7 +126,7 @@ async def test_a_request_cancelled_in_the_queue_is_not_sent(journal: FakeJournal
     assert journal.groups == [1, 1]
 
 
-async def test_drain_waits_for_what_was_asked_before_it(journal: FakeJournal, appender: Appender) -> None:
+async def test_drain_waits_for_earlier_requests(journal: FakeJournal, appender: Appender) -> None:
     done: list[Sequence[Entry]] = []
     future = appender.append(request())
     future.add_done_callback(lambda future: done.append(future.result()))

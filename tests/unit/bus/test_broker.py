@@ -1,4 +1,4 @@
-"""A broker's one task: when it begins, what it does in which order, and that it leaves nothing behind."""
+"""A broker's task: when it starts, in which order it executes, and how it ends."""
 
 import asyncio
 import gc
@@ -47,7 +47,7 @@ def keepers() -> list[str]:
     return [task.get_name() for task in asyncio.all_tasks() if task.get_name() == "tape.broker"]
 
 
-def test_what_was_asked_before_there_is_a_loop_is_done_in_it() -> None:
+def test_operations_before_the_event_loop_are_executed_in_it() -> None:
     broker = InProcessEventBroker()
     broker.open_run(R1)
     receipt = broker.emit(R1, make_event())
@@ -57,7 +57,7 @@ def test_what_was_asked_before_there_is_a_loop_is_done_in_it() -> None:
     assert receipt.result() == 1
 
 
-def test_a_loop_that_ends_under_a_broker_ends_without_a_word() -> None:
+def test_an_event_loop_ends_silently_under_a_broker() -> None:
     program = """if True:
         import asyncio, threading
         from tape import Event
@@ -82,7 +82,7 @@ def test_a_loop_that_ends_under_a_broker_ends_without_a_word() -> None:
     assert (ended.returncode, ended.stdout, ended.stderr) == (0, "[]\n", "")
 
 
-def test_in_a_second_loop_a_durable_run_goes_on(tmp_path: Path) -> None:
+def test_a_durable_run_continues_in_a_second_loop(tmp_path: Path) -> None:
     broker = JournalBroker(f"sqlite:///{tmp_path / 'tape.db'}")
     broker.open_run(R1)
 
@@ -91,7 +91,7 @@ def test_in_a_second_loop_a_durable_run_goes_on(tmp_path: Path) -> None:
     assert broker.is_open(R1)
 
 
-def test_in_a_second_loop_a_run_in_memory_is_gone_and_says_so() -> None:
+def test_a_run_in_memory_is_closed_in_a_second_loop() -> None:
     broker = InProcessEventBroker()
     broker.open_run(R1)
     asyncio.run(broker.publish(R1, make_event()))
@@ -103,13 +103,13 @@ def test_in_a_second_loop_a_run_in_memory_is_gone_and_says_so() -> None:
     assert asyncio.run(broker.publish(R1, make_event())) == 1
 
 
-async def test_a_broker_at_work_in_one_loop_is_not_used_in_another() -> None:
+async def test_a_broker_that_runs_in_one_loop_refuses_another() -> None:
     async with InProcessEventBroker() as broker:
         with pytest.raises(UsageError, match="another event loop"):
             await anyio.to_thread.run_sync(partial(asyncio.run, broker.live_runs()))
 
 
-async def test_there_is_one_task_however_much_is_asked_and_none_after_the_end() -> None:
+async def test_a_broker_has_one_task_and_none_after_the_end() -> None:
     broker = InProcessEventBroker()
     assert keepers() == []
 
@@ -122,7 +122,7 @@ async def test_there_is_one_task_however_much_is_asked_and_none_after_the_end() 
     assert keepers() == []
 
 
-async def test_a_broker_that_is_dropped_does_what_was_asked_and_leaves_nothing_behind(tmp_path: Path) -> None:
+async def test_a_dropped_broker_executes_its_queue_and_leaves_no_task(tmp_path: Path) -> None:
     url = f"sqlite:///{tmp_path / 'tape.db'}"
     broker = JournalBroker(url)
     broker.open_run(R1)
@@ -138,7 +138,7 @@ async def test_a_broker_that_is_dropped_does_what_was_asked_and_leaves_nothing_b
         assert await seqs(other) == [1]
 
 
-async def test_leaving_the_block_does_what_was_asked(tmp_path: Path) -> None:
+async def test_leaving_the_block_executes_the_queue(tmp_path: Path) -> None:
     url = f"sqlite:///{tmp_path / 'tape.db'}"
     async with JournalBroker(url) as broker:
         broker.open_run(R1)
@@ -150,7 +150,7 @@ async def test_leaving_the_block_does_what_was_asked(tmp_path: Path) -> None:
         assert len(await seqs(broker)) == 100
 
 
-async def test_the_block_raises_a_failure_nobody_has_heard_of() -> None:
+async def test_the_block_raises_a_failure_that_nobody_retrieved() -> None:
     with pytest.raises(RuntimeError, match="not open"):
         async with InProcessEventBroker() as broker:
             broker.emit(R1, make_event())
@@ -163,7 +163,7 @@ async def test_the_blocks_own_error_is_not_hidden_by_a_failure() -> None:
             _ = 1 / 0
 
 
-async def test_a_sink_that_knows_its_loop_needs_nobody_to_start_the_broker() -> None:
+async def test_a_sink_with_a_loop_starts_the_broker() -> None:
     broker = InProcessEventBroker()
     loop = asyncio.get_running_loop()
 
@@ -175,7 +175,7 @@ async def test_a_sink_that_knows_its_loop_needs_nobody_to_start_the_broker() -> 
     await broker.aclose()
 
 
-async def test_emits_of_a_thread_are_stored_in_their_order() -> None:
+async def test_a_threads_events_are_stored_in_order() -> None:
     async with InProcessEventBroker() as broker:
         broker.open_run(R1)
         async with anyio.create_task_group() as tasks:
@@ -193,7 +193,7 @@ def emit_numbered(broker: Broker, name: str) -> None:
         broker.emit(R1, Event(run_id=R1, payload=None, type=name, schema_version=n))
 
 
-async def test_more_than_a_journal_takes_at_once_waits_its_turn() -> None:
+async def test_events_beyond_the_appenders_queue_wait() -> None:
     event = make_event()
     async with InProcessEventBroker(max_events=10) as broker:
         broker.open_run(R1)
@@ -204,7 +204,7 @@ async def test_more_than_a_journal_takes_at_once_waits_its_turn() -> None:
     assert receipts[-1].result() == 25_000
 
 
-def test_more_than_may_wait_is_refused_where_it_is_said() -> None:
+def test_events_beyond_the_brokers_queue_are_refused_by_emit() -> None:
     event = Event(run_id=R1, payload="x" * (1 << 19))
     broker = InProcessEventBroker()
     broker.open_run(R1)
@@ -215,7 +215,7 @@ def test_more_than_may_wait_is_refused_where_it_is_said() -> None:
         broker.emit(R1, event)
 
 
-async def test_a_store_that_cannot_be_opened_fails_the_call_and_is_tried_again_by_the_next() -> None:
+async def test_a_store_that_cannot_be_opened_fails_the_call_and_the_next_call_retries() -> None:
     attempts = iter([Unavailable("the server is down")])
 
     @asynccontextmanager
@@ -233,7 +233,7 @@ async def test_a_store_that_cannot_be_opened_fails_the_call_and_is_tried_again_b
         assert await broker.publish(R1, make_event(2)) == 1
 
 
-async def test_what_is_emitted_in_one_tick_shares_commits() -> None:
+async def test_events_emitted_in_one_tick_share_commits() -> None:
     async with standing() as (backend, counting, _), aclosing(Broker(lambda: lent(backend))) as broker:
         broker.open_run(R1)
         await broker.flush()
@@ -245,7 +245,7 @@ async def test_what_is_emitted_in_one_tick_shares_commits() -> None:
         assert counting.calls == [500]
 
 
-async def test_what_is_published_at_once_shares_commits() -> None:
+async def test_concurrent_publishes_share_commits() -> None:
     async with standing() as (backend, counting, _), aclosing(Broker(lambda: lent(backend))) as broker:
         broker.open_run(R1)
         await broker.flush()
@@ -257,7 +257,7 @@ async def test_what_is_published_at_once_shares_commits() -> None:
         assert sum(counting.calls) == 500 and len(counting.calls) <= 2
 
 
-async def test_a_cancelled_listener_leaves_no_place_in_the_tail() -> None:
+async def test_a_cancelled_reader_leaves_no_view_in_the_tail() -> None:
     async with standing() as (backend, _, tail), aclosing(Broker(lambda: lent(backend))) as broker:
         broker.open_run(R1)
         for n in range(50):
@@ -284,7 +284,7 @@ def test_a_run_keeps_1_to_a_million_events(max_events: int) -> None:
         InProcessEventBroker(max_events=max_events)
 
 
-def test_a_bad_url_is_told_where_the_broker_is_made() -> None:
+def test_a_bad_url_raises_when_the_broker_is_created() -> None:
     with pytest.raises(UsageError):
         JournalBroker("oracle://here")
 
@@ -293,9 +293,7 @@ def test_a_bad_url_is_told_where_the_broker_is_made() -> None:
     ("backend", "kind"),
     [("inprocess", InProcessEventBroker), ("redis", RedisStreamsBroker), ("journal", JournalBroker)],
 )
-def test_the_environment_says_which_broker_is_made(
-    monkeypatch: pytest.MonkeyPatch, backend: str, kind: type[Broker]
-) -> None:
+def test_the_environment_selects_the_broker(monkeypatch: pytest.MonkeyPatch, backend: str, kind: type[Broker]) -> None:
     monkeypatch.setenv("TAPE_BROKER_BACKEND", backend)
 
     assert type(make_broker()) is kind

@@ -1,4 +1,4 @@
-"""The pages: every entry once and in order, from history or from the tail, and no waiting for what is there."""
+"""Journal pages: every entry once and in order, from history or from the tail."""
 
 from collections.abc import AsyncIterator
 
@@ -41,7 +41,7 @@ async def read(pages: JournalPages, after: int, count: int, pattern: Pattern | N
     return found
 
 
-async def test_history_and_what_comes_are_one_row(journal: Journal) -> None:
+async def test_history_and_new_entries_are_one_sequence(journal: Journal) -> None:
     await fill(journal, "before", 700)
     pages = journal.pages()
 
@@ -53,7 +53,7 @@ async def test_history_and_what_comes_are_one_row(journal: Journal) -> None:
     assert first + rest == list(range(1, 1401))
 
 
-async def test_one_that_is_far_behind_goes_back_to_history(journal: Journal) -> None:
+async def test_a_reader_far_behind_reads_history(journal: Journal) -> None:
     pages = journal.pages()
     await read(pages, 0, 0)
     await fill(journal, "run", 900)
@@ -62,7 +62,7 @@ async def test_one_that_is_far_behind_goes_back_to_history(journal: Journal) -> 
     pages.close()
 
 
-async def test_a_reader_that_waits_is_woken_by_what_it_reads(journal: Journal) -> None:
+async def test_a_waiting_reader_is_woken_by_its_pattern(journal: Journal) -> None:
     pages = journal.pages()
     found: list[int] = []
 
@@ -79,7 +79,7 @@ async def test_a_reader_that_waits_is_woken_by_what_it_reads(journal: Journal) -
     pages.close()
 
 
-async def test_what_others_append_is_found_too(store: Store, journal: Journal) -> None:
+async def test_entries_of_other_processes_are_read(store: Store, journal: Journal) -> None:
     pages = journal.pages()
     async with run_journal(store) as other:
         await other.append(make_event(), open=True)

@@ -1,4 +1,4 @@
-"""The tail: what it takes, what it passes over, and whom it wakes."""
+"""The tail: what it adds, what it ignores, and which readers it wakes."""
 
 import asyncio
 from typing import Final
@@ -27,7 +27,7 @@ def places(view: TailView) -> list[int]:
     return [entry.global_seq for entry in view.entries]
 
 
-async def test_what_follows_is_taken() -> None:
+async def test_entries_that_follow_the_head_are_pushed() -> None:
     tail = Tail(GlobalSeq(0))
     view = tail.join(None)
 
@@ -48,7 +48,7 @@ async def test_what_follows_is_taken() -> None:
         ([], 10, True),
     ],
 )
-async def test_what_a_repeated_request_gives_back_makes_no_hole(pushed: list[int], head: int, is_all: bool) -> None:
+async def test_positions_of_a_repeated_request_make_no_hole(pushed: list[int], head: int, is_all: bool) -> None:
     tail = Tail(GlobalSeq(10))
     view = tail.join(None)
 
@@ -58,7 +58,7 @@ async def test_what_a_repeated_request_gives_back_makes_no_hole(pushed: list[int
     assert places(view) == list(range(11, head + 1))
 
 
-async def test_an_entry_wakes_only_the_readers_it_is_for() -> None:
+async def test_an_entry_wakes_only_readers_of_its_views() -> None:
     tail = Tail(GlobalSeq(0))
     waits = {
         name: tail.join(selection).wait()
@@ -76,7 +76,7 @@ async def test_an_entry_wakes_only_the_readers_it_is_for() -> None:
     assert {name for name, future in waits.items() if future.done()} == {"its run", "its subject", "everything"}
 
 
-async def test_a_reader_that_stops_waiting_leaves_nothing_on_a_shared_lane() -> None:
+async def test_a_reader_that_stops_waiting_leaves_no_future_in_a_shared_view() -> None:
     view = Tail(GlobalSeq(0)).join(None)
     waiters = [view.wait() for _ in range(100)]
 
@@ -86,7 +86,7 @@ async def test_a_reader_that_stops_waiting_leaves_nothing_on_a_shared_lane() -> 
     assert view.waiting == {waiters[0]}
 
 
-async def test_the_last_reader_that_leaves_takes_the_lane_with_it_and_says_so() -> None:
+async def test_the_last_reader_removes_its_view_and_interrupts_the_feed() -> None:
     tail, left = Tail(GlobalSeq(0)), asyncio.Event()
     tail.interrupt = left.set
     view = tail.join(RunId("r"))
@@ -99,7 +99,7 @@ async def test_the_last_reader_that_leaves_takes_the_lane_with_it_and_says_so() 
     assert left.is_set() and tail.run_ids == []
 
 
-async def test_a_closed_tail_lets_nobody_wait() -> None:
+async def test_a_closed_tail_refuses_to_wait() -> None:
     tail = Tail(GlobalSeq(0))
     view = tail.join(None)
     waiting = view.wait()
@@ -123,7 +123,7 @@ async def test_a_skip_overtakes_every_reader() -> None:
     assert view.after(GlobalSeq(9)) >= view.base
 
 
-async def test_old_news_of_an_end_does_not_end_a_run_that_has_gone_on() -> None:
+async def test_an_old_head_does_not_end_a_run_with_newer_entries() -> None:
     tail = Tail(GlobalSeq(0))
     view = tail.join(RunId("r"))
     tail.push([entry(1), entry(2)])
@@ -133,7 +133,7 @@ async def test_old_news_of_an_end_does_not_end_a_run_that_has_gone_on() -> None:
     assert view.closed_seq is None
 
 
-async def test_news_of_an_end_that_come_after_the_run_was_opened_again_end_nobody() -> None:
+async def test_the_end_of_an_earlier_incarnation_ends_no_stream() -> None:
     """The answers of two connections may overtake each other."""
     tail = Tail(GlobalSeq(0))
     view = tail.join(RunId("r"))
@@ -146,7 +146,7 @@ async def test_news_of_an_end_that_come_after_the_run_was_opened_again_end_nobod
     assert view.closed_seq is None and not waiting.done()
 
 
-async def test_the_end_of_the_life_that_is_read_is_heard_at_once() -> None:
+async def test_the_end_of_the_present_incarnation_wakes_readers() -> None:
     tail = Tail(GlobalSeq(0))
     view = tail.join(RunId("r"))
     tail.push([entry(1), entry(2)])
@@ -157,7 +157,7 @@ async def test_the_end_of_the_life_that_is_read_is_heard_at_once() -> None:
     assert view.closed_seq == 2 and waiting.done()
 
 
-async def test_a_run_that_goes_on_is_not_at_its_end() -> None:
+async def test_a_reopened_run_is_not_closed() -> None:
     tail = Tail(GlobalSeq(0))
     view = tail.join(RunId("r"))
     tail.update_heads({RunId("r"): Head(closed_seq=0)})  # type: ignore[arg-type]
@@ -168,7 +168,7 @@ async def test_a_run_that_goes_on_is_not_at_its_end() -> None:
     assert view.closed_seq is None
 
 
-async def test_a_reader_that_waited_for_a_fork_goes_to_the_journal_for_what_it_inherits() -> None:
+async def test_a_reader_of_a_new_fork_reads_inherited_entries_from_the_journal() -> None:
     tail = Tail(GlobalSeq(0))
     view, everything = tail.join(RunId("child")), tail.join(None)
     place, woken = view.after(GlobalSeq(0)), view.wait()
@@ -181,7 +181,7 @@ async def test_a_reader_that_waited_for_a_fork_goes_to_the_journal_for_what_it_i
     assert (places(view), places(everything)) == ([2], [1, 2])
 
 
-async def test_a_later_epoch_leaves_nothing_of_the_one_before() -> None:
+async def test_a_later_epoch_replaces_the_tail() -> None:
     tail = Tail(GlobalSeq(0), epoch=Epoch(1))
     view = tail.join(RunId("r"))
     tail.push([entry(1), entry(2)])
@@ -196,7 +196,7 @@ async def test_a_later_epoch_leaves_nothing_of_the_one_before() -> None:
     assert woken.done() and interrupted.is_set()
 
 
-async def test_an_earlier_epoch_is_not_met_and_the_same_one_changes_nothing() -> None:
+async def test_an_earlier_epoch_is_ignored_and_the_same_one_changes_nothing() -> None:
     tail = Tail(GlobalSeq(0), epoch=Epoch(2))
     view = tail.join(None)
     tail.push([entry(1)])
@@ -207,7 +207,7 @@ async def test_an_earlier_epoch_is_not_met_and_the_same_one_changes_nothing() ->
 
 
 @pytest.mark.parametrize(("epoch", "held"), [(1, []), (2, [1]), (3, [])])
-async def test_what_is_answered_in_another_epoch_is_fetched_and_not_believed(epoch: int, held: list[int]) -> None:
+async def test_appended_entries_of_another_epoch_are_read_from_the_journal(epoch: int, held: list[int]) -> None:
     """An answer may come late, when its journal is lost already, or before the tail has met its epoch."""
     async with open_store("memory://") as store:
         tail = Tail(GlobalSeq(0), epoch=Epoch(2))
@@ -220,7 +220,7 @@ async def test_what_is_answered_in_another_epoch_is_fetched_and_not_believed(epo
 
 @pytest.mark.parametrize("size", [0, 100, 10_000])
 @pytest.mark.parametrize("content", ["text", "bytes"])
-async def test_the_frames_made_of_entries_are_within_the_bounds_of_the_ring(size: int, content: str) -> None:
+async def test_cached_frames_count_towards_the_rings_bytes(size: int, content: str) -> None:
     limit = 1 << 20
     tail = Tail(GlobalSeq(0), entries=1 << 20, limit=limit)
     view = tail.join(None)

@@ -1,4 +1,4 @@
-"""The application as a whole: who may ask comes first, and whatever breaks becomes a problem with a trace id."""
+"""The application: the origin is checked first, and every error becomes a problem with a trace id."""
 
 import json
 import logging
@@ -78,7 +78,7 @@ async def test_a_log_line_is_one_line_whatever_is_in_it() -> None:
     assert line.isascii() and line.isprintable()
 
 
-async def test_who_may_ask_comes_before_what_is_asked(http: httpx.AsyncClient) -> None:
+async def test_the_origin_is_checked_before_the_route(http: httpx.AsyncClient) -> None:
     answers = [await http.get(path, headers={"host": "evil.example"}) for path in ("/fine", "/broken", "/nowhere")]
 
     assert [answer.status_code for answer in answers] == [421, 421, 421]
@@ -90,7 +90,7 @@ async def test_a_parameter_that_is_given_twice_is_refused(http: httpx.AsyncClien
 
 
 @pytest.mark.parametrize("query", ["word=%ff", "word=" + "&".join(["x=1"] * 70)])
-async def test_a_query_that_nobody_can_read_is_refused(http: httpx.AsyncClient, query: str) -> None:
+async def test_an_unreadable_query_is_refused(http: httpx.AsyncClient, query: str) -> None:
     assert (await http.get(f"/fine?{query}")).status_code == 400
 
 
@@ -114,7 +114,7 @@ async def test_a_body_that_never_ends_is_not_waited_for(monkeypatch: pytest.Monk
 
 
 @pytest.mark.parametrize("path", ["/events", "/events?run_id=unknown", "/session/unknown/events"])
-async def test_a_server_that_is_leaving_lets_no_new_stream_in(node: Node, path: str) -> None:
+async def test_a_draining_server_refuses_new_streams(node: Node, path: str) -> None:
     transport = httpx.ASGITransport(app=App(node, Guard(), Router(ROUTES)))
     node.draining.set()
 

@@ -1,4 +1,4 @@
-"""The whole journal in blocks: kept as messages for the next reader, never beyond what the journal itself would say."""
+"""Blocks of the journal: cached as messages for later readers, never beyond what the journal holds."""
 
 from collections.abc import AsyncIterator, Awaitable, Sequence
 from contextlib import closing
@@ -65,7 +65,7 @@ async def harness() -> AsyncIterator[Harness]:
 
 
 @given(st.integers(1, 1_000), st.integers(0, 400))
-def test_wherever_readers_begin_they_come_by_the_same_blocks(first: int, count: int) -> None:
+def test_readers_from_any_position_get_the_same_blocks(first: int, count: int) -> None:
     parts = list(in_blocks(entries(first, count)))
 
     assert [entry.global_seq for part in parts for entry in part] == [*range(first, first + count)]
@@ -89,7 +89,7 @@ def test_a_block_that_weighs_too_much_is_several_messages() -> None:
     assert positions(messages) == [*range(1, BLOCK + 1)]
 
 
-def test_what_is_kept_is_bounded_and_what_is_asked_for_stays_longest() -> None:
+def test_the_block_cache_is_bounded_and_least_recently_used() -> None:
     batches = Batches(limit=60_000)
     for first in range(1, 301, BLOCK):
         batches.block(EPOCH, 0)
@@ -98,7 +98,7 @@ def test_what_is_kept_is_bounded_and_what_is_asked_for_stays_longest() -> None:
     assert [batches.block(EPOCH, after) is not None for after in (0, 100, 200)] == [True, False, True]
 
 
-async def test_whoever_comes_later_is_told_the_same_bytes(harness: Harness) -> None:
+async def test_a_later_reader_gets_the_same_bytes(harness: Harness) -> None:
     await harness.publish(999)
     first = await harness.read()
 
@@ -108,7 +108,7 @@ async def test_whoever_comes_later_is_told_the_same_bytes(harness: Harness) -> N
     assert again == first and positions(from_the_middle) == [*range(451, 1_000)]
 
 
-async def test_a_reader_who_does_not_follow_ends_at_what_there_was(harness: Harness) -> None:
+async def test_a_reader_that_does_not_follow_ends_at_the_head(harness: Harness) -> None:
     await harness.publish(250)
     await harness.read()
     harness.meanwhile = [Event(run_id="r", payload="late")]

@@ -21,7 +21,7 @@ def taken() -> Iterator[Address]:
 
 
 @pytest.mark.parametrize("host", ["127.0.0.1", "::1"])
-async def test_any_free_port_is_told(host: str) -> None:
+async def test_any_free_port_is_reported(host: str) -> None:
     async with open_store("memory://") as store, run_journal(store) as journal:
         door = Door(Hall(store=store, journal=journal, ledgers=Ledgers(store, journal)), Address(host, 0))
         await door.open()

@@ -1,4 +1,4 @@
-"""Places for streams: so many on a run, so many on a server, and each given back."""
+"""Limits of open streams, per run and per server."""
 
 from contextlib import ExitStack
 
@@ -11,7 +11,7 @@ from tape.server.sse.subscribers import Subscribers
 RUN, OTHER = RunId("run"), RunId("other")
 
 
-def test_one_more_than_a_run_has_room_for_is_refused() -> None:
+def test_a_stream_beyond_the_limit_of_a_run_is_refused() -> None:
     subscribers = Subscribers(2)
 
     with ExitStack() as stack:
@@ -24,7 +24,7 @@ def test_one_more_than_a_run_has_room_for_is_refused() -> None:
     assert refused.value.limit == 2
 
 
-def test_a_place_that_was_left_is_free_again() -> None:
+def test_a_closed_stream_frees_its_place() -> None:
     subscribers = Subscribers(1)
 
     with subscribers.join(RUN):
@@ -35,7 +35,7 @@ def test_a_place_that_was_left_is_free_again() -> None:
     assert len(subscribers) == 0
 
 
-def test_a_server_has_1024_places_for_runs_and_subjects_together() -> None:
+def test_a_server_has_1024_streams_of_runs_and_subjects_together() -> None:
     subscribers = Subscribers()
 
     with ExitStack() as stack:
@@ -66,7 +66,7 @@ def test_the_slowest_stream_is_the_lag() -> None:
         assert subscribers.lag == 5
 
 
-def test_those_who_are_sent_away_come_back_at_different_times() -> None:
+def test_goaways_have_different_delays() -> None:
     subscribers = Subscribers()
     delays: list[int] = []
 
@@ -80,6 +80,6 @@ def test_those_who_are_sent_away_come_back_at_different_times() -> None:
     assert min(delays) >= 1000 and max(delays) <= 5000 and max(delays) - min(delays) >= 3000
 
 
-def test_no_place_at_all_is_a_mistake() -> None:
+def test_a_limit_of_zero_is_a_usage_error() -> None:
     with pytest.raises(UsageError):
         Subscribers(0)

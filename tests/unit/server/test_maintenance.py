@@ -1,4 +1,4 @@
-"""When a closed run is let go of, and what is known of those that were kept."""
+"""When a closed run is reaped, and which files count as copies."""
 
 from collections.abc import AsyncIterator, Callable
 from datetime import timedelta
@@ -40,9 +40,7 @@ async def node(redis_url: str, tmp_path: Path) -> AsyncIterator[Node]:
             yield node
 
 
-async def test_what_was_kept_of_a_lost_journal_says_nothing_about_the_runs_of_the_next(
-    node: Node, redis_url: str
-) -> None:
+async def test_files_of_an_earlier_epoch_do_not_count_as_copies(node: Node, redis_url: str) -> None:
     cold = node.cold
     assert cold is not None
     await lived(node, "lost")

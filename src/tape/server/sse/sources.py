@@ -1,7 +1,7 @@
 """The sources of SSE streams: a run, the journal across runs, or an ended run that only a cold file has."""
 
 from collections.abc import Sequence
-from typing import Final, Protocol
+from typing import Protocol
 
 from tape.bus.journal import Journal
 from tape.bus.selection import RunSelection
@@ -34,50 +34,10 @@ class Source(Protocol):
     async def end(self, last_id: int) -> RunEnd | None: ...
 
 
-class RunSource:
-    """A run by its seqs, open or closed."""
-
-    by: Final[IdField] = "seq"
-
-    def __init__(
-        self,
-        journal: Journal,
-        runs: RunDirectory,
-        run_id: RunId,
-        subject: str | None = None,
-        where: str | None = None,
-        ends: RunEndFrames | None = None,
-    ) -> None:
-        self._journal = journal
-        self._runs = runs
-        self._ends = ends or RunEndFrames(runs)
-        self._run_id = run_id
-        self._subject = subject
-        self._where = where
-        self.is_filtered = subject is not None or where is not None
-
-    @property
-    def epoch(self) -> Epoch:
-        return self._journal.epoch
-
-    def open(self, after: int, epoch: int | None = None) -> StreamReader:
-        return self._journal.reader(
-            run_id=self._run_id, from_seq=after + 1, subject=self._subject, where=self._where, epoch=epoch
-        )
-
-    async def restart(self) -> tuple[int, int]:
-        """After an epoch change, the run is replayed from its floor."""
-        floor = (await self._runs.heads([self._run_id])).get(self._run_id, Head()).floor
-        return floor - 1, floor
-
-    async def end(self, last_id: int) -> RunEnd:
-        return await self._ends.of(self._run_id, last_id)
-
-
 class JournalSource:
     """The journal across runs by its positions, filtered by a pattern and a predicate."""
 
-    by: Final[IdField] = "global_seq"
+    by: IdField = "global_seq"
 
     def __init__(self, journal: Journal, subject: str | None = None, where: str | None = None) -> None:
         self._journal = journal
@@ -97,14 +57,48 @@ class JournalSource:
         head = await self._journal.head()
         return head, head + 1
 
-    async def end(self, last_id: int) -> None:
+    async def end(self, last_id: int) -> RunEnd | None:
         """A journal has no end."""
+        return None
+
+
+class RunSource(JournalSource):
+    """A run by its seqs, open or closed."""
+
+    by: IdField = "seq"
+
+    def __init__(
+        self,
+        journal: Journal,
+        runs: RunDirectory,
+        run_id: RunId,
+        subject: str | None = None,
+        where: str | None = None,
+        ends: RunEndFrames | None = None,
+    ) -> None:
+        super().__init__(journal, subject, where)
+        self._runs = runs
+        self._run_id = run_id
+        self._ends = ends or RunEndFrames(runs)
+
+    def open(self, after: int, epoch: int | None = None) -> StreamReader:
+        return self._journal.reader(
+            run_id=self._run_id, from_seq=after + 1, subject=self._subject, where=self._where, epoch=epoch
+        )
+
+    async def restart(self) -> tuple[int, int]:
+        """After an epoch change, the run is replayed from its floor."""
+        floor = (await self._runs.heads([self._run_id])).get(self._run_id, Head()).floor
+        return floor - 1, floor
+
+    async def end(self, last_id: int) -> RunEnd | None:
+        return await self._ends.of(self._run_id, last_id)
 
 
 class ColdSource:
     """An ended run in its file, up to `last_seq`. Nothing follows it, so its tail stays empty."""
 
-    by: Final[IdField] = "seq"
+    by: IdField = "seq"
 
     def __init__(
         self,

@@ -1,8 +1,7 @@
-"""How a stream ends, whoever leaves first: nothing is passed over, and nothing stays open for nobody."""
+"""How an SSE stream ends: no entry is skipped, and no resource stays open."""
 
 import asyncio
 import socket
-from collections.abc import AsyncIterator
 
 import anyio
 import pytest
@@ -10,7 +9,7 @@ import pytest
 from tape.bus.journal import Journal
 from tape.bus.selection import HistoryPage
 from tape.bus.stream import StreamReader
-from tape.compose import open_store, run_journal
+from tape.compose import run_journal
 from tape.core.errors import Unavailable
 from tape.core.event import Event
 from tape.core.flow import Flow
@@ -21,37 +20,9 @@ from tape.server.sse.sources import RunSource
 from tape.wire.frames import Checkpoint, ClientEvicted, Goaway, ReplayComplete, SlowClientWarning, StreamError
 from tests.contract.events import fill, make_event, upto
 from tests.patience import PATIENCE_S
-from tests.server.senders import Client, ids, sending
+from tests.unit.server.sse.senders import LARGE, Client, ids, publish, sending
 
-SMALL, LARGE = "x", "x" * 2000
-
-
-@pytest.fixture
-async def store() -> AsyncIterator[Store]:
-    async with open_store("memory://") as store:
-        yield store
-
-
-@pytest.fixture
-async def journal(store: Store) -> AsyncIterator[Journal]:
-    async with run_journal(store) as journal:
-        yield journal
-
-
-@pytest.fixture
-def run(journal: Journal, store: Store) -> RunSource:
-    return RunSource(journal, store.runs, RunId("r1"))
-
-
-async def publish(journal: Journal, count: int, payload: str) -> None:
-    for _ in range(count):
-        await journal.append(Event(run_id="r1", payload=payload), open=True)
-
-
-async def ended(client: Client) -> StopReason | None:
-    with anyio.fail_after(PATIENCE_S):
-        await client.ended.wait()
-    return client.end
+SMALL = "x"
 
 
 async def warned(client: Client) -> None:
@@ -82,9 +53,7 @@ async def _hear(journal: Journal) -> None:
         pass
 
 
-async def test_a_warned_reader_of_a_run_that_ended_meanwhile_ends_with_it(
-    journal: Journal, store: Store, run: RunSource
-) -> None:
+async def test_a_warned_reader_ends_with_its_run(journal: Journal, store: Store, run: RunSource) -> None:
     await fill(journal, "r1", 0)
 
     async with sending(run, flow=Flow(max_queued=16)) as client:
@@ -95,7 +64,7 @@ async def test_a_warned_reader_of_a_run_that_ended_meanwhile_ends_with_it(
         await end(store, journal)
 
         assert await client.entries(14) == upto(14)
-        assert await ended(client) is StopReason.OVER
+        assert await client.stopped() is StopReason.OVER
 
 
 async def test_a_reader_that_is_overtaken_while_it_is_beyond_its_cap_is_evicted(store: Store) -> None:
@@ -109,7 +78,7 @@ async def test_a_reader_that_is_overtaken_while_it_is_beyond_its_cap_is_evicted(
             for _ in range(10):
                 await journal.append([make_event("r1", n) for n in range(50)])
 
-            assert await ended(client) is StopReason.EVICTED
+            assert await client.stopped() is StopReason.EVICTED
             assert (await client.first(ClientEvicted)).dropped_after == 1
     assert [type(frame) for frame in client.frames].count(SlowClientWarning) == 1
 
@@ -129,7 +98,7 @@ async def test_a_reader_that_may_lag_is_warned_and_never_evicted(journal: Journa
 
 
 @pytest.mark.parametrize("count", range(14, 26))
-async def test_a_reader_that_closes_its_half_in_a_replay_is_given_no_cursor_beyond_what_it_got(
+async def test_a_half_closed_reader_gets_no_cursor_beyond_its_entries(
     journal: Journal, store: Store, count: int
 ) -> None:
     events = [Event(run_id="r1", payload=LARGE, subject="/a/b") for _ in range(count)]
@@ -140,7 +109,7 @@ async def test_a_reader_that_closes_its_half_in_a_replay_is_given_no_cursor_beyo
         client.socket.shutdown(socket.SHUT_WR)
         await anyio.wait_all_tasks_blocked()
         got = await rest(client)
-        assert await ended(client) is StopReason.GONE
+        assert await client.stopped() is StopReason.GONE
 
     cursors = [frame.id for frame in client.frames if isinstance(frame, Checkpoint)]
     assert got == upto(len(got)) and max([0, *cursors]) <= len(got)
@@ -174,7 +143,7 @@ class FailingRun(RunSource):
         (Unavailable("/data/runs/x.duckdb is being written"), "the store did not answer; nothing was written"),
     ],
 )
-async def test_a_reader_whose_history_cannot_be_read_is_told_and_nothing_about_the_inside(
+async def test_a_failed_read_is_a_stream_error_without_internals(
     journal: Journal, store: Store, error: Exception, error_text: str
 ) -> None:
     run = FailingRun(journal, store.runs, RunId("r1"))
@@ -182,7 +151,7 @@ async def test_a_reader_whose_history_cannot_be_read_is_told_and_nothing_about_t
 
     async with sending(run) as client:  # type: ignore[arg-type]
         assert await client.first(StreamError) == StreamError(error=error_text)
-        assert await ended(client) is StopReason.FAILED
+        assert await client.stopped() is StopReason.FAILED
 
 
 class PausedReader:
@@ -210,9 +179,7 @@ class HeldRun(RunSource):
         return self.held
 
 
-async def test_a_reader_that_is_sent_away_during_its_last_page_gets_the_page_and_leaves(
-    journal: Journal, store: Store
-) -> None:
+async def test_a_goaway_during_the_last_page_is_sent_after_the_page(journal: Journal, store: Store) -> None:
     await fill(journal, "r1", 3)
     run = HeldRun(journal, store.runs, RunId("r1"))
 
@@ -222,7 +189,7 @@ async def test_a_reader_that_is_sent_away_during_its_last_page_gets_the_page_and
         client.goaway(50)
         run.held.let.set()
         goaway = await client.first(Goaway)
-        assert await ended(client) is StopReason.GOAWAY
+        assert await client.stopped() is StopReason.GOAWAY
 
     assert ids(client.frames) == [1, 2, 3]
     assert client.frames[-2:] == [ReplayComplete(replayed_count=3, last_event_id=3), goaway]

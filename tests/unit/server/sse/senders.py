@@ -1,4 +1,4 @@
-"""An SSE stream over a real socket pair, without a server around it: caps of any size, a client that may not read."""
+"""An SSE stream over a socket pair, without a server: caps of any size, and a client that may not read."""
 
 import asyncio
 import socket
@@ -8,6 +8,8 @@ from typing import TypeVar, cast
 
 import anyio
 
+from tape.bus.journal import Journal
+from tape.core.event import Event
 from tape.core.flow import Flow
 from tape.server.sse.fan_out import FanOutGroups
 from tape.server.sse.sender import Sender, StopReason
@@ -19,11 +21,12 @@ from tape.wire.sse import Parser
 from tests.patience import PATIENCE_S
 
 SMALL = 4096
+LARGE = "x" * 2000
 
 Kind = TypeVar("Kind", bound=Frame)
 
 
-class Line(asyncio.Protocol):
+class ServerEnd(asyncio.Protocol):
     """The server's end of a connection."""
 
     def __init__(self) -> None:
@@ -66,7 +69,7 @@ class Line(asyncio.Protocol):
 
 
 class Client:
-    """The other end: it reads only when it is asked to."""
+    """The client's end: it reads only when a test calls it."""
 
     def __init__(self, end: socket.socket, meters: Meters) -> None:
         self.socket = end
@@ -81,7 +84,7 @@ class Client:
         self._parser = Parser()
 
     async def read(self, until: Callable[[list[Frame]], bool]) -> list[Frame]:
-        """Everything up to and including what is waited for."""
+        """Reads until the frames fulfil a condition."""
         with anyio.fail_after(PATIENCE_S):
             while not until(self.frames):
                 self.take(await asyncio.get_running_loop().sock_recv(self.socket, 65536))
@@ -92,18 +95,23 @@ class Client:
         return next(frame for frame in frames if isinstance(frame, kind))
 
     async def received(self, data: bytes, *, times: int) -> None:
-        """Until something that is no frame has come so many times."""
+        """Reads until bytes that are no frame have arrived so many times."""
         with anyio.fail_after(PATIENCE_S):
             while self._raw.count(data) < times:
                 self.take(await asyncio.get_running_loop().sock_recv(self.socket, 65536))
 
+    async def stopped(self) -> StopReason | None:
+        with anyio.fail_after(PATIENCE_S):
+            await self.ended.wait()
+        return self.end
+
     async def entries(self, count: int) -> list[int]:
-        """The ids of so many entries."""
+        """Reads so many entries; returns their ids."""
         await self.read(lambda frames: len(ids(frames)) >= count)
         return ids(self.frames)
 
     def take(self, data: bytes) -> None:
-        """What has been read from the socket."""
+        """Parses bytes that were read from the socket."""
         assert data, f"the stream ended after {self.frames[-3:]}"
         self._buffer += data
         while (cut := self._buffer.find(b"\r\n")) >= 0:
@@ -113,6 +121,12 @@ class Client:
             self._raw += self._buffer[cut + 2 : cut + 2 + size]
             self.frames += self._parser.feed(self._buffer[cut + 2 : cut + 2 + size])
             self._buffer = self._buffer[cut + size + 4 :]
+
+
+async def publish(journal: Journal, count: int, payload: str = LARGE) -> None:
+    """Appends events to run r1, one append each."""
+    for _ in range(count):
+        await journal.append(Event(run_id="r1", payload=payload), open=True)
 
 
 def ids(frames: list[Frame]) -> list[int]:
@@ -128,13 +142,13 @@ async def sending(
     is_replayed: bool = True,
     groups: FanOutGroups | None = None,
 ) -> AsyncIterator[Client]:
-    """A stream under way, and its client; without a flow it may lag."""
+    """Starts a stream; yields its client. Without a flow the client may lag."""
     near, far = socket.socketpair()
     for end in (near, far):
         end.setblocking(False)
         end.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, SMALL)
         end.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, SMALL)
-    line = Line()
+    line = ServerEnd()
     await asyncio.get_running_loop().create_connection(lambda: line, sock=near)
     client = Client(far, Meters())
     sender: Sender

@@ -1,6 +1,5 @@
-"""Streams that walk together: each gets every entry once and in order, whoever falls out of step and comes back."""
+"""Fan-out groups: each member gets every entry once and in order, also one that leaves and rejoins."""
 
-from collections.abc import AsyncIterator
 from contextlib import AsyncExitStack
 from random import Random
 
@@ -12,7 +11,6 @@ from tape.bus.journal import Journal
 from tape.bus.selection import RunSelection
 from tape.bus.stream import StreamReader
 from tape.bus.tail import Tail
-from tape.compose import open_store, run_journal
 from tape.core.event import Event
 from tape.core.flow import Flow
 from tape.core.ids import RunId
@@ -24,27 +22,14 @@ from tape.telemetry import Counter
 from tape.wire.frames import ClientEvicted, Goaway, ReplayComplete
 from tests.contract.events import upto
 from tests.patience import PATIENCE_S
-from tests.server.senders import SMALL, Client, ids, sending
+from tests.unit.server.sse.senders import SMALL, Client, ids, sending
 
 MEMBERS = 6
 
 
-@pytest.fixture
-async def store() -> AsyncIterator[Store]:
-    async with open_store("memory://") as store:
-        yield store
-
-
-@pytest.fixture
-async def journal(store: Store) -> AsyncIterator[Journal]:
-    async with run_journal(store) as journal:
-        await journal.open_run("r1")
-        yield journal
-
-
-@pytest.fixture
-def run(journal: Journal, store: Store) -> RunSource:
-    return RunSource(journal, store.runs, RunId("r1"))
+@pytest.fixture(autouse=True)
+async def open_run(journal: Journal) -> None:
+    await journal.open_run("r1")
 
 
 @pytest.fixture
@@ -65,7 +50,7 @@ async def together(stack: AsyncExitStack, source: Source, groups: FanOutGroups) 
     return clients
 
 
-async def test_all_who_keep_up_get_the_same(journal: Journal, run: RunSource, groups: FanOutGroups) -> None:
+async def test_members_of_a_group_get_the_same_entries(journal: Journal, run: RunSource, groups: FanOutGroups) -> None:
     async with AsyncExitStack() as stack:
         clients = await together(stack, run, groups)
 
@@ -76,7 +61,7 @@ async def test_all_who_keep_up_get_the_same(journal: Journal, run: RunSource, gr
 
 
 @pytest.mark.parametrize("seed", range(4))
-async def test_who_falls_out_of_step_and_comes_back_misses_nothing_and_gets_nothing_twice(
+async def test_a_member_that_leaves_and_rejoins_gets_each_entry_once(
     journal: Journal, store: Store, groups: FanOutGroups, seed: int
 ) -> None:
     random = Random(seed)
@@ -117,7 +102,7 @@ def join(groups: FanOutGroups, reader: StreamReader, member: GroupMember) -> Fan
     return group
 
 
-async def test_who_joins_gets_nothing_again_that_its_company_has_still_to_be_told(
+async def test_a_new_member_gets_no_entry_twice_that_the_group_has_not_sent_yet(
     journal: Journal, run: RunSource, groups: FanOutGroups
 ) -> None:
     early, late = run.open(0), run.open(0)
@@ -140,7 +125,7 @@ async def test_who_joins_gets_nothing_again_that_its_company_has_still_to_be_tol
 
 
 @pytest.mark.parametrize("is_ahead_first", [False, True])
-async def test_who_has_read_beyond_the_tail_does_not_walk_with_who_has_not(
+async def test_a_reader_beyond_the_tail_does_not_join_a_group_at_the_tail(
     journal: Journal, store: Store, groups: FanOutGroups, is_ahead_first: bool
 ) -> None:
     tail = Tail(await journal.head(), epoch=journal.epoch)  # of another node, which has no entry yet
@@ -180,7 +165,7 @@ class FullMember(GroupMember):
         self.group.detach(self)
 
 
-async def test_who_joins_while_the_last_member_parts_is_told_what_comes(
+async def test_a_reader_that_joins_while_the_last_member_leaves_gets_new_entries(
     journal: Journal, run: RunSource, groups: FanOutGroups
 ) -> None:
     early, late = run.open(0), run.open(0)
@@ -224,7 +209,9 @@ class Lost(GroupMember):
         raise RuntimeError("the handler is closed")
 
 
-async def test_whose_socket_is_lost_goes_alone(journal: Journal, run: RunSource, groups: FanOutGroups) -> None:
+async def test_a_member_with_a_lost_socket_leaves_the_group(
+    journal: Journal, run: RunSource, groups: FanOutGroups
+) -> None:
     reader = run.open(0)
     await reader.replay()
     lost, members = Lost(), [GroupMember(), GroupMember()]
@@ -244,9 +231,7 @@ async def test_whose_socket_is_lost_goes_alone(journal: Journal, run: RunSource,
     reader.close()
 
 
-async def test_who_is_full_is_not_written_to_by_a_company(
-    journal: Journal, run: RunSource, groups: FanOutGroups
-) -> None:
+async def test_a_group_does_not_write_to_a_full_socket(journal: Journal, run: RunSource, groups: FanOutGroups) -> None:
     view = run.open(0).view
     async with AsyncExitStack() as stack:
         slow, *others = await together(stack, run, groups)
@@ -260,9 +245,7 @@ async def test_who_is_full_is_not_written_to_by_a_company(
         assert await slow.entries(100) == upto(100)
 
 
-async def test_a_burst_fills_a_slow_socket_no_more_than_a_little(
-    journal: Journal, run: RunSource, groups: FanOutGroups
-) -> None:
+async def test_a_burst_buffers_little_for_a_slow_socket(journal: Journal, run: RunSource, groups: FanOutGroups) -> None:
     async with AsyncExitStack() as stack:
         slow, other, *_ = await together(stack, run, groups)
         await publish(journal, 64, "x" * 20_000)
@@ -272,7 +255,7 @@ async def test_a_burst_fills_a_slow_socket_no_more_than_a_little(
         assert await slow.entries(64) == upto(64)
 
 
-async def test_who_is_left_behind_by_a_last_burst_is_judged(
+async def test_a_member_left_behind_by_the_last_burst_is_evicted(
     journal: Journal, run: RunSource, groups: FanOutGroups
 ) -> None:
     async with sending(run, groups=groups, flow=Flow(max_queued=16)) as slow:
@@ -286,7 +269,9 @@ async def test_who_is_left_behind_by_a_last_burst_is_judged(
         assert ids(slow.frames) == upto(evicted.dropped_after or 0)
 
 
-async def test_who_is_cancelled_leaves_nothing_behind(journal: Journal, run: RunSource, groups: FanOutGroups) -> None:
+async def test_a_cancelled_member_leaves_no_group_and_no_view(
+    journal: Journal, run: RunSource, groups: FanOutGroups
+) -> None:
     reader = run.open(0)
     async with AsyncExitStack() as stack:
         await together(stack, run, groups)
@@ -296,7 +281,7 @@ async def test_who_is_cancelled_leaves_nothing_behind(journal: Journal, run: Run
     reader.close()
 
 
-async def test_nothing_is_counted_as_streamed_to_who_has_left(
+async def test_entries_after_leaving_are_not_counted_as_streamed(
     journal: Journal, run: RunSource, groups: FanOutGroups
 ) -> None:
     async with sending(run, groups=groups) as slow:
@@ -312,7 +297,7 @@ async def test_nothing_is_counted_as_streamed_to_who_has_left(
         assert slow.meters.streamed.total == counted < 200
 
 
-async def test_a_company_ends_with_its_run(journal: Journal, run: RunSource, groups: FanOutGroups) -> None:
+async def test_a_group_ends_with_its_run(journal: Journal, run: RunSource, groups: FanOutGroups) -> None:
     async with AsyncExitStack() as stack:
         clients = await together(stack, run, groups)
         await publish(journal, 2)
@@ -325,7 +310,9 @@ async def test_a_company_ends_with_its_run(journal: Journal, run: RunSource, gro
         assert {client.end for client in clients} == {StopReason.OVER}
 
 
-async def test_who_goes_leaves_the_others_as_they_were(journal: Journal, run: RunSource, groups: FanOutGroups) -> None:
+async def test_a_member_that_leaves_does_not_affect_the_others(
+    journal: Journal, run: RunSource, groups: FanOutGroups
+) -> None:
     async with AsyncExitStack() as stack:
         clients = await together(stack, run, groups)
         await publish(journal, 1)
@@ -338,7 +325,7 @@ async def test_who_goes_leaves_the_others_as_they_were(journal: Journal, run: Ru
         assert [await client.entries(6) for client in clients[1:]] == [upto(6)] * (MEMBERS - 1)
 
 
-async def test_who_is_sent_away_has_got_what_the_company_got(
+async def test_a_member_gets_all_group_entries_before_its_goaway(
     journal: Journal, run: RunSource, groups: FanOutGroups
 ) -> None:
     async with AsyncExitStack() as stack:
@@ -352,7 +339,7 @@ async def test_who_is_sent_away_has_got_what_the_company_got(
         assert await second.entries(5) == upto(5)
 
 
-async def test_what_is_written_together_is_counted_for_each(
+async def test_broadcast_bytes_are_counted_for_each_member(
     journal: Journal, run: RunSource, groups: FanOutGroups
 ) -> None:
     async with AsyncExitStack() as stack:

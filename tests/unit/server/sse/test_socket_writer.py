@@ -1,4 +1,4 @@
-"""When a stream's socket is let go of: only when it takes nothing."""
+"""A socket is aborted only when it accepts nothing."""
 
 import asyncio
 import socket
@@ -10,7 +10,7 @@ import pytest
 from tape.server.sse import socket_writer
 from tape.server.sse.socket_writer import SocketWriter
 from tests.patience import PATIENCE_S
-from tests.server.senders import Line
+from tests.unit.server.sse.senders import ServerEnd
 
 
 @pytest.fixture(autouse=True)
@@ -20,18 +20,18 @@ def quick(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @pytest.fixture
-async def ends() -> AsyncIterator[tuple[Line, socket.socket]]:
+async def ends() -> AsyncIterator[tuple[ServerEnd, socket.socket]]:
     near, far = socket.socketpair()
     near.setblocking(False)
     far.setblocking(False)
-    line = Line()
+    line = ServerEnd()
     await asyncio.get_running_loop().create_connection(lambda: line, sock=near)
     yield line, far
     line.transport.abort()
     far.close()
 
 
-async def test_a_socket_that_takes_nothing_is_let_go(ends: tuple[Line, socket.socket]) -> None:
+async def test_a_stalled_socket_is_aborted(ends: tuple[ServerEnd, socket.socket]) -> None:
     line, _ = ends
     writer = SocketWriter(line, lambda: b"")
 
@@ -41,7 +41,7 @@ async def test_a_socket_that_takes_nothing_is_let_go(ends: tuple[Line, socket.so
         await line.lost.wait()
 
 
-async def test_a_socket_that_takes_as_much_as_it_is_given_is_kept(ends: tuple[Line, socket.socket]) -> None:
+async def test_a_socket_that_accepts_bytes_is_kept(ends: tuple[ServerEnd, socket.socket]) -> None:
     line, far = ends
     writer = SocketWriter(line, lambda: b"")
     writer.write(b"x" * 1_000_000)

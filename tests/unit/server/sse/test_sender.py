@@ -1,12 +1,8 @@
-"""How one stream behaves on the wire: replay, live, slow readers, gaps."""
-
-from collections.abc import AsyncIterator
+"""One SSE stream: replay, live, slow readers, gaps."""
 
 import anyio
-import pytest
 
 from tape.bus.journal import Journal
-from tape.compose import open_store, run_journal
 from tape.core.event import Event
 from tape.core.flow import Flow
 from tape.core.ids import RunId
@@ -22,42 +18,10 @@ from tape.wire.frames import (
     StateResyncRequired,
 )
 from tests.contract.events import fill, make_event, upto
-from tests.patience import PATIENCE_S
-from tests.server.senders import Client, ids, sending
-
-LARGE = "x" * 2000
+from tests.unit.server.sse.senders import LARGE, ids, publish, sending
 
 
-@pytest.fixture
-async def store() -> AsyncIterator[Store]:
-    async with open_store("memory://") as store:
-        yield store
-
-
-@pytest.fixture
-async def journal(store: Store) -> AsyncIterator[Journal]:
-    async with run_journal(store) as journal:
-        yield journal
-
-
-@pytest.fixture
-def run(journal: Journal, store: Store) -> RunSource:
-    return RunSource(journal, store.runs, RunId("r1"))
-
-
-async def publish(journal: Journal, count: int, payload: str = LARGE) -> None:
-    """Live events, one append each."""
-    for _ in range(count):
-        await journal.append(Event(run_id="r1", payload=payload), open=True)
-
-
-async def ended(client: Client) -> StopReason | None:
-    with anyio.fail_after(PATIENCE_S):
-        await client.ended.wait()
-    return client.end
-
-
-async def test_only_what_is_newer_than_the_cursor_is_replayed_then_one_word_then_live(
+async def test_entries_after_the_cursor_are_replayed_then_replay_complete_then_live(
     journal: Journal, run: RunSource
 ) -> None:
     await fill(journal, "r1", 5)
@@ -72,7 +36,7 @@ async def test_only_what_is_newer_than_the_cursor_is_replayed_then_one_word_then
     ]  # fmt: skip
 
 
-async def test_a_cursor_at_the_head_replays_nothing_and_says_so(journal: Journal, run: RunSource) -> None:
+async def test_a_cursor_at_the_head_gets_an_empty_replay_complete(journal: Journal, run: RunSource) -> None:
     await fill(journal, "r1", 3)
 
     async with sending(run, after=3) as client:
@@ -82,7 +46,7 @@ async def test_a_cursor_at_the_head_replays_nothing_and_says_so(journal: Journal
     assert ids(client.frames) == []
 
 
-async def test_without_a_cursor_there_is_no_word_about_replay(journal: Journal, run: RunSource) -> None:
+async def test_a_stream_without_a_cursor_gets_no_replay_complete(journal: Journal, run: RunSource) -> None:
     await fill(journal, "r1", 3)
 
     async with sending(run, after=3, is_replayed=False) as client:
@@ -101,17 +65,17 @@ async def test_a_stream_ends_with_its_run(journal: Journal, run: RunSource) -> N
         await journal.close_run("r1")
 
         assert await client.entries(5) == upto(5)
-        assert await ended(client) is StopReason.OVER
+        assert await client.stopped() is StopReason.OVER
 
 
-async def test_a_run_that_has_ended_is_replayed_whole_and_then_ends(journal: Journal, run: RunSource) -> None:
+async def test_a_closed_run_is_replayed_and_then_ends(journal: Journal, run: RunSource) -> None:
     await fill(journal, "r1", 300)
     await journal.close_run("r1")
 
     async with sending(run) as client:
         assert await client.entries(300) == upto(300)
         assert (await client.first(ReplayComplete)).replayed_count == 300
-        assert await ended(client) is StopReason.OVER
+        assert await client.stopped() is StopReason.OVER
 
 
 async def test_a_reader_that_reads_nothing_is_warned_once_and_evicted_with_the_last_id_it_gets(
@@ -121,7 +85,7 @@ async def test_a_reader_that_reads_nothing_is_warned_once_and_evicted_with_the_l
 
     async with sending(run, flow=Flow(max_queued=16)) as client:
         await publish(journal, 60)
-        assert await ended(client) is StopReason.EVICTED
+        assert await client.stopped() is StopReason.EVICTED
         evicted = await client.first(ClientEvicted)
 
     warnings = [frame for frame in client.frames if isinstance(frame, SlowClientWarning)]
@@ -131,12 +95,12 @@ async def test_a_reader_that_reads_nothing_is_warned_once_and_evicted_with_the_l
     assert (client.meters.warned.total, client.meters.evicted.total) == (1, 1)
 
 
-async def test_a_cap_in_bytes_evicts_too_and_says_which(journal: Journal, run: RunSource) -> None:
+async def test_a_byte_cap_evicts_and_is_named(journal: Journal, run: RunSource) -> None:
     await fill(journal, "r1", 0)
 
     async with sending(run, flow=Flow(max_queued=2048, max_bytes=20_000)) as client:
         await publish(journal, 60)
-        assert await ended(client) is StopReason.EVICTED
+        assert await client.stopped() is StopReason.EVICTED
         evicted = await client.first(ClientEvicted)
 
     warnings = [frame.threshold for frame in client.frames if isinstance(frame, SlowClientWarning)]
@@ -202,7 +166,7 @@ async def test_a_reader_that_may_lag_gets_everything_however_slow(journal: Journ
         assert client.meters.evicted.total == 0
 
 
-async def test_a_reader_of_what_is_gone_is_told_first_and_the_stream_stays_open(
+async def test_a_reader_of_a_gap_gets_a_resync_and_the_stream_stays_open(
     journal: Journal, store: Store, run: RunSource
 ) -> None:
     await fill(journal, "r1", 5)
@@ -219,7 +183,7 @@ async def test_a_reader_of_what_is_gone_is_told_first_and_the_stream_stays_open(
     assert ReplayComplete(replayed_count=3, last_event_id=5) in client.frames
 
 
-async def test_a_cursor_just_below_what_is_left_needs_no_resync(journal: Journal, store: Store, run: RunSource) -> None:
+async def test_a_cursor_just_below_the_floor_needs_no_resync(journal: Journal, store: Store, run: RunSource) -> None:
     await fill(journal, "r1", 5)
     await store.retention.trim_run(RunId("r1"), 3)
 
@@ -230,9 +194,7 @@ async def test_a_cursor_just_below_what_is_left_needs_no_resync(journal: Journal
     assert client.meters.resynced.total == 0
 
 
-async def test_a_cursor_beyond_the_head_is_of_another_journal_and_everything_is_replayed(
-    journal: Journal, run: RunSource
-) -> None:
+async def test_a_cursor_beyond_the_head_is_an_epoch_reset_and_all_is_replayed(journal: Journal, run: RunSource) -> None:
     await fill(journal, "r1", 3)
 
     async with sending(run, after=50) as client:
@@ -253,7 +215,7 @@ async def test_an_empty_run_and_a_cursor_start_over_at_one(journal: Journal, run
     assert client.frames[0] == StateResyncRequired(reason="epoch_reset", last_delivered_id=5, earliest_available_id=1)
 
 
-async def test_a_cursor_of_another_journal_goes_on_at_the_head_across_runs(journal: Journal) -> None:
+async def test_across_runs_a_cursor_of_another_journal_resumes_at_the_head(journal: Journal) -> None:
     await fill(journal, "r1", 3)
 
     async with sending(JournalSource(journal), after=50) as client:
@@ -264,7 +226,7 @@ async def test_a_cursor_of_another_journal_goes_on_at_the_head_across_runs(journ
     assert client.frames[0] == StateResyncRequired(reason="epoch_reset", last_delivered_id=50, earliest_available_id=4)
 
 
-async def test_a_filtered_stream_gives_its_cursor_without_an_entry(journal: Journal) -> None:
+async def test_a_filtered_stream_sends_its_cursor_without_an_entry(journal: Journal) -> None:
     await fill(journal, "r1", 700)
 
     async with sending(JournalSource(journal, "/elsewhere/**")) as client:
@@ -281,4 +243,4 @@ async def test_a_client_that_leaves_ends_its_stream(journal: Journal, run: RunSo
         await client.first(ReplayComplete)
         client.socket.close()
 
-        assert await ended(client) is StopReason.GONE
+        assert await client.stopped() is StopReason.GONE
