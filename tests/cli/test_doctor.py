@@ -1,4 +1,4 @@
-"""`tape doctor` names what is wrong with a server and its readers, and what to do about it."""
+"""`tape doctor` reports problems of a server and its readers, and what to do."""
 
 import json
 from pathlib import Path
@@ -36,7 +36,7 @@ def checkup(**facts: object) -> dict[str, str]:
     return {found.subject: found.status for found in judged(well._replace(**facts))}  # type: ignore[arg-type]
 
 
-def test_a_server_that_is_well_is_said_to_be(postgres_url: str, capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_healthy_server_has_no_findings_to_fix(postgres_url: str, capsys: pytest.CaptureFixture[str]) -> None:
     found = findings(postgres_url, capsys)
 
     wanted = {"postgres", "fsync", "synchronous_commit", "connections", "oldest transaction", "listening", "journal"}
@@ -104,7 +104,7 @@ def test_what_is_not_well_is_judged_alone(facts: dict[str, object], subject: str
 
 
 async def fail_with_obligation(url: str) -> str:
-    """A failed run with an obligation, an effect and a timer that nobody serves."""
+    """A failed run with an obligation, an effect and a timer that no worker serves."""
     async with tape.aconnect(url) as node:
         run_id = (await node.runs.begin("shop", invocation="1")).run.run_id
         await node.obligations.register(run_id, "wire", "refund", compensator_ref="shop.pay:refund")

@@ -1,4 +1,4 @@
-"""What a newcomer meets: nothing there yet, a name mistyped, a number that means nothing to people."""
+"""Errors that a new user gets: an empty store, a mistyped name, an unclear number."""
 
 import json
 import os
@@ -12,7 +12,7 @@ import pytest
 
 from tape.cli.main import run
 from tape.outbox import OutboxEvent, publish
-from tests.cli.test_voice import seen_at
+from tests.cli.test_help import seen_at
 
 EVENT = "0190b7a8-3f5c-7c1d-9a8e-0f2b4c6d8e01"
 EMPTY = [["run", "ls"], ["task", "ls"], ["reaction", "ls"], ["outbox", "ls"], ["tail", "--no-follow"]]
@@ -38,12 +38,12 @@ def failed(capsys: pytest.CaptureFixture[str], *arguments: str) -> tuple[int, st
     "words",
     ["ls", "stats", f"show {EVENT}", f"replay {EVENT}", "replay --failed", "hand-over 1 --generation 2", "retention"],
 )
-def test_where_there_is_no_outbox_it_is_said_how_to_make_one(
+def test_without_an_outbox_the_error_says_how_to_make_one(
     words: str, store: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    code, said = failed(capsys, "outbox", *words.split())
+    code, error = failed(capsys, "outbox", *words.split())
 
-    assert code == 4 and "tape outbox migrate" in said
+    assert code == 4 and "tape outbox migrate" in error
 
 
 @pytest.mark.parametrize(
@@ -72,14 +72,14 @@ def test_where_there_is_no_outbox_it_is_said_how_to_make_one(
 def test_a_mistake_ends_as_the_error_table_says_and_shows_the_way_on(
     words: str, code: int, way_on: str, store: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    ended, said = failed(capsys, *words.split())
+    ended, error = failed(capsys, *words.split())
 
-    assert ended == code and way_on in said
-    assert said.count("\n") == (0 if code == 1 else 1)
+    assert ended == code and way_on in error
+    assert error.count("\n") == (0 if code == 1 else 1)
 
 
 @pytest.mark.parametrize("words", EMPTY, ids=" ".join)
-def test_a_list_without_anything_says_so_to_people_only(words: list[str], store: str, tmp_path: Path) -> None:
+def test_an_empty_list_is_noted_on_a_terminal_only(words: list[str], store: str, tmp_path: Path) -> None:
     assert run(["outbox", "migrate"]) == 0
     piped = subprocess.run([BIN / "tape", *words], capture_output=True, text=True, check=True)
 
@@ -162,5 +162,5 @@ def test_json_stays_the_columns_of_the_table(store: str, capsys: pytest.CaptureF
     capsys.readouterr()
     assert run(["reaction", "add", "orders", "/orders/**", "--agent", "clerk", "--json"]) == 0
 
-    told = json.loads(capsys.readouterr().out)
-    assert told["handler_kind"] == 1 and isinstance(told["created_at_ms"], int)
+    answer = json.loads(capsys.readouterr().out)
+    assert answer["handler_kind"] == 1 and isinstance(answer["created_at_ms"], int)

@@ -1,4 +1,4 @@
-"""Durable functions: whatever ends a worker, what was decided, sampled and done stays so, and is done once."""
+"""Durable functions: whatever ends a worker, decisions, samples and effects stay, and effects happen once."""
 
 import json
 from collections import Counter
@@ -29,11 +29,11 @@ MOMENT = timedelta(milliseconds=1)
 
 
 class Crash(BaseException):
-    """Ends a worker without its having a say."""
+    """Ends a worker at once."""
 
 
 class Bank:
-    """Counts what it is asked for, by key; a tool of it may lose its answer."""
+    """Counts calls by key; one of its tools may lose the answer."""
 
     def __init__(self) -> None:
         self.calls: list[str] = []
@@ -68,7 +68,7 @@ async def begin(node: AsyncNode, name: str = "1") -> str:
 
 
 async def live(node: AsyncNode, function: Callable[[RunState], Any], run_id: str = "", owner: str = "w1") -> RunState:
-    """What becomes of a run in the hands of one worker."""
+    """Executes a run with one worker and returns its state."""
     found = run_id or await begin(node)
     return await AgentJob(node, "treasury", function, owner=owner).resume(found)
 
@@ -82,7 +82,7 @@ async def crash(node: AsyncNode, function: Callable[[RunState], Any], run_id: st
     assert caught.group_contains(Crash)
 
 
-async def test_what_was_done_before_a_crash_is_told_and_not_done_again(node: AsyncNode, bank: Bank) -> None:
+async def test_an_effect_before_a_crash_is_returned_and_not_repeated(node: AsyncNode, bank: Bank) -> None:
     crashes = iter([True, False])
 
     async def sweep(run: RunState) -> object:
@@ -226,10 +226,10 @@ async def test_a_worker_that_lost_its_run_ends_nothing_whatever_its_function_cat
     assert (await node.runs.find(run_id)).status is RunStatus.RUNNING and bank.calls == []
 
 
-@pytest.mark.parametrize("said", ["\0", "\ud800"])
-async def test_a_function_that_fails_with_what_is_no_text_has_failed(node: AsyncNode, said: str) -> None:
+@pytest.mark.parametrize("text", ["\0", "\ud800"])
+async def test_a_function_that_fails_with_what_is_no_text_has_failed(node: AsyncNode, text: str) -> None:
     async def fail(run: RunState) -> None:
-        raise ValueError(f"before{said}after")
+        raise ValueError(f"before{text}after")
 
     ended = await live(node, fail)
 
@@ -296,12 +296,12 @@ async def test_what_a_worker_left_in_doubt_is_looked_for_before_it_is_done(node:
 
     @tape.effect(status_check=find_post)
     async def post() -> str:
-        told = next(fate)
-        if told != "dies before":
-            done.append(told)
-        if told != "lives":
+        results = next(fate)
+        if results != "dies before":
+            done.append(results)
+        if results != "lives":
             raise Crash
-        return told
+        return results
 
     async def books(run: RunState) -> object:
         return await post()
@@ -326,10 +326,10 @@ async def test_a_lost_answer_is_looked_for_and_what_nobody_finds_is_unknown(node
     async def books(run: RunState) -> object:
         for seen in ("found", None, "down"):
             with suppress(tape.EffectFailed, tape.EffectUnknown):
-                told.append(await post(seen))
-        return told
+                results.append(await post(seen))
+        return results
 
-    told: list[object] = []
+    results: list[object] = []
     ended = await live(node, books)
 
     effects = sorted(await node.effects.listed(ended.run_id), key=lambda effect: effect.idempotency_key)
@@ -369,7 +369,7 @@ async def test_a_tool_is_tried_as_often_as_its_policy_says(node: AsyncNode) -> N
 
 
 async def test_a_failure_is_the_same_failure_when_the_function_is_run_again(node: AsyncNode) -> None:
-    told: list[str] = []
+    results: list[str] = []
 
     @tape.effect()
     async def post() -> None:
@@ -379,15 +379,15 @@ async def test_a_failure_is_the_same_failure_when_the_function_is_run_again(node
         try:
             await post()
         except tape.EffectFailed as error:
-            told.append(str(error))
-        if len(told) == 1:
+            results.append(str(error))
+        if len(results) == 1:
             raise Crash
 
     run_id = await begin(node)
     await crash(node, books, run_id)
     await live(node, books, run_id)
 
-    assert told == ['effect \'post\' failed: {"type":"OSError","message":"full"}'] * 2
+    assert results == ['effect \'post\' failed: {"type":"OSError","message":"full"}'] * 2
 
 
 async def test_a_function_that_asks_for_something_else_the_second_time_is_refused(node: AsyncNode, bank: Bank) -> None:

@@ -1,4 +1,4 @@
-"""A run ends after its steps: what was under way when its function returned or raised is written down before that."""
+"""A run ends after its steps: outcomes of steps in progress are recorded before the end of the run."""
 
 import asyncio
 from collections.abc import Awaitable, Callable
@@ -313,7 +313,7 @@ async def test_a_step_in_an_executor_leaves_the_run_of_an_async_function(node: A
     assert left.status is RunStatus.RUNNING and await undo(node) == []
 
 
-async def test_a_step_in_another_event_loop_says_what_to_do(node: AsyncNode) -> None:
+async def test_a_step_in_another_event_loop_is_refused_with_advice(node: AsyncNode) -> None:
     refused: list[str] = []
 
     def shop(run: RunState) -> None:

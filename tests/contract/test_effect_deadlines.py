@@ -1,4 +1,4 @@
-"""Deadlines of effects: of a call that takes longer nobody knows whether it took place."""
+"""Deadlines of effects: the outcome of a call that takes longer is unknown."""
 
 import threading
 from collections.abc import Callable

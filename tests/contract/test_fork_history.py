@@ -189,7 +189,7 @@ async def test_an_audit_finds_nothing_wrong_with_forks(journal: Journal, store: 
 
 
 async def gap_of(journal: Journal, run_id: str) -> tuple[int, int]:
-    """What a reader of the whole run is told to be missing."""
+    """The gap that a reader of the whole run gets."""
     with pytest.raises(BrokerOverflowError) as gap:
         await read_all(journal, run_id)
     return gap.value.requested_seq, gap.value.available_from

@@ -42,13 +42,13 @@ def post(text: str) -> str:
 
 
 async def sweep(run: RunState) -> object:
-    """Pays, decides as it is told, and posts what it decided."""
+    """Pays, decides by the mutation, and posts the decision."""
     seen = await tape.random()
     paid = await wire(7)
     changed = await tape.mutation() or {}
-    said = await tape.decide(lambda: changed.get("say", "hello"), model="m")
+    decision = await tape.decide(lambda: changed.get("word", "hello"), model="m")
     answer = await tape.gate("approval") if changed.get("asks") else None
-    return [seen, paid, await post(said), answer]
+    return [seen, paid, await post(decision), answer]
 
 
 @pytest.fixture(autouse=True)
@@ -104,7 +104,7 @@ async def test_what_the_parent_never_did_cannot_be_replayed(
     at_seq = await place_of(journal, origin.run_id, "wire")
     calls.clear()
 
-    ended = await played(node, await child(ledgers, origin.run_id, at_seq, REPLAY, {"say": "goodbye"}))
+    ended = await played(node, await child(ledgers, origin.run_id, at_seq, REPLAY, {"word": "goodbye"}))
 
     assert ended.status is RunStatus.FAILED and "NotRecorded" in ended.detail_json
     assert calls == []
@@ -117,7 +117,7 @@ async def test_a_stub_answers_for_what_is_new_and_what_is_inherited_is_served(
     at_seq = await place_of(journal, origin.run_id, "wire")
     calls.clear()
 
-    late = await played(node, await child(ledgers, origin.run_id, at_seq, STUB, {"say": "goodbye"}))
+    late = await played(node, await child(ledgers, origin.run_id, at_seq, STUB, {"word": "goodbye"}))
     early = await played(node, await child(ledgers, origin.run_id, 0, STUB))
 
     assert late.detail_json.endswith(',{"paid":7},null,null]')
@@ -131,7 +131,7 @@ async def test_live_effects_take_place_after_the_fork_under_keys_of_the_child(
     at_seq = await place_of(journal, origin.run_id, "wire")
     calls.clear()
 
-    ended = await played(node, await child(ledgers, origin.run_id, at_seq, LIVE, {"say": "goodbye"}))
+    ended = await played(node, await child(ledgers, origin.run_id, at_seq, LIVE, {"word": "goodbye"}))
 
     assert ended.detail_json.endswith(',{"paid":7},"posted goodbye",null]')
     assert calls == [f"{ended.run_id}/decision-0/post/0"]
@@ -175,11 +175,11 @@ async def test_a_child_of_a_child_is_served_what_both_before_it_did(
 ) -> None:
     origin = await parent(node)
     at_seq = await place_of(journal, origin.run_id, "wire")
-    middle = await played(node, await child(ledgers, origin.run_id, at_seq, LIVE, {"say": "goodbye"}))
+    middle = await played(node, await child(ledgers, origin.run_id, at_seq, LIVE, {"word": "goodbye"}))
     calls.clear()
 
     last = (await read_all(journal, middle.run_id))[-1].seq
-    ended = await played(node, await child(ledgers, middle.run_id, last, REPLAY, {"say": "never asked"}))
+    ended = await played(node, await child(ledgers, middle.run_id, last, REPLAY, {"word": "never asked"}))
 
     assert (ended.status, ended.detail_json) == (RunStatus.TERMINAL, middle.detail_json) and calls == []
 
@@ -208,15 +208,13 @@ async def test_p16_a_fork_leaves_the_ledgers_of_its_parent_as_they_were(
     origin = await parent(node)
     before = [await read_all(journal, origin.run_id), await read_actions(ledgers, origin.run_id)]
 
-    await played(node, await child(ledgers, origin.run_id, 3, LIVE, {"say": "goodbye"}))
+    await played(node, await child(ledgers, origin.run_id, 3, LIVE, {"word": "goodbye"}))
 
     assert [await read_all(journal, origin.run_id), await read_actions(ledgers, origin.run_id)] == before
     assert await node.runs.find(origin.run_id) == origin
 
 
-async def test_the_fork_s_entry_says_what_becomes_of_effects(
-    node: AsyncNode, ledgers: Ledgers, journal: Journal
-) -> None:
+async def test_the_fork_s_entry_has_the_policy_for_effects(node: AsyncNode, ledgers: Ledgers, journal: Journal) -> None:
     run_id = await child(ledgers, (await parent(node)).run_id, 2, STUB)
 
     (entry,) = [entry for entry in await read_all(journal, run_id) if entry.type == "fork"]
@@ -244,7 +242,7 @@ async def test_a_compacted_run_has_no_results_to_serve(node: AsyncNode, ledgers:
 async def test_decisions_and_effects_stand_side_by_side(node: AsyncNode, ledgers: Ledgers, journal: Journal) -> None:
     origin = await parent(node)
     at_seq = await place_of(journal, origin.run_id, "wire")
-    ended = await played(node, await child(ledgers, origin.run_id, at_seq, STUB, {"say": "goodbye"}))
+    ended = await played(node, await child(ledgers, origin.run_id, at_seq, STUB, {"word": "goodbye"}))
 
     rows = compare_actions(await read_actions(ledgers, origin.run_id), await read_actions(ledgers, ended.run_id))
 

@@ -1,4 +1,4 @@
-"""Whatever stands in a field of a request, its caller is told what is wrong, and never that the server broke."""
+"""Any value in a field of a request gets a clear error, and never an internal one."""
 
 from collections.abc import AsyncIterator, Iterator
 from typing import Any
@@ -72,11 +72,13 @@ async def test_u_0000_in_an_id_is_refused_by_every_store(channel: Any) -> None:
         if field in IDS_AT_THE_STORE
     }
 
-    assert len(answers) > 20 and {place: said for place, said in answers.items() if said != "INVALID_ARGUMENT"} == {}
+    assert (
+        len(answers) > 20 and {place: answer for place, answer in answers.items() if answer != "INVALID_ARGUMENT"} == {}
+    )
 
 
 async def status(channel: Any, name: str, request: Message) -> str:
-    """What Tape itself has said to a request."""
+    """Tape's own answer to a request."""
     try:
         await channel.unary_unary(f"/{SERVICE.full_name}/{name}")(request.SerializeToString())
     except grpc.aio.AioRpcError as error:
@@ -92,11 +94,11 @@ def plain(kind: type[Message], run_id: str) -> Message:
         FieldDescriptor.TYPE_ENUM: 1,
         FieldDescriptor.TYPE_DOUBLE: 1.0,
     }
-    said: dict[str, Any] = {}
+    fields: dict[str, Any] = {}
     for field in kind.DESCRIPTOR.fields:
         if field.type in usual and not field.is_repeated and field.name not in EMPTY:
-            said[field.name] = "{}" if field.name.endswith("_json") else usual[field.type]
-    return kind(**said | ({"run_id": run_id} if "run_id" in said else {}))
+            fields[field.name] = "{}" if field.name.endswith("_json") else usual[field.type]
+    return kind(**fields | ({"run_id": run_id} if "run_id" in fields else {}))
 
 
 def extremes(request: Message, values: dict[int, tuple[Any, ...]] = EXTREMES) -> Iterator[tuple[str, Message]]:

@@ -1,4 +1,4 @@
-"""Hostile values: what gets in comes back unchanged, type for type; what does not is refused in the same words."""
+"""Hostile values: accepted ones come back unchanged, type for type; others get the same error on all stores."""
 
 import pytest
 
@@ -61,39 +61,41 @@ async def test_a_payload_that_could_not_come_back_is_refused(journal: Journal, p
 
 
 async def test_hostile_payloads_of_one_request_stay_apart(journal: Journal) -> None:
-    said = [Event(run_id=f"r{number % 3}", payload=payload) for number, payload in enumerate(HARMLESS.values())]
-    said.append(Event(run_id="bytes", payload=bytes(range(256)), content_type="application/octet-stream"))
+    events = [Event(run_id=f"r{number % 3}", payload=payload) for number, payload in enumerate(HARMLESS.values())]
+    events.append(Event(run_id="bytes", payload=bytes(range(256)), content_type="application/octet-stream"))
 
-    await journal.append(said, open=True)
+    await journal.append(events, open=True)
 
-    found = await take(journal.stream(), len(said))
-    assert [repr(entry.payload) for entry in found] == [repr(event.payload) for event in said]
+    found = await take(journal.stream(), len(events))
+    assert [repr(entry.payload) for entry in found] == [repr(event.payload) for event in events]
     assert all(entry.is_intact for entry in found)
 
 
 @pytest.mark.parametrize("subject", SUBJECTS)
 async def test_a_subject_finds_its_own_entry_and_no_other(journal: Journal, subject: str) -> None:
-    said = [Event(run_id="r1", payload=other, subject=f"/a/{number}") for number, other in enumerate(SUBJECTS)]
+    events = [Event(run_id="r1", payload=other, subject=f"/a/{number}") for number, other in enumerate(SUBJECTS)]
     try:
         hostile = Event(run_id="r1", payload="mine", subject=subject)
     except UsageError:
         return  # refused before any store has seen it
 
-    await journal.append([*said, hostile], open=True)
+    await journal.append([*events, hostile], open=True)
 
     found = [entry.payload async for entry in journal.stream(subject=subject, follow=False)]
     assert found == ["mine"]
 
 
-async def test_everything_else_a_producer_says_comes_back_too(journal: Journal) -> None:
+async def test_all_other_fields_of_an_event_come_back_too(journal: Journal) -> None:
     attributes = {"quotes": "'\"\\", "empty": "", "words": "null NULL \\N {}", "unicode": "é 👩"}
     trace = Trace("0af7651916cd43dd8448eb211c80319c", "b7ad6b7169203331", "")
 
-    said = Event(run_id="r1", payload=1, attributes=attributes, trace=trace, schema_version=32767, event_id="id.1-b_c")
-    await journal.append([Event(run_id="r1", payload=0), said], open=True)
+    events = Event(
+        run_id="r1", payload=1, attributes=attributes, trace=trace, schema_version=32767, event_id="id.1-b_c"
+    )
+    await journal.append([Event(run_id="r1", payload=0), events], open=True)
 
     _, entry = await take(journal.stream(), 2)
-    assert entry[6:] == said.content and entry.attributes == attributes
+    assert entry[6:] == events.content and entry.attributes == attributes
 
 
 @needs_ledgers
@@ -121,12 +123,12 @@ def test_a_cell_that_not_every_store_can_hold_is_refused_before_it_is_sent(part:
 
 @needs_ledgers
 async def test_a_block_stages_hostile_values_as_they_are(store: Store) -> None:
-    said = tuple(Event(run_id="r1", payload=payload) for payload in HARMLESS.values())
+    events = tuple(Event(run_id="r1", payload=payload) for payload in HARMLESS.values())
     change = CellChange(id=CellId("l'", CONTROLS), seen=0, status="'", state_json="\\' $$ \x1e")
 
     async with store.transaction() as tx:
-        tx.append(Request(events=said, cells=(change,), key="it's a key \\", opens=True))
+        tx.append(Request(events=events, cells=(change,), key="it's a key \\", opens=True))
 
     (found,) = tx.outcomes
-    assert [entry[6:] for entry in found] == [event.content for event in said]
+    assert [entry[6:] for entry in found] == [event.content for event in events]
     assert (await store.cells.read([change.id]))[change.id] == change.cell

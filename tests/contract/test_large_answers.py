@@ -1,4 +1,4 @@
-"""Answers that carry much: every client of gRPC can receive them, and what they do not carry is not claimed."""
+"""Large answers: every gRPC client can receive them, and items that do not fit are not claimed."""
 
 import json
 from collections.abc import AsyncIterator

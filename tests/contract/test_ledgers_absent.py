@@ -1,4 +1,4 @@
-"""Where there are no ledgers, that is said at once."""
+"""Stores without ledgers refuse at once."""
 
 import pytest
 

@@ -213,10 +213,10 @@ async def test_every_outcome_has_its_subject(node: AsyncNode, journal: Journal) 
         await node.effects.complete(run.run_id, effect.idempotency_key, status)
     await node.effects.reconcile(run.run_id, "unknown", EffectStatus.FAILED)
 
-    said = [subject for subject in await subjects(journal) if subject.startswith("/tape/effect/")]
+    written = [subject for subject in await subjects(journal) if subject.startswith("/tape/effect/")]
 
     ends = f"execute%20sweep/{run.run_id}"
-    assert {subject.removesuffix(ends) for subject in said} == {
+    assert {subject.removesuffix(ends) for subject in written} == {
         f"/tape/effect/{verb}/" for verb in ("pending", "confirmed", "failed", "unknown", "reconciled")
     }
 

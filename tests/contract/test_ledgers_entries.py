@@ -1,4 +1,4 @@
-"""What ledgers say: every change of state is one entry, under the subject that belongs to it."""
+"""Every change of a ledger's state is one entry with its subject."""
 
 from collections import Counter
 
@@ -45,9 +45,9 @@ async def live(node: AsyncNode) -> str:
 async def test_every_canonical_subject_is_said(node: AsyncNode, journal: Journal) -> None:
     run_id = await live(node)
 
-    said = set(await subjects(journal))
+    written = set(await subjects(journal))
 
-    assert said >= {
+    assert written >= {
         f"/tape/run/running/treasury/ann/s/{run_id}",
         f"/tape/run/waiting/treasury/ann/s/{run_id}",
         f"/tape/run/failed/treasury/ann/s/{run_id}",
@@ -75,7 +75,7 @@ async def test_there_are_as_many_entries_as_changes(node: AsyncNode, journal: Jo
     assert await kinds(journal) == Counter(expected)
 
 
-async def test_repeating_everything_says_nothing(node: AsyncNode, journal: Journal) -> None:
+async def test_repeating_everything_writes_no_entry(node: AsyncNode, journal: Journal) -> None:
     run = await begin_run(node)
     effect = await node.effects.begin(run.run_id, "wire")
     await node.effects.complete(run.run_id, effect.idempotency_key)
@@ -100,7 +100,7 @@ async def test_repeating_everything_says_nothing(node: AsyncNode, journal: Journ
     assert await all_entries(journal) == before
 
 
-async def test_what_a_run_says_was_caused_by_what_it_was_begun_for(node: AsyncNode, journal: Journal) -> None:
+async def test_entries_of_a_run_are_caused_by_the_entry_it_was_begun_for(node: AsyncNode, journal: Journal) -> None:
     (cause,) = await journal.append(Event(run_id="r0", payload=1), open=True)
     begun = await node.runs.begin("treasury", owner="w", caller=Caller(cause=cause.global_seq))
 

@@ -53,8 +53,8 @@ async def test_what_was_done_is_undone_newest_first(node: AsyncNode, journal: Jo
 
     assert undone == ["undo_post", "undo_hedge", "undo_sweep"]
     assert await node.obligations.listed(run_id, only_unresolved=True) == []
-    said = [entry.type for entry in await drain(journal.stream(run_id=run_id)) if entry.kind == "obligation"]
-    assert said == ["registered"] * 3 + ["committed", "compensated"] * 3
+    written = [entry.type for entry in await drain(journal.stream(run_id=run_id)) if entry.kind == "obligation"]
+    assert written == ["registered"] * 3 + ["committed", "compensated"] * 3
 
 
 @pytest.mark.parametrize("status", [RunStatus.TERMINAL, None])

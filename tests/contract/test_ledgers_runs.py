@@ -182,7 +182,7 @@ async def test_what_is_not_settled_is_not_compacted_and_stops_nobody(node: Async
         assert not (await node.runs.compact(settled.run_id)).already_compacted
 
 
-async def test_one_workload_done_twice_says_the_same(node: AsyncNode, journal: Journal) -> None:
+async def test_one_workload_done_twice_writes_the_same_entries(node: AsyncNode, journal: Journal) -> None:
     async def work(name: str, tool: str) -> list[tuple[str, object]]:
         run = await begin_run(node, name)
         await node.decisions.record(run.run_id, 0, model="m")

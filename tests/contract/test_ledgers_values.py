@@ -1,4 +1,4 @@
-"""Values in their ledger, and those who watch them."""
+"""Values in their ledger, and watchers."""
 
 from contextlib import aclosing
 from hashlib import sha256

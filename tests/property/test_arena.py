@@ -9,7 +9,7 @@ from tape.cli.demo.arena.turns import Place, step, world_at
 from tape.cli.demo.arena.world import AGES, RESOURCES, World, found, mutate
 from tape.core import codec
 from tape.core.event import Event
-from tests.unit.cli.test_arena import TURN, ArenaEvent, fork, story
+from tests.unit.cli.test_arena import TURN, MemorySink, fork, story
 
 TURNS = 12
 
@@ -45,8 +45,8 @@ def test_a_changed_story_can_itself_be_taken_up_anywhere(mutation: codec.JsonVal
     child = fork(prefix, mutation, 4)
     decree = Event(run_id="r", type="mutation", payload=mutation)
 
-    told = [*prefix, decree, *child[:again]]
-    rest = fork(told, None, 4 + cut // TURN - world_at(told).world.turn + 1)
+    events = [*prefix, decree, *child[:again]]
+    rest = fork(events, None, 4 + cut // TURN - world_at(events).world.turn + 1)
 
     assert rest.payloads == child.payloads[again:]
 
@@ -68,7 +68,7 @@ def test_nothing_comes_from_nothing_and_nothing_is_below_zero(
 
 @given(st.integers(0, 2**32), mutations)
 def test_a_world_survives_its_snapshot(seed: int, mutation: codec.JsonValue) -> None:
-    world = play("r", Place(mutate(found(seed), mutation)), 3, ArenaEvent()).world
+    world = play("r", Place(mutate(found(seed), mutation)), 3, MemorySink()).world
 
     assert restored(codec.parse(codec.encode(snapshot(world)))) == world
 

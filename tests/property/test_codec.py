@@ -1,4 +1,4 @@
-"""The codec never accepts what it cannot give back."""
+"""The codec never accepts a value that it cannot decode again."""
 
 import json
 

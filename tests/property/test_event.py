@@ -12,7 +12,7 @@ attributes = st.dictionaries(
     st.from_regex("[a-z][a-z0-9_]{0,9}", fullmatch=True), st.text("aé ☃'\"\\", max_size=9), max_size=16
 )
 traces = st.none() | st.builds(Trace, st.just("a" * 32), st.just("b" * 16), st.sampled_from(["", "c" * 16]))
-said = st.fixed_dictionaries(
+fields = st.fixed_dictionaries(
     {
         "run_id": ids,
         "schema_version": st.integers(1, 32767),
@@ -22,9 +22,9 @@ said = st.fixed_dictionaries(
         "attributes": attributes,
     }
 )
-texts = st.builds(lambda facts, payload: Event(payload=payload, **facts), said, good)
+texts = st.builds(lambda facts, payload: Event(payload=payload, **facts), fields, good)
 blobs = st.builds(
-    lambda facts, payload: Event(payload=payload, content_type="application/x-tape", **facts), said, st.binary()
+    lambda facts, payload: Event(payload=payload, content_type="application/x-tape", **facts), fields, st.binary()
 )
 events = texts | blobs
 

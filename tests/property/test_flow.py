@@ -11,7 +11,7 @@ courses = st.lists(st.tuples(st.integers(0, 45), st.integers(0, 4500)), max_size
 
 
 def replay(flow: Flow, course: list[tuple[int, int]]) -> Iterator[tuple[float, float, FlowAction]]:
-    """Each backlog as shares of its caps, and what was said about it."""
+    """Each backlog as shares of its caps, and the action for it."""
     for entries, size in course:
         flow, signal = flow.observe(entries, size)
         yield entries / flow.max_queued, size / flow.max_bytes, signal
@@ -26,18 +26,18 @@ def test_a_reader_is_evicted_exactly_when_it_is_beyond_a_cap(flow: Flow, course:
 
 @given(flows, courses)
 def test_an_eviction_names_the_cap_that_was_passed(flow: Flow, course: list[tuple[int, int]]) -> None:
-    told = [(frames > 1, signal.reason) for frames, _, signal in replay(flow, course) if isinstance(signal, Evict)]
+    actions = [(frames > 1, signal.reason) for frames, _, signal in replay(flow, course) if isinstance(signal, Evict)]
 
-    assert all((reason is EvictReason.QUEUE_OVERFLOW) == is_over for is_over, reason in told)
+    assert all((reason is EvictReason.QUEUE_OVERFLOW) == is_over for is_over, reason in actions)
 
 
 @given(flows, courses)
 def test_a_warning_comes_only_near_the_caps_it_names(flow: Flow, course: list[tuple[int, int]]) -> None:
     near = {(True, False): Threshold.FRAMES, (False, True): Threshold.BYTES, (True, True): Threshold.FRAMES_AND_BYTES}
 
-    told = [(frames >= 0.75, size >= 0.75, signal) for frames, size, signal in replay(flow, course)]
+    actions = [(frames >= 0.75, size >= 0.75, signal) for frames, size, signal in replay(flow, course)]
 
-    assert all(near[many, big] is signal.threshold for many, big, signal in told if isinstance(signal, Warn))
+    assert all(near[many, big] is signal.threshold for many, big, signal in actions if isinstance(signal, Warn))
 
 
 @given(flows, courses)
@@ -52,7 +52,7 @@ def test_between_two_warnings_both_backlogs_were_low(flow: Flow, course: list[tu
 
 
 @given(flows, st.integers(0, 45), st.integers(0, 4500))
-def test_a_reader_near_a_cap_is_told_unless_it_knows(flow: Flow, entries: int, size: int) -> None:
+def test_a_reader_near_a_cap_is_warned_once(flow: Flow, entries: int, size: int) -> None:
     is_near = 4 * entries >= 3 * flow.max_queued or 4 * size >= 3 * flow.max_bytes
 
     after, signal = flow.observe(entries, size)

@@ -1,4 +1,4 @@
-"""Reading a fork's segments is reading a copy, and so is streaming it from a store."""
+"""Reading a fork's segments equals reading a copy, and so does streaming it from a store."""
 
 from collections.abc import Sequence
 from contextlib import aclosing
@@ -19,7 +19,7 @@ ROOT = RunId("run-0")
 
 @dataclass
 class World:
-    """Runs twice: as copies, and as what each of them owns."""
+    """Each run twice: as a copy, and as the entries that it owns."""
 
     copies: dict[RunId, list[str]] = field(default_factory=lambda: {ROOT: []})
     owned: dict[RunId, dict[int, str]] = field(default_factory=lambda: {ROOT: {}})
@@ -92,7 +92,7 @@ STEPS = st.lists(st.tuples(st.sampled_from(["append", "fork", "fork"]), st.integ
 
 
 class Copies:
-    """A tree of runs in a journal, and beside it a copy of what each of them must be."""
+    """A tree of runs in a journal, and a copy of what each must contain."""
 
     def __init__(self, journal: Journal) -> None:
         self._journal = journal

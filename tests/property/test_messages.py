@@ -1,4 +1,4 @@
-"""Values on the wire: what is said is what is heard, to the byte."""
+"""Values survive encoding and decoding, byte for byte."""
 
 from dataclasses import fields, is_dataclass
 from datetime import timedelta
@@ -59,7 +59,7 @@ reactions = st.builds(
 
 
 def values(hint: Any) -> st.SearchStrategy[Any]:
-    """Anything of a type, as far as its fields alone can say what it is."""
+    """Anything of a type, as far as its fields determine it."""
     origin, arguments = get_origin(hint), get_args(hint)
     if origin is UnionType:
         return st.none() | values(next(each for each in arguments if each is not type(None)))
@@ -93,15 +93,17 @@ def built(kind: Any, given: dict[str, Any]) -> Any:
 
 
 @pytest.mark.parametrize("shape", MAPPINGS, ids=lambda shape: shape.name)
-def test_a_value_is_heard_as_it_was_said(shape: MessageMapping[Any, Any]) -> None:
-    unsaid = shape.unmapped
+def test_a_decoded_value_equals_the_encoded_one(shape: MessageMapping[Any, Any]) -> None:
+    unmapped = shape.unmapped
 
     @given(values(shape.kind))
     def check(value: Any) -> None:
-        said = shape.message(value)
-        heard = shape.value(type(said).FromString(said.SerializeToString()), **{n: getattr(value, n) for n in unsaid})
+        events = shape.message(value)
+        decoded = shape.value(
+            type(events).FromString(events.SerializeToString()), **{n: getattr(value, n) for n in unmapped}
+        )
 
-        assert heard == value
+        assert decoded == value
 
     check()
 
@@ -138,18 +140,18 @@ def entry(event: Event, place: int) -> Entry:
 
 
 @given(st.lists(events(), min_size=1, max_size=5))
-def test_a_batch_is_its_entries(said: list[Event]) -> None:
-    there = [entry(event, place) for place, event in enumerate(said, 1)]
+def test_a_batch_is_its_entries(events: list[Event]) -> None:
+    there = [entry(event, place) for place, event in enumerate(events, 1)]
 
-    heard = pb.EventBatch.FromString(b"".join(map(entries.in_batch, there))).entries
+    decoded = pb.EventBatch.FromString(b"".join(map(entries.in_batch, there))).entries
     alone = [pb.EventEntry.FromString(entries.encoded(each)) for each in there]
 
-    assert [entries.entry_value(each) for each in heard] == there and list(heard) == alone
+    assert [entries.entry_value(each) for each in decoded] == there and list(decoded) == alone
 
 
 @given(st.lists(events(), min_size=1, max_size=5))
-def test_the_bytes_of_a_batch_are_those_that_protobuf_itself_would_write(said: list[Event]) -> None:
-    there = [entry(event, place) for place, event in enumerate(said, 1)]
+def test_the_bytes_of_a_batch_are_those_that_protobuf_itself_would_write(events: list[Event]) -> None:
+    there = [entry(event, place) for place, event in enumerate(events, 1)]
 
     messages = Batches().messages(there)
 
@@ -158,9 +160,9 @@ def test_the_bytes_of_a_batch_are_those_that_protobuf_itself_would_write(said: l
 
 @given(events())
 def test_an_event_is_appended_as_it_was_said(event: Event) -> None:
-    said = pb.Event.FromString(entries.event_message(event).SerializeToString())
+    events = pb.Event.FromString(entries.event_message(event).SerializeToString())
 
-    assert entries.event_value(said, PLAIN).content == event.content
+    assert entries.event_value(events, PLAIN).content == event.content
 
 
 @pytest.mark.parametrize("number", [0, -1, 9])
@@ -170,6 +172,6 @@ def test_a_number_that_nobody_gave_is_refused(number: int) -> None:
 
 
 @pytest.mark.parametrize("fields_", [{"attempt": 1 << 64}, {"attempt": "x"}, {"run_id": "\ud800"}, {"run_id": 5}])
-def test_what_a_message_cannot_say_is_refused(fields_: dict[str, Any]) -> None:
+def test_a_value_that_a_message_cannot_hold_is_refused(fields_: dict[str, Any]) -> None:
     with pytest.raises(UsageError):
         build(pb.ResumeRunRequest, **fields_)

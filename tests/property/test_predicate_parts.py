@@ -1,4 +1,4 @@
-"""A predicate taken apart says of each part what the part says by itself."""
+"""Each part of a predicate has the value that it has by itself."""
 
 from dataclasses import fields
 
@@ -31,7 +31,7 @@ def test_a_tree_written_as_text_is_the_same_tree_again(scale: Scale) -> None:
             assert again is not None and shape(again) == shape(tree), text
 
 
-def test_the_whole_is_the_first_part_and_says_what_the_matcher_says(scale: Scale) -> None:
+def test_the_whole_is_the_first_part_and_agrees_with_the_matcher(scale: Scale) -> None:
     maker = RandomPredicates(seed=4)
     predicates = [Predicate(maker.predicate()) for _ in range(scale(60))]
     for entry in maker.entries(20):

@@ -1,4 +1,4 @@
-"""Laws of the fold: whatever happens to a reaction, what is active follows from the entries alone."""
+"""Invariants of the fold: the active reactions follow from the entries alone."""
 
 from collections.abc import Sequence
 
@@ -36,8 +36,8 @@ events = st.one_of(
 )
 
 
-def entries(said: Sequence[Event]) -> list[Entry]:
-    return [event.at(place, place, 1, 0, Epoch(1)) for place, event in enumerate(said, 1)]
+def entries(events: Sequence[Event]) -> list[Entry]:
+    return [event.at(place, place, 1, 0, Epoch(1)) for place, event in enumerate(events, 1)]
 
 
 @given(reactions)
@@ -46,9 +46,9 @@ def test_a_definition_is_read_as_it_was_said(reaction: Reaction) -> None:
 
 
 @given(st.lists(events, max_size=12), st.lists(events, max_size=12))
-def test_a_cursor_is_never_moved_by_what_is_said_later(before: list[Event], after: list[Event]) -> None:
-    told = entries([*before, *after])
-    then, now = fold_registrations(told[: len(before)]), fold_registrations(told)
+def test_a_cursor_is_never_moved_by_later_entries(before: list[Event], after: list[Event]) -> None:
+    journal = entries([*before, *after])
+    then, now = fold_registrations(journal[: len(before)]), fold_registrations(journal)
 
     behind = {name: state.cursor for name, state in then.items() if state.cursor is not None}
 
@@ -56,16 +56,16 @@ def test_a_cursor_is_never_moved_by_what_is_said_later(before: list[Event], afte
 
 
 @given(st.lists(events, max_size=20))
-def test_what_was_registered_is_there_until_the_end(said: list[Event]) -> None:
-    states = fold_registrations(entries(said))
+def test_what_was_registered_is_there_until_the_end(events: list[Event]) -> None:
+    states = fold_registrations(entries(events))
 
     assert all(state.versions for state in states.values())
     assert all(state.cursor is not None for state in states.values() if not state.is_matching)
 
 
 @given(st.lists(events, max_size=20), st.integers(0, 25))
-def test_moving_on_drops_no_version_that_is_still_needed(said: list[Event], cursor: int) -> None:
-    for state in fold_registrations(entries(said)).values():
+def test_moving_on_drops_no_version_that_is_still_needed(events: list[Event], cursor: int) -> None:
+    for state in fold_registrations(entries(events)).values():
         later = range(cursor + 1, 27)
 
         assert [state.reached(cursor).at(place) for place in later] == [state.at(place) for place in later]
@@ -73,28 +73,28 @@ def test_moving_on_drops_no_version_that_is_still_needed(said: list[Event], curs
 
 @given(st.lists(st.tuples(events, st.booleans()), max_size=20))
 def test_which_definition_an_entry_is_matched_with_does_not_depend_on_when_a_matcher_comes_by(
-    said: list[tuple[Event, bool]],
+    events: list[tuple[Event, bool]],
 ) -> None:
-    told = entries([event for event, _ in said])
-    about = [entry for entry in told if _about(entry) == "a"]
+    journal = entries([event for event, _ in events])
+    about = [entry for entry in journal if _about(entry) == "a"]
 
-    matched = play([(entry, is_there) for entry, (_, is_there) in zip(told, said, strict=True)])
+    matched = play([(entry, is_there) for entry, (_, is_there) in zip(journal, events, strict=True)])
 
     state = reaction_history(about)
-    covered = [place for place in range(1, len(told) + 1) if state is not None and state.covers(place)]
+    covered = [place for place in range(1, len(journal) + 1) if state is not None and state.covers(place)]
     assert matched == {place: state.at(place) for place in covered if state and (state.is_matching or place in matched)}
 
 
-def play(told: Sequence[tuple[Entry, bool]]) -> dict[int, Reaction]:
+def play(journal: Sequence[tuple[Entry, bool]]) -> dict[int, Reaction]:
     """Which definition of `a` each entry meets, if the matcher catches up only where it is there, and at the end."""
     state: ReactionState | None = None
     matched: dict[int, Reaction] = {}
-    for entry, is_there in told:
+    for entry, is_there in journal:
         place = entry.global_seq
         if state is not None and state.is_matching and state.cursor is None:
             matched[place] = state.reaction
         state = following(state, entry) if _about(entry) == "a" else state
-        if state is not None and (is_there or place == len(told)):
+        if state is not None and (is_there or place == len(journal)):
             state = _caught_up(state, place, matched)
     return matched
 

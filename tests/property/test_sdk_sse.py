@@ -11,17 +11,17 @@ from tape.sdk.sse import EventStream
 from tape.sdk.subscription import Subscription
 from tape.wire.frames import Delivered
 from tests.patience import PATIENCE_S
-from tests.unit.sdk.stage import honest, played, told
+from tests.unit.sdk.fake_server import frames, resuming, serving
 
 LAST = 6
-ENOUGH = 2 * len(told(*range(1, LAST + 1)))
+ENOUGH = 2 * len(frames(*range(1, LAST + 1)))
 QUICK = Backoff(retry=timedelta(0))
 
 
 @given(breaks=st.lists(st.integers(1, ENOUGH), max_size=8))
 async def test_every_id_comes_once_and_in_order_over_any_breaks(breaks: list[int]) -> None:
-    acts = [honest(LAST, most=most) for most in (*breaks, ENOUGH)]
-    async with played(*acts) as stage, httpx.AsyncClient(base_url=stage.url, trust_env=False) as http:
+    responses = [resuming(LAST, most=most) for most in (*breaks, ENOUGH)]
+    async with serving(*responses) as server, httpx.AsyncClient(base_url=server.url, trust_env=False) as http:
         stream = EventStream(http, Subscription(run_id="r1"), backoff=QUICK)
         with anyio.fail_after(PATIENCE_S):
             events = [event async for event in stream]

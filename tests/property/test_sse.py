@@ -1,4 +1,4 @@
-"""Whatever is said and however the bytes are cut: what goes onto the wire comes off it, and nothing else does."""
+"""Encoding and decoding SSE frames, however the bytes are split."""
 
 import json
 from collections.abc import Sequence
@@ -67,9 +67,9 @@ def read(pieces: Sequence[bytes]) -> list[Frame]:
     return [frame for piece in pieces for frame in parser.feed(piece)] + parser.end()
 
 
-@given(said=events(), numbers=st.tuples(st.integers(1, 2**63 - 1), st.integers(1, 2**63 - 1)))
-def test_an_entry_comes_off_the_wire_as_it_went_on(said: Event, numbers: tuple[int, int]) -> None:
-    entry = said.at(*numbers, 5, 0, Epoch(5))
+@given(event=events(), numbers=st.tuples(st.integers(1, 2**63 - 1), st.integers(1, 2**63 - 1)))
+def test_an_entry_comes_off_the_wire_as_it_went_on(event: Event, numbers: tuple[int, int]) -> None:
+    entry = event.at(*numbers, 5, 0, Epoch(5))
 
     [found] = read([sse.frame(entry, by="seq")])
 
@@ -79,40 +79,40 @@ def test_an_entry_comes_off_the_wire_as_it_went_on(said: Event, numbers: tuple[i
     assert (found.subject, found.originator_client_id) == (entry.subject, entry.attributes.get("client_id"))
 
 
-@given(said=events())
-def test_a_frame_is_three_lines_whatever_it_says(said: Event) -> None:
-    frame = sse.frame(said.at(2, 1, 5, 0, Epoch(5)), by="seq")
+@given(event=events())
+def test_a_frame_is_three_lines_whatever_its_payload(event: Event) -> None:
+    frame = sse.frame(event.at(2, 1, 5, 0, Epoch(5)), by="seq")
 
     number, name, data, *rest = frame.replace(b"\r", b"\n").split(b"\n")
 
     assert (number, name, rest) == (b"id: 1", b"event: message", [b"", b""])
-    assert json.loads(data.removeprefix(b"data: "))["data"] == said.payload
+    assert json.loads(data.removeprefix(b"data: "))["data"] == event.payload
 
 
 @given(
-    said=st.lists(events(), max_size=4),
+    sent=st.lists(events(), max_size=4),
     filler=st.lists(st.sampled_from(FILLERS), max_size=4),
     end=line_ends,
     places=st.lists(st.integers(0, 1 << 20), max_size=30),
     has_mark=st.booleans(),
 )
 def test_frames_are_the_same_however_their_bytes_are_cut(
-    said: list[Event], filler: list[bytes], end: bytes, places: list[int], has_mark: bool
+    sent: list[Event], filler: list[bytes], end: bytes, places: list[int], has_mark: bool
 ) -> None:
-    told = [sse.frame(event.at(n, n, 5, 0, Epoch(5)), by="seq") for n, event in enumerate(said, 1)]
-    blocks = [part for n in range(max(len(told), len(filler))) for part in (*told[n : n + 1], *filler[n : n + 1])]
+    frames = [sse.frame(event.at(n, n, 5, 0, Epoch(5)), by="seq") for n, event in enumerate(sent, 1)]
+    blocks = [part for n in range(max(len(frames), len(filler))) for part in (*frames[n : n + 1], *filler[n : n + 1])]
     stream = b"\xef\xbb\xbf" * has_mark + b"".join(blocks).replace(b"\n", end)
 
     found = read(cut(stream, places))
 
     assert found == read([stream])
-    assert [frame.id for frame in found if isinstance(frame, Delivered)] == list(range(1, len(said) + 1))
+    assert [frame.id for frame in found if isinstance(frame, Delivered)] == list(range(1, len(sent) + 1))
     assert sum(isinstance(frame, Checkpoint) for frame in found) == filler.count(sse.checkpoint(3))
 
 
-@given(said=st.lists(events(), min_size=1, max_size=3), kept=st.integers(0, 1 << 20))
-def test_a_stream_cut_off_anywhere_tells_a_beginning_of_it(said: list[Event], kept: int) -> None:
-    stream = b"".join(sse.frame(event.at(n, n, 5, 0, Epoch(5)), by="seq") for n, event in enumerate(said, 1))
+@given(sent=st.lists(events(), min_size=1, max_size=3), kept=st.integers(0, 1 << 20))
+def test_a_stream_cut_off_anywhere_gives_a_prefix_of_it(sent: list[Event], kept: int) -> None:
+    stream = b"".join(sse.frame(event.at(n, n, 5, 0, Epoch(5)), by="seq") for n, event in enumerate(sent, 1))
     whole = read([stream])
 
     found = read([stream[: kept % len(stream)]])
@@ -126,14 +126,14 @@ def test_no_bytes_break_the_parser(pieces: list[bytes]) -> None:
 
 
 @given(st.lists(events(), max_size=4))
-def test_a_foreign_reader_understands_every_frame(said: list[Event]) -> None:
-    entries = [event.at(n + 10, n, 5, 0, Epoch(5)) for n, event in enumerate(said, 1)]
+def test_a_foreign_reader_understands_every_frame(sent: list[Event]) -> None:
+    entries = [event.at(n + 10, n, 5, 0, Epoch(5)) for n, event in enumerate(sent, 1)]
     stream = sse.retry(3000) + sse.comment() + b"".join(sse.frame(entry, by="global_seq") for entry in entries)
 
     judged = list(EventSource(answer(stream)).iter_sse())
 
     assert [(each.id, each.event) for each in judged if each.data] == [(str(e.global_seq), e.type) for e in entries]
-    assert [each.json()["data"] for each in judged if each.data] == [event.payload for event in said]
+    assert [each.json()["data"] for each in judged if each.data] == [event.payload for event in sent]
 
 
 def answer(stream: bytes) -> httpx.Response:

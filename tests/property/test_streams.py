@@ -35,7 +35,7 @@ STEPS = st.lists(st.one_of(APPEND, APPEND, FORK, READ, CANCEL, CLOSE, TRIM, TRIM
 
 @dataclass
 class Reader:
-    """A reader of one run, or of everything (""), that goes on after a gap where history begins."""
+    """A reader of one run, or of all ("" ), that continues after a gap at the first retained entry."""
 
     run_id: str
     laziness: int
@@ -74,7 +74,7 @@ class Reader:
 
 
 class World:
-    """Two journals over one store, and what is being done to them."""
+    """Two journals over one store, and the operations on them."""
 
     def __init__(self, store: Store, journals: Sequence[Journal], tasks: TaskGroup) -> None:
         self.store, self.journals, self.tasks = store, journals, tasks
@@ -91,7 +91,7 @@ class World:
         self.tasks.start_soon(self._publish, self.journals[n % 2], run_id, n)
 
     async def _publish(self, journal: Journal, run_id: str, n: int) -> None:
-        """Every third with a key and again; every fifth given up at once, and then it may be there or not."""
+        """Every third event has a key and is repeated; every fifth append is cancelled and may be stored or not."""
         events = [Event(run_id=run_id, payload=n)] * n
         key = f"{run_id}.{n}" if n % 3 == 0 else None
         with anyio.CancelScope() as scope:
@@ -102,7 +102,7 @@ class World:
         self.publishing -= 1
 
     async def _fork(self, run_id: str, n: int) -> None:
-        """Begins a child, unless it is there or what it shall inherit is gone, and says something more in it."""
+        """Forks a run, unless the child exists or its history is gone, and publishes one more event in it."""
         heads = await self.store.runs.heads([RunId(run) for run in (*RUNS, *CHILDREN)])
         if heads:
             parent = sorted(heads)[n % len(heads)]
@@ -137,7 +137,7 @@ class World:
             await anyio.lowlevel.checkpoint()
 
     async def finish(self) -> None:
-        """Everybody who still reads comes to the end: of the run, or of what there is."""
+        """Every reader reaches the end of its run or of the journal."""
         with anyio.fail_after(PATIENCE_S):
             while self.publishing:
                 await anyio.lowlevel.checkpoint()
@@ -162,7 +162,7 @@ async def play(keep: int, steps: Sequence[tuple[str, str, int]]) -> list[str]:
 
 
 async def play_on(store: Store, second: Store, steps: Sequence[tuple[str, str, int]]) -> list[str]:
-    """What went wrong for any reader of two nodes; nothing may."""
+    """The errors of all readers of two nodes; there must be none."""
     async with run_journal(store, tail_entries=TAIL) as one, run_journal(second, tail_entries=TAIL) as other:
         async with anyio.create_task_group() as tasks:
             world = World(store, (one, other), tasks)
@@ -173,7 +173,7 @@ async def play_on(store: Store, second: Store, steps: Sequence[tuple[str, str, i
 
 
 @given(keep=st.sampled_from([3, 20, 10_000]), steps=STEPS)
-def test_every_reader_gets_everything_once_in_order_or_a_gap_that_says_what_is_missing(
+def test_every_reader_gets_everything_once_in_order_or_a_gap_with_its_bounds(
     keep: int, steps: list[tuple[str, str, int]]
 ) -> None:
     assert anyio.run(play, keep, steps) == []

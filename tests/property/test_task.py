@@ -72,7 +72,7 @@ def test_p13_no_second_has_more_starts_than_the_rate_and_a_burst(rate: int, clai
 
 
 @given(st.integers(1, 5_000), st.integers(0, 10**7))
-def test_p13_whoever_waits_as_told_may_start(rate: int, ahead: int) -> None:
+def test_p13_a_start_is_allowed_after_the_given_wait(rate: int, ahead: int) -> None:
     now = 10**9
     wait = limits.wait_us(rate, now, now + ahead)
 

@@ -24,7 +24,7 @@ class Backoff:
     def succeeded(self) -> "Backoff":
         return replace(self, failures=0) if self.failures else self
 
-    def asked(self, retry_ms: int | None) -> "Backoff":
+    def with_retry(self, retry_ms: int | None) -> "Backoff":
         """With the retry delay that the server sent, if it sent one."""
         return self if retry_ms is None else replace(self, retry=timedelta(milliseconds=retry_ms))
 

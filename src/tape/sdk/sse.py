@@ -116,7 +116,7 @@ class EventStream:
 
     def _accepted(self, frames: list[Frame], connection: Connection) -> list[Event]:
         fresh = [frame for frame in frames if self._take(frame, connection)]
-        self._backoff = self._backoff.asked(connection.retry_ms)
+        self._backoff = self._backoff.with_retry(connection.retry_ms)
         if connection.has_ended or self._is_over:
             self.skipped += connection.skipped
             self._plan_reconnect()

@@ -17,8 +17,8 @@ AGENTS = 3
 TURN = 2 + 6 * AGENTS
 
 
-class ArenaEvent(list[Event]):
-    """A sink that keeps what is said."""
+class MemorySink(list[Event]):
+    """A sink that keeps what is emitted."""
 
     def emit(self, event: Event) -> None:
         self.append(event)
@@ -29,38 +29,38 @@ class ArenaEvent(list[Event]):
 
     def prosperity(self, turn: int) -> int:
         """What all settlements together are worth after a turn."""
-        told = [event.payload for event in self if event.type == "metric" and isinstance(event.payload, dict)]
-        return sum(metric["value"] for metric in told if metric["turn_num"] == turn)  # type: ignore[misc]
+        metrics = [event.payload for event in self if event.type == "metric" and isinstance(event.payload, dict)]
+        return sum(metric["value"] for metric in metrics if metric["turn_num"] == turn)  # type: ignore[misc]
 
 
-def story(turns: int, seed: int = 7) -> ArenaEvent:
-    said = ArenaEvent()
-    play("r", Place(found(seed)), turns, said)
-    return said
+def story(turns: int, seed: int = 7) -> MemorySink:
+    emitted = MemorySink()
+    play("r", Place(found(seed)), turns, emitted)
+    return emitted
 
 
-def fork(prefix: list[Event], mutation: JsonValue, turns: int) -> ArenaEvent:
-    said = ArenaEvent()
-    arena(prefix, mutation, turns, said)
-    return said
+def fork(prefix: list[Event], mutation: JsonValue, turns: int) -> MemorySink:
+    emitted = MemorySink()
+    arena(prefix, mutation, turns, emitted)
+    return emitted
 
 
-def test_a_turn_tells_all_eight_types_and_five_for_each_agent() -> None:
+def test_a_turn_has_all_eight_types_and_five_for_each_agent() -> None:
     counted = Counter(event.type for event in story(1))
 
     assert counted == {"turn_start": 1, "world_mutation": 1} | dict.fromkeys(TYPES[1:6], AGENTS) | {"metric": AGENTS}
     assert sum(counted.values()) == TURN
 
 
-def test_every_event_says_its_turn_and_agents_are_subjects() -> None:
-    said = story(2)
+def test_every_event_has_its_turn_and_agents_are_subjects() -> None:
+    emitted = story(2)
 
-    assert {event.payload["turn_num"] for event in said if isinstance(event.payload, dict)} == {1, 2}
-    assert {event.subject.split("/")[2] for event in said} == {"world", "ada", "bo", "cy"}
-    assert {event.subject.split("/")[3] for event in said} == set(TYPES)
+    assert {event.payload["turn_num"] for event in emitted if isinstance(event.payload, dict)} == {1, 2}
+    assert {event.subject.split("/")[2] for event in emitted} == {"world", "ada", "bo", "cy"}
+    assert {event.subject.split("/")[3] for event in emitted} == set(TYPES)
 
 
-def test_a_response_says_its_model_its_tool_its_tokens_and_its_price() -> None:
+def test_a_response_has_its_model_its_tool_its_tokens_and_its_price() -> None:
     [first, *_] = [event.payload for event in story(1) if event.type == "llm_response"]
 
     assert isinstance(first, dict)
@@ -81,13 +81,13 @@ def test_stories_of_two_seeds_differ() -> None:
 
 
 def test_a_famine_is_seen_and_plenty_too() -> None:
-    said = story(30)
-    prefix = said[: 20 * TURN]
+    emitted = story(30)
+    prefix = emitted[: 20 * TURN]
 
     famine, plenty = fork(prefix, {"food": 0}, 10), fork(prefix, {"food": 500, "pop_cap": 60}, 10)
 
-    assert famine.prosperity(22) < said.prosperity(22) < plenty.prosperity(22)
-    assert plenty.prosperity(30) > 1.2 * said.prosperity(30)
+    assert famine.prosperity(22) < emitted.prosperity(22) < plenty.prosperity(22)
+    assert plenty.prosperity(30) > 1.2 * emitted.prosperity(30)
 
 
 def test_a_settlement_that_nothing_feeds_falls_and_stays_fallen() -> None:
@@ -117,20 +117,20 @@ def test_any_other_mutation_is_refused(mutation: object) -> None:
 
 
 def test_a_refused_mutation_says_nothing() -> None:
-    said = ArenaEvent()
+    emitted = MemorySink()
 
     with pytest.raises(UsageError):
-        arena(story(1), {"iron": 1}, 3, said)
-    assert said == []
+        arena(story(1), {"iron": 1}, 3, emitted)
+    assert emitted == []
 
 
 @pytest.mark.parametrize("turns", [-1, MAX_TURNS + 1, True, 1.0])
 def test_turns_are_0_to_200(turns: object) -> None:
     with pytest.raises(UsageError, match="n_turns"):
-        play("r", Place(found()), turns, ArenaEvent())  # type: ignore[arg-type]
+        play("r", Place(found()), turns, MemorySink())  # type: ignore[arg-type]
 
 
-def test_no_turns_say_nothing() -> None:
+def test_no_turns_emit_nothing() -> None:
     assert fork(story(2), {"food": 3}, 0) == []
 
 
@@ -143,7 +143,7 @@ def test_a_fork_of_a_fork_knows_the_first_ones_mutation() -> None:
     assert fork([*prefix, forked, decree], None, 2).payloads == fork(prefix, {"food": 1_000}, 2).payloads
 
 
-def test_a_prefix_that_tells_no_story_begins_one() -> None:
+def test_a_prefix_without_a_story_begins_one() -> None:
     strangers = [
         Event(run_id="r", type="action", payload={"x": 1}),
         Event(run_id="r", payload=b"x", content_type="a/b"),
@@ -152,8 +152,8 @@ def test_a_prefix_that_tells_no_story_begins_one() -> None:
     assert fork([], None, 2).payloads == fork(strangers, None, 2).payloads == story(2).payloads
 
 
-def test_events_are_said_in_the_run_of_the_sink() -> None:
-    sink = ArenaEvent()
+def test_events_belong_to_the_run_of_the_sink() -> None:
+    sink = MemorySink()
     sink.run_id = "child"  # type: ignore[attr-defined]
 
     arena(story(1), None, 1, sink)
@@ -168,11 +168,11 @@ def test_a_model_is_plugged_in_and_not_asked_again_about_what_it_decided() -> No
         seen.append(observation)
         return Action(tool="trade", partner="nobody", reasoning=f"thought {len(seen)}")
 
-    said = ArenaEvent()
-    place = play("r", Place(found()), 2, said, model)
+    emitted = MemorySink()
+    place = play("r", Place(found()), 2, emitted, model)
 
     assert [(o.turn_num, o.agent) for o in seen] == [(turn, name) for turn in (1, 2) for name in ("ada", "bo", "cy")]
-    assert world_at(said) == place
+    assert world_at(emitted) == place
     assert len(seen) == 2 * AGENTS
 
 

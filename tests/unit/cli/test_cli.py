@@ -1,4 +1,4 @@
-"""The command line: what it prints, where, and how it ends."""
+"""The command line: output, streams and exit codes."""
 
 import io
 import json
@@ -134,9 +134,11 @@ def test_a_bad_line_is_named(tape: Tape, tmp_path: Path) -> None:
     assert answer.err.startswith("tape: line 3 of 'bad.jsonl': ")
 
 
-@pytest.mark.parametrize(("said", "reason"), [("@none.jsonl", "cannot read 'none.jsonl'"), ("@/dev/null", "nothing")])
-def test_nothing_to_say_is_an_error(said: str, reason: str, tape: Tape) -> None:
-    answer = tape("publish", "r1", said, "--open")
+@pytest.mark.parametrize(
+    ("payload", "reason"), [("@none.jsonl", "cannot read 'none.jsonl'"), ("@/dev/null", "nothing")]
+)
+def test_publishing_nothing_is_an_error(payload: str, reason: str, tape: Tape) -> None:
+    answer = tape("publish", "r1", payload, "--open")
 
     assert answer.code == 2
     assert reason in answer.err
@@ -178,7 +180,7 @@ def test_a_tail_begins_where_it_was_told(arguments: list[str], seen: list[int], 
     assert [json.loads(line)["global_seq"] for line in answer.lines] == seen
 
 
-def test_a_place_nobody_was_told_of_is_refused(ten: Tape) -> None:
+def test_a_position_beyond_the_head_is_refused(ten: Tape) -> None:
     answer = ten("tail", "--no-follow", "--from", "11")
 
     assert answer == (2, "", "tape: the journal is at 10; there is no 11 yet\n")
@@ -229,7 +231,7 @@ def test_a_store_may_be_named_by_option(tape: Tape, tmp_path: Path) -> None:
     assert not (tmp_path / "tape.db").exists()
 
 
-def test_migrating_says_what_was_applied(tape: Tape) -> None:
+def test_migrating_prints_the_applied_steps(tape: Tape) -> None:
     first = tape("migrate")
 
     again = tape("migrate")
@@ -238,7 +240,7 @@ def test_migrating_says_what_was_applied(tape: Tape) -> None:
     assert again.lines == ["the schema is up to date"]
 
 
-def test_migrating_to_a_new_epoch_says_a_larger_one_and_keeps_the_entries(ten: Tape) -> None:
+def test_migrating_to_a_new_epoch_prints_a_larger_one_and_keeps_the_entries(ten: Tape) -> None:
     before = json.loads(ten("migrate", "--json").lines[0])["epoch"]
 
     answer = ten("migrate", "--new-epoch", "--json")

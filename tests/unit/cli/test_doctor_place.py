@@ -88,7 +88,7 @@ def test_a_schema_that_a_newer_tape_has_made_is_named(url: str, capsys: pytest.C
     ("free", "status", "value"),
     [(2 * GIB, "ok", "2.0 GiB free"), (GIB // 2, "warn", "512.0 MiB free"), (MIB, "fail", "1.0 MiB free")],
 )
-def test_a_disk_that_fills_up_is_told_in_time(free: int, status: str, value: str) -> None:
+def test_a_disk_that_fills_up_is_reported_in_time(free: int, status: str, value: str) -> None:
     found = judged_disk("disk", free, "/data")
 
     assert (found.status, found.value) == (status, value)

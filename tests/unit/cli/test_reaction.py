@@ -1,4 +1,4 @@
-"""`tape reaction`, `tape task` and `tape work`: what they print, and how they end."""
+"""`tape reaction`, `tape task` and `tape work`: output and exit codes."""
 
 import json
 import sys
@@ -130,18 +130,18 @@ def test_people_get_tables(tape: Tape) -> None:
     assert "dlq" in tasks and "two is not allowed" in tasks
 
 
-def test_why_an_entry_became_a_task_is_told_to_programs_and_to_people(tape: Tape) -> None:
+def test_explain_prints_why_an_entry_became_a_task_as_json_and_as_text(tape: Tape) -> None:
     tape.json("reaction", "add", "orders", "/orders/**", "--where", "payload.n > 1")
     tape.json("publish", "r1", '{"n": 1}', "--subject", "/orders/new", "--open")
     tape.json("publish", "r1", '{"n": 2}', "--subject", "/orders/new")
     tape("work", "orders", "--once", "--no-register")
 
-    (told,) = tape.json("reaction", "explain", "orders", "3")
-    _, said, _ = tape("reaction", "explain", "orders", "2")
+    (answer,) = tape.json("reaction", "explain", "orders", "3")
+    _, text, _ = tape("reaction", "explain", "orders", "2")
 
-    assert (told["outcome"], told["task"]["attempts"]) == ("task", 1)
-    assert [(part["text"], part["value"]) for part in told["predicate"]["parts"]][1] == ("payload.n", "2")
-    assert "the predicate does not hold" in said and "payload.n > 1" in said and "false" in said
+    assert (answer["outcome"], answer["task"]["attempts"]) == ("task", 1)
+    assert [(part["text"], part["value"]) for part in answer["predicate"]["parts"]][1] == ("payload.n", "2")
+    assert "the predicate does not hold" in text and "payload.n > 1" in text and "false" in text
     assert tape("reaction", "explain", "nobody", "1")[0] == 4 and tape("reaction", "explain", "orders", "99")[0] == 4
 
 

@@ -1,4 +1,4 @@
-"""`tape run`: what it prints, and how it ends."""
+"""`tape run`: output and exit codes."""
 
 import json
 import sys
@@ -28,9 +28,9 @@ class Tape:
         return [json.loads(line) for line in out.splitlines()]
 
     def fork(self, parent: str, at_seq: int, *arguments: str) -> str:
-        (told,) = self.json("run", "fork", parent, "--at", str(at_seq), *arguments)
-        assert (told["parent_run_id"], told["at_seq"]) == (parent, at_seq)
-        return str(told["child_run_id"])
+        (answer,) = self.json("run", "fork", parent, "--at", str(at_seq), *arguments)
+        assert (answer["parent_run_id"], answer["at_seq"]) == (parent, at_seq)
+        return str(answer["child_run_id"])
 
 
 @pytest.fixture
@@ -95,7 +95,7 @@ def test_runs_are_listed_open_ones_first(tape: Tape) -> None:
     ]
 
 
-def test_a_cancelled_run_says_so_and_ends(tape: Tape) -> None:
+def test_a_cancelled_run_has_a_last_entry_and_ends(tape: Tape) -> None:
     answer = tape("run", "cancel", "parent", "--reason", "enough")
 
     (*_, last) = tape.json("tail", "--run", "parent", "--no-follow")
@@ -120,7 +120,7 @@ def test_two_runs_are_compared_from_where_they_part(tape: Tape) -> None:
     assert (rows[1]["one"], rows[1]["other"]["type"], rows[1]["other"]["payload"]) == (None, "mutation", {})
 
 
-def test_a_long_table_is_cut_and_says_so(tape: Tape) -> None:
+def test_a_long_table_is_cut_with_a_note(tape: Tape) -> None:
     child = tape.fork("parent", 0)
 
     _, out, _ = tape("run", "diff", "parent", child, "--limit", "2")

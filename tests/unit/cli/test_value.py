@@ -1,4 +1,4 @@
-"""`tape value` and what `tape run` says of ledgers: what they print, and how they end."""
+"""`tape value`, and the ledgers in `tape run`: output and exit codes."""
 
 import json
 from pathlib import Path
@@ -49,23 +49,23 @@ def run_id(tape: Tape) -> str:
 
 
 def test_a_value_is_set_read_and_deleted(tape: Tape) -> None:
-    told = [tape("value", "set", "fx", "eur", text) for text in ("1.1", '{"rate": 1.2}')]
+    answer = [tape("value", "set", "fx", "eur", text) for text in ("1.1", '{"rate": 1.2}')]
 
-    assert told == [(0, "1  1.1\n"), (0, '2  {"rate":1.2}\n')]
+    assert answer == [(0, "1  1.1\n"), (0, '2  {"rate":1.2}\n')]
     assert tape("value", "get", "fx", "eur") == (0, '{"rate":1.2}\n')
     assert tape("value", "delete", "fx", "eur") == (0, "3  deleted\n")
     assert tape("value", "history", "fx", "eur") == (0, '1  1.1\n2  {"rate":1.2}\n3  deleted\n')
 
 
-def test_a_value_tells_programs_everything(tape: Tape) -> None:
+def test_json_output_of_a_value_has_all_fields(tape: Tape) -> None:
     (written,) = tape.json("value", "set", "fx", "eur", "1.1", "--writer", "ann")
 
     assert {**written, "ts_ms": 0} == {
         "namespace": "fx", "key": "eur", "version": 1, "value": 1.1, "writer": "ann", "ts_ms": 0, "deleted": False,
     }  # fmt: skip
     assert tape.json("value", "get", "fx", "eur") == [written]
-    (told,) = tape.json("value", "history", "fx", "eur")
-    assert {**told, "ts_ms": written["ts_ms"]} == {**written, "prev_version": 0, "prev_value_json": ""}
+    (answer,) = tape.json("value", "history", "fx", "eur")
+    assert {**answer, "ts_ms": written["ts_ms"]} == {**written, "prev_version": 0, "prev_value_json": ""}
 
 
 def test_a_value_is_watched_from_what_is_known_or_from_a_version(tape: Tape) -> None:
@@ -126,8 +126,8 @@ def test_a_run_of_a_ledger_is_cancelled_in_its_ledger(tape: Tape, run_id: str) -
 
 
 def test_a_fork_with_effects_inherits_ledgers_and_the_diff_shows_them(tape: Tape, run_id: str) -> None:
-    (told,) = tape.json("run", "fork", run_id, "--at", "5", "--effects", "stub", "--mutation", '{"say": "no"}')
-    child = told["child_run_id"]
+    (answer,) = tape.json("run", "fork", run_id, "--at", "5", "--effects", "stub", "--mutation", '{"say": "no"}')
+    child = answer["child_run_id"]
     with library.connect(tape.url) as client:
         client.decisions.record(child, 1, response="wait")
 
@@ -143,6 +143,6 @@ def test_a_fork_with_effects_inherits_ledgers_and_the_diff_shows_them(tape: Tape
 
 
 def test_effects_are_replayed_stubbed_or_live(tape: Tape, run_id: str) -> None:
-    code, told = tape("run", "fork", run_id, "--at", "1", "--effects", "sometimes")
+    code, answer = tape("run", "fork", run_id, "--at", "1", "--effects", "sometimes")
 
-    assert code == 2 and "sometimes" in told
+    assert code == 2 and "sometimes" in answer

@@ -1,4 +1,4 @@
-"""An audit names whatever is not as it should be, and goes on behind it."""
+"""An audit reports every fault and continues after it."""
 
 import json
 import sqlite3
@@ -121,7 +121,7 @@ async def audit_while_it_moves(url: str) -> list[Fault]:
     async with open_store(url) as store:
         async for page in store.audit.pages():
             faults += page.faults
-            await store.journal.append([Request(events=(said("a", 0), said("d", 0)), opens=True)])
+            await store.journal.append([Request(events=(event("a", 0), event("d", 0)), opens=True)])
             await store.retention.trim(GlobalSeq((await store.journal.bounds()).floor + 1))
     return faults
 
@@ -129,7 +129,7 @@ async def audit_while_it_moves(url: str) -> list[Fault]:
 async def write(url: str, count: int) -> None:
     async with open_store(url) as store:
         for number in range(count):
-            await store.journal.append([Request(events=(said("abc"[number % 3], number),), opens=True)])
+            await store.journal.append([Request(events=(event("abc"[number % 3], number),), opens=True)])
 
 
 async def trim(url: str) -> None:
@@ -139,7 +139,7 @@ async def trim(url: str) -> None:
         await store.retention.trim_run(RunId("c"), keep=0)
 
 
-def said(run_id: str, number: int) -> Event:
+def event(run_id: str, number: int) -> Event:
     return Event(run_id=run_id, payload={"n": number})
 
 

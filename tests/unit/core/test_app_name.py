@@ -1,4 +1,4 @@
-"""Which app a program is: the one that is set, else the top-level package of what is run."""
+"""A program's app: TAPE_APP, else the top-level package of its main module."""
 
 import os
 import subprocess

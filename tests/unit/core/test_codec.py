@@ -1,4 +1,4 @@
-"""The JSON that gets in, and what is said about the rest."""
+"""Which JSON is accepted, and the errors for the rest."""
 
 import datetime
 import enum
@@ -124,7 +124,7 @@ def test_a_mebibyte_gets_in_and_one_byte_more_does_not(letter: str) -> None:
         codec.encode(text + "x")
 
 
-def test_an_error_says_where_with_everything_escaped() -> None:
+def test_an_error_names_the_path_with_everything_escaped() -> None:
     with pytest.raises(JsonLimit) as refused:
         codec.encode({"\x1b[2J\u202e": {"list": [0, float("nan")]}})
 

@@ -1,4 +1,4 @@
-"""Where two runs part, and what stands beside what."""
+"""The last shared entry of two runs, and the pairs after it."""
 
 from __future__ import annotations
 

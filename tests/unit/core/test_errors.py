@@ -1,4 +1,4 @@
-"""Every error says what to do, and survives being moved, annotated and raised through blocks."""
+"""Every error says what to do, and survives pickling, notes and re-raising."""
 
 import contextlib
 import pickle

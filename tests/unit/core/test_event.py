@@ -110,6 +110,6 @@ def test_a_changed_byte_is_noticed() -> None:
 
 
 @pytest.mark.parametrize("text", ["\ud800", "x" * 1025, "a\nb", {"a": 1}, 7])
-def test_what_is_said_of_a_run_is_short_printable_text(text: object) -> None:
+def test_the_metadata_of_a_run_is_short_printable_text(text: object) -> None:
     with pytest.raises(UsageError, match="label is printable text"):
         RunMeta(label=text)  # type: ignore[arg-type]

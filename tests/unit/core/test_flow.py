@@ -9,12 +9,12 @@ MIB = 1024 * 1024
 
 
 def signals(flow: Flow, *lags: tuple[int, int]) -> list[FlowAction]:
-    """What is said about one backlog after another."""
-    said = []
+    """The actions for a sequence of backlogs."""
+    actions = []
     for entries, size in lags:
         flow, signal = flow.observe(entries, size)
-        said.append(signal)
-    return said
+        actions.append(signal)
+    return actions
 
 
 @pytest.mark.parametrize("max_queued", [16, 256, 2048])
@@ -35,17 +35,17 @@ def test_a_cap_must_be_positive(max_queued: int, max_bytes: int) -> None:
 
 
 def test_a_reader_that_reads_nothing_is_warned_and_then_evicted_one_beyond_the_cap() -> None:
-    said = signals(Flow(max_queued=16), *((entries, 0) for entries in range(18)))
+    actions = signals(Flow(max_queued=16), *((entries, 0) for entries in range(18)))
 
-    assert said[:12] == [Steady()] * 12
-    assert said[12:17] == [Warn(Threshold.FRAMES), *[Steady()] * 4]
-    assert said[17] == Evict(EvictReason.QUEUE_OVERFLOW)
+    assert actions[:12] == [Steady()] * 12
+    assert actions[12:17] == [Warn(Threshold.FRAMES), *[Steady()] * 4]
+    assert actions[17] == Evict(EvictReason.QUEUE_OVERFLOW)
 
 
 def test_a_drained_reader_can_be_warned_again() -> None:
-    said = signals(Flow(max_queued=16), (12, 0), (13, 0), (6, 0), (12, 0))
+    actions = signals(Flow(max_queued=16), (12, 0), (13, 0), (6, 0), (12, 0))
 
-    assert said == [Warn(Threshold.FRAMES), Steady(), Steady(), Warn(Threshold.FRAMES)]
+    assert actions == [Warn(Threshold.FRAMES), Steady(), Steady(), Warn(Threshold.FRAMES)]
 
 
 def test_a_reader_that_only_half_drains_is_not_warned_again() -> None:
@@ -53,9 +53,9 @@ def test_a_reader_that_only_half_drains_is_not_warned_again() -> None:
 
 
 def test_oscillating_around_the_threshold_is_one_episode() -> None:
-    said = signals(Flow(max_queued=100), *[(74, 0), (76, 0)] * 100)
+    actions = signals(Flow(max_queued=100), *[(74, 0), (76, 0)] * 100)
 
-    assert said.count(Warn(Threshold.FRAMES)) == 1
+    assert actions.count(Warn(Threshold.FRAMES)) == 1
 
 
 @pytest.mark.parametrize(
@@ -70,10 +70,10 @@ def test_a_warning_names_every_cap_that_is_near(entries: int, size: int, thresho
 def test_both_backlogs_must_be_low_before_the_next_warning(entries: int, size: int) -> None:
     flow = Flow(max_queued=16, max_bytes=1000)
 
-    said = signals(flow, (12, 750), (entries, size), (12, 750), (6, 375), (12, 750))
+    actions = signals(flow, (12, 750), (entries, size), (12, 750), (6, 375), (12, 750))
 
-    assert said[2] == Steady()
-    assert said[4] == Warn(Threshold.FRAMES_AND_BYTES)
+    assert actions[2] == Steady()
+    assert actions[4] == Warn(Threshold.FRAMES_AND_BYTES)
 
 
 def test_bytes_beyond_their_cap_evict() -> None:
@@ -81,9 +81,9 @@ def test_bytes_beyond_their_cap_evict() -> None:
 
 
 def test_one_entry_of_any_size_is_accepted_and_the_next_one_evicts() -> None:
-    said = signals(Flow(), (1, 3 * MIB), (2, 3 * MIB + 1))
+    actions = signals(Flow(), (1, 3 * MIB), (2, 3 * MIB + 1))
 
-    assert said == [Warn(Threshold.BYTES), Evict(EvictReason.QUEUE_BYTES_OVERFLOW)]
+    assert actions == [Warn(Threshold.BYTES), Evict(EvictReason.QUEUE_BYTES_OVERFLOW)]
 
 
 def test_beyond_both_caps_the_entries_are_the_reason() -> None:
@@ -94,10 +94,10 @@ def test_replayed_entries_count_for_nothing() -> None:
     replayed_through, delivered = 100, 100
     flow = Flow(max_queued=16)
 
-    said = signals(flow, *((head - delivered, 0) for head in (replayed_through, 101, 116, 117)))
+    actions = signals(flow, *((head - delivered, 0) for head in (replayed_through, 101, 116, 117)))
 
-    assert said[:2] == [Steady(), Steady()]
-    assert said[3] == Evict(EvictReason.QUEUE_OVERFLOW)
+    assert actions[:2] == [Steady(), Steady()]
+    assert actions[3] == Evict(EvictReason.QUEUE_OVERFLOW)
 
 
 def test_a_flow_is_a_value() -> None:

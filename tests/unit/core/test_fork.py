@@ -1,4 +1,4 @@
-"""What to read for a run that inherits, and what a child inherits."""
+"""The segments of a run with ancestors, and the lineage of a child."""
 
 import pytest
 

@@ -1,4 +1,4 @@
-"""Predicates: what they see, what they answer, and which of them are refused."""
+"""Predicates: their variables, their results, and which of them are refused."""
 
 import os
 import pickle
@@ -125,7 +125,7 @@ def test_one_activation_serves_many_predicates() -> None:
         ("payload[payload.key] == 1", {"key": "k" * 5_000}, "Key not found"),
     ],
 )
-def test_a_predicate_that_errs_matches_nothing_and_says_why(text: str, payload: object, error: str) -> None:
+def test_a_predicate_that_errs_matches_nothing_and_reports_the_error(text: str, payload: object, error: str) -> None:
     verdict = judge(text, payload)
 
     assert not verdict.matched

@@ -1,4 +1,4 @@
-"""Requests: what may be asked in one."""
+"""Requests: what one may contain."""
 
 import pytest
 
@@ -15,50 +15,50 @@ PARENT, CHILD = RunId("parent"), RunId("child")
 FORKED = Event(run_id="child", payload=1, kind="run", type="fork")
 
 
-def said(run_id: str = "r1", payload: object = 1, **more: object) -> Event:
+def event(run_id: str = "r1", payload: object = 1, **more: object) -> Event:
     return Event(run_id=run_id, payload=payload, **more)  # type: ignore[arg-type]
 
 
-def test_a_request_says_something() -> None:
+def test_a_request_has_at_least_one_event() -> None:
     with pytest.raises(UsageError, match="at least one event"):
         Request()
 
 
 def test_a_request_is_at_most_a_thousand_events() -> None:
-    assert len(Request(events=(said(),) * 1000).events) == 1000
+    assert len(Request(events=(event(),) * 1000).events) == 1000
 
     with pytest.raises(TooLarge, match="1,000 events, not 1,001"):
-        Request(events=(said(),) * 1001)
+        Request(events=(event(),) * 1001)
 
 
 def test_a_request_is_at_most_eight_mebibytes() -> None:
-    mebibyte = said(payload="é" * ((1 << 19) - 1))
+    mebibyte = event(payload="é" * ((1 << 19) - 1))
 
     assert Request(events=(mebibyte,) * 8).size == 8 << 20
     with pytest.raises(TooLarge, match="8,388,608 bytes"):
-        Request(events=(mebibyte,) * 8 + (said(),))
+        Request(events=(mebibyte,) * 8 + (event(),))
 
 
 @pytest.mark.parametrize("key", ["", "x" * 257, "a\nb", "a\0", 5, b"x"])
 def test_a_key_is_short_and_printable(key: object) -> None:
     with pytest.raises(UsageError, match="a key is"):
-        Request(events=(said(),), key=key)  # type: ignore[arg-type]
+        Request(events=(event(),), key=key)  # type: ignore[arg-type]
 
 
 @pytest.mark.parametrize("expected", [-1, "0", False, 1.0])
 def test_an_expectation_is_a_seq(expected: object) -> None:
     with pytest.raises(UsageError, match="expected_seq is"):
-        Request(events=(said(),), expected_seq=expected)  # type: ignore[arg-type]
+        Request(events=(event(),), expected_seq=expected)  # type: ignore[arg-type]
 
 
 def test_expected_seq_is_for_one_run() -> None:
     with pytest.raises(UsageError, match="one run, not 2"):
-        Request(events=(said("a"), said("b")), expected_seq=Seq(0))
+        Request(events=(event("a"), event("b")), expected_seq=Seq(0))
 
 
 def test_the_events_of_a_run_have_one_content_type() -> None:
     with pytest.raises(UsageError, match="one content_type"):
-        Request(events=(said(), said(payload=b"", content_type="text/plain")))
+        Request(events=(event(), event(payload=b"", content_type="text/plain")))
 
 
 def test_a_request_changes_a_cell_once() -> None:
@@ -71,22 +71,22 @@ def test_a_request_changes_a_cell_once() -> None:
 @pytest.mark.parametrize(
     "other",
     [
-        said("r2"),
-        said(type="other"),
-        said(payload=2),
-        said(payload="1"),
-        said(subject="/other"),
-        said(schema_version=2),
+        event("r2"),
+        event(type="other"),
+        event(payload=2),
+        event(payload="1"),
+        event(subject="/other"),
+        event(schema_version=2),
     ],
 )
 def test_another_body_has_another_digest(other: Event) -> None:
-    assert Request(events=(said(),)).digest != Request(events=(other,)).digest
+    assert Request(events=(event(),)).digest != Request(events=(other,)).digest
 
 
 def test_ids_traces_and_attributes_are_no_part_of_the_body() -> None:
-    again = said(event_id="other", attributes={"client_id": "c"})
+    again = event(event_id="other", attributes={"client_id": "c"})
 
-    assert Request(events=(said(),)).digest == Request(events=(again,)).digest
+    assert Request(events=(event(),)).digest == Request(events=(again,)).digest
 
 
 def test_other_cells_are_another_body() -> None:
@@ -97,13 +97,13 @@ def test_other_cells_are_another_body() -> None:
 
 def test_a_body_cannot_be_shifted_between_events() -> None:
     assert (
-        Request(events=(said(payload="ab"), said(payload="c"))).digest
-        != Request(events=(said(payload="a"), said(payload="bc"))).digest
+        Request(events=(event(payload="ab"), event(payload="c"))).digest
+        != Request(events=(event(payload="a"), event(payload="bc"))).digest
     )
 
 
 def test_a_group_numbers_across_runs_in_order() -> None:
-    group = [Request(events=(said("a"), said("b")), opens=True), Request(events=(said("b"), said("a")), opens=True)]
+    group = [Request(events=(event("a"), event("b")), opens=True), Request(events=(event("b"), event("a")), opens=True)]
 
     decision = decide(group, Known(GlobalSeq(10), 0))
 
@@ -123,9 +123,9 @@ def fork_of(parent: Head | None, at_seq: int, child: Head | None = None) -> Appe
 @pytest.mark.parametrize(
     ("events", "more"),
     [
-        ((FORKED, said("other")), {}),
+        ((FORKED, event("other")), {}),
         ((Event(run_id="parent", payload=1, kind="run", type="fork"),), {}),
-        ((said("child"), FORKED), {}),
+        ((event("child"), FORKED), {}),
         ((), {"cells": (CellChange(id=CellId("l", "k"), seen=0, status="", state_json="{}"),)}),
         ((FORKED,), {"expected_seq": Seq(0)}),
         ((FORKED,), {"fork": Fork(RunId("no run"), Seq(0))}),
@@ -135,7 +135,7 @@ def fork_of(parent: Head | None, at_seq: int, child: Head | None = None) -> Appe
     ],
 )
 def test_a_fork_is_one_new_run_that_begins_by_saying_so(events: tuple[Event, ...], more: dict[str, object]) -> None:
-    Request(events=(FORKED, said("child")), fork=Fork(PARENT, Seq(0)))
+    Request(events=(FORKED, event("child")), fork=Fork(PARENT, Seq(0)))
 
     with pytest.raises(UsageError, match=r"fork|run_id"):
         Request(**{"events": events, "fork": Fork(PARENT, Seq(0)), **more})  # type: ignore[arg-type]
@@ -169,7 +169,9 @@ def test_a_child_stands_where_it_leaves_its_parent() -> None:
         (fork_of(Head(Seq(9), floor=Seq(5)), 3), BrokerOverflowError, "run 'parent' begins at 5; 3 to 4 are gone"),
     ],
 )
-def test_a_fork_that_cannot_be_is_told_why(verdict: AppendVerdict, error: type[Exception], sentence: str) -> None:
+def test_an_impossible_fork_is_refused_with_a_reason(
+    verdict: AppendVerdict, error: type[Exception], sentence: str
+) -> None:
     assert isinstance(verdict, Refused)
     assert isinstance(verdict.error, error) and sentence in str(verdict.error)
 
@@ -191,9 +193,9 @@ def test_a_lineage_has_at_most_so_many_ancestors() -> None:
 
 def test_a_group_forks_what_it_has_just_appended_and_forks_the_fork() -> None:
     group = [
-        Request(events=(said("parent"),), opens=True),
+        Request(events=(event("parent"),), opens=True),
         fork_request(CHILD, Fork(PARENT, Seq(1))),
-        Request(events=(said("child"),)),
+        Request(events=(event("child"),)),
         fork_request(RunId("grandchild"), Fork(CHILD, Seq(3))),
     ]
 

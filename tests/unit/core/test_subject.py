@@ -119,7 +119,7 @@ def test_a_producer_may_write_any_root_and_events(subject: str) -> None:
     "subject",
     ["/tape", "/tape/run/started/r", "/tape/events/x", "/tape/event/appended", "/tape/event/appended/a/u/s"],
 )
-def test_what_tape_itself_says_is_reserved(subject: str) -> None:
+def test_subjects_that_tape_itself_writes_are_reserved(subject: str) -> None:
     assert subjects.is_reserved(subject)
 
 

@@ -10,60 +10,62 @@ from tape.core.ids import RunId
 from tape.core.run_state import RunState, RunStatus
 from tape.runs import effects
 from tape.runs.effects import EFFECTS
-from tests.unit.runs.book import Book
+from tests.unit.runs.memory_ledgers import MemoryLedgers
 
 ONCE: dict[str, Any] = {"semantics": Semantics.NON_IDEMPOTENT, "dispatch_mode": DispatchMode.OUTBOX}
 
 
-def begin(book: Book, run: RunState, tool: str = "wire", fence: int | None = None, **more: object) -> Effect:
+def begin(
+    ledgers: MemoryLedgers, run: RunState, tool: str = "wire", fence: int | None = None, **more: object
+) -> Effect:
     order = EffectSpec(run_id=run.run_id, tool=tool, decision_index=0, **more)  # type: ignore[arg-type]
-    return book.write(effects.begin(book.snapshot, order, fence))
+    return ledgers.write(effects.begin(ledgers.snapshot, order, fence))
 
 
-def complete(book: Book, effect: Effect, status: EffectStatus, response: str = "") -> Effect:
+def complete(ledgers: MemoryLedgers, effect: Effect, status: EffectStatus, response: str = "") -> Effect:
     place = effect.run_id, effect.idempotency_key
-    return book.write(effects.complete(book.snapshot, place, status, response))
+    return ledgers.write(effects.complete(ledgers.snapshot, place, status, response))
 
 
 def test_beginning_twice_is_one_effect_that_is_still_pending() -> None:
-    book = Book()
-    run = book.begin()
+    ledgers = MemoryLedgers()
+    run = ledgers.begin()
 
-    first, second = begin(book, run), begin(book, run)
+    first, second = begin(ledgers, run), begin(ledgers, run)
 
     assert first == second and second.status is EffectStatus.PENDING
     assert first.idempotency_key == f"{run.run_id}/decision-0/wire/0"
-    assert book.said("effect") == ["pending"]
+    assert ledgers.verbs("effect") == ["pending"]
 
 
 def test_completing_before_beginning_is_refused() -> None:
-    book = Book()
-    run = book.begin()
+    ledgers = MemoryLedgers()
+    run = ledgers.begin()
 
     with pytest.raises(NotReady, match="has not begun"):
-        effects.complete(book.snapshot, (run.run_id, "k"), EffectStatus.CONFIRMED)
+        effects.complete(ledgers.snapshot, (run.run_id, "k"), EffectStatus.CONFIRMED)
 
 
 def test_the_first_outcome_stays() -> None:
-    book = Book()
-    effect = begin(book, book.begin())
+    ledgers = MemoryLedgers()
+    effect = begin(ledgers, ledgers.begin())
 
-    complete(book, effect, EffectStatus.CONFIRMED, "paid")
-    late = complete(book, effect, EffectStatus.FAILED, "no")
+    complete(ledgers, effect, EffectStatus.CONFIRMED, "paid")
+    late = complete(ledgers, effect, EffectStatus.FAILED, "no")
 
     assert (late.status, late.response_json) == (EffectStatus.CONFIRMED, "paid")
-    assert book.said("effect") == ["pending", "confirmed"]
+    assert ledgers.verbs("effect") == ["pending", "confirmed"]
 
 
 @pytest.mark.parametrize("status", [EffectStatus.CONFIRMED, EffectStatus.FAILED, EffectStatus.UNKNOWN])
-def test_each_outcome_is_said_under_its_name(status: EffectStatus) -> None:
-    book = Book()
-    effect = begin(book, book.begin())
+def test_each_outcome_is_an_entry_of_that_type(status: EffectStatus) -> None:
+    ledgers = MemoryLedgers()
+    effect = begin(ledgers, ledgers.begin())
 
-    complete(book, effect, status)
+    complete(ledgers, effect, status)
 
-    assert book.events[-1].verb == status.value
-    assert book.events[-1].payload == {
+    assert ledgers.events[-1].verb == status.value
+    assert ledgers.events[-1].payload == {
         "tool": "wire",
         "idempotency_key": effect.idempotency_key,
         "status": status.value,
@@ -71,16 +73,16 @@ def test_each_outcome_is_said_under_its_name(status: EffectStatus) -> None:
 
 
 def test_what_is_unknown_is_reconciled_once() -> None:
-    book = Book()
-    effect = begin(book, book.begin())
+    ledgers = MemoryLedgers()
+    effect = begin(ledgers, ledgers.begin())
     place = effect.run_id, effect.idempotency_key
-    complete(book, effect, EffectStatus.UNKNOWN)
+    complete(ledgers, effect, EffectStatus.UNKNOWN)
 
-    known = book.write(effects.reconcile(book.snapshot, place, EffectStatus.CONFIRMED, "found"))
-    again = book.write(effects.reconcile(book.snapshot, place, EffectStatus.FAILED))
+    known = ledgers.write(effects.reconcile(ledgers.snapshot, place, EffectStatus.CONFIRMED, "found"))
+    again = ledgers.write(effects.reconcile(ledgers.snapshot, place, EffectStatus.FAILED))
 
     assert known == again and known.response_json == "found"
-    assert book.said("effect") == ["pending", "unknown", "reconciled"]
+    assert ledgers.verbs("effect") == ["pending", "unknown", "reconciled"]
 
 
 def test_what_cannot_be_repeated_is_not_done_inline() -> None:
@@ -89,24 +91,24 @@ def test_what_cannot_be_repeated_is_not_done_inline() -> None:
 
 
 def test_what_cannot_be_repeated_needs_a_scope() -> None:
-    book = Book()
-    run = book.begin(scopes=("payments",))
+    ledgers = MemoryLedgers()
+    run = ledgers.begin(scopes=("payments",))
 
     with pytest.raises(ScopeDenied, match="must name a scope"):
-        begin(book, run, **ONCE)
-    assert begin(book, run, scope="payments", **ONCE).status is EffectStatus.PENDING
+        begin(ledgers, run, **ONCE)
+    assert begin(ledgers, run, scope="payments", **ONCE).status is EffectStatus.PENDING
 
 
 def test_a_scope_that_the_run_lacks_is_denied_and_said() -> None:
-    book = Book()
-    run = book.begin(scopes=("read",))
+    ledgers = MemoryLedgers()
+    run = ledgers.begin(scopes=("read",))
 
     with pytest.raises(ScopeDenied, match="'payments'"):
-        begin(book, run, scope="payments")
+        begin(ledgers, run, scope="payments")
 
-    assert [cell_id for cell_id in book.cells if cell_id.ledger == "effect"] == []
-    assert book.said("policy") == ["denied"]
-    assert book.events[-1].payload == {
+    assert [cell_id for cell_id in ledgers.cells if cell_id.ledger == "effect"] == []
+    assert ledgers.verbs("policy") == ["denied"]
+    assert ledgers.events[-1].payload == {
         "tool": "wire",
         "decision_index": 0,
         "required_scope": "payments",
@@ -116,18 +118,18 @@ def test_a_scope_that_the_run_lacks_is_denied_and_said() -> None:
 
 
 def test_an_idempotent_effect_needs_no_scope() -> None:
-    book = Book()
+    ledgers = MemoryLedgers()
 
-    assert begin(book, book.begin()).status is EffectStatus.PENDING
+    assert begin(ledgers, ledgers.begin()).status is EffectStatus.PENDING
 
 
 def test_a_business_key_is_one_effect_in_all_runs() -> None:
-    book = Book()
-    one, other = book.begin(name="1"), book.begin(name="2")
+    ledgers = MemoryLedgers()
+    one, other = ledgers.begin(name="1"), ledgers.begin(name="2")
 
-    first = begin(book, one, business_key="invoice-7", connector="bank")
-    second = begin(book, other, business_key="invoice-7", connector="bank")
-    third = begin(book, other, tool="post", business_key="invoice-7", connector="post")
+    first = begin(ledgers, one, business_key="invoice-7", connector="bank")
+    second = begin(ledgers, other, business_key="invoice-7", connector="bank")
+    third = begin(ledgers, other, tool="post", business_key="invoice-7", connector="post")
 
     assert first == second and second.run_id == one.run_id
     assert third.run_id == other.run_id
@@ -139,47 +141,47 @@ def test_a_business_key_needs_a_connector() -> None:
 
 
 def test_no_intent_follows_the_end_of_a_run() -> None:
-    book = Book()
-    run = book.begin()
+    ledgers = MemoryLedgers()
+    run = ledgers.begin()
     order = EffectSpec(run_id=run.run_id, tool="wire")
-    late = effects.begin(book.snapshot, order)
-    book.end(run.run_id, RunStatus.CANCELLED)
+    late = effects.begin(ledgers.snapshot, order)
+    ledgers.end(run.run_id, RunStatus.CANCELLED)
 
     with pytest.raises(AssertionError, match="another version"):
-        book.write(late)
+        ledgers.write(late)
     with pytest.raises(RunClosed):
-        effects.begin(book.snapshot, order)
+        effects.begin(ledgers.snapshot, order)
 
 
 def test_what_was_under_way_when_its_run_ended_still_gets_its_outcome() -> None:
-    book = Book()
-    run = book.begin()
-    effect = begin(book, run)
-    book.end(run.run_id, RunStatus.CANCELLED)
+    ledgers = MemoryLedgers()
+    run = ledgers.begin()
+    effect = begin(ledgers, run)
+    ledgers.end(run.run_id, RunStatus.CANCELLED)
 
-    transition = effects.complete(book.snapshot, (run.run_id, effect.idempotency_key), EffectStatus.CONFIRMED)
+    transition = effects.complete(ledgers.snapshot, (run.run_id, effect.idempotency_key), EffectStatus.CONFIRMED)
 
     assert transition.opens and transition.closes == run.run_id
-    assert book.write(transition).status is EffectStatus.CONFIRMED
+    assert ledgers.write(transition).status is EffectStatus.CONFIRMED
 
 
 def test_a_stale_worker_begins_and_completes_nothing() -> None:
-    book = Book()
-    stale, run = book.begin("w1"), book.begin("w1")
-    effect = begin(book, run, fence=run.claim.attempt)
+    ledgers = MemoryLedgers()
+    stale, run = ledgers.begin("w1"), ledgers.begin("w1")
+    effect = begin(ledgers, run, fence=run.claim.attempt)
     place = run.run_id, effect.idempotency_key
 
     with pytest.raises(StaleClaim):
-        begin(book, run, "other", fence=stale.claim.attempt)
+        begin(ledgers, run, "other", fence=stale.claim.attempt)
     with pytest.raises(StaleClaim):
-        effects.complete(book.snapshot, place, EffectStatus.CONFIRMED, fence=stale.claim.attempt)
+        effects.complete(ledgers.snapshot, place, EffectStatus.CONFIRMED, fence=stale.claim.attempt)
 
 
 def test_an_effect_that_can_be_undone_is_owed_as_soon_as_it_is_confirmed() -> None:
-    book = Book()
-    effect = begin(book, book.begin(), compensation=Compensation(kind="refund", payload_json="7"))
+    ledgers = MemoryLedgers()
+    effect = begin(ledgers, ledgers.begin(), compensation=Compensation(kind="refund", payload_json="7"))
 
-    transition = effects.complete(book.snapshot, (effect.run_id, effect.idempotency_key), EffectStatus.CONFIRMED)
+    transition = effects.complete(ledgers.snapshot, (effect.run_id, effect.idempotency_key), EffectStatus.CONFIRMED)
 
     assert [change.id.ledger for change in transition.cells] == ["effect", "obligation", "debt"]
     assert [(event.kind, event.verb) for event in transition.events] == [
@@ -190,21 +192,21 @@ def test_an_effect_that_can_be_undone_is_owed_as_soon_as_it_is_confirmed() -> No
 
 @pytest.mark.parametrize("status", [EffectStatus.FAILED, EffectStatus.UNKNOWN])
 def test_what_was_not_done_is_not_owed(status: EffectStatus) -> None:
-    book = Book()
-    effect = begin(book, book.begin(), compensation=Compensation(kind="refund"))
+    ledgers = MemoryLedgers()
+    effect = begin(ledgers, ledgers.begin(), compensation=Compensation(kind="refund"))
 
-    complete(book, effect, status)
+    complete(ledgers, effect, status)
 
-    assert book.said("obligation") == []
+    assert ledgers.verbs("obligation") == []
 
 
 def test_an_inline_effect_is_listed_by_its_age_until_it_has_an_outcome() -> None:
-    book = Book()
-    effect = begin(book, book.begin())
+    ledgers = MemoryLedgers()
+    effect = begin(ledgers, ledgers.begin())
     cell_id = EFFECTS.at(effects.key_of(effect.run_id, effect.idempotency_key))
-    pending = book.cells[cell_id]
+    pending = ledgers.cells[cell_id]
 
-    complete(book, effect, EffectStatus.CONFIRMED)
+    complete(ledgers, effect, EffectStatus.CONFIRMED)
 
-    assert (pending.status, pending.due_at_ms) == ("pending", book.now_ms)
-    assert (book.cells[cell_id].status, book.cells[cell_id].due_at_ms) == ("confirmed", None)
+    assert (pending.status, pending.due_at_ms) == ("pending", ledgers.now_ms)
+    assert (ledgers.cells[cell_id].status, ledgers.cells[cell_id].due_at_ms) == ("confirmed", None)

@@ -1,4 +1,4 @@
-"""What a fork inherits is what its parent had settled by then."""
+"""A fork inherits what its parent had settled."""
 
 import pytest
 

@@ -1,4 +1,4 @@
-"""The life of a run."""
+"""Transitions of a run."""
 
 from datetime import timedelta
 
@@ -10,15 +10,15 @@ from tape.core.ids import RunId
 from tape.core.run_state import ENDINGS, FINAL, Invocation, RunSpec, RunStatus
 from tape.runs import gates, lifecycle
 from tape.runs.lifecycle import RUNS
-from tests.unit.runs.book import Book
+from tests.unit.runs.memory_ledgers import MemoryLedgers
 
 OF = Invocation(app="treasury", user="ann", session="s", invocation="1")
 
 
 def test_beginning_twice_is_one_run_that_is_resumed() -> None:
-    book = Book()
+    ledgers = MemoryLedgers()
 
-    first, second = book.begun(), book.begun()
+    first, second = ledgers.begun(), ledgers.begun()
 
     assert first.run.run_id == second.run.run_id
     assert (first.is_resumed, second.is_resumed) == (False, True)
@@ -36,88 +36,88 @@ def test_names_that_read_alike_together_are_not_one_run() -> None:
 
 
 def test_a_run_without_an_owner_waits_for_whoever_takes_it() -> None:
-    book = Book()
+    ledgers = MemoryLedgers()
 
-    run = book.begin(owner="")
-    taken = book.write(lifecycle.take(book.snapshot, run.run_id, "w1", RUN_LEASE))
+    run = ledgers.begin(owner="")
+    taken = ledgers.write(lifecycle.take(ledgers.snapshot, run.run_id, "w1", RUN_LEASE))
 
     assert run.status is RunStatus.RUNNABLE
     assert taken.is_acquired and taken.run.status is RunStatus.RUNNING
-    assert book.said("run") == ["runnable", "running"]
+    assert ledgers.verbs("run") == ["runnable", "running"]
 
 
 def test_another_owner_does_not_get_a_run_while_its_lease_lives() -> None:
-    book = Book()
-    run = book.begin("w1")
+    ledgers = MemoryLedgers()
+    run = ledgers.begin("w1")
 
-    book.passes(RUN_LEASE - timedelta(milliseconds=1))
-    loser = book.write(lifecycle.take(book.snapshot, run.run_id, "w2", RUN_LEASE))
+    ledgers.passes(RUN_LEASE - timedelta(milliseconds=1))
+    loser = ledgers.write(lifecycle.take(ledgers.snapshot, run.run_id, "w2", RUN_LEASE))
 
     assert not loser.is_acquired and loser.run.claim.owner == "w1"
 
 
 def test_a_silent_worker_loses_its_run_and_is_fenced_off() -> None:
-    book = Book()
-    run = book.begin("w1")
+    ledgers = MemoryLedgers()
+    run = ledgers.begin("w1")
 
-    book.passes(RUN_LEASE)
-    winner = book.write(lifecycle.take(book.snapshot, run.run_id, "w2", RUN_LEASE))
+    ledgers.passes(RUN_LEASE)
+    winner = ledgers.write(lifecycle.take(ledgers.snapshot, run.run_id, "w2", RUN_LEASE))
 
     assert winner.is_acquired and winner.run.claim.attempt == run.claim.attempt + 1
     with pytest.raises(StaleClaim):
-        lifecycle.heartbeat(book.snapshot, run.run_id, run.claim.attempt)
+        lifecycle.heartbeat(ledgers.snapshot, run.run_id, run.claim.attempt)
     with pytest.raises(StaleClaim):
-        lifecycle.end(book.snapshot, run.run_id, RunStatus.TERMINAL, fence=run.claim.attempt)
+        lifecycle.end(ledgers.snapshot, run.run_id, RunStatus.TERMINAL, fence=run.claim.attempt)
 
 
 def test_a_worker_that_comes_back_under_its_own_name_fences_off_its_former_self() -> None:
-    book = Book()
-    before, after = book.begin("w1"), book.begin("w1")
+    ledgers = MemoryLedgers()
+    before, after = ledgers.begin("w1"), ledgers.begin("w1")
 
     with pytest.raises(StaleClaim):
-        lifecycle.heartbeat(book.snapshot, before.run_id, before.claim.attempt)
-    assert lifecycle.heartbeat(book.snapshot, after.run_id, after.claim.attempt).cells
+        lifecycle.heartbeat(ledgers.snapshot, before.run_id, before.claim.attempt)
+    assert lifecycle.heartbeat(ledgers.snapshot, after.run_id, after.claim.attempt).cells
 
 
-def test_a_heartbeat_renews_the_lease_and_says_nothing() -> None:
-    book = Book()
-    run = book.begin("w1")
-    said = len(book.events)
+def test_a_heartbeat_renews_the_lease_and_writes_no_entry() -> None:
+    ledgers = MemoryLedgers()
+    run = ledgers.begin("w1")
+    written = len(ledgers.events)
 
-    book.passes(timedelta(seconds=100))
-    alive = book.write(lifecycle.heartbeat(book.snapshot, run.run_id, run.claim.attempt))
+    ledgers.passes(timedelta(seconds=100))
+    alive = ledgers.write(lifecycle.heartbeat(ledgers.snapshot, run.run_id, run.claim.attempt))
 
-    assert alive.claim.expires_at_ms == book.now_ms + RUN_LEASE // timedelta(milliseconds=1)
-    assert len(book.events) == said
+    assert alive.claim.expires_at_ms == ledgers.now_ms + RUN_LEASE // timedelta(milliseconds=1)
+    assert len(ledgers.events) == written
 
 
-def test_who_parked_its_run_may_still_say_what_it_had_under_way() -> None:
-    book = Book()
-    run = book.begin("w1")
-    book.write(gates.wait(book.snapshot, run.run_id, "approval", fence=run.claim.attempt))
+def test_a_worker_that_parked_its_run_may_still_record_steps_in_progress() -> None:
+    ledgers = MemoryLedgers()
+    run = ledgers.begin("w1")
+    ledgers.write(gates.wait(ledgers.snapshot, run.run_id, "approval", fence=run.claim.attempt))
 
-    told = book.write(lifecycle.heartbeat(book.snapshot, run.run_id, run.claim.attempt))
-    proof = lifecycle.fenced(book.snapshot, told, run.claim.attempt)
+    state = ledgers.write(lifecycle.heartbeat(ledgers.snapshot, run.run_id, run.claim.attempt))
+    proof = lifecycle.fenced(ledgers.snapshot, state, run.claim.attempt)
 
-    assert told.status is RunStatus.WAITING and [change.status for change in proof] == ["parked"]
+    assert state.status is RunStatus.WAITING and [change.status for change in proof] == ["parked"]
 
 
 def test_a_stale_worker_is_fenced_off_after_the_end_too() -> None:
-    book = Book()
-    stale, run = book.begin("w1"), book.begin("w1")
-    ended = book.end(run.run_id, RunStatus.CANCELLED)
+    ledgers = MemoryLedgers()
+    stale, run = ledgers.begin("w1"), ledgers.begin("w1")
+    ended = ledgers.end(run.run_id, RunStatus.CANCELLED)
 
-    assert lifecycle.fenced(book.snapshot, ended, run.claim.attempt) == ()
+    assert lifecycle.fenced(ledgers.snapshot, ended, run.claim.attempt) == ()
     with pytest.raises(StaleClaim):
-        lifecycle.fenced(book.snapshot, ended, stale.claim.attempt)
+        lifecycle.fenced(ledgers.snapshot, ended, stale.claim.attempt)
 
 
 @pytest.mark.parametrize("status", sorted(ENDINGS))
 def test_what_has_ended_is_not_revived_by_beginning_it_again(status: RunStatus) -> None:
-    book = Book()
-    book.end(book.begin().run_id, status)
+    ledgers = MemoryLedgers()
+    ledgers.end(ledgers.begin().run_id, status)
 
-    again = book.begun("w2")
+    again = ledgers.begun("w2")
 
     assert again.is_resumed and not again.is_acquired and again.run.status is status
 
@@ -125,52 +125,52 @@ def test_what_has_ended_is_not_revived_by_beginning_it_again(status: RunStatus) 
 @pytest.mark.parametrize("status", sorted(FINAL))
 @pytest.mark.parametrize("later", sorted(ENDINGS))
 def test_a_final_end_stays(status: RunStatus, later: RunStatus) -> None:
-    book = Book()
-    run = book.begin()
-    book.end(run.run_id, status)
+    ledgers = MemoryLedgers()
+    run = ledgers.begin()
+    ledgers.end(run.run_id, status)
 
-    assert book.end(run.run_id, later).status is status
-    assert book.said("run") == ["running", status.value]
+    assert ledgers.end(run.run_id, later).status is status
+    assert ledgers.verbs("run") == ["running", status.value]
 
 
 def test_a_cancelled_run_stays_cancelled_for_the_worker_that_did_not_know() -> None:
-    book = Book()
-    run = book.begin("w1")
-    book.end(run.run_id, RunStatus.CANCELLED)
+    ledgers = MemoryLedgers()
+    run = ledgers.begin("w1")
+    ledgers.end(run.run_id, RunStatus.CANCELLED)
 
-    told = book.write(lifecycle.heartbeat(book.snapshot, run.run_id, run.claim.attempt))
-    ended = book.end(run.run_id, RunStatus.TERMINAL, fence=run.claim.attempt)
+    state = ledgers.write(lifecycle.heartbeat(ledgers.snapshot, run.run_id, run.claim.attempt))
+    ended = ledgers.end(run.run_id, RunStatus.TERMINAL, fence=run.claim.attempt)
 
-    assert told.status is ended.status is RunStatus.CANCELLED
+    assert state.status is ended.status is RunStatus.CANCELLED
 
 
 def test_a_compensating_run_comes_to_an_end() -> None:
-    book = Book()
-    run = book.begin()
-    book.end(run.run_id, RunStatus.COMPENSATING)
+    ledgers = MemoryLedgers()
+    run = ledgers.begin()
+    ledgers.end(run.run_id, RunStatus.COMPENSATING)
 
-    assert book.end(run.run_id, RunStatus.FAILED).status is RunStatus.FAILED
+    assert ledgers.end(run.run_id, RunStatus.FAILED).status is RunStatus.FAILED
 
 
 def test_a_run_does_not_end_as_running() -> None:
-    book = Book()
+    ledgers = MemoryLedgers()
 
     with pytest.raises(UsageError, match="a run ends as"):
-        book.end(book.begin().run_id, RunStatus.RUNNING)
+        ledgers.end(ledgers.begin().run_id, RunStatus.RUNNING)
 
 
 def test_an_unknown_run_is_not_found() -> None:
     with pytest.raises(NotFound, match="no run 'r9'"):
-        lifecycle.take(Book().snapshot, RunId("r9"), "w", RUN_LEASE)
+        lifecycle.take(MemoryLedgers().snapshot, RunId("r9"), "w", RUN_LEASE)
 
 
 def test_an_ended_run_takes_nothing_new() -> None:
-    book = Book()
-    run = book.begin()
-    book.end(run.run_id, RunStatus.TERMINAL)
+    ledgers = MemoryLedgers()
+    run = ledgers.begin()
+    ledgers.end(run.run_id, RunStatus.TERMINAL)
 
     with pytest.raises(RunClosed):
-        lifecycle.active(book.snapshot, run.run_id)
+        lifecycle.active(ledgers.snapshot, run.run_id)
 
 
 @pytest.mark.parametrize("lease", [timedelta(milliseconds=999), timedelta(minutes=15, milliseconds=1)])
@@ -179,11 +179,11 @@ def test_a_lease_is_one_second_to_fifteen_minutes(lease: timedelta) -> None:
         RunSpec(of=OF, owner="w", lease=lease)
 
 
-def test_what_a_run_says_of_itself_has_the_keys_that_predicates_use() -> None:
-    book = Book()
-    book.begin("w1", scopes=("payments",))
+def test_an_entry_of_a_run_has_the_keys_that_predicates_use() -> None:
+    ledgers = MemoryLedgers()
+    ledgers.begin("w1", scopes=("payments",))
 
-    (event,) = book.events
+    (event,) = ledgers.events
     assert event.dims == ("treasury", "ann", "s", OF.run_id)
     assert isinstance(event.payload, dict)
     assert {"app", "user", "session", "run_id", "invocation_id", "status", "tenant_id", "actor", "subject"} <= {
@@ -192,12 +192,12 @@ def test_what_a_run_says_of_itself_has_the_keys_that_predicates_use() -> None:
 
 
 def test_only_a_run_that_may_be_taken_is_listed_as_such() -> None:
-    book = Book()
-    run = book.begin("w1")
-    leased = book.cells[RUNS.at(run.run_id)]
+    ledgers = MemoryLedgers()
+    run = ledgers.begin("w1")
+    leased = ledgers.cells[RUNS.at(run.run_id)]
 
-    book.end(run.run_id, RunStatus.CANCELLED)
-    ended = book.cells[RUNS.at(run.run_id)]
+    ledgers.end(run.run_id, RunStatus.CANCELLED)
+    ended = ledgers.cells[RUNS.at(run.run_id)]
 
     assert (leased.status, leased.due_at_ms) == ("leased", run.claim.expires_at_ms)
-    assert (ended.status, ended.due_at_ms) == ("ended", book.now_ms)
+    assert (ended.status, ended.due_at_ms) == ("ended", ledgers.now_ms)

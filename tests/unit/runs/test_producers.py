@@ -40,16 +40,16 @@ def module(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> str:
 
 
 def test_a_named_loop_is_still_the_loop() -> None:
-    said: list[object] = []
+    calls: list[object] = []
 
     @tape.producer("mine")
     def loop(prefix: Sequence[Entry], mutation: JsonValue, n_turns: int, sink: Any) -> None:
-        said.append((prefix, mutation, n_turns, sink))
+        calls.append((prefix, mutation, n_turns, sink))
 
     loop((), {"a": 1}, 3, None)  # type: ignore[arg-type]
 
     assert loop.name == "mine"
-    assert said == [((), {"a": 1}, 3, None)]
+    assert calls == [((), {"a": 1}, 3, None)]
 
 
 @pytest.mark.parametrize("name", ["", "a b", "-a", None, print])
@@ -64,12 +64,12 @@ def test_a_module_gives_the_producers_it_holds_once_each(module: str) -> None:
 
 @pytest.mark.parametrize(("attribute", "name"), [("second", "two"), ("plain", "plain")])
 def test_one_producer_of_a_module_is_named_by_its_attribute(module: str, attribute: str, name: str) -> None:
-    said: list[object] = []
+    calls: list[object] = []
 
     (found,) = load(f"{module}:{attribute}")
-    found((), None, 1, said)  # type: ignore[arg-type]
+    found((), None, 1, calls)  # type: ignore[arg-type]
 
-    assert (found.name, said) == (name, [name])
+    assert (found.name, calls) == (name, [name])
 
 
 @pytest.mark.parametrize(
@@ -91,7 +91,7 @@ def test_two_producers_of_one_name_are_a_mistake() -> None:
         Producers([Producer("a", lambda *_: None), Producer("a", lambda *_: None)])
 
 
-def test_a_producer_that_is_not_known_is_told_with_those_that_are() -> None:
+def test_an_unknown_producer_is_refused_with_the_known_names() -> None:
     known = Producers([Producer("b", lambda *_: None), Producer("a", lambda *_: None)])
 
     with pytest.raises(UsageError, match="there is no producer 'c' here; there are 'a', 'b'"):

@@ -1,4 +1,4 @@
-"""Replays: a producer is held back, told when its run has ended, and waits for its turn."""
+"""Replays: a producer gets back-pressure, is stopped when its run ends, and waits for its turn."""
 
 from collections.abc import AsyncIterator, Callable, Sequence
 from contextlib import asynccontextmanager
@@ -94,7 +94,7 @@ def producers(crowd: Crowd) -> Producers:
     )
 
 
-def said(number: int = 0, size: int = 0, run_id: str = PARENT) -> Event:
+def event(number: int = 0, size: int = 0, run_id: str = PARENT) -> Event:
     return Event(run_id=run_id, payload={"number": number, "text": "x" * size})
 
 
@@ -127,7 +127,7 @@ async def test_what_waits_always_fits_into_one_request() -> None:
     assert [receipt.result() for receipt in receipts] == [*range(2, 22)]
 
 
-async def test_a_producer_that_waits_is_told_when_its_run_has_ended() -> None:
+async def test_emit_raises_in_a_waiting_producer_when_its_run_has_ended() -> None:
     async with opened() as room, anyio.create_task_group() as tasks:
         sink = RunSink(room.journal, PARENT, lambda count: None)
         receipts: list[Any] = []
@@ -141,18 +141,18 @@ async def test_a_producer_that_waits_is_told_when_its_run_has_ended() -> None:
     assert {type(receipt.exception()) for receipt in receipts} == {RunClosed}
 
 
-async def test_an_append_that_is_refused_is_told_to_the_producer() -> None:
+async def test_emit_raises_after_an_append_was_refused() -> None:
     async with opened() as room:
         sink = RunSink(room.journal, PARENT, lambda count: None)
         await room.journal.close_run(PARENT)
         async with background(sink.run):
-            receipt = await to_thread.run_sync(sink.emit, said())
+            receipt = await to_thread.run_sync(sink.emit, event())
             with pytest.raises(RunClosed):
                 await receipt
             with pytest.raises(RunClosed):
                 await sink.drain()
             with pytest.raises(RunClosed):
-                sink.emit(said())
+                sink.emit(event())
 
 
 async def test_a_sink_takes_events_of_its_own_run_only() -> None:
@@ -160,7 +160,7 @@ async def test_a_sink_takes_events_of_its_own_run_only() -> None:
         sink = RunSink(room.journal, PARENT, lambda count: None)
 
         with pytest.raises(UsageError, match="'other' does not match 'parent'"):
-            sink.emit(said(run_id="other"))
+            sink.emit(event(run_id="other"))
 
 
 async def test_no_more_than_so_many_play_at_once_and_the_others_wait() -> None:
@@ -227,7 +227,7 @@ async def test_a_child_is_leased_to_who_replays_it_from_its_first_moment_to_its_
     assert (after.silent_ms, parent.silent_ms) == (None, None)
 
 
-async def test_a_lease_is_renewed_while_its_producer_says_nothing() -> None:
+async def test_a_lease_is_renewed_while_its_producer_emits_nothing() -> None:
     async with opened() as room:
         child = await room.fork()
         async with room.store.transaction() as tx:
@@ -237,7 +237,7 @@ async def test_a_lease_is_renewed_while_its_producer_says_nothing() -> None:
         assert await room.journal.close_silent(timedelta(seconds=30)) == []
 
 
-async def test_a_producer_that_hears_nothing_is_left_when_another_process_has_ended_its_run() -> None:
+async def test_a_producer_that_does_not_stop_is_abandoned_when_another_process_has_ended_its_run() -> None:
     async with opened() as room:
         child = await room.fork()
         await until(lambda: room.crowd.most == 1)
@@ -298,7 +298,7 @@ async def test_a_replay_that_is_done_has_nothing_to_lose() -> None:
     assert replay.outcome == "done"
 
 
-async def test_a_cancelled_replay_is_over_though_its_producer_hears_nothing() -> None:
+async def test_a_cancelled_replay_is_over_although_its_producer_does_not_stop() -> None:
     async with opened() as room:
         child = await room.fork()
         await until(lambda: room.crowd.most == 1)
@@ -320,7 +320,7 @@ async def test_a_producer_that_met_the_end_of_another_run_has_failed() -> None:
     assert last.type == "failed" and "'other' is closed" in str(last.payload)
 
 
-async def test_what_a_producer_said_before_it_failed_is_kept() -> None:
+async def test_events_emitted_before_a_producer_failed_are_kept() -> None:
     async with opened() as room:
         child = await room.fork("hasty")
         await until_closed(room.journal, [child])
@@ -357,7 +357,7 @@ def emit(
 ) -> None:
     try:
         for number in range(count):
-            receipts.append(sink.emit(said(number, size)))
+            receipts.append(sink.emit(event(number, size)))
     except RunClosed as error:
         if failures is None:
             raise

@@ -21,13 +21,13 @@ def test_readers_spread_over_half_of_the_wait_and_never_come_early() -> None:
 
 
 def test_the_server_sets_the_pace_even_beyond_the_cap() -> None:
-    asked = Backoff().asked(60_000)
+    asked = Backoff().with_retry(60_000)
 
     assert asked.delay(jitter=0) == 60 * SECOND
 
 
 def test_a_server_that_asks_for_nothing_changes_nothing() -> None:
-    assert Backoff().asked(None) == Backoff()
+    assert Backoff().with_retry(None) == Backoff()
 
 
 def test_the_wait_is_at_least_what_a_refusal_named() -> None:

@@ -13,11 +13,21 @@ from tape.core.errors import RunNotFound, UsageError
 from tape.sdk.blocking import Client
 from tape.sdk.sse import Event
 from tape.wire.frames import Delivered
-from tests.unit.sdk.stage import EAGER, Act, Stage, answered, cut_off, ended, held, played, told
+from tests.unit.sdk.fake_server import (
+    SHORT_RETRY,
+    FakeServer,
+    Response,
+    answered,
+    cut_off,
+    ended,
+    frames,
+    held,
+    serving,
+)
 
 
 class Play(Protocol):
-    def __call__(self, *acts: Act) -> Stage: ...
+    def __call__(self, *responses: Response) -> FakeServer: ...
 
 
 @pytest.fixture
@@ -25,7 +35,7 @@ def play() -> Iterator[Play]:
     """Servers in a thread of their own, because the client waits in this one."""
     with ExitStack() as stack:
         portal = stack.enter_context(start_blocking_portal())
-        yield lambda *acts: stack.enter_context(portal.wrap_async_context_manager(played(*acts)))
+        yield lambda *responses: stack.enter_context(portal.wrap_async_context_manager(serving(*responses)))
 
 
 def ids(events: list[Event]) -> list[int]:
@@ -33,46 +43,46 @@ def ids(events: list[Event]) -> list[int]:
 
 
 def test_a_stream_is_read_over_broken_connections_to_its_end(play: Play) -> None:
-    stage = play(cut_off(EAGER, told(1, 2)), ended(told(3)))
+    server = play(cut_off(SHORT_RETRY, frames(1, 2)), ended(frames(3)))
 
-    with Client(stage.url) as client, client.events(run_id="r1") as stream:
+    with Client(server.url) as client, client.events(run_id="r1") as stream:
         events = list(stream)
 
-    assert ids(events) == [1, 2, 3] and stage.cursors == [None, "2"]
+    assert ids(events) == [1, 2, 3] and server.cursors == [None, "2"]
 
 
 def test_two_streams_of_a_client_are_read_side_by_side(play: Play) -> None:
-    stage = play(ended(told(1, 2)), ended(told(1, 2)))
+    server = play(ended(frames(1, 2)), ended(frames(1, 2)))
 
-    with Client(stage.url) as client, client.events(run_id="r1") as one, client.events(run_id="r2") as other:
+    with Client(server.url) as client, client.events(run_id="r1") as one, client.events(run_id="r2") as other:
         pairs = list(zip(one, other, strict=True))
 
     assert [ids(list(pair)) for pair in pairs] == [[1, 1], [2, 2], []]
 
 
 def test_a_refusal_is_raised_where_the_program_waits(play: Play) -> None:
-    stage = play(answered(404, b'{"code":"run_not_found"}'))
+    server = play(answered(404, b'{"code":"run_not_found"}'))
 
-    with Client(stage.url) as client, pytest.raises(RunNotFound):
+    with Client(server.url) as client, pytest.raises(RunNotFound):
         next(client.events(run_id="r1"))
 
 
 def test_a_stream_left_early_lets_the_client_go(play: Play) -> None:
-    stage = play(held(EAGER, told(1), until=asyncio.Event()))
+    server = play(held(SHORT_RETRY, frames(1), until=asyncio.Event()))
 
-    with Client(stage.url) as client:
+    with Client(server.url) as client:
         first = next(client.events(run_id="r1"))
 
     assert ids([first]) == [1]
 
 
 def test_a_bad_question_is_refused_before_it_is_asked(play: Play) -> None:
-    stage = play()
+    server = play()
 
-    with Client(stage.url) as client, pytest.raises(UsageError):
+    with Client(server.url) as client, pytest.raises(UsageError):
         client.events(run_id="no run")
 
-    assert stage.asked == []
+    assert server.requests == []
 
 
 def test_a_bad_url_leaves_no_thread_behind() -> None:

@@ -47,7 +47,7 @@ def test_a_program_without_async_watches_too(url: str) -> None:
     assert seen == [1, 2]
 
 
-def test_a_program_without_async_says_and_follows_events(url: str) -> None:
+def test_a_program_without_async_publishes_and_follows_events(url: str) -> None:
     with tape.connect(url) as client:
         client.events.append([tape.Event(run_id="r", payload=n) for n in range(3)], open=True)
         with client.events.stream(run_id="r", from_seq=2) as entries:

@@ -1,4 +1,4 @@
-"""What can be said of durable functions without a run."""
+"""Durable functions without a run."""
 
 import pytest
 
@@ -32,7 +32,7 @@ def test_what_could_be_done_twice_by_mistake_cannot_be_declared() -> None:
         tape.effect(business_key="k")(wired)
 
 
-def test_an_effect_without_its_parentheses_is_told_so() -> None:
+def test_an_effect_without_its_parentheses_is_refused() -> None:
     bare = tape.effect(wired)
 
     with pytest.raises(UsageError, match=r"@tape\.effect\(\)"):

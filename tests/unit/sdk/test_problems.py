@@ -23,7 +23,7 @@ def error(status: int, **problem: object) -> TapeError:
     return raised_from(status, json.dumps(problem).encode(), {"run_id": "r1"})
 
 
-def test_an_error_made_of_a_sentence_says_the_servers() -> None:
+def test_an_error_with_only_a_message_has_the_server_s() -> None:
     raised = error(400, code="invalid_max_queued", detail="maxQueued must be 16 to 2,048, not 15")
 
     assert type(raised) is InvalidMaxQueued and str(raised) == "maxQueued must be 16 to 2,048, not 15"

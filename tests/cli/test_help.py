@@ -1,4 +1,4 @@
-"""One voice over all commands: each teaches, fits a terminal, and ends as the error table says."""
+"""The help and the errors of all commands: an example each, fitting a terminal, with the exit codes of the table."""
 
 import fcntl
 import json
@@ -88,7 +88,7 @@ def read(terminal: int) -> bytes:
 
 
 @every_command
-def test_a_command_says_in_a_sentence_what_it_does(path: str) -> None:
+def test_the_help_of_a_command_is_a_sentence(path: str) -> None:
     text = (TREE[path][0].help or "").strip()
     first = " ".join(re.split(r"\n\s*\n", text)[0].split())
 
@@ -136,7 +136,7 @@ def test_every_command_takes_the_same_options(path: str) -> None:
 
 
 @every_command
-def test_help_fits_a_terminal_and_says_no_programmers_word(path: str) -> None:
+def test_help_fits_a_terminal_and_has_no_programmers_word(path: str) -> None:
     command, context = TREE[path]
     text = command.get_help(context)
     lines = [line for line in text.splitlines() if EXAMPLES[path] not in line]
@@ -155,13 +155,13 @@ def test_a_command_ends_as_the_error_table_says(error: type[TapeError], capsys: 
 
     code = _fail(raised, is_json=True)
 
-    told = json.loads(capsys.readouterr().err)
-    assert (code, told["exit_code"], told["code"]) == (error.exit_code, error.exit_code, raised.code)
-    assert told["status"] == error.http_status
+    answer = json.loads(capsys.readouterr().err)
+    assert (code, answer["exit_code"], answer["code"]) == (error.exit_code, error.exit_code, raised.code)
+    assert answer["status"] == error.http_status
 
 
 @pytest.mark.parametrize("shell", SHELLS)
-def test_a_shell_is_told_how_to_complete(shell: str, capsys: pytest.CaptureFixture[str]) -> None:
+def test_completion_prints_a_script_for_each_shell(shell: str, capsys: pytest.CaptureFixture[str]) -> None:
     assert run(["completion", shell]) == 0
     assert f"_TAPE_COMPLETE={shell}_complete" in capsys.readouterr().out
 
@@ -242,7 +242,7 @@ def test_colours_are_shown_on_a_terminal_and_nowhere_else(many: Path) -> None:
 
 
 @pytest.mark.parametrize("is_terminal", [True, False])
-def test_what_a_payload_says_never_moves_the_terminal(is_terminal: bool, many: Path) -> None:
+def test_a_payload_never_moves_the_terminal(is_terminal: bool, many: Path) -> None:
     command = ["tail", "--no-follow"]
     environment = {**os.environ, "TAPE_STORE": "sqlite:///tape.db"}
 

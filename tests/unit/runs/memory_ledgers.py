@@ -1,4 +1,4 @@
-"""A book of cells in memory, for decisions that need no store: time stands still until it is moved."""
+"""Ledgers in memory for transitions without a store; the test moves the clock."""
 
 from datetime import timedelta
 from typing import TypeVar
@@ -15,8 +15,8 @@ T = TypeVar("T")
 MINUTE = timedelta(minutes=1)
 
 
-class Book:
-    """What a store would hold, and what the journal would say."""
+class MemoryLedgers:
+    """The cells a store would hold, and the entries of the journal."""
 
     def __init__(self) -> None:
         self.cells: dict[CellId, Cell] = {}
@@ -28,7 +28,7 @@ class Book:
         return CellSnapshot(self.now_ms, dict(self.cells))
 
     def write(self, transition: Transition[T]) -> T:
-        """Does as a store does: all of a transition or nothing, and nothing on a stale version."""
+        """Applies a transition as a store does: all of it or nothing, and nothing on a stale version."""
         for change in transition.cells:
             found = self.cells.get(change.id)
             assert change.seen == (found.version if found else 0), f"{change.id} was decided on another version"
@@ -41,8 +41,8 @@ class Book:
     def passes(self, time: timedelta) -> None:
         self.now_ms += time // timedelta(milliseconds=1)
 
-    def said(self, kind: str) -> list[str]:
-        """The verbs of a kind, in order."""
+    def verbs(self, kind: str) -> list[str]:
+        """The verbs of a kind's entries, in order."""
         return [event.verb for event in self.events if event.kind == kind]
 
     def begin(self, owner: str = "worker", *, name: str = "1", scopes: tuple[str, ...] = ()) -> RunState:
