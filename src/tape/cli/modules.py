@@ -1,18 +1,14 @@
 """Imports the modules that a user names."""
 
 import sys
-from importlib import import_module
 
 
 def load(*names: str) -> None:
     """Imports the modules; an error is reported as the user's."""
-    from tape.core.errors import UsageError, quoted
+    from tape.runs.producers import load_module
 
     for name in names:
-        try:
-            import_module(name)
-        except Exception as error:  # the module is the user's, and so is its error
-            raise UsageError(f"module {quoted(name)} cannot be loaded: {type(error).__name__}: {error}") from error
+        load_module(name)
 
 
 def look_here(names: tuple[str, ...]) -> None:

@@ -44,7 +44,7 @@ class Decisions:
 
     async def find(self, run_id: str, decision_index: int) -> Decision | None:
         key = key_of(check_run_id(run_id), decision_index)
-        return DECISIONS.find(await self._store.cells.snapshot((DECISIONS.at(key),)), key)
+        return await self._store.find(DECISIONS, key)
 
     async def listed(self, run_id: str) -> list[Decision]:
         """All decisions of a run, in order."""

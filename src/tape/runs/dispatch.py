@@ -1,7 +1,6 @@
 """Effects that dispatchers carry out: each is held by one at a time, and in doubt when that one's lease ends."""
 
 from collections.abc import Sequence
-from contextlib import aclosing
 from dataclasses import replace
 from datetime import timedelta
 from functools import partial
@@ -22,11 +21,10 @@ from tape.core.effect import (
     Semantics,
 )
 from tape.core.errors import UsageError
-from tape.core.event import check_run_id
 from tape.core.page import fit_answer
 from tape.core.ports import CellSnapshot
 from tape.core.run_state import ACTIVE, RunStatus
-from tape.core.text import check_body, check_count, check_name
+from tape.core.text import check_body, check_count
 from tape.runs.compensation import new_obligation
 from tape.runs.effects import (
     EFFECTS,
@@ -34,10 +32,11 @@ from tape.runs.effects import (
     LIMIT,
     OUTBOX,
     EffectId,
+    change_effect,
     changed,
+    checked_id,
     event_of,
     found,
-    read_snapshot,
     settled,
 )
 from tape.runs.ledger import LedgerEvent, Transition, work_filter
@@ -126,16 +125,12 @@ class Dispatch:
         """Effects that wait for a dispatcher of this app, for one connector or all, the longest due first."""
         check_app(app)
         now = await self._store.now_ms(now_ms)
-        found: list[Effect] = []
-        wanted = work_filter(app, (connector,)) if app and connector else None
-        async with aclosing(self._store.due(EFFECTS.name, OUTBOX, now, wanted, limit)) as cells:
-            async for _, cell in cells:
-                effect = EFFECTS.state(cell)
-                if connector in ("", effect.connector) and serves(app, effect.app):
-                    found.append(effect)
-                if len(found) >= limit:
-                    break
-        return found
+        served = work_filter(app, (connector,)) if app and connector else None
+
+        def accepts(effect: Effect) -> bool:
+            return connector in ("", effect.connector) and serves(app, effect.app)
+
+        return await self._store.due_states(EFFECTS, OUTBOX, now, limit, accepts, served)
 
     async def claim(
         self,
@@ -147,11 +142,11 @@ class Dispatch:
         app: str = ANY,
     ) -> EffectClaim:
         """Leases an effect to a dispatcher of its app; a caller that does not get it sees the owner."""
-        effect_id = check_run_id(run_id), check_name("idempotency_key", idempotency_key)
+        effect_id = checked_id(run_id, idempotency_key)
         decide = partial(
             claim, effect_id=effect_id, owner=check_owner(owner), lease=check_lease(lease), app=check_app(app)
         )
-        return await self._store.change_from(partial(read_snapshot, self._store, effect_id), decide, caller)
+        return await change_effect(self._store, effect_id, decide, caller)
 
     async def attempt(
         self,
@@ -163,20 +158,20 @@ class Dispatch:
         caller: Caller = PLAIN,
     ) -> Effect:
         """Records a failed dispatch; without a next time the outcome is unknown, and it is not offered again."""
-        effect_id = check_run_id(run_id), check_name("idempotency_key", idempotency_key)
+        effect_id = checked_id(run_id, idempotency_key)
         check_body("error", error)
         decide = partial(
             attempt, effect_id=effect_id, fence=attempt_number, error=error,
             next_dispatch_at_ms=check_count("next_dispatch_at_ms", next_dispatch_at_ms),
         )  # fmt: skip
-        return await self._store.change_from(partial(read_snapshot, self._store, effect_id), decide, caller)
+        return await change_effect(self._store, effect_id, decide, caller)
 
     async def observe(self, run_id: str, idempotency_key: str, seen: Observation, caller: Caller = PLAIN) -> Effect:
         """Records what a check outside has shown."""
-        effect_id = check_run_id(run_id), check_name("idempotency_key", idempotency_key)
+        effect_id = checked_id(run_id, idempotency_key)
         kinds = [seen.compensate_on_duplicate.kind] if seen.compensate_on_duplicate else []
         decide = partial(observe, effect_id=effect_id, seen=seen)
-        return await self._store.change_from(partial(read_snapshot, self._store, effect_id, *kinds), decide, caller)
+        return await change_effect(self._store, effect_id, decide, caller, *kinds)
 
     async def mark_lost_in_doubt(self, limit: int = LIMIT, now_ms: int | None = None) -> Sequence[Effect]:
         """Marks non-idempotent effects with a lost lease as in doubt; as many as fit into one answer."""
@@ -187,9 +182,7 @@ class Dispatch:
         return [await self._mark_in_doubt((effect.run_id, effect.idempotency_key)) for effect in lost]
 
     async def _mark_in_doubt(self, effect_id: EffectId) -> Effect:
-        return await self._store.change_from(
-            partial(read_snapshot, self._store, effect_id), partial(mark_in_doubt, effect_id=effect_id), PLAIN
-        )
+        return await change_effect(self._store, effect_id, partial(mark_in_doubt, effect_id=effect_id), PLAIN)
 
 
 def _is_taken(effect: Effect, now_ms: int) -> bool:

@@ -1,9 +1,9 @@
 """The ledger of effects: the intent is recorded before the call, and the outcome once."""
 
-from collections.abc import Collection
+from collections.abc import Callable, Collection
 from dataclasses import replace
 from functools import partial
-from typing import Final, TypeAlias
+from typing import Final, TypeAlias, TypeVar
 
 from tape.core.caller import PLAIN, Caller
 from tape.core.codec import JsonValue
@@ -27,6 +27,7 @@ OUTBOX: Final = "outbox"
 IN_FLIGHT: Final = "in_flight"
 LIMIT: Final = 200
 
+T = TypeVar("T")
 EffectId: TypeAlias = tuple[RunId, str]
 
 EFFECTS: Final = Ledger("effect", Effect)
@@ -156,12 +157,10 @@ class Effects:
         caller: Caller = PLAIN,
     ) -> Effect:
         """Records the outcome of a pending effect; an effect that has one keeps it."""
-        effect_id = check_run_id(run_id), check_name("idempotency_key", idempotency_key)
+        effect_id = checked_id(run_id, idempotency_key)
         bodies = check_body("response_json", response_json), check_body("error_json", error_json)
-        return await self._store.change_from(
-            partial(read_snapshot, self._store, effect_id),
-            lambda snapshot: complete(snapshot, effect_id, status, *bodies, fence),
-            caller,
+        return await change_effect(
+            self._store, effect_id, lambda snapshot: complete(snapshot, effect_id, status, *bodies, fence), caller
         )
 
     async def reconcile(
@@ -174,17 +173,15 @@ class Effects:
         caller: Caller = PLAIN,
     ) -> Effect:
         """Records the real outcome of an effect in doubt."""
-        effect_id = check_run_id(run_id), check_name("idempotency_key", idempotency_key)
+        effect_id = checked_id(run_id, idempotency_key)
         bodies = check_body("response_json", response_json), check_body("error_json", error_json)
-        return await self._store.change_from(
-            partial(read_snapshot, self._store, effect_id),
-            lambda snapshot: reconcile(snapshot, effect_id, status, *bodies),
-            caller,
+        return await change_effect(
+            self._store, effect_id, lambda snapshot: reconcile(snapshot, effect_id, status, *bodies), caller
         )
 
     async def find(self, run_id: str, idempotency_key: str) -> Effect | None:
         key = key_of(check_run_id(run_id), idempotency_key)
-        return EFFECTS.find(await self._store.cells.snapshot((EFFECTS.at(key),)), key)
+        return await self._store.find(EFFECTS, key)
 
     async def listed(self, run_id: str) -> list[Effect]:
         """All effects of a run, in the order they began."""
@@ -213,6 +210,21 @@ class Effects:
         if other is None:
             return snapshot
         return snapshot._replace(cells={**snapshot.cells, **await self._store.cells.read([EFFECTS.at(key_of(*other))])})
+
+
+def checked_id(run_id: str, idempotency_key: str) -> EffectId:
+    return check_run_id(run_id), check_name("idempotency_key", idempotency_key)
+
+
+async def change_effect(
+    store: LedgerStore,
+    effect_id: EffectId,
+    decide: Callable[[CellSnapshot], Transition[T]],
+    caller: Caller,
+    *kinds: str,
+) -> T:
+    """Decides on an effect, its run, and its obligations, of these kinds too."""
+    return await store.change_from(partial(read_snapshot, store, effect_id, *kinds), decide, caller)
 
 
 async def read_snapshot(store: LedgerStore, effect_id: EffectId, *kinds: str) -> CellSnapshot:

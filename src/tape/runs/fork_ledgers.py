@@ -4,11 +4,9 @@ A child has no obligations for its parent's effects, and offers nothing to dispa
 """
 
 from collections.abc import Iterable, Mapping, Sequence
-from contextlib import aclosing
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-from tape.bus.journal import Journal
 from tape.core import codec
 from tape.core.budget import Amount, Budget
 from tape.core.claim import UNCLAIMED
@@ -32,6 +30,7 @@ from tape.runs.effects import EFFECTS
 from tape.runs.gates import GATES
 from tape.runs.ledger_store import LedgerStore
 from tape.runs.lifecycle import RUNS
+from tape.runs.replay import read_through
 from tape.telemetry import current_trace
 
 OUTCOMES = frozenset({"confirmed", "failed", "reconciled"})
@@ -124,22 +123,11 @@ async def fork(
     if run is not None:
         if run.compacted_at_ms:
             raise NotReady(f"run {parent!r} was compacted, so its results are gone; fork it without effects")
-        settled = settled_by(await _prefix(store.journal, parent, at_seq), parent)
+        settled = settled_by(await read_through(store.journal, parent, Seq(1), Seq(at_seq)), parent)
         state = child_of(run, child, at_seq, policy, snapshot.now_ms)
         cells = cells_of_child(state, run, settled, await _records(store, parent), mutation)
         request = replace(request, cells=cells)
     return list(await store.journal.submit(request))
-
-
-async def _prefix(journal: Journal, run_id: RunId, at_seq: int) -> list[Entry]:
-    """All entries up to a seq; raises if some are gone, because the child might repeat their effects."""
-    found: list[Entry] = []
-    async with aclosing(journal.stream(run_id=run_id, follow=False)) as entries:
-        async for entry in entries:
-            if entry.seq > at_seq:
-                break
-            found.append(entry)
-    return found
 
 
 async def _records(store: LedgerStore, run_id: RunId) -> list[Decision | Effect]:

@@ -108,7 +108,7 @@ class Gates:
 
     async def find(self, run_id: str, gate: str) -> Gate | None:
         key = key_of(check_run_id(run_id), gate)
-        return GATES.find(await self._store.cells.snapshot((GATES.at(key),)), key)
+        return await self._store.find(GATES, key)
 
 
 def _event(gate: Gate, verb: str, index: int) -> LedgerEvent:

@@ -1,7 +1,7 @@
 """Runs ledger operations: read cells, decide, send one request; on a version conflict, read and decide again."""
 
 from collections.abc import AsyncGenerator, Awaitable, Callable, Mapping
-from contextlib import AbstractAsyncContextManager, nullcontext
+from contextlib import AbstractAsyncContextManager, aclosing, nullcontext
 from dataclasses import replace
 from typing import Final, TypeVar
 from weakref import WeakValueDictionary
@@ -17,12 +17,13 @@ from tape.core.ids import RunId
 from tape.core.ports import DUE_START, Cells, CellSnapshot, DueCursor, Store, WorkFilter
 from tape.core.run import Head
 from tape.core.sequence import Cell, CellId, Request
-from tape.runs.ledger import LedgerEvent, Transition
+from tape.runs.ledger import Ledger, LedgerEvent, Transition
 from tape.runs.lifecycle import cause_of
 
 MAX_TRIES: Final = 256  # of n callers that change one cell, one succeeds each time, so the last one tries n times
 PAGE: Final = 200
 
+S = TypeVar("S")
 T = TypeVar("T")
 
 
@@ -84,6 +85,28 @@ class LedgerStore:
             for cell_id, cell in page.items():
                 after = DueCursor(cell.due_at_ms or 0, cell_id.key)
                 yield cell_id, cell
+
+    async def due_states(
+        self,
+        ledger: Ledger[S],
+        status: str,
+        through_ms: int,
+        limit: int,
+        accepts: Callable[[S], bool],
+        served: WorkFilter | None = None,
+    ) -> list[S]:
+        """The first due states that the caller accepts, earliest first."""
+        found: list[S] = []
+        async with aclosing(self.due(ledger.name, status, through_ms, served, limit)) as cells:
+            async for _, cell in cells:
+                if accepts(state := ledger.state(cell)):
+                    found.append(state)
+                if len(found) >= limit:
+                    break
+        return found
+
+    async def find(self, ledger: Ledger[S], key: str) -> S | None:
+        return ledger.find(await self.cells.snapshot((ledger.at(key),)), key)
 
     async def under(self, ledger: str, parent: str) -> Mapping[CellId, Cell]:
         """Every cell below a key."""

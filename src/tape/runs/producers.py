@@ -28,7 +28,7 @@ class Producers:
 def load(place: str) -> list[Producer]:
     """All producers of `module`, or the one that `module:name` names, which may be a plain function."""
     name, _, attribute = place.partition(":")
-    module = _import(name)
+    module = load_module(name)
     if not attribute:
         found = [value for value in vars(module).values() if isinstance(value, Producer)]
         if not found:
@@ -46,7 +46,7 @@ def _one(module: ModuleType, attribute: str) -> Producer:
     return Producer(attribute, value)
 
 
-def _import(name: str) -> ModuleType:
+def load_module(name: str) -> ModuleType:
     try:
         return import_module(name)
     except Exception as error:  # the module is the user's, and so is its error

@@ -116,12 +116,12 @@ class Replay:
 async def inherited(journal: Journal, run_id: RunId, at_seq: Seq) -> list[Entry]:
     """The entries of a run up to a seq that still exist."""
     try:
-        return await _through(journal, run_id, Seq(1), at_seq)
+        return await read_through(journal, run_id, Seq(1), at_seq)
     except BrokerOverflowError as gap:
-        return await _through(journal, run_id, Seq(gap.available_from), at_seq)
+        return await read_through(journal, run_id, Seq(gap.available_from), at_seq)
 
 
-async def _through(journal: Journal, run_id: RunId, from_seq: Seq, at_seq: Seq) -> list[Entry]:
+async def read_through(journal: Journal, run_id: RunId, from_seq: Seq, at_seq: Seq) -> list[Entry]:
     found: list[Entry] = []
     if from_seq > at_seq:
         return found

@@ -1,7 +1,5 @@
 """The ledger of runs: begin, lease, end, and find runs without a worker."""
 
-from collections.abc import AsyncGenerator
-from contextlib import aclosing
 from dataclasses import replace
 from datetime import timedelta
 from functools import partial
@@ -69,7 +67,7 @@ class Runs:
         """The run that was begun last in a session."""
         of = Invocation(app=app, user=user, session=session)
         key = parts(of.app, of.user, of.session)
-        found = NEWEST.find(await self._store.cells.snapshot((NEWEST.at(key),)), key)
+        found = await self._store.find(NEWEST, key)
         if found is None:
             raise NotFound(f"session {session!r} of {user!r} in {app!r} has no run")
         return found.run_id
@@ -77,15 +75,11 @@ class Runs:
     async def to_recover(self, app: str | None = None, limit: int = LIMIT, now_ms: int | None = None) -> list[RunState]:
         """Runs that need a worker: never taken, released, or with an expired lease."""
         now = await self._store.now_ms(now_ms)
-        found: list[RunState] = []
-        for word in (READY, LEASED):
-            async with aclosing(self._listed(word, now)) as runs:
-                async for run in runs:
-                    if len(found) < limit and app in (None, run.of.app):
-                        found.append(run)
-                    if len(found) >= limit:
-                        break
-        return found
+        found = [
+            await self._store.due_states(RUNS, status, now, limit, lambda run: app in (None, run.of.app))
+            for status in (READY, LEASED)
+        ]
+        return [run for runs in found for run in runs][:limit]
 
     async def compactable(self, before_ms: int, limit: int = LIMIT) -> list[RunState]:
         """Runs that ended before a time and were never compacted, the oldest first."""
@@ -95,10 +89,6 @@ class Runs:
     async def compact(self, run_id: str, caller: Caller = PLAIN) -> Compaction:
         """Deletes the bodies of a settled run's decisions and effects and keeps the records."""
         return await compaction.compact(self._store, check_run_id(run_id), caller)
-
-    async def _listed(self, word: str, now_ms: int) -> AsyncGenerator[RunState, None]:
-        async for _, cell in self._store.due(RUNS.name, word, now_ms):
-            yield RUNS.state(cell)
 
     async def _numbered(self, begun: RunClaim) -> RunClaim:
         head = await self._store.head(begun.run.run_id)

@@ -1,7 +1,6 @@
 """The ledger of timers: each is handled at least once after it is due."""
 
 from collections.abc import Sequence
-from contextlib import aclosing
 from dataclasses import replace
 from datetime import timedelta
 from functools import partial
@@ -131,16 +130,13 @@ class Timers:
         With an app and kinds, only those that such a worker can serve; others take no place in the list.
         """
         check_app(app)
-        now, found = await self._store.now_ms(now_ms), list[Timer]()
-        wanted = work_filter(app, kinds) if app and kinds is not None else None
-        async with aclosing(self._store.due(TIMERS.name, TimerStatus.SET, now, wanted, limit)) as cells:
-            async for _, cell in cells:
-                timer = TIMERS.state(cell)
-                if serves(app, timer.served_app) and (kinds is None or timer.kind in kinds):
-                    found.append(timer)
-                if len(found) >= limit:
-                    break
-        return found
+        now = await self._store.now_ms(now_ms)
+        served = work_filter(app, kinds) if app and kinds is not None else None
+
+        def accepts(timer: Timer) -> bool:
+            return serves(app, timer.served_app) and (kinds is None or timer.kind in kinds)
+
+        return await self._store.due_states(TIMERS, TimerStatus.SET, now, limit, accepts, served)
 
     async def claim(
         self,
