@@ -2,7 +2,7 @@
 
 import json
 from collections.abc import Sequence
-from dataclasses import asdict, replace
+from dataclasses import asdict, fields, replace
 from typing import NamedTuple
 
 from tape.core import codec
@@ -185,31 +185,14 @@ def _row(reaction: Reaction) -> dict[str, object]:
 
 
 def _record(row: Row) -> ReactionRecord:
-    (
-        reaction_id, subject_pattern, name, predicate_cel, handler_kind, agent_app, publish_target, max_concurrency,
-        rate_limit_per_s, debounce_ms, retry_max, retry_backoff_ms, dlq_after_n, num_shards, bootstrap_from_head,
-        created_at_ms, paused, deleted, cursor, errors, last_error, timeout_ms,
-    ) = row  # fmt: skip
-    reaction = Reaction(
-        reaction_id=reaction_id,
-        subject_pattern=subject_pattern,
-        name=name,
-        predicate_cel=predicate_cel,
-        handler_kind=HandlerKind(handler_kind),
-        agent_app=agent_app,
-        publish_target=publish_target,
-        max_concurrency=max_concurrency,
-        rate_limit_per_s=rate_limit_per_s,
-        debounce_ms=debounce_ms,
-        retry_max=retry_max,
-        retry_backoff_ms=retry_backoff_ms,
-        dlq_after_n=dlq_after_n,
-        num_shards=num_shards,
-        bootstrap_from_head=bool(bootstrap_from_head),
-        timeout_ms=timeout_ms,
-    )
+    """A record from the columns of a definition, in the order of its fields, and those of its progress."""
+    names = [field.name for field in fields(Reaction)]
+    definition = dict(zip(names, row, strict=False))
+    definition["handler_kind"] = HandlerKind(definition["handler_kind"])
+    definition["bootstrap_from_head"] = bool(definition["bootstrap_from_head"])
+    created_at_ms, paused, deleted, cursor, errors, last_error = row[len(names) :]
     return ReactionRecord(
-        reaction=reaction,
+        reaction=Reaction(**definition),
         created_at_ms=created_at_ms,
         paused=paused,
         is_removed=bool(deleted),

@@ -8,16 +8,16 @@ SELECT greatest(archived_through, coalesce((SELECT max(global_seq) FROM tape_jou
 -- name: found
 SELECT r.reaction_id, r.subject_pattern, r.name, r.predicate_cel, r.handler_kind, r.agent_app, r.publish_target,
        r.max_concurrency, r.rate_limit_per_s, r.debounce_ms, r.retry_max, r.retry_backoff_ms, r.dlq_after_n,
-       r.num_shards, r.bootstrap_from_head, r.created_at_ms, r.paused, r.deleted, coalesce(r.own_cursor, p.cursor),
-       r.errors, r.last_error, r.timeout_ms
+       r.num_shards, r.bootstrap_from_head, r.timeout_ms, r.created_at_ms, r.paused, r.deleted,
+       coalesce(r.own_cursor, p.cursor), r.errors, r.last_error
 FROM tape_reactions AS r CROSS JOIN tape_match_cursor AS p
 WHERE r.reaction_id = :reaction_id;
 
 -- name: listed
 SELECT r.reaction_id, r.subject_pattern, r.name, r.predicate_cel, r.handler_kind, r.agent_app, r.publish_target,
        r.max_concurrency, r.rate_limit_per_s, r.debounce_ms, r.retry_max, r.retry_backoff_ms, r.dlq_after_n,
-       r.num_shards, r.bootstrap_from_head, r.created_at_ms, r.paused, r.deleted, coalesce(r.own_cursor, p.cursor),
-       r.errors, r.last_error, r.timeout_ms
+       r.num_shards, r.bootstrap_from_head, r.timeout_ms, r.created_at_ms, r.paused, r.deleted,
+       coalesce(r.own_cursor, p.cursor), r.errors, r.last_error
 FROM tape_reactions AS r CROSS JOIN tape_match_cursor AS p
 WHERE r.deleted = 0 AND (:subject_pattern = '' OR r.subject_pattern = :subject_pattern)
 ORDER BY r.reaction_id;
