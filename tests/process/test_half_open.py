@@ -26,7 +26,7 @@ from tests.servers.redis_proxy import RedisProxy
 from tests.servers.valkey import ValkeyServer
 
 TIMEOUTS = Timeouts(connect_s=0.3, answer_s=0.3, recovery_s=0.6, keep_alive_s=0.2, echo_s=0.2, close_s=0.3)
-PATIENT = replace(TIMEOUTS, answer_s=60)
+PATIENT = replace(TIMEOUTS, connect_s=60, answer_s=60)
 
 
 class Peer(NamedTuple):
@@ -75,7 +75,14 @@ def peer(request: pytest.FixtureRequest) -> Iterator[Peer]:
 @contextmanager
 def postgres_peer() -> Iterator[Peer]:
     with PostgresServer() as server, server.database() as url:
+        asyncio.run(create_schema(url))
         yield Peer(server, url)
+
+
+async def create_schema(url: str) -> None:
+    """Migrates with patience, because the timeouts of these tests are shorter than a migration."""
+    async with opened(url, timeouts=PATIENT):
+        pass
 
 
 @contextmanager
@@ -176,7 +183,8 @@ async def until_back(store: Store) -> None:
 
 
 async def until_listening(store: Store, is_listening: bool) -> None:
-    place = store.journal if isinstance(store, RedisStore) else store._database  # type: ignore[attr-defined]  # noqa: SLF001
+    is_redis = isinstance(store, RedisStore)
+    wake = store.journal._listener if is_redis else store._database._own_wake  # type: ignore[attr-defined]  # noqa: SLF001
     with anyio.fail_after(PATIENCE_S):
-        while place._listener.is_listening != is_listening:  # noqa: ASYNC110, SLF001 - there is no event for it
+        while wake.is_listening != is_listening:  # noqa: ASYNC110 - there is no event for it
             await anyio.sleep(0.001)

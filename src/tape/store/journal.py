@@ -91,8 +91,8 @@ class Journal:
     async def _missing(self, after: int, through: int, epoch: Epoch) -> int | None:
         """The first position that has no entry, found by counting.
 
-        Nothing is ever added below a position that was read, so it is the same to count a little later; what was
-        trimmed meanwhile is below the floor of the count's own snapshot.
+        No entry is ever added below a position that was read, so counting later gives the same; entries that were
+        trimmed meanwhile are below the floor of the count's own snapshot.
         """
         while after < through:
             end = min(after + COUNTED, through)

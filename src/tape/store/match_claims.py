@@ -1,4 +1,4 @@
-"""How a dialect claims tasks as they are matched, for the worker beside the matcher."""
+"""How a dialect claims tasks as they are matched, for the worker in the process of the matcher."""
 
 import json
 from collections.abc import Iterable, Sequence

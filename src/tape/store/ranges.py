@@ -87,8 +87,8 @@ class Extent(NamedTuple):
 class Ranges(Protocol):
     """Reads ranges of one journal.
 
-    Batches come in the order of positions with just the columns that were asked for; whoever reads counts the rows.
-    `count` is how many entries a range has, whatever is selected of it.
+    Batches come in the order of positions with only the given columns; the reader counts the rows. `count` is the
+    number of entries in a range, without a selection.
     """
 
     def bounds(self) -> Bounds: ...

@@ -43,7 +43,7 @@ class _Sql(NamedTuple):
 class Reactions:
     """The registered reactions, and how far they have been matched.
 
-    Who registers or matches locks the pack's row first, so all of that happens in turn.
+    Registering and matching lock the match cursor first, so they exclude each other.
     """
 
     def __init__(self, connection: Connection, dialect: str, claims: MatchClaims) -> None:

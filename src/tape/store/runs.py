@@ -40,7 +40,7 @@ class _Sql(NamedTuple):
 class Runs:
     """All runs, and which of them are open.
 
-    Who changes a run locks its row first and the journal last, as every block does.
+    A change locks the row of a run first and the journal last, as every transaction does.
     """
 
     def __init__(self, connection: Connection, dialect: str, bounded: Retention | None = None) -> None:

@@ -190,13 +190,13 @@ class Events:
 
 def _page_end(from_seq: Seq, sizes: Sequence[tuple[Seq, int]]) -> Seq:
     """The last seq before a gap or the bound of the page, which has at least one entry."""
-    room = PAGE_BYTES
+    budget = PAGE_BYTES
     last_seq = Seq(from_seq - 1)
     for seq, size in sizes:
-        if seq != last_seq + 1 or (room < size and seq != from_seq):
+        if seq != last_seq + 1 or (budget < size and seq != from_seq):
             break
         last_seq = seq
-        room -= size
+        budget -= size
     return last_seq
 
 

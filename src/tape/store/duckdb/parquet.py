@@ -38,9 +38,9 @@ class _Sql(NamedTuple):
 
 
 class Parquet:
-    """The files of a folder, up to a position if one is given, and what was made from them as views of their own.
+    """Views of the files of a folder, up to a position if one is given, and of the tables made from them.
 
-    It answers and changes nothing; every call blocks.
+    It only reads; every call blocks.
     """
 
     def __init__(

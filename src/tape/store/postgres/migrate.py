@@ -43,8 +43,8 @@ class Migrated(NamedTuple):
 async def migrate(connection: asyncpg.Connection) -> Migrated:
     """Applies the missing steps, all or nothing. A newer schema is left as it is, because steps only add.
 
-    When nothing is missing, nothing is locked, and no right to create anything is needed. The connection's own search
-    path says where the journal lies, and is good for nothing else.
+    When nothing is missing, nothing is locked, and no right to create anything is needed. The search path of the
+    connection is used only to find the schema of the journal.
     """
     schema = await _schema(connection)
     sql = _Sql(*(qualified(numbered_names(text)[0], schema) for text in _Sql(**statements("postgres", "migrate.sql"))))

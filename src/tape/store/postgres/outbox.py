@@ -67,7 +67,7 @@ class LentConnections:
 
 
 class PostgresOutbox:
-    """The database an outbox lives in."""
+    """The database of an outbox."""
 
     steps: Final = PostgresSteps()
 

@@ -1,7 +1,7 @@
 """Checks who owns tables, views and functions with our names: those of another role are refused.
 
-Whoever owns a table may fasten a trigger or a policy to it, and whoever owns a schema may put another table in the
-place of one; both would run as our role.
+The owner of a table may add a trigger or a policy to it, and the owner of a schema may replace a table; both would run
+as our role.
 """
 
 import re
@@ -26,8 +26,8 @@ def created(scripts: Iterable[str]) -> frozenset[str]:
 async def check_owners(connection: asyncpg.Connection, schema: str, names: Iterable[str]) -> None:
     """Refuses a schema, or anything in it with one of these names, that belongs to a role that we do not act as.
 
-    The owner of the database and superusers are trusted, too. The search path has been pinned. What is not there yet is
-    made by a plain CREATE afterwards, which fails on what another role has made meanwhile.
+    The owner of the database and superusers are trusted, too. The search path has been pinned. Missing objects are
+    created by a plain CREATE afterwards, which fails if another role has created one meanwhile.
     """
     sql = statements("postgres", "migrate.sql")["foreign"]
     text, values = numbered(sql, {"schema": schema, "names": [STEPS, *names]})

@@ -1,8 +1,7 @@
 """Puts the schema before our names, so that nothing is looked up along a search path.
 
-A path that leads through a schema in which others may create is a way to have their functions run: of two functions of
-one name the server takes the one whose types fit better, wherever it lies. So every connection of ours searches the
-server's own schema and nothing else.
+If a search path has a schema in which other roles may create, their functions may run: of two functions with one name
+Postgres takes the one whose types fit better, in whichever schema. So our connections search only pg_catalog.
 """
 
 import re

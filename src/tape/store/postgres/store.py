@@ -49,7 +49,7 @@ Connect: TypeAlias = Callable[[], Awaitable[asyncpg.Connection]]
 
 
 class PostgresStore:
-    """What one database holds."""
+    """The parts of a store in one database."""
 
     def __init__(self, database: Database, migrated: Migrated) -> None:
         self._database = database

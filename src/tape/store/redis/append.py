@@ -24,9 +24,9 @@ RETRY_S: Final = 0.1
 class Appender:
     """Appends group by group.
 
-    Its calls are numbered and Redis keeps the result to the last one. So after a lost connection the same call is
-    sent again: one that was heard the first time is resulted from there, and one that was not is made now. The first
-    message, should it still arrive, finds its number taken.
+    Calls are numbered, and Redis keeps the result of the last one. After a lost connection the same call is sent again:
+    if it ran the first time, Redis returns the kept result, else it runs now. If the first message still arrives, its
+    number is taken.
     """
 
     def __init__(self, server: Server, keep_per_run: int, recovery_s: float) -> None:

@@ -30,7 +30,7 @@ local looked_to, start = math.max(tonumber(ARGV[3]), floor - 1), ARGV[5]
 local through = math.min(head, looked_to + tonumber(ARGV[4]))
 
 -- Reads a run from a seq to the end of a range of positions or of the window.
-local function walk(run_id, seq, last)
+local function read_range(run_id, seq, last)
   while seq <= last and not is_full() do
     local entries = fetch(run_id, seq, format('%d', last))
     if #entries == 0 then
@@ -55,7 +55,7 @@ repeat
   before = looked_to
   for _, pointer in ipairs(redis.call('XRANGE', root .. ':positions', format('%d', looked_to + 1), '+', 'COUNT', STEP)) do
     local position, last = halves(pointer[1]), tonumber(pointer[2][4])
-    walk(pointer[2][2], last - (position - looked_to) + 1, last)
+    read_range(pointer[2][2], last - (position - looked_to) + 1, last)
     if looked_to < position then
       break
     end
@@ -70,7 +70,7 @@ return {epoch, first, last, changes, format('%d', looked_to), page}
 -- how many of the entries are its own.
 local owned = {}
 
-local function walk(run_id, seq, last)
+local function read_range(run_id, seq, last)
   local before, entries = size
   repeat
     entries = fetch(run_id, seq, last)
@@ -89,7 +89,7 @@ for place = 4, #ARGV, 3 do
   local run_id, first, last = unpack(ARGV, place, place + 2)
   local _, floor = head_of(run_id)
   owned[#owned + 1] = format('%d', floor or 1)
-  owned[#owned + 1] = is_full() and 0 or walk(run_id, tonumber(first), last)
+  owned[#owned + 1] = is_full() and 0 or read_range(run_id, tonumber(first), last)
 end
 local epoch, floor, head, changes = bounds()
 return {epoch, floor, head, changes, told_head(ARGV[3]), page, owned}

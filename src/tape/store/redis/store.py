@@ -24,7 +24,7 @@ TIMEOUTS: Final = Timeouts(connect_s=5.0, answer_s=10.0)
 
 
 class RedisStore:
-    """What one data set holds."""
+    """The parts of a store in one data set."""
 
     applied: tuple[str, ...] = ()
 

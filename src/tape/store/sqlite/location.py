@@ -53,9 +53,9 @@ class Location:
         return self if keep_per_run is None or self.path is not None else replace(self, keep_per_run=keep_per_run)
 
     def prepare(self) -> None:
-        """Makes the file, readable by its owner only, whatever the umask.
+        """Creates the file, readable by its owner only, whatever the umask.
 
-        One that is there is never opened here: closing it again would let go of every lock this process has on it.
+        An existing file is not opened: closing it again would release every lock that this process has on it.
         """
         if self.path is None:
             return

@@ -49,7 +49,7 @@ class FileWake:
 
 
 class SqliteOutbox:
-    """The file an outbox lives in."""
+    """The file of an outbox."""
 
     steps: Final = SqliteSteps()
 

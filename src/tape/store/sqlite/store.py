@@ -22,7 +22,7 @@ from tape.store.tasks import Tasks
 
 
 class SqliteStore:
-    """What one database holds."""
+    """The parts of a store in one database."""
 
     def __init__(self, database: Database, migrated: Migrated, is_bounded: bool) -> None:
         self._database = database

@@ -488,7 +488,7 @@ SELECT r.reaction_id, s.shard, coalesce(r.own_cursor, p.cursor) AS last_global_s
        p.matched_at AS last_processed_at_ms
 FROM tape_reactions AS r CROSS JOIN LATERAL generate_series(0, r.num_shards - 1) AS s(shard) CROSS JOIN tape_match_cursor AS p;
 
--- Tasks that were claimed as they were matched. A worker beside the matcher gets one row for each page and reaction
+-- Tasks that were claimed as they were matched. A worker in the matcher's process gets one row for each page and reaction
 -- instead of one row of tape_tasks for each match; tape_finish inserts tasks that are done into tape_tasks when they
 -- end. Every other change needs rows of tape_tasks: tape_materialize_claims makes them first. Each function finds its
 -- rows by key, because Postgres keeps a plan that it made while the tables were small.
