@@ -10,20 +10,20 @@ export class Entry {
   #facts = null
 
   constructor(frame) {
-    const fields = JSON.parse(frame.text)
+    const parsed = JSON.parse(frame.text)
     this.id = frame.id
-    this.seq = fields.seq
-    this.globalSeq = fields.global_seq
-    this.runId = fields.run_id
-    this.type = fields.type
-    this.kind = fields.kind
-    this.subject = fields.subject
-    this.at = fields.ts_ms
-    this.traceId = fields.trace_id
-    this.contentType = fields.content_type ?? "application/json"
-    this.clientId = fields.originatorClientId ?? ""
-    this.turn = turnOf(fields.data)
-    this.payload = payloadText(frame.text, fields)
+    this.seq = parsed.seq
+    this.globalSeq = parsed.global_seq
+    this.runId = parsed.run_id
+    this.type = parsed.type
+    this.kind = parsed.kind
+    this.subject = parsed.subject
+    this.at = parsed.ts_ms
+    this.traceId = parsed.trace_id
+    this.contentType = parsed.content_type ?? "application/json"
+    this.clientId = parsed.originatorClientId ?? ""
+    this.turn = turnOf(parsed.data)
+    this.payload = payloadText(frame.text, parsed)
   }
 
   // A summary of the payload for a row: some fields, shortened.
@@ -45,10 +45,10 @@ export class Entry {
 }
 
 // The stored text lies between two known parts of the frame; the second cannot occur unescaped after the payload.
-function payloadText(text, fields) {
+function payloadText(text, parsed) {
   const start = text.indexOf(',"data":')
-  const end = text.lastIndexOf(`,"run_id":"${fields.run_id}","seq":${fields.seq},"global_seq":${fields.global_seq},`)
-  return start < 0 || end < 0 ? JSON.stringify(fields.data) : text.slice(start + 8, end)
+  const end = text.lastIndexOf(`,"run_id":"${parsed.run_id}","seq":${parsed.seq},"global_seq":${parsed.global_seq},`)
+  return start < 0 || end < 0 ? JSON.stringify(parsed.data) : text.slice(start + 8, end)
 }
 
 function turnOf(payload) {
