@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     from tape.matcher.dispatcher import WorkerConfig
     from tape.outbox.forwarder import Destination
     from tape.sdk.durable.agent_job import Function
-    from tape.sdk.durable.crew import CrewOptions
+    from tape.sdk.durable.agent_worker import AgentOptions
     from tape.sdk.nouns.blocking import Node
     from tape.sdk.nouns.node import AsyncNode
 
@@ -154,25 +154,30 @@ def connect(url: str | None = None) -> Iterator["Node"]:
 
 
 def run_agent(
-    app: str, function: "Function", url: str | None = None, *, once: bool = False, **options: "Unpack[CrewOptions]"
+    app: str,
+    function: "Function",
+    url: str | None = None,
+    *,
+    once: bool = False,
+    **options: "Unpack[AgentOptions]",
 ) -> int:
     """Executes a durable function for each run of an application that needs a worker, until a signal.
 
     It also compensates obligations, fires timers, and dispatches effects that it has connectors for. With `once` it
     stops when nothing is due. Returns how much was done.
     """
-    from tape.sdk.durable.crew import Crew as DurableCrew
+    from tape.sdk.durable.agent_worker import AgentWorker
 
-    crew = DurableCrew(app=app, function=function, **options)
-    return anyio.run(_at, url, crew.run_once if once else crew.run_until_signal)
+    worker = AgentWorker(app=app, function=function, **options)
+    return anyio.run(_at, url, worker.run_once if once else worker.run_until_signal)
 
 
-def resume(run_id: str, function: "Function", url: str | None = None, **options: "Unpack[CrewOptions]") -> "RunState":
+def resume(run_id: str, function: "Function", url: str | None = None, **options: "Unpack[AgentOptions]") -> "RunState":
     """Executes one run now and returns its state afterwards."""
-    from tape.sdk.durable.crew import Crew as DurableCrew
+    from tape.sdk.durable.agent_worker import AgentWorker
 
-    crew = DurableCrew(app=None, function=function, **options)
-    return anyio.run(_at, url, lambda node: crew.resume(node, run_id))
+    worker = AgentWorker(app=None, function=function, **options)
+    return anyio.run(_at, url, lambda node: worker.resume(node, run_id))
 
 
 async def _at(url: str | None, work: "Callable[[AsyncNode], Awaitable[T]]") -> T:

@@ -1,4 +1,4 @@
-"""What a claim promises on Postgres must not hang on how the server plans it."""
+"""A claim on Postgres is correct with any query plan."""
 
 from typing import Final
 
@@ -11,7 +11,7 @@ AVOIDED: Final = ("hashjoin", "mergejoin", "hashagg", "material", "memoize", "so
 
 
 async def loop_only(url: str) -> None:
-    """From now on who connects to the database joins in loops, and looks at one side once for each row of the other."""
+    """Makes later connections plan nested loops, which scan one side once for each row of the other."""
     connection = await asyncpg.connect(url)
     try:
         database = await connection.fetchval("SELECT current_database()")

@@ -15,7 +15,7 @@ from tape.bus.journal import Journal
 from tape.core.effect import DispatchMode, EffectStatus, Semantics
 from tape.core.run_state import RunState, RunStatus
 from tape.sdk.durable.agent_job import AgentJob
-from tape.sdk.durable.crew import Crew
+from tape.sdk.durable.agent_worker import AgentWorker
 from tape.sdk.durable.retries import Retries
 from tape.sdk.nouns.node import AsyncNode
 from tests.contract.backends import on_disk
@@ -255,7 +255,7 @@ async def test_caps_that_somebody_gave_a_run_stay(node: AsyncNode) -> None:
 
     run_ids = [await begin(node, name) for name in ("free", "capped")]
     await node.budgets.set(run_ids[1], 9)
-    await Crew(app="treasury", function=nothing, budget=tape.Budget(usd=1)).run_once(node)
+    await AgentWorker(app="treasury", function=nothing, budget=tape.Budget(usd=1)).run_once(node)
 
     caps = [(await node.budgets.find(run_id)).usd_cap_micros for run_id in run_ids]
     assert caps == [1_000_000, 9_000_000]
@@ -267,7 +267,7 @@ async def test_what_does_not_fit_the_budget_is_not_done(node: AsyncNode, bank: B
             await wire(1)
 
     run_id = await begin(node)
-    await Crew(app="treasury", function=sweep, budget=tape.Budget(usd=1)).run_once(node)
+    await AgentWorker(app="treasury", function=sweep, budget=tape.Budget(usd=1)).run_once(node)
 
     assert "LimitReached" in (await node.runs.find(run_id)).detail_json and bank.calls == []
 
@@ -279,7 +279,7 @@ async def test_a_failed_run_undoes_what_it_did_newest_first_with_what_it_came_to
         raise ValueError("no")
 
     run_id = await begin(node)
-    await Crew(app="treasury", function=fail).run_once(node)
+    await AgentWorker(app="treasury", function=fail).run_once(node)
 
     assert [each[:2] for each in bank.recalled] == [({"paid": 2}, 2), ({"paid": 1}, 1)]  # type: ignore[index]
     assert bank.recalled[0][2] == f"{run_id}/decision--1/wire/1/recall"  # type: ignore[index]
@@ -455,10 +455,10 @@ async def test_a_crew_takes_runs_of_its_application_each_once(node: AsyncNode, b
     async def sweep(run: RunState) -> None:
         await wire(int(run.of.invocation))
 
-    crews = [Crew(app="treasury", function=sweep, slots=2) for _ in range(3)]
+    workers = [AgentWorker(app="treasury", function=sweep, slots=2) for _ in range(3)]
     async with anyio.create_task_group() as tasks:
-        for crew in crews:
-            tasks.start_soon(crew.run_once, node)
+        for worker in workers:
+            tasks.start_soon(worker.run_once, node)
 
     assert len(bank.calls) == 6 == len(set(bank.calls))
     assert (await node.runs.find(other)).status is RunStatus.RUNNABLE
@@ -476,16 +476,16 @@ async def test_an_effect_for_the_outbox_is_waited_for(node: AsyncNode) -> None:
         return await order(3)
 
     run_id = await begin(node)
-    crew = Crew(
+    worker = AgentWorker(
         app="treasury", function=sweep, connectors={"bank": lambda effect: {"external_ref": effect.business_key}}
     )
     with anyio.fail_after(PATIENCE_S):
         async with anyio.create_task_group() as tasks:
-            rounds = crew.workers(node)
-            for each in rounds:
+            parts = worker.workers(node)
+            for each in parts:
                 tasks.start_soon(each.run)
             await until(lambda: node.runs.find(run_id), lambda run: not run.is_active)
-            for each in rounds:
+            for each in parts:
                 each.stop()
 
     (effect,) = await node.effects.listed(run_id)
@@ -504,10 +504,10 @@ async def transferring(run: RunState) -> object:
 
 async def test_once_carries_out_what_its_runs_wait_for(node: AsyncNode) -> None:
     run_id = await begin(node)
-    crew = Crew(app="treasury", function=transferring, connectors={"bank": lambda effect: "paid"})
+    worker = AgentWorker(app="treasury", function=transferring, connectors={"bank": lambda effect: "paid"})
 
     with anyio.fail_after(PATIENCE_S):
-        await crew.run_once(node)
+        await worker.run_once(node)
 
     run = await node.runs.find(run_id)
     assert (run.status, run.detail_json) == (RunStatus.TERMINAL, '"paid"')
@@ -518,7 +518,7 @@ async def test_once_leaves_a_run_whose_effect_nobody_can_carry_out_now(node: Asy
     run_id = await begin(node)
 
     with anyio.fail_after(PATIENCE_S):
-        await Crew(app="treasury", function=transferring, connectors=connectors).run_once(node)
+        await AgentWorker(app="treasury", function=transferring, connectors=connectors).run_once(node)
 
     (effect,) = await node.effects.listed(run_id)
     assert effect.status is EffectStatus.PENDING and bool(effect.dispatch_attempts) is bool(connectors)

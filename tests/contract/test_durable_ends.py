@@ -15,8 +15,8 @@ import tape
 from tape.core.effect import DispatchMode, EffectStatus
 from tape.core.run_state import RunState, RunStatus
 from tape.sdk.durable.agent_job import AgentJob
+from tape.sdk.durable.agent_worker import AgentWorker
 from tape.sdk.durable.compensation_job import CompensationJob
-from tape.sdk.durable.crew import Crew
 from tape.sdk.nouns.node import AsyncNode
 from tape.work.jobs import job_worker
 from tests.contract.backends import on_disk
@@ -211,7 +211,7 @@ async def test_a_run_that_fails_beside_an_effect_that_nobody_carries_out_is_left
         await asyncio.gather(deliver("late"), bad(run.run_id))  # noqa: TID251 - it is what users write
 
     with anyio.fail_after(PATIENCE_S):
-        await Crew(app="shop", function=shop).run_once(node)
+        await AgentWorker(app="shop", function=shop).run_once(node)
 
     assert (await node.runs.find(run.run.run_id)).is_active
     assert await statuses(node, run.run.run_id) == [("deliver", EffectStatus.PENDING)]

@@ -12,7 +12,7 @@ import tape
 from tape.core.effect import DispatchMode, EffectStatus
 from tape.core.run_state import RunState
 from tape.sdk.durable.agent_job import AgentJob
-from tape.sdk.durable.crew import Crew
+from tape.sdk.durable.agent_worker import AgentWorker
 from tape.sdk.nouns.node import AsyncNode
 from tests.contract.backends import on_disk
 from tests.patience import PATIENCE_S
@@ -74,7 +74,7 @@ async def test_a_connector_that_hangs_leaves_its_effect_unknown(node: AsyncNode)
 
     run_id = await begun(node)
     with anyio.fail_after(PATIENCE_S):
-        await Crew(app="treasury", function=books, connectors={"bank": hang}, deadline=BRIEF).run_once(node)
+        await AgentWorker(app="treasury", function=books, connectors={"bank": hang}, deadline=BRIEF).run_once(node)
 
     (effect,) = await node.effects.listed(run_id)
     assert effect.status is EffectStatus.UNKNOWN

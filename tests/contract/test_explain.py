@@ -33,12 +33,15 @@ async def test_a_match_is_told_with_its_definition_its_parts_and_the_life_of_its
     (claimed,) = await claim(store)
     await settle(store, claimed, Died("no such account"))
 
-    told = await explain(store, journal, "rule", 3)
+    found = await explain(store, journal, "rule", 3)
 
-    assert told.outcome is MatchOutcome.TASK and told.task is not None and told.task.status is TaskStatus.DLQ
-    assert [(part.text, part.value) for part in told.judgement.parts] == [("payload.n > 1", "true"), ("payload.n", "2")]
-    assert [entry.type for entry in told.life] == ["dead"]
-    assert [entry.type for entry in told.registrations] == ["registered"]
+    assert found.outcome is MatchOutcome.TASK and found.task is not None and found.task.status is TaskStatus.DLQ
+    assert [(part.text, part.value) for part in found.judgement.parts] == [
+        ("payload.n > 1", "true"),
+        ("payload.n", "2"),
+    ]
+    assert [entry.type for entry in found.life] == ["dead"]
+    assert [entry.type for entry in found.registrations] == ["registered"]
 
 
 @pytest.mark.parametrize(
@@ -61,9 +64,9 @@ async def test_what_makes_no_task_is_told_with_the_reason(
     await publish(store, 1)
     await match(store)
 
-    told = await explain(store, journal, "rule", place)
+    found = await explain(store, journal, "rule", place)
 
-    assert told.outcome is outcome and told.task is None
+    assert found.outcome is outcome and found.task is None
 
 
 async def test_what_waits_for_the_matcher_is_told_from_what_was_forgotten(store: Store, journal: Journal) -> None:
@@ -84,10 +87,10 @@ async def test_a_debounced_match_is_told_with_the_task_it_went_into(store: Store
     await publish(store, 3)
     await match(store)
 
-    told = [await explain(store, journal, "rule", place) for place in (2, 4)]
+    found = [await explain(store, journal, "rule", place) for place in (2, 4)]
 
-    assert [each.outcome for each in told] == [MatchOutcome.COALESCED, MatchOutcome.TASK]
-    assert told[0].task == told[1].task and told[0].judgement.definition.debounce_ms == 60_000
+    assert [each.outcome for each in found] == [MatchOutcome.COALESCED, MatchOutcome.TASK]
+    assert found[0].task == found[1].task and found[0].judgement.definition.debounce_ms == 60_000
 
 
 async def test_what_was_forgotten_is_not_told_as_part_of_a_newer_task(store: Store, journal: Journal) -> None:
@@ -101,9 +104,9 @@ async def test_what_was_forgotten_is_not_told_as_part_of_a_newer_task(store: Sto
     await publish(store, 1)
     await match(store)
 
-    told = [(await explain(store, journal, "rule", place)).outcome for place in (2, 3, 4)]
+    found = [(await explain(store, journal, "rule", place)).outcome for place in (2, 3, 4)]
 
-    assert told == [MatchOutcome.FORGOTTEN, MatchOutcome.FORGOTTEN, MatchOutcome.TASK]
+    assert found == [MatchOutcome.FORGOTTEN, MatchOutcome.FORGOTTEN, MatchOutcome.TASK]
 
 
 async def test_what_was_forgotten_is_not_told_as_one_of_those_that_a_newer_task_has_counted(
@@ -116,9 +119,9 @@ async def test_what_was_forgotten_is_not_told_as_one_of_those_that_a_newer_task_
     await publish(store, 4)
     await match(store)
 
-    told = [(await explain(store, journal, "rule", place)).outcome for place in range(2, 7)]
+    found = [(await explain(store, journal, "rule", place)).outcome for place in range(2, 7)]
 
-    assert told == [
+    assert found == [
         MatchOutcome.FORGOTTEN,
         MatchOutcome.COALESCED,
         MatchOutcome.COALESCED,
@@ -136,9 +139,9 @@ async def test_a_task_of_its_own_between_a_match_and_the_task_it_went_into_is_pa
     await publish(store, 1)
     await match(store)
 
-    told = await explain(store, journal, "rule", 2)
+    found = await explain(store, journal, "rule", 2)
 
-    assert told.outcome is MatchOutcome.COALESCED and told.task is not None and told.task.coalesced == 1
+    assert found.outcome is MatchOutcome.COALESCED and found.task is not None and found.task.coalesced == 1
 
 
 async def deep(store: Store) -> int:
@@ -167,17 +170,17 @@ async def finish(store: Store) -> None:
     await store.tasks.forget(before_ms=1 << 60)
 
 
-async def test_as_many_entries_are_told_to_be_in_a_task_as_it_has_counted(store: Store, journal: Journal) -> None:
+async def test_as_many_entries_are_explained_as_coalesced_as_a_task_has_counted(store: Store, journal: Journal) -> None:
     random, names = Random(5), ["rule0", "rule1", "rule2"]
     await live(store, random, names, steps=60, debounce_ms=60_000, sometimes=lambda: finish(store))
     counted = {task.task_id: task.coalesced for task in await tasks(store)}
     head = await journal.head()
 
-    told = [await explain(store, journal, name, place) for name in names for place in range(1, head + 1)]
+    found = [await explain(store, journal, name, place) for name in names for place in range(1, head + 1)]
 
-    found = Counter(each.task.task_id for each in told if each.task and each.outcome is MatchOutcome.COALESCED)
-    assert {task_id: count for task_id, count in counted.items() if count} == found
-    assert {each.outcome for each in told} >= {MatchOutcome.COALESCED, MatchOutcome.FORGOTTEN, MatchOutcome.TASK}
+    coalesced = Counter(each.task.task_id for each in found if each.task and each.outcome is MatchOutcome.COALESCED)
+    assert {task_id: count for task_id, count in counted.items() if count} == coalesced
+    assert {each.outcome for each in found} >= {MatchOutcome.COALESCED, MatchOutcome.FORGOTTEN, MatchOutcome.TASK}
 
 
 async def test_what_a_debounced_reaction_does_not_match_is_not_told_with_the_task_of_a_newer_entry(
@@ -187,9 +190,9 @@ async def test_what_a_debounced_reaction_does_not_match_is_not_told_with_the_tas
     await publish(store, 3)
     await match(store)
 
-    told = await explain(store, journal, "rule", 2)
+    found = await explain(store, journal, "rule", 2)
 
-    assert told.outcome is MatchOutcome.NO_MATCH and told.task is None
+    assert found.outcome is MatchOutcome.NO_MATCH and found.task is None
 
 
 async def test_what_a_backfill_has_made_is_told_as_a_task(store: Store, journal: Journal) -> None:
@@ -199,9 +202,9 @@ async def test_what_a_backfill_has_made_is_told_as_a_task(store: Store, journal:
     await match(store)
     await store.tasks.make([Match(rule, entry)])
 
-    told = await explain(store, journal, "rule", entry.global_seq)
+    found = await explain(store, journal, "rule", entry.global_seq)
 
-    assert told.outcome is MatchOutcome.BACKFILLED and told.task is not None and not told.judgement.is_active
+    assert found.outcome is MatchOutcome.BACKFILLED and found.task is not None and not found.judgement.is_active
 
 
 async def test_a_reaction_that_begins_at_the_head_says_that_it_passed_over_history(
@@ -211,9 +214,9 @@ async def test_a_reaction_that_begins_at_the_head_says_that_it_passed_over_histo
     await store.reactions.register(reaction(bootstrap_from_head=True))
     await match(store)
 
-    told = await explain(store, journal, "rule", 1)
+    found = await explain(store, journal, "rule", 1)
 
-    assert told.outcome is MatchOutcome.NOT_ACTIVE and "after position 2" in told.judgement.reason
+    assert found.outcome is MatchOutcome.NOT_ACTIVE and "after position 2" in found.judgement.reason
 
 
 async def test_what_is_not_there_cannot_be_explained(store: Store, journal: Journal) -> None:
@@ -233,10 +236,10 @@ async def test_explain_agrees_with_the_matcher_whatever_happened_to_a_reaction(
     every = [(name, place) for name in names for place in range(1, await journal.head() + 1)]
     cases = random.sample(every, min(len(every), scale(300)))
 
-    told = {case: (await explain(store, journal, *case)).outcome for case in cases}
+    found = {case: (await explain(store, journal, *case)).outcome for case in cases}
 
-    assert {case for case, outcome in told.items() if outcome is MatchOutcome.TASK} == made & set(cases)
-    assert len(set(told.values())) >= 4 and MatchOutcome.FORGOTTEN not in told.values()
+    assert {case for case, outcome in found.items() if outcome is MatchOutcome.TASK} == made & set(cases)
+    assert len(set(found.values())) >= 4 and MatchOutcome.FORGOTTEN not in found.values()
 
 
 async def live(

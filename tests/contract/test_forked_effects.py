@@ -13,7 +13,7 @@ from tape.core.ports import Store
 from tape.core.run_state import RunState, RunStatus
 from tape.runs.ledgers import Ledgers
 from tape.sdk.durable.agent_job import AgentJob
-from tape.sdk.durable.crew import Crew
+from tape.sdk.durable.agent_worker import AgentWorker
 from tape.sdk.nouns.node import AsyncNode
 from tests.contract.backends import on_disk
 from tests.contract.events import read_all
@@ -150,7 +150,7 @@ async def test_a_child_that_fails_undoes_nothing_of_its_parent(
         await wire(7)
         raise ValueError
 
-    await Crew(app="treasury", function=fail).run_once(node)
+    await AgentWorker(app="treasury", function=fail).run_once(node)
 
     assert (await node.runs.find(run_id)).status is RunStatus.FAILED
     assert (calls, await node.obligations.listed(run_id)) == ([], [])

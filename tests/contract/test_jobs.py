@@ -1,4 +1,4 @@
-"""What others do for runs: carry out their effects, undo them, and keep their time."""
+"""The jobs beside runs: dispatch their effects, compensate them, and fire their timers."""
 
 from datetime import timedelta
 
@@ -89,13 +89,13 @@ async def test_what_a_connector_raises_is_what_came_of_it(
     assert str(error) in after.error_json + after.last_dispatch_error
 
 
-@pytest.mark.parametrize("said", ["\0", "\ud800"])
-async def test_what_a_connector_or_an_inverse_raises_may_hold_what_is_no_text(node: AsyncNode, said: str) -> None:
+@pytest.mark.parametrize("text", ["\0", "\ud800"])
+async def test_what_a_connector_or_an_inverse_raises_may_hold_what_is_no_text(node: AsyncNode, text: str) -> None:
     effect = await queue_effect(node, ONCE, "another")
     run_id = await owing(node, "no.such.module:undo", max_attempts=1)
 
     def fail(*_: object) -> None:
-        raise OSError(f"before{said}after")
+        raise OSError(f"before{text}after")
 
     assert await dispatched(node, bank=fail) == 1
     assert await job_worker(CompensationJob(node, owner="d1", inverses={"no.such.module:undo": fail})).run_once() == 1
@@ -238,7 +238,7 @@ async def test_a_timer_whose_handler_fails_is_not_fired(node: AsyncNode) -> None
     assert claim.timer.status is TimerStatus.SET and claim.timer.claim.owner == "d1"
 
 
-async def test_rounds_go_on_until_they_are_stopped_and_let_what_was_begun_end(node: AsyncNode) -> None:
+async def test_a_job_worker_runs_until_it_is_stopped_and_finishes_what_it_began(node: AsyncNode) -> None:
     has_begun, may_end = anyio.Event(), anyio.Event()
 
     async def slow(effect: Effect) -> str:
@@ -246,14 +246,14 @@ async def test_rounds_go_on_until_they_are_stopped_and_let_what_was_begun_end(no
         await may_end.wait()
         return "paid"
 
-    rounds = job_worker(DispatchJob(node, {"bank": slow}, owner="d1", lease=timedelta(seconds=30)), slots=1)
+    worker = job_worker(DispatchJob(node, {"bank": slow}, owner="d1", lease=timedelta(seconds=30)), slots=1)
     with anyio.fail_after(PATIENCE_S):
         async with anyio.create_task_group() as tasks:
-            tasks.start_soon(rounds.run)
+            tasks.start_soon(worker.run)
             effect = await queue_effect(node)
             await has_begun.wait()
-            rounds.stop()
+            worker.stop()
             may_end.set()
 
     assert (await until(lambda: now(node, effect), lambda found: found.is_settled)).status is EffectStatus.CONFIRMED
-    assert rounds.handled == 1
+    assert worker.handled == 1

@@ -18,31 +18,31 @@ HUGE = "x" * 1_000_000
 
 @pytest.mark.parametrize("debounce_ms", [0, 60_000])
 async def test_several_that_make_the_same_tasks_at_once_make_each_once(store: Store, debounce_ms: int) -> None:
-    said = [(await publish(store, 1, f"/a/{number}"))[0] for number in range(40)]
+    entries = [(await publish(store, 1, f"/a/{number}"))[0] for number in range(40)]
     rule, made = reaction(bootstrap_from_head=True, debounce_ms=debounce_ms), []
     await store.reactions.register(rule)
     await match(store)
 
     async def make() -> None:
-        for begin in range(0, len(said), 10):
-            made.append(await store.tasks.make([Match(rule, entry) for entry in said[begin : begin + 10]]))
+        for begin in range(0, len(entries), 10):
+            made.append(await store.tasks.make([Match(rule, entry) for entry in entries[begin : begin + 10]]))
 
     async with anyio.create_task_group() as group:
         for _ in range(3):
             group.start_soon(make)
 
-    assert sum(made) == len(said)
-    assert await sources(store) == [entry.global_seq for entry in said]
+    assert sum(made) == len(entries)
+    assert await sources(store) == [entry.global_seq for entry in entries]
 
 
 async def test_tasks_of_huge_entries_are_made_like_any_other(store: Store) -> None:
-    said = await append(store, *(Event(run_id="r1", payload=HUGE, subject=f"/a/{n}") for n in range(7)))
+    entries = await append(store, *(Event(run_id="r1", payload=HUGE, subject=f"/a/{n}") for n in range(7)))
     rule = reaction(bootstrap_from_head=True)
     await store.reactions.register(rule)
     await match(store)
 
-    assert await store.tasks.make([Match(rule, entry) for entry in said]) == len(said)
-    assert await sources(store) == [entry.global_seq for entry in said]
+    assert await store.tasks.make([Match(rule, entry) for entry in entries]) == len(entries)
+    assert await sources(store) == [entry.global_seq for entry in entries]
 
 
 async def test_a_reaction_that_was_removed_meanwhile_gets_no_tasks(store: Store) -> None:

@@ -59,7 +59,7 @@ class Counted:
 
 async def forever(run: Callable[[], Awaitable[object]]) -> NoReturn:
     await run()
-    raise AssertionError("it was not told to stop")
+    raise AssertionError("it was not stopped")
 
 
 async def test_p13_limits_hold_while_two_nodes_say_and_do_and_a_third_meddles(

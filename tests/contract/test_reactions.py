@@ -284,8 +284,8 @@ async def test_a_late_reaction_joins_the_pack(store: Store) -> None:
 
     await match(store)
 
-    pack = await store.reactions.match_cursor(0)
-    assert pack.states["rule"].cursor is None and pack.cursor == 901
+    cursor = await store.reactions.match_cursor(0)
+    assert cursor.states["rule"].cursor is None and cursor.cursor == 901
     assert len(await tasks(store)) == 900
 
 
@@ -368,7 +368,7 @@ async def test_the_predicates_printed_in_the_specification_match(store: Store) -
 
 
 class SlowClocks:
-    """Clocks by which every evaluation takes as long as it is told."""
+    """Clocks by which every evaluation takes a given time."""
 
     def __init__(self, seconds: float) -> None:
         self._seconds = seconds

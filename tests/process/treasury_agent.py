@@ -17,8 +17,8 @@ from tape.compose import open_backend
 from tape.core.event import Entry
 from tape.core.sequence import Request
 from tape.runs.ledgers import Ledgers
+from tape.sdk.durable.agent_worker import AgentWorker
 from tape.sdk.durable.budgets import Budget
-from tape.sdk.durable.crew import Crew
 from tape.sdk.nouns.node import AsyncNode
 from tests.conftest import ROOT
 from tests.patience import PATIENCE_S
@@ -67,11 +67,11 @@ async def run(options: Namespace) -> None:
 async def live(node: AsyncNode, app: str, function: Any) -> None:
     """Begins or resumes the run, runs it, and approves when asked."""
     run_id = (await node.runs.begin(app)).run.run_id
-    crew = Crew(app=app, function=function, lease=LEASE, budget=Budget(usd=1))
+    worker = AgentWorker(app=app, function=function, lease=LEASE, budget=Budget(usd=1))
     while (state := await node.runs.find(run_id)).is_active:
         if state.waiting_on_gate:
             await node.gates.send(run_id, state.waiting_on_gate, "yes", key=f"{run_id}-yes")
-        if not await crew.run_once(node):
+        if not await worker.run_once(node):
             await anyio.sleep(0.05)
 
 

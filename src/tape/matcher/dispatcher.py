@@ -1,7 +1,6 @@
 """The dispatcher: a matcher and workers over one store, in one process or in many."""
 
 import os
-import socket
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from datetime import timedelta
@@ -27,15 +26,9 @@ from tape.work.collected import Collection
 from tape.work.handler import Handler
 from tape.work.outages import retry_outages
 from tape.work.shutdown import until_signal
-from tape.work.worker import Worker
+from tape.work.worker import Worker, new_owner
 
 AGENT_SLOTS: Final = 1_000  # runs that one process waits for
-
-
-def new_owner() -> str:
-    """A name for a worker that no other has, with its host and process."""
-    host = "".join(char if char.isalnum() else "-" for char in socket.gethostname())[:64].lstrip("-")
-    return f"{host or 'worker'}-{os.getpid()}-{os.urandom(4).hex()}"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -1,13 +1,11 @@
 """The listener: the handlers of one process and the worker that delivers events to them."""
 
 import os
-import socket
 from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
 from datetime import timedelta
 from functools import partial
 from typing import Final, NoReturn, Protocol
-from uuid import uuid4
 
 from tape.core.background import background
 from tape.core.claim import WORK_LEASE
@@ -31,7 +29,7 @@ from tape.store.outbox.deliveries import Deliveries
 from tape.store.outbox.versions import HandlerVersions
 from tape.work.deadline import DEADLINE
 from tape.work.outages import Outage, retry_outages
-from tape.work.worker import Worker
+from tape.work.worker import Worker, new_owner
 
 SLOTS: Final = 16
 SPARE_CONNECTIONS: Final = 3  # for claiming, settling and renewing leases while every slot holds a connection
@@ -76,7 +74,7 @@ class OutboxListener:
         self._functions: dict[str, EventHandler] = {}
         self._policies: dict[str, RetryPolicy] = {}
         self._deadlines: dict[str, timedelta | None] = {}
-        self._loop: Worker | None = None
+        self._worker: Worker | None = None
         self._wake: Wake | None = None
         self._is_stopped = False
 
@@ -125,28 +123,28 @@ class OutboxListener:
     def stop(self) -> None:
         """Stops claiming; `run` returns when all claimed deliveries are settled."""
         self._is_stopped = True
-        if self._loop is not None:
-            self._loop.stop()
+        if self._worker is not None:
+            self._worker.stop()
 
     @property
     def handled(self) -> int:
         """The number of settled deliveries."""
-        return 0 if self._loop is None else self._loop.handled
+        return 0 if self._worker is None else self._worker.handled
 
     async def run(self) -> None:
         """Handles events until `stop`; waits for a database that is unavailable."""
         await retry_outages(self._run, "outbox")
 
     async def _run(self, outage: Outage) -> None:
-        async with self._prepared() as loop:
+        async with self._prepared() as worker:
             outage.recovered()
             if not self._is_stopped:
-                await loop.run()
+                await worker.run()
 
     async def run_once(self) -> None:
         """Handles the deliveries that are due now, and those that become due by it."""
-        async with self._prepared() as loop:
-            await loop.run_once()
+        async with self._prepared() as worker:
+            await worker.run_once()
 
     @asynccontextmanager
     async def _prepared(self) -> AsyncIterator[Worker]:
@@ -167,24 +165,18 @@ class OutboxListener:
                 )
                 for name, subscription in self._subscriptions.items()
             }
-            self._loop = Worker(queue, handlers, owner=_owner(), slots=self._slots, lease=self._lease)
+            self._worker = Worker(queue, handlers, owner=new_owner(), slots=self._slots, lease=self._lease)
             self._wake = database.wake(tuple(sorted({each.channel for each in subscriptions})))
-            loops = [partial(_notify, self._wake, queue, self._loop), partial(keep_registered, versions)]
+            loops = [partial(_notify, self._wake, queue, self._worker), partial(keep_registered, versions)]
             if self._retention is not None:
                 loops.append(partial(apply_retention, database, self._retention))
             async with background(*loops):
-                yield self._loop
+                yield self._worker
 
 
-async def _notify(wake: Wake, queue: PolledQueue, loop: Worker) -> NoReturn:
+async def _notify(wake: Wake, queue: PolledQueue, worker: Worker) -> NoReturn:
     def on_change() -> None:
         queue.notify()
-        loop.wake()
+        worker.wake()
 
     await wake.run(on_change)
-
-
-def _owner() -> str:
-    """A unique name that contains the host and the process id."""
-    host = "".join(char for char in socket.gethostname() if char.isalnum() or char == "-")[:40]
-    return f"{host.strip('-') or 'host'}.{os.getpid()}.{uuid4().hex[:8]}"

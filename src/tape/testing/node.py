@@ -20,7 +20,7 @@ from tape.runs.ledgers import Ledgers
 from tape.runs.lifecycle import DEBTS, LEASED, RUNS
 from tape.runs.timers import TIMERS
 from tape.sdk.durable.agent_job import Function
-from tape.sdk.durable.crew import Crew as Agents
+from tape.sdk.durable.agent_worker import AgentWorker
 from tape.sdk.nouns.node import AsyncNode
 from tape.testing.clock import START, Clock
 from tape.testing.expecting import assert_entries
@@ -68,7 +68,7 @@ class TestNode:
         self._store = store
         self._reactions = reactions
         self._local = [each for each in reactions if each.reaction.handler_kind is HandlerKind.TASK]
-        self._agents = [Agents(app=app, function=function, owner=OWNER) for app, function in agents.items()]
+        self._agents = [AgentWorker(app=app, function=function, owner=OWNER) for app, function in agents.items()]
         self._published = 0
 
     async def publish(self, run_id: str, payload: JsonValue = None, **event: Any) -> Entry:

@@ -1,5 +1,7 @@
 """The worker: claims tasks for its free slots, runs their handlers, renews their leases and settles them."""
 
+import os
+import socket
 from collections.abc import AsyncIterator, Mapping
 from contextlib import asynccontextmanager
 from datetime import timedelta
@@ -15,6 +17,12 @@ from tape.work.lease_renewal import LeaseRenewer
 from tape.work.outages import Outage
 from tape.work.settling import Settler
 from tape.work.slots import WorkerSlots, check_slots
+
+
+def new_owner() -> str:
+    """A name for a worker that no other has, with its host and process."""
+    host = "".join(char if char.isalnum() else "-" for char in socket.gethostname())[:64].lstrip("-")
+    return f"{host or 'worker'}-{os.getpid()}-{os.urandom(4).hex()}"
 
 
 class Worker:

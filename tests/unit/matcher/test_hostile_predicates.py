@@ -1,4 +1,4 @@
-"""P19: what was built to hang or to explode slows no other reaction by a second."""
+"""P19: a predicate that was built to hang or to explode delays no other reaction by a second."""
 
 from collections.abc import AsyncIterator
 
@@ -38,7 +38,7 @@ def heavy(number: int) -> Event:
     return Event(run_id="r1", payload=payload, subject="/heavy/entry")
 
 
-async def test_p19_hostile_predicates_leave_room_for_others(store: Store) -> None:
+async def test_p19_hostile_predicates_do_not_delay_others(store: Store) -> None:
     for number, predicate in enumerate(HOSTILE):
         await store.reactions.register(reaction(f"hostile{number}", "/heavy/**", predicate_cel=predicate))
     await store.reactions.register(reaction("plain", "/light/**"))
@@ -56,7 +56,7 @@ async def test_p19_hostile_predicates_leave_room_for_others(store: Store) -> Non
 
 
 async def made(store: Store, count: int) -> None:
-    """When so many tasks of the plain reaction are there."""
+    """Returns when the plain reaction has that many tasks."""
     while True:
         if len(await sources(store, "plain")) >= count:
             return

@@ -1,4 +1,4 @@
-"""Agents: a match is a run, begun once, within the limits of its reaction, and a child of what triggered it."""
+"""Agents: a match begins one run, within the limits of its reaction, caused by the entry that matched."""
 
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
@@ -28,7 +28,7 @@ class Node(NamedTuple):
     ledgers: Ledgers
 
     async def begun(self, count: int) -> list[RunState]:
-        """The runs that were begun, when they are so many."""
+        """The runs, when that many have begun."""
         while True:
             found = await self.ledgers.runs.to_recover("followup")
             if len(found) >= count:

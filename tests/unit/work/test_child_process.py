@@ -1,4 +1,4 @@
-"""Child processes: a cancelled one is gone, and its pipes are closed when nobody uses them any more."""
+"""Child processes: a cancelled one is gone, and its pipes are closed when no thread uses them."""
 
 import os
 import sys
@@ -35,8 +35,8 @@ async def test_a_program_that_ignores_a_request_to_end_is_killed() -> None:
     assert await child.wait() == -9
 
 
-async def test_a_pipe_that_somebody_still_reads_is_not_closed_under_him(tmp_path: Path) -> None:
-    """A reader that was left would read from whatever gets the number of the pipe next."""
+async def test_a_pipe_is_not_closed_while_a_thread_reads_from_it(tmp_path: Path) -> None:
+    """Otherwise the thread would read from whatever file gets the number of the pipe next."""
     fifo = tmp_path / "fifo"
     os.mkfifo(fifo)
     others = pipes()

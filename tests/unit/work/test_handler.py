@@ -1,4 +1,4 @@
-"""Handlers: a function says by its annotations what it wants."""
+"""Handlers: the annotations of a function choose its arguments."""
 
 import math
 from collections.abc import Mapping
@@ -33,7 +33,7 @@ class Money:
 
 
 class Model:
-    """What pydantic's models have in common."""
+    """The interface of pydantic's models."""
 
     def __init__(self, value: object) -> None:
         self.value = value
@@ -98,7 +98,7 @@ async def test_a_payload_comes_as_the_type_that_is_asked_for() -> None:
 
 
 @pytest.mark.parametrize("annotation", [Any, object, dict, Mapping[str, object], Envelope])
-async def test_who_asks_for_nothing_special_gets_the_envelope(annotation: object) -> None:
+async def test_a_function_without_a_payload_type_gets_the_envelope(annotation: object) -> None:
     async def handle(envelope):  # type: ignore[no-untyped-def]  # noqa: ANN001, ANN202
         return envelope
 
@@ -107,7 +107,7 @@ async def test_who_asks_for_nothing_special_gets_the_envelope(annotation: object
     assert isinstance(await call(handler(handle), task()), Envelope)
 
 
-async def test_a_payload_that_does_not_fit_is_hopeless() -> None:
+async def test_a_payload_that_does_not_fit_ends_its_task_as_dead() -> None:
     async def handle(rate: Rate) -> None: ...
 
     async def validate(model: Model) -> None: ...

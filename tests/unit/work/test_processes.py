@@ -1,4 +1,4 @@
-"""Handlers in processes of their own: they answer like others, and are killed at their deadline."""
+"""Handlers in child processes: they answer like others, and are killed at their deadline."""
 
 import os
 from collections.abc import AsyncIterator
@@ -27,7 +27,7 @@ async def store() -> AsyncIterator[Store]:
 
 
 async def worked_off(store: Store, deadline_s: float, *events: Event) -> list[Task]:
-    """The tasks of some events, after a worker has done what it can with them."""
+    """The tasks of some events, after a worker has run once."""
     await store.reactions.register(reaction(dlq_after_n=1))
     await append(store, *events)
     made = handler(hanging.in_process, timeout=timedelta(seconds=deadline_s), is_process=True)

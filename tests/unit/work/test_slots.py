@@ -1,4 +1,4 @@
-"""What a matcher gives to the worker beside it: never more than it has room for, and nothing is left when it stops."""
+"""Worker slots: a matcher starts no more than were free, and a worker that stops finishes what was started."""
 
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
@@ -27,7 +27,7 @@ async def store() -> AsyncIterator[Store]:
 
 @asynccontextmanager
 async def running(store: Store, slots: int = 2, queue: Queue | None = None) -> AsyncIterator[Worker]:
-    """A worker that has looked for work, found none, and rests."""
+    """A worker that has found nothing due and waits."""
     worker = Worker(queue or store.tasks, {"rule": handler(lambda: None)}, owner="me", slots=slots)
     with anyio.fail_after(PATIENCE_S):
         async with anyio.create_task_group() as group:
@@ -39,7 +39,7 @@ async def running(store: Store, slots: int = 2, queue: Queue | None = None) -> A
             worker.stop()
 
 
-async def test_room_is_promised_once(store: Store) -> None:
+async def test_a_slot_is_reserved_once(store: Store) -> None:
     async with running(store) as worker:
         first, second = worker.slots.reserve(), worker.slots.reserve()
         assert first is not None
@@ -51,7 +51,7 @@ async def test_room_is_promised_once(store: Store) -> None:
     assert (first.limit, second, third.limit) == (2, None, 2)
 
 
-async def test_who_does_not_run_wants_nothing(store: Store) -> None:
+async def test_a_worker_that_does_not_run_reserves_nothing(store: Store) -> None:
     async with running(store) as worker:
         worker.stop()
         stopped = worker.slots.reserve()
@@ -59,7 +59,7 @@ async def test_who_does_not_run_wants_nothing(store: Store) -> None:
     assert stopped is None and worker.slots.reserve() is None
 
 
-async def test_a_loop_that_stops_waits_for_what_it_was_promised(store: Store) -> None:
+async def test_a_worker_that_stops_waits_for_its_reservations(store: Store) -> None:
     await store.reactions.register(reaction())
     async with running(store) as worker:
         request = worker.slots.reserve()
@@ -72,21 +72,21 @@ async def test_a_loop_that_stops_waits_for_what_it_was_promised(store: Store) ->
     assert worker.slots.reserve() is None
 
 
-class Counted:
-    """A queue that counts how often somebody looks for work."""
+class CountingQueue:
+    """A queue that counts its claims."""
 
     def __init__(self, queue: Queue) -> None:
         self.extend, self.settle = queue.extend, queue.settle
-        self.looks = 0
+        self.claims = 0
         self._queue = queue
 
     async def claim(self, request: ClaimRequest) -> Claimed:
-        self.looks += 1
+        self.claims += 1
         return await self._queue.claim(request)
 
 
-async def test_who_has_everything_does_not_look_for_more_whenever_there_is_room(store: Store) -> None:
-    queue = Counted(store.tasks)
+async def test_a_worker_does_not_claim_after_each_task_once_the_queue_is_drained(store: Store) -> None:
+    queue = CountingQueue(store.tasks)
     await store.reactions.register(reaction())
     async with running(store, queue=queue) as worker:
         matcher = Matcher(store, on_new_tasks=worker.wake, slots=worker.slots)
@@ -97,10 +97,10 @@ async def test_who_has_everything_does_not_look_for_more_whenever_there_is_room(
             while worker.handled == number:
                 await checkpoint()
 
-    assert queue.looks < 20 == worker.handled
+    assert queue.claims < 20 == worker.handled
 
 
-async def test_who_was_told_while_all_its_room_was_promised_looks_when_it_has_room(
+async def test_a_wake_up_while_all_slots_are_reserved_is_not_lost(
     store: Store, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("tape.work.claiming.POLL_S", 10 * PATIENCE_S)
@@ -120,7 +120,7 @@ async def test_who_was_told_while_all_its_room_was_promised_looks_when_it_has_ro
     assert [task.status for task in await tasks(store)] == [TaskStatus.DONE]
 
 
-async def test_what_is_published_beside_a_worker_is_handled_once_within_its_slots(store: Store) -> None:
+async def test_what_is_published_while_a_worker_runs_is_handled_once_within_its_slots(store: Store) -> None:
     at_once, most, seen = 0, 0, []
 
     async def handle(number: int) -> None:
@@ -146,7 +146,7 @@ async def test_what_is_published_beside_a_worker_is_handled_once_within_its_slot
     assert {(task.status, task.attempts) for task in await tasks(store)} == {(TaskStatus.DONE, 1)}
 
 
-async def test_quick_work_is_waited_for_until_there_is_room(store: Store) -> None:
+async def test_a_matcher_waits_for_slots_while_handlers_are_quick(store: Store) -> None:
     async with running(store) as worker:
         request = worker.slots.reserve()
         assert request is not None
@@ -162,7 +162,7 @@ async def test_quick_work_is_waited_for_until_there_is_room(store: Store) -> Non
     assert after.limit == 2
 
 
-async def test_who_takes_long_is_waited_for_once(store: Store) -> None:
+async def test_a_matcher_waits_for_slow_handlers_only_once(store: Store) -> None:
     async with running(store) as worker:
         request = worker.slots.reserve()
         assert request is not None

@@ -1,4 +1,4 @@
-"""Traces: the handler's span is a child of the entry that triggered it, and what it starts goes on from there."""
+"""Traces: the handler's span is a child of the entry that triggered it, and what it starts continues that trace."""
 
 from collections.abc import AsyncIterator
 
@@ -54,7 +54,7 @@ def named(exporter: InMemorySpanExporter, name: str) -> ReadableSpan:
     return found
 
 
-async def test_a_handler_runs_in_a_child_of_the_span_that_said_the_event(
+async def test_a_handler_runs_in_a_child_of_the_span_that_published_the_event(
     store: Store, journal: Journal, exporter: InMemorySpanExporter
 ) -> None:
     seen: list[Trace | None] = []
@@ -69,7 +69,7 @@ async def test_a_handler_runs_in_a_child_of_the_span_that_said_the_event(
     assert parent is not None and f"{parent.span_id:016x}" == entry.span_id
 
 
-async def test_a_handler_that_fails_leaves_a_span_that_says_so(
+async def test_the_span_of_a_handler_that_fails_has_the_error(
     store: Store, journal: Journal, exporter: InMemorySpanExporter
 ) -> None:
     await store.reactions.register(reaction("failing", dlq_after_n=1))

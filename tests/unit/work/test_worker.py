@@ -1,4 +1,4 @@
-"""The loop: claims what it can run, runs it, settles it, and leaves nothing behind when it is stopped."""
+"""The worker: claims what it can run, runs it, settles it, and finishes it when it is stopped."""
 
 import asyncio
 import threading
@@ -37,7 +37,7 @@ def config(functions: Mapping[str, Function], batch: int = 1, **options: Any) ->
 
 @asynccontextmanager
 async def working(store: Store, function: Function, **options: Any) -> AsyncIterator[Dispatcher]:
-    """A dispatcher that runs as long as the block, and is then stopped and drained."""
+    """A dispatcher that runs during the block, and is then stopped and drained."""
     dispatcher = Dispatcher(store, config({"rule": function}, **options))
     with anyio.fail_after(PATIENCE_S):
         async with anyio.create_task_group() as group:
@@ -52,7 +52,7 @@ async def once(store: Store, function: Function, **options: Any) -> int:
 
 
 async def ended(store: Store, count: int) -> list[Task]:
-    """All tasks, when so many of them have ended."""
+    """All tasks, when that many of them have ended."""
     while True:
         found = await tasks(store)
         if sum(task.status in (TaskStatus.DONE, TaskStatus.DLQ) for task in found) >= count:
@@ -71,7 +71,7 @@ async def test_a_handler_is_called_once_for_each_match(store: Store) -> None:
     assert {task.status for task in await tasks(store)} == {TaskStatus.DONE}
 
 
-async def test_what_comes_while_it_runs_is_handled_too(store: Store) -> None:
+async def test_what_is_published_while_it_runs_is_handled_too(store: Store) -> None:
     seen: list[int] = []
 
     async def handle(envelope: Envelope) -> None:
@@ -132,7 +132,7 @@ async def test_a_handler_that_raises_is_tried_again_until_it_is_dead(store: Stor
     assert (task.status, task.last_error) == (TaskStatus.DLQ, "ZeroDivisionError: nothing left")
 
 
-async def test_a_handler_may_ask_for_another_time(store: Store) -> None:
+async def test_a_handler_may_ask_for_a_retry_later(store: Store) -> None:
     await store.reactions.register(reaction())
     await publish(store, 1)
 
@@ -147,7 +147,7 @@ async def test_a_handler_may_ask_for_another_time(store: Store) -> None:
 
 
 @pytest.mark.parametrize("is_raised", [True, False])
-async def test_a_handler_may_say_that_it_is_hopeless(store: Store, is_raised: bool) -> None:
+async def test_a_handler_may_end_its_task_as_dead(store: Store, is_raised: bool) -> None:
     await store.reactions.register(reaction())
     await publish(store, 1)
 
@@ -244,7 +244,7 @@ async def test_a_lost_lease_stops_its_own_work_and_no_other(store: Store) -> Non
     assert sorted(calls) == [(1, 1), (1, 2), (2, 1), (3, 1)]
 
 
-async def test_the_hand_of_a_handler_that_will_not_be_stopped_goes_on(store: Store) -> None:
+async def test_a_worker_task_goes_on_after_a_handler_that_ignores_its_cancellation(store: Store) -> None:
     calls: list[tuple[int, int]] = []
 
     async def stubborn(envelope: Envelope) -> None:

@@ -56,7 +56,7 @@ class Dispatcher:
     def __init__(self, channel: Channel, config: WorkerConfig) -> None:
         self._tasks = Tasks(channel)
         self._reactions = config.reactions
-        self._loop = Worker(self._tasks, config.handlers, owner=config.owner, slots=config.slots, lease=config.lease)
+        self._worker = Worker(self._tasks, config.handlers, owner=config.owner, slots=config.slots, lease=config.lease)
 
     async def register(self) -> None:
         for reaction in self._reactions:
@@ -65,10 +65,10 @@ class Dispatcher:
     async def run_once(self) -> int:
         """Works off what is due; how many tasks were settled."""
         await self.register()
-        return await self._loop.run_once()
+        return await self._worker.run_once()
 
     async def run_until_signal(self) -> int:
         """Works until a signal says to leave; a second one does not wait for what was begun."""
         await retry_outages(lambda _: self.register(), "work")
-        await until_signal(self._loop.run, self._loop.stop)
-        return self._loop.handled
+        await until_signal(self._worker.run, self._worker.stop)
+        return self._worker.handled

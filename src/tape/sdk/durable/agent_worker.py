@@ -1,4 +1,4 @@
-"""Everybody that durable functions need: who runs them, who undoes, dispatches, and keeps the time."""
+"""The worker of durable functions: runs them, fires their timers, dispatches and compensates their effects."""
 
 import os
 from collections.abc import Mapping, Sequence
@@ -23,8 +23,8 @@ from tape.work.shutdown import until_signal
 from tape.work.worker import Worker
 
 
-class CrewOptions(TypedDict, total=False):
-    """What `run_agent` and `resume` accept beside the function; the deadline is that of a connector's call."""
+class AgentOptions(TypedDict, total=False):
+    """The options of `run_agent` and `resume`; `deadline` limits each call of a connector."""
 
     owner: str
     slots: int
@@ -35,8 +35,8 @@ class CrewOptions(TypedDict, total=False):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Crew:
-    """What a process does for the runs of an application, and under which name."""
+class AgentWorker:
+    """Works on the runs of an application: one worker per job, all under one owner."""
 
     app: str | None
     function: Function
@@ -62,23 +62,23 @@ class Crew:
         ]
 
     async def run_once(self, node: AsyncNode) -> int:
-        """Does what is due now, and what that makes due; returns how many runs and other items that were.
+        """Works on what is due now, and on what that makes due; returns how many runs and other items that were.
 
-        A run that waits for an effect which nobody here can carry out now is left: who takes it next waits on.
+        A run that waits for an effect which this process cannot dispatch now is left for a later worker.
         """
         waiting = OutboxWaits()
         agents, *others = workers = self.workers(node, waiting)
         before = -1
         while (done := _handled(workers)) > before:
             before = done
-            is_over = anyio.Event()
+            has_ended = anyio.Event()
             async with anyio.create_task_group() as tasks:
-                tasks.start_soon(_to_its_end, agents, is_over)
-                await _beside(others, waiting, is_over)
+                tasks.start_soon(_run_agents, agents, has_ended)
+                await _run_others(others, waiting, has_ended)
         return done
 
     async def run_until_signal(self, node: AsyncNode) -> int:
-        """Goes on until a signal says to leave, and then finishes what was begun."""
+        """Works until a signal, then finishes what has begun; returns how many items it handled."""
         workers = self.workers(node)
 
         async def run() -> None:
@@ -97,16 +97,16 @@ class Crew:
         return await self.agents(node).resume(run_id)
 
 
-async def _to_its_end(agents: Worker, is_over: anyio.Event) -> None:
+async def _run_agents(agents: Worker, has_ended: anyio.Event) -> None:
     await agents.run_once()
-    is_over.set()
+    has_ended.set()
 
 
-async def _beside(others: Sequence[Worker], waiting: OutboxWaits, is_over: anyio.Event) -> None:
-    """Does what the functions make due; when that is nothing and all of them wait, they have waited enough."""
+async def _run_others(others: Sequence[Worker], waiting: OutboxWaits, has_ended: anyio.Event) -> None:
+    """Works on what the functions make due; if all of them wait and nothing is due, interrupts them."""
     is_last = False
     while not is_last:
-        is_last = is_over.is_set()
+        is_last = has_ended.is_set()
         begun, done = waiting.begun, _handled(others)
         was_all = waiting.all_waiting
         async with anyio.create_task_group() as tasks:
@@ -115,7 +115,7 @@ async def _beside(others: Sequence[Worker], waiting: OutboxWaits, is_over: anyio
         if was_all and waiting.all_waiting and (begun, done) == (waiting.begun, _handled(others)):
             waiting.leave()
         with anyio.move_on_after(POLL.total_seconds()):
-            await is_over.wait()
+            await has_ended.wait()
 
 
 def _handled(workers: Sequence[Worker]) -> int:
