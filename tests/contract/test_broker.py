@@ -1,4 +1,4 @@
-"""What every broker does, over whatever store."""
+"""The contract of every broker, over any store."""
 
 import asyncio
 from datetime import timedelta
@@ -82,21 +82,21 @@ async def test_an_open_run_cannot_be_reaped(broker: Broker) -> None:
         broker.reap(R1)
 
 
-async def test_closing_and_reaping_what_is_unknown_is_silent(broker: Broker) -> None:
+async def test_closing_and_reaping_an_unknown_run_is_silent(broker: Broker) -> None:
     broker.close_run(R1)
     broker.reap(R1)
 
     await broker.flush()
 
 
-async def test_a_run_id_that_cannot_be_is_refused_at_once(broker: Broker) -> None:
+async def test_an_invalid_run_id_is_refused_at_once(broker: Broker) -> None:
     with pytest.raises(UsageError, match="run_id must be"):
         broker.open_run(RunId("../etc"))
     with pytest.raises(UsageError, match="belong to Tape"):
         broker.open_run(RunId("tape.value.00ff"))
 
 
-async def test_who_comes_after_the_close_still_gets_everything(broker: Broker) -> None:
+async def test_a_stream_after_the_close_gets_everything(broker: Broker) -> None:
     await filled(broker, 5)
 
     assert places(await drained(broker)) == upto(5)
@@ -114,7 +114,7 @@ async def test_from_seq_0_and_1_are_the_same(broker: Broker) -> None:
     assert places(await drained(broker, from_seq=0)) == places(await drained(broker, from_seq=1)) == [1, 2]
 
 
-async def test_a_place_nobody_was_told_of_is_an_error(broker: Broker) -> None:
+async def test_a_seq_beyond_the_head_raises(broker: Broker) -> None:
     await filled(broker, 2)
 
     with pytest.raises(InvalidCursor):
@@ -128,7 +128,7 @@ async def test_an_unknown_run_streams_nothing_and_ends_at_once(broker: Broker) -
 
 
 @pytest.mark.parametrize("count", [2, 5])
-async def test_all_who_listen_get_the_same(broker: Broker, count: int) -> None:
+async def test_all_readers_get_the_same(broker: Broker, count: int) -> None:
     broker.open_run(R1)
     await publish(broker, 1)
     async with anyio.create_task_group() as tasks:
@@ -143,7 +143,7 @@ async def test_all_who_listen_get_the_same(broker: Broker, count: int) -> None:
     assert all(listener.got == listeners[0].got for listener in listeners)
 
 
-async def test_a_listener_that_waits_ends_promptly_when_the_run_is_closed(broker: Broker) -> None:
+async def test_a_waiting_reader_ends_when_the_run_is_closed(broker: Broker) -> None:
     broker.open_run(R1)
     await publish(broker, 2)
     async with anyio.create_task_group() as tasks:
@@ -158,7 +158,7 @@ async def test_a_listener_that_waits_ends_promptly_when_the_run_is_closed(broker
     assert places(listener.got) == [1, 2] and listener.error is None
 
 
-async def test_a_listener_that_is_cancelled_leaves_the_broker_usable(broker: Broker) -> None:
+async def test_a_cancelled_reader_leaves_the_broker_usable(broker: Broker) -> None:
     broker.open_run(R1)
     await publish(broker, 1)
     before = len(asyncio.all_tasks())
@@ -177,9 +177,7 @@ async def test_a_listener_that_is_cancelled_leaves_the_broker_usable(broker: Bro
     assert places(await taken(broker, 2)) == [1, 2]
 
 
-async def test_readers_and_publishers_cancelled_at_any_moment_leave_nothing_behind(
-    broker: Broker, scale: Scale
-) -> None:
+async def test_readers_and_publishers_cancelled_at_any_moment_leave_no_task(broker: Broker, scale: Scale) -> None:
     broker.open_run(R1)
     await publish(broker, 1)
     before, chance = len(asyncio.all_tasks()), Random(7)
@@ -209,7 +207,7 @@ async def test_a_reaped_run_streams_nothing(broker: Broker) -> None:
     assert await drained(broker) == []
 
 
-async def test_a_run_opened_again_goes_on_numbering_and_streams_its_new_life_only(broker: Broker) -> None:
+async def test_a_reopened_run_continues_its_seqs_and_streams_its_new_incarnation_only(broker: Broker) -> None:
     await filled(broker, 3)
     broker.reap(R1)
 
@@ -234,7 +232,7 @@ async def test_a_bounded_run_keeps_its_newest_events(brokers: Brokers) -> None:
 
 
 @bounded
-async def test_a_listener_that_is_overtaken_is_told_of_the_gap(brokers: Brokers) -> None:
+async def test_an_overtaken_reader_gets_the_gap(brokers: Brokers) -> None:
     broker = brokers.make(max_events=3)
     broker.open_run(R1)
     await publish(broker, 1)
@@ -253,7 +251,7 @@ async def test_a_listener_that_is_overtaken_is_told_of_the_gap(brokers: Brokers)
 
 
 @bounded
-async def test_a_place_that_is_gone_is_told_before_any_event(brokers: Brokers) -> None:
+async def test_a_gap_is_raised_before_any_event(brokers: Brokers) -> None:
     broker = brokers.make(max_events=3)
     await filled(broker, 6)
 
@@ -283,7 +281,7 @@ async def test_an_event_comes_back_field_by_field(broker: Broker) -> None:
     assert envelope.event == event and envelope.event.crc == event.crc
 
 
-async def test_what_is_open_is_open_for_everybody_until_it_is_closed(brokers: Brokers) -> None:
+async def test_an_open_run_is_open_for_every_broker_until_it_is_closed(brokers: Brokers) -> None:
     broker = brokers.make()
     other = brokers.make() if brokers.is_shared else broker
     broker.open_run(R1)
@@ -317,7 +315,7 @@ async def test_a_run_without_identity_is_listed_without(broker: Broker) -> None:
     assert await broker.live_runs() == [LiveRun(run_id=R1, label=None, started_at=None, n_events=0)]
 
 
-async def test_what_is_emitted_before_a_close_in_the_same_tick_is_stored(broker: Broker) -> None:
+async def test_events_emitted_before_a_close_in_the_same_tick_are_stored(broker: Broker) -> None:
     broker.open_run(R1)
     sink = BrokerEventSink(broker, R1)
     events = [make_event(n=n) for n in range(100)]
@@ -329,7 +327,7 @@ async def test_what_is_emitted_before_a_close_in_the_same_tick_is_stored(broker:
     assert [await receipt for receipt in receipts] == upto(100)
 
 
-async def test_what_is_emitted_before_a_close_in_another_thread_is_stored(broker: Broker) -> None:
+async def test_events_emitted_before_a_close_in_another_thread_are_stored(broker: Broker) -> None:
     events = [make_event(n=n) for n in range(100)]
 
     def produce() -> list[int]:
@@ -345,7 +343,7 @@ async def test_what_is_emitted_before_a_close_in_another_thread_is_stored(broker
     assert [envelope.event for envelope in await drained(broker)] == events
 
 
-async def test_what_is_published_keeps_its_place_among_what_is_emitted(broker: Broker) -> None:
+async def test_publish_keeps_its_order_among_emits(broker: Broker) -> None:
     broker.open_run(R1)
 
     first = broker.emit(R1, make_event(n=1))
@@ -355,7 +353,7 @@ async def test_what_is_published_keeps_its_place_among_what_is_emitted(broker: B
     assert (await first, second, await third) == (1, 2, 3)
 
 
-async def test_an_emit_that_fails_is_told_by_its_receipt(broker: Broker) -> None:
+async def test_a_failed_emit_is_raised_by_its_receipt(broker: Broker) -> None:
     receipt = broker.emit(R1, make_event())
 
     with pytest.raises(RunNotFound):
@@ -363,7 +361,7 @@ async def test_an_emit_that_fails_is_told_by_its_receipt(broker: Broker) -> None
     await broker.flush()
 
 
-async def test_an_emit_that_fails_unheard_is_told_by_flush(broker: Broker) -> None:
+async def test_a_failed_emit_that_nobody_retrieved_is_raised_by_flush(broker: Broker) -> None:
     broker.emit(R1, make_event())
 
     with pytest.raises(RunNotFound):
@@ -371,7 +369,7 @@ async def test_an_emit_that_fails_unheard_is_told_by_flush(broker: Broker) -> No
     await broker.flush()
 
 
-async def test_publishers_at_once_get_different_places(broker: Broker) -> None:
+async def test_concurrent_publishers_get_different_seqs(broker: Broker) -> None:
     broker.open_run(R1)
     seqs: list[int] = []
 
@@ -393,7 +391,7 @@ async def test_metrics_count_what_was_published_and_streamed(broker: Broker) -> 
     assert broker.metrics().to_dict() == counted(published=3, streamed=3, runs_open=1)
 
 
-async def test_a_broker_that_was_closed_does_nothing_more(brokers: Brokers) -> None:
+async def test_a_closed_broker_refuses_every_call(brokers: Brokers) -> None:
     broker = brokers.make()
     await filled(broker, 1)
 
@@ -419,7 +417,7 @@ async def test_a_run_opened_by_another_broker_can_be_published_to_and_closed(bro
 
 
 @shared
-async def test_a_run_open_elsewhere_is_refused_to_who_opens_it_and_left_as_it_is(brokers: Brokers) -> None:
+async def test_opening_a_run_that_is_open_elsewhere_is_refused_and_changes_nothing(brokers: Brokers) -> None:
     one, other = brokers.make(), brokers.make()
     one.open_run(R1)
     await one.flush()
@@ -438,7 +436,7 @@ async def test_a_run_open_elsewhere_is_refused_to_who_opens_it_and_left_as_it_is
 
 
 @shared
-async def test_a_run_open_elsewhere_is_told_by_flush(brokers: Brokers) -> None:
+async def test_flush_raises_that_a_run_is_open_elsewhere(brokers: Brokers) -> None:
     one, other = brokers.make(), brokers.make()
     one.open_run(R1)
     await one.flush()
@@ -451,7 +449,7 @@ async def test_a_run_open_elsewhere_is_told_by_flush(brokers: Brokers) -> None:
 
 
 @shared
-async def test_a_producer_whose_run_was_closed_by_another_learns_it_with_its_next_renewal(brokers: Brokers) -> None:
+async def test_a_producer_detects_at_its_next_renewal_that_its_run_was_closed(brokers: Brokers) -> None:
     producer = brokers.make(lease=Lease(renew=timedelta(milliseconds=20)))
     other = brokers.make()
     producer.open_run(R1)

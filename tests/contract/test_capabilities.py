@@ -1,4 +1,4 @@
-"""What a store lacks is said at once, and leaves nothing behind."""
+"""A store refuses a capability that it lacks at once, and writes nothing."""
 
 import pytest
 
@@ -21,7 +21,7 @@ async def test_a_request_with_cells_is_refused_and_the_others_are_appended(store
 
 
 @pytest.mark.parametrize("what", ["ledgers", "transactions", "audit", "reactions", "tasks"])
-async def test_what_is_missing_is_named(store: Store, what: str) -> None:
+async def test_the_error_names_the_missing_capability(store: Store, what: str) -> None:
     with pytest.raises(UsageError, match=f"has no .*{what}"):
         await use(store, what)
 

@@ -1,4 +1,4 @@
-"""Runs that are ended with a word, and runs that are compared."""
+"""Runs that are ended with a reason, and runs that are compared."""
 
 import pytest
 
@@ -13,7 +13,7 @@ from tape.wire.frames import RunEnd
 from tests.contract.events import fill, make_event, read_all, seqs, upto
 
 
-async def test_a_run_that_is_ended_says_why_and_is_closed(journal: Journal) -> None:
+async def test_ending_a_run_appends_the_reason_and_closes_it(journal: Journal) -> None:
     await fill(journal, "r1", 2)
 
     last_seq = await journal.end_run("r1", "failed", "out of dice")
@@ -25,7 +25,7 @@ async def test_a_run_that_is_ended_says_why_and_is_closed(journal: Journal) -> N
     assert await journal.live_runs() == []
 
 
-async def test_a_run_that_has_ended_is_not_ended_again(journal: Journal) -> None:
+async def test_an_ended_run_is_not_ended_again(journal: Journal) -> None:
     await fill(journal, "r1", 2)
     await journal.close_run("r1")
 
@@ -33,14 +33,14 @@ async def test_a_run_that_has_ended_is_not_ended_again(journal: Journal) -> None
     assert seqs(await read_all(journal, "r1")) == upto(2)
 
 
-async def test_a_run_that_holds_no_json_is_just_closed(journal: Journal) -> None:
+async def test_a_run_without_json_is_closed_without_a_reason(journal: Journal) -> None:
     await journal.append(Event(run_id="r1", payload=b"x", content_type="text/plain"), open=True)
 
     assert await journal.end_run("r1", "cancelled", "") == 1
     assert await journal.live_runs() == []
 
 
-async def test_whatever_a_reason_holds_can_be_stored(journal: Journal) -> None:
+async def test_any_reason_can_be_stored(journal: Journal) -> None:
     await fill(journal, "r1", 0)
 
     await journal.end_run("r1", "failed", "\x00\ud800\n" + "x" * 10_000)
@@ -49,7 +49,7 @@ async def test_whatever_a_reason_holds_can_be_stored(journal: Journal) -> None:
     assert isinstance(last.payload, dict) and str(last.payload["reason"]).startswith("   xxx")
 
 
-async def test_the_end_of_a_run_that_is_open_again_says_that_it_was_complete(store: Store, journal: Journal) -> None:
+async def test_the_end_of_a_reopened_run_has_the_state_complete(store: Store, journal: Journal) -> None:
     await fill(journal, "r1", 2)
     await journal.close_run("r1")
     await journal.open_run("r1")
@@ -59,7 +59,7 @@ async def test_the_end_of_a_run_that_is_open_again_says_that_it_was_complete(sto
     assert end == RunEnd(reason="closed", last_event_id=2, state="complete")
 
 
-async def test_a_run_that_is_not_there_cannot_be_ended(journal: Journal) -> None:
+async def test_an_unknown_run_cannot_be_ended(journal: Journal) -> None:
     with pytest.raises(RunNotFound):
         await journal.end_run("r1", "cancelled", "")
 
@@ -80,7 +80,7 @@ async def test_a_child_differs_from_its_parent_by_what_followed_the_fork(journal
     assert found.rows[-1].changes == (Change("n", "3", "30"),)
 
 
-async def test_runs_that_are_not_there_cannot_be_compared(journal: Journal) -> None:
+async def test_unknown_runs_cannot_be_compared(journal: Journal) -> None:
     await fill(journal, "parent", 1)
 
     with pytest.raises(RunNotFound) as refused:

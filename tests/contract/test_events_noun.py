@@ -1,4 +1,4 @@
-"""Events as nouns: said and followed in this process and over a wire alike."""
+"""`client.events`: append and stream, in this process and over gRPC alike."""
 
 from contextlib import aclosing
 from typing import Any
@@ -42,7 +42,7 @@ async def taken(node: AsyncNode, count: int | None = None, **wish: Any) -> list[
     return found
 
 
-async def test_what_is_said_is_in_the_journal_to_the_byte(node: AsyncNode, journal: Journal) -> None:
+async def test_appended_events_are_in_the_journal_byte_for_byte(node: AsyncNode, journal: Journal) -> None:
     blob = Event(run_id="r2", payload=b"\x00\xff", content_type="image/png")
     events = [make_event("r1", 1, subject="/shop/sold", schema_version=7), make_event("r1", 2), blob]
 
@@ -60,7 +60,7 @@ async def test_the_same_key_gives_the_first_positions(node: AsyncNode) -> None:
         await node.events.append(make_event("r1", 2), key="k", open=True)
 
 
-async def test_what_is_refused_says_why(node: AsyncNode, journal: Journal) -> None:
+async def test_a_refused_append_raises_its_reason(node: AsyncNode, journal: Journal) -> None:
     await node.events.append(make_event("r1", 1), open=True)
 
     with pytest.raises(RunNotFound, match="'r2'"):
@@ -75,7 +75,7 @@ async def test_what_is_refused_says_why(node: AsyncNode, journal: Journal) -> No
     assert (conflict.value.run_id, conflict.value.expected, conflict.value.actual) == ("r1", 7, 1)
 
 
-async def test_a_stream_has_what_was_and_what_comes_once_each(node: AsyncNode, journal: Journal, scale: Scale) -> None:
+async def test_a_stream_has_old_and_new_entries_once_each(node: AsyncNode, journal: Journal, scale: Scale) -> None:
     many = scale(600)
     await node.events.append([make_event("r1", n) for n in range(300)], open=True)
 
@@ -91,7 +91,7 @@ async def say_more(journal: Journal, numbers: range) -> None:
         await journal.append(make_event("r1", number))
 
 
-async def test_a_stream_has_everything_from_the_moment_it_is_given(node: AsyncNode, journal: Journal) -> None:
+async def test_a_stream_misses_nothing_from_its_creation_on(node: AsyncNode, journal: Journal) -> None:
     head = await journal.head()
     async with aclosing(await node.events.stream(from_global_seq=head)) as entries:
         await journal.append(make_event("r1", 1), open=True)
@@ -108,7 +108,7 @@ async def test_a_stream_of_a_run_ends_with_the_run(node: AsyncNode, journal: Jou
     assert [entry.seq for entry in await taken(node, run_id="r1", from_seq=2)] == [2, 3]
 
 
-async def test_a_pattern_and_a_predicate_choose(node: AsyncNode) -> None:
+async def test_a_pattern_and_a_predicate_select(node: AsyncNode) -> None:
     subjects = ("/shop/sold", "/shop/lost")
     await node.events.append([make_event("r1", n, subject=subjects[n % 2]) for n in range(6)], open=True)
 
@@ -117,7 +117,7 @@ async def test_a_pattern_and_a_predicate_choose(node: AsyncNode) -> None:
     assert [entry.payload for entry in found] == [{"n": 2}, {"n": 4}]
 
 
-async def test_a_gap_names_where_it_ends(node: AsyncNode, store: Store, journal: Journal) -> None:
+async def test_a_gap_names_its_end(node: AsyncNode, store: Store, journal: Journal) -> None:
     await node.events.append([make_event("r1", n) for n in range(5)], open=True)
     await store.retention.trim(GlobalSeq(3))
 
@@ -138,7 +138,7 @@ async def test_a_gap_names_where_it_ends(node: AsyncNode, store: Store, journal:
         ({"run_id": "a/b"}, UsageError),
     ],
 )
-async def test_a_place_or_a_filter_that_cannot_be_is_refused(
+async def test_an_invalid_cursor_or_filter_is_refused(
     node: AsyncNode, wish: dict[str, Any], error: type[Exception]
 ) -> None:
     with pytest.raises(error):

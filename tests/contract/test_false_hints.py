@@ -1,4 +1,4 @@
-"""P9: a hint of whoever can reach the channel, however false, changes when a reader looks and nothing else."""
+"""P9: a forged hint changes when a reader reads, and nothing else."""
 
 import socket
 from contextlib import aclosing, suppress

@@ -1,4 +1,4 @@
-"""What becomes of forks when history goes: gaps are named, children keep their parents, an audit understands."""
+"""Forks and retention: gaps are named, children keep their parents, the audit passes."""
 
 from contextlib import suppress
 
@@ -15,7 +15,7 @@ from tests.contract.events import fill, make_event, read_all, seqs, upto
 PARENT, CHILD = RunId("parent"), RunId("child")
 
 
-async def test_history_that_is_gone_cannot_be_forked(journal: Journal, store: Store) -> None:
+async def test_trimmed_history_cannot_be_forked(journal: Journal, store: Store) -> None:
     await fill(journal, "parent", 5)
     await store.retention.trim_run(PARENT, keep=2)
 
@@ -40,9 +40,7 @@ async def test_a_child_of_a_trimmed_run_can_be_forked_no_further_back_than_its_p
     assert seqs(await journal.fork("child", 3, run_id="grandchild")) == [4]
 
 
-async def test_what_a_bounded_store_has_dropped_with_its_run_cannot_be_forked(
-    backend: Backend, journal: Journal
-) -> None:
+async def test_a_run_reaped_by_a_bounded_store_cannot_be_forked(backend: Backend, journal: Journal) -> None:
     await fill(journal, "parent", 3)
     await journal.close_run("parent")
     await journal.reap("parent")
@@ -67,7 +65,7 @@ async def test_a_trimmed_ancestor_is_a_gap_that_names_where_the_survivors_begin(
     assert seqs(await read_all(journal, "child", 3)) == [3, 4, 5]
 
 
-async def test_when_all_that_was_inherited_is_gone_a_child_begins_with_its_own(journal: Journal, store: Store) -> None:
+async def test_a_child_without_inherited_entries_begins_with_its_own(journal: Journal, store: Store) -> None:
     await fill(journal, "parent", 6)
     await journal.fork("parent", 4, run_id="child")
     await journal.fork("child", 5, run_id="grandchild")
@@ -150,7 +148,7 @@ async def test_children_are_reaped_before_their_parent(journal: Journal, store: 
     assert parent is not None and parent.is_reaped
 
 
-async def test_a_reaped_child_that_is_opened_again_lives(journal: Journal) -> None:
+async def test_a_reaped_child_can_be_opened_again(journal: Journal) -> None:
     await fill(journal, "parent", 2)
     await journal.fork("parent", 1, run_id="child")
     for run_id in ("parent", "child"):

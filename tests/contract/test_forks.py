@@ -1,4 +1,4 @@
-"""Forks: a child is its parent's entries 1…k and then its own, and its parent never knows. P16, P18."""
+"""Forks: a child is its parent's entries 1…k and then its own, and its parent does not change. P16, P18."""
 
 from collections.abc import Sequence
 from contextlib import aclosing
@@ -43,7 +43,7 @@ async def test_a_child_is_its_parent_up_to_the_fork_and_then_its_own(journal: Jo
     assert positions(child) == sorted(positions(child))
 
 
-async def test_a_fork_says_where_it_comes_from_and_what_is_changed(journal: Journal) -> None:
+async def test_a_fork_entry_names_the_parent_and_the_mutation(journal: Journal) -> None:
     await fill(journal, "parent", 2)
 
     forked, mutation = await journal.fork("parent", 2, run_id="child", mutation=[1], reason="what if")
@@ -99,7 +99,7 @@ async def test_a_fork_of_a_fork_reads_all_its_ancestors(journal: Journal, store:
     assert heads[RunId("nephew")].lineage == (Ancestor(PARENT, Seq(1)),)
 
 
-async def test_the_parent_and_the_child_grow_apart(journal: Journal) -> None:
+async def test_parent_and_child_grow_independently(journal: Journal) -> None:
     await fill(journal, "parent", 2)
     await journal.fork("parent", 2, run_id="child")
 
@@ -134,7 +134,7 @@ async def test_a_child_must_be_new(journal: Journal) -> None:
         await journal.fork("parent", 1, run_id="child")
 
 
-async def test_a_parent_must_be_there(journal: Journal) -> None:
+async def test_a_parent_must_exist(journal: Journal) -> None:
     with pytest.raises(RunNotFound) as refused:
         await journal.fork("parent", 0, run_id="child")
 
@@ -143,7 +143,7 @@ async def test_a_parent_must_be_there(journal: Journal) -> None:
 
 
 @pytest.mark.parametrize("at_seq", [3, 1 << 60])
-async def test_a_fork_beyond_the_head_is_refused_and_told_the_bounds(journal: Journal, at_seq: int) -> None:
+async def test_a_fork_beyond_the_head_is_refused_with_the_bounds(journal: Journal, at_seq: int) -> None:
     await fill(journal, "parent", 2)
 
     with pytest.raises(UsageError, match=f"can be forked at 0 to 2, not at {at_seq}"):
@@ -158,7 +158,7 @@ async def test_a_fork_is_at_a_seq(journal: Journal, at_seq: int) -> None:
         await journal.fork("parent", at_seq)
 
 
-async def test_runs_of_tape_itself_are_neither_forked_nor_begun(journal: Journal, store: Store) -> None:
+async def test_system_runs_are_neither_forked_nor_opened(journal: Journal, store: Store) -> None:
     await append(store, make_event("tape.value.00ff"))
     await fill(journal, "parent", 1)
 
@@ -168,7 +168,7 @@ async def test_runs_of_tape_itself_are_neither_forked_nor_begun(journal: Journal
         await journal.fork("parent", 0, run_id="tape.mine")
 
 
-async def test_a_lineage_has_an_end(store: Store) -> None:
+async def test_the_depth_of_a_lineage_is_limited(store: Store) -> None:
     await append(store, make_event("run-0", 0))
     group = [fork_request(RunId(f"run-{n}"), Fork(RunId(f"run-{n - 1}"), Seq(n))) for n in range(1, 258)]
 
@@ -191,7 +191,7 @@ async def test_the_same_key_forks_once(journal: Journal) -> None:
         await journal.fork("parent", 1, run_id=first[0].run_id, mutation=1, key="k")
 
 
-async def test_a_child_holds_what_its_parent_holds(journal: Journal) -> None:
+async def test_a_child_has_its_parents_content_type(journal: Journal) -> None:
     plain = make_event("parent", 1)
     blob = type(plain)(run_id="parent", payload=b"x", content_type="text/plain")
     await journal.append(blob, open=True)
@@ -203,7 +203,7 @@ async def test_a_child_holds_what_its_parent_holds(journal: Journal) -> None:
     assert entry.seq == 3
 
 
-async def test_a_child_goes_on_like_any_run(journal: Journal, store: Store) -> None:
+async def test_a_child_can_be_appended_closed_and_reopened(journal: Journal, store: Store) -> None:
     await fill(journal, "parent", 2)
     await journal.fork("parent", 2, run_id="child")
     before = (await store.runs.heads([CHILD]))[CHILD]
@@ -303,7 +303,7 @@ async def test_a_childs_stream_ends_where_the_child_is_closed(journal: Journal) 
         await drain(journal.stream(run_id="child", from_seq=5))
 
 
-async def test_a_child_of_more_than_a_page_has_no_seam(journal: Journal) -> None:
+async def test_a_child_longer_than_a_page_has_no_hole(journal: Journal) -> None:
     await fill(journal, "parent", 700)
     await journal.fork("parent", 600, run_id="child")
     await journal.append([make_event("child", n) for n in range(500)])
@@ -324,7 +324,7 @@ async def test_many_ancestors_take_no_more_pages_than_one_run(journal: Journal, 
     assert deep <= flat + 1  # the first look says that it inherits
 
 
-async def test_large_payloads_are_inherited_whole(journal: Journal) -> None:
+async def test_large_payloads_are_inherited_completely(journal: Journal) -> None:
     for run_id in ("parent", "other"):
         await journal.append([type(make_event())(run_id=run_id, payload="x" * 900_000) for _ in range(6)], open=True)
     await journal.fork("parent", 6, run_id="child")

@@ -1,4 +1,4 @@
-"""A producer's lease on a run: renewed, lost, or left to somebody who ends the run."""
+"""A producer's lease on a run: renewed, lost, or expired."""
 
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
@@ -50,7 +50,7 @@ async def leased(store: Store, count: int) -> list[RunId]:
     return runs
 
 
-async def test_a_leased_run_becomes_stale_when_its_producer_is_silent(backend: Backend, store: Store) -> None:
+async def test_a_leased_run_becomes_stale_when_its_lease_is_not_renewed(backend: Backend, store: Store) -> None:
     await store.runs.open(R1, RunMeta(), "p1")
     before = (await found(store)).status
 
@@ -95,7 +95,7 @@ async def test_renewing_nothing_holds_nothing(store: Store) -> None:
     assert list(await store.runs.renew("p1", [])) == []
 
 
-async def test_a_strangers_renewal_does_not_break_the_silence(backend: Backend, store: Store) -> None:
+async def test_a_renewal_by_another_producer_does_not_count(backend: Backend, store: Store) -> None:
     await store.runs.open(R1, RunMeta(), "p1")
     await age(backend, store, SEVEN_SECONDS)
 
@@ -104,7 +104,7 @@ async def test_a_strangers_renewal_does_not_break_the_silence(backend: Backend, 
     assert (await found(store)).status is RunActivity.STALE
 
 
-async def test_a_run_whose_producer_is_gone_is_closed_at_its_last_seq(backend: Backend, store: Store) -> None:
+async def test_a_run_with_an_expired_lease_is_closed_at_its_last_seq(backend: Backend, store: Store) -> None:
     await store.runs.open(R1, RunMeta(), "p1")
     await append(store, make_event(n=1), make_event(n=2))
     await age(backend, store, GONE)
@@ -116,7 +116,7 @@ async def test_a_run_whose_producer_is_gone_is_closed_at_its_last_seq(backend: B
     assert (await found(store)).status is RunActivity.COMPLETE
 
 
-async def test_only_the_silent_are_closed(backend: Backend, store: Store) -> None:
+async def test_only_runs_with_expired_leases_are_closed(backend: Backend, store: Store) -> None:
     await store.runs.open(R1, RunMeta(), "p1")
     await store.runs.open(R2, RunMeta(), "p2")
     await age(backend, store, GONE)
@@ -129,7 +129,7 @@ async def test_only_the_silent_are_closed(backend: Backend, store: Store) -> Non
     assert [run.run_id for run in await store.runs.listed(is_open=True)] == [R2, R3]
 
 
-async def test_a_late_producer_is_told_that_its_run_is_closed(backend: Backend, store: Store) -> None:
+async def test_a_late_producer_gets_run_closed(backend: Backend, store: Store) -> None:
     await store.runs.open(R1, RunMeta(), "p1")
     await append(store, make_event())
     await age(backend, store, GONE)
@@ -142,7 +142,7 @@ async def test_a_late_producer_is_told_that_its_run_is_closed(backend: Backend, 
     assert isinstance(outcome, RunClosed)
 
 
-async def test_a_stream_ends_where_a_silent_run_was_closed(backend: Backend, store: Store, journal: Journal) -> None:
+async def test_a_stream_ends_when_an_expired_run_is_closed(backend: Backend, store: Store, journal: Journal) -> None:
     await store.runs.open(R1, RunMeta(), "p1")
     await journal.append([make_event(n=1), make_event(n=2)])
     seen: list[int] = []
@@ -188,7 +188,7 @@ async def test_opening_again_gives_the_lease_to_the_new_producer(store: Store) -
     assert (await found(store)).meta == RunMeta(label="again")
 
 
-async def test_a_lease_of_a_former_life_means_nothing_to_a_run_that_an_append_opened(
+async def test_a_lease_of_an_earlier_incarnation_does_not_hold_a_run_that_an_append_opened(
     backend: Backend, store: Store
 ) -> None:
     await store.runs.open(R1, RunMeta(), "p1")
@@ -209,7 +209,7 @@ async def test_an_append_to_an_open_run_leaves_its_lease(store: Store) -> None:
     assert list(await store.runs.renew("p1", [R1])) == [R1]
 
 
-async def test_a_run_that_nobody_holds_is_leased_to_who_adopts_it(backend: Backend, store: Store) -> None:
+async def test_a_run_without_a_lease_can_be_adopted(backend: Backend, store: Store) -> None:
     await append(store, make_event())
 
     assert list(await store.runs.renew("p1", [R1], adopts=True)) == [R1]
@@ -219,7 +219,7 @@ async def test_a_run_that_nobody_holds_is_leased_to_who_adopts_it(backend: Backe
     assert (await found(store)).status is RunActivity.RUNNING
 
 
-async def test_an_adopted_run_is_closed_when_its_producer_falls_silent(backend: Backend, store: Store) -> None:
+async def test_an_adopted_run_is_closed_when_its_lease_expires(backend: Backend, store: Store) -> None:
     await append(store, make_event(), make_event())
     await store.runs.renew("p1", [R1], adopts=True)
     await age(backend, store, GONE)
@@ -229,14 +229,14 @@ async def test_an_adopted_run_is_closed_when_its_producer_falls_silent(backend: 
     assert head.closed_seq == 2
 
 
-async def test_a_run_that_another_holds_is_not_adopted(store: Store) -> None:
+async def test_a_run_leased_to_another_is_not_adopted(store: Store) -> None:
     await store.runs.open(R1, RunMeta(), "p1")
 
     assert list(await store.runs.renew("p2", [R1], adopts=True)) == []
     assert list(await store.runs.renew("p1", [R1])) == [R1]
 
 
-async def test_a_run_that_has_ended_or_never_was_is_not_adopted(backend: Backend, store: Store) -> None:
+async def test_a_closed_or_unknown_run_is_not_adopted(backend: Backend, store: Store) -> None:
     await append(store, make_event())
     closed = await store.runs.close(R1)
 
@@ -246,7 +246,7 @@ async def test_a_run_that_has_ended_or_never_was_is_not_adopted(backend: Backend
     assert (await store.runs.heads([R1, R2])) == {R1: closed}
 
 
-async def test_who_adopts_a_run_while_it_is_closed_is_told_the_truth(backend: Backend) -> None:
+async def test_adopting_a_run_while_it_is_closed_reports_the_outcome(backend: Backend) -> None:
     held: list[RunId] = []
 
     async def adopt(store: Store) -> None:
@@ -269,7 +269,7 @@ async def test_who_adopts_a_run_while_it_is_closed_is_told_the_truth(backend: Ba
     assert set(held) <= set(runs)
 
 
-async def test_two_nodes_close_each_silent_run_once_and_agree_where(backend: Backend) -> None:
+async def test_two_nodes_close_each_expired_run_once_at_the_same_seq(backend: Backend) -> None:
     closed: list[tuple[RunId, Head]] = []
 
     async def close(store: Store) -> None:
@@ -287,7 +287,9 @@ async def test_two_nodes_close_each_silent_run_once_and_agree_where(backend: Bac
 
 
 @pytest.mark.parametrize("is_renewed_first", [True, False])
-async def test_a_renewal_that_races_with_the_end_is_told_the_truth(backend: Backend, is_renewed_first: bool) -> None:
+async def test_a_renewal_that_races_with_the_close_reports_the_outcome(
+    backend: Backend, is_renewed_first: bool
+) -> None:
     held: list[RunId] = []
     closed: list[RunId] = []
 
@@ -309,7 +311,7 @@ async def test_a_renewal_that_races_with_the_end_is_told_the_truth(backend: Back
     assert sorted(held) == still_open
 
 
-async def test_renewing_beside_appends_and_closes_disturbs_none_of_them(store: Store) -> None:
+async def test_renewals_do_not_disturb_concurrent_appends_and_closes(store: Store) -> None:
     ended, *runs = await leased(store, 6)
 
     async def renew() -> None:

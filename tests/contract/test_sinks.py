@@ -1,4 +1,4 @@
-"""Where producers say the events of many runs, over whatever store."""
+"""Sinks for the events of many runs, over any store."""
 
 from collections.abc import Sequence
 

@@ -1,4 +1,4 @@
-"""StreamReader: P5, P6, P8, P9, how streams begin, end and miss."""
+"""Streams: P5, P6, P8, P9, how they begin, end and miss."""
 
 import gc
 from contextlib import aclosing
@@ -67,7 +67,7 @@ async def test_p6_a_cross_run_reader_resumes_inside_a_request(journal: Journal) 
     assert positions(found) == [2, 3]
 
 
-async def test_p8_a_reader_that_does_not_read_delays_nobody(journal: Journal, scale: Scale) -> None:
+async def test_p8_a_reader_that_does_not_read_delays_no_other(journal: Journal, scale: Scale) -> None:
     await fill(journal, "r1", 1)
     idle = journal.stream(run_id="r1")
     await idle.__anext__()
@@ -179,7 +179,7 @@ async def test_close_drains_also_when_the_newest_append_was_cancelled(journal: J
         assert await journal.close_run("r1") >= 1800
 
 
-async def test_leaving_the_journal_waits_for_what_was_asked(backend: Backend, store: Store) -> None:
+async def test_closing_the_journal_waits_for_pending_appends(backend: Backend, store: Store) -> None:
     async with anyio.create_task_group() as tasks, run_journal(store) as journal:
         await journal.open_run("r1")
         for n in range(5):
@@ -189,7 +189,7 @@ async def test_leaving_the_journal_waits_for_what_was_asked(backend: Backend, st
     assert (await store.journal.bounds()).head == 4500
 
 
-async def test_a_closed_journal_keeps_nobody_waiting(store: Store) -> None:
+async def test_a_closed_journal_wakes_all_waiters(store: Store) -> None:
     async with run_journal(store) as journal:
         await fill(journal, "r1", 1)
         live = journal.stream()
@@ -221,7 +221,7 @@ async def test_an_idle_stream_ends_when_its_run_is_closed_without_an_entry(journ
         assert await drain(journal.stream(run_id="r1")) == []
 
 
-async def test_a_reader_that_comes_after_the_close_gets_everything(journal: Journal) -> None:
+async def test_a_reader_after_the_close_gets_everything(journal: Journal) -> None:
     await fill(journal, "r1", 5)
     await journal.close_run("r1")
 
@@ -229,7 +229,7 @@ async def test_a_reader_that_comes_after_the_close_gets_everything(journal: Jour
     assert seqs(await drain(journal.stream(run_id="r1", from_seq=3))) == [3, 4, 5]
 
 
-async def test_a_reopened_run_goes_on_at_its_last_seq_plus_one(journal: Journal) -> None:
+async def test_a_reopened_run_continues_at_its_last_seq_plus_one(journal: Journal) -> None:
     await fill(journal, "r1", 2)
     await journal.close_run("r1")
     await journal.open_run("r1")
@@ -258,7 +258,7 @@ async def test_without_follow_a_stream_ends_at_the_head_it_found(journal: Journa
     assert [first.seq, *seqs(await drain(stream))] == upto(600)
 
 
-async def test_a_cursor_nobody_was_told_of_is_an_error_not_silence(journal: Journal) -> None:
+async def test_a_cursor_beyond_the_head_raises(journal: Journal) -> None:
     await fill(journal, "r1", 3)
 
     assert seqs(await drain(journal.stream(run_id="r1", from_seq=4, follow=False))) == []
@@ -268,7 +268,7 @@ async def test_a_cursor_nobody_was_told_of_is_an_error_not_silence(journal: Jour
         await drain(journal.stream(from_global_seq=4))
 
 
-async def test_a_bad_call_fails_when_it_is_made(journal: Journal) -> None:
+async def test_invalid_options_raise_at_the_call(journal: Journal) -> None:
     with pytest.raises(UsageError):
         journal.stream(subject="no slash")
     with pytest.raises(UsageError):
@@ -356,7 +356,7 @@ async def test_a_live_pattern_sees_only_its_own(journal: Journal) -> None:
     assert positions(found) == sorted(positions(found))
 
 
-async def test_a_subject_that_is_said_often_is_read_in_order(journal: Journal) -> None:
+async def test_a_frequent_subject_is_read_in_order(journal: Journal) -> None:
     await journal.append([make_event(n=n, subject=f"/s/{n % 2}") for n in range(900)], open=True)
     await journal.append([make_event(n=n, subject=f"/s/{n % 2}") for n in range(900)])
 
@@ -366,7 +366,7 @@ async def test_a_subject_that_is_said_often_is_read_in_order(journal: Journal) -
 
 
 @pytest.mark.parametrize("letter", ["x", "é"])
-async def test_history_of_many_megabytes_is_read_whole(journal: Journal, letter: str) -> None:
+async def test_history_of_many_megabytes_is_read_completely(journal: Journal, letter: str) -> None:
     big = Event(run_id="r1", payload=letter * 450_000, subject="/big/one")
     for _ in range(5):
         await journal.append([big] * 5, open=True)
@@ -393,7 +393,7 @@ async def test_a_predicate_selects_and_its_errors_match_nothing(journal: Journal
     assert positions(await drain(journal.stream(run_id="r1", subject="/no/*", where="true", follow=False))) == [2]
 
 
-async def test_cancelled_and_abandoned_streams_leave_nothing_behind(store: Store) -> None:
+async def test_cancelled_and_abandoned_streams_leave_no_view(store: Store) -> None:
     async with run_journal(store) as journal:
         tail: Tail = journal._tail  # noqa: SLF001 - what must be empty is inside
         await fill(journal, "r1", 1)

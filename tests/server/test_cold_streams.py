@@ -1,4 +1,4 @@
-"""Runs that a store has let go of, as a reader of the server gets them: as if they were still there."""
+"""Streams of reaped runs from their files: the same as from the store."""
 
 from pathlib import Path
 from typing import Any
@@ -44,7 +44,7 @@ def test_a_file_is_filtered_like_the_journal(start: Start, run_id: str) -> None:
     assert [frame for frames in answers for frame in frames if isinstance(frame, Checkpoint)] == []
 
 
-def test_what_cannot_be_a_filter_is_refused_of_a_file_too(start: Start, run_id: str) -> None:
+def test_an_invalid_filter_of_a_file_is_refused(start: Start, run_id: str) -> None:
     queries: list[dict[str, str]] = [{"subject": "no-slash"}, {"where": "payload.n >"}]
     with start("memory://", "--reap-after", "1s").client() as http:
         publish(http, run_id, 1)
@@ -53,7 +53,7 @@ def test_what_cannot_be_a_filter_is_refused_of_a_file_too(start: Start, run_id: 
         assert [http.get("/events", params={"run_id": run_id} | query).status_code for query in queries] == [400, 400]
 
 
-def test_a_cursor_beyond_a_file_is_of_another_journal_and_everything_is_replayed(start: Start, run_id: str) -> None:
+def test_a_cursor_beyond_a_file_is_an_epoch_reset_and_all_is_replayed(start: Start, run_id: str) -> None:
     with start("memory://", "--reap-after", "1s").client() as http:
         publish(http, run_id, 1, 2, 3)
         close_and_reap(http, run_id)
@@ -65,7 +65,7 @@ def test_a_cursor_beyond_a_file_is_of_another_journal_and_everything_is_replayed
     assert at_the_end.status_code == httpx.codes.NO_CONTENT
 
 
-def test_a_run_that_ended_again_is_not_told_from_the_file_of_its_life_before(start: Start, run_id: str) -> None:
+def test_a_run_that_ended_again_is_not_read_from_the_file_of_its_earlier_incarnation(start: Start, run_id: str) -> None:
     with start("memory://", "--reap-after", "1s").client() as http:
         publish(http, run_id, 1, 2, 3)
         close_and_reap(http, run_id)
@@ -77,7 +77,7 @@ def test_a_run_that_ended_again_is_not_told_from_the_file_of_its_life_before(sta
     assert payloads(frames)[-2:] == [4, 5]
 
 
-def test_a_file_of_another_journal_is_not_taken_for_a_run_of_the_same_name(start: Start, run_id: str) -> None:
+def test_a_file_of_another_journal_is_not_read_for_a_run_of_the_same_name(start: Start, run_id: str) -> None:
     first = start("memory://")
     with first.client() as http:
         publish(http, run_id, "theirs", "theirs")
@@ -89,7 +89,7 @@ def test_a_file_of_another_journal_is_not_taken_for_a_run_of_the_same_name(start
         assert payloads(read_to_end(http, run_id)) == ["ours", "ours"]
 
 
-async def test_a_file_that_somebody_writes_is_503_and_not_opened(start: Start, tmp_path: Path, run_id: str) -> None:
+async def test_a_file_that_is_being_written_is_503_and_not_opened(start: Start, tmp_path: Path, run_id: str) -> None:
     paths = [f"/events?run_id={run_id}", f"/session/{run_id}/events", f"/runs/{run_id}"]
     first = start("memory://")
     with first.client() as http:

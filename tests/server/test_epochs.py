@@ -1,4 +1,4 @@
-"""A new epoch under a running server: it goes on by itself, and every stream is resyncs before it does."""
+"""A new epoch under a running server: the server continues, and every open stream gets a resync."""
 
 from collections.abc import Iterator
 from pathlib import Path
@@ -42,7 +42,7 @@ def after_resync_ids(listener: Listener, count: int) -> list[int]:
     return ids(after_resync(listener.until(lambda frames: len(ids(after_resync(frames))) >= count)))
 
 
-def test_an_open_stream_of_a_run_is_told_and_replayed_from_its_floor(
+def test_an_open_stream_of_a_run_gets_a_resync_and_a_replay_from_the_floor(
     server: TapeServer, http: httpx.Client, run_id: str
 ) -> None:
     publish(http, run_id, 1, 2, 3)
@@ -63,7 +63,7 @@ def test_an_open_stream_of_a_run_is_told_and_replayed_from_its_floor(
 
 
 @pytest.mark.parametrize("query", [{}, {"subject": "/tape/event/**"}])
-def test_an_open_stream_across_runs_is_told_and_goes_on_at_the_head(
+def test_an_open_stream_across_runs_gets_a_resync_and_resumes_at_the_head(
     server: TapeServer, http: httpx.Client, run_id: str, query: dict[str, str]
 ) -> None:
     publish(http, run_id, 1, 2, 3)
@@ -79,7 +79,7 @@ def test_an_open_stream_across_runs_is_told_and_goes_on_at_the_head(
     assert (resync.reason, resync.last_delivered_id, resync.earliest_available_id) == ("epoch_reset", 3, 4)
 
 
-def test_a_reader_that_comes_back_with_an_old_epoch_is_told_and_one_with_the_new_is_not(
+def test_a_cursor_of_an_old_epoch_gets_a_resync_and_one_of_the_new_does_not(
     server: TapeServer, http: httpx.Client, run_id: str
 ) -> None:
     publish(http, run_id, 1, 2, 3)
@@ -97,7 +97,7 @@ def test_a_reader_that_comes_back_with_an_old_epoch_is_told_and_one_with_the_new
     assert ids(again.frames) == [3] and not after_resync(again.frames)
 
 
-def test_every_stream_there_is_is_told_once_of_each_epoch(server: TapeServer, http: httpx.Client, run_id: str) -> None:
+def test_every_open_stream_gets_one_resync_per_epoch(server: TapeServer, http: httpx.Client, run_id: str) -> None:
     publish(http, run_id, 1)
 
     with open_stream(http, "/events", run_id=run_id) as one, open_stream(http, "/events", run_id=run_id) as other:
@@ -114,9 +114,7 @@ def test_every_stream_there_is_is_told_once_of_each_epoch(server: TapeServer, ht
         ]  # fmt: skip
 
 
-def test_a_data_set_that_is_gone_is_another_journal_and_its_runs_begin_anew(
-    start: Start, redis_url: str, run_id: str
-) -> None:
+def test_a_lost_data_set_is_a_new_epoch_and_its_runs_start_over(start: Start, redis_url: str, run_id: str) -> None:
     server = start(redis_url)
     with server.client() as http, redis.Redis.from_url(redis_url) as client:
         publish(http, run_id, 1, 2, 3)

@@ -36,7 +36,7 @@ def held(path: Path) -> Iterator[None]:
         connection.close()
 
 
-def test_a_run_is_tailed_live_while_somebody_holds_its_file(start: Start, tmp_path: Path) -> None:
+def test_a_run_is_tailed_live_while_its_file_is_being_written(start: Start, tmp_path: Path) -> None:
     with held(cold_path(tmp_path, "child")):
         server = start("memory://")
         with server.client() as http:

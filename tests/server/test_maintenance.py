@@ -1,4 +1,4 @@
-"""What a server does by itself: runs of a store that forgets go into files, and are let go of."""
+"""Run maintenance of a server: ended runs of a bounded store are copied to files and reaped."""
 
 import signal
 import time
@@ -40,7 +40,7 @@ def detail(http: httpx.Client, run_id: str) -> dict[str, object]:
     return dict(answer.json()) if answer.status_code == 200 else {}
 
 
-def test_a_run_that_was_let_go_is_served_from_its_file_with_the_same_bytes(start: Start, forgetful: str) -> None:
+def test_a_reaped_run_is_served_from_its_file_with_the_same_bytes(start: Start, forgetful: str) -> None:
     server = start(forgetful, "--reap-after", "1s")
     with server.client() as http:
         write(http, "r", 300)
@@ -54,7 +54,7 @@ def test_a_run_that_was_let_go_is_served_from_its_file_with_the_same_bytes(start
     assert listed == [{"run_id": "r", "label": "kept", "started_at": None, "n_events": 300, "status": "complete"}]
 
 
-def test_an_open_run_is_never_let_go(start: Start, forgetful: str) -> None:
+def test_an_open_run_is_never_reaped(start: Start, forgetful: str) -> None:
     server = start(forgetful, "--reap-after", "1s")
     with server.client() as http:
         write(http, "open", 100)
@@ -65,7 +65,7 @@ def test_an_open_run_is_never_let_go(start: Start, forgetful: str) -> None:
         assert (detail(http, "open")["status"], detail(http, "open")["is_reaped"]) == ("running", False)
 
 
-def test_a_run_that_cannot_be_written_to_its_file_is_not_let_go(start: Start, tmp_path: Path) -> None:
+def test_a_run_that_cannot_be_copied_is_not_reaped(start: Start, tmp_path: Path) -> None:
     (tmp_path / "runs").write_text("something is in the way")
     server = start("memory://", "--reap-after", "1s")
     with server.client() as http:
@@ -77,7 +77,7 @@ def test_a_run_that_cannot_be_written_to_its_file_is_not_let_go(start: Start, tm
         assert len(frames(http, "r")) == 100
 
 
-def test_a_run_that_began_again_is_listed_once_as_running(start: Start, forgetful: str) -> None:
+def test_a_reopened_run_is_listed_once_as_running(start: Start, forgetful: str) -> None:
     server = start(forgetful, "--reap-after", "1s")
     with server.client() as http:
         write(http, "r", 100)
@@ -89,7 +89,7 @@ def test_a_run_that_began_again_is_listed_once_as_running(start: Start, forgetfu
     assert (opened.status_code, listed) == (201, ["running"])
 
 
-def test_what_memory_held_is_in_files_after_the_server_has_left(start: Start) -> None:
+def test_runs_in_memory_are_in_files_after_shutdown(start: Start) -> None:
     first = start("memory://")
     with first.client() as http:
         write(http, "r", 200)
@@ -114,7 +114,7 @@ def test_the_files_are_named_by_hash_in_the_data_folder(start: Start, tmp_path: 
     assert not any(path.stat().st_mode & 0o077 for path in (tmp_path / "runs", *(tmp_path / "runs").iterdir()))
 
 
-def test_a_durable_store_lets_go_of_nothing(start: Start, tmp_path: Path) -> None:
+def test_a_durable_store_reaps_nothing(start: Start, tmp_path: Path) -> None:
     server = start(f"sqlite:///{tmp_path}/tape.db", "--reap-after", "1s")
     with server.client() as http:
         write(http, "r", 100)
@@ -126,7 +126,7 @@ def test_a_durable_store_lets_go_of_nothing(start: Start, tmp_path: Path) -> Non
     assert not (tmp_path / "runs").exists()
 
 
-async def test_a_run_whose_producer_has_long_been_silent_is_ended_by_the_server(start: Start, tmp_path: Path) -> None:
+async def test_the_server_closes_a_run_with_an_expired_lease(start: Start, tmp_path: Path) -> None:
     url = f"sqlite:///{tmp_path}/tape.db"
     async with open_store(url) as store:
         for run_id, producer in (("silent", "p1"), ("nobodys", None)):

@@ -1,4 +1,4 @@
-"""A standby of Postgres is promoted under a running server: no reader takes other entries for those it has."""
+"""A Postgres standby is promoted under a running server: no reader mixes entries of two terms."""
 
 import subprocess
 import sys
@@ -113,7 +113,7 @@ def read(lost: Lost, place: int, query: dict[str, str]) -> list[Frame]:
 
 @pytest.mark.parametrize("query", [{"run_id": "r"}, {}, {"subject": "/tape/event/**"}])
 @pytest.mark.parametrize("place", [RECEIVED + 1, RECEIVED + LOST, RECEIVED + OTHERS])
-def test_a_reader_of_entries_that_a_promotion_lost_is_told(lost: Lost, place: int, query: dict[str, str]) -> None:
+def test_a_reader_of_entries_that_a_promotion_lost_gets_a_resync(lost: Lost, place: int, query: dict[str, str]) -> None:
     frames = read(lost, place, query)
 
     assert [frame.reason for frame in frames if isinstance(frame, StateResyncRequired)] == ["epoch_reset"]
@@ -121,15 +121,13 @@ def test_a_reader_of_entries_that_a_promotion_lost_is_told(lost: Lost, place: in
 
 @pytest.mark.parametrize("query", [{"run_id": "r"}, {}, {"subject": "/tape/event/**"}])
 @pytest.mark.parametrize("place", [RECEIVED - 1, RECEIVED])
-def test_a_reader_of_nothing_that_a_promotion_lost_goes_on_where_it_was(
-    lost: Lost, place: int, query: dict[str, str]
-) -> None:
+def test_a_reader_of_no_lost_entries_resumes(lost: Lost, place: int, query: dict[str, str]) -> None:
     frames = read(lost, place, query)
 
     assert ids(frames) == [*range(place + 1, RECEIVED + OTHERS + 1)] and not after_resync(frames)
 
 
-async def test_a_stream_in_process_judges_the_epoch_it_is_given_with_its_place(lost: Lost) -> None:
+async def test_an_in_process_stream_checks_the_epoch_of_its_cursor(lost: Lost) -> None:
     epoch = int(lost.held["x-tape-epoch"])
     async with open_store(lost.url) as store, run_journal(store) as journal:
         kept = [entry async for entry in journal.stream(from_global_seq=RECEIVED, epoch=epoch, follow=False)]
@@ -139,14 +137,14 @@ async def test_a_stream_in_process_judges_the_epoch_it_is_given_with_its_place(l
     assert len(kept) == OTHERS and {entry.epoch for entry in kept} == {journal.epoch} != {epoch}
 
 
-def test_the_audit_tells_of_the_term_and_finds_no_fault(lost: Lost) -> None:
+def test_the_audit_lists_the_term_and_finds_no_fault(lost: Lost) -> None:
     command = [sys.executable, "-m", "tape.cli.main", "--store", lost.url, "journal", "verify"]
     done = subprocess.run(command, check=True, timeout=PATIENCE_S, capture_output=True, env=clean_environment())
 
     assert f"began at {RECEIVED + 1}" in done.stdout.decode()
 
 
-async def test_open_streams_are_told_or_sent_back_to_learn_the_term(
+async def test_open_streams_get_a_resync_or_a_goaway_after_a_promotion(
     pair: Pair, server: TapeServer, http: httpx.Client
 ) -> None:
     for run_id in ("kept", "cut"):
@@ -174,7 +172,7 @@ async def test_open_streams_are_told_or_sent_back_to_learn_the_term(
     assert ids(again.frames) == [2] and not after_resync(again.frames)
 
 
-async def test_a_synchronous_standby_loses_nothing_and_every_reader_goes_on(
+async def test_a_synchronous_standby_loses_nothing_and_every_reader_resumes(
     pair: Pair, http: httpx.Client, run_id: str
 ) -> None:
     primary = pair.primary.url("postgres")

@@ -40,7 +40,7 @@ HOSTILE = [
 
 @dataclass(slots=True)
 class Story:
-    """What a reader was received."""
+    """The frames that a reader received."""
 
     entries: list[Delivered] = field(default_factory=list)
     words: list[Synthetic] = field(default_factory=list)
@@ -135,7 +135,7 @@ async def test_a_restart_of_a_durable_server_is_no_resync(
     assert story.has(Goaway) == (ending is signal.SIGTERM)
 
 
-async def test_leaving_readers_leave_nothing_behind(
+async def test_disconnected_readers_leave_no_stream(
     lasting_server: TapeServer, lasting: httpx.Client, run_id: str, scale: Scale
 ) -> None:
     """Readers are cancelled at random moments; the server forgets each of them and goes on."""
@@ -154,7 +154,7 @@ async def test_leaving_readers_leave_nothing_behind(
     assert len(publish(lasting, run_id, "still there")) == 1
 
 
-def test_a_reader_that_is_gone_before_its_answer_is_no_failure(start: Start, tmp_path: Path, run_id: str) -> None:
+def test_a_reader_that_disconnects_before_the_answer_is_no_error(start: Start, tmp_path: Path, run_id: str) -> None:
     server = start(f"sqlite:///{tmp_path}/tape.db")
     with server.client() as http:
         publish(http, run_id, 1)

@@ -1,4 +1,4 @@
-"""How the stream of a run ends, on every store: with `run_end`, and by nothing that a gateway does in between."""
+"""How a run's stream ends, on every store: with `run_end`, and not when a gateway ends the response."""
 
 from collections.abc import Callable
 from pathlib import Path
@@ -57,7 +57,7 @@ async def test_a_response_that_a_gateway_ends_cleanly_is_not_the_end_of_a_run(
     assert read[-1] is RunEnd
 
 
-def test_a_stream_of_a_run_ends_with_one_frame_that_says_so(http: httpx.Client, run_id: str) -> None:
+def test_a_runs_stream_ends_with_one_run_end_frame(http: httpx.Client, run_id: str) -> None:
     publish(http, run_id, 1, 2)
 
     with open_stream(http, "/events", run_id=run_id) as live:
@@ -72,7 +72,7 @@ def test_a_stream_of_a_run_ends_with_one_frame_that_says_so(http: httpx.Client, 
     assert [type(frame) for frame in (*frames, *again)].count(RunEnd) == 2
 
 
-def test_the_frame_has_its_facts_beside_its_type(http: httpx.Client, run_id: str) -> None:
+def test_run_end_has_its_fields_beside_its_type(http: httpx.Client, run_id: str) -> None:
     publish(http, run_id, 1)
     http.post(f"/runs/{run_id}/close")
 
@@ -215,7 +215,7 @@ def test_a_run_of_an_earlier_process_that_only_its_file_has_ends_as_reaped(start
     assert again.status_code == 204
 
 
-async def test_the_end_says_how_the_ledger_of_a_run_ended_it(start: Start, tmp_path: Path) -> None:
+async def test_run_end_has_the_state_of_the_ledger(start: Start, tmp_path: Path) -> None:
     from tape import aconnect
     from tape.core.run_state import RunStatus
 

@@ -111,7 +111,7 @@ def test_a_signal_ends_it_with_0(start: Start, number: signal.Signals) -> None:
     assert "Traceback" not in server.log
 
 
-def test_what_was_under_way_when_it_was_told_to_leave_is_answered(start: Start, tmp_path: Path) -> None:
+def test_requests_in_flight_are_answered_after_the_signal(start: Start, tmp_path: Path) -> None:
     server = start(f"sqlite:///{tmp_path}/tape.db")
     with socket.create_connection(("127.0.0.1", server.port), timeout=PATIENCE_S) as line, server.client() as http:
         http.post("/runs", json={"run_id": "r"})
@@ -127,7 +127,7 @@ def test_what_was_under_way_when_it_was_told_to_leave_is_answered(start: Start, 
     assert server.wait() == 0
 
 
-def test_readers_are_told_to_come_back_and_do_not_hold_it_up(start: Start) -> None:
+def test_readers_get_a_goaway_and_do_not_delay_the_shutdown(start: Start) -> None:
     server = start("memory://")
     with server.client() as http:
         http.post("/runs", json={"run_id": "r"})
@@ -141,7 +141,7 @@ def test_readers_are_told_to_come_back_and_do_not_hold_it_up(start: Start) -> No
     assert server.wait() == 0
 
 
-def test_a_reader_that_is_catching_up_is_told_too(start: Start) -> None:
+def test_a_reader_that_catches_up_gets_a_goaway_too(start: Start) -> None:
     server = start("memory://")
     with server.client() as http, socket.socket() as slow:
         http.post("/runs", json={"run_id": "r"})
@@ -159,7 +159,7 @@ def test_a_reader_that_is_catching_up_is_told_too(start: Start) -> None:
     assert server.wait() == 0
 
 
-def test_a_reader_that_takes_nothing_does_not_hold_it_up_for_long(start: Start) -> None:
+def test_a_stalled_reader_does_not_delay_the_shutdown_for_long(start: Start) -> None:
     server = start("memory://")
     with server.client() as http, socket.create_connection(("127.0.0.1", server.port)) as deaf:
         http.post("/runs", json={"run_id": "r"})
@@ -171,7 +171,7 @@ def test_a_reader_that_takes_nothing_does_not_hold_it_up_for_long(start: Start) 
         assert server.wait() == 0
 
 
-def test_one_reader_more_than_a_run_has_room_for_is_told_to_come_back(start: Start) -> None:
+def test_a_reader_beyond_the_limit_of_a_run_gets_retry_after(start: Start) -> None:
     server = start("memory://", "--max-subscribers", "1")
     with server.client() as http:
         for run_id in ("r", "other"):
@@ -200,7 +200,7 @@ def test_a_second_signal_ends_it_at_once(start: Start) -> None:
         assert server.wait() == 128 + signal.SIGTERM
 
 
-def test_a_durable_server_goes_on_where_it_was_killed(start: Start, tmp_path: Path) -> None:
+def test_a_durable_server_resumes_after_a_kill(start: Start, tmp_path: Path) -> None:
     store = f"sqlite:///{tmp_path}/tape.db"
     with start(store) as first, first.client() as http:
         epoch = http.post("/runs", json={"run_id": "r"}).json()["epoch"]

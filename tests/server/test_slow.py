@@ -1,4 +1,4 @@
-"""Connections that take their time: they are hung up on, and nobody else waits for them."""
+"""Slow connections are closed, and delay no other."""
 
 import socket
 from contextlib import ExitStack
@@ -11,7 +11,7 @@ from tests.server.server import TapeServer
 HEAD = b"POST /runs HTTP/1.1\r\nhost: localhost\r\n"
 
 
-def test_500_slow_beginnings_are_ended_and_delay_nobody(lasting_server: TapeServer, lasting: httpx.Client) -> None:
+def test_500_slow_requests_are_aborted_and_delay_no_other(lasting_server: TapeServer, lasting: httpx.Client) -> None:
     with ExitStack() as stack:
         lines = [stack.enter_context(connect(lasting_server)) for _ in range(500)]
         for number, line in enumerate(lines):
@@ -23,7 +23,7 @@ def test_500_slow_beginnings_are_ended_and_delay_nobody(lasting_server: TapeServ
     assert all(answer == b"" or answer.startswith(b"HTTP/1.1 408") for answer in answers)
 
 
-def test_a_slow_beginning_on_a_used_connection_is_ended_too(lasting_server: TapeServer) -> None:
+def test_a_slow_request_on_a_reused_connection_is_aborted(lasting_server: TapeServer) -> None:
     with connect(lasting_server) as line:
         line.sendall(b"GET /health HTTP/1.1\r\nhost: localhost\r\n\r\n")
         assert line.recv(65536).startswith(b"HTTP/1.1 200")
@@ -32,14 +32,14 @@ def test_a_slow_beginning_on_a_used_connection_is_ended_too(lasting_server: Tape
         assert b"HTTP/1.1 408" in ended(line)
 
 
-def test_a_body_that_a_route_does_not_want_keeps_no_connection(lasting_server: TapeServer) -> None:
+def test_an_unexpected_large_body_closes_the_connection(lasting_server: TapeServer) -> None:
     with connect(lasting_server) as line:
         line.sendall(b"GET /health HTTP/1.1\r\nhost: localhost\r\ncontent-length: 1000000\r\n\r\nx")
 
         assert ended(line).startswith(b"HTTP/1.1 200")
 
 
-def test_a_small_body_that_a_route_does_not_want_costs_no_connection(lasting_server: TapeServer) -> None:
+def test_an_unexpected_small_body_keeps_the_connection(lasting_server: TapeServer) -> None:
     head = b"GET /health HTTP/1.1\r\nhost: localhost\r\ncontent-length: 2\r\n"
     with connect(lasting_server) as line:
         line.sendall(head + b"\r\n{}" + head + b"connection: close\r\n\r\n{}")

@@ -56,7 +56,7 @@ def _chunks(body: bytes) -> Iterator[bytes]:
         body = rest[int(size, 16) + 2 :]
 
 
-async def test_a_reader_at_a_kilobyte_a_second_is_warned_once_evicted_and_disturbs_nobody(
+async def test_a_reader_at_a_kilobyte_a_second_is_warned_once_evicted_and_delays_no_other(
     lasting_server: TapeServer, lasting: httpx.Client, run_id: str
 ) -> None:
     publish(lasting, run_id, 0)

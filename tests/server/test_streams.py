@@ -1,4 +1,4 @@
-"""What a reader gets over HTTP, on every store."""
+"""Streams over HTTP, on every store."""
 
 import httpx
 import pytest
@@ -10,7 +10,7 @@ from tests.server.reading import Listener, ids, open_stream, publish
 from tests.server.server import TapeServer
 
 
-def test_a_run_is_told_from_its_beginning_then_live_then_ends(http: httpx.Client, run_id: str) -> None:
+def test_a_run_is_replayed_then_followed_then_ends(http: httpx.Client, run_id: str) -> None:
     publish(http, run_id, 1, 2, 3)
 
     with open_stream(http, "/events", run_id=run_id) as listener:
@@ -39,7 +39,7 @@ def test_the_header_wins_over_the_url(http: httpx.Client, run_id: str) -> None:
         assert listener.ids(1) == [5]
 
 
-def test_a_session_is_told_from_now_on(http: httpx.Client, run_id: str) -> None:
+def test_a_session_stream_begins_now(http: httpx.Client, run_id: str) -> None:
     publish(http, run_id, 1, 2)
 
     with open_stream(http, f"/session/{run_id}/events") as listener:
@@ -50,7 +50,7 @@ def test_a_session_is_told_from_now_on(http: httpx.Client, run_id: str) -> None:
     assert ids(listener.frames) == [3]
 
 
-def test_subjects_are_told_across_runs_by_global_seq_and_only_those(http: httpx.Client, run_id: str) -> None:
+def test_subjects_are_streamed_across_runs_by_global_seq(http: httpx.Client, run_id: str) -> None:
     first, second = f"{run_id}-1", f"{run_id}-2"
     publish(http, first, 1)
     publish(http, second, 1)
@@ -66,7 +66,7 @@ def test_subjects_are_told_across_runs_by_global_seq_and_only_those(http: httpx.
     assert all(frame.id == frame.global_seq for frame in found)
 
 
-def test_a_filtered_reader_that_comes_back_does_not_look_again(http: httpx.Client, run_id: str) -> None:
+def test_a_filtered_reader_resumes_after_its_checkpoint(http: httpx.Client, run_id: str) -> None:
     publish(http, run_id, *range(10))
     head = int(http.get("/ready").json()["head"])
 
@@ -77,9 +77,7 @@ def test_a_filtered_reader_that_comes_back_does_not_look_again(http: httpx.Clien
     assert listener.frames[-1] == ReplayComplete(replayed_count=0, last_event_id=head)
 
 
-def test_an_answer_says_which_journal_it_is_from_and_that_nothing_may_buffer_it(
-    http: httpx.Client, run_id: str
-) -> None:
+def test_the_headers_have_the_epoch_and_forbid_buffering(http: httpx.Client, run_id: str) -> None:
     publish(http, run_id, 1)
 
     with open_stream(http, "/events", run_id=run_id) as listener:
@@ -131,9 +129,7 @@ def test_an_epoch_without_a_cursor_means_nothing(
 
 
 @pytest.mark.parametrize("cursor", ["", "abc", "-1", "1.5", "1e3", "9007199254740992", "١", "1x", "9" * 10_000])
-def test_a_cursor_that_is_no_number_is_refused_before_the_handshake(
-    http: httpx.Client, run_id: str, cursor: str
-) -> None:
+def test_a_malformed_cursor_is_refused_before_the_handshake(http: httpx.Client, run_id: str, cursor: str) -> None:
     publish(http, run_id, 1)
 
     answer = http.get("/events", params={"run_id": run_id}, headers=[(b"last-event-id", cursor.encode())])
@@ -142,7 +138,7 @@ def test_a_cursor_that_is_no_number_is_refused_before_the_handshake(
 
 
 @pytest.mark.parametrize("epoch", ["x" * 65, "a b", "-1"])
-def test_an_epoch_that_is_no_number_is_refused(http: httpx.Client, run_id: str, epoch: str) -> None:
+def test_a_malformed_epoch_is_refused(http: httpx.Client, run_id: str, epoch: str) -> None:
     publish(http, run_id, 1)
 
     answer = http.get("/events", params={"run_id": run_id}, headers={"last-event-id": "0", "x-tape-epoch": epoch})
@@ -168,7 +164,7 @@ def test_a_cap_at_its_bounds_is_accepted(http: httpx.Client, run_id: str, max_qu
 
 
 @pytest.mark.parametrize("query", [{"subject": "no-slash"}, {"where": "payload.n >"}, {"slow": "maybe"}])
-def test_what_cannot_be_a_stream_is_refused_before_the_handshake(http: httpx.Client, query: dict[str, str]) -> None:
+def test_an_invalid_stream_is_refused_before_the_handshake(http: httpx.Client, query: dict[str, str]) -> None:
     answer = http.get("/events", params=query)
 
     assert answer.status_code == 400
@@ -176,13 +172,13 @@ def test_what_cannot_be_a_stream_is_refused_before_the_handshake(http: httpx.Cli
 
 
 @pytest.mark.parametrize("path", ["/events?run_id=nobody", "/session/nobody/events"])
-def test_a_run_that_nobody_opened_is_not_found(http: httpx.Client, path: str) -> None:
+def test_an_unknown_run_is_not_found(http: httpx.Client, path: str) -> None:
     answer = http.get(path)
 
     assert (answer.status_code, answer.json()["code"]) == (404, "run_not_found")
 
 
-def test_the_sixty_fifth_reader_of_a_run_is_told_when_to_come_back(server: TapeServer, run_id: str) -> None:
+def test_the_sixty_fifth_reader_of_a_run_gets_retry_after(server: TapeServer, run_id: str) -> None:
     with server.client(limits=httpx.Limits(max_connections=None)) as http:
         publish(http, run_id, 1)
         streams = [http.stream("GET", "/events", params={"run_id": run_id}) for _ in range(64)]
@@ -196,7 +192,7 @@ def test_the_sixty_fifth_reader_of_a_run_is_told_when_to_come_back(server: TapeS
     assert refused.json()["code"] == "subscriber_limit_exceeded"
 
 
-def test_history_that_a_small_ring_has_lost_is_told_first(start: Start, run_id: str) -> None:
+def test_a_gap_of_a_small_ring_is_a_resync_before_the_entries(start: Start, run_id: str) -> None:
     with start("memory://", "--event-ring-size", "3").client() as http:
         publish(http, run_id, *range(1, 6))
 
