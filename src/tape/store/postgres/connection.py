@@ -2,6 +2,7 @@
 
 from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager, suppress
+from functools import partial
 from typing import Final
 
 import anyio
@@ -17,6 +18,7 @@ from tape.store.postgres.errors import LOST, is_lost, translate
 from tape.store.postgres.journal_wake import JournalWake
 from tape.store.postgres.named import numbered
 from tape.store.postgres.qualified import qualified
+from tape.store.postgres.retry import with_retry
 from tape.store.postgres.transaction import PostgresTransaction, shielded
 
 POLL_S: Final = 5.0
@@ -54,21 +56,11 @@ class Database:
 
     async def _fetch(self, sql: str, values: Sequence[object]) -> list[asyncpg.Record]:
         try:
-            return await shielded(self._read(sql, values))
+            return await shielded(with_retry(partial(self._read, sql, values), self._drop_idle))
         except (asyncpg.PostgresError, *LOST) as error:
             raise translate(error) from error
 
     async def _read(self, sql: str, values: Sequence[object]) -> list[asyncpg.Record]:
-        """Runs a statement; if its connection was lost, once more on a new one."""
-        try:
-            return await self._read_once(sql, values)
-        except TimeoutError:
-            raise
-        except LOST:
-            await self._drop_idle()
-            return await self._read_once(sql, values)
-
-    async def _read_once(self, sql: str, values: Sequence[object]) -> list[asyncpg.Record]:
         connection = await self._acquire()
         try:
             rows: list[asyncpg.Record] = await connection.fetch(sql, *values)
@@ -129,7 +121,7 @@ class Database:
     async def _begun(self) -> AsyncIterator[PostgresTransaction]:
         """A transaction, begun on a new connection if the first one was lost."""
         try:
-            connection = await shielded(self._begin())
+            connection = await shielded(with_retry(self._begin, self._drop_idle))
         except (asyncpg.PostgresError, *LOST) as error:
             raise translate(error) from error
         try:
@@ -139,15 +131,6 @@ class Database:
                 await self._release(connection)
 
     async def _begin(self) -> asyncpg.Connection:
-        try:
-            return await self._begin_once()
-        except TimeoutError:
-            raise
-        except LOST:
-            await self._drop_idle()
-            return await self._begin_once()
-
-    async def _begin_once(self) -> asyncpg.Connection:
         connection = await self._acquire()
         try:
             await connection.execute("BEGIN")

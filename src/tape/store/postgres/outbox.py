@@ -18,6 +18,7 @@ from tape.store.postgres.outbox_steps import PostgresSteps
 from tape.store.postgres.outbox_wake import OutboxWake
 from tape.store.postgres.owners import check_owners, created
 from tape.store.postgres.qualified import PIN, SEARCH_PATH
+from tape.store.postgres.retry import with_retry
 from tape.store.statements import migrations
 from tape.store.timeouts import Timeouts
 from tape.telemetry import log
@@ -130,7 +131,7 @@ class PostgresOutbox:
     @asynccontextmanager
     async def _begun(self) -> AsyncIterator[asyncpg.Connection]:
         """A transaction, begun on a new connection if the first one was lost."""
-        connection, transaction = await self._begin()
+        connection, transaction = await with_retry(self._begin, self._pool.expire_connections)
         try:
             yield connection
         except BaseException:
@@ -144,15 +145,6 @@ class PostgresOutbox:
             await self._release(connection)
 
     async def _begin(self) -> tuple[asyncpg.Connection, asyncpg.transaction.Transaction]:
-        try:
-            return await self._begin_once()
-        except TimeoutError:
-            raise
-        except LOST:
-            await self._pool.expire_connections()
-            return await self._begin_once()
-
-    async def _begin_once(self) -> tuple[asyncpg.Connection, asyncpg.transaction.Transaction]:
         connection = await self._pool.acquire()
         try:
             transaction = connection.transaction()
