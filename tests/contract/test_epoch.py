@@ -1,4 +1,4 @@
-"""A new epoch: the journal goes on where it is, and nobody takes a cursor of the lost one for its own."""
+"""A new epoch: the journal continues, and no cursor of the lost one is accepted."""
 
 from collections.abc import AsyncIterator
 from contextlib import aclosing

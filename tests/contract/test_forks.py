@@ -321,7 +321,7 @@ async def test_many_ancestors_take_no_more_pages_than_one_run(journal: Journal, 
 
     deep, flat = await pages_of(store, "run-49"), await pages_of(store, "flat")
 
-    assert deep <= flat + 1  # the first look says that it inherits
+    assert deep <= flat + 1  # the first page tells that the run is a fork
 
 
 async def test_large_payloads_are_inherited_completely(journal: Journal) -> None:

@@ -18,7 +18,7 @@ EXPECTED = {CHANGED: [2, 4], BEFORE: [2, 3, 4]}
 
 
 async def change(node: AsyncNode) -> None:
-    """Four versions: 70, then 120, which is said again, then 130."""
+    """Four versions: 70, then 120 twice, then 130."""
     for value in (70, 120, 120, 130):
         await node.values.set("treasury", "fx", value)
 

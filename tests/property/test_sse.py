@@ -35,7 +35,7 @@ values = st.recursive(
 clients = st.none() | st.text(st.characters(exclude_categories=["C", "Z"]), min_size=1, max_size=20)
 line_ends = st.sampled_from([b"\n", b"\r", b"\r\n"])
 FILLERS = [
-    sse.comment(),
+    sse.COMMENT,
     sse.retry(5),
     sse.checkpoint(3),
     b": a\n:b\n\n",
@@ -128,7 +128,7 @@ def test_no_bytes_break_the_parser(pieces: list[bytes]) -> None:
 @given(st.lists(events(), max_size=4))
 def test_a_foreign_reader_understands_every_frame(sent: list[Event]) -> None:
     entries = [event.at(n + 10, n, 5, 0, Epoch(5)) for n, event in enumerate(sent, 1)]
-    stream = sse.retry(3000) + sse.comment() + b"".join(sse.frame(entry, by="global_seq") for entry in entries)
+    stream = sse.retry(3000) + sse.COMMENT + b"".join(sse.frame(entry, by="global_seq") for entry in entries)
 
     judged = list(EventSource(answer(stream)).iter_sse())
 

@@ -82,7 +82,7 @@ def message(stream: int, request: Message) -> bytes:
 
 
 def field(name: str, value: str) -> bytes:
-    """A header that nobody need remember; both parts are shorter than 127 bytes."""
+    """A header that is not indexed; both parts are shorter than 127 bytes."""
     return b"\x00" + bytes([len(name)]) + name.encode() + bytes([len(value)]) + value.encode()
 
 

@@ -19,7 +19,7 @@ def count(prefix: Sequence[tape.Entry], mutation: JsonValue, n_turns: int, sink:
 
 @tape.producer("endless")
 def go_on(prefix: Sequence[tape.Entry], mutation: JsonValue, n_turns: int, sink: Any) -> None:
-    """Never finishes by itself, and notes in a file how it ended."""
+    """Never finishes by itself; writes to a file how it ended."""
     try:
         while True:
             sink.emit(tape.Event(run_id=sink.run_id, type="turn", payload=None)).result()
@@ -59,7 +59,7 @@ def run_out(prefix: Sequence[tape.Entry], mutation: JsonValue, n_turns: int, sin
 
 @tape.producer("deaf")
 def wait(prefix: Sequence[tape.Entry], mutation: JsonValue, n_turns: int, sink: Any) -> None:
-    """Waits for an answer that takes long, as a model may."""
+    """Waits for a slow answer, as of a model."""
     Path("deaf.txt").touch()
     sleep(600)
 

@@ -1,4 +1,4 @@
-"""What strangers send: refused by name, without harm, and without a word about the inside."""
+"""Invalid requests are refused by name, without harm, and without internals in the answer."""
 
 import gzip
 import json

@@ -1,4 +1,4 @@
-"""What the server says about itself is what it does: judged by schemathesis, Prometheus and JSON Schema."""
+"""The server's documents match its behaviour: checked by schemathesis, Prometheus and JSON Schema."""
 
 import json
 from typing import Any

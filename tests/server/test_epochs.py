@@ -32,7 +32,7 @@ def epoch_of(http: httpx.Client) -> int:
 
 
 def after_resync(frames: list[Frame]) -> list[Frame]:
-    """What came behind the word that the journal is another one."""
+    """The frames after the resync."""
     places = [place for place, frame in enumerate(frames) if isinstance(frame, StateResyncRequired)]
     return frames[places[0] + 1 :] if places else []
 

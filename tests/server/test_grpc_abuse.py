@@ -1,4 +1,4 @@
-"""Clients that misbehave over gRPC are bounded and answered, and nobody else notices."""
+"""Misbehaving gRPC clients are bounded and answered, and affect no other client."""
 
 from collections.abc import Callable
 from contextlib import suppress

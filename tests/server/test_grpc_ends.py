@@ -1,4 +1,4 @@
-"""How streams over gRPC end, on every store: with a message that says so, and by no status that comes in between."""
+"""How gRPC streams end, on every store: with an end message, and not by a status from a proxy."""
 
 from collections.abc import AsyncIterator, Callable
 

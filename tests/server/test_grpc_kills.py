@@ -104,7 +104,7 @@ async def write(url: str, client: int, writes: int, written: list[str]) -> None:
 
 
 async def surely(node: AsyncNode, name: str) -> None:
-    """Asks again for as long as nobody knows whether it was written."""
+    """Repeats a request while its outcome is unknown."""
     with anyio.fail_after(PATIENCE_S):
         while True:
             try:

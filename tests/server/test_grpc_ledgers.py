@@ -1,4 +1,4 @@
-"""What only the wire says of ledgers: defaults, flags and filters that other languages rely on."""
+"""Ledgers over gRPC: defaults, flags and filters that clients in other languages rely on."""
 
 from collections.abc import Iterator
 from typing import Any

@@ -84,7 +84,7 @@ def finished_parent(http: httpx.Client) -> str:
 
 
 def assert_only_the_writer_holds_a_file(server: TapeServer, child: str, *, is_forgetful: bool) -> None:
-    """Five readers are at it; the one who writes the run's file is the only one who has opened it."""
+    """Five readers stream the run; only the writer of the run's file has opened it."""
     path = cold_path(server.folder, child)
     if is_forgetful:
         until(lambda: is_locked(path), "its writer holds the file")

@@ -71,7 +71,7 @@ def http(server: TapeServer) -> Iterator[httpx.Client]:
 
 
 class Lost(NamedTuple):
-    """A server whose database failed over, its only run, and the headers of who has everything from before."""
+    """A server after a failover, its only run, and the headers of a reader with all earlier entries."""
 
     server: TapeServer
     url: str

@@ -138,7 +138,7 @@ async def test_a_restart_of_a_durable_server_is_no_resync(
 async def test_disconnected_readers_leave_no_stream(
     lasting_server: TapeServer, lasting: httpx.Client, run_id: str, scale: Scale
 ) -> None:
-    """Readers are cancelled at random moments; the server forgets each of them and goes on."""
+    """Readers are cancelled at random moments; the server closes each of their streams and continues."""
     chance = random.Random(5)
     publish(lasting, run_id, *range(100))
 

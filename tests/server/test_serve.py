@@ -25,7 +25,7 @@ Done = subprocess.CompletedProcess[str]
 
 @pytest.fixture
 def refused(tmp_path: Path) -> Callable[..., Done]:
-    """What `tape serve` says when it does not even start."""
+    """The error of a `tape serve` that does not start."""
 
     def run(*options: str) -> Done:
         return subprocess.run(
@@ -236,7 +236,7 @@ def wait_until_read(server: TapeServer) -> None:
 
 
 def wait_until_deaf(server: TapeServer) -> None:
-    """Until it accepts nobody any more."""
+    """Returns when it accepts no connection any more."""
     until(lambda: not accepts(server), "it accepts nobody")
 
 

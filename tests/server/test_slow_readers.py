@@ -21,7 +21,7 @@ MIB = 1 << 20
 
 
 class Crawler:
-    """A raw connection that takes about a kilobyte a second, for as long as it wants to."""
+    """A raw connection that reads about a kilobyte a second."""
 
     def __init__(self, line: socket.socket) -> None:
         self._line = line
@@ -89,7 +89,7 @@ async def test_a_reader_at_a_kilobyte_a_second_is_warned_once_evicted_and_delays
 
 
 async def _publish(server: TapeServer, run_id: str) -> None:
-    """Fast, but at a pace that somebody who reads can follow."""
+    """Publishes fast, but at a pace that a healthy reader can follow."""
     async with server.async_client() as http:
         for _ in range(EVENTS // 50):
             answer = await http.post(f"/runs/{run_id}/events", json=[{"payload": PAYLOAD}] * 50)

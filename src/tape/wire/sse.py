@@ -13,7 +13,7 @@ from tape.wire.frames import NAMES, SYNTHETIC, Checkpoint, Delivered, Frame, Run
 
 VERSION: Final = 1
 MAX_BUFFER: Final = 16 * 1024 * 1024
-COMMENT: Final = b":\n\n"
+COMMENT: Final = b":\n\n"  # a keepalive that fires no event
 
 IdField: TypeAlias = Literal["seq", "global_seq"]
 
@@ -57,11 +57,6 @@ def checkpoint(place: int) -> bytes:
 def retry(ms: int) -> bytes:
     """How long a client waits before it reconnects."""
     return b"retry: %d\n\n" % ms
-
-
-def comment() -> bytes:
-    """A keepalive that fires no event."""
-    return COMMENT
 
 
 class Parser:

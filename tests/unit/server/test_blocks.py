@@ -30,7 +30,7 @@ def positions(messages: Sequence[bytes]) -> list[int]:
 
 
 class Harness:
-    """A journal in memory, and what its readers are told; while one is told, `meanwhile` happens once."""
+    """A journal in memory and the messages of its readers; `meanwhile` is called once during a read."""
 
     def __init__(self, store: Store, journal: Journal) -> None:
         self.store = store

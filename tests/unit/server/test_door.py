@@ -1,4 +1,4 @@
-"""The door of gRPC: where it opens, and what it does when somebody stands there."""
+"""The gRPC listener: which port it opens, and what it does when the port is in use."""
 
 import socket
 from collections.abc import Iterator
@@ -15,7 +15,7 @@ from tape.server.http.address import Address
 
 @pytest.fixture
 def taken() -> Iterator[Address]:
-    """An address that somebody listens on."""
+    """An address that is in use."""
     with socket.create_server(("127.0.0.1", 0)) as listener:
         yield Address("127.0.0.1", listener.getsockname()[1])
 

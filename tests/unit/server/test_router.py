@@ -1,4 +1,4 @@
-"""Routing: every path has one meaning, and whatever else is asked is told what there is."""
+"""Routing: every path has one route, and an unknown one is refused with the known methods."""
 
 import pytest
 

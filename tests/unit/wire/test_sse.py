@@ -180,7 +180,7 @@ def test_a_byte_order_mark_is_not_part_of_the_first_field() -> None:
 
 
 def test_comments_and_unknown_fields_tell_nothing() -> None:
-    assert parsed(b": beat\n\n:\n\nevent\n\nfoo: bar\n\n" + sse.comment()) == []
+    assert parsed(b": beat\n\n:\n\nevent\n\nfoo: bar\n\n" + sse.COMMENT) == []
 
 
 def test_a_comment_before_data_hides_nothing() -> None:

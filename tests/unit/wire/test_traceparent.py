@@ -1,4 +1,4 @@
-"""The caller's span: taken as the W3C writes it, and otherwise as if nothing had been said."""
+"""The caller's span: parsed as the W3C defines it; an invalid header counts as missing."""
 
 import pytest
 

@@ -86,7 +86,7 @@ class Sender:
         """A comment; for a filtered stream that is current, the cursor it has reached."""
         self._update_position()
         is_current = self._stopped is None and not self._reader.stream.has_more
-        return self._checkpoint() if is_current and self._source.is_filtered else chunk(sse.comment())
+        return self._checkpoint() if is_current and self._source.is_filtered else chunk(sse.COMMENT)
 
     async def run(self, gone: Callable[[], Awaitable[None]]) -> StopReason:
         """Sends until the stream stops for good."""

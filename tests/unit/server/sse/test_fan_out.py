@@ -82,7 +82,7 @@ async def test_a_member_that_leaves_and_rejoins_gets_each_entry_once(
 
 
 class GroupMember:
-    """A member that keeps what it is sent, and never tires by itself."""
+    """A member that stores what it is sent and never leaves."""
 
     def __init__(self) -> None:
         self.frames: list[bytes] = []
@@ -115,7 +115,7 @@ async def test_a_new_member_gets_no_entry_twice_that_the_group_has_not_sent_yet(
         join(groups, late, second)
 
     join(groups, early, first)
-    late.view.wait().add_done_callback(catch_up)  # before those who listen are called
+    late.view.wait().add_done_callback(catch_up)  # runs before the listeners are called
     await publish(journal, 1)
     await publish(journal, 1)
 
@@ -154,7 +154,7 @@ async def test_a_reader_beyond_the_tail_does_not_join_a_group_at_the_tail(
 
 
 class FullMember(GroupMember):
-    """A member whose socket is full as soon as it is written to."""
+    """A member with a socket that is full after one write."""
 
     group: FanOutGroup
 
@@ -181,7 +181,7 @@ async def test_a_reader_that_joins_while_the_last_member_leaves_gets_new_entries
         assert late.take(10)
         join(groups, late, second)
 
-    late.view.wait().add_done_callback(catch_up)  # its group has still to be told, and then nobody is left of it
+    late.view.wait().add_done_callback(catch_up)  # runs before the group sends, which empties it
     await publish(journal, 1)
     await publish(journal, 1)
 
@@ -239,7 +239,7 @@ async def test_a_group_does_not_write_to_a_full_socket(journal: Journal, run: Ru
             await publish(journal, 1, "x" * 3000)
             for client in others:
                 await client.entries(published)
-            view.wake()  # somebody may have ended the run, or not
+            view.wake()  # a wake-up without a reason
 
         assert slow.pending() < 3 * SMALL
         assert await slow.entries(100) == upto(100)

@@ -32,7 +32,7 @@ async def warned(client: Client) -> None:
 
 
 async def rest(client: Client) -> list[int]:
-    """What comes to who reads slowly until the other side has closed; the ids of its entries."""
+    """Reads slowly until the server has closed; returns the ids of the entries."""
     loop = asyncio.get_running_loop()
     while data := await loop.sock_recv(client.socket, 300):
         client.take(data)
@@ -155,7 +155,7 @@ async def test_a_failed_read_is_a_stream_error_without_internals(
 
 
 class PausedReader:
-    """A reader whose pages are under way until they are let through."""
+    """A reader that holds back its pages until the test releases them."""
 
     def __init__(self, reader: StreamReader) -> None:
         self._reader = reader
