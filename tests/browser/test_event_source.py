@@ -53,7 +53,7 @@ async def test_a_browser_joins_frames_that_were_split_anywhere(page: Page) -> No
 
 
 @pytest.mark.parametrize("seed", [1, 2, 5])
-async def test_a_browser_reads_every_event_once_and_in_order_over_any_line(page: Page, seed: int) -> None:
+async def test_a_browser_reads_every_event_once_and_in_order_over_any_connection(page: Page, seed: int) -> None:
     plan = after_the_page(seeded(seed, answer=4_000))
     async with StreamServer(TEXTS).open() as server, fault_proxy(server.port, plan) as proxy:
         await listen(page, proxy.port)

@@ -59,7 +59,7 @@ async def test_the_search_finds_runs_by_label_and_id(screen: Screen, http: httpx
     await expect(screen.page.get_by_role("link", name="A haystack")).to_have_count(0)
 
 
-async def test_events_appear_as_they_are_said(screen: Screen, http: httpx.Client) -> None:
+async def test_events_appear_live(screen: Screen, http: httpx.Client) -> None:
     open_run(http, "flowing")
     await screen.open("#/runs/flowing")
     await screen.status("live")
@@ -170,13 +170,15 @@ async def test_the_server_filters_across_runs_by_subject_and_predicate(screen: S
     await expect(screen.rows.last).to_contain_text("/asked/b")
 
 
-async def test_a_predicate_that_is_refused_says_why(screen: Screen) -> None:
+async def test_a_refused_predicate_shows_the_reason(screen: Screen) -> None:
     await screen.open("#/journal?where=type%20%3D%3D")
 
     await screen.shows("The server refused this.")
 
 
-async def test_ten_thousand_events_are_read_and_only_what_is_seen_is_drawn(screen: Screen, http: httpx.Client) -> None:
+async def test_ten_thousand_events_are_read_and_only_visible_rows_are_rendered(
+    screen: Screen, http: httpx.Client
+) -> None:
     open_run(http, "many")
     publish(http, "many", arena_events(200) * 2 + arena_events(100))
     await screen.open("#/runs/many")
@@ -226,7 +228,7 @@ async def test_everything_can_be_done_with_keys(screen: Screen, http: httpx.Clie
     await expect(screen.page.get_by_role("dialog")).to_contain_text("first difference")
 
 
-async def test_a_fork_that_is_refused_says_why_and_keeps_what_was_typed(screen: Screen, http: httpx.Client) -> None:
+async def test_a_refused_fork_shows_the_reason_and_keeps_the_input(screen: Screen, http: httpx.Client) -> None:
     open_run(http, "refused")
     publish(http, "refused", arena_events(1))
     await screen.open("#/runs/refused?at=7")
@@ -266,7 +268,7 @@ async def test_a_fork_is_shown_beside_its_parent_from_the_first_difference(scree
     await screen.page.screenshot(path=SHOTS / "side-by-side.png")
 
 
-async def test_a_child_says_where_it_comes_from(screen: Screen, http: httpx.Client) -> None:
+async def test_a_child_links_to_its_parent(screen: Screen, http: httpx.Client) -> None:
     open_run(http, "origin")
     publish(http, "origin", arena_events(1))
     child = http.post("/forks", json={"parent_run_id": "origin", "at_seq": 12, "n_turns": 0}).json()["child_run_id"]
@@ -279,7 +281,7 @@ async def test_a_child_says_where_it_comes_from(screen: Screen, http: httpx.Clie
     await expect(screen.page.get_by_role("heading", name="Side by side")).to_be_visible()
 
 
-async def test_a_run_that_is_not_there_is_said_and_shown_when_it_comes(screen: Screen, http: httpx.Client) -> None:
+async def test_a_missing_run_is_shown_when_it_is_opened(screen: Screen, http: httpx.Client) -> None:
     await screen.open("#/runs/not-yet")
     await screen.shows("not-yet")
 

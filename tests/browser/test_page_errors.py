@@ -83,7 +83,7 @@ async def look_at_everything(screen: Screen) -> None:
             await expect(screen.page.get_by_label("payload")).to_contain_text(TEXTS[seq - 1])
 
 
-async def test_what_cannot_be_seen_is_spelled_out(page: Page, server: TapeServer, http: httpx.Client) -> None:
+async def test_invisible_characters_are_escaped(page: Page, server: TapeServer, http: httpx.Client) -> None:
     screen = Screen(page, server.url)
     open_run(http, "invisible")
     publish(http, "invisible", [{"payload": {"text": INVISIBLE}}])
@@ -118,9 +118,7 @@ async def is_live(screen: Screen) -> bool:
     return await screen.page.locator(".about .status").inner_text() == "live"
 
 
-async def test_a_tab_that_looks_gets_the_place_of_one_that_is_closed(
-    page: Page, server: TapeServer, http: httpx.Client
-) -> None:
+async def test_a_polling_tab_gets_the_slot_of_a_closed_one(page: Page, server: TapeServer, http: httpx.Client) -> None:
     open_run(http, "shared")
     others = [Screen(await page.context.new_page(), server.url) for _ in range(4)]
     for other in others:
@@ -135,7 +133,7 @@ async def test_a_tab_that_looks_gets_the_place_of_one_that_is_closed(
     await screen.status("live")
 
 
-async def test_a_server_that_is_gone_is_said_and_the_page_comes_back_by_itself(page: Page, tmp_path: Path) -> None:
+async def test_the_page_shows_that_the_server_is_down_and_reconnects(page: Page, tmp_path: Path) -> None:
     with serve(tmp_path) as server, server.client() as http:
         screen = Screen(page, server.url)
         open_run(http, "lost")
@@ -154,7 +152,7 @@ async def test_a_server_that_is_gone_is_said_and_the_page_comes_back_by_itself(p
         await expect(screen.rows).to_have_count(2)
 
 
-async def test_a_server_that_restarts_says_so_and_the_page_comes_back(page: Page, tmp_path: Path) -> None:
+async def test_the_page_shows_a_restart_and_reconnects(page: Page, tmp_path: Path) -> None:
     with serve(tmp_path) as server, server.client() as http:
         screen = Screen(page, server.url)
         open_run(http, "restarted")
@@ -169,9 +167,7 @@ async def test_a_server_that_restarts_says_so_and_the_page_comes_back(page: Page
         await expect(screen.row(1)).to_contain_text("again")
 
 
-async def test_a_page_that_was_put_out_says_so_and_reads_on_from_there(
-    page: Page, server: TapeServer, http: httpx.Client
-) -> None:
+async def test_an_evicted_page_shows_it_and_resumes(page: Page, server: TapeServer, http: httpx.Client) -> None:
     screen = Screen(page, server.url)
     open_run(http, "slow")
     await screen.open("#/runs/slow")
@@ -181,12 +177,12 @@ async def test_a_page_that_was_put_out_says_so_and_reads_on_from_there(
         tasks.start_soon(page.evaluate, BLOCK, 5_000)
         await anyio.to_thread.run_sync(publish, http, "slow", [{"payload": "x" * 2_000}] * 6_000)
 
-    await screen.shows("too slow and was put out")
+    await screen.shows("too slow and was evicted")
     await expect(page.get_by_text("6,000 events")).to_be_visible()
     await screen.status("live")
 
 
-async def test_history_that_is_gone_is_said(page: Page, tmp_path: Path) -> None:
+async def test_a_gap_in_the_history_is_shown(page: Page, tmp_path: Path) -> None:
     with serve(tmp_path, "--event-ring-size", "100", store="memory://") as server, server.client() as http:
         screen = Screen(page, server.url)
         open_run(http, "short")
@@ -215,7 +211,7 @@ async def test_a_journal_that_was_replaced_is_shown_from_its_beginning(page: Pag
         await expect(screen.rows).to_have_count(1)
 
 
-async def test_a_page_that_finds_no_place_asks_again_by_itself(page: Page, tmp_path: Path) -> None:
+async def test_a_page_over_the_subscriber_limit_retries(page: Page, tmp_path: Path) -> None:
     with serve(tmp_path, "--max-subscribers", "1") as server, server.client() as http:
         screen = Screen(page, server.url)
         open_run(http, "crowded")

@@ -15,7 +15,7 @@ INK = """async picture => {
 }"""
 
 
-async def test_letters_are_drawn_and_each_in_its_own_shape(page: Page) -> None:
+async def test_text_is_rendered_with_real_glyphs(page: Page) -> None:
     await page.set_content(WORDS)
 
     nothing, thin, wide = [await ink(page, number) for number in range(3)]
@@ -24,12 +24,12 @@ async def test_letters_are_drawn_and_each_in_its_own_shape(page: Page) -> None:
     assert 0 < thin < wide / 2
 
 
-async def test_a_picture_of_the_page_is_left_under_the_name_of_the_test(page: Page, shoot: Shoot) -> None:
+async def test_a_screenshot_is_saved_under_the_name_of_the_test(page: Page, shoot: Shoot) -> None:
     await page.set_content(WORDS)
 
     picture = await shoot()
 
-    kept = SHOTS / "test_a_picture_of_the_page_is_left_under_the_name_of_the_test.png"
+    kept = SHOTS / "test_a_screenshot_is_saved_under_the_name_of_the_test.png"
     assert picture.startswith(b"\x89PNG") and kept.read_bytes() == picture
 
 

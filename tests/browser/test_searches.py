@@ -94,7 +94,7 @@ async def screen(page: Page, server: TapeServer) -> AsyncIterator[Screen]:
     assert screen.console_errors == []
 
 
-async def test_history_is_counted_drawn_and_after_a_question_made_into_tasks(page: Page, connected: TapeServer) -> None:
+async def test_history_is_counted_and_backfilled_after_confirmation(page: Page, connected: TapeServer) -> None:
     screen = Screen(page, connected.url)
     with connected.client() as http:
         count = larger(http)
@@ -128,7 +128,7 @@ async def test_a_dry_run_can_be_cancelled(screen: Screen, server: TapeServer) ->
 
 
 @pytest.mark.parametrize(("size", "scheme"), [("wide", "light"), ("phone", "dark")])
-async def test_every_way_a_search_can_stand_fits_its_window_and_is_for_everybody(
+async def test_every_state_of_a_search_fits_its_window_and_is_accessible(
     screen: Screen, size: str, scheme: str
 ) -> None:
     page = screen.page
@@ -169,7 +169,7 @@ STATES: dict[str, tuple[dict[str, object], str]] = {
 }
 
 
-async def test_a_server_without_spark_says_what_to_install(screen: Screen) -> None:
+async def test_a_server_without_spark_shows_what_to_install(screen: Screen) -> None:
     refusal = {"title": "Bad Request", "status": 400, "code": "usage_error", "detail": "install tape-bus[spark]"}
     await screen.page.route("**/reactions/late/dry-run", partial(respond, refusal, status=400))
     await screen.open("#/reactions/late")

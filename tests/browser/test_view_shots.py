@@ -58,7 +58,7 @@ def named(tmp_path_factory: pytest.TempPathFactory) -> Iterator[dict[str, str]]:
 
 
 @pytest.mark.parametrize(("size", "scheme"), [("wide", "light"), ("phone", "dark")])
-async def test_every_view_fits_its_window_and_is_for_everybody(
+async def test_every_view_fits_its_window_and_is_accessible(
     page: Page, named: dict[str, str], size: str, scheme: str
 ) -> None:
     await page.set_viewport_size(dict(zip(("width", "height"), SIZES[size], strict=True)))  # type: ignore[arg-type]

@@ -59,7 +59,7 @@ async def test_every_view_is_reached_from_the_top_and_by_its_number(screen: Scre
         await expect(screen.page).to_have_title(f"{title} · Tape")
 
 
-async def test_reactions_say_how_far_they_are_and_how_they_erred(screen: Screen) -> None:
+async def test_reactions_show_their_lag_and_errors(screen: Screen) -> None:
     await screen.open("#/reactions")
 
     await expect(screen.page.get_by_role("row").filter(has_text="demo.idle")).to_contain_text("paused: an order")
@@ -83,7 +83,7 @@ async def test_a_reaction_is_paused_with_a_reason_and_resumed(screen: Screen, ht
     assert (paused, http.get(f"/reactions/{SHIP}").json()["paused"]) == ("lunch", "")
 
 
-async def test_a_reaction_says_why_an_entry_became_a_task_or_not(screen: Screen, http: httpx.Client) -> None:
+async def test_a_reaction_explains_why_an_entry_became_a_task_or_not(screen: Screen, http: httpx.Client) -> None:
     done = http.get("/tasks", params={"status": "done"}).json()["tasks"][0]
     await screen.open(f"#/reactions/{SHIP}?at={done['source_global_seq']}")
     await screen.shows("It became a task.")
@@ -96,7 +96,7 @@ async def test_a_reaction_says_why_an_entry_became_a_task_or_not(screen: Screen,
     await screen.shows("tape reaction dry-run --subject '/orders/*' --where 'payload.amount >= 20'")
 
 
-async def test_a_dead_task_is_looked_at_and_replayed_after_a_question(screen: Screen, http: httpx.Client) -> None:
+async def test_a_dead_task_is_shown_and_replayed_after_confirmation(screen: Screen, http: httpx.Client) -> None:
     await screen.open("#/tasks?status=dlq")
     await screen.page.get_by_role("link", name="/orders/3").click()
     await screen.shows("no such street: an order")
@@ -125,7 +125,7 @@ async def test_the_chosen_dead_tasks_are_replayed_together(screen: Screen, http:
     assert http.get("/tasks", params={"status": "dlq"}).json()["tasks"] == []
 
 
-async def test_a_failed_row_of_the_outbox_is_looked_at_and_replayed(screen: Screen, http: httpx.Client) -> None:
+async def test_a_failed_row_of_the_outbox_is_shown_and_replayed(screen: Screen, http: httpx.Client) -> None:
     await screen.open("#/outbox?status=failed")
     await screen.page.get_by_role("link", name="order an order").click()
     await screen.shows("no such account an order")
@@ -138,7 +138,7 @@ async def test_a_failed_row_of_the_outbox_is_looked_at_and_replayed(screen: Scre
     assert http.get("/outbox/failed").json()["rows"] == []
 
 
-async def test_the_lake_shows_where_entries_are_what_its_tables_say_and_answers(screen: Screen) -> None:
+async def test_the_lake_shows_its_entries_and_tables_and_runs_queries(screen: Screen) -> None:
     await screen.open("#/lake?table=tool_usage")
     await expect(screen.page.get_by_role("img", name="cold: 1 to")).to_be_visible()
     await screen.shows("entries")
@@ -153,7 +153,7 @@ async def test_the_lake_shows_where_entries_are_what_its_tables_say_and_answers(
     await expect(screen.page.get_by_role("alert")).to_contain_text("one SELECT")
 
 
-async def test_the_system_says_how_much_goes_through_and_that_it_is_well(screen: Screen, http: httpx.Client) -> None:
+async def test_the_system_view_shows_throughput_and_readiness(screen: Screen, http: httpx.Client) -> None:
     await screen.open("#/system")
     await screen.status("ready")
     http.post("/runs", json={"run_id": "busy"})
@@ -166,7 +166,7 @@ async def test_the_system_says_how_much_goes_through_and_that_it_is_well(screen:
     await screen.shows("/metrics")
 
 
-async def test_a_run_is_scrubbed_along_its_lanes(screen: Screen, run_id: str) -> None:
+async def test_a_run_is_scrubbed_along_its_tracks(screen: Screen, run_id: str) -> None:
     await screen.open(f"#/runs/{run_id}")
     strip = screen.page.get_by_role("slider", name="timeline of")
     await expect(strip).to_have_attribute("aria-valuemax", "18")
@@ -185,7 +185,7 @@ async def test_a_run_is_scrubbed_along_its_lanes(screen: Screen, run_id: str) ->
     await expect(strip).to_have_attribute("aria-valuenow", "17")
 
 
-async def test_a_fork_says_what_becomes_of_effects(screen: Screen, run_id: str) -> None:
+async def test_a_fork_sets_the_policy_for_effects(screen: Screen, run_id: str) -> None:
     await screen.open(f"#/runs/{run_id}?at=9")
     await screen.page.get_by_role("button", name="Fork here").click()
     await screen.page.get_by_label("Effects").select_option("stub")
@@ -230,7 +230,7 @@ async def test_no_number_is_rounded_on_its_way(screen: Screen, http: httpx.Clien
     await expect(screen.page.get_by_label("payload")).to_contain_text("9007199254740993")
 
 
-async def test_a_server_that_is_gone_leaves_what_was_shown_and_says_so(page: Page, tmp_path: Path) -> None:
+async def test_a_server_that_is_down_leaves_the_old_data_with_a_notice(page: Page, tmp_path: Path) -> None:
     with serve(tmp_path) as server, server.client() as http:
         http.put("/reactions/lasting", json={"subject_pattern": "/a/**"}).raise_for_status()
         screen = Screen(page, server.url)
@@ -244,7 +244,7 @@ async def test_a_server_that_is_gone_leaves_what_was_shown_and_says_so(page: Pag
         await expect(page.get_by_text("The data shown is older.")).to_have_count(0)
 
 
-async def test_a_store_without_it_says_so_kindly(page: Page, tmp_path: Path) -> None:
+async def test_a_store_without_a_feature_shows_an_empty_state(page: Page, tmp_path: Path) -> None:
     with TapeServer(tmp_path, "memory://") as server:
         screen = Screen(page, server.url)
 

@@ -84,14 +84,14 @@ async def screen(page: Page, server: TapeServer) -> AsyncIterator[Screen]:
     assert screen.console_errors == []
 
 
-async def test_all_the_dead_are_replayed_however_many_they_are(screen: Screen, server: TapeServer) -> None:
+async def test_any_number_of_dead_tasks_is_replayed(screen: Screen, server: TapeServer) -> None:
     await screen.open("#/tasks?status=dlq")
     await screen.shows("These are the newest 200")
 
     await screen.page.get_by_role("button", name="Replay all dead").click()
     await screen.page.get_by_role("dialog").get_by_role("button", name="Replay").click()
 
-    await screen.shows("Nothing has died", PATIENCE_S)
+    await screen.shows("No dead tasks", PATIENCE_S)
     with server.client() as http:
         assert http.get("/tasks", params={"status": "dlq", "limit": 1}).json()["tasks"] == []
 
@@ -129,7 +129,7 @@ async def test_an_odd_address_is_answered_and_nothing_breaks(screen: Screen) -> 
         assert await sticking(screen.page) == []
 
 
-async def test_a_page_keeps_the_newest_of_payloads_that_are_too_much_for_it(screen: Screen, server: TapeServer) -> None:
+async def test_a_page_keeps_the_newest_of_too_many_payloads(screen: Screen, server: TapeServer) -> None:
     with server.client() as http:
         open_run(http, "large")
         for _ in range(LARGE // 7):

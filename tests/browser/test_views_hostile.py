@@ -71,7 +71,7 @@ async def misdeliver(business: BusinessDatabase) -> None:
         await business.wait_until("failed", len(TEXTS))
 
 
-async def test_no_text_of_a_stranger_runs_loads_or_restyles_anything(page: Page, server: TapeServer) -> None:
+async def test_no_text_of_a_user_runs_loads_or_restyles_anything(page: Page, server: TapeServer) -> None:
     screen, asked, dialogs = Screen(page, server.url), list[Request](), list[object]()
     page.on("request", lambda request: asked.append(request))  # playwright marks what it calls
     page.on("dialog", lambda dialog: dialogs.append(dialog))

@@ -22,7 +22,7 @@ async def fail(business: BusinessDatabase, running: HandlerVersion, times: int) 
         await expire_leases(business)
 
 
-async def test_a_delivery_tried_more_often_than_any_version_left_tries_it_fails(business: BusinessDatabase) -> None:
+async def test_a_delivery_fails_at_the_largest_limit_of_the_remaining_versions(business: BusinessDatabase) -> None:
     async with open_outbox(business.url) as database:
         old, new = (HandlerVersion(database, PLACED, attempts=n, is_ordered=True) for n in (6, 2))
         await old.versions.register()
@@ -42,7 +42,7 @@ async def test_a_delivery_tried_more_often_than_any_version_left_tries_it_fails(
 
 
 @pytest.mark.parametrize(("type_", "target"), [(PLACED, "here"), (SHIPPED, "elsewhere")])
-async def test_only_versions_that_take_a_row_say_how_often_it_is_tried(
+async def test_only_versions_that_match_a_row_limit_its_attempts(
     business: BusinessDatabase, type_: str, target: str
 ) -> None:
     async with open_outbox(business.url) as database:
@@ -59,7 +59,7 @@ async def test_only_versions_that_take_a_row_say_how_often_it_is_tried(
     assert await business.states() == [("failed",)]
 
 
-async def test_a_delivery_waits_while_another_version_that_takes_it_tries_it_more_often(
+async def test_a_delivery_waits_while_a_matching_version_allows_more_attempts(
     business: BusinessDatabase,
 ) -> None:
     async with open_outbox(business.url) as database:
@@ -75,7 +75,7 @@ async def test_a_delivery_waits_while_another_version_that_takes_it_tries_it_mor
         assert task.attempts == 4 and await old.settle(task, Done()) is None
 
 
-async def test_a_last_attempt_whose_lease_runs_is_settled_by_who_holds_it(business: BusinessDatabase) -> None:
+async def test_a_last_attempt_with_a_valid_lease_is_settled_by_its_owner(business: BusinessDatabase) -> None:
     async with open_outbox(business.url) as database:
         old, new = (HandlerVersion(database, PLACED, attempts=n) for n in (6, 2))
         await old.versions.register()
@@ -92,7 +92,7 @@ async def test_a_last_attempt_whose_lease_runs_is_settled_by_who_holds_it(busine
     assert await business.states() == [("delivered",)]
 
 
-async def test_an_attempt_that_answers_after_its_delivery_has_failed_settles_nothing(
+async def test_an_attempt_that_ends_after_its_delivery_failed_settles_nothing(
     business: BusinessDatabase,
 ) -> None:
     async with open_outbox(business.url) as database:

@@ -100,7 +100,7 @@ async def test_the_rows_that_a_handler_began_without_stay_so_when_it_is_widened(
     assert seen.numbers == [2]
 
 
-async def test_what_a_handler_has_had_does_not_come_again_with_a_wider_filter(business: BusinessDatabase) -> None:
+async def test_a_wider_filter_repeats_no_delivered_row(business: BusinessDatabase) -> None:
     seen = RecordingHandler()
     await business.publish(make_event(1), make_event(2))
     await worked_off(business, seen, **NARROW)
@@ -111,7 +111,7 @@ async def test_what_a_handler_has_had_does_not_come_again_with_a_wider_filter(bu
 
 
 @pytest.mark.parametrize("begin", ["later", -1, True, None, 2**63, 10**30])
-def test_a_beginning_is_one_of_four(begin: Any) -> None:
+def test_begin_is_one_of_four_values(begin: Any) -> None:
     with pytest.raises(UsageError, match="begin"):
         OutboxListener("sqlite:///x.db").listen(handler_name="test.seen", handler=RecordingHandler(), begin=begin)
 
@@ -126,7 +126,7 @@ async def test_an_older_version_that_registers_last_takes_no_type_from_a_newer_o
         assert (await old.claimed(), await new.claimed()) == ([PLACED], [SHIPPED])
 
 
-async def test_a_row_that_one_version_left_is_never_given_to_one_that_does_not_take_it(
+async def test_a_version_never_claims_a_row_that_it_does_not_match(
     business: BusinessDatabase,
 ) -> None:
     async with open_outbox(business.url) as database:
@@ -151,7 +151,7 @@ async def test_two_versions_of_a_handler_have_one_delivery_of_a_row(business: Bu
     assert sorted(one.numbers + other.numbers) == list(range(20))
 
 
-async def test_rows_are_dealt_to_a_handler_while_none_of_its_versions_runs(business: BusinessDatabase) -> None:
+async def test_rows_are_fanned_out_to_a_handler_while_none_of_its_versions_runs(business: BusinessDatabase) -> None:
     seen, other = RecordingHandler(), RecordingHandler()
     await worked_off(business, seen, **WIDE)
     await business.publish(shipped(1))
@@ -195,7 +195,7 @@ async def test_a_version_that_runs_stays_however_long_ago_it_was_registered(busi
         assert await new.claimed() == [SHIPPED]
 
 
-async def test_a_version_that_was_given_up_is_there_again_as_soon_as_it_runs(business: BusinessDatabase) -> None:
+async def test_a_retired_version_is_registered_again_as_soon_as_it_runs(business: BusinessDatabase) -> None:
     async with open_outbox(business.url) as database:
         new, old = HandlerVersion(database, PLACED, SHIPPED), HandlerVersion(database, PLACED)
         await new.versions.register()

@@ -39,7 +39,7 @@ async def deliveries(database: Database) -> Deliveries:
     return deliveries
 
 
-async def test_rows_that_are_for_nobody_here_do_not_hold_up_those_behind_them(
+async def test_rows_without_a_handler_do_not_block_later_rows(
     business: BusinessDatabase, deliveries: Deliveries
 ) -> None:
     await business.publish(*(make_event(n, target="elsewhere") for n in range(MANY)), make_event(MANY))
@@ -51,7 +51,7 @@ async def test_rows_that_are_for_nobody_here_do_not_hold_up_those_behind_them(
     assert [task.payload_json for task in claimed.tasks] == [make_event(MANY).payload_json]
 
 
-async def test_a_row_that_somebody_has_in_hand_is_not_asked_for_again_at_once(postgres: BusinessDatabase) -> None:
+async def test_a_locked_row_does_not_cause_an_immediate_poll(postgres: BusinessDatabase) -> None:
     await postgres.publish(make_event(1))
 
     async with open_outbox(postgres.url) as database, postgres.connected() as other, other.transaction():
@@ -75,7 +75,7 @@ async def test_a_released_delivery_has_used_no_attempt_and_is_due_at_once(
     assert await business.states("status, last_error") == [("in_flight", None)]
 
 
-async def test_an_earlier_attempt_of_the_same_worker_is_told_that_its_lease_is_lost(
+async def test_an_earlier_attempt_of_the_same_worker_loses_its_lease(
     business: BusinessDatabase, deliveries: Deliveries
 ) -> None:
     await business.publish(make_event(1))
@@ -91,7 +91,7 @@ async def test_an_earlier_attempt_of_the_same_worker_is_told_that_its_lease_is_l
     assert (stale is None, settled is None) == (False, True)
 
 
-async def test_a_row_that_is_no_event_and_cannot_be_settled_costs_nobody_else_their_claim(
+async def test_an_invalid_row_that_cannot_be_settled_does_not_fail_the_claim(
     business: BusinessDatabase,
 ) -> None:
     await business.publish(make_event(1), make_event(2))
@@ -171,7 +171,7 @@ async def test_when_the_clock_jumps_ahead_a_claim_may_go_to_another_and_only_the
         assert stale is not None and await settle(deliveries, second, Done()) == [None]
 
 
-async def test_when_the_clock_jumps_back_what_is_in_hand_is_settled_and_what_is_new_is_claimed(
+async def test_when_the_clock_jumps_back_claimed_rows_settle_and_new_rows_are_claimed(
     sqlite: BusinessDatabase, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     await sqlite.publish(make_event(1))

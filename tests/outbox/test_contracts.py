@@ -94,7 +94,7 @@ def test_a_field_inside_a_field_counts_too(made: Made, snapshots: Snapshots) -> 
     assert set(check.reasons) >= {"$.to.city is gone", "$.all[].city is gone"}
 
 
-def test_a_contract_that_nobody_has_any_more_is_gone(snapshots: Snapshots) -> None:
+def test_a_snapshot_without_a_contract_is_gone(snapshots: Snapshots) -> None:
     snapshots.record(contract(struct({"n": int})))
 
     assert [check.status for check in snapshots.check([])] == [ContractStatus.GONE]

@@ -52,7 +52,7 @@ async def test_an_effect_of_an_attempt_that_failed_is_undone(business: BusinessD
     assert await business.states("status, attempts") == [("delivered", 3)]
 
 
-async def test_an_event_that_came_before_anybody_listened_is_handled(business: BusinessDatabase) -> None:
+async def test_an_event_published_before_the_listener_started_is_handled(business: BusinessDatabase) -> None:
     seen = RecordingHandler()
     await business.publish(make_event(1))
 
@@ -62,7 +62,7 @@ async def test_an_event_that_came_before_anybody_listened_is_handled(business: B
     assert seen.numbers == [1]
 
 
-async def test_what_is_handled_is_what_was_said(business: BusinessDatabase) -> None:
+async def test_the_handled_event_equals_the_published_one(business: BusinessDatabase) -> None:
     seen = RecordingHandler()
     event = make_event(
         1, target="worlds", trace_context=f"00-{'a' * 32}-{'b' * 16}-01", payload={"n": 1, "é": [1.5, None]}
@@ -75,7 +75,7 @@ async def test_what_is_handled_is_what_was_said(business: BusinessDatabase) -> N
     assert seen.events == [event]
 
 
-async def test_every_handler_gets_its_own_delivery_and_one_that_breaks_hurts_no_other(
+async def test_every_handler_has_its_own_delivery_and_a_failing_one_affects_no_other(
     business: BusinessDatabase,
 ) -> None:
     good, other, broken = RecordingHandler(), RecordingHandler(), RecordingHandler(lambda _: TerminalHandlerError("no"))
@@ -93,7 +93,7 @@ async def test_every_handler_gets_its_own_delivery_and_one_that_breaks_hurts_no_
     ]
 
 
-async def test_a_late_handler_that_begins_with_all_gets_what_its_generation_said(business: BusinessDatabase) -> None:
+async def test_a_late_handler_that_begins_with_all_gets_every_row_of_its_generation(business: BusinessDatabase) -> None:
     first, late = RecordingHandler(), RecordingHandler()
     await business.publish(make_event(1))
     async with business.listening({"test.first": first}):
@@ -132,7 +132,7 @@ async def test_an_event_with_a_target_reaches_that_target_only_and_one_without_r
     assert await business.states() == [("pending",), ("delivered",), ("delivered",)]
 
 
-async def test_events_of_one_key_are_handled_in_order_although_one_is_tried_again(business: BusinessDatabase) -> None:
+async def test_events_of_one_key_are_handled_in_order_despite_a_retry(business: BusinessDatabase) -> None:
     failed: set[int] = set()
 
     def fail_once(event: OutboxEvent) -> object:
@@ -175,7 +175,7 @@ async def test_a_plain_function_is_a_handler_too(business: BusinessDatabase) -> 
     assert seen == [1]
 
 
-async def test_stopping_lets_what_was_begun_come_to_its_end(business: BusinessDatabase) -> None:
+async def test_stopping_finishes_claimed_deliveries(business: BusinessDatabase) -> None:
     begun, may_end = anyio.Event(), anyio.Event()
 
     async def slow(event: OutboxEvent) -> None:

@@ -100,14 +100,14 @@ def wait_for(log: Path, text: str) -> None:
         time.sleep(0.02)
 
 
-def test_the_catalog_is_what_the_contracts_say(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_catalog_matches_the_contracts(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(EXAMPLES)
     command = ["outbox", "contracts", "catalog", "shop_contracts", "--output", str(ROOT / "docs" / "events.md")]
 
     assert run([*command, "--check"]) == 0
 
 
-def test_a_catalog_that_says_otherwise_is_found(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+def test_a_stale_catalog_is_detected(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     monkeypatch.chdir(EXAMPLES)
     (tmp_path / "events.md").write_text("# Events\n")
     command = ["outbox", "contracts", "catalog", "shop_contracts", "--output", str(tmp_path / "events.md")]

@@ -69,17 +69,17 @@ TRANSIENT = [
 
 
 @pytest.mark.parametrize("error", TERMINAL, ids=lambda error: type(error).__qualname__)
-def test_trying_again_is_no_use_after(error: Exception) -> None:
+def test_these_errors_are_terminal(error: Exception) -> None:
     assert is_terminal(error)
 
 
 @pytest.mark.parametrize("error", TRANSIENT, ids=lambda error: type(error).__qualname__)
-def test_trying_again_may_help_after(error: Exception) -> None:
+def test_these_errors_are_retried(error: Exception) -> None:
     assert not is_terminal(error)
 
 
 @pytest.mark.parametrize("attempts", range(1, 12))
-def test_a_delay_lies_between_nothing_and_the_doubled_base_or_the_cap(attempts: int) -> None:
+def test_a_delay_lies_between_zero_and_the_backoff_or_the_cap(attempts: int) -> None:
     most = min(300.0, 2.0 ** (attempts - 1))
     chance = Random(attempts)
 
@@ -125,7 +125,7 @@ async def test_six_failures_are_a_dead_letter_that_remembers_the_first(business:
     assert (attempts, error) == (6, "ConnectionError: attempt 6") and first < ended and len(seen.events) == 6
 
 
-async def test_an_attempt_that_is_claimed_before_the_last_one_hears_of_its_end_knows_its_event(
+async def test_an_attempt_claimed_before_the_previous_one_was_settled_has_its_event(
     business: BusinessDatabase,
 ) -> None:
     handler = Subscription(handler_name="test.seen", generation=0, channel="outbox_gen_0")
@@ -175,7 +175,7 @@ async def test_a_terminal_error_is_a_dead_letter_after_one_attempt(business: Bus
     assert await business.states("attempts, last_error") == [(1, "TerminalHandlerError: never")]
 
 
-async def test_a_poison_event_holds_up_no_other(business: BusinessDatabase) -> None:
+async def test_a_failing_event_blocks_no_other(business: BusinessDatabase) -> None:
     seen = RecordingHandler(lambda event: ConnectionError("poison") if event.payload["n"] == 0 else None)
     await business.publish(*(make_event(n) for n in range(20)))
 

@@ -39,7 +39,7 @@ async def test_p15_a_row_of_another_generation_stays_where_it_is(business: Busin
     assert seen.numbers == [2] and await business.states() == [("pending",), ("delivered",)]
 
 
-async def test_p15_a_worker_cannot_even_listen_on_the_channel_of_another_generation(business: BusinessDatabase) -> None:
+async def test_p15_a_worker_cannot_listen_on_the_channel_of_another_generation(business: BusinessDatabase) -> None:
     listener = OutboxListener(business.url, generation=2)
 
     with pytest.raises(UsageError, match="outbox_gen_2"):

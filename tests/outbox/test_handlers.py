@@ -69,12 +69,12 @@ def of_both(event: OutboxEvent, connection: object, **options: object) -> None: 
 def of_named(event: OutboxEvent, *, mood: str) -> None: ...
 
 
-def test_a_handler_is_given_as_much_as_it_names() -> None:
+def test_a_handler_gets_the_arguments_that_it_names() -> None:
     assert not takes_connection(of_event)
     assert takes_connection(of_both)
 
 
-def test_a_handler_that_wants_more_than_there_is_is_refused_at_once() -> None:
+def test_a_handler_with_other_parameters_is_refused_at_once() -> None:
     with pytest.raises(UsageError, match="event"):
         OutboxListener("sqlite:///x.db").listen(handler_name="orders.named", handler=of_named)
 
@@ -86,7 +86,7 @@ def test_a_plain_function_that_writes_can_have_no_deadline() -> None:
         listener.listen(handler_name="orders.plain", handler=of_both, deadline=timedelta(seconds=1))
 
 
-async def test_a_plain_function_is_left_behind_at_its_deadline(business: BusinessDatabase) -> None:
+async def test_a_plain_function_is_abandoned_at_its_deadline(business: BusinessDatabase) -> None:
     may_end = Event()
     once = {"deadline": timedelta(milliseconds=50), "retry_policy": RetryPolicy(retries=0)}
     await business.publish(make_event(1))

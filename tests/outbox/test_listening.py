@@ -53,7 +53,7 @@ async def test_a_commit_wakes_a_listener_before_its_poll(
             await seen.wait_for(2)
 
 
-async def test_without_a_way_to_listen_an_event_is_handled_within_the_poll(
+async def test_without_notifications_an_event_is_handled_within_the_poll(
     postgres: BusinessDatabase, caplog: pytest.LogCaptureFixture
 ) -> None:
     seen, proxy = RecordingHandler(), Proxy(postgres.url)
@@ -72,7 +72,7 @@ async def test_without_a_way_to_listen_an_event_is_handled_within_the_poll(
     assert "outbox.degraded" in caplog.messages
 
 
-async def test_behind_a_pooler_it_says_so_and_lives_by_its_poll(
+async def test_behind_a_pooler_the_listener_logs_it_and_polls(
     postgres: BusinessDatabase, caplog: pytest.LogCaptureFixture
 ) -> None:
     seen, proxy = RecordingHandler(), Proxy(postgres.url)
@@ -97,7 +97,7 @@ async def test_of_two_workers_one_handles_a_row(business: BusinessDatabase) -> N
     assert sorted(one.numbers + other.numbers) == list(range(40))
 
 
-async def test_what_a_worker_took_and_never_answered_is_handled_when_its_lease_ends(business: BusinessDatabase) -> None:
+async def test_an_unsettled_delivery_is_handled_after_its_lease(business: BusinessDatabase) -> None:
     seen = RecordingHandler()
     await business.publish(make_event(1))
     await claimed(business, attempts=6)
@@ -108,7 +108,7 @@ async def test_what_a_worker_took_and_never_answered_is_handled_when_its_lease_e
     assert await business.states("attempts") == [(2,)]
 
 
-async def test_what_was_taken_for_the_last_time_and_never_answered_is_a_dead_letter(business: BusinessDatabase) -> None:
+async def test_an_unsettled_last_attempt_is_a_dead_letter(business: BusinessDatabase) -> None:
     await business.publish(make_event(1))
     await claimed(business, attempts=1)
 
@@ -199,7 +199,7 @@ def test_two_handlers_cannot_have_one_name(tmp_path: Any) -> None:
         listener.listen(handler_name="test.note", handler=RecordingHandler())
 
 
-async def test_listening_in_another_database_is_found_out(
+async def test_listening_in_another_database_is_detected(
     postgres: BusinessDatabase, postgres_databases: Databases, caplog: pytest.LogCaptureFixture
 ) -> None:
     with postgres_databases.database() as elsewhere:
@@ -215,7 +215,7 @@ async def until_degraded(caplog: pytest.LogCaptureFixture) -> None:
             await anyio.sleep(0.01)
 
 
-async def test_a_way_to_listen_that_is_closed_from_the_beginning_only_delays(postgres: BusinessDatabase) -> None:
+async def test_an_unreachable_listen_url_only_delays(postgres: BusinessDatabase) -> None:
     seen = RecordingHandler()
     closed = "postgresql://nobody@127.0.0.1:1/nothing"
 

@@ -38,7 +38,7 @@ def asked(capsys: pytest.CaptureFixture[str], *arguments: str) -> list[dict[str,
     return [json.loads(line) for line in capsys.readouterr().out.splitlines()]
 
 
-def test_migrating_says_what_was_applied_and_then_nothing(url: str, capsys: pytest.CaptureFixture[str]) -> None:
+def test_migrating_prints_the_applied_steps_once(url: str, capsys: pytest.CaptureFixture[str]) -> None:
     assert asked(capsys, "migrate", "--store", url) == [{"applied": ["0001 create_outbox"]}]
     assert asked(capsys, "migrate", "--store", url) == [{"applied": []}]
 
@@ -79,7 +79,7 @@ def test_a_retention_that_would_handle_twice_is_refused(
     assert asked(capsys, "retention", "--store", url) == [{"marked": 0, "deleted": 0, "forgotten": 0}]
 
 
-def test_stats_say_how_much_waits(url: str, dead: str, capsys: pytest.CaptureFixture[str]) -> None:
+def test_stats_show_the_pending_rows(url: str, dead: str, capsys: pytest.CaptureFixture[str]) -> None:
     (stats,) = asked(capsys, "stats", "--store", url)
 
     assert (stats["pending"], stats["in_flight"], stats["failed"], stats["rows"]) == (0, 0, 1, 1)

@@ -157,7 +157,7 @@ async def test_a_role_that_only_works_delivers_and_retains_before_and_after(
     assert (seen.numbers, kept.deleted) == ([1, 2], 0)
 
 
-async def test_a_worker_that_may_not_make_the_months_to_come_goes_on(
+async def test_a_worker_that_may_not_create_partitions_continues(
     postgres: BusinessDatabase, roles: Roles, caplog: pytest.LogCaptureFixture
 ) -> None:
     *_, last = await divided(postgres)
@@ -170,7 +170,7 @@ async def test_a_worker_that_may_not_make_the_months_to_come_goes_on(
 
 
 @pytest.mark.parametrize("by_owner", [True, False])
-async def test_whatever_a_table_carries_it_carries_divided(
+async def test_a_partitioned_table_keeps_everything_that_was_attached_to_it(
     postgres: BusinessDatabase, roles: Roles, by_owner: bool
 ) -> None:
     async with postgres.connected() as connection:
@@ -195,7 +195,7 @@ async def carried(connection: asyncpg.Connection) -> dict[str, Any]:
     return {name: [tuple(row) for row in await connection.fetch(query)] for name, query in asked.items()}
 
 
-async def test_nobody_may_use_a_partition_who_was_not_granted_the_table(
+async def test_a_partition_is_accessible_only_with_grants_on_the_table(
     postgres: BusinessDatabase, roles: Roles
 ) -> None:
     async with postgres.connected() as connection:
@@ -253,7 +253,7 @@ async def test_a_table_whose_updates_are_published_can_be_updated_in_every_parti
         (COUNTED, "counted"),
     ],
 )
-async def test_what_a_divided_table_cannot_carry_is_named_and_nothing_is_changed(
+async def test_what_a_partitioned_table_cannot_keep_is_named_and_nothing_is_changed(
     postgres: BusinessDatabase, statement: str, named: str
 ) -> None:
     await postgres.run(statement)

@@ -54,7 +54,7 @@ async def test_dividing_twice_makes_only_what_is_missing(postgres: BusinessDatab
     assert await postgres.rows(PARTITIONS) == before
 
 
-async def test_retention_makes_the_months_to_come_and_takes_the_table_for_nothing_else(
+async def test_retention_creates_the_next_partitions_and_locks_the_table_for_nothing_else(
     postgres: BusinessDatabase,
 ) -> None:
     *_, last = await divided(postgres)
@@ -127,14 +127,14 @@ async def test_a_file_cannot_be_divided(tmp_path: Path) -> None:
         ({"notify_queue_usage": 0.25}, ["long transaction"]),
     ],
 )
-def test_growth_says_what_to_do(grown: dict[str, float], advice: list[str]) -> None:
+def test_statistics_give_advice(grown: dict[str, float], advice: list[str]) -> None:
     given = QUIET._replace(**grown)  # type: ignore[arg-type]
 
     assert len(given.advice) == len(advice)
     assert all(words in said for words, said in zip(advice, given.advice, strict=True))
 
 
-def test_the_doctor_says_what_an_outbox_has_outgrown() -> None:
+def test_the_doctor_reports_a_large_outbox() -> None:
     findings = judged(QUIET._replace(rows=6_000_000, failed=2))
 
     found = {finding.subject: finding for finding in findings}
@@ -143,7 +143,7 @@ def test_the_doctor_says_what_an_outbox_has_outgrown() -> None:
     assert "tape outbox partition" in found["outbox growth"].fix
 
 
-def test_the_doctor_looks_at_the_outbox_beside_the_journal(
+def test_the_doctor_checks_the_outbox_in_the_journals_database(
     tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.chdir(tmp_path)

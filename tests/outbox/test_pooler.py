@@ -27,7 +27,7 @@ def logged(caplog: pytest.LogCaptureFixture) -> set[str]:
     return {record.getMessage() for record in caplog.records}
 
 
-async def test_o07_a_listener_behind_a_pooler_says_so_and_lives_by_its_poll(
+async def test_o07_a_listener_behind_a_pooler_logs_it_and_polls(
     pooled: BusinessDatabase, postgres: BusinessDatabase, caplog: pytest.LogCaptureFixture
 ) -> None:
     caplog.set_level(logging.INFO, "tape")
@@ -44,7 +44,7 @@ async def test_o07_a_listener_behind_a_pooler_says_so_and_lives_by_its_poll(
     assert {"outbox.pooled", "outbox.degraded"} <= logged(caplog)
 
 
-async def test_with_a_direct_connection_to_listen_on_it_hears_at_once(
+async def test_with_a_direct_listen_connection_notifications_arrive(
     pooled: BusinessDatabase, postgres: BusinessDatabase, caplog: pytest.LogCaptureFixture
 ) -> None:
     caplog.set_level(logging.INFO, "tape")

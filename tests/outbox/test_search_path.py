@@ -31,7 +31,7 @@ def reached(request: pytest.FixtureRequest, postgres_url: str) -> Iterator[Busin
         yield BusinessDatabase("postgres", server.url(postgres_url))
 
 
-async def test_what_is_planted_beside_business_tables_is_not_run(
+async def test_functions_planted_in_the_business_schema_are_not_run(
     reached: BusinessDatabase, postgres: BusinessDatabase
 ) -> None:
     seen = RecordingHandler()
@@ -62,7 +62,7 @@ CREATE DOMAIN public.jsonb AS pg_catalog.jsonb CHECK (public.catch(VALUE::pg_cat
 """
 
 
-async def test_what_stands_before_the_servers_own_on_a_handlers_path_is_not_run(postgres: BusinessDatabase) -> None:
+async def test_functions_before_pg_catalog_in_a_handlers_search_path_are_not_run(postgres: BusinessDatabase) -> None:
     async with planting(postgres.url) as owner:
         name = await owner.fetchval("SELECT current_database()")
         await owner.execute(f"SET ROLE author_{name}; {SHADOWS} RESET ROLE")

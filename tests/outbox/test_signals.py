@@ -95,7 +95,7 @@ async def test_publishing_and_handling_are_logged_with_their_fields_by_name(
     assert facts["outbox.handled"]["status_result"] == "delivered"
 
 
-async def test_a_handler_that_takes_longer_than_its_deadline_has_failed_and_is_tried_again(
+async def test_a_handler_that_exceeds_its_deadline_is_retried(
     business: BusinessDatabase,
 ) -> None:
     once = {"deadline": timedelta(milliseconds=50), "retry_policy": RetryPolicy(retries=0)}
@@ -125,7 +125,7 @@ async def test_what_a_handler_wrote_before_its_deadline_is_undone(business: Busi
     assert await business.rows("SELECT n FROM orders WHERE note = 'half'") == []
 
 
-async def test_a_handler_that_never_ends_is_told_of_once(
+async def test_a_handler_that_never_ends_is_logged_once(
     business: BusinessDatabase, caplog: pytest.LogCaptureFixture
 ) -> None:
     claim = TaskClaim(TaskId("test.mine:0190"), "me", 1)

@@ -43,7 +43,9 @@ async def test_a_replayed_row_begins_a_new_cycle_and_keeps_its_key_and_its_histo
     assert (cycle["attempts"], cycle["last_error"], cycle["replayed_by"]) == (1, "TerminalHandlerError: no", "me")
 
 
-async def test_a_replayed_row_is_handled_by_those_who_had_not(business: BusinessDatabase, table: OutboxTable) -> None:
+async def test_a_replayed_row_is_handled_by_handlers_that_had_not_handled_it(
+    business: BusinessDatabase, table: OutboxTable
+) -> None:
     event, good = make_event(1), RecordingHandler()
     await business.publish(event)
     async with business.listening({"test.good": good, "test.mended": broken()}):
@@ -93,7 +95,7 @@ async def test_a_replay_wakes_a_listener(
     assert mended.numbers == [1]
 
 
-async def test_rows_are_replayed_by_what_they_are(business: BusinessDatabase, table: OutboxTable) -> None:
+async def test_rows_are_replayed_by_type_and_handler(business: BusinessDatabase, table: OutboxTable) -> None:
     await business.publish(
         make_event(1), make_event(2, event_type="orders.paid"), make_event(3, event_type="orders.paid")
     )
@@ -105,7 +107,7 @@ async def test_rows_are_replayed_by_what_they_are(business: BusinessDatabase, ta
     assert await table.replay_failed(RowFilter(handler_name="test.broken"), 0, "me") == 1
 
 
-async def test_a_row_shows_where_each_delivery_stands(business: BusinessDatabase, table: OutboxTable) -> None:
+async def test_a_row_shows_the_state_of_each_delivery(business: BusinessDatabase, table: OutboxTable) -> None:
     event = make_event(1)
     await business.publish(event)
     async with business.listening({"test.good": RecordingHandler(), "test.broken": broken()}):
@@ -135,7 +137,7 @@ NOW = timedelta(0)
 SOON = OutboxRetention(active=NOW, grace=NOW, handled_active=timedelta(milliseconds=1), handled_grace=NOW)
 
 
-async def test_what_ended_is_marked_and_then_deleted_and_what_was_handled_is_forgotten(
+async def test_ended_rows_are_marked_then_deleted_and_handled_keys_are_forgotten(
     business: BusinessDatabase, table: OutboxTable
 ) -> None:
     await business.publish(make_event(1))
@@ -150,9 +152,7 @@ async def test_what_ended_is_marked_and_then_deleted_and_what_was_handled_is_for
     assert await business.rows(f"SELECT * FROM {business.outbox}_deliveries") == []
 
 
-async def test_what_has_not_been_handled_is_never_forgotten_by_age(
-    business: BusinessDatabase, table: OutboxTable
-) -> None:
+async def test_unhandled_rows_are_never_deleted_by_age(business: BusinessDatabase, table: OutboxTable) -> None:
     await business.publish(make_event(1))
 
     await table.retain(SOON)
@@ -161,7 +161,7 @@ async def test_what_has_not_been_handled_is_never_forgotten_by_age(
     assert kept.deleted == 0 and await business.states() == [("pending",)]
 
 
-def test_what_was_handled_is_remembered_for_longer_than_its_row_can_come_again() -> None:
+def test_handled_keys_are_kept_longer_than_rows() -> None:
     kept = OutboxRetention()
 
     assert (kept.active.days, kept.grace.days, kept.handled_active.days, kept.handled_grace.days) == (45, 7, 60, 7)
@@ -169,7 +169,7 @@ def test_what_was_handled_is_remembered_for_longer_than_its_row_can_come_again()
         OutboxRetention(handled_active=timedelta(days=52))
 
 
-async def test_a_listener_with_a_retention_forgets_meanwhile(business: BusinessDatabase) -> None:
+async def test_a_listener_with_a_retention_deletes_old_rows(business: BusinessDatabase) -> None:
     await business.publish(make_event(1))
     async with business.listening({"test.seen": RecordingHandler()}):
         await business.wait_until("delivered", 1)
@@ -191,7 +191,7 @@ async def test_a_listener_with_a_retention_forgets_meanwhile(business: BusinessD
     ],
     ids=["small", "5M", "20M", "slow", "queue"],
 )
-def test_an_outbox_says_when_it_has_outgrown_itself(grown: dict[str, Any], count: int) -> None:
+def test_a_large_outbox_has_advice(grown: dict[str, Any], count: int) -> None:
     small = OutboxStats(0, 0, 0, 0, 5_000_000, 1.0, 500.0, 0.24)
 
     assert len(small._replace(**grown).advice) == count

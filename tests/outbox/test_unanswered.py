@@ -31,7 +31,7 @@ class Silent(Proxy):
                 to_client.write(answer)
 
 
-async def test_a_server_that_is_not_heard_any_more_is_given_up_and_asked_again(postgres: BusinessDatabase) -> None:
+async def test_a_half_open_connection_is_dropped_and_the_request_repeated(postgres: BusinessDatabase) -> None:
     proxy = Silent(postgres.url)
     await postgres.publish(make_event(1))
 
