@@ -1,4 +1,4 @@
-"""What is claimed as it is made: within all limits, behind whatever waits, and for nobody else."""
+"""Tasks claimed as they are matched: within all limits, behind older tasks, and only for the matcher's worker."""
 
 import anyio
 import pytest
@@ -16,7 +16,7 @@ pytestmark = needs_ledgers
 
 
 async def matched(store: Store, slots: RecordingSlots) -> list[int]:
-    """What the slots were given once everything is matched."""
+    """The positions of the tasks that the slots got once everything was matched."""
     await catch_up(Matcher(store, slots=slots))
     return [task.source_global_seq for task in slots.started]
 

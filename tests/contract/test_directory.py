@@ -1,4 +1,4 @@
-"""The directory of runs: what is found and listed, in which order, and how each run is doing."""
+"""The directory of runs: find, list, order and status."""
 
 from datetime import timedelta
 

@@ -38,7 +38,7 @@ async def test_p9_false_hints_forge_nothing_and_hide_nothing(backend: Backend) -
 
 
 async def hint(backend: Backend) -> None:
-    """Says every false thing on the store's channel."""
+    """Sends every false hint on the store's channel."""
     if backend.name == "postgres":
         connection = await asyncpg.connect(backend.url)
         for text in HINTS:
@@ -54,7 +54,7 @@ async def hint(backend: Backend) -> None:
 
 
 async def datagrams(folder: Path) -> None:
-    """To every socket there is, once there is one."""
+    """Sends to every socket, once there is one."""
     while not (folder.is_dir() and any(folder.iterdir())):  # noqa: ASYNC110 - only asking can tell
         await anyio.sleep(0.005)
     with socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM | socket.SOCK_NONBLOCK) as sender:

@@ -1,4 +1,4 @@
-"""Schema steps only add, so today's code lives with tomorrow's schema."""
+"""Schema steps only add, so old code runs on a new schema."""
 
 from tape.core.ids import GlobalSeq
 from tests.contract.backends import Backend, needs_ledgers

@@ -1,4 +1,4 @@
-"""An entry that is gone from above the floor: every reader that promises everything says so, whatever it filters by."""
+"""A missing entry above the floor: every reader reports it, whatever it filters by."""
 
 from collections.abc import AsyncIterable
 
@@ -33,7 +33,7 @@ async def lose(backend: Backend, store: Store, run_id: str = "r1", place: int = 
 
 
 async def taken(entries: AsyncIterable[Entry]) -> list[int]:
-    """Where the entries were that came before `Corrupt` did."""
+    """The positions of the entries before `Corrupt` was raised."""
     places: list[int] = []
     with anyio.fail_after(PATIENCE_S), pytest.raises(Corrupt, match=f"entry {LOST}: it is missing"):
         async for entry in entries:

@@ -35,7 +35,7 @@ def requests(draw: st.DrawFn, has_cells: bool) -> Request:
 
 @st.composite
 def forks(draw: st.DrawFn, has_cells: bool) -> Request:
-    """A fork of any run at any seq, most of which cannot be; now and then it also says that something caused it."""
+    """A fork of any run at any seq, mostly an invalid one, sometimes with a cause."""
     (child, parent, *_), at_seq, mutation = draw(FORKS)
     begun = fork_request(RunId(child), Fork(RunId(parent), Seq(at_seq)), mutation)
     said_with_it = tuple(make_event(child, n, cause=cause) for _, n, cause in draw(EVENTS))

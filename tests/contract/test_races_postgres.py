@@ -1,4 +1,4 @@
-"""What several nodes do at once on Postgres: limits hold, and nobody waits in a ring."""
+"""Several nodes at once on Postgres: limits hold, and nothing deadlocks."""
 
 from collections import Counter
 from collections.abc import AsyncIterator, Awaitable, Callable
@@ -31,7 +31,7 @@ async def store(postgres_url: str) -> AsyncIterator[Store]:
 
 
 class Counted:
-    """What two nodes handle, and how much of it at once."""
+    """Records what two nodes handle, and how much of it at once."""
 
     def __init__(self) -> None:
         self.at_once = self.most = 0
@@ -47,7 +47,7 @@ class Counted:
             raise ZeroDivisionError
 
     async def node(self, url: str, run_id: str, count: int) -> None:
-        """Says so many things, one after the other, and works until everything is done."""
+        """Publishes this many events one by one, and works until all are done."""
         async with open_store(url) as store, run_journal(store) as journal:
             dispatcher = Dispatcher(store, WorkerConfig(handlers={"rule": handler(self.handle)}, slots=4), journal)
             async with background(partial(forever, dispatcher.run)):

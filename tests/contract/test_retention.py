@@ -1,4 +1,4 @@
-"""Retention: floors rise, numbers stay."""
+"""Retention: floors rise, positions and seqs stay."""
 
 import pytest
 

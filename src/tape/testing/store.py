@@ -23,7 +23,7 @@ class ClockedTransaction(SqliteTransaction):
     """A transaction that uses the test's clock."""
 
     def __init__(self, block: SqliteTransaction, clock: Clock) -> None:
-        super().__init__(block._worker)  # noqa: SLF001 - it is the same block, asked on the same thread
+        super().__init__(block._worker)  # noqa: SLF001 - the same transaction on the same thread
         self.staged = block.staged
         self._clock = clock
 

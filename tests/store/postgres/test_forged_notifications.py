@@ -54,7 +54,7 @@ async def test_p9_a_role_that_may_only_connect_forges_no_entry_and_hides_none(
 
 @pytest.fixture
 async def owner(postgres_url: str) -> AsyncIterator[asyncpg.Connection]:
-    """A database into which nobody else is let, for now."""
+    """A database to which no other role may connect yet."""
     connection = await asyncpg.connect(postgres_url)
     await connection.execute(f"REVOKE CONNECT ON DATABASE {urlsplit(postgres_url).path[1:]} FROM PUBLIC")
     yield connection
@@ -115,7 +115,7 @@ async def until_handled(handled: list[object], count: int) -> None:
 
 
 async def notify(url: str, epoch: Epoch) -> None:
-    """Says every false thing, with the numbers that anybody can look up."""
+    """Sends every false notification, with numbers that any role can look up."""
     connection = await asyncpg.connect(url)
     try:
         where = str(await connection.fetchval(JOURNAL))
@@ -126,7 +126,7 @@ async def notify(url: str, epoch: Epoch) -> None:
 
 
 def forged(where: str, epoch: Epoch) -> Iterator[str]:
-    """Entries that nobody appended, at every place around the head, as well-formed as can be."""
+    """Well-formed entries that nobody appended, at every position around the head."""
     for place in range(1, 12):
         text = codec.encode_state(event(666).at(place, Seq(place), 1, 0, epoch))
         yield f"{place} {where} {text}"

@@ -1,4 +1,4 @@
-"""What a role that may connect, and nothing else, can lock on Postgres: nothing that anybody of Tape waits for."""
+"""A role that may only connect to Postgres can lock nothing that Tape waits for."""
 
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager, suppress
@@ -56,7 +56,7 @@ async def test_a_role_that_may_use_the_schema_locks_no_table_of_it(
 
 
 async def everything(url: str) -> None:
-    """A little of all that takes a lock."""
+    """Runs one operation of each kind that takes a lock."""
     async with open_store(url) as store:
         await store.reactions.register(reaction())
         await publish(store, 2)
@@ -91,14 +91,14 @@ async def stranger(postgres_url: str) -> AsyncIterator[asyncpg.Connection]:
 
 
 async def advisory_keys(connection: asyncpg.Connection) -> list[int]:
-    """What is locked by a number just now, as anybody can see."""
+    """The advisory locks that are held now, which any role can see."""
     held = await connection.fetch(HELD)
     return [(row["classid"] << 32) + row["objid"] for row in held if row["locktype"] == "advisory"]
 
 
 @asynccontextmanager
 async def holding(connection: asyncpg.Connection, keys: list[int]) -> AsyncIterator[None]:
-    """Everything that can be locked by a number is, in each of the ways there are."""
+    """Takes every advisory lock that Tape has had, in each mode."""
     for key in keys:
         await connection.execute("SELECT pg_advisory_lock($1)", key)
         halves = key >> 32, key & 0x7FFFFFFF

@@ -1,4 +1,4 @@
-"""Connections of a pool that Postgres has ended while nobody used them: the next statement gets another one."""
+"""Idle connections of a pool that Postgres has ended: the next statement gets another one."""
 
 from collections.abc import AsyncIterator, Awaitable, Callable
 
@@ -36,7 +36,7 @@ async def store(postgres_url: str) -> AsyncIterator[Store]:
 
 
 async def end_connections(url: str, *, is_noticed: bool) -> None:
-    """Ends all but its own; when it is to be noticed, returns after this loop has heard of it."""
+    """Ends all other sessions; if they must be noticed, returns after the event loop has seen them end."""
     connection = await asyncpg.connect(url)
     try:
         await connection.execute(f"SELECT pg_terminate_backend(pid) {OTHERS}")

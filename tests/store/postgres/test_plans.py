@@ -1,4 +1,4 @@
-"""How Postgres goes about our statements: no page costs more than what it returns, whatever the parameters."""
+"""Query plans on Postgres: no page reads more than it returns, whatever the parameters."""
 
 import json
 from collections.abc import AsyncIterator, Iterator, Sequence
@@ -121,7 +121,7 @@ APPENDS = {"begin": "", "between": "1, 9", "written": "19990, ARRAY['7']"}
 
 @pytest.fixture(scope="module")
 async def connection(postgres_databases: Databases) -> AsyncIterator[asyncpg.Connection]:
-    """A database in which a scan of any table would show."""
+    """A database that is large enough for a sequential scan to show in a plan."""
     with postgres_databases.database() as url:
         connection = await asyncpg.connect(url)
         await migrate(connection)

@@ -86,7 +86,7 @@ async def test_one_event_is_appended_by_keys_however_early_that_was_planned(conn
 
 
 async def append_one(connection: asyncpg.Connection, head: int) -> int | None:
-    """When the one entry was, if it was appended."""
+    """The time of the entry, or None if nothing was appended."""
     changes, last = await connection.fetchrow(
         "SELECT changes, last_seq FROM tape_meta, tape_heads WHERE run_id = 'written'"
     )

@@ -1,4 +1,4 @@
-"""How both databases go about the statements of reactions and tasks: the past costs nothing."""
+"""Query plans of reactions and tasks on both databases: ended tasks cost nothing."""
 
 import sqlite3
 from collections.abc import AsyncIterator, Iterator
@@ -61,7 +61,7 @@ WAITING: dict[str, object] = {"shard": -1, "most": 16, "now_ms": 1, "reaction_id
 
 @pytest.fixture(scope="module")
 async def postgres(postgres_databases: Databases) -> AsyncIterator[asyncpg.Connection]:
-    """A database in which a scan of any table would show."""
+    """A database that is large enough for a sequential scan to show in a plan."""
     with postgres_databases.database() as url:
         connection = await asyncpg.connect(url)
         await migrate(connection)

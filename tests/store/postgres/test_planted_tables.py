@@ -1,4 +1,4 @@
-"""What another role has put where Tape's tables are to lie is refused before anything of it is used."""
+"""Tables of another role in the place of Tape's tables are refused before they are used."""
 
 from collections.abc import AsyncIterator
 from dataclasses import dataclass

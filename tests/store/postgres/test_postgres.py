@@ -1,4 +1,4 @@
-"""What only Postgres has: connections that are lost, a server's settings, poolers, and sessions of its own."""
+"""Features of Postgres: lost connections, server settings, poolers, and sessions."""
 
 from collections.abc import AsyncIterator, Sequence
 from contextlib import AsyncExitStack, aclosing
@@ -41,7 +41,7 @@ async def proxy(postgres_url: str) -> AsyncIterator[Proxy]:
 
 @pytest.fixture
 async def store(postgres_url: str, proxy: Proxy) -> AsyncIterator[PostgresStore]:
-    """A store whose appends go through the proxy; what it hears comes straight from the server."""
+    """A store that appends through the proxy and listens on a direct connection."""
     async with open_postgres(proxy.url, listen_url=postgres_url) as store:
         yield store
 

@@ -1,4 +1,4 @@
-"""A backup restored under a running node: after a new epoch it goes on in what was restored, and trusts only that."""
+"""A backup restored under a running node: after a new epoch the node continues with the restored journal alone."""
 
 import sqlite3
 from collections.abc import AsyncIterator
@@ -26,7 +26,7 @@ TABLES = "SELECT tablename FROM pg_tables WHERE schemaname = 'public' AND tablen
 
 
 class Backup(Protocol):
-    """What a database held, to be put back while others are connected to it."""
+    """A backup that is restored while nodes are connected."""
 
     url: str
 
@@ -54,7 +54,7 @@ class File:
 
 
 class Tables:
-    """A copy of the journal's tables; putting it back disconnects nobody."""
+    """A copy of the journal's tables; restoring it disconnects nobody."""
 
     def __init__(self, url: str) -> None:
         self.url = url
@@ -121,7 +121,7 @@ async def test_a_node_goes_on_in_what_was_restored(journal: Journal, backup: Bac
 async def test_what_an_appender_remembers_of_a_lost_journal_is_not_what_it_finds(
     journal: Journal, backup: Backup
 ) -> None:
-    """The restored journal comes to the same head and as many changes, but its run is shorter."""
+    """The restored journal reaches the same head and count of changes, but its run is shorter."""
     await journal.append([make_event("r1", 1), make_event("r2", 1)], open=True)
     await backup.take()
     await journal.open_run("r3")

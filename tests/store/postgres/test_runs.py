@@ -145,7 +145,7 @@ async def test_a_run_that_is_just_being_renewed_stays_open(store: Store, direct:
 
 
 async def test_nobody_ever_waits_in_a_circle(store: Store) -> None:
-    """Blocks that change runs first and append last, beside everything a directory does."""
+    """Transactions that change runs first and append last, beside every operation of the directory."""
     runs = [RunId(f"r{n}") for n in range(4)]
     for run_id in runs:
         await store.runs.open(run_id, RunMeta(), "p1")
@@ -210,7 +210,7 @@ async def perform(store: Store, change: str) -> None:
 
 
 async def until_blocked(direct: asyncpg.Connection, count: int = 1) -> None:
-    """Until so many of the store's sessions wait for a lock."""
+    """Returns when this many sessions of the store wait for a lock."""
     while await direct.fetchval(BLOCKED) < count:  # noqa: ASYNC110 - only asking can tell
         await anyio.sleep(0.01)
 

@@ -1,4 +1,4 @@
-"""What somebody has put into a schema that Tape's role searches is never run by it."""
+"""Functions of another role in a schema on the search path never run."""
 
 from collections.abc import AsyncIterator
 from urllib.parse import quote
@@ -95,7 +95,7 @@ async def test_ranges_are_of_the_journal_that_a_store_opens_wherever_the_path_wa
 
 
 async def reloaded(owner: asyncpg.Connection, path: str) -> None:
-    """Until the server's processes have read its configuration again."""
+    """Returns when the server has reloaded its configuration."""
     await owner.execute("SELECT pg_reload_conf()")
     with anyio.fail_after(PATIENCE_S):
         while await owner.fetchval("SHOW search_path") != path:  # noqa: ASYNC110 - the server tells nobody
@@ -103,7 +103,7 @@ async def reloaded(owner: asyncpg.Connection, path: str) -> None:
 
 
 async def worked(store: Store) -> None:
-    """A little of everything."""
+    """Runs one operation of each kind."""
     await store.reactions.register(reaction())
     await publish(store, 3)
     await store.journal.append([request(make_event(n=1), key="k")])

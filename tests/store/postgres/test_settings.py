@@ -64,7 +64,7 @@ async def test_a_server_that_was_put_right_is_used_again(
 
 
 async def until_refused(store: Store) -> None:
-    """The first answer may be that a connection was lost."""
+    """Retries once, because the first answer may be a lost connection."""
     with anyio.fail_after(PATIENCE_S):
         while True:
             (outcome,) = await store.journal.append([request(make_event(n=9))])

@@ -23,7 +23,7 @@ Write = Callable[[Store], Awaitable[object]]
 
 @pytest.fixture
 async def store(postgres_url: str) -> AsyncIterator[Store]:
-    """A journal of two entries, in a session that knows where the run stands."""
+    """A journal of two entries, with a session that has cached the head of the run."""
     async with open_store(postgres_url) as store:
         for n in (1, 2):
             await append(store, event(n))

@@ -1,4 +1,4 @@
-"""Talking to a Redis server without any of our own code."""
+"""A client of Redis without any code of Tape."""
 
 from typing import Any
 
@@ -8,7 +8,7 @@ from tests.servers.valkey import ValkeyServer
 
 
 def said_to(client: "redis.Redis", *words: object) -> Any:
-    """What the server answers, as it says it."""
+    """The raw answer of the server."""
     connection: Any = client.connection_pool.get_connection()
     try:
         connection.send_command(*words)

@@ -122,7 +122,7 @@ def dump(client: "redis.Redis") -> dict[bytes, bytes]:
 
 
 def restore(client: "redis.Redis", older: dict[bytes, bytes]) -> None:
-    """Puts what there was in the place of what there is."""
+    """Replaces the data by that of an earlier dump."""
     client.flushall()
     for key, content in older.items():
         said_to(client, "RESTORE", key, 0, content)
@@ -131,7 +131,7 @@ def restore(client: "redis.Redis", older: dict[bytes, bytes]) -> None:
 async def test_a_hint_that_everybody_is_to_look_is_not_taken_back_by_the_next(
     store: Store, client: "redis.Redis", monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """After a flush the new head is far below the place that somebody waits beyond."""
+    """After a flush the new head is far below the position beyond which a reader waits."""
     monkeypatch.setattr(redis_journal, "POLL_S", 10 * PATIENCE_S)
     await store.journal.wait(GlobalSeq(0))
     with anyio.fail_after(PATIENCE_S):

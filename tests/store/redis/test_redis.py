@@ -1,4 +1,4 @@
-"""What only Redis has: exact trimming, answers that get lost or come for nobody, and what a URL says."""
+"""Features of Redis: exact trimming, lost and unexpected answers, and URLs."""
 
 from collections.abc import AsyncIterator, Iterator
 from random import Random

@@ -1,4 +1,4 @@
-"""A Redis that is started again: whether it may have lost something is judged by what it was and by what it is."""
+"""A restarted Redis: its settings before and after decide whether it may have lost entries."""
 
 import asyncio
 from collections.abc import AsyncIterator
@@ -26,7 +26,7 @@ SLOW_US = 200
 
 
 class Holding(RedisProxy):
-    """Holds scripts back until the server is ready, as a server does that is ready just before they arrive."""
+    """Delays scripts until the server is ready, as if it became ready just before they arrive."""
 
     async def _ask(self, client: asyncio.StreamReader, to_server: asyncio.StreamWriter) -> None:
         while data := await client.read(65_536):
@@ -36,7 +36,7 @@ class Holding(RedisProxy):
 
 
 async def test_a_server_that_still_loads_is_not_judged() -> None:
-    """It says that it appends nothing to its file, until it has read it."""
+    """Reports that it appends to no file until it has loaded it."""
     with ValkeyServer(settings={"key-load-delay": str(SLOW_US)}) as server:
         before = await filled(server)
         server.kill_hard()
@@ -109,7 +109,7 @@ async def appended_to(server: ValkeyServer) -> AsyncIterator[tuple[Store, Epoch]
 
 
 async def filled(server: ValkeyServer) -> Epoch:
-    """The epoch of a journal beside which the server has a lot to load."""
+    """The epoch of a journal on a server that has much other data to load."""
     with redis.Redis.from_url(server.url) as client:
         pipeline = client.pipeline(transaction=False)
         for number in range(MANY):

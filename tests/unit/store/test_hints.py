@@ -1,4 +1,4 @@
-"""Hints that the journal has grown: each wakes once, whatever it says."""
+"""Hints that the journal has grown: each wakes once, even a false one."""
 
 import sys
 

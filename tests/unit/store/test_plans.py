@@ -1,4 +1,4 @@
-"""How SQLite goes about our statements: no page costs more than what it returns."""
+"""Query plans on SQLite: no page reads more than it returns."""
 
 import sqlite3
 from collections.abc import Iterator

@@ -1,4 +1,4 @@
-"""What only a SQLite file has: where it is, how safe it is, and how processes wake each other."""
+"""Features of SQLite files: location, durability, and waking other processes."""
 
 import os
 import sqlite3

@@ -26,7 +26,7 @@ async def test_a_read_that_the_disk_fails_has_written_nothing(tmp_path: Path) ->
 
 @contextmanager
 def unreadable(folder: Path) -> Iterator[None]:
-    """Files of a folder that this process has open, for nothing but writing for a while."""
+    """Opens the files of a folder for writing only, for a while."""
     with ExitStack() as stack, Path(os.devnull).open("wb") as nothing:
         for link in list(Path("/proc/self/fd").iterdir()):
             if link.exists() and link.readlink().parent == folder and not link.readlink().name.endswith("-shm"):
