@@ -38,7 +38,7 @@ async def test_a_new_epoch_is_larger_than_the_one_before(store: Store) -> None:
     assert before < first < second == store.epoch
 
 
-async def test_entries_of_a_new_epoch_go_on_at_the_head(store: Store) -> None:
+async def test_entries_of_a_new_epoch_continue_at_the_head(store: Store) -> None:
     await append(store, make_event(n=1))
     epoch = await store.new_epoch()
 
@@ -57,7 +57,7 @@ async def test_a_journal_of_two_epochs_has_no_fault(store: Store) -> None:
         assert [page.faults async for page in pages if page.faults] == []
 
 
-async def test_a_new_epoch_is_found_by_whoever_opens_the_store_next(backend: Backend) -> None:
+async def test_a_new_epoch_is_found_when_the_store_is_opened(backend: Backend) -> None:
     async with backend.open() as store:
         epoch = await store.new_epoch()
 
@@ -96,7 +96,7 @@ async def test_a_store_reads_on_in_an_epoch_that_another_node_begins(store: Stor
 
 
 @pytest.mark.parametrize("selection", [{"run_id": "r1"}, {}, {"subject": "/tape/event/**"}])
-async def test_a_live_stream_is_told_of_an_epoch_that_begins_under_it(
+async def test_a_live_stream_raises_when_an_epoch_begins_under_it(
     journal: Journal, other: Store, selection: dict[str, str]
 ) -> None:
     await fill(journal, "r1", 2)
@@ -120,7 +120,7 @@ async def begin(store: Store) -> None:
     await store.new_epoch()
 
 
-async def test_a_node_goes_on_in_a_new_epoch_with_streams_and_appends(journal: Journal, other: Store) -> None:
+async def test_a_node_continues_in_a_new_epoch_with_streams_and_appends(journal: Journal, other: Store) -> None:
     await fill(journal, "r1", 2)
     async with aclosing(journal.stream(run_id="r1")) as live:
         await anext(live)
@@ -171,7 +171,7 @@ async def test_a_run_that_is_closed_in_a_new_epoch_ends_its_streams(journal: Jou
 
 
 @needs_ledgers
-async def test_a_matcher_goes_on_in_an_epoch_that_another_node_begins(store: Store, other: Store) -> None:
+async def test_a_matcher_continues_in_an_epoch_that_another_node_begins(store: Store, other: Store) -> None:
     await store.reactions.register(reaction())
     await publish(store, 1)
     matcher = await match(store)
@@ -202,7 +202,7 @@ async def test_a_journal_of_one_epoch_has_one_term_of_it(store: Store) -> None:
     assert term == (store.epoch, 1)
 
 
-async def test_a_new_epoch_goes_on_from_no_term_before_it(store: Store, other: Store) -> None:
+async def test_a_new_epoch_continues_no_earlier_term(store: Store, other: Store) -> None:
     (old,) = await append(store, make_event(n=1))
     epoch = await other.new_epoch()
 

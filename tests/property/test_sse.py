@@ -80,7 +80,7 @@ def test_an_entry_comes_off_the_wire_as_it_went_on(event: Event, numbers: tuple[
 
 
 @given(event=events())
-def test_a_frame_is_three_lines_whatever_its_payload(event: Event) -> None:
+def test_a_frame_is_three_lines_with_any_payload(event: Event) -> None:
     frame = sse.frame(event.at(2, 1, 5, 0, Epoch(5)), by="seq")
 
     number, name, data, *rest = frame.replace(b"\r", b"\n").split(b"\n")

@@ -65,7 +65,7 @@ def raw_code(answer: bytes) -> tuple[int, str]:
 
 
 @pytest.mark.parametrize("host", ["evil.example", "evil.example:7880", "localhost:x", ""])
-def test_a_foreign_host_is_misdirected_whatever_it_asks(lasting: httpx.Client, host: str) -> None:
+def test_a_foreign_host_is_misdirected_on_every_route(lasting: httpx.Client, host: str) -> None:
     assert code(lasting.get("/nowhere", headers={"host": host})) == (421, "misdirected_request")
 
 
@@ -132,7 +132,7 @@ def test_a_packed_body_is_read(lasting: httpx.Client, run: str) -> None:
 
 
 @pytest.mark.parametrize("chunked", [True, False])
-def test_a_body_over_the_limit_is_told_so(lasting: httpx.Client, run: str, chunked: bool) -> None:
+def test_a_body_over_the_limit_is_413(lasting: httpx.Client, run: str, chunked: bool) -> None:
     body = b'{"payload":"' + b"x" * (8 << 20) + b'"}'
 
     answer = lasting.post(f"/runs/{run}/events", content=iter([body]) if chunked else body, headers=JSON)
@@ -208,7 +208,7 @@ def test_no_field_ever_reaches_a_database_as_a_statement(start: Start, postgres_
     assert "syntax error" not in postgres_server.log
 
 
-def test_hostile_text_is_escaped_wherever_it_is_told(
+def test_hostile_text_is_escaped_in_answers_and_logs(
     lasting_server: TapeServer, lasting: httpx.Client, run: str
 ) -> None:
     label = lasting.post("/runs", json={"label": HOSTILE})
@@ -291,7 +291,7 @@ def test_a_smuggled_request_is_not_answered(line: socket.socket) -> None:
 @pytest.mark.parametrize(
     "header", ["x-forwarded-for", "x-forwarded-host", "forwarded", "x-real-ip", "x-forwarded-proto"]
 )
-def test_what_a_proxy_would_say_changes_nothing(lasting: httpx.Client, header: str) -> None:
+def test_headers_of_a_proxy_are_ignored(lasting: httpx.Client, header: str) -> None:
     assert lasting.get("/health", headers={header: "evil.example"}).status_code == 200
     assert code(lasting.get("/health", headers={header: "localhost", "host": "evil.example"})) == (
         421,
@@ -307,7 +307,7 @@ def test_an_unknown_path_and_a_wrong_method_are_problems(lasting: httpx.Client) 
     assert refused.headers["allow"] == "GET, HEAD, OPTIONS, POST"
 
 
-def test_a_header_that_is_said_twice_is_refused(lasting: httpx.Client, run: str) -> None:
+def test_a_repeated_header_is_refused(lasting: httpx.Client, run: str) -> None:
     headers = [("expected-seq", "0"), ("expected-seq", "0"), ("content-type", "application/json")]
 
     assert code(lasting.post(f"/runs/{run}/events", content=b'{"payload": 1}', headers=headers)) == (400, "usage_error")

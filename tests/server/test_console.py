@@ -38,7 +38,7 @@ def test_the_page_may_load_and_ask_nothing_but_this_server(lasting: httpx.Client
 
 
 @pytest.mark.parametrize("path", SERVED, ids=lambda path: path.name)
-def test_every_file_is_given_whole_with_its_type_and_the_policy(lasting: httpx.Client, path: Path) -> None:
+def test_every_file_is_served_with_its_type_and_the_policy(lasting: httpx.Client, path: Path) -> None:
     given = lasting.get(f"/assets/{path.relative_to(CONSOLE)}")
 
     assert given.status_code == 200 and given.content == path.read_bytes()

@@ -52,7 +52,7 @@ def test_nothing_that_the_document_allows_breaks_the_server(
     assert lasting.get("/health").status_code == 200
 
 
-def test_every_stream_that_the_document_allows_begins_and_every_other_is_refused_as_it_says(
+def test_streams_are_accepted_and_refused_as_the_document_says(
     lasting_server: TapeServer, lasting: httpx.Client, scale: Scale
 ) -> None:
     document = lasting.get("/openapi.json").json()
@@ -170,7 +170,7 @@ def test_capabilities_name_what_a_client_may_ask_for(lasting: httpx.Client) -> N
 
 
 @pytest.mark.parametrize("path", ["/health", "/ready"])
-def test_a_healthy_server_says_so(lasting: httpx.Client, path: str) -> None:
+def test_a_healthy_server_is_reported_healthy(lasting: httpx.Client, path: str) -> None:
     assert lasting.get(path).status_code == 200
 
 

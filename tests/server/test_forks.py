@@ -76,7 +76,7 @@ def detail(http: httpx.Client, run_id: str) -> dict[str, object]:
     return dict(answer.json()) if answer.status_code == 200 else {}
 
 
-def test_a_child_is_its_parent_up_to_the_fork_and_then_what_its_producer_says(http: httpx.Client, run_id: str) -> None:
+def test_a_child_is_its_parent_up_to_the_fork_and_then_its_producers_events(http: httpx.Client, run_id: str) -> None:
     publish(http, run_id, *range(5))
     child = fork(http, run_id, 3, mutation={"wind": 9}, producer="counter", n_turns=2, reason="what if")
 
@@ -102,7 +102,9 @@ def test_without_a_producer_nothing_is_replayed_and_the_child_stays_open(http: h
     assert detail(http, child)["status"] == "running"
 
 
-def test_the_first_events_of_a_child_arrive_while_it_goes_on_and_the_rest_live(http: httpx.Client, run_id: str) -> None:
+def test_a_childs_first_events_arrive_while_its_producer_runs_and_the_rest_live(
+    http: httpx.Client, run_id: str
+) -> None:
     publish(http, run_id, *range(3))
     child = fork(http, run_id, 2, producer="endless")
 
@@ -115,7 +117,7 @@ def test_the_first_events_of_a_child_arrive_while_it_goes_on_and_the_rest_live(h
     assert more == [*range(1, 31)]
 
 
-def test_the_arena_goes_on_in_a_child_and_a_mutation_ends_it_otherwise(http: httpx.Client, run_id: str) -> None:
+def test_the_arena_continues_in_a_child_and_a_mutation_changes_its_end(http: httpx.Client, run_id: str) -> None:
     http.post("/runs", json={"run_id": run_id})
     first = fork(http, run_id, 0, producer="arena", n_turns=3)
     whole = payloads(http, first)
@@ -128,7 +130,7 @@ def test_the_arena_goes_on_in_a_child_and_a_mutation_ends_it_otherwise(http: htt
     assert other[-1][1] == same[-1][1] == "metric" and other[-1][2] != same[-1][2]
 
 
-def test_a_cancelled_replay_stops_and_says_so(server: TapeServer, http: httpx.Client, run_id: str) -> None:
+def test_a_cancelled_replay_stops_and_its_run_is_cancelled(server: TapeServer, http: httpx.Client, run_id: str) -> None:
     (server.folder / "ended.txt").unlink(missing_ok=True)
     publish(http, run_id, 1)
     child = fork(http, run_id, 1, producer="endless")
@@ -194,7 +196,7 @@ def test_a_fork_of_a_missing_run_is_a_404(http: httpx.Client, run_id: str) -> No
 
 
 @pytest.mark.parametrize("store", ["sqlite", "postgres", "redis"])
-async def test_a_fork_of_a_reaped_run_is_a_410_that_says_what_is_gone(
+async def test_a_fork_of_a_reaped_run_is_a_410_with_the_gap(
     request: pytest.FixtureRequest, start: Start, tmp_path: Path, store: str
 ) -> None:
     url = url_of(store, tmp_path, request)
@@ -210,7 +212,7 @@ async def test_a_fork_of_a_reaped_run_is_a_410_that_says_what_is_gone(
     assert answers == [(410, "broker_overflow_error", reason) for reason in reasons]
 
 
-def test_a_run_that_memory_has_let_go_of_cannot_be_forked(start: Start) -> None:
+def test_a_run_reaped_from_memory_cannot_be_forked(start: Start) -> None:
     with start("memory://", "--reap-after", "1s").client() as http:
         publish(http, "r", 1, 2)
         http.post("/runs/r/close").raise_for_status()

@@ -57,7 +57,7 @@ def test_a_health_check_finds_the_server_and_its_service(channel: Any) -> None:
         health.Check(health_pb2.HealthCheckRequest(service="tape.v2.Tape"))
 
 
-def test_reflection_tells_every_procedure_and_message(channel: Any) -> None:
+def test_reflection_lists_every_procedure_and_message(channel: Any) -> None:
     database = ProtoReflectionDescriptorDatabase(channel)
 
     services = database.get_services()
@@ -136,7 +136,7 @@ def test_a_deadline_ends_a_stream(tape: Any) -> None:
     assert caught.value.code() is grpc.StatusCode.DEADLINE_EXCEEDED
 
 
-def test_the_callers_span_and_cause_go_onto_the_entry(tape: Any, run_id: str) -> None:
+def test_the_callers_span_and_cause_are_stored_in_the_entry(tape: Any, run_id: str) -> None:
     span = ("traceparent", f"00-{'a' * 32}-{'b' * 16}-01")
     tape.Append(pb.AppendRequest(events=[pb.Event(run_id=run_id, payload_json="1")], open=True))
     (first,) = entries(tape, run_id)
@@ -156,7 +156,7 @@ def entries(tape: Any, run_id: str) -> list[pb.EventEntry]:
     return [entry for batch in batches for entry in batch.entries]
 
 
-def test_who_listens_is_told_that_the_server_leaves(start: Start) -> None:
+def test_open_streams_end_unavailable_when_the_server_shuts_down(start: Start) -> None:
     server = start("memory://")
     with opened(server) as channel:
         tape = TapeStub(channel)

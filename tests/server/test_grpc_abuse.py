@@ -90,7 +90,7 @@ def test_headers_without_end_take_a_bounded_memory(lasting_server: TapeServer, p
     check_well(lasting_server)
 
 
-def test_a_flood_of_pings_is_hung_up_on(lasting_server: TapeServer, port: int) -> None:
+def test_a_flood_of_pings_closes_the_connection(lasting_server: TapeServer, port: int) -> None:
     with http2.Connection(port) as client:
         with suppress(OSError):
             client.send(*(http2.frame(http2.PING, 0, 0, bytes(8)) for _ in range(1_000)))
@@ -100,7 +100,7 @@ def test_a_flood_of_pings_is_hung_up_on(lasting_server: TapeServer, port: int) -
     check_well(lasting_server)
 
 
-def test_streams_that_are_reset_at_once_hurt_nobody_else(start: Start, scale: Scale) -> None:
+def test_streams_that_are_reset_at_once_affect_no_other(start: Start, scale: Scale) -> None:
     server = start("memory://")
     check_well(server)
     before = server.rss
@@ -133,7 +133,7 @@ def test_a_run_has_as_many_streams_as_allowed(start: Start) -> None:
         assert dict(again.initial_metadata())
 
 
-def test_a_reader_that_takes_nothing_holds_up_nobody(start: Start, scale: Scale) -> None:
+def test_a_stalled_reader_delays_no_other(start: Start, scale: Scale) -> None:
     server = start("memory://")
     text = '"' + "x" * 10_000 + '"'
     batch = pb.AppendRequest(events=[pb.Event(run_id="r", payload_json=text)] * 100, open=True)

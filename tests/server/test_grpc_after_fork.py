@@ -49,7 +49,7 @@ anyio.run(main, int(sys.argv[1]), backend_options={"use_uvloop": True})
         ("fork_and_leave", "exit 0"),
     ],
 )
-def test_a_program_that_forks_beside_grpc_goes_on_and_its_child_learns_what_it_cannot_do(
+def test_a_program_that_forks_continues_and_its_child_gets_a_clear_error(
     start: Start, scale: Scale, kind: str, outcome: str
 ) -> None:
     server = start()

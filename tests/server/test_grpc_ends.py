@@ -59,7 +59,7 @@ async def test_a_stream_that_a_gateway_ends_with_ok_is_not_the_end_of_a_run(
 
 
 @pytest.mark.parametrize("store_url", ["memory", "sqlite", "postgres"], indirect=True)  # Redis has no ledgers
-async def test_a_watch_that_a_gateway_ends_with_ok_goes_on(between: GrpcGateway, node: AsyncNode, run_id: str) -> None:
+async def test_a_watch_that_a_gateway_ends_with_ok_resumes(between: GrpcGateway, node: AsyncNode, run_id: str) -> None:
     versions: list[int] = []
 
     async def watch() -> None:
@@ -79,7 +79,7 @@ async def test_a_watch_that_a_gateway_ends_with_ok_goes_on(between: GrpcGateway,
 
 
 @pytest.mark.parametrize("is_short", [True, False])
-def test_the_last_message_says_that_it_is_and_why(
+def test_the_last_message_has_the_reason_of_the_end(
     server: TapeServer, http: httpx.Client, run_id: str, is_short: bool
 ) -> None:
     publish(http, run_id, 1, 2)
@@ -93,7 +93,7 @@ def test_the_last_message_says_that_it_is_and_why(
     assert last == pb.EventBatch(end=pb.StreamEnd(last_id=2, **facts))
 
 
-async def test_a_program_that_reads_what_there_is_reads_all_of_it_whoever_ends_the_answer(
+async def test_a_reader_that_does_not_follow_reads_everything_when_a_gateway_ends_the_answer(
     between: GrpcGateway, node: AsyncNode, run_id: str
 ) -> None:
     await node.events.append([Event(run_id=run_id, payload="x" * 2_000)] * 900, open=True)

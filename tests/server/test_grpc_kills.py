@@ -53,7 +53,7 @@ async def test_what_is_repeated_by_its_key_is_written_once(lives: Lives, scale: 
     assert Counter(changes) == Counter(written) == Counter(dict.fromkeys(names(writes), 1))
 
 
-async def test_a_tail_goes_on_in_its_middle_without_a_gap_or_a_double(lives: Lives, scale: Scale) -> None:
+async def test_a_tail_resumes_without_a_gap_or_a_duplicate(lives: Lives, scale: Scale) -> None:
     events, kills = scale(2_000), scale(3)
     seen: list[int] = []
 

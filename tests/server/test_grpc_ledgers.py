@@ -30,7 +30,7 @@ def begun(tape: Any, name: str) -> pb.BeginRunResponse:
     return tape.BeginRun(asked)  # type: ignore[no-any-return]
 
 
-def test_a_run_begins_once_and_says_where_it_is(tape: Any, run: pb.BeginRunResponse, run_id: str) -> None:
+def test_a_run_begins_once_and_returns_its_head(tape: Any, run: pb.BeginRunResponse, run_id: str) -> None:
     again = begun(tape, run_id)
     found = tape.GetRun(pb.GetRunRequest(run_id=run.run_id))
 
@@ -166,7 +166,7 @@ def test_obligations_are_met_newest_first_and_filtered(tape: Any, run: pb.BeginR
     assert unresolved(tape, run.run_id, include_stuck=True) == ["undo-b"]
 
 
-def test_what_nobody_is_named_for_is_handled_when_it_is_listed(tape: Any, run: pb.BeginRunResponse) -> None:
+def test_a_timer_claimed_without_a_claimer_fires_at_once(tape: Any, run: pb.BeginRunResponse) -> None:
     timer = tape.SetTimer(pb.SetTimerRequest(run_id=run.run_id, fire_at_ms=1, kind="wake"))
 
     claimed = tape.ListDueTimers(pb.ListDueTimersRequest(claim=True, limit=1_000)).timers
@@ -177,7 +177,7 @@ def test_what_nobody_is_named_for_is_handled_when_it_is_listed(tape: Any, run: p
     assert not [each for each in again if each.run_id == run.run_id]
 
 
-def test_who_is_named_says_when_a_timer_was_handled(tape: Any, run: pb.BeginRunResponse) -> None:
+def test_a_timer_claimed_by_a_claimer_fires_when_the_claimer_says(tape: Any, run: pb.BeginRunResponse) -> None:
     tape.SetTimer(pb.SetTimerRequest(run_id=run.run_id, timer_id="t", fire_at_ms=1))
 
     leased = tape.ListDueTimers(pb.ListDueTimersRequest(claim=True, claimer="w1", limit=1_000)).timers
@@ -201,7 +201,7 @@ def test_a_signal_finds_the_newest_run_of_a_session(tape: Any, run: pb.BeginRunR
     assert (sent.run_status, passed.delivered, passed.resolution_json) == (pb.RUN_STATUS_RUNNABLE, True, '"yes"')
 
 
-def test_a_tombstone_is_not_found_and_told(tape: Any, run_id: str) -> None:
+def test_a_deleted_value_is_not_found_and_its_tombstone_is_returned(tape: Any, run_id: str) -> None:
     place: dict[str, Any] = {"namespace": "wire", "key": run_id}
     tape.WriteValue(pb.WriteValueRequest(**place, value_json="1", if_version=-1))
 

@@ -42,7 +42,7 @@ async def test_what_names_no_server_is_refused(url: str) -> None:
             pytest.fail("it connected")
 
 
-async def test_where_nobody_answers_is_unavailable(monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_an_unreachable_server_is_unavailable(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("tape.sdk.remote.channel.CONNECT_S", 0.2)
 
     with pytest.raises(Unavailable, match="nobody answers"):
@@ -99,7 +99,7 @@ async def test_a_client_finds_its_server_again(start: Start, tmp_path: Path) -> 
     assert (first.value.version, second.value.version, written.version) == (1, 2, 2)
 
 
-async def test_a_stream_goes_on_after_its_server_was_gone(start: Start, tmp_path: Path) -> None:
+async def test_a_stream_resumes_after_a_server_restart(start: Start, tmp_path: Path) -> None:
     store = f"sqlite:///{tmp_path}/tape.db"
     server = start(store)
     port = server.rpc.rpartition(":")[2]
@@ -134,7 +134,7 @@ async def test_a_history_of_two_epochs_is_read_as_one(start: Start, tmp_path: Pa
     assert len({epoch for _, epoch in found}) == 2
 
 
-async def test_a_stream_that_comes_back_to_another_epoch_says_so(start: Start, tmp_path: Path) -> None:
+async def test_a_stream_that_resumes_in_another_epoch_raises(start: Start, tmp_path: Path) -> None:
     store = f"sqlite:///{tmp_path}/tape.db"
     server = start(store)
     async with tape.aconnect(server.rpc) as client:

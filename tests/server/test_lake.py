@@ -55,7 +55,7 @@ def asked(http: httpx.Client, sql: str, **more: int) -> httpx.Response:
     return http.post("/lake/query", json={"sql": sql, **more})
 
 
-def test_the_lake_says_what_is_cold_warm_and_hot_and_how_far_behind_it_is(http: httpx.Client) -> None:
+def test_the_lake_reports_cold_warm_hot_and_its_lag(http: httpx.Client) -> None:
     lake = http.get("/lake").json()
 
     assert (lake["cold"], lake["warm"]) == ({"floor": 1, "head": 300}, {"floor": 1, "head": 310})
@@ -71,7 +71,7 @@ def test_a_question_is_answered_over_the_journal_and_the_tables(http: httpx.Clie
     assert tools["rows"] == [[3]]
 
 
-def test_an_answer_has_no_more_rows_than_asked_for_and_says_so(http: httpx.Client) -> None:
+def test_an_answer_is_limited_and_marked_as_truncated(http: httpx.Client) -> None:
     some = asked(http, "SELECT global_seq FROM journal ORDER BY 1", limit=2).json()
     many = asked(http, "SELECT * FROM range(5000)").json()
 
@@ -136,7 +136,7 @@ def test_a_table_that_was_not_made_is_not_found(http: httpx.Client, name: str) -
 
 @pytest.mark.parametrize("path", ["/lake", "/lake/tables", "/lake/tables/runs"])
 @pytest.mark.parametrize("store", ["memory://", "sqlite:///{folder}/tape.db"])
-def test_no_lake_is_not_found_and_says_why(start: Start, tmp_path: Path, store: str, path: str) -> None:
+def test_a_missing_lake_is_not_found_with_a_reason(start: Start, tmp_path: Path, store: str, path: str) -> None:
     with start(store.format(folder=tmp_path)).client() as http:
         answer = http.get(path)
 

@@ -61,7 +61,7 @@ def test_a_dead_row_is_pending_again_after_a_replay(server: TapeServer) -> None:
     assert (row["status"], row["attempts"], row["failure_history"][0]["replayed_by"]) == ("pending", 0, "ann")
 
 
-def test_stats_and_gauges_say_the_same(server: TapeServer) -> None:
+def test_stats_and_gauges_agree(server: TapeServer) -> None:
     with server.client() as http:
         stats = http.get("/outbox/stats").json()
         lines = dict(line.rsplit(" ", 1) for line in http.get("/metrics").text.splitlines() if line[0] != "#")
@@ -89,7 +89,7 @@ def test_what_cannot_be_meant_is_refused(server: TapeServer) -> None:
 
 
 @pytest.mark.parametrize("store", ["memory", "sqlite"])
-def test_where_there_is_no_outbox_that_is_said(store: str, start: Start, tmp_path: Path) -> None:
+def test_a_server_without_an_outbox_reports_it(store: str, start: Start, tmp_path: Path) -> None:
     server = start("memory://" if store == "memory" else f"sqlite:///{tmp_path / 'tape.db'}")
     with server.client() as http:
         answer = http.get("/outbox")

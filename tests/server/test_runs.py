@@ -44,7 +44,7 @@ def test_runs_are_listed_once_open_ones_first(http: httpx.Client, run_id: str) -
     assert runs[2] == {"run_id": old, "label": "mine", "started_at": None, "n_events": 1, "status": "complete"}
 
 
-def test_a_run_shows_who_it_belongs_to_and_where_it_is(http: httpx.Client, run_id: str) -> None:
+def test_a_run_has_its_identity_and_its_head(http: httpx.Client, run_id: str) -> None:
     http.post("/runs", json={"run_id": run_id, "app": "a", "user": "u", "session": "s"})
     append(http, run_id, [{"payload": 1}] * 3)
 
@@ -68,7 +68,7 @@ def test_opening_twice_is_a_conflict_and_closing_twice_is_not(http: httpx.Client
     assert [http.post(f"/runs/{run_id}/close").status_code for _ in range(2)] == [200, 200]
 
 
-def test_a_closed_run_takes_nothing_and_reopened_goes_on(http: httpx.Client, run_id: str) -> None:
+def test_a_closed_run_refuses_events_and_a_reopened_one_continues(http: httpx.Client, run_id: str) -> None:
     http.post("/runs", json={"run_id": run_id})
     append(http, run_id, {"payload": 1})
     http.post(f"/runs/{run_id}/close")
@@ -114,7 +114,7 @@ def test_a_request_is_all_there_or_absent(http: httpx.Client, run_id: str) -> No
     assert http.get(f"/runs/{run_id}").json()["last_seq"] == 0
 
 
-def test_what_was_said_is_streamed_with_its_span_and_client(http: httpx.Client, run_id: str) -> None:
+def test_an_event_is_streamed_with_its_span_and_client(http: httpx.Client, run_id: str) -> None:
     trace = {"traceparent": f"00-{'a' * 32}-{'b' * 16}-01", "X_Client_Id": "tab-1"}
     http.post("/runs", json={"run_id": run_id})
     append(http, run_id, {"payload": {"x": -0.0}, "type": "T", "subject": "/a/b", "schema_version": 3}, **trace)

@@ -11,7 +11,7 @@ RULE = {"subject_pattern": "/a/**"}
 
 
 @pytest.mark.parametrize("path", ["dry-run", "backfill"])
-def test_what_cannot_be_searched_is_a_problem_that_says_why(start: Start, path: str) -> None:
+def test_an_invalid_search_is_a_problem_with_a_reason(start: Start, path: str) -> None:
     with start().client() as http:
         http.put("/reactions/r", json=RULE).raise_for_status()
 

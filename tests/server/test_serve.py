@@ -58,7 +58,7 @@ def test_an_option_out_of_bounds_exits_2(refused: Callable[..., Done], options: 
     assert (done.returncode, done.stdout) == (2, ""), done.stderr
 
 
-def test_a_port_that_is_taken_exits_2_and_says_so(refused: Callable[..., Done]) -> None:
+def test_a_port_in_use_exits_2_with_an_error(refused: Callable[..., Done]) -> None:
     with socket.create_server(("127.0.0.1", 0)) as taken:
         done = refused("--http", f"127.0.0.1:{taken.getsockname()[1]}")
 
@@ -66,7 +66,7 @@ def test_a_port_that_is_taken_exits_2_and_says_so(refused: Callable[..., Done]) 
     assert "cannot listen on" in done.stderr and "in use" in done.stderr
 
 
-def test_a_port_for_grpc_that_is_taken_exits_2_and_says_so(refused: Callable[..., Done]) -> None:
+def test_a_grpc_port_in_use_exits_2_with_an_error(refused: Callable[..., Done]) -> None:
     with socket.create_server(("127.0.0.1", 0)) as taken:
         done = refused("--http", "127.0.0.1:0", "--grpc", f"127.0.0.1:{taken.getsockname()[1]}")
 
@@ -86,7 +86,7 @@ def test_it_listens_on_this_machine_only(start: Start) -> None:
     assert places == {("127.0.0.1", server.port), ("127.0.0.1", grpc_port)}
 
 
-def test_its_files_are_its_owners_whatever_the_umask(start: Start, tmp_path: Path) -> None:
+def test_its_files_are_private_with_any_umask(start: Start, tmp_path: Path) -> None:
     before = os.umask(0)
     try:
         server = start(f"sqlite:///{tmp_path}/data/tape.db")

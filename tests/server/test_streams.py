@@ -25,7 +25,7 @@ def test_a_run_is_replayed_then_followed_then_ends(http: httpx.Client, run_id: s
 
 
 @pytest.mark.parametrize("cursor", [{"from_seq": "4"}, {"headers": {"last-event-id": "3"}}])
-def test_a_cursor_says_where_to_begin(http: httpx.Client, run_id: str, cursor: dict[str, object]) -> None:
+def test_a_stream_begins_after_its_cursor(http: httpx.Client, run_id: str, cursor: dict[str, object]) -> None:
     publish(http, run_id, *range(1, 6))
 
     with open_stream(http, "/events", run_id=run_id, **cursor) as listener:  # type: ignore[arg-type]

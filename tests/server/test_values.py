@@ -64,7 +64,7 @@ def test_each_write_is_a_version_and_a_deletion_leaves_a_tombstone(http: httpx.C
         ({"if-none-match": "*"}, False),
     ],
 )
-def test_who_decided_on_a_stale_version_is_refused(
+def test_a_write_on_a_stale_version_is_refused(
     http: httpx.Client, at: str, headers: dict[str, str], is_taken: bool
 ) -> None:
     for value in (1, 2):
@@ -99,7 +99,7 @@ def test_a_write_with_a_key_is_made_once(http: httpx.Client, at: str, run_id: st
 
 
 @WITH_LEDGERS
-def test_the_versions_of_a_value_are_told_with_those_before(http: httpx.Client, at: str, run_id: str) -> None:
+def test_the_versions_of_a_value_name_their_predecessors(http: httpx.Client, at: str, run_id: str) -> None:
     for value in range(3):
         http.put(at, json={"value": value})
     http.delete(at)
@@ -141,7 +141,7 @@ def test_a_value_is_not_a_file(http: httpx.Client, at: str) -> None:
 
 
 @pytest.mark.parametrize("store_url", ["redis"], indirect=True)
-def test_a_store_without_ledgers_says_so(http: httpx.Client, at: str, run_id: str) -> None:
+def test_a_store_without_ledgers_reports_it(http: httpx.Client, at: str, run_id: str) -> None:
     http.post("/runs", json={"run_id": run_id})
     http.post(f"/runs/{run_id}/events", json={"payload": 1})
 
@@ -166,7 +166,7 @@ def waiting(lasting_server: TapeServer, run_id: str) -> Iterator[str]:
         yield begun
 
 
-def test_a_signal_lets_a_run_go_on_once(lasting: httpx.Client, waiting: str, lasting_server: TapeServer) -> None:
+def test_a_signal_resumes_a_run_once(lasting: httpx.Client, waiting: str, lasting_server: TapeServer) -> None:
     path, key = f"/runs/{waiting}/gates/approval", {"idempotency-key": waiting}
 
     sent = [lasting.post(path, json={"resolution": "yes"}, headers=key).json() for _ in range(2)]

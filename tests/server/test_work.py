@@ -27,7 +27,7 @@ def http(server: TapeServer) -> Iterator[httpx.Client]:
         yield client
 
 
-def test_a_reaction_is_registered_changed_looked_at_and_removed(http: httpx.Client, rule: str) -> None:
+def test_a_reaction_is_registered_changed_read_and_removed(http: httpx.Client, rule: str) -> None:
     made = http.post("/reactions", json={"reaction_id": rule, "subject_pattern": f"/{rule}/**"})
     changed = http.put(f"/reactions/{rule}", json={"subject_pattern": f"/{rule}/**", "max_concurrency": 7})
     listed = http.get("/reactions", params={"subject_pattern": f"/{rule}/**"}).json()["reactions"]
@@ -149,7 +149,7 @@ def test_a_dead_task_has_a_life_and_can_be_replayed(http: httpx.Client, server: 
         ("POST", "/tasks/replay", {"reaction_id": "a", "task_ids": ["b"]}, 400, "not both"),
     ],
 )
-def test_what_cannot_be_is_a_problem_that_says_why(
+def test_an_invalid_request_is_a_problem_with_a_reason(
     http: httpx.Client, method: str, path: str, body: object, status: int, reason: str
 ) -> None:
     answer = http.request(method, path, json=body)

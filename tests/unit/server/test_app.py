@@ -69,7 +69,7 @@ async def test_a_handler_that_crashes_is_an_internal_problem_and_no_more(
     assert SECRET not in answer.text + json.dumps(line)
 
 
-async def test_a_log_line_is_one_line_whatever_is_in_it() -> None:
+async def test_a_log_event_is_one_line_with_any_text() -> None:
     record = logging.LogRecord("tape", logging.WARNING, "", 0, "request.refused", None, None)
     record.facts = {"reason": "\x1b[2J\r\n\u202e\u200b"}
 

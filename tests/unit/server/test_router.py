@@ -30,7 +30,7 @@ def test_nothing_lives_elsewhere(path: bytes) -> None:
         router.find("GET", path)
 
 
-def test_a_wrong_method_is_told_the_right_ones() -> None:
+def test_a_wrong_method_gets_the_allowed_ones() -> None:
     with pytest.raises(MethodNotAllowed) as refused:
         router.find("DELETE", b"/runs")
 

@@ -123,24 +123,24 @@ def test_a_payload_that_is_not_json_travels_as_base64_with_its_type() -> None:
     assert isinstance(found, Delivered) and found.payload == b"\0\xff\n\n"
 
 
-def test_the_client_that_said_it_is_named() -> None:
+def test_a_frame_names_its_client() -> None:
     [found] = parsed(sse.frame(entry(attributes={"client_id": 'tab "1" é'}), by="seq"))
 
     assert isinstance(found, Delivered) and found.originator_client_id == 'tab "1" é'
 
 
-def test_an_entry_of_nobody_names_no_client() -> None:
+def test_a_frame_without_a_client_names_none() -> None:
     assert b"originatorClientId" not in sse.frame(entry(attributes={"other": "x"}), by="seq")
 
 
 @pytest.mark.parametrize("word", WORDS, ids=lambda word: frames.NAMES[type(word)])
-def test_a_word_about_the_stream_has_no_id_and_comes_back(word: Synthetic) -> None:
+def test_a_synthetic_frame_has_no_id_and_is_parsed_back(word: Synthetic) -> None:
     frame = sse.synthetic(word)
 
     assert b"id:" not in frame and parsed(frame) == [word]
 
 
-def test_the_words_have_the_names_of_the_surface() -> None:
+def test_synthetic_frames_have_the_names_of_the_surface() -> None:
     name, data = lines(sse.synthetic(WORDS[1]))
 
     assert name == "event: slow_client_warning"
@@ -150,11 +150,11 @@ def test_the_words_have_the_names_of_the_surface() -> None:
     }}  # fmt: skip
 
 
-def test_no_event_can_be_named_like_a_word_about_the_stream() -> None:
+def test_no_event_type_can_be_the_name_of_a_synthetic_frame() -> None:
     assert set(frames.SYNTHETIC) < SYNTHETIC
 
 
-def test_a_word_with_more_to_say_is_still_understood() -> None:
+def test_a_synthetic_frame_with_unknown_fields_is_parsed() -> None:
     assert parsed(b'data: {"v":1,"type":"goaway","data":{"reconnectAfterMs":5,"why":"x"}}\n\n') == [
         Goaway(reconnect_after_ms=5)
     ]
@@ -219,7 +219,7 @@ def test_what_is_not_a_frame_of_ours_is_skipped_and_counted(body: bytes) -> None
     assert ids(found) == [1] and parser.skipped == 1
 
 
-def test_a_frame_without_its_blank_line_is_told_at_the_end() -> None:
+def test_a_frame_without_its_blank_line_is_returned_at_the_end() -> None:
     parser = Parser()
 
     assert parser.feed(b"id: 1\ndata: " + GOOD) == []
@@ -227,7 +227,7 @@ def test_a_frame_without_its_blank_line_is_told_at_the_end() -> None:
 
 
 @pytest.mark.parametrize("kept", range(1, len(b"id: 12\ndata: " + GOOD)))
-def test_a_frame_that_was_cut_off_tells_nothing(kept: int) -> None:
+def test_a_frame_that_was_cut_off_is_dropped(kept: int) -> None:
     parser = Parser()
 
     found = parser.feed((b"id: 12\ndata: " + GOOD)[:kept]) + parser.end()
