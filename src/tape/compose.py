@@ -34,7 +34,7 @@ if TYPE_CHECKING:
     from tape.sdk.nouns.blocking import Node
     from tape.sdk.nouns.node import AsyncNode
 
-MOST_KEPT: Final = 1_000_000
+MAX_KEPT: Final = 1_000_000
 
 T = TypeVar("T")
 
@@ -43,8 +43,8 @@ def open_store(
     url: str, *, unsafe_durability: bool = False, listen_url: str | None = None, keep_per_run: int | None = None
 ) -> AbstractAsyncContextManager[Store]:
     """The store at a URL; `keep_per_run` limits the entries that a bounded store keeps of a run."""
-    if keep_per_run is not None and not 1 <= keep_per_run <= MOST_KEPT:
-        raise UsageError(f"a run keeps 1 to {MOST_KEPT:,} events, not {keep_per_run}")
+    if keep_per_run is not None and not 1 <= keep_per_run <= MAX_KEPT:
+        raise UsageError(f"a run keeps 1 to {MAX_KEPT:,} events, not {keep_per_run}")
     match _scheme(url):
         case "sqlite" | "memory":
             from tape.store.sqlite.location import Location

@@ -103,12 +103,12 @@ async def serve(service: Service, on_ready: Callable[[Address, Address | None], 
             is_ephemeral=service.is_ephemeral,
             reap_after=service.reap_after,
         )
-        door = _door(service, store, journal, subscribers, meters)
-        ready = partial(_report_ready, on_ready, door)
-        await serve_node(node, service.http, service.origins, ready, door)
+        grpc_server = _grpc_server(service, store, journal, subscribers, meters)
+        ready = partial(_report_ready, on_ready, grpc_server)
+        await serve_node(node, service.http, service.origins, ready, grpc_server)
 
 
-def _door(
+def _grpc_server(
     service: Service, store: Store, journal: Journal, subscribers: "Subscribers", meters: Meters
 ) -> "Door | None":
     """The gRPC server; without its packages there is none, unless it was asked for."""
@@ -132,8 +132,10 @@ def _door(
     return Door(hall, service.grpc, may_stay_shut=not service.needs_grpc)
 
 
-def _report_ready(on_ready: Callable[[Address, Address | None], None], door: "Door | None", http: Address) -> None:
-    on_ready(http, None if door is None else door.address)
+def _report_ready(
+    on_ready: Callable[[Address, Address | None], None], grpc_server: "Door | None", http: Address
+) -> None:
+    on_ready(http, None if grpc_server is None else grpc_server.address)
 
 
 @asynccontextmanager
@@ -185,8 +187,8 @@ async def _searching(service: Service) -> "AsyncIterator[Searches | None]":
     from tape.lake.search.processes import SearchConfig, open_searches
 
     lake, master = service.lake or service.data / "lake", Settings.read(os.environ).spark_master
-    ground = SearchConfig(store=service.store, lake=lake, folder=service.data / "spark", master=master)
-    async with open_searches(ground) as searches:
+    config = SearchConfig(store=service.store, lake=lake, folder=service.data / "spark", master=master)
+    async with open_searches(config) as searches:
         yield searches
 
 

@@ -9,8 +9,8 @@ import pytest
 
 import tape
 from tape.cli.doctor import lag as doctor_lag
-from tape.cli.doctor.postgres import judged
-from tape.cli.doctor.work import look_at_work
+from tape.cli.doctor.postgres import findings_of
+from tape.cli.doctor.work import check_work
 from tape.cli.main import run
 from tape.compose import open_store
 from tape.store.postgres.checkup import Checkup, Standbys
@@ -31,9 +31,9 @@ def findings(url: str, capsys: pytest.CaptureFixture[str]) -> dict[str, dict[str
 
 
 def checkup(**facts: object) -> dict[str, str]:
-    """How each fact of a server is judged that is well but for these."""
+    """How each fact of a server is findings_of that is well but for these."""
     well = Checkup(version=16, settings=WELL, sessions=3, oldest_s=1.0, hears=True)
-    return {found.subject: found.status for found in judged(well._replace(**facts))}  # type: ignore[arg-type]
+    return {found.subject: found.status for found in findings_of(well._replace(**facts))}  # type: ignore[arg-type]
 
 
 def test_a_healthy_server_has_no_findings_to_fix(postgres_url: str, capsys: pytest.CaptureFixture[str]) -> None:
@@ -120,7 +120,7 @@ async def test_work_that_no_worker_takes_is_found(tmp_path: Path, monkeypatch: p
     await fail_with_obligation(url)
 
     async with open_store(url) as store:
-        found = await look_at_work(store, 0)
+        found = await check_work(store, 0)
 
     assert [finding.value for finding in found] == [
         "1 × obligation shop.pay:refund of app shop; 1 × effect mail of app shop; 1 × timer redrive of app shop"
@@ -161,6 +161,6 @@ def test_dead_tasks_and_readers_are_counted(tmp_path: Path, capsys: pytest.Captu
     ],
 )
 def test_a_lake_is_well_near_the_head_and_never_beyond_it(through: int, head: int, status: str, value: str) -> None:
-    found = doctor_lag.judged(through, head)
+    found = doctor_lag.findings_of(through, head)
 
     assert (found.status, found.value) == (status, value)

@@ -7,7 +7,7 @@ from pathlib import Path
 import anyio
 import pytest
 
-from tape.cli.doctor.outbox import judged
+from tape.cli.doctor.outbox import findings_of
 from tape.cli.main import run
 from tape.core.errors import UsageError
 from tape.core.outbox import OutboxRetention
@@ -135,7 +135,7 @@ def test_statistics_give_advice(grown: dict[str, float], advice: list[str]) -> N
 
 
 def test_the_doctor_reports_a_large_outbox() -> None:
-    findings = judged(QUIET._replace(rows=6_000_000, failed=2))
+    findings = findings_of(QUIET._replace(rows=6_000_000, failed=2))
 
     found = {finding.subject: finding for finding in findings}
     assert found["outbox"].status == "ok"

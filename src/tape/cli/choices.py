@@ -92,7 +92,7 @@ def run(main: Callable[[], Awaitable[T]]) -> T:
     return interrupts.run(main)
 
 
-def run_apart(work: Callable[[], T]) -> T:
+def run_in_thread(work: Callable[[], T]) -> T:
     """The same for a blocking call, in a thread: a call into C delays the handling of signals."""
     from anyio import to_thread
 

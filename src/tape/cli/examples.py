@@ -73,7 +73,7 @@ EXAMPLES: Final = {
 }
 
 
-def teach(command: click.Command, path: str) -> None:
+def add_examples(command: click.Command, path: str) -> None:
     """Adds the examples of a command and its subcommands."""
     if path in EXAMPLES:
         command.epilog = f"\b\nExample:\n  {EXAMPLES[path]}"
@@ -84,4 +84,4 @@ def teach(command: click.Command, path: str) -> None:
             parameter.metavar = "N"
     if isinstance(command, click.Group):
         for name, child in command.commands.items():
-            teach(child, f"{path} {name}")
+            add_examples(child, f"{path} {name}")

@@ -12,7 +12,7 @@ import click
 
 from tape.cli import output
 from tape.cli.choices import Choices, shared
-from tape.cli.examples import teach
+from tape.cli.examples import add_examples
 from tape.cli.extras import missing
 from tape.cli.interrupts import interrupts
 
@@ -52,7 +52,7 @@ class Commands(click.Group):
             return None
         module = f"tape.cli.{cmd_name}.command" if cmd_name in PACKAGES else f"tape.cli.{cmd_name}"
         command: click.Command = getattr(import_module(module), cmd_name)
-        teach(command, f"tape {cmd_name}")
+        add_examples(command, f"tape {cmd_name}")
         return command
 
     def invoke(self, ctx: click.Context) -> Any:
@@ -85,7 +85,7 @@ def tape() -> None:
     """One durable journal, and everything that reads it."""
 
 
-teach(tape, "tape")
+add_examples(tape, "tape")
 
 
 def main() -> NoReturn:

@@ -11,7 +11,7 @@ def load(*names: str) -> None:
         load_module(name)
 
 
-def look_here(names: tuple[str, ...]) -> None:
+def search_current_folder(names: tuple[str, ...]) -> None:
     """Also searches the current directory, as `python -m` does."""
     if names and "" not in sys.path:
         sys.path.insert(0, "")

@@ -10,7 +10,7 @@ from textwrap import wrap
 from typing import Final, TextIO
 
 PLAIN_COLUMNS: Final = 100
-LEAST_LAST: Final = 20  # the minimum width of a table's last column
+MIN_LAST_COLUMN: Final = 20  # the minimum width of a table's last column
 _CODES: Final = {
     "bold": "1", "dim": "2", "red": "31", "green": "32", "yellow": "33", "blue": "34", "magenta": "35", "cyan": "36",
 }  # fmt: skip
@@ -126,7 +126,7 @@ def table(rows: Iterable[Sequence[str]]) -> None:
     widths = [max(map(width, column)) for column in zip(*cells, strict=True)][:-1]
     indent = sum(widths) + 2 * len(widths)
     available = columns()
-    if available is not None and indent + LEAST_LAST > available:
+    if available is not None and indent + MIN_LAST_COLUMN > available:
         for row in cells:
             _write_folded(row, available)
         return
@@ -167,7 +167,7 @@ def _wrapped(text: str, indent: int) -> list[str]:
     available = columns()
     if available is None or indent + width(text) <= available:
         return [text]
-    return wrap(text, max(available - indent, LEAST_LAST)) or [""]
+    return wrap(text, max(available - indent, MIN_LAST_COLUMN)) or [""]
 
 
 class _Progress:

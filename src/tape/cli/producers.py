@@ -6,7 +6,7 @@ from collections.abc import Iterable
 from itertools import chain
 from typing import TYPE_CHECKING
 
-from tape.cli.modules import look_here
+from tape.cli.modules import search_current_folder
 
 if TYPE_CHECKING:
     from tape.runs.producers import Producers
@@ -20,5 +20,5 @@ def load_producers(places: Iterable[str] = ()) -> Producers:
     from tape.runs.producers import Producers, load
 
     names = tuple(places)
-    look_here(names)
+    search_current_folder(names)
     return Producers([Producer("arena", arena, check=decreed), *chain.from_iterable(map(load, names))])

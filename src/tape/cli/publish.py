@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from tape.core.event import Entry, Event
 
 
-class Terms(NamedTuple):
+class AppendOptions(NamedTuple):
     """The conditions of an append."""
 
     key: str | None
@@ -64,21 +64,23 @@ def publish(
     from tape.core.sequence import split_requests
 
     event = partial(Event, run_id=run_id, type=type, subject=subject, schema_version=schema_version)
-    terms = Terms(key, expected_seq, opens)
+    options = AppendOptions(key, expected_seq, opens)
     events = (event(payload=payload) for payload in _payloads(payload))
-    requests: Iterator[Sequence[Event]] = _one_request(events) if terms.is_one_request else split_requests(events)
+    requests: Iterator[Sequence[Event]] = _one_request(events) if options.is_one_request else split_requests(events)
     first = next(requests, ())  # errors in it show before a journal is opened
     if not first:
         raise UsageError("there is nothing to append")
-    run(partial(_publish, choices, chain([first], requests), terms))
+    run(partial(_publish, choices, chain([first], requests), options))
 
 
-async def _publish(choices: Choices, requests: Iterable[Sequence[Event]], terms: Terms) -> None:
+async def _publish(choices: Choices, requests: Iterable[Sequence[Event]], options: AppendOptions) -> None:
     positions = Positions(is_json=choices.is_json)
     async with choices.open_journal() as journal:
         try:
             for events in requests:
-                entries = await journal.append(events, key=terms.key, expected_seq=terms.expected_seq, open=terms.opens)
+                entries = await journal.append(
+                    events, key=options.key, expected_seq=options.expected_seq, open=options.opens
+                )
                 positions.add(entries)
         finally:
             positions.end()

@@ -15,8 +15,8 @@ if TYPE_CHECKING:
     from tape.core.ports import Store
     from tape.core.task import Task, TaskId
 
-MOST: Final = 1_000
-MOST_DEAD: Final = 1_000_000
+MAX_ROWS: Final = 1_000
+MAX_DEAD: Final = 1_000_000
 _STATUSES: Final = {"pending": 1, "claimed": 2, "done": 3, "dlq": 5}
 _COLOURS: Final = {1: "yellow", 2: "cyan", 3: "green", 5: "red"}
 
@@ -30,7 +30,7 @@ def task() -> None:
 @task.command("ls")
 @click.option("--reaction", "reaction_id", metavar="ID", default="", help="Only those of one reaction.")
 @click.option("--status", type=click.Choice(list(_STATUSES)), help="Only those of one status.")
-@click.option("--limit", type=click.IntRange(1, MOST), default=200, show_default=True, help="How many at most.")
+@click.option("--limit", type=click.IntRange(1, MAX_ROWS), default=200, show_default=True, help="How many at most.")
 @shared
 @click.pass_obj
 def list_tasks(choices: Choices, reaction_id: str, status: str | None, limit: int) -> None:
@@ -60,7 +60,9 @@ def show(choices: Choices, task_id: str) -> None:
 @click.argument("task_ids", metavar="[TASK]...", nargs=-1)
 @click.option("--reaction", "reaction_id", metavar="ID", help="All dead tasks of one reaction.")
 @click.option("--all", "is_all", is_flag=True, help="All dead tasks.")
-@click.option("--limit", type=click.IntRange(1, MOST_DEAD), default=MOST, show_default=True, help="How many at most.")
+@click.option(
+    "--limit", type=click.IntRange(1, MAX_DEAD), default=MAX_ROWS, show_default=True, help="How many at most."
+)
 @shared
 @click.pass_obj
 def replay(choices: Choices, task_ids: tuple[str, ...], reaction_id: str | None, is_all: bool, limit: int) -> None:

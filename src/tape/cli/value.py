@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from tape.core.value import Value, ValueChange
     from tape.sdk.nouns.node import AsyncNode
 
-MOST: Final = 1_000
+MAX_ROWS: Final = 1_000
 
 T = TypeVar("T")
 Command = TypeVar("Command", bound=Callable[..., object])
@@ -99,7 +99,7 @@ def delete(
 
 @value.command()
 @_named
-@click.option("--limit", type=click.IntRange(1, MOST), default=100, show_default=True, help="How many at most.")
+@click.option("--limit", type=click.IntRange(1, MAX_ROWS), default=100, show_default=True, help="How many at most.")
 @shared
 @click.pass_obj
 def history(choices: Choices, namespace: str, key: str, limit: int) -> None:

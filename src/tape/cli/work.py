@@ -9,7 +9,7 @@ import click
 
 from tape.cli import output
 from tape.cli.choices import Choices, run as finish, shared
-from tape.cli.modules import load, look_here
+from tape.cli.modules import load, search_current_folder
 from tape.cli.serve import log_to_stderr
 
 
@@ -45,7 +45,7 @@ def work(
 
     if not modules and not Settings.read(os.environ).connections:
         raise click.UsageError("name a module with handlers, or connections to publish to in TAPE_CONFIG")
-    look_here(modules)
+    search_current_folder(modules)
     if modules:
         os.environ.setdefault("TAPE_APP", Settings.read(os.environ, main=modules[0]).app)
     load(*modules)

@@ -30,7 +30,7 @@ from tape.work.collected import Collected, collected
 
 OWNER: Final = "test"
 TRIES: Final = 100
-MOST: Final = 100_000
+MAX_TASKS: Final = 100_000
 TICK: Final = timedelta(milliseconds=1)
 FAR_MS: Final = 1 << 53
 WAITING: Final = (
@@ -121,7 +121,7 @@ class TestNode:
 
     async def tasks(self, reaction_id: str = "") -> list[Task]:
         """All tasks, in the order of their source entries."""
-        found = await self._store.tasks.listed(reaction_id=reaction_id, limit=MOST)
+        found = await self._store.tasks.listed(reaction_id=reaction_id, limit=MAX_TASKS)
         return sorted(found, key=lambda task: (task.source_global_seq, task.reaction_id))
 
     async def assert_no_dead(self) -> None:

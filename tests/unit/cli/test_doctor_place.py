@@ -6,9 +6,9 @@ from pathlib import Path
 
 import pytest
 
-from tape.cli.doctor.disk import GIB, MIB, judged_disk
-from tape.cli.doctor.outbox import judged as judged_outbox
-from tape.cli.doctor.versions import judged_versions
+from tape.cli.doctor.disk import GIB, MIB, disk_finding
+from tape.cli.doctor.outbox import findings_of as outbox_finding
+from tape.cli.doctor.versions import versions_finding
 from tape.cli.main import run
 from tape.core.errors import UsageError
 from tape.lake import java
@@ -59,14 +59,14 @@ def test_a_missing_java_is_named_with_what_brings_one(
 def test_a_package_of_another_version_than_is_needed_is_named(
     installed: dict[str, str], status: str, value: str
 ) -> None:
-    found = judged_versions(WANTS, installed.get)
+    found = versions_finding(WANTS, installed.get)
 
     assert (found.status, found.value) == (status, value)
     assert ("pip install" in found.fix) is (status == "fail")
 
 
 def test_a_package_is_repaired_with_the_extra_that_wants_it() -> None:
-    assert "'tape-bus[spark]'" in judged_versions(WANTS, {"pyspark": "3.5.0"}.get).fix
+    assert "'tape-bus[spark]'" in versions_finding(WANTS, {"pyspark": "3.5.0"}.get).fix
 
 
 def test_what_is_installed_here_fits(url: str, capsys: pytest.CaptureFixture[str]) -> None:
@@ -89,7 +89,7 @@ def test_a_schema_that_a_newer_tape_has_made_is_named(url: str, capsys: pytest.C
     [(2 * GIB, "ok", "2.0 GiB free"), (GIB // 2, "warn", "512.0 MiB free"), (MIB, "fail", "1.0 MiB free")],
 )
 def test_a_disk_that_fills_up_is_reported_in_time(free: int, status: str, value: str) -> None:
-    found = judged_disk("disk", free, "/data")
+    found = disk_finding("disk", free, "/data")
 
     assert (found.status, found.value) == (status, value)
     assert ("/data" in found.fix) is (status != "ok")
@@ -102,8 +102,8 @@ def test_the_disk_of_the_lake_is_looked_at_too(url: str, tmp_path: Path, capsys:
 
 
 def test_an_outbox_that_nobody_works_off_is_named() -> None:
-    waiting = {found.subject: found for found in judged_outbox(SETTLED._replace(pending=3, oldest_ms=600_000))}
-    settled = {found.subject: found for found in judged_outbox(SETTLED)}
+    waiting = {found.subject: found for found in outbox_finding(SETTLED._replace(pending=3, oldest_ms=600_000))}
+    settled = {found.subject: found for found in outbox_finding(SETTLED)}
 
     assert (waiting["outbox"].status, settled["outbox"].status) == ("warn", "ok")
     assert "TAPE_GENERATION" in waiting["outbox"].fix

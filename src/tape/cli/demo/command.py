@@ -37,11 +37,13 @@ def demo(choices: Choices, seconds: float, folder: Path | None, keep: bool, no_l
     into a lake and is drawn on a page. It ends by itself, with 0 if everything was as it should be.
     """
     with _home(choices.store, folder) as url, _lake(folder) as lake:
-        report = run(partial(_demo, choices, Scene(url, seconds, None if no_lake else lake, keep, folder is not None)))
+        report = run(
+            partial(_demo, choices, DemoOptions(url, seconds, None if no_lake else lake, keep, folder is not None))
+        )
     return 0 if report.is_kept else 1
 
 
-class Scene(NamedTuple):
+class DemoOptions(NamedTuple):
     """The demo's store, duration and lake, and what stays afterwards."""
 
     url: str
@@ -82,23 +84,23 @@ def _lake(folder: Path | None) -> Iterator[tuple[Path, Path]]:
         yield Path(passing) / "lake", Settings.read(os.environ).data.absolute() / "demo" / PAGE
 
 
-async def _demo(choices: Choices, scene: Scene) -> Report:
+async def _demo(choices: Choices, options: DemoOptions) -> Report:
     from tape import compose
     from tape.cli.demo.server import serving
 
     _, is_unsafe = choices.location()
     async with (
-        compose.open_store(scene.url, unsafe_durability=is_unsafe) as store,
-        serving(scene.url, scene.lake[0] if scene.lake else None) as server,
+        compose.open_store(options.url, unsafe_durability=is_unsafe) as store,
+        serving(options.url, options.lake[0] if options.lake else None) as server,
     ):
-        report = await _perform(choices, scene, store, server)
-        _write(report, choices, scene, server)
-        if scene.is_kept_running and server.url:
+        report = await _run_parts(choices, options, store, server)
+        _write(report, choices, options, server)
+        if options.is_kept_running and server.url:
             await _until_interrupted()
     return report
 
 
-async def _perform(choices: Choices, scene: Scene, store: Store, server: Server) -> Report:
+async def _run_parts(choices: Choices, options: DemoOptions, store: Store, server: Server) -> Report:
     from tape import compose
     from tape.cli.demo import (
         fork as demo_fork,
@@ -107,20 +109,20 @@ async def _perform(choices: Choices, scene: Scene, store: Store, server: Server)
         server as demo_server,
         work as demo_work,
     )
-    from tape.cli.demo.stage import Stage
+    from tape.cli.demo.streams import StreamDemo
     from tape.cli.journal import audit
     from tape.store.sqlite.location import Location
 
     async with compose.run_journal(store) as journal:
-        stage = Stage(journal, scene.url, await journal.head(), is_quiet=choices.is_json)
-        report = await stage.perform(scene.seconds)
-        report = report.with_story(await demo_fork.play(journal, store.runs, stage.prefix))
-        report = report.with_work(await demo_work.go_through(store, journal, stage.prefix))
-        file = Location.parse(scene.url, False).path
-        report = report.with_outbox(await demo_outbox.go_through(journal, scene.url, str(file)))
-        if scene.lake is not None:
-            order = demo_lake.Order(scene.url, *scene.lake, is_quiet=choices.is_json)
-            report = report.with_lake(await demo_lake.go_through(store, order, report.story))
+        stream_demo = StreamDemo(journal, options.url, await journal.head(), is_quiet=choices.is_json)
+        report = await stream_demo.run(options.seconds)
+        report = report.with_story(await demo_fork.play(journal, store.runs, stream_demo.prefix))
+        report = report.with_work(await demo_work.run(store, journal, stream_demo.prefix))
+        file = Location.parse(options.url, False).path
+        report = report.with_outbox(await demo_outbox.run(journal, options.url, str(file)))
+        if options.lake is not None:
+            order = demo_lake.Order(options.url, *options.lake, is_quiet=choices.is_json)
+            report = report.with_lake(await demo_lake.run(store, order, report.story))
     if server.url:
         report = report.with_check(await demo_server.check(server, await _expected(store, report)))
     return report.audited(await audit(store, lambda fault: None))
@@ -155,15 +157,15 @@ async def _until_interrupted() -> None:
         await stopped.wait()
 
 
-def _write(report: Report, choices: Choices, scene: Scene, server: Server) -> None:
+def _write(report: Report, choices: Choices, options: DemoOptions, server: Server) -> None:
     from tape.cli.demo import report as demo_report
 
     if choices.is_json:
-        output.write_json({**demo_report.as_json(report), "url": server.url if scene.is_kept_running else None})
+        output.write_json({**demo_report.as_json(report), "url": server.url if options.is_kept_running else None})
     else:
         _write_story(report)
         output.write()
-        _write_links(report, choices, scene, server)
+        _write_links(report, choices, options, server)
     output.flush()
 
 
@@ -187,16 +189,16 @@ def _write_story(report: Report) -> None:
     demo_report.write(report)
 
 
-def _write_links(report: Report, choices: Choices, scene: Scene, server: Server) -> None:
+def _write_links(report: Report, choices: Choices, options: DemoOptions, server: Server) -> None:
     """Where to look at the results: the page, and the console while it runs."""
     if report.lake is not None and report.lake.page is not None:
         output.write(f"The report: {output.paint(output.escape(report.lake.page.as_uri()), 'bold')}")
-    if scene.is_kept_running and server.url:
+    if options.is_kept_running and server.url:
         output.write(f"The console: {output.paint(server.url, 'bold')}/")
         output.table(_links(report, server))
         output.write("It runs until you press Ctrl-C.")
-    elif choices.store or scene.is_left:
-        output.write(f"The console: tape serve --store '{scene.url}', then http://127.0.0.1:7880/")
+    elif choices.store or options.is_left:
+        output.write(f"The console: tape serve --store '{options.url}', then http://127.0.0.1:7880/")
     else:
         output.write("The console: make demo KEEP=1 (or tape demo --keep) leaves it running.")
 

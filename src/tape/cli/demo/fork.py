@@ -27,7 +27,7 @@ MUTATION: Final = {"food": 0}
 LINES: Final = 9
 
 
-class Story(NamedTuple):
+class ForkResult(NamedTuple):
     """A run, its fork, and their differences."""
 
     diff: Diff
@@ -43,7 +43,7 @@ class _MemorySink(list[Event]):
         self.emit = self.append
 
 
-async def play(journal: Journal, runs: RunDirectory, prefix: str) -> Story:
+async def play(journal: Journal, runs: RunDirectory, prefix: str) -> ForkResult:
     """Plays a world, forks it in its third turn with empty stocks, and plays the fork to the same turn."""
     run_id = f"{prefix}arena"
     parent = await _play(journal, run_id)
@@ -58,10 +58,10 @@ async def play(journal: Journal, runs: RunDirectory, prefix: str) -> Story:
         child_id = await forks.fork(record, order)
         await forks.settled(child_id)
     child, after = await _read(journal, child_id), await _read(journal, run_id)
-    return Story(await journal.diff(run_id, child_id), _checks(parent, after, child, at_seq))
+    return ForkResult(await journal.diff(run_id, child_id), _checks(parent, after, child, at_seq))
 
 
-def write(story: Story) -> None:
+def write(story: ForkResult) -> None:
     """Prints both runs side by side."""
     output.write()
     output.write(output.paint("A run, and what if its stores had been empty in the third turn:", "bold"))

@@ -19,14 +19,14 @@ from tape.core.ports import Reader, Store
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-    from tape.cli.demo.fork import Story
+    from tape.cli.demo.fork import ForkResult
     from tape.lake.log import DeltaLog
 
 NEEDED: Final = ("pyspark", "deltalake", "duckdb", "pyarrow", "matplotlib")
 PAGE: Final = "report.html"
 
 
-class Slice(NamedTuple):
+class LakeResult(NamedTuple):
     """What was done, the checks, and the page; without Spark the reason why there is none."""
 
     lines: tuple[tuple[str, str], ...] = ()
@@ -44,22 +44,22 @@ class Order(NamedTuple):
     is_quiet: bool
 
 
-async def go_through(store: Store, order: Order, story: Story | None) -> Slice:
+async def run(store: Store, order: Order, story: ForkResult | None) -> LakeResult:
     """Journal, Spark, lake, tables, page: one after the other, then all of it compared."""
     from tape.core.errors import UsageError
 
     for package in NEEDED:
         if find_spec(package) is None:
-            return Slice(skipped=f"the lake needs the package {package}; install tape-bus[spark]")
+            return LakeResult(skipped=f"the lake needs the package {package}; install tape-bus[spark]")
     if (await store.journal.bounds()).floor > 1:
-        return Slice(skipped="the journal has let go of its beginning, so a new lake cannot have it")
+        return LakeResult(skipped="the journal has let go of its beginning, so a new lake cannot have it")
     try:
-        return await _go_through(store, order, story)
+        return await _run(store, order, story)
     except UsageError as error:
-        return Slice(skipped=str(error))
+        return LakeResult(skipped=str(error))
 
 
-async def _go_through(store: Store, order: Order, story: Story | None) -> Slice:
+async def _run(store: Store, order: Order, story: ForkResult | None) -> LakeResult:
     from tape.lake.lazy_reader import TABLE
     from tape.lake.log import DeltaLog
     from tape.lake.reports.report import write_report
@@ -77,7 +77,7 @@ async def _go_through(store: Store, order: Order, story: Story | None) -> Slice:
         pictures = await to_thread.run_sync(write_report, order.lake, await status_of(store.journal, log), order.page)
         done("page", f"{len(pictures)} plots, as SVG in a page and as PNG beside it")
     checks = (await _held(store, log), _added_up(log, story))
-    return Slice(tuple(lines), checks, order.page)
+    return LakeResult(tuple(lines), checks, order.page)
 
 
 @contextmanager
@@ -144,7 +144,7 @@ async def _same(warm: Reader, cold: Reader, head: int) -> int:
     return count
 
 
-def _added_up(log: DeltaLog, story: Story | None) -> Check:
+def _added_up(log: DeltaLog, story: ForkResult | None) -> Check:
     """Whether the tables agree with the fork's own entries, and are complete."""
     from tape.lake.derived_tables import rows_of
 
@@ -162,7 +162,7 @@ def _added_up(log: DeltaLog, story: Story | None) -> Check:
     return Check("tables", total == log.snapshot().through and is_told, finding)
 
 
-def _ends(story: Story) -> dict[Any, tuple[float, float]]:
+def _ends(story: ForkResult) -> dict[Any, tuple[float, float]]:
     """Each agent's prosperity at the end of the run and of its fork, from the entries."""
     found: dict[Any, tuple[float, float]] = {}
     for row in story.diff.rows:
@@ -173,7 +173,7 @@ def _ends(story: Story) -> dict[Any, tuple[float, float]]:
     return found
 
 
-def write(done: Slice) -> None:
+def write(done: LakeResult) -> None:
     output.write()
     if done.skipped:
         output.write(f"The lake is left out: {output.escape(done.skipped)}")

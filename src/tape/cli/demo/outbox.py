@@ -25,7 +25,7 @@ class Outbox(NamedTuple):
     event_id: str
 
 
-async def go_through(journal: Journal, url: str, file: str) -> Outbox:
+async def run(journal: Journal, url: str, file: str) -> Outbox:
     """Publishes in a transaction that commits and in one that rolls back, and relays the outbox to the journal."""
     from tape.outbox import OutboxListener, migrate
     from tape.outbox.relay import journal_relay, run_of_source

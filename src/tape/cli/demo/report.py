@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING, NamedTuple
 from tape.cli import output
 
 if TYPE_CHECKING:
-    from tape.cli.demo.fork import Story
-    from tape.cli.demo.lake import Slice
+    from tape.cli.demo.fork import ForkResult
+    from tape.cli.demo.lake import LakeResult
     from tape.cli.demo.outbox import Outbox
     from tape.cli.demo.work import Work
 
@@ -34,16 +34,16 @@ class Report:
     same_process: Sequence[int]
     other_process: Sequence[int]
     checks: Sequence[Check]
-    story: Story | None = None
+    story: ForkResult | None = None
     work: Work | None = None
     outbox: Outbox | None = None
-    lake: Slice | None = None
+    lake: LakeResult | None = None
 
     @property
     def is_kept(self) -> bool:
         return all(check.is_kept for check in self.checks)
 
-    def with_story(self, story: Story) -> Report:
+    def with_story(self, story: ForkResult) -> Report:
         """With a run and its fork."""
         return replace(self, checks=[*self.checks, *story.checks], story=story)
 
@@ -59,7 +59,7 @@ class Report:
         """With one more check."""
         return replace(self, checks=[*self.checks, check])
 
-    def with_lake(self, lake: Slice) -> Report:
+    def with_lake(self, lake: LakeResult) -> Report:
         """With the results of Spark."""
         return replace(self, checks=[*self.checks, *lake.checks], lake=lake)
 
@@ -103,7 +103,7 @@ def as_json(report: Report) -> dict[str, object]:
     }
 
 
-def _lake(lake: Slice) -> dict[str, object]:
+def _lake(lake: LakeResult) -> dict[str, object]:
     return {**dict(lake.lines), "page": str(lake.page) if lake.page else None, "skipped": lake.skipped}
 
 

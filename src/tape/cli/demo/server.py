@@ -20,7 +20,7 @@ from tape.core.errors import Unavailable
 from tape.work.child_process import ChildProcess, open_child
 
 PATIENCE_S: Final = 30.0
-MOST_LINE: Final = 64 << 10
+MAX_LINE: Final = 64 << 10
 
 
 class Server(NamedTuple):
@@ -59,7 +59,7 @@ async def check(server: Server, expected: Mapping[str, tuple[str, int]]) -> Chec
 
 async def _ready(child: ChildProcess) -> str:
     with anyio.move_on_after(PATIENCE_S):
-        if line := await child.read_line(MOST_LINE):
+        if line := await child.read_line(MAX_LINE):
             return str(json.loads(line)["url"])
     raise Unavailable("the demo's server has not started; tape serve says why")
 

@@ -52,7 +52,7 @@ class _Shop:
         self.shipped[number] += 1
 
 
-async def go_through(store: Store, journal: Journal, prefix: str) -> Work:
+async def run(store: Store, journal: Journal, prefix: str) -> Work:
     """Registers a reaction, places orders, handles them, and replays the dead one."""
     shop, reaction = _Shop(), _reaction(f"{prefix}demo.ship", f"{prefix}shop")
     config = WorkerConfig(handlers={reaction.reaction_id: handler(shop.ship)}, reactions=(reaction,))

@@ -18,19 +18,19 @@ import click
 
 from tape.cli import output
 from tape.cli.choices import Choices, run, shared
-from tape.cli.doctor.disk import look_at_disk, size
+from tape.cli.doctor.disk import check_disk, size
 from tape.cli.doctor.finding import Finding
-from tape.cli.doctor.lag import look_at_readers
-from tape.cli.doctor.outbox import look_at_outbox
-from tape.cli.doctor.postgres import look_at_postgres
-from tape.cli.doctor.versions import judged_versions
-from tape.cli.doctor.work import look_at_work
+from tape.cli.doctor.lag import check_readers
+from tape.cli.doctor.outbox import check_outbox
+from tape.cli.doctor.postgres import check_postgres
+from tape.cli.doctor.versions import versions_finding
+from tape.cli.doctor.work import check_work
 
 if TYPE_CHECKING:
     from tape.core.errors import TapeError
     from tape.core.ports import Store
 
-LEAST_SQLITE: Final = (3, 35, 0)
+MIN_SQLITE: Final = (3, 35, 0)
 LONG_WAL: Final = 256 << 20
 ECHO_S: Final = 1.0
 _CREDENTIALS: Final = re.compile(r"(?<=//)[^/@]*@|(?<=[?&])(?:user|password|passfile)=[^&]*&?")
@@ -45,7 +45,7 @@ def doctor(choices: Choices) -> int:
 
     Ends with 1 when something fails.
     """
-    findings = run(partial(_look, choices))
+    findings = run(partial(_check, choices))
     if choices.is_json:
         for finding in findings:
             output.write_json(finding._asdict())
@@ -60,7 +60,7 @@ def _row(finding: Finding) -> tuple[str, str, str]:
     return status, output.paint(finding.subject, "bold"), output.escape(f"{finding.value}{fix}")
 
 
-async def _look(choices: Choices) -> list[Finding]:
+async def _check(choices: Choices) -> list[Finding]:
     from tape.settings import Settings
 
     url, is_unsafe = choices.location()
@@ -70,14 +70,14 @@ async def _look(choices: Choices) -> list[Finding]:
         findings += [_synchronous(url, is_unsafe), *_place(path)]
     lake = choices.lake_folder()
     if lake.is_dir():
-        findings.append(look_at_disk("lake disk", lake))
-    findings += await look_at_postgres(url, Settings.read(os.environ).listen_url)
+        findings.append(check_disk("lake disk", lake))
+    findings += await check_postgres(url, Settings.read(os.environ).listen_url)
     if path is None or path.exists():
         findings += await _contents(choices)
     if path is not None and path.exists():
         findings.append(await _wake(path))
     if path is None or path.exists():
-        findings += await look_at_outbox(url)
+        findings += await check_outbox(url)
     return findings
 
 
@@ -103,9 +103,9 @@ def _programs() -> Iterator[Finding]:
 
     yield Finding("tape", tape_version())
     yield Finding("python", f"{platform.python_version()} at {sys.executable}")
-    is_new = sqlite3.sqlite_version_info >= LEAST_SQLITE
-    least = ".".join(map(str, LEAST_SQLITE))
-    yield Finding("sqlite", sqlite3.sqlite_version, "ok" if is_new else "fail", "" if is_new else f"needs {least}")
+    is_new = sqlite3.sqlite_version_info >= MIN_SQLITE
+    minimum = ".".join(map(str, MIN_SQLITE))
+    yield Finding("sqlite", sqlite3.sqlite_version, "ok" if is_new else "fail", "" if is_new else f"needs {minimum}")
     for subject, distribution, extra, gives in (
         ("cel", "cel-expr-python", "cel", "predicates (--where)"),
         ("uvloop", "uvloop", "server", "a faster event loop"),
@@ -120,7 +120,7 @@ def _packages() -> Iterator[Finding]:
         requirements = metadata.requires("tape-bus") or ()
     except metadata.PackageNotFoundError:  # a bare source tree has no requirements
         return
-    yield judged_versions(requirements, _version)
+    yield versions_finding(requirements, _version)
 
 
 def _spark() -> Iterator[Finding]:
@@ -155,7 +155,7 @@ def _place(path: Path) -> Iterator[Finding]:
     if not folder.is_dir():
         yield Finding("file", f"{path} does not exist yet; the first use creates it")
         return
-    yield look_at_disk("disk", folder)
+    yield check_disk("disk", folder)
     if not path.exists():
         yield Finding("file", f"{path} does not exist yet; the first use creates it")
         return
@@ -186,11 +186,11 @@ async def _contents(choices: Choices) -> list[Finding]:
         async with choices.open_store() as store:
             bounds = await store.journal.bounds()
             runs = await store.runs.listed(is_open=True)
-            readers = await look_at_readers(store, choices.lake_folder(), bounds.head)
-            work = await look_at_work(store)
+            readers = await check_readers(store, choices.lake_folder(), bounds.head)
+            work = await check_work(store)
             schema = await _schema(store)
     except TapeError as error:
-        return [Finding("journal", str(error), "fail", _way_out(error, choices.file()))]
+        return [Finding("journal", str(error), "fail", _advice(error, choices.file()))]
     entries = output.count(bounds.head - bounds.floor + 1, "entry", "entries")
     return [
         schema,
@@ -216,7 +216,7 @@ async def _schema(store: Store) -> Finding:
     return Finding("schema", f"newer than this Tape: it has step {steps}", "warn", fix)
 
 
-def _way_out(error: TapeError, path: Path | None) -> str:
+def _advice(error: TapeError, path: Path | None) -> str:
     """What to do about a journal that cannot be opened; a wrong argument is clear by itself."""
     from tape.core.errors import Corrupt, UsageError
 

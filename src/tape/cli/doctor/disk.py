@@ -12,11 +12,11 @@ LITTLE: Final = GIB
 NEXT_TO_NOTHING: Final = 100 * MIB
 
 
-def look_at_disk(subject: str, folder: Path) -> Finding:
-    return judged_disk(subject, shutil.disk_usage(folder).free, str(folder))
+def check_disk(subject: str, folder: Path) -> Finding:
+    return disk_finding(subject, shutil.disk_usage(folder).free, str(folder))
 
 
-def judged_disk(subject: str, free: int, place: str) -> Finding:
+def disk_finding(subject: str, free: int, place: str) -> Finding:
     """The finding for this many free bytes."""
     found = Finding(subject, f"{size(free)} free")
     if free >= LITTLE:

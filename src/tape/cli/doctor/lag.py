@@ -11,10 +11,10 @@ if TYPE_CHECKING:
     from tape.core.ports import Store
 
 FAR_BEHIND: Final = 10_000
-MOST: Final = 1_000
+MAX_ROWS: Final = 1_000
 
 
-async def look_at_readers(store: Store, lake: Path, head: int) -> list[Finding]:
+async def check_readers(store: Store, lake: Path, head: int) -> list[Finding]:
     """Reactions, dead tasks and the lake, if there are any."""
     from tape.core.errors import UsageError
 
@@ -40,10 +40,10 @@ async def _reactions(store: Store, head: int) -> list[Finding]:
 async def _dead(store: Store) -> list[Finding]:
     from tape.core.task import TaskStatus
 
-    dead = len(await store.tasks.listed(status=TaskStatus.DLQ, limit=MOST))
+    dead = len(await store.tasks.listed(status=TaskStatus.DLQ, limit=MAX_ROWS))
     if not dead:
         return []
-    many = f"{MOST:,} or more" if dead == MOST else f"{dead:,}"
+    many = f"{MAX_ROWS:,} or more" if dead == MAX_ROWS else f"{dead:,}"
     fix = "read why with `tape task ls --status dlq`, then `tape task replay`"
     return [Finding("dead tasks", many, "warn", fix)]
 
@@ -55,10 +55,10 @@ def _lake(folder: Path, head: int) -> list[Finding]:
         return []
     from tape.lake.log import DeltaLog
 
-    return [judged(DeltaLog(folder / "journal").snapshot().through, head)]
+    return [findings_of(DeltaLog(folder / "journal").snapshot().through, head)]
 
 
-def judged(through: int, head: int) -> Finding:
+def findings_of(through: int, head: int) -> Finding:
     """The finding for a lake beside its journal."""
     found = Finding("lake", f"holds 1 to {through:,}, {max(head - through, 0):,} entries behind")
     if through > head:

@@ -14,7 +14,7 @@ LATE_MS: Final = 300_000
 LATE: Final = "start a worker whose TAPE_GENERATION is theirs, or hand them over with `tape outbox hand-over`"
 
 
-async def look_at_outbox(store: str) -> list[Finding]:
+async def check_outbox(store: str) -> list[Finding]:
     """No findings without an outbox."""
     from tape.core.errors import TapeError
     from tape.outbox.database import open_table
@@ -25,13 +25,13 @@ async def look_at_outbox(store: str) -> list[Finding]:
         return []
     try:
         async with open_table(url) as table:
-            return judged(await table.stats()) if await table.is_there() else []
+            return findings_of(await table.stats()) if await table.is_there() else []
     except TapeError as error:
         return [Finding("outbox", "does not answer", "fail", str(error))]
     raise AssertionError("an outbox swallows nothing")
 
 
-def judged(stats: OutboxStats) -> list[Finding]:
+def findings_of(stats: OutboxStats) -> list[Finding]:
     """The outbox's numbers, and each growth limit it has exceeded."""
     waiting = f"{stats.pending:,} pending, {stats.in_flight:,} in flight, oldest {stats.oldest_ms / 1000:,.1f} s"
     ack = f"ack p50 {stats.ack_p50_ms:,.1f} ms, p99 {stats.ack_p99_ms:,.1f} ms"

@@ -20,7 +20,7 @@ SAFE: Final = {
 }
 
 
-async def look_at_postgres(url: str, listen_url: str | None) -> list[Finding]:
+async def check_postgres(url: str, listen_url: str | None) -> list[Finding]:
     """No findings for another store."""
     from tape.core.errors import TapeError
 
@@ -29,12 +29,12 @@ async def look_at_postgres(url: str, listen_url: str | None) -> list[Finding]:
     from tape.store.postgres.checkup import check_up
 
     try:
-        return list(judged(await check_up(url, listen_url)))
+        return list(findings_of(await check_up(url, listen_url)))
     except TapeError:
         return []  # opening the journal reports why it cannot be reached
 
 
-def judged(checkup: Checkup) -> Iterator[Finding]:
+def findings_of(checkup: Checkup) -> Iterator[Finding]:
     """Each fact, and what to do about a problem."""
     is_new = checkup.version >= OLDEST
     yield Finding("postgres", f"{checkup.version}", "ok" if is_new else "fail", "" if is_new else f"needs {OLDEST}")

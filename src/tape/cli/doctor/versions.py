@@ -20,7 +20,7 @@ class _Misfit(NamedTuple):
     extra: str | None
 
 
-def judged_versions(requirements: Sequence[str], version: Versions) -> Finding:
+def versions_finding(requirements: Sequence[str], version: Versions) -> Finding:
     """Checks the installed packages only; a package that is missing is no finding."""
     wanted = [match for each in requirements if (match := _REQUIREMENT.match(each))]
     there = [(match, found) for match in wanted if (found := version(match[1])) is not None]

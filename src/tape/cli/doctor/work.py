@@ -12,11 +12,11 @@ if TYPE_CHECKING:
     from tape.core.sequence import Cell
 
 OVERDUE_MS: Final = 60_000
-MOST: Final = 1_000
+MAX_ROWS: Final = 1_000
 SHOWN: Final = 5
 
 
-async def look_at_work(store: Store, overdue_ms: int = OVERDUE_MS) -> list[Finding]:
+async def check_work(store: Store, overdue_ms: int = OVERDUE_MS) -> list[Finding]:
     """Obligations, effects and timers that have been due for this long."""
     from tape.core.errors import UsageError
     from tape.core.timer import TimerStatus
@@ -31,7 +31,7 @@ async def look_at_work(store: Store, overdue_ms: int = OVERDUE_MS) -> list[Findi
     )
     try:
         before = (await store.cells.snapshot(())).now_ms - overdue_ms
-        found = [(what, await store.cells.due(name, status, before, MOST)) for what, name, status in ledgers]
+        found = [(what, await store.cells.due(name, status, before, MAX_ROWS)) for what, name, status in ledgers]
     except UsageError:  # a store without ledgers
         return []
     waiting = Counter(_named(what, cell) for what, due in found for cell in due.values())

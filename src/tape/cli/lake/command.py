@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, TypeVar
 import click
 
 from tape.cli import output
-from tape.cli.choices import Choices, in_lake, run, run_apart, shared
+from tape.cli.choices import Choices, in_lake, run, run_in_thread, shared
 from tape.cli.lake import printing
 from tape.cli.lake.location import existing, log_of
 from tape.cli.lake.tables import report, tables
@@ -184,7 +184,7 @@ def as_of(choices: Choices, position: int, sql: str | None) -> None:
         with _parquet(log, snapshot, position) as parquet:
             printing.print_rows(parquet.query(sql) if sql else parquet.as_of(), is_json=choices.is_json)
 
-    run_apart(answer)
+    run_in_thread(answer)
 
 
 @lake.command()
@@ -205,7 +205,7 @@ def query(choices: Choices, sql: str) -> None:
         with _parquet(log, log.snapshot(), views=views) as parquet:
             printing.print_rows(parquet.query(sql), is_json=choices.is_json)
 
-    run_apart(answer)
+    run_in_thread(answer)
 
 
 def _parquet(

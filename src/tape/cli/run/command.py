@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from tape.core.run_state import RunState
     from tape.runs.forks import ForkSpec
 
-MOST: Final = 1_000
+MAX_ROWS: Final = 1_000
 
 
 @click.group(no_args_is_help=False)
@@ -35,7 +35,7 @@ def run() -> None:
 
 
 @run.command("ls")
-@click.option("--limit", type=click.IntRange(1, MOST), default=50, show_default=True, help="How many at most.")
+@click.option("--limit", type=click.IntRange(1, MAX_ROWS), default=50, show_default=True, help="How many at most.")
 @shared
 @click.pass_obj
 def list_runs(choices: Choices, limit: int) -> None:

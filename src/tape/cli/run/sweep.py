@@ -12,7 +12,7 @@ import click
 
 from tape.cli import output
 from tape.cli.choices import Choices, run as finish, shared
-from tape.cli.modules import look_here
+from tape.cli.modules import search_current_folder
 from tape.cli.producers import load_producers
 
 if TYPE_CHECKING:
@@ -99,7 +99,7 @@ async def _sweep(choices: Choices, run_id: str, order: SweepOrder, places: tuple
     from tape.lake.session import open_spark
     from tape.lake.sweep import sweep as sweep_all
 
-    look_here(places)
+    search_current_folder(places)
     load = partial(find_producer, os.getcwd(), places, order.producer)  # noqa: PTH109 - a word in sys.path
     async with choices.open_store() as store, compose.run_journal(store) as journal:
         parent = await found_run(store, run_id)

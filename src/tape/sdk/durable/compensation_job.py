@@ -20,7 +20,7 @@ from tape.telemetry import log
 
 BASE: Final = timedelta(seconds=1)
 LOOK_S: Final = 60.0
-MOST: Final = 100
+MAX_UNSERVED: Final = 100
 
 
 class CompensationJob:
@@ -83,7 +83,7 @@ class CompensationJob:
         if anyio.current_time() < self._looks_at:
             return
         self._looks_at = anyio.current_time() + LOOK_S
-        for owed in await self._node.obligations.due(MOST):
+        for owed in await self._node.obligations.due(MAX_UNSERVED):
             if owed.compensator not in known and owed.compensator not in self._unserved:
                 self._unserved.add(owed.compensator)
                 log.warning("obligation.unserved", run_id=owed.run_id, kind=owed.kind, compensator=owed.compensator)

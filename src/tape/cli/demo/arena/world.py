@@ -17,7 +17,7 @@ Age: TypeAlias = Literal["dark", "feudal", "castle", "imperial"]
 RESOURCES: Final[tuple[Resource, ...]] = get_args(Resource)
 AGES: Final[tuple[Age, ...]] = get_args(Age)
 SEASONS: Final = ("spring", "summer", "autumn", "winter")
-MOST: Final = 1_000_000
+MAX_NUMBER: Final = 1_000_000
 FOUNDERS: Final = ("ada", "bo", "cy")
 NUMBERS: Final = (*RESOURCES, "population", "pop_cap")
 
@@ -123,8 +123,8 @@ def _check(name: str, value: JsonValue) -> None:
             raise UsageError(f"age is one of {', '.join(AGES)}, not {quoted(value)}")
     elif name not in NUMBERS:
         raise UsageError(f"a mutation may name {', '.join(NUMBERS)} and age, not {quoted(name)}")
-    elif type(value) is not int or not 0 <= value <= MOST:
-        raise UsageError(f"{name} is a whole number from 0 to {MOST:,}, not {quoted(value)}")
+    elif type(value) is not int or not 0 <= value <= MAX_NUMBER:
+        raise UsageError(f"{name} is a whole number from 0 to {MAX_NUMBER:,}, not {quoted(value)}")
 
 
 def _decreed(settlement: Settlement, mutation: Mapping[str, JsonValue]) -> Settlement:

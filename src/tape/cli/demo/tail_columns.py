@@ -14,7 +14,7 @@ COLOURS: Final = ("cyan", "magenta", "yellow")
 INTERVAL_S: Final = 0.1  # a reader cannot follow more lines
 
 
-class Lanes:
+class TailColumns:
     """Prints each entry in its tail's column; if entries come too fast, it prints how many were skipped."""
 
     def __init__(self, titles: Sequence[str], *, is_quiet: bool) -> None:
@@ -27,29 +27,29 @@ class Lanes:
     def begin(self, headline: str) -> None:
         self._write(output.paint(headline, "bold"))
         self._write("")
-        for lane, title in enumerate(self._titles):
-            self._write(self._in_lane(lane, f"tail {title}", "", "bold"))
+        for column, title in enumerate(self._titles):
+            self._write(self._in_column(column, f"tail {title}", "", "bold"))
         self._write("")
 
-    def show(self, lane: int, entry: Entry) -> None:
+    def show(self, column: int, entry: Entry) -> None:
         now = time.monotonic()
-        if now - self._last_s[lane] < INTERVAL_S:
-            self._skipped[lane] += 1
+        if now - self._last_s[column] < INTERVAL_S:
+            self._skipped[column] += 1
             return
-        between = f" +{self._skipped[lane]:,}" if self._skipped[lane] else ""
+        between = f" +{self._skipped[column]:,}" if self._skipped[column] else ""
         text = f"{entry.global_seq:>5} {entry.type} {output.escape(str(payload_field(entry, 'text')))}"
-        self._last_s[lane], self._skipped[lane] = now, 0
-        self._write(self._in_lane(lane, text, between))
+        self._last_s[column], self._skipped[column] = now, 0
+        self._write(self._in_column(column, text, between))
 
     def remark(self, text: str) -> None:
         """A remark between the entries."""
         self._write(output.paint(f"    — {text} —", "dim"))
 
-    def _in_lane(self, lane: int, text: str, between: str, *styles: str) -> str:
+    def _in_column(self, column: int, text: str, between: str, *styles: str) -> str:
         """Each column begins a little further to the right and uses the rest of the line."""
-        offset = lane * (self._columns // 5)
+        offset = column * (self._columns // 5)
         fitted = output.fit(text, self._columns - offset - len(between))
-        painted = output.paint(fitted, COLOURS[lane % len(COLOURS)], *styles)
+        painted = output.paint(fitted, COLOURS[column % len(COLOURS)], *styles)
         return f"{' ' * offset}{painted}{output.paint(between, 'dim') if between else ''}"
 
     def _write(self, text: str) -> None:

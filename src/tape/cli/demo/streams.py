@@ -13,9 +13,9 @@ import anyio
 from tape.bus.journal import Journal
 from tape.bus.stream import Stream
 from tape.cli.demo.agents import Work, produce, produce_elsewhere
-from tape.cli.demo.lanes import Lanes
 from tape.cli.demo.readers import Reader, Reconnector, SlowReader, Tail, Wants, payload_field
 from tape.cli.demo.report import Report
+from tape.cli.demo.tail_columns import TailColumns
 from tape.core.event import Entry
 
 HERE: Final = ("ada", "bob")
@@ -27,7 +27,7 @@ LAST_S: Final = 1.0  # time for the batches and the comparison at the end
 PATIENCE_S: Final = 20.0
 
 
-class Stage:
+class StreamDemo:
     """One demo over one journal, from a position on."""
 
     def __init__(self, journal: Journal, url: str, start: int, *, is_quiet: bool) -> None:
@@ -36,16 +36,18 @@ class Stage:
         self._start = start
         self.prefix = f"{start}-" if start else ""  # other runs than last time, if the journal is not new
         streams = self._streams(f"{self.prefix}{HERE[0]}.1")
-        self._lanes = Lanes(list(streams), is_quiet=is_quiet)
+        self._columns_of_tails = TailColumns(list(streams), is_quiet=is_quiet)
         self._tails = [
-            (Tail(title, wants, partial(self._lanes.show, lane)), stream)
-            for lane, (title, (stream, wants)) in enumerate(streams.items())
+            (Tail(title, wants, partial(self._columns_of_tails.show, column)), stream)
+            for column, (title, (stream, wants)) in enumerate(streams.items())
         ]
-        self._slow = SlowReader("slow reader", self._lanes.remark)
-        self._again = Reconnector("reconnecting reader", self._lanes.remark)
+        self._slow = SlowReader("slow reader", self._columns_of_tails.remark)
+        self._again = Reconnector("reconnecting reader", self._columns_of_tails.remark)
 
-    async def perform(self, seconds: float) -> Report:
-        self._lanes.begin(f"One journal, 4 producers in 3 processes, {len(self._readers)} readers: {self._url}")
+    async def run(self, seconds: float) -> Report:
+        self._columns_of_tails.begin(
+            f"One journal, 4 producers in 3 processes, {len(self._readers)} readers: {self._url}"
+        )
         began = time.monotonic()
         async with anyio.create_task_group() as reading:
             for tail, stream in self._tails:
