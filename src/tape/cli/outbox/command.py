@@ -83,7 +83,7 @@ def list_records(
         for record in records:
             output.write_json(_fields(record))
     else:
-        output.listing(map(_row, records), "no such rows in the outbox")
+        output.listing(map(_row, records), "there is nothing like that in the outbox")
 
 
 @outbox.command()
