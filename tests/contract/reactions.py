@@ -52,6 +52,11 @@ async def catch_up(matcher: Matcher) -> None:
             pass
 
 
+async def repeatedly(matcher: Matcher, times: int) -> None:
+    for _ in range(times):
+        await matcher.step()
+
+
 async def publish(store: Store, count: int, subject: str = "/a/b", run_id: str = "r1") -> Sequence[Entry]:
     return await append(store, *(make_event(run_id, n, subject=subject) for n in range(1, count + 1)))
 

@@ -1,4 +1,4 @@
-"""Several apps on one store: each serves its own work, and work that nobody serves stays and is in nobody's way."""
+"""Several apps on one store: each works on its own items, and items that no app handles block no others."""
 
 from collections.abc import AsyncIterator
 from typing import NamedTuple
@@ -50,7 +50,7 @@ async def apps(request: pytest.FixtureRequest, store: Store, journal: Journal) -
 
 
 async def owing(node: AsyncNode, name: str, kind: str = "refund") -> str:
-    """A failed run that owes what its program has registered."""
+    """A failed run with an obligation of its app."""
     run = await begin_run(node, name)
     effect = await node.effects.begin(run.run_id, "wire", 7)
     await node.effects.complete(run.run_id, effect.idempotency_key, response="b-1")
@@ -180,7 +180,7 @@ async def test_a_timer_is_handled_by_a_worker_of_its_app(apps: Apps) -> None:
     assert done == [0, 1] and [each.app for each in rung] == ["payments"]
 
 
-async def test_work_that_names_no_app_is_for_every_app_and_who_names_none_sees_all(apps: Apps) -> None:
+async def test_work_without_an_app_is_for_every_app_and_a_client_without_one_sees_all(apps: Apps) -> None:
     run = await begin_run(apps.nameless)
     await apps.nameless.timers.set(run.run_id, "any", 1, "redrive")
     await apps.payments.timers.set(run.run_id, "one", 2, "redrive")

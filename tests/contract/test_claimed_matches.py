@@ -10,7 +10,17 @@ from tape.matcher.matcher import Matcher
 from tests.conftest import Scale
 from tests.contract.backends import needs_ledgers
 from tests.contract.events import append, make_event
-from tests.contract.reactions import RecordingSlots, catch_up, claim, match, publish, reaction, settle, tasks
+from tests.contract.reactions import (
+    RecordingSlots,
+    catch_up,
+    claim,
+    match,
+    publish,
+    reaction,
+    repeatedly,
+    settle,
+    tasks,
+)
 
 pytestmark = needs_ledgers
 
@@ -21,20 +31,20 @@ async def matched(store: Store, slots: RecordingSlots) -> list[int]:
     return [task.source_global_seq for task in slots.started]
 
 
-async def test_what_was_given_is_claimed_like_any_other(store: Store) -> None:
+async def test_a_started_task_is_claimed_like_any_other(store: Store) -> None:
     slots = RecordingSlots()
     await store.reactions.register(reaction(num_shards=4))
     await publish(store, 3)
 
-    given = await matched(store, slots)
+    started = await matched(store, slots)
 
-    assert given == [2, 3, 4] and await tasks(store) == slots.started
+    assert started == [2, 3, 4] and await tasks(store) == slots.started
     assert await claim(store) == []
     assert [await settle(store, task) for task in slots.started] == [None, None, None]
 
 
 @pytest.mark.parametrize("count", [1, 2, 100])
-async def test_what_was_given_is_what_is_kept(store: Store, count: int) -> None:
+async def test_a_started_task_equals_its_row(store: Store, count: int) -> None:
     slots = RecordingSlots(1_000, "rule", "other")
     matcher = Matcher(store, slots=slots)
     for each in (reaction(num_shards=4), reaction("other", "/a/1/**")):
@@ -51,18 +61,18 @@ async def test_what_was_given_is_what_is_kept(store: Store, count: int) -> None:
     assert len(slots.started) == count + 2 + len(range(1, count, 3)) + 1
 
 
-async def test_a_journal_of_many_pages_is_given_entry_by_entry(store: Store) -> None:
+async def test_matches_of_many_pages_are_started_in_order(store: Store) -> None:
     slots = RecordingSlots(5_000)
     await store.reactions.register(reaction(max_concurrency=5_000))
     await publish(store, 700)
     await publish(store, 700)
 
-    given = await matched(store, slots)
+    started = await matched(store, slots)
 
-    assert given == [task.source_global_seq for task in await tasks(store)] == list(range(2, 1_402))
+    assert started == [task.source_global_seq for task in await tasks(store)] == list(range(2, 1_402))
 
 
-async def test_many_are_settled_together_and_each_is_told_of_its_own(store: Store) -> None:
+async def test_many_are_settled_together_and_each_gets_its_own_answer(store: Store) -> None:
     slots = RecordingSlots()
     await store.reactions.register(reaction())
     await publish(store, 3)
@@ -78,35 +88,35 @@ async def test_many_are_settled_together_and_each_is_told_of_its_own(store: Stor
 
 
 @pytest.mark.parametrize(
-    ("options", "given"),
+    ("options", "started"),
     [
         ({"max_concurrency": 2}, [2, 3]),
         ({"rate_limit_per_s": 50}, []),
         ({"debounce_ms": 60_000}, []),
     ],
 )
-async def test_limits_hold_for_what_is_claimed_as_it_is_made(
-    store: Store, options: dict[str, object], given: list[int]
+async def test_limits_hold_for_tasks_claimed_as_they_are_matched(
+    store: Store, options: dict[str, object], started: list[int]
 ) -> None:
     await store.reactions.register(reaction(**options))  # type: ignore[arg-type]
     await publish(store, 3)
 
-    assert await matched(store, RecordingSlots()) == given
+    assert await matched(store, RecordingSlots()) == started
 
 
-async def test_slots_that_others_hold_are_not_free(store: Store) -> None:
+async def test_leases_of_other_workers_count_towards_the_limit(store: Store) -> None:
     await store.reactions.register(reaction(max_concurrency=2))
     await publish(store, 1)
     await match(store)
     held = await claim(store)
     await publish(store, 3)
 
-    given = await matched(store, RecordingSlots())
+    started = await matched(store, RecordingSlots())
 
-    assert len(held) == len(given) == 1
+    assert len(held) == len(started) == 1
 
 
-async def test_nothing_passes_what_waits_already(store: Store) -> None:
+async def test_older_pending_tasks_go_first(store: Store) -> None:
     await store.reactions.register(reaction())
     await publish(store, 1)
     await match(store)
@@ -116,27 +126,27 @@ async def test_nothing_passes_what_waits_already(store: Store) -> None:
     assert [task.source_global_seq for task in await claim(store)] == [2, 3]
 
 
-async def test_others_work_is_left_to_others(store: Store) -> None:
+async def test_tasks_of_other_reactions_are_not_claimed(store: Store) -> None:
     await store.reactions.register(reaction())
     await store.reactions.register(reaction("other"))
     await publish(store, 2)
 
-    given = await matched(store, RecordingSlots(3))
+    started = await matched(store, RecordingSlots(3))
 
     assert {task.status for task in await tasks(store, "other")} == {TaskStatus.PENDING}
-    assert 1 <= len(given) <= 2 and len(await tasks(store, "rule")) == 2
+    assert 1 <= len(started) <= 2 and len(await tasks(store, "rule")) == 2
 
 
-async def test_no_more_is_given_than_is_wanted(store: Store) -> None:
+async def test_no_more_is_claimed_than_was_requested(store: Store) -> None:
     await store.reactions.register(reaction())
     await publish(store, 5)
 
     assert await matched(store, RecordingSlots(2)) == [2, 3]
 
 
-async def test_p10_and_p13_hold_for_many_matchers_with_hands(store: Store, scale: Scale) -> None:
+async def test_p10_and_p13_hold_for_many_matchers_with_slots(store: Store, scale: Scale) -> None:
     await store.reactions.register(reaction(max_concurrency=7))
-    count, crowd = scale(150), [RecordingSlots(5) for _ in range(4)]
+    count, workers = scale(150), [RecordingSlots(5) for _ in range(4)]
 
     async def publishing() -> None:
         for _ in range(count):
@@ -144,15 +154,10 @@ async def test_p10_and_p13_hold_for_many_matchers_with_hands(store: Store, scale
 
     async with anyio.create_task_group() as group:
         group.start_soon(publishing)
-        for slots in crowd:
+        for slots in workers:
             group.start_soon(repeatedly, Matcher(store, slots=slots), count)
     await match(store)
 
-    given = [task.source_global_seq for slots in crowd for task in slots.started]
-    assert len(given) == len(set(given)) <= 7
+    started = [task.source_global_seq for slots in workers for task in slots.started]
+    assert len(started) == len(set(started)) <= 7
     assert [task.source_global_seq for task in await tasks(store)] == list(range(2, 2 + count))
-
-
-async def repeatedly(matcher: Matcher, times: int) -> None:
-    for _ in range(times):
-        await matcher.step()

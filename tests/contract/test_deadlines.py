@@ -32,7 +32,7 @@ TIMEOUTS = timedelta(seconds=PATIENCE_S)
 
 @asynccontextmanager
 async def working(store: Store, function: Any, deadline: timedelta = BRIEF) -> AsyncIterator[None]:
-    """A worker whose attempts may take only so long, while the block lasts."""
+    """A worker with this deadline, during the block."""
     await store.reactions.register(reaction(dlq_after_n=1))
     made = handler(function, timeout=deadline)
     dispatcher = Dispatcher(store, WorkerConfig(handlers={"rule": made}, owner="me", slots=1))
@@ -84,7 +84,7 @@ async def test_a_thread_that_hangs_gives_its_slot_to_the_next_task(
     assert named(caplog, "task.thread_detached") == [found[0].task_id, found[1].task_id]
 
 
-async def test_a_handler_that_ignores_its_cancellation_is_left_to_itself(
+async def test_a_handler_that_ignores_its_cancellation_is_detached(
     store: Store, caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     for module in ("attempt", "handler_tasks"):
@@ -136,6 +136,6 @@ async def test_a_timeout_is_registered_with_its_reaction(store: Store) -> None:
 
 
 def named(caplog: pytest.LogCaptureFixture, event: str) -> list[object]:
-    """The tasks that log lines of a kind are about."""
+    """The task ids in the log lines of an event."""
     found = [getattr(record, "facts", {}) for record in caplog.records if record.getMessage() == event]
     return [facts["task_id"] for facts in found]

@@ -1,4 +1,4 @@
-"""Explain: of every entry it says what the matcher made of it, and why."""
+"""Explain: what the matcher did with an entry, and why."""
 
 from collections import Counter
 from collections.abc import Awaitable, Callable
@@ -24,7 +24,7 @@ PATTERNS = ["/a/**", "/a/*", "/b/c", "/**", "/tape/reaction/**"]
 PREDICATES = ["", "payload.n > 2", "payload.n > 1 && type == 'message'", "payload.missing == 1", "seq % 2 == 0"]
 
 
-async def test_a_match_is_told_with_its_definition_its_parts_and_the_life_of_its_task(
+async def test_a_match_is_explained_with_its_definition_its_parts_and_the_history_of_its_task(
     store: Store, journal: Journal
 ) -> None:
     await store.reactions.register(reaction(predicate_cel="payload.n > 1", retry_max=0))
@@ -53,7 +53,7 @@ async def test_a_match_is_told_with_its_definition_its_parts_and_the_life_of_its
         (7, MatchOutcome.NOT_ACTIVE),
     ],
 )
-async def test_what_makes_no_task_is_told_with_the_reason(
+async def test_an_entry_without_a_task_is_explained_with_the_reason(
     store: Store, journal: Journal, place: int, outcome: MatchOutcome
 ) -> None:
     await store.reactions.register(reaction(predicate_cel="payload.n > 1"))
@@ -69,7 +69,7 @@ async def test_what_makes_no_task_is_told_with_the_reason(
     assert found.outcome is outcome and found.task is None
 
 
-async def test_what_waits_for_the_matcher_is_told_from_what_was_forgotten(store: Store, journal: Journal) -> None:
+async def test_an_entry_not_matched_yet_differs_from_one_whose_task_was_deleted(store: Store, journal: Journal) -> None:
     await store.reactions.register(reaction())
     await publish(store, 1)
     before = await explain(store, journal, "rule", 2)
@@ -82,7 +82,7 @@ async def test_what_waits_for_the_matcher_is_told_from_what_was_forgotten(store:
     assert (before.outcome, after.outcome) == (MatchOutcome.NOT_YET, MatchOutcome.FORGOTTEN)
 
 
-async def test_a_debounced_match_is_told_with_the_task_it_went_into(store: Store, journal: Journal) -> None:
+async def test_a_debounced_match_is_explained_with_the_task_that_replaced_it(store: Store, journal: Journal) -> None:
     await store.reactions.register(reaction(debounce_ms=60_000))
     await publish(store, 3)
     await match(store)
@@ -93,7 +93,7 @@ async def test_a_debounced_match_is_told_with_the_task_it_went_into(store: Store
     assert found[0].task == found[1].task and found[0].judgement.definition.debounce_ms == 60_000
 
 
-async def test_what_was_forgotten_is_not_told_as_part_of_a_newer_task(store: Store, journal: Journal) -> None:
+async def test_a_deleted_task_is_not_explained_as_part_of_a_newer_one(store: Store, journal: Journal) -> None:
     await store.reactions.register(reaction(debounce_ms=60_000))
     for _ in range(2):
         await publish(store, 1)
@@ -109,9 +109,7 @@ async def test_what_was_forgotten_is_not_told_as_part_of_a_newer_task(store: Sto
     assert found == [MatchOutcome.FORGOTTEN, MatchOutcome.FORGOTTEN, MatchOutcome.TASK]
 
 
-async def test_what_was_forgotten_is_not_told_as_one_of_those_that_a_newer_task_has_counted(
-    store: Store, journal: Journal
-) -> None:
+async def test_a_deleted_task_is_not_one_of_those_that_a_newer_task_has_counted(store: Store, journal: Journal) -> None:
     await store.reactions.register(reaction(debounce_ms=60_000, predicate_cel="payload.n != 3"))
     await publish(store, 1)
     await match(store)
@@ -155,7 +153,7 @@ async def deep(store: Store) -> int:
 
 
 async def work(store: Store) -> None:
-    """Matches what there is and does it at once."""
+    """Matches all entries and settles their tasks."""
     await match(store)
     await expire(store)
     while claimed := await claim(store, limit=1_000):
@@ -163,7 +161,7 @@ async def work(store: Store) -> None:
 
 
 async def finish(store: Store) -> None:
-    """Does what waits, and forgets it."""
+    """Settles all tasks and deletes them."""
     await expire(store)
     for task in await claim(store):
         await settle(store, task)
@@ -183,7 +181,7 @@ async def test_as_many_entries_are_explained_as_coalesced_as_a_task_has_counted(
     assert {each.outcome for each in found} >= {MatchOutcome.COALESCED, MatchOutcome.FORGOTTEN, MatchOutcome.TASK}
 
 
-async def test_what_a_debounced_reaction_does_not_match_is_not_told_with_the_task_of_a_newer_entry(
+async def test_what_a_debounced_reaction_does_not_match_is_not_explained_with_the_task_of_a_newer_entry(
     store: Store, journal: Journal
 ) -> None:
     await store.reactions.register(reaction(predicate_cel="payload.n > 1", debounce_ms=60_000))
@@ -195,7 +193,7 @@ async def test_what_a_debounced_reaction_does_not_match_is_not_told_with_the_tas
     assert found.outcome is MatchOutcome.NO_MATCH and found.task is None
 
 
-async def test_what_a_backfill_has_made_is_told_as_a_task(store: Store, journal: Journal) -> None:
+async def test_a_task_of_a_backfill_is_explained_as_a_task(store: Store, journal: Journal) -> None:
     (entry,) = await publish(store, 1)
     rule = reaction(bootstrap_from_head=True)
     await store.reactions.register(rule)
@@ -207,7 +205,7 @@ async def test_what_a_backfill_has_made_is_told_as_a_task(store: Store, journal:
     assert found.outcome is MatchOutcome.BACKFILLED and found.task is not None and not found.judgement.is_active
 
 
-async def test_a_reaction_that_begins_at_the_head_says_that_it_passed_over_history(
+async def test_a_reaction_that_begins_at_the_head_explains_that_it_skipped_history(
     store: Store, journal: Journal
 ) -> None:
     await publish(store, 1)
@@ -250,7 +248,7 @@ async def live(
     debounce_ms: int = 0,
     sometimes: Callable[[], Awaitable[None]] | None = None,
 ) -> None:
-    """Reactions come, change, are paused, resumed and removed, and a matcher is there now and then."""
+    """Registers, changes, pauses, resumes and removes reactions at random, and matches now and then."""
     matcher = Matcher(store)
     for name in names:
         await define(store, random, name, debounce_ms)

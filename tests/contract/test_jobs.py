@@ -73,7 +73,7 @@ async def test_of_many_dispatchers_one_carries_an_effect_out(node: AsyncNode) ->
         (ONCE, tape.AckLost("gone"), EffectStatus.UNKNOWN),
     ],
 )
-async def test_what_a_connector_raises_is_what_came_of_it(
+async def test_what_a_connector_raises_decides_the_status(
     node: AsyncNode, semantics: Semantics, error: Exception, status: EffectStatus
 ) -> None:
     effect = await queue_effect(node, semantics)
@@ -133,7 +133,7 @@ async def test_a_message_that_another_is_about_to_handle_is_kept(node: AsyncNode
     assert not await Receiver(node, lambda effect: "paid", owner="r1").receive(message_of(effect))
 
 
-async def test_a_message_that_says_nothing_is_dropped(node: AsyncNode) -> None:
+async def test_a_message_that_names_no_effect_is_dropped(node: AsyncNode) -> None:
     calls: list[Effect] = []
     receiver = Receiver(node, calls.append, owner="r1")
     odd = [b"", b"no JSON", b"[]", b"{}", b'{"run_id":1,"idempotency_key":"k"}', b"\xff", b'{"run_id":"r"}']
@@ -165,7 +165,7 @@ async def owing(node: AsyncNode, compensator_ref: str, max_attempts: int = 5) ->
     return run.run_id
 
 
-async def test_who_never_saw_the_agent_undoes_with_the_compensator_it_has_registered(node: AsyncNode) -> None:
+async def test_a_process_without_the_agent_compensates_with_its_registered_compensator(node: AsyncNode) -> None:
     run_id = await owing(node, reference(inverse.undo))
 
     assert await job_worker(CompensationJob(node, owner="d1")).run_once() == 1
@@ -216,7 +216,7 @@ async def test_a_timeout_at_a_gate_lets_its_run_go_on(node: AsyncNode) -> None:
     assert passage.resolution_json == '{"timed_out":true,"payload":{"gate":"approval"}}'
 
 
-async def test_a_timer_is_handled_by_who_knows_its_kind(node: AsyncNode) -> None:
+async def test_a_timer_is_handled_by_a_worker_with_a_handler_of_its_kind(node: AsyncNode) -> None:
     run = await begin_run(node)
     timer = await node.timers.set(run.run_id, "t", 1, "redrive")
     rung: list[Timer] = []

@@ -1,4 +1,4 @@
-"""Tasks that are made after the fact: whoever makes them, and however many do, each is there once."""
+"""Tasks of a backfill: however many processes insert them, each exists once."""
 
 import anyio
 import pytest

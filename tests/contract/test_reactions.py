@@ -1,4 +1,4 @@
-"""Reactions: registering is an entry, and every matching entry makes one task, whoever matches it and how often."""
+"""Reactions: a registration is an entry, and each match becomes one task, however many matchers run."""
 
 import anyio
 import pytest
@@ -16,7 +16,7 @@ from tape.matcher.matcher import Matcher
 from tests.conftest import Scale
 from tests.contract.backends import Backend, needs_ledgers
 from tests.contract.events import append, make_event
-from tests.contract.reactions import catch_up, claim, match, publish, reaction, settle, sources, tasks
+from tests.contract.reactions import catch_up, claim, match, publish, reaction, repeatedly, settle, sources, tasks
 
 pytestmark = needs_ledgers
 
@@ -94,7 +94,7 @@ async def test_registering_the_same_again_leaves_no_entry(store: Store) -> None:
     assert (await store.journal.bounds()).head == 1
 
 
-async def test_a_change_is_in_force_from_its_position_on(store: Store) -> None:
+async def test_a_change_is_active_from_its_position_on(store: Store) -> None:
     await store.reactions.register(reaction(bootstrap_from_head=True))
     await publish(store, 2)
     await store.reactions.register(reaction(pattern="/b/**"))
@@ -106,7 +106,7 @@ async def test_a_change_is_in_force_from_its_position_on(store: Store) -> None:
     assert await sources(store) == [2, 3, 6]
 
 
-async def test_one_that_is_behind_passes_its_changes_where_they_are(store: Store) -> None:
+async def test_a_reaction_that_is_behind_applies_its_changes_at_their_positions(store: Store) -> None:
     await store.reactions.register(reaction())
     await publish(store, 2)
     await store.reactions.register(reaction(pattern="/b/**"))
@@ -117,7 +117,7 @@ async def test_one_that_is_behind_passes_its_changes_where_they_are(store: Store
     assert await sources(store) == [2, 3, 5, 6]
 
 
-async def test_what_is_in_force_is_a_fold_of_the_entries(store: Store) -> None:
+async def test_the_state_of_reactions_is_a_fold_of_the_entries(store: Store) -> None:
     await store.reactions.register(reaction("a"))
     await store.reactions.register(reaction("b", debounce_ms=5))
     await store.reactions.register(reaction("b", debounce_ms=6))
@@ -147,7 +147,7 @@ async def test_a_paused_reaction_waits_and_reads_on_when_it_is_resumed(store: St
     assert await sources(store) == [2, 4, 5, 7]
 
 
-async def test_one_that_is_paused_while_it_is_behind_still_meets_each_entry_with_the_definition_of_its_time(
+async def test_a_reaction_paused_while_behind_still_matches_each_entry_with_the_definition_of_its_time(
     store: Store,
 ) -> None:
     await store.reactions.register(reaction())
@@ -278,7 +278,7 @@ async def test_a_restarted_matcher_goes_on_where_the_last_one_was(backend: Backe
     assert await sources(store, "late") == [2, 3, 4, 6, 7, 8]
 
 
-async def test_a_late_reaction_joins_the_pack(store: Store) -> None:
+async def test_a_reaction_that_is_behind_catches_up(store: Store) -> None:
     await publish(store, 900)
     await store.reactions.register(reaction())
 
@@ -301,7 +301,7 @@ async def test_errors_of_a_predicate_are_counted_and_shown_and_the_cursor_moves(
     assert "missing" in record.last_error and await tasks(store) == []
 
 
-async def test_a_chain_of_reactions_ends_at_depth_16_and_says_so(store: Store) -> None:
+async def test_a_chain_of_reactions_ends_at_depth_16_with_the_reason(store: Store) -> None:
     await store.reactions.register(reaction())
     cause = None
     for number in range(20):
@@ -396,7 +396,7 @@ async def test_a_predicate_that_takes_too_long_is_paused_with_the_reason(store: 
     assert [entry.payload for entry in page.entries] == [{"reaction_id": "slow", "reason": "quarantined", "cursor": 2}]
 
 
-async def test_a_predicate_that_was_held_up_once_is_not_paused(store: Store) -> None:
+async def test_a_predicate_that_was_slow_once_is_not_paused(store: Store) -> None:
     await store.reactions.register(reaction(predicate_cel="payload.n > 0"))
     await publish(store, 3)
 
@@ -407,7 +407,7 @@ async def test_a_predicate_that_was_held_up_once_is_not_paused(store: Store) -> 
 
 
 class CollectingClocks:
-    """Clocks of a process that collects its garbage during the first evaluation."""
+    """Clocks of a process whose garbage collector runs during the first evaluation."""
 
     def __init__(self) -> None:
         self._asked = 0
@@ -433,7 +433,7 @@ async def test_a_quarantined_reaction_reads_on_where_it_was_stopped(store: Store
     assert still_paused == [] and await sources(store) == [3]
 
 
-async def test_p19_a_slow_predicate_goes_on_alone_and_arrives(store: Store) -> None:
+async def test_p19_a_slow_predicate_is_matched_alone_and_catches_up(store: Store) -> None:
     await store.reactions.register(reaction("slow", predicate_cel="payload.n > 0"))
     await store.reactions.register(reaction("plain"))
     matcher = Matcher(store, clocks=SlowClocks(0.040))
@@ -452,8 +452,3 @@ async def cursors(store: Store) -> list[tuple[str, int, int]]:
     async with store.transaction() as tx:
         rows = await tx.fetch("SELECT reaction_id, shard, last_global_seq FROM tape_reaction_cursors ORDER BY 1, 2", {})
     return [(row[0], row[1], row[2]) for row in rows]
-
-
-async def repeatedly(matcher: Matcher, times: int) -> None:
-    for _ in range(times):
-        await matcher.step()

@@ -1,4 +1,4 @@
-"""The queue of tasks over a wire: what a worker far away may rely on is what one beside the store may."""
+"""The remote queue of tasks: it has the same guarantees as the store's."""
 
 from collections.abc import AsyncIterator
 from datetime import timedelta
@@ -19,57 +19,57 @@ pytestmark = needs_ledgers
 
 
 @pytest.fixture
-async def far(store: Store, journal: Journal) -> AsyncIterator[Tasks]:
+async def remote(store: Store, journal: Journal) -> AsyncIterator[Tasks]:
     async with served(store, journal) as url, Channel(url) as channel:
         yield Tasks(channel)
 
 
-async def test_a_reaction_is_registered_as_it_is(store: Store, far: Tasks) -> None:
+async def test_a_reaction_is_registered_as_it_is(store: Store, remote: Tasks) -> None:
     wanted = reaction(name="sold", predicate_cel="payload.n > 1", retry_backoff_ms=5, num_shards=4)
 
-    assert await far.register(wanted) == wanted
+    assert await remote.register(wanted) == wanted
     found = await store.reactions.find("rule")
     assert found is not None and found.reaction == wanted
 
 
-async def test_a_reaction_that_is_never_retried_stays_one(far: Tasks) -> None:
-    known = await far.register(reaction(retry_max=0, retry_backoff_ms=0))
+async def test_a_reaction_that_is_never_retried_stays_one(remote: Tasks) -> None:
+    known = await remote.register(reaction(retry_max=0, retry_backoff_ms=0))
 
     assert (known.max_attempts, known.retry_backoff_ms) == (1, 1)
 
 
-async def test_a_claim_gives_the_tasks_as_the_store_has_them(store: Store, far: Tasks) -> None:
+async def test_a_claim_gives_the_tasks_as_the_store_has_them(store: Store, remote: Tasks) -> None:
     for name in ("one", "two", "three"):
-        await far.register(reaction(name))
+        await remote.register(reaction(name))
     await publish(store, 2)
     await match(store)
 
-    claimed = await far.claim(ClaimRequest(owner="me", limit=10, reaction_ids=("one", "two"), lease=LONG))
+    claimed = await remote.claim(ClaimRequest(owner="me", limit=10, reaction_ids=("one", "two"), lease=LONG))
 
     there = [task for task in await tasks(store) if task.status is TaskStatus.CLAIMED]
     assert sorted(claimed.tasks, key=lambda task: (task.reaction_id, task.source_global_seq)) == there
     assert {task.reaction_id for task in there} == {"one", "two"} and len(there) == 4
 
 
-async def test_a_task_is_released_from_far_away(store: Store, far: Tasks) -> None:
-    await far.register(reaction())
+async def test_a_remote_worker_releases_a_task(store: Store, remote: Tasks) -> None:
+    await remote.register(reaction())
     await publish(store, 1)
     await match(store)
-    (task,) = (await far.claim(ClaimRequest(owner="me", lease=LONG))).tasks
+    (task,) = (await remote.claim(ClaimRequest(owner="me", lease=LONG))).tasks
 
-    answers = await far.settle([Settlement(task.claim, Released())])
+    answers = await remote.settle([Settlement(task.claim, Released())])
 
     (left,) = await tasks(store)
     assert (answers, left.status, left.attempts) == ([None], TaskStatus.PENDING, 0)
 
 
-async def test_outcomes_are_told_each_by_itself(store: Store, far: Tasks) -> None:
-    await far.register(reaction())
+async def test_each_settlement_gets_its_own_answer(store: Store, remote: Tasks) -> None:
+    await remote.register(reaction())
     await publish(store, 4)
     await match(store)
-    done, failed, died, lost = (await far.claim(ClaimRequest(owner="me", limit=4, lease=LONG))).tasks
+    done, failed, died, lost = (await remote.claim(ClaimRequest(owner="me", limit=4, lease=LONG))).tasks
 
-    answers = await far.settle(
+    answers = await remote.settle(
         [
             Settlement(done.claim, Done()),
             Settlement(failed.claim, Failed("not now", timedelta(hours=1))),
@@ -77,7 +77,7 @@ async def test_outcomes_are_told_each_by_itself(store: Store, far: Tasks) -> Non
             Settlement(TaskClaim(lost.task_id, "me", lost.attempt + 1), Done()),
         ]
     )
-    claimed = await far.claim(ClaimRequest(owner="me"))
+    claimed = await remote.claim(ClaimRequest(owner="me"))
 
     statuses = [task.status for task in await tasks(store)]
     assert [type(answer) for answer in answers] == [type(None), type(None), type(None), StaleClaim]
@@ -85,19 +85,19 @@ async def test_outcomes_are_told_each_by_itself(store: Store, far: Tasks) -> Non
     assert claimed.more_after is not None and claimed.more_after > timedelta(0)
 
 
-async def test_a_heartbeat_extends_what_is_held_and_no_other(store: Store, far: Tasks) -> None:
-    await far.register(reaction())
+async def test_a_heartbeat_extends_what_is_held_and_no_other(store: Store, remote: Tasks) -> None:
+    await remote.register(reaction())
     await publish(store, 1)
     await match(store)
-    (task,) = (await far.claim(ClaimRequest(owner="me", lease=timedelta(seconds=30)))).tasks
+    (task,) = (await remote.claim(ClaimRequest(owner="me", lease=timedelta(seconds=30)))).tasks
 
     claims = [task.claim, TaskClaim(task.task_id, "other", task.attempt)]
-    mine, others = await far.extend(claims, timedelta(minutes=10))
+    mine, others = await remote.extend(claims, timedelta(minutes=10))
 
     assert mine is None and isinstance(others, StaleClaim)
     assert (await tasks(store))[0].lease_expires_at_ms > task.lease_expires_at_ms
 
 
-async def test_what_makes_no_sense_is_refused(far: Tasks) -> None:
+async def test_what_makes_no_sense_is_refused(remote: Tasks) -> None:
     with pytest.raises(UsageError):
-        await far.register(reaction(predicate_cel="1 +"))
+        await remote.register(reaction(predicate_cel="1 +"))

@@ -1,4 +1,4 @@
-"""Tasks: leased, fenced, counted, limited, debounced and replayed, whoever claims them."""
+"""Tasks: leases, fencing, attempts, limits, debouncing and replay."""
 
 from datetime import timedelta
 from functools import partial
@@ -9,7 +9,7 @@ from anyio.lowlevel import checkpoint
 
 from tape.bus.retention import run_retention
 from tape.core.background import background
-from tape.core.errors import NotFound, StaleClaim, UsageError
+from tape.core.errors import StaleClaim, UsageError
 from tape.core.ids import GlobalSeq
 from tape.core.ports import Store
 from tape.core.subject import Pattern
@@ -18,7 +18,6 @@ from tape.core.task import (
     Died,
     Done,
     Failed,
-    Match,
     Released,
     Settlement,
     Task,
@@ -46,7 +45,7 @@ pytestmark = needs_ledgers
 
 
 async def given(store: Store, count: int = 1, **options: object) -> None:
-    """A reaction with so many tasks that wait to be claimed."""
+    """A reaction with that many pending tasks."""
     await store.reactions.register(reaction(**options))  # type: ignore[arg-type]
     await publish(store, count)
     await match(store)
@@ -76,7 +75,7 @@ async def test_a_claim_can_be_for_one_reaction_or_one_shard(store: Store) -> Non
     assert {task.reaction_id for task in mine.tasks} == {"one"} and len(mine.tasks) == 4
 
 
-async def test_a_released_task_has_used_no_attempt_and_is_there_for_anybody_at_once(store: Store) -> None:
+async def test_a_released_task_has_used_no_attempt_and_may_be_claimed_at_once(store: Store) -> None:
     await given(store, retry_max=1, retry_backoff_ms=1)
     (first,) = await claim(store, owner="me")
     await settle(store, first, Failed("no answer", timedelta(0)))
@@ -128,7 +127,7 @@ async def test_a_failed_attempt_waits_and_comes_again(store: Store) -> None:
     assert (again.attempt, again.attempts, again.last_error) == (2, 2, "boom")
 
 
-async def test_a_handler_may_say_when_to_come_again(store: Store) -> None:
+async def test_a_handler_may_choose_the_retry_delay(store: Store) -> None:
     await given(store, retry_backoff_ms=60_000)
     (task,) = await claim(store)
 
@@ -164,7 +163,7 @@ async def test_p11_a_stale_owner_changes_nothing(store: Store) -> None:
 
 
 @pytest.mark.parametrize("second_owner", ["me", "you"])
-async def test_p11_of_two_who_settle_at_once_only_the_newest_attempt_does(
+async def test_p11_of_two_concurrent_settlements_only_the_newest_attempt_counts(
     store: Store, second_owner: str, scale: Scale
 ) -> None:
     await given(store, min(scale(200), 1_000))
@@ -196,7 +195,7 @@ async def test_p11_a_heartbeat_of_an_older_attempt_is_refused(store: Store) -> N
     assert isinstance(stale, StaleClaim) and fresh is None
 
 
-async def test_p11_nobody_settles_what_nobody_claimed(store: Store) -> None:
+async def test_p11_an_unclaimed_task_cannot_be_settled(store: Store) -> None:
     await given(store)
     (task,) = await tasks(store)
 
@@ -415,7 +414,7 @@ async def test_a_debounced_task_holds_the_newest_event_and_counts_the_others(sto
     assert await claim(store) == []
 
 
-async def test_events_of_one_page_gather_too(store: Store) -> None:
+async def test_events_of_one_page_are_coalesced_too(store: Store) -> None:
     await given(store, 7, debounce_ms=60_000)
 
     (task,) = await tasks(store)
@@ -448,7 +447,7 @@ async def test_an_event_after_the_claim_makes_a_task_of_its_own(store: Store) ->
     assert first == claimed and second.source_global_seq == 3 and second.coalesced == 0
 
 
-async def test_a_debounced_task_that_failed_does_not_gather_again(store: Store) -> None:
+async def test_a_debounced_task_that_failed_coalesces_no_more(store: Store) -> None:
     await given(store, 1, debounce_ms=60_000)
     await expire(store)
     (claimed,) = await claim(store)
@@ -534,13 +533,3 @@ async def test_a_name_that_is_no_text_is_refused_and_not_a_fault(store: Store) -
         await store.tasks.find(TaskId("\udcff"))
     with pytest.raises(UsageError, match="lone surrogate"):
         await store.reactions.remove("\udcff")
-
-
-async def test_nothing_is_made_for_a_reaction_that_was_removed_meanwhile(store: Store) -> None:
-    await given(store, 1)
-    (entry,) = (await store.journal.read(GlobalSeq(1))).entries[:1]
-    await store.reactions.remove("rule")
-
-    with pytest.raises(NotFound, match="was removed"):
-        await store.tasks.make([Match(reaction(), entry)])
-    assert [task.status for task in await tasks(store)] == [TaskStatus.DLQ]
