@@ -1,4 +1,4 @@
-"""A page for each test, in the one Chromium of the run."""
+"""A page for each test, in one shared Chromium."""
 
 from collections.abc import AsyncIterator, Awaitable, Callable
 from pathlib import Path

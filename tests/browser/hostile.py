@@ -1,4 +1,4 @@
-"""Texts that would run, load or restyle something on a page that took them for markup."""
+"""Texts that would run, load or restyle something if a page treated them as markup."""
 
 CANARY = "http://127.0.0.1:9/canary"
 

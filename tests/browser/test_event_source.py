@@ -1,4 +1,4 @@
-"""A browser's own EventSource reads a stream to its end, whatever happens on the way."""
+"""EventSource of a real browser reads a stream to its end despite connection faults."""
 
 from collections.abc import Sequence
 

@@ -1,4 +1,4 @@
-"""The page at `/`, in a real browser, on a real server: what a person sees and does."""
+"""The console at `/` in a real browser on a real server."""
 
 from collections.abc import AsyncIterator, Iterator
 

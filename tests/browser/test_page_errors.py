@@ -1,4 +1,4 @@
-"""The page when things go wrong: hostile texts, many tabs, a slow page, a full or missing server."""
+"""The console under errors: hostile texts, many tabs, a slow page, a full or missing server."""
 
 from collections.abc import Iterator
 from pathlib import Path

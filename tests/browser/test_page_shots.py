@@ -1,4 +1,4 @@
-"""How the page looks, kept as pictures: light and dark, wide and on a phone. Nothing may stick out at the side."""
+"""Screenshots of the page, light and dark, wide and on a phone; nothing overflows sideways."""
 
 from collections.abc import Iterator
 from datetime import UTC, datetime, timedelta

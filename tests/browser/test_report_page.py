@@ -1,4 +1,4 @@
-"""The lake's report as a person looks at it."""
+"""The lake's report in a browser."""
 
 from pathlib import Path
 

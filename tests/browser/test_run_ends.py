@@ -1,4 +1,4 @@
-"""The end of a run in a browser: its own EventSource stops asking, and the console takes nothing else for the end."""
+"""The end of a run in a browser: EventSource stops reconnecting, and the console shows no other end."""
 
 from collections.abc import AsyncIterator, Iterator
 

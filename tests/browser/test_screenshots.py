@@ -1,4 +1,4 @@
-"""What a screenshot shows is what a person would see."""
+"""Screenshots show rendered text."""
 
 from base64 import b64encode
 

@@ -1,4 +1,4 @@
-"""A reaction's dry run and backfill in the page: with Spark once, and every way they can end."""
+"""Dry run and backfill in the console: once with Spark, and every state of a search."""
 
 import json
 from collections.abc import AsyncIterator, Iterator

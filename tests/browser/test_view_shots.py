@@ -1,4 +1,4 @@
-"""How the other views look, kept as pictures, wide and on a phone; and whether everybody can use every view."""
+"""Screenshots of the other views, wide and on a phone, and their accessibility."""
 
 from collections.abc import Iterator
 from functools import partial

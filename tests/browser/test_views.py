@@ -1,4 +1,4 @@
-"""The views of work, outbox, lake and system, as a person uses them, on a server in which all of it has happened."""
+"""The views of reactions, tasks, outbox, lake and system on a filled store."""
 
 from collections.abc import AsyncIterator, Iterator
 from functools import partial

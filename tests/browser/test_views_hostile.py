@@ -1,4 +1,4 @@
-"""Hostile texts through the views of work, outbox and lake: none of them runs, loads or restyles anything."""
+"""Hostile texts in the views of work, outbox and lake: none runs, loads or restyles anything."""
 
 from collections.abc import Iterator
 from functools import partial

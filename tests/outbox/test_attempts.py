@@ -1,4 +1,4 @@
-"""How often a delivery is tried where versions of its handler differ in it: it ends when none would try it again."""
+"""The attempts of a delivery when versions of its handler have different limits."""
 
 from datetime import timedelta
 from typing import Any

@@ -1,4 +1,4 @@
-"""What a listener claims: never an old claim again, and never behind what others are for."""
+"""What a listener claims: never an expired claim, and never blocked by rows of others."""
 
 from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager

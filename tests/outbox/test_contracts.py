@@ -1,4 +1,4 @@
-"""Events only ever promise more."""
+"""Contracts of events: only compatible changes are accepted."""
 
 from collections.abc import Callable
 from dataclasses import dataclass

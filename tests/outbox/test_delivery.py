@@ -1,4 +1,4 @@
-"""From a business transaction to a handler: if it committed, and once."""
+"""Deliveries: an event is handled if and only if its transaction committed, and its effects apply once."""
 
 from typing import Any
 

@@ -1,4 +1,4 @@
-"""The applications of examples/ run for real: what they commit is handled once, what they roll back never was."""
+"""The applications of examples/: committed events are handled once, rolled back ones never."""
 
 import os
 import subprocess

@@ -1,4 +1,4 @@
-"""What `tape.outbox` offers, and what it must not cost."""
+"""The public names of `tape.outbox`, and the imports they must not cause."""
 
 import subprocess
 import sys

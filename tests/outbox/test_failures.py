@@ -1,4 +1,4 @@
-"""What becomes of an event whose handler fails."""
+"""Failing handlers: retries, terminal errors and dead letters."""
 
 import sqlite3
 from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
@@ -146,7 +146,7 @@ async def test_an_attempt_claimed_before_the_previous_one_was_settled_has_its_ev
 
 
 class Hasty:
-    """A database after whose next transaction something is claimed before anybody hears that it has ended."""
+    """A database that claims between the commit of the next transaction and its answer."""
 
     def __init__(self, database: OutboxDatabase) -> None:
         self._database = database

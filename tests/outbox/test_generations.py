@@ -1,4 +1,4 @@
-"""Deployments that live side by side, and what becomes of those that are gone."""
+"""Generations of a deployment: isolated, and handed over when retired."""
 
 import pytest
 

@@ -1,4 +1,4 @@
-"""RowFilter functions are handlers, and that none is taken for done before it is."""
+"""Which functions can be handlers, and when their result is awaited."""
 
 from datetime import timedelta
 from threading import Event

@@ -1,4 +1,4 @@
-"""What a listener hears, what it finds without hearing, and what it shares with others."""
+"""Listeners: notifications, the poll behind them, and several workers."""
 
 import logging
 from collections.abc import AsyncIterator

@@ -1,4 +1,4 @@
-"""Whoever holds a lock of the outbox waits only for a later one: the list of versions, then rows, then deliveries."""
+"""Locks of the outbox are taken in one order: versions, then rows, then deliveries."""
 
 from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 from contextlib import asynccontextmanager

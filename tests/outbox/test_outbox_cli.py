@@ -1,4 +1,4 @@
-"""`tape outbox`, as an operator types it."""
+"""The commands of `tape outbox`."""
 
 import json
 from pathlib import Path

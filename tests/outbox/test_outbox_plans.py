@@ -1,4 +1,4 @@
-"""What delivering reads does not grow with what was delivered."""
+"""The cost of a delivery does not grow with the number of delivered rows."""
 
 import json
 from typing import Any

@@ -1,4 +1,4 @@
-"""What a table carries stays when it is divided: its owner, who may use it, and what is fastened to it."""
+"""A partitioned table keeps its owner, its grants and everything attached to it."""
 
 from collections.abc import AsyncIterator
 from dataclasses import dataclass

@@ -1,4 +1,4 @@
-"""Behind a real PgBouncer in transaction mode, where there is one on this machine."""
+"""The outbox behind PgBouncer in transaction mode, if PgBouncer is installed."""
 
 import logging
 from collections.abc import Iterator

@@ -1,4 +1,4 @@
-"""Publishing through connections that are not ours."""
+"""Publishing through connections of other libraries."""
 
 import sqlite3
 import threading

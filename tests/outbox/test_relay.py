@@ -1,4 +1,4 @@
-"""From an outbox to the journal."""
+"""The relay from an outbox to the journal."""
 
 from pathlib import Path
 

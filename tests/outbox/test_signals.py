@@ -1,4 +1,4 @@
-"""What an outbox tells: spans from who publishes to who handles, and log lines with their fields by name."""
+"""Spans and log lines of the outbox."""
 
 import logging
 from collections.abc import Iterator

@@ -1,4 +1,4 @@
-"""Dead letters: looked at, replayed one by one or together, and forgotten in time."""
+"""Rows of the outbox: listed, replayed, handed over, and deleted by the retention."""
 
 from collections.abc import AsyncIterator
 from datetime import timedelta

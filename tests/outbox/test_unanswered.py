@@ -1,4 +1,4 @@
-"""A database that keeps its connections open and answers nothing: a listener gives up, says so, and goes on after."""
+"""A database that keeps its connections open and does not answer: the listener times out and recovers."""
 
 import asyncio
 from datetime import timedelta

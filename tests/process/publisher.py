@@ -1,4 +1,4 @@
-"""A process that publishes single events to one run, and ends badly if one is refused."""
+"""A process that publishes single events to one run, and fails if one is refused."""
 
 import sys
 

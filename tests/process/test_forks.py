@@ -1,4 +1,4 @@
-"""kill -9 in the middle of forks: no half child is left behind, on any store that outlives its process."""
+"""SIGKILL in the middle of forks leaves no partial child, on any durable store."""
 
 import time
 from collections.abc import Sequence

@@ -1,4 +1,4 @@
-"""A disk without room: appends are refused, nothing acknowledged is lost, and they go on when there is room again."""
+"""A full disk: appends are refused, nothing acknowledged is lost, and appends succeed when there is room again."""
 
 import os
 import resource

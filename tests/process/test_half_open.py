@@ -1,4 +1,4 @@
-"""Servers that keep their connections open and answer nothing: everything ends within a bound, and goes on after."""
+"""Servers that keep connections open and do not answer: every call ends within its timeout and recovers."""
 
 import asyncio
 from collections.abc import Iterator
@@ -67,7 +67,7 @@ def opened(
 
 @pytest.fixture(scope="module", params=["postgres", "redis"])
 def peer(request: pytest.FixtureRequest) -> Iterator[Peer]:
-    """One that may be stopped without disturbing anybody."""
+    """A server for this test alone, which may be stopped."""
     with postgres_peer() if request.param == "postgres" else redis_peer() as peer:
         yield peer
 
@@ -88,7 +88,9 @@ async def create_schema(url: str) -> None:
 @contextmanager
 def redis_peer() -> Iterator[Peer]:
     with ValkeyServer() as server:
-        yield Peer(server, server.url.removesuffix("0") + "1")  # whoever connects must ask for it first
+        yield Peer(
+            server, server.url.removesuffix("0") + "1"
+        )  # not the default database, so each connection selects it
 
 
 async def test_an_append_to_a_hung_server_is_in_doubt_within_its_timeout_and_appended_at_most_once(

@@ -1,4 +1,4 @@
-"""One signal ends a command that would go on for ever, whatever it is doing at that moment."""
+"""One signal ends a long-running command at any moment."""
 
 import fcntl
 import os

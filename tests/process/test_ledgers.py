@@ -1,4 +1,4 @@
-"""kill -9 in the middle of work: no half state is left, and what was begun is finished once."""
+"""SIGKILL in the middle of work: no ledger is left half-changed, and work is finished once."""
 
 import time
 from collections import Counter, defaultdict

@@ -1,4 +1,4 @@
-"""Processes that meet while a journal is made: each of them gets it, whole."""
+"""Processes that create a journal at the same time all get a complete one."""
 
 import time
 from random import Random

@@ -1,4 +1,4 @@
-"""Commands that run for long over a Postgres that is killed, stopped or not up yet: they wait, and go on."""
+"""Long-running commands over a Postgres that is killed, stopped or not up yet: they wait and recover."""
 
 import json
 import signal

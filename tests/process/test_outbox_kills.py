@@ -1,4 +1,4 @@
-"""kill -9 of businesses, of listeners and of Postgres itself, in rounds: one scenario, one test per invariant."""
+"""SIGKILL of publishers, listeners and Postgres, in rounds: one scenario, one test per invariant."""
 
 import time
 from collections import Counter

@@ -1,4 +1,4 @@
-"""A rolling deployment of a handler that takes one more type: versions side by side, restarted and killed."""
+"""A rolling deployment of a handler that adds a type: its versions run together, restarted and killed."""
 
 import sqlite3
 from collections.abc import Iterator

@@ -1,4 +1,4 @@
-"""Writers that stand still for a while: what the others notice of it."""
+"""Writers that are paused with SIGSTOP, and the effect on other writers."""
 
 import time
 from collections.abc import Sequence

@@ -1,4 +1,4 @@
-"""Writers in eight processes on one Postgres, in every way there is: one scenario, one test per invariant."""
+"""Eight writer processes on one Postgres that append in every way: one scenario, one test per invariant."""
 
 from collections.abc import Iterator
 

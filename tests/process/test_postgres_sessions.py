@@ -1,4 +1,4 @@
-"""Sessions that end or stand still: what their own writers and the others notice of it."""
+"""Postgres sessions that end or hang, and the effect on writers."""
 
 import time
 from collections.abc import Iterator

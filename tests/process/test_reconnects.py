@@ -1,4 +1,4 @@
-"""A tail that is killed and comes back with its last position, over and over, while the journal grows."""
+"""A tail that is killed and restarted at its last position repeatedly, while the journal grows."""
 
 import time
 from random import Random

@@ -95,7 +95,7 @@ def kill_a_writer(processes: Processes, writers: dict[str, Child]) -> None:
 
 
 def kill_the_server(processes: Processes, server: ValkeyServer) -> None:
-    """At a random moment of everybody's work; then all of them go on."""
+    """Kills at a random moment, then lets all processes continue."""
     chance = Random()
     processes.wait_for_line(chance.choice(WRITERS))
     time.sleep(chance.uniform(0, 0.2))

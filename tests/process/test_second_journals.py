@@ -1,4 +1,4 @@
-"""A process that opens its journal a second time takes nothing from itself."""
+"""A process that opens its journal twice loses nothing."""
 
 import subprocess
 import sys

@@ -109,7 +109,7 @@ def test_a_handler_in_a_process_ends_with_its_worker(url: str, tmp_path: Path, e
 
 
 def is_alive(pid: Path) -> bool:
-    """Whether it runs; one that nobody has asked for its status yet does not."""
+    """Whether it runs; a zombie does not."""
     try:
         status = Path(f"/proc/{pid.read_text()}/stat").read_text()
     except FileNotFoundError:

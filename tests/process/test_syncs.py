@@ -1,4 +1,4 @@
-"""What the kernel is asked to do before an append is acknowledged, as strace sees it."""
+"""The system calls before an append is acknowledged, recorded with strace."""
 
 import re
 import shutil

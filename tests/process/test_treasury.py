@@ -1,4 +1,4 @@
-"""The treasury of the examples, killed -9 at every step of its journal: one wire, one order, one batch."""
+"""The treasury of the examples, killed at every request: one wire, one order, one batch."""
 
 import sqlite3
 from collections.abc import Iterator, Sequence

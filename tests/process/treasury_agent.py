@@ -1,4 +1,4 @@
-"""A process that runs the treasury of the examples, and may fall dead before or after any of its requests."""
+"""A process that runs the treasury of the examples, and can be killed before or after any request."""
 
 import os
 import signal

@@ -22,8 +22,8 @@ class HttpConnection(HttpToolsProtocol):
 
     def __init__(self, *arguments: Any, **named: Any) -> None:
         super().__init__(*arguments, **named)
-        self.paused: Callable[[], object] | None = None
-        self.resumed: Callable[[], object] | None = None
+        self.on_paused: Callable[[], object] | None = None
+        self.on_resumed: Callable[[], object] | None = None
         self._head = HeadLimits()
         self._refused: TapeError | None = None
         self._is_at_head = True
@@ -51,8 +51,8 @@ class HttpConnection(HttpToolsProtocol):
 
     def pause_writing(self) -> None:
         super().pause_writing()
-        if self.paused is not None:
-            self.paused()
+        if self.on_paused is not None:
+            self.on_paused()
 
     def resume_writing(self) -> None:
         super().resume_writing()
@@ -145,5 +145,5 @@ class HttpConnection(HttpToolsProtocol):
             self._deadline = self.loop.call_later(LINGER_S, self.transport.close)
 
     def _call_resumed(self) -> None:
-        if self.resumed is not None:
-            self.resumed()
+        if self.on_resumed is not None:
+            self.on_resumed()

@@ -14,11 +14,11 @@ QUIET_TICKS: Final = 1
 
 
 class Connection(Protocol):
-    """A connection that calls `paused` when its write buffer is full and `resumed` when there is room again."""
+    """A connection that calls `on_paused` when its write buffer is full and `on_resumed` when there is room again."""
 
     transport: asyncio.Transport
-    paused: Callable[[], object] | None
-    resumed: Callable[[], object] | None
+    on_paused: Callable[[], object] | None
+    on_resumed: Callable[[], object] | None
 
     @property
     def is_paused(self) -> bool: ...
@@ -72,7 +72,7 @@ class SocketWriter:
             await self.connection.drain()
 
     def set_callbacks(self, on_full: Callable[[], object] | None, on_room: Callable[[], object] | None) -> None:
-        self.connection.paused, self.connection.resumed = on_full, on_room
+        self.connection.on_paused, self.connection.on_resumed = on_full, on_room
 
     def close(self) -> None:
         self._timer.cancel()

@@ -30,8 +30,8 @@ class ServerEnd(asyncio.Protocol):
     """The server's end of a connection."""
 
     def __init__(self) -> None:
-        self.paused: Callable[[], object] | None = None
-        self.resumed: Callable[[], object] | None = None
+        self.on_paused: Callable[[], object] | None = None
+        self.on_resumed: Callable[[], object] | None = None
         self.room = asyncio.Event()
         self.room.set()
         self.lost = asyncio.Event()
@@ -48,18 +48,18 @@ class ServerEnd(asyncio.Protocol):
     def connection_lost(self, exc: Exception | None) -> None:
         self.room.set()
         self.lost.set()
-        if self.resumed is not None:
-            self.resumed()
+        if self.on_resumed is not None:
+            self.on_resumed()
 
     def pause_writing(self) -> None:
         self.room.clear()
-        if self.paused is not None:
-            self.paused()
+        if self.on_paused is not None:
+            self.on_paused()
 
     def resume_writing(self) -> None:
         self.room.set()
-        if self.resumed is not None:
-            self.resumed()
+        if self.on_resumed is not None:
+            self.on_resumed()
 
     async def drain(self) -> None:
         await self.room.wait()
