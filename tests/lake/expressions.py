@@ -132,9 +132,9 @@ class RandomPredicates:
         return f"has({self.pick(['payload', 'payload.m', 'payload.x', 'payload.m.k'])}.{self.pick('ijdsblmxykq')})"
 
     def _membership(self) -> str:
-        needle, literals = self.anything(), ", ".join(self.literal() for _ in range(self.pick([0, 1, 3])))
+        item, literals = self.anything(), ", ".join(self.literal() for _ in range(self.pick([0, 1, 3])))
         container = self.pick([f"[{literals}]", f"[{literals}]", "payload.l", "payload.m", "payload.x"])
-        return f"{self.pick([needle, self.literal(), 'type'])} in {container}"
+        return f"{self.pick([item, self.literal(), 'type'])} in {container}"
 
     def _search(self) -> str:
         method = self.pick(["startsWith", "endsWith", "contains"])

@@ -153,7 +153,7 @@ def test_a_backfill_makes_what_the_live_matcher_has_made(spark: SparkSession, pl
     assert set(anyio.run(happened, place)) == {"changed", "paused", "registered", "removed"}
 
 
-def test_a_backfill_that_is_killed_and_begun_again_makes_the_same(spark: SparkSession, place: Place) -> None:
+def test_a_killed_backfill_that_runs_again_makes_the_same_tasks(spark: SparkSession, place: Place) -> None:
     name = max(place.names, key=lambda name: len(place.made_of(name)))
     wanted = place.made_of(name)
 

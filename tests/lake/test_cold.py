@@ -80,9 +80,7 @@ async def test_p21_everything_but_the_payload_is_equal_too(log: DeltaLog, durabl
 
 
 @pytest.mark.parametrize("through", [1, 99, 100, 101, 499, 500, 700])
-async def test_a_stream_from_the_beginning_has_no_seam_wherever_the_journal_begins(
-    log: DeltaLog, url: str, through: int
-) -> None:
+async def test_a_stream_from_the_beginning_is_complete_for_any_floor(log: DeltaLog, url: str, through: int) -> None:
     async with opened(url, log) as (store, journal):
         published = await publish(journal, 700)
         await fill(store, log, url, 200)

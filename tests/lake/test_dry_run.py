@@ -89,7 +89,9 @@ def test_a_dry_run_equals_the_live_matcher(spark: SparkSession, place: Path, whe
 
 
 @pytest.mark.parametrize(("after", "through"), [(0, 201), (200, 300), (60, 120), (50, 50)])
-def test_every_position_is_read_once_wherever_it_is(spark: SparkSession, place: Path, after: int, through: int) -> None:
+def test_every_position_is_read_once_from_lake_or_journal(
+    spark: SparkSession, place: Path, after: int, through: int
+) -> None:
     log = DeltaLog(place / "lake" / "journal")
 
     found = entries(spark, _url(place), log, position_range(_url(place), log, after, through))

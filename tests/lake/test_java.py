@@ -43,7 +43,7 @@ def test_a_java_on_the_path_is_found_through_its_links(tmp_path: Path) -> None:
     assert java == Java(home=home, version="17.0.15", why="on PATH")
 
 
-def test_one_that_spark_does_not_want_is_passed_over_and_named(tmp_path: Path) -> None:
+def test_a_java_of_another_version_is_skipped_and_named(tmp_path: Path) -> None:
     named, wanted = make_java(tmp_path / "named", "25.0.1"), make_java(tmp_path / "jvm" / "jdk", "21.0.2")
 
     java = find_java({"JAVA_HOME": str(named)}, (tmp_path / "jvm",))

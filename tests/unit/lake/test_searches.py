@@ -95,7 +95,7 @@ async def test_findings_are_known_before_the_end_and_kept_after_a_cancellation(t
             await found.cancel("r")
 
 
-async def test_a_search_that_is_cancelled_before_it_has_begun_never_begins(tmp_path: Path) -> None:
+async def test_a_search_cancelled_before_it_starts_never_starts(tmp_path: Path) -> None:
     async with searching(tmp_path, f"open({str(tmp_path / 'ran')!r}, 'w')") as found:
         await found.begin(SearchKind.DRY_RUN, "r")
 
