@@ -122,4 +122,4 @@ async def test_a_draining_server_refuses_new_streams(node: Node, path: str) -> N
         answer = await client.get(path)
 
     assert (answer.status_code, answer.json()["code"]) == (503, "unavailable")
-    assert "leaving" in answer.json()["reason"] and answer.headers["retry-after"]
+    assert "shutting down" in answer.json()["reason"] and answer.headers["retry-after"]

@@ -111,8 +111,12 @@ async def _find_cold(node: Node, run_id: RunId) -> RunRecord | None:
     if node.cold is None:
         return None
     if node.cold.is_being_written(run_id):
-        raise ServerUnavailable(f"run {run_id!r} is still being written to its file; come back in a moment")
+        raise being_written(run_id)
     return await node.cold.find(run_id)
+
+
+def being_written(run_id: RunId) -> ServerUnavailable:
+    return ServerUnavailable(f"run {run_id!r} is still being written to its file; try again in a moment")
 
 
 def _distinct(records: Iterable[RunRecord], limit: int) -> list[Run]:

@@ -16,6 +16,7 @@ from tape.server.http.response import Response
 from tape.server.http.route import Handler, Parameter, ResponseSpec, Route
 from tape.server.node import ColdRuns, Node
 from tape.server.routes.parameters import RUN_ID
+from tape.server.routes.runs import being_written
 from tape.server.routes.schemas import Count, Id
 from tape.server.sse.options import StreamRequest
 from tape.server.sse.run_end import RunEndFrames
@@ -84,7 +85,7 @@ async def _source(parsed: StreamRequest, node: Node) -> tuple[Source, int]:
     if node.cold is not None and is_ended and _is_cold(node.cold, run_id, record):
         await node.journal.head()  # updates the epoch, which a file does not know
         if (file := await node.cold.find(run_id)) is None:
-            raise _is_being_written(run_id)
+            raise being_written(run_id)
         last = file.head.last_seq
         return ColdSource(node.cold, node.journal.epoch, run_id, last, ends, parsed.subject, parsed.where), last
     if record is None:
@@ -110,12 +111,8 @@ def _is_cold(cold: ColdRuns, run_id: RunId, record: RunRecord | None) -> bool:
     if record is not None and not record.is_reaped:
         return (run_id, record.head.opened_seq) in cold.incarnations
     if cold.is_being_written(run_id):
-        raise _is_being_written(run_id)
+        raise being_written(run_id)
     return cold.has(run_id)
-
-
-def _is_being_written(run_id: RunId) -> ServerUnavailable:
-    return ServerUnavailable(f"run {run_id!r} is still being written to its file; come back in a moment")
 
 
 async def _send_handshake(node: Node, send: Send, cursor: int | None) -> None:
