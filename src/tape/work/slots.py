@@ -33,7 +33,7 @@ class WorkerSlots:
         self._count = check_slots(count)
         self._reserved = 0
         self._busy = 0
-        self._is_closed = False
+        self.is_closed = False
         self._is_quick = True
         self._changed = asyncio.Event()
 
@@ -44,7 +44,7 @@ class WorkerSlots:
     def reserve(self) -> ClaimRequest | None:
         """Reserves the free slots; release them with `start`. None: nothing may be claimed now."""
         free, handlers = self.free, self._pool.handlers
-        if not self._pool.is_open or self._is_closed or not handlers or free < 1:
+        if not self._pool.is_open or self.is_closed or not handlers or free < 1:
             return None
         self._reserved += free
         return ClaimRequest(owner=self._owner, limit=free, reaction_ids=tuple(handlers), lease=self._lease)
@@ -65,25 +65,21 @@ class WorkerSlots:
 
     def close(self) -> None:
         """Reserves nothing more."""
-        self._is_closed = True
+        self.is_closed = True
         self._changed.set()
 
-    @property
-    def is_closed(self) -> bool:
-        return self._is_closed
-
     async def wait_for_slots(self, count: int) -> None:
-        """Waits up to 50 ms for free slots; after a vain wait, not again before some handlers were quick."""
+        """Waits up to 50 ms for free slots; after a vain wait, not again before the worker was idle."""
         needed = min(count, self._count)
         if self._is_quick and self._pool.is_open and self.free < needed:
             with anyio.move_on_after(WAIT_S):
-                while self.free < needed and not self._is_closed:
+                while self.free < needed and not self.is_closed:
                     await self._change()
             self._is_quick = self.free >= needed
 
     async def wait_for_reservation(self) -> None:
         """Waits while another claim has reserved all slots that are not busy."""
-        while self.free < 1 and self._reserved and not self._is_closed:
+        while self.free < 1 and self._reserved and not self.is_closed:
             await self._change()
 
     async def wait_until_empty(self) -> None:
