@@ -1,4 +1,4 @@
-"""The brokers that keep the contract, and short ways to say what it is about."""
+"""The brokers under contract, and helpers that publish and read."""
 
 from collections.abc import Callable, Sequence
 from contextlib import AsyncExitStack, aclosing
@@ -17,7 +17,7 @@ from tests.patience import PATIENCE_S
 R1, R2 = RunId("r1"), RunId("r2")
 NAMES = ("inprocess", "redis", "sqlite", "postgres")
 
-# A test with one of these runs on the brokers that it is about.
+# Marks that run a test on some brokers only.
 bounded = pytest.mark.parametrize("brokers", ["inprocess", "redis"], indirect=True)
 durable = pytest.mark.parametrize("brokers", ["sqlite", "postgres"], indirect=True)
 shared = pytest.mark.parametrize("brokers", ["redis", "sqlite", "postgres"], indirect=True)
@@ -25,7 +25,7 @@ shared = pytest.mark.parametrize("brokers", ["redis", "sqlite", "postgres"], ind
 
 @dataclass(frozen=True, slots=True)
 class Brokers:
-    """Makes brokers over the same data, and closes them after the test."""
+    """Creates brokers over the same data, and closes them after the test."""
 
     name: str
     url: str
@@ -59,7 +59,7 @@ async def publish(broker: Broker, count: int, run_id: RunId = R1) -> list[Event]
 
 
 async def filled(broker: Broker, count: int, run_id: RunId = R1) -> list[Event]:
-    """A run with numbered events, closed."""
+    """Publishes numbered events to a run and closes it."""
     broker.open_run(run_id)
     events = await publish(broker, count, run_id)
     broker.close_run(run_id)
@@ -67,13 +67,13 @@ async def filled(broker: Broker, count: int, run_id: RunId = R1) -> list[Event]:
 
 
 async def drained(broker: Broker, run_id: RunId = R1, from_seq: int = 0) -> list[EventEnvelope]:
-    """Everything until the stream ends by itself."""
+    """All envelopes until the stream ends."""
     with anyio.fail_after(PATIENCE_S):
         return [envelope async for envelope in broker.stream(run_id, Seq(from_seq))]
 
 
 async def taken(broker: Broker, count: int, run_id: RunId = R1) -> list[EventEnvelope]:
-    """The first so many envelopes of a stream, which is then closed."""
+    """The first envelopes of a stream, which is then closed."""
     found: list[EventEnvelope] = []
     with anyio.fail_after(PATIENCE_S):
         async with aclosing(broker.stream(run_id)) as stream:
@@ -95,13 +95,13 @@ def places(envelopes: Sequence[EventEnvelope]) -> list[int]:
 
 
 def counted(*, published: int = 0, streamed: int = 0, dropped: int = 0, runs_open: int = 0) -> dict[str, int]:
-    """The metrics of a broker as the wire has them."""
+    """The metrics of a broker as a dictionary."""
     counts = {"events_published": published, "events_streamed": streamed}
     return {**counts, "streams_dropped": dropped, "runs_open": runs_open}
 
 
 class Listener:
-    """A reader beside the test: what it has got so far, and whether its stream has ended."""
+    """A reader in a task of its own: its envelopes so far, and whether its stream has ended."""
 
     def __init__(self, broker: Broker, run_id: RunId = R1) -> None:
         self._broker = broker
@@ -122,7 +122,7 @@ class Listener:
         self.is_over.set()
 
     async def has(self, count: int) -> None:
-        """Until it has got so many."""
+        """Waits for so many envelopes."""
         await until(lambda: len(self.got) >= count)
 
     async def over(self) -> None:

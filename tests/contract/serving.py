@@ -1,4 +1,4 @@
-"""Ledgers behind a real socket of this process."""
+"""Ledgers behind a gRPC socket of this process."""
 
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager

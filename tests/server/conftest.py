@@ -1,4 +1,4 @@
-"""Servers for the tests that ask for them: one for each store, kept as long as the tests of a module."""
+"""Servers on each store, shared by the tests of a module."""
 
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack
@@ -27,7 +27,7 @@ def start(tmp_path: Path) -> Iterator[Start]:
 
 @pytest.fixture(scope="module", params=STORES)
 def store_url(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
-    """Each store there is, empty when a module begins."""
+    """The URL of each store, empty when a module begins."""
     match request.param:
         case "memory":
             yield "memory://"
@@ -57,13 +57,13 @@ def http(server: TapeServer) -> Iterator[httpx.Client]:
 
 @pytest.fixture
 def run_id() -> str:
-    """A run that no other test knows."""
+    """A run id that no other test uses."""
     return f"run-{uuid4().hex}"
 
 
 @pytest.fixture(scope="module")
 def lasting_server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[TapeServer]:
-    """One server for the tests of a module that leave it as it was."""
+    """One server shared by the tests of a module that do not restart it."""
     folder = tmp_path_factory.mktemp("serve")
     with TapeServer(folder, f"sqlite:///{folder}/tape.db") as server:
         yield server

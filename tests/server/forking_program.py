@@ -1,4 +1,4 @@
-"""A program that is connected over gRPC and starts other processes in each way there is; it prints what came of it."""
+"""A program with a gRPC connection that starts processes in every way; it prints the outcomes."""
 
 import os
 import subprocess
@@ -23,7 +23,7 @@ def main(kind: str, url: str, count: int) -> None:
 
 
 def call(node: Node, stop: threading.Event) -> None:
-    """Threads of gRPC are at work while the process forks."""
+    """Keeps gRPC's threads busy while the process forks."""
     while not stop.is_set():
         node.values.get("forks", "k")
 
@@ -46,7 +46,7 @@ def fork_and_embed(node: Node, url: str) -> str:
 
 
 def fork_and_leave(node: Node, url: str) -> str:
-    """The child leaves the block of the connection, as any program does that ends."""
+    """The child exits, which leaves the block of the connection."""
     if (child := os.fork()) == 0:  # noqa: TID251 - this is what is tested
         sys.exit(0)
     _, status = os.waitpid(child, 0)
@@ -59,7 +59,7 @@ def connect(url: str) -> None:
 
 
 def in_child(work: Callable[[], object]) -> str:
-    """What a forked process says of some work."""
+    """The outcome of some work in a forked process."""
     read, write = os.pipe()
     if (child := os.fork()) == 0:  # noqa: TID251 - this is what is tested
         try:

@@ -1,4 +1,4 @@
-"""Short ways to read a stream over HTTP, byte for byte or frame by frame."""
+"""Reads SSE streams over HTTP."""
 
 from collections.abc import AsyncIterator, Callable, Iterable, Iterator
 from contextlib import asynccontextmanager, contextmanager
@@ -14,7 +14,7 @@ from tests.server.server import TapeServer
 
 
 class Listener:
-    """An open stream; it reads no further than it is asked to."""
+    """An open stream that is read only on request."""
 
     def __init__(self, response: httpx.Response) -> None:
         self.headers = response.headers
@@ -28,7 +28,7 @@ class Listener:
         return self.frames
 
     def ids(self, count: int) -> list[int]:
-        """The ids of so many entries."""
+        """Reads so many entries; returns their ids."""
         return ids(self.until(lambda frames: len(ids(frames)) >= count))
 
     def first(self, kind: type[Frame]) -> Frame:
@@ -37,7 +37,7 @@ class Listener:
         return next(frame for frame in self.frames if isinstance(frame, kind))
 
     def rest(self) -> list[Frame]:
-        """Everything to the end of the stream."""
+        """Reads to the end of the stream."""
         for chunk in self._chunks:
             self.frames += self._parser.feed(chunk)
         return self.frames
@@ -57,7 +57,7 @@ def ids(frames: Iterable[Frame]) -> list[int]:
 
 
 def publish(http: httpx.Client, run_id: str, *payloads: object) -> list[int]:
-    """Appends to a run, which is opened when it is new; its seqs."""
+    """Appends to a run, and opens a new one; returns the seqs."""
     answer = http.post(f"/runs/{run_id}/events", json=[{"payload": payload} for payload in payloads])
     if answer.status_code == 404:
         http.post("/runs", json={"run_id": run_id}).raise_for_status()

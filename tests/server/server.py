@@ -1,4 +1,4 @@
-"""A real `tape serve` in a process of its own, on any free port, gone with its block."""
+"""A `tape serve` process on a free port, killed at the end of its block."""
 
 import json
 import os
@@ -96,7 +96,7 @@ class TapeServer:
 
 
 def clean_environment() -> dict[str, str]:
-    """What a new user has: nothing of ours is set."""
+    """The environment without variables of Tape."""
     return {name: value for name, value in os.environ.items() if not name.startswith(("TAPE_", "REDIS_"))}
 
 
