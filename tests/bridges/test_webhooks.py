@@ -144,13 +144,13 @@ async def test_a_message_without_an_answer_uses_its_attempts_and_blocks_no_other
     await publish(store, 1, "mute")
     await publish(store, 2)
 
-    async with running_bridge(store, connect_to(receiver, deadline_s=0.2)):
+    async with running_bridge(store, connect_to(receiver, deadline_s=1.0)):
         await wait_for_ended(store, 3)
 
     (dead,) = await store.tasks.listed(status=TaskStatus.DLQ)
     assert (dead.payload_json, dead.attempts) == ('"mute"', 2)
     assert "no answer" in dead.last_error
-    assert sorted(each.payload["n"] for each in await receiver.received()) == [1, 2]
+    assert {each.payload["n"] for each in await receiver.received()} == {1, 2}
 
 
 async def test_an_unreachable_endpoint_uses_no_attempt(receiver: WebhookReceiver) -> None:
