@@ -17,6 +17,7 @@ if TYPE_CHECKING:
 
 ROOT = Path(__file__).resolve().parent.parent
 EXAMPLES = 100
+QUICK_EXAMPLES = 20
 
 pytest_plugins = ["tests.servers.fixtures", "tests.servers.spark"]
 
@@ -34,7 +35,7 @@ def pytest_configure(config: pytest.Config) -> None:
     )  # a background job ignores SIGINT, and so would our children
     settings.register_profile(
         "tape",
-        max_examples=scaled(EXAMPLES, config.getoption("--scale")),
+        max_examples=scaled(QUICK_EXAMPLES if config.getoption("--quick") else EXAMPLES, config.getoption("--scale")),
         deadline=None,  # a busy machine is slow, not wrong
         suppress_health_check=[HealthCheck.too_slow],
         database=DirectoryBasedExampleDatabase(ROOT / ".hypothesis" / "examples"),
