@@ -60,14 +60,15 @@ main()
 
 WORKING = """
 import duckdb
-from tape.cli.choices import run_apart
+from tape.cli.choices import run_in_thread
 from tape.cli.interrupts import interrupts
 
 interrupts.listen()
 try:
     with interrupts.raising():
         print("works", flush=True)
-        run_apart(lambda: duckdb.sql("SELECT count(*) FROM range(10000000000000) r WHERE hash(r.range) = 3").fetchall())
+        count = "SELECT count(*) FROM range(10000000000000) r WHERE hash(r.range) = 3"
+        run_in_thread(lambda: duckdb.sql(count).fetchall())
 except KeyboardInterrupt:
     interrupts.end(interrupts.code)
 """
