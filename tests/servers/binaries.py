@@ -82,10 +82,10 @@ def version(folder: Path) -> int:
     if not (folder / "initdb").exists():
         return 0
     try:
-        said = subprocess.run([folder / "postgres", "--version"], capture_output=True, text=True, check=False).stdout
+        output = subprocess.run([folder / "postgres", "--version"], capture_output=True, text=True, check=False).stdout
     except OSError:
         return 0
-    found = re.search(r"\d+", said)
+    found = re.search(r"\d+", output)
     return int(found[0]) if found else 0
 
 

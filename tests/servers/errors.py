@@ -1,4 +1,4 @@
-"""What a test is told when it cannot have its server."""
+"""The error of a test whose server cannot be started."""
 
 
 class ServerMissing(Exception):

@@ -28,7 +28,7 @@ class Ending(Enum):
     """Both ends get an error, and may lose what they were already sent."""
 
     HALF_CLOSE = auto()
-    """The receiver is told that this was all; the sender notices nothing, and the other direction goes on."""
+    """The receiver reads the end of the data; the sender notices nothing, and the other direction goes on."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

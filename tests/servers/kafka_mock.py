@@ -41,17 +41,17 @@ def _pointer(address: Any) -> ctypes.c_void_p:
 
 def main() -> None:
     folder, cluster = Path(sys.argv[2]), Cluster()
-    say(folder / "servers", cluster.servers)
+    write(folder / "servers", cluster.servers)
     while True:
         wait_for(folder / "down", True)
         cluster.go("down")
-        say(folder / "is_down", "")
+        write(folder / "is_down", "")
         wait_for(folder / "down", False)
         cluster.go("up")
         (folder / "is_down").unlink()
 
 
-def say(place: Path, text: str) -> None:
+def write(place: Path, text: str) -> None:
     """Whoever sees the file sees it whole."""
     place.with_suffix(".new").write_text(text)
     place.with_suffix(".new").rename(place)

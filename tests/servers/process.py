@@ -1,4 +1,4 @@
-"""A server's process in a folder of its own; neither outlives the tests, even when these are killed."""
+"""A server's process in a folder of its own; neither outlives the tests, even when they are killed."""
 
 import socket
 import subprocess
@@ -15,7 +15,7 @@ from typing import Self
 import psutil
 
 from tests.patience import PATIENCE_S
-from tests.servers import family
+from tests.servers import process_tree
 from tests.servers.account import Account
 from tests.servers.errors import ServerMissing
 
@@ -35,7 +35,7 @@ class PrivateServer(ABC):
         self.port = free_port()
         self._account = account
         self._log = self.folder / "server.log"
-        self._keeper = keep(self.folder)
+        self._cleanup = start_cleanup(self.folder)
         self._running: subprocess.Popen[bytes] | None = None
 
     @property
@@ -49,26 +49,26 @@ class PrivateServer(ABC):
 
     def kill_hard(self) -> None:
         """Kills it and all its children at once; returns when none is left."""
-        self._finish(family.kill)
+        self._finish(process_tree.kill)
 
     def restart(self) -> None:
         """On the same data and the same port, whether it was killed or not; returns when it can be used."""
-        self._finish(family.end)
+        self._finish(process_tree.end)
         self._start()
 
     @contextmanager
     def frozen(self) -> Iterator[None]:
-        """Stands still with all its children; at the end of the block they hear what was said to them meanwhile."""
-        stopped = family.freeze(psutil.Process(self.pid))
+        """Suspends it and all its children; at the end of the block they read what has arrived meanwhile."""
+        stopped = process_tree.freeze(psutil.Process(self.pid))
         try:
             yield
         finally:
-            family.thaw(stopped)
+            process_tree.thaw(stopped)
 
     def stop(self) -> None:
         """Ends it for good and deletes its folder."""
-        self._finish(family.end)
-        self._keeper.communicate()
+        self._finish(process_tree.end)
+        self._cleanup.communicate()
 
     def __enter__(self) -> Self:
         try:
@@ -111,8 +111,8 @@ class PrivateServer(ABC):
     def _spawn(self, command: Command) -> subprocess.Popen[bytes]:
         with self._log.open("ab") as output:
             process = self._account.spawn(command, self.folder, output)
-        assert self._keeper.stdin
-        self._keeper.stdin.write(f"{process.pid}\n")
+        assert self._cleanup.stdin
+        self._cleanup.stdin.write(f"{process.pid}\n")
         return process
 
     def _finish(self, how: Callable[[psutil.Process], None]) -> None:
@@ -122,8 +122,8 @@ class PrivateServer(ABC):
         self._running = None
 
     def _failure(self, command: Command) -> ServerMissing:
-        said = " | ".join(self.log.splitlines()[-8:])
-        return ServerMissing(f"{command[0]} did not start; it said: {said}")
+        last_lines = " | ".join(self.log.splitlines()[-8:])
+        return ServerMissing(f"{command[0]} did not start; its log ends with: {last_lines}")
 
 
 def free_port() -> int:
@@ -138,9 +138,9 @@ def free_port() -> int:
         return port
 
 
-def keep(folder: Path) -> subprocess.Popen[str]:
-    """Starts the keeper of a folder and of the servers whose ids are written to it."""
+def start_cleanup(folder: Path) -> subprocess.Popen[str]:
+    """Starts a process that ends the servers whose ids are written to it, and deletes the folder, after the tests."""
     return subprocess.Popen(
-        [sys.executable, "-m", "tests.servers.keeper", folder],
+        [sys.executable, "-m", "tests.servers.cleanup", folder],
         cwd=ROOT, stdin=subprocess.PIPE, text=True, bufsize=1, start_new_session=True,
     )  # fmt: skip

@@ -41,11 +41,11 @@ class Proxy(Relay):
         ways.cancel()
 
     async def _ask(self, client: asyncio.StreamReader, to_server: asyncio.StreamWriter) -> None:
-        while said := await client.read(65_536):
+        while data := await client.read(65_536):
             if self.loses_a_request:
                 self.loses_a_request = False
                 return
-            to_server.write(said)
+            to_server.write(data)
             await to_server.drain()
 
     async def _answer(self, server: asyncio.StreamReader, to_client: asyncio.StreamWriter) -> None:

@@ -40,8 +40,8 @@ class Publisher(grpc.GenericRpcHandler):  # type: ignore[misc]
 
     def _keep(self, file: Any, message: Any) -> str:
         self._count += 1
-        said = {"body": message.data.decode(), "order": message.ordering_key, "headers": dict(message.attributes)}
-        file.write(json.dumps(said) + "\n")
+        fields = {"body": message.data.decode(), "order": message.ordering_key, "headers": dict(message.attributes)}
+        file.write(json.dumps(fields) + "\n")
         file.flush()
         os.fsync(file.fileno())
         return f"{os.getpid()}-{self._count}"

@@ -1,4 +1,4 @@
-"""A way to a server through a port of our own; those that build on it say what happens on the way."""
+"""A way to a server through a port of our own; subclasses decide what happens on the way."""
 
 import asyncio
 import socket
@@ -61,7 +61,7 @@ class Relay(ABC):
 
     @abstractmethod
     async def _carry(self, client: End, server: End) -> None:
-        """Moves what the ends of one connection say; when it returns, both are closed."""
+        """Copies the data of one connection in both directions; when it returns, both are closed."""
 
     async def _connected(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         connection = Connection(anyio.CancelScope(), anyio.Event())

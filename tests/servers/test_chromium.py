@@ -7,7 +7,7 @@ import psutil
 import pytest
 
 from tests.process.processes import until
-from tests.servers import binaries, family, npm_chromium
+from tests.servers import binaries, npm_chromium, process_tree
 from tests.servers.chromium import ChromiumServer
 from tests.servers.errors import ServerMissing
 
@@ -93,5 +93,5 @@ def test_a_browser_is_gone_with_its_children_and_its_folder(browser: ChromiumSer
         folder = other.folder
 
     assert len(processes) > 1
-    until(lambda: all(map(family.is_gone, processes)), f"all of {processes} are gone")
+    until(lambda: all(map(process_tree.is_gone, processes)), f"all of {processes} are gone")
     assert not folder.exists() and browser.folder.exists()

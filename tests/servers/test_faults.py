@@ -1,4 +1,4 @@
-"""The fault proxy does to a connection what it was told, and nothing else."""
+"""The fault proxy does to a connection what the test plans, and nothing else."""
 
 import asyncio
 import time
@@ -13,8 +13,8 @@ from tests.servers.faults import Ending, FaultProxy, Plan, Trouble, WaitResult, 
 from tests.servers.process import free_port
 from tests.servers.relay import End
 
-SAID = bytes(range(256)) * 4
-MUCH = SAID * 16_000  # more than systems hold between two ends
+SENT = bytes(range(256)) * 4
+MUCH = SENT * 16_000  # more than systems hold between two ends
 CLEAN = WaitResult()
 
 
@@ -25,7 +25,7 @@ class Meeting:
         self.client, self.server, self.proxy = client, server, proxy
 
     def direction(self, name: str) -> tuple[End, End]:
-        """Who speaks, and who hears it."""
+        """The sender and the receiver."""
         return (self.client, self.server) if name == "to_server" else (self.server, self.client)
 
 
@@ -59,104 +59,104 @@ async def test_without_trouble_everything_passes_both_ways_until_each_side_has_e
 
 async def test_a_reset_ends_both_sides_with_an_error(direction: str) -> None:
     async with meeting(always(suffering(direction, Trouble(ends_after=100)))) as met:
-        speaker, hearer = met.direction(direction)
+        sender, receiver = met.direction(direction)
 
-        speaker.writer.write(SAID)
+        sender.writer.write(SENT)
 
-        assert len(await until_reset(hearer)) <= 100
-        assert await until_reset(speaker) == b""
+        assert len(await until_reset(receiver)) <= 100
+        assert await until_reset(sender) == b""
 
 
 async def test_a_half_close_ends_one_direction_and_the_other_goes_on(direction: str) -> None:
     trouble = Trouble(ends_after=100, ending=Ending.HALF_CLOSE)
     async with meeting(always(suffering(direction, trouble))) as met:
-        speaker, hearer = met.direction(direction)
+        sender, receiver = met.direction(direction)
 
-        speaker.writer.write(SAID)
-        heard = await hearer.reader.read()
-        await say(hearer, b"go on")
+        sender.writer.write(SENT)
+        heard = await receiver.reader.read()
+        await send(receiver, b"go on")
 
-        assert heard == SAID[:100] and await speaker.reader.read() == b"go on"
+        assert heard == SENT[:100] and await sender.reader.read() == b"go on"
 
 
 async def test_a_sender_that_goes_on_after_a_half_close_notices_nothing(direction: str) -> None:
     trouble = Trouble(ends_after=100, ending=Ending.HALF_CLOSE)
     async with meeting(always(suffering(direction, trouble))) as met:
-        speaker, hearer = met.direction(direction)
+        sender, receiver = met.direction(direction)
 
-        heard = await tell(speaker, hearer, MUCH)
+        heard = await tell(sender, receiver, MUCH)
 
-        assert b"".join(heard) == SAID[:100]
+        assert b"".join(heard) == SENT[:100]
 
 
 async def test_what_is_crumbled_arrives_whole_in_many_pieces(direction: str) -> None:
     async with meeting(always(suffering(direction, Trouble(at_most=1)))) as met:
-        speaker, hearer = met.direction(direction)
+        sender, receiver = met.direction(direction)
 
-        pieces = await tell(speaker, hearer, SAID)
+        pieces = await tell(sender, receiver, SENT)
 
-        assert b"".join(pieces) == SAID
-        assert len(pieces) > len(SAID) / 20  # the system may join some
+        assert b"".join(pieces) == SENT
+        assert len(pieces) > len(SENT) / 20  # the system may join some
 
 
 async def test_a_stall_comes_at_its_byte_and_goes(direction: str) -> None:
     async with meeting(always(suffering(direction, Trouble(stalls_after=100, stall_s=0.2)))) as met:
-        speaker, hearer = met.direction(direction)
+        sender, receiver = met.direction(direction)
 
-        await say(speaker, SAID)
-        before = await hearer.reader.readexactly(100)
+        await send(sender, SENT)
+        before = await receiver.reader.readexactly(100)
         began = time.monotonic()
-        after = await hearer.reader.read()
+        after = await receiver.reader.read()
 
-        assert before + after == SAID
+        assert before + after == SENT
         assert time.monotonic() - began > 0.15
 
 
 async def test_a_stall_without_an_end_lasts_until_the_proxy_goes(direction: str) -> None:
     async with meeting(always(suffering(direction, Trouble(stalls_after=100)))) as met:
-        speaker, hearer = met.direction(direction)
+        sender, receiver = met.direction(direction)
 
-        await say(speaker, SAID)
-        assert await hearer.reader.readexactly(100) == SAID[:100]
+        await send(sender, SENT)
+        assert await receiver.reader.readexactly(100) == SENT[:100]
         await met.proxy.cut()
 
-        assert await until_reset(hearer) == b""
+        assert await until_reset(receiver) == b""
 
 
 async def test_a_thin_line_takes_its_time(direction: str) -> None:
     async with meeting(always(suffering(direction, Trouble(bytes_per_s=1_000)))) as met:
-        speaker, hearer = met.direction(direction)
+        sender, receiver = met.direction(direction)
 
         began = time.monotonic()
-        pieces = await tell(speaker, hearer, SAID[:300])
+        pieces = await tell(sender, receiver, SENT[:300])
 
         assert time.monotonic() - began > 0.2
-        assert b"".join(pieces) == SAID[:300] and len(pieces) >= 4
+        assert b"".join(pieces) == SENT[:300] and len(pieces) >= 4
 
 
 async def test_a_thin_line_holds_the_sender_back(direction: str) -> None:
     async with meeting(always(suffering(direction, Trouble(bytes_per_s=1_000)))) as met:
-        speaker, hearer = met.direction(direction)
+        sender, receiver = met.direction(direction)
 
         async with anyio.create_task_group() as tasks:
-            tasks.start_soon(hearer.reader.read)
-            with anyio.move_on_after(1) as saying:
-                await say(speaker, MUCH)
+            tasks.start_soon(receiver.reader.read)
+            with anyio.move_on_after(1) as sending:
+                await send(sender, MUCH)
             tasks.cancel_scope.cancel()
 
-        assert saying.cancelled_caught
+        assert sending.cancelled_caught
 
 
 async def test_the_other_direction_has_no_trouble(direction: str) -> None:
     async with meeting(always(suffering(direction, Trouble(stalls_after=0)))) as met:
-        hearer, speaker = met.direction(direction)
+        receiver, sender = met.direction(direction)
 
-        assert b"".join(await tell(speaker, hearer, SAID)) == SAID
+        assert b"".join(await tell(sender, receiver, SENT)) == SENT
 
 
 async def test_connections_take_their_passages_in_turn_and_later_ones_are_clean() -> None:
     async with meeting(in_turn(CLEAN, suffering("to_server", Trouble(ends_after=0)))) as met:
-        assert b"".join(await tell(met.client, met.server, SAID)) == SAID
+        assert b"".join(await tell(met.client, met.server, SENT)) == SENT
 
         second = await dial(met.proxy)
 
@@ -174,7 +174,7 @@ async def test_no_task_is_left_when_the_proxy_goes() -> None:
     before = asyncio.all_tasks()
 
     async with meeting(always(suffering("to_client", Trouble(stalls_after=0)))) as met:
-        await say(met.server, SAID)
+        await send(met.server, SENT)
 
     assert asyncio.all_tasks() == before
 
@@ -202,17 +202,17 @@ async def dial(proxy: FaultProxy) -> End:
     return End(*await asyncio.open_connection("127.0.0.1", proxy.port))
 
 
-async def tell(speaker: End, hearer: End, words: bytes) -> list[bytes]:
-    """The pieces in which everything arrives that there is to say."""
+async def tell(sender: End, receiver: End, words: bytes) -> list[bytes]:
+    """The pieces in which everything arrives that is sent."""
     pieces = []
     async with anyio.create_task_group() as tasks:
-        tasks.start_soon(say, speaker, words)
-        while piece := await hearer.reader.read(65_536):
+        tasks.start_soon(send, sender, words)
+        while piece := await receiver.reader.read(65_536):
             pieces.append(piece)
     return pieces
 
 
-async def say(end: End, words: bytes) -> None:
+async def send(end: End, words: bytes) -> None:
     end.writer.write(words)
     await end.writer.drain()
     end.writer.write_eof()

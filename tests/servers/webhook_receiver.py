@@ -33,9 +33,9 @@ class Receiver(BaseHTTPRequestHandler):
             self._keep({"headers": {name.lower(): value for name, value in self.headers.items()}, "body": body})
             self._answer(204, "")
 
-    def _keep(self, said: dict[str, object]) -> None:
+    def _keep(self, fields: dict[str, object]) -> None:
         with writing, (self.folder / "accepted.jsonl").open("a") as file:
-            file.write(json.dumps(said) + "\n")
+            file.write(json.dumps(fields) + "\n")
 
     def _answer(self, status: int, text: str, headers: dict[str, str] | None = None) -> None:
         self.send_response(status)

@@ -1,4 +1,4 @@
-"""A server's process with its children, ended together and by id."""
+"""Ends, kills or suspends a server's process together with its children, by id."""
 
 import signal
 import time
@@ -14,32 +14,32 @@ def end(server: psutil.Process) -> None:
     """Asks a server to finish now, and insists if it does not."""
     with suppress(psutil.NoSuchProcess):
         server.send_signal(signal.SIGINT)
-        server.resume()  # a paused one hears nothing
+        server.resume()  # a suspended one handles no signal
     if not _wait(lambda: is_gone(server)):
         kill(server)
 
 
 def kill(server: psutil.Process) -> None:
     """Does what a power switch would, but for the disk; returns when none of them is left."""
-    family = _frozen(server)
-    for process in family:
+    processes = _frozen(server)
+    for process in processes:
         with suppress(psutil.NoSuchProcess):
             process.kill()
-    assert _wait(lambda: all(map(is_gone, family))), f"some of {family} cannot be killed"
+    assert _wait(lambda: all(map(is_gone, processes))), f"some of {processes} cannot be killed"
 
 
 def freeze(server: psutil.Process) -> list[psutil.Process]:
     """Stops all of them where they stand: their connections stay open, and nobody answers."""
-    family = _frozen(server)
-    for process in family:
+    processes = _frozen(server)
+    for process in processes:
         with suppress(psutil.NoSuchProcess):
             process.suspend()
-    _wait(lambda: all(is_gone(process) or process.status() == psutil.STATUS_STOPPED for process in family))
-    return family
+    _wait(lambda: all(is_gone(process) or process.status() == psutil.STATUS_STOPPED for process in processes))
+    return processes
 
 
-def thaw(family: Iterable[psutil.Process]) -> None:
-    for process in family:
+def thaw(processes: Iterable[psutil.Process]) -> None:
+    for process in processes:
         with suppress(psutil.NoSuchProcess):
             process.resume()
 

@@ -10,7 +10,7 @@ from contextlib import suppress
 
 import psutil
 
-from tests.servers import family
+from tests.servers import process_tree
 
 
 def main(folder: str) -> None:
@@ -19,7 +19,7 @@ def main(folder: str) -> None:
         with suppress(psutil.NoSuchProcess):
             servers.append(psutil.Process(int(line)))  # remembers when it began, in case the id is used again
     for server in servers:
-        family.end(server)
+        process_tree.end(server)
     shutil.rmtree(folder, ignore_errors=True)
 
 
