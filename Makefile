@@ -9,7 +9,7 @@ WORKERS ?= 4
 QUICK := tests/unit tests/contract tests/property tests/outbox
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo test quick check docs changelog dist sbom bench bench-scale soak proto lock clean
+.PHONY: help setup demo test quick check internals docs changelog dist sbom bench bench-scale soak proto lock clean
 
 help: ## Show this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-11s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -34,6 +34,9 @@ check: setup ## Check style, types, layers and sizes
 	@$(BIN)/mypy
 	@$(BIN)/lint-imports --no-logo
 	@$(BIN)/pytest --quiet tests/architecture
+
+internals: setup ## Record the request paths of docs/internals.md anew
+	@WRITE_INTERNALS=1 $(BIN)/pytest --quiet tests/internals
 
 docs: setup ## Build the documentation into build/docs
 	@$(BIN)/python -m tools.docs
