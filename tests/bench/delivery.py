@@ -110,7 +110,7 @@ async def _ours_apart(pace: Pace) -> list[int]:
             await journal.append(Event(run_id=reader.RUN, payload=monotonic_ns()), open=True)
             reading = await _started(reader, url)
             await _sent(pace(), lambda due: journal.append(Event(run_id=reader.RUN, payload=due)))
-            return await _said(reading)
+            return await _latencies(reading)
 
 
 async def _redis(pace: Pace) -> list[int]:
@@ -128,7 +128,7 @@ async def _redis_apart(pace: Pace) -> list[int]:
         await client.xadd(xread.STREAM, {"p": monotonic_ns()})
         reading = await _started(xread, valkey(None).url)
         await _sent(pace(), lambda due: client.xadd(xread.STREAM, {"p": due}))
-        return await _said(reading)
+        return await _latencies(reading)
 
 
 async def _least(pace: Pace) -> list[int]:
@@ -146,7 +146,7 @@ async def _least_apart(pace: Pace) -> list[int]:
         await publisher.send(monotonic_ns())
         reading = await _started(bare, url)
         await _sent(pace(), publisher.send)
-        return await _said(reading)
+        return await _latencies(reading)
 
 
 async def kept() -> AsyncIterator[int]:
@@ -193,6 +193,6 @@ async def _started(program: ModuleType, url: str) -> asyncio.subprocess.Process:
     return reading
 
 
-async def _said(reading: asyncio.subprocess.Process) -> list[int]:
-    said, _ = await reading.communicate()
-    return [int(word) for word in said.split()][1:]  # the first one waited for the program to start
+async def _latencies(reading: asyncio.subprocess.Process) -> list[int]:
+    output, _ = await reading.communicate()
+    return [int(word) for word in output.split()][1:]  # the first one waited for the program to start

@@ -78,8 +78,8 @@ async def _streams(readers: int, count: int, run_id: RunId | None) -> float:
 
 
 def entries(count: int) -> list[Entry]:
-    said = Event(run_id=RUN, payload={"n": 1})
-    return [said.at(place, place, 1, 0, Epoch(1)) for place in range(1, count + 1)]
+    event = Event(run_id=RUN, payload={"n": 1})
+    return [event.at(place, place, 1, 0, Epoch(1)) for place in range(1, count + 1)]
 
 
 async def _read(journal: Journal, run_id: RunId | None, count: int) -> None:

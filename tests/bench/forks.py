@@ -65,9 +65,9 @@ async def _chain(journal: Journal, depth: int, each: int) -> str:
 
 
 async def _append(journal: Journal, run_id: str, count: int) -> None:
-    said = [Event(run_id=run_id, payload={"number": number, "text": TEXT}) for number in range(count)]
+    events = [Event(run_id=run_id, payload={"number": number, "text": TEXT}) for number in range(count)]
     for first in range(0, count, 1_000):
-        await journal.append(said[first : first + 1_000], open=True)
+        await journal.append(events[first : first + 1_000], open=True)
 
 
 async def _time(journal: Journal, run_id: str, total: int) -> float:

@@ -103,12 +103,12 @@ async def _live(channel: Any, server: Any) -> float:
     streams = [tail(pb.TailBatchesRequest(from_global_seq=HELD)) for _ in range(READERS)]
     for stream in streams:
         await stream.initial_metadata()
-    before = await _told(server, "cpu")
+    before = await _command(server, "cpu")
     for _ in range(BURSTS):
-        after = await _told(server, f"burst {BATCH}")
+        after = await _command(server, f"burst {BATCH}")
         for stream in streams:
             await stream.read()
-    after = await _told(server, "cpu")
+    after = await _command(server, "cpu")
     for stream in streams:
         stream.cancel()
     return READERS * BURSTS * BATCH / (after - before)
@@ -167,7 +167,7 @@ async def _live_through(node: AsyncNode, name: int, rounds: int) -> None:
         await node.runs.end(run_id)
 
 
-async def _told(server: "subprocess.Popen[str]", words: str) -> float:
+async def _command(server: "subprocess.Popen[str]", words: str) -> float:
     assert server.stdin is not None
     print(words, file=server.stdin, flush=True)
     return float(await _line(server))

@@ -1,6 +1,7 @@
 """gRPC servers for the bench, each a process: ours over a journal, and the bare library with nothing behind it.
 
-They say their port and then do as they are told: `burst N` says N events, and after each word their CPU time follows.
+They print their port and then read commands: `burst N` publishes N events. After each command they print their CPU
+time.
 """
 
 import asyncio
@@ -52,7 +53,7 @@ async def serve_ours(store_url: str) -> None:
 
 
 async def _fill(journal: Journal) -> None:
-    """Nothing of what was said stays in memory but the journal: a server would not have it either."""
+    """None of the events stays in memory but the journal: a server would not have it either."""
     for n in range(workload.RUNS):
         await journal.open_run(f"run-{n}")
     for first in range(0, HELD, BATCH):

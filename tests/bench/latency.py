@@ -85,8 +85,8 @@ async def _another_process() -> list[int]:
             assert reader.stdout is not None
             await reader.stdout.readline()
             await _publish(journal)
-            said, _ = await reader.communicate()
-    return [int(word) for word in said.split()][1:]  # the first one waited for the program to start
+            output, _ = await reader.communicate()
+    return [int(word) for word in output.split()][1:]  # the first one waited for the program to start
 
 
 async def _publish(journal: Journal) -> None:

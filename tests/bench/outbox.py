@@ -124,8 +124,8 @@ async def _transactions(say: Callable[[Any, OutboxEvent], Awaitable[object]]) ->
 
 
 async def _insert(connection: asyncpg.Connection, event: OutboxEvent) -> None:
-    said = event.event_id, event.occurred_at, event.payload_json, event.idempotency_key
-    await connection.execute(INSERT, *said)
+    fields = event.event_id, event.occurred_at, event.payload_json, event.idempotency_key
+    await connection.execute(INSERT, *fields)
 
 
 async def _handled() -> list[float]:

@@ -72,8 +72,8 @@ async def _copy(batches: Sequence[bytes]) -> float:
 
 def store(batch: int) -> float:
     """Prepared requests through the store's own append."""
-    said = events(ROWS)
-    return run(_store([Request(events=tuple(said[at : at + batch]), opens=True) for at in range(0, ROWS, batch)]))
+    made = events(ROWS)
+    return run(_store([Request(events=tuple(made[at : at + batch]), opens=True) for at in range(0, ROWS, batch)]))
 
 
 async def _store(requests: Sequence[Request]) -> float:
@@ -107,7 +107,7 @@ def publish(publishers: int, count: int) -> float:
 
 def ledger() -> float:
     """An event and a cell of its own each."""
-    requests = [Request(events=(said,), cells=(_cell(n),), opens=True) for n, said in enumerate(events(LEDGER))]
+    requests = [Request(events=(event,), cells=(_cell(n),), opens=True) for n, event in enumerate(events(LEDGER))]
     return run(_publish(requests, 64))
 
 

@@ -20,8 +20,8 @@ def publish(publishers: int, count: int) -> float:
 
 def publish_prepared(publishers: int, count: int) -> float:
     """The same with events that were made before, as the peer's rows are."""
-    said = events(count)
-    return count / run(_seconds([said[number::publishers] for number in range(publishers)]))
+    made = events(count)
+    return count / run(_seconds([made[number::publishers] for number in range(publishers)]))
 
 
 async def _seconds(shares: Sequence[Iterable[Event]]) -> float:
@@ -35,5 +35,5 @@ async def _seconds(shares: Sequence[Iterable[Event]]) -> float:
 
 
 async def _publisher(journal: Journal, share: Iterable[Event]) -> None:
-    for said in share:
-        await journal.append(said, open=True)
+    for each in share:
+        await journal.append(each, open=True)

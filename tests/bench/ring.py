@@ -45,5 +45,5 @@ async def _filled(capacity: int) -> Tail:
 
 
 def _entries(head: GlobalSeq, amount: int) -> list[Entry]:
-    said = Event(run_id="run", payload={"n": 1})
-    return [said.at(place, place, 1, 0, Epoch(1)) for place, _ in zip(count(head + 1), range(amount))]
+    event = Event(run_id="run", payload={"n": 1})
+    return [event.at(place, place, 1, 0, Epoch(1)) for place, _ in zip(count(head + 1), range(amount))]

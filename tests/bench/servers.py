@@ -14,7 +14,7 @@ from tests.servers.valkey import ValkeyServer
 
 Server = TypeVar("Server", bound=PrivateServer)
 
-MEMORY = "128MB"  # what Postgres has unless it is told otherwise
+MEMORY = "128MB"  # what Postgres has unless a setting changes it
 
 
 @cache

@@ -85,8 +85,8 @@ def _insert_each(connection: sqlite3.Connection, statement: str, rows: Sequence[
 
 def store(batch: int) -> float:
     """Prepared requests through the store's own append."""
-    said = events(ROWS)
-    return run(_store([Request(events=tuple(said[at : at + batch]), opens=True) for at in range(0, ROWS, batch)]))
+    made = events(ROWS)
+    return run(_store([Request(events=tuple(made[at : at + batch]), opens=True) for at in range(0, ROWS, batch)]))
 
 
 async def _store(requests: Sequence[Request]) -> float:

@@ -45,11 +45,11 @@ async def _rate(kind: str, load: tuple[int, int, int]) -> float:
         crowd = Crowd()
         transports = await crowd.come(port, [f"/events?run_id=run-{n % RUNS}&slow=lag" for n in range(CLIENTS)])
         await warm_up(server, crowd)
-        before, seen = float((await told(server, (0, 0, 0)))[0]), crowd.seen
-        await told(server, load)
+        before, seen = float((await send_load(server, (0, 0, 0)))[0]), crowd.seen
+        await send_load(server, load)
         delivered = CLIENTS * load[0] * load[1]
         await crowd.wait(seen + delivered)
-        spent = float((await told(server, (0, 0, 0)))[0]) - before
+        spent = float((await send_load(server, (0, 0, 0)))[0]) - before
         for transport in transports:
             transport.close()
         server.kill()
@@ -60,12 +60,12 @@ async def warm_up(server: "subprocess.Popen[str]", crowd: Crowd) -> None:
     """Until an event reaches everybody, and nothing is on its way any more."""
     while True:
         seen = crowd.seen
-        await told(server, (1, 1, 300))
+        await send_load(server, (1, 1, 300))
         if crowd.seen - seen == CLIENTS:
             return
 
 
-async def told(server: "subprocess.Popen[str]", load: tuple[int, int, int]) -> list[str]:
+async def send_load(server: "subprocess.Popen[str]", load: tuple[int, int, int]) -> list[str]:
     assert server.stdin is not None
     print(*load, file=server.stdin, flush=True)
     return (await line(server)).split()

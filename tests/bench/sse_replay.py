@@ -12,7 +12,7 @@ from tape.core.event import Event
 from tape.store.statements import statements
 from tests.bench.compare import Comparison, Goal
 from tests.bench.loop import run
-from tests.bench.sse import CLIENTS, line, told, warm_up
+from tests.bench.sse import CLIENTS, line, send_load, warm_up
 from tests.bench.sse_listeners import Crowd
 from tests.bench.sse_servers import PAYLOAD, RUNS, started
 from tests.server.server import TapeServer
@@ -85,11 +85,11 @@ async def _memory(kind: str) -> float:
         port, crowd = int(await line(server)), Crowd()
         transports = await crowd.come(port, [f"/events?run_id=run-{n % RUNS}&slow=lag" for n in range(CLIENTS)])
         await warm_up(server, crowd)
-        _, before = await told(server, (0, 0, 0))
+        _, before = await send_load(server, (0, 0, 0))
         for transport in transports:
             transport.pause_reading()
-        await told(server, UNREAD)
+        await send_load(server, UNREAD)
         await asyncio.sleep(1)
-        _, after = await told(server, (0, 0, 0))
+        _, after = await send_load(server, (0, 0, 0))
         server.kill()
     return max(float(after) - float(before), 1.0)

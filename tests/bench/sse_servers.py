@@ -56,15 +56,15 @@ async def ours() -> AsyncIterator[tuple[int, Say]]:
         for n in range(RUNS):
             await journal.open_run(f"run-{n}")
         node = Node(journal=journal, runs=store.runs, forks=Forks(journal), subscribers=Subscribers(2000))
-        told: asyncio.Future[Address] = asyncio.get_running_loop().create_future()
-        serving = tasks.create_task(serve(node, Address("127.0.0.1", 0), (), told.set_result))
-        yield (await told).port, lambda burst: say(journal, burst)
+        bound: asyncio.Future[Address] = asyncio.get_running_loop().create_future()
+        serving = tasks.create_task(serve(node, Address("127.0.0.1", 0), (), bound.set_result))
+        yield (await bound).port, lambda burst: say(journal, burst)
         serving.cancel()
 
 
 class _Bare(asyncio.Protocol):
-    def __init__(self, rooms: dict[str, list["_Bare"]]) -> None:
-        self._rooms = rooms
+    def __init__(self, by_run: dict[str, list["_Bare"]]) -> None:
+        self._by_run = by_run
         self.transport: Any = None
         self.room = asyncio.Event()
         self.room.set()
@@ -74,7 +74,7 @@ class _Bare(asyncio.Protocol):
 
     def data_received(self, data: bytes) -> None:
         run_id = data.split(b"run_id=")[1].split(b"&")[0].split(b" ")[0].decode()
-        self._rooms.setdefault(run_id, []).append(self)
+        self._by_run.setdefault(run_id, []).append(self)
         self.transport.write(
             b"HTTP/1.1 200 OK\r\ncontent-type: text/event-stream\r\ntransfer-encoding: chunked\r\n\r\n"
         )
@@ -89,12 +89,12 @@ class _Bare(asyncio.Protocol):
 @asynccontextmanager
 async def bare() -> AsyncIterator[tuple[int, Say]]:
     """The least there can be: bytes that are ready, written to every connection."""
-    rooms: dict[str, list[_Bare]] = {}
-    server = await asyncio.get_running_loop().create_server(lambda: _Bare(rooms), "127.0.0.1", 0)
+    by_run: dict[str, list[_Bare]] = {}
+    server = await asyncio.get_running_loop().create_server(lambda: _Bare(by_run), "127.0.0.1", 0)
     chunk = b"%x\r\n%b\r\n" % (len(FRAME), FRAME)
 
     async def say(burst: int) -> None:
-        for listeners in rooms.values():
+        for listeners in by_run.values():
             for _ in range(burst):
                 for listener in listeners:
                     await listener.room.wait()
@@ -115,12 +115,12 @@ async def starlette() -> AsyncIterator[tuple[int, Say]]:
     from starlette.requests import Request
     from starlette.routing import Route
 
-    rooms: dict[str, list[asyncio.Queue[dict[str, str]]]] = {}
+    by_run: dict[str, list[asyncio.Queue[dict[str, str]]]] = {}
     text = FRAME.split(b"data: ")[1].strip().decode()
 
     async def events(request: Request) -> EventSourceResponse:
         queue: asyncio.Queue[dict[str, str]] = asyncio.Queue()
-        rooms.setdefault(request.query_params["run_id"], []).append(queue)
+        by_run.setdefault(request.query_params["run_id"], []).append(queue)
 
         async def stream() -> AsyncIterator[dict[str, str]]:
             while True:
@@ -129,7 +129,7 @@ async def starlette() -> AsyncIterator[tuple[int, Say]]:
         return EventSourceResponse(stream(), sep="\n")
 
     async def say(burst: int) -> None:
-        for queues in rooms.values():
+        for queues in by_run.values():
             for n in range(burst):
                 for queue in queues:
                     queue.put_nowait({"id": str(n), "event": "message", "data": text})

@@ -61,7 +61,7 @@ def one_by_one() -> float:
 
 
 class _Kept(list[Event]):
-    """A sink that keeps what is said."""
+    """A sink that keeps its events."""
 
     run_id = PARENT
 
@@ -86,10 +86,10 @@ async def _timed(url: str, side: Play) -> float:
 
 
 async def _parent(store: Store, journal: Journal) -> RunRecord:
-    said = _Kept()
-    arena((), None, HISTORY + 1, said)
-    for first in range(0, len(said), 500):
-        await journal.append(said[first : first + 500], open=True)
+    events = _Kept()
+    arena((), None, HISTORY + 1, events)
+    for first in range(0, len(events), 500):
+        await journal.append(events[first : first + 500], open=True)
     await journal.close_run(PARENT)
     record = await store.runs.find(PARENT)
     if record is None:

@@ -43,7 +43,7 @@ class Count:
 
 
 class Waits:
-    """How long each of some single things took from before it was said until it was handled."""
+    """How long each of some single things took from before it was published until it was handled."""
 
     def __init__(self) -> None:
         self.found: list[float] = []

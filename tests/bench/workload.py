@@ -33,11 +33,11 @@ def events(count: int) -> list[Event]:
     return [event(number) for number in range(count)]
 
 
-def entries(said: Sequence[Event]) -> list[Entry]:
+def entries(events: Sequence[Event]) -> list[Entry]:
     """Events at the places an empty journal would give them."""
     seqs: Counter[str] = Counter()
     placed = []
-    for place, each in enumerate(said, 1):
+    for place, each in enumerate(events, 1):
         seqs[each.run_id] += 1
         placed.append(each.at(place, seqs[each.run_id], 1, 0, Epoch(1)))
     return placed

@@ -15,9 +15,9 @@ from tape.core.ports import Store
 from tape.core.reaction import HandlerKind, Reaction
 from tape.matcher.dispatcher import Dispatcher, WorkerConfig
 from tape.work.handler import handler
-from tests.bridges.receivers import DEADLINE_S, Receiver
+from tests.bridges.receivers import Receiver
 from tests.contract.events import append
-from tests.patience import PATIENCE_S
+from tests.deadlines import DEADLINE_S
 
 
 def connect_to(receiver: Receiver, **settings: object) -> PeerConnection:
@@ -58,7 +58,7 @@ async def running_bridge(
 
 
 async def wait_until(ask: Callable[[], Awaitable[bool]]) -> None:
-    with anyio.fail_after(PATIENCE_S):
+    with anyio.fail_after(DEADLINE_S):
         while not await ask():  # noqa: ASYNC110 - only asking can tell
             await anyio.sleep(0.02)
 

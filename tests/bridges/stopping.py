@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from tests.patience import PATIENCE_S
+from tests.deadlines import DEADLINE_S
 from tests.server.server import clean_environment
 
 
@@ -24,7 +24,7 @@ def stop_while_unavailable(folder: Path, config: str, command: Sequence[str]) ->
                 "it never logged that its peer is unavailable"
             )
             process.send_signal(signal.SIGTERM)
-            output, errors = process.communicate(timeout=PATIENCE_S)
+            output, errors = process.communicate(timeout=DEADLINE_S)
         finally:
             process.kill()
     assert process.returncode == 0, errors

@@ -13,7 +13,7 @@ from tape.core.outbox import OutboxEvent
 from tape.outbox.relay import peer_relay
 from tests.bridges.bridge_worker import connect_to
 from tests.bridges.receivers import SECRET, NatsReceiver, Receiver, WebhookReceiver
-from tests.patience import PATIENCE_S
+from tests.deadlines import DEADLINE_S
 from tests.servers.listening import WebhookServer
 from tests.servers.nats import NatsServer
 
@@ -29,7 +29,7 @@ async def test_a_key_of_any_visible_characters_reaches_the_peer_unchanged(receiv
     events = [OutboxEvent(event_type="größe", source="s", payload={}, idempotency_key=key) for key in KEYS]
     peer = connect_to(receiver)
 
-    with anyio.fail_after(PATIENCE_S):
+    with anyio.fail_after(DEADLINE_S):
         for event in events:
             await peer_relay(peer, Target.parse(receiver.target).topic)(event)
         received = await receiver.received()
@@ -46,7 +46,7 @@ async def test_a_line_break_in_a_header_starts_no_other_header(
     receiver = NatsReceiver(nats_server) if kind is NatsReceiver else WebhookReceiver(webhook_server)
     peer, headers = connect_to(receiver), {"tape-run-id": "r1", "tape-type": "a\r\nx-forged: 1"}
 
-    with anyio.fail_after(PATIENCE_S):
+    with anyio.fail_after(DEADLINE_S):
         async with receiver.prepared():
             await peer.send(Target.parse(receiver.target).topic, message("k", headers))
             (received,) = await receiver.received()

@@ -20,7 +20,7 @@ from tests.bridges.bridge_worker import (
     wait_until,
 )
 from tests.bridges.receivers import SECRET
-from tests.patience import PATIENCE_S
+from tests.deadlines import DEADLINE_S
 from tests.servers.listening import WebhookServer
 from tests.servers.process import free_port
 
@@ -45,7 +45,7 @@ async def test_a_worker_that_stops_while_its_peer_is_unavailable_counts_no_attem
     await register(store, target, retry_backoff_ms=60_000)
     await publish(store, 3)
 
-    with anyio.fail_after(PATIENCE_S):
+    with anyio.fail_after(DEADLINE_S):
         async with running_bridge(store, peer) as dispatcher:
             await wait_until(lambda: is_unavailable_logged(caplog))
 
@@ -59,7 +59,7 @@ async def test_working_once_does_not_wait_for_an_unavailable_peer(store: Store) 
     await register(store, "redis-stream://orders", retry_backoff_ms=60_000)
     await publish(store, 2)
 
-    with anyio.fail_after(PATIENCE_S):
+    with anyio.fail_after(DEADLINE_S):
         handled = await Dispatcher(store, WorkerConfig(handlers={}, peers=(peer,))).run_once()
 
     found = await store.tasks.listed()

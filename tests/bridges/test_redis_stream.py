@@ -10,7 +10,7 @@ from tape.bridges.message import Message
 from tape.bridges.target import Target
 from tests.bridges.bridge_worker import connect_to, is_unavailable_logged, wait_until
 from tests.bridges.receivers import RedisReceiver
-from tests.patience import PATIENCE_S
+from tests.deadlines import DEADLINE_S
 from tests.servers.valkey import ValkeyServer
 
 MESSAGE = Message(key="k1", order="r1", body=b"{}", extra_headers={"tape-run-id": "r1"})
@@ -40,7 +40,7 @@ async def test_the_bridge_waits_for_a_server_that_accepts_no_writes(
     receiver, (begin, end) = RedisReceiver(server), CONDITIONS[condition]
     peer = connect_to(receiver)
 
-    with Redis.from_url(server.url) as redis, anyio.fail_after(PATIENCE_S):
+    with Redis.from_url(server.url) as redis, anyio.fail_after(DEADLINE_S):
         begin(redis)
         try:
             async with anyio.create_task_group() as group:

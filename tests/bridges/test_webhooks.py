@@ -20,7 +20,7 @@ from tape.core.task import TaskStatus
 from tape.work.answers import Dead, Retry
 from tests.bridges.bridge_worker import connect_to, publish, register, running_bridge, wait_for_ended
 from tests.bridges.receivers import SECRET, WebhookReceiver
-from tests.patience import PATIENCE_S
+from tests.deadlines import DEADLINE_S
 from tests.servers.listening import WebhookServer
 from tests.servers.process import free_port
 
@@ -109,7 +109,7 @@ async def test_a_host_with_a_private_address_is_refused_however_it_is_written(
     url = f"http://{host}:{receiver.server.port}/hook"
     peer = peer_connections({"hook": {"url": url, "secret": SECRET, "allow": ["10.0.0.0/8"], "deadline_s": 5}})["hook"]
 
-    with anyio.fail_after(PATIENCE_S), pytest.raises(Dead, match="is not public"):
+    with anyio.fail_after(DEADLINE_S), pytest.raises(Dead, match="is not public"):
         await peer.send("", MESSAGE)
 
     await peer.close()
@@ -166,7 +166,7 @@ async def test_an_unreachable_endpoint_uses_no_attempt(receiver: WebhookReceiver
 async def test_a_success_with_an_endless_body_is_a_success(receiver: WebhookReceiver) -> None:
     peer = connect_to(receiver, deadline_s=0.5)
 
-    with anyio.fail_after(PATIENCE_S):
+    with anyio.fail_after(DEADLINE_S):
         await peer.send("", replace(MESSAGE, body=b'"endless"'))
 
     await peer.close()

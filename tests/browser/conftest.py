@@ -6,10 +6,10 @@ from pathlib import Path
 import pytest
 from playwright.async_api import Browser, Error, Page, async_playwright, expect
 
-from tests.patience import PATIENCE_S
+from tests.deadlines import DEADLINE_S
 from tests.servers.chromium import ChromiumServer
 
-expect.set_options(timeout=PATIENCE_S * 1000)  # a busy machine is slow, not wrong
+expect.set_options(timeout=DEADLINE_S * 1000)  # a busy machine is slow, not wrong
 
 SHOTS = Path(__file__).parent / "shots"
 
@@ -30,7 +30,7 @@ async def page(chromium: Browser) -> AsyncIterator[Page]:
     """An empty page without cookies or cache; an uncaught error in it fails the test."""
     failures: list[Error] = []
     context = await chromium.new_context(viewport={"width": 1280, "height": 800})
-    context.set_default_timeout(PATIENCE_S * 1000)
+    context.set_default_timeout(DEADLINE_S * 1000)
     page = await context.new_page()
     page.on("pageerror", lambda error: failures.append(error))  # playwright marks what it calls
     yield page

@@ -5,7 +5,7 @@ from typing import Any
 
 from playwright.async_api import ConsoleMessage, Page, expect
 
-from tests.patience import PATIENCE_S
+from tests.deadlines import DEADLINE_S
 from tests.server.server import TapeServer
 
 EXPECTED = "Failed to load resource"  # the browser logs it for every error status, also for expected ones
@@ -36,10 +36,10 @@ class Screen:
     def row(self, seq: int) -> Any:
         return self.page.locator(f"#entry-{seq}")
 
-    async def shows(self, text: str, timeout_s: float = PATIENCE_S) -> None:
+    async def shows(self, text: str, timeout_s: float = DEADLINE_S) -> None:
         await expect(self.page.get_by_text(text).first).to_be_visible(timeout=timeout_s * 1000)
 
-    async def status(self, text: str, timeout_s: float = PATIENCE_S) -> None:
+    async def status(self, text: str, timeout_s: float = DEADLINE_S) -> None:
         await expect(self.page.locator(".about .status").first).to_contain_text(text, timeout=timeout_s * 1000)
 
 

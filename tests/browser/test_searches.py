@@ -20,8 +20,8 @@ from tests.browser.hostile import TEXTS
 from tests.browser.screen import Screen
 from tests.browser.test_page_shots import SIZES, sticking
 from tests.browser.test_view_shots import judged
+from tests.deadlines import DEADLINE_S
 from tests.lake.local_lake import opened
-from tests.patience import PATIENCE_S
 from tests.server.server import TapeServer
 
 LATE = Reaction(
@@ -29,7 +29,7 @@ LATE = Reaction(
 )
 DAY_MS = 86_400_000
 DAYS = 45
-SPARK_S = 4 * PATIENCE_S
+SPARK_S = 4 * DEADLINE_S
 FIRST_MS = 20_000 * DAY_MS
 DRY: dict[str, Any] = {
     "kind": "dry_run", "reaction_id": "late", "state": "done", "reason": "", "started_at_ms": FIRST_MS,
@@ -123,7 +123,7 @@ async def test_a_dry_run_can_be_cancelled(screen: Screen, server: TapeServer) ->
 
     await screen.page.get_by_role("button", name="Cancel").click()
 
-    await screen.shows("Dry run, cancelled", PATIENCE_S)
+    await screen.shows("Dry run, cancelled", DEADLINE_S)
     await expect(screen.page.get_by_role("progressbar")).to_have_count(0)
 
 

@@ -18,8 +18,8 @@ from tests.browser.arena_events import open_run, publish
 from tests.browser.screen import Screen
 from tests.browser.test_page_shots import SIZES, sticking
 from tests.contract.reactions import catch_up
+from tests.deadlines import DEADLINE_S
 from tests.lake.local_lake import opened
-from tests.patience import PATIENCE_S
 from tests.server.server import TapeServer
 
 MANY = 2_500
@@ -91,7 +91,7 @@ async def test_any_number_of_dead_tasks_is_replayed(screen: Screen, server: Tape
     await screen.page.get_by_role("button", name="Replay all dead").click()
     await screen.page.get_by_role("dialog").get_by_role("button", name="Replay").click()
 
-    await screen.shows("No dead tasks", PATIENCE_S)
+    await screen.shows("No dead tasks", DEADLINE_S)
     with server.client() as http:
         assert http.get("/tasks", params={"status": "dlq", "limit": 1}).json()["tasks"] == []
 
@@ -136,7 +136,7 @@ async def test_a_page_keeps_the_newest_of_too_many_payloads(screen: Screen, serv
             publish(http, "large", [{"payload": {"text": "x" * 1_000_000}}] * 7)
     await screen.open("#/runs/large")
 
-    await expect(screen.row(LARGE)).to_be_visible(timeout=PATIENCE_S * 1000)
+    await expect(screen.row(LARGE)).to_be_visible(timeout=DEADLINE_S * 1000)
     assert await screen.page.locator(".bar .quiet").inner_text() != f"{LARGE} events"
 
 
@@ -149,7 +149,7 @@ async def test_a_server_that_refuses_for_a_while_is_asked_again(screen: Screen, 
 
     await screen.page.unroute_all()
 
-    await expect(screen.page.get_by_role("main")).to_contain_text(AFTER[view], timeout=PATIENCE_S * 1000)
+    await expect(screen.page.get_by_role("main")).to_contain_text(AFTER[view], timeout=DEADLINE_S * 1000)
 
 
 async def refuse(text: str, route: Route, *, status: int) -> None:

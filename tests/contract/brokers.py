@@ -12,7 +12,7 @@ from tape.bus.broker import Broker
 from tape.core.event import Event
 from tape.core.lease import Lease
 from tests.contract.events import make_event
-from tests.patience import PATIENCE_S
+from tests.deadlines import DEADLINE_S
 
 R1, R2 = RunId("r1"), RunId("r2")
 NAMES = ("inprocess", "redis", "sqlite", "postgres")
@@ -68,14 +68,14 @@ async def filled(broker: Broker, count: int, run_id: RunId = R1) -> list[Event]:
 
 async def drained(broker: Broker, run_id: RunId = R1, from_seq: int = 0) -> list[EventEnvelope]:
     """All envelopes until the stream ends."""
-    with anyio.fail_after(PATIENCE_S):
+    with anyio.fail_after(DEADLINE_S):
         return [envelope async for envelope in broker.stream(run_id, Seq(from_seq))]
 
 
 async def taken(broker: Broker, count: int, run_id: RunId = R1) -> list[EventEnvelope]:
     """The first envelopes of a stream, which is then closed."""
     found: list[EventEnvelope] = []
-    with anyio.fail_after(PATIENCE_S):
+    with anyio.fail_after(DEADLINE_S):
         async with aclosing(broker.stream(run_id)) as stream:
             while len(found) < count:
                 found.append(await anext(stream))
@@ -83,7 +83,7 @@ async def taken(broker: Broker, count: int, run_id: RunId = R1) -> list[EventEnv
 
 
 async def until(condition: Callable[[], bool]) -> None:
-    with anyio.fail_after(PATIENCE_S):
+    with anyio.fail_after(DEADLINE_S):
         while True:
             if condition():
                 return
@@ -126,5 +126,5 @@ class Listener:
         await until(lambda: len(self.got) >= count)
 
     async def over(self) -> None:
-        with anyio.fail_after(PATIENCE_S):
+        with anyio.fail_after(DEADLINE_S):
             await self.is_over.wait()

@@ -78,7 +78,7 @@ async def journal(store: Store) -> AsyncIterator[Journal]:
 
 @pytest.fixture(params=["embedded", "grpc"])
 async def node(request: pytest.FixtureRequest, store: Store, journal: Journal) -> AsyncIterator[AsyncNode]:
-    """A client of ledgers, in this process and over a wire: the laws are the same."""
+    """A client of ledgers, in this process and over a wire: the rules are the same."""
     if request.param == "embedded":
         yield AsyncNode(Ledgers(store, journal))
         return

@@ -11,7 +11,7 @@ from tape.core.event import Entry, Event
 from tape.core.ids import Seq
 from tape.core.ports import AppendOutcome, Store
 from tape.core.sequence import CellChange, CellId, Request
-from tests.patience import PATIENCE_S
+from tests.deadlines import DEADLINE_S
 
 
 def make_event(run_id: str = "r1", n: int = 0, **more: object) -> Event:
@@ -50,7 +50,7 @@ async def fill(journal: Journal, run_id: str, count: int) -> None:
 async def take(stream: Stream, count: int) -> list[Entry]:
     """The first so many entries of a stream, which is then closed."""
     taken: list[Entry] = []
-    with anyio.fail_after(PATIENCE_S):
+    with anyio.fail_after(DEADLINE_S):
         async with aclosing(stream):
             while len(taken) < count:
                 taken.append(await stream.__anext__())
@@ -59,7 +59,7 @@ async def take(stream: Stream, count: int) -> list[Entry]:
 
 async def drain(stream: AsyncIterable[Entry]) -> list[Entry]:
     """Everything until the stream ends by itself."""
-    with anyio.fail_after(PATIENCE_S):
+    with anyio.fail_after(DEADLINE_S):
         return [entry async for entry in stream]
 
 

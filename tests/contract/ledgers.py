@@ -18,7 +18,7 @@ from tape.sdk.nouns.node import AsyncNode
 from tests.contract.backends import Backend
 from tests.contract.events import drain
 from tests.contract.serving import reached
-from tests.patience import PATIENCE_S
+from tests.deadlines import DEADLINE_S
 
 T = TypeVar("T")
 
@@ -53,7 +53,7 @@ async def kinds(journal: Journal) -> Counter[str]:
 
 async def until(ask: Callable[[], Awaitable[T]], is_enough: Callable[[T], bool]) -> T:
     """Calls `ask` until the answer is accepted."""
-    with anyio.fail_after(PATIENCE_S):
+    with anyio.fail_after(DEADLINE_S):
         while not is_enough(answer := await ask()):  # noqa: ASYNC110 - only asking can tell
             await anyio.sleep(0.02)
     return answer

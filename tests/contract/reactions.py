@@ -12,7 +12,7 @@ from tape.core.task import ClaimRequest, Done, Outcome, Settlement, Task
 from tape.matcher.matcher import Matcher
 from tape.store.postgres.store import PostgresStore
 from tests.contract.events import append, make_event
-from tests.patience import PATIENCE_S
+from tests.deadlines import DEADLINE_S
 
 LONG = timedelta(seconds=60)
 
@@ -47,7 +47,7 @@ class RecordingSlots:
 
 
 async def catch_up(matcher: Matcher) -> None:
-    with anyio.fail_after(PATIENCE_S):
+    with anyio.fail_after(DEADLINE_S):
         while await matcher.step():
             pass
 

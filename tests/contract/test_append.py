@@ -89,10 +89,10 @@ async def test_a_forgotten_key_may_be_used_again(store: Store) -> None:
 async def test_a_key_is_kept_for_sixty_days(store: Store) -> None:
     (first,) = await store.journal.append([request(make_event(n=1), key="k")])
     day_ms = 24 * 60 * 60 * 1000
-    said_at = entries(first)[0].ts_ms
+    appended_at = entries(first)[0].ts_ms
 
-    assert await delete_old_keys(store, now_ms=said_at + 60 * day_ms) == 0
-    assert await delete_old_keys(store, now_ms=said_at + 60 * day_ms + 1) == 1
+    assert await delete_old_keys(store, now_ms=appended_at + 60 * day_ms) == 0
+    assert await delete_old_keys(store, now_ms=appended_at + 60 * day_ms + 1) == 1
 
 
 async def test_p4_seq_is_dense_per_run_and_rises_with_global_seq(journal: Journal, scale: Scale) -> None:

@@ -30,7 +30,7 @@ from tests.contract.brokers import (
     until,
 )
 from tests.contract.events import make_event, upto
-from tests.patience import PATIENCE_S
+from tests.deadlines import DEADLINE_S
 
 
 async def test_published_events_are_numbered_from_1_and_streamed_in_order(broker: Broker) -> None:
@@ -153,7 +153,7 @@ async def test_a_waiting_reader_ends_when_the_run_is_closed(broker: Broker) -> N
 
         broker.close_run(R1)
 
-        with anyio.fail_after(PATIENCE_S):
+        with anyio.fail_after(DEADLINE_S):
             await listener.is_over.wait()
     assert places(listener.got) == [1, 2] and listener.error is None
 
@@ -169,7 +169,7 @@ async def test_a_cancelled_reader_leaves_the_broker_usable(broker: Broker) -> No
             await listener.has(1)
 
             listener.scope.cancel()
-            with anyio.fail_after(PATIENCE_S):
+            with anyio.fail_after(DEADLINE_S):
                 await listener.is_over.wait()
 
     assert len(asyncio.all_tasks()) == before

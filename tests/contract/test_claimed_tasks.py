@@ -194,7 +194,7 @@ async def test_entries_of_many_runs_and_of_some_subjects_end_as_they_were_given(
 
 
 async def test_p10_to_p12_hold_when_leases_end_while_work_is_settled(store: Store, scale: Scale) -> None:
-    """Whoever loses the race for a claim is told, and everything ends done once."""
+    """The loser of the race for a claim gets an error, and everything ends done once."""
     lost = await claimed_as_matched(store, scale(40))
     done: list[str] = []
 

@@ -20,14 +20,14 @@ from tape.work.handler import handler
 from tape.work.options import definition
 from tests.contract.backends import needs_ledgers
 from tests.contract.reactions import publish, reaction, tasks
-from tests.patience import PATIENCE_S
+from tests.deadlines import DEADLINE_S
 from tests.process import hanging_handlers as hanging
 
 pytestmark = needs_ledgers
 
 BRIEF = timedelta(milliseconds=50)
 AMPLE = timedelta(seconds=1)  # for a thread that does nothing, also on a busy machine
-TIMEOUTS = timedelta(seconds=PATIENCE_S)
+TIMEOUTS = timedelta(seconds=DEADLINE_S)
 
 
 @asynccontextmanager
@@ -36,7 +36,7 @@ async def working(store: Store, function: Any, deadline: timedelta = BRIEF) -> A
     await store.reactions.register(reaction(dlq_after_n=1))
     made = handler(function, timeout=deadline)
     dispatcher = Dispatcher(store, WorkerConfig(handlers={"rule": made}, owner="me", slots=1))
-    with anyio.fail_after(PATIENCE_S):
+    with anyio.fail_after(DEADLINE_S):
         async with anyio.create_task_group() as group:
             group.start_soon(dispatcher.run)
             yield
@@ -70,7 +70,7 @@ async def test_a_thread_that_hangs_gives_its_slot_to_the_next_task(
 
     def hang_once(envelope: Envelope) -> None:
         if envelope.seq < 3:
-            may_end.wait(PATIENCE_S)
+            may_end.wait(DEADLINE_S)
 
     with caplog.at_level(logging.WARNING):
         async with working(store, hang_once, AMPLE):

@@ -21,7 +21,7 @@ async def found(store: Store, run_id: RunId = R1) -> RunRecord:
     return record
 
 
-async def test_a_run_is_found_with_all_that_was_said_of_it(store: Store) -> None:
+async def test_a_run_is_found_with_all_its_metadata(store: Store) -> None:
     await store.runs.open(R1, META, "p1")
     await append(store, make_event(n=1), make_event(n=2))
 

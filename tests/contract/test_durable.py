@@ -21,7 +21,7 @@ from tape.sdk.nouns.node import AsyncNode
 from tests.contract.backends import on_disk
 from tests.contract.events import read_all
 from tests.contract.ledgers import until
-from tests.patience import PATIENCE_S
+from tests.deadlines import DEADLINE_S
 
 pytestmark = on_disk
 
@@ -417,7 +417,7 @@ async def test_a_worker_whose_run_was_cancelled_is_stopped(node: AsyncNode) -> N
             was_stopped.set()
 
     run_id = await begin(node)
-    with anyio.fail_after(PATIENCE_S):
+    with anyio.fail_after(DEADLINE_S):
         async with anyio.create_task_group() as tasks:
             agents = AgentJob(node, "treasury", wait, owner="w1", lease=timedelta(seconds=1))
             tasks.start_soon(agents.resume, run_id)
@@ -433,7 +433,7 @@ async def test_a_heartbeat_keeps_a_run_that_takes_long(node: AsyncNode) -> None:
         await until(lambda: node.runs.find(run.run_id), lambda state: state.claim.expires_at_ms > first)
 
     run_id = await begin(node)
-    with anyio.fail_after(PATIENCE_S):
+    with anyio.fail_after(DEADLINE_S):
         ended = await AgentJob(node, "treasury", wait, owner="w1", lease=timedelta(seconds=1)).resume(run_id)
 
     assert ended.status is RunStatus.TERMINAL
@@ -447,7 +447,7 @@ async def test_a_run_that_another_works_on_is_not_resumed(node: AsyncNode) -> No
         await live(node, repr, run_id, "w2")
 
 
-async def test_a_crew_takes_runs_of_its_application_each_once(node: AsyncNode, bank: Bank) -> None:
+async def test_a_worker_takes_runs_of_its_application_each_once(node: AsyncNode, bank: Bank) -> None:
     for number in range(6):
         await begin(node, str(number))
     other = (await node.runs.begin("other")).run.run_id
@@ -479,7 +479,7 @@ async def test_an_effect_for_the_outbox_is_waited_for(node: AsyncNode) -> None:
     worker = AgentWorker(
         app="treasury", function=sweep, connectors={"bank": lambda effect: {"external_ref": effect.business_key}}
     )
-    with anyio.fail_after(PATIENCE_S):
+    with anyio.fail_after(DEADLINE_S):
         async with anyio.create_task_group() as tasks:
             parts = worker.workers(node)
             for each in parts:
@@ -506,7 +506,7 @@ async def test_once_carries_out_what_its_runs_wait_for(node: AsyncNode) -> None:
     run_id = await begin(node)
     worker = AgentWorker(app="treasury", function=transferring, connectors={"bank": lambda effect: "paid"})
 
-    with anyio.fail_after(PATIENCE_S):
+    with anyio.fail_after(DEADLINE_S):
         await worker.run_once(node)
 
     run = await node.runs.find(run_id)
@@ -517,7 +517,7 @@ async def test_once_carries_out_what_its_runs_wait_for(node: AsyncNode) -> None:
 async def test_once_leaves_a_run_whose_effect_nobody_can_carry_out_now(node: AsyncNode, connectors: Any) -> None:
     run_id = await begin(node)
 
-    with anyio.fail_after(PATIENCE_S):
+    with anyio.fail_after(DEADLINE_S):
         await AgentWorker(app="treasury", function=transferring, connectors=connectors).run_once(node)
 
     (effect,) = await node.effects.listed(run_id)

@@ -21,7 +21,7 @@ from tape.sdk.nouns.node import AsyncNode
 from tape.work.jobs import job_worker
 from tests.contract.backends import on_disk
 from tests.contract.ledgers import begin_run, until
-from tests.patience import PATIENCE_S
+from tests.deadlines import DEADLINE_S
 
 pytestmark = on_disk
 
@@ -64,7 +64,7 @@ class Bank:
 
 async def live(node: AsyncNode, function: Callable[[RunState], Any], run_id: str = "") -> RunState:
     found = run_id or (await begin_run(node, owner="w1")).run_id
-    with anyio.fail_after(PATIENCE_S):
+    with anyio.fail_after(DEADLINE_S):
         return await AgentJob(node, None, function, owner="w1").resume(found)
 
 
@@ -87,7 +87,7 @@ async def outlived(node: AsyncNode, bank: Bank, function: Callable[[RunState], A
         finally:
             is_over.set()
 
-    with anyio.fail_after(PATIENCE_S):
+    with anyio.fail_after(DEADLINE_S):
         async with anyio.create_task_group() as tasks:
             tasks.start_soon(live, node, watched, run_id)
             await is_over.wait()
@@ -142,7 +142,7 @@ async def test_no_step_begins_after_its_function_has_ended(node: AsyncNode) -> N
         await bank.has_left.wait()
 
     _, after = await outlived(node, bank, shop)
-    with anyio.fail_after(PATIENCE_S):
+    with anyio.fail_after(DEADLINE_S):
         (answer,) = await asyncio.gather(*kept, return_exceptions=True)  # noqa: TID251 - they are tasks of asyncio
 
     assert "has ended" in str(answer) and after.status is RunStatus.TERMINAL
@@ -210,7 +210,7 @@ async def test_a_run_that_fails_beside_an_effect_that_nobody_carries_out_is_left
     async def shop(run: RunState) -> None:
         await asyncio.gather(deliver("late"), bad(run.run_id))  # noqa: TID251 - it is what users write
 
-    with anyio.fail_after(PATIENCE_S):
+    with anyio.fail_after(DEADLINE_S):
         await AgentWorker(app="shop", function=shop).run_once(node)
 
     assert (await node.runs.find(run.run.run_id)).is_active
@@ -228,7 +228,7 @@ async def test_a_run_that_is_cancelled_while_it_waits_for_a_step_to_end_is_left_
         await node.runs.cancel(run_id)
 
     agents = AgentJob(node, None, shop, owner="w1", lease=SHORT)
-    with anyio.fail_after(PATIENCE_S):
+    with anyio.fail_after(DEADLINE_S):
         ended = await agents.resume(run_id)
 
     assert ended.status is RunStatus.CANCELLED

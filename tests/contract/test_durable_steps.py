@@ -20,7 +20,7 @@ from tape.sdk.nouns.node import AsyncNode
 from tape.work.jobs import job_worker
 from tests.contract.backends import on_disk
 from tests.contract.ledgers import begin_run
-from tests.patience import PATIENCE_S
+from tests.deadlines import DEADLINE_S
 
 pytestmark = on_disk
 
@@ -62,7 +62,7 @@ async def reserved() -> None:
 
 async def live(node: AsyncNode, function: Callable[[RunState], Any], run_id: str = "") -> RunState:
     found = run_id or (await begin_run(node, owner="w1")).run_id
-    with anyio.fail_after(PATIENCE_S):
+    with anyio.fail_after(DEADLINE_S):
         return await AgentJob(node, None, function, owner="w1").resume(found)
 
 
@@ -153,7 +153,7 @@ async def test_a_step_that_is_under_way_when_another_is_refused_is_done_once(nod
             was_refused.set()
 
     run_id = (await begin_run(node, owner="w1")).run_id
-    with anyio.fail_after(PATIENCE_S):
+    with anyio.fail_after(DEADLINE_S):
         async with anyio.create_task_group() as tasks:
             tasks.start_soon(live, node, both, run_id)
             await was_refused.wait()

@@ -15,7 +15,7 @@ from tape.sdk.durable.agent_job import AgentJob
 from tape.sdk.durable.agent_worker import AgentWorker
 from tape.sdk.nouns.node import AsyncNode
 from tests.contract.backends import on_disk
-from tests.patience import PATIENCE_S
+from tests.deadlines import DEADLINE_S
 
 pytestmark = on_disk
 
@@ -41,7 +41,7 @@ async def test_an_effect_that_hangs_is_unknown_after_its_deadline(node: AsyncNod
     async def books(run: RunState) -> object:
         return await wire()
 
-    with anyio.fail_after(PATIENCE_S):
+    with anyio.fail_after(DEADLINE_S):
         ended = await AgentJob(node, "treasury", books, owner="w1").resume(await begun(node))
 
     (effect,) = await node.effects.listed(ended.run_id)
@@ -57,7 +57,7 @@ async def test_an_effect_that_hangs_is_looked_for_after_its_deadline(node: Async
     async def books(run: RunState) -> object:
         return await wire()
 
-    with anyio.fail_after(PATIENCE_S):
+    with anyio.fail_after(DEADLINE_S):
         ended = await AgentJob(node, "treasury", books, owner="w1").resume(await begun(node))
 
     assert ended.detail_json == '"paid"'
@@ -73,7 +73,7 @@ async def test_a_connector_that_hangs_leaves_its_effect_unknown(node: AsyncNode)
         await anyio.sleep_forever()
 
     run_id = await begun(node)
-    with anyio.fail_after(PATIENCE_S):
+    with anyio.fail_after(DEADLINE_S):
         await AgentWorker(app="treasury", function=books, connectors={"bank": hang}, deadline=BRIEF).run_once(node)
 
     (effect,) = await node.effects.listed(run_id)

@@ -17,7 +17,7 @@ from tape.core.term import is_resumable
 from tests.contract.backends import Backend, needs_ledgers
 from tests.contract.events import append, fill, make_event, positions, read_all
 from tests.contract.reactions import catch_up, match, publish, reaction, sources
-from tests.patience import PATIENCE_S
+from tests.deadlines import DEADLINE_S
 
 
 @pytest.fixture
@@ -108,7 +108,7 @@ async def test_a_live_stream_raises_when_an_epoch_begins_under_it(
             tasks.start_soon(begin, other)
             with (
                 pytest.raises(InvalidCursor, match=f"a cursor of {before} means nothing"),
-                anyio.fail_after(PATIENCE_S),
+                anyio.fail_after(DEADLINE_S),
             ):
                 await anext(live)
 
@@ -136,7 +136,7 @@ async def test_a_node_continues_in_a_new_epoch_with_streams_and_appends(journal:
 
 
 async def until_signal(live: AsyncIterator[Entry]) -> None:
-    with pytest.raises(InvalidCursor), anyio.fail_after(PATIENCE_S):
+    with pytest.raises(InvalidCursor), anyio.fail_after(DEADLINE_S):
         while True:
             await anext(live)
 
@@ -166,7 +166,7 @@ async def test_a_run_that_is_closed_in_a_new_epoch_ends_its_streams(journal: Jou
         await anext(again)
         await elsewhere.append(make_event("r1", 2))
         await elsewhere.close_run("r1")
-        with anyio.fail_after(PATIENCE_S):
+        with anyio.fail_after(DEADLINE_S):
             assert [entry.seq async for entry in again] == [2]
 
 

@@ -25,7 +25,7 @@ from tests.conftest import Scale
 from tests.contract.backends import needs_ledgers
 from tests.contract.events import make_event
 from tests.contract.ledgers import all_entries
-from tests.patience import PATIENCE_S
+from tests.deadlines import DEADLINE_S
 
 pytestmark = needs_ledgers
 
@@ -33,7 +33,7 @@ pytestmark = needs_ledgers
 async def taken(node: AsyncNode, count: int | None = None, **wish: Any) -> list[Entry]:
     """So many entries of a stream, or all until it ends."""
     found: list[Entry] = []
-    with anyio.fail_after(PATIENCE_S):
+    with anyio.fail_after(DEADLINE_S):
         async with aclosing(await node.events.stream(**wish)) as entries:
             async for entry in entries:
                 found.append(entry)
@@ -95,7 +95,7 @@ async def test_a_stream_misses_nothing_from_its_creation_on(node: AsyncNode, jou
     head = await journal.head()
     async with aclosing(await node.events.stream(from_global_seq=head)) as entries:
         await journal.append(make_event("r1", 1), open=True)
-        with anyio.fail_after(PATIENCE_S):
+        with anyio.fail_after(DEADLINE_S):
             entry = await anext(entries)
 
     assert entry.payload == {"n": 1}

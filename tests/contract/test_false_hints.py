@@ -13,7 +13,7 @@ import redis
 
 from tests.contract.backends import Backend
 from tests.contract.events import fill, make_event, seqs, upto
-from tests.patience import PATIENCE_S
+from tests.deadlines import DEADLINE_S
 
 HINTS: Final = [b"", b"x", b"0", b"-1", b"3", b"9" * 18, b"9" * 5_000, b"\xff\x00", b"2 []", b"nan", b"1e9", b" 7 "]
 
@@ -25,7 +25,7 @@ async def test_p9_false_hints_forge_nothing_and_hide_nothing(backend: Backend) -
     async with backend.two_nodes() as (writer, reader):
         await fill(writer, "r1", 1)
         async with aclosing(reader.stream(run_id="r1")) as of_run, aclosing(reader.stream()) as of_all:
-            with anyio.fail_after(PATIENCE_S):
+            with anyio.fail_after(DEADLINE_S):
                 found = [[await anext(stream)] for stream in (of_run, of_all)]
                 for number in range(2, 6):
                     await hint(backend)

@@ -26,7 +26,7 @@ from tape.core.ids import RunId, Seq
 from tape.core.ports import RunPage, Store, TermReader
 from tests.contract.backends import Backend, needs_ledgers
 from tests.contract.events import append, drain, entries, fill, make_event, positions, read_all, request, seqs, upto
-from tests.patience import PATIENCE_S
+from tests.deadlines import DEADLINE_S
 
 PARENT, CHILD = RunId("parent"), RunId("child")
 
@@ -261,7 +261,7 @@ async def test_a_child_is_tailed_from_its_first_moment(journal: Journal) -> None
 
     async with aclosing(tail), anyio.create_task_group() as tasks:
         tasks.start_soon(write, journal, "child", 3)
-        with anyio.fail_after(PATIENCE_S):
+        with anyio.fail_after(DEADLINE_S):
             found = [await anext(tail) for _ in range(6)]
 
     assert seqs(found) == upto(6)
@@ -273,7 +273,7 @@ async def test_a_reader_that_waits_for_a_child_gets_what_it_inherits(journal: Jo
 
     async with aclosing(tail), anyio.create_task_group() as tasks:
         tasks.start_soon(fork_late, journal)
-        with anyio.fail_after(PATIENCE_S):
+        with anyio.fail_after(DEADLINE_S):
             found = [await anext(tail) for _ in range(5)]
 
     assert seqs(found) == upto(5)

@@ -20,7 +20,7 @@ from tape.work.jobs import job_worker
 from tests.contract import inverse
 from tests.contract.backends import on_disk
 from tests.contract.ledgers import begin_run, concurrently, queue_effect, until
-from tests.patience import PATIENCE_S
+from tests.deadlines import DEADLINE_S
 
 pytestmark = on_disk
 
@@ -247,7 +247,7 @@ async def test_a_job_worker_runs_until_it_is_stopped_and_finishes_what_it_began(
         return "paid"
 
     worker = job_worker(DispatchJob(node, {"bank": slow}, owner="d1", lease=timedelta(seconds=30)), slots=1)
-    with anyio.fail_after(PATIENCE_S):
+    with anyio.fail_after(DEADLINE_S):
         async with anyio.create_task_group() as tasks:
             tasks.start_soon(worker.run)
             effect = await queue_effect(node)

@@ -20,7 +20,7 @@ from tests.contract.backends import needs_ledgers
 from tests.contract.events import append
 from tests.contract.reactions import LONG, match, publish, reaction, tasks
 from tests.contract.serving import served
-from tests.patience import PATIENCE_S
+from tests.deadlines import DEADLINE_S
 from tests.servers.grpc_stub import TapeStub
 
 pytestmark = needs_ledgers
@@ -59,7 +59,7 @@ async def begun(stock: Any) -> str:
 async def whole(ask: Any, request: Any, noun: str) -> list[Any]:
     """All items of a list, page by page."""
     found: list[Any] = []
-    with anyio.fail_after(PATIENCE_S):
+    with anyio.fail_after(DEADLINE_S):
         while True:
             answer = await ask(request)
             found.extend(getattr(answer, noun))

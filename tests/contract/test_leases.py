@@ -16,7 +16,7 @@ from tape.core.run import Head, RunActivity, RunMeta, RunRecord
 from tests.contract.ageing import age
 from tests.contract.backends import Backend
 from tests.contract.events import append, entries, make_event, request
-from tests.patience import PATIENCE_S
+from tests.deadlines import DEADLINE_S
 
 R1, R2, R3 = RunId("r1"), RunId("r2"), RunId("r3")
 NONE_AT_ALL = timedelta(0)
@@ -151,7 +151,7 @@ async def test_a_stream_ends_when_an_expired_run_is_closed(backend: Backend, sto
         async for entry in journal.stream(run_id="r1"):
             seen.append(entry.seq)
 
-    with anyio.fail_after(PATIENCE_S):
+    with anyio.fail_after(DEADLINE_S):
         async with anyio.create_task_group() as tasks:
             tasks.start_soon(read)
             await anyio.wait_all_tasks_blocked()
@@ -323,7 +323,7 @@ async def test_renewals_do_not_disturb_concurrent_appends_and_closes(store: Stor
             (outcome,) = await store.journal.append([request(*(make_event(run_id, n) for run_id in runs), opens=False)])
             entries(outcome)
 
-    with anyio.fail_after(PATIENCE_S):
+    with anyio.fail_after(DEADLINE_S):
         async with anyio.create_task_group() as tasks:
             tasks.start_soon(renew)
             tasks.start_soon(publish)

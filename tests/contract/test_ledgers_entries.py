@@ -42,7 +42,7 @@ async def live(node: AsyncNode) -> str:
     return run.run_id
 
 
-async def test_every_canonical_subject_is_said(node: AsyncNode, journal: Journal) -> None:
+async def test_every_canonical_subject_is_written(node: AsyncNode, journal: Journal) -> None:
     run_id = await live(node)
 
     written = set(await subjects(journal))

@@ -21,7 +21,7 @@ from tests.contract.claim_history import ClaimSpan, overlaps
 from tests.contract.events import drain, read_all
 from tests.contract.ledgers import begin_run, concurrently, far_or_not, two_nodes, until
 from tests.contract.serving import served
-from tests.patience import PATIENCE_S
+from tests.deadlines import DEADLINE_S
 from tests.servers.grpc_stub import TapeStub
 
 pytestmark = needs_ledgers
@@ -168,7 +168,7 @@ async def test_those_who_take_over_from_each_other_never_hold_it_at_one_time(bac
                     history.append(ClaimSpan(held.owner, held.attempt, held.expires_at_ms - 1000, held.expires_at_ms))
                 await anyio.sleep(0.01)
 
-        with anyio.fail_after(PATIENCE_S):
+        with anyio.fail_after(DEADLINE_S):
             await concurrently(4, compete)
 
         assert len(history) >= 3 and overlaps(history) == []

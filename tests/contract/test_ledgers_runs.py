@@ -14,7 +14,7 @@ from tape.sdk.nouns.node import AsyncNode
 from tests.contract.backends import Backend, needs_ledgers
 from tests.contract.events import drain, read_all
 from tests.contract.ledgers import all_entries, begin_run, concurrently, two_nodes, until
-from tests.patience import PATIENCE_S
+from tests.deadlines import DEADLINE_S
 
 pytestmark = needs_ledgers
 
@@ -178,7 +178,7 @@ async def test_what_is_not_settled_is_not_compacted_and_stops_nobody(node: Async
         await node.runs.compact(open_run.run_id)
     with pytest.raises(NotReady, match="not settled"):
         await node.runs.compact(doubtful.run_id)
-    with anyio.fail_after(PATIENCE_S):
+    with anyio.fail_after(DEADLINE_S):
         assert not (await node.runs.compact(settled.run_id)).already_compacted
 
 

@@ -13,13 +13,13 @@ from tape.core.value import ValueChange
 from tape.sdk.nouns.node import AsyncNode
 from tests.contract.backends import Backend, needs_ledgers
 from tests.contract.ledgers import all_entries, concurrently, two_nodes
-from tests.patience import PATIENCE_S
+from tests.deadlines import DEADLINE_S
 
 pytestmark = needs_ledgers
 
 
 async def seen(watch: Watching, count: int) -> list[ValueChange]:
-    with anyio.fail_after(PATIENCE_S):
+    with anyio.fail_after(DEADLINE_S):
         async with aclosing(watch):
             return [await watch.__anext__() for _ in range(count)]
 

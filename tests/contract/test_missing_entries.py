@@ -16,7 +16,7 @@ from tape.matcher.matcher import Matcher
 from tests.contract.backends import Backend, needs_ledgers
 from tests.contract.events import append, make_event
 from tests.contract.reactions import catch_up, publish, reaction, sources
-from tests.patience import PATIENCE_S
+from tests.deadlines import DEADLINE_S
 
 PATTERNS = [None, "/**", "/*/b", "/a/**", "/a/*", "/a/b", "/other/**", "/other/one"]
 ENTRIES, LOST = 9, 5
@@ -35,7 +35,7 @@ async def lose(backend: Backend, store: Store, run_id: str = "r1", place: int = 
 async def taken(entries: AsyncIterable[Entry]) -> list[int]:
     """The positions of the entries before `Corrupt` was raised."""
     places: list[int] = []
-    with anyio.fail_after(PATIENCE_S), pytest.raises(Corrupt, match=f"entry {LOST}: it is missing"):
+    with anyio.fail_after(DEADLINE_S), pytest.raises(Corrupt, match=f"entry {LOST}: it is missing"):
         async for entry in entries:
             places.append(entry.global_seq)
     return places

@@ -38,10 +38,10 @@ def forks(draw: st.DrawFn, has_cells: bool) -> Request:
     """A fork of any run at any seq, mostly an invalid one, sometimes with a cause."""
     (child, parent, *_), at_seq, mutation = draw(FORKS)
     begun = fork_request(RunId(child), Fork(RunId(parent), Seq(at_seq)), mutation)
-    said_with_it = tuple(make_event(child, n, cause=cause) for _, n, cause in draw(EVENTS))
+    more_events = tuple(make_event(child, n, cause=cause) for _, n, cause in draw(EVENTS))
     cells = tuple(change(key, seen) for key, seen in draw(CELLS).items()) if has_cells else ()
     key = draw(st.one_of(st.none(), st.sampled_from(["k1", "k2"])))
-    return Request(events=(*begun.events, *said_with_it), cells=cells, key=key, fork=begun.fork)
+    return Request(events=(*begun.events, *more_events), cells=cells, key=key, fork=begun.fork)
 
 
 def groups(has_cells: bool) -> st.SearchStrategy[list[list[Request]]]:

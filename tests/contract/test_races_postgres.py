@@ -18,7 +18,7 @@ from tape.work.envelope import Envelope
 from tape.work.handler import handler
 from tests.conftest import Scale
 from tests.contract.reactions import match, publish, reaction, sources, tasks
-from tests.patience import PATIENCE_S
+from tests.deadlines import DEADLINE_S
 
 HELD = "SELECT 1 FROM tape_tasks WHERE task_id = :task_id FOR UPDATE"
 WAITING = "SELECT 1 FROM pg_stat_activity WHERE datname = current_database() AND wait_event_type = 'Lock'"
@@ -67,7 +67,7 @@ async def test_p13_limits_hold_while_two_nodes_say_and_do_and_a_third_meddles(
 ) -> None:
     counted, count = Counted(), scale(100)
     await store.reactions.register(reaction(max_concurrency=2, retry_backoff_ms=1))
-    with anyio.fail_after(PATIENCE_S):
+    with anyio.fail_after(DEADLINE_S):
         async with anyio.create_task_group() as group:
             group.start_soon(counted.node, postgres_url, "one", count)
             group.start_soon(counted.node, postgres_url, "two", count)
@@ -89,7 +89,7 @@ async def test_who_changes_shards_and_who_settles_never_wait_in_a_ring(store: St
     await match(store)
     first, second = await tasks(store)
 
-    with anyio.fail_after(PATIENCE_S):
+    with anyio.fail_after(DEADLINE_S):
         async with anyio.create_task_group() as group, store.transaction() as tx:
             await tx.fetch(HELD, {"task_id": second.task_id})
             group.start_soon(store.reactions.register, reaction(num_shards=4))

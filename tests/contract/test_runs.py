@@ -12,7 +12,7 @@ from tape.core.ports import Store
 from tape.core.run import LiveRun, RunMeta
 from tests.contract.backends import Backend
 from tests.contract.events import append, drain, fill, make_event, seqs, upto
-from tests.patience import PATIENCE_S
+from tests.deadlines import DEADLINE_S
 
 
 async def test_an_open_run_cannot_be_opened(journal: Journal) -> None:
@@ -114,7 +114,7 @@ async def test_cancelling_what_opens_or_closes_a_run_leaves_the_store_usable(jou
         with anyio.move_on_after(0.0002 * (n % 5)), suppress(RunNotFound):
             await journal.close_run(f"r{n}")
 
-    with anyio.fail_after(PATIENCE_S):
+    with anyio.fail_after(DEADLINE_S):
         (entry,) = await journal.append(make_event("after"), open=True)
     assert entry.seq == 1
 

@@ -17,7 +17,7 @@ from tape.core.ports import Store
 from tests.conftest import Scale
 from tests.contract.backends import Backend, LossyWake
 from tests.contract.events import drain, fill, make_event, positions, seqs, take, upto
-from tests.patience import PATIENCE_S
+from tests.deadlines import DEADLINE_S
 
 
 async def test_a_stream_replays_and_then_follows(journal: Journal) -> None:
@@ -196,7 +196,7 @@ async def test_a_closed_journal_wakes_all_waiters(store: Store) -> None:
         await live.__anext__()
 
     for late in (live.__anext__(), journal.append(make_event())):
-        with pytest.raises(Unavailable), anyio.fail_after(PATIENCE_S):
+        with pytest.raises(Unavailable), anyio.fail_after(DEADLINE_S):
             await late
 
 
@@ -318,7 +318,7 @@ async def test_a_slow_reader_over_a_trimmed_run_gets_everything_or_a_gap(journal
     await journal.append([make_event(n=n) for n in range(400)])
     await store.retention.trim_run(RunId("r1"), keep=10)
 
-    with pytest.raises(BrokerOverflowError) as gap, anyio.fail_after(PATIENCE_S):
+    with pytest.raises(BrokerOverflowError) as gap, anyio.fail_after(DEADLINE_S):
         async for entry in stream:
             found.append(entry)
 

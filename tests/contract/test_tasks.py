@@ -39,7 +39,7 @@ from tests.contract.reactions import (
     settle,
     tasks,
 )
-from tests.patience import PATIENCE_S
+from tests.deadlines import DEADLINE_S
 
 pytestmark = needs_ledgers
 
@@ -386,7 +386,7 @@ async def test_p13_dispatchers_together_start_no_more_than_the_rate_and_a_burst(
             started.extend(claimed.tasks)
             await anyio.sleep((claimed.more_after or timedelta(0)).total_seconds())
 
-    with anyio.fail_after(PATIENCE_S):
+    with anyio.fail_after(DEADLINE_S):
         async with anyio.create_task_group() as group:
             for number in range(4):
                 group.start_soon(dispatch, f"dispatcher{number}")
@@ -500,7 +500,7 @@ async def test_a_node_forgets_what_was_done_long_ago_and_keeps_what_is_dead(stor
     await settle(store, recent)
 
     async with background(partial(run_retention, store, every=timedelta(milliseconds=10))):
-        with anyio.fail_after(PATIENCE_S):
+        with anyio.fail_after(DEADLINE_S):
             while await store.tasks.find(done.task_id) is not None:
                 await checkpoint()
 

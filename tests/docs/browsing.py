@@ -5,7 +5,7 @@ from contextlib import contextmanager
 
 from playwright.sync_api import Page, sync_playwright
 
-from tests.patience import PATIENCE_S
+from tests.deadlines import DEADLINE_S
 
 
 class ConsoleLog:
@@ -20,7 +20,7 @@ class ConsoleLog:
     def lines(self, count: int) -> str:
         """Waits until there are so many lines."""
         if len(self._lines) < count:
-            self._page.wait_for_event("console", lambda _: len(self._lines) >= count, timeout=PATIENCE_S * 1000)
+            self._page.wait_for_event("console", lambda _: len(self._lines) >= count, timeout=DEADLINE_S * 1000)
         return "".join(f"{line}\n" for line in self._lines)
 
 

@@ -11,10 +11,10 @@ from pathlib import Path
 from threading import Timer
 
 from tests.architecture.tree import ROOT
+from tests.deadlines import DEADLINE_S
 from tests.docs.blocks import SPARK, Block
 from tests.docs.browsing import running
 from tests.docs.in_process import InProcess
-from tests.patience import PATIENCE_S
 
 PROGRAMS = Path(sys.executable).parent
 CHECKOUT = ("bench", "docs", "examples")  # folders of a checkout that commands of a page name
@@ -76,7 +76,7 @@ class Session:
         for server in self._servers:
             server.send_signal(signal.SIGTERM)
             with suppress(subprocess.TimeoutExpired):
-                server.wait(PATIENCE_S)
+                server.wait(DEADLINE_S)
             server.kill()
             server.wait()
             if server.stdout is not None:
@@ -121,7 +121,7 @@ class Session:
         with subprocess.Popen(
             ["bash", "-c", f"exec {command}"], cwd=self._folder, env=self._environment, stdout=subprocess.PIPE
         ) as process:
-            stop = Timer(PATIENCE_S, process.kill)
+            stop = Timer(DEADLINE_S, process.kill)
             stop.start()
             assert process.stdout is not None
             printed = b""
@@ -160,7 +160,7 @@ class Session:
             env=self._environment,
             capture_output=True,
             text=True,
-            timeout=PATIENCE_S,
+            timeout=DEADLINE_S,
             check=False,
         )
         output = f"{command[-1]}\nended with {ended.returncode}\n{ended.stdout}{ended.stderr}"

@@ -105,7 +105,7 @@ def test_the_table_of_extras_is_complete() -> None:
 
 def test_the_table_of_the_doctor_is_complete() -> None:
     code = "\n".join(path.read_text() for path in (ROOT / "src" / "tape" / "cli" / "doctor").glob("*.py"))
-    subjects = re.findall(r'(?:Finding|look_at_disk|_mode)\(\s*"([a-z -]+)"', code) + list(SAFE) + ["cel", "uvloop"]
+    subjects = re.findall(r'(?:Finding|check_disk|_mode)\(\s*"([a-z -]+)"', code) + list(SAFE) + ["cel", "uvloop"]
     table = " ".join(re.findall(r"^\| (`[^|]+) \|", (ROOT / "docs" / "doctor.md").read_text(), re.MULTILINE))
 
     assert {subject for subject in subjects if f"`{subject}`" not in table} == set()

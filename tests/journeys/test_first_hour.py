@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.patience import PATIENCE_S
+from tests.deadlines import DEADLINE_S
 
 HOSTILE = "\x1b[2J \x1b]0;x\x07 \r\n \u202e \u200b"
 
@@ -34,7 +34,7 @@ def tape(tmp_path: Path, environment: dict[str, str]) -> Tape:
             env={**environment, **more},
             capture_output=True,
             text=True,
-            timeout=PATIENCE_S,
+            timeout=DEADLINE_S,
             check=False,
         )
 
@@ -87,7 +87,7 @@ def test_a_tail_follows_what_another_process_publishes(nine: Tape, follower: sub
 def test_an_interrupted_tail_ends_quietly_with_130(follower: subprocess.Popen[str]) -> None:
     follower.send_signal(signal.SIGINT)
 
-    _, errors = follower.communicate(timeout=PATIENCE_S)
+    _, errors = follower.communicate(timeout=DEADLINE_S)
 
     assert (follower.returncode, errors) == (130, "")
 

@@ -18,9 +18,9 @@ from tape.core.ports import Bounds
 from tape.lake.archive import ComparedPositions, archive
 from tape.lake.log import DeltaLog
 from tests.conftest import ROOT, Scale
+from tests.deadlines import DEADLINE_S
 from tests.lake.archiver import STEP
 from tests.lake.local_lake import fill, opened, publish, read_all
-from tests.patience import PATIENCE_S
 
 LATER = 1 << 60
 
@@ -81,7 +81,7 @@ async def test_subscribers_at_the_beginning_in_the_middle_and_live_miss_nothing_
     async with opened(url, log) as (store, journal):
         await publish(journal, 600)
         await fill(store, log, url)
-        with anyio.fail_after(PATIENCE_S):
+        with anyio.fail_after(DEADLINE_S):
             async with anyio.create_task_group() as tasks:
                 for after, entries in seen.items():
                     tasks.start_soon(read_to, journal, after, last, entries)
@@ -115,7 +115,7 @@ async def killed_archiver(log: DeltaLog, url: str, journal: Journal) -> int:
     command = [sys.executable, "-m", "tests.lake.archiver", url, str(log.table)]
     with subprocess.Popen(command, cwd=ROOT, stdout=subprocess.PIPE) as archiver:
         assert archiver.stdout is not None
-        with anyio.fail_after(PATIENCE_S):
+        with anyio.fail_after(DEADLINE_S):
             await to_thread.run_sync(archiver.stdout.read, 1)  # there may be nothing left to archive
             steps = Random().randrange(0, 20)
             while archiver.poll() is None and await journal.floor() < begin + steps * STEP:

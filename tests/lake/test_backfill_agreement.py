@@ -24,11 +24,11 @@ from tape.matcher.matcher import Matcher
 from tests.conftest import Scale
 from tests.contract.events import append
 from tests.contract.reactions import catch_up, reaction
+from tests.deadlines import DEADLINE_S
 from tests.lake.backfills import Made, delete_tasks, filled, tasks_in
 from tests.lake.expressions import RandomPredicates
 from tests.lake.local_lake import fill, opened
 from tests.lake.test_archive import LATER, ignore
-from tests.patience import PATIENCE_S
 
 ENTRIES = 8_000
 ROUNDS = 40
@@ -192,7 +192,7 @@ def end(process: subprocess.Popen[bytes]) -> None:
 
 async def until_made(url: str, least: int) -> int:
     async with opened(url) as (store, _):
-        with anyio.fail_after(PATIENCE_S):
+        with anyio.fail_after(DEADLINE_S):
             while (made := await count(store)) < least:  # noqa: ASYNC110 - another process makes them
                 await anyio.sleep(0.002)
         return made

@@ -15,8 +15,8 @@ from tape.core.subject import Pattern
 from tape.lake.compaction import compact, vacuum
 from tape.lake.log import DeltaLog
 from tape.lake.reader import LakeReader
+from tests.deadlines import DEADLINE_S
 from tests.lake.local_lake import fill, opened, publish, read_all
-from tests.patience import PATIENCE_S
 
 NOW = timedelta(seconds=-1)
 
@@ -46,7 +46,7 @@ async def hot_warm_and_cold(
         async with aclosing(live):
             for event in events:
                 await journal.append(event, open=True)
-            with anyio.fail_after(PATIENCE_S):
+            with anyio.fail_after(DEADLINE_S):
                 hot = [await anext(live) for _ in events]
         warm = await read_all(journal)
         await fill(store, log, url)
@@ -130,7 +130,7 @@ async def test_a_live_reader_continues_when_its_position_is_trimmed(log: DeltaLo
             await store.retention.trim(GlobalSeq(600))
             published += await publish(journal, 5)
 
-            with anyio.fail_after(PATIENCE_S):
+            with anyio.fail_after(DEADLINE_S):
                 rest = [await anext(stream) for _ in range(595)]
 
     assert first + rest == published

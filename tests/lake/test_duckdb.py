@@ -21,7 +21,7 @@ from tape.lake.cold.persist import persist_entries
 from tape.lake.cold.reading import read_cold, read_runs
 from tape.lake.cold.runs import ColdRuns, cold_path
 from tape.lake.file_lock import exclusive_lock, is_locked
-from tests.patience import PATIENCE_S
+from tests.deadlines import DEADLINE_S
 
 RUN = RunId("r")
 HOSTILE: list[object] = [
@@ -79,7 +79,7 @@ async def test_a_persister_started_late_stores_every_event(broker: InProcessEven
 
 async def test_a_persister_ends_with_the_run(broker: InProcessEventBroker, path: Path) -> None:
     broker.open_run(RUN)
-    with anyio.fail_after(PATIENCE_S):
+    with anyio.fail_after(DEADLINE_S):
         async with anyio.create_task_group() as tasks:
             tasks.start_soon(persist_to_duckdb, broker, RUN, path)
             published = await publish(broker, 500)
@@ -348,7 +348,7 @@ async def test_a_reader_that_pauses_keeps_no_writer_waiting(broker: InProcessEve
 
     published += await publish(broker, 1)
     broker.close_run(RUN)
-    with anyio.fail_after(PATIENCE_S):
+    with anyio.fail_after(DEADLINE_S):
         await persist_to_duckdb(broker, RUN, path)
 
     assert list(reader) == published[1:]
@@ -479,14 +479,14 @@ def test_what_a_sink_writes_is_the_callers_to_take_back(path: Path) -> None:
 async def until_closed(path: Path) -> None:
     """Until the file has been written and closed: DuckDB's log beside it is gone."""
     log = path.with_name(path.name + ".wal")
-    with anyio.fail_after(PATIENCE_S):
+    with anyio.fail_after(DEADLINE_S):
         for is_there in (True, False):
             while log.exists() is not is_there:
                 await anyio.lowlevel.checkpoint()
 
 
 async def until_locked(path: Path) -> None:
-    with anyio.fail_after(PATIENCE_S):
+    with anyio.fail_after(DEADLINE_S):
         while not (is_locked(path) and path.exists()):
             await anyio.lowlevel.checkpoint()
 

@@ -19,9 +19,9 @@ from tape.lake.compaction import vacuum
 from tape.lake.log import DATA, DeltaLog
 from tape.lake.verify import faults, versions
 from tests.conftest import Scale
+from tests.deadlines import DEADLINE_S
 from tests.lake.local_lake import fill, opened, publish
 from tests.lake.test_compaction import NOW
-from tests.patience import PATIENCE_S
 
 KILLS = 2  # with --scale more; the third kind of moment is at random
 ENTRIES = 10_000
@@ -109,7 +109,7 @@ async def kill_a_driver(folder: Path, url: str, log: DeltaLog, number: int) -> l
     with (folder / "driver.log").open("ab") as output:
         driver = subprocess.Popen(command, env=environment, stdout=output, stderr=output)
     try:
-        with anyio.fail_after(PATIENCE_S):
+        with anyio.fail_after(DEADLINE_S):
             while not moment(log, before):
                 assert driver.poll() is None, (folder / "driver.log").read_text()
                 await anyio.sleep(0.002)

@@ -16,8 +16,8 @@ from tape.core.reaction import Reaction
 from tape.lake.log import DeltaLog
 from tape.lake.search.backfill import BackfillPlan, find_matches, plan_backfill
 from tape.lake.search.backfill_dry_run import dry_run_backfill
+from tests.deadlines import DEADLINE_S
 from tests.lake.local_lake import fill, opened, publish
-from tests.patience import PATIENCE_S
 from tests.server.server import TapeServer
 
 LATE = Reaction(reaction_id="late", subject_pattern="/n/**", predicate_cel="payload.n >= 100", bootstrap_from_head=True)
@@ -26,7 +26,7 @@ ERRS = Reaction(
 )
 EVENTS = 300
 DAY_MS = 86_400_000
-SPARK_S = 4 * PATIENCE_S
+SPARK_S = 4 * DEADLINE_S
 
 
 @pytest.fixture(scope="module")

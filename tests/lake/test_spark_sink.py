@@ -12,9 +12,9 @@ from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame, SparkSession
 
 from tape.compose import open_store
+from tests.deadlines import DEADLINE_S
 from tests.lake.journals import fill, hostile, numbered, plain, read
 from tests.lake.stream_copy import copy_stream
-from tests.patience import PATIENCE_S
 
 COPIED = ("run_id", "type", "subject", "payload_json")
 
@@ -123,6 +123,6 @@ def test_a_sink_killed_among_its_batches_has_each_row_once(spark: SparkSession, 
 async def reached(url: str, position: int) -> None:
     """Waits until the journal has grown so far."""
     async with open_store(url) as store:
-        with anyio.fail_after(PATIENCE_S):
+        with anyio.fail_after(DEADLINE_S):
             while (head := (await store.journal.bounds()).head) < position:
                 await store.journal.wait(head)

@@ -12,7 +12,7 @@ import asyncpg
 
 from tape.core.background import background
 from tape.outbox import EventHandler, OutboxEvent, OutboxListener, RetryPolicy, publish
-from tests.patience import PATIENCE_S
+from tests.deadlines import DEADLINE_S
 
 QUICK = RetryPolicy(base=timedelta(milliseconds=1), cap=timedelta(milliseconds=2))
 
@@ -67,7 +67,7 @@ class BusinessDatabase:
     async def states(self, columns: str = "status") -> list[tuple[Any, ...]]:
         return await self.rows(f"SELECT {columns} FROM {self.outbox} ORDER BY position")
 
-    async def wait_until(self, status: str, count: int, within_s: float = PATIENCE_S) -> None:
+    async def wait_until(self, status: str, count: int, within_s: float = DEADLINE_S) -> None:
         """Waits until `count` rows have a status."""
         query = f"SELECT count(*) FROM {self.outbox} WHERE status = '{status}'"
         with anyio.fail_after(within_s):
@@ -127,7 +127,7 @@ class RecordingHandler:
             raise answer
 
     async def wait_for(self, count: int) -> None:
-        with anyio.fail_after(PATIENCE_S):
+        with anyio.fail_after(DEADLINE_S):
             while len(self.events) < count:
                 self._has_more = anyio.Event()
                 await self._has_more.wait()

@@ -13,7 +13,7 @@ import pytest
 
 from tape.cli.main import run
 from tests.architecture.tree import ROOT
-from tests.patience import PATIENCE_S
+from tests.deadlines import DEADLINE_S
 from tests.server.server import clean_environment
 from tests.servers.process import free_port
 
@@ -38,11 +38,11 @@ def running(command: list[str], folder: Path, url: str, log: Path) -> Iterator[s
         yield process
     finally:
         process.terminate()
-        process.wait(PATIENCE_S)
+        process.wait(DEADLINE_S)
 
 
 def eventually(ask: httpx.Client, path: str, wanted: object) -> None:
-    deadline, answer = time.monotonic() + PATIENCE_S, "nothing"
+    deadline, answer = time.monotonic() + DEADLINE_S, "nothing"
     while time.monotonic() < deadline:
         try:
             response = ask.get(path)
@@ -68,7 +68,7 @@ def test_the_fastapi_shop_writes_an_invoice_for_each_order_that_was_committed(
         answers = [http.post("/orders", json={"number": n, "cents": 10 - n}).status_code for n in (1, 2, 30)]
         eventually(http, "/invoices", [{"number": 1, "cents": 9}, {"number": 2, "cents": 8}])
         process.terminate()
-        process.wait(PATIENCE_S)
+        process.wait(DEADLINE_S)
 
     assert answers == [201, 201, 422]
     assert "Application shutdown complete" in log.read_text()
@@ -94,7 +94,7 @@ def test_the_django_shop_writes_an_invoice_for_each_order_that_was_committed(pos
 
 
 def wait_for(log: Path, text: str) -> None:
-    deadline = time.monotonic() + PATIENCE_S
+    deadline = time.monotonic() + DEADLINE_S
     while text not in log.read_text():
         assert time.monotonic() < deadline, log.read_text()
         time.sleep(0.02)

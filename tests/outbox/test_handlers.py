@@ -11,8 +11,8 @@ from tape.core.errors import UsageError
 from tape.outbox import OutboxEvent, OutboxListener, RetryPolicy
 from tape.outbox.forwarder import to_function
 from tape.outbox.handling import takes_connection
+from tests.deadlines import DEADLINE_S
 from tests.outbox.business_database import BusinessDatabase, RecordingHandler, insert_handled, make_event
-from tests.patience import PATIENCE_S
 
 
 async def test_a_plain_function_that_gives_a_coroutine_is_waited_for(business: BusinessDatabase) -> None:
@@ -91,7 +91,7 @@ async def test_a_plain_function_is_abandoned_at_its_deadline(business: BusinessD
     once = {"deadline": timedelta(milliseconds=50), "retry_policy": RetryPolicy(retries=0)}
     await business.publish(make_event(1))
 
-    async with business.listening({"orders.hangs": lambda _: may_end.wait(PATIENCE_S)}, listen=once):
+    async with business.listening({"orders.hangs": lambda _: may_end.wait(DEADLINE_S)}, listen=once):
         await business.wait_until("failed", 1)
         may_end.set()
 

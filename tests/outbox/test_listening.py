@@ -23,17 +23,17 @@ from tape.outbox import OutboxEvent, OutboxListener, RetryPolicy, polling
 from tape.outbox.database import open_outbox
 from tape.store.outbox.deliveries import Deliveries
 from tape.store.outbox.versions import HandlerVersions
+from tests.deadlines import DEADLINE_S
 from tests.outbox.business_database import BusinessDatabase, RecordingHandler, insert_handled, make_event, number
-from tests.patience import PATIENCE_S
 from tests.servers.databases import Databases
 from tests.servers.proxy import Proxy
 
-NEVER_S = 10 * PATIENCE_S
+NEVER_S = 10 * DEADLINE_S
 EFFECTS = "SELECT n FROM orders WHERE note = 'handled' ORDER BY n"
 
 
 async def until_listening(listener: OutboxListener, wanted: bool = True) -> None:
-    with anyio.fail_after(PATIENCE_S):
+    with anyio.fail_after(DEADLINE_S):
         while listener.is_listening is not wanted:  # noqa: ASYNC110 - there is no event for it
             await anyio.sleep(0.005)
 
@@ -48,7 +48,7 @@ async def test_a_commit_wakes_a_listener_before_its_poll(
         await business.publish(make_event(1))
         await seen.wait_for(1)
 
-        with anyio.fail_after(PATIENCE_S):
+        with anyio.fail_after(DEADLINE_S):
             await business.publish(make_event(2))
             await seen.wait_for(2)
 
@@ -64,7 +64,7 @@ async def test_without_notifications_an_event_is_handled_within_the_poll(
     with caplog.at_level(logging.WARNING, "tape"):
         await until_listening(listener, wanted=False)
 
-    with anyio.fail_after(PATIENCE_S):
+    with anyio.fail_after(DEADLINE_S):
         await postgres.publish(make_event(1))
         await seen.wait_for(1)
     await listening.__aexit__(None, None, None)
@@ -81,7 +81,7 @@ async def test_behind_a_pooler_the_listener_logs_it_and_polls(
     async with proxy.open(), postgres.listening({"test.seen": seen}, listen_url=proxy.url) as listener:
         await until_degraded(caplog)
         await postgres.publish(make_event(1))
-        with anyio.fail_after(PATIENCE_S):
+        with anyio.fail_after(DEADLINE_S):
             await seen.wait_for(1)
 
         assert not listener.is_listening
@@ -210,7 +210,7 @@ async def test_listening_in_another_database_is_detected(
 
 
 async def until_degraded(caplog: pytest.LogCaptureFixture) -> None:
-    with caplog.at_level(logging.WARNING, "tape"), anyio.fail_after(PATIENCE_S):
+    with caplog.at_level(logging.WARNING, "tape"), anyio.fail_after(DEADLINE_S):
         while "outbox.degraded" not in caplog.messages:  # noqa: ASYNC110 - only the log tells
             await anyio.sleep(0.01)
 
@@ -221,5 +221,5 @@ async def test_an_unreachable_listen_url_only_delays(postgres: BusinessDatabase)
 
     async with postgres.listening({"test.seen": seen}, listen_url=closed):
         await postgres.publish(make_event(1))
-        with anyio.fail_after(PATIENCE_S):
+        with anyio.fail_after(DEADLINE_S):
             await seen.wait_for(1)

@@ -11,9 +11,9 @@ import pytest
 from tape.core.task import Died, Done, Settlement, TaskClaim
 from tape.outbox.database import Database, open_outbox
 from tape.store.outbox.table import OutboxTable
+from tests.deadlines import DEADLINE_S
 from tests.outbox.business_database import BusinessDatabase, make_event
 from tests.outbox.handler_version import CLAIM, HandlerVersion, expire_leases
-from tests.patience import PATIENCE_S
 
 LOW, HIGH = UUID(int=1), UUID(int=2)
 ROW = "SELECT 1 FROM core.outbox WHERE id = $1 FOR NO KEY UPDATE"
@@ -93,7 +93,7 @@ async def test_a_claim_does_not_wait_for_a_row_whose_last_attempt_is_being_settl
 
     async with postgres.connected() as other, other.transaction():
         await other.execute(ROW, LOW)
-        with anyio.fail_after(PATIENCE_S):
+        with anyio.fail_after(DEADLINE_S):
             assert await HandlerVersion(database, attempts=1).claimed() == []
 
         assert await postgres.states("id, status") == [(HIGH, "failed"), (LOW, "in_flight")]
@@ -116,7 +116,7 @@ async def begun(other: Any, work: Awaitable[Any]) -> AsyncIterator[None]:
     async def run() -> None:
         await work
 
-    with anyio.fail_after(PATIENCE_S):
+    with anyio.fail_after(DEADLINE_S):
         async with anyio.create_task_group() as group:
             group.start_soon(run)
             while await other.fetchval(BLOCKED) == 0:  # noqa: ASYNC110 - there is no event for it

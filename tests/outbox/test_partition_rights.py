@@ -14,8 +14,8 @@ from tape.core.errors import UsageError
 from tape.core.outbox import OutboxRetention
 from tape.outbox.database import open_outbox
 from tape.store.outbox.table import OutboxTable
+from tests.deadlines import DEADLINE_S
 from tests.outbox.business_database import BusinessDatabase, RecordingHandler, make_event
-from tests.patience import PATIENCE_S
 
 RIGHTS = """
 SELECT 'table', '', a.grantor::regrole::text, a.grantee::regrole::text, a.privilege_type, a.is_grantable
@@ -228,7 +228,7 @@ async def test_a_table_whose_updates_are_published_can_be_updated_in_every_parti
     await divided(postgres)
     async with postgres.listening({"test.seen": seen}):
         await postgres.publish(make_event(1))
-        with anyio.fail_after(PATIENCE_S):
+        with anyio.fail_after(DEADLINE_S):
             await postgres.wait_until("delivered", 1)
 
     assert seen.numbers == [1]

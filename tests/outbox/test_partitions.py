@@ -13,8 +13,8 @@ from tape.core.errors import UsageError
 from tape.core.outbox import OutboxRetention
 from tape.outbox.database import migrate, open_outbox
 from tape.store.outbox.table import OutboxStats, OutboxTable
+from tests.deadlines import DEADLINE_S
 from tests.outbox.business_database import BusinessDatabase, RecordingHandler, make_event
-from tests.patience import PATIENCE_S
 
 PARTITIONS = (
     "SELECT c.relname::text FROM pg_inherits AS i JOIN pg_class AS c ON c.oid = i.inhrelid "
@@ -64,7 +64,7 @@ async def test_retention_creates_the_next_partitions_and_locks_the_table_for_not
         made = await postgres.rows(PARTITIONS)
         async with postgres.connected() as publisher, publisher.transaction():
             await publisher.execute("LOCK TABLE core.outbox IN ROW EXCLUSIVE MODE")
-            with anyio.fail_after(PATIENCE_S):
+            with anyio.fail_after(DEADLINE_S):
                 await OutboxTable(database).retain(OutboxRetention())
 
     assert (last,) in made
@@ -131,7 +131,7 @@ def test_statistics_give_advice(grown: dict[str, float], advice: list[str]) -> N
     given = QUIET._replace(**grown)  # type: ignore[arg-type]
 
     assert len(given.advice) == len(advice)
-    assert all(words in said for words, said in zip(advice, given.advice, strict=True))
+    assert all(words in text for words, text in zip(advice, given.advice, strict=True))
 
 
 def test_the_doctor_reports_a_large_outbox() -> None:

@@ -6,8 +6,8 @@ from collections.abc import Iterator
 import anyio
 import pytest
 
+from tests.deadlines import DEADLINE_S
 from tests.outbox.business_database import BusinessDatabase, RecordingHandler, make_event
-from tests.patience import PATIENCE_S
 from tests.servers import binaries
 from tests.servers.pgbouncer import PgBouncerServer
 
@@ -37,7 +37,7 @@ async def test_o07_a_listener_behind_a_pooler_logs_it_and_polls(
         await postgres.publish(make_event(1))
         await seen.wait_for(1)
         await postgres.publish(make_event(2))
-        await postgres.wait_until("delivered", 2, within_s=PATIENCE_S)
+        await postgres.wait_until("delivered", 2, within_s=DEADLINE_S)
         is_listening = listener.is_listening
 
     assert seen.numbers == [1, 2] and not is_listening
@@ -51,7 +51,7 @@ async def test_with_a_direct_listen_connection_notifications_arrive(
     seen = RecordingHandler()
 
     async with pooled.listening({"orders.seen": seen}, listen_url=postgres.url) as listener:
-        with anyio.fail_after(PATIENCE_S):
+        with anyio.fail_after(DEADLINE_S):
             while not listener.is_listening:  # noqa: ASYNC110 - there is no event for it
                 await anyio.sleep(0.01)
         await postgres.publish(make_event(1))

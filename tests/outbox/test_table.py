@@ -12,8 +12,8 @@ from tape.core.outbox import OutboxRetention
 from tape.outbox import TerminalHandlerError, polling
 from tape.outbox.database import open_outbox
 from tape.store.outbox.table import OutboxStats, OutboxTable, RowFilter
+from tests.deadlines import DEADLINE_S
 from tests.outbox.business_database import BusinessDatabase, RecordingHandler, make_event
-from tests.patience import PATIENCE_S
 
 
 @pytest.fixture
@@ -82,7 +82,7 @@ async def test_what_has_not_ended_cannot_be_replayed(business: BusinessDatabase,
 async def test_a_replay_wakes_a_listener(
     business: BusinessDatabase, table: OutboxTable, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(polling, "POLL_S", 10 * PATIENCE_S)
+    monkeypatch.setattr(polling, "POLL_S", 10 * DEADLINE_S)
     mended = RecordingHandler()
     await business.publish(make_event(1))
     async with business.listening({"test.mended": broken()}):
@@ -175,7 +175,7 @@ async def test_a_listener_with_a_retention_deletes_old_rows(business: BusinessDa
         await business.wait_until("delivered", 1)
 
     async with business.listening({"test.seen": RecordingHandler()}, retention=SOON):
-        with anyio.fail_after(PATIENCE_S):
+        with anyio.fail_after(DEADLINE_S):
             while await business.states("deleted_at IS NULL") == [(True,)]:  # noqa: ASYNC110 - there is no event for it
                 await anyio.sleep(0.01)
 

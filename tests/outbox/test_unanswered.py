@@ -11,9 +11,9 @@ from tape.core.task import ClaimRequest
 from tape.outbox.database import open_outbox
 from tape.store.outbox.deliveries import Deliveries
 from tape.store.outbox.versions import HandlerVersions
+from tests.deadlines import DEADLINE_S
 from tests.outbox.business_database import BusinessDatabase, make_event
 from tests.outbox.test_claims import MINE
-from tests.patience import PATIENCE_S
 from tests.servers.proxy import Proxy
 
 CLAIM = ClaimRequest(owner="me", reaction_ids=("test.mine",), lease=timedelta(minutes=1))
@@ -39,10 +39,10 @@ async def test_a_half_open_connection_is_dropped_and_the_request_repeated(postgr
         deliveries = Deliveries(database, [MINE], {}, answer_s=ANSWER_S)
         await HandlerVersions(database, [MINE]).register()
         proxy.is_silent = True
-        with anyio.fail_after(PATIENCE_S), pytest.raises(Unavailable, match="answer"):
+        with anyio.fail_after(DEADLINE_S), pytest.raises(Unavailable, match="answer"):
             await deliveries.claim(CLAIM)
         proxy.is_silent = False
 
         await postgres.run("UPDATE core.outbox_deliveries SET next_attempt_at = 'epoch'")
-        with anyio.fail_after(PATIENCE_S):
+        with anyio.fail_after(DEADLINE_S):
             assert len((await deliveries.claim(CLAIM)).tasks) == 1

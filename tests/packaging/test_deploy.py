@@ -167,10 +167,10 @@ def test_the_proxy_is_the_same_everywhere() -> None:
 
 
 def test_a_stream_flows_through_the_proxy_and_nobody_comes_unasked() -> None:
-    said = (DEPLOY / "proxy.conf").read_text()
+    text = (DEPLOY / "proxy.conf").read_text()
 
-    assert "proxy_buffering off;" in said and "proxy_set_header Host 127.0.0.1:7880;" in said
-    assert "auth_basic_user_file" in said
+    assert "proxy_buffering off;" in text and "proxy_set_header Host 127.0.0.1:7880;" in text
+    assert "auth_basic_user_file" in text
 
 
 def test_the_pooler_keeps_prepared_statements() -> None:
@@ -182,10 +182,10 @@ def test_the_pooler_keeps_prepared_statements() -> None:
 
 
 def test_the_image_starts_tape_as_nobody_in_particular() -> None:
-    said = (DEPLOY / "Dockerfile").read_text()
+    text = (DEPLOY / "Dockerfile").read_text()
 
-    assert re.search(r"^USER 10001$", said, re.MULTILINE)
-    assert json.loads(re.findall(r"^ENTRYPOINT (.+)$", said, re.MULTILINE)[0]) == ["tape"]
+    assert re.search(r"^USER 10001$", text, re.MULTILINE)
+    assert json.loads(re.findall(r"^ENTRYPOINT (.+)$", text, re.MULTILINE)[0]) == ["tape"]
 
 
 @pytest.mark.skipif(shutil.which("systemd-analyze") is None, reason="there is no systemd here")

@@ -53,11 +53,15 @@ def test_a_wheel_has_what_is_not_python(suffix: str, wheel: Path) -> None:
 def test_a_wheel_says_what_it_is(wheel: Path) -> None:
     with zipfile.ZipFile(wheel) as archive:
         (name,) = [name for name in archive.namelist() if name.endswith(".dist-info/METADATA")]
-        said = message_from_string(archive.read(name).decode())
+        metadata = message_from_string(archive.read(name).decode())
 
-    assert (said["Name"], said["License-Expression"], said["Requires-Python"]) == ("tape-bus", "Apache-2.0", ">=3.11")
-    assert said["Description-Content-Type"] == "text/markdown"
-    assert "testing" not in said.get_all("Provides-Extra", [])
+    assert (metadata["Name"], metadata["License-Expression"], metadata["Requires-Python"]) == (
+        "tape-bus",
+        "Apache-2.0",
+        ">=3.11",
+    )
+    assert metadata["Description-Content-Type"] == "text/markdown"
+    assert "testing" not in metadata.get_all("Provides-Extra", [])
 
 
 def test_an_sdist_has_what_it_takes_to_test_it(sdist: Path) -> None:
@@ -80,11 +84,11 @@ def test_an_sdist_has_what_it_takes_to_test_it(sdist: Path) -> None:
 
 
 def test_it_is_the_wheel_that_a_clean_environment_imports(clean: Path, tmp_path: Path) -> None:
-    said = run(
+    output = run(
         clean, "python", "-c", "import tape, tape.testing; print(tape.__file__, tape.Event.__name__)", cwd=tmp_path
     )
 
-    assert said.split() == [str(next(clean.parent.glob("lib/*/site-packages/tape/__init__.py"))), "Event"]
+    assert output.split() == [str(next(clean.parent.glob("lib/*/site-packages/tape/__init__.py"))), "Event"]
 
 
 def test_the_command_works_with_nothing_but_the_three_dependencies(clean: Path, tmp_path: Path) -> None:
@@ -92,10 +96,10 @@ def test_the_command_works_with_nothing_but_the_three_dependencies(clean: Path, 
 
     helped = run(clean, "tape", "--help", cwd=tmp_path)
     run(clean, "tape", "publish", "order-1", '{"price": 40}', "--type", "placed", "--open", *store, cwd=tmp_path)
-    told = run(clean, "tape", "tail", "--run", "order-1", "--no-follow", "--json", *store, cwd=tmp_path)
+    output = run(clean, "tape", "tail", "--run", "order-1", "--no-follow", "--json", *store, cwd=tmp_path)
 
     assert "One durable journal" in helped
-    assert '"type":"placed"' in told
+    assert '"type":"placed"' in output
 
 
 def test_what_an_extra_brings_is_asked_for_by_its_name(clean: Path, tmp_path: Path) -> None:
@@ -116,18 +120,18 @@ for line in sorted(set(EXAMPLES.values())):
     program, *words = shlex.split(line.replace("//localhost", "//127.0.0.1:9"))
     if program == "tape" and words[:2] != ["value", "watch"]:
         words += ["--no-follow"] if words[0] == "tail" else []
-        with contextlib.redirect_stdout(io.StringIO()), contextlib.redirect_stderr(io.StringIO()) as said:
+        with contextlib.redirect_stdout(io.StringIO()), contextlib.redirect_stderr(io.StringIO()) as errors:
             code = run(words)
-        print(code, line, "=>", said.getvalue().strip())
+        print(code, line, "=>", errors.getvalue().strip())
 """
 
 
 def test_no_command_breaks_for_want_of_an_extra(clean: Path, tmp_path: Path) -> None:
-    told = run(clean, "python", "-c", EVERYTHING, cwd=tmp_path).splitlines()
+    output = run(clean, "python", "-c", EVERYTHING, cwd=tmp_path).splitlines()
 
-    assert len(told) > 40
-    assert [line for line in told if "internal error" in line] == []
-    assert [line for line in told if "tape lake sync" in line and "tape-bus[spark]" not in line] == []
+    assert len(output) > 40
+    assert [line for line in output if "internal error" in line] == []
+    assert [line for line in output if "tape lake sync" in line and "tape-bus[spark]" not in line] == []
 
 
 def test_every_extra_that_is_named_anywhere_is_one_of_the_package() -> None:

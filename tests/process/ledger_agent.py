@@ -13,7 +13,7 @@ from tape.compose import aconnect
 from tape.core.effect import EffectStatus
 from tape.core.run_state import RunStatus
 from tape.sdk.nouns.node import AsyncNode
-from tests.patience import PATIENCE_S
+from tests.deadlines import DEADLINE_S
 from tests.process.lifetime import end_with_parent
 
 LEASE = timedelta(seconds=1)
@@ -23,7 +23,7 @@ STEPS = ("decided", "intended", "done", "confirmed")
 async def run(options: Namespace) -> None:
     async with aconnect(options.url) as node:
         await node.runs.begin("treasury", "ann", "s", "sweep")
-        with anyio.fail_after(PATIENCE_S):
+        with anyio.fail_after(DEADLINE_S):
             begun = await node.runs.take(await node.runs.newest("treasury", "ann", "s"), options.owner, LEASE)
             while not begun.is_acquired and begun.run.is_active:
                 await anyio.sleep(0.05)

@@ -11,7 +11,7 @@ from types import TracebackType
 from typing import Self
 
 import tape
-from tests.patience import PATIENCE_S
+from tests.deadlines import DEADLINE_S
 from tests.process import history, log
 from tests.process.log import Seen
 
@@ -41,7 +41,7 @@ class Child:
 
     def kill(self) -> None:
         self._signal(signal.SIGKILL)
-        self._process.wait(PATIENCE_S)
+        self._process.wait(DEADLINE_S)
 
     def pause(self) -> None:
         self._signal(signal.SIGSTOP)
@@ -64,11 +64,11 @@ class Child:
     def send(self, number: signal.Signals) -> None:
         self._signal(number)
 
-    def was_killed(self, within_s: float = PATIENCE_S) -> bool:
+    def was_killed(self, within_s: float = DEADLINE_S) -> bool:
         """Waits for its end; whether it ended by SIGKILL."""
         return self._process.wait(within_s) == -signal.SIGKILL
 
-    def finish(self, within_s: float = PATIENCE_S) -> None:
+    def finish(self, within_s: float = DEADLINE_S) -> None:
         """Waits for its end, with exit code 0."""
         assert self._process.wait(within_s) == 0, self.stderr_text
 
@@ -110,7 +110,7 @@ class Processes:
         head = history.head(self.place)
         self.wait(lambda: last_seen(self.log("seen")) >= head, f"the tail is at {head}")
 
-    def wait(self, condition: Callable[[], bool], what: str, within_s: float = PATIENCE_S) -> None:
+    def wait(self, condition: Callable[[], bool], what: str, within_s: float = DEADLINE_S) -> None:
         """Waits for a condition; fails at once when a child has exited with an error."""
         until(lambda: self._has_failed or condition(), what, within_s)
         assert not self._has_failed, self._stderr_text
@@ -133,7 +133,7 @@ class Processes:
         return "".join(path.read_text() for path in self.folder.glob("*.err"))
 
 
-def until(condition: Callable[[], bool], what: str, within_s: float = PATIENCE_S) -> None:
+def until(condition: Callable[[], bool], what: str, within_s: float = DEADLINE_S) -> None:
     deadline = time.monotonic() + within_s
     while not condition():
         assert time.monotonic() < deadline, f"not within {within_s:g} s: {what}"

@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 import tape
-from tests.patience import PATIENCE_S
+from tests.deadlines import DEADLINE_S
 from tests.process.processes import Processes
 
 
@@ -27,9 +27,9 @@ def test_an_agent_runs_functions_until_it_gets_a_signal(
     with tape.connect(url) as client:
         run_id = client.runs.begin("app").run.run_id
 
-        processes.wait(lambda: not client.runs.find(run_id).is_active, "the run has ended", PATIENCE_S)
+        processes.wait(lambda: not client.runs.find(run_id).is_active, "the run has ended", DEADLINE_S)
         agent.send(number)
-        agent.finish(PATIENCE_S)
+        agent.finish(DEADLINE_S)
 
         assert client.runs.find(run_id).detail_json == '"noted"'
     assert noted.read_text() == f"{run_id}/decision--1/note/0"

@@ -15,7 +15,7 @@ from tape.core.event import Event
 from tape.core.lease import Lease
 from tape.core.ports import Store
 from tape.core.run import RunActivity
-from tests.patience import PATIENCE_S
+from tests.deadlines import DEADLINE_S
 from tests.process.processes import Processes
 
 R1 = RunId("r1")
@@ -48,7 +48,7 @@ async def test_what_another_process_publishes_is_read_here_dense_and_in_order(
     child = processes.start("producer", url, R1, 100, "closes", 2)
     await until_known(url)
 
-    with anyio.fail_after(PATIENCE_S):
+    with anyio.fail_after(DEADLINE_S):
         seen = [(envelope.seq, envelope.event.payload) async for envelope in broker.stream(R1)]
 
     child.finish()
@@ -71,7 +71,7 @@ async def test_a_producer_killed_hard_is_seen_stale_and_its_run_stays_open(proce
         before = await store.runs.find(R1)
         child.kill()
 
-        await until(lambda: has_status(store, RunActivity.STALE), within_s=PATIENCE_S)
+        await until(lambda: has_status(store, RunActivity.STALE), within_s=DEADLINE_S)
 
         assert before is not None and before.status is RunActivity.RUNNING
         after = await store.runs.find(R1)
@@ -84,7 +84,7 @@ async def test_a_run_is_open_for_as_long_as_its_producer_renews_and_closed_by_an
     child = processes.start("producer", url, R1, 1, "stays", 0.1)
     await until_known(url)
     seen = []
-    with anyio.fail_after(PATIENCE_S):
+    with anyio.fail_after(DEADLINE_S):
         async with aclosing(watcher.stream(R1)) as stream:
             async for envelope in stream:
                 seen.append(envelope.seq)
@@ -128,7 +128,7 @@ async def has_status(store: Store, status: RunActivity) -> bool:
     return run is not None and run.status is status
 
 
-async def until(condition: Callable[[], Awaitable[bool]], within_s: float = PATIENCE_S) -> None:
+async def until(condition: Callable[[], Awaitable[bool]], within_s: float = DEADLINE_S) -> None:
     with anyio.fail_after(within_s):
         while True:
             if await condition():

@@ -18,7 +18,7 @@ from tape.store.redis.location import Location
 from tape.store.redis.store import RedisStore, open_store as open_redis
 from tape.store.timeouts import Timeouts
 from tests.contract.events import append, make_event
-from tests.patience import PATIENCE_S
+from tests.deadlines import DEADLINE_S
 from tests.servers.postgres import PostgresServer
 from tests.servers.process import PrivateServer
 from tests.servers.proxy import Proxy
@@ -80,7 +80,7 @@ def postgres_peer() -> Iterator[Peer]:
 
 
 async def create_schema(url: str) -> None:
-    """Migrates with patience, because the timeouts of these tests are shorter than a migration."""
+    """Migrates with longer timeouts, because the timeouts of these tests are shorter than a migration."""
     async with opened(url, timeouts=PATIENT):
         pass
 
@@ -98,7 +98,7 @@ async def test_an_append_to_a_hung_server_is_in_doubt_within_its_timeout_and_app
 ) -> None:
     async with peer.open() as store:
         first = (await append(store, make_event(n=1)))[0].global_seq
-        with peer.server.frozen(), anyio.fail_after(PATIENCE_S), pytest.raises(Unavailable) as lost:
+        with peer.server.frozen(), anyio.fail_after(DEADLINE_S), pytest.raises(Unavailable) as lost:
             await append(store, make_event(n=2))
 
         await until_back(store)
@@ -114,7 +114,7 @@ async def test_a_read_from_a_hung_server_ends_within_its_timeout_and_writes_noth
 ) -> None:
     async with peer.open() as store:
         head = (await append(store, make_event(n=1)))[0].global_seq
-        with peer.server.frozen(), anyio.fail_after(PATIENCE_S), pytest.raises(Unavailable) as lost:
+        with peer.server.frozen(), anyio.fail_after(DEADLINE_S), pytest.raises(Unavailable) as lost:
             await store.journal.read(GlobalSeq(0))
 
         await until_back(store)
@@ -126,7 +126,7 @@ async def test_a_read_from_a_hung_server_ends_within_its_timeout_and_writes_noth
 async def test_a_store_on_a_hung_server_closes_within_its_timeout(
     peer: Peer,
 ) -> None:
-    with ExitStack() as stack, anyio.fail_after(PATIENCE_S):
+    with ExitStack() as stack, anyio.fail_after(DEADLINE_S):
         async with opened(peer.url, timeouts=PATIENT) as store:
             await append(store, make_event(n=1))
             stack.enter_context(peer.server.frozen())
@@ -135,7 +135,7 @@ async def test_a_store_on_a_hung_server_closes_within_its_timeout(
 
 
 async def test_opening_a_store_on_a_hung_server_fails_within_its_timeout(peer: Peer) -> None:
-    with peer.server.frozen(), anyio.fail_after(PATIENCE_S), pytest.raises(Unavailable):
+    with peer.server.frozen(), anyio.fail_after(DEADLINE_S), pytest.raises(Unavailable):
         async with peer.open():
             pytest.fail("it was opened")
 
@@ -151,7 +151,7 @@ async def test_a_stream_resumes_after_its_server_hung(peer: Peer) -> None:
             await until_back(store)
             await journal.append(make_event(n=2), open=True)
 
-            with anyio.fail_after(PATIENCE_S):
+            with anyio.fail_after(DEADLINE_S):
                 assert (await anext(stream)).payload == {"n": 2}
 
 
@@ -169,12 +169,12 @@ async def test_a_half_open_listener_is_detected_and_replaced_by_the_poll(peer: P
 
         await append(other, make_event(n=2))
 
-        with anyio.fail_after(PATIENCE_S):
+        with anyio.fail_after(DEADLINE_S):
             assert (await anext(stream)).payload == {"n": 2}
 
 
 async def until_back(store: Store) -> None:
-    with anyio.fail_after(PATIENCE_S):
+    with anyio.fail_after(DEADLINE_S):
         while True:
             try:
                 await store.journal.bounds()
@@ -187,6 +187,6 @@ async def until_back(store: Store) -> None:
 async def until_listening(store: Store, is_listening: bool) -> None:
     is_redis = isinstance(store, RedisStore)
     wake = store.journal._listener if is_redis else store._database._own_wake  # type: ignore[attr-defined]  # noqa: SLF001
-    with anyio.fail_after(PATIENCE_S):
+    with anyio.fail_after(DEADLINE_S):
         while wake.is_listening != is_listening:  # noqa: ASYNC110 - there is no event for it
             await anyio.sleep(0.001)

@@ -19,7 +19,7 @@ from typing import IO
 import pytest
 
 from tests.conftest import Scale
-from tests.patience import PATIENCE_S
+from tests.deadlines import DEADLINE_S
 from tests.process.processes import until
 
 TRIES = 2
@@ -88,7 +88,7 @@ def filled(tmp_path_factory: pytest.TempPathFactory) -> Path:
     (folder / "handlers.py").write_text(HANDLERS)
     for arguments in (("publish", "a", "40", "--open"), ("value", "set", "shop", "price", "40")):
         with tape(folder, *arguments) as process:
-            assert process.wait(PATIENCE_S) == 0
+            assert process.wait(DEADLINE_S) == 0
     return folder
 
 
@@ -142,7 +142,7 @@ def test_a_command_that_gets_two_signals_at_once_ends_quietly(
 def test_a_signal_during_imports_is_not_lost(place: Path) -> None:
     command = [sys.executable, "-c", LOST, "tail"]
 
-    done = subprocess.run(command, cwd=place, env=environment(), capture_output=True, timeout=PATIENCE_S, check=False)
+    done = subprocess.run(command, cwd=place, env=environment(), capture_output=True, timeout=DEADLINE_S, check=False)
 
     assert (done.returncode, done.stdout, done.stderr) == (130, b"", b"")
 
@@ -154,7 +154,7 @@ def test_a_command_that_works_in_c_ends(number: signal.Signals) -> None:
         try:
             assert process.stdout is not None and process.stdout.readline() == "works\n"
             process.send_signal(number)
-            _, errors = process.communicate(timeout=PATIENCE_S)
+            _, errors = process.communicate(timeout=DEADLINE_S)
         finally:
             process.kill()
 
@@ -162,7 +162,7 @@ def test_a_command_that_works_in_c_ends(number: signal.Signals) -> None:
 
 
 def test_an_abandoned_thread_does_not_delay_the_exit() -> None:
-    left = subprocess.run([sys.executable, "-c", LEFT], timeout=PATIENCE_S, check=False)
+    left = subprocess.run([sys.executable, "-c", LEFT], timeout=DEADLINE_S, check=False)
 
     assert left.returncode == 3
 
@@ -176,20 +176,20 @@ def test_a_command_that_reads_stdin_ends(place: Path) -> None:
 
         process.send_signal(signal.SIGINT)
 
-        assert process.wait(PATIENCE_S) == 130
+        assert process.wait(DEADLINE_S) == 130
 
 
 def test_a_command_with_a_closed_stdout_ends(place: Path) -> None:
     (place / "much.jsonl").write_text("\n".join(f'"{"much " * 200}"' for _ in range(500)))
     with tape(place, "publish", "a", "@much.jsonl") as process:
-        assert process.wait(PATIENCE_S) == 0
+        assert process.wait(DEADLINE_S) == 0
     source, sink = os.pipe()
 
     with os.fdopen(source), os.fdopen(sink, "w") as full, tape(place, "tail", "--run", "a", stdout=full) as process:
         until(lambda: select.select([], [full], [], 0)[1] == [], "the pipe is full")
         process.send_signal(signal.SIGINT)
 
-        assert process.wait(PATIENCE_S) == 130
+        assert process.wait(DEADLINE_S) == 130
 
 
 def handles_signals(process: subprocess.Popen[str]) -> bool:
@@ -216,7 +216,7 @@ def interrupted(
         time.sleep(Random().uniform(0, within_s))
         for _ in range(times):
             process.send_signal(number)
-        _, errors = process.communicate(timeout=PATIENCE_S)
+        _, errors = process.communicate(timeout=DEADLINE_S)
     return process.returncode, errors
 
 

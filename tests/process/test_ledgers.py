@@ -15,7 +15,7 @@ from tape.core.event import Entry
 from tape.core.run_state import RunStatus
 from tape.runs.ledgers import Ledgers
 from tests.conftest import Scale
-from tests.patience import PATIENCE_S
+from tests.deadlines import DEADLINE_S
 from tests.process.ledger_agent import STEPS
 from tests.process.processes import Processes
 
@@ -37,9 +37,9 @@ def test_a_worker_killed_at_any_step_is_replaced_and_the_bank_has_one_wire(
     bank = tmp_path / "bank"
     bank.mkdir()
     dying = processes.start("ledger_agent", url, bank, "w1", "--dies-at", step)
-    processes.wait(lambda: not dying.is_running, f"it dies when {step}", PATIENCE_S)
+    processes.wait(lambda: not dying.is_running, f"it dies when {step}", DEADLINE_S)
 
-    processes.start("ledger_agent", url, bank, "w2").finish(PATIENCE_S)
+    processes.start("ledger_agent", url, bank, "w2").finish(DEADLINE_S)
 
     assert len(list(bank.iterdir())) == 1
     assert anyio.run(ended, url) == (RunStatus.TERMINAL, [EffectStatus.CONFIRMED], 1)

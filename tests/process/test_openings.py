@@ -6,7 +6,7 @@ from random import Random
 import pytest
 
 from tests.conftest import Scale
-from tests.patience import PATIENCE_S
+from tests.deadlines import DEADLINE_S
 from tests.process import history, workload
 from tests.process.log import now_ns
 from tests.process.processes import Processes
@@ -22,17 +22,17 @@ def test_processes_that_make_a_journal_at_the_same_time_all_get_it(processes: Pr
     openers = [processes.start("journal_opener", processes.folder, scale(FILES), start_ns) for _ in range(OPENERS)]
 
     for opener in openers:
-        opener.finish(within_s=PATIENCE_S + scale(FILES))
+        opener.finish(within_s=DEADLINE_S + scale(FILES))
 
 
 def test_a_journal_whose_creator_was_killed_is_created_by_the_next_process(
     tmp_path_factory: pytest.TempPathFactory, scale: Scale
 ) -> None:
-    crews = [Processes(tmp_path_factory.mktemp("making")) for _ in range(scale(UNFINISHED))]
+    makers = [Processes(tmp_path_factory.mktemp("making")) for _ in range(scale(UNFINISHED))]
 
-    heads = [make_in_two_lives(processes) for processes in crews]
+    heads = [make_in_two_lives(processes) for processes in makers]
 
-    assert heads == [workload.size("writer", 1, 50)] * len(crews)
+    assert heads == [workload.size("writer", 1, 50)] * len(makers)
 
 
 def make_in_two_lives(processes: Processes) -> int:

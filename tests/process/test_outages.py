@@ -11,7 +11,7 @@ from pathlib import Path
 import httpx
 import pytest
 
-from tests.patience import PATIENCE_S
+from tests.deadlines import DEADLINE_S
 from tests.process.processes import until
 from tests.server.server import clean_environment
 from tests.servers.databases import execute
@@ -55,11 +55,11 @@ class Command:
 
     def end(self) -> int:
         self._process.send_signal(signal.SIGTERM)
-        return self._process.wait(PATIENCE_S)
+        return self._process.wait(DEADLINE_S)
 
     def kill(self) -> None:
         self._process.kill()
-        self._process.wait(PATIENCE_S)
+        self._process.wait(DEADLINE_S)
 
 
 @pytest.fixture
@@ -83,7 +83,7 @@ def url(postgres_server: PostgresServer) -> Iterator[str]:
 def tape(*arguments: str, folder: Path) -> "subprocess.CompletedProcess[str]":
     command = [sys.executable, "-m", "tape.cli.main", *arguments]
     return subprocess.run(
-        command, cwd=folder, env=clean_environment(), capture_output=True, text=True, timeout=PATIENCE_S, check=False
+        command, cwd=folder, env=clean_environment(), capture_output=True, text=True, timeout=DEADLINE_S, check=False
     )
 
 

@@ -40,15 +40,15 @@ def recorded(
         apart(migrate, url)
         for table in TABLES:
             execute(url, table)
-        crews = {name: [start(processes, name) for _ in range(2)] for name in ("outbox_business", "outbox_worker")}
+        started = {name: [start(processes, name) for _ in range(2)] for name in ("outbox_business", "outbox_worker")}
         for _ in range(scale(ROUNDS)):
-            for name, children in crews.items():
+            for name, children in started.items():
                 wait_for_more(processes, url)
                 kill_one(processes, name, children)
             wait_for_more(processes, url)
             postgres_server.kill_hard()
             postgres_server.restart()
-        for business in crews["outbox_business"]:
+        for business in started["outbox_business"]:
             business.kill()
         processes.wait(lambda: count(url, OPEN) == 0, "every row has ended")
         yield collected(url)

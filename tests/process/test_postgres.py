@@ -5,7 +5,7 @@ from collections.abc import Iterator
 import pytest
 
 from tests.conftest import Scale
-from tests.patience import PATIENCE_S
+from tests.deadlines import DEADLINE_S
 from tests.process import history
 from tests.process.history import History
 from tests.process.log import Op
@@ -39,7 +39,7 @@ def recorded(
                 processes.start("mixed_writer", processes.url, processes.log(name), *options) for name in WRITERS
             ]
             for clerk in writers:
-                clerk.finish(within_s=PATIENCE_S + scale(REQUESTS))
+                clerk.finish(within_s=DEADLINE_S + scale(REQUESTS))
             processes.wait_for_tail()
             recorded = history.collect(processes.folder, WRITERS, MOST, url)
         yield recorded

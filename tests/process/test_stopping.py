@@ -17,7 +17,7 @@ from tape.core.event import Event
 from tape.core.task import Task, TaskStatus
 from tests.contract.events import append
 from tests.contract.reactions import tasks
-from tests.patience import PATIENCE_S
+from tests.deadlines import DEADLINE_S
 from tests.process.processes import ROOT, until
 
 GRACE_S = "0.5"
@@ -65,7 +65,7 @@ def test_a_worker_whose_handler_hangs_ends_within_its_grace(url: str, tmp_path: 
     with worker(url, handler) as process:
         until(has_begun(tmp_path), "a handler that hangs")
         process.send_signal(signal.SIGTERM)
-        status = process.wait(PATIENCE_S)
+        status = process.wait(DEADLINE_S)
 
     (task,) = found(url)
     assert status == 128 + signal.SIGTERM and task.status is TaskStatus.CLAIMED
@@ -75,23 +75,23 @@ def test_a_thread_that_was_left_does_not_keep_the_process_alive(url: str, tmp_pa
     with worker(url, "in_thread", "0.2") as process:
         until(lambda: any(task.status is TaskStatus.DLQ for task in found(url)), "the end of the attempt")
         process.send_signal(signal.SIGTERM)
-        status = process.wait(PATIENCE_S)
+        status = process.wait(DEADLINE_S)
 
     assert status == 0
 
 
 def test_a_handler_that_ignores_cancellation_does_not_keep_the_process_alive(url: str) -> None:
-    with worker(url, "without_end", "0.2", grace_s=str(PATIENCE_S)) as process:
+    with worker(url, "without_end", "0.2", grace_s=str(DEADLINE_S)) as process:
         until(lambda: any(task.status is TaskStatus.DLQ for task in found(url)), "the end of the attempt")
         process.send_signal(signal.SIGTERM)
-        status = process.wait(PATIENCE_S)
+        status = process.wait(DEADLINE_S)
 
     assert status == 0
 
 
 def test_a_worker_with_once_ends_although_a_handler_ignores_cancellation(url: str) -> None:
     with worker(url, "without_end", "0.2", "once") as process:
-        status = process.wait(PATIENCE_S)
+        status = process.wait(DEADLINE_S)
 
     (task,) = found(url)
     assert status == 0 and task.status is TaskStatus.DLQ
@@ -103,7 +103,7 @@ def test_a_handler_in_a_process_ends_with_its_worker(url: str, tmp_path: Path, e
         until(has_begun(tmp_path), "a handler that hangs")
         for each in ending:
             process.send_signal(each)
-        process.wait(PATIENCE_S)
+        process.wait(DEADLINE_S)
 
         until(lambda: not is_alive(tmp_path / "pid"), "the end of the handler's process")
 

@@ -21,7 +21,7 @@ from tape.sdk.durable.agent_worker import AgentWorker
 from tape.sdk.durable.budgets import Budget
 from tape.sdk.nouns.node import AsyncNode
 from tests.conftest import ROOT
-from tests.patience import PATIENCE_S
+from tests.deadlines import DEADLINE_S
 from tests.process.lifetime import end_with_parent
 
 if TYPE_CHECKING:
@@ -58,7 +58,7 @@ async def run(options: Namespace) -> None:
     async with open_backend(options.url) as backend:
         journal = MortalJournal(backend.journal, options.step, options.when)
         node = AsyncNode(Ledgers(backend.store, journal))
-        with anyio.fail_after(PATIENCE_S):
+        with anyio.fail_after(DEADLINE_S):
             await live(node, options.app, treasury(options.bank).treasury)
         if options.count:
             options.count.write_text(str(journal.requests))

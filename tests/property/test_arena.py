@@ -1,4 +1,4 @@
-"""The arena's laws: the same story from anywhere, and nothing from nothing."""
+"""The arena's invariants: the same story from anywhere, and nothing from nothing."""
 
 from hypothesis import given, settings, strategies as st
 

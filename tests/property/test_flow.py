@@ -1,4 +1,4 @@
-"""Laws of warning and eviction over any course of a backlog."""
+"""Invariants of warning and eviction over any course of a backlog."""
 
 from collections.abc import Iterator
 

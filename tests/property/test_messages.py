@@ -159,7 +159,7 @@ def test_the_bytes_of_a_batch_are_those_that_protobuf_itself_would_write(events:
 
 
 @given(events())
-def test_an_event_is_appended_as_it_was_said(event: Event) -> None:
+def test_an_event_is_appended_as_it_was_published(event: Event) -> None:
     events = pb.Event.FromString(entries.event_message(event).SerializeToString())
 
     assert entries.event_value(events, PLAIN).content == event.content

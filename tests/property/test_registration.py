@@ -41,7 +41,7 @@ def entries(events: Sequence[Event]) -> list[Entry]:
 
 
 @given(reactions)
-def test_a_definition_is_read_as_it_was_said(reaction: Reaction) -> None:
+def test_a_definition_is_read_as_it_was_registered(reaction: Reaction) -> None:
     assert from_definition(reaction.definition()) == reaction
 
 

@@ -16,7 +16,7 @@ from tape.core.errors import BrokerOverflowError, Conflict, RunClosed, RunNotFou
 from tape.core.event import Event
 from tape.core.ids import GlobalSeq, RunId
 from tape.core.ports import Store
-from tests.patience import PATIENCE_S
+from tests.deadlines import DEADLINE_S
 
 RUNS = ("a", "b")
 CHILDREN = ("c", "d")
@@ -138,7 +138,7 @@ class World:
 
     async def finish(self) -> None:
         """Every reader reaches the end of its run or of the journal."""
-        with anyio.fail_after(PATIENCE_S):
+        with anyio.fail_after(DEADLINE_S):
             while self.publishing:
                 await anyio.lowlevel.checkpoint()
             for run_id in (*RUNS, *CHILDREN):

@@ -1,4 +1,4 @@
-"""Laws of retries, limits, debounce and shards that hold for every number."""
+"""Invariants of retries, limits, debounce and shards that hold for every number."""
 
 from datetime import timedelta
 

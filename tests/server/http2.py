@@ -7,7 +7,7 @@ from typing import NamedTuple, Self
 
 from google.protobuf.message import Message
 
-from tests.patience import PATIENCE_S
+from tests.deadlines import DEADLINE_S
 
 PREFACE = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n"
 DATA, HEADERS, RST_STREAM, SETTINGS, PING, GOAWAY, CONTINUATION = 0, 1, 3, 4, 6, 7, 9
@@ -27,7 +27,7 @@ class Connection:
     """A socket after the preface; it has read the server's settings."""
 
     def __init__(self, port: int) -> None:
-        self._socket = socket.create_connection(("127.0.0.1", port), PATIENCE_S)
+        self._socket = socket.create_connection(("127.0.0.1", port), DEADLINE_S)
         self._file = self._socket.makefile("rb")
         self.send(PREFACE, frame(SETTINGS, 0, 0))
         self.settings = settings(self.read())

@@ -9,7 +9,7 @@ import httpx
 from tape.sdk.client import AsyncClient
 from tape.wire.frames import Delivered, Frame
 from tape.wire.sse import Parser
-from tests.patience import PATIENCE_S
+from tests.deadlines import DEADLINE_S
 from tests.server.server import TapeServer
 
 
@@ -69,5 +69,5 @@ def publish(http: httpx.Client, run_id: str, *payloads: object) -> list[int]:
 @asynccontextmanager
 async def client_at(server: TapeServer, port: int | None = None) -> AsyncIterator[AsyncClient]:
     async with AsyncClient(f"http://127.0.0.1:{port or server.port}") as client:
-        with anyio.fail_after(PATIENCE_S):
+        with anyio.fail_after(DEADLINE_S):
             yield client

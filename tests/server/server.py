@@ -14,7 +14,7 @@ import httpx
 import psutil
 
 from tape.compose import open_store
-from tests.patience import PATIENCE_S
+from tests.deadlines import DEADLINE_S
 from tests.servers.databases import apart
 
 
@@ -63,15 +63,15 @@ class TapeServer:
         return self._process.poll() is None
 
     def client(self, **options: object) -> httpx.Client:
-        return httpx.Client(base_url=self.url, timeout=PATIENCE_S, trust_env=False, **options)  # type: ignore[arg-type]
+        return httpx.Client(base_url=self.url, timeout=DEADLINE_S, trust_env=False, **options)  # type: ignore[arg-type]
 
     def async_client(self, **options: object) -> httpx.AsyncClient:
-        return httpx.AsyncClient(base_url=self.url, timeout=PATIENCE_S, trust_env=False, **options)  # type: ignore[arg-type]
+        return httpx.AsyncClient(base_url=self.url, timeout=DEADLINE_S, trust_env=False, **options)  # type: ignore[arg-type]
 
     def signal(self, number: signal.Signals) -> None:
         self._process.send_signal(number)
 
-    def wait(self, within_s: float = PATIENCE_S) -> int:
+    def wait(self, within_s: float = DEADLINE_S) -> int:
         """Its exit code."""
         return self._process.wait(within_s)
 

@@ -13,7 +13,7 @@ import pytest
 from tape.server.http.route import Route
 from tape.server.routes.table import ROUTES
 from tests.contract.events import upto
-from tests.patience import PATIENCE_S
+from tests.deadlines import DEADLINE_S
 from tests.server.conftest import Start
 from tests.server.reading import ids, open_stream, publish
 from tests.server.server import TapeServer
@@ -42,7 +42,7 @@ def run(lasting: httpx.Client, run_id: str) -> str:
 
 @pytest.fixture
 def line(lasting_server: TapeServer) -> Iterator[socket.socket]:
-    with socket.create_connection(("127.0.0.1", lasting_server.port), timeout=PATIENCE_S) as line:
+    with socket.create_connection(("127.0.0.1", lasting_server.port), timeout=DEADLINE_S) as line:
         yield line
 
 

@@ -13,7 +13,7 @@ import pytest
 
 from tape.cli.demo import work as demo_work
 from tape.cli.main import run
-from tests.patience import PATIENCE_S
+from tests.deadlines import DEADLINE_S
 from tests.server.server import clean_environment
 
 DEMO = [sys.executable, "-m", "tape.cli.main", "demo", "--seconds", "2", "--no-lake", "--json"]
@@ -69,4 +69,4 @@ def test_the_console_stays_until_it_is_interrupted(kept: subprocess.Popen[str], 
     kept.send_signal(signal.SIGINT)
 
     assert page.status_code == 200 and len(tasks) == 5 and report["is_kept"]
-    assert kept.wait(PATIENCE_S) == 0
+    assert kept.wait(DEADLINE_S) == 0

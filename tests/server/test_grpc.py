@@ -13,7 +13,7 @@ from grpc_reflection.v1alpha.proto_reflection_descriptor_database import ProtoRe
 from grpc_status import rpc_status
 
 from tape.wire import tape_pb2 as pb
-from tests.patience import PATIENCE_S
+from tests.deadlines import DEADLINE_S
 from tests.server.conftest import Start
 from tests.server.server import TapeServer
 from tests.servers.grpc_stub import TapeStub
@@ -40,7 +40,7 @@ def opened(server: TapeServer, *options: tuple[str, int]) -> Any:
 def refusal(tape: Any, procedure: str, request: Any) -> tuple[Any, ErrorInfo]:
     """The status of a call that must be refused, and what stands in its details."""
     with pytest.raises(grpc.RpcError) as caught:
-        getattr(tape, procedure)(request, timeout=PATIENCE_S)
+        getattr(tape, procedure)(request, timeout=DEADLINE_S)
     status: Any = rpc_status.from_call(caught.value)
     info = ErrorInfo()
     assert status.details[0].Unpack(info)
@@ -126,7 +126,7 @@ def test_bytes_that_are_no_request_are_refused(channel: Any) -> None:
     call = channel.unary_unary("/tape.v1.Tape/GetRun")
 
     with pytest.raises(grpc.RpcError, match="INVALID_ARGUMENT"):
-        call(b"\xff\xff\xff", timeout=PATIENCE_S)
+        call(b"\xff\xff\xff", timeout=DEADLINE_S)
 
 
 def test_a_deadline_ends_a_stream(tape: Any) -> None:
@@ -152,7 +152,7 @@ def test_the_callers_span_and_cause_are_stored_in_the_entry(tape: Any, run_id: s
 
 
 def entries(tape: Any, run_id: str) -> list[pb.EventEntry]:
-    batches = tape.TailBatches(pb.TailBatchesRequest(run_id=run_id, no_follow=True), timeout=PATIENCE_S)
+    batches = tape.TailBatches(pb.TailBatchesRequest(run_id=run_id, no_follow=True), timeout=DEADLINE_S)
     return [entry for batch in batches for entry in batch.entries]
 
 
@@ -160,9 +160,9 @@ def test_open_streams_end_unavailable_when_the_server_shuts_down(start: Start) -
     server = start("memory://")
     with opened(server) as channel:
         tape = TapeStub(channel)
-        stream = tape.SubscribeBySubject(pb.SubscribeBySubjectRequest(), timeout=PATIENCE_S)
-        watch = tape.WatchValue(pb.WatchValueRequest(namespace="n", key="k"), timeout=PATIENCE_S)
-        watching = health_pb2_grpc.HealthStub(channel).Watch(health_pb2.HealthCheckRequest(), timeout=PATIENCE_S)
+        stream = tape.SubscribeBySubject(pb.SubscribeBySubjectRequest(), timeout=DEADLINE_S)
+        watch = tape.WatchValue(pb.WatchValueRequest(namespace="n", key="k"), timeout=DEADLINE_S)
+        watching = health_pb2_grpc.HealthStub(channel).Watch(health_pb2.HealthCheckRequest(), timeout=DEADLINE_S)
         assert next(watching).status == SERVING
         assert dict(stream.initial_metadata()).keys() == dict(watch.initial_metadata()).keys() == {"tape-epoch"}
 
@@ -186,7 +186,7 @@ def test_what_was_answered_before_the_server_left_is_in_the_journal(start: Start
         tape = TapeStub(channel)
         tape.Append(pb.AppendRequest(events=[pb.Event(run_id="r", payload_json="0")], open=True))
         calls = [tape.Append.future(one_more(number)) for number in range(50)]
-        calls[0].result(PATIENCE_S)
+        calls[0].result(DEADLINE_S)
         server.signal(signal.SIGTERM)
         ends = [call.code().name for call in calls]
     assert server.wait() == 0

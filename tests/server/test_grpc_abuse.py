@@ -11,7 +11,7 @@ import pytest
 
 from tape.wire import tape_pb2 as pb
 from tests.conftest import Scale
-from tests.patience import PATIENCE_S
+from tests.deadlines import DEADLINE_S
 from tests.server import http2
 from tests.server.conftest import Start
 from tests.server.server import TapeServer
@@ -36,7 +36,7 @@ def ask(server: TapeServer, work: Callable[[Any], Any]) -> Any:
 
 def check_well(server: TapeServer) -> None:
     asked = pb.GetValueRequest(namespace="n", key="k")
-    answer = ask(server, lambda tape: tape.GetValue(asked, timeout=PATIENCE_S))
+    answer = ask(server, lambda tape: tape.GetValue(asked, timeout=DEADLINE_S))
     assert answer.value.namespace == "n"
 
 
@@ -49,7 +49,7 @@ def status(server: TapeServer, work: Callable[[Any], Any]) -> Any:
 def test_a_message_that_is_too_large_is_refused(lasting_server: TapeServer) -> None:
     large = pb.WriteValueRequest(namespace="n", key="k", value_json="x" * (4 * MIB + 1))
 
-    refused = status(lasting_server, lambda tape: tape.WriteValue(large, timeout=PATIENCE_S))
+    refused = status(lasting_server, lambda tape: tape.WriteValue(large, timeout=DEADLINE_S))
 
     assert refused is RESOURCE_EXHAUSTED
     check_well(lasting_server)
@@ -59,7 +59,7 @@ def test_metadata_that_are_too_large_are_refused(lasting_server: TapeServer) -> 
     bomb = (("x-bomb", "b" * (64 << 10)),)
 
     refused = status(
-        lasting_server, lambda tape: tape.GetValue(pb.GetValueRequest(), metadata=bomb, timeout=PATIENCE_S)
+        lasting_server, lambda tape: tape.GetValue(pb.GetValueRequest(), metadata=bomb, timeout=DEADLINE_S)
     )
 
     assert refused is RESOURCE_EXHAUSTED
@@ -123,13 +123,13 @@ def test_a_run_has_as_many_streams_as_allowed(start: Start) -> None:
     asked = pb.SubscribeRunRequest(run_id="r")
     with grpc.insecure_channel(server.rpc.removeprefix("tape://")) as channel:
         tape = TapeStub(channel)
-        streams = [tape.SubscribeRun(asked, timeout=PATIENCE_S) for _ in range(3)]
+        streams = [tape.SubscribeRun(asked, timeout=DEADLINE_S) for _ in range(3)]
         assert all(dict(stream.initial_metadata()) for stream in streams)
 
-        assert status(server, lambda tape: list(tape.SubscribeRun(asked, timeout=PATIENCE_S))) is RESOURCE_EXHAUSTED
+        assert status(server, lambda tape: list(tape.SubscribeRun(asked, timeout=DEADLINE_S))) is RESOURCE_EXHAUSTED
         streams[0].cancel()
 
-        again = tape.SubscribeRun(asked, timeout=PATIENCE_S)
+        again = tape.SubscribeRun(asked, timeout=DEADLINE_S)
         assert dict(again.initial_metadata())
 
 
@@ -145,7 +145,7 @@ def test_a_stalled_reader_delays_no_other(start: Start, scale: Scale) -> None:
         before = server.rss
 
         for _ in range(scale(40)):
-            ask(server, lambda tape: tape.Append(batch, timeout=PATIENCE_S))
+            ask(server, lambda tape: tape.Append(batch, timeout=DEADLINE_S))
         after = server.rss
 
         assert server.stop() == 0
@@ -161,13 +161,13 @@ def test_a_tail_that_takes_nothing_costs_a_bounded_memory_and_gets_everything(
     some = pb.AppendRequest(events=[pb.Event(run_id="r", payload_json=f'"{"x" * 100}"')] * many, open=True)
     with grpc.insecure_channel(server.rpc.removeprefix("tape://")) as channel:
         tape = TapeStub(channel)
-        tape.Append(some, timeout=PATIENCE_S)
-        stream = tape.TailBatches(pb.TailBatchesRequest(), timeout=8 * PATIENCE_S)
+        tape.Append(some, timeout=DEADLINE_S)
+        stream = tape.TailBatches(pb.TailBatchesRequest(), timeout=8 * DEADLINE_S)
         stream.initial_metadata()
         before = server.rss
 
         for _ in range(1, requests):
-            tape.Append(some, timeout=PATIENCE_S)
+            tape.Append(some, timeout=DEADLINE_S)
         grown = server.rss - before
         found = list(islice((entry.global_seq for batch in stream for entry in batch.entries), requests * many))
         stream.cancel()

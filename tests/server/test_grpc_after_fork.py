@@ -6,7 +6,7 @@ import sys
 import pytest
 
 from tests.conftest import ROOT, Scale
-from tests.patience import PATIENCE_S
+from tests.deadlines import DEADLINE_S
 from tests.server.conftest import Start
 from tests.server.server import clean_environment
 
@@ -55,7 +55,7 @@ def test_a_program_that_forks_continues_and_its_child_gets_a_clear_error(
     server = start()
 
     command = [sys.executable, "-m", "tests.server.forking_program", kind, server.rpc, str(scale(8))]
-    done = subprocess.run(command, cwd=ROOT, env=clean_environment(), capture_output=True, timeout=PATIENCE_S)
+    done = subprocess.run(command, cwd=ROOT, env=clean_environment(), capture_output=True, timeout=DEADLINE_S)
 
     lines = done.stdout.decode().splitlines()
     assert len(lines) == 2 and lines[0].startswith(outcome) and lines[1].startswith("parent"), done
@@ -65,6 +65,6 @@ def test_a_program_that_forks_continues_and_its_child_gets_a_clear_error(
 def test_what_a_server_starts_beside_grpc_is_not_harmed_by_its_threads(scale: Scale) -> None:
     command = [sys.executable, "-c", BESIDE_GRPC, str(scale(16))]
 
-    done = subprocess.run(command, capture_output=True, timeout=PATIENCE_S)
+    done = subprocess.run(command, capture_output=True, timeout=DEADLINE_S)
 
     assert (done.stdout, done.returncode) == (b"{b'hello'}\n", 0) and b"fork" not in done.stderr

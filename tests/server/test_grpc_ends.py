@@ -10,7 +10,7 @@ import pytest
 from tape import Event, aconnect
 from tape.sdk.nouns.node import AsyncNode
 from tape.wire import tape_pb2 as pb
-from tests.patience import PATIENCE_S
+from tests.deadlines import DEADLINE_S
 from tests.server.reading import publish
 from tests.server.server import TapeServer
 from tests.servers.grpc_gateway import GrpcGateway, grpc_gateway
@@ -30,7 +30,7 @@ async def node(between: GrpcGateway) -> AsyncIterator[AsyncNode]:
 
 
 async def _end_streams_at(between: GrpcGateway, is_so: Callable[[], bool]) -> None:
-    with anyio.fail_after(PATIENCE_S):
+    with anyio.fail_after(DEADLINE_S):
         while not (is_so() and between.open_streams == 1):  # noqa: ASYNC110 - nothing tells us
             await anyio.sleep(0.01)
     between.end_streams()
@@ -46,7 +46,7 @@ async def test_a_stream_that_a_gateway_ends_with_ok_is_not_the_end_of_a_run(
         async for entry in await node.events.stream(run_id=run_id):
             read.append(entry.seq)
 
-    with anyio.fail_after(PATIENCE_S):
+    with anyio.fail_after(DEADLINE_S):
         async with anyio.create_task_group() as tasks:
             tasks.start_soon(follow)
             await _end_streams_at(between, lambda: read == [1])
@@ -69,7 +69,7 @@ async def test_a_watch_that_a_gateway_ends_with_ok_resumes(between: GrpcGateway,
                 return
 
     await node.values.set("n", run_id, 1)
-    with anyio.fail_after(PATIENCE_S):
+    with anyio.fail_after(DEADLINE_S):
         async with anyio.create_task_group() as tasks:
             tasks.start_soon(watch)
             await _end_streams_at(between, lambda: versions == [1])
@@ -87,7 +87,7 @@ def test_the_last_message_has_the_reason_of_the_end(
 
     with grpc.insecure_channel(server.rpc.removeprefix("tape://")) as channel:
         asked = pb.TailBatchesRequest(run_id=run_id, no_follow=is_short)
-        *_, last = TapeStub(channel).TailBatches(asked, timeout=PATIENCE_S)
+        *_, last = TapeStub(channel).TailBatches(asked, timeout=DEADLINE_S)
 
     facts = {"reason": "head"} if is_short else {"reason": "closed", "state": "complete"}
     assert last == pb.EventBatch(end=pb.StreamEnd(last_id=2, **facts))

@@ -11,7 +11,7 @@ import tape
 from tape.core.errors import Unavailable
 from tape.sdk.nouns.node import AsyncNode
 from tests.conftest import Scale
-from tests.patience import PATIENCE_S
+from tests.deadlines import DEADLINE_S
 from tests.server.conftest import Start
 from tests.server.server import TapeServer
 
@@ -57,7 +57,7 @@ async def test_a_tail_resumes_without_a_gap_or_a_duplicate(lives: Lives, scale: 
     events, kills = scale(2_000), scale(3)
     seen: list[int] = []
 
-    with anyio.fail_after(4 * PATIENCE_S):
+    with anyio.fail_after(4 * DEADLINE_S):
         async with anyio.create_task_group() as tasks:
             tasks.start_soon(publish, lives.url, events)
             tasks.start_soon(follow, lives.url, events, seen)
@@ -105,7 +105,7 @@ async def write(url: str, client: int, writes: int, written: list[str]) -> None:
 
 async def surely(node: AsyncNode, name: str) -> None:
     """Repeats a request while its outcome is unknown."""
-    with anyio.fail_after(PATIENCE_S):
+    with anyio.fail_after(DEADLINE_S):
         while True:
             try:
                 await node.values.set("kills", name, 1, key=f"call-{name}")
@@ -116,7 +116,7 @@ async def surely(node: AsyncNode, name: str) -> None:
 
 
 async def until_written(written: list[str], count: int) -> None:
-    with anyio.fail_after(4 * PATIENCE_S):
+    with anyio.fail_after(4 * DEADLINE_S):
         while len(written) < count:  # noqa: ASYNC110 - only looking can tell
             await anyio.sleep(0.005)
 

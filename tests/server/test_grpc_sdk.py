@@ -9,7 +9,7 @@ import pytest
 
 import tape
 from tape.core.errors import Corrupt, InvalidCursor, RunNotFound, Unavailable, UsageError, VersionConflict
-from tests.patience import PATIENCE_S
+from tests.deadlines import DEADLINE_S
 from tests.server.conftest import Start
 from tests.server.server import TapeServer, begin_epoch
 
@@ -89,7 +89,7 @@ async def test_a_client_finds_its_server_again(start: Start, tmp_path: Path) -> 
         await client.values.set("n", "k", 1)
         watch = await client.values.watch("n", "k")
         async with aclosing(watch):
-            with anyio.fail_after(PATIENCE_S):
+            with anyio.fail_after(DEADLINE_S):
                 first = await watch.__anext__()
                 server.kill()
                 start(store, "--grpc", f"127.0.0.1:{port}")
@@ -107,7 +107,7 @@ async def test_a_stream_resumes_after_a_server_restart(start: Start, tmp_path: P
     async with tape.aconnect(server.rpc) as client:
         await client.events.append([tape.Event(run_id="r", payload=n) for n in range(3)], open=True)
         async with aclosing(await client.events.stream(run_id="r")) as entries:
-            with anyio.fail_after(PATIENCE_S):
+            with anyio.fail_after(DEADLINE_S):
                 for restarts in range(2):
                     numbers += [(await anext(entries)).payload for _ in range(3)]
                     server.kill()
@@ -126,7 +126,7 @@ async def test_a_history_of_two_epochs_is_read_as_one(start: Start, tmp_path: Pa
         begin_epoch(server)
         await client.events.append([tape.Event(run_id="r", payload=n) for n in range(3, 6)])
 
-        with anyio.fail_after(PATIENCE_S):
+        with anyio.fail_after(DEADLINE_S):
             async with aclosing(await client.events.stream(run_id="r", follow=False)) as entries:
                 found = [(entry.payload, entry.epoch) async for entry in entries]
 
@@ -145,7 +145,7 @@ async def test_a_stream_that_resumes_in_another_epoch_raises(start: Start, tmp_p
             begin_epoch(server)
             start(store, "--grpc", server.rpc.removeprefix("tape://"))
 
-            with anyio.fail_after(PATIENCE_S), pytest.raises(InvalidCursor, match="start over"):
+            with anyio.fail_after(DEADLINE_S), pytest.raises(InvalidCursor, match="start over"):
                 await anext(entries)
 
 

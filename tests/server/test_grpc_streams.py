@@ -10,7 +10,7 @@ import pytest
 
 from tape.wire import tape_pb2 as pb
 from tests.conftest import Scale
-from tests.patience import PATIENCE_S
+from tests.deadlines import DEADLINE_S
 from tests.process.processes import until
 from tests.server.conftest import Start
 from tests.server.server import TapeServer
@@ -45,7 +45,7 @@ def taken_by_batches(stream: Any, count: int) -> list[pb.EventEntry]:
 def test_a_tail_has_what_was_and_what_comes_once_each(tape: Any, run_id: str, scale: Scale) -> None:
     many = scale(1_000)
     first = publish(tape, run_id, *range(200))
-    stream = tape.TailBatches(pb.TailBatchesRequest(from_global_seq=first[0] - 1, max_entries=64), timeout=PATIENCE_S)
+    stream = tape.TailBatches(pb.TailBatchesRequest(from_global_seq=first[0] - 1, max_entries=64), timeout=DEADLINE_S)
     batch = next(stream)
 
     for start in range(200, many, 50):
@@ -58,7 +58,7 @@ def test_a_tail_has_what_was_and_what_comes_once_each(tape: Any, run_id: str, sc
 
 def test_a_tail_of_a_run_ends_with_the_run(tape: Any, run_id: str, server: TapeServer) -> None:
     publish(tape, run_id, 1, 2, 3)
-    stream = tape.TailBatches(pb.TailBatchesRequest(run_id=run_id, from_seq=2), timeout=PATIENCE_S)
+    stream = tape.TailBatches(pb.TailBatchesRequest(run_id=run_id, from_seq=2), timeout=DEADLINE_S)
     first = next(stream)
 
     with server.client() as http:
@@ -76,14 +76,14 @@ def test_a_subject_and_a_predicate_choose(tape: Any, run_id: str) -> None:
     asked = pb.SubscribeBySubjectRequest(
         subject_pattern=f"/shop/{run_id}/sold", predicate_cel="payload > 2", from_global_seq=start - 1
     )
-    found = taken(tape.SubscribeBySubject(asked, timeout=PATIENCE_S), 3)
+    found = taken(tape.SubscribeBySubject(asked, timeout=DEADLINE_S), 3)
 
     assert [entry.payload_json for entry in found] == ["3", "4", "5"]
     assert {entry.run_id for entry in found} == {run_id}
 
 
 def test_a_predicate_that_is_none_is_refused(tape: Any) -> None:
-    stream = tape.SubscribeBySubject(pb.SubscribeBySubjectRequest(predicate_cel="1 +"), timeout=PATIENCE_S)
+    stream = tape.SubscribeBySubject(pb.SubscribeBySubjectRequest(predicate_cel="1 +"), timeout=DEADLINE_S)
 
     with pytest.raises(grpc.RpcError, match="INVALID_ARGUMENT"):
         next(stream)
@@ -95,7 +95,7 @@ def test_a_stream_begins_at_a_time(tape: Any, run_id: str) -> None:
     until(lambda: time.time() * 1000 > since + 5, "the time has come")
     publish(tape, run_id, 3, 4)
 
-    found = taken(tape.SubscribeEvents(pb.SubscribeEventsRequest(from_ts_ms=since), timeout=PATIENCE_S), 2)
+    found = taken(tape.SubscribeEvents(pb.SubscribeEventsRequest(from_ts_ms=since), timeout=DEADLINE_S), 2)
 
     assert [entry.payload_json for entry in found] == ["3", "4"]
 
@@ -105,13 +105,13 @@ def test_a_kind_and_a_run_choose(tape: Any, run_id: str) -> None:
     publish(tape, f"{run_id}-other", 2)
     publish(tape, run_id, 3)
 
-    found = taken(tape.SubscribeEvents(pb.SubscribeEventsRequest(run_id=run_id, kind="event"), timeout=PATIENCE_S), 2)
+    found = taken(tape.SubscribeEvents(pb.SubscribeEventsRequest(run_id=run_id, kind="event"), timeout=DEADLINE_S), 2)
 
     assert [(entry.run_id, entry.payload_json) for entry in found] == [(run_id, "1"), (run_id, "3")]
 
 
 def test_what_is_appended_is_pushed(tape: Any, run_id: str) -> None:
-    stream = tape.SubscribeRun(pb.SubscribeRunRequest(run_id=run_id), timeout=PATIENCE_S)
+    stream = tape.SubscribeRun(pb.SubscribeRunRequest(run_id=run_id), timeout=DEADLINE_S)
     stream.initial_metadata()
 
     publish(tape, run_id, 1)
@@ -121,7 +121,7 @@ def test_what_is_appended_is_pushed(tape: Any, run_id: str) -> None:
 
 
 def test_a_position_beyond_the_head_is_refused(tape: Any) -> None:
-    stream = tape.TailBatches(pb.TailBatchesRequest(from_global_seq=1 << 40), timeout=PATIENCE_S)
+    stream = tape.TailBatches(pb.TailBatchesRequest(from_global_seq=1 << 40), timeout=DEADLINE_S)
 
     with pytest.raises(grpc.RpcError, match="INVALID_ARGUMENT"):
         next(stream)
@@ -129,7 +129,7 @@ def test_a_position_beyond_the_head_is_refused(tape: Any) -> None:
 
 def test_every_reader_gets_everything(tape: Any, run_id: str, scale: Scale) -> None:
     readers, events = 20, scale(100)
-    streams = [tape.SubscribeRun(pb.SubscribeRunRequest(run_id=run_id), timeout=PATIENCE_S) for _ in range(readers)]
+    streams = [tape.SubscribeRun(pb.SubscribeRunRequest(run_id=run_id), timeout=DEADLINE_S) for _ in range(readers)]
     for stream in streams:
         stream.initial_metadata()
 
@@ -145,9 +145,9 @@ def test_what_is_gone_is_a_gap_to_a_tail_and_the_beginning_to_a_subscriber(start
         tape = TapeStub(channel)
         publish(tape, "r", *range(20))
 
-        found = taken(tape.SubscribeRun(pb.SubscribeRunRequest(run_id="r"), timeout=PATIENCE_S), 5)
+        found = taken(tape.SubscribeRun(pb.SubscribeRunRequest(run_id="r"), timeout=DEADLINE_S), 5)
         ends = [
-            end(tape.TailBatches(pb.TailBatchesRequest(run_id="r", no_follow=is_short), timeout=PATIENCE_S))
+            end(tape.TailBatches(pb.TailBatchesRequest(run_id="r", no_follow=is_short), timeout=DEADLINE_S))
             for is_short in (True, False)
         ]
 
@@ -162,10 +162,10 @@ def test_what_is_kept_for_the_next_reader_is_a_gap_once_the_journal_has_lost_it(
         publish(tape, "r", *range(200))
         everything = pb.TailBatchesRequest(no_follow=True)
 
-        before = [list(tape.TailBatches(everything, timeout=PATIENCE_S)) for _ in range(2)]
+        before = [list(tape.TailBatches(everything, timeout=DEADLINE_S)) for _ in range(2)]
         publish(tape, "r", *range(100))
 
-        assert end(tape.TailBatches(everything, timeout=PATIENCE_S)) == grpc.StatusCode.OUT_OF_RANGE
+        assert end(tape.TailBatches(everything, timeout=DEADLINE_S)) == grpc.StatusCode.OUT_OF_RANGE
     assert before[0] == before[1] and sum(len(batch.entries) for batch in before[0]) == 200
 
 

@@ -15,7 +15,7 @@ from tape.matcher.dispatcher import WorkerConfig
 from tape.wire import tape_pb2 as pb
 from tape.work.envelope import Envelope
 from tape.work.handler import handler
-from tests.patience import PATIENCE_S
+from tests.deadlines import DEADLINE_S
 from tests.process.processes import until
 from tests.server.server import TapeServer
 from tests.servers.grpc_stub import TapeStub
@@ -44,7 +44,7 @@ def reaction(tape: Any, run_id: str) -> pb.Reaction:
 
 def publish(tape: Any, run_id: str, *payloads: int) -> None:
     events = [pb.Event(run_id=run_id, payload_json=str(payload)) for payload in payloads]
-    tape.Append(pb.AppendRequest(events=events, open=True), timeout=PATIENCE_S)
+    tape.Append(pb.AppendRequest(events=events, open=True), timeout=DEADLINE_S)
 
 
 def claimed(tape: Any, reaction: pb.Reaction, owner: str, count: int) -> list[pb.Task]:
@@ -62,7 +62,7 @@ def claimed(tape: Any, reaction: pb.Reaction, owner: str, count: int) -> list[pb
 
 def status(call: Any, request: Any) -> Any:
     with pytest.raises(grpc.RpcError) as caught:
-        call(request, timeout=PATIENCE_S)
+        call(request, timeout=DEADLINE_S)
     return caught.value.code()
 
 
@@ -164,7 +164,7 @@ async def test_a_dispatcher_far_away_handles_what_the_server_matches(server: Tap
         await http.post(f"/runs/{run_id}/events", json=[{"payload": 1}, {"payload": 2}])
 
     settled = 0
-    with anyio.fail_after(PATIENCE_S):
+    with anyio.fail_after(DEADLINE_S):
         while settled < 3:
             settled += await dispatch(server.rpc, config, once=True)
 

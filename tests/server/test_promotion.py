@@ -16,7 +16,7 @@ from tape.compose import open_store, run_journal
 from tape.core.errors import InvalidCursor
 from tape.store.postgres.checkup import check_up
 from tape.wire.frames import Frame, Goaway, ReplayComplete, StateResyncRequired
-from tests.patience import PATIENCE_S
+from tests.deadlines import DEADLINE_S
 from tests.server.reading import ids, open_stream, publish
 from tests.server.server import TapeServer, clean_environment
 from tests.server.test_epochs import after_resync, after_resync_ids, epoch_of
@@ -94,7 +94,7 @@ def lost(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Lost]:
 
 def say_again(http: httpx.Client, run_id: str, *payloads: object) -> list[int]:
     """Appends as soon as the server has found the promoted database."""
-    deadline = time.monotonic() + PATIENCE_S
+    deadline = time.monotonic() + DEADLINE_S
     while time.monotonic() < deadline:
         answer = http.post(f"/runs/{run_id}/events", json=[{"payload": payload} for payload in payloads])
         if answer.status_code != 503:
@@ -139,7 +139,7 @@ async def test_an_in_process_stream_checks_the_epoch_of_its_cursor(lost: Lost) -
 
 def test_the_audit_lists_the_term_and_finds_no_fault(lost: Lost) -> None:
     command = [sys.executable, "-m", "tape.cli.main", "--store", lost.url, "journal", "verify"]
-    done = subprocess.run(command, check=True, timeout=PATIENCE_S, capture_output=True, env=clean_environment())
+    done = subprocess.run(command, check=True, timeout=DEADLINE_S, capture_output=True, env=clean_environment())
 
     assert f"began at {RECEIVED + 1}" in done.stdout.decode()
 
@@ -163,7 +163,7 @@ async def test_open_streams_get_a_resync_or_a_goaway_after_a_promotion(
 
             assert after_resync_ids(cut, 4) == [1, 2, 3, 4]
             kept.first(Goaway)
-        with anyio.fail_after(PATIENCE_S):
+        with anyio.fail_after(DEADLINE_S):
             assert (await anext(remote)).payload == 2
     held = {"last-event-id": "1", "x-tape-epoch": kept.headers["x-tape-epoch"]}
 

@@ -11,7 +11,7 @@ from tape.compose import open_store
 from tape.core.reaction import HandlerKind, Reaction
 from tape.core.task import Task
 from tape.matcher.agents import invocation
-from tests.patience import PATIENCE_S
+from tests.deadlines import DEADLINE_S
 from tests.server.conftest import Start
 
 T = TypeVar("T")
@@ -44,7 +44,7 @@ def test_what_is_published_through_a_server_becomes_a_task_and_a_run(start: Star
 
 
 def eventually(ask: Callable[[], T], is_so: Callable[[T], bool]) -> T:
-    deadline = time.monotonic() + PATIENCE_S
+    deadline = time.monotonic() + DEADLINE_S
     while not is_so(answer := ask()):
         assert time.monotonic() < deadline, answer
         time.sleep(0.02)

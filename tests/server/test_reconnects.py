@@ -18,7 +18,7 @@ from tape.sdk.subscription import Slow
 from tape.wire.frames import Delivered, Goaway, StateResyncRequired, Synthetic
 from tests.conftest import Scale
 from tests.contract.events import upto
-from tests.patience import PATIENCE_S
+from tests.deadlines import DEADLINE_S
 from tests.process.processes import until
 from tests.server.conftest import Start
 from tests.server.reading import publish
@@ -71,7 +71,7 @@ async def test_resets_crumbs_stalls_and_half_closes_lose_and_repeat_nothing(
             answer.raise_for_status()
         await http.post(f"/runs/{run_id}/close")
 
-    with anyio.fail_after(PATIENCE_S * rounds):
+    with anyio.fail_after(DEADLINE_S * rounds):
         async with (
             fault_proxy(lasting_server.port, seeded(7, answer=60_000)) as proxy,
             AsyncClient(f"http://127.0.0.1:{proxy.port}") as client,
@@ -118,7 +118,7 @@ async def test_a_restart_of_a_durable_server_is_no_resync(
     place = f"127.0.0.1:{free_port()}"
     server = start(store, "--http", place)
 
-    with server.client() as http, anyio.fail_after(PATIENCE_S):
+    with server.client() as http, anyio.fail_after(DEADLINE_S):
         publish(http, run_id, *range(1, 51))
         async with AsyncClient(server.url) as client, anyio.create_task_group() as tasks:
             tasks.start_soon(story.read, client, run_id)
@@ -149,7 +149,7 @@ async def test_disconnected_readers_leave_no_stream(
                     tasks.start_soon(_glance, http, run_id, chance.random() / 20)
             publish(lasting, run_id, "more")
 
-    with anyio.fail_after(PATIENCE_S):
+    with anyio.fail_after(DEADLINE_S):
         await _until(lambda: "tape_subscribers 0\n" in lasting.get("/metrics").text)
     assert len(publish(lasting, run_id, "still there")) == 1
 

@@ -10,7 +10,7 @@ import pytest
 from tape.sdk.client import AsyncClient
 from tape.wire.frames import Checkpoint, Delivered, RunEnd, StateResyncRequired
 from tests.contract.events import upto
-from tests.patience import PATIENCE_S
+from tests.deadlines import DEADLINE_S
 from tests.server.conftest import Start
 from tests.server.reading import ids, open_stream, publish
 from tests.server.server import TapeServer, begin_epoch
@@ -19,7 +19,7 @@ from tests.servers.gateway import Gateway, gateway
 
 
 async def _until(is_so: Callable[[], bool]) -> None:
-    with anyio.fail_after(PATIENCE_S):
+    with anyio.fail_after(DEADLINE_S):
         while not is_so():  # noqa: ASYNC110 - nothing tells us
             await anyio.sleep(0.01)
 

@@ -14,7 +14,7 @@ import httpx
 import psutil
 import pytest
 
-from tests.patience import PATIENCE_S
+from tests.deadlines import DEADLINE_S
 from tests.process.processes import until
 from tests.server.conftest import Start
 from tests.server.server import TapeServer, clean_environment
@@ -30,7 +30,7 @@ def refused(tmp_path: Path) -> Callable[..., Done]:
     def run(*options: str) -> Done:
         return subprocess.run(
             [sys.executable, "-m", "tape.cli.main", "serve", "--store", "memory://", *options],
-            cwd=tmp_path, env=clean_environment(), capture_output=True, text=True, timeout=PATIENCE_S, check=False,
+            cwd=tmp_path, env=clean_environment(), capture_output=True, text=True, timeout=DEADLINE_S, check=False,
         )  # fmt: skip
 
     return run
@@ -113,7 +113,7 @@ def test_a_signal_ends_it_with_0(start: Start, number: signal.Signals) -> None:
 
 def test_requests_in_flight_are_answered_after_the_signal(start: Start, tmp_path: Path) -> None:
     server = start(f"sqlite:///{tmp_path}/tape.db")
-    with socket.create_connection(("127.0.0.1", server.port), timeout=PATIENCE_S) as line, server.client() as http:
+    with socket.create_connection(("127.0.0.1", server.port), timeout=DEADLINE_S) as line, server.client() as http:
         http.post("/runs", json={"run_id": "r"})
         body = b'{"payload": 1}'
         head = b"POST /runs/r/events HTTP/1.1\r\nhost: localhost\r\ncontent-type: application/json\r\n"
@@ -147,7 +147,7 @@ def test_a_reader_that_catches_up_gets_a_goaway_too(start: Start) -> None:
         http.post("/runs", json={"run_id": "r"})
         http.post("/runs/r/events", json=[{"payload": "x" * 100_000}] * 20)
         slow.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4096)
-        slow.settimeout(PATIENCE_S)
+        slow.settimeout(DEADLINE_S)
         slow.connect(("127.0.0.1", server.port))
         slow.sendall(b"GET /events?run_id=r HTTP/1.1\r\nhost: localhost\r\n\r\n")
         assert slow.recv(1024).startswith(b"HTTP/1.1 200")

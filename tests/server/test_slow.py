@@ -5,7 +5,7 @@ from contextlib import ExitStack
 
 import httpx
 
-from tests.patience import PATIENCE_S
+from tests.deadlines import DEADLINE_S
 from tests.server.server import TapeServer
 
 HEAD = b"POST /runs HTTP/1.1\r\nhost: localhost\r\n"
@@ -48,7 +48,7 @@ def test_an_unexpected_small_body_keeps_the_connection(lasting_server: TapeServe
 
 
 def connect(server: TapeServer) -> socket.socket:
-    return socket.create_connection(("127.0.0.1", server.port), timeout=PATIENCE_S)
+    return socket.create_connection(("127.0.0.1", server.port), timeout=DEADLINE_S)
 
 
 def ended(line: socket.socket) -> bytes:

@@ -11,7 +11,7 @@ from tape.sdk.client import AsyncClient
 from tape.wire.frames import ClientEvicted, Frame, SlowClientWarning
 from tape.wire.sse import Parser
 from tests.contract.events import upto
-from tests.patience import PATIENCE_S
+from tests.deadlines import DEADLINE_S
 from tests.server.reading import ids, publish
 from tests.server.server import TapeServer
 
@@ -43,7 +43,7 @@ class Crawler:
 def crawling(server: TapeServer, path: str) -> Iterator[Crawler]:
     with socket.socket() as line:
         line.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4096)
-        line.settimeout(PATIENCE_S)
+        line.settimeout(DEADLINE_S)
         line.connect(("127.0.0.1", server.port))
         line.sendall(f"GET {path} HTTP/1.1\r\nHost: localhost\r\n\r\n".encode())
         yield Crawler(line)
@@ -68,7 +68,7 @@ async def test_a_reader_at_a_kilobyte_a_second_is_warned_once_evicted_and_delays
             async for event in stream:
                 healthy.append(event)
 
-    with crawling(lasting_server, f"/events?run_id={run_id}") as crawler, anyio.fail_after(PATIENCE_S * 3):
+    with crawling(lasting_server, f"/events?run_id={run_id}") as crawler, anyio.fail_after(DEADLINE_S * 3):
         async with AsyncClient(lasting_server.url) as client, anyio.create_task_group() as tasks:
             for _ in range(3):
                 tasks.start_soon(listen, client)

@@ -110,7 +110,7 @@ def test_a_dead_task_has_a_life_and_can_be_replayed(http: httpx.Client, server: 
     http.put(f"/reactions/{rule}", json={"subject_pattern": f"/{rule}/**", "max_concurrency": 10})
     publish(http, rule, [1, 2])
     eventually(lambda: of(http, rule), lambda found: len(found) == 2)
-    anyio.run(bury, server.store, rule)
+    anyio.run(make_dead_task, server.store, rule)
     one, other = (task["task_id"] for task in of(http, rule, status="dlq"))
 
     by_name = http.post(f"/tasks/{one}/replay").json()
@@ -170,7 +170,7 @@ def of(http: httpx.Client, rule: str, **filters: str) -> list[dict[str, object]]
     return found
 
 
-async def bury(url: str, rule: str) -> None:
+async def make_dead_task(url: str, rule: str) -> None:
     async with open_store(url) as store:
         claimed = await store.tasks.claim(ClaimRequest(owner="me", reaction_ids=(rule,)))
         claims = [TaskClaim(task.task_id, "me", task.attempt) for task in claimed.tasks]

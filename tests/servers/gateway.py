@@ -11,7 +11,7 @@ from contextlib import asynccontextmanager, suppress
 
 import anyio
 
-from tests.patience import PATIENCE_S
+from tests.deadlines import DEADLINE_S
 
 HEAD_END = b"\r\n\r\n"
 LAST_CHUNK = b"0\r\n\r\n"
@@ -52,7 +52,7 @@ class Gateway:
         """Hangs up on everybody, and returns when nothing is left of it."""
         for connection in self._connections:
             connection.transport.abort()
-        with anyio.fail_after(PATIENCE_S):
+        with anyio.fail_after(DEADLINE_S):
             while self._connections:
                 self.end_streams()
                 await anyio.sleep(0.01)

@@ -14,7 +14,7 @@ from typing import Self
 
 import psutil
 
-from tests.patience import PATIENCE_S
+from tests.deadlines import DEADLINE_S
 from tests.servers import process_tree
 from tests.servers.account import Account
 from tests.servers.errors import ServerMissing
@@ -102,7 +102,7 @@ class PrivateServer(ABC):
     def _start(self) -> None:
         command = self._command()
         self._running = self._spawn(command)
-        deadline = time.monotonic() + PATIENCE_S
+        deadline = time.monotonic() + DEADLINE_S
         while not self._is_ready():
             if self._running.poll() is not None or time.monotonic() > deadline:
                 raise self._failure(command)

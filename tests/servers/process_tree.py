@@ -7,7 +7,7 @@ from contextlib import suppress
 
 import psutil
 
-from tests.patience import PATIENCE_S
+from tests.deadlines import DEADLINE_S
 
 
 def end(server: psutil.Process) -> None:
@@ -62,7 +62,7 @@ def _frozen(server: psutil.Process) -> list[psutil.Process]:
 
 
 def _wait(condition: Callable[[], bool]) -> bool:
-    deadline = time.monotonic() + PATIENCE_S
+    deadline = time.monotonic() + DEADLINE_S
     while not condition():
         if time.monotonic() > deadline:
             return False

@@ -2,7 +2,7 @@
 
 import time
 
-from tests.patience import PATIENCE_S
+from tests.deadlines import DEADLINE_S
 from tests.servers.databases import execute, fetch
 from tests.servers.postgres import USER, PostgresServer
 
@@ -36,7 +36,7 @@ class PostgresStandby(PostgresServer):
         self._run([self._programs / "pg_basebackup", f"--dbname={source}", f"--pgdata={self.data}", *options])
 
     def _until(self, question: str) -> None:
-        deadline = time.monotonic() + PATIENCE_S
+        deadline = time.monotonic() + DEADLINE_S
         while fetch(self._url, question) != [(True,)]:
             assert time.monotonic() < deadline, f"never true: {question}"
             time.sleep(0.01)

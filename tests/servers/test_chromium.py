@@ -79,7 +79,7 @@ def test_another_package_than_the_one_that_was_tried_is_not_used(install: Instal
         npm_chromium.program(tmp_path / "browser")
 
 
-def test_what_npm_complains_of_is_told(install: Install, tmp_path: Path) -> None:
+def test_an_error_of_npm_is_shown(install: Install, tmp_path: Path) -> None:
     install("npm", NO_PACKAGE)
     install("node", NODE)
 

@@ -8,7 +8,7 @@ from contextlib import asynccontextmanager
 import anyio
 import pytest
 
-from tests.patience import PATIENCE_S
+from tests.deadlines import DEADLINE_S
 from tests.servers.faults import Ending, FaultProxy, Plan, Trouble, WaitResult, always, fault_proxy, in_turn, seeded
 from tests.servers.process import free_port
 from tests.servers.relay import End
@@ -33,7 +33,7 @@ class Meeting:
 async def meeting(plan: Plan) -> AsyncIterator[Meeting]:
     arrived: asyncio.Queue[End] = asyncio.Queue()
     server = await asyncio.start_server(lambda *end: arrived.put_nowait(End(*end)), "127.0.0.1", 0)
-    with anyio.fail_after(PATIENCE_S):
+    with anyio.fail_after(DEADLINE_S):
         async with server, fault_proxy(server.sockets[0].getsockname()[1], plan) as proxy:
             client = await dial(proxy)
             served = await arrived.get()
@@ -166,7 +166,7 @@ async def test_connections_take_their_passages_in_turn_and_later_ones_are_clean(
 
 async def test_a_server_that_is_not_there_is_a_reset() -> None:
     async with fault_proxy(free_port(), always(CLEAN)) as proxy:
-        with anyio.fail_after(PATIENCE_S):
+        with anyio.fail_after(DEADLINE_S):
             assert await until_reset(await dial(proxy)) == b""
 
 

@@ -4,7 +4,7 @@ import anyio
 import asyncpg
 import redis
 
-from tests.patience import PATIENCE_S
+from tests.deadlines import DEADLINE_S
 from tests.servers import binaries
 from tests.servers.databases import Databases
 from tests.servers.postgres import PostgresServer
@@ -41,7 +41,7 @@ async def test_a_notification_reaches_a_listener(postgres_url: str) -> None:
     await listener.add_listener("news", lambda *_: heard.set())
     await run(postgres_url, "NOTIFY news")
 
-    with anyio.fail_after(PATIENCE_S):
+    with anyio.fail_after(DEADLINE_S):
         await heard.wait()
     await listener.close()
 

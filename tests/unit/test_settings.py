@@ -84,7 +84,7 @@ def test_names_of_tests_are_let_be() -> None:
     assert Settings.read({"TAPE_TEST_POSTGRES_URL": "x"}) == Settings.read({})
 
 
-def test_the_outbox_lies_with_the_journal_unless_it_is_said_where() -> None:
+def test_the_outbox_lies_with_the_journal_unless_a_setting_says_where() -> None:
     assert Settings.read({"TAPE_STORE": "x"}).outbox_url == "x"
     assert Settings.read({"TAPE_STORE": "x", "TAPE_OUTBOX_URL": "y"}).outbox_url == "y"
 
@@ -103,7 +103,7 @@ def test_an_app_has_a_name(text: str) -> None:
         Settings.read({"TAPE_APP": text})
 
 
-def test_the_lake_lies_with_the_data_unless_it_is_said_where() -> None:
+def test_the_lake_lies_with_the_data_unless_a_setting_says_where() -> None:
     assert Settings.read({"TAPE_DATA": "here"}).lake_folder == Path("here/lake")
     assert Settings.read({"TAPE_DATA": "here", "TAPE_LAKE": "there"}).lake_folder == Path("there")
 

@@ -1,4 +1,4 @@
-"""Traces: an event says which span it was said in, if the application has spans."""
+"""Traces: an event names the span it was made in, if the application has spans."""
 
 import re
 import subprocess
@@ -14,7 +14,7 @@ from tests.conftest import ROOT
 tracer = TracerProvider().get_tracer("tests")
 
 
-async def test_an_event_said_in_a_span_carries_it_and_its_parent() -> None:
+async def test_an_event_made_in_a_span_carries_it_and_its_parent() -> None:
     async with open_journal("memory://") as journal:
         with tracer.start_as_current_span("outer") as outer, tracer.start_as_current_span("inner") as inner:
             (entry,) = await journal.append(Event(run_id="r", payload=1), open=True)
@@ -35,7 +35,7 @@ async def test_a_trace_that_was_given_is_kept() -> None:
     assert (entry.trace_id, entry.span_id, entry.parent_span_id) == ("a" * 32, "b" * 16, "")
 
 
-async def test_a_fork_and_its_mutation_are_said_in_the_span_of_who_forks() -> None:
+async def test_a_fork_and_its_mutation_are_made_in_the_span_of_the_fork() -> None:
     async with open_journal("memory://") as journal:
         await journal.append(Event(run_id="r", payload=1), open=True)
         with tracer.start_as_current_span("outer") as outer:

@@ -26,14 +26,14 @@ def _nothing_collected() -> Iterator[None]:
 
 
 def given_bill() -> list[object]:
-    """A handler of placed orders, and the prices it was told."""
-    told: list[object] = []
+    """A handler of placed orders, and the payloads that it got."""
+    handled: list[object] = []
 
     @tape.on(PLACED, retry_backoff_ms=60_000)
     def bill(envelope: Envelope) -> None:
-        told.append(envelope.payload)
+        handled.append(envelope.payload)
 
-    return told
+    return handled
 
 
 async def test_time_stands_still_until_it_is_moved() -> None:
@@ -56,15 +56,15 @@ def test_a_clock_needs_a_time_zone() -> None:
         Clock(datetime(2030, 1, 1))  # noqa: DTZ001 - that is the mistake
 
 
-async def test_no_handler_runs_before_it_is_told_to() -> None:
-    told = given_bill()
+async def test_no_handler_runs_before_run_due() -> None:
+    handled = given_bill()
 
     async with open_node() as node:
         await node.publish("order-1", {"price": 40}, type="placed")
-        before = list(told)
+        before = list(handled)
         done = await node.run_due()
 
-    assert (before, done, told) == ([], 1, [{"price": 40}])
+    assert (before, done, handled) == ([], 1, [{"price": 40}])
 
 
 async def test_a_failed_attempt_comes_again_when_its_time_has_come() -> None:
@@ -149,7 +149,7 @@ async def test_what_a_handler_says_is_handled_too() -> None:
 
 
 async def test_only_the_handlers_that_are_named_run() -> None:
-    told = given_bill()
+    handled = given_bill()
 
     @tape.on(PLACED)
     def count(envelope: Envelope) -> None:
@@ -158,7 +158,7 @@ async def test_only_the_handlers_that_are_named_run() -> None:
     async with open_node(count) as node:
         await node.publish("order-1", type="placed")
 
-        assert (await node.run_due(), told) == (1, [])
+        assert (await node.run_due(), handled) == (1, [])
 
 
 async def test_a_function_without_a_decorator_is_refused_by_name() -> None:
@@ -203,13 +203,13 @@ async def test_dead_tasks_are_named_and_can_be_replayed() -> None:
 
 
 async def faulty_story(seed: int) -> tuple[list[tuple[datetime, object]], int]:
-    """What a handler was told under faults and when, and how many there were."""
+    """What a handler got under faults and when, and how many there were."""
     collected.clear()
-    told: list[tuple[datetime, object]] = []
+    handled: list[tuple[datetime, object]] = []
 
     @tape.on(PLACED, retry_backoff_ms=60_000)
     async def bill(envelope: Envelope) -> None:
-        told.append((node.clock.now, envelope.payload))
+        handled.append((node.clock.now, envelope.payload))
 
     async with open_node(faults=Faults(seed=seed, append=0.5, handler=0.5)) as node:
         for price in range(20):
@@ -217,7 +217,7 @@ async def faulty_story(seed: int) -> tuple[list[tuple[datetime, object]], int]:
         await node.quiesce()
         await node.assert_no_dead()
         await node.assert_entries([{"payload": price} for price in range(20)], PLACED)
-    return told, node.faults.struck
+    return handled, node.faults.struck
 
 
 async def test_the_same_seed_gives_the_same_faults_at_the_same_times() -> None:
@@ -256,19 +256,19 @@ async def test_the_same_seed_gives_durable_functions_the_same_faults() -> None:
 
 @pytest.mark.parametrize("seed", range(5))
 async def test_under_faults_nothing_is_lost_and_something_is_repeated(seed: int) -> None:
-    told, struck = await faulty_story(seed)
+    handled, struck = await faulty_story(seed)
 
-    assert {price for _, price in told} == set(range(20))
-    assert len(told) > 20 and struck > 10
+    assert {price for _, price in handled} == set(range(20))
+    assert len(handled) > 20 and struck > 10
 
 
-async def test_a_lost_answer_is_told_as_unknown_and_the_entry_is_there() -> None:
+async def test_a_lost_answer_is_reported_as_unknown_and_the_entry_is_there() -> None:
     async with open_node(faults=Faults(append=1.0, most=1)) as node:
         outcomes = [await outcome(node, n) for n in range(40)]
         written = [entry.payload for entry in await node.entries()]
 
     assert set(outcomes) == {"unknown", "nothing"}
-    assert written == [n for n, told in enumerate(outcomes) if told == "unknown"]
+    assert written == [n for n, outcome in enumerate(outcomes) if outcome == "unknown"]
 
 
 async def outcome(node: TestNode, payload: int) -> str:

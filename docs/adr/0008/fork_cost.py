@@ -14,12 +14,12 @@ CHILDREN = 10
 
 async def fill(journal: Journal, run_id: str) -> None:
     for first in range(0, ENTRIES, 1_000):
-        said = [Event(run_id=run_id, payload={"number": first + n, "text": "x" * 200}) for n in range(1_000)]
-        await journal.append(said, open=True)
+        events = [Event(run_id=run_id, payload={"number": first + n, "text": "x" * 200}) for n in range(1_000)]
+        await journal.append(events, open=True)
 
 
 async def copy(journal: Journal, run_id: str) -> None:
-    """The parent's events said again in a run of its own; they get new positions and new ids."""
+    """The parent's events appended again to a run of its own; they get new positions and new ids."""
     events = [
         Event(run_id=run_id, type=entry.type, payload=entry.payload)
         async for entry in journal.stream(run_id="parent", follow=False)

@@ -1,4 +1,4 @@
-"""What one message on one of many streams costs a server: grpc.aio against grpclib, both told by the same clients.
+"""What one message on one of many streams costs a server: grpc.aio against grpclib, both driven by the same clients.
 
     pip install grpcio grpclib uvloop psutil
     python docs/adr/0011/streams.py

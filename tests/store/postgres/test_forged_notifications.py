@@ -21,7 +21,7 @@ from tape.store.postgres.store import open_store
 from tape.work.envelope import Envelope
 from tape.work.handler import handler
 from tests.contract.reactions import reaction
-from tests.patience import PATIENCE_S
+from tests.deadlines import DEADLINE_S
 
 JOURNAL = """
 SELECT concat_ws('.', oid, (SELECT oid FROM pg_class WHERE relname = 'tape_journal'))
@@ -98,7 +98,7 @@ async def seen(journal: Journal, count: int) -> list[list[object]]:
     async with AsyncExitStack() as stack:
         ways = [journal.stream(subject="/a/**"), journal.stream(run_id="r1")]
         streams = [await stack.enter_async_context(aclosing(way)) for way in ways]
-        with anyio.fail_after(PATIENCE_S):
+        with anyio.fail_after(DEADLINE_S):
             return [[(await anext(stream)).payload for _ in range(count)] for stream in streams]
     raise AssertionError("streams swallow nothing")
 
@@ -109,7 +109,7 @@ async def published(journal: Journal, *payloads: int) -> None:
 
 
 async def until_handled(handled: list[object], count: int) -> None:
-    with anyio.fail_after(PATIENCE_S):
+    with anyio.fail_after(DEADLINE_S):
         while len(handled) < count:  # noqa: ASYNC110 - nothing else tells
             await anyio.sleep(0.005)
 

@@ -15,8 +15,8 @@ from tape.outbox import migrate
 from tape.store.postgres.store import open_store
 from tests.contract.events import make_event, positions, request
 from tests.contract.reactions import claim, match, publish, reaction
+from tests.deadlines import DEADLINE_S
 from tests.outbox.business_database import BusinessDatabase, RecordingHandler, make_event as placed
-from tests.patience import PATIENCE_S
 
 KNOWN = [7461706500000001, 7461706500000002, 7461706500000003]  # of locks that Tape has had
 HELD = "SELECT locktype, classid, objid, objsubid, relation::regclass::text FROM pg_locks"
@@ -39,7 +39,7 @@ async def test_a_role_that_may_only_connect_delays_no_append_no_migration_and_no
         keys = [*KNOWN, *await advisory_keys(stranger)]
 
     async with holding(stranger, keys):
-        with anyio.fail_after(PATIENCE_S):
+        with anyio.fail_after(DEADLINE_S):
             await everything(postgres_url)
 
 

@@ -15,7 +15,7 @@ from tape.core.ids import GlobalSeq, RunId, Seq
 from tape.core.ports import AppendOutcome, Store
 from tape.core.sequence import CellChange, CellId, Request
 from tape.store.postgres.store import POOL, PostgresStore, open_store as open_postgres
-from tests.patience import PATIENCE_S
+from tests.deadlines import DEADLINE_S
 from tests.servers.databases import Databases, name
 from tests.servers.postgres import PostgresServer
 from tests.servers.process import free_port
@@ -53,7 +53,7 @@ async def direct(postgres_url: str) -> AsyncIterator[asyncpg.Connection]:
     await connection.close()
 
 
-async def test_an_append_whose_answer_was_lost_is_there_once_and_is_told_its_place(store: Store, proxy: Proxy) -> None:
+async def test_an_append_whose_answer_was_lost_is_there_once_and_gets_its_position(store: Store, proxy: Proxy) -> None:
     await append(store, Event(run_id="r1", payload=1))
     proxy.loses_an_answer = True
 
@@ -118,7 +118,7 @@ async def test_a_value_postgres_cannot_hold_fails_alone_in_a_group(store: Store)
     assert await numbers(store) == [1, 3]
 
 
-async def test_a_group_cut_in_two_keeps_what_its_first_half_was_told(store: Store, direct: asyncpg.Connection) -> None:
+async def test_a_group_cut_in_two_keeps_the_answers_of_its_first_half(store: Store, direct: asyncpg.Connection) -> None:
     await direct.execute(REFUSE_CELLS)
     changed = Request(events=(Event(run_id="r1", payload=2),), cells=(cell("{}"),), expected_seq=Seq(1), opens=True)
 
@@ -128,7 +128,7 @@ async def test_a_group_cut_in_two_keeps_what_its_first_half_was_told(store: Stor
     assert await numbers(store) == [1]
 
 
-async def test_a_request_for_two_runs_is_told_of_its_own_first_that_objects(store: Store) -> None:
+async def test_a_request_for_two_runs_gets_its_own_first_refusal(store: Store) -> None:
     first = Request(events=(Event(run_id="a", payload=1),))
     second = Request(events=(Event(run_id="b", payload=1), Event(run_id="a", payload=1)))
 
@@ -168,7 +168,7 @@ async def test_a_listener_that_may_not_connect_does_not_end_the_store(postgres_u
         assert [entry.seq for entry in await append(store, Event(run_id="r1", payload=1))] == [1]
 
 
-async def test_a_reader_beyond_a_restored_backup_is_told_at_once(
+async def test_a_reader_beyond_a_restored_backup_gets_an_error_at_once(
     postgres_url: str, postgres_databases: Databases
 ) -> None:
     async with open_store(postgres_url) as store:
@@ -180,7 +180,7 @@ async def test_a_reader_beyond_a_restored_backup_is_told_at_once(
 
             postgres_databases.restore_database(postgres_url, backup)
 
-            with anyio.fail_after(PATIENCE_S), pytest.raises(InvalidCursor, match="the journal is at 1"):
+            with anyio.fail_after(DEADLINE_S), pytest.raises(InvalidCursor, match="the journal is at 1"):
                 await anext(stream)
 
 
@@ -206,7 +206,7 @@ async def everything_arrives_within_the_poll(store: Store, url: str) -> None:
     async with open_store(url) as other, run_journal(store) as journal, aclosing(journal.stream()) as stream:
         for number in range(4):
             await append(other, Event(run_id="r1", payload=number))
-            with anyio.fail_after(PATIENCE_S):
+            with anyio.fail_after(DEADLINE_S):
                 assert (await anext(stream)).payload == number
 
 
@@ -231,7 +231,7 @@ def poison(n: int) -> Request:
 
 
 async def append(store: Store, event: Event) -> Sequence[Entry]:
-    with anyio.fail_after(PATIENCE_S):
+    with anyio.fail_after(DEADLINE_S):
         (outcome,) = await store.journal.append([request(event)])
     if isinstance(outcome, TapeError):
         raise outcome
@@ -258,16 +258,16 @@ async def test_settings_of_a_database_do_not_change_what_we_mean(postgres_url: s
     database = urlsplit(postgres_url).path[1:]
     for setting in ("default_transaction_isolation = 'repeatable read'", "standard_conforming_strings = off"):
         await direct.execute(f"ALTER DATABASE {database} SET {setting}")
-    said_back = Event(run_id="r", payload="back\\slash and 'quote'")
+    event = Event(run_id="r", payload="back\\slash and 'quote'")
 
     async with open_store(postgres_url) as one, open_store(postgres_url) as other:
         async with one.transaction() as tx:
-            tx.append(Request(events=(said_back,), opens=True))
+            tx.append(Request(events=(event,), opens=True))
         for n in range(20):
             await append(one if n % 2 else other, Event(run_id="r1", payload=n))
         page = await one.journal.read(GlobalSeq(0))
 
-    assert page.entries[0].payload == said_back.payload
+    assert page.entries[0].payload == event.payload
     assert positions(page.entries) == list(range(1, 22))
 
 
@@ -301,7 +301,7 @@ async def test_who_waits_for_a_connection_gets_the_next_that_is_free(postgres_ur
     async with open_postgres(postgres_url) as store, AsyncExitStack() as blocks:
         for _ in range(POOL - 1):
             await blocks.enter_async_context(store.transaction())
-        with anyio.fail_after(PATIENCE_S):
+        with anyio.fail_after(DEADLINE_S):
             async with anyio.create_task_group() as tasks, store.transaction():
                 tasks.start_soon(store.journal.bounds)
                 while not store._database._waiting:  # noqa: ASYNC110, SLF001 - the store does not show it

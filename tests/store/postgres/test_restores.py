@@ -20,7 +20,7 @@ from tape.core.ids import GlobalSeq
 from tape.core.ports import Store
 from tests.contract.events import append, fill, make_event, positions, read_all, seqs
 from tests.contract.reactions import catch_up, match, publish, reaction, sources
-from tests.patience import PATIENCE_S
+from tests.deadlines import DEADLINE_S
 
 TABLES = "SELECT tablename FROM pg_tables WHERE schemaname = 'public' AND tablename LIKE 'tape%' ORDER BY tablename"
 
@@ -60,12 +60,12 @@ class Tables:
         self.url = url
 
     async def take(self) -> None:
-        await self._said("CREATE TABLE copy_of_{0} AS TABLE {0}")
+        await self._execute("CREATE TABLE copy_of_{0} AS TABLE {0}")
 
     async def restore(self) -> None:
-        await self._said("DELETE FROM {0}", "INSERT INTO {0} SELECT * FROM copy_of_{0}")
+        await self._execute("DELETE FROM {0}", "INSERT INTO {0} SELECT * FROM copy_of_{0}")
 
-    async def _said(self, *statements: str) -> None:
+    async def _execute(self, *statements: str) -> None:
         connection = await asyncpg.connect(self.url)
         async with connection.transaction():
             for (table,) in await connection.fetch(TABLES):
@@ -97,7 +97,7 @@ async def begin_epoch(url: str) -> None:
 
 
 async def until_epoch_reset(live: Stream) -> None:
-    with pytest.raises(InvalidCursor), anyio.fail_after(PATIENCE_S):
+    with pytest.raises(InvalidCursor), anyio.fail_after(DEADLINE_S):
         while True:
             await anext(live)
 
@@ -154,7 +154,7 @@ async def test_readers_of_what_was_restored_hear_nothing_of_what_was_lost(journa
         await until_epoch_reset(live)
 
 
-async def test_what_is_said_after_a_restore_is_matched_though_its_positions_were_before(
+async def test_what_is_appended_after_a_restore_is_matched_though_its_positions_were_before(
     store: Store, backup: Backup
 ) -> None:
     await store.reactions.register(reaction())

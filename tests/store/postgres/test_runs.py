@@ -16,7 +16,7 @@ from tape.core.ports import AppendOutcome, Store
 from tape.core.run import Head, RunMeta
 from tape.core.sequence import Request
 from tests.contract.events import make_event
-from tests.patience import PATIENCE_S
+from tests.deadlines import DEADLINE_S
 
 ROUNDS = 10
 R1, R2 = RunId("r1"), RunId("r2")
@@ -45,7 +45,7 @@ async def test_an_append_does_not_wait_for_a_block_that_has_changed_its_runs_row
 
     async with store.transaction() as tx:
         await tx.fetch(TOUCH, {"run_id": R1})
-        with anyio.fail_after(PATIENCE_S):
+        with anyio.fail_after(DEADLINE_S):
             (outcome,) = await store.journal.append([Request(events=(make_event(),))])
 
     assert seqs(outcome) == [1]
@@ -58,7 +58,7 @@ async def test_a_renewal_waits_neither_for_the_journals_lock_nor_for_heads(store
     async with store.transaction() as tx:
         await tx.lock()
         await tx.fetch("UPDATE tape_heads SET floor = floor", {})
-        with anyio.fail_after(PATIENCE_S):
+        with anyio.fail_after(DEADLINE_S):
             held = await store.runs.renew("p1", [R1, R2])
 
     assert list(held) == [R1, R2]
@@ -72,7 +72,7 @@ async def test_a_change_of_a_run_waits_for_a_block_that_changed_it_first_and_not
     if change != "close":
         await store.runs.close(R1)
 
-    with anyio.fail_after(PATIENCE_S):
+    with anyio.fail_after(DEADLINE_S):
         async with anyio.create_task_group() as tasks, store.transaction() as tx:
             await tx.fetch(TOUCH, {"run_id": R1})
             tasks.start_soon(perform, store, change)
@@ -87,7 +87,7 @@ async def test_what_a_block_appended_first_is_before_the_close_that_waited_for_i
 ) -> None:
     await store.runs.open(R1, RunMeta())
 
-    with anyio.fail_after(PATIENCE_S):
+    with anyio.fail_after(DEADLINE_S):
         async with anyio.create_task_group() as tasks, store.transaction() as tx:
             await tx.fetch(TOUCH, {"run_id": R1})
             tasks.start_soon(perform, store, "close")
@@ -103,14 +103,14 @@ async def test_closing_the_silent_passes_by_who_is_busy_with_one_of_them(store: 
 
     async with store.transaction() as tx:
         await tx.fetch(TOUCH, {"run_id": R1})
-        with anyio.fail_after(PATIENCE_S):
+        with anyio.fail_after(DEADLINE_S):
             first = await store.runs.close_silent(timedelta(0))
     second = await store.runs.close_silent(timedelta(0))
 
     assert ([*first], [*second]) == ([R2], [R1])
 
 
-async def test_a_renewal_that_finds_its_run_being_closed_waits_and_is_told_so(
+async def test_a_renewal_that_finds_its_run_being_closed_waits_and_is_refused(
     store: Store, direct: asyncpg.Connection
 ) -> None:
     await store.runs.open(R1, RunMeta(), "p1")
@@ -119,7 +119,7 @@ async def test_a_renewal_that_finds_its_run_being_closed_waits_and_is_told_so(
     async def renew() -> None:
         held.extend(await store.runs.renew("p1", [R1]))
 
-    with anyio.fail_after(PATIENCE_S):
+    with anyio.fail_after(DEADLINE_S):
         async with anyio.create_task_group() as tasks, store.transaction() as tx:
             await tx.lock()
             tasks.start_soon(store.runs.close_silent, timedelta(0))
@@ -165,7 +165,7 @@ async def test_nobody_ever_waits_in_a_circle(store: Store) -> None:
         await store.runs.close_silent(timedelta(0))
         await store.journal.append([Request(events=(make_event(run_id),), opens=True)])
 
-    with anyio.fail_after(PATIENCE_S):
+    with anyio.fail_after(DEADLINE_S):
         async with anyio.create_task_group() as tasks:
             for run_id in runs:
                 for act in (block, reopen, others):
@@ -187,7 +187,7 @@ async def test_a_run_that_appeared_and_ended_while_its_opening_waited_is_opened_
     async def open_it() -> None:
         opened.append(await store.runs.open(R1, RunMeta(label="again"), "p1"))
 
-    with anyio.fail_after(PATIENCE_S):
+    with anyio.fail_after(DEADLINE_S):
         async with anyio.create_task_group() as tasks, store.transaction() as tx:
             await tx.lock()
             tasks.start_soon(open_it)

@@ -15,7 +15,7 @@ from tape.store.postgres.store import open_store
 from tape.store.ranges import EVERYTHING, open_ranges
 from tests.contract.events import make_event, request
 from tests.contract.reactions import claim, match, publish, reaction, settle
-from tests.patience import PATIENCE_S
+from tests.deadlines import DEADLINE_S
 from tests.servers.planting import caught, planting
 
 UNPINNED = """
@@ -97,7 +97,7 @@ async def test_ranges_are_of_the_journal_that_a_store_opens_wherever_the_path_wa
 async def reloaded(owner: asyncpg.Connection, path: str) -> None:
     """Returns when the server has reloaded its configuration."""
     await owner.execute("SELECT pg_reload_conf()")
-    with anyio.fail_after(PATIENCE_S):
+    with anyio.fail_after(DEADLINE_S):
         while await owner.fetchval("SHOW search_path") != path:  # noqa: ASYNC110 - the server tells nobody
             await anyio.sleep(0.01)
 

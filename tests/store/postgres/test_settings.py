@@ -12,7 +12,7 @@ from tape.core.ports import Store
 from tape.store.postgres.store import PostgresStore, open_store
 from tape.store.timeouts import Timeouts
 from tests.contract.events import append, make_event, request
-from tests.patience import PATIENCE_S
+from tests.deadlines import DEADLINE_S
 from tests.servers.databases import name
 
 TIMEOUTS = Timeouts(connect_s=5, answer_s=5, recovery_s=0.3)
@@ -65,7 +65,7 @@ async def test_a_server_that_was_put_right_is_used_again(
 
 async def until_refused(store: Store) -> None:
     """Retries once, because the first answer may be a lost connection."""
-    with anyio.fail_after(PATIENCE_S):
+    with anyio.fail_after(DEADLINE_S):
         while True:
             (outcome,) = await store.journal.append([request(make_event(n=9))])
             if isinstance(outcome, UsageError):

@@ -7,7 +7,7 @@ import redis
 from tests.servers.valkey import ValkeyServer
 
 
-def said_to(client: "redis.Redis", *words: object) -> Any:
+def execute(client: "redis.Redis", *words: object) -> Any:
     """The raw answer of the server."""
     connection: Any = client.connection_pool.get_connection()
     try:

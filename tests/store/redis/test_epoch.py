@@ -13,9 +13,9 @@ from tape.core.ports import Store
 from tape.store.redis import journal as redis_journal
 from tests.conftest import Scale
 from tests.contract.events import append, drain, fill, make_event, take
-from tests.patience import PATIENCE_S
+from tests.deadlines import DEADLINE_S
 from tests.servers.valkey import ValkeyServer
-from tests.store.redis.redis_client import restart, said_to
+from tests.store.redis.redis_client import execute, restart
 
 
 @pytest.fixture
@@ -74,7 +74,7 @@ async def test_no_cursor_of_a_lost_data_set_is_read_on(store: Store, client: "re
                 await anext(stream)
 
 
-async def test_live_readers_are_told_that_their_data_set_is_lost_and_new_ones_read_the_next(
+async def test_live_readers_learn_that_their_data_set_is_lost_and_new_ones_read_the_next(
     redis_url: str, store: Store, client: "redis.Redis"
 ) -> None:
     async with run_journal(store) as journal:
@@ -86,7 +86,7 @@ async def test_live_readers_are_told_that_their_data_set_is_lost_and_new_ones_re
         async with open_store(redis_url) as other:
             entries = await append(other, *(make_event(n=n) for n in range(5)))
 
-        with pytest.raises(InvalidCursor, match="means nothing"), anyio.fail_after(PATIENCE_S):
+        with pytest.raises(InvalidCursor, match="means nothing"), anyio.fail_after(DEADLINE_S):
             await anext(stream)
         assert await take(journal.stream(run_id="r1"), 5) == entries
 
@@ -118,23 +118,23 @@ async def test_a_data_set_of_an_older_epoch_is_another_one(store: Store, client:
 
 def dump(client: "redis.Redis") -> dict[bytes, bytes]:
     """Everything there is."""
-    return {key: said_to(client, "DUMP", key) for key in said_to(client, "KEYS", "*")}
+    return {key: execute(client, "DUMP", key) for key in execute(client, "KEYS", "*")}
 
 
 def restore(client: "redis.Redis", older: dict[bytes, bytes]) -> None:
     """Replaces the data by that of an earlier dump."""
     client.flushall()
     for key, content in older.items():
-        said_to(client, "RESTORE", key, 0, content)
+        execute(client, "RESTORE", key, 0, content)
 
 
 async def test_a_hint_that_everybody_is_to_look_is_not_taken_back_by_the_next(
     store: Store, client: "redis.Redis", monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """After a flush the new head is far below the position beyond which a reader waits."""
-    monkeypatch.setattr(redis_journal, "POLL_S", 10 * PATIENCE_S)
+    monkeypatch.setattr(redis_journal, "POLL_S", 10 * DEADLINE_S)
     await store.journal.wait(GlobalSeq(0))
-    with anyio.fail_after(PATIENCE_S):
+    with anyio.fail_after(DEADLINE_S):
         async with anyio.create_task_group() as tasks:
             tasks.start_soon(store.journal.wait, GlobalSeq(10))
             await anyio.wait_all_tasks_blocked()

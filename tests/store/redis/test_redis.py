@@ -19,10 +19,10 @@ from tape.store.redis.store import open_store as open_redis
 from tests.conftest import Scale
 from tests.contract.backends import LossyWake
 from tests.contract.events import append, drain, entries, make_event, positions, request, seqs, upto
-from tests.patience import PATIENCE_S
+from tests.deadlines import DEADLINE_S
 from tests.servers.redis_proxy import RedisProxy
 from tests.servers.valkey import ValkeyServer
-from tests.store.redis.redis_client import said_to
+from tests.store.redis.redis_client import execute
 
 DAY_MS = 24 * 60 * 60 * 1000
 
@@ -84,7 +84,7 @@ async def test_every_key_lies_under_the_prefix_and_data_sets_do_not_meet(redis_u
         await two.runs.close((await append(two, make_event("b")))[0].run_id)
 
         assert (await one.journal.bounds()).head == (await two.journal.bounds()).head == 1
-        assert {key.partition(b":")[0] for key in said_to(client, "KEYS", "*")} == {b"{one}", b"{two}"}
+        assert {key.partition(b":")[0] for key in execute(client, "KEYS", "*")} == {b"{one}", b"{two}"}
 
 
 @pytest.mark.parametrize(("count", "floor"), [(2, 1), (3, 1), (4, 2), (9, 7)])
@@ -117,7 +117,7 @@ async def test_the_journals_floor_is_one_above_the_highest_position_that_went(th
     assert positions((await three.journal.read(GlobalSeq(2))).entries) == [3, 4, 5, 6]
 
 
-async def test_a_reader_at_the_floor_reads_on_and_one_before_it_is_told(three: Store) -> None:
+async def test_a_reader_at_the_floor_reads_on_and_one_before_it_gets_a_gap(three: Store) -> None:
     await append(three, *(make_event(n=n) for n in range(5)))
     async with run_journal(three) as journal:
         assert positions(await drain(journal.stream(from_global_seq=2, follow=False))) == [3, 4, 5]
@@ -145,7 +145,7 @@ async def test_a_key_outlives_the_entries_and_lives_sixty_days(three: Store, cli
     (again,) = await three.journal.append([keyed])
 
     assert positions(entries(again)) == positions(entries(first)) == [1, 2] and seqs(entries(again)) == [1, 1]
-    assert 59 * DAY_MS < said_to(client, "PTTL", "{tape}:key:k") <= 60 * DAY_MS
+    assert 59 * DAY_MS < execute(client, "PTTL", "{tape}:key:k") <= 60 * DAY_MS
 
 
 async def test_positions_are_exact_as_far_as_lua_can_count(store: Store, client: "redis.Redis") -> None:
@@ -164,10 +164,10 @@ async def test_an_entry_that_is_not_what_was_written_is_an_error_in_its_place(
     store: Store, client: "redis.Redis"
 ) -> None:
     await append(store, make_event(n=1), make_event(n=2), make_event(n=3))
-    (first, fields), (second, others), _ = said_to(client, "XRANGE", "{tape}:entries:r1", "-", "+")
-    said_to(client, "DEL", "{tape}:entries:r1")
-    said_to(client, "XADD", "{tape}:entries:r1", first, *fields)
-    said_to(client, "XADD", "{tape}:entries:r1", second, *(field.replace(b'"n":2', b'"n":7') for field in others))
+    (first, fields), (second, others), _ = execute(client, "XRANGE", "{tape}:entries:r1", "-", "+")
+    execute(client, "DEL", "{tape}:entries:r1")
+    execute(client, "XADD", "{tape}:entries:r1", first, *fields)
+    execute(client, "XADD", "{tape}:entries:r1", second, *(field.replace(b'"n":2', b'"n":7') for field in others))
 
     assert positions((await store.journal.read(GlobalSeq(0))).entries) == [1]
     with pytest.raises(Corrupt, match="entry 2: its stored bytes"):
@@ -236,7 +236,7 @@ async def test_an_append_that_was_lost_on_its_way_is_made(lossy: RedisProxy) -> 
 async def test_a_call_that_comes_late_finds_its_number_taken(store: Store, client: "redis.Redis") -> None:
     def call(number: int) -> object:
         arguments = AppendCall([request(make_event(n=number))]).arguments("late", number, 0, 0, 10, DAY_MS)
-        return said_to(client, "EVALSHA", APPEND.sha, 1, "{tape}", *arguments)
+        return execute(client, "EVALSHA", APPEND.sha, 1, "{tape}", *arguments)
 
     first = call(1)
     assert call(1) == first
@@ -281,8 +281,8 @@ async def test_a_listener_that_is_cut_off_listens_again(
         await until_listening(other, False)
         await until_listening(other, True)
 
-        monkeypatch.setattr(redis_journal, "POLL_S", 10 * PATIENCE_S)
-        with anyio.fail_after(PATIENCE_S):
+        monkeypatch.setattr(redis_journal, "POLL_S", 10 * DEADLINE_S)
+        with anyio.fail_after(DEADLINE_S):
             async with anyio.create_task_group() as tasks:
                 tasks.start_soon(other.journal.wait, GlobalSeq(0))
                 await append(one, make_event())
@@ -290,6 +290,6 @@ async def test_a_listener_that_is_cut_off_listens_again(
 
 async def until_listening(store: Store, is_listening: bool) -> None:
     listener = store.journal._listener  # type: ignore[attr-defined]  # noqa: SLF001 - the store does not show it
-    with anyio.fail_after(PATIENCE_S):
+    with anyio.fail_after(DEADLINE_S):
         while listener.is_listening != is_listening:  # noqa: ASYNC110
             await anyio.sleep(0.001)

@@ -16,7 +16,7 @@ from tape.store.redis.location import Location
 from tape.store.redis.store import open_store as open_redis
 from tests.contract.backends import LossyWake
 from tests.contract.events import append, make_event
-from tests.patience import PATIENCE_S
+from tests.deadlines import DEADLINE_S
 from tests.servers.redis_proxy import RedisProxy
 from tests.servers.valkey import ValkeyServer
 from tests.store.redis.redis_client import restart
@@ -123,7 +123,7 @@ async def filled(server: ValkeyServer) -> Epoch:
 async def opened(url: str) -> tuple[Epoch, list[str]]:
     """The epoch in which the store opens at last, and the errors before."""
     complaints: list[str] = []
-    with anyio.fail_after(PATIENCE_S):
+    with anyio.fail_after(DEADLINE_S):
         while True:
             try:
                 async with open_redis(Location.parse(url), LossyWake()) as store:

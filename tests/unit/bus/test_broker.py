@@ -29,7 +29,7 @@ from tape.core.ids import GlobalSeq
 from tape.core.lease import Lease
 from tape.core.ports import AppendOutcome
 from tape.core.sequence import Request
-from tests.patience import PATIENCE_S
+from tests.deadlines import DEADLINE_S
 
 R1 = RunId("r1")
 
@@ -39,11 +39,11 @@ def make_event(n: int = 0) -> Event:
 
 
 async def seqs(broker: Broker) -> list[int]:
-    with anyio.fail_after(PATIENCE_S):
+    with anyio.fail_after(DEADLINE_S):
         return [envelope.seq async for envelope in broker.stream(R1)]
 
 
-def keepers() -> list[str]:
+def broker_tasks() -> list[str]:
     return [task.get_name() for task in asyncio.all_tasks() if task.get_name() == "tape.broker"]
 
 
@@ -76,7 +76,7 @@ def test_an_event_loop_ends_silently_under_a_broker() -> None:
         print([thread.name for thread in threading.enumerate() if "tape" in thread.name])
     """
     ended = subprocess.run(
-        [sys.executable, "-X", "dev", "-W", "error", "-c", program], capture_output=True, text=True, timeout=PATIENCE_S
+        [sys.executable, "-X", "dev", "-W", "error", "-c", program], capture_output=True, text=True, timeout=DEADLINE_S
     )
 
     assert (ended.returncode, ended.stdout, ended.stderr) == (0, "[]\n", "")
@@ -111,15 +111,15 @@ async def test_a_broker_that_runs_in_one_loop_refuses_another() -> None:
 
 async def test_a_broker_has_one_task_and_none_after_the_end() -> None:
     broker = InProcessEventBroker()
-    assert keepers() == []
+    assert broker_tasks() == []
 
     broker.open_run(R1)
     for n in range(10):
         await broker.publish(R1, make_event(n))
-    assert keepers() == ["tape.broker"]
+    assert broker_tasks() == ["tape.broker"]
 
     await broker.aclose()
-    assert keepers() == []
+    assert broker_tasks() == []
 
 
 async def test_a_dropped_broker_executes_its_queue_and_leaves_no_task(tmp_path: Path) -> None:
@@ -132,7 +132,7 @@ async def test_a_dropped_broker_executes_its_queue_and_leaves_no_task(tmp_path: 
     del broker
     gc.collect()
 
-    await until(lambda: keepers() == [])
+    await until(lambda: broker_tasks() == [])
     assert receipt.result() == 1
     async with JournalBroker(url) as other:
         assert await seqs(other) == [1]
@@ -169,7 +169,7 @@ async def test_a_sink_with_a_loop_starts_the_broker() -> None:
 
     def produce() -> int:
         broker.open_run(R1)
-        return BrokerEventSink(broker, R1, loop).emit(make_event()).result(PATIENCE_S)
+        return BrokerEventSink(broker, R1, loop).emit(make_event()).result(DEADLINE_S)
 
     assert await anyio.to_thread.run_sync(produce) == 1
     await broker.aclose()
@@ -332,7 +332,7 @@ async def lent(backend: Backend) -> AsyncIterator[Backend]:
 
 
 async def until(condition: Callable[[], bool]) -> None:
-    with anyio.fail_after(PATIENCE_S):
+    with anyio.fail_after(DEADLINE_S):
         while True:
             if condition():
                 return

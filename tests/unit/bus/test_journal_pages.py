@@ -12,7 +12,7 @@ from tape.core.ids import GlobalSeq
 from tape.core.ports import Store
 from tape.core.subject import Pattern
 from tests.contract.events import fill, make_event, positions
-from tests.patience import PATIENCE_S
+from tests.deadlines import DEADLINE_S
 
 
 @pytest.fixture
@@ -31,7 +31,7 @@ async def read(pages: JournalPages, after: int, count: int, pattern: Pattern | N
     """The positions that follow one, as they come."""
     found: list[int] = []
     cursor = GlobalSeq(after)
-    with anyio.fail_after(PATIENCE_S):
+    with anyio.fail_after(DEADLINE_S):
         while len(found) < count:
             page = await pages.read(cursor, pattern=pattern)
             found += positions(page.entries)
@@ -69,7 +69,7 @@ async def test_a_waiting_reader_is_woken_by_its_pattern(journal: Journal) -> Non
     async def follow() -> None:
         found.extend(await read(pages, 0, 1, Pattern("/b/**")))
 
-    with anyio.fail_after(PATIENCE_S):
+    with anyio.fail_after(DEADLINE_S):
         async with anyio.create_task_group() as group:
             group.start_soon(follow)
             await anyio.wait_all_tasks_blocked()

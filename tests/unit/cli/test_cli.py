@@ -174,7 +174,7 @@ def test_bytes_are_printed_in_base64(tape: Tape, url: str) -> None:
         (["--run", "r2"], []),
     ],
 )
-def test_a_tail_begins_where_it_was_told(arguments: list[str], seen: list[int], ten: Tape) -> None:
+def test_a_tail_begins_where_its_options_say(arguments: list[str], seen: list[int], ten: Tape) -> None:
     answer = ten("tail", "--no-follow", "--json", *arguments)
 
     assert [json.loads(line)["global_seq"] for line in answer.lines] == seen

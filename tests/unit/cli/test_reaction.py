@@ -86,7 +86,7 @@ def test_what_is_no_reaction_is_refused_with_the_reason(tape: Tape, arguments: t
     assert code == 2 and reason.lower() in err.lower()
 
 
-def test_what_is_not_there_is_said(tape: Tape) -> None:
+def test_what_does_not_exist_is_named(tape: Tape) -> None:
     codes = [tape("reaction", "show", "rule")[0], tape("reaction", "rm", "rule")[0], tape("task", "show", "t")[0]]
 
     assert codes == [4, 4, 4]

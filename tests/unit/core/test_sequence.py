@@ -134,7 +134,7 @@ def fork_of(parent: Head | None, at_seq: int, child: Head | None = None) -> Appe
         ((FORKED,), {"fork": Fork(PARENT, "1")}),  # type: ignore[arg-type]
     ],
 )
-def test_a_fork_is_one_new_run_that_begins_by_saying_so(events: tuple[Event, ...], more: dict[str, object]) -> None:
+def test_a_fork_is_one_new_run_that_begins_with_its_event(events: tuple[Event, ...], more: dict[str, object]) -> None:
     Request(events=(FORKED, event("child")), fork=Fork(PARENT, Seq(0)))
 
     with pytest.raises(UsageError, match=r"fork|run_id"):

@@ -14,14 +14,14 @@ from tape.core.search import Search, SearchKind, SearchState
 from tape.lake import java
 from tape.lake.search import processes as searches
 from tape.lake.search.processes import SearchConfig, Searches, open_searches
-from tests.patience import PATIENCE_S
+from tests.deadlines import DEADLINE_S
 
 READ_ORDER = "import sys, json; order = json.loads(sys.stdin.readline()); "
 WAITS = "print(json.dumps({'findings': {'through': 9, 'searched': 3}}), flush=True); sys.stdin.read()"
 
 
 @asynccontextmanager
-async def searching(folder: Path, script: str, most_s: float = PATIENCE_S) -> AsyncIterator[Searches]:
+async def searching(folder: Path, script: str, most_s: float = DEADLINE_S) -> AsyncIterator[Searches]:
     """Searches that are done by a script."""
     command = (sys.executable, "-c", READ_ORDER + script)
     config = SearchConfig(store="", lake=folder, folder=folder, master="local[1]", command=command, most_s=most_s)
@@ -36,7 +36,7 @@ async def ended(found: Searches) -> Search:
 
 async def until(found: Searches, is_so: Callable[[Search], bool]) -> Search:
     """The dry run of r, once something is so."""
-    with anyio.fail_after(PATIENCE_S):
+    with anyio.fail_after(DEADLINE_S):
         while not is_so(search := found.of("r")[SearchKind.DRY_RUN]):  # noqa: ASYNC110 - another process does it
             await anyio.sleep(0.01)
     return search

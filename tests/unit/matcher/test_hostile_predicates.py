@@ -12,7 +12,7 @@ from tape.core.ports import Store
 from tape.matcher.matcher import Matcher
 from tests.contract.events import append
 from tests.contract.reactions import reaction, sources
-from tests.patience import PATIENCE_S
+from tests.deadlines import DEADLINE_S
 
 HOSTILE = [
     "payload.xs.all(x, x >= 0)",
@@ -45,7 +45,7 @@ async def test_p19_hostile_predicates_do_not_delay_others(store: Store) -> None:
 
     async with anyio.create_task_group() as group:
         group.start_soon(Matcher(store).run)
-        with anyio.fail_after(PATIENCE_S):
+        with anyio.fail_after(DEADLINE_S):
             for number in range(5):
                 await append(store, *(heavy(number) for _ in range(2)))
                 await append(store, Event(run_id="r1", payload=number, subject="/light/entry"))

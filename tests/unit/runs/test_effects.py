@@ -99,7 +99,7 @@ def test_what_cannot_be_repeated_needs_a_scope() -> None:
     assert begin(ledgers, run, scope="payments", **ONCE).status is EffectStatus.PENDING
 
 
-def test_a_scope_that_the_run_lacks_is_denied_and_said() -> None:
+def test_a_scope_that_the_run_lacks_is_denied_and_recorded() -> None:
     ledgers = MemoryLedgers()
     run = ledgers.begin(scopes=("read",))
 

@@ -81,7 +81,7 @@ def test_one_producer_of_a_module_is_named_by_its_attribute(module: str, attribu
         ("", "cannot be loaded"),
     ],
 )
-def test_what_is_no_producer_is_told(place: str, why: str) -> None:
+def test_what_is_no_producer_is_refused(place: str, why: str) -> None:
     with pytest.raises(UsageError, match=why):
         load(place)
 

@@ -25,7 +25,7 @@ from tape.core.run import RunRecord
 from tape.runs.forks import MAX_CONCURRENT, MAX_REPLAYS, Forks, ForkSpec, open_forks
 from tape.runs.producers import Producers
 from tape.runs.sink import MAX_PENDING, RunSink
-from tests.patience import PATIENCE_S
+from tests.deadlines import DEADLINE_S
 
 PARENT = RunId("parent")
 BRISK = Lease(renew=timedelta(milliseconds=20))
@@ -63,7 +63,7 @@ class Crowd:
         with self._lock:
             self._now += 1
             self.most = max(self.most, self._now)
-        self.flag.wait(PATIENCE_S)
+        self.flag.wait(DEADLINE_S)
         with self._lock:
             self._now -= 1
 
@@ -77,7 +77,7 @@ async def opened() -> AsyncIterator[Room]:
         assert parent is not None
         try:
             async with open_forks(journal, producers(crowd), lease=BRISK) as forks:
-                with anyio.fail_after(PATIENCE_S):
+                with anyio.fail_after(DEADLINE_S):
                     yield Room(store, journal, forks, parent, crowd)
         finally:
             crowd.flag.set()

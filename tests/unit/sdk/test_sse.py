@@ -18,7 +18,7 @@ from tape.sdk.sse import Event, EventStream
 from tape.sdk.subscription import Subscription
 from tape.wire import sse
 from tape.wire.frames import ClientEvicted, Delivered, Goaway, ReplayComplete, RunEnd, StateResyncRequired, StreamError
-from tests.patience import PATIENCE_S
+from tests.deadlines import DEADLINE_S
 from tests.unit.sdk.fake_server import (
     RUN_END,
     SHORT_RETRY,
@@ -47,7 +47,7 @@ async def streaming(*responses: Response, **asked: object) -> AsyncIterator[tupl
     async with serving(*responses) as server, httpx.AsyncClient(base_url=server.url, trust_env=False) as http:
         quick = Backoff(retry=timedelta(milliseconds=1))
         async with EventStream(http, subscription, backoff=quick) as stream:
-            with anyio.fail_after(PATIENCE_S):
+            with anyio.fail_after(DEADLINE_S):
                 yield server, stream
 
 
@@ -69,7 +69,7 @@ async def test_a_stream_ends_with_its_run() -> None:
     assert server.requests[0].headers["accept"] == "text/event-stream" and server.cursors == [None]
 
 
-async def test_a_payload_arrives_as_it_was_said() -> None:
+async def test_a_payload_arrives_as_it_was_published() -> None:
     async with streaming(ended(frames(1))) as (_, stream):
         event, _ = await everything(stream)
 
@@ -135,7 +135,7 @@ async def test_a_server_that_is_away_is_asked_again() -> None:
     assert ids(events) == [1] and len(server.requests) == 5
 
 
-async def test_a_full_server_is_asked_again_when_it_said() -> None:
+async def test_a_full_server_is_asked_again_after_its_retry_time() -> None:
     full = answered(429, b'{"code":"subscriber_limit_exceeded","limit":64}', **{"Retry-After": "1"})
     async with streaming(full, ended(frames(1))) as (_, stream):
         started = anyio.current_time()
@@ -347,7 +347,7 @@ async def test_a_server_that_falls_silent_is_left() -> None:
         serving(*responses) as server,
         httpx.AsyncClient(base_url=server.url, timeout=silence, trust_env=False) as http,
     ):
-        with anyio.fail_after(PATIENCE_S):
+        with anyio.fail_after(DEADLINE_S):
             events = await everything(EventStream(http, Subscription(run_id="r1")))
 
     assert ids(events) == [1, 2] and server.cursors == [None, "1"]
@@ -356,7 +356,7 @@ async def test_a_server_that_falls_silent_is_left() -> None:
 async def test_a_client_has_as_many_streams_as_it_opens() -> None:
     many = [held(frames(1), until=asyncio.Event()) for _ in range(120)]
     async with serving(*many) as server, AsyncClient(server.url) as client:
-        with anyio.fail_after(PATIENCE_S):
+        with anyio.fail_after(DEADLINE_S):
             streams = [client.events(run_id="r1") for _ in many]
             events = [await anext(stream) for stream in streams]
 
@@ -373,7 +373,7 @@ async def test_a_closed_stream_returns_nothing_more() -> None:
 
 async def test_a_client_streams_what_it_is_asked_for() -> None:
     async with serving(ended(frames(4, 5))) as server, AsyncClient(server.url) as client:
-        with anyio.fail_after(PATIENCE_S):
+        with anyio.fail_after(DEADLINE_S):
             async with client.events(run_id="r1", from_seq=4, slow="lag") as stream:
                 events = await everything(stream)
 

@@ -20,7 +20,7 @@ from tape.server.http.router import Router
 from tape.server.node import Node
 from tape.server.routes.table import ROUTES
 from tape.telemetry import JsonLines
-from tests.patience import PATIENCE_S
+from tests.deadlines import DEADLINE_S
 
 SECRET = "hunter2 in /srv/tape.db"
 
@@ -109,7 +109,7 @@ async def test_a_body_that_never_ends_is_not_waited_for(monkeypatch: pytest.Monk
     monkeypatch.setattr("tape.server.http.request.BODY_S", 0.01)
     scope = {"headers": [(b"content-type", b"application/json"), (b"content-length", b"9")]}
 
-    with anyio.fail_after(PATIENCE_S), pytest.raises(RequestTimeout):
+    with anyio.fail_after(DEADLINE_S), pytest.raises(RequestTimeout):
         await Request(scope, nothing_comes).json()
 
 

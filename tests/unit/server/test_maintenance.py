@@ -17,7 +17,7 @@ from tape.lake.cold.runs import ColdRuns as ColdFiles
 from tape.runs.forks import Forks
 from tape.server.maintenance import RunMaintenance, is_due
 from tape.server.node import ColdRuns, Node
-from tests.patience import PATIENCE_S
+from tests.deadlines import DEADLINE_S
 
 
 def closed(at_ms: int | None) -> RunRecord:
@@ -61,6 +61,6 @@ async def lived(node: Node, payload: str) -> None:
 
 
 async def until(is_true: Callable[[], bool]) -> None:
-    with anyio.fail_after(PATIENCE_S):
+    with anyio.fail_after(DEADLINE_S):
         while not is_true():  # noqa: ASYNC110 - nothing tells us
             await anyio.sleep(0.02)

@@ -7,7 +7,7 @@ import pytest
 
 from tape.core.ids import GlobalSeq
 from tape.store.hints import UNKNOWN, Hints, head_of
-from tests.patience import PATIENCE_S
+from tests.deadlines import DEADLINE_S
 
 
 @pytest.mark.parametrize("head", [1, 10**18, sys.maxsize])
@@ -34,7 +34,7 @@ async def test_a_later_hint_takes_nothing_back_of_one_that_is_not_spent() -> Non
     hints.add(UNKNOWN)
     hints.add(GlobalSeq(3))
 
-    with anyio.fail_after(PATIENCE_S):
+    with anyio.fail_after(DEADLINE_S):
         await hints.wait_beyond(GlobalSeq(10))
 
 

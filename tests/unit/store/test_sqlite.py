@@ -21,7 +21,7 @@ from tape.store.sqlite.wake import DatagramWake
 from tape.store.sqlite.worker import Worker
 from tape.store.sqlite.writer import Writer
 from tests.contract.events import drain
-from tests.patience import PATIENCE_S
+from tests.deadlines import DEADLINE_S
 
 
 @pytest.fixture
@@ -66,7 +66,7 @@ def test_an_unknown_scheme_is_refused(url: str) -> None:
         open_store(url)
 
 
-def test_a_relative_and_an_absolute_path_are_told_apart() -> None:
+def test_a_relative_and_an_absolute_path_differ() -> None:
     assert Location.parse("sqlite:///a/b.db").path == Path("a/b.db").absolute()
     assert Location.parse("sqlite:////a/b%20c.db").path == Path("/a/b c.db")
 
@@ -179,7 +179,7 @@ async def test_a_wake_reaches_a_listener_however_deep_its_folder(tmp_path: Path)
     folder.parent.mkdir()
     listener, teller = DatagramWake(folder), DatagramWake(folder)
 
-    with anyio.fail_after(PATIENCE_S):
+    with anyio.fail_after(DEADLINE_S):
         async with anyio.create_task_group() as tasks:
             tasks.start_soon(listener.wait_beyond, GlobalSeq(0))
             await anyio.wait_all_tasks_blocked()
@@ -236,7 +236,7 @@ async def test_a_damaged_entry_of_another_process_stops_nobody_else(url: str) ->
         file.execute("UPDATE tape_heads SET last_seq = 2")
         file.close()
 
-        with pytest.raises(Corrupt), anyio.fail_after(PATIENCE_S):
+        with pytest.raises(Corrupt), anyio.fail_after(DEADLINE_S):
             await live.__anext__()
 
         assert (await reader.append(Event(run_id="r", payload=3)))[0].global_seq == 3
@@ -294,7 +294,7 @@ async def test_what_is_done_in_the_caller_s_thread_waits_for_what_was_asked_befo
     assert done == ["asked", "here", threading.current_thread().name]
 
 
-async def test_an_error_in_the_caller_s_thread_is_told_as_in_the_other() -> None:
+async def test_an_error_in_the_caller_s_thread_is_raised_as_in_the_other() -> None:
     worker = Worker("tape-test", lambda: sqlite3.connect(":memory:", check_same_thread=False))
     reasons = []
 

@@ -17,7 +17,7 @@ from tape.matcher.agents import invocation
 from tape.matcher.dispatcher import Dispatcher, WorkerConfig
 from tape.runs.ledgers import Ledgers
 from tests.contract.reactions import expire, publish, tasks
-from tests.patience import PATIENCE_S
+from tests.deadlines import DEADLINE_S
 
 
 class Node(NamedTuple):
@@ -47,7 +47,7 @@ async def node() -> AsyncIterator[Node]:
 
 @asynccontextmanager
 async def matching(node: Node) -> AsyncIterator[None]:
-    with anyio.fail_after(PATIENCE_S):
+    with anyio.fail_after(DEADLINE_S):
         async with anyio.create_task_group() as group:
             group.start_soon(node.dispatcher().match)
             yield
@@ -120,7 +120,7 @@ async def test_agents_that_start_each_other_come_to_an_end(node: Node) -> None:
     await node.store.reactions.register(agent("first"))
     await publish(node.store, 1)
 
-    with anyio.fail_after(PATIENCE_S):
+    with anyio.fail_after(DEADLINE_S):
         await node.dispatcher().run_once()
 
     (dead,) = await tasks(node.store, status=TaskStatus.DLQ)

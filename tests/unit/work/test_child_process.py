@@ -10,7 +10,7 @@ from anyio import to_thread
 from anyio.lowlevel import checkpoint
 
 from tape.work.child_process import open_child, run_child
-from tests.patience import PATIENCE_S
+from tests.deadlines import DEADLINE_S
 
 KEEPS_THE_PIPE = """
 import os, subprocess, sys
@@ -28,7 +28,7 @@ async def test_a_program_gets_its_input_and_its_output_is_given_back() -> None:
 
 async def test_a_program_that_ignores_a_request_to_end_is_killed() -> None:
     code = "import signal, sys; signal.signal(signal.SIGTERM, signal.SIG_IGN); print(flush=True); sys.stdin.read()"
-    with anyio.fail_after(PATIENCE_S):
+    with anyio.fail_after(DEADLINE_S):
         async with open_child([sys.executable, "-c", code], grace_s=0.1) as child:
             await child.read_line(10)
 
@@ -40,7 +40,7 @@ async def test_a_pipe_is_not_closed_while_a_thread_reads_from_it(tmp_path: Path)
     fifo = tmp_path / "fifo"
     os.mkfifo(fifo)
     others = pipes()
-    with anyio.fail_after(PATIENCE_S):
+    with anyio.fail_after(DEADLINE_S):
         async with open_child([sys.executable, "-c", KEEPS_THE_PIPE, str(fifo)]) as child:
             await child.read_line(100)
             before = pipes() - others

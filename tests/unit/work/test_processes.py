@@ -16,7 +16,7 @@ from tape.matcher.dispatcher import Dispatcher, WorkerConfig
 from tape.work.handler import handler
 from tests.contract.events import append
 from tests.contract.reactions import reaction, tasks
-from tests.patience import PATIENCE_S
+from tests.deadlines import DEADLINE_S
 from tests.process import hanging_handlers as hanging
 
 
@@ -31,7 +31,7 @@ async def worked_off(store: Store, deadline_s: float, *events: Event) -> list[Ta
     await store.reactions.register(reaction(dlq_after_n=1))
     await append(store, *events)
     made = handler(hanging.in_process, timeout=timedelta(seconds=deadline_s), is_process=True)
-    with anyio.fail_after(PATIENCE_S):
+    with anyio.fail_after(DEADLINE_S):
         await Dispatcher(store, WorkerConfig(handlers={"rule": made}, owner="me")).run_once()
     return await tasks(store)
 
@@ -49,7 +49,7 @@ async def test_a_process_that_hangs_is_killed(store: Store, tmp_path: Path) -> N
 async def test_a_process_answers_like_any_handler(store: Store, tmp_path: Path) -> None:
     pid = tmp_path / "pid"
 
-    done, dead = await worked_off(store, PATIENCE_S, of_process(pid), of_process(pid, fails=True))
+    done, dead = await worked_off(store, DEADLINE_S, of_process(pid), of_process(pid, fails=True))
 
     assert int(pid.read_text()) != os.getpid()
     assert (done.status, dead.status, dead.last_error) == (TaskStatus.DONE, TaskStatus.DLQ, "it cannot be")

@@ -16,7 +16,7 @@ from tape.matcher.matcher import Matcher
 from tape.work.handler import handler
 from tape.work.worker import Worker
 from tests.contract.reactions import catch_up, publish, reaction, tasks
-from tests.patience import PATIENCE_S
+from tests.deadlines import DEADLINE_S
 
 
 @pytest.fixture
@@ -29,7 +29,7 @@ async def store() -> AsyncIterator[Store]:
 async def running(store: Store, slots: int = 2, queue: Queue | None = None) -> AsyncIterator[Worker]:
     """A worker that has found nothing due and waits."""
     worker = Worker(queue or store.tasks, {"rule": handler(lambda: None)}, owner="me", slots=slots)
-    with anyio.fail_after(PATIENCE_S):
+    with anyio.fail_after(DEADLINE_S):
         async with anyio.create_task_group() as group:
             group.start_soon(worker.run)
             while (request := worker.slots.reserve()) is None:
@@ -103,7 +103,7 @@ async def test_a_worker_does_not_claim_after_each_task_once_the_queue_is_drained
 async def test_a_wake_up_while_all_slots_are_reserved_is_not_lost(
     store: Store, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("tape.work.claiming.POLL_S", 10 * PATIENCE_S)
+    monkeypatch.setattr("tape.work.claiming.POLL_S", 10 * DEADLINE_S)
     await store.reactions.register(reaction())
     async with running(store) as worker:
         request = worker.slots.reserve()
@@ -133,7 +133,7 @@ async def test_what_is_published_while_a_worker_runs_is_handled_once_within_its_
     await store.reactions.register(reaction())
     async with run_journal(store) as journal:
         dispatcher = Dispatcher(store, WorkerConfig(handlers={"rule": handler(handle)}, slots=3), journal)
-        with anyio.fail_after(PATIENCE_S):
+        with anyio.fail_after(DEADLINE_S):
             async with anyio.create_task_group() as group:
                 group.start_soon(dispatcher.run)
                 for number in range(50):

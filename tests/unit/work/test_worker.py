@@ -19,7 +19,7 @@ from tape.work.answers import Dead, Retry
 from tape.work.envelope import Envelope
 from tape.work.handler import handler
 from tests.contract.reactions import expire, publish, reaction, tasks
-from tests.patience import PATIENCE_S
+from tests.deadlines import DEADLINE_S
 
 Function = Callable[..., Any]
 
@@ -39,7 +39,7 @@ def config(functions: Mapping[str, Function], batch: int = 1, **options: Any) ->
 async def working(store: Store, function: Function, **options: Any) -> AsyncIterator[Dispatcher]:
     """A dispatcher that runs during the block, and is then stopped and drained."""
     dispatcher = Dispatcher(store, config({"rule": function}, **options))
-    with anyio.fail_after(PATIENCE_S):
+    with anyio.fail_after(DEADLINE_S):
         async with anyio.create_task_group() as group:
             group.start_soon(dispatcher.run)
             yield dispatcher
@@ -47,7 +47,7 @@ async def working(store: Store, function: Function, **options: Any) -> AsyncIter
 
 
 async def once(store: Store, function: Function, **options: Any) -> int:
-    with anyio.fail_after(PATIENCE_S):
+    with anyio.fail_after(DEADLINE_S):
         return await Dispatcher(store, config({"rule": function}, **options)).run_once()
 
 

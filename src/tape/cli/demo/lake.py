@@ -156,10 +156,10 @@ def _added_up(log: DeltaLog, story: ForkResult | None) -> Check:
         for row in forks
         if story and row["run_id"] == story.diff.other
     }
-    is_told = story is None or (bool(ends) and ends == _ends(story))
+    is_counted = story is None or (bool(ends) and ends == _ends(story))
     listed = ", ".join(f"{agent} {value - parent:+g}" for agent, (parent, value) in sorted(ends.items()))
     finding = f"{total:,} entries of {len(runs):,} runs, {len(left):,} in quarantine; fork: {listed or 'none'}"
-    return Check("tables", total == log.snapshot().through and is_told, finding)
+    return Check("tables", total == log.snapshot().through and is_counted, finding)
 
 
 def _ends(story: ForkResult) -> dict[Any, tuple[float, float]]:

@@ -15,7 +15,7 @@ from tape.core.outbox import OutboxEvent
 
 SOURCE: Final = "billing"
 HANDLER: Final = "demo.relay"
-PATIENCE_S: Final = 20.0
+DEADLINE_S: Final = 20.0
 
 
 class Outbox(NamedTuple):
@@ -36,7 +36,7 @@ async def run(journal: Journal, url: str, file: str) -> Outbox:
     await _publish(file, undone, is_kept=False)
     listener = OutboxListener(url)
     listener.listen(handler_name=HANDLER, handler=journal_relay(journal))
-    with anyio.fail_after(PATIENCE_S):
+    with anyio.fail_after(DEADLINE_S):
         await listener.run_once()
 
     run_id = run_of_source(kept)

@@ -19,7 +19,7 @@ from tape.cli.demo.report import Check
 from tape.core.errors import Unavailable
 from tape.work.child_process import ChildProcess, open_child
 
-PATIENCE_S: Final = 30.0
+DEADLINE_S: Final = 30.0
 MAX_LINE: Final = 64 << 10
 
 
@@ -45,7 +45,7 @@ async def serving(url: str, lake: Path | None) -> AsyncIterator[Server]:
     command = [sys.executable, "-m", "tape.cli.main", "serve", "--json", "--store", url, "--http", "127.0.0.1:0"]
     command += ["--grpc", "127.0.0.1:0"] if find_spec("grpc") else []
     command += ["--lake", str(lake)] if lake else []
-    async with open_child(command, grace_s=PATIENCE_S, stderr=DEVNULL) as child:
+    async with open_child(command, grace_s=DEADLINE_S, stderr=DEVNULL) as child:
         yield Server(await _ready(child))
 
 
@@ -58,7 +58,7 @@ async def check(server: Server, expected: Mapping[str, tuple[str, int]]) -> Chec
 
 
 async def _ready(child: ChildProcess) -> str:
-    with anyio.move_on_after(PATIENCE_S):
+    with anyio.move_on_after(DEADLINE_S):
         if line := await child.read_line(MAX_LINE):
             return str(json.loads(line)["url"])
     raise Unavailable("the demo's server has not started; tape serve says why")

@@ -24,7 +24,7 @@ PATTERN: Final = "/trips/*/tool/**"
 DEAR: Final = 0.02
 PREDICATE: Final = f"payload.cost > {DEAR}"
 LAST_S: Final = 1.0  # time for the batches and the comparison at the end
-PATIENCE_S: Final = 20.0
+DEADLINE_S: Final = 20.0
 
 
 class StreamDemo:
@@ -95,7 +95,7 @@ class StreamDemo:
         return [*(tail for tail, _ in self._tails), self._slow, self._again]
 
     async def _until_all_have_read(self, entries: Sequence[Entry]) -> None:
-        with anyio.move_on_after(PATIENCE_S):
+        with anyio.move_on_after(DEADLINE_S):
             for reader in self._readers:
                 await reader.reach(max((entry.global_seq for entry in entries if reader.wants(entry)), default=0))
 

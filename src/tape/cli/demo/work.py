@@ -26,7 +26,7 @@ DEAR: Final = 10
 PREDICATE: Final = f"payload.amount >= {DEAR}"
 WRONG: Final = 4  # the order with the unknown street
 REASON: Final = "no such street"
-PATIENCE_S: Final = 30.0
+DEADLINE_S: Final = 30.0
 
 
 class Work(NamedTuple):
@@ -113,7 +113,7 @@ async def _until(
 ) -> Sequence[Task]:
     """Works until the tasks have this status; a server may match the same journal meanwhile."""
     tasks = await listed()
-    with anyio.move_on_after(PATIENCE_S):
+    with anyio.move_on_after(DEADLINE_S):
         while not is_done(tasks):
             await dispatcher.run_once()
             tasks = await listed()

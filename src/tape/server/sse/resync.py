@@ -16,7 +16,7 @@ NO_ENTRIES: Final = HistoryPage((), None, False)
 class ResyncingReader:
     """A stream reader that is reopened after a gap or an epoch change.
 
-    `last_id` is the client's cursor, `epoch` the epoch that the client was told last.
+    `last_id` is the client's cursor, `epoch` the epoch that was sent to the client last.
     """
 
     def __init__(
@@ -58,9 +58,9 @@ class ResyncingReader:
     async def _restart(self) -> None:
         """Starts over for a cursor of another epoch; names the epoch if it began after the handshake."""
         after, earliest = await self._source.restart()
-        told, self.epoch = self.epoch, self._source.epoch
+        sent, self.epoch = self.epoch, self._source.epoch
         self._cursor_epoch = self.epoch
-        self._tell("epoch_reset", earliest, None if self.epoch == told else self.epoch)
+        self._tell("epoch_reset", earliest, None if self.epoch == sent else self.epoch)
         self.reopen(after)
 
     def _tell(self, reason: str, earliest: int, epoch: int | None = None) -> None:

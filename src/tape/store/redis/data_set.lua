@@ -81,7 +81,7 @@ local function set_head(run_id, last, floor, opened, closed, type)
 end
 
 -- A head with its lineage, if it has one, as readers get it.
-local function told_head(run_id)
+local function head_fields(run_id)
   local head, lineage = unpack(redis.call('HMGET', root .. ':run:' .. run_id, 'head', 'lineage'))
   return head and lineage and head .. ' ' .. lineage or head
 end
@@ -134,8 +134,8 @@ redis.call('HSET', root .. ':journal', 'server', server, 'safe', is_safe and '1'
 -- An appender that was silent for ten minutes repeats no call any more.
 local fields = redis.call('HGETALL', root .. ':journal')
 for place = 1, #fields, 2 do
-  local told_at = match(fields[place], '^appender:') and match(fields[place + 1], '^%d+ (%d+) ')
-  if told_at and now - told_at > 600000 then
+  local appended_at = match(fields[place], '^appender:') and match(fields[place + 1], '^%d+ (%d+) ')
+  if appended_at and now - appended_at > 600000 then
     redis.call('HDEL', root .. ':journal', fields[place])
   end
 end

@@ -92,4 +92,4 @@ for place = 4, #ARGV, 3 do
   owned[#owned + 1] = is_full() and 0 or read_range(run_id, tonumber(first), last)
 end
 local epoch, floor, head, changes = bounds()
-return {epoch, floor, head, changes, told_head(ARGV[3]), page, owned}
+return {epoch, floor, head, changes, head_fields(ARGV[3]), page, owned}

@@ -50,7 +50,7 @@ if first > floor then
   change(forget(run_id, first, last))
   set_head(run_id, last, first, opened, closed, type)
 end
-return {'done', told_head(run_id)}
+return {'done', head_fields(run_id)}
 
 -- name: forget_keys
 -- ARGV: 1 before, in ms  2 how many

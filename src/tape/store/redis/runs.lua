@@ -17,7 +17,7 @@ end
 -- A run as the directory knows it: ms of silence, then the fields of its hash.
 local function record(run_id, now)
   local renewed_at = redis.call('ZSCORE', root .. ':leases', run_id)
-  return {run_id, renewed_at and format('%d', now - renewed_at), told_head(run_id),
+  return {run_id, renewed_at and format('%d', now - renewed_at), head_fields(run_id),
           unpack(redis.call('HMGET', root .. ':run:' .. run_id, 'opened_at', 'closed_at', 'reaped_at', 'label',
                             'started', 'app', 'user', 'session'))}
 end
@@ -45,7 +45,7 @@ if producer ~= '' then
 end
 set_head(run_id, last or 0, floor or 1, last or 0, nil, type)
 change(0)
-return {'done', told_head(run_id), format('%d', epoch), format('%d', head)}
+return {'done', head_fields(run_id), format('%d', epoch), format('%d', head)}
 
 -- name: close
 -- ARGV: 1 run
@@ -57,7 +57,7 @@ elseif not closed then
   end_run(run_id, now_ms())
   change(0)
 end
-return {'done', told_head(run_id)}
+return {'done', head_fields(run_id)}
 
 -- name: reap
 -- ARGV: 1 run
@@ -79,7 +79,7 @@ end
 redis.call('HSETNX', root .. ':run:' .. run_id, 'reaped_at', format('%d', now_ms()))
 change(forget(run_id, last + 1, last))
 set_head(run_id, last, last + 1, opened, closed, type)
-return {'done', told_head(run_id)}
+return {'done', head_fields(run_id)}
 
 -- name: renew
 -- ARGV: 1 producer  2 whether it takes open runs that nobody holds  3… the runs
@@ -110,7 +110,7 @@ local closed, now = {}, now_ms()
 local through = format('%d', now - tonumber(ARGV[1]))
 for _, run_id in ipairs(redis.call('ZRANGEBYSCORE', root .. ':leases', '-inf', through)) do
   end_run(run_id, now)
-  closed[#closed + 1], closed[#closed + 2] = run_id, told_head(run_id)
+  closed[#closed + 1], closed[#closed + 2] = run_id, head_fields(run_id)
 end
 if #closed > 0 then
   change(0)
@@ -137,6 +137,6 @@ return found
 -- ARGV: the runs
 local found = {}
 for index, run_id in ipairs(ARGV) do
-  found[index] = told_head(run_id)
+  found[index] = head_fields(run_id)
 end
 return found

@@ -18,7 +18,7 @@ from tape.server.sse.sources import Source
 from tape.telemetry import Meters
 from tape.wire.frames import Delivered, Frame
 from tape.wire.sse import Parser
-from tests.patience import PATIENCE_S
+from tests.deadlines import DEADLINE_S
 
 SMALL = 4096
 LARGE = "x" * 2000
@@ -85,7 +85,7 @@ class Client:
 
     async def read(self, until: Callable[[list[Frame]], bool]) -> list[Frame]:
         """Reads until the frames fulfil a condition."""
-        with anyio.fail_after(PATIENCE_S):
+        with anyio.fail_after(DEADLINE_S):
             while not until(self.frames):
                 self.take(await asyncio.get_running_loop().sock_recv(self.socket, 65536))
         return self.frames
@@ -96,12 +96,12 @@ class Client:
 
     async def received(self, data: bytes, *, times: int) -> None:
         """Reads until bytes that are no frame have arrived so many times."""
-        with anyio.fail_after(PATIENCE_S):
+        with anyio.fail_after(DEADLINE_S):
             while self._raw.count(data) < times:
                 self.take(await asyncio.get_running_loop().sock_recv(self.socket, 65536))
 
     async def stopped(self) -> StopReason | None:
-        with anyio.fail_after(PATIENCE_S):
+        with anyio.fail_after(DEADLINE_S):
             await self.ended.wait()
         return self.end
 

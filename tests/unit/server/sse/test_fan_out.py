@@ -21,7 +21,7 @@ from tape.server.sse.sources import JournalSource, RunSource, Source
 from tape.telemetry import Counter
 from tape.wire.frames import ClientEvicted, Goaway, ReplayComplete
 from tests.contract.events import upto
-from tests.patience import PATIENCE_S
+from tests.deadlines import DEADLINE_S
 from tests.unit.server.sse.senders import SMALL, Client, ids, sending
 
 MEMBERS = 6
@@ -144,7 +144,7 @@ async def test_a_reader_beyond_the_tail_does_not_join_a_group_at_the_tail(
     join(groups, second, members[second])
     tail.push(await journal.append(Event(run_id="r1", payload="all")))
 
-    with anyio.fail_after(PATIENCE_S):
+    with anyio.fail_after(DEADLINE_S):
         while not members[second].frames:
             await anyio.lowlevel.checkpoint()
     assert b"".join(members[ahead].frames).count(b"event:") == 1
@@ -185,7 +185,7 @@ async def test_a_reader_that_joins_while_the_last_member_leaves_gets_new_entries
     await publish(journal, 1)
     await publish(journal, 1)
 
-    with anyio.fail_after(PATIENCE_S):
+    with anyio.fail_after(DEADLINE_S):
         while not second.frames:
             await anyio.lowlevel.checkpoint()
     assert len(second.frames) == 1
@@ -223,7 +223,7 @@ async def test_a_member_with_a_lost_socket_leaves_the_group(
     reader.move_to(lost.group.reader)
     await publish(journal, 1)
 
-    with anyio.fail_after(PATIENCE_S):
+    with anyio.fail_after(DEADLINE_S):
         while len(members[0].frames) < 2:
             await anyio.lowlevel.checkpoint()
     assert [len(member.frames) for member in members] == [2, 2]
@@ -262,7 +262,7 @@ async def test_a_member_left_behind_by_the_last_burst_is_evicted(
         await slow.first(ReplayComplete)
         await publish(journal, 200, "x" * 3000)
 
-        with anyio.fail_after(PATIENCE_S):
+        with anyio.fail_after(DEADLINE_S):
             await slow.ended.wait()
         assert slow.end is StopReason.EVICTED
         evicted = await slow.first(ClientEvicted)
@@ -290,7 +290,7 @@ async def test_entries_after_leaving_are_not_counted_as_streamed(
             await publish(journal, 1, "x" * 3000)
         counted = slow.meters.streamed.total
         slow.socket.close()
-        with anyio.fail_after(PATIENCE_S):
+        with anyio.fail_after(DEADLINE_S):
             await slow.ended.wait()
 
         assert slow.end is StopReason.GONE
@@ -304,7 +304,7 @@ async def test_a_group_ends_with_its_run(journal: Journal, run: RunSource, group
         await journal.close_run("r1")
 
         assert [await client.entries(2) for client in clients] == [upto(2)] * MEMBERS
-        with anyio.fail_after(PATIENCE_S):
+        with anyio.fail_after(DEADLINE_S):
             for client in clients:
                 await client.ended.wait()
         assert {client.end for client in clients} == {StopReason.OVER}

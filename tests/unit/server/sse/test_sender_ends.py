@@ -19,14 +19,14 @@ from tape.server.sse.sender import StopReason
 from tape.server.sse.sources import RunSource
 from tape.wire.frames import Checkpoint, ClientEvicted, Goaway, ReplayComplete, SlowClientWarning, StreamError
 from tests.contract.events import fill, make_event, upto
-from tests.patience import PATIENCE_S
+from tests.deadlines import DEADLINE_S
 from tests.unit.server.sse.senders import LARGE, Client, ids, publish, sending
 
 SMALL = "x"
 
 
 async def warned(client: Client) -> None:
-    with anyio.fail_after(PATIENCE_S):
+    with anyio.fail_after(DEADLINE_S):
         while not client.meters.warned.total:  # noqa: ASYNC110 - nothing tells us
             await anyio.sleep(0.01)
 
@@ -184,7 +184,7 @@ async def test_a_goaway_during_the_last_page_is_sent_after_the_page(journal: Jou
     run = HeldRun(journal, store.runs, RunId("r1"))
 
     async with sending(run) as client:  # type: ignore[arg-type]
-        with anyio.fail_after(PATIENCE_S):
+        with anyio.fail_after(DEADLINE_S):
             await run.held.asked.wait()
         client.goaway(50)
         run.held.let.set()

@@ -9,7 +9,7 @@ import pytest
 
 from tape.server.sse import socket_writer
 from tape.server.sse.socket_writer import SocketWriter
-from tests.patience import PATIENCE_S
+from tests.deadlines import DEADLINE_S
 from tests.unit.server.sse.senders import ServerEnd
 
 
@@ -37,7 +37,7 @@ async def test_a_stalled_socket_is_aborted(ends: tuple[ServerEnd, socket.socket]
 
     writer.write(b"x" * 1_000_000)
 
-    with anyio.fail_after(PATIENCE_S):
+    with anyio.fail_after(DEADLINE_S):
         await line.lost.wait()
 
 
