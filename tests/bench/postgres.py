@@ -12,7 +12,7 @@ from tape.bus.append import Appender
 from tape.compose import run_journal
 from tape.core.background import background
 from tape.core.event import Columns
-from tape.core.sequence import CellChange, CellId, Request
+from tape.core.sequence import AppendRequest, CellChange, CellId
 from tape.store.postgres.store import open_store
 from tests.bench import copying
 from tests.bench.compare import Comparison, Goal, Side
@@ -73,10 +73,10 @@ async def _copy(batches: Sequence[bytes]) -> float:
 def store(batch: int) -> float:
     """Prepared requests through the store's own append."""
     made = events(ROWS)
-    return run(_store([Request(events=tuple(made[at : at + batch]), opens=True) for at in range(0, ROWS, batch)]))
+    return run(_store([AppendRequest(events=tuple(made[at : at + batch]), opens=True) for at in range(0, ROWS, batch)]))
 
 
-async def _store(requests: Sequence[Request]) -> float:
+async def _store(requests: Sequence[AppendRequest]) -> float:
     with journal_url() as url, set_aside():
         async with open_store(url) as opened:
             started = perf_counter()
@@ -101,13 +101,13 @@ async def _journal(batch: int) -> float:
 
 def publish(publishers: int, count: int) -> float:
     """Prepared events of publishers who each wait for their own acknowledgement."""
-    requests = [Request(events=(each,), opens=True) for each in events(count)]
+    requests = [AppendRequest(events=(each,), opens=True) for each in events(count)]
     return run(_publish(requests, publishers))
 
 
 def ledger() -> float:
     """An event and a cell of its own each."""
-    requests = [Request(events=(event,), cells=(_cell(n),), opens=True) for n, event in enumerate(events(LEDGER))]
+    requests = [AppendRequest(events=(event,), cells=(_cell(n),), opens=True) for n, event in enumerate(events(LEDGER))]
     return run(_publish(requests, 64))
 
 
@@ -119,7 +119,7 @@ def appends() -> float:
     return publish(64, LEDGER)
 
 
-async def _publish(requests: Sequence[Request], publishers: int) -> float:
+async def _publish(requests: Sequence[AppendRequest], publishers: int) -> float:
     with journal_url() as url, set_aside():
         async with open_store(url) as opened:
             appender = Appender(opened.journal, lambda entries: None)
@@ -131,7 +131,7 @@ async def _publish(requests: Sequence[Request], publishers: int) -> float:
                 return len(requests) / (perf_counter() - started)
 
 
-async def _publisher(appender: Appender, requests: Iterable[Request]) -> None:
+async def _publisher(appender: Appender, requests: Iterable[AppendRequest]) -> None:
     for request in requests:
         await appender.append(request)
 

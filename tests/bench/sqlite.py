@@ -6,10 +6,10 @@ from functools import partial
 from time import perf_counter
 
 from tape.compose import run_journal
-from tape.core.sequence import Request
+from tape.core.sequence import AppendRequest
 from tape.store.sqlite.migrate import migrate
 from tape.store.sqlite.store import open_store
-from tape.store.sqlite.worker import Worker
+from tape.store.sqlite.worker import SqliteThread
 from tape.store.sqlite.writer import Writer
 from tape.store.statements import statements
 from tests.bench.compare import Comparison, Goal, Side
@@ -86,10 +86,10 @@ def _insert_each(connection: sqlite3.Connection, statement: str, rows: Sequence[
 def store(batch: int) -> float:
     """Prepared requests through the store's own append."""
     made = events(ROWS)
-    return run(_store([Request(events=tuple(made[at : at + batch]), opens=True) for at in range(0, ROWS, batch)]))
+    return run(_store([AppendRequest(events=tuple(made[at : at + batch]), opens=True) for at in range(0, ROWS, batch)]))
 
 
-async def _store(requests: Sequence[Request]) -> float:
+async def _store(requests: Sequence[AppendRequest]) -> float:
     with database() as location:
         async with open_store(location) as opened:
             started = perf_counter()
@@ -114,12 +114,12 @@ async def _journal(batch: int) -> float:
 
 def store_singles() -> float:
     """What the store does for a request once it is on the writer's thread, without the way there and back."""
-    return run(_store_singles([Request(events=(each,), opens=True) for each in events(SINGLES)]))
+    return run(_store_singles([AppendRequest(events=(each,), opens=True) for each in events(SINGLES)]))
 
 
-async def _store_singles(requests: Sequence[Request]) -> float:
+async def _store_singles(requests: Sequence[AppendRequest]) -> float:
     with database() as location:
-        worker = Worker("bench-writer", location.connect)
+        worker = SqliteThread("bench-writer", location.connect)
         await worker.call(migrate)
         try:
             return await worker.call(partial(_append_each, Writer(), requests))
@@ -127,7 +127,7 @@ async def _store_singles(requests: Sequence[Request]) -> float:
             await worker.stop()
 
 
-def _append_each(writer: Writer, requests: Sequence[Request], connection: sqlite3.Connection) -> float:
+def _append_each(writer: Writer, requests: Sequence[AppendRequest], connection: sqlite3.Connection) -> float:
     started = perf_counter()
     for request in requests:
         connection.execute("BEGIN IMMEDIATE")

@@ -10,7 +10,7 @@ from tape.bus.stream import Stream
 from tape.core.event import Entry, Event
 from tape.core.ids import Seq
 from tape.core.ports import AppendOutcome, Store
-from tape.core.sequence import CellChange, CellId, Request
+from tape.core.sequence import AppendRequest, CellChange, CellId
 from tests.deadlines import DEADLINE_S
 
 
@@ -19,8 +19,8 @@ def make_event(run_id: str = "r1", n: int = 0, **more: object) -> Event:
     return Event(run_id=run_id, payload={"n": n}, **more)  # type: ignore[arg-type]
 
 
-def request(*events: Event, opens: bool = True, key: str | None = None, expected: int | None = None) -> Request:
-    return Request(events=events, opens=opens, key=key, expected_seq=None if expected is None else Seq(expected))
+def request(*events: Event, opens: bool = True, key: str | None = None, expected: int | None = None) -> AppendRequest:
+    return AppendRequest(events=events, opens=opens, key=key, expected_seq=None if expected is None else Seq(expected))
 
 
 def change(key: str, seen: int, state: str = "{}", ledger: str = "ledger") -> CellChange:

@@ -4,7 +4,7 @@ import pytest
 
 from tape.core.errors import UsageError
 from tape.core.ports import Store
-from tape.core.sequence import CellId, Request
+from tape.core.sequence import AppendRequest, CellId
 from tests.contract.backends import without_ledgers
 from tests.contract.events import change, entries, make_event, positions, request
 
@@ -12,7 +12,7 @@ pytestmark = without_ledgers
 
 
 async def test_a_request_with_cells_is_refused_and_the_others_are_appended(store: Store) -> None:
-    with_cells = Request(events=(make_event(n=2),), cells=(change("a", 0),), opens=True)
+    with_cells = AppendRequest(events=(make_event(n=2),), cells=(change("a", 0),), opens=True)
 
     first, refused, last = await store.journal.append([request(make_event(n=1)), with_cells, request(make_event(n=3))])
 

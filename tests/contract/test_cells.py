@@ -4,7 +4,7 @@ import anyio
 
 from tape.core.errors import VersionConflict
 from tape.core.ports import DueCursor, Store, WorkFilter
-from tape.core.sequence import Cell, CellChange, CellId, Request
+from tape.core.sequence import AppendRequest, Cell, CellChange, CellId
 from tests.conftest import Scale
 from tests.contract.backends import needs_ledgers
 from tests.contract.events import change, entries, make_event
@@ -13,7 +13,7 @@ pytestmark = needs_ledgers
 
 
 async def test_a_cell_and_its_entry_are_one_request(store: Store) -> None:
-    both = Request(events=(make_event(),), cells=(change("a", 0, '{"n":1}'),), opens=True)
+    both = AppendRequest(events=(make_event(),), cells=(change("a", 0, '{"n":1}'),), opens=True)
 
     (outcome,) = await store.journal.append([both])
 
@@ -24,9 +24,9 @@ async def test_a_cell_and_its_entry_are_one_request(store: Store) -> None:
 
 
 async def test_a_stale_version_is_a_conflict_and_writes_nothing(store: Store) -> None:
-    await store.journal.append([Request(cells=(change("a", 0, "1"),))])
+    await store.journal.append([AppendRequest(cells=(change("a", 0, "1"),))])
 
-    stale = Request(events=(make_event(),), cells=(change("b", 0, "2"), change("a", 0, "2")), opens=True)
+    stale = AppendRequest(events=(make_event(),), cells=(change("b", 0, "2"), change("a", 0, "2")), opens=True)
     (outcome,) = await store.journal.append([stale])
 
     assert isinstance(outcome, VersionConflict) and (outcome.key, outcome.seen, outcome.actual) == ("a", 0, 1)
@@ -36,10 +36,10 @@ async def test_a_stale_version_is_a_conflict_and_writes_nothing(store: Store) ->
 
 
 async def test_of_two_changes_in_one_group_the_second_sees_the_first(store: Store) -> None:
-    group = [Request(cells=(change("a", 0, "1"),)), Request(cells=(change("a", 0, "2"),))]
+    group = [AppendRequest(cells=(change("a", 0, "1"),)), AppendRequest(cells=(change("a", 0, "2"),))]
 
     first, second = await store.journal.append([*group])
-    (third,) = await store.journal.append([Request(cells=(change("a", 1, "3"),))])
+    (third,) = await store.journal.append([AppendRequest(cells=(change("a", 1, "3"),))])
 
     assert not isinstance(first, Exception) and isinstance(second, VersionConflict)
     assert not isinstance(third, Exception)
@@ -55,7 +55,7 @@ async def test_versions_form_a_chain_without_a_lost_update(store: Store, scale: 
             while isinstance(outcome, VersionConflict):
                 cell = (await store.cells.read([counter])).get(counter, Cell(version=0, status="", state_json="0"))
                 step = change("counter", cell.version, str(int(cell.state_json) + 1))
-                (outcome,) = await store.journal.append([Request(cells=(step,))])
+                (outcome,) = await store.journal.append([AppendRequest(cells=(step,))])
 
     async with anyio.create_task_group() as tasks:
         for _ in range(5):
@@ -71,7 +71,7 @@ async def keep(store: Store, *cells: tuple[str, str, int | None], ledger: str = 
         CellChange(id=CellId(ledger, key), seen=0, status=status, state_json="{}", due_at_ms=due)
         for key, status, due in cells
     )
-    await store.journal.append([Request(cells=changes)])
+    await store.journal.append([AppendRequest(cells=changes)])
 
 
 async def test_cells_that_are_due_are_listed_the_earliest_first(store: Store) -> None:
@@ -121,7 +121,7 @@ async def offer(store: Store, *cells: tuple[str, str, str, int]) -> None:
         CellChange(id=CellId("timer", key), seen=0, status="set", state_json="{}", due_at_ms=due, app=app, kind=kind)
         for key, app, kind, due in cells
     )
-    await store.journal.append([Request(cells=changes)])
+    await store.journal.append([AppendRequest(cells=changes)])
 
 
 async def test_work_that_a_worker_cannot_serve_takes_no_place_in_its_page(store: Store) -> None:

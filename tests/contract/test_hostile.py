@@ -7,7 +7,7 @@ from tape.core.codec import JsonValue
 from tape.core.errors import UsageError
 from tape.core.event import Event, Trace
 from tape.core.ports import Store
-from tape.core.sequence import CellChange, CellId, Request
+from tape.core.sequence import AppendRequest, CellChange, CellId
 from tests.contract.backends import needs_ledgers
 from tests.contract.events import entries, take
 
@@ -104,7 +104,7 @@ async def test_the_state_of_a_cell_comes_back(store: Store, state: str) -> None:
     cell_id = CellId("ledger'", f"key {CONTROLS}")
     change = CellChange(id=cell_id, seen=0, status="o'pen\x1f", state_json=state)
 
-    (outcome,) = await store.journal.append([Request(cells=(change,))])
+    (outcome,) = await store.journal.append([AppendRequest(cells=(change,))])
 
     assert entries(outcome) == []
     assert (await store.cells.read([cell_id]))[cell_id] == change.cell
@@ -127,7 +127,7 @@ async def test_a_block_stages_hostile_values_as_they_are(store: Store) -> None:
     change = CellChange(id=CellId("l'", CONTROLS), seen=0, status="'", state_json="\\' $$ \x1e")
 
     async with store.transaction() as tx:
-        tx.append(Request(events=events, cells=(change,), key="it's a key \\", opens=True))
+        tx.append(AppendRequest(events=events, cells=(change,), key="it's a key \\", opens=True))
 
     (found,) = tx.outcomes
     assert [entry[6:] for entry in found] == [event.content for event in events]

@@ -11,7 +11,7 @@ from tape.core.fork_request import fork_request
 from tape.core.ids import GlobalSeq, RunId, Seq
 from tape.core.ports import AppendOutcome, Store
 from tape.core.run import Head
-from tape.core.sequence import Accepted, AppendVerdict, Cell, CellId, KeyRecord, Known, Refused, Request, decide
+from tape.core.sequence import Accepted, AppendRequest, AppendVerdict, Cell, CellId, KeyRecord, Known, Refused, decide
 from tests.contract.backends import Backend
 from tests.contract.events import change, make_event
 
@@ -22,7 +22,7 @@ CELLS = st.dictionaries(st.sampled_from(["x", "y"]), st.integers(0, 3), max_size
 
 
 @st.composite
-def requests(draw: st.DrawFn, has_cells: bool) -> Request:
+def requests(draw: st.DrawFn, has_cells: bool) -> AppendRequest:
     events = tuple(make_event(run, n, cause=cause) for run, n, cause in draw(EVENTS))
     cells = tuple(change(key, seen) for key, seen in draw(CELLS).items()) if has_cells else ()
     if not events and not cells:
@@ -30,21 +30,21 @@ def requests(draw: st.DrawFn, has_cells: bool) -> Request:
     one_run = len({event.run_id for event in events}) == 1
     expected = Seq(draw(st.integers(0, 4))) if one_run and draw(st.booleans()) else None
     key = draw(st.one_of(st.none(), st.sampled_from(["k1", "k2"])))
-    return Request(events=events, cells=cells, key=key, expected_seq=expected, opens=draw(st.booleans()))
+    return AppendRequest(events=events, cells=cells, key=key, expected_seq=expected, opens=draw(st.booleans()))
 
 
 @st.composite
-def forks(draw: st.DrawFn, has_cells: bool) -> Request:
+def forks(draw: st.DrawFn, has_cells: bool) -> AppendRequest:
     """A fork of any run at any seq, mostly an invalid one, sometimes with a cause."""
     (child, parent, *_), at_seq, mutation = draw(FORKS)
     begun = fork_request(RunId(child), Fork(RunId(parent), Seq(at_seq)), mutation)
     more_events = tuple(make_event(child, n, cause=cause) for _, n, cause in draw(EVENTS))
     cells = tuple(change(key, seen) for key, seen in draw(CELLS).items()) if has_cells else ()
     key = draw(st.one_of(st.none(), st.sampled_from(["k1", "k2"])))
-    return Request(events=(*begun.events, *more_events), cells=cells, key=key, fork=begun.fork)
+    return AppendRequest(events=(*begun.events, *more_events), cells=cells, key=key, fork=begun.fork)
 
 
-def groups(has_cells: bool) -> st.SearchStrategy[list[list[Request]]]:
+def groups(has_cells: bool) -> st.SearchStrategy[list[list[AppendRequest]]]:
     either = st.one_of(requests(has_cells), requests(has_cells), forks(has_cells))
     return st.lists(st.lists(either, min_size=1, max_size=6), min_size=1, max_size=6)
 
@@ -59,7 +59,7 @@ class Model:
         self.depths: dict[GlobalSeq, int] = {}
         self.head = GlobalSeq(0)
 
-    def judge(self, group: Sequence[Request]) -> list[AppendVerdict]:
+    def judge(self, group: Sequence[AppendRequest]) -> list[AppendVerdict]:
         versions = {cell_id: cell.version for cell_id, cell in self.cells.items()}
         decision = decide(group, Known(self.head, 0, self.heads, self.keys, versions, self.depths))
         for verdict in decision.verdicts:
@@ -83,7 +83,7 @@ def agrees(verdict: AppendVerdict, outcome: AppendOutcome) -> bool:
     return [(entry.global_seq, entry.seq) for entry in outcome] == [(first + n, seq) for n, seq in enumerate(seqs)]
 
 
-async def play(store: Store, groups: Sequence[Sequence[Request]]) -> None:
+async def play(store: Store, groups: Sequence[Sequence[AppendRequest]]) -> None:
     model = Model()
     for group in groups:
         outcomes = await store.journal.append(group)
@@ -97,12 +97,12 @@ async def play(store: Store, groups: Sequence[Sequence[Request]]) -> None:
 
 
 def test_a_store_judges_every_group_as_decide_does(backend: Backend) -> None:
-    async def run(groups: Sequence[Sequence[Request]]) -> None:
+    async def run(groups: Sequence[Sequence[AppendRequest]]) -> None:
         async with backend.open_empty() as store:
             await play(store, groups)
 
     @given(groups(backend.has_ledgers))
-    def check(groups: list[list[Request]]) -> None:
+    def check(groups: list[list[AppendRequest]]) -> None:
         anyio.run(run, groups)
 
     check()

@@ -12,7 +12,7 @@ from tape.cli.main import run
 from tape.core.errors import NotFound, UsageError
 from tape.core.event import Event
 from tape.core.reaction import Reaction
-from tape.core.registration import Span
+from tape.core.registration import ActiveRange
 from tape.core.task import TaskStatus
 from tape.lake.archive import archive
 from tape.lake.log import DeltaLog
@@ -147,7 +147,7 @@ async def test_an_unknown_or_removed_reaction_has_no_backfill(url: str) -> None:
 
 
 def test_a_step_has_few_definitions_however_often_a_reaction_was_changed() -> None:
-    spans = tuple(Span(place, place + 10, reaction()) for place in range(0, 1_000, 10))
+    spans = tuple(ActiveRange(place, place + 10, reaction()) for place in range(0, 1_000, 10))
 
     steps = list(BackfillPlan(reaction_id="rule", after=5, through=995, spans=spans).steps())
 

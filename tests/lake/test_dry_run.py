@@ -15,7 +15,7 @@ from tape.core.errors import BrokerOverflowError, Conflict, InvalidCursor, Usage
 from tape.core.event import Entry, Event
 from tape.core.ids import GlobalSeq
 from tape.core.predicate.predicate import Predicate, Verdict, bind
-from tape.core.sequence import Request
+from tape.core.sequence import AppendRequest
 from tape.core.subject import Pattern
 from tape.lake import dry_run
 from tape.lake.archive import archive
@@ -158,7 +158,7 @@ async def _change_values(url: str) -> None:
     changes = [Event(run_id="r", kind="value", payload={"prev_value_json": each}) for each in (None, before)]
     looks_like = Event(run_id="r", payload={"prev_value_json": before})
     async with opened(url) as (store, _), store.transaction() as transaction:
-        transaction.append(Request(events=(*changes, looks_like), opens=True))
+        transaction.append(AppendRequest(events=(*changes, looks_like), opens=True))
 
 
 def test_since_leaves_out_what_is_older(spark: SparkSession, place: Path) -> None:

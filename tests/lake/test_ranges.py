@@ -9,7 +9,7 @@ import pytest
 from tape.core.errors import Corrupt, UsageError
 from tape.core.event import Columns
 from tape.lake.partitions import JournalPartition, PartitionReader
-from tape.store.ranges import EVERYTHING, Selection, arrow_schema, open_ranges, sql_of
+from tape.store.ranges import EVERYTHING, RangeSelection, arrow_schema, open_ranges, sql_of
 from tape.store.sqlite.migrate import migrate
 from tests.lake.journals import delete, fill, numbered, plain, read
 
@@ -26,9 +26,10 @@ def connection(tmp_path: Path) -> Iterator[sqlite3.Connection]:
 
 
 @pytest.mark.parametrize(
-    "selection", [EVERYTHING, Selection(run_ids=SOME), Selection(kinds=SOME), Selection(span=("/a", "/b"))]
+    "selection",
+    [EVERYTHING, RangeSelection(run_ids=SOME), RangeSelection(kinds=SOME), RangeSelection(span=("/a", "/b"))],
 )
-def test_a_range_is_read_along_the_positions(connection: sqlite3.Connection, selection: Selection) -> None:
+def test_a_range_is_read_along_the_positions(connection: sqlite3.Connection, selection: RangeSelection) -> None:
     statement = sql_of("sqlite").selecting(Columns._fields, selection)
 
     (step, *_) = connection.execute(f"EXPLAIN QUERY PLAN {statement}", PARAMETERS).fetchall()
@@ -37,7 +38,7 @@ def test_a_range_is_read_along_the_positions(connection: sqlite3.Connection, sel
 
 
 def test_subjects_are_looked_up_within_the_range(connection: sqlite3.Connection) -> None:
-    statement = sql_of("sqlite").selecting(["global_seq"], Selection(subjects=SOME))
+    statement = sql_of("sqlite").selecting(["global_seq"], RangeSelection(subjects=SOME))
 
     steps = [step[3] for step in connection.execute(f"EXPLAIN QUERY PLAN {statement}", PARAMETERS)]
 
@@ -55,7 +56,7 @@ def test_columns_come_in_the_requested_order(durable_url: str) -> None:
     columns = ["subject", "depth", "global_seq", "schema_version"]
 
     with open_ranges(durable_url) as ranges:
-        (batch,) = ranges.read(2, 7, columns, Selection(run_ids=frozenset({"run0", "run1"})))
+        (batch,) = ranges.read(2, 7, columns, RangeSelection(run_ids=frozenset({"run0", "run1"})))
 
     wanted = [entry for entry in read(durable_url)[2:7] if entry.run_id != "run2"]
     assert batch.schema == arrow_schema(columns)
@@ -74,8 +75,8 @@ def test_a_journal_is_opened_again_and_by_several_at_once(durable_url: str) -> N
     assert (*before, after) == ((1, 3), (1, 3), (1, 5))
 
 
-@pytest.mark.parametrize("selection", [Selection(kinds=frozenset()), Selection(span=("/b", "/a"))])
-def test_what_contradicts_itself_finds_nothing(durable_url: str, selection: Selection) -> None:
+@pytest.mark.parametrize("selection", [RangeSelection(kinds=frozenset()), RangeSelection(span=("/b", "/a"))])
+def test_what_contradicts_itself_finds_nothing(durable_url: str, selection: RangeSelection) -> None:
     fill(durable_url, numbered(3))
 
     with open_ranges(durable_url) as ranges:
@@ -85,14 +86,14 @@ def test_what_contradicts_itself_finds_nothing(durable_url: str, selection: Sele
 def test_a_selection_narrows_with_each_filter() -> None:
     both = EVERYTHING.among("run_id", SOME).among("run_id", frozenset({"b", "c"})).within("/a", "/c").within("/b", "/d")
 
-    assert both == Selection(run_ids=frozenset({"b"}), span=("/b", "/c"))
+    assert both == RangeSelection(run_ids=frozenset({"b"}), span=("/b", "/c"))
 
 
 @pytest.mark.parametrize(
     "selection",
-    [EVERYTHING, Selection(run_ids=frozenset({"run1"})), Selection(span=("/nowhere/", "/nowhere0"))],
+    [EVERYTHING, RangeSelection(run_ids=frozenset({"run1"})), RangeSelection(span=("/nowhere/", "/nowhere0"))],
 )
-def test_a_missing_entry_is_found_whatever_is_selected(durable_url: str, selection: Selection) -> None:
+def test_a_missing_entry_is_found_whatever_is_selected(durable_url: str, selection: RangeSelection) -> None:
     fill(durable_url, numbered(30))
     delete(durable_url, 17)
     reading = PartitionReader(durable_url, arrow_schema(["global_seq"]))

@@ -4,9 +4,9 @@ from collections.abc import Sequence
 from datetime import timedelta
 from typing import Any
 
-from tape.core.outbox import RetryPolicy, Subscription
+from tape.core.outbox import HandlerSubscription, RetryPolicy
 from tape.core.task import ClaimRequest, Outcome, Settlement, Task
-from tape.outbox.database import Database
+from tape.outbox.database import WakingOutboxDatabase
 from tape.store.outbox.deliveries import Deliveries
 from tape.store.outbox.versions import HandlerVersions
 from tests.outbox.business_database import BusinessDatabase
@@ -18,8 +18,8 @@ CLAIM = ClaimRequest(owner="me", reaction_ids=(NAME,), lease=timedelta(minutes=1
 class HandlerVersion:
     """One version of the handler test.seen, by the types it takes."""
 
-    def __init__(self, database: Database, *types: str, attempts: int = 6, **fields: Any) -> None:
-        handler = Subscription(
+    def __init__(self, database: WakingOutboxDatabase, *types: str, attempts: int = 6, **fields: Any) -> None:
+        handler = HandlerSubscription(
             handler_name=NAME,
             generation=0,
             channel="outbox_gen_0",

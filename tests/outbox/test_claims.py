@@ -9,9 +9,9 @@ from typing import Any
 import pytest
 
 from tape.core.errors import Unavailable
-from tape.core.outbox import Subscription
+from tape.core.outbox import HandlerSubscription
 from tape.core.task import ClaimRequest, Died, Done, Outcome, Released, Settlement, Task, TaskClaim
-from tape.outbox.database import Database, open_outbox
+from tape.outbox.database import WakingOutboxDatabase, open_outbox
 from tape.store.clock import now_ms
 from tape.store.outbox import deliveries as deliveries_module
 from tape.store.outbox.database import OutboxDatabase
@@ -22,18 +22,18 @@ from tests.outbox.business_database import BusinessDatabase, make_event
 
 MANY = 1_200  # more than are dealt out at a time
 HOUR_MS = 3_600_000
-MINE = Subscription(handler_name="test.mine", generation=0, channel="outbox_gen_0")
+MINE = HandlerSubscription(handler_name="test.mine", generation=0, channel="outbox_gen_0")
 CLAIM = ClaimRequest(owner="me", reaction_ids=("test.mine",), lease=timedelta(minutes=1))
 
 
 @pytest.fixture
-async def database(business: BusinessDatabase) -> AsyncIterator[Database]:
+async def database(business: BusinessDatabase) -> AsyncIterator[WakingOutboxDatabase]:
     async with open_outbox(business.url) as database:
         yield database
 
 
 @pytest.fixture
-async def deliveries(database: Database) -> Deliveries:
+async def deliveries(database: WakingOutboxDatabase) -> Deliveries:
     deliveries = Deliveries(database, [MINE], {})
     await HandlerVersions(database, [MINE]).register()
     return deliveries
@@ -127,7 +127,7 @@ class Forgetful:
 
 
 async def test_an_attempt_from_before_a_replay_settles_nothing_after_it(
-    business: BusinessDatabase, database: Database, deliveries: Deliveries
+    business: BusinessDatabase, database: WakingOutboxDatabase, deliveries: Deliveries
 ) -> None:
     event = make_event(1)
     await business.publish(event)
@@ -143,7 +143,7 @@ async def test_an_attempt_from_before_a_replay_settles_nothing_after_it(
 
 
 async def test_an_attempt_from_before_a_hand_over_settles_nothing_after_it(
-    business: BusinessDatabase, database: Database, deliveries: Deliveries
+    business: BusinessDatabase, database: WakingOutboxDatabase, deliveries: Deliveries
 ) -> None:
     await business.publish(make_event(1))
     (before,) = (await deliveries.claim(CLAIM)).tasks

@@ -15,7 +15,7 @@ import pydantic
 import pytest
 import sqlalchemy.exc
 
-from tape.core.outbox import Settled, Subscription, settled
+from tape.core.outbox import HandlerSubscription, Settled, settled
 from tape.core.task import Claimed, ClaimRequest, Died, Done, Failed, Settlement, Task, TaskClaim
 from tape.outbox import DEFAULT_RETRY_POLICY, OutboxEvent, RetryPolicy, TerminalHandlerError, parse
 from tape.outbox.database import open_outbox
@@ -128,7 +128,7 @@ async def test_six_failures_are_a_dead_letter_that_remembers_the_first(business:
 async def test_an_attempt_claimed_before_the_previous_one_was_settled_has_its_event(
     business: BusinessDatabase,
 ) -> None:
-    handler = Subscription(handler_name="test.seen", generation=0, channel="outbox_gen_0")
+    handler = HandlerSubscription(handler_name="test.seen", generation=0, channel="outbox_gen_0")
     request = ClaimRequest(owner="me", reaction_ids=("test.seen",), lease=timedelta(minutes=1))
     await business.publish(make_event(1))
 

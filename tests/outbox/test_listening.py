@@ -17,7 +17,7 @@ from sqlalchemy import text
 from sqlalchemy.ext.asyncio import AsyncSession, create_async_engine
 
 from tape.core.errors import UsageError
-from tape.core.outbox import Subscription
+from tape.core.outbox import HandlerSubscription
 from tape.core.task import ClaimRequest
 from tape.outbox import OutboxEvent, OutboxListener, RetryPolicy, polling
 from tape.outbox.database import open_outbox
@@ -122,7 +122,7 @@ async def test_an_unsettled_last_attempt_is_a_dead_letter(business: BusinessData
 
 async def claimed(business: BusinessDatabase, attempts: int) -> None:
     """Claims without ever settling."""
-    subscription = Subscription(
+    subscription = HandlerSubscription(
         handler_name="test.seen", generation=0, channel="outbox_gen_0", max_attempts=attempts
     )  # fmt: skip
     async with open_outbox(business.url) as database:

@@ -9,7 +9,7 @@ import anyio
 import pytest
 
 from tape.core.task import Died, Done, Settlement, TaskClaim
-from tape.outbox.database import Database, open_outbox
+from tape.outbox.database import WakingOutboxDatabase, open_outbox
 from tape.store.outbox.table import OutboxTable
 from tests.deadlines import DEADLINE_S
 from tests.outbox.business_database import BusinessDatabase, make_event
@@ -20,23 +20,23 @@ ROW = "SELECT 1 FROM core.outbox WHERE id = $1 FOR NO KEY UPDATE"
 DELIVERY = "SELECT 1 FROM core.outbox_deliveries WHERE event_id = $1 FOR NO KEY UPDATE"
 BLOCKED = "SELECT count(*) FROM pg_stat_activity WHERE pg_backend_pid() = ANY (pg_blocking_pids(pid))"
 
-Work: TypeAlias = Callable[[Database, HandlerVersion, list[TaskClaim]], Awaitable[Any]]
+Work: TypeAlias = Callable[[WakingOutboxDatabase, HandlerVersion, list[TaskClaim]], Awaitable[Any]]
 
 
-async def hand_over(database: Database, running: HandlerVersion, claims: list[TaskClaim]) -> None:
+async def hand_over(database: WakingOutboxDatabase, running: HandlerVersion, claims: list[TaskClaim]) -> None:
     await OutboxTable(database).hand_over(0, 1)
 
 
-async def settle(database: Database, running: HandlerVersion, claims: list[TaskClaim]) -> None:
+async def settle(database: WakingOutboxDatabase, running: HandlerVersion, claims: list[TaskClaim]) -> None:
     await running.deliveries.settle([Settlement(claim, Done()) for claim in claims])
 
 
-async def extend(database: Database, running: HandlerVersion, claims: list[TaskClaim]) -> None:
+async def extend(database: WakingOutboxDatabase, running: HandlerVersion, claims: list[TaskClaim]) -> None:
     await running.deliveries.extend(claims, CLAIM.lease)
 
 
 @pytest.fixture
-async def database(postgres: BusinessDatabase) -> AsyncIterator[Database]:
+async def database(postgres: BusinessDatabase) -> AsyncIterator[WakingOutboxDatabase]:
     async with open_outbox(postgres.url) as database:
         yield database
 
@@ -47,7 +47,7 @@ async def database(postgres: BusinessDatabase) -> AsyncIterator[Database]:
     ids=["hand-over-rows", "settle-rows", "hand-over-deliveries", "settle-deliveries", "extend-deliveries"],
 )
 async def test_locks_are_taken_in_the_order_of_ids(
-    postgres: BusinessDatabase, database: Database, work: Work, lock: str
+    postgres: BusinessDatabase, database: WakingOutboxDatabase, work: Work, lock: str
 ) -> None:
     running, claims = await claimed(postgres, database)
 
@@ -58,7 +58,9 @@ async def test_locks_are_taken_in_the_order_of_ids(
             await other.execute("ROLLBACK; BEGIN")
 
 
-async def test_rows_are_replayed_in_the_order_of_ids(postgres: BusinessDatabase, database: Database) -> None:
+async def test_rows_are_replayed_in_the_order_of_ids(
+    postgres: BusinessDatabase, database: WakingOutboxDatabase
+) -> None:
     running, claims = await claimed(postgres, database)
     await running.deliveries.settle([Settlement(claim, Died("no")) for claim in claims])
 
@@ -70,7 +72,7 @@ async def test_rows_are_replayed_in_the_order_of_ids(postgres: BusinessDatabase,
 
 
 async def test_a_claim_that_waits_for_a_registration_holds_no_row(
-    postgres: BusinessDatabase, database: Database
+    postgres: BusinessDatabase, database: WakingOutboxDatabase
 ) -> None:
     await claimed(postgres, database)
     await expire_leases(postgres)
@@ -86,7 +88,7 @@ async def test_a_claim_that_waits_for_a_registration_holds_no_row(
 
 
 async def test_a_claim_does_not_wait_for_a_row_whose_last_attempt_is_being_settled(
-    postgres: BusinessDatabase, database: Database
+    postgres: BusinessDatabase, database: WakingOutboxDatabase
 ) -> None:
     await claimed(postgres, database)
     await expire_leases(postgres)
@@ -99,7 +101,7 @@ async def test_a_claim_does_not_wait_for_a_row_whose_last_attempt_is_being_settl
         assert await postgres.states("id, status") == [(HIGH, "failed"), (LOW, "in_flight")]
 
 
-async def claimed(business: BusinessDatabase, database: Database) -> tuple[HandlerVersion, list[TaskClaim]]:
+async def claimed(business: BusinessDatabase, database: WakingOutboxDatabase) -> tuple[HandlerVersion, list[TaskClaim]]:
     """Two events whose only attempt is under way, the one with the higher id first."""
     running = HandlerVersion(database, attempts=1)
     await running.versions.register()

@@ -11,7 +11,7 @@ from tape.compose import open_store
 from tape.core.errors import Unavailable
 from tape.core.event import Event
 from tape.core.ports import Store
-from tape.core.sequence import Request
+from tape.core.sequence import AppendRequest
 from tests.process.lifetime import end_with_parent
 
 
@@ -27,7 +27,7 @@ async def hold(store: Store, how: str) -> None:
         if how == "lock":
             await tx.lock()
         else:
-            tx.append(Request(events=(Event(run_id="lock_holder", payload=how),), opens=True))
+            tx.append(AppendRequest(events=(Event(run_id="lock_holder", payload=how),), opens=True))
         os.kill(os.getpid(), signal.SIGSTOP)
 
 

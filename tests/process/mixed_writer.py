@@ -11,7 +11,7 @@ from tape.compose import open_store
 from tape.core.errors import TapeError, Unavailable, VersionConflict
 from tape.core.event import Entry
 from tape.core.ports import Store
-from tape.core.sequence import CellChange, CellId, Request
+from tape.core.sequence import AppendRequest, CellChange, CellId
 from tests.process import log, workload
 from tests.process.lifetime import end_with_parent
 from tests.process.log import Log, Op, now_ns
@@ -61,8 +61,8 @@ class MixedWriter:
                 seqs = tuple(int(entry.seq) for entry in entries)
                 return records.write(Op(now_ns(), self._number, "ok", int(entries[0].global_seq), seqs))
 
-    def _request(self, *cells: CellChange) -> Request:
-        return Request(events=self._events, cells=cells, key=self._key, opens=True)
+    def _request(self, *cells: CellChange) -> AppendRequest:
+        return AppendRequest(events=self._events, cells=cells, key=self._key, opens=True)
 
     async def _plainly(self) -> list[Entry]:
         return await self._append(self._request())
@@ -88,7 +88,7 @@ class MixedWriter:
         (entries,) = tx.outcomes
         return list(entries)
 
-    async def _append(self, request: Request) -> list[Entry]:
+    async def _append(self, request: AppendRequest) -> list[Entry]:
         (outcome,) = await self._store.journal.append([request])
         if isinstance(outcome, TapeError):
             raise outcome

@@ -15,7 +15,7 @@ from tape.compose import open_store
 from tape.core.event import Event
 from tape.core.ids import GlobalSeq
 from tape.core.reaction import Reaction
-from tape.core.sequence import Request
+from tape.core.sequence import AppendRequest
 from tape.core.subject import Pattern
 from tape.core.task import Task, TaskStatus
 from tests.conftest import Scale
@@ -177,7 +177,7 @@ def publish(processes: Processes, count: int, payload: str = "plain", subject: s
     async def main() -> list[int]:
         async with open_store(processes.url) as store:
             events = (Event(run_id=f"r{number}", payload=payload, subject=subject) for number in range(count))
-            (entries,) = await store.journal.append([Request(events=tuple(events), opens=True)])
+            (entries,) = await store.journal.append([AppendRequest(events=tuple(events), opens=True)])
             assert not isinstance(entries, Exception)
             return [entry.global_seq for entry in entries]
 

@@ -15,7 +15,7 @@ import anyio
 from tape.bus.journal import Journal
 from tape.compose import open_backend
 from tape.core.event import Entry
-from tape.core.sequence import Request
+from tape.core.sequence import AppendRequest
 from tape.runs.ledgers import Ledgers
 from tape.sdk.durable.agent_worker import AgentWorker
 from tape.sdk.durable.budgets import Budget
@@ -39,7 +39,7 @@ class MortalJournal(Journal):
         self._step = step
         self._when = when
 
-    def submit(self, request: Request) -> "asyncio.Future[Sequence[Entry]]":
+    def submit(self, request: AppendRequest) -> "asyncio.Future[Sequence[Entry]]":
         self.requests += 1
         is_last = self.requests == self._step
         if is_last and self._when == "before":

@@ -5,7 +5,7 @@ from hypothesis import given, settings, strategies as st
 from tape.cli.demo.arena.actions import TOOLS, Action
 from tape.cli.demo.arena.producer import play
 from tape.cli.demo.arena.snapshot import restored, snapshot
-from tape.cli.demo.arena.turns import Place, step, world_at
+from tape.cli.demo.arena.turns import StoryPosition, step, world_at
 from tape.cli.demo.arena.world import AGES, RESOURCES, World, found, mutate
 from tape.core import codec
 from tape.core.event import Event
@@ -58,7 +58,7 @@ def test_nothing_comes_from_nothing_and_nothing_is_below_zero(
     world = mutate(found(seed), mutation)
     choices = iter(chosen)
 
-    place = Place(world)
+    place = StoryPosition(world)
     while place.world.turn <= len(chosen) // 3:
         place, _ = step(place, lambda _: next(choices, Action(tool="rest")))
 
@@ -68,7 +68,7 @@ def test_nothing_comes_from_nothing_and_nothing_is_below_zero(
 
 @given(st.integers(0, 2**32), mutations)
 def test_a_world_survives_its_snapshot(seed: int, mutation: codec.JsonValue) -> None:
-    world = play("r", Place(mutate(found(seed), mutation)), 3, MemorySink()).world
+    world = play("r", StoryPosition(mutate(found(seed), mutation)), 3, MemorySink()).world
 
     assert restored(codec.parse(codec.encode(snapshot(world)))) == world
 

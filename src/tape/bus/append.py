@@ -8,14 +8,14 @@ from typing import Final, NamedTuple, NoReturn
 from tape.core.errors import LimitReached, Unavailable
 from tape.core.event import Entry
 from tape.core.ports import Journal
-from tape.core.sequence import MAX_BYTES, MAX_EVENTS, Request
+from tape.core.sequence import MAX_BYTES, MAX_EVENTS, AppendRequest
 
 QUEUE_EVENTS: Final = 20_000
 QUEUE_BYTES: Final = 64 << 20
 
 
 class _Pending(NamedTuple):
-    request: Request
+    request: AppendRequest
     done: "asyncio.Future[Sequence[Entry]]"
 
 
@@ -35,7 +35,7 @@ class Appender:
         self._has_completed = asyncio.Event()
         self._is_closed = False
 
-    def append(self, request: Request) -> "asyncio.Future[Sequence[Entry]]":
+    def append(self, request: AppendRequest) -> "asyncio.Future[Sequence[Entry]]":
         """Queues a request at once; the future has its entries when they are as durable as the store makes them."""
         if self._is_closed:
             raise Unavailable("the journal is closed")
@@ -92,7 +92,7 @@ class Appender:
             for pending in group:
                 await self._send([pending])
 
-    async def _outcomes(self, requests: Sequence[Request]) -> Sequence[Sequence[Entry] | Exception]:
+    async def _outcomes(self, requests: Sequence[AppendRequest]) -> Sequence[Sequence[Entry] | Exception]:
         """An outcome for each request, or one error if it is not known which request caused it."""
         try:
             return await self._journal.append(requests) if requests else ()

@@ -24,7 +24,7 @@ from tape.core.fork_request import fork_request, new_run_id
 from tape.core.ids import SYSTEM_PREFIX, Epoch, GlobalSeq, RunId, Seq
 from tape.core.ports import Reader, Store, TermReader
 from tape.core.run import LiveRun, RunMeta, RunRecord
-from tape.core.sequence import Request
+from tape.core.sequence import AppendRequest
 
 
 class Journal:
@@ -66,7 +66,7 @@ class Journal:
     ) -> "asyncio.Future[Sequence[Entry]]":
         """Appends likewise: takes a place in the queue at once and returns a future of the entries."""
         given = (events,) if isinstance(events, Event) else _as_tuple(events)
-        request = Request(
+        request = AppendRequest(
             events=tuple(map(prepare_event, given)),
             key=key,
             expected_seq=None if expected_seq is None else Seq(expected_seq),
@@ -74,7 +74,7 @@ class Journal:
         )
         return self._appender.append(request)
 
-    def submit(self, request: Request) -> "asyncio.Future[Sequence[Entry]]":
+    def submit(self, request: AppendRequest) -> "asyncio.Future[Sequence[Entry]]":
         """Sends a request that Tape itself has made, such as a ledger's; its entries may be of any kind."""
         return self._appender.append(request)
 
@@ -149,7 +149,7 @@ class Journal:
         """Appends the reason and closes the run; a closed run stays as it is."""
         run = check_user_run(run_id)
         with suppress(RunClosed, UsageError):  # a run of another content_type cannot hold the reason
-            await self._appender.append(Request(events=(ending(run, how, reason),)))
+            await self._appender.append(AppendRequest(events=(ending(run, how, reason),)))
         return await self.close_run(run)
 
     async def reap(self, run_id: str) -> None:

@@ -13,7 +13,7 @@ import click
 
 from tape.cli import output
 from tape.cli.choices import Choices, in_lake, run, shared
-from tape.cli.spans import Span
+from tape.cli.spans import DurationType
 
 if TYPE_CHECKING:
     from tape.core.ports import AuditPage, Bounds, Fault, Store
@@ -53,7 +53,9 @@ async def _verify(choices: Choices) -> int:
 
 
 @journal.command()
-@click.option("--keep", type=Span(), required=True, help="How much of the newest stays in the journal: 12h, 7d.")
+@click.option(
+    "--keep", type=DurationType(), required=True, help="How much of the newest stays in the journal: 12h, 7d."
+)
 @shared
 @in_lake
 @click.pass_obj

@@ -16,7 +16,7 @@ from tape.cli import output
 from tape.cli.choices import Choices, shared
 from tape.cli.interrupts import interrupts
 from tape.cli.producers import load_producers
-from tape.cli.spans import Span
+from tape.cli.spans import DurationType
 
 if TYPE_CHECKING:
     from tape.server.http.address import Address
@@ -39,7 +39,11 @@ if TYPE_CHECKING:
     help="How many events of a run memory or Redis keeps.",
 )
 @click.option(
-    "--reap-after", type=Span(), default="30m", show_default=True, help="When memory or Redis lets go of a closed run."
+    "--reap-after",
+    type=DurationType(),
+    default="30m",
+    show_default=True,
+    help="When memory or Redis lets go of a closed run.",
 )
 @click.option(
     "--max-subscribers", type=click.IntRange(1, 100_000), default=64, show_default=True, help="Streams on one run."

@@ -10,7 +10,7 @@ _UNITS: Final = {"s": "seconds", "m": "minutes", "h": "hours", "d": "days"}
 _is_span = re.compile("([0-9]{1,6})([smhd])").fullmatch
 
 
-class Span(click.ParamType[timedelta]):
+class DurationType(click.ParamType[timedelta]):
     """A duration, like 30m."""
 
     name = "span"

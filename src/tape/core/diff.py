@@ -26,7 +26,7 @@ class Change(NamedTuple):
     other: str | None
 
 
-class Row(NamedTuple):
+class DiffRow(NamedTuple):
     """The entries of both runs at the same place after the last shared entry; None where a run has no more."""
 
     one: Entry | None
@@ -52,10 +52,10 @@ class Diff:
     one: RunId
     other: RunId
     shared: Seq
-    rows: tuple[Row, ...]
+    rows: tuple[DiffRow, ...]
 
     @property
-    def differing(self) -> tuple[Row, ...]:
+    def differing(self) -> tuple[DiffRow, ...]:
         return tuple(row for row in self.rows if not row.is_same)
 
 
@@ -70,7 +70,7 @@ def last_shared_seq(heads: Mapping[RunId, Head], one: RunId, other: RunId) -> Se
     return heads[one].last_seq
 
 
-def side_by_side(one: Sequence[Entry], other: Sequence[Entry]) -> tuple[Row, ...]:
+def side_by_side(one: Sequence[Entry], other: Sequence[Entry]) -> tuple[DiffRow, ...]:
     """Pairs the entries of two runs after their last shared one.
 
     The fork entry and the mutation of a child have no counterpart in the parent, so they pair with nothing, or with
@@ -79,7 +79,7 @@ def side_by_side(one: Sequence[Entry], other: Sequence[Entry]) -> tuple[Row, ...
     mine, theirs = _preamble(one), _preamble(other)
     begin = zip_longest(one[:mine], other[:theirs])
     rest = zip_longest(one[mine:], other[theirs:])
-    return tuple(Row(*pair) for pairs in (begin, rest) for pair in pairs)
+    return tuple(DiffRow(*pair) for pairs in (begin, rest) for pair in pairs)
 
 
 def _preamble(entries: Sequence[Entry]) -> int:

@@ -8,7 +8,7 @@ from tape.core.event import Event, Trace
 from tape.core.fork import FORK, RUN, Fork
 from tape.core.fork_policy import EffectPolicy
 from tape.core.ids import RunId
-from tape.core.sequence import Request
+from tape.core.sequence import AppendRequest
 
 
 def fork_request(
@@ -19,7 +19,7 @@ def fork_request(
     key: str | None = None,
     trace: Trace | None = None,
     effects: EffectPolicy | None = None,
-) -> Request:
+) -> AppendRequest:
     """Creates the child with its fork entry, followed by the mutation if there is one."""
     payload: dict[str, JsonValue] = {"parent_run_id": fork.parent_run_id, "at_seq": fork.at_seq}
     if reason is not None:
@@ -29,9 +29,9 @@ def fork_request(
     subject = f"/tape/run/forked/{fork.parent_run_id}/{run_id}"
     forked = Event(run_id=run_id, payload=payload, kind=RUN, type=FORK, subject=subject, trace=trace)
     if mutation is None:
-        return Request(events=(forked,), key=key, fork=fork)
+        return AppendRequest(events=(forked,), key=key, fork=fork)
     changed = Event(run_id=run_id, payload=mutation, type="mutation", trace=trace)
-    return Request(events=(forked, changed), key=key, fork=fork)
+    return AppendRequest(events=(forked, changed), key=key, fork=fork)
 
 
 def new_run_id(fork: Fork, key: str | None) -> RunId:

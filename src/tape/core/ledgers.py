@@ -22,7 +22,7 @@ from tape.core.value import Value, ValueChange
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class StreamOptions:
+class LedgerStreamOptions:
     """Which entries to stream: those of a run from a seq on, or of the journal after a position."""
 
     run_id: str | None = None
@@ -220,7 +220,7 @@ class EventLog(Protocol):
     async def append(
         self, events: Sequence[Event], key: str | None = None, expected_seq: int | None = None, open: bool = False
     ) -> Sequence[Entry]: ...
-    async def stream(self, options: StreamOptions) -> Following: ...
+    async def stream(self, options: LedgerStreamOptions) -> Following: ...
 
 
 class Ledgers(Protocol):

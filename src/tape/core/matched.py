@@ -7,7 +7,7 @@ from typing import Final, NamedTuple
 from tape.core.ids import Epoch, GlobalSeq
 from tape.core.reaction import Reaction
 from tape.core.registration import ReactionState
-from tape.core.sequence import Request
+from tape.core.sequence import AppendRequest
 from tape.core.task import MAX_DEPTH, ClaimRequest, Match, Task
 
 MAX_REACTIONS: Final = 64  # for more, a page is written in several statements
@@ -45,7 +45,7 @@ class MatchedPage(NamedTuple):
     states: Mapping[str, ReactionState]
     predicate_errors: Mapping[str, PredicateErrors]
     matches: Sequence[Match] = ()
-    requests: Sequence[Request] = ()
+    requests: Sequence[AppendRequest] = ()
     claim: ClaimRequest | None = None
 
     @property

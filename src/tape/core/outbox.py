@@ -151,7 +151,7 @@ DEFAULT_RETRY_POLICY: Final = RetryPolicy()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Subscription:
+class HandlerSubscription:
     """The events of its generation that a handler gets: no types means all, no target those without a target.
 
     `begin` applies to a new handler, and to the rows that a wider filter adds: "pending" selects every row that has

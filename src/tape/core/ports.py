@@ -15,7 +15,7 @@ from tape.core.matched import MatchCursor, MatchedPage, ReactionRecord, Recorded
 from tape.core.page import PagePosition
 from tape.core.reaction import Reaction
 from tape.core.run import Head, LiveRun, RunMeta, RunRecord
-from tape.core.sequence import Cell, CellId, Request
+from tape.core.sequence import AppendRequest, Cell, CellId
 from tape.core.subject import Pattern
 from tape.core.task import Claimed, ClaimRequest, Match, Outcomes, Settlement, Task, TaskClaim, TaskId
 from tape.core.term import Term
@@ -87,7 +87,7 @@ class Journal(TermReader, Protocol):
     have ended; it may return early.
     """
 
-    async def append(self, requests: Sequence[Request]) -> Sequence[AppendOutcome]: ...
+    async def append(self, requests: Sequence[AppendRequest]) -> Sequence[AppendOutcome]: ...
     async def wait(self, beyond: GlobalSeq) -> None: ...
 
 
@@ -229,7 +229,7 @@ class Transaction(Protocol):
 
     outcomes: Sequence[Sequence[Entry]]
 
-    def append(self, request: Request) -> None: ...
+    def append(self, request: AppendRequest) -> None: ...
     async def lock(self) -> None: ...
     async def fetch(self, statement: str, parameters: Mapping[str, object]) -> Sequence[tuple[Any, ...]]: ...
 

@@ -32,7 +32,7 @@ class Version:
     reaction: Reaction
 
 
-class Span(NamedTuple):
+class ActiveRange(NamedTuple):
     """Positions above one and through another, and the definition that matches them."""
 
     above: int
@@ -72,13 +72,13 @@ class ReactionState:
         """Whether an entry after the cursor is matched at all, according to the entries read so far."""
         return global_seq > (self.cursor or 0) and (self.is_matching or global_seq <= self.held)
 
-    def spans(self, after: int, through: int) -> list[Span]:
+    def spans(self, after: int, through: int) -> list[ActiveRange]:
         """The definition for each part of a range; the first one also covers the time before it."""
         last = through if self.is_matching else min(through, self.held)
         ends = [*(version.since for version in self.versions[1:]), last]
         begins = [0, *ends[:-1]]
         cuts = zip(begins, ends, (version.reaction for version in self.versions), strict=True)
-        spans = [Span(max(above, after), min(end, last), reaction) for above, end, reaction in cuts]
+        spans = [ActiveRange(max(above, after), min(end, last), reaction) for above, end, reaction in cuts]
         return [span for span in spans if span.above < span.through]
 
     def reached(self, cursor: int) -> "ReactionState":

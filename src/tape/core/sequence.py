@@ -83,7 +83,7 @@ class CellChange:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Request:
+class AppendRequest:
     """Events to append and cells to change, together or not at all; with a fork the events begin a new run."""
 
     events: tuple[Event, ...] = ()
@@ -229,7 +229,7 @@ def _is_key(key: object) -> bool:
     return isinstance(key, str) and 1 <= len(key) <= MAX_KEY_LENGTH and key.isprintable()
 
 
-def decide(requests: Sequence[Request], known: Known) -> AppendDecision:
+def decide(requests: Sequence[AppendRequest], known: Known) -> AppendDecision:
     """Decides requests one after the other, each on the state that the earlier ones leave.
 
     A refused request takes no number, and later ones do not see it.
@@ -245,7 +245,7 @@ class _Judge:
         self._depths = dict(known.depths)
         self.decision = AppendDecision(head=known.head)
 
-    def judge(self, request: Request) -> AppendVerdict:
+    def judge(self, request: AppendRequest) -> AppendVerdict:
         if request.key is not None:
             record = self.decision.keys.get(request.key) or self._known.keys.get(request.key)
             if record is not None:
@@ -253,14 +253,14 @@ class _Judge:
         error = self._objection(request)
         return self._accept(request) if error is None else Refused(error)
 
-    def _objection(self, request: Request) -> TapeError | None:
+    def _objection(self, request: AppendRequest) -> TapeError | None:
         for run_id, content_type in request.runs.items():
             error = self._run_objection(run_id, content_type, request)
             if error is not None:
                 return error
         return self._cell_objection(request) or self._cause_objection(request)
 
-    def _run_objection(self, run_id: RunId, content_type: str, request: Request) -> TapeError | None:
+    def _run_objection(self, run_id: RunId, content_type: str, request: AppendRequest) -> TapeError | None:
         head = self._head(run_id)
         if request.fork is not None:
             return child.find_refusal(run_id, request.fork, head, self._head(request.fork.parent_run_id))
@@ -273,7 +273,7 @@ class _Judge:
             return UsageError(f"run {run_id!r} holds {head.content_type}, not {content_type}")
         return None
 
-    def _cell_objection(self, request: Request) -> TapeError | None:
+    def _cell_objection(self, request: AppendRequest) -> TapeError | None:
         for change in request.cells:
             cell = self.decision.cells.get(change.id)
             version = self._known.cells.get(change.id, 0) if cell is None else cell.version
@@ -281,7 +281,7 @@ class _Judge:
                 return VersionConflict(*change.id, change.seen, version)
         return None
 
-    def _cause_objection(self, request: Request) -> TapeError | None:
+    def _cause_objection(self, request: AppendRequest) -> TapeError | None:
         for event in request.events:
             if event.cause is not None and event.cause > self.decision.head:
                 return UsageError(f"cause {event.cause} is beyond the head {self.decision.head}: it names no entry")
@@ -290,7 +290,7 @@ class _Judge:
     def _head(self, run_id: RunId) -> Head | None:
         return self.decision.heads.get(run_id) or self._known.heads.get(run_id)
 
-    def _accept(self, request: Request) -> Accepted:
+    def _accept(self, request: AppendRequest) -> Accepted:
         seqs = self._number(request) if request.fork is None else self._fork(request, request.fork)
         accepted = Accepted(GlobalSeq(self.decision.head + 1), seqs, self._deepen(request))
         self.decision.head = GlobalSeq(self.decision.head + len(request.events))
@@ -301,7 +301,7 @@ class _Judge:
             self.decision.keys[request.key] = record
         return accepted
 
-    def _number(self, request: Request) -> tuple[Seq, ...]:
+    def _number(self, request: AppendRequest) -> tuple[Seq, ...]:
         last = {run_id: (self._head(run_id) or Head()).last_seq for run_id in request.runs}
         seqs = []
         for event in request.events:
@@ -311,13 +311,13 @@ class _Judge:
             self.decision.heads[run_id] = _moved(self._head(run_id) or Head(), last[run_id], content_type)
         return tuple(seqs)
 
-    def _fork(self, request: Request, fork: Fork) -> tuple[Seq, ...]:
+    def _fork(self, request: AppendRequest, fork: Fork) -> tuple[Seq, ...]:
         (run_id,), parent = request.runs, self._head(fork.parent_run_id) or Head()
         self.decision.forks[run_id] = fork
         self.decision.heads[run_id] = head = child.head_of_child(fork, parent, len(request.events))
         return tuple(map(Seq, range(fork.at_seq + 1, head.last_seq + 1)))
 
-    def _deepen(self, request: Request) -> tuple[int, ...]:
+    def _deepen(self, request: AppendRequest) -> tuple[int, ...]:
         depths = tuple(0 if event.cause is None else self._depths.get(event.cause, 0) + 1 for event in request.events)
         if any(depths):
             self._depths.update((GlobalSeq(self.decision.head + n), depth) for n, depth in enumerate(depths, 1))

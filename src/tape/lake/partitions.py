@@ -14,7 +14,7 @@ from tape.core.ids import GlobalSeq
 from tape.lake.errors import check_resumable
 from tape.lake.schema import COLUMNS, spark_type
 from tape.lake.source_options import EARLIEST
-from tape.store.ranges import EVERYTHING, Extent, Ranges, Selection, open_ranges
+from tape.store.ranges import EVERYTHING, Extent, Ranges, RangeSelection, open_ranges
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -100,7 +100,7 @@ class PartitionReader:
             raise InvalidCursor(f"the journal ends at {head}, before {through}")
         return JournalPartition(after, head if through is None else max(after, through), extent.epoch)
 
-    def read(self, partition: JournalPartition, selection: Selection = EVERYTHING) -> Iterator[pa.RecordBatch]:
+    def read(self, partition: JournalPartition, selection: RangeSelection = EVERYTHING) -> Iterator[pa.RecordBatch]:
         """Reads a range. Raises Corrupt if an entry is missing: positions are dense, so the count is a checksum."""
         import pyarrow as pa
 

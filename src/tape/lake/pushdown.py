@@ -18,7 +18,7 @@ from pyspark.sql.datasource import (
     StringStartsWith,
 )
 
-from tape.store.ranges import EVERYTHING, Selection
+from tape.store.ranges import EVERYTHING, RangeSelection
 
 LOOKED_UP = ("run_id", "kind", "subject")
 MOST = (1 << 63) - 1
@@ -30,7 +30,7 @@ class PushedFilters:
 
     after: int = 0
     through: int = MOST
-    selection: Selection = EVERYTHING
+    selection: RangeSelection = EVERYTHING
 
     def above(self, position: int) -> PushedFilters:
         return replace(self, after=max(self.after, position))

@@ -15,7 +15,7 @@ from tape.core.errors import Conflict, TapeError, UsageError, quoted
 from tape.core.event import NO_TRACE, Event, Trace, check_producer
 from tape.core.ids import is_id
 from tape.core.ports import Store
-from tape.core.sequence import Cell, CellChange, CellId, Request, split_requests
+from tape.core.sequence import AppendRequest, Cell, CellChange, CellId, split_requests
 
 MOST_ROWS: Final = 20_000
 MOST_BYTES: Final = 64 << 20
@@ -107,9 +107,11 @@ async def _append_part(
             _change(part_id, await _read(store, part_id), json.dumps({"batch": batch.number, "rows": digests}))
         )
     async with store.transaction() as transaction:
-        transaction.append(Request(cells=tuple(changes)))  # a request of its own, because the events may fill theirs
+        transaction.append(
+            AppendRequest(cells=tuple(changes))
+        )  # a request of its own, because the events may fill theirs
         for place, events in enumerate(split_requests(part)):
-            transaction.append(Request(events=events, key=batch.key(parts, place), opens=True))
+            transaction.append(AppendRequest(events=events, key=batch.key(parts, place), opens=True))
 
 
 def _appended_parts(batch: SinkBatch, found: Cell | None, digest: str) -> int | None:
@@ -155,7 +157,7 @@ def _first_part(events: Sequence[Event]) -> list[Event]:
 
 
 def _digest(event: Event) -> bytes:
-    return Request(events=(event,)).digest
+    return AppendRequest(events=(event,)).digest
 
 
 async def _read(store: Store, cell_id: CellId) -> Cell | None:

@@ -7,7 +7,7 @@ from tape.core.event import Entry
 from tape.core.ids import Epoch, GlobalSeq
 from tape.core.matched import MatchedPage, PredicateErrors
 from tape.core.registration import QUARANTINED, REACTION, ReactionState, after, paused, subject_of
-from tape.core.sequence import Request
+from tape.core.sequence import AppendRequest
 from tape.core.task import MAX_DEPTH, ClaimRequest, Match
 from tape.matcher.rules import Evaluation, Rule, Rules
 
@@ -35,7 +35,7 @@ class MatchBatch:
         self._states = states
         self._is_caught_up = is_caught_up
         self._predicate_errors: dict[str, PredicateErrors] = {}
-        self._requests: list[Request] = []
+        self._requests: list[AppendRequest] = []
         self._spent: dict[str, float] = {}
         self._total = 0.0
         self._bytes = 0
@@ -98,7 +98,7 @@ class MatchBatch:
         """Pauses a reaction before an entry, which is matched again after the reaction is resumed."""
         self._fall_behind(reaction_id, cursor, QUARANTINED)
         event = paused(reaction_id, QUARANTINED, cursor)
-        self._requests.append(Request(events=(event,), opens=True))
+        self._requests.append(AppendRequest(events=(event,), opens=True))
 
     def _fall_behind(self, reaction_id: str, cursor: int, reason: str = "") -> None:
         state = self.changed.get(reaction_id) or self._states[reaction_id]

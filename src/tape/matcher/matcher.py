@@ -27,7 +27,7 @@ PAUSE_S: Final = 0.5
 REGISTRATIONS: Final = Pattern("/tape/reaction/**")
 
 
-class Source(Protocol):
+class EntryPages(Protocol):
     """The journal in pages; `wait` returns when there may be entries after a position."""
 
     async def read(self, after: GlobalSeq, *, pattern: Pattern | None = None) -> Page: ...
@@ -55,7 +55,7 @@ class Matcher:
     def __init__(
         self,
         store: Store,
-        source: Source | None = None,
+        source: EntryPages | None = None,
         on_new_tasks: Callable[[], None] = lambda: None,
         clocks: Clocks | None = None,
         slots: Slots | None = None,

@@ -11,7 +11,7 @@ from tape.store.outbox.database import OutboxDatabase
 from tape.store.outbox.table import OutboxTable
 
 
-class Wake(Protocol):
+class OutboxWakes(Protocol):
     """Calls back when the outbox may have new rows; a lost call costs latency, never an event."""
 
     @property
@@ -19,15 +19,15 @@ class Wake(Protocol):
     def run(self, on_change: Callable[[], None]) -> Coroutine[Any, Any, NoReturn]: ...
 
 
-class Database(OutboxDatabase, Protocol):
+class WakingOutboxDatabase(OutboxDatabase, Protocol):
     """The database of an outbox, and the wake-ups of its listeners."""
 
-    def wake(self, channels: tuple[str, ...]) -> Wake: ...
+    def wake(self, channels: tuple[str, ...]) -> OutboxWakes: ...
 
 
 def open_outbox(
     url: str, *, schema: str = "core", listen_url: str | None = None, connections: int = 12
-) -> AbstractAsyncContextManager[Database]:
+) -> AbstractAsyncContextManager[WakingOutboxDatabase]:
     if _is_sqlite(url):
         from tape.store.sqlite.outbox import open_outbox as open_sqlite
 

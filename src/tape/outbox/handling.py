@@ -12,7 +12,7 @@ from typing import Any, TypeAlias
 import anyio
 
 from tape.core.errors import UsageError
-from tape.core.outbox import OutboxEvent, Subscription
+from tape.core.outbox import HandlerSubscription, OutboxEvent
 from tape.core.task import Task, TaskClaim
 from tape.outbox.failures import is_terminal
 from tape.outbox.publisher import log_fields
@@ -31,7 +31,7 @@ class DeliveryHandler:
     """A user's function. If it takes a connection, it writes in the transaction that settles the delivery."""
 
     function: Callable[..., Any]
-    subscription: Subscription
+    subscription: HandlerSubscription
     deliveries: Deliveries
     transaction: Transaction
     timeout: timedelta | None = None

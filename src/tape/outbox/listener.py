@@ -13,13 +13,13 @@ from tape.core.errors import UsageError
 from tape.core.outbox import (
     DEFAULT_RETRY_POLICY,
     Begin,
+    HandlerSubscription,
     OutboxRetention,
     RetryPolicy,
-    Subscription,
     check_generation,
     own_channel,
 )
-from tape.outbox.database import Wake, open_outbox
+from tape.outbox.database import OutboxWakes, open_outbox
 from tape.outbox.handling import DeliveryHandler, EventHandler, Transaction, deadline_of, takes_connection
 from tape.outbox.maintenance import apply_retention, keep_registered
 from tape.outbox.polling import PolledQueue
@@ -70,12 +70,12 @@ class OutboxListener:
         self._slots = slots
         self._lease = lease
         self._retention = retention
-        self._subscriptions: dict[str, Subscription] = {}
+        self._subscriptions: dict[str, HandlerSubscription] = {}
         self._functions: dict[str, EventHandler] = {}
         self._policies: dict[str, RetryPolicy] = {}
         self._deadlines: dict[str, timedelta | None] = {}
         self._worker: Worker | None = None
-        self._wake: Wake | None = None
+        self._wake: OutboxWakes | None = None
         self._is_stopped = False
 
     def listen(
@@ -102,7 +102,7 @@ class OutboxListener:
             raise UsageError(f"handler {handler_name!r} listens already; give this one a name of its own")
         takes_connection(handler)
         self._deadlines[handler_name] = deadline_of(handler, deadline)
-        self._subscriptions[handler_name] = Subscription(
+        self._subscriptions[handler_name] = HandlerSubscription(
             handler_name=handler_name,
             generation=self._generation,
             channel=own_channel(channel, self._generation),
@@ -174,7 +174,7 @@ class OutboxListener:
                 yield self._worker
 
 
-async def _notify(wake: Wake, queue: PolledQueue, worker: Worker) -> NoReturn:
+async def _notify(wake: OutboxWakes, queue: PolledQueue, worker: Worker) -> NoReturn:
     def on_change() -> None:
         queue.notify()
         worker.wake()

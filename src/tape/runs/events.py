@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from tape.bus.journal import Journal
 from tape.bus.stream import Stream
 from tape.core.event import Entry, Event
-from tape.core.ledgers import StreamOptions
+from tape.core.ledgers import LedgerStreamOptions
 
 
 class Events:
@@ -17,7 +17,7 @@ class Events:
     ) -> list[Entry]:
         return await self._journal.append(events, key=key, expected_seq=expected_seq, open=open)
 
-    async def stream(self, options: StreamOptions) -> Stream:
+    async def stream(self, options: LedgerStreamOptions) -> Stream:
         return self._journal.stream(
             run_id=options.run_id,
             from_seq=options.from_seq,

@@ -15,14 +15,14 @@ T = TypeVar("T")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Call:
+class LedgerCall:
     """What a key stands for: a digest of the call's arguments, and its answer."""
 
     digest: str
     answer_json: str
 
 
-CALLS: Final = Ledger("call", Call)
+CALLS: Final = Ledger("call", LedgerCall)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -55,6 +55,6 @@ class KeyedCall:
         """The transition, with its answer stored under the key."""
         if self.key is None:
             return transition
-        call = Call(digest=self.digest, answer_json=codec.encode_state(transition.result))
+        call = LedgerCall(digest=self.digest, answer_json=codec.encode_state(transition.result))
         kept = CALLS.change(snapshot, part(self.key), call, "answered", snapshot.now_ms)
         return replace(transition, cells=(*transition.cells, kept))

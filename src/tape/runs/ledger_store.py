@@ -16,7 +16,7 @@ from tape.core.errors import Conflict, RunClosed, VersionConflict
 from tape.core.ids import RunId
 from tape.core.ports import DUE_START, Cells, CellSnapshot, DueCursor, Store, WorkFilter
 from tape.core.run import Head
-from tape.core.sequence import Cell, CellId, Request
+from tape.core.sequence import AppendRequest, Cell, CellId
 from tape.runs.ledger import Ledger, LedgerEvent, Transition
 from tape.runs.lifecycle import cause_of
 
@@ -124,7 +124,7 @@ class LedgerStore:
         if transition.cells or transition.events:
             traced = caller if caller.trace is not None else replace(caller, trace=telemetry.current_trace())
             events = tuple(event.to_event(_caused(traced, event, snapshot)) for event in transition.events)
-            await self.journal.submit(Request(events=events, cells=transition.cells, opens=transition.opens))
+            await self.journal.submit(AppendRequest(events=events, cells=transition.cells, opens=transition.opens))
         if transition.closes is not None:
             await self.journal.close_run(transition.closes)
 

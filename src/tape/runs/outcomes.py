@@ -14,7 +14,7 @@ METRIC: Final = "metric"
 PROSPERITY: Final = "prosperity"
 
 
-class Outcome(NamedTuple):
+class RunOutcome(NamedTuple):
     """An agent's last value, and the parent's value after the same turn if there is one."""
 
     agent: str
@@ -34,7 +34,7 @@ class SweptRun(NamedTuple):
     mutation: dict[str, JsonValue]
     last_seq: int
     differing: int
-    outcomes: tuple[Outcome, ...]
+    outcomes: tuple[RunOutcome, ...]
     error: str | None = None
 
     @property
@@ -42,11 +42,11 @@ class SweptRun(NamedTuple):
         return ", ".join(f"{name}={value}" for name, value in self.mutation.items())
 
 
-def outcomes(parent: Sequence[Entry], child: Sequence[Entry]) -> tuple[Outcome, ...]:
+def outcomes(parent: Sequence[Entry], child: Sequence[Entry]) -> tuple[RunOutcome, ...]:
     """The last value of every agent of a child, beside the parent's value for the same turn."""
     theirs = {(agent, turn): value for agent, turn, value in _metrics(parent)}
     last = {agent: (turn, value) for agent, turn, value in _metrics(child)}
-    return tuple(Outcome(agent, turn, value, theirs.get((agent, turn))) for agent, (turn, value) in last.items())
+    return tuple(RunOutcome(agent, turn, value, theirs.get((agent, turn))) for agent, (turn, value) in last.items())
 
 
 def differing(parent: Sequence[Entry], child: Sequence[Entry]) -> int:

@@ -12,7 +12,7 @@ MEDIA_TYPE: Final = "text/event-stream"
 EPOCH: Final = "X-Tape-Epoch"
 
 
-class Connection:
+class ResponseConnection:
     """Reads a response chunk by chunk, as fast as its reader consumes it.
 
     The end of a response does not mean that its run has ended, because a gateway may end it cleanly. Only a frame says

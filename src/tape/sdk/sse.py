@@ -12,7 +12,7 @@ import msgspec
 
 from tape.core.errors import UsageError
 from tape.sdk.backoff import Backoff
-from tape.sdk.connection import EPOCH, MEDIA_TYPE, Connection, check_answer, is_at_end
+from tape.sdk.connection import EPOCH, MEDIA_TYPE, ResponseConnection, check_answer, is_at_end
 from tape.sdk.cursor import Cursor
 from tape.sdk.problems import raised_from
 from tape.sdk.subscription import Subscription
@@ -59,7 +59,7 @@ class EventStream:
         self._cursor = Cursor()
         self._backoff = backoff
         self._pause = timedelta(0)
-        self._connection: Connection | None = None
+        self._connection: ResponseConnection | None = None
         self._last_frame: Synthetic | None = None
         self._ready: deque[Event] = deque()
         self._is_over = False
@@ -107,14 +107,14 @@ class EventStream:
                 events = await self._read(connection)
         return events
 
-    async def _read(self, connection: Connection) -> list[Event]:
+    async def _read(self, connection: ResponseConnection) -> list[Event]:
         events = self._accepted(await connection.read(), connection)
         if self._connection is None:
             with anyio.CancelScope(shield=True):  # the cursor is already past these events, so they must be returned
                 await connection.aclose()
         return events
 
-    def _accepted(self, frames: list[Frame], connection: Connection) -> list[Event]:
+    def _accepted(self, frames: list[Frame], connection: ResponseConnection) -> list[Event]:
         fresh = [frame for frame in frames if self._take(frame, connection)]
         self._backoff = self._backoff.with_retry(connection.retry_ms)
         if connection.has_ended or self._is_over:
@@ -124,7 +124,7 @@ class EventStream:
             self._connection = connection
         return [frame for frame in fresh if not isinstance(frame, Checkpoint)]
 
-    def _take(self, frame: Frame, connection: Connection) -> bool:
+    def _take(self, frame: Frame, connection: ResponseConnection) -> bool:
         if self._cursor.has_passed(frame):
             return False
         if isinstance(frame, StateResyncRequired) and frame.epoch is not None:
@@ -149,7 +149,7 @@ class EventStream:
         self._pause = self._backoff.delay(self._jitter(), at_least)
         self._backoff = self._backoff.failed()
 
-    async def _connect(self) -> Connection | None:
+    async def _connect(self) -> ResponseConnection | None:
         """A connection, or None to try again."""
         await anyio.sleep(self._pause.total_seconds())
         try:
@@ -170,7 +170,7 @@ class EventStream:
         except UsageError:
             await response.aclose()
             raise
-        return Connection(response)
+        return ResponseConnection(response)
 
     async def _check_capabilities(self) -> None:
         """A server without warnings would ignore maxQueued and evict without a warning."""

@@ -10,7 +10,7 @@ from tape.core.event import Entry
 from tape.core.fork import Segment
 from tape.core.ids import Epoch, GlobalSeq, RunId, Seq
 from tape.core.ports import AppendOutcome, Bounds, Page, RunPage
-from tape.core.sequence import Request
+from tape.core.sequence import AppendRequest
 from tape.core.subject import Pattern
 from tape.core.term import Term
 from tape.store.connection import Connection, Query, Row
@@ -47,7 +47,7 @@ class Journal:
         self._sql = _Sql(**statements(dialect, "journal.sql"))
         self._bounds = Query(self._sql.bounds)
 
-    async def append(self, requests: Sequence[Request]) -> Sequence[AppendOutcome]:
+    async def append(self, requests: Sequence[AppendRequest]) -> Sequence[AppendOutcome]:
         outcomes = await self._connection.append(requests)
         for outcome in outcomes:
             if not isinstance(outcome, TapeError) and outcome:

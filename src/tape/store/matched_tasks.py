@@ -6,7 +6,7 @@ from typing import Final, NamedTuple
 
 from tape.core.lifecycle import SOURCE_SUBJECT
 from tape.core.ports import Transaction
-from tape.core.sequence import Request, split_requests
+from tape.core.sequence import AppendRequest, split_requests
 from tape.core.task import (
     MAX_DEPTH,
     ClaimRequest,
@@ -136,7 +136,7 @@ def stage(tx: Transaction, verb: str, rows: Iterable[Row]) -> None:
         for task, reaction_id, source, subject, count, error in rows
     )
     for group in split_requests(events):
-        tx.append(Request(events=group, opens=True))
+        tx.append(AppendRequest(events=group, opens=True))
 
 
 def _named(match: Match) -> dict[str, object]:

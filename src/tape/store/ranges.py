@@ -24,7 +24,7 @@ INTEGERS: Final = frozenset("global_seq seq ts_ms depth epoch crc schema_version
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Selection:
+class RangeSelection:
     """Selects entries of a range; None selects all. A span is [low, high) of subjects in byte order."""
 
     run_ids: frozenset[str] | None = None
@@ -34,7 +34,7 @@ class Selection:
 
     @property
     def is_everything(self) -> bool:
-        return self == Selection()
+        return self == RangeSelection()
 
     @property
     def is_nothing(self) -> bool:
@@ -45,7 +45,7 @@ class Selection:
     def _sets(self) -> tuple[frozenset[str] | None, ...]:
         return self.run_ids, self.kinds, self.subjects
 
-    def among(self, column: str, values: frozenset[str]) -> Selection:
+    def among(self, column: str, values: frozenset[str]) -> RangeSelection:
         """Narrows the selection to these values of a column."""
         match column:
             case "run_id":
@@ -57,13 +57,13 @@ class Selection:
             case _:
                 raise UsageError(f"nothing is looked up by {quoted(column)}")
 
-    def within(self, low: str, high: str) -> Selection:
+    def within(self, low: str, high: str) -> RangeSelection:
         """Narrows the selection to subjects in this span."""
         before = self.span or (low, high)
         return replace(self, span=(max(low, before[0]), min(high, before[1])))
 
 
-EVERYTHING: Final = Selection()
+EVERYTHING: Final = RangeSelection()
 
 
 class Extent(NamedTuple):
@@ -95,7 +95,7 @@ class Ranges(Protocol):
     def extent(self) -> Extent: ...
     def count(self, after: int, through: int) -> int: ...
     def read(
-        self, after: int, through: int, columns: Sequence[str], selection: Selection
+        self, after: int, through: int, columns: Sequence[str], selection: RangeSelection
     ) -> Iterator[pa.RecordBatch]: ...
 
 
@@ -112,7 +112,7 @@ class Sql(NamedTuple):
     of_span: str
     in_order: str
 
-    def selecting(self, columns: Sequence[str], selection: Selection) -> str:
+    def selecting(self, columns: Sequence[str], selection: RangeSelection) -> str:
         """The statement for these columns of this selection; values are bound, never part of its text."""
         parts = [
             _narrowed(self.range, columns),

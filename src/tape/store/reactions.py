@@ -14,7 +14,7 @@ from tape.core.ports import Transaction
 from tape.core.predicate.predicate import Predicate
 from tape.core.reaction import HandlerKind, Reaction
 from tape.core.registration import QUARANTINED, ReactionState, Verb, check_reason, defined, paused, removed
-from tape.core.sequence import Request
+from tape.core.sequence import AppendRequest
 from tape.core.task import DEREGISTERED
 from tape.store.clock import now_ms
 from tape.store.connection import Connection, Query, Row
@@ -172,7 +172,7 @@ def _registering(known: ReactionRecord | None, reaction: Reaction) -> Event | No
 
 
 def _stage(tx: Transaction, event: Event) -> None:
-    tx.append(Request(events=(event,), opens=True))
+    tx.append(AppendRequest(events=(event,), opens=True))
 
 
 def _row(reaction: Reaction) -> dict[str, object]:

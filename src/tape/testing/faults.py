@@ -13,7 +13,7 @@ from typing import Literal, TypeVar
 import anyio
 
 from tape.core.errors import UsageError
-from tape.core.sequence import Request
+from tape.core.sequence import AppendRequest
 from tape.core.task import Task
 from tape.work.handler import Handler
 
@@ -48,7 +48,7 @@ class Faults:
             if not 0 <= rate <= 1:
                 raise UsageError(f"{name} is a share from 0 to 1, not {rate}")
 
-    def of_append(self, request: Request) -> AppendFate | None:
+    def of_append(self, request: AppendRequest) -> AppendFate | None:
         return self._draw(f"append {_identity(request)}", self.append, "refused", "lost")
 
     def of_attempt(self, task: Task) -> HandlerFate | None:
@@ -90,7 +90,7 @@ def crashing(handler: Handler, faults: Faults) -> Handler:
     return Crashing(handler.function, handler.batch, handler.takes, faults=faults)
 
 
-def _identity(request: Request) -> str:
+def _identity(request: AppendRequest) -> str:
     """Identifies a request by its content; for ledgers only by its cells, because their content is random."""
     where = [(event.run_id, event.type, event.subject) for event in request.events]
     cells = [(change.id, change.seen) for change in request.cells]

@@ -6,7 +6,7 @@ from typing import Final
 
 from tape.core.errors import Unavailable
 from tape.core.ports import AppendOutcome
-from tape.core.sequence import Request
+from tape.core.sequence import AppendRequest
 from tape.store.connection import Query, Row
 from tape.store.sqlite.connection import Database, SqliteTransaction
 from tape.store.sqlite.location import Location
@@ -51,7 +51,7 @@ class ClockedDatabase(Database):
             yield clocked
         clocked.outcomes = block.outcomes
 
-    async def append(self, requests: Sequence[Request]) -> Sequence[AppendOutcome]:
+    async def append(self, requests: Sequence[AppendRequest]) -> Sequence[AppendOutcome]:
         """A refused request was not written; one with a lost answer was."""
         fates = [self._faults.of_append(request) for request in requests]
         sent = [request for request, fate in zip(requests, fates, strict=True) if fate != "refused"]

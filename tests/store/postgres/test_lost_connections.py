@@ -10,7 +10,7 @@ from tape.core.event import Event
 from tape.core.ids import GlobalSeq, RunId
 from tape.core.ports import Store
 from tape.core.run import RunMeta
-from tape.core.sequence import Request
+from tape.core.sequence import AppendRequest
 from tape.core.task import ClaimRequest
 
 OTHERS = "FROM pg_stat_activity WHERE datname = current_database() AND pid <> pg_backend_pid()"
@@ -31,7 +31,7 @@ USES: dict[str, Use] = {
 @pytest.fixture
 async def store(postgres_url: str) -> AsyncIterator[Store]:
     async with open_store(postgres_url) as store:
-        await store.journal.append([Request(events=(Event(run_id="r1", payload=1),), opens=True)])
+        await store.journal.append([AppendRequest(events=(Event(run_id="r1", payload=1),), opens=True)])
         yield store
 
 
@@ -61,7 +61,7 @@ async def test_a_connection_that_was_ended_costs_the_next_statement_nothing(
 async def test_an_append_after_its_connection_was_ended_is_there_once(store: Store, postgres_url: str) -> None:
     await end_connections(postgres_url, is_noticed=False)
 
-    (outcome,) = await store.journal.append([Request(events=(Event(run_id="r1", payload=2),))])
+    (outcome,) = await store.journal.append([AppendRequest(events=(Event(run_id="r1", payload=2),))])
 
     assert [entry.seq for entry in outcome] == [2]  # type: ignore[union-attr]
     assert (await store.journal.bounds()).head == 2

@@ -12,7 +12,7 @@ from tape.core.event import Event
 from tape.core.fork import Fork
 from tape.core.fork_request import fork_request
 from tape.core.ids import RunId, Seq
-from tape.core.sequence import CellChange, CellId, Request
+from tape.core.sequence import AppendRequest, CellChange, CellId
 from tape.store.postgres.call import AppendCall, one_event
 from tape.store.postgres.migrate import migrate
 from tape.store.postgres.named import numbered
@@ -109,11 +109,11 @@ PLAIN = Event(run_id="run-1", payload=1)
 CAUSED = Event(run_id="run-2", payload=1, cause=7)
 CELL = CellChange(id=CellId("ledger", "new"), seen=0, status="open", state_json="{}")
 STALE = CellChange(id=CellId("ledger", "key-1"), seen=0, status="open", state_json="{}")
-GUARDED = Request(events=(CAUSED,), cells=(CELL,), key="new", expected_seq=LAST)
+GUARDED = AppendRequest(events=(CAUSED,), cells=(CELL,), key="new", expected_seq=LAST)
 APPENDED = [
-    [Request(events=(PLAIN,))],
+    [AppendRequest(events=(PLAIN,))],
     [GUARDED],
-    [GUARDED, Request(events=(PLAIN,), cells=(STALE,))],
+    [GUARDED, AppendRequest(events=(PLAIN,), cells=(STALE,))],
     [fork_request(RunId("forked"), Fork(RunId("run-1"), Seq(7)), mutation=1)],
 ]
 APPENDS = {"begin": "", "between": "1, 9", "written": "19990, ARRAY['7']"}
@@ -169,7 +169,7 @@ async def test_what_surrounds_an_append_reads_no_table_from_end_to_end(
 @pytest.mark.parametrize("is_known", [True, False])
 @pytest.mark.parametrize("requests", APPENDED, ids=["plain", "guarded", "refused", "fork"])
 async def test_an_append_reads_no_table_from_end_to_end(
-    connection: asyncpg.Connection, requests: Sequence[Request], is_known: bool
+    connection: asyncpg.Connection, requests: Sequence[AppendRequest], is_known: bool
 ) -> None:
     call = AppendCall(requests)
     arguments = call.arguments(1, ROWS, 0, [LAST] * len(call.runs) if is_known else None)

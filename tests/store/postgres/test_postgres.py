@@ -13,7 +13,7 @@ from tape.core.errors import InvalidCursor, RunNotFound, TapeError, Unavailable,
 from tape.core.event import Entry, Event
 from tape.core.ids import GlobalSeq, RunId, Seq
 from tape.core.ports import AppendOutcome, Store
-from tape.core.sequence import CellChange, CellId, Request
+from tape.core.sequence import AppendRequest, CellChange, CellId
 from tape.store.postgres.store import POOL, PostgresStore, open_store as open_postgres
 from tests.deadlines import DEADLINE_S
 from tests.servers.databases import Databases, name
@@ -120,7 +120,9 @@ async def test_a_value_postgres_cannot_hold_fails_alone_in_a_group(store: Store)
 
 async def test_a_group_cut_in_two_keeps_the_answers_of_its_first_half(store: Store, direct: asyncpg.Connection) -> None:
     await direct.execute(REFUSE_CELLS)
-    changed = Request(events=(Event(run_id="r1", payload=2),), cells=(cell("{}"),), expected_seq=Seq(1), opens=True)
+    changed = AppendRequest(
+        events=(Event(run_id="r1", payload=2),), cells=(cell("{}"),), expected_seq=Seq(1), opens=True
+    )
 
     outcomes = await store.journal.append([request(Event(run_id="r1", payload=1), expected=0), changed])
 
@@ -129,8 +131,8 @@ async def test_a_group_cut_in_two_keeps_the_answers_of_its_first_half(store: Sto
 
 
 async def test_a_request_for_two_runs_gets_its_own_first_refusal(store: Store) -> None:
-    first = Request(events=(Event(run_id="a", payload=1),))
-    second = Request(events=(Event(run_id="b", payload=1), Event(run_id="a", payload=1)))
+    first = AppendRequest(events=(Event(run_id="a", payload=1),))
+    second = AppendRequest(events=(Event(run_id="b", payload=1), Event(run_id="a", payload=1)))
 
     outcomes = await store.journal.append([first, second])
 
@@ -220,14 +222,14 @@ def cell(state: str) -> CellChange:
     return CellChange(id=CellId("ledger", "key"), seen=0, status="open", state_json=state)
 
 
-def request(event: Event, expected: int | None = None) -> Request:
-    return Request(events=(event,), opens=True, expected_seq=None if expected is None else Seq(expected))
+def request(event: Event, expected: int | None = None) -> AppendRequest:
+    return AppendRequest(events=(event,), opens=True, expected_seq=None if expected is None else Seq(expected))
 
 
-def poison(n: int) -> Request:
+def poison(n: int) -> AppendRequest:
     far = cell("{}")
     object.__setattr__(far, "due_at_ms", 1 << 63)  # no request can be made like this; the store must survive it anyway
-    return Request(events=(Event(run_id="r1", payload=n),), cells=(far,), opens=True)
+    return AppendRequest(events=(Event(run_id="r1", payload=n),), cells=(far,), opens=True)
 
 
 async def append(store: Store, event: Event) -> Sequence[Entry]:
@@ -262,7 +264,7 @@ async def test_settings_of_a_database_do_not_change_what_we_mean(postgres_url: s
 
     async with open_store(postgres_url) as one, open_store(postgres_url) as other:
         async with one.transaction() as tx:
-            tx.append(Request(events=(event,), opens=True))
+            tx.append(AppendRequest(events=(event,), opens=True))
         for n in range(20):
             await append(one if n % 2 else other, Event(run_id="r1", payload=n))
         page = await one.journal.read(GlobalSeq(0))
@@ -272,11 +274,11 @@ async def test_settings_of_a_database_do_not_change_what_we_mean(postgres_url: s
 
 
 async def test_a_repeated_request_in_a_block_gives_the_entry_that_is_stored(store: Store) -> None:
-    keyed = Request(events=(Event(run_id="r1", payload=1),), opens=True, key="k")
+    keyed = AppendRequest(events=(Event(run_id="r1", payload=1),), opens=True, key="k")
     (first,) = await store.journal.append([keyed])
 
     async with store.transaction() as tx:
-        tx.append(Request(events=(Event(run_id="r1", payload=1),), opens=True, key="k"))
+        tx.append(AppendRequest(events=(Event(run_id="r1", payload=1),), opens=True, key="k"))
 
     assert list(tx.outcomes) == [first]
 

@@ -14,7 +14,7 @@ from tape.core.event import Entry
 from tape.core.ids import RunId
 from tape.core.ports import AppendOutcome, Store
 from tape.core.run import Head, RunMeta
-from tape.core.sequence import Request
+from tape.core.sequence import AppendRequest
 from tests.contract.events import make_event
 from tests.deadlines import DEADLINE_S
 
@@ -46,7 +46,7 @@ async def test_an_append_does_not_wait_for_a_block_that_has_changed_its_runs_row
     async with store.transaction() as tx:
         await tx.fetch(TOUCH, {"run_id": R1})
         with anyio.fail_after(DEADLINE_S):
-            (outcome,) = await store.journal.append([Request(events=(make_event(),))])
+            (outcome,) = await store.journal.append([AppendRequest(events=(make_event(),))])
 
     assert seqs(outcome) == [1]
 
@@ -68,7 +68,7 @@ async def test_a_renewal_waits_neither_for_the_journals_lock_nor_for_heads(store
 async def test_a_change_of_a_run_waits_for_a_block_that_changed_it_first_and_not_the_block_for_it(
     store: Store, direct: asyncpg.Connection, change: str
 ) -> None:
-    await store.journal.append([Request(events=(make_event(),), opens=True)])
+    await store.journal.append([AppendRequest(events=(make_event(),), opens=True)])
     if change != "close":
         await store.runs.close(R1)
 
@@ -77,7 +77,7 @@ async def test_a_change_of_a_run_waits_for_a_block_that_changed_it_first_and_not
             await tx.fetch(TOUCH, {"run_id": R1})
             tasks.start_soon(perform, store, change)
             await until_blocked(direct)
-            tx.append(Request(events=(make_event("other"),), opens=True))
+            tx.append(AppendRequest(events=(make_event("other"),), opens=True))
 
     assert [seqs(outcome) for outcome in tx.outcomes] == [[1]]
 
@@ -92,7 +92,7 @@ async def test_what_a_block_appended_first_is_before_the_close_that_waited_for_i
             await tx.fetch(TOUCH, {"run_id": R1})
             tasks.start_soon(perform, store, "close")
             await until_blocked(direct)
-            tx.append(Request(events=(make_event(),)))
+            tx.append(AppendRequest(events=(make_event(),)))
 
     assert (await store.runs.heads([R1]))[R1].closed_seq == 1
 
@@ -127,7 +127,7 @@ async def test_a_renewal_that_finds_its_run_being_closed_waits_and_is_refused(
             tasks.start_soon(renew)
             await until_blocked(direct, 2)
 
-    (outcome,) = await store.journal.append([Request(events=(make_event(),))])
+    (outcome,) = await store.journal.append([AppendRequest(events=(make_event(),))])
     assert held == []
     assert isinstance(outcome, RunClosed)
 
@@ -153,7 +153,7 @@ async def test_nobody_ever_waits_in_a_circle(store: Store) -> None:
     async def block(run_id: RunId) -> None:
         async with store.transaction() as tx:
             await tx.fetch(TOUCH, {"run_id": run_id})
-            tx.append(Request(events=(make_event(run_id),), opens=True))
+            tx.append(AppendRequest(events=(make_event(run_id),), opens=True))
 
     async def reopen(run_id: RunId) -> None:
         await store.runs.close(run_id)
@@ -163,7 +163,7 @@ async def test_nobody_ever_waits_in_a_circle(store: Store) -> None:
     async def others(run_id: RunId) -> None:
         await store.runs.renew("p1", runs[::-1])
         await store.runs.close_silent(timedelta(0))
-        await store.journal.append([Request(events=(make_event(run_id),), opens=True)])
+        await store.journal.append([AppendRequest(events=(make_event(run_id),), opens=True)])
 
     with anyio.fail_after(DEADLINE_S):
         async with anyio.create_task_group() as tasks:

@@ -12,7 +12,7 @@ from tape.core.event import Event
 from tape.core.ids import RunId
 from tape.core.ports import Store
 from tape.core.run import RunMeta
-from tape.core.sequence import Request
+from tape.core.sequence import AppendRequest
 from tests.servers.databases import execute, fetch
 
 PROMOTE = "UPDATE tape_meta SET timeline = '00000000'"
@@ -35,7 +35,7 @@ def event(n: int) -> Event:
 
 
 async def append(store: Store, *events: Event) -> None:
-    (outcome,) = await store.journal.append([Request(events=events, opens=True)])
+    (outcome,) = await store.journal.append([AppendRequest(events=events, opens=True)])
     assert not isinstance(outcome, Exception)
 
 
@@ -45,7 +45,7 @@ async def open_run(store: Store) -> None:
 
 async def in_a_transaction(store: Store) -> None:
     async with store.transaction() as tx:
-        tx.append(Request(events=(event(3),), opens=True))
+        tx.append(AppendRequest(events=(event(3),), opens=True))
 
 
 WRITES: dict[str, Write] = {

@@ -11,7 +11,7 @@ from tape.core.errors import LimitReached, Unavailable
 from tape.core.event import Entry, Event
 from tape.core.ids import Epoch
 from tape.core.ports import AppendOutcome
-from tape.core.sequence import Request
+from tape.core.sequence import AppendRequest
 
 
 class FakeJournal:
@@ -22,7 +22,7 @@ class FakeJournal:
         self.gate = anyio.Event()
         self.failure: Exception | None = None
 
-    async def append(self, requests: Sequence[Request]) -> Sequence[AppendOutcome]:
+    async def append(self, requests: Sequence[AppendRequest]) -> Sequence[AppendOutcome]:
         await self.gate.wait()
         self.groups.append(len(requests))
         if self.failure is not None:
@@ -46,8 +46,8 @@ async def appender(journal: FakeJournal) -> AsyncIterator[Appender]:
         tasks.cancel_scope.cancel()
 
 
-def request(count: int = 1, type: str = "message", payload: object = None) -> Request:
-    return Request(events=(Event(run_id="r", payload=payload, type=type),) * count)  # type: ignore[arg-type]
+def request(count: int = 1, type: str = "message", payload: object = None) -> AppendRequest:
+    return AppendRequest(events=(Event(run_id="r", payload=payload, type=type),) * count)  # type: ignore[arg-type]
 
 
 async def test_requests_during_a_commit_go_into_the_next(journal: FakeJournal, appender: Appender) -> None:

@@ -28,7 +28,7 @@ from tape.core.event import Event
 from tape.core.ids import GlobalSeq
 from tape.core.lease import Lease
 from tape.core.ports import AppendOutcome
-from tape.core.sequence import Request
+from tape.core.sequence import AppendRequest
 from tests.deadlines import DEADLINE_S
 
 R1 = RunId("r1")
@@ -302,11 +302,11 @@ def test_the_environment_selects_the_broker(monkeypatch: pytest.MonkeyPatch, bac
 class Counting:
     """A journal that counts the events of each call."""
 
-    def __init__(self, append: Callable[[Sequence[Request]], Awaitable[Sequence[AppendOutcome]]]) -> None:
+    def __init__(self, append: Callable[[Sequence[AppendRequest]], Awaitable[Sequence[AppendOutcome]]]) -> None:
         self._append = append
         self.calls: list[int] = []
 
-    async def append(self, requests: Sequence[Request]) -> Sequence[AppendOutcome]:
+    async def append(self, requests: Sequence[AppendRequest]) -> Sequence[AppendOutcome]:
         self.calls.append(len(requests))
         return await self._append(requests)
 

@@ -5,9 +5,9 @@ from collections import Counter
 import pytest
 
 from tape.cli.demo.arena.actions import Action, act
-from tape.cli.demo.arena.agents import Observation
+from tape.cli.demo.arena.agents import AgentView
 from tape.cli.demo.arena.producer import MAX_TURNS, arena, play
-from tape.cli.demo.arena.turns import TYPES, Place, world_at
+from tape.cli.demo.arena.turns import TYPES, StoryPosition, world_at
 from tape.cli.demo.arena.world import Stock, found, mutate
 from tape.core.codec import JsonValue
 from tape.core.errors import UsageError
@@ -35,7 +35,7 @@ class MemorySink(list[Event]):
 
 def story(turns: int, seed: int = 7) -> MemorySink:
     emitted = MemorySink()
-    play("r", Place(found(seed)), turns, emitted)
+    play("r", StoryPosition(found(seed)), turns, emitted)
     return emitted
 
 
@@ -127,7 +127,7 @@ def test_a_refused_mutation_says_nothing() -> None:
 @pytest.mark.parametrize("turns", [-1, MAX_TURNS + 1, True, 1.0])
 def test_turns_are_0_to_200(turns: object) -> None:
     with pytest.raises(UsageError, match="n_turns"):
-        play("r", Place(found()), turns, MemorySink())  # type: ignore[arg-type]
+        play("r", StoryPosition(found()), turns, MemorySink())  # type: ignore[arg-type]
 
 
 def test_no_turns_emit_nothing() -> None:
@@ -162,14 +162,14 @@ def test_events_belong_to_the_run_of_the_sink() -> None:
 
 
 def test_a_model_is_plugged_in_and_not_asked_again_about_what_it_decided() -> None:
-    seen: list[Observation] = []
+    seen: list[AgentView] = []
 
-    def model(observation: Observation) -> Action:
+    def model(observation: AgentView) -> Action:
         seen.append(observation)
         return Action(tool="trade", partner="nobody", reasoning=f"thought {len(seen)}")
 
     emitted = MemorySink()
-    place = play("r", Place(found()), 2, emitted, model)
+    place = play("r", StoryPosition(found()), 2, emitted, model)
 
     assert [(o.turn_num, o.agent) for o in seen] == [(turn, name) for turn in (1, 2) for name in ("ada", "bo", "cy")]
     assert world_at(emitted) == place

@@ -14,7 +14,7 @@ from tape.compose import open_store
 from tape.core.event import Event
 from tape.core.ids import GlobalSeq, RunId
 from tape.core.ports import Fault
-from tape.core.sequence import Request
+from tape.core.sequence import AppendRequest
 
 
 @pytest.fixture
@@ -121,7 +121,7 @@ async def audit_while_it_moves(url: str) -> list[Fault]:
     async with open_store(url) as store:
         async for page in store.audit.pages():
             faults += page.faults
-            await store.journal.append([Request(events=(event("a", 0), event("d", 0)), opens=True)])
+            await store.journal.append([AppendRequest(events=(event("a", 0), event("d", 0)), opens=True)])
             await store.retention.trim(GlobalSeq((await store.journal.bounds()).floor + 1))
     return faults
 
@@ -129,7 +129,7 @@ async def audit_while_it_moves(url: str) -> list[Fault]:
 async def write(url: str, count: int) -> None:
     async with open_store(url) as store:
         for number in range(count):
-            await store.journal.append([Request(events=(event("abc"[number % 3], number),), opens=True)])
+            await store.journal.append([AppendRequest(events=(event("abc"[number % 3], number),), opens=True)])
 
 
 async def trim(url: str) -> None:

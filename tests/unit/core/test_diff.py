@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from tape.core.codec import JsonValue
-from tape.core.diff import Change, Row, last_shared_seq, side_by_side
+from tape.core.diff import Change, DiffRow, last_shared_seq, side_by_side
 from tape.core.event import Entry, Event
 from tape.core.fork import Ancestor, Lineage
 from tape.core.ids import Epoch, RunId, Seq
@@ -102,13 +102,13 @@ def test_a_run_that_ended_earlier_has_nothing_to_show() -> None:
 def test_fields_that_differ_are_named_by_their_path(
     one: JsonValue | bytes, other: JsonValue | bytes, changes: list[tuple[str, str | None, str | None]]
 ) -> None:
-    row = Row(entry(1, one), entry(1, other))
+    row = DiffRow(entry(1, one), entry(1, other))
 
     assert not row.is_same
     assert list(row.changes) == changes
 
 
 def test_entries_of_two_types_are_not_compared_field_by_field() -> None:
-    row = Row(entry(1, {"a": 1}, "turn"), entry(1, {"a": 2}, "metric"))
+    row = DiffRow(entry(1, {"a": 1}, "turn"), entry(1, {"a": 2}, "metric"))
 
     assert (row.is_same, row.changes) == (False, ())

@@ -9,7 +9,7 @@ from tape.core.fork import Ancestor, Fork
 from tape.core.fork_request import fork_request
 from tape.core.ids import GlobalSeq, RunId, Seq
 from tape.core.run import Head
-from tape.core.sequence import Accepted, AppendVerdict, CellChange, CellId, Known, Refused, Request, decide
+from tape.core.sequence import Accepted, AppendRequest, AppendVerdict, CellChange, CellId, Known, Refused, decide
 
 PARENT, CHILD = RunId("parent"), RunId("child")
 FORKED = Event(run_id="child", payload=1, kind="run", type="fork")
@@ -21,51 +21,51 @@ def event(run_id: str = "r1", payload: object = 1, **more: object) -> Event:
 
 def test_a_request_has_at_least_one_event() -> None:
     with pytest.raises(UsageError, match="at least one event"):
-        Request()
+        AppendRequest()
 
 
 def test_a_request_is_at_most_a_thousand_events() -> None:
-    assert len(Request(events=(event(),) * 1000).events) == 1000
+    assert len(AppendRequest(events=(event(),) * 1000).events) == 1000
 
     with pytest.raises(TooLarge, match="1,000 events, not 1,001"):
-        Request(events=(event(),) * 1001)
+        AppendRequest(events=(event(),) * 1001)
 
 
 def test_a_request_is_at_most_eight_mebibytes() -> None:
     mebibyte = event(payload="é" * ((1 << 19) - 1))
 
-    assert Request(events=(mebibyte,) * 8).size == 8 << 20
+    assert AppendRequest(events=(mebibyte,) * 8).size == 8 << 20
     with pytest.raises(TooLarge, match="8,388,608 bytes"):
-        Request(events=(mebibyte,) * 8 + (event(),))
+        AppendRequest(events=(mebibyte,) * 8 + (event(),))
 
 
 @pytest.mark.parametrize("key", ["", "x" * 257, "a\nb", "a\0", 5, b"x"])
 def test_a_key_is_short_and_printable(key: object) -> None:
     with pytest.raises(UsageError, match="a key is"):
-        Request(events=(event(),), key=key)  # type: ignore[arg-type]
+        AppendRequest(events=(event(),), key=key)  # type: ignore[arg-type]
 
 
 @pytest.mark.parametrize("expected", [-1, "0", False, 1.0])
 def test_an_expectation_is_a_seq(expected: object) -> None:
     with pytest.raises(UsageError, match="expected_seq is"):
-        Request(events=(event(),), expected_seq=expected)  # type: ignore[arg-type]
+        AppendRequest(events=(event(),), expected_seq=expected)  # type: ignore[arg-type]
 
 
 def test_expected_seq_is_for_one_run() -> None:
     with pytest.raises(UsageError, match="one run, not 2"):
-        Request(events=(event("a"), event("b")), expected_seq=Seq(0))
+        AppendRequest(events=(event("a"), event("b")), expected_seq=Seq(0))
 
 
 def test_the_events_of_a_run_have_one_content_type() -> None:
     with pytest.raises(UsageError, match="one content_type"):
-        Request(events=(event(), event(payload=b"", content_type="text/plain")))
+        AppendRequest(events=(event(), event(payload=b"", content_type="text/plain")))
 
 
 def test_a_request_changes_a_cell_once() -> None:
     cell = CellChange(id=CellId("l", "k"), seen=0, status="", state_json="{}")
 
     with pytest.raises(UsageError, match="each cell once"):
-        Request(cells=(cell, cell))
+        AppendRequest(cells=(cell, cell))
 
 
 @pytest.mark.parametrize(
@@ -80,30 +80,33 @@ def test_a_request_changes_a_cell_once() -> None:
     ],
 )
 def test_another_body_has_another_digest(other: Event) -> None:
-    assert Request(events=(event(),)).digest != Request(events=(other,)).digest
+    assert AppendRequest(events=(event(),)).digest != AppendRequest(events=(other,)).digest
 
 
 def test_ids_traces_and_attributes_are_no_part_of_the_body() -> None:
     again = event(event_id="other", attributes={"client_id": "c"})
 
-    assert Request(events=(event(),)).digest == Request(events=(again,)).digest
+    assert AppendRequest(events=(event(),)).digest == AppendRequest(events=(again,)).digest
 
 
 def test_other_cells_are_another_body() -> None:
     one, other = (CellChange(id=CellId("l", "k"), seen=0, status="", state_json=state) for state in ("1", "2"))
 
-    assert Request(cells=(one,)).digest != Request(cells=(other,)).digest
+    assert AppendRequest(cells=(one,)).digest != AppendRequest(cells=(other,)).digest
 
 
 def test_a_body_cannot_be_shifted_between_events() -> None:
     assert (
-        Request(events=(event(payload="ab"), event(payload="c"))).digest
-        != Request(events=(event(payload="a"), event(payload="bc"))).digest
+        AppendRequest(events=(event(payload="ab"), event(payload="c"))).digest
+        != AppendRequest(events=(event(payload="a"), event(payload="bc"))).digest
     )
 
 
 def test_a_group_numbers_across_runs_in_order() -> None:
-    group = [Request(events=(event("a"), event("b")), opens=True), Request(events=(event("b"), event("a")), opens=True)]
+    group = [
+        AppendRequest(events=(event("a"), event("b")), opens=True),
+        AppendRequest(events=(event("b"), event("a")), opens=True),
+    ]
 
     decision = decide(group, Known(GlobalSeq(10), 0))
 
@@ -135,17 +138,17 @@ def fork_of(parent: Head | None, at_seq: int, child: Head | None = None) -> Appe
     ],
 )
 def test_a_fork_is_one_new_run_that_begins_with_its_event(events: tuple[Event, ...], more: dict[str, object]) -> None:
-    Request(events=(FORKED, event("child")), fork=Fork(PARENT, Seq(0)))
+    AppendRequest(events=(FORKED, event("child")), fork=Fork(PARENT, Seq(0)))
 
     with pytest.raises(UsageError, match=r"fork|run_id"):
-        Request(**{"events": events, "fork": Fork(PARENT, Seq(0)), **more})  # type: ignore[arg-type]
+        AppendRequest(**{"events": events, "fork": Fork(PARENT, Seq(0)), **more})  # type: ignore[arg-type]
 
 
 def test_another_fork_is_another_body() -> None:
     places = [("a", 1), ("b", 1), ("a", 2)]
-    bodies = [Request(events=(FORKED,), fork=Fork(RunId(run), Seq(at))).digest for run, at in places]
+    bodies = [AppendRequest(events=(FORKED,), fork=Fork(RunId(run), Seq(at))).digest for run, at in places]
 
-    assert len({*bodies, Request(events=(FORKED,), opens=True).digest}) == 4
+    assert len({*bodies, AppendRequest(events=(FORKED,), opens=True).digest}) == 4
 
 
 def test_a_child_stands_where_it_leaves_its_parent() -> None:
@@ -193,9 +196,9 @@ def test_a_lineage_has_at_most_so_many_ancestors() -> None:
 
 def test_a_group_forks_what_it_has_just_appended_and_forks_the_fork() -> None:
     group = [
-        Request(events=(event("parent"),), opens=True),
+        AppendRequest(events=(event("parent"),), opens=True),
         fork_request(CHILD, Fork(PARENT, Seq(1))),
-        Request(events=(event("child"),)),
+        AppendRequest(events=(event("child"),)),
         fork_request(RunId("grandchild"), Fork(CHILD, Seq(3))),
     ]
 

@@ -14,11 +14,11 @@ from tape.compose import open_journal, open_store
 from tape.core.errors import Corrupt, Unavailable, UsageError
 from tape.core.event import Event
 from tape.core.ids import GlobalSeq, RunId
-from tape.core.sequence import Request
+from tape.core.sequence import AppendRequest
 from tape.store.sqlite.location import Location
 from tape.store.sqlite.migrate import migrate
 from tape.store.sqlite.wake import DatagramWake
-from tape.store.sqlite.worker import Worker
+from tape.store.sqlite.worker import SqliteThread
 from tape.store.sqlite.writer import Writer
 from tests.contract.events import drain
 from tests.deadlines import DEADLINE_S
@@ -129,7 +129,7 @@ def test_a_clock_that_jumps_back_moves_no_time_and_no_position() -> None:
 
     times = []
     for _ in range(5):
-        (outcome,) = writer.append(connection, [Request(events=(Event(run_id="r", payload=1),), opens=True)])
+        (outcome,) = writer.append(connection, [AppendRequest(events=(Event(run_id="r", payload=1),), opens=True)])
         assert not isinstance(outcome, Exception)
         times.append((outcome[0].ts_ms, outcome[0].global_seq))
 
@@ -140,7 +140,7 @@ def test_a_clock_that_jumps_back_moves_no_time_and_no_position() -> None:
 def test_time_does_not_fall_after_everything_was_trimmed() -> None:
     connection = sqlite3.connect(":memory:", isolation_level=None)
     migrate(connection)
-    one = [Request(events=(Event(run_id="r", payload=1),), opens=True)]
+    one = [AppendRequest(events=(Event(run_id="r", payload=1),), opens=True)]
     Writer(clock=lambda: 9000, keep_per_run=1).append(connection, one)
     Writer(clock=lambda: 9000, keep_per_run=1).append(connection, one)
     connection.execute("DELETE FROM tape_journal")
@@ -157,7 +157,7 @@ def test_positions_beyond_2_to_the_53_are_exact() -> None:
     migrate(connection)
     connection.execute("UPDATE tape_meta SET archived_through = ?", (2**53 - 5,))
 
-    (outcome,) = Writer().append(connection, [Request(events=(Event(run_id="r", payload=1),) * 10, opens=True)])
+    (outcome,) = Writer().append(connection, [AppendRequest(events=(Event(run_id="r", payload=1),) * 10, opens=True)])
 
     assert not isinstance(outcome, Exception)
     assert [entry.global_seq for entry in outcome] == list(range(2**53 - 4, 2**53 + 6))
@@ -166,8 +166,8 @@ def test_positions_beyond_2_to_the_53_are_exact() -> None:
 
 async def test_a_bounded_store_keeps_the_newest_of_each_run() -> None:
     async with open_store("memory://?keep=3") as store:
-        await store.journal.append([Request(events=(Event(run_id="r", payload=1),) * 8, opens=True)])
-        await store.journal.append([Request(events=(Event(run_id="s", payload=1),) * 2, opens=True)])
+        await store.journal.append([AppendRequest(events=(Event(run_id="r", payload=1),) * 8, opens=True)])
+        await store.journal.append([AppendRequest(events=(Event(run_id="s", payload=1),) * 2, opens=True)])
 
         heads = await store.runs.heads([RunId("r"), RunId("s")])
         assert {run: (head.floor, head.last_seq) for run, head in heads.items()} == {"r": (6, 8), "s": (1, 2)}
@@ -274,7 +274,7 @@ async def test_an_error_of_the_block_leaves_as_it_came(url: str) -> None:
 
 
 async def test_what_is_done_in_the_caller_s_thread_waits_for_what_was_asked_before() -> None:
-    worker = Worker("tape-test", lambda: sqlite3.connect(":memory:", check_same_thread=False))
+    worker = SqliteThread("tape-test", lambda: sqlite3.connect(":memory:", check_same_thread=False))
     done: list[str] = []
     may_end = threading.Event()
 
@@ -295,7 +295,7 @@ async def test_what_is_done_in_the_caller_s_thread_waits_for_what_was_asked_befo
 
 
 async def test_an_error_in_the_caller_s_thread_is_raised_as_in_the_other() -> None:
-    worker = Worker("tape-test", lambda: sqlite3.connect(":memory:", check_same_thread=False))
+    worker = SqliteThread("tape-test", lambda: sqlite3.connect(":memory:", check_same_thread=False))
     reasons = []
 
     for call in (worker.call, worker.call_here):

@@ -73,7 +73,7 @@ class Agent:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Work:
+class AgentWork:
     """Which agent publishes where, and until when; all processes of a machine share the clock."""
 
     url: str
@@ -82,7 +82,7 @@ class Work:
     until_ns: int
 
 
-async def produce(journal: Journal, work: Work) -> Sequence[int]:
+async def produce(journal: Journal, work: AgentWork) -> Sequence[int]:
     """Publishes events one by one until the time is over, then a batch; returns how long each append took."""
     agent = Agent(work.name, work.prefix)
     acks = []
@@ -99,7 +99,7 @@ async def produce(journal: Journal, work: Work) -> Sequence[int]:
     return acks
 
 
-async def produce_elsewhere(work: Work) -> Sequence[int]:
+async def produce_elsewhere(work: AgentWork) -> Sequence[int]:
     """The same in another process."""
     command = [sys.executable, "-m", "tape.cli.demo.agents", work.url, work.name, work.prefix, str(work.until_ns)]
     done = await run_child(command)
@@ -110,12 +110,12 @@ async def produce_elsewhere(work: Work) -> Sequence[int]:
     return acks
 
 
-async def _alone(work: Work) -> Sequence[int]:
+async def _alone(work: AgentWork) -> Sequence[int]:
     async with open_journal(work.url) as journal:
         return await produce(journal, work)
 
 
 if __name__ == "__main__":
     url, name, prefix, until_ns = sys.argv[1:]
-    work = Work(url=url, name=name, prefix=prefix, until_ns=int(until_ns))
+    work = AgentWork(url=url, name=name, prefix=prefix, until_ns=int(until_ns))
     sys.stdout.write(json.dumps(anyio.run(partial(_alone, work))))

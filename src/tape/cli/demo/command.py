@@ -17,7 +17,7 @@ from tape.cli.choices import Choices, run, shared
 
 if TYPE_CHECKING:
     from tape.cli.demo.report import Report
-    from tape.cli.demo.server import Server
+    from tape.cli.demo.server import DemoServer
     from tape.core.ports import Store
 
 
@@ -100,7 +100,7 @@ async def _demo(choices: Choices, options: DemoOptions) -> Report:
     return report
 
 
-async def _run_parts(choices: Choices, options: DemoOptions, store: Store, server: Server) -> Report:
+async def _run_parts(choices: Choices, options: DemoOptions, store: Store, server: DemoServer) -> Report:
     from tape import compose
     from tape.cli.demo import (
         fork as demo_fork,
@@ -157,7 +157,7 @@ async def _until_interrupted() -> None:
         await stopped.wait()
 
 
-def _write(report: Report, choices: Choices, options: DemoOptions, server: Server) -> None:
+def _write(report: Report, choices: Choices, options: DemoOptions, server: DemoServer) -> None:
     from tape.cli.demo import report as demo_report
 
     if choices.is_json:
@@ -189,7 +189,7 @@ def _write_story(report: Report) -> None:
     demo_report.write(report)
 
 
-def _write_links(report: Report, choices: Choices, options: DemoOptions, server: Server) -> None:
+def _write_links(report: Report, choices: Choices, options: DemoOptions, server: DemoServer) -> None:
     """Where to look at the results: the page, and the console while it runs."""
     if report.lake is not None and report.lake.page is not None:
         output.write(f"The report: {output.paint(output.escape(report.lake.page.as_uri()), 'bold')}")
@@ -203,7 +203,7 @@ def _write_links(report: Report, choices: Choices, options: DemoOptions, server:
         output.write("The console: make demo KEEP=1 (or tape demo --keep) leaves it running.")
 
 
-def _links(report: Report, server: Server) -> Iterator[tuple[str, str]]:
+def _links(report: Report, server: DemoServer) -> Iterator[tuple[str, str]]:
     if report.story is not None:
         yield "the fork beside its parent", server.link(f"runs/{report.story.diff.other}?with={report.story.diff.one}")
     if report.work is not None:

@@ -22,7 +22,7 @@ WORTH_A_WORD: Final = 2_000
 Wants: TypeAlias = Callable[[Entry], bool]
 
 
-class Reader:
+class DemoReader:
     """A reader; `wants` is its selection in plain Python."""
 
     def __init__(self, name: str, wants: Wants = lambda entry: True) -> None:
@@ -50,7 +50,7 @@ class Reader:
         return compare(self.name, self.positions, expected, self.remark)
 
 
-class Tail(Reader):
+class TailReader(DemoReader):
     """Shows what it reads, and records the delay after publishing."""
 
     def __init__(self, name: str, wants: Wants, show: Callable[[Entry], None]) -> None:
@@ -69,7 +69,7 @@ class Tail(Reader):
         self.remark = "ended with its run"
 
 
-class SlowReader(Reader):
+class SlowReader(DemoReader):
     """Sleeps after every entry until `hurry` is set; other readers do not wait for it."""
 
     def __init__(self, name: str, on_remark: Callable[[str], None]) -> None:
@@ -94,7 +94,7 @@ class SlowReader(Reader):
         self.remark = f"up to {self._furthest:,} behind"
 
 
-class Reconnector(Reader):
+class Reconnector(DemoReader):
     """Disconnects repeatedly and resumes at its last position."""
 
     def __init__(self, name: str, on_remark: Callable[[str], None]) -> None:

@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from tape.cli.demo.fork import ForkResult
     from tape.cli.demo.lake import LakeResult
     from tape.cli.demo.outbox import Outbox
-    from tape.cli.demo.work import Work
+    from tape.cli.demo.work import WorkResult
 
 
 class Check(NamedTuple):
@@ -35,7 +35,7 @@ class Report:
     other_process: Sequence[int]
     checks: Sequence[Check]
     story: ForkResult | None = None
-    work: Work | None = None
+    work: WorkResult | None = None
     outbox: Outbox | None = None
     lake: LakeResult | None = None
 
@@ -47,7 +47,7 @@ class Report:
         """With a run and its fork."""
         return replace(self, checks=[*self.checks, *story.checks], story=story)
 
-    def with_work(self, work: Work) -> Report:
+    def with_work(self, work: WorkResult) -> Report:
         """With the results of a reaction."""
         return replace(self, checks=[*self.checks, *work.checks], work=work)
 

@@ -23,7 +23,7 @@ DEADLINE_S: Final = 30.0
 MAX_LINE: Final = 64 << 10
 
 
-class Server(NamedTuple):
+class DemoServer(NamedTuple):
     """The server's URL; None without a server."""
 
     url: str = ""
@@ -37,19 +37,19 @@ class Server(NamedTuple):
 
 
 @asynccontextmanager
-async def serving(url: str, lake: Path | None) -> AsyncIterator[Server]:
+async def serving(url: str, lake: Path | None) -> AsyncIterator[DemoServer]:
     """Starts a server over a store for the duration of a block; without its packages there is none."""
     if find_spec("uvicorn") is None:
-        yield Server()
+        yield DemoServer()
         return
     command = [sys.executable, "-m", "tape.cli.main", "serve", "--json", "--store", url, "--http", "127.0.0.1:0"]
     command += ["--grpc", "127.0.0.1:0"] if find_spec("grpc") else []
     command += ["--lake", str(lake)] if lake else []
     async with open_child(command, grace_s=DEADLINE_S, stderr=DEVNULL) as child:
-        yield Server(await _ready(child))
+        yield DemoServer(await _ready(child))
 
 
-async def check(server: Server, expected: Mapping[str, tuple[str, int]]) -> Check:
+async def check(server: DemoServer, expected: Mapping[str, tuple[str, int]]) -> Check:
     """Whether its lists have as many items as the journal says."""
     found = {path: len((await server.ask(path))[name]) for path, (name, _) in expected.items()}
     is_kept = found == {path: count for path, (_, count) in expected.items()}

@@ -12,8 +12,8 @@ import anyio
 
 from tape.bus.journal import Journal
 from tape.bus.stream import Stream
-from tape.cli.demo.agents import Work, produce, produce_elsewhere
-from tape.cli.demo.readers import Reader, Reconnector, SlowReader, Tail, Wants, payload_field
+from tape.cli.demo.agents import AgentWork, produce, produce_elsewhere
+from tape.cli.demo.readers import DemoReader, Reconnector, SlowReader, TailReader, Wants, payload_field
 from tape.cli.demo.report import Report
 from tape.cli.demo.tail_columns import TailColumns
 from tape.core.event import Entry
@@ -38,7 +38,7 @@ class StreamDemo:
         streams = self._streams(f"{self.prefix}{HERE[0]}.1")
         self._columns_of_tails = TailColumns(list(streams), is_quiet=is_quiet)
         self._tails = [
-            (Tail(title, wants, partial(self._columns_of_tails.show, column)), stream)
+            (TailReader(title, wants, partial(self._columns_of_tails.show, column)), stream)
             for column, (title, (stream, wants)) in enumerate(streams.items())
         ]
         self._slow = SlowReader("slow reader", self._columns_of_tails.remark)
@@ -87,11 +87,11 @@ class StreamDemo:
                 producing.start_soon(note, partial(produce_elsewhere, self._work(name, until_ns)))
         return acks
 
-    def _work(self, name: str, until_ns: int) -> Work:
-        return Work(url=self._url, name=name, prefix=self.prefix, until_ns=until_ns)
+    def _work(self, name: str, until_ns: int) -> AgentWork:
+        return AgentWork(url=self._url, name=name, prefix=self.prefix, until_ns=until_ns)
 
     @property
-    def _readers(self) -> list[Reader]:
+    def _readers(self) -> list[DemoReader]:
         return [*(tail for tail, _ in self._tails), self._slow, self._again]
 
     async def _until_all_have_read(self, entries: Sequence[Entry]) -> None:

@@ -29,7 +29,7 @@ REASON: Final = "no such street"
 DEADLINE_S: Final = 30.0
 
 
-class Work(NamedTuple):
+class WorkResult(NamedTuple):
     """The results for each order, the checks, and the ids to look at."""
 
     lines: tuple[tuple[str, str], ...]
@@ -52,7 +52,7 @@ class _Shop:
         self.shipped[number] += 1
 
 
-async def run(store: Store, journal: Journal, prefix: str) -> Work:
+async def run(store: Store, journal: Journal, prefix: str) -> WorkResult:
     """Registers a reaction, places orders, handles them, and replays the dead one."""
     shop, reaction = _Shop(), _reaction(f"{prefix}demo.ship", f"{prefix}shop")
     config = WorkerConfig(handlers={reaction.reaction_id: handler(shop.ship)}, reactions=(reaction,))
@@ -70,10 +70,10 @@ async def run(store: Store, journal: Journal, prefix: str) -> Work:
 
     checks = (_fired(wanted, shop), _died(dead), _again(last, replayed))
     lines = (("reaction", f"{reaction.reaction_id}: {reaction.subject_pattern} {reaction.predicate_cel}".strip()),)
-    return Work(lines, checks, reaction.reaction_id, dead[0].task_id if dead else "")
+    return WorkResult(lines, checks, reaction.reaction_id, dead[0].task_id if dead else "")
 
 
-def write(work: Work) -> None:
+def write(work: WorkResult) -> None:
     output.write()
     output.write(output.paint("A reaction ships orders; one of them dies, is fixed and replayed:", "bold"))
     output.table((output.paint(name, "bold"), text) for name, text in work.lines)

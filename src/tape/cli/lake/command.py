@@ -17,7 +17,7 @@ from tape.cli.lake import printing
 from tape.cli.lake.location import existing, log_of
 from tape.cli.lake.tables import report, tables
 from tape.cli.serve import log_to_stderr
-from tape.cli.spans import Span
+from tape.cli.spans import DurationType
 
 if TYPE_CHECKING:
     from tape.lake.log import DeltaLog, LakeSnapshot
@@ -118,7 +118,9 @@ def compact(choices: Choices) -> None:
 
 
 @lake.command()
-@click.option("--grace", type=Span(), default="1h", show_default=True, help="Keep files that are younger than this.")
+@click.option(
+    "--grace", type=DurationType(), default="1h", show_default=True, help="Keep files that are younger than this."
+)
 @shared
 @in_lake
 @click.pass_obj

@@ -16,7 +16,7 @@ from tape.cli.choices import Choices, run, shared
 from tape.cli.outbox.contracts import contracts
 from tape.cli.outbox.growth import partition, relay
 from tape.cli.outbox.options import GENERATION, SCHEMA, generation_of, print_result, url_of, with_table
-from tape.cli.spans import Span
+from tape.cli.spans import DurationType
 
 if TYPE_CHECKING:
     from datetime import timedelta
@@ -163,12 +163,20 @@ def hand_over(choices: Choices, retired: int, generation: int | None, schema: st
 
 
 @outbox.command()
-@click.option("--active", type=Span(), default="45d", show_default=True, help="How long an ended row is kept.")
+@click.option("--active", type=DurationType(), default="45d", show_default=True, help="How long an ended row is kept.")
 @click.option(
-    "--grace", type=Span(), default="7d", show_default=True, help="How long it stays marked before it is deleted."
+    "--grace",
+    type=DurationType(),
+    default="7d",
+    show_default=True,
+    help="How long it stays marked before it is deleted.",
 )
-@click.option("--handled-active", type=Span(), default="60d", show_default=True, help="The same for handled keys.")
-@click.option("--handled-grace", type=Span(), default="7d", show_default=True, help="The grace period of handled keys.")
+@click.option(
+    "--handled-active", type=DurationType(), default="60d", show_default=True, help="The same for handled keys."
+)
+@click.option(
+    "--handled-grace", type=DurationType(), default="7d", show_default=True, help="The grace period of handled keys."
+)
 @SCHEMA
 @shared
 @click.pass_obj

@@ -11,7 +11,7 @@ import click
 
 from tape.cli import output
 from tape.cli.choices import Choices, in_lake, shared
-from tape.cli.spans import Span
+from tape.cli.spans import DurationType
 from tape.cli.sparkline import sparkline
 
 if TYPE_CHECKING:
@@ -28,7 +28,7 @@ SAMPLE_CELLS: Final = 100
 @click.option("--where", metavar="CEL", default="", help="Only to entries this holds for.")
 @click.option("--from", "after", metavar="G", type=click.IntRange(min=0), default=0, help="After this position.")
 @click.option("--to", "through", metavar="G", type=click.IntRange(min=0), help="Up to and with this position.")
-@click.option("--since", type=Span(), help="Only entries of the last 7d, or 12h, or 30m.")
+@click.option("--since", type=DurationType(), help="Only entries of the last 7d, or 12h, or 30m.")
 @click.option(
     "--explain", is_flag=True, help="Show which part of --where Spark evaluates itself, and why not the rest."
 )

@@ -8,7 +8,7 @@ from itertools import islice
 from typing import Final
 
 from tape.cli import output
-from tape.core.diff import Change, Diff, Row
+from tape.core.diff import Change, Diff, DiffRow
 from tape.core.event import Entry
 
 FIELDS: Final = 3  # per entry; the others are counted
@@ -73,7 +73,7 @@ def _lines(found: Diff, cells: int) -> Iterator[Line]:
             where = "", "", ""
 
 
-def _fields(row: Row, cells: int) -> Iterator[tuple[str, str, str]]:
+def _fields(row: DiffRow, cells: int) -> Iterator[tuple[str, str, str]]:
     if not (changes := row.changes):
         yield "", *_sides(_text(row.one), _text(row.other), cells)
     for change in changes[:FIELDS]:
@@ -86,7 +86,7 @@ def _seq(entry: Entry | None) -> str:
     return "" if entry is None else str(entry.seq)
 
 
-def _type(row: Row) -> str:
+def _type(row: DiffRow) -> str:
     types = dict.fromkeys(entry.type for entry in row if entry is not None)
     return output.fit(" ≠ ".join(types), output.columns() and TYPE)
 
@@ -116,7 +116,7 @@ def _end_of(path: str, cells: int) -> str:
     return output.fit(output.escape(path)[::-1], cells)[::-1]
 
 
-def _row_facts(row: Row) -> dict[str, object]:
+def _row_facts(row: DiffRow) -> dict[str, object]:
     """A row as JSON; payloads that cannot be compared by field are included."""
     changes = [_parsed(change) for change in row.changes]
     is_bare = row.is_same or bool(changes)

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from tape.core.codec import JsonValue
     from tape.core.producer import Producer
     from tape.lake.sweep import SweepOrder
-    from tape.runs.outcomes import Outcome, SweptRun
+    from tape.runs.outcomes import RunOutcome, SweptRun
 
 
 @click.command()
@@ -127,7 +127,7 @@ def _row(each: SweptRun, agents: list[str]) -> tuple[str, ...]:
     return each.run_id, output.escape(each.label), *numbers, *(ends.get(agent, "") for agent in agents), failed
 
 
-def _end(outcome: Outcome) -> str:
+def _end(outcome: RunOutcome) -> str:
     return f"{outcome.value:g}" if outcome.difference is None else f"{outcome.value:g} ({outcome.difference:+g})"
 
 

@@ -26,7 +26,7 @@ _LITERAL_ONLY = frozenset({"matches"} | {f"get{part}" for part in _ZONE_PARTS.sp
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Place:
+class NodeContext:
     """A node with its depth, whether it runs for every element, and what the variables may hold there."""
 
     node: Expression
@@ -34,13 +34,13 @@ class Place:
     in_loop: bool = False
     variables: Mapping[str, Extent]
 
-    def below(self) -> "Iterator[Place]":
+    def below(self) -> "Iterator[NodeContext]":
         """This place and all places below it."""
         yield self
         for child in children(self.node):
             yield from self._enter(child).below()
 
-    def _enter(self, child: Expression) -> "Place":
+    def _enter(self, child: Expression) -> "NodeContext":
         node, inner = self.node, replace(self, node=child, depth=self.depth + 1)
         if isinstance(node, Comprehension) and any(child is part for part in node.body):
             return replace(inner, in_loop=True, variables=self._inside(node))
@@ -57,7 +57,7 @@ class Place:
 
 def check(root: Expression) -> None:
     """Raises a `UsageError` with the limit and the position if the expression could be slow or large."""
-    places = tuple(Place(node=root, variables=cost.UNBOUNDED).below())
+    places = tuple(NodeContext(node=root, variables=cost.UNBOUNDED).below())
     _check_size(places)
     for place in places:
         _refuse_nesting(place)
@@ -77,7 +77,7 @@ def refusal(position: str, reason: str) -> UsageError:
     return UsageError(f"predicate at {position}: {reason}")
 
 
-def _check_size(places: tuple[Place, ...]) -> None:
+def _check_size(places: tuple[NodeContext, ...]) -> None:
     if len(places) > MAX_NODES:
         raise UsageError(f"predicate has {len(places)} nodes, the limit is {MAX_NODES}; split it in two")
     deepest = max(places, key=lambda place: place.depth)
@@ -85,7 +85,7 @@ def _check_size(places: tuple[Place, ...]) -> None:
         raise refusal(deepest.node.position, f"nested {deepest.depth} levels deep, the limit is {MAX_DEPTH}")
 
 
-def _refuse_nesting(place: Place) -> None:
+def _refuse_nesting(place: NodeContext) -> None:
     if not isinstance(place.node, Comprehension):
         return
     if place.in_loop:
@@ -95,7 +95,7 @@ def _refuse_nesting(place: Place) -> None:
         raise refusal(place.node.position, f"{size} nodes run for every element, the limit is {MAX_LOOP_NODES}")
 
 
-def _refuse_building(place: Place) -> None:
+def _refuse_building(place: NodeContext) -> None:
     node = place.node
     if not place.in_loop:
         return
@@ -109,13 +109,13 @@ def _refuse_building(place: Place) -> None:
         raise refusal(node.position, "a list or map inside a comprehension may hold literals only")
 
 
-def _require_literals(place: Place) -> None:
+def _require_literals(place: NodeContext) -> None:
     node = place.node
     if isinstance(node, Call) and node.function in _LITERAL_ONLY and not _is_literal(*node.operands[1:]):
         raise refusal(node.position, f"{node.function} takes a literal only, so that it can be checked now")
 
 
-def _check_regexes(places: Iterable[Place]) -> None:
+def _check_regexes(places: Iterable[NodeContext]) -> None:
     weight = 0
     for place in places:
         for pattern in _pattern(place.node):
@@ -136,7 +136,7 @@ def _regex_weight(pattern: Const) -> int:
     return regex.weight(text)
 
 
-def _check_cost(places: Iterable[Place]) -> None:
+def _check_cost(places: Iterable[NodeContext]) -> None:
     calls = [(node, cost.charge(node, place.variables)) for place in places if isinstance(node := place.node, Call)]
     total = cost.total(charge for _, charge in calls)
     if total > MAX_COST_MS:

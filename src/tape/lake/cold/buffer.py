@@ -5,7 +5,7 @@ from typing import Final, NamedTuple
 import anyio
 
 from tape.core.errors import TapeError
-from tape.store.duckdb.events import Gap, Row
+from tape.store.duckdb.events import EventRow, Gap
 
 ROWS: Final = 2_000
 BYTES: Final = 8 << 20
@@ -14,7 +14,7 @@ BYTES: Final = 8 << 20
 class ColdBatch(NamedTuple):
     """The rows and gaps that are written in one transaction."""
 
-    rows: list[Row]
+    rows: list[EventRow]
     gaps: list[Gap]
 
 
@@ -33,7 +33,7 @@ class RowBuffer:
     def is_full(self) -> bool:
         return len(self._batch.rows) >= ROWS or self._weight >= BYTES
 
-    def put(self, row: Row) -> None:
+    def put(self, row: EventRow) -> None:
         self._batch.rows.append(row)
         self._weight += row.weight
         self._filled.set()

@@ -21,7 +21,7 @@ from tape.core.run import RunMeta
 from tape.lake.cold.buffer import ColdBatch, RowBuffer
 from tape.lake.cold.file import ColdRunFile
 from tape.lake.file_lock import exclusive_lock
-from tape.store.duckdb.events import Events, Gap, Last, Row
+from tape.store.duckdb.events import EventRow, Events, Gap, Last
 
 IDLE_S: Final = 1.0
 
@@ -32,7 +32,7 @@ async def persist_to_duckdb(
     broker: EventBroker, run_id: RunId, path: str | Path, *, meta: RunMeta | None = None
 ) -> None:
     """Writes every event of a run from a broker, until the run is closed."""
-    copy = _RunCopy(lambda seq: broker.stream(run_id, seq), Row.of_envelope, run_id, may_be_reaped=True)
+    copy = _RunCopy(lambda seq: broker.stream(run_id, seq), EventRow.of_envelope, run_id, may_be_reaped=True)
     await _persist(copy, Path(path), meta)
 
 
@@ -40,7 +40,7 @@ async def persist_entries(
     read: Callable[[Seq], AsyncIterator[Entry]], run_id: RunId, path: str | Path, *, meta: RunMeta | None = None
 ) -> None:
     """Writes every entry of a run from a journal, with positions; `read` streams the run from a seq, inclusive."""
-    copy = _RunCopy(read, partial(Row.of_entry, run_id), run_id, may_be_reaped=False)
+    copy = _RunCopy(read, partial(EventRow.of_entry, run_id), run_id, may_be_reaped=False)
     await _persist(copy, Path(path), meta)
 
 
@@ -60,7 +60,11 @@ class _RunCopy(Generic[T]):
     """
 
     def __init__(
-        self, read: Callable[[Seq], AsyncIterator[T]], row_of: Callable[[T], Row], run_id: RunId, may_be_reaped: bool
+        self,
+        read: Callable[[Seq], AsyncIterator[T]],
+        row_of: Callable[[T], EventRow],
+        run_id: RunId,
+        may_be_reaped: bool,
     ) -> None:
         self._read = read
         self._row_of = row_of
@@ -127,7 +131,7 @@ class _RunCopy(Generic[T]):
             return Seq(gap.available_from)
         return None
 
-    def _add(self, row: Row) -> None:
+    def _add(self, row: EventRow) -> None:
         self._is_empty = False
         if row.seq <= self._after:
             if row.seq == self._last.seq and row.event_id != self._last.event_id:

@@ -10,7 +10,7 @@ from tape.core.event import Entry, check_run_id
 from tape.core.ids import RunId, Seq
 from tape.lake.file_lock import shared_lock
 from tape.store.duckdb.connection import open_to_read
-from tape.store.duckdb.events import ColdRun, Events, Row
+from tape.store.duckdb.events import ColdRun, EventRow, Events
 
 
 def stream_cold(path: str | Path, run_id: str, from_seq: int = 1) -> Iterator[EventEnvelope]:
@@ -39,7 +39,7 @@ def read_runs(path: Path) -> list[ColdRun]:
         return Events(connection).runs()
 
 
-def _rows(path: Path, run_id: RunId, from_seq: int) -> Iterator[Row]:
+def _rows(path: Path, run_id: RunId, from_seq: int) -> Iterator[EventRow]:
     if type(from_seq) is not int or from_seq < 0:
         raise InvalidCursor(f"from_seq must be 0 or more, not {from_seq!r}")
     seq = Seq(max(from_seq, 1))
@@ -48,12 +48,12 @@ def _rows(path: Path, run_id: RunId, from_seq: int) -> Iterator[Row]:
         seq = Seq(page[-1].seq + 1)
 
 
-def _page(path: Path, run_id: RunId, from_seq: Seq) -> list[Row]:
+def _page(path: Path, run_id: RunId, from_seq: Seq) -> list[EventRow]:
     with shared_lock(path), closing(open_to_read(path)) as connection:
         return Events(connection).page(run_id, from_seq)
 
 
-def _entry(row: Row) -> Entry:
+def _entry(row: EventRow) -> Entry:
     if row.global_seq is None:
         raise UsageError(f"run {row.run_id!r} was written without the journal's positions; stream_cold reads it")
     return row.entry

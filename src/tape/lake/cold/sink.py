@@ -8,7 +8,7 @@ from duckdb import DuckDBPyConnection
 from tape.core.envelope import EventEnvelope
 from tape.core.event import Event
 from tape.core.ids import Seq
-from tape.store.duckdb.events import Events, Row
+from tape.store.duckdb.events import EventRow, Events
 
 
 class DuckDBEventSink:
@@ -23,10 +23,10 @@ class DuckDBEventSink:
         """Writes an event as the next of its run."""
         with self._lock:
             seq = Seq(self._events.last(event.run_id).seq + 1)
-            self._events.insert([Row.of_envelope(EventEnvelope(event.run_id, seq, event))])
+            self._events.insert([EventRow.of_envelope(EventEnvelope(event.run_id, seq, event))])
             return seq
 
     def write(self, envelopes: Iterable[EventEnvelope]) -> None:
         """Writes envelopes with their seqs, all or none."""
         with self._lock:
-            self._events.insert([Row.of_envelope(envelope) for envelope in envelopes])
+            self._events.insert([EventRow.of_envelope(envelope) for envelope in envelopes])

@@ -14,7 +14,7 @@ from tape.core.errors import UsageError, quoted
 from tape.core.search import DayFound
 from tape.lake.reports.drawing import DARK, LIGHT, WIDE, Canvas, Plot, name_rows, png, svg, tint
 from tape.lake.search.dry_run import DAY_MS
-from tape.runs.outcomes import Outcome, SweptRun
+from tape.runs.outcomes import RunOutcome, SweptRun
 
 SUFFIXES: Final = (".png", ".svg")
 ROW: Final = 0.26
@@ -69,7 +69,7 @@ def outcomes(runs: Sequence[SweptRun]) -> Plot:
     return Plot("sweep", "Where the forks ended", f"{len(runs):,} forks, {len(agents):,} agents", size, draw)
 
 
-def _draw_outcome(canvas: Canvas, axes: Axes, row: int, outcome: Outcome, colour: str) -> None:
+def _draw_outcome(canvas: Canvas, axes: Axes, row: int, outcome: RunOutcome, colour: str) -> None:
     if outcome.parent_value is not None:
         axes.plot([outcome.parent_value, outcome.value], [row, row], color=LIGHT["faint"], linewidth=1.6)
         axes.plot([outcome.parent_value], [row], "|", color=LIGHT["quiet"], markersize=9)

@@ -14,7 +14,7 @@ from pyspark.sql import DataFrame, functions as F  # noqa: N812 - as everybody c
 from tape.core.errors import NotFound, UsageError
 from tape.core.predicate.predicate import Predicate
 from tape.core.reaction import system_run
-from tape.core.registration import REACTION, Span, reaction_history
+from tape.core.registration import REACTION, ActiveRange, reaction_history
 from tape.core.task import MAX_DEPTH, Match
 from tape.lake.schema import COLUMNS, GLOBAL_SEQ, SUBJECT
 from tape.lake.search.dry_run import HistoryQuery, HistorySource, entry_of
@@ -41,7 +41,7 @@ class BackfillPlan:
     reaction_id: str
     after: int
     through: int
-    spans: tuple[Span, ...]
+    spans: tuple[ActiveRange, ...]
 
     def steps(self) -> Iterator[tuple[int, int]]:
         """Splits the plan into ranges, each of few entries and few definitions: Spark's plan grows faster than both.
@@ -94,15 +94,15 @@ def find_matches(spark: SparkSession, store: str, lake: Path | str, plan: Backfi
         yield FoundMatches((), searched)
 
 
-def definitions_in(plan: BackfillPlan, after: int, through: int) -> Iterator[tuple[int, Span]]:
+def definitions_in(plan: BackfillPlan, after: int, through: int) -> Iterator[tuple[int, ActiveRange]]:
     """The definitions of a range, each with its index in the plan and the positions it applies to."""
     for which, span in enumerate(plan.spans):
-        piece = Span(max(span.above, after), min(span.through, through), span.reaction)
+        piece = ActiveRange(max(span.above, after), min(span.through, through), span.reaction)
         if piece.above < piece.through and _is_accepted(span.reaction.predicate_cel):
             yield which, piece
 
 
-def entries_under(source: HistorySource, span: Span) -> DataFrame:
+def entries_under(source: HistorySource, span: ActiveRange) -> DataFrame:
     """The entries that a definition is matched with, without those deeper than any reaction reads."""
     reaction = span.reaction
     query = HistoryQuery(
@@ -118,7 +118,7 @@ def matches(source: HistorySource, plan: BackfillPlan, after: int, through: int)
     return reduce(DataFrame.unionByName, frames) if frames else None
 
 
-def _matched(source: HistorySource, span: Span) -> DataFrame:
+def _matched(source: HistorySource, span: ActiveRange) -> DataFrame:
     reaction = span.reaction
     matched = history(entries_under(source, span), reaction.subject_pattern, reaction.predicate_cel)
     counted = matched.withColumn(OLDER, F.lit(0).cast("bigint"))

@@ -56,7 +56,7 @@ class Tool:
 
 
 @dataclass(frozen=True, slots=True)
-class Call:
+class EffectCall:
     """A tool and its arguments."""
 
     tool: Tool
@@ -118,14 +118,14 @@ def effect(
 
         @wraps(function)
         async def perform(*args: P.args, **kwargs: P.kwargs) -> Any:
-            return await perform_effect(current_run(), Call(tool, args, kwargs))
+            return await perform_effect(current_run(), EffectCall(tool, args, kwargs))
 
         return step(perform)
 
     return decorate
 
 
-async def perform_effect(context: RunContext, call: Call) -> JsonValue:
+async def perform_effect(context: RunContext, call: EffectCall) -> JsonValue:
     """The effect's result: the recorded one, or that of calling it now."""
     index = context.decision_index
     place = context.occurrence(f"effect {index} {call.tool.name}")
@@ -146,7 +146,7 @@ def result_of(effect: Effect) -> JsonValue:
     return codec.decode(effect.response_json or "null")
 
 
-async def _suppressed(context: RunContext, call: Call, index: int, place: int) -> JsonValue:
+async def _suppressed(context: RunContext, call: EffectCall, index: int, place: int) -> JsonValue:
     """The same in a fork that suppresses effects."""
     begun = await context.node.effects.begin(
         context.run_id, call.tool.name, call.request, decision_index=index, call_index=place,
@@ -160,7 +160,7 @@ async def _suppressed(context: RunContext, call: Call, index: int, place: int) -
     return result_of(begun)
 
 
-async def _settled(context: RunContext, call: Call, begun: Effect) -> Effect:
+async def _settled(context: RunContext, call: EffectCall, begun: Effect) -> Effect:
     """The effect with its outcome, as far as it can be known."""
     if begun.is_settled:
         return begun
@@ -175,7 +175,7 @@ async def _settled(context: RunContext, call: Call, begun: Effect) -> Effect:
     return await _done(context, call, begun)
 
 
-async def _done(context: RunContext, call: Call, begun: Effect) -> Effect:
+async def _done(context: RunContext, call: EffectCall, begun: Effect) -> Effect:
     try:
         with with_key(begun.idempotency_key):
             result = await retried(
@@ -192,12 +192,12 @@ async def _done(context: RunContext, call: Call, begun: Effect) -> Effect:
     return await _complete(context, begun, EffectStatus.CONFIRMED, response=response)
 
 
-async def _lost(context: RunContext, call: Call, begun: Effect) -> Effect:
+async def _lost(context: RunContext, call: EffectCall, begun: Effect) -> Effect:
     """The outcome is unknown; a status check resolves it at once."""
     return await _looked_for(context, call, await _complete(context, begun, EffectStatus.UNKNOWN))
 
 
-async def _checked(context: RunContext, call: Call, begun: Effect) -> Effect:
+async def _checked(context: RunContext, call: EffectCall, begun: Effect) -> Effect:
     """An earlier worker left it pending: call it only if the status check says it did not happen."""
     try:
         result = await _look(call, begun)
@@ -210,7 +210,7 @@ async def _checked(context: RunContext, call: Call, begun: Effect) -> Effect:
     return await _complete(context, begun, EffectStatus.CONFIRMED, response=result)
 
 
-async def _looked_for(context: RunContext, call: Call, effect: Effect) -> Effect:
+async def _looked_for(context: RunContext, call: EffectCall, effect: Effect) -> Effect:
     """Checks an effect in doubt; it is never repeated, because its entry already says that it may have happened."""
     if call.tool.status_check is None or effect.run_id != context.run_id:
         return effect
@@ -227,7 +227,7 @@ async def _looked_for(context: RunContext, call: Call, effect: Effect) -> Effect
     )
 
 
-async def _look(call: Call, effect: Effect) -> JsonValue:
+async def _look(call: EffectCall, effect: Effect) -> JsonValue:
     assert call.tool.status_check is not None
     with with_key(effect.idempotency_key):
         result: JsonValue = await call_function(call.of(call.tool.status_check), call.tool.timeout)

@@ -3,7 +3,7 @@
 from collections.abc import Iterable
 
 from tape.core.event import Entry, Event
-from tape.core.ledgers import EventLog, Following, StreamOptions
+from tape.core.ledgers import EventLog, Following, LedgerStreamOptions
 
 
 class Events:
@@ -35,7 +35,7 @@ class Events:
         follow: bool = True,
     ) -> Following:
         """Entries in order, once each: first what there is, then what comes; a run's end with it."""
-        options = StreamOptions(
+        options = LedgerStreamOptions(
             run_id=run_id,
             from_seq=from_seq,
             subject=subject,

@@ -9,7 +9,7 @@ import grpc
 
 from tape.core.errors import UsageError
 from tape.core.event import Entry, Event
-from tape.core.ledgers import StreamOptions
+from tape.core.ledgers import LedgerStreamOptions
 from tape.sdk.remote.channel import Channel
 from tape.sdk.remote.coming_back import ComingBack
 from tape.wire import tape_pb2 as pb
@@ -35,7 +35,7 @@ class Events:
         positions = zip(events, answer.entries, strict=True)
         return [appended(event, position, answer.epoch) for event, position in positions]
 
-    async def stream(self, options: StreamOptions) -> "Follow":
+    async def stream(self, options: LedgerStreamOptions) -> "Follow":
         _check(options)
         follow = Follow(self._channel, options)
         await follow.open()
@@ -45,7 +45,7 @@ class Events:
 class Follow:
     """Entries as they come, each once, over any number of connections, until the server says that this was the end."""
 
-    def __init__(self, channel: Channel, options: StreamOptions) -> None:
+    def __init__(self, channel: Channel, options: LedgerStreamOptions) -> None:
         self._channel = channel
         self._wish = options
         self._ready: deque[Entry] = deque()
@@ -116,7 +116,7 @@ def _event(event: Event) -> Event:
     return event
 
 
-def _check(options: StreamOptions) -> None:
+def _check(options: LedgerStreamOptions) -> None:
     if options.run_id is None and options.from_seq != 1:
         raise UsageError("from_seq is a place in a run; give run_id, or from_global_seq")
     if options.run_id is not None and options.from_global_seq != 0:

@@ -15,7 +15,7 @@ from tape.core.value import ValueChange
 from tape.server.grpc.batches import BLOCK
 from tape.server.grpc.hall import Hall, bounded
 from tape.server.grpc.replay import Blocks, Deliver
-from tape.server.grpc.tail import LEAVING, Finish, Line, Replayed, StreamOptions, opening, push
+from tape.server.grpc.tail import LEAVING, Finish, Line, Replayed, RpcStream, opening, push
 from tape.server.http.errors import ServerUnavailable
 from tape.server.sse.subscribers import Subscriber
 from tape.wire import tape_pb2 as pb
@@ -35,7 +35,7 @@ async def subscribe_run(hall: Hall, request: pb.SubscribeRunRequest, line: Line)
 
     after, epoch = max(request.from_seq, 1) - 1, hall.journal.epoch
     opened = _run(hall.journal, run_id, held=request.epoch)
-    options = StreamOptions(run_id=run_id, open_after=opened, after=after, epoch=epoch)
+    options = RpcStream(run_id=run_id, open_after=opened, after=after, epoch=epoch)
     await push(hall.subscribers, hall.meters, options, line, deliver)
 
 
@@ -48,17 +48,17 @@ async def subscribe_events(hall: Hall, request: pb.SubscribeEventsRequest, line:
     if request.run_id:
         run_id = check_run_id(request.run_id)
         opened = _run(hall.journal, run_id, request.subject_pattern)
-        options = StreamOptions(run_id=run_id, open_after=opened, after=0, epoch=hall.journal.epoch)
+        options = RpcStream(run_id=run_id, open_after=opened, after=0, epoch=hall.journal.epoch)
     else:
         start = max(after, await _before(hall.journal, since)) if since > 0 else after
         opened = _across(hall.journal, request.subject_pattern, held=request.epoch)
-        options = StreamOptions(run_id=None, open_after=opened, after=start, epoch=hall.journal.epoch)
+        options = RpcStream(run_id=None, open_after=opened, after=start, epoch=hall.journal.epoch)
     await push(hall.subscribers, hall.meters, options, line, _alone(line, is_wanted))
 
 
 async def subscribe_by_subject(hall: Hall, request: pb.SubscribeBySubjectRequest, line: Line) -> None:
     opened = _across(hall.journal, request.subject_pattern, request.predicate_cel, held=request.epoch)
-    options = StreamOptions(run_id=None, open_after=opened, after=request.from_global_seq, epoch=hall.journal.epoch)
+    options = RpcStream(run_id=None, open_after=opened, after=request.from_global_seq, epoch=hall.journal.epoch)
     await push(hall.subscribers, hall.meters, options, line, _alone(line))
 
 
@@ -94,10 +94,10 @@ async def _next(watch: Watching, place: Subscriber) -> ValueChange:
     raise ServerUnavailable(LEAVING)
 
 
-def _tailed(hall: Hall, request: pb.TailBatchesRequest, most: int, line: Line) -> StreamOptions:
+def _tailed(hall: Hall, request: pb.TailBatchesRequest, most: int, line: Line) -> RpcStream:
     filters = request.subject_pattern, request.predicate_cel
     finish = _finish(hall, request, line)
-    tail = partial(StreamOptions, epoch=hall.journal.epoch, takes_what_is_left=False, most=most, finish=finish)
+    tail = partial(RpcStream, epoch=hall.journal.epoch, takes_what_is_left=False, most=most, finish=finish)
     follow, held = not request.no_follow, request.epoch
     if not request.run_id:
         in_blocks = _blocks(hall, line) if most >= BLOCK and not any(filters) else None
@@ -129,7 +129,7 @@ def _blocks(hall: Hall, line: Line) -> Replayed:
     return lambda reader: Blocks(reader, hall.store, hall.batches, write)
 
 
-async def _tell_all(hall: Hall, options: StreamOptions, line: Line, deliver: Deliver) -> None:
+async def _tell_all(hall: Hall, options: RpcStream, line: Line, deliver: Deliver) -> None:
     """What there is, and no more."""
     with closing(options.open_after(options.after)) as reader:
         replay = options.replayed(reader, deliver)

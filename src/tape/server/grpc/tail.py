@@ -33,7 +33,7 @@ class Line(Protocol):
 class Push:
     """One reader, until its reader leaves, it ends, or the server is to leave."""
 
-    def __init__(self, reader: StreamReader, place: Subscriber, options: "StreamOptions", deliver: Deliver) -> None:
+    def __init__(self, reader: StreamReader, place: Subscriber, options: "RpcStream", deliver: Deliver) -> None:
         self._reader = reader
         self._replay = options.replayed(reader, deliver)
         self._deliver = deliver
@@ -97,7 +97,7 @@ class Push:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class StreamOptions:
+class RpcStream:
     """What a reader wants: of which run, read and replayed how, from where on, and how it is told of the run's end.
 
     Without a way to `finish` the stream goes on after that.
@@ -124,7 +124,7 @@ def opening(epoch: int) -> Sequence[tuple[str, str]]:
     return ((EPOCH, str(epoch)),)
 
 
-async def push(places: Subscribers, meters: Meters, options: StreamOptions, line: Line, deliver: Deliver) -> None:
+async def push(places: Subscribers, meters: Meters, options: RpcStream, line: Line, deliver: Deliver) -> None:
     """Delivers what comes after a place, for as long as it is listened to."""
 
     async def count(entries: Sequence[Entry]) -> None:
@@ -140,7 +140,7 @@ async def push(places: Subscribers, meters: Meters, options: StreamOptions, line
 
 
 async def _push(
-    place: Subscriber, options: StreamOptions, deliver: Deliver, line: Line | None = None
+    place: Subscriber, options: RpcStream, deliver: Deliver, line: Line | None = None
 ) -> BrokerOverflowError | None:
     """The gap, when the reader asked for the earliest there is and it is not the first."""
     reader = options.open_after(options.after)

@@ -4,7 +4,7 @@ from typing import Final
 
 from tape.core import codec
 from tape.core.caller import Caller
-from tape.core.diff import Row
+from tape.core.diff import DiffRow
 from tape.core.errors import UsageError
 from tape.core.event import Entry, check_run_id
 from tape.core.ledger_diff import LedgerRow, compare_actions, read_actions
@@ -66,7 +66,7 @@ async def diff_runs(request: Request, node: Node) -> Response:
     )
 
 
-def _entries(row: Row) -> DiffedRow:
+def _entries(row: DiffRow) -> DiffedRow:
     return DiffedRow(one=_entry(row.one), other=_entry(row.other))
 
 

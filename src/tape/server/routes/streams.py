@@ -22,7 +22,7 @@ from tape.server.sse.options import StreamRequest
 from tape.server.sse.run_end import RunEndFrames
 from tape.server.sse.sender import Sender, StopReason
 from tape.server.sse.socket_writer import SocketWriter
-from tape.server.sse.sources import ColdSource, JournalSource, RunSource, Source
+from tape.server.sse.sources import ColdSource, JournalSource, RunSource, StreamSource
 from tape.wire import sse
 
 RETRY_MS: Final = 3000
@@ -75,7 +75,7 @@ async def _stream(
         writer.close()
 
 
-async def _source(parsed: StreamRequest, node: Node) -> tuple[Source, int]:
+async def _source(parsed: StreamRequest, node: Node) -> tuple[StreamSource, int]:
     """What to stream, and its last id."""
     if parsed.run_id is None:
         return JournalSource(node.journal, parsed.subject, parsed.where), await node.journal.head()
@@ -93,7 +93,7 @@ async def _source(parsed: StreamRequest, node: Node) -> tuple[Source, int]:
     return RunSource(node.journal, node.runs, run_id, parsed.subject, parsed.where, ends), record.head.last_seq
 
 
-async def _is_at_end(source: Source, last: int, epoch: int | None) -> bool:
+async def _is_at_end(source: StreamSource, last: int, epoch: int | None) -> bool:
     """Whether one snapshot shows a closed run that ends at `last`; a new epoch or a gap is no end."""
     with closing(source.open(last, epoch)) as reader:
         try:

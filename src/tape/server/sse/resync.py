@@ -6,7 +6,7 @@ from typing import Final
 from tape.bus.selection import HistoryPage
 from tape.core.errors import BrokerOverflowError, InvalidCursor
 from tape.server.sse.chunks import synthetic_chunk
-from tape.server.sse.sources import Source
+from tape.server.sse.sources import StreamSource
 from tape.telemetry import Meters
 from tape.wire.frames import StateResyncRequired
 
@@ -20,7 +20,7 @@ class ResyncingReader:
     """
 
     def __init__(
-        self, source: Source, after: int, epoch: int | None, write: Callable[[bytes], None], meters: Meters
+        self, source: StreamSource, after: int, epoch: int | None, write: Callable[[bytes], None], meters: Meters
     ) -> None:
         self._source = source
         self._write = write

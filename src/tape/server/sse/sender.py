@@ -22,7 +22,7 @@ from tape.server.sse.fan_out import BATCH, FanOutGroup, FanOutGroups
 from tape.server.sse.lag import LagMonitor
 from tape.server.sse.resync import ResyncingReader
 from tape.server.sse.socket_writer import SocketWriter
-from tape.server.sse.sources import Source
+from tape.server.sse.sources import StreamSource
 from tape.telemetry import Meters, log
 from tape.wire import sse
 from tape.wire.frames import ClientEvicted, Goaway, ReplayComplete, SlowClientWarning, StreamError, Synthetic
@@ -48,7 +48,7 @@ class Sender:
 
     def __init__(
         self,
-        source: Source,
+        source: StreamSource,
         after: int,
         writer: SocketWriter,
         groups: FanOutGroups,

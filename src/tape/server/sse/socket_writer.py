@@ -13,7 +13,7 @@ TICK_S: Final = 5.0
 QUIET_TICKS: Final = 1
 
 
-class Connection(Protocol):
+class WritableConnection(Protocol):
     """A connection that calls `on_paused` when its write buffer is full and `on_resumed` when there is room again."""
 
     transport: asyncio.Transport
@@ -38,7 +38,7 @@ class NoSharedWriter:
 class SocketWriter:
     """Writes chunks, sends `keepalive()` when nothing else was written, and aborts a socket that is stalled."""
 
-    def __init__(self, connection: Connection, keepalive: Callable[[], bytes]) -> None:
+    def __init__(self, connection: WritableConnection, keepalive: Callable[[], bytes]) -> None:
         self.connection = connection
         self._transport = connection.transport
         self.is_closing = self._transport.is_closing

@@ -20,7 +20,7 @@ from tape.wire.frames import RunEnd
 from tape.wire.sse import IdField
 
 
-class Source(Protocol):
+class StreamSource(Protocol):
     """Opens readers; `restart` is the cursor after an epoch change, and the earliest id that follows it."""
 
     @property

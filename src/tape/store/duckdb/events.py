@@ -20,7 +20,7 @@ PAGE: Final = 2_000
 PAGE_BYTES: Final = 4 << 20
 
 
-class Row(NamedTuple):
+class EventRow(NamedTuple):
     """An entry of a run; the positions of the journal are None where they are not known."""
 
     run_id: RunId
@@ -45,11 +45,11 @@ class Row(NamedTuple):
     payload_bytes: bytes | None
 
     @classmethod
-    def of_entry(cls, run_id: RunId, entry: Entry) -> Row:
+    def of_entry(cls, run_id: RunId, entry: Entry) -> EventRow:
         return cls(run_id, *entry)
 
     @classmethod
-    def of_envelope(cls, envelope: EventEnvelope) -> Row:
+    def of_envelope(cls, envelope: EventEnvelope) -> EventRow:
         event = envelope.event
         return cls(envelope.run_id, None, envelope.seq, None, None, None, event.crc, *event.content)
 
@@ -138,13 +138,13 @@ class Events:
         found = self._execute(self._sql.select_last, run_id=run_id)
         return Last(*found[0]) if found else Last()
 
-    def insert(self, rows: Sequence[Row]) -> None:
+    def insert(self, rows: Sequence[EventRow]) -> None:
         """Writes rows, all or none; in the caller's transaction if there is one."""
         if rows:
             columns = map(list, zip(*rows, strict=True))
-            self._execute(self._sql.insert_events, **dict(zip(Row._fields, columns, strict=True)))
+            self._execute(self._sql.insert_events, **dict(zip(EventRow._fields, columns, strict=True)))
 
-    def write(self, rows: Sequence[Row], gaps: Sequence[Gap]) -> None:
+    def write(self, rows: Sequence[EventRow], gaps: Sequence[Gap]) -> None:
         """Writes rows and gaps, all or none."""
         with translated():
             self._connection.begin()
@@ -165,14 +165,14 @@ class Events:
     def runs(self) -> list[ColdRun]:
         return [_cold_run(*row) for row in self._execute(self._sql.select_runs)]
 
-    def page(self, run_id: RunId, from_seq: Seq) -> list[Row]:
+    def page(self, run_id: RunId, from_seq: Seq) -> list[EventRow]:
         """The rows after a seq up to the first gap, bounded in rows and bytes; raises if the gap comes first."""
         sizes = self._execute(self._sql.select_sizes, run_id=run_id, from_seq=from_seq, limit=PAGE)
         if not sizes or sizes[0][0] > from_seq:
             self._check_gap(run_id, from_seq, is_end=not sizes)
         last_seq = _page_end(from_seq, sizes)
         return [
-            Row(*row)
+            EventRow(*row)
             for row in self._execute(self._sql.select_events, run_id=run_id, first_seq=from_seq, last_seq=last_seq)
         ]
 

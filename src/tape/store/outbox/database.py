@@ -7,7 +7,7 @@ from typing import Any, Protocol
 from tape.store.connection import Row
 
 
-class Run(Protocol):
+class RunStatement(Protocol):
     """Runs a named statement in the transaction that is under way."""
 
     def __call__(self, name: str, **asked: object) -> Awaitable[list[Row]]: ...
@@ -16,19 +16,19 @@ class Run(Protocol):
 class OutboxSteps(Protocol):
     """Operations of several statements: one call of a function on Postgres, one by one on SQLite."""
 
-    async def claim(self, run: Run, asked: Mapping[str, Any]) -> list[Row]:
+    async def claim(self, run: RunStatement, asked: Mapping[str, Any]) -> list[Row]:
         """Expires, fans out and claims; a row has a claim, its event, and whether it was handled before."""
         ...
 
-    async def fan_out(self, run: Run, limit: int) -> None:
+    async def fan_out(self, run: RunStatement, limit: int) -> None:
         """Creates deliveries of new rows for all handlers that take them."""
         ...
 
-    async def settle(self, run: Run, rows: Sequence[Mapping[str, Any]]) -> list[Row]:
+    async def settle(self, run: RunStatement, rows: Sequence[Mapping[str, Any]]) -> list[Row]:
         """Records handled keys, settles attempts, and returns those that were the newest."""
         ...
 
-    async def retire(self, run: Run, asked: Mapping[str, Any]) -> list[Row]:
+    async def retire(self, run: RunStatement, asked: Mapping[str, Any]) -> list[Row]:
         """Removes versions that have not run for long, and fails deliveries that no remaining version takes."""
         ...
 

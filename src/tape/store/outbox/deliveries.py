@@ -11,7 +11,7 @@ from typing import Any, Final, NamedTuple, TypeAlias
 import anyio
 
 from tape.core.errors import StaleClaim, TapeError, Unavailable
-from tape.core.outbox import DEFAULT_RETRY_POLICY, OutboxEvent, RetryPolicy, Subscription, settled
+from tape.core.outbox import DEFAULT_RETRY_POLICY, HandlerSubscription, OutboxEvent, RetryPolicy, settled
 from tape.core.task import Claimed, ClaimRequest, Died, Done, Outcome, Settlement, Task, TaskClaim, TaskId, TaskStatus
 from tape.store import caller_connection
 from tape.store.clock import now_ms
@@ -48,7 +48,7 @@ class Deliveries:
     def __init__(
         self,
         database: OutboxDatabase,
-        subscriptions: Sequence[Subscription],
+        subscriptions: Sequence[HandlerSubscription],
         policies: Mapping[str, RetryPolicy],
         *,
         answer_s: float = ANSWER_S,

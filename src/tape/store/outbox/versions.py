@@ -6,7 +6,7 @@ from datetime import timedelta
 from functools import partial
 from typing import Any, Final
 
-from tape.core.outbox import Begin, Subscription
+from tape.core.outbox import Begin, HandlerSubscription
 from tape.store import caller_connection
 from tape.store.clock import now_ms
 from tape.store.connection import Row
@@ -24,7 +24,7 @@ class HandlerVersions:
     A row is for a handler if any registered version of it takes the row; a version claims only what it takes itself.
     """
 
-    def __init__(self, database: OutboxDatabase, subscriptions: Sequence[Subscription]) -> None:
+    def __init__(self, database: OutboxDatabase, subscriptions: Sequence[HandlerSubscription]) -> None:
         self._database = database
         self._subscriptions = subscriptions
         (self._generation,) = {each.generation for each in subscriptions}
@@ -92,7 +92,7 @@ class HandlerVersions:
         return await caller_connection.execute(connection, FILE, name, parameters, self._database.schema)
 
 
-def _registration(each: Subscription) -> dict[str, object]:
+def _registration(each: HandlerSubscription) -> dict[str, object]:
     return {
         "handler_name": each.handler_name,
         "generation": each.generation,

@@ -13,7 +13,7 @@ from tape.core.errors import TapeError, Unavailable, UsageError
 from tape.core.event import Entry
 from tape.core.ids import Epoch, GlobalSeq, RunId, Seq
 from tape.core.ports import AppendOutcome
-from tape.core.sequence import KeyRecord, Request
+from tape.core.sequence import AppendRequest, KeyRecord
 from tape.store.clock import now_ms
 from tape.store.postgres.call import AppendCall, AppendResult, in_order, one_event
 from tape.store.postgres.errors import BAD_VALUE, LOST, error_text, is_crowded
@@ -64,7 +64,7 @@ class Appender:
         """The process id of the server that appends for this node."""
         return self._session.process
 
-    async def append(self, requests: Sequence[Request]) -> list[AppendOutcome]:
+    async def append(self, requests: Sequence[AppendRequest]) -> list[AppendOutcome]:
         """One outcome for each request: an error in one group does not hide that another one was written."""
         outcomes: list[AppendOutcome] = []
         async with self._lock:
@@ -76,7 +76,7 @@ class Appender:
         if self._connection is not None:
             await self._connection.close()
 
-    async def _outcomes(self, requests: Sequence[Request]) -> list[AppendOutcome]:
+    async def _outcomes(self, requests: Sequence[AppendRequest]) -> list[AppendOutcome]:
         """Sends the requests as one group; if a value is refused, one by one, so that only its request fails."""
         try:
             return await self._send(requests)
@@ -91,7 +91,7 @@ class Appender:
             return [error for _ in requests]
         return [outcome for request in requests for outcome in await self._outcomes([request])]
 
-    async def _send(self, requests: Sequence[Request]) -> list[AppendOutcome]:
+    async def _send(self, requests: Sequence[AppendRequest]) -> list[AppendOutcome]:
         """The outcomes of a group. An error it raises means that nothing was written."""
         connection = await self._connected()
         try:
@@ -121,7 +121,7 @@ class Appender:
             self._session = _Session(*session)
         return self._connection
 
-    async def _append_one(self, connection: asyncpg.Connection, request: Request) -> Sequence[Entry] | None:
+    async def _append_one(self, connection: asyncpg.Connection, request: AppendRequest) -> Sequence[Entry] | None:
         """Appends one event to a run that is known; None if the request is more, or somebody else has written."""
         if not request.is_one_event:
             return None
@@ -159,7 +159,7 @@ class Appender:
             if call.fork is None:  # the content type of a child is its parent's
                 self._lasts[entry.run_id] = (entry.seq, call.types[entry.run_id])
 
-    async def _outcome(self, request: Request, verdict: KeyRecord | TapeError) -> AppendOutcome:
+    async def _outcome(self, request: AppendRequest, verdict: KeyRecord | TapeError) -> AppendOutcome:
         if isinstance(verdict, TapeError):
             return verdict
         try:
@@ -167,7 +167,7 @@ class Appender:
         except (asyncpg.PostgresError, *LOST) as error:
             return Unavailable(f"Postgres did not say where the request is ({error_text(error)})", "unknown")
 
-    async def _recover(self, requests: Sequence[Request], error: Exception) -> list[AppendOutcome]:
+    async def _recover(self, requests: Sequence[AppendRequest], error: Exception) -> list[AppendOutcome]:
         """Finds out what a lost call has written: ends its session, then reads the journal under the lock."""
         since, session = self._head, self._session
         self._disconnect()
@@ -187,7 +187,7 @@ class Appender:
             self._connection.terminate()
         self._connection = None
 
-    async def _written(self, requests: Sequence[Request], since: GlobalSeq, session: _Session) -> list[Entry]:
+    async def _written(self, requests: Sequence[AppendRequest], since: GlobalSeq, session: _Session) -> list[Entry]:
         """The entries of these requests in the journal, once the session that sent them has ended."""
         connection = await self._connected()
         await connection.execute(self._sql.end_session, *session)
@@ -199,7 +199,7 @@ class Appender:
             rows = await connection.fetch(self._sql.written, since, ids)
         return [Entry._make(row) for row in rows]
 
-    async def _finish(self, requests: Sequence[Request], written: list[Entry]) -> list[AppendOutcome]:
+    async def _finish(self, requests: Sequence[AppendRequest], written: list[Entry]) -> list[AppendOutcome]:
         """Answers what was written and sends again what was not; of a request with cells alone neither is known."""
         outcomes: list[AppendOutcome] = []
         for request in requests:
@@ -212,7 +212,7 @@ class Appender:
         return outcomes
 
 
-def _found(request: Request, written: list[Entry]) -> Sequence[Entry]:
+def _found(request: AppendRequest, written: list[Entry]) -> Sequence[Entry]:
     """Takes the entries of a request out of `written`: consecutive ones with the same ids and checksums."""
     count = len(request.events)
     wanted = [(event.event_id, event.run_id, event.crc) for event in request.events]

@@ -17,7 +17,7 @@ from tape.core.errors import (
 )
 from tape.core.event import Entry, Event
 from tape.core.ids import Epoch, GlobalSeq, RunId, Seq
-from tape.core.sequence import KeyRecord, Request
+from tape.core.sequence import AppendRequest, KeyRecord
 
 T = TypeVar("T")
 
@@ -46,7 +46,7 @@ class AppendResult(NamedTuple):
 class AppendCall:
     """The requests of a group as arguments of tape_append."""
 
-    def __init__(self, requests: Sequence[Request]) -> None:
+    def __init__(self, requests: Sequence[AppendRequest]) -> None:
         self.requests = requests
         self.fork = requests[0].fork  # a request that forks is alone in its group
         self._opens: dict[RunId, tuple[bool, str]] = {}
@@ -154,7 +154,7 @@ class AppendCall:
         found = {int(number) - 1: reason for number, reason in json.loads(refused).items()}
         return {index: self._verdict(self.requests[index], *found[index]) for index in sorted(found)}
 
-    def _verdict(self, request: Request, why: str, place: int, a: str, b: str | None) -> KeyRecord | TapeError:
+    def _verdict(self, request: AppendRequest, why: str, place: int, a: str, b: str | None) -> KeyRecord | TapeError:
         match why:
             case "replay":
                 seqs, _, ts_ms = (b or "").rpartition(" ")
@@ -174,7 +174,7 @@ class AppendCall:
             case _:
                 return self._run_verdict(request, why, self.runs[place - 1], a)
 
-    def _run_verdict(self, request: Request, why: str, run_id: RunId, held: str) -> TapeError:
+    def _run_verdict(self, request: AppendRequest, why: str, run_id: RunId, held: str) -> TapeError:
         if why == "missing":
             return RunNotFound(run_id)
         if why == "closed":

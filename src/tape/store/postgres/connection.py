@@ -10,7 +10,7 @@ import asyncpg
 
 from tape.core.ids import GlobalSeq
 from tape.core.ports import AppendOutcome, Wake
-from tape.core.sequence import Request
+from tape.core.sequence import AppendRequest
 from tape.store.connection import Query, Row
 from tape.store.postgres.append import Appender
 from tape.store.postgres.combined import combined
@@ -100,7 +100,7 @@ class Database:
         if connection is not None:
             await self._pool.release(connection)
 
-    async def append(self, requests: Sequence[Request]) -> Sequence[AppendOutcome]:
+    async def append(self, requests: Sequence[AppendRequest]) -> Sequence[AppendOutcome]:
         return await self._appender.append(requests)
 
     async def wait(self, beyond: GlobalSeq) -> None:

@@ -4,21 +4,21 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 
 from tape.core.ids import RunId
-from tape.core.sequence import Request
+from tape.core.sequence import AppendRequest
 
 
 @dataclass(slots=True)
 class RequestGroup:
     """Requests whose verdicts do not depend on each other."""
 
-    requests: list[Request] = field(default_factory=list)
+    requests: list[AppendRequest] = field(default_factory=list)
     _keys: set[str] = field(default_factory=set)
     _cells: set[tuple[str, str]] = field(default_factory=set)
     _runs: dict[RunId, tuple[bool, str]] = field(default_factory=dict)
     _guarded: set[RunId] = field(default_factory=set)
     _is_alone: bool = False
 
-    def accepts(self, request: Request) -> bool:
+    def accepts(self, request: AppendRequest) -> bool:
         """Whether no request of the group can change the verdict of this one."""
         if self._is_alone or (request.fork is not None and self.requests):
             return False
@@ -34,7 +34,7 @@ class RequestGroup:
                 return False
         return True
 
-    def add(self, request: Request) -> None:
+    def add(self, request: AppendRequest) -> None:
         self.requests.append(request)
         self._is_alone = request.fork is not None
         if request.key is not None:
@@ -46,7 +46,7 @@ class RequestGroup:
                 self._guarded.add(run_id)
 
 
-def independent(requests: Sequence[Request]) -> Iterator[Sequence[Request]]:
+def independent(requests: Sequence[AppendRequest]) -> Iterator[Sequence[AppendRequest]]:
     """The requests in order, split where a verdict would depend on a request before it."""
     group = RequestGroup()
     for request in requests:

@@ -5,22 +5,22 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from tape.store.connection import Row
-from tape.store.outbox.database import Run
+from tape.store.outbox.database import RunStatement
 
 
 class PostgresSteps:
     """Implements `OutboxSteps`."""
 
-    async def claim(self, run: Run, asked: Mapping[str, Any]) -> list[Row]:
+    async def claim(self, run: RunStatement, asked: Mapping[str, Any]) -> list[Row]:
         return await run("claim", **asked)
 
-    async def fan_out(self, run: Run, limit: int) -> None:
+    async def fan_out(self, run: RunStatement, limit: int) -> None:
         await run("fan_out", most=limit)
 
-    async def settle(self, run: Run, rows: Sequence[Mapping[str, Any]]) -> list[Row]:
+    async def settle(self, run: RunStatement, rows: Sequence[Mapping[str, Any]]) -> list[Row]:
         return await run("settle", settled=json.dumps(rows))
 
-    async def retire(self, run: Run, asked: Mapping[str, Any]) -> list[Row]:
+    async def retire(self, run: RunStatement, asked: Mapping[str, Any]) -> list[Row]:
         return await run("retire", **asked)
 
     def check_partitions(self) -> None:

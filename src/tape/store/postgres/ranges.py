@@ -19,7 +19,7 @@ from tape.core.ports import Bounds
 from tape.store.postgres.errors import LOST, error_text
 from tape.store.postgres.migrate import checked_schema
 from tape.store.postgres.qualified import SEARCH_PATH, qualified
-from tape.store.ranges import BATCH_BYTES, Extent, Ranges, Selection, Sql, arrow_schema, sql_of
+from tape.store.ranges import BATCH_BYTES, Extent, Ranges, RangeSelection, Sql, arrow_schema, sql_of
 from tape.store.statements import statements
 
 if TYPE_CHECKING:
@@ -54,7 +54,9 @@ class PostgresRanges:
             (rows,) = cursor.fetchone()
             return int(rows)
 
-    def read(self, after: int, through: int, columns: Sequence[str], selection: Selection) -> Iterator[pa.RecordBatch]:
+    def read(
+        self, after: int, through: int, columns: Sequence[str], selection: RangeSelection
+    ) -> Iterator[pa.RecordBatch]:
         if selection.is_nothing:
             return
         schema = arrow_schema(columns)
@@ -131,7 +133,7 @@ async def _looked_up(url: str) -> str:
         connection.terminate()
 
 
-def _values(after: int, through: int, selection: Selection) -> dict[str, object]:
+def _values(after: int, through: int, selection: RangeSelection) -> dict[str, object]:
     low, high = selection.span or ("", "")
     wanted = {"run_ids": selection.run_ids, "kinds": selection.kinds, "subjects": selection.subjects}
     return {"after": after, "through": through, "low": low, "high": high} | {

@@ -9,7 +9,7 @@ import asyncpg
 
 from tape.core.errors import TapeError
 from tape.core.event import Entry
-from tape.core.sequence import Request
+from tape.core.sequence import AppendRequest
 from tape.store.clock import now_ms
 from tape.store.connection import Row
 from tape.store.postgres.call import AppendCall, AppendResult, in_order
@@ -36,10 +36,10 @@ class PostgresTransaction:
     def __init__(self, connection: asyncpg.Connection, schema: str) -> None:
         self._connection = connection
         self._schema = schema
-        self._staged: list[Request] = []
+        self._staged: list[AppendRequest] = []
         self.outcomes: Sequence[Sequence[Entry]] = ()
 
-    def append(self, request: Request) -> None:
+    def append(self, request: AppendRequest) -> None:
         self._staged.append(request)
 
     async def rollback(self) -> None:
@@ -64,7 +64,7 @@ class PostgresTransaction:
             raise translate(error, "unknown") from error
         self.outcomes = [entries for group in groups for entries in group]
 
-    async def _append(self, requests: Sequence[Request]) -> list[Sequence[Entry]]:
+    async def _append(self, requests: Sequence[AppendRequest]) -> list[Sequence[Entry]]:
         """The entries of each request; raises the error of the first one that is refused."""
         if not requests:
             return []

@@ -11,7 +11,7 @@ from tape.core.errors import Corrupt, Unavailable, UsageError
 from tape.core.event import Entry
 from tape.core.ids import Epoch, GlobalSeq, RunId
 from tape.core.ports import AppendOutcome
-from tape.core.sequence import KeyRecord, Request
+from tape.core.sequence import AppendRequest, KeyRecord
 from tape.store.redis.call import EXACT, AppendCall, AppendResult, Judged, read_result
 from tape.store.redis.packing import rows_of, unpack
 from tape.store.redis.scripts import APPEND, READ
@@ -37,13 +37,13 @@ class Appender:
         self._number = 0
         self._lock = anyio.Lock(fast_acquire=True)
 
-    async def append(self, requests: Sequence[Request]) -> list[AppendOutcome]:
+    async def append(self, requests: Sequence[AppendRequest]) -> list[AppendOutcome]:
         """One outcome for each request; requests that change cells are refused, because Redis has none."""
         sent = [request for request in requests if not request.cells]
         outcomes = iter(await self._append(sent) if sent else ())
         return [_no_cells() if request.cells else next(outcomes) for request in requests]
 
-    async def _append(self, requests: Sequence[Request]) -> list[AppendOutcome]:
+    async def _append(self, requests: Sequence[AppendRequest]) -> list[AppendOutcome]:
         call, seen = AppendCall(requests), self._server.data_set
         async with self._lock:
             self._number += 1
@@ -72,7 +72,7 @@ class Appender:
                     await anyio.sleep(RETRY_S)
         raise lost
 
-    async def _outcome(self, request: Request, judged: Judged, epoch: Epoch) -> AppendOutcome:
+    async def _outcome(self, request: AppendRequest, judged: Judged, epoch: Epoch) -> AppendOutcome:
         """The entries that a request wrote the first time, or its own events if those were trimmed."""
         if not isinstance(judged, KeyRecord):
             return judged

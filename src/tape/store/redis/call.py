@@ -10,7 +10,7 @@ from tape.core.child import refusal
 from tape.core.errors import ExpectedSeqConflict, KeyConflict, RunClosed, RunNotFound, TapeError, UsageError
 from tape.core.event import Entry
 from tape.core.ids import Epoch, GlobalSeq, RunId, Seq
-from tape.core.sequence import KeyRecord, Request
+from tape.core.sequence import AppendRequest, KeyRecord
 from tape.store.redis.packing import pack
 
 EXACT: Final = 1 << 53  # Lua's numbers are exact up to here
@@ -39,7 +39,7 @@ _decode: Final = msgspec.msgpack.Decoder(AppendResult).decode
 class AppendCall:
     """The requests of a group as arguments."""
 
-    def __init__(self, requests: Sequence[Request]) -> None:
+    def __init__(self, requests: Sequence[AppendRequest]) -> None:
         self._requests = requests
         self._runs: dict[RunId, int] = {}
         self._types: dict[str, int] = {}
@@ -73,7 +73,7 @@ class AppendCall:
                 entries.append(event.at(place, seq, result.ts_ms, depths.get(place, 0), result.epoch))
             yield entries
 
-    def _laid_out(self, request: Request) -> tuple[object, ...]:
+    def _laid_out(self, request: AppendRequest) -> tuple[object, ...]:
         causes = [event.cause or 0 for event in request.events]
         return (
             request.opens,
@@ -86,7 +86,7 @@ class AppendCall:
             request.fork is not None and (self._runs[request.fork.parent_run_id], min(request.fork.at_seq, EXACT)),
         )
 
-    def _verdict(self, request: Request, why: str, place: int, fact: Fact) -> Judged:
+    def _verdict(self, request: AppendRequest, why: str, place: int, fact: Fact) -> Judged:
         if isinstance(fact, tuple):
             ts_ms, seqs = fact
             return KeyRecord(request.digest, GlobalSeq(place), seqs, ts_ms)
@@ -106,14 +106,14 @@ def read_result(packed: bytes) -> AppendResult:
     return _decode(packed)
 
 
-def _expectation(request: Request) -> int | bool:
+def _expectation(request: AppendRequest) -> int | bool:
     """The seq as an exact number of Lua; a larger one stays larger than any seq of a run."""
     if request.expected_seq is None:
         return False
     return request.expected_seq if 0 <= request.expected_seq < EXACT else NEVER
 
 
-def _run_refusal(request: Request, run_id: RunId, why: str, fact: int | str) -> TapeError:
+def _run_refusal(request: AppendRequest, run_id: RunId, why: str, fact: int | str) -> TapeError:
     if why == "seq" and isinstance(fact, int):
         return ExpectedSeqConflict(run_id, request.expected_seq or Seq(0), Seq(fact))
     if why == "type":

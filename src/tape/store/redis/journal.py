@@ -9,7 +9,7 @@ from tape.core.errors import Corrupt
 from tape.core.fork import Segment
 from tape.core.ids import Epoch, GlobalSeq, RunId, Seq
 from tape.core.ports import AppendOutcome, Bounds, Page, RunPage, Wake
-from tape.core.sequence import Request
+from tape.core.sequence import AppendRequest
 from tape.core.subject import Pattern
 from tape.core.term import Term
 from tape.store.redis.append import Appender
@@ -36,7 +36,7 @@ class Journal:
         self._listener = listener
         self._wake = wake
 
-    async def append(self, requests: Sequence[Request]) -> Sequence[AppendOutcome]:
+    async def append(self, requests: Sequence[AppendRequest]) -> Sequence[AppendOutcome]:
         outcomes = await self._appender.append(requests)
         await self._wake.notify(self._server.data_set.head)
         return outcomes

@@ -15,11 +15,11 @@ from tape.core.errors import TapeError, Unavailable, UsageError
 from tape.core.event import Entry
 from tape.core.ids import GlobalSeq
 from tape.core.ports import AppendOutcome, Wake
-from tape.core.sequence import Request
+from tape.core.sequence import AppendRequest
 from tape.store.connection import Query, Row
 from tape.store.sqlite.location import Location
 from tape.store.sqlite.migrate import Migrated, migrate
-from tape.store.sqlite.worker import Worker
+from tape.store.sqlite.worker import SqliteThread
 from tape.store.sqlite.writer import Writer
 from tape.store.statements import statements
 
@@ -31,12 +31,12 @@ QUICK_BYTES: Final = 16 << 10
 class SqliteTransaction:
     """A transaction in progress."""
 
-    def __init__(self, worker: Worker) -> None:
+    def __init__(self, worker: SqliteThread) -> None:
         self._worker = worker
-        self.staged: list[Request] = []
+        self.staged: list[AppendRequest] = []
         self.outcomes: Sequence[Sequence[Entry]] = ()
 
-    def append(self, request: Request) -> None:
+    def append(self, request: AppendRequest) -> None:
         self.staged.append(request)
 
     async def lock(self) -> None:
@@ -56,8 +56,8 @@ class Database:
         self._identity = _identity(location.path) if location.path is not None else None
         self._writer = writer
         self._wake = wake
-        self._write = Worker("tape-writer", location.connect)
-        self._read = self._write if location.path is None else Worker("tape-reader", location.connect)
+        self._write = SqliteThread("tape-writer", location.connect)
+        self._read = self._write if location.path is None else SqliteThread("tape-reader", location.connect)
         self._write_lock = asyncio.Lock()
         self._commits = 0
         self._seen: WeakKeyDictionary[asyncio.Task[object] | None, int] = WeakKeyDictionary()
@@ -74,7 +74,7 @@ class Database:
         except Unavailable as error:
             raise Unavailable(error.reason) from error  # a read writes nothing
 
-    async def append(self, requests: Sequence[Request]) -> Sequence[AppendOutcome]:
+    async def append(self, requests: Sequence[AppendRequest]) -> Sequence[AppendOutcome]:
         async with self._write_lock:
             is_quick = self._path is None and _is_quick(requests)
             call = self._write.call_here if is_quick else self._write.call
@@ -118,7 +118,7 @@ class Database:
             raise Unavailable("the database file was removed or replaced; open the journal again")
         connection.execute("BEGIN IMMEDIATE")
 
-    def _append(self, requests: Sequence[Request], connection: sqlite3.Connection) -> Sequence[AppendOutcome]:
+    def _append(self, requests: Sequence[AppendRequest], connection: sqlite3.Connection) -> Sequence[AppendOutcome]:
         self._begin(connection)
         try:
             outcomes = self._writer.append(connection, requests)
@@ -128,7 +128,7 @@ class Database:
             raise
         return outcomes
 
-    def _finish(self, staged: Sequence[Request], connection: sqlite3.Connection) -> Sequence[Sequence[Entry]]:
+    def _finish(self, staged: Sequence[AppendRequest], connection: sqlite3.Connection) -> Sequence[Sequence[Entry]]:
         self._writer.forget()  # the statements of the transaction may have changed what the writer cached
         entries = []
         for outcome in self._writer.append(connection, staged) if staged else ():
@@ -153,7 +153,7 @@ class Database:
         return int(version) + (self._commits if self._read is self._write else 0)
 
 
-def _is_quick(requests: Sequence[Request]) -> bool:
+def _is_quick(requests: Sequence[AppendRequest]) -> bool:
     """Whether appending to memory here is faster than waking the writer's thread."""
     events = sum(len(request.events) for request in requests)
     return events + len(requests) <= QUICK and sum(request.size for request in requests) <= QUICK_BYTES

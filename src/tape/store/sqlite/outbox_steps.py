@@ -6,33 +6,33 @@ from typing import Any
 
 from tape.core.errors import UsageError
 from tape.store.connection import Row
-from tape.store.outbox.database import Run
+from tape.store.outbox.database import RunStatement
 
 
 class SqliteSteps:
     """Implements `OutboxSteps`."""
 
-    async def claim(self, run: Run, asked: Mapping[str, Any]) -> list[Row]:
+    async def claim(self, run: RunStatement, asked: Mapping[str, Any]) -> list[Row]:
         if asked["expires"]:
             await _summarise(run, await run("expire", handlers=asked["handlers"]))
         await self.fan_out(run, max(asked["most"], asked["min_fan_out"]))
         rows = await run("claim", **asked)
         return await _completed(run, rows, asked["handlers"]) if rows else []
 
-    async def fan_out(self, run: Run, limit: int) -> None:
+    async def fan_out(self, run: RunStatement, limit: int) -> None:
         rows = await run("take", most=limit)
         if rows:
             taken = {event_id for (event_id,) in await run("fan_out", ids=_ids(rows))}
             await run("mark_fanned_out", ids=_ids(rows), taken=json.dumps(sorted(taken)))
 
-    async def settle(self, run: Run, rows: Sequence[Mapping[str, Any]]) -> list[Row]:
+    async def settle(self, run: RunStatement, rows: Sequence[Mapping[str, Any]]) -> list[Row]:
         if any(row["idempotency_key"] for row in rows):
             await run("handle", handled=json.dumps([row for row in rows if row["idempotency_key"]]))
         newest = await run("settle", settled=json.dumps(rows))
         await run("summarise", ids=json.dumps(sorted({row["event_id"] for row in rows})))
         return newest
 
-    async def retire(self, run: Run, asked: Mapping[str, Any]) -> list[Row]:
+    async def retire(self, run: RunStatement, asked: Mapping[str, Any]) -> list[Row]:
         retired = await run("retire", **asked)
         await _summarise(run, await run("give_up", **asked))
         return retired
@@ -41,12 +41,12 @@ class SqliteSteps:
         raise UsageError("SQLite has no partitions; an outbox that large belongs into Postgres")
 
 
-async def _summarise(run: Run, rows: Sequence[Row]) -> None:
+async def _summarise(run: RunStatement, rows: Sequence[Row]) -> None:
     if rows:
         await run("summarise", ids=_ids(rows))
 
 
-async def _completed(run: Run, rows: Sequence[Row], handlers: str) -> list[Row]:
+async def _completed(run: RunStatement, rows: Sequence[Row], handlers: str) -> list[Row]:
     ids = json.dumps([row[0] for row in rows])
     events = {row[0]: row for row in await run("events", ids=ids)}
     handled = set(await run("handled", ids=ids, handlers=handlers))

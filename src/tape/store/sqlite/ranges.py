@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Final
 from tape.core.errors import Corrupt, NotFound, TapeError, Unavailable
 from tape.core.ids import GlobalSeq
 from tape.core.ports import Bounds
-from tape.store.ranges import BATCH_BYTES, Extent, Ranges, Selection, arrow_schema, sql_of
+from tape.store.ranges import BATCH_BYTES, Extent, Ranges, RangeSelection, arrow_schema, sql_of
 from tape.store.sqlite.location import BUSY_S, Location
 
 if TYPE_CHECKING:
@@ -40,7 +40,9 @@ class SqliteRanges:
         (rows,) = self._connection.execute(self._sql.count_between, {"after": after, "through": through}).fetchone()
         return int(rows)
 
-    def read(self, after: int, through: int, columns: Sequence[str], selection: Selection) -> Iterator[pa.RecordBatch]:
+    def read(
+        self, after: int, through: int, columns: Sequence[str], selection: RangeSelection
+    ) -> Iterator[pa.RecordBatch]:
         import pyarrow as pa
 
         if selection.is_nothing:
@@ -71,7 +73,7 @@ def _connected(path: Path) -> sqlite3.Connection:
     return sqlite3.connect(f"{path.as_uri()}?mode=ro", BUSY_S, isolation_level=None, uri=True)
 
 
-def _parameters(after: int, through: int, selection: Selection) -> dict[str, object]:
+def _parameters(after: int, through: int, selection: RangeSelection) -> dict[str, object]:
     low, high = selection.span or ("", "")
     wanted = {"run_ids": selection.run_ids, "kinds": selection.kinds, "subjects": selection.subjects}
     listed = {name: json.dumps(sorted(values or ())) for name, values in wanted.items()}

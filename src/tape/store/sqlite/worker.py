@@ -18,7 +18,7 @@ _NOT_THE_DATABASE = (sqlite3.DataError, sqlite3.IntegrityError, sqlite3.Programm
 _Call: TypeAlias = tuple[Callable[[sqlite3.Connection], Any], asyncio.AbstractEventLoop, "asyncio.Future[Any]"]
 
 
-class Worker:
+class SqliteThread:
     """Runs functions on its connection, one after the other."""
 
     def __init__(self, name: str, connect: Callable[[], sqlite3.Connection]) -> None:

@@ -14,6 +14,7 @@ from tape.core.run import Head
 from tape.core.sequence import (
     Accepted,
     AppendDecision,
+    AppendRequest,
     AppendVerdict,
     Cell,
     CellId,
@@ -21,7 +22,6 @@ from tape.core.sequence import (
     Known,
     Refused,
     Replayed,
-    Request,
     decide,
 )
 from tape.store.clock import now_ms
@@ -71,7 +71,7 @@ class Writer:
         """Drops the cached heads: a transaction was rolled back, or other statements wrote on this connection."""
         self._version = None
 
-    def append(self, connection: sqlite3.Connection, requests: Sequence[Request]) -> list[AppendOutcome]:
+    def append(self, connection: sqlite3.Connection, requests: Sequence[AppendRequest]) -> list[AppendOutcome]:
         """Writes what `decide` accepts. If the transaction does not commit, `forget` must follow."""
         self._refresh(connection)
         known = self._known(connection, requests)
@@ -89,7 +89,7 @@ class Writer:
             self._epoch, self.head, self._ts_ms = connection.execute(self._sql.meta).fetchone()
             self._version = version
 
-    def _known(self, connection: sqlite3.Connection, requests: Sequence[Request]) -> Known:
+    def _known(self, connection: sqlite3.Connection, requests: Sequence[AppendRequest]) -> Known:
         keys: dict[str, KeyRecord] = {}
         cells: dict[CellId, int] = {}
         depths: dict[GlobalSeq, int] = {}
@@ -112,7 +112,7 @@ class Writer:
             for row in connection.execute(self._sql.head, (run_id,)):
                 self._heads[run_id] = head_of(row)
 
-    def _entries(self, request: Request, verdict: AppendVerdict, ts_ms: int) -> list[Entry]:
+    def _entries(self, request: AppendRequest, verdict: AppendVerdict, ts_ms: int) -> list[Entry]:
         if not isinstance(verdict, Accepted):
             return []
         places = zip(count(verdict.first), request.events, verdict.seqs, verdict.depths)
@@ -147,7 +147,7 @@ class Writer:
         return replace(head, floor=floor)
 
     def _outcome(
-        self, connection: sqlite3.Connection, request: Request, verdict: AppendVerdict, entries: list[Entry]
+        self, connection: sqlite3.Connection, request: AppendRequest, verdict: AppendVerdict, entries: list[Entry]
     ) -> AppendOutcome:
         match verdict:
             case Accepted():
@@ -159,7 +159,7 @@ class Writer:
             case _:
                 assert_never(verdict)
 
-    def _stored(self, connection: sqlite3.Connection, request: Request, record: KeyRecord) -> list[Entry]:
+    def _stored(self, connection: sqlite3.Connection, request: AppendRequest, record: KeyRecord) -> list[Entry]:
         """The entries that a request wrote the first time, or its own events if those were trimmed."""
         last = record.first + len(record.seqs) - 1
         stored = [Entry._make(row) for row in connection.execute(self._sql.between, (record.first, last))]

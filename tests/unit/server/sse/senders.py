@@ -14,7 +14,7 @@ from tape.core.flow import Flow
 from tape.server.sse.fan_out import FanOutGroups
 from tape.server.sse.sender import Sender, StopReason
 from tape.server.sse.socket_writer import SocketWriter
-from tape.server.sse.sources import Source
+from tape.server.sse.sources import StreamSource
 from tape.telemetry import Meters
 from tape.wire.frames import Delivered, Frame
 from tape.wire.sse import Parser
@@ -135,7 +135,7 @@ def ids(frames: list[Frame]) -> list[int]:
 
 @asynccontextmanager
 async def sending(
-    source: Source,
+    source: StreamSource,
     after: int = 0,
     *,
     flow: Flow | None = None,

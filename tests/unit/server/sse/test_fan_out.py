@@ -17,7 +17,7 @@ from tape.core.ids import RunId
 from tape.core.ports import Store
 from tape.server.sse.fan_out import FanOutGroup, FanOutGroups
 from tape.server.sse.sender import StopReason
-from tape.server.sse.sources import JournalSource, RunSource, Source
+from tape.server.sse.sources import JournalSource, RunSource, StreamSource
 from tape.telemetry import Counter
 from tape.wire.frames import ClientEvicted, Goaway, ReplayComplete
 from tests.contract.events import upto
@@ -42,7 +42,7 @@ async def publish(journal: Journal, count: int, payload: str = "") -> None:
     await journal.append([Event(run_id="r1", payload=payload) for _ in range(count)])
 
 
-async def together(stack: AsyncExitStack, source: Source, groups: FanOutGroups) -> list[Client]:
+async def together(stack: AsyncExitStack, source: StreamSource, groups: FanOutGroups) -> list[Client]:
     """Clients that have all caught up."""
     clients = [await stack.enter_async_context(sending(source, groups=groups)) for _ in range(MEMBERS)]
     for client in clients:
@@ -65,7 +65,10 @@ async def test_a_member_that_leaves_and_rejoins_gets_each_entry_once(
     journal: Journal, store: Store, groups: FanOutGroups, seed: int
 ) -> None:
     random = Random(seed)
-    sources: list[Source] = [RunSource(journal, store.runs, RunId("r1")), JournalSource(journal, "/tape/event/**")]
+    sources: list[StreamSource] = [
+        RunSource(journal, store.runs, RunId("r1")),
+        JournalSource(journal, "/tape/event/**"),
+    ]
     published = 0
 
     async with AsyncExitStack() as stack:

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from typing import Final, TypeAlias
 
 from tape.cli.demo.arena.actions import HOUSE, LOAD, MEAL, RECRUITS, Action, age_cost
-from tape.cli.demo.arena.world import NOTHING, RESOURCES, Resource, Settlement, Stock, World
+from tape.cli.demo.arena.world import NOTHING, RESOURCES, Resource, Stock, Village, World
 
 MODELS: Final = ("hearth-small", "ember-medium", "anvil-large")
 TEMPERS: Final = ("careful", "bold", "diligent")
@@ -14,7 +14,7 @@ LEAN: Final = {"careful": 5, "bold": 3, "diligent": 4}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Observation:
+class AgentView:
     """What an agent knows when it decides: its settlement, the land, its neighbours, and a random number."""
 
     turn_num: int
@@ -22,20 +22,20 @@ class Observation:
     agent: str
     model: str
     temper: str
-    settlement: Settlement
+    settlement: Village
     land: Stock
-    neighbours: tuple[Settlement, ...]
+    neighbours: tuple[Village, ...]
     dice: int
 
 
-Decide: TypeAlias = Callable[[Observation], Action]
+Decide: TypeAlias = Callable[[AgentView], Action]
 """Chooses an action; a model can be plugged in here."""
 
 
-def observe(world: World, place: int) -> Observation:
+def observe(world: World, place: int) -> AgentView:
     """The world as one settlement observes it."""
     settlement = world.settlements[place]
-    return Observation(
+    return AgentView(
         turn_num=world.turn,
         season=world.season,
         agent=settlement.name,
@@ -48,7 +48,7 @@ def observe(world: World, place: int) -> Observation:
     )
 
 
-def prompt(seen: Observation) -> str:
+def prompt(seen: AgentView) -> str:
     """The observation as the prompt of a model."""
     mine = seen.settlement
     stores = ", ".join(f"{amount} {name}" for name, amount in zip(RESOURCES, mine.stock, strict=True))
@@ -60,12 +60,12 @@ def prompt(seen: Observation) -> str:
     )
 
 
-def by_rule(seen: Observation) -> Action:
+def by_rule(seen: AgentView) -> Action:
     """Decides by temper: first against hunger, then for growth, then for what the agent prefers."""
     return _against_hunger(seen) or _for_growth(seen) or _for_love(seen)
 
 
-def _against_hunger(seen: Observation) -> Action | None:
+def _against_hunger(seen: AgentView) -> Action | None:
     mine = seen.settlement
     if mine.stock.food >= LEAN[seen.temper] * mine.population // 2:
         return None
@@ -76,7 +76,7 @@ def _against_hunger(seen: Observation) -> Action | None:
     return Action(tool="gather", resource="food", reasoning=f"{mine.stock.food} food will not feed {mine.population}.")
 
 
-def _for_growth(seen: Observation) -> Action | None:
+def _for_growth(seen: AgentView) -> Action | None:
     mine = seen.settlement
     cost = age_cost(mine)
     if cost is not None and mine.stock.covers(cost.plus(Stock(food=mine.population))):
@@ -90,7 +90,7 @@ def _for_growth(seen: Observation) -> Action | None:
     return Action(tool="gather", resource=lacking, reasoning=f"A house needs more {lacking}.")
 
 
-def _for_love(seen: Observation) -> Action:
+def _for_love(seen: AgentView) -> Action:
     """The next age with some luck, else the agent's preferred resource."""
     favourite = FAVOURITES[TEMPERS.index(seen.temper)]
     lacking = [resource for resource in _lacking(seen.settlement) if seen.land.of(resource)]
@@ -101,6 +101,6 @@ def _for_love(seen: Observation) -> Action:
     return Action(tool="gather", resource=favourite, reasoning=f"A {seen.temper} leader never has enough {favourite}.")
 
 
-def _lacking(settlement: Settlement) -> list[Resource]:
+def _lacking(settlement: Village) -> list[Resource]:
     cost = age_cost(settlement) or NOTHING
     return [resource for resource in RESOURCES if settlement.stock.of(resource) < cost.of(resource)]

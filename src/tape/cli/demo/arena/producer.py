@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from typing import Final
 
 from tape.cli.demo.arena.agents import Decide, by_rule
-from tape.cli.demo.arena.turns import ArenaEvent, Place, step, world_at
+from tape.cli.demo.arena.turns import ArenaEvent, StoryPosition, step, world_at
 from tape.cli.demo.arena.world import mutate
 from tape.core.codec import JsonValue
 from tape.core.errors import UsageError, quoted
@@ -25,12 +25,12 @@ def arena(
     """
     place = world_at(prefix)
     if mutation is not None:
-        place = Place(mutate(place.world, mutation), place.emitted, place.decided)
+        place = StoryPosition(mutate(place.world, mutation), place.emitted, place.decided)
     run_id: str = getattr(sink, "run_id", prefix[-1].run_id if prefix else RUN)
     play(run_id, place, n_turns, sink, decide)
 
 
-def play(run_id: str, place: Place, n_turns: int, sink: EventSink, decide: Decide = by_rule) -> Place:
+def play(run_id: str, place: StoryPosition, n_turns: int, sink: EventSink, decide: Decide = by_rule) -> StoryPosition:
     """Emits a number of turns and returns the place after them."""
     if type(n_turns) is not int or not 0 <= n_turns <= MAX_TURNS:
         raise UsageError(f"n_turns is 0 to {MAX_TURNS}, not {quoted(n_turns)}")

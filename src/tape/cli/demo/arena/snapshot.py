@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from tape.cli.demo.arena.world import Settlement, Stock, World
+from tape.cli.demo.arena.world import Stock, Village, World
 from tape.core.codec import JsonValue
 from tape.core.errors import Corrupt
 
@@ -19,7 +19,7 @@ def snapshot(world: World) -> dict[str, JsonValue]:
     }
 
 
-def status(settlement: Settlement) -> dict[str, JsonValue]:
+def status(settlement: Village) -> dict[str, JsonValue]:
     """A settlement's fields, under the names that a mutation uses."""
     return {
         "name": settlement.name,
@@ -48,9 +48,9 @@ def restored(payload: Any) -> World:
         raise Corrupt("a turn_start holds no world") from error
 
 
-def _settlement(given: dict[str, Any]) -> Settlement:
+def _settlement(given: dict[str, Any]) -> Village:
     stock = Stock(**{name: given[name] for name in Stock._fields})
-    return Settlement(
+    return Village(
         name=given["name"],
         stock=stock,
         population=given["population"],

@@ -36,7 +36,7 @@ class ArenaEvent(NamedTuple):
 
 
 @dataclass(frozen=True, slots=True)
-class Place:
+class StoryPosition:
     """A place in a story: the world, how many events of the turn were emitted, and a decision not carried out yet."""
 
     world: World
@@ -59,15 +59,15 @@ class Place:
         is_acting = self.emitted <= agents * len(AGENTS)
         return (self.emitted - 1) // len(AGENTS) if is_acting else (self.emitted - 2) % agents
 
-    def after(self, world: World, decided: Action | None = None) -> "Place":
+    def after(self, world: World, decided: Action | None = None) -> "StoryPosition":
         """The place after one more event; after the last of a turn the next turn begins."""
         emitted = self.emitted + 1
         if emitted == 2 + len(world.settlements) * (len(AGENTS) + 1):
-            return Place(replace(world, turn=world.turn + 1))
-        return Place(world, emitted, decided)
+            return StoryPosition(replace(world, turn=world.turn + 1))
+        return StoryPosition(world, emitted, decided)
 
 
-def step(place: Place, decide: Decide = by_rule) -> tuple[Place, ArenaEvent]:
+def step(place: StoryPosition, decide: Decide = by_rule) -> tuple[StoryPosition, ArenaEvent]:
     """The next event, and the place after it."""
     match place.next_type:
         case "turn_start":
@@ -82,19 +82,19 @@ def step(place: Place, decide: Decide = by_rule) -> tuple[Place, ArenaEvent]:
             return place.after(place.world, place.decided), _metric(place)
 
 
-def world_at(prefix: Sequence[Entry | Event]) -> Place:
+def world_at(prefix: Sequence[Entry | Event]) -> StoryPosition:
     """The place in a story after these events; events of others are ignored."""
     starts = (n for n in range(len(prefix) - 1, -1, -1) if _is_ours(prefix[n], TURN_START))
-    place = Place(found())
+    place = StoryPosition(found())
     for event in prefix[next(starts, 0) :]:
         place = _follow(place, event)
     return place
 
 
-def _follow(place: Place, event: Entry | Event) -> Place:
+def _follow(place: StoryPosition, event: Entry | Event) -> StoryPosition:
     """A recorded decision is not made again, because a model could decide otherwise."""
     if _is_ours(event, TURN_START):
-        return Place(restored(_field(event, "world")), 1)
+        return StoryPosition(restored(_field(event, "world")), 1)
     if _is_ours(event, MUTATION):
         return replace(place, world=mutate(place.world, event.payload))
     return step(place, lambda _: _decided(event))[0] if _is_ours(event, place.next_type) else place
@@ -115,12 +115,12 @@ def _decided(event: Entry | Event) -> Action:
     return Action(tool=call["tool"], **call["arguments"], reasoning=_field(event, "reasoning"))
 
 
-def _event_at(place: Place, agent: str = "", **facts: JsonValue) -> ArenaEvent:
+def _event_at(place: StoryPosition, agent: str = "", **facts: JsonValue) -> ArenaEvent:
     named: Payload = {"agent": agent} if agent else {}
     return ArenaEvent(place.next_type, agent, {"turn_num": place.world.turn, **named, **facts})
 
 
-def _metric(place: Place) -> ArenaEvent:
+def _metric(place: StoryPosition) -> ArenaEvent:
     """An event about an agent that does not change the world."""
     seen = observe(place.world, place.actor)
     mine = seen.settlement
@@ -139,7 +139,7 @@ def _metric(place: Place) -> ArenaEvent:
     return _event_at(place, seen.agent, **facts)
 
 
-def _respond(place: Place, decide: Decide) -> tuple[Place, ArenaEvent]:
+def _respond(place: StoryPosition, decide: Decide) -> tuple[StoryPosition, ArenaEvent]:
     seen = observe(place.world, place.actor)
     action = REST if seen.settlement.is_fallen else decide(seen)
     tokens = _tokens(action.reasoning) + _tokens(str(action.arguments))
@@ -156,7 +156,7 @@ def _respond(place: Place, decide: Decide) -> tuple[Place, ArenaEvent]:
     return place.after(place.world, action), event
 
 
-def _act(place: Place) -> tuple[Place, ArenaEvent]:
+def _act(place: StoryPosition) -> tuple[StoryPosition, ArenaEvent]:
     action = place.decided or REST
     outcome = act(place.world, place.actor, action)
     name = place.world.settlements[place.actor].name
@@ -165,7 +165,7 @@ def _act(place: Place) -> tuple[Place, ArenaEvent]:
     return place.after(outcome.world), event
 
 
-def _keep_up(place: Place) -> tuple[Place, ArenaEvent]:
+def _keep_up(place: StoryPosition) -> tuple[StoryPosition, ArenaEvent]:
     kept = upkeep(place.world)
     tales: list[JsonValue] = list(kept.tales)
     event = _event_at(place, season=place.world.season, grown=kept.grown, eaten=kept.eaten, tales=tales)

@@ -3,7 +3,7 @@
 from dataclasses import replace
 from typing import Final, NamedTuple
 
-from tape.cli.demo.arena.world import Settlement, Stock, World
+from tape.cli.demo.arena.world import Stock, Village, World
 
 HARVEST: Final = {"spring": (20, 40), "summer": (40, 70), "autumn": (50, 80), "winter": (0, 15)}
 PLENTY: Final = 3
@@ -34,7 +34,7 @@ def upkeep(world: World) -> Upkeep:
     return Upkeep(after, grown, eaten, tuple(tale for tale in tales if tale))
 
 
-def _fate(settlement: Settlement) -> Settlement:
+def _fate(settlement: Village) -> Village:
     eaten = min(settlement.stock.food, settlement.population)
     hungry = settlement.population - eaten
     homeless = max(settlement.population - settlement.pop_cap, 0)
@@ -44,7 +44,7 @@ def _fate(settlement: Settlement) -> Settlement:
     return replace(fed, population=fed.population + 1) if is_growing else fed
 
 
-def _tale(before: Settlement, after: Settlement) -> str:
+def _tale(before: Village, after: Village) -> str:
     if after.is_fallen and not before.is_fallen:
         return f"{after.name} falls: its last people are gone"
     if after.population < before.population:

@@ -54,7 +54,7 @@ def only(resource: Resource, amount: int) -> Stock:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Settlement:
+class Village:
     name: str
     stock: Stock = FIRST_STORES
     population: int = 6
@@ -76,7 +76,7 @@ class World:
     """The whole world. Resources are conserved: land + stocks + spent = initial amount + grown."""
 
     seed: int
-    settlements: tuple[Settlement, ...]
+    settlements: tuple[Village, ...]
     turn: int = 1
     land: Stock = VIRGIN_LAND
     spent: Stock = NOTHING
@@ -90,7 +90,7 @@ class World:
         """A pseudo-random number: the same question to the same world at the same time gives the same answer."""
         return Random("/".join(map(str, (self.seed, self.turn, *about))))
 
-    def changed(self, place: int, settlement: Settlement, **changes: Any) -> World:
+    def changed(self, place: int, settlement: Village, **changes: Any) -> World:
         settlements = (*self.settlements[:place], settlement, *self.settlements[place + 1 :])
         return replace(self, settlements=settlements, **changes)
 
@@ -99,7 +99,7 @@ def found(seed: int = 7, names: tuple[str, ...] = FOUNDERS) -> World:
     """A world in its first turn."""
     if not names or len(set(names)) < len(names) or not all(map(is_id, names)):
         raise UsageError(f"settlements have names of their own, each {ID_IN_WORDS}")
-    return World(seed=seed, settlements=tuple(Settlement(name=name) for name in names))
+    return World(seed=seed, settlements=tuple(Village(name=name) for name in names))
 
 
 def mutate(world: World, mutation: JsonValue | bytes) -> World:
@@ -127,7 +127,7 @@ def _check(name: str, value: JsonValue) -> None:
         raise UsageError(f"{name} is a whole number from 0 to {MAX_NUMBER:,}, not {quoted(value)}")
 
 
-def _decreed(settlement: Settlement, mutation: Mapping[str, JsonValue]) -> Settlement:
+def _decreed(settlement: Village, mutation: Mapping[str, JsonValue]) -> Village:
     """The mutation was checked, so its values have the right types."""
     named: dict[str, Any] = dict(mutation)
     stock = settlement.stock._replace(**{name: named.pop(name) for name in RESOURCES if name in named})
