@@ -15,13 +15,15 @@ from tape.core.ports import Store
 from tape.core.reaction import HandlerKind, Reaction
 from tape.matcher.dispatcher import Dispatcher, WorkerConfig
 from tape.work.handler import handler
-from tests.bridges.receivers import Receiver
+from tests.bridges.receivers import SEND_DEADLINE_S, Receiver
 from tests.contract.events import append
 from tests.deadlines import DEADLINE_S
 
 
 def connect_to(receiver: Receiver, **settings: object) -> PeerConnection:
-    return peer_connections({receiver.name: {"deadline_s": DEADLINE_S, **receiver.settings, **settings}})[receiver.name]
+    return peer_connections({receiver.name: {"deadline_s": SEND_DEADLINE_S, **receiver.settings, **settings}})[
+        receiver.name
+    ]
 
 
 async def register(

@@ -19,7 +19,7 @@ from tests.servers.process import PrivateServer
 from tests.servers.valkey import ValkeyServer
 
 SECRET: Final = "whsec_" + "bm90IHNvIHNlY3JldCBhcyBpdCBsb29rcw=="
-DEADLINE_S: Final = 1.0
+SEND_DEADLINE_S: Final = 1.0
 
 
 class Received(NamedTuple):

@@ -38,10 +38,12 @@ class RecordedPath:
     """A path as it was recorded several times: what concerns others at that moment is in some of the recordings."""
 
     recordings: Sequence[Sequence[Call]]
+    idle: Sequence[Call]
 
     @property
     def always(self) -> set[Function]:
-        return set.intersection(*map(functions_of, self.recordings))
+        """The functions of every recording, but for those that the program also calls when it is idle."""
+        return set.intersection(*map(functions_of, self.recordings)) - functions_of(self.idle)
 
     @property
     def ever(self) -> set[Function]:

@@ -1,6 +1,7 @@
 """The five request paths as programs that are recorded: `python -m tests.internals.programs PATH STORE OUTPUT`.
 
-Each does once what is slow the first time, and then the same thing ten times, recorded each time.
+Each does once what is slow the first time, then the same thing ten times, recorded each time, and then nothing for a
+while: the last recording has what the program polls.
 """
 
 import http.client
@@ -28,6 +29,7 @@ from tests.internals.recorder import Call, Recorder
 
 WARM_UPS = 3
 RECORDINGS = 10
+IDLE_S = 2.0
 DEADLINE_S = 60.0
 
 Recordings = list[list[Call]]
@@ -43,6 +45,9 @@ def record(recorder: Recorder, take: Take, recordings: Recordings) -> None:
         calls = recorder.stop()
         if number > WARM_UPS:
             recordings.append(calls)
+    recorder.start()
+    time.sleep(IDLE_S)
+    recordings.append(recorder.stop())
 
 
 def publish_to_subscriber(recorder: Recorder, store: str, end: Callable[[Recordings], None]) -> None:

@@ -20,7 +20,8 @@ def record(name: str, store: str, folder: Path, environment: Mapping[str, str]) 
         command, capture_output=True, text=True, timeout=DEADLINE_S, check=False, env={**os.environ, **environment}
     )
     assert output.exists(), f"{name} was not recorded: {ended.stderr}"
-    return RecordedPath([[call(each) for each in calls] for calls in json.loads(output.read_text())])
+    *recordings, idle = [[call(each) for each in calls] for calls in json.loads(output.read_text())]
+    return RecordedPath(recordings, idle)
 
 
 def call(fields: dict[str, dict[str, str] | int | None]) -> Call:
