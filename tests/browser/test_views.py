@@ -48,6 +48,7 @@ async def screen(page: Page, server: TapeServer) -> AsyncIterator[Screen]:
 
 async def test_every_view_is_reached_from_the_top_and_by_its_number(screen: Screen) -> None:
     await screen.open()
+    await expect(screen.page).to_have_title("Runs · Tape")
 
     for number, title in enumerate(("Runs", "Live", "Reactions", "Tasks", "Outbox", "Lake", "System"), 1):
         link = screen.page.get_by_label("views").get_by_role("link", name=title)

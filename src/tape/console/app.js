@@ -29,7 +29,7 @@ export function App() {
     if (view) go({ view: view[0] })
   })
   useEffect(() => {
-    const [, title] = VIEWS.find(([name]) => name === place.view) ?? []
+    const [, title] = VIEWS.find(([name]) => name === (place.view || "runs")) ?? []
     document.title = [place.name || title, "Tape"].filter(Boolean).join(" · ")
   }, [place.view, place.name])
   return html`
