@@ -4,6 +4,8 @@ BIN := .venv/bin
 ONLY ?=
 # Tests wait as often as they compute, so four worker processes use two cores.
 WORKERS ?= 4
+# Where it is set, each of the processes that tests start would compile the same modules again.
+unexport PYTHONDONTWRITEBYTECODE
 
 # Folders with tests that need no database server, Java or browser; --quick skips the others in them.
 QUICK := tests/unit tests/contract tests/property tests/outbox
