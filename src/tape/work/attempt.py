@@ -1,7 +1,7 @@
 """An attempt at claimed tasks: its deadline, and how the worker cancels it."""
 
 import asyncio
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import timedelta
 from itertools import groupby
@@ -10,9 +10,10 @@ from typing import Protocol
 
 import anyio
 
-from tape.core.task import Task
+from tape.core.task import Outcome, Task
 from tape.telemetry import log
-from tape.work.deadline import END_S
+from tape.work.answers import outcome_of
+from tape.work.deadline import END_S, exceeded
 
 
 class TaskHandler(Protocol):
@@ -34,23 +35,25 @@ class Attempt:
 
     It is cancelled when it `has_lost_lease`, and with the lease the right to settle, or when it `is_late`. It
     `is_detached` if its handler ignores the cancellation for END_S: the worker does not wait for it any more.
+    An attempt that has ended without an outcome has lost its lease.
     """
 
     tasks: Sequence[Task]
+    outcome: Outcome | None = None
     has_lost_lease: bool = False
     is_late: bool = False
     is_detached: bool = False
     scope: anyio.CancelScope | None = None
+    timeout: timedelta | None = None
+    results: "AttemptResults | None" = None
     began_s: float = 0.0
     due_s: float = inf
     timer: asyncio.TimerHandle | None = None
-    on_detached: "Callable[[Attempt], None] | None" = None
 
-    def begin(
-        self, scope: anyio.CancelScope, timeout: timedelta | None, on_detached: "Callable[[Attempt], None]"
-    ) -> None:
+    def begin(self, scope: anyio.CancelScope, timeout: timedelta | None, results: "AttemptResults") -> None:
         """Marks the start of the handler; cancelling the attempt cancels the scope."""
-        self.scope, self.on_detached, self.began_s = scope, on_detached, asyncio.get_running_loop().time()
+        self.scope, self.timeout, self.results = scope, timeout, results
+        self.began_s = asyncio.get_running_loop().time()
         self.due_s = inf if timeout is None else self.began_s + timeout.total_seconds()
 
     def end(self) -> None:
@@ -63,13 +66,15 @@ class Attempt:
 
     def expire(self) -> None:
         """Cancels the attempt because its deadline has passed."""
+        if self.timeout is not None and not self.has_lost_lease:
+            self.outcome = outcome_of(exceeded(self.timeout))
         self.is_late, self.due_s = True, inf
         self._cancel()
 
     def lose_lease(self) -> None:
         """Cancels the attempt, or keeps it from starting, because another worker may have its tasks."""
         if not self.has_lost_lease:
-            self.has_lost_lease = True
+            self.has_lost_lease, self.outcome = True, None
             self._cancel()
 
     @property
@@ -87,10 +92,30 @@ class Attempt:
             self.timer = asyncio.get_running_loop().call_later(END_S, self._detach)
 
     def _detach(self) -> None:
-        if self.scope is not None and self.on_detached is not None:
+        if self.scope is not None and self.results is not None:
             self.is_detached = True
             log.warning("task.handler_detached", **self.log_fields)
-            self.on_detached(self)
+            self.results.add(self)
+
+
+class AttemptResults:
+    """Attempts that have ended and are not settled yet."""
+
+    def __init__(self) -> None:
+        self._ended: list[Attempt] = []
+        self._has_ended = asyncio.Event()
+
+    def add(self, attempt: Attempt) -> None:
+        self._ended.append(attempt)
+        if len(self._ended) == 1:
+            self._has_ended.set()
+
+    async def take(self) -> list[Attempt]:
+        """Waits for the first attempt that ends, and returns all that have ended by then."""
+        await self._has_ended.wait()
+        self._has_ended.clear()
+        ended, self._ended = self._ended, []
+        return ended
 
 
 class Deadlines:

@@ -8,7 +8,7 @@ import anyio
 
 from tape.core.errors import TapeError
 from tape.core.ports import Queue
-from tape.core.task import Claimed, Done, Outcome
+from tape.core.task import Claimed, Done
 from tape.work.attempt import Attempt
 from tape.work.outages import Outage
 from tape.work.slots import WorkerSlots
@@ -54,10 +54,10 @@ class Claimer:
         self._is_drained = claimed.is_all and not claimed.tasks
         return claimed
 
-    def release(self, ended: Sequence[tuple[Attempt, Outcome | None]]) -> None:
+    def release(self, ended: Sequence[Attempt]) -> None:
         """Frees slots; wakes the claim loop unless the last claim found nothing due."""
-        self._is_drained &= all(outcome is None or isinstance(outcome, Done) for _, outcome in ended)
-        self._slots.release([attempt for attempt, _ in ended])
+        self._is_drained &= all(attempt.outcome is None or isinstance(attempt.outcome, Done) for attempt in ended)
+        self._slots.release(ended)
         if not self._is_drained:
             self.wake()
 

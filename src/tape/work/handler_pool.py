@@ -11,34 +11,13 @@ from anyio.abc import TaskGroup
 from anyio.lowlevel import checkpoint
 
 from tape.core.causation import caused_by
-from tape.core.task import Outcome, Task
+from tape.core.task import Task
 from tape.telemetry import is_watched, span
 from tape.work.answers import Retry, outcome_of
-from tape.work.attempt import Attempt, Deadlines, TaskHandler, split_into_attempts
-from tape.work.deadline import exceeded
+from tape.work.attempt import Attempt, AttemptResults, Deadlines, TaskHandler, split_into_attempts
 from tape.work.handler_tasks import HandlerTasks
 
 BATCH: Final = 64  # attempts that a worker task runs before it yields to the event loop
-
-
-class AttemptResults:
-    """Attempts that have ended and are not settled yet. An attempt without an outcome has lost its lease."""
-
-    def __init__(self) -> None:
-        self._ended: list[tuple[Attempt, Outcome | None]] = []
-        self._has_ended = asyncio.Event()
-
-    def add(self, attempt: Attempt, outcome: Outcome | None) -> None:
-        self._ended.append((attempt, outcome))
-        if len(self._ended) == 1:
-            self._has_ended.set()
-
-    async def take(self) -> list[tuple[Attempt, Outcome | None]]:
-        """Waits for the first attempt that ends, and returns all that have ended by then."""
-        await self._has_ended.wait()
-        self._has_ended.clear()
-        ended, self._ended = self._ended, []
-        return ended
 
 
 class HandlerPool:
@@ -104,7 +83,7 @@ class HandlerPool:
             attempt = self._pending.popleft()
             self._wake_task()
             if attempt.has_lost_lease:
-                self._results.add(attempt, None)
+                self._results.add(attempt)
             else:
                 await self._run(attempt, scope, is_traced)
 
@@ -118,7 +97,7 @@ class HandlerPool:
             await is_woken.wait()
 
     async def _run(self, attempt: Attempt, scope: anyio.CancelScope, is_traced: bool) -> None:
-        attempt.begin(scope, self.handlers[attempt.tasks[0].reaction_id].timeout, self._give_up)
+        attempt.begin(scope, self.handlers[attempt.tasks[0].reaction_id].timeout, self._results)
         self._deadlines.watch(attempt)
         answer: object = None
         try:
@@ -128,17 +107,10 @@ class HandlerPool:
         finally:
             attempt.end()
             if attempt.is_cancelled and not attempt.is_detached:
-                self._give_up(attempt)
+                self._results.add(attempt)
         if not attempt.is_cancelled:
-            self._results.add(attempt, outcome_of(answer))
-
-    def _give_up(self, attempt: Attempt) -> None:
-        """Ends a cancelled attempt: one that is late has failed; without its lease it has no outcome."""
-        timeout = self.handlers[attempt.tasks[0].reaction_id].timeout
-        if attempt.has_lost_lease or timeout is None:
-            self._results.add(attempt, None)
-        else:
-            self._results.add(attempt, outcome_of(exceeded(timeout)))
+            attempt.outcome = outcome_of(answer)
+            self._results.add(attempt)
 
     def _is_ending(self, attempt: Attempt) -> bool:
         """Whether the worker cancels the attempt, and not its own handler."""

@@ -6,8 +6,8 @@ from tape.core.errors import TapeError
 from tape.core.ports import Queue
 from tape.core.task import Released, Settlement
 from tape.telemetry import log
+from tape.work.attempt import AttemptResults
 from tape.work.claiming import Claimer
-from tape.work.handler_pool import AttemptResults
 from tape.work.outages import Outage
 
 
@@ -26,9 +26,9 @@ class Settler:
             ended = await self._results.take()
             await self._settle(
                 [
-                    Settlement(task.claim, outcome)
-                    for attempt, outcome in ended
-                    if outcome is not None
+                    Settlement(task.claim, attempt.outcome)
+                    for attempt in ended
+                    if attempt.outcome is not None
                     for task in attempt.tasks
                 ]
             )

@@ -10,9 +10,9 @@ import anyio
 
 from tape.core.claim import WORK_LEASE
 from tape.core.ports import Queue
-from tape.work.attempt import TaskHandler
+from tape.work.attempt import AttemptResults, TaskHandler
 from tape.work.claiming import Claimer
-from tape.work.handler_pool import AttemptResults, HandlerPool
+from tape.work.handler_pool import HandlerPool
 from tape.work.lease_renewal import LeaseRenewer
 from tape.work.outages import Outage
 from tape.work.settling import Settler
