@@ -183,7 +183,7 @@ def resume(run_id: str, function: "Function", url: str | None = None, **options:
 async def _at(url: str | None, work: "Callable[[AsyncNode], Awaitable[T]]") -> T:
     async with aconnect(url) as node:
         return await work(node)
-    raise AssertionError("a node swallows nothing")
+    raise AssertionError("unreachable")
 
 
 @asynccontextmanager
@@ -231,7 +231,7 @@ async def dispatch(url: str | None, config: "WorkerConfig", once: bool = False) 
     async with make() if once else open_when_available(make, "work") as backend:
         dispatcher = Dispatcher(backend.store, equipped, backend.journal)
         return await (dispatcher.run_once() if once else dispatcher.run_until_signal())
-    raise AssertionError("a store swallows nothing")
+    raise AssertionError("unreachable")
 
 
 async def forward(url: str | None, to: "Destination", cursor: Path, pattern: str, once: bool = False) -> int:
@@ -241,7 +241,7 @@ async def forward(url: str | None, to: "Destination", cursor: Path, pattern: str
     make = partial(open_journal, url)
     async with make() if once else open_when_available(make, "relay") as journal:
         return await forward_journal(journal, to, cursor, pattern, once)
-    raise AssertionError("a journal swallows nothing")
+    raise AssertionError("unreachable")
 
 
 def lake_behind(store: str, lake: Path) -> Reader | None:

@@ -148,7 +148,7 @@ async def _ours(count: int) -> Times:
             put_in = perf_counter()
             await _work_off(store, journal, count)
             return Times(began, put_in, perf_counter())
-    raise AssertionError("a store swallows nothing")
+    raise AssertionError("unreachable")
 
 
 async def _put_in(journal: Journal, count: int) -> None:

@@ -45,7 +45,7 @@ async def _pgqueuer() -> Times:
             put_in = perf_counter()
             await _drain(queries, TASKS)
             return Times(began, put_in, perf_counter())
-    raise AssertionError("a server swallows nothing")
+    raise AssertionError("unreachable")
 
 
 async def _drain(queries: object, count: int) -> None:
@@ -90,7 +90,7 @@ async def _procrastinate() -> Times:
             await app.run_worker_async(wait=False, concurrency=20, install_signal_handlers=False, listen_notify=False)
             assert count.is_done.is_set()
             return Times(began, put_in, perf_counter())
-    raise AssertionError("a server swallows nothing")
+    raise AssertionError("unreachable")
 
 
 async def _taskiq() -> Times:

@@ -27,7 +27,7 @@ async def tasks_in(store: Store) -> Made:
     async with store.transaction() as tx:
         rows = await tx.fetch(TASK_COLUMNS, {})
         return {(row[0], row[1], crc32(repr(row[2:]).encode())) for row in rows}
-    raise AssertionError("a transaction swallows nothing")
+    raise AssertionError("unreachable")
 
 
 async def delete_tasks(store: Store) -> None:

@@ -62,7 +62,7 @@ def test_a_debounced_reaction_gets_a_task_for_the_newest_entry_of_a_subject(
 async def coalesced(url: str) -> list[int]:
     async with opened(url) as (store, _):
         return [task.coalesced for task in await tasks(store)]
-    raise AssertionError("a store swallows nothing")
+    raise AssertionError("unreachable")
 
 
 def test_a_match_at_the_depth_limit_becomes_one_dead_task(spark: SparkSession, url: str, log: DeltaLog) -> None:
@@ -88,7 +88,7 @@ async def died(url: str) -> tuple[list[int], int]:
     async with opened(url) as (store, journal):
         dead = [task.source_global_seq for task in await tasks(store, status=TaskStatus.DLQ)]
         return dead, len([entry async for entry in journal.stream(subject="/tape/task/dead/**", follow=False)])
-    raise AssertionError("a store swallows nothing")
+    raise AssertionError("unreachable")
 
 
 def test_the_command_prints_progress_and_counts_and_a_dry_run_makes_nothing(
@@ -175,4 +175,4 @@ async def change_often(url: str, times: int) -> Made:
         made = await tasks_in(store)
         await delete_tasks(store)
         return made
-    raise AssertionError("a store swallows nothing")
+    raise AssertionError("unreachable")

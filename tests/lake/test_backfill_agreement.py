@@ -196,14 +196,14 @@ async def until_made(url: str, least: int) -> int:
             while (made := await count(store)) < least:  # noqa: ASYNC110 - another process makes them
                 await anyio.sleep(0.002)
         return made
-    raise AssertionError("a store swallows nothing")
+    raise AssertionError("unreachable")
 
 
 async def count(store: Store) -> int:
     async with store.transaction() as tx:
         ((made,),) = await tx.fetch("SELECT count(*) FROM tape_tasks", {})
         return int(made)
-    raise AssertionError("a transaction swallows nothing")
+    raise AssertionError("unreachable")
 
 
 async def begin_again(url: str) -> None:
@@ -215,4 +215,4 @@ async def happened(place: Place) -> list[str]:
     """The types of all registration entries."""
     async with opened(place.url, DeltaLog(place.lake / "journal")) as (_, journal):
         return [entry.type async for entry in journal.stream(subject="/tape/reaction/**", follow=False)]
-    raise AssertionError("a store swallows nothing")
+    raise AssertionError("unreachable")

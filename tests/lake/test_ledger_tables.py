@@ -171,7 +171,7 @@ async def _run_with_ledgers(url: str) -> tuple[str, list[Event]]:
             begun = await node.effects.begin(run_id, tool, decision_index=index, semantics=semantics)
             await node.effects.complete(run_id, begun.idempotency_key, status)
         return run_id, await _events(backend.journal)
-    raise AssertionError("a store swallows nothing")
+    raise AssertionError("unreachable")
 
 
 async def _events(journal: Journal) -> list[Event]:

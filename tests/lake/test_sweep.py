@@ -44,7 +44,7 @@ def inside(url: str, task: Callable[[Store, Journal], Awaitable[T]]) -> T:
     async def main() -> T:
         async with open_store(url) as store, run_journal(store) as journal:
             return await task(store, journal)
-        raise AssertionError("a store swallows nothing")
+        raise AssertionError("unreachable")
 
     return anyio.run(main)
 

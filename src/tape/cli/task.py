@@ -79,13 +79,13 @@ def replay(choices: Choices, task_ids: tuple[str, ...], reaction_id: str | None,
 async def _listed(choices: Choices, reaction_id: str, status: int, limit: int) -> list[Task]:
     async with choices.open_store() as store:
         return list(await store.tasks.listed(reaction_id=reaction_id, status=status, limit=limit))
-    raise AssertionError("a store swallows nothing")
+    raise AssertionError("unreachable")
 
 
 async def _find(choices: Choices, task_id: str) -> Task:
     async with choices.open_store() as store:
         return await _found(store, task_id)
-    raise AssertionError("a store swallows nothing")
+    raise AssertionError("unreachable")
 
 
 async def _found(store: Store, task_id: str) -> Task:
@@ -103,7 +103,7 @@ async def _replay(choices: Choices, task_ids: tuple[str, ...], reaction_id: str,
         named = [(await _found(store, task_id)).task_id for task_id in task_ids]
         named = named or list(await store.tasks.dead(reaction_id, limit))
         return list(await store.tasks.replay(named))
-    raise AssertionError("a store swallows nothing")
+    raise AssertionError("unreachable")
 
 
 def _facts(task: Task) -> dict[str, object]:

@@ -134,7 +134,7 @@ async def _watch(choices: Choices, namespace: str, key: str, from_version: int |
 async def _at(choices: Choices, ask: Callable[[AsyncNode], Awaitable[T]]) -> T:
     async with choices.open_node() as node:
         return await ask(node)
-    raise AssertionError("a node swallows nothing")
+    raise AssertionError("unreachable")
 
 
 def _write(choices: Choices, value: Value, change: ValueChange | None = None, is_bare: bool = False) -> None:

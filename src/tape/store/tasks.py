@@ -155,7 +155,7 @@ class Tasks:
                 if any(deleted for (deleted,) in await tx.fetch(self._sql.is_removed, {"reaction_id": reaction_id})):
                     raise NotFound(f"reaction {reaction_id!r} was removed; its tasks would never be claimed")
             return await self._matched.add_missing(tx, hits, now)
-        raise AssertionError("a transaction swallows nothing")
+        raise AssertionError("unreachable")
 
     async def listed(
         self,

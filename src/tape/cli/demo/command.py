@@ -116,13 +116,13 @@ async def _run_parts(choices: Choices, options: DemoOptions, store: Store, serve
     async with compose.run_journal(store) as journal:
         stream_demo = StreamDemo(journal, options.url, await journal.head(), is_quiet=choices.is_json)
         report = await stream_demo.run(options.seconds)
-        report = report.with_story(await demo_fork.play(journal, store.runs, stream_demo.prefix))
+        report = report.with_fork(await demo_fork.play(journal, store.runs, stream_demo.prefix))
         report = report.with_work(await demo_work.run(store, journal, stream_demo.prefix))
         file = Location.parse(options.url, False).path
         report = report.with_outbox(await demo_outbox.run(journal, options.url, str(file)))
         if options.lake is not None:
             order = demo_lake.Order(options.url, *options.lake, is_quiet=choices.is_json)
-            report = report.with_lake(await demo_lake.run(store, order, report.story))
+            report = report.with_lake(await demo_lake.run(store, order, report.fork))
     if server.url:
         report = report.with_check(await demo_server.check(server, await _expected(store, report)))
     return report.audited(await audit(store, lambda fault: None))
@@ -178,8 +178,8 @@ def _write_story(report: Report) -> None:
         work as demo_work,
     )
 
-    if report.story is not None:
-        demo_fork.write(report.story)
+    if report.fork is not None:
+        demo_fork.write(report.fork)
     if report.work is not None:
         demo_work.write(report.work)
     if report.outbox is not None:
@@ -204,8 +204,8 @@ def _write_links(report: Report, choices: Choices, options: DemoOptions, server:
 
 
 def _links(report: Report, server: DemoServer) -> Iterator[tuple[str, str]]:
-    if report.story is not None:
-        yield "the fork beside its parent", server.link(f"runs/{report.story.diff.other}?with={report.story.diff.one}")
+    if report.fork is not None:
+        yield "the fork beside its parent", server.link(f"runs/{report.fork.diff.other}?with={report.fork.diff.one}")
     if report.work is not None:
         yield "the reaction", server.link(f"reactions/{report.work.reaction_id}")
         yield "the task that died", server.link(f"tasks/{report.work.task_id}")

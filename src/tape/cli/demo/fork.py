@@ -61,11 +61,11 @@ async def play(journal: Journal, runs: RunDirectory, prefix: str) -> ForkResult:
     return ForkResult(await journal.diff(run_id, child_id), _checks(parent, after, child, at_seq))
 
 
-def write(story: ForkResult) -> None:
+def write(fork: ForkResult) -> None:
     """Prints both runs side by side."""
     output.write()
     output.write(output.paint("A run, and what if its stores had been empty in the third turn:", "bold"))
-    run_diff.write(story.diff, LINES, "… and more; tape run diff shows it all")
+    run_diff.write(fork.diff, LINES, "… and more; tape run diff shows it all")
 
 
 async def _play(journal: Journal, run_id: str) -> list[Entry]:

@@ -44,7 +44,7 @@ class Order(NamedTuple):
     is_quiet: bool
 
 
-async def run(store: Store, order: Order, story: ForkResult | None) -> LakeResult:
+async def run(store: Store, order: Order, fork: ForkResult | None) -> LakeResult:
     """Journal, Spark, lake, tables, page: one after the other, then all of it compared."""
     from tape.core.errors import UsageError
 
@@ -54,12 +54,12 @@ async def run(store: Store, order: Order, story: ForkResult | None) -> LakeResul
     if (await store.journal.bounds()).floor > 1:
         return LakeResult(skipped="the journal has let go of its beginning, so a new lake cannot have it")
     try:
-        return await _run(store, order, story)
+        return await _run(store, order, fork)
     except UsageError as error:
         return LakeResult(skipped=str(error))
 
 
-async def _run(store: Store, order: Order, story: ForkResult | None) -> LakeResult:
+async def _run(store: Store, order: Order, fork: ForkResult | None) -> LakeResult:
     from tape.lake.lazy_reader import TABLE
     from tape.lake.log import DeltaLog
     from tape.lake.reports.report import write_report
@@ -76,7 +76,7 @@ async def _run(store: Store, order: Order, story: ForkResult | None) -> LakeResu
     with _timed(order, lines, "the page is drawn …") as done:
         pictures = await to_thread.run_sync(write_report, order.lake, await status_of(store.journal, log), order.page)
         done("page", f"{len(pictures)} plots, as SVG in a page and as PNG beside it")
-    checks = (await _held(store, log), _added_up(log, story))
+    checks = (await _held(store, log), _added_up(log, fork))
     return LakeResult(tuple(lines), checks, order.page)
 
 
@@ -144,7 +144,7 @@ async def _same(warm: Reader, cold: Reader, head: int) -> int:
     return count
 
 
-def _added_up(log: DeltaLog, story: ForkResult | None) -> Check:
+def _added_up(log: DeltaLog, fork: ForkResult | None) -> Check:
     """Whether the tables agree with the fork's own entries, and are complete."""
     from tape.lake.derived_tables import rows_of
 
@@ -152,20 +152,18 @@ def _added_up(log: DeltaLog, story: ForkResult | None) -> Check:
     runs, forks, left = (rows_of(lake, name) for name in ("runs", "forks", "quarantine"))
     total = sum(row["n_events"] for row in runs)
     ends = {
-        row["agent"]: (row["parent_value"], row["value"])
-        for row in forks
-        if story and row["run_id"] == story.diff.other
+        row["agent"]: (row["parent_value"], row["value"]) for row in forks if fork and row["run_id"] == fork.diff.other
     }
-    is_counted = story is None or (bool(ends) and ends == _ends(story))
+    is_counted = fork is None or (bool(ends) and ends == _ends(fork))
     listed = ", ".join(f"{agent} {value - parent:+g}" for agent, (parent, value) in sorted(ends.items()))
     finding = f"{total:,} entries of {len(runs):,} runs, {len(left):,} in quarantine; fork: {listed or 'none'}"
     return Check("tables", total == log.snapshot().through and is_counted, finding)
 
 
-def _ends(story: ForkResult) -> dict[Any, tuple[float, float]]:
+def _ends(fork: ForkResult) -> dict[Any, tuple[float, float]]:
     """Each agent's prosperity at the end of the run and of its fork, from the entries."""
     found: dict[Any, tuple[float, float]] = {}
-    for row in story.diff.rows:
+    for row in fork.diff.rows:
         if row.one is not None and row.other is not None and row.one.type == row.other.type == "metric":
             one, other = row.one.payload, row.other.payload
             if isinstance(one, dict) and isinstance(other, dict):

@@ -34,7 +34,7 @@ class Report:
     same_process: Sequence[int]
     other_process: Sequence[int]
     checks: Sequence[Check]
-    story: ForkResult | None = None
+    fork: ForkResult | None = None
     work: WorkResult | None = None
     outbox: Outbox | None = None
     lake: LakeResult | None = None
@@ -43,9 +43,9 @@ class Report:
     def is_kept(self) -> bool:
         return all(check.is_kept for check in self.checks)
 
-    def with_story(self, story: ForkResult) -> Report:
+    def with_fork(self, fork: ForkResult) -> Report:
         """With a run and its fork."""
-        return replace(self, checks=[*self.checks, *story.checks], story=story)
+        return replace(self, checks=[*self.checks, *fork.checks], fork=fork)
 
     def with_work(self, work: WorkResult) -> Report:
         """With the results of a reaction."""
@@ -75,11 +75,11 @@ class Report:
         return max((last - first + 1 for first, last in seconds), default=0)
 
 
-def compare(name: str, saw: Sequence[int], expected: Sequence[int], remark: str) -> Check:
+def compare(name: str, received: Sequence[int], expected: Sequence[int], remark: str) -> Check:
     """Whether a reader got exactly its entries, once and in order."""
-    is_kept = list(saw) == list(expected)
+    is_kept = list(received) == list(expected)
     verdict = "once each, in order" if is_kept else "not exactly what it asked for"
-    return Check(name, is_kept, f"{len(saw):,} of {len(expected):,}, {verdict}{f'; {remark}' if remark else ''}")
+    return Check(name, is_kept, f"{len(received):,} of {len(expected):,}, {verdict}{f'; {remark}' if remark else ''}")
 
 
 def write(report: Report) -> None:

@@ -22,8 +22,8 @@ from tape.matcher.dispatcher import Dispatcher, WorkerConfig
 from tape.work.handler import handler
 
 AMOUNTS: Final = (12, 40, 5, 99, 25, 60)
-DEAR: Final = 10
-PREDICATE: Final = f"payload.amount >= {DEAR}"
+MIN_AMOUNT: Final = 10
+PREDICATE: Final = f"payload.amount >= {MIN_AMOUNT}"
 WRONG: Final = 4  # the order with the unknown street
 REASON: Final = "no such street"
 DEADLINE_S: Final = 30.0
@@ -43,11 +43,11 @@ class _Shop:
 
     def __init__(self) -> None:
         self.shipped: Counter[int] = Counter()
-        self.is_mended = False
+        self.is_map_fixed = False
 
     def ship(self, order: Any) -> None:
         number = order.payload["order"]
-        if number == WRONG and not self.is_mended:
+        if number == WRONG and not self.is_map_fixed:
             raise ValueError(REASON)
         self.shipped[number] += 1
 
@@ -60,11 +60,11 @@ async def run(store: Store, journal: Journal, prefix: str) -> WorkResult:
     until = partial(_until, dispatcher, partial(store.tasks.listed, reaction_id=reaction.reaction_id))
     await dispatcher.register()
     await _order(journal, f"{prefix}shop")
-    wanted = [number for number, amount in enumerate(AMOUNTS, 1) if amount >= DEAR or not reaction.predicate_cel]
+    wanted = [number for number, amount in enumerate(AMOUNTS, 1) if amount >= MIN_AMOUNT or not reaction.predicate_cel]
 
     first = await until(lambda tasks: len(tasks) == len(wanted) and all(map(_is_over, tasks)))
     dead = [task for task in first if task.status is TaskStatus.DLQ]
-    shop.is_mended = True
+    shop.is_map_fixed = True
     replayed = await store.tasks.replay([TaskId(task.task_id) for task in dead])
     last = await until(lambda tasks: all(task.status is TaskStatus.DONE for task in tasks))
 

@@ -28,18 +28,18 @@ async def check_outbox(store: str) -> list[Finding]:
             return findings_of(await table.stats()) if await table.is_there() else []
     except TapeError as error:
         return [Finding("outbox", "does not answer", "fail", str(error))]
-    raise AssertionError("an outbox swallows nothing")
+    raise AssertionError("unreachable")
 
 
 def findings_of(stats: OutboxStats) -> list[Finding]:
     """The outbox's numbers, and each growth limit it has exceeded."""
     waiting = f"{stats.pending:,} pending, {stats.in_flight:,} in flight, oldest {stats.oldest_ms / 1000:,.1f} s"
     ack = f"ack p50 {stats.ack_p50_ms:,.1f} ms, p99 {stats.ack_p99_ms:,.1f} ms"
-    standing = Finding("outbox", f"{stats.rows:,} rows, {waiting}, {ack}")
+    backlog = Finding("outbox", f"{stats.rows:,} rows, {waiting}, {ack}")
     if stats.oldest_ms > LATE_MS:
-        standing = standing._replace(status="warn", fix=LATE)
+        backlog = backlog._replace(status="warn", fix=LATE)
     dead = Finding("dead letters", f"{stats.failed:,}")
     if stats.failed:
         dead = dead._replace(status="warn", fix="look at them with `tape outbox ls --status failed`")
     grown = [Finding("outbox growth", f"{stats.rows:,} rows, {ack}", "warn", advice) for advice in stats.advice]
-    return [standing, dead, *grown]
+    return [backlog, dead, *grown]

@@ -132,7 +132,7 @@ def remove(choices: Choices, reaction_id: str) -> None:
 async def _with(choices: Choices, ask: Callable[[Reactions], Awaitable[T]]) -> T:
     async with choices.open_store() as store:
         return await ask(store.reactions)
-    raise AssertionError("a store swallows nothing")
+    raise AssertionError("unreachable")
 
 
 def _show(choices: Choices, record: ReactionRecord) -> None:

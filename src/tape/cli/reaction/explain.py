@@ -56,7 +56,7 @@ async def _explain(choices: Choices, reaction_id: str, global_seq: int) -> Expla
     choices.check_exists()
     async with compose.open_backend(choices.location()[0], lake=choices.lake_folder()) as backend:
         return await explain_entry(backend.store, backend.journal, reaction_id, global_seq)
-    raise AssertionError("a store swallows nothing")
+    raise AssertionError("unreachable")
 
 
 def _print(explanation: Explanation) -> None:

@@ -159,7 +159,7 @@ async def _find(choices: Choices, run_id: str) -> tuple[RunRecord, RunState | No
             return record, None, []
         state = RUNS.find(await store.cells.snapshot((RUNS.at(run_id),)), run_id)
         return record, state, await Ledgers(store, journal).obligations.unmet(run_id)
-    raise AssertionError("a store swallows nothing")
+    raise AssertionError("unreachable")
 
 
 async def found_run(store: Store, run_id: str) -> RunRecord:
@@ -218,7 +218,7 @@ async def _cancel(choices: Choices, run_id: str, reason: str) -> int:
             return await cancel(journal, Ledgers(store, journal) if choices.has_ledgers() else None, run_id, reason)
         except RunNotFound as error:
             raise _unknown(error.run_id) from error
-    raise AssertionError("a store swallows nothing")
+    raise AssertionError("unreachable")
 
 
 async def _diff(choices: Choices, one: str, other: str) -> tuple[Diff, tuple[LedgerRow, ...]]:
@@ -236,7 +236,7 @@ async def _diff(choices: Choices, one: str, other: str) -> tuple[Diff, tuple[Led
             return found, ()
         ledgers = Ledgers(store, journal)
         return found, compare_actions(await read_actions(ledgers, found.one), await read_actions(ledgers, found.other))
-    raise AssertionError("a store swallows nothing")
+    raise AssertionError("unreachable")
 
 
 def _facts(record: RunRecord) -> dict[str, object]:

@@ -47,7 +47,7 @@ async def dispatch(url: str, config: WorkerConfig, once: bool) -> int:
     async with make() if once else open_when_available(make, "work") as channel:
         dispatcher = Dispatcher(channel, config)
         return await (dispatcher.run_once() if once else dispatcher.run_until_signal())
-    raise AssertionError("a channel swallows nothing")
+    raise AssertionError("unreachable")
 
 
 class Dispatcher:

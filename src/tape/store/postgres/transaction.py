@@ -27,7 +27,7 @@ async def shielded(statement: Awaitable[T]) -> T:
     """Runs a statement to its end: asyncpg cannot reuse a connection whose statement was cancelled half-way."""
     with anyio.CancelScope(shield=True):
         return await statement
-    raise AssertionError("a shield swallows nothing")
+    raise AssertionError("unreachable")
 
 
 class PostgresTransaction:
