@@ -12,14 +12,15 @@ from tape.lake.java import find_java, launch_home
 from tape.lake.session import check_master, chosen_master, configuration
 from tape.lake.spark_settings import declared
 from tests.lake.journals import fill, numbered
-from tests.servers.spark import without_spark
+from tests.servers.spark import BRIEF, without_spark
 
 COUNT = """
 import sys
 from pathlib import Path
 from tape.lake.session import open_session
-master, folder, store = sys.argv[1:]
-with open_session(master, Path(folder)) as spark:
+master, folder, store, java = sys.argv[1:]
+options = {"spark.executor.defaultJavaOptions": java} if master.startswith("local-cluster") else {}
+with open_session(master, Path(folder), options) as spark:
     frame = spark.read.format("tape").options(store=store, rowsPerPartition=20).load()
     print(frame.where("run_id = 'run1'").count(), frame.where("subject LIKE '/n3/%'").count())
 """
@@ -35,7 +36,7 @@ with open_spark() as spark:
 
 def count(master: str, folder: Path, url: str) -> subprocess.CompletedProcess[str]:
     """Counts in a process of its own; keeps its stdout and stderr."""
-    command = [sys.executable, "-c", COUNT, master, str(folder), url]
+    command = [sys.executable, "-c", COUNT, master, str(folder), url, BRIEF]
     environment = without_spark(dict(os.environ))
     return subprocess.run(command, capture_output=True, text=True, check=False, env=environment)
 
