@@ -27,6 +27,7 @@ demo: setup ## Run a demonstration of one minute (KEEP=1 leaves the console runn
 
 test: check ## Run the whole suite (WORKERS=4 processes)
 	@$(BIN)/python -m tests.servers.chromium
+	@$(BIN)/python -m tests.servers.spark_archive
 	@$(BIN)/pytest --quiet -n $(WORKERS) --ignore tests/architecture
 
 quick: setup ## Run the tests that need no server, Java or browser, with a fifth of the generated examples
