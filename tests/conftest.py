@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import logging
 import signal
 from collections.abc import Callable, Iterator
@@ -57,6 +58,14 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
         from tests.parallel import rank
 
         items.sort(key=lambda item: rank(item.nodeid))
+
+
+def pytest_collection_finish() -> None:
+    gc.freeze()  # modules and collected tests stay: a collection of garbage need not look at them each time
+
+
+def pytest_unconfigure() -> None:
+    gc.unfreeze()
 
 
 def scaled(amount: float, factor: float) -> int:
