@@ -34,10 +34,10 @@ async def without_end(envelope: Envelope) -> None:
 
 
 def in_process(envelope: Envelope) -> None:
-    """Loops forever if the payload has `hangs`."""
+    """Sleeps forever if the payload has `hangs`."""
     _began(envelope)
     while _given(envelope, "hangs"):
-        pass
+        time.sleep(3_600)
     if _given(envelope, "fails"):
         raise Dead("it cannot be")
 
