@@ -61,8 +61,10 @@ async def grpc_gateway(target: str, *streaming: str) -> AsyncIterator[GrpcGatewa
         server = grpc.aio.server()
         server.add_generic_rpc_handlers((between,))
         between.url = f"tape://127.0.0.1:{server.add_insecure_port('127.0.0.1:0')}"
-        await server.start()
+        with anyio.CancelScope(shield=True):  # a server that is half started cannot be stopped
+            await server.start()
         try:
             yield between
         finally:
-            await server.stop(0)
+            with anyio.CancelScope(shield=True):
+                await server.stop(0)
