@@ -5,10 +5,13 @@ from contextlib import aclosing, closing
 from pathlib import Path
 
 import anyio
+import grpc
 import pytest
 
 import tape
 from tape.core.errors import Corrupt, InvalidCursor, RunNotFound, Unavailable, UsageError, VersionConflict
+from tape.sdk.remote.channel import Channel
+from tape.wire import tape_pb2 as pb
 from tests.deadlines import DEADLINE_S
 from tests.server.conftest import Start
 from tests.server.server import TapeServer, begin_epoch
@@ -48,6 +51,16 @@ async def test_an_unreachable_server_is_unavailable(monkeypatch: pytest.MonkeyPa
     with pytest.raises(Unavailable, match="nobody answers"):
         async with tape.aconnect("tape://127.0.0.1:1"):
             pytest.fail("it connected")
+
+
+async def test_a_cancelled_attempt_to_connect_closes_its_channel() -> None:
+    channel = Channel("tape://127.0.0.1:1")
+
+    with anyio.move_on_after(0):
+        await channel.__aenter__()
+
+    with pytest.raises(grpc.aio.UsageError, match="closed"):
+        await channel.call("Append", pb.AppendRequest(), pb.AppendResponse)
 
 
 async def test_an_error_is_the_same_as_in_process(lasting_server: TapeServer) -> None:

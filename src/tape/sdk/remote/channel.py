@@ -65,14 +65,21 @@ class Channel:
         self._channel: Any = grpc.aio.insecure_channel(_target(url), options=OPTIONS)
 
     async def __aenter__(self) -> Self:
-        with anyio.move_on_after(CONNECT_S):
-            await self._channel.channel_ready()
-            return self
-        await self._close()
-        raise Unavailable(f"nobody answers at {quoted(self._url)}")
+        try:
+            await self._connect()
+        except BaseException:
+            await self._close()
+            raise
+        return self
 
     async def __aexit__(self, *_: object) -> None:
         await self._close()
+
+    async def _connect(self) -> None:
+        with anyio.move_on_after(CONNECT_S):
+            await self._channel.channel_ready()
+            return
+        raise Unavailable(f"nobody answers at {quoted(self._url)}")
 
     async def _close(self) -> None:
         with anyio.CancelScope(shield=True):
