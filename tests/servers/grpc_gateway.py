@@ -7,6 +7,8 @@ from typing import Any
 import anyio
 import grpc
 
+from tape.wire.late_events import accept_late_events
+
 
 class GrpcGateway(grpc.GenericRpcHandler):  # type: ignore[misc]
     """Passes calls on as they are; those of the procedures that it knows to stream, message by message."""
@@ -56,6 +58,7 @@ class GrpcGateway(grpc.GenericRpcHandler):  # type: ignore[misc]
 @asynccontextmanager
 async def grpc_gateway(target: str, *streaming: str) -> AsyncIterator[GrpcGateway]:
     """Stands before the server at a target, `host:port`, for as long as its block."""
+    accept_late_events()
     async with grpc.aio.insecure_channel(target, options=[("grpc.enable_http_proxy", 0)]) as channel:
         between = GrpcGateway(channel, frozenset(streaming))
         server = grpc.aio.server()

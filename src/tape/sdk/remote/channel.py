@@ -2,7 +2,6 @@
 
 import json
 from collections.abc import Sequence
-from contextlib import suppress
 from typing import Any, Final, Self, TypeVar
 from urllib.parse import urlsplit
 
@@ -16,6 +15,7 @@ from tape.core.causation import current_cause
 from tape.core.errors import Unavailable, UsageError, quoted
 from tape.sdk.remote.refusals import raised_from
 from tape.wire import fork_guard, tape_pb2 as pb, traceparent
+from tape.wire.late_events import accept_late_events
 
 SCHEME: Final = "tape"
 PORT: Final = 7878
@@ -61,6 +61,7 @@ class Channel:
 
     def __init__(self, url: str) -> None:
         fork_guard.grpc_use.begin()
+        accept_late_events()
         self._url = url
         self._channel: Any = grpc.aio.insecure_channel(_target(url), options=OPTIONS)
 
@@ -68,23 +69,18 @@ class Channel:
         try:
             await self._connect()
         except BaseException:
-            await self._close()
+            await self._channel.close()
             raise
         return self
 
     async def __aexit__(self, *_: object) -> None:
-        await self._close()
+        await self._channel.close()
 
     async def _connect(self) -> None:
         with anyio.move_on_after(CONNECT_S):
             await self._channel.channel_ready()
             return
         raise Unavailable(f"nobody answers at {quoted(self._url)}")
-
-    async def _close(self) -> None:
-        with anyio.CancelScope(shield=True):
-            await self._channel.close()
-            await _nothing_is_under_way()
 
     async def call(self, name: str, request: Message, answer: type[M], caller: Caller = PLAIN) -> M:
         """The answer; it is waited for until the deadline of the caller's scope, or for half a minute."""
@@ -117,17 +113,6 @@ class Channel:
             call.cancel()
             raise
         return call
-
-
-async def _nothing_is_under_way() -> None:
-    """Until this loop has heard of the end of all that was cancelled.
-
-    gRPC has one queue of such news for all loops, and what comes for a loop that has closed fails in another. A call
-    that ends at once stands behind the rest.
-    """
-    async with grpc.aio.insecure_channel("localhost:0", options=OPTIONS) as other:
-        with suppress(grpc.aio.AioRpcError):
-            await other.unary_unary(PATH)(b"", timeout=0)
 
 
 async def _ended(call: Any) -> None:
