@@ -23,7 +23,7 @@ from google.pubsub_v1.types import PubsubMessage
 from tape.bridges.config import PubsubConfig
 from tape.bridges.message import Message
 from tape.bridges.peer import PeerUnavailable
-from tape.wire.late_events import accept_late_events
+from tape.wire import fork_guard
 from tape.work.answers import Dead, Retry
 
 BUSY = (Aborted, Cancelled, DeadlineExceeded, InternalServerError, ResourceExhausted, ServiceUnavailable, Unknown)
@@ -54,7 +54,7 @@ class PubsubPeer:
 
 async def connect(config: PubsubConfig) -> PubsubPeer:
     """A client with the credentials of the environment, or without credentials for an emulator."""
-    accept_late_events()
+    fork_guard.grpc_use.begin()
     try:
         if config.emulator:
             transport = PublisherGrpcAsyncIOTransport(channel=grpc.aio.insecure_channel(config.emulator))

@@ -8,6 +8,7 @@ child still cannot use gRPC if its parent did: it would wait for threads that it
 import os
 
 from tape.core.errors import UsageError
+from tape.wire.late_events import accept_late_events
 
 os.environ.setdefault("GRPC_ENABLE_FORK_SUPPORT", "0")
 
@@ -19,7 +20,7 @@ class GrpcUse:
         self._process: int | None = None
 
     def begin(self) -> None:
-        """Raises in a process that was forked from one that used gRPC."""
+        """Every user of grpc.aio calls this first. Raises in a process that was forked from one that used gRPC."""
         here = os.getpid()
         if self._process not in (None, here):
             raise UsageError(
@@ -27,6 +28,7 @@ class GrpcUse:
                 "fork before the first connection, or start the process with multiprocessing's 'spawn'"
             )
         self._process = here
+        accept_late_events()
 
 
 grpc_use = GrpcUse()

@@ -14,7 +14,7 @@ GRPC: Final = "grpc._cython.cygrpc"
 
 
 def accept_late_events() -> None:
-    """From now on the running loop accepts events of gRPC even when it is closed; every user of grpc.aio calls this."""
+    """From now on the running loop accepts events of gRPC even when it is closed."""
     loop: Any = asyncio.get_running_loop()
     if not isinstance(loop.call_soon_threadsafe, LateEvents):
         loop.call_soon_threadsafe = LateEvents(loop)

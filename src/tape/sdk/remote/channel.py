@@ -15,7 +15,6 @@ from tape.core.causation import current_cause
 from tape.core.errors import Unavailable, UsageError, quoted
 from tape.sdk.remote.refusals import raised_from
 from tape.wire import fork_guard, tape_pb2 as pb, traceparent
-from tape.wire.late_events import accept_late_events
 
 SCHEME: Final = "tape"
 PORT: Final = 7878
@@ -61,7 +60,6 @@ class Channel:
 
     def __init__(self, url: str) -> None:
         fork_guard.grpc_use.begin()
-        accept_late_events()
         self._url = url
         self._channel: Any = grpc.aio.insecure_channel(_target(url), options=OPTIONS)
 

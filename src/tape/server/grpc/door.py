@@ -13,7 +13,6 @@ from tape.server.grpc.methods import SERVICE, handlers
 from tape.server.http.address import Address
 from tape.telemetry import log
 from tape.wire import fork_guard
-from tape.wire.late_events import accept_late_events
 
 MAX_MESSAGE: Final = 4 << 20
 MAX_METADATA: Final = 16 << 10
@@ -43,7 +42,6 @@ class Door:
 
     def __init__(self, hall: Hall, address: Address, *, may_stay_shut: bool = False) -> None:
         fork_guard.grpc_use.begin()
-        accept_late_events()
         self._asked = address
         self._may_stay_shut = may_stay_shut
         self.address: Address | None = None
