@@ -170,7 +170,7 @@ async def finish(store: Store) -> None:
 
 async def test_as_many_entries_are_explained_as_coalesced_as_a_task_has_counted(store: Store, journal: Journal) -> None:
     random, names = Random(5), ["rule0", "rule1", "rule2"]
-    await live(store, random, names, steps=60, debounce_ms=60_000, sometimes=lambda: finish(store))
+    await live(store, random, names, steps=30, debounce_ms=60_000, sometimes=lambda: finish(store))
     counted = {task.task_id: task.coalesced for task in await tasks(store)}
     head = await journal.head()
 
