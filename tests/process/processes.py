@@ -6,14 +6,16 @@ import subprocess
 import sys
 import time
 from collections.abc import Callable, Sequence
+from functools import partial
 from pathlib import Path
 from types import TracebackType
-from typing import Self
+from typing import IO, Self
 
 import tape
 from tests.deadlines import DEADLINE_S
 from tests.process import history, log
 from tests.process.log import Seen
+from tests.servers import forked
 
 ROOT = Path(__file__).resolve().parents[2]
 
@@ -22,14 +24,10 @@ class Child:
     """A running module of tests/process; its stderr is a file."""
 
     def __init__(self, module: str, arguments: Sequence[object], stderr_text: Path, under: Sequence[str] = ()) -> None:
-        command = [*under, sys.executable, "-m", f"tests.process.{module}", *map(str, arguments)]
-        paths = os.pathsep.join([str(ROOT), str(Path(tape.__file__).parents[1]), *filter(None, sys.path)])
         self._stderr_text = stderr_text
+        start = partial(interpreted, under) if under else forked_in_root
         with stderr_text.open("ab") as stderr:
-            self._process = subprocess.Popen(
-                command, stdout=subprocess.DEVNULL, stderr=stderr, cwd=ROOT, start_new_session=True,
-                env=os.environ | {"PYTHONPATH": paths},
-            )  # fmt: skip
+            self._process = start(f"tests.process.{module}", [*map(str, arguments)], stderr)
 
     @property
     def pid(self) -> int:
@@ -79,6 +77,24 @@ class Child:
     def _signal(self, number: signal.Signals) -> None:
         if self.is_running:
             os.killpg(self._process.pid, number)
+
+
+def forked_in_root(module: str, arguments: Sequence[str], stderr: IO[bytes]) -> forked.Forked:
+    with Path(os.devnull).open("wb") as nothing:
+        output, errors = nothing.fileno(), stderr.fileno()
+        return forked.start(module, arguments, folder=ROOT, environment=os.environ, output=output, errors=errors)
+
+
+def interpreted(
+    under: Sequence[str], module: str, arguments: Sequence[str], stderr: IO[bytes]
+) -> subprocess.Popen[bytes]:
+    """Starts an interpreter, under a program that observes or limits it."""
+    command = [*under, sys.executable, "-m", module, *arguments]
+    paths = os.pathsep.join([str(ROOT), str(Path(tape.__file__).parents[1]), *filter(None, sys.path)])
+    return subprocess.Popen(
+        command, stdout=subprocess.DEVNULL, stderr=stderr, cwd=ROOT, start_new_session=True,
+        env=os.environ | {"PYTHONPATH": paths},
+    )  # fmt: skip
 
 
 class Processes:

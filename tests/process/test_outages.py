@@ -14,6 +14,7 @@ import pytest
 from tests.deadlines import DEADLINE_S
 from tests.process.processes import until
 from tests.server.server import clean_environment
+from tests.servers import forked
 from tests.servers.databases import execute
 from tests.servers.postgres import PostgresServer
 from tests.servers.process import free_port
@@ -35,9 +36,9 @@ class Command:
         self._folder = folder
         self._stderr = folder / "stderr"
         with self._stderr.open("ab") as stderr, (folder / "stdout").open("ab") as stdout:
-            self._process = subprocess.Popen(
-                [sys.executable, "-m", "tape.cli.main", *arguments], cwd=folder, stdout=stdout, stderr=stderr,
-                start_new_session=True, env={**clean_environment(), "TAPE_DATA": str(folder)},
+            self._process = forked.start(
+                "tape.cli.main", arguments, folder=folder, output=stdout.fileno(), errors=stderr.fileno(),
+                environment={**clean_environment(), "TAPE_DATA": str(folder)},
             )  # fmt: skip
 
     @property

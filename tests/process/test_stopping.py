@@ -2,8 +2,6 @@
 
 import os
 import signal
-import subprocess
-import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -19,19 +17,25 @@ from tests.contract.events import append
 from tests.contract.reactions import tasks
 from tests.deadlines import DEADLINE_S
 from tests.process.processes import ROOT, until
+from tests.servers import forked
+from tests.servers.forked import Forked
 
 GRACE_S = "0.5"
 
 
 @contextmanager
-def worker(url: str, handler: str, *given: str, grace_s: str = GRACE_S) -> Iterator["subprocess.Popen[bytes]"]:
-    command = [sys.executable, "-m", "tests.process.hung_worker", url, handler, *given]
+def worker(url: str, handler: str, *given: str, grace_s: str = GRACE_S) -> Iterator[Forked]:
     environment = os.environ | {"PYTHONPATH": str(ROOT), "TAPE_GRACE": grace_s}
-    with subprocess.Popen(command, cwd=ROOT, env=environment) as process:
-        try:
-            yield process
-        finally:
-            process.kill()
+    with Path(os.devnull).open("wb") as nothing:
+        process = forked.start(
+            "tests.process.hung_worker", [url, handler, *given], folder=ROOT, environment=environment,
+            output=nothing.fileno(), errors=nothing.fileno(),
+        )  # fmt: skip
+    try:
+        yield process
+    finally:
+        process.kill()
+        process.wait()
 
 
 @pytest.fixture

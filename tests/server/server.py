@@ -3,8 +3,6 @@
 import json
 import os
 import signal
-import subprocess
-import sys
 from collections.abc import Mapping
 from pathlib import Path
 from types import TracebackType
@@ -15,6 +13,7 @@ import psutil
 
 from tape.compose import open_store
 from tests.deadlines import DEADLINE_S
+from tests.servers import forked
 from tests.servers.databases import apart
 
 
@@ -25,22 +24,22 @@ class TapeServer:
         self.folder = folder
         self.store = store
         self._log = folder / "serve.log"
-        serve = [sys.executable, "-m", "tape.cli.main", "serve", "--json", "--store", store]
-        command = [*serve, "--http", "127.0.0.1:0", "--grpc", "127.0.0.1:0"]
-        with self._log.open("ab") as errors:
-            self._process = subprocess.Popen(
-                [*command, *options], cwd=folder, stdout=subprocess.PIPE, stderr=errors, start_new_session=True,
-                env={**clean_environment(), "TAPE_DATA": str(folder), **(environment or {})},
+        arguments = ["serve", "--json", "--store", store, "--http", "127.0.0.1:0", "--grpc", "127.0.0.1:0", *options]
+        output, theirs = os.pipe()
+        with self._log.open("ab") as errors, os.fdopen(theirs, "wb") as written:
+            self._process = forked.start(
+                "tape.cli.main", arguments, folder=folder, output=written.fileno(), errors=errors.fileno(),
+                environment={**clean_environment(), "TAPE_DATA": str(folder), **(environment or {})},
             )  # fmt: skip
+        self._output = os.fdopen(output, "rb")
         ready = self._ready()
         self.url, self.rpc = str(ready["url"]), str(ready["grpc"])
         self.port = httpx.URL(self.url).port or 0
 
     def _ready(self) -> dict[str, object]:
-        assert self._process.stdout is not None
-        line = self._process.stdout.readline()
+        line = self._output.readline()
         if not line:
-            self._process.stdout.close()
+            self._output.close()
             self.wait()
         assert line, f"it did not start: {self.log}"
         ready: dict[str, object] = json.loads(line)
@@ -91,8 +90,7 @@ class TapeServer:
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
         self.kill()
-        if self._process.stdout is not None:
-            self._process.stdout.close()
+        self._output.close()
 
 
 def clean_environment() -> dict[str, str]:
