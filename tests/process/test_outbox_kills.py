@@ -76,7 +76,7 @@ def test_no_row_is_stranded_or_dead(recorded: Recorded) -> None:
 
 
 def start(processes: Processes, name: str) -> Child:
-    return processes.start(name, processes.url, *(["4"] if name == "outbox_business" else []))
+    return processes.start(name, processes.url, *(["12"] if name == "outbox_business" else []))
 
 
 def kill_one(processes: Processes, name: str, children: list[Child]) -> None:
@@ -89,7 +89,7 @@ def kill_one(processes: Processes, name: str, children: list[Child]) -> None:
 
 def wait_for_more(processes: Processes, url: str) -> None:
     before = count(url, HANDLED)
-    processes.wait(lambda: count(url, HANDLED) > before + 80, "more is handled")
+    processes.wait(lambda: count(url, HANDLED) > before + 20, "more is handled")
 
 
 def count(url: str, statement: str) -> int:
