@@ -1,8 +1,8 @@
 """How `pytest -n` divides the suite among its worker processes.
 
 A worker gets one test file at a time, so that a module's fixtures are made once. Each worker starts its own database
-servers: that takes about two seconds, and a test may then kill them. The Spark session costs too much for that, so all
-files that use it are one unit of work.
+servers: that takes about two seconds, and a test may then kill them. The Spark session costs too much for that, so the
+files that use it are two units of work: those of the lake, and the others.
 """
 
 import re
@@ -13,7 +13,8 @@ from xdist.scheduler import LoadScopeScheduling
 
 from tests.architecture.tree import ROOT
 
-SPARK: Final = "spark"
+SPARK_IN_LAKE: Final = "spark in tests/lake"
+SPARK_ELSEWHERE: Final = "spark elsewhere"
 USES_SPARK: Final = re.compile(r"\bSparkSession\b|\bspark_url\b|usefixtures\(\"spark\"\)")
 
 # Folders with the longest files are started first, so that all workers end at about the same time.
@@ -21,7 +22,7 @@ FIRST: Final = ("tests/process/", "tests/server/", "tests/browser/", "tests/lake
 
 
 class FileScheduling(LoadScopeScheduling):  # type: ignore[misc]  # xdist publishes no types
-    """Assigns whole files, and all files that use Spark together."""
+    """Assigns whole files, and the files that use Spark in two units."""
 
     def _split_scope(self, nodeid: str) -> str:
         return unit_of(nodeid)
@@ -29,7 +30,9 @@ class FileScheduling(LoadScopeScheduling):  # type: ignore[misc]  # xdist publis
 
 def unit_of(nodeid: str) -> str:
     file = nodeid.partition("::")[0]
-    return SPARK if uses_spark(file) else file
+    if not uses_spark(file):
+        return file
+    return SPARK_IN_LAKE if file.startswith("tests/lake/") else SPARK_ELSEWHERE
 
 
 @cache
@@ -38,6 +41,6 @@ def uses_spark(file: str) -> bool:
 
 
 def rank(nodeid: str) -> tuple[bool, int]:
-    """Sorts the unit that takes longest to the front."""
+    """Sorts the units that take longest to the front."""
     folders = (number for number, folder in enumerate(FIRST) if nodeid.startswith(folder))
-    return unit_of(nodeid) != SPARK, next(folders, len(FIRST))
+    return unit_of(nodeid) not in (SPARK_IN_LAKE, SPARK_ELSEWHERE), next(folders, len(FIRST))

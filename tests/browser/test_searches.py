@@ -1,4 +1,4 @@
-"""Dry run and backfill in the console: once with Spark, and every state of a search."""
+"""Dry run and backfill in the console: every state of a search."""
 
 import json
 from collections.abc import AsyncIterator, Iterator
@@ -7,7 +7,6 @@ from pathlib import Path
 from typing import Any
 
 import anyio
-import httpx
 import pytest
 from playwright.async_api import Page, Route, expect
 
@@ -29,7 +28,6 @@ LATE = Reaction(
 )
 DAY_MS = 86_400_000
 DAYS = 45
-SPARK_S = 4 * DEADLINE_S
 FIRST_MS = 20_000 * DAY_MS
 DRY: dict[str, Any] = {
     "kind": "dry_run", "reaction_id": "late", "state": "done", "reason": "", "started_at_ms": FIRST_MS,
@@ -48,13 +46,6 @@ DRY: dict[str, Any] = {
 def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[TapeServer]:
     """One that starts a Spark for every search."""
     with searching(tmp_path_factory.mktemp("searching"), "local[2]") as server:
-        yield server
-
-
-@pytest.fixture
-def connected(tmp_path: Path, spark_url: str) -> Iterator[TapeServer]:
-    """One whose searches go to the Spark that is there."""
-    with searching(tmp_path, spark_url) as server:
         yield server
 
 
@@ -80,41 +71,11 @@ def bought(n: int) -> Event:
     return Event(run_id="shop", subject=f"/orders/{n}", payload={"amount": 20 * n})
 
 
-def larger(http: httpx.Client) -> int:
-    """How many entries the reaction is for, by asking about each."""
-    last = http.get("/runs/shop").json()["last_seq"]
-    answers = (http.get(f"/reactions/late/explain/{place}").json() for place in range(1, last + 1))
-    return sum(one["predicate"]["matched"] for one in answers)
-
-
 @pytest.fixture
 async def screen(page: Page, server: TapeServer) -> AsyncIterator[Screen]:
     screen = Screen(page, server.url)
     yield screen
     assert screen.console_errors == []
-
-
-async def test_history_is_counted_and_backfilled_after_confirmation(page: Page, connected: TapeServer) -> None:
-    screen = Screen(page, connected.url)
-    with connected.client() as http:
-        count = larger(http)
-    await screen.open("#/reactions/late")
-    await expect(page.get_by_role("button", name="Backfill…")).to_be_disabled()
-
-    await page.get_by_role("button", name="Dry run").click()
-    await expect(page.get_by_role("progressbar")).to_be_visible()
-    await screen.shows(f"{count} matches in", SPARK_S)
-    await expect(page.get_by_role("img", name="Matches: ")).to_be_visible()
-    await expect(page.locator(".days rect")).to_have_count(DAYS)
-    await page.get_by_role("button", name="Backfill…").click()
-    await expect(page.get_by_role("heading", name=f"Make {count} tasks?")).to_be_visible()
-    await page.get_by_role("dialog").get_by_role("button", name="Backfill").click()
-
-    await screen.shows(f"{count} tasks made of {count} matches", SPARK_S)
-    await page.screenshot(path=SHOTS / "search-journey.png")
-    assert screen.console_errors == []
-    with connected.client() as http:
-        assert len(http.get("/tasks", params={"reaction_id": "late", "limit": 1000}).json()["tasks"]) == count
 
 
 async def test_a_dry_run_can_be_cancelled(screen: Screen, server: TapeServer) -> None:
