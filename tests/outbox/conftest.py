@@ -1,5 +1,6 @@
 """A test that takes `business` runs on Postgres and on SQLite."""
 
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
@@ -22,11 +23,25 @@ async def _prepare(url: str) -> None:
     execute(url, BUSINESS)
 
 
+@pytest.fixture(scope="session")
+def lasting_postgres(postgres_databases: Databases, postgres_template: str) -> Iterator[Callable[[], str]]:
+    with postgres_databases.lasting(postgres_template) as emptied:
+        yield emptied
+
+
 @pytest.fixture(params=["postgres", "sqlite"])
 async def business(request: pytest.FixtureRequest, tmp_path: Path) -> BusinessDatabase:
+    """On Postgres the same database for all tests that leave its schema alone, without what the others wrote."""
     if request.param == "postgres":
-        return BusinessDatabase("postgres", request.getfixturevalue("postgres_url"))
+        return BusinessDatabase("postgres", request.getfixturevalue("lasting_postgres")())
     return await _file(tmp_path)
+
+
+@pytest.fixture(params=["postgres", "sqlite"])
+def own_business(request: pytest.FixtureRequest) -> BusinessDatabase:
+    """A database for one test, which may change its schema."""
+    database: BusinessDatabase = request.getfixturevalue(request.param)
+    return database
 
 
 @pytest.fixture

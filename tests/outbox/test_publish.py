@@ -238,14 +238,16 @@ async def test_the_generation_is_that_of_the_environment(
     assert await business.states("generation, channel") == [(41, "outbox_gen_41")]
 
 
-async def test_an_outbox_lives_in_the_schema_that_is_named(business: BusinessDatabase) -> None:
-    await migrate(business.url, schema="billing")
+async def test_an_outbox_lives_in_the_schema_that_is_named(own_business: BusinessDatabase) -> None:
+    await migrate(own_business.url, schema="billing")
 
-    async with business.connected() as connection:
+    async with own_business.connected() as connection:
         await publish(make_event(1), connection, schema="billing")
 
-    assert await business.states() == []
-    assert await business.rows(f"SELECT status FROM {business.outbox.replace('core', 'billing')}") == [("pending",)]
+    assert await own_business.states() == []
+    assert await own_business.rows(f"SELECT status FROM {own_business.outbox.replace('core', 'billing')}") == [
+        ("pending",)
+    ]
 
 
 async def test_migrating_twice_changes_nothing(business: BusinessDatabase) -> None:

@@ -18,18 +18,23 @@ Prepare = Callable[[str], Awaitable[object] | None]
 
 KEEP = """
 CREATE SCHEMA pristine;
-DO $$ DECLARE name text; BEGIN
-  FOR name IN SELECT tablename FROM pg_tables WHERE schemaname = 'public' LOOP
-    EXECUTE format('CREATE TABLE pristine.%1$I AS TABLE public.%1$I', name);
+DO $$ DECLARE found record; BEGIN
+  FOR found IN SELECT schemaname AS s, tablename AS t FROM pg_tables WHERE schemaname IN ('core', 'public') LOOP
+    EXECUTE format('CREATE TABLE pristine.%I AS TABLE %I.%I', found.s || '.' || found.t, found.s, found.t);
   END LOOP;
 END $$;
 """
 EMPTY = """
-DO $$ DECLARE name text; BEGIN
-  FOR name IN SELECT tablename FROM pg_tables WHERE schemaname = 'pristine' LOOP
-    EXECUTE format('DELETE FROM public.%1$I', name);
-    EXECUTE format('INSERT INTO public.%1$I SELECT * FROM pristine.%1$I', name);
+DO $$ DECLARE found record; BEGIN
+  FOR found IN
+    SELECT split_part(tablename, '.', 1) AS s, split_part(tablename, '.', 2) AS t, tablename AS kept
+    FROM pg_tables WHERE schemaname = 'pristine'
+  LOOP
+    EXECUTE format('DELETE FROM %I.%I', found.s, found.t);
+    EXECUTE format('INSERT INTO %I.%I OVERRIDING SYSTEM VALUE SELECT * FROM pristine.%I', found.s, found.t, found.kept);
   END LOOP;
+  PERFORM setval(format('%I.%I', schemaname, sequencename), start_value, false)
+  FROM pg_sequences WHERE schemaname IN ('core', 'public');
 END $$;
 """
 
