@@ -28,6 +28,11 @@ USES: dict[str, Use] = {
 }
 
 
+@pytest.fixture(scope="session")
+def postgres_template(journal_template: str) -> str:
+    return journal_template
+
+
 @pytest.fixture
 async def store(postgres_url: str) -> AsyncIterator[Store]:
     async with open_store(postgres_url) as store:

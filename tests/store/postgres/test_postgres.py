@@ -33,6 +33,11 @@ WHERE datname = current_database() AND query ~ '^(LISTEN|NOTIFY)' AND pid <> pg_
 """
 
 
+@pytest.fixture(scope="session")
+def postgres_template(journal_template: str) -> str:
+    return journal_template
+
+
 @pytest.fixture
 async def proxy(postgres_url: str) -> AsyncIterator[Proxy]:
     async with Proxy(postgres_url).open() as proxy:

@@ -74,6 +74,11 @@ class Tables:
         await connection.close()
 
 
+@pytest.fixture(scope="session")
+def postgres_template(journal_template: str) -> str:
+    return journal_template
+
+
 @pytest.fixture(params=["sqlite", "postgres"])
 def backup(request: pytest.FixtureRequest, tmp_path: Path) -> Backup:
     return File(tmp_path) if request.param == "sqlite" else Tables(request.getfixturevalue("postgres_url"))

@@ -27,6 +27,11 @@ RENEW = "UPDATE tape_runs SET renewed_at = tape_now_ms()"
 BLOCKED = "SELECT count(*) FROM pg_stat_activity WHERE datname = current_database() AND wait_event_type = 'Lock'"
 
 
+@pytest.fixture(scope="session")
+def postgres_template(journal_template: str) -> str:
+    return journal_template
+
+
 @pytest.fixture
 async def store(postgres_url: str) -> AsyncIterator[Store]:
     async with open_store(postgres_url) as store:
