@@ -2,7 +2,7 @@
 
 A worker gets one test file at a time, so that a module's fixtures are made once. Each worker starts its own database
 servers: that takes about two seconds, and a test may then kill them. The Spark session costs too much for that, so the
-files that use it are two units of work: those of the lake, and the others.
+files that use it are two units of work, which take about as long as each other.
 """
 
 import re
@@ -13,9 +13,10 @@ from xdist.scheduler import LoadScopeScheduling
 
 from tests.architecture.tree import ROOT
 
-SPARK_IN_LAKE: Final = "spark in tests/lake"
-SPARK_ELSEWHERE: Final = "spark elsewhere"
+SPARK_LAKE: Final = "spark: tables, source and sink"
+SPARK_SEARCHES: Final = "spark: searches, pages and the console"
 USES_SPARK: Final = re.compile(r"\bSparkSession\b|\bspark_url\b|usefixtures\(\"spark\"\)")
+SEARCHES: Final = re.compile(r"^tests/(?!lake/)|/test_(backfill|dry_run|history|lifecycle_history|searches)")
 
 # Folders with the longest files are started first, so that all workers end at about the same time.
 FIRST: Final = ("tests/process/", "tests/server/", "tests/browser/", "tests/lake/", "tests/docs/", "tests/packaging/")
@@ -32,7 +33,7 @@ def unit_of(nodeid: str) -> str:
     file = nodeid.partition("::")[0]
     if not uses_spark(file):
         return file
-    return SPARK_IN_LAKE if file.startswith("tests/lake/") else SPARK_ELSEWHERE
+    return SPARK_SEARCHES if SEARCHES.search(file) else SPARK_LAKE
 
 
 @cache
@@ -43,4 +44,4 @@ def uses_spark(file: str) -> bool:
 def rank(nodeid: str) -> tuple[bool, int]:
     """Sorts the units that take longest to the front."""
     folders = (number for number, folder in enumerate(FIRST) if nodeid.startswith(folder))
-    return unit_of(nodeid) not in (SPARK_IN_LAKE, SPARK_ELSEWHERE), next(folders, len(FIRST))
+    return unit_of(nodeid) not in (SPARK_LAKE, SPARK_SEARCHES), next(folders, len(FIRST))
