@@ -31,7 +31,7 @@ from tests.lake.local_lake import fill, opened
 from tests.lake.test_archive import LATER, ignore
 
 ENTRIES = 8_000
-ROUNDS = 40
+ROUNDS = 20
 AT_ONCE = 500
 TRIES = 10
 PATTERNS = ["/tape/event/*/r-1", "/tape/event/**", "/tape/event/tick/**", "/tape/reaction/**", "/tape/value/**"]
