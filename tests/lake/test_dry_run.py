@@ -29,12 +29,11 @@ from tests.lake.test_archive import LATER, ignore
 
 PATTERN = "/tape/event/*/r-1"
 PREDICATES = {
-    "blank": "",
     "native": "type == 'tick' && payload.i > 0",
     "in doubt": "double(payload.s) > 1.0 || payload.x == payload.y",
-    "evaluator": "payload.l.exists_one(e, e == 1)",
     "always an error": "payload.i / 0 == 1",
 }
+EVALUATED = "payload.l.exists_one(e, e == 1)"
 COLD, WARM = 200, 100
 
 
@@ -208,7 +207,7 @@ def test_the_command_prints_json(
     spark: SparkSession, place: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("TAPE_DATA", str(place))
-    where, picture = PREDICATES["evaluator"], place / "matches.svg"
+    where, picture = EVALUATED, place / "matches.svg"
     asked = ["--subject", PATTERN, "--where", where, "--explain", "--plot", str(picture), "--json"]
     command = ["reaction", "dry-run", "--store", _url(place), "--lake", str(place / "lake"), *asked]
 
