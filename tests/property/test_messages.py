@@ -29,6 +29,7 @@ MAPPINGS = [
 ]
 
 names = st.text(st.characters(categories=["Lu", "Ll", "Nd", "Lo"]), min_size=1, max_size=20)
+ids = st.from_regex(r"[A-Za-z0-9][A-Za-z0-9._-]{0,19}", fullmatch=True)  # of apps and owners
 payloads = st.recursive(
     st.none()
     | st.booleans()
@@ -76,7 +77,11 @@ def plain(kind: Any) -> st.SearchStrategy[Any]:
     if is_dataclass(kind):
         hints = get_type_hints(kind)
         return st.builds(
-            built, st.just(kind), st.fixed_dictionaries({f.name: values(hints[f.name]) for f in fields(kind)})
+            built,
+            st.just(kind),
+            st.fixed_dictionaries(
+                {f.name: ids if f.name in ("app", "owner") else values(hints[f.name]) for f in fields(kind)}
+            ),
         )
     if issubclass(kind, Enum):
         return st.sampled_from(list(kind))
