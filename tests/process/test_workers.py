@@ -62,12 +62,12 @@ def test_p10_every_match_is_handled_however_often_matchers_and_workers_are_kille
 def test_p10_what_a_worker_publishes_is_handled_however_often_it_is_killed(processes: Processes, scale: Scale) -> None:
     register(processes, ["rule0"], num_shards=4)
     speakers = {name: start(processes, name, module="publishing_worker") for name in NAMES[:2]}
-    for turn in range(scale(ROUNDS)):
+    for _ in range(scale(ROUNDS)):
         for name in speakers:
             processes.wait_for_line(name)
         victim = Random().choice(NAMES[:2])
         speakers[victim].kill()
-        speakers[victim] = start(processes, victim, turn, module="publishing_worker")
+        speakers[victim] = start(processes, victim, module="publishing_worker")
     for name, speaker in speakers.items():
         speaker.kill()
         start(processes, name)
@@ -84,12 +84,10 @@ def test_p12_a_task_that_kills_its_worker_ends_after_exactly_its_attempts(proces
     register(processes, dlq_after_n=3)
     publish(processes, 1, POISON)
 
-    deaths = 0
     while not is_all_ended(processes):
-        worker = start(processes, "worker0", deaths)
+        worker = start(processes, "worker0")
         processes.wait(partial(has_come_to_an_end, processes, worker), "it dies of it")
         worker.kill()
-        deaths += 1
 
     found = tasks(processes)
     begun = begins(processes)
@@ -154,10 +152,16 @@ def test_a_debounced_change_is_handled_although_its_dispatcher_is_killed(process
 
 
 def start(
-    processes: Processes, name: str, seed: int = 0, owner: str | None = None, work_ms: int = 1, module: str = "worker"
+    processes: Processes,
+    name: str,
+    seed: int | None = None,
+    owner: str | None = None,
+    work_ms: int = 1,
+    module: str = "worker",
 ) -> Child:
+    """Starts a worker; with a seed, strings have other hashes in it than in others."""
     options = ["--owner", owner] if owner else []
-    under = ["env", f"PYTHONHASHSEED={seed}"]
+    under = [] if seed is None else ["env", f"PYTHONHASHSEED={seed}"]
     return processes.start(
         module, processes.url, processes.log(name), *RULES, "--work-ms", work_ms, *options, under=under
     )

@@ -20,9 +20,9 @@ from tape.runs.ledgers import Ledgers
 from tape.sdk.durable.agent_worker import AgentWorker
 from tape.sdk.durable.budgets import Budget
 from tape.sdk.nouns.node import AsyncNode
-from tests.conftest import ROOT
 from tests.deadlines import DEADLINE_S
 from tests.process.lifetime import end_with_parent
+from tests.process.processes import ROOT
 
 if TYPE_CHECKING:
     import asyncio
