@@ -6,7 +6,6 @@ import signal
 import socket
 import stat
 import subprocess
-import sys
 from collections.abc import Callable
 from pathlib import Path
 
@@ -18,6 +17,7 @@ from tests.deadlines import DEADLINE_S
 from tests.process.processes import until
 from tests.server.conftest import Start
 from tests.server.server import TapeServer, clean_environment
+from tests.servers import forked
 from tests.servers.postgres import PostgresServer
 
 Done = subprocess.CompletedProcess[str]
@@ -28,10 +28,16 @@ def refused(tmp_path: Path) -> Callable[..., Done]:
     """The error of a `tape serve` that does not start."""
 
     def run(*options: str) -> Done:
-        return subprocess.run(
-            [sys.executable, "-m", "tape.cli.main", "serve", "--store", "memory://", *options],
-            cwd=tmp_path, env=clean_environment(), capture_output=True, text=True, timeout=DEADLINE_S, check=False,
-        )  # fmt: skip
+        output, errors = tmp_path / "output", tmp_path / "errors"
+        with output.open("wb") as stdout, errors.open("wb") as stderr:
+            process = forked.start(
+                "tape.cli.main", ["serve", "--store", "memory://", *options], folder=tmp_path,
+                environment=clean_environment(), output=stdout.fileno(), errors=stderr.fileno(),
+            )  # fmt: skip
+        try:
+            return Done(options, process.wait(DEADLINE_S), output.read_text(), errors.read_text())
+        finally:
+            process.kill()
 
     return run
 
