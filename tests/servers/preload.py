@@ -1,5 +1,6 @@
 """A process that has imported Tape and forks for every program that it is asked to run."""
 
+import atexit
 import json
 import os
 import select
@@ -108,22 +109,51 @@ class Preloaded:
                 os.killpg(pid, signal.SIGKILL)
 
 
+class End:
+    """Ends a child after its threads and exit functions, but without taking down all that it shares: 0.2 CPU seconds.
+
+    It is registered first, and so it is the last of the exit functions.
+    """
+
+    def __init__(self) -> None:
+        self.code: int | None = None
+        atexit.register(self._exit)
+
+    def _exit(self) -> None:
+        if self.code is not None:
+            sys.stdout.flush()
+            sys.stderr.flush()
+            os._exit(self.code)
+
+
+def run(request: Request, end: End) -> None:
+    """Runs a module as `python -m` does."""
+    os.chdir(request["folder"])
+    os.umask(request["umask"])
+    os.environ.clear()
+    os.environ.update(request["environment"])
+    sys.path[0] = request["folder"]
+    sys.argv[1:] = request["arguments"]
+    try:
+        run_module(request["module"], run_name="__main__", alter_sys=True)
+    except SystemExit as error:
+        end.code = error.code if isinstance(error.code, int) else int(error.code is not None)
+        raise
+    except Exception:
+        end.code = 1
+        raise
+    end.code = 0
+
+
 def main(control: int) -> None:
+    end = End()
     os.environ["GRPC_VERBOSITY"] = "NONE"  # which gRPC reads when it is imported
     for module in MODULES:
         import_module(module)
-    assert [*Path("/proc/self/task").iterdir()] == [Path(f"/proc/self/task/{os.getpid()}")], (
-        "an import started a thread"
-    )
+    assert len([*Path("/proc/self/task").iterdir()]) == 1, "an import has started a thread"
     request = Preloaded(socket.socket(fileno=control)).serve()
     if request is not None:
-        os.chdir(request["folder"])
-        os.umask(request["umask"])
-        os.environ.clear()
-        os.environ.update(request["environment"])
-        sys.path[0] = request["folder"]
-        sys.argv[1:] = request["arguments"]
-        run_module(request["module"], run_name="__main__", alter_sys=True)
+        run(request, end)
 
 
 if __name__ == "__main__":
