@@ -12,6 +12,7 @@ from pathlib import Path
 import pytest
 
 from tests.deadlines import DEADLINE_S
+from tests.servers import forked
 
 HOSTILE = "\x1b[2J \x1b]0;x\x07 \r\n \u202e \u200b"
 
@@ -28,15 +29,7 @@ def environment(tmp_path: Path) -> dict[str, str]:
 @pytest.fixture
 def tape(tmp_path: Path, environment: dict[str, str]) -> Tape:
     def run(*arguments: str, **more: str) -> Done:
-        return subprocess.run(
-            command(*arguments),
-            cwd=tmp_path,
-            env={**environment, **more},
-            capture_output=True,
-            text=True,
-            timeout=DEADLINE_S,
-            check=False,
-        )
+        return forked.run("tape.cli.main", arguments, folder=tmp_path, environment={**environment, **more})
 
     return run
 

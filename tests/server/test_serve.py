@@ -28,16 +28,8 @@ def refused(tmp_path: Path) -> Callable[..., Done]:
     """The error of a `tape serve` that does not start."""
 
     def run(*options: str) -> Done:
-        output, errors = tmp_path / "output", tmp_path / "errors"
-        with output.open("wb") as stdout, errors.open("wb") as stderr:
-            process = forked.start(
-                "tape.cli.main", ["serve", "--store", "memory://", *options], folder=tmp_path,
-                environment=clean_environment(), output=stdout.fileno(), errors=stderr.fileno(),
-            )  # fmt: skip
-        try:
-            return Done(options, process.wait(DEADLINE_S), output.read_text(), errors.read_text())
-        finally:
-            process.kill()
+        arguments = ["serve", "--store", "memory://", *options]
+        return forked.run("tape.cli.main", arguments, folder=tmp_path, environment=clean_environment())
 
     return run
 

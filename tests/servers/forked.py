@@ -16,8 +16,11 @@ import sys
 from collections.abc import Mapping, Sequence
 from functools import cache
 from pathlib import Path
+from tempfile import TemporaryFile
 from threading import Lock
-from typing import Any
+from typing import IO, Any
+
+from tests.deadlines import DEADLINE_S
 
 ROOT = Path(__file__).resolve().parents[2]
 
@@ -72,6 +75,26 @@ def start(
         os.close(theirs)
         (pid,) = struct.unpack("i", control.recv(4))
     return Forked(pid, exits)
+
+
+def run(
+    module: str, arguments: Sequence[str], *, folder: Path, environment: Mapping[str, str]
+) -> subprocess.CompletedProcess[str]:
+    """Waits for a program to end, and returns its exit code and what it wrote."""
+    with TemporaryFile("w+") as output, TemporaryFile("w+") as errors:
+        process = start(
+            module, arguments, folder=folder, environment=environment, output=output.fileno(), errors=errors.fileno()
+        )
+        try:
+            code = process.wait(DEADLINE_S)
+        finally:
+            process.kill()
+        return subprocess.CompletedProcess(arguments, code, _text(output), _text(errors))
+
+
+def _text(file: IO[str]) -> str:
+    file.seek(0)
+    return file.read()
 
 
 @cache
