@@ -103,8 +103,8 @@ def start_s(filled: Path) -> float:
 
 @pytest.fixture
 def place(start_s: float, filled: Path, tmp_path: Path) -> Path:
-    """A copy of the folder for one test."""
-    shutil.copytree(filled, tmp_path, dirs_exist_ok=True)
+    """A copy of the folder for one test, without the socket that a killed command may have left."""
+    shutil.copytree(filled, tmp_path, dirs_exist_ok=True, ignore=shutil.ignore_patterns("*.wake"))
     return tmp_path
 
 
