@@ -7,9 +7,6 @@ WORKERS ?= 4
 # Where it is set, each of the processes that tests start would compile the same modules again.
 unexport PYTHONDONTWRITEBYTECODE
 
-# Compiled modules are kept, whatever the shell says: else each test worker and each program it starts compiles them again.
-unexport PYTHONDONTWRITEBYTECODE
-
 # Folders with tests that need no database server, Java or browser; --quick skips the others in them.
 QUICK := tests/unit tests/contract tests/property tests/outbox
 
