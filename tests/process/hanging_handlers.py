@@ -24,11 +24,12 @@ async def in_loop(envelope: Envelope) -> None:
 
 
 async def without_end(envelope: Envelope) -> None:
-    """Ignores every cancellation."""
+    """Ignores every cancellation; AnyIO would send one after the other to a handler without a shield."""
     _began(envelope)
     while True:
         try:
-            await anyio.sleep_forever()
+            with anyio.CancelScope(shield=True):
+                await anyio.sleep_forever()
         except BaseException:
             continue
 
