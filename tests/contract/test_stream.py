@@ -46,17 +46,19 @@ async def test_p5_nothing_arrives_below_a_position_that_was_seen(journal: Journa
     assert positions(found) == upto(total)
 
 
-@pytest.mark.parametrize("step", [1, 2, 7, 300, 700])
-async def test_p6_over_reconnects_with_its_last_id_a_reader_gets_each_entry_once(journal: Journal, step: int) -> None:
-    await fill(journal, "r1", 1000)
+@pytest.mark.parametrize(("step", "total"), [(1, 300), (2, 600), (7, 1000), (300, 1000), (700, 1000)])
+async def test_p6_over_reconnects_with_its_last_id_a_reader_gets_each_entry_once(
+    journal: Journal, step: int, total: int
+) -> None:
+    await fill(journal, "r1", total)
     found: list[Entry] = []
 
-    while len(found) < 1000 - step:
+    while len(found) < total - step:
         found += await take(journal.stream(run_id="r1", from_seq=len(found) + 1), step)
     await journal.close_run("r1")
     found += await drain(journal.stream(run_id="r1", from_seq=len(found) + 1))
 
-    assert seqs(found) == upto(1000)
+    assert seqs(found) == upto(total)
 
 
 async def test_p6_a_cross_run_reader_resumes_inside_a_request(journal: Journal) -> None:
