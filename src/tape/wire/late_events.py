@@ -14,20 +14,25 @@ GRPC: Final = "grpc._cython.cygrpc"
 
 
 def accept_late_events() -> None:
-    """From now on the running loop accepts events of gRPC even when it is closed."""
+    """The running loop accepts events of gRPC after it is closed; until then its methods are as they were."""
     loop: Any = asyncio.get_running_loop()
-    if not isinstance(loop.call_soon_threadsafe, LateEvents):
-        loop.call_soon_threadsafe = LateEvents(loop)
+    if not isinstance(loop.close, LoopClose):
+        loop.close = LoopClose(loop)
 
 
-class LateEvents:
-    """A loop's `call_soon_threadsafe`; an event of gRPC for a closed loop only frees what gRPC holds for it."""
+class LoopClose:
+    """A loop's `close`, after which an event of gRPC only frees what gRPC holds for it."""
 
     def __init__(self, loop: Any) -> None:
         self._loop = loop
+        self._close = loop.close
         self._call_soon = loop.call_soon_threadsafe
 
-    def __call__(self, callback: Callable[..., object], *args: Any, **options: Any) -> Any:
+    def __call__(self) -> None:
+        self._loop.call_soon_threadsafe = self._call_or_free
+        self._close()
+
+    def _call_or_free(self, callback: Callable[..., object], *args: Any, **options: Any) -> Any:
         try:
             return self._call_soon(callback, *args, **options)
         except RuntimeError:
