@@ -172,7 +172,7 @@ async def test_a_cancelled_reader_leaves_the_broker_usable(broker: Broker) -> No
             with anyio.fail_after(DEADLINE_S):
                 await listener.is_over.wait()
 
-    assert len(asyncio.all_tasks()) == before
+    await until(lambda: len(asyncio.all_tasks()) <= before)  # a cancelled statement ends a moment later
     assert await broker.publish(R1, make_event(n=2)) == 2
     assert places(await taken(broker, 2)) == [1, 2]
 
@@ -187,7 +187,7 @@ async def test_readers_and_publishers_cancelled_at_any_moment_leave_no_task(brok
         with anyio.move_on_after(chance.uniform(0, 0.001)):
             await broker.publish(R1, make_event())
 
-    assert len(asyncio.all_tasks()) == before
+    await until(lambda: len(asyncio.all_tasks()) <= before)  # a cancelled statement ends a moment later
     last = await broker.publish(R1, make_event())
     broker.close_run(R1)
     assert places(await drained(broker)) == upto(last)
