@@ -1,13 +1,16 @@
 """Pagination: how many bytes one answer carries, and the cursor of the next page."""
 
 import json
+from base64 import b64decode, urlsafe_b64encode
 from collections.abc import Callable, Iterable
 from typing import Final, TypeAlias, TypeVar
+from zlib import crc32
 
 from tape.core.errors import InvalidCursor, quoted
 
 ANSWER_BYTES: Final = (4 << 20) - (64 << 10)  # the default message limit of gRPC clients is 4 MiB
 MAX_CURSOR: Final = 4_096
+_CHECKSUM: Final = 4
 POSITIONS: Final = range(-(1 << 63), 1 << 63)  # the integers that a store can compare
 
 PagePosition: TypeAlias = tuple[int | str, ...]
@@ -26,22 +29,37 @@ def fit_answer(items: Iterable[T], size: Callable[[T], int], max_bytes: int = AN
     return taken
 
 
-def encode_cursor(place: PagePosition) -> str:
-    """The cursor for a position in a list, which the caller sends back unchanged."""
-    return json.dumps(place, separators=(",", ":"))
+def encode_cursor(place: PagePosition, question: str = "") -> str:
+    """The cursor for a position in the answer to a question, which the caller sends back unchanged."""
+    text = json.dumps(place, separators=(",", ":"))
+    return urlsafe_b64encode(_checksum(text, question) + text.encode()).decode().rstrip("=")
 
 
-def decode_cursor(cursor: str, *kinds: type) -> PagePosition | None:
-    """The position in a cursor, checked against these types; an empty cursor is the start."""
+def decode_cursor(cursor: str, *kinds: type, question: str = "") -> PagePosition | None:
+    """The position in a cursor of the same question, checked against these types; an empty cursor is the start."""
     if not cursor:
         return None
     try:
-        place = json.loads(cursor) if len(cursor) <= MAX_CURSOR else None
+        place = json.loads(_text(cursor, question))
     except (ValueError, RecursionError):
         place = None
     if not isinstance(place, list) or [type(part) for part in place] != list(kinds) or not _is_within(place):
         raise InvalidCursor(f"a cursor is the next_cursor of an answer to the same question, not {quoted(cursor)}")
     return tuple(place)
+
+
+def _text(cursor: str, question: str) -> str:
+    if len(cursor) > MAX_CURSOR:
+        raise ValueError("too long")
+    stored = b64decode(cursor.encode("ascii") + b"=" * (-len(cursor) % 4), b"-_", validate=True)
+    text = stored[_CHECKSUM:].decode()
+    if stored[:_CHECKSUM] != _checksum(text, question):
+        raise ValueError("damaged, or of another question")
+    return text
+
+
+def _checksum(text: str, question: str) -> bytes:
+    return crc32(f"{question}{text}".encode()).to_bytes(_CHECKSUM, "big")
 
 
 def _is_within(place: list[int | str]) -> bool:
