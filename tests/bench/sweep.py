@@ -21,6 +21,7 @@ from tape.core.event import Event
 from tape.core.ids import RunId
 from tape.core.ports import Store
 from tape.core.run import RunRecord
+from tape.core.run_query import CLOSED_RUNS
 from tape.lake.session import open_session
 from tape.lake.sweep import SweepOrder, sweep
 from tape.runs.forks import ForkSpec, open_forks
@@ -80,7 +81,7 @@ async def _timed(url: str, side: Play) -> float:
         started = perf_counter()
         await side(store, journal, parent)
         elapsed = perf_counter() - started
-        forks = await store.runs.listed(is_open=False)
+        forks = await store.runs.listed(CLOSED_RUNS)
         assert len(forks) == FORKS + 1
     return FORKS / elapsed
 

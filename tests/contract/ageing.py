@@ -12,8 +12,9 @@ from tests.contract.backends import Backend
 _SQL: Final = """
 UPDATE tape_runs SET opened_at = opened_at - :ms, closed_at = closed_at - :ms, renewed_at = renewed_at - :ms
 """
+_HEADS_SQL: Final = "UPDATE tape_heads SET opened_at = opened_at - :ms"
 _LUA: Final = """
-for _, name in ipairs({':open', ':closed', ':leases'}) do
+for _, name in ipairs({':open', ':opened', ':closed', ':leases'}) do
   for _, run_id in ipairs(redis.call('ZRANGE', KEYS[1] .. name, 0, -1)) do
     redis.call('ZINCRBY', KEYS[1] .. name, -ARGV[1], run_id)
   end
@@ -37,3 +38,4 @@ async def age(backend: Backend, store: Store, by: timedelta) -> None:
         return
     async with store.transaction() as tx:
         await tx.fetch(_SQL, {"ms": ms})
+        await tx.fetch(_HEADS_SQL, {"ms": ms})

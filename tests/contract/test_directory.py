@@ -6,6 +6,7 @@ from tape.core.ids import RunId
 from tape.core.lease import GONE
 from tape.core.ports import Store
 from tape.core.run import RunActivity, RunMeta, RunRecord
+from tape.core.run_query import CLOSED_RUNS, OPEN_RUNS
 from tests.contract.ageing import age
 from tests.contract.backends import Backend
 from tests.contract.events import append, make_event
@@ -62,11 +63,11 @@ async def test_open_runs_are_listed_as_they_were_opened(backend: Backend, store:
     await age(backend, store, A_SECOND)
     await store.runs.open(R3, META, "p1")
 
-    runs = await store.runs.listed(is_open=True)
+    runs = await store.runs.listed(OPEN_RUNS)
 
     assert [run.run_id for run in runs] == [R2, R1, R3]
     assert runs[:2] == [await found(store, run_id) for run_id in (R2, R1)]
-    assert [run.run_id for run in await store.runs.listed(is_open=True, limit=2)] == [R2, R1]
+    assert [run.run_id for run in await store.runs.listed(OPEN_RUNS, limit=2)] == [R2, R1]
 
 
 async def test_closed_runs_are_listed_newest_first_and_the_reaped_among_them(backend: Backend, store: Store) -> None:
@@ -76,12 +77,12 @@ async def test_closed_runs_are_listed_newest_first_and_the_reaped_among_them(bac
         await age(backend, store, A_SECOND)
     await store.runs.reap(R3)
 
-    runs = await store.runs.listed(is_open=False)
+    runs = await store.runs.listed(CLOSED_RUNS)
 
     assert [(run.run_id, run.is_reaped) for run in runs] == [(R2, False), (R3, True), (R1, False)]
     assert runs == [await found(store, run.run_id) for run in runs]
-    assert list(await store.runs.listed(is_open=False, limit=1)) == runs[:1]
-    assert list(await store.runs.listed(is_open=False, limit=0)) == []
+    assert list(await store.runs.listed(CLOSED_RUNS, limit=1)) == runs[:1]
+    assert list(await store.runs.listed(CLOSED_RUNS, limit=0)) == []
 
 
 async def test_a_run_that_an_append_opened_again_is_listed_among_the_open_only(store: Store) -> None:
@@ -90,10 +91,10 @@ async def test_a_run_that_an_append_opened_again_is_listed_among_the_open_only(s
     await store.runs.reap(R1)
     await append(store, make_event())
 
-    (run,) = await store.runs.listed(is_open=True)
+    (run,) = await store.runs.listed(OPEN_RUNS)
 
     assert (run.run_id, run.is_reaped, run.closed_at_ms) == (R1, False, None)
-    assert await store.runs.listed(is_open=False, limit=5) == []
+    assert await store.runs.listed(CLOSED_RUNS, limit=5) == []
 
 
 async def test_a_silent_run_is_listed_once_closed(backend: Backend, store: Store) -> None:
@@ -101,5 +102,5 @@ async def test_a_silent_run_is_listed_once_closed(backend: Backend, store: Store
     await age(backend, store, GONE)
     await store.runs.close_silent(GONE)
 
-    assert await store.runs.listed(is_open=True) == []
-    assert [run.run_id for run in await store.runs.listed(is_open=False)] == [R1]
+    assert await store.runs.listed(OPEN_RUNS) == []
+    assert [run.run_id for run in await store.runs.listed(CLOSED_RUNS)] == [R1]

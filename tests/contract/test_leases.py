@@ -13,6 +13,7 @@ from tape.core.ids import RunId
 from tape.core.lease import GONE
 from tape.core.ports import Store
 from tape.core.run import Head, RunActivity, RunMeta, RunRecord
+from tape.core.run_query import OPEN_RUNS
 from tests.contract.ageing import age
 from tests.contract.backends import Backend
 from tests.contract.events import append, entries, make_event, request
@@ -126,7 +127,7 @@ async def test_only_runs_with_expired_leases_are_closed(backend: Backend, store:
     closed = await store.runs.close_silent(GONE)
 
     assert [*closed] == [R1]
-    assert [run.run_id for run in await store.runs.listed(is_open=True)] == [R2, R3]
+    assert [run.run_id for run in await store.runs.listed(OPEN_RUNS)] == [R2, R3]
 
 
 async def test_a_late_producer_gets_run_closed(backend: Backend, store: Store) -> None:
@@ -305,7 +306,7 @@ async def test_a_renewal_that_races_with_the_close_reports_the_outcome(
         async with anyio.create_task_group() as tasks:
             for task in (renew, close) if is_renewed_first else (close, renew):
                 tasks.start_soon(task, one if task is renew else other)
-        still_open = [run.run_id for run in await one.runs.listed(is_open=True)]
+        still_open = [run.run_id for run in await one.runs.listed(OPEN_RUNS)]
 
     assert sorted([*held, *closed]) == runs
     assert sorted(held) == still_open

@@ -21,6 +21,7 @@ from tape.core.event import Entry
 from tape.core.ids import RunId
 from tape.core.ports import Store
 from tape.core.run import RunRecord
+from tape.core.run_query import CLOSED_RUNS, OPEN_RUNS
 from tape.lake.sweep import MOST, SweepOrder, sweep
 from tape.runs.forks import ForkSpec, open_forks
 from tape.runs.outcomes import SweptRun, differing, outcomes
@@ -154,7 +155,7 @@ def test_what_cannot_be_played_leaves_no_fork(
 
 
 async def ended(store: Store, journal: Journal) -> Sequence[RunRecord]:
-    return [*await store.runs.listed(is_open=True), *await store.runs.listed(is_open=False)]
+    return [*await store.runs.listed(OPEN_RUNS), *await store.runs.listed(CLOSED_RUNS)]
 
 
 @pytest.mark.parametrize(

@@ -9,6 +9,7 @@ import pytest
 
 from tape.compose import open_store, run_journal
 from tape.core.event import Entry
+from tape.core.run_query import OPEN_RUNS
 from tests.conftest import Scale
 from tests.process import log
 from tests.process.log import Seen
@@ -45,7 +46,7 @@ async def read(url: str) -> dict[str, list[Entry]]:
     """Every run there is, as a reader is given it."""
     async with open_store(url) as store, run_journal(store) as journal:
         found = {}
-        for run in await store.runs.listed(is_open=True):
+        for run in await store.runs.listed(OPEN_RUNS):
             stream = journal.stream(run_id=run.run_id, follow=False)
             found[str(run.run_id)] = [entry async for entry in stream]
         return found

@@ -44,6 +44,55 @@ def test_runs_are_listed_once_open_ones_first(http: httpx.Client, run_id: str) -
     assert runs[2] == {"run_id": old, "label": "mine", "started_at": None, "n_events": 1, "status": "complete"}
 
 
+def pages(http: httpx.Client, **query: str | int) -> list[list[str]]:
+    """The ids on each page of a list of runs."""
+    found: list[list[str]] = []
+    cursor = ""
+    while not found or cursor:
+        page = http.get("/runs", params={**query, "cursor": cursor}).json()
+        found.append([run["run_id"] for run in page["runs"]])
+        cursor = page["next_cursor"]
+    return found
+
+
+def test_runs_are_listed_page_by_page_with_filters(http: httpx.Client, run_id: str) -> None:
+    one, two, three = names = [f"{run_id}.{number}" for number in (1, 2, 3)]
+    for name in names:
+        http.post("/runs", json={"run_id": name, "label": run_id, "app": f"{run_id}.app"})
+    http.post(f"/runs/{two}/close")
+
+    assert pages(http, prefix=f"{run_id}.", limit=2) == [[one, two], [three]]
+    assert pages(http, prefix=f"{run_id}.", limit=3) == [names]
+    assert sorted(name for (name,) in pages(http, label=run_id, order="newest", limit=1)) == names
+    assert pages(http, app=f"{run_id}.app", status="complete") == [[two]]
+    assert pages(http, app=f"{run_id}.app", order="live", limit=1)[-1] == [two]
+    assert pages(http, prefix=f"{run_id}.", opened_before=1) == pages(http, parent=one) == [[]]
+
+
+@pytest.mark.parametrize(
+    "query",
+    [
+        {"limit": "0"}, {"limit": "1001"}, {"status": "closed"}, {"order": "id,newest"}, {"prefix": "a/b"},
+        {"prefix": ""}, {"parent": ""},
+        {"opened_after": "-1"}, {"closed_before": "2026-05-21"}, {"opened_before": str(1 << 63)}, {"label": "a\nb"},
+        {"status": "open", "closed_after": "1"}, {"cursor": "x"}, {"cursor": "[0,1,\"a\"]"},
+    ],
+)  # fmt: skip
+def test_a_list_of_runs_that_cannot_be_is_refused(http: httpx.Client, query: dict[str, str]) -> None:
+    assert http.get("/runs", params=query).status_code == 400
+
+
+def test_a_cursor_of_another_list_of_runs_is_refused(http: httpx.Client, run_id: str) -> None:
+    for number in (1, 2):
+        http.post("/runs", json={"run_id": f"{run_id}.{number}", "label": run_id})
+    cursor = http.get("/runs", params={"label": run_id, "limit": 1}).json()["next_cursor"]
+
+    answers = [http.get("/runs", params={**query, "cursor": cursor}) for query in ({}, {"label": "other"})]
+    damaged = http.get("/runs", params={"label": run_id, "cursor": f"{cursor[:-2]}AA"})
+
+    assert [code(answer) for answer in (*answers, damaged)] == [(400, "invalid_cursor")] * 3
+
+
 def test_a_run_has_its_identity_and_its_head(http: httpx.Client, run_id: str) -> None:
     http.post("/runs", json={"run_id": run_id, "app": "a", "user": "u", "session": "s"})
     append(http, run_id, [{"payload": 1}] * 3)

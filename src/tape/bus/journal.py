@@ -9,6 +9,7 @@ from typing import Unpack
 
 from tape import telemetry
 from tape.bus.append import Appender
+from tape.bus.every_run import every_run
 from tape.bus.history import History
 from tape.bus.stream import JournalPages, Stream, StreamReader, stream
 from tape.bus.stream_options import StreamOptions, select
@@ -24,6 +25,7 @@ from tape.core.fork_request import fork_request, new_run_id
 from tape.core.ids import SYSTEM_PREFIX, Epoch, GlobalSeq, RunId, Seq
 from tape.core.ports import Reader, Store, TermReader
 from tape.core.run import LiveRun, RunMeta, RunRecord
+from tape.core.run_query import OPEN_RUNS
 from tape.core.sequence import AppendRequest
 
 
@@ -202,7 +204,7 @@ class Journal:
 
     async def live_runs(self) -> list[LiveRun]:
         """Every open run."""
-        return [_live(run) for run in await self._store.runs.listed(is_open=True)]
+        return [_live(run) for run in await every_run(self._store.runs, OPEN_RUNS)]
 
 
 def _live(run: RunRecord) -> LiveRun:

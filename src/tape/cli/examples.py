@@ -13,7 +13,7 @@ EXAMPLES: Final = {
     "tape publish": "tape publish order-1 '{\"price\": 40}' --type placed --open",
     "tape tail": "tape tail '/tape/event/placed/**' --where 'payload.price > 10.0'",
     "tape run": "tape run ls",
-    "tape run ls": "tape run ls --limit 10",
+    "tape run ls": "tape run ls --app shop --status open",
     "tape run show": "tape run show order-1",
     "tape run fork": "tape run fork order-1 --at 3 --mutation '{\"price\": 90}' --reason 'what if'",
     "tape run cancel": "tape run cancel order-1 --reason 'its producer is gone'",

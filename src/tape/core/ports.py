@@ -15,6 +15,7 @@ from tape.core.matched import MatchCursor, MatchedPage, ReactionRecord, Recorded
 from tape.core.page import PagePosition
 from tape.core.reaction import Reaction
 from tape.core.run import Head, LiveRun, RunMeta, RunRecord
+from tape.core.run_query import MAX_PAGE, RunPosition, RunQuery
 from tape.core.sequence import AppendRequest, Cell, CellId
 from tape.core.subject import Pattern
 from tape.core.task import Claimed, ClaimRequest, Match, Outcomes, Settlement, Task, TaskClaim, TaskId
@@ -97,7 +98,9 @@ class RunDirectory(Protocol):
     A run keeps its numbers: reopening it continues at its last seq plus one. Closing it again changes nothing. An open
     run cannot be opened or reaped. A run opened by a named producer is leased to it. `renew` returns the runs that the
     producer still holds, and with `adopts` also takes the lease of open runs that nobody holds. `close_silent` closes
-    the runs whose producer has not renewed for that long. Both use the store's clock.
+    the runs whose producer has not renewed for that long. Both use the store's clock. `listed` returns the runs that
+    match, those after a position, at most `MAX_PAGE` and one more; a database reads them along an index, so that their
+    number does not matter.
     """
 
     async def open(self, run_id: RunId, meta: RunMeta, producer: str | None = None) -> Head: ...
@@ -106,7 +109,9 @@ class RunDirectory(Protocol):
     async def renew(self, producer: str, run_ids: Sequence[RunId], *, adopts: bool = False) -> Sequence[RunId]: ...
     async def close_silent(self, silence: timedelta) -> Mapping[RunId, Head]: ...
     async def find(self, run_id: RunId) -> RunRecord | None: ...
-    async def listed(self, *, is_open: bool, limit: int | None = None) -> Sequence[RunRecord]: ...
+    async def listed(
+        self, query: RunQuery, limit: int = MAX_PAGE, after: RunPosition | None = None
+    ) -> Sequence[RunRecord]: ...
     async def heads(self, run_ids: Sequence[RunId]) -> Mapping[RunId, Head]: ...
 
 

@@ -9,11 +9,13 @@ from typing import Final, NoReturn, TypeAlias
 import anyio
 from anyio.abc import TaskGroup
 
+from tape.bus.every_run import every_run
 from tape.bus.stream import Stream
 from tape.core.errors import Conflict
-from tape.core.ids import SYSTEM_PREFIX, RunId, Seq
+from tape.core.ids import RunId, Seq
 from tape.core.lease import GONE
 from tape.core.run import RunRecord
+from tape.core.run_query import CLOSED_RUNS, OPEN_RUNS, RunQuery
 from tape.server.node import ColdRuns, Node
 from tape.telemetry import log
 
@@ -65,9 +67,9 @@ class RunMaintenance:
         if not self._node.is_ephemeral or self._node.cold is None:
             return
         with anyio.move_on_after(FINISH_S):
-            for record in await self._user_runs(is_open=True):
+            for record in await self._user_runs(OPEN_RUNS):
                 await self._node.journal.close_run(record.run_id)
-            while not self._are_all_copied(await self._user_runs(is_open=False)):
+            while not self._are_all_copied(await self._user_runs(CLOSED_RUNS)):
                 await self._changed.wait()
                 self._changed = anyio.Event()
 
@@ -77,8 +79,8 @@ class RunMaintenance:
             return
         await self._follow_epoch()
         is_sweep = anyio.current_time() >= self._next_sweep
-        live = await self._user_runs(is_open=True)
-        ended = await self._user_runs(is_open=False, limit=None if is_sweep else RECENT)
+        live = await self._user_runs(OPEN_RUNS)
+        ended = await self._user_runs(CLOSED_RUNS, limit=None if is_sweep else RECENT)
         if self._node.cold is not None:
             for record in (*live, *ended):
                 self._start_copy(record, self._node.cold, tasks)
@@ -101,9 +103,10 @@ class RunMaintenance:
         pause = min(max(self._node.reap_after / 2, SOONEST), LATEST)
         self._next_sweep = anyio.current_time() + pause.total_seconds()
 
-    async def _user_runs(self, *, is_open: bool, limit: int | None = None) -> list[RunRecord]:
-        records = await self._node.runs.listed(is_open=is_open, limit=limit)
-        return [record for record in records if not (record.is_reaped or record.run_id.startswith(SYSTEM_PREFIX))]
+    async def _user_runs(self, query: RunQuery, limit: int | None = None) -> list[RunRecord]:
+        runs = self._node.runs
+        records = await every_run(runs, query) if limit is None else await runs.listed(query, limit)
+        return [record for record in records if not record.is_reaped]
 
     def _start_copy(self, record: RunRecord, cold: ColdRuns, tasks: TaskGroup) -> None:
         incarnation = _incarnation(record)

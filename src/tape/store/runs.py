@@ -3,19 +3,19 @@
 import json
 from collections.abc import Mapping, Sequence
 from datetime import timedelta
-from typing import Final, NamedTuple
+from typing import NamedTuple
 
 from tape.core.errors import Conflict, RunNotFound, RunOpen
 from tape.core.ids import RunId
 from tape.core.ports import Transaction
 from tape.core.run import Head, RunMeta, RunRecord
+from tape.core.run_query import MAX_PAGE, RunPosition, RunQuery
 from tape.store.clock import now_ms
 from tape.store.connection import Connection, Query, Row
 from tape.store.heads import head_of
 from tape.store.retention import Retention
+from tape.store.run_pages import RunPages
 from tape.store.statements import statements
-
-EVERY: Final = 1 << 62
 
 
 class _Sql(NamedTuple):
@@ -33,8 +33,6 @@ class _Sql(NamedTuple):
     silent: str
     lock_silent: str
     found: str
-    listed_open: str
-    listed_closed: str
 
 
 class Runs:
@@ -46,6 +44,7 @@ class Runs:
     def __init__(self, connection: Connection, dialect: str, bounded: Retention | None = None) -> None:
         self._connection = connection
         self._sql = _Sql(**statements(dialect, "runs.sql"))
+        self._pages = RunPages(**statements(dialect, "run_pages.sql"))
         self._bounded = bounded  # a bounded store drops the entries of a reaped run, a durable one keeps them
 
     async def open(self, run_id: RunId, meta: RunMeta, producer: str | None = None) -> Head:
@@ -110,11 +109,18 @@ class Runs:
         (rows,) = await self._connection.snapshot(Query(self._sql.found, {"run_id": run_id, "now_ms": now_ms()}))
         return _record(rows[0]) if rows else None
 
-    async def listed(self, *, is_open: bool, limit: int | None = None) -> Sequence[RunRecord]:
-        sql = self._sql.listed_open if is_open else self._sql.listed_closed
-        most = {"limit": EVERY if limit is None else limit, "now_ms": now_ms()}
-        (rows,) = await self._connection.snapshot(Query(sql, most))
-        return [_record(row) for row in rows]
+    async def listed(
+        self, query: RunQuery, limit: int = MAX_PAGE, after: RunPosition | None = None
+    ) -> Sequence[RunRecord]:
+        found: list[RunRecord] = []
+        first = 0 if after is None else after.section
+        for section in range(first, len(query.sections)):
+            begin = after if after is not None and section == first else query.start(section)
+            (rows,) = await self._connection.snapshot(self._pages.query(query, begin, limit - len(found)))
+            found += map(_record, rows)
+            if len(found) >= limit:
+                break
+        return found
 
     async def heads(self, run_ids: Sequence[RunId]) -> Mapping[RunId, Head]:
         (rows,) = await self._connection.snapshot(Query(self._sql.heads, {"run_ids": json.dumps(run_ids)}))

@@ -68,8 +68,6 @@ READS: list[tuple[str, str, dict[str, object]]] = [
     ("runs.sql", "silent", {"silence_ms": 66_000}),
     ("runs.sql", "lock_silent", {"silence_ms": 66_000}),
     ("runs.sql", "found", RUN),
-    ("runs.sql", "listed_open", {"limit": 1 << 62}),
-    ("runs.sql", "listed_closed", {"limit": 100}),
     ("cells.sql", "read", {"ids": '[["ledger", "key-1"]]'}),
     (
         "cells.sql",

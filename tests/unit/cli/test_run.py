@@ -95,6 +95,34 @@ def test_runs_are_listed_open_ones_first(tape: Tape) -> None:
     ]
 
 
+def test_runs_are_listed_by_what_they_are(tape: Tape) -> None:
+    tape("run", "cancel", "parent")
+    child = tape.fork("parent", 1)
+
+    def listed(*options: str) -> list[str]:
+        return [facts["run_id"] for facts in tape.json("run", "ls", *options)]
+
+    assert listed("--status", "open") == listed("--parent", "parent") == [child]
+    assert listed("--status", "complete") == listed("--prefix", "parent", "--closed-after", "2026-01-01") == ["parent"]
+    assert listed("--order", "newest") == [child, "parent"]
+    assert listed("--order", "oldest", "--limit", "1") == ["parent"]
+    assert listed("--opened-before", "2026-01-01T00:00:00Z") == listed("--app", "nobody", "--label", "x") == []
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        (("--opened-after", "yesterday"), "is not a time such as 2026-05-21"),
+        (("--status", "open", "--closed-before", "2026-05-21"), "a run that is open has no time of closing"),
+        (("--prefix", "a/b"), "prefix must be"),
+    ],
+)
+def test_a_filter_of_runs_that_cannot_be_is_a_wrong_use(tape: Tape, options: tuple[str, ...], message: str) -> None:
+    code, _, err = tape("run", "ls", *options)
+
+    assert (code, message in err) == (2, True)
+
+
 def test_a_cancelled_run_has_a_last_entry_and_ends(tape: Tape) -> None:
     answer = tape("run", "cancel", "parent", "--reason", "enough")
 

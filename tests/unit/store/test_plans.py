@@ -46,7 +46,6 @@ def connection() -> Iterator[sqlite3.Connection]:
             "USING INDEX sqlite_autoindex_tape_journal_1 (run_id=? AND seq>?)",
         ),
         ("runs.sql", "found", {"run_id": "r", "now_ms": 1}, "USING INDEX sqlite_autoindex_tape_runs_1 (run_id=?)"),
-        ("runs.sql", "listed_closed", {"limit": 9, "now_ms": 1}, "USING INDEX tape_runs_closed"),
         ("runs.sql", "silent", {"silence_ms": 1, "now_ms": 1}, "USING INDEX tape_runs_leased"),
         (
             "runs.sql",

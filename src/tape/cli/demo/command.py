@@ -130,11 +130,11 @@ async def _run_parts(choices: Choices, options: DemoOptions, store: Store, serve
 
 async def _expected(store: Store, report: Report) -> dict[str, tuple[str, int]]:
     """What the server must return for each path: the name of a list and its length."""
-    from tape.core.ids import SYSTEM_PREFIX
+    from tape.bus.every_run import every_run
+    from tape.core.run_query import RunQuery
 
     assert report.work is not None
-    records = [*await store.runs.listed(is_open=True), *await store.runs.listed(is_open=False)]
-    runs = sum(not record.run_id.startswith(SYSTEM_PREFIX) for record in records)
+    runs = len(await every_run(store.runs, RunQuery()))
     tasks = len(await store.tasks.listed(reaction_id=report.work.reaction_id))
     expected = {"/runs": ("runs", runs), f"/tasks?reaction_id={report.work.reaction_id}": ("tasks", tasks)}
     if report.lake is not None and report.lake.page is not None:

@@ -180,12 +180,14 @@ def _wal(path: Path) -> Finding:
 
 
 async def _contents(choices: Choices) -> list[Finding]:
+    from tape.bus.every_run import every_run
     from tape.core.errors import TapeError
+    from tape.core.run_query import OPEN_RUNS
 
     try:
         async with choices.open_store() as store:
             bounds = await store.journal.bounds()
-            runs = await store.runs.listed(is_open=True)
+            runs = await every_run(store.runs, OPEN_RUNS)
             readers = await check_readers(store, choices.lake_folder(), bounds.head)
             work = await check_work(store)
             schema = await _schema(store)

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from functools import partial
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING
 
 import click
 
 from tape.cli import output
 from tape.cli.choices import Choices, run as finish, shared
 from tape.cli.producers import load_producers
+from tape.cli.run.listing import facts_of, list_runs
 from tape.cli.run.signal import signal
 from tape.cli.run.sweep import sweep
 
@@ -25,28 +26,11 @@ if TYPE_CHECKING:
     from tape.core.run_state import RunState
     from tape.runs.forks import ForkSpec
 
-MAX_ROWS: Final = 1_000
-
 
 @click.group(no_args_is_help=False)
 @shared
 def run() -> None:
     """Look at runs, fork one, stop one, compare two."""
-
-
-@run.command("ls")
-@click.option("--limit", type=click.IntRange(1, MAX_ROWS), default=50, show_default=True, help="How many at most.")
-@shared
-@click.pass_obj
-def list_runs(choices: Choices, limit: int) -> None:
-    """List runs, open ones first."""
-    records = finish(partial(_listed, choices, limit))
-    if choices.is_json:
-        for record in records:
-            output.write_json(_facts(record))
-    else:
-        rows = ((_status(record), output.paint(record.run_id, "bold"), *_numbers(record)) for record in records)
-        output.listing(rows, "there is nothing yet; tape publish RUN JSON --open begins a run")
 
 
 @run.command()
@@ -59,7 +43,7 @@ def show(choices: Choices, run_id: str) -> None:
     summary = {} if state is None else state.summary
     if choices.is_json:
         owed = {"obligations": [each.summary for each in unmet]}
-        output.write_json({**_facts(record), **({"ledger": {**summary, **owed}} if summary else {})})
+        output.write_json({**facts_of(record), **({"ledger": {**summary, **owed}} if summary else {})})
     else:
         facts = ((name.replace("_", " "), str(fact)) for name, fact in summary.items() if fact)
         lines = (*_described(record), *facts, *map(_owed, unmet))
@@ -137,15 +121,6 @@ def diff(choices: Choices, one: str, other: str, limit: int) -> None:
     else:
         run_diff.write(found, limit)
         run_diff_ledgers.write(ledgers, limit)
-
-
-async def _listed(choices: Choices, limit: int) -> list[RunRecord]:
-    from tape.core.ids import SYSTEM_PREFIX
-
-    async with choices.open_store() as store:
-        live = await store.runs.listed(is_open=True, limit=limit)
-        ended = await store.runs.listed(is_open=False, limit=limit)
-    return [record for record in (*live, *ended) if not record.run_id.startswith(SYSTEM_PREFIX)][:limit]
 
 
 async def _find(choices: Choices, run_id: str) -> tuple[RunRecord, RunState | None, list[Obligation]]:
@@ -239,34 +214,11 @@ async def _diff(choices: Choices, one: str, other: str) -> tuple[Diff, tuple[Led
     raise AssertionError("unreachable")
 
 
-def _facts(record: RunRecord) -> dict[str, object]:
-    return {
-        "run_id": record.run_id,
-        "label": record.meta.label,
-        "started_at": record.meta.started_at,
-        "n_events": record.head.last_seq,
-        "status": record.status.value,
-        "floor": record.head.floor,
-        "is_reaped": record.is_reaped,
-        "lineage": [ancestor._asdict() for ancestor in record.head.lineage],
-    }
-
-
 def _owed(obligation: Obligation) -> tuple[str, str]:
     app = f" of app {obligation.app}" if obligation.app else ""
     tried = output.count(obligation.attempts, "attempt", "attempts")
     why = f": {obligation.last_error}" if obligation.last_error else ""
     return "owes", f"{obligation.compensator}{app}, {obligation.status.value} after {tried}{why}"
-
-
-def _status(record: RunRecord) -> str:
-    colours = {"running": "green", "stale": "yellow", "complete": "dim"}
-    return output.paint(record.status.value, colours[record.status.value])
-
-
-def _numbers(record: RunRecord) -> tuple[str, str]:
-    forked = f"from {record.head.lineage[-1].run_id}" if record.head.lineage else ""
-    return output.count(record.head.last_seq, "event", "events"), output.escape(record.meta.label or forked)
 
 
 def _described(record: RunRecord) -> Iterator[tuple[str, str]]:
@@ -280,5 +232,6 @@ def _described(record: RunRecord) -> Iterator[tuple[str, str]]:
         yield "inherits", f"{ancestor.run_id} through seq {ancestor.through_seq}"
 
 
+run.add_command(list_runs)
 run.add_command(signal)
 run.add_command(sweep)

@@ -5,8 +5,9 @@ from typing import Final
 
 import anyio
 
+from tape.bus.every_run import every_run
 from tape.core.errors import TapeError
-from tape.core.ids import SYSTEM_PREFIX
+from tape.core.run_query import OPEN_RUNS
 from tape.server.http.request import Request
 from tape.server.http.response import JSON, Response
 from tape.server.http.route import ResponseSpec, Route, respond_with
@@ -40,8 +41,7 @@ async def _update_gauges(node: Node) -> None:
     meters.store_up.value = 0
     try:
         with anyio.move_on_after(UPDATE_S):
-            open_runs = await node.runs.listed(is_open=True)
-            meters.runs_open.value = sum(not record.run_id.startswith(SYSTEM_PREFIX) for record in open_runs)
+            meters.runs_open.value = len(await every_run(node.runs, OPEN_RUNS))
             meters.head.value, meters.floor.value = await node.journal.head(), await node.journal.floor()
             meters.store_up.value = 1
     except TapeError:

@@ -15,6 +15,9 @@ Limit = Annotated[int, Meta(ge=1, le=MAX_LIMIT)]
 RUN_ID: Final = Parameter(name="run_id", location="path", schema=Id, description="The run.")
 REACTION_ID: Final = Parameter(name="reaction_id", location="path", schema=Id, description="The reaction.")
 LIMIT: Final = Parameter(name="limit", location="query", schema=Limit, description="The longest list to return.")
+CURSOR: Final = Parameter(
+    name="cursor", location="query", schema=str, description="The next_cursor of the previous page."
+)
 TRACEPARENT: Final = Parameter(
     name="traceparent", location="header", schema=str, description="The caller's span as W3C trace context."
 )

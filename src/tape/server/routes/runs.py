@@ -1,8 +1,6 @@
 """`/runs` and `/forks`: open, list, show, close, cancel and fork runs."""
 
 import os
-from collections.abc import Iterable
-from itertools import chain
 from typing import Final
 
 import msgspec
@@ -10,7 +8,7 @@ import msgspec
 from tape.core.errors import RunNotFound
 from tape.core.event import check_run_id
 from tape.core.fork_policy import EffectPolicy
-from tape.core.ids import SYSTEM_PREFIX, RunId
+from tape.core.ids import RunId
 from tape.core.run import RunMeta, RunRecord
 from tape.runs.cancellation import cancel, is_begun
 from tape.runs.forks import ForkSpec
@@ -19,7 +17,8 @@ from tape.server.http.request import Request
 from tape.server.http.response import Response
 from tape.server.http.route import ResponseSpec, Route, respond_with
 from tape.server.node import Node
-from tape.server.routes.parameters import LIMIT, MAX_LIMIT, RUN_ID, limit_of
+from tape.server.routes.parameters import RUN_ID
+from tape.server.routes.run_lists import FILTERS, list_runs
 from tape.server.routes.schemas import (
     ClosedRun,
     ForkedRun,
@@ -27,7 +26,6 @@ from tape.server.routes.schemas import (
     NewFork,
     NewRun,
     OpenedRun,
-    Run,
     RunDetail,
     Runs,
     parse_body,
@@ -41,15 +39,6 @@ async def open_run(request: Request, node: Node) -> Response:
     meta = RunMeta(label=new.label, started_at=new.started_at, app=new.app, user=new.user, session=new.session)
     await node.journal.open_run(run_id, meta)
     return Response.json(OpenedRun(run_id=run_id, epoch=node.journal.epoch), 201, location=f"/runs/{run_id}")
-
-
-async def list_runs(request: Request, node: Node) -> Response:
-    """Open runs first, then closed ones, then those of cold files; each run once."""
-    limit = limit_of(request, MAX_LIMIT)
-    live = await node.runs.listed(is_open=True, limit=limit)
-    ended = await node.runs.listed(is_open=False, limit=limit)
-    cold = await node.cold.listed() if node.cold is not None else ()
-    return Response.json(Runs(runs=_distinct(chain(live, ended, cold), limit)))
 
 
 async def show_run(request: Request, node: Node) -> Response:
@@ -119,14 +108,6 @@ def being_written(run_id: RunId) -> ServerUnavailable:
     return ServerUnavailable(f"run {run_id!r} is still being written to its file; try again in a moment")
 
 
-def _distinct(records: Iterable[RunRecord], limit: int) -> list[Run]:
-    seen: dict[RunId, Run] = {}
-    for record in records:
-        if record.run_id not in seen and not record.run_id.startswith(SYSTEM_PREFIX):
-            seen[record.run_id] = Run.of(record)
-    return list(seen.values())[:limit]
-
-
 ROUTES: Final = (
     Route(
         method="POST", path="/runs", name="openRun", summary="Open a run", handler=respond_with(open_run),
@@ -134,8 +115,8 @@ ROUTES: Final = (
         problems=(400, 409, 413, 415, 503),
     ),
     Route(
-        method="GET", path="/runs", name="listRuns", summary="List runs, open ones first",
-        handler=respond_with(list_runs), parameters=(LIMIT,), response=ResponseSpec(schema=Runs), problems=(400, 503),
+        method="GET", path="/runs", name="listRuns", summary="List runs, open ones first unless filtered",
+        handler=respond_with(list_runs), parameters=FILTERS, response=ResponseSpec(schema=Runs), problems=(400, 503),
     ),
     Route(
         method="GET", path="/runs/{run_id}", name="showRun", summary="Show a run",

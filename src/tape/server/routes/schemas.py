@@ -52,9 +52,10 @@ class Run(Struct, frozen=True, kw_only=True):
 
 
 class Runs(Struct, frozen=True, kw_only=True):
-    """Open runs first, each run once."""
+    """A page of runs; with a `next_cursor` there are more."""
 
     runs: list[Run]
+    next_cursor: str = ""
 
 
 class UnmetObligation(Struct, frozen=True, kw_only=True):

@@ -13,7 +13,7 @@ from tape.server.http.request import Request
 from tape.server.http.response import Response
 from tape.server.http.route import Parameter, ResponseSpec, Route, respond_with
 from tape.server.node import Node
-from tape.server.routes.parameters import LIMIT, limit_of
+from tape.server.routes.parameters import CURSOR, LIMIT, limit_of
 from tape.server.routes.reactions import check_id, store_of
 from tape.server.routes.schemas import Id, parse_body
 from tape.server.routes.work_schemas import (
@@ -102,7 +102,7 @@ _FILTERS: Final = (
     Parameter(name="reaction_id", location="query", schema=Id, description="Only tasks of one reaction."),
     Parameter(name="status", location="query", schema=Status, description="Only tasks with one status."),
     LIMIT,
-    Parameter(name="cursor", location="query", schema=str, description="The next_cursor of the previous page."),
+    CURSOR,
     Parameter(name="payload", location="query", schema=Payload, description="With none, payloads are left out."),
 )
 

@@ -23,8 +23,9 @@ ON CONFLICT (run_id) DO UPDATE SET
 
 -- name: open_head
 -- A run that is opened again continues after its last seq.
-INSERT INTO tape_heads AS h (run_id) VALUES (:run_id)
-ON CONFLICT (run_id) DO UPDATE SET closed_seq = NULL, opened_seq = h.last_seq;
+INSERT INTO tape_heads AS h (run_id, opened_at)
+SELECT r.run_id, r.opened_at FROM tape_runs AS r WHERE r.run_id = :run_id
+ON CONFLICT (run_id) DO UPDATE SET closed_seq = NULL, opened_seq = h.last_seq, opened_at = excluded.opened_at;
 
 -- name: close_heads
 UPDATE tape_heads SET closed_seq = last_seq
@@ -77,18 +78,3 @@ SELECT r.run_id, r.label, r.started_at, r.app, r.user_id, r.session, r.opened_at
        tape_now_ms() - r.renewed_at, h.last_seq, h.closed_seq, h.floor, h.opened_seq, h.content_type, h.lineage_json
 FROM tape_runs AS r JOIN tape_heads AS h ON h.run_id = r.run_id
 WHERE r.run_id = :run_id;
-
--- name: listed_open
-SELECT r.run_id, r.label, r.started_at, r.app, r.user_id, r.session, r.opened_at, r.closed_at, r.reaped_at,
-       tape_now_ms() - r.renewed_at, h.last_seq, h.closed_seq, h.floor, h.opened_seq, h.content_type, h.lineage_json
-FROM tape_heads AS h JOIN tape_runs AS r ON r.run_id = h.run_id
-WHERE h.closed_seq IS NULL AND left(h.run_id, 5) <> 'tape.'
-ORDER BY r.opened_at, r.run_id LIMIT :limit::bigint;
-
--- name: listed_closed
--- An append opens a run without changing its row, so the head decides.
-SELECT r.run_id, r.label, r.started_at, r.app, r.user_id, r.session, r.opened_at, r.closed_at, r.reaped_at,
-       tape_now_ms() - r.renewed_at, h.last_seq, h.closed_seq, h.floor, h.opened_seq, h.content_type, h.lineage_json
-FROM tape_runs AS r JOIN tape_heads AS h ON h.run_id = r.run_id
-WHERE r.closed_at IS NOT NULL AND h.closed_seq IS NOT NULL AND left(r.run_id, 5) <> 'tape.'
-ORDER BY r.closed_at DESC, r.run_id DESC LIMIT :limit::bigint;

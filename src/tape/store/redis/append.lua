@@ -125,6 +125,8 @@ local function open(run, ts)
   end
   if string.sub(run.name, 1, 5) ~= 'tape.' then
     redis.call('ZADD', root .. ':open', opened_at, run.name)
+    redis.call('ZADD', root .. ':opened', opened_at, run.name)
+    redis.call('ZADD', root .. ':ids', 0, run.name)
   end
   run.is_known, run.opened, run.closed = true, run.last, nil
 end

@@ -7,6 +7,8 @@
 --   :positions       stream      <global_seq>-<n>  run, seq: n entries of a run, one after the other, end here
 --   :runs            sorted set  every run there ever was, by when it was first opened
 --   :open            sorted set  the open runs of users, by when they were opened
+--   :opened          sorted set  all runs of users, by when they were last opened
+--   :ids             sorted set  all runs of users, all with score 0 and so in the order of their ids
 --   :closed          sorted set  the closed runs of users, by when they were closed
 --   :leases          sorted set  the open runs that a producer holds, by when it last renewed its lease
 --   :run:<run_id>    hash        head: last seq, floor, opened seq, closed seq or -, content type or -; label, started,

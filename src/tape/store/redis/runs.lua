@@ -38,6 +38,8 @@ redis.call('ZADD', root .. ':runs', 'NX', opened_at, run_id)
 redis.call('ZREM', root .. ':closed', run_id)
 if string.sub(run_id, 1, 5) ~= 'tape.' then
   redis.call('ZADD', root .. ':open', opened_at, run_id)
+  redis.call('ZADD', root .. ':opened', opened_at, run_id)
+  redis.call('ZADD', root .. ':ids', 0, run_id)
 end
 if producer ~= '' then
   redis.call('HSET', key, 'producer', producer)
@@ -122,14 +124,31 @@ return closed
 return redis.call('EXISTS', root .. ':run:' .. ARGV[1]) == 1 and record(ARGV[1], now_ms())
 
 -- name: listed
--- ARGV: 1 open or closed  2 how many, or -1
--- The open ones in the order they were opened, of the closed ones the newest first.
-local found, now, last = {}, now_ms(), tonumber(ARGV[2])
-local range = ARGV[1] == 'open' and 'ZRANGE' or 'ZREVRANGE'
-if last ~= 0 then
-  for index, run_id in ipairs(redis.call(range, root .. ':' .. ARGV[1], 0, last < 0 and -1 or last - 1)) do
-    found[index] = record(run_id, now)
+-- ARGV: 1 a sorted set of runs  2 up or down  3 a time  4 a run  5 how many
+-- The runs after the run with that time, in the order of times and then of ids.
+local key, at, run_id, count, found, now = root .. ':' .. ARGV[1], ARGV[3], ARGV[4], tonumber(ARGV[5]), {}, now_ms()
+local is_up = ARGV[2] == 'up'
+local range = is_up and 'ZRANGEBYSCORE' or 'ZREVRANGEBYSCORE'
+for _, other in ipairs(redis.call(range, key, at, at)) do
+  if #found < count and (is_up and other > run_id or not is_up and other < run_id) then
+    found[#found + 1] = record(other, now)
   end
+end
+if #found < count then
+  for _, other in ipairs(redis.call(range, key, '(' .. at, is_up and '+inf' or '-inf', 'LIMIT', 0, count - #found)) do
+    found[#found + 1] = record(other, now)
+  end
+end
+return found
+
+-- name: listed_by_id
+-- ARGV: 1 a run  2 a prefix  3 how many
+-- The runs whose ids begin with the prefix, after the run. No id has a byte of 127.
+local found, now = {}, now_ms()
+local first = ARGV[1] >= ARGV[2] and '(' .. ARGV[1] or '[' .. ARGV[2]
+for index, run_id in ipairs(redis.call('ZRANGEBYLEX', root .. ':ids', first, '(' .. ARGV[2] .. '\127', 'LIMIT', 0,
+                                       tonumber(ARGV[3]))) do
+  found[index] = record(run_id, now)
 end
 return found
 

@@ -2,14 +2,19 @@
 
 from collections.abc import Mapping, Sequence
 from datetime import timedelta
+from typing import Final
 
 from tape.core.errors import Conflict, RunNotFound, RunOpen
 from tape.core.fork import Ancestor
 from tape.core.ids import Epoch, GlobalSeq, RunId, Seq
 from tape.core.run import Head, RunMeta, RunRecord
+from tape.core.run_query import MAX_PAGE, RunPosition, RunQuery
 from tape.store.redis.packing import rows_of
-from tape.store.redis.scripts import CLOSE, CLOSE_SILENT, FIND, HEADS, LISTED, OPEN, REAP, RENEW, Script
+from tape.store.redis.scripts import CLOSE, CLOSE_SILENT, FIND, HEADS, LISTED, LISTED_BY_ID, OPEN, REAP, RENEW, Script
 from tape.store.redis.server import Server
+
+CHUNK: Final = 256  # a script stops Redis while it runs
+SMALLEST_CHUNK: Final = 16
 
 
 class Runs:
@@ -45,8 +50,27 @@ class Runs:
         row = await self._server.ask(FIND, run_id)
         return None if row is None else _record(*row)
 
-    async def listed(self, *, is_open: bool, limit: int | None = None) -> Sequence[RunRecord]:
-        rows = await self._server.ask(LISTED, "open" if is_open else "closed", -1 if limit is None else limit)
+    async def listed(
+        self, query: RunQuery, limit: int = MAX_PAGE, after: RunPosition | None = None
+    ) -> Sequence[RunRecord]:
+        found: list[RunRecord] = []
+        position: RunPosition | None = after or query.start(0)
+        chunk = min(CHUNK, max(limit, SMALLEST_CHUNK))
+        while len(found) < limit and position is not None:
+            records = await self._after(query, position, chunk)
+            found += filter(query.matches, records)
+            position = _end(query, position.section, records, is_full=len(records) == chunk)
+        return found[:limit]
+
+    async def _after(self, query: RunQuery, position: RunPosition, count: int) -> list[RunRecord]:
+        """Runs of a section after a position, whether or not they match."""
+        section = query.sections[position.section]
+        if section.by == "id":
+            rows = await self._server.ask(LISTED_BY_ID, position.run_id, query.prefix or "", count)
+        else:
+            name = "open" if section.by == "opened" and section.is_open else section.by
+            way = "down" if section.is_descending else "up"
+            rows = await self._server.ask(LISTED, name, way, position.at_ms, position.run_id, count)
         return [_record(*row) for row in rows]
 
     async def heads(self, run_ids: Sequence[RunId]) -> Mapping[RunId, Head]:
@@ -80,6 +104,14 @@ def known_head(text: bytes) -> Head:
         None if content_type == "-" else content_type,
         tuple(Ancestor(RunId(run_id), Seq(int(seq))) for run_id, seq in zip(lineage[::2], lineage[1::2], strict=True)),
     )
+
+
+def _end(query: RunQuery, section: int, records: Sequence[RunRecord], *, is_full: bool) -> RunPosition | None:
+    """Where the list continues after a chunk; None at its end."""
+    if is_full:
+        times = {"opened": records[-1].opened_at_ms, "closed": records[-1].closed_at_ms or 0, "id": 0}
+        return RunPosition(section, times[query.sections[section].by], records[-1].run_id)
+    return query.start(section + 1) if section + 1 < len(query.sections) else None
 
 
 def _fields(meta: RunMeta) -> list[str]:

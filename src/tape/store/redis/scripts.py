@@ -36,12 +36,13 @@ RENEW: Final = Script.of("runs.lua", "renew")
 CLOSE_SILENT: Final = Script.of("runs.lua", "close_silent", _ENDING)
 FIND: Final = Script.of("runs.lua", "find", _RECORDS)
 LISTED: Final = Script.of("runs.lua", "listed", _RECORDS)
+LISTED_BY_ID: Final = Script.of("runs.lua", "listed_by_id", _RECORDS)
 HEADS: Final = Script.of("runs.lua", "heads")
 TRIM: Final = Script.of("retention.lua", "trim")
 TRIM_RUN: Final = Script.of("retention.lua", "trim_run")
 FORGET_KEYS: Final = Script.of("retention.lua", "forget_keys")
 
 LOADED: Final = (
-    BEGIN, APPEND, BOUNDS, READ, READ_RUN, OPEN, CLOSE, REAP, RENEW, CLOSE_SILENT, FIND, LISTED, HEADS, TRIM, TRIM_RUN,
-    FORGET_KEYS,
+    BEGIN, APPEND, BOUNDS, READ, READ_RUN, OPEN, CLOSE, REAP, RENEW, CLOSE_SILENT, FIND, LISTED, LISTED_BY_ID, HEADS,
+    TRIM, TRIM_RUN, FORGET_KEYS,
 )  # fmt: skip

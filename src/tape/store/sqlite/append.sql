@@ -39,8 +39,9 @@ INSERT INTO tape_journal (
 ) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?);
 
 -- name: put_head
-INSERT INTO tape_heads (run_id, last_seq, closed_seq, floor, opened_seq, content_type, fork_seq, lineage_json)
-VALUES (?, ?, ?, ?, ?, ?, ?, ?)
+-- opened_at is that of the row of the run, which a later opening by an append does not change.
+INSERT INTO tape_heads (run_id, last_seq, closed_seq, floor, opened_seq, content_type, fork_seq, lineage_json, opened_at)
+VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)
 ON CONFLICT (run_id) DO UPDATE SET
   last_seq = excluded.last_seq, closed_seq = excluded.closed_seq, floor = excluded.floor,
   opened_seq = excluded.opened_seq, content_type = excluded.content_type;

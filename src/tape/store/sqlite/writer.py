@@ -130,7 +130,7 @@ class Writer:
         goes_on = {run_id for run_id in decision.heads if (before := known.heads.get(run_id)) and before.is_open}
         connection.executemany(self._sql.move_head, _moved_rows(decision.heads, goes_on))
         if len(goes_on) < len(decision.heads):
-            connection.executemany(self._sql.put_head, _head_rows(decision, goes_on))
+            connection.executemany(self._sql.put_head, _head_rows(decision, goes_on, known.ts_ms))
         if decision.keys:
             connection.executemany(self._sql.insert_key, _key_rows(decision.keys))
         if decision.cells:
@@ -172,11 +172,11 @@ def _moved_rows(heads: Mapping[RunId, Head], goes_on: Set[RunId]) -> Iterator[tu
         yield head.last_seq, head.floor, head.content_type, run_id
 
 
-def _head_rows(decision: AppendDecision, goes_on: Set[RunId]) -> Iterator[tuple[object, ...]]:
+def _head_rows(decision: AppendDecision, goes_on: Set[RunId], ts_ms: int) -> Iterator[tuple[object, ...]]:
     for run_id in decision.heads.keys() - goes_on:
         head, fork = decision.heads[run_id], decision.forks.get(run_id)
         place = (head.last_seq, head.closed_seq, head.floor, head.opened_seq, head.content_type)
-        yield run_id, *place, fork and fork.at_seq, lineage_json(head.lineage)
+        yield run_id, *place, fork and fork.at_seq, lineage_json(head.lineage), ts_ms
 
 
 def _key_rows(keys: Mapping[str, KeyRecord]) -> Iterator[tuple[object, ...]]:

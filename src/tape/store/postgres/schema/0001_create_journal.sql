@@ -59,11 +59,13 @@ CREATE TABLE tape_heads (
   closed_seq   bigint,
   floor        bigint NOT NULL DEFAULT 1,
   opened_seq   bigint NOT NULL DEFAULT 0,
+  opened_at    bigint NOT NULL DEFAULT 0,
   content_type text   COLLATE "C",
   fork_seq     bigint,
   lineage_json text   COLLATE "C"
 ) WITH (fillfactor = 70);
-CREATE INDEX tape_heads_open ON tape_heads (run_id) WHERE closed_seq IS NULL AND left(run_id, 5) <> 'tape.';
+CREATE INDEX tape_heads_open ON tape_heads (opened_at, run_id)
+WHERE closed_seq IS NULL AND left(run_id, 5) <> 'tape.';
 
 CREATE TABLE tape_keys (
   key       text   COLLATE "C" PRIMARY KEY,
@@ -112,7 +114,11 @@ CREATE TABLE tape_runs (
   renewed_at    bigint
 ) WITH (fillfactor = 70);
 CREATE UNIQUE INDEX tape_runs_name ON tape_runs (name) WHERE name IS NOT NULL AND deleted_at IS NULL;
-CREATE INDEX tape_runs_parent ON tape_runs (parent_run_id) WHERE parent_run_id IS NOT NULL;
+CREATE INDEX tape_runs_parent ON tape_runs (parent_run_id, opened_at, run_id) WHERE parent_run_id IS NOT NULL;
+CREATE INDEX tape_runs_app ON tape_runs (app, opened_at, run_id) WHERE app IS NOT NULL;
+CREATE INDEX tape_runs_label ON tape_runs (label, opened_at, run_id) WHERE label IS NOT NULL;
+CREATE INDEX tape_runs_opened ON tape_runs (opened_at, run_id) WHERE left(run_id, 5) <> 'tape.';
+CREATE INDEX tape_runs_ended ON tape_runs (opened_at, run_id) WHERE closed_at IS NOT NULL AND left(run_id, 5) <> 'tape.';
 CREATE INDEX tape_runs_closed ON tape_runs (closed_at DESC, run_id DESC) WHERE closed_at IS NOT NULL;
 -- No index has renewed_at, so that renewing a lease writes to no index.
 CREATE INDEX tape_runs_leased ON tape_runs (run_id) WHERE producer IS NOT NULL;
@@ -334,12 +340,12 @@ BEGIN
       UPDATE tape_heads h SET last_seq = lasts[r.i] + r.count
         FROM unnest(runs, run_counts) WITH ORDINALITY r(id, count, i) WHERE h.run_id = r.id AND r.count > 0;
     ELSIF f_parent IS NOT NULL THEN
-      INSERT INTO tape_heads (run_id, last_seq, floor, content_type, fork_seq, lineage_json)
-        VALUES (runs[1], f_at + n, fork_floor, fork_type, f_at, fork_lineage);
+      INSERT INTO tape_heads (run_id, last_seq, floor, opened_at, content_type, fork_seq, lineage_json)
+        VALUES (runs[1], f_at + n, fork_floor, ts, fork_type, f_at, fork_lineage);
       INSERT INTO tape_runs (run_id, opened_at, parent_run_id, fork_seq) VALUES (runs[1], ts, f_parent, f_at);
     ELSE
-      INSERT INTO tape_heads AS h (run_id, last_seq, content_type)
-        SELECT r.id, lasts[r.i] + r.count, r.type
+      INSERT INTO tape_heads AS h (run_id, last_seq, opened_at, content_type)
+        SELECT r.id, lasts[r.i] + r.count, ts, r.type
           FROM unnest(runs, run_types, run_counts) WITH ORDINALITY r(id, type, count, i) WHERE r.count > 0
         ON CONFLICT (run_id) DO UPDATE SET
           last_seq = excluded.last_seq, content_type = excluded.content_type, closed_seq = NULL,

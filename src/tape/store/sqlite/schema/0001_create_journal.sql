@@ -39,11 +39,13 @@ CREATE TABLE tape_heads (
   closed_seq   INTEGER,
   floor        INTEGER NOT NULL DEFAULT 1,
   opened_seq   INTEGER NOT NULL DEFAULT 0,
+  opened_at    INTEGER NOT NULL DEFAULT 0,
   content_type TEXT,
   fork_seq     INTEGER,
   lineage_json TEXT
 ) WITHOUT ROWID;
-CREATE INDEX tape_heads_open ON tape_heads (run_id) WHERE closed_seq IS NULL AND substr(run_id, 1, 5) <> 'tape.';
+CREATE INDEX tape_heads_open ON tape_heads (opened_at, run_id)
+WHERE closed_seq IS NULL AND substr(run_id, 1, 5) <> 'tape.';
 
 CREATE TABLE tape_keys (
   key       TEXT    PRIMARY KEY,
@@ -92,7 +94,11 @@ CREATE TABLE tape_runs (
   renewed_at    INTEGER
 );
 CREATE UNIQUE INDEX tape_runs_name ON tape_runs (name) WHERE name IS NOT NULL AND deleted_at IS NULL;
-CREATE INDEX tape_runs_parent ON tape_runs (parent_run_id) WHERE parent_run_id IS NOT NULL;
+CREATE INDEX tape_runs_parent ON tape_runs (parent_run_id, opened_at, run_id) WHERE parent_run_id IS NOT NULL;
+CREATE INDEX tape_runs_app ON tape_runs (app, opened_at, run_id) WHERE app IS NOT NULL;
+CREATE INDEX tape_runs_label ON tape_runs (label, opened_at, run_id) WHERE label IS NOT NULL;
+CREATE INDEX tape_runs_opened ON tape_runs (opened_at, run_id) WHERE substr(run_id, 1, 5) <> 'tape.';
+CREATE INDEX tape_runs_ended ON tape_runs (opened_at, run_id) WHERE closed_at IS NOT NULL AND substr(run_id, 1, 5) <> 'tape.';
 CREATE INDEX tape_runs_closed ON tape_runs (closed_at DESC, run_id DESC) WHERE closed_at IS NOT NULL;
 CREATE INDEX tape_runs_leased ON tape_runs (run_id) WHERE producer IS NOT NULL;
 

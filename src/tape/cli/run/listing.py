@@ -1,0 +1,107 @@
+"""`tape run ls`: lists runs, page by page."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from datetime import UTC, datetime
+from functools import partial
+from typing import TYPE_CHECKING, Any, Final
+
+import click
+
+from tape.cli import output
+from tape.cli.choices import Choices, run as finish, shared
+
+if TYPE_CHECKING:
+    from tape.core.run import RunRecord
+    from tape.core.run_query import RunQuery
+
+STATUSES: Final = ("open", "running", "stale", "complete")
+ORDERS: Final = ("live", "newest", "oldest", "id")
+
+
+class Time(click.ParamType[int]):
+    """A time as ISO 8601, in UTC unless it names a zone; the value is in milliseconds."""
+
+    name = "time"
+
+    def convert(self, value: str | int, param: click.Parameter | None, ctx: click.Context | None) -> int:
+        try:
+            time = datetime.fromisoformat(str(value))
+        except ValueError:
+            self.fail(f"{value!r} is not a time such as 2026-05-21 or 2026-05-21T10:00:00Z", param, ctx)
+        return int((time if time.tzinfo else time.replace(tzinfo=UTC)).timestamp() * 1000)
+
+
+@click.command("ls")
+@click.option("--status", type=click.Choice(STATUSES), help="Only those of one status.")
+@click.option("--app", metavar="NAME", help="Only those of one app.")
+@click.option("--label", metavar="TEXT", help="Only those with one label.")
+@click.option("--prefix", metavar="TEXT", help="Only those whose ids begin with it.")
+@click.option("--parent", metavar="RUN", help="Only forks of RUN.")
+@click.option("--opened-after", metavar="TIME", type=Time(), help="Only those opened then or later.")
+@click.option("--opened-before", metavar="TIME", type=Time(), help="Only those opened before.")
+@click.option("--closed-after", metavar="TIME", type=Time(), help="Only those closed then or later.")
+@click.option("--closed-before", metavar="TIME", type=Time(), help="Only those closed before.")
+@click.option("--order", type=click.Choice(ORDERS), help="live: open ones first; else by time, or by id.")
+@click.option("--limit", type=click.IntRange(1), default=50, show_default=True, help="How many at most.")
+@shared
+@click.pass_obj
+def list_runs(choices: Choices, /, limit: int, **filters: Any) -> None:
+    """List runs, open ones first unless filters or --order say otherwise."""
+    records = finish(partial(_listed, choices, filters, limit))
+    if choices.is_json:
+        for record in records:
+            output.write_json(facts_of(record))
+    else:
+        rows = ((_status(record), output.paint(record.run_id, "bold"), *_numbers(record)) for record in records)
+        is_filtered = any(value is not None for value in filters.values())
+        none = "no run matches" if is_filtered else "there is nothing yet; tape publish RUN JSON --open begins a run"
+        output.listing(rows, none)
+
+
+async def _listed(choices: Choices, filters: Mapping[str, Any], limit: int) -> Sequence[RunRecord]:
+    from tape.core.run_query import MAX_PAGE
+
+    query = _query(filters)
+    found: list[RunRecord] = []
+    async with choices.open_store() as store:
+        while len(found) < limit:
+            after = query.position(found[-1]) if found else None
+            page = await store.runs.listed(query, min(MAX_PAGE, limit - len(found)), after)
+            found += page
+            if not page:
+                break
+    return found
+
+
+def _query(filters: Mapping[str, Any]) -> RunQuery:
+    from tape.core.run_query import RunOrder, RunQuery, StatusFilter
+
+    kinds: dict[str, Any] = {"status": StatusFilter, "order": RunOrder}
+    given = {name: value for name, value in filters.items() if value is not None}
+    return RunQuery(**{name: kinds[name](value) if name in kinds else value for name, value in given.items()})
+
+
+def facts_of(record: RunRecord) -> dict[str, object]:
+    """A run as a line of JSON."""
+    return {
+        "run_id": record.run_id,
+        "label": record.meta.label,
+        "started_at": record.meta.started_at,
+        "n_events": record.head.last_seq,
+        "status": record.status.value,
+        "floor": record.head.floor,
+        "is_reaped": record.is_reaped,
+        "lineage": [ancestor._asdict() for ancestor in record.head.lineage],
+    }
+
+
+def _status(record: RunRecord) -> str:
+    colours = {"running": "green", "stale": "yellow", "complete": "dim"}
+    return output.paint(record.status.value, colours[record.status.value])
+
+
+def _numbers(record: RunRecord) -> tuple[str, str]:
+    forked = f"from {record.head.lineage[-1].run_id}" if record.head.lineage else ""
+    return output.count(record.head.last_seq, "event", "events"), output.escape(record.meta.label or forked)
