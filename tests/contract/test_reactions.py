@@ -1,5 +1,7 @@
 """Reactions: a registration is an entry, and each match becomes one task, however many matchers run."""
 
+from typing import Any
+
 import anyio
 import pytest
 
@@ -29,6 +31,20 @@ async def test_registering_is_an_entry_in_a_run_of_its_own(store: Store) -> None
     assert (entry.kind, entry.subject) == ("reaction", "/tape/reaction/registered/rule")
     assert entry.run_id.startswith("tape.reaction.") and len(entry.run_id) == len("tape.reaction.") + 32
     assert fold_registrations([entry])["rule"].reaction == reaction()
+
+
+async def test_reactions_are_listed_page_by_page_in_the_order_of_their_ids(store: Store) -> None:
+    for number, name in enumerate(("b", "d", "a", "c", "e")):
+        await store.reactions.register(reaction(name, pattern=("/x/**", "/y/**")[number % 2]))
+    await store.reactions.remove("a")
+
+    async def listed(pattern: str = "", **page: Any) -> list[str]:
+        return [record.reaction.reaction_id for record in await store.reactions.listed(pattern, **page)]
+
+    assert await listed() == ["b", "c", "d", "e"]
+    assert await listed(limit=2) == ["b", "c"]
+    assert await listed(limit=2, after="c") == ["d", "e"]
+    assert await listed("/y/**", limit=1, after="c") == ["d"]
 
 
 async def test_only_what_the_pattern_matches_makes_a_task(store: Store) -> None:

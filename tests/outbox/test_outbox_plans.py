@@ -63,6 +63,24 @@ async def test_no_statement_of_a_delivery_reads_a_whole_table(name: str, postgre
     assert whole == [], plan
 
 
+@pytest.mark.parametrize(
+    ("name", "index"),
+    [("listed_failed", "outbox_failed"), ("found", "outbox_pkey")],
+)
+async def test_dead_letters_and_one_row_are_found_by_index(name: str, index: str, postgres: BusinessDatabase) -> None:
+    asked = {"status": "", "event_type": "", "generation": -1, "before": 9_000, "most": 50, "event_id": str(uuid4())}
+    statement, values = numbered(in_schema("postgres", "outbox_table.sql", "core")[name], asked)
+
+    async with postgres.connected() as connection:
+        await connection.execute(FILL)
+        await connection.execute("UPDATE core.outbox SET status = 'failed' WHERE position % 100 = 0; ANALYZE")
+        await connection.execute("SET plan_cache_mode = force_generic_plan")
+        plan = "\n".join(row[0] for row in await connection.fetch(f"EXPLAIN {statement}", *values))
+
+    assert f"using {index} on outbox" in plan.replace(" Backward", ""), plan
+    assert "Seq Scan" not in plan and "Sort" not in plan, plan
+
+
 async def test_claiming_and_settling_read_what_is_claimed_and_no_more(postgres: BusinessDatabase) -> None:
     async with postgres.connected() as connection:
         await connection.execute(FILL)

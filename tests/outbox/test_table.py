@@ -27,6 +27,24 @@ def broken() -> RecordingHandler:
     return RecordingHandler(lambda _: TerminalHandlerError("no"))
 
 
+async def test_rows_are_listed_page_by_page_and_filtered_before_they_are_counted(
+    business: BusinessDatabase, table: OutboxTable
+) -> None:
+    dead, alive = make_event(1), [make_event(number) for number in (2, 3, 4, 5)]
+    await business.publish(dead)
+    async with business.listening({"test.broken": broken()}):
+        await business.wait_until("failed", 1)
+    await business.publish(*alive)
+
+    first = await table.listed(limit=2)
+    rest = await table.listed(limit=9, before=first[-1].position)
+    (failed,) = await table.listed(RowFilter(status="failed"), limit=1)
+
+    assert [record.event.payload["n"] for record in (*first, *rest)] == [5, 4, 3, 2, 1]
+    assert failed.event.event_id == dead.event_id
+    assert await table.listed(RowFilter(status="failed"), before=failed.position) == []
+
+
 async def test_a_replayed_row_begins_a_new_cycle_and_keeps_its_key_and_its_history(
     business: BusinessDatabase, table: OutboxTable
 ) -> None:

@@ -50,6 +50,17 @@ def test_rows_are_listed_and_the_dead_ones_apart(server: TapeServer) -> None:
     assert [(each["handler_name"], each["status"]) for each in shown["deliveries"]] == [("orders.seen", "failed")]
 
 
+def test_rows_are_listed_page_by_page(server: TapeServer) -> None:
+    with server.client() as http:
+        first = http.get("/outbox", params={"limit": 2}).json()
+        rest = http.get("/outbox", params={"limit": 2, "cursor": first["next_cursor"]}).json()
+        foreign = http.get("/outbox/failed", params={"cursor": first["next_cursor"]})
+
+    assert [row["payload"]["n"] for row in (*first["rows"], *rest["rows"])] == [3, 2, 1]
+    assert rest["next_cursor"] == ""
+    assert (foreign.status_code, foreign.json()["code"]) == (400, "invalid_cursor")
+
+
 def test_a_dead_row_is_pending_again_after_a_replay(server: TapeServer) -> None:
     with server.client() as http:
         (failed,) = http.get("/outbox/failed").json()["rows"]

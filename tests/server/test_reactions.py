@@ -43,6 +43,23 @@ def test_what_is_published_through_a_server_becomes_a_task_and_a_run(start: Star
     assert server.stop() == 0
 
 
+def test_reactions_are_listed_page_by_page(start: Start, url: str) -> None:
+    server = start(url)
+    for name in ("b", "c", "a"):
+        register(url, Reaction(reaction_id=name, subject_pattern="/orders/**"))
+
+    with server.client() as http:
+        first = http.get("/reactions", params={"limit": 2}).json()
+        rest = http.get("/reactions", params={"limit": 2, "cursor": first["next_cursor"]}).json()
+        foreign = http.get("/reactions", params={"subject_pattern": "/x/**", "cursor": first["next_cursor"]})
+
+    found = (*first["reactions"], *rest["reactions"])
+    assert [each["reaction"]["reaction_id"] if "reaction" in each else each["reaction_id"] for each in found] == [
+        "a", "b", "c",
+    ]  # fmt: skip
+    assert (rest["next_cursor"], foreign.status_code) == ("", 400)
+
+
 def eventually(ask: Callable[[], T], is_so: Callable[[T], bool]) -> T:
     deadline = time.monotonic() + DEADLINE_S
     while not is_so(answer := ask()):

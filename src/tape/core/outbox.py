@@ -199,6 +199,7 @@ class OutboxRecord(NamedTuple):
     failure_history: list[dict[str, JsonValue]]
     first_failed_at_ms: int | None
     deleted_at_ms: int | None
+    position: int
 
 
 class DeliveryState(NamedTuple):

@@ -3,7 +3,7 @@
 import json
 from collections.abc import Sequence
 from dataclasses import asdict, fields, replace
-from typing import NamedTuple
+from typing import Final, NamedTuple
 
 from tape.core import codec
 from tape.core.errors import NotFound
@@ -21,6 +21,8 @@ from tape.store.connection import Connection, Query, Row
 from tape.store.match_claims import MatchClaims
 from tape.store.matched_tasks import MatchedTasks
 from tape.store.statements import statements
+
+_EVERY: Final = 1 << 62
 
 
 class _Sql(NamedTuple):
@@ -93,8 +95,11 @@ class Reactions:
         (rows,) = await self._connection.snapshot(Query(self._sql.found, {"reaction_id": reaction_id}))
         return _record(rows[0]) if rows else None
 
-    async def listed(self, subject_pattern: str = "") -> Sequence[ReactionRecord]:
-        (rows,) = await self._connection.snapshot(Query(self._sql.listed, {"subject_pattern": subject_pattern}))
+    async def listed(
+        self, subject_pattern: str = "", limit: int | None = None, after: str = ""
+    ) -> Sequence[ReactionRecord]:
+        asked = {"subject_pattern": subject_pattern, "limit": _EVERY if limit is None else limit, "after": after}
+        (rows,) = await self._connection.snapshot(Query(self._sql.listed, asked))
         return [_record(row) for row in rows]
 
     async def match_cursor(self, seen: int) -> MatchCursor:

@@ -223,7 +223,7 @@ def _fields(record: OutboxRecord) -> dict[str, object]:
         "trace_context": event.trace_context,
         "order_key": event.order_key,
         "payload": dict(event.payload),
-        **{name: value for name, value in record._asdict().items() if name != "event"},
+        **{name: value for name, value in record._asdict().items() if name not in ("event", "position")},
     }
 
 

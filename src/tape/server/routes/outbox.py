@@ -9,6 +9,7 @@ from uuid import UUID
 import anyio
 
 from tape.core.errors import NotFound, TapeError, UsageError, quoted
+from tape.core.page import decode_cursor, encode_cursor
 from tape.server.http.request import Request
 from tape.server.http.response import Response
 from tape.server.http.route import Parameter, ResponseSpec, Route, respond_with
@@ -23,10 +24,10 @@ from tape.server.routes.outbox_schemas import (
     Status,
     Text,
 )
-from tape.server.routes.parameters import LIMIT, limit_of
+from tape.server.routes.parameters import CURSOR, LIMIT, limit_of
 from tape.server.routes.schemas import parse_body
 from tape.settings import Settings
-from tape.store.outbox.table import FULL_QUEUE, OutboxStats, OutboxTable, RowFilter
+from tape.store.outbox.table import FULL_QUEUE, LAST, OutboxStats, OutboxTable, RowFilter
 from tape.telemetry import Meters, log
 
 DEFAULT_LIMIT: Final = 50
@@ -113,10 +114,12 @@ async def _listed(request: Request, node: Node, status: str | None) -> Response:
     if status is not None and status not in STATUSES:
         raise UsageError(f"status is {', '.join(STATUSES)}, not {quoted(status)}")
     filters: Any = {"status": status, "event_type": request.parameter("event_type") or ""}
-    limit = limit_of(request, DEFAULT_LIMIT)
+    limit, question = limit_of(request, DEFAULT_LIMIT), f"outbox {status or ''} {filters['event_type']}"
+    (before,) = decode_cursor(request.parameter("cursor") or "", int, question=question) or (LAST,)
     async with outbox_table(node) as table:
-        found = await table.listed(RowFilter(**filters), limit)
-    return Response.json(OutboxRows(rows=[OutboxRow.of(record) for record in found]))
+        found = await table.listed(RowFilter(**filters), limit + 1, int(before))
+    rest = encode_cursor((found[limit - 1].position,), question) if len(found) > limit else ""
+    return Response.json(OutboxRows(rows=[OutboxRow.of(record) for record in found[:limit]], next_cursor=rest))
 
 
 def _event_id(text: str) -> UUID:
@@ -131,6 +134,7 @@ _STATUS: Final = Parameter(name="status", location="query", schema=Status, descr
 _FILTERS: Final = (
     Parameter(name="event_type", location="query", schema=Text, description="Only events of one type."),
     LIMIT,
+    CURSOR,
 )
 _PROBLEMS: Final = (400, 404, 503)
 

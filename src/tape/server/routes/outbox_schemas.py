@@ -40,7 +40,7 @@ class OutboxRow(Struct, frozen=True, kw_only=True):
     @classmethod
     def of(cls, record: OutboxRecord) -> "OutboxRow":
         event, state = record.event, record._asdict()
-        del state["event"]
+        del state["event"], state["position"]
         return cls(
             event_id=event.event_id,
             event_type=event.event_type,
@@ -59,9 +59,10 @@ class OutboxRow(Struct, frozen=True, kw_only=True):
 
 
 class OutboxRows(Struct, frozen=True, kw_only=True):
-    """Rows, newest first."""
+    """Rows, newest first; with a `next_cursor` there are older ones."""
 
     rows: list[OutboxRow]
+    next_cursor: str = ""
 
 
 class Delivery(Struct, frozen=True, kw_only=True):

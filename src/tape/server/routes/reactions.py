@@ -7,6 +7,7 @@ import msgspec
 from tape.core.errors import NotFound, UsageError, quoted
 from tape.core.ids import ID_IN_WORDS, is_id
 from tape.core.matched import ReactionRecord
+from tape.core.page import decode_cursor, encode_cursor
 from tape.core.ports import Store
 from tape.core.reaction import HandlerKind, Reaction
 from tape.core.subject import Pattern
@@ -16,7 +17,7 @@ from tape.server.http.request import Request
 from tape.server.http.response import Response
 from tape.server.http.route import Parameter, ResponseSpec, Route, respond_with
 from tape.server.node import Node
-from tape.server.routes.parameters import REACTION_ID
+from tape.server.routes.parameters import CURSOR, LIMIT, MAX_LIMIT, REACTION_ID, limit_of
 from tape.server.routes.schemas import PositiveInt, parse_body
 from tape.server.routes.work_schemas import (
     Deregistered,
@@ -30,11 +31,16 @@ from tape.server.routes.work_schemas import (
 
 
 async def list_reactions(request: Request, node: Node) -> Response:
-    """All reactions, or those with exactly one pattern."""
-    pattern = request.parameter("subject_pattern") or ""
-    records = await store_of(node).reactions.listed(Pattern.parse(pattern).text if pattern else "")
+    """A page of all reactions, or of those with exactly one pattern."""
+    asked, limit = request.parameter("subject_pattern") or "", limit_of(request, MAX_LIMIT)
+    pattern = Pattern.parse(asked).text if asked else ""
+    question = f"reactions {pattern}"
+    (after,) = decode_cursor(request.parameter("cursor") or "", str, question=question) or ("",)
+    found = await store_of(node).reactions.listed(pattern, limit + 1, str(after))
+    rest = encode_cursor((found[limit - 1].reaction.reaction_id,), question) if len(found) > limit else ""
     head = await node.journal.head()
-    return Response.json(Reactions(reactions=[ReactionDetail.of(record, head) for record in records]))
+    page = [ReactionDetail.of(record, head) for record in found[:limit]]
+    return Response.json(Reactions(reactions=page, next_cursor=rest))
 
 
 async def register(request: Request, node: Node) -> Response:
@@ -127,8 +133,8 @@ _DETAIL: Final = ResponseSpec(schema=ReactionDetail)
 ROUTES: Final = (
     Route(
         method="GET", path="/reactions", name="listReactions", summary="List reactions",
-        handler=respond_with(list_reactions), parameters=(_PATTERN,), response=ResponseSpec(schema=Reactions),
-        problems=(400, 503),
+        handler=respond_with(list_reactions), parameters=(_PATTERN, LIMIT, CURSOR),
+        response=ResponseSpec(schema=Reactions), problems=(400, 503),
     ),
     Route(
         method="POST", path="/reactions", name="registerReaction", summary="Register a reaction, or change it",

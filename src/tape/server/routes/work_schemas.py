@@ -86,9 +86,10 @@ class ReactionDetail(Struct, frozen=True, kw_only=True):
 
 
 class Reactions(Struct, frozen=True, kw_only=True):
-    """Reactions in the order of their ids."""
+    """Reactions in the order of their ids; with a `next_cursor` there are more."""
 
     reactions: list[ReactionDetail]
+    next_cursor: str = ""
 
 
 class Pause(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):

@@ -20,6 +20,7 @@ FILE: Final = "outbox_table.sql"
 PAGE: Final = 1_000
 EVENT_COLUMNS: Final = 12
 ANY_GENERATION: Final = -1
+LAST: Final = (1 << 63) - 1
 MONTHS: Final = 3  # partitions that are created ahead
 MANY_ROWS: Final = 5_000_000
 TOO_MANY_ROWS: Final = 20_000_000
@@ -84,17 +85,19 @@ class OutboxTable:
             ((found,),) = await self._run(connection, "is_there")
         return bool(found)
 
-    async def listed(self, which: RowFilter = ALL, limit: int = 50) -> list[OutboxRecord]:
-        """The newest first."""
-        asked = {"status": which.status or "", "event_type": which.event_type, "generation": which.generation}
+    async def listed(self, which: RowFilter = ALL, limit: int = 50, before: int = LAST) -> list[OutboxRecord]:
+        """The newest first, those before a position."""
+        asked = {"event_type": which.event_type, "generation": which.generation, "before": before, "most": limit}
+        name = "listed_failed" if which.status == "failed" else "listed"
+        if name == "listed":
+            asked["status"] = which.status or ""
         async with self._database.own() as connection:
-            return [_record(row) for row in await self._run(connection, "listed", event_id="", most=limit, **asked)]
+            return [_record(row) for row in await self._run(connection, name, **asked)]
 
     async def find(self, event_id: UUID) -> tuple[OutboxRecord, list[DeliveryState]] | None:
         """A row and the state of each of its deliveries."""
-        asked = {"status": "", "event_type": "", "generation": ANY_GENERATION, "event_id": str(event_id), "most": 1}
         async with self._database.own() as connection:
-            found = await self._run(connection, "listed", **asked)
+            found = await self._run(connection, "found", event_id=str(event_id))
             states = await self._run(connection, "deliveries", event_id=str(event_id))
         return (_record(found[0]), [DeliveryState(*row) for row in states]) if found else None
 
@@ -187,8 +190,8 @@ def _ids(rows: Sequence[Row]) -> str:
 
 
 def _record(row: Row) -> OutboxRecord:
-    generation, channel, status, attempts, error, history, first_failed_at, deleted_at = row[EVENT_COLUMNS:]
+    generation, channel, status, attempts, error, history, first_failed_at, deleted_at, position = row[EVENT_COLUMNS:]
     event = event_of(row[:EVENT_COLUMNS])
     return OutboxRecord(
-        event, generation, channel, status, attempts, error, json.loads(history), first_failed_at, deleted_at
+        event, generation, channel, status, attempts, error, json.loads(history), first_failed_at, deleted_at, position
     )

@@ -2,15 +2,37 @@
 SELECT CAST(id AS text), event_type, event_version, to_json(occurred_at) #>> '{}', source, target, content_class,
   CAST(workspace_id AS text), CAST(payload AS text), idempotency_key, trace_context, order_key,
   generation, channel, status, attempts, last_error, CAST(failure_history AS text),
-  CAST(extract(epoch FROM first_failed_at) * 1000 AS bigint), CAST(extract(epoch FROM deleted_at) * 1000 AS bigint)
+  CAST(extract(epoch FROM first_failed_at) * 1000 AS bigint), CAST(extract(epoch FROM deleted_at) * 1000 AS bigint),
+  position
 FROM core.outbox
 WHERE (:status = '' OR status = :status) AND (:event_type = '' OR event_type = :event_type)
-  AND (CAST(:generation AS bigint) < 0 OR generation = :generation) AND (:event_id = '' OR CAST(id AS text) = :event_id)
+  AND (CAST(:generation AS bigint) < 0 OR generation = :generation) AND position < CAST(:before AS bigint)
 ORDER BY position DESC LIMIT :most;
+
+-- name: listed_failed
+-- Names the status, so that the index of the dead letters serves it.
+SELECT CAST(id AS text), event_type, event_version, to_json(occurred_at) #>> '{}', source, target, content_class,
+  CAST(workspace_id AS text), CAST(payload AS text), idempotency_key, trace_context, order_key,
+  generation, channel, status, attempts, last_error, CAST(failure_history AS text),
+  CAST(extract(epoch FROM first_failed_at) * 1000 AS bigint), CAST(extract(epoch FROM deleted_at) * 1000 AS bigint),
+  position
+FROM core.outbox
+WHERE status = 'failed' AND (:event_type = '' OR event_type = :event_type)
+  AND (CAST(:generation AS bigint) < 0 OR generation = :generation) AND position < CAST(:before AS bigint)
+ORDER BY position DESC LIMIT :most;
+
+-- name: found
+SELECT CAST(id AS text), event_type, event_version, to_json(occurred_at) #>> '{}', source, target, content_class,
+  CAST(workspace_id AS text), CAST(payload AS text), idempotency_key, trace_context, order_key,
+  generation, channel, status, attempts, last_error, CAST(failure_history AS text),
+  CAST(extract(epoch FROM first_failed_at) * 1000 AS bigint), CAST(extract(epoch FROM deleted_at) * 1000 AS bigint),
+  position
+FROM core.outbox
+WHERE id = CAST(CAST(:event_id AS text) AS uuid);
 
 -- name: deliveries
 SELECT handler_name, status, attempts, last_error, lease_owner FROM core.outbox_deliveries
-WHERE CAST(event_id AS text) = :event_id ORDER BY handler_name;
+WHERE event_id = CAST(CAST(:event_id AS text) AS uuid) ORDER BY handler_name;
 
 -- name: ended
 SELECT CAST(id AS text) FROM core.outbox

@@ -1,11 +1,28 @@
 -- name: listed
 SELECT id, event_type, event_version, occurred_at, source, target, content_class, workspace_id, payload,
   idempotency_key, trace_context, order_key,
-  generation, channel, status, attempts, last_error, failure_history, first_failed_at, deleted_at
+  generation, channel, status, attempts, last_error, failure_history, first_failed_at, deleted_at, position
 FROM core_outbox
 WHERE (:status = '' OR status = :status) AND (:event_type = '' OR event_type = :event_type)
-  AND (:generation < 0 OR generation = :generation) AND (:event_id = '' OR id = :event_id)
+  AND (:generation < 0 OR generation = :generation) AND position < :before
 ORDER BY position DESC LIMIT :most;
+
+-- name: listed_failed
+-- Names the status, so that the index of the dead letters serves it.
+SELECT id, event_type, event_version, occurred_at, source, target, content_class, workspace_id, payload,
+  idempotency_key, trace_context, order_key,
+  generation, channel, status, attempts, last_error, failure_history, first_failed_at, deleted_at, position
+FROM core_outbox
+WHERE status = 'failed' AND (:event_type = '' OR event_type = :event_type)
+  AND (:generation < 0 OR generation = :generation) AND position < :before
+ORDER BY position DESC LIMIT :most;
+
+-- name: found
+SELECT id, event_type, event_version, occurred_at, source, target, content_class, workspace_id, payload,
+  idempotency_key, trace_context, order_key,
+  generation, channel, status, attempts, last_error, failure_history, first_failed_at, deleted_at, position
+FROM core_outbox
+WHERE id = :event_id;
 
 -- name: deliveries
 SELECT handler_name, status, attempts, last_error, lease_owner FROM core_outbox_deliveries

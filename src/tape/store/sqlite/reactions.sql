@@ -20,7 +20,8 @@ SELECT r.reaction_id, r.subject_pattern, r.name, r.predicate_cel, r.handler_kind
        coalesce(r.own_cursor, p.cursor), r.errors, r.last_error
 FROM tape_reactions AS r CROSS JOIN tape_match_cursor AS p
 WHERE r.deleted = 0 AND (:subject_pattern = '' OR r.subject_pattern = :subject_pattern)
-ORDER BY r.reaction_id;
+  AND r.reaction_id > :after
+ORDER BY r.reaction_id LIMIT :limit;
 
 -- name: put
 INSERT INTO tape_reactions (
