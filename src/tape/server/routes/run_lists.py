@@ -7,6 +7,7 @@ from typing import Annotated, Final, Literal, TypeVar
 from msgspec import Meta
 
 from tape.core.errors import UsageError, quoted
+from tape.core.page import fit_answer
 from tape.core.run import RunRecord
 from tape.core.run_query import LAST_MS, RunOrder, RunPosition, RunQuery, StatusFilter
 from tape.server.http.request import Request
@@ -36,8 +37,13 @@ async def list_runs(request: Request, node: Node) -> Response:
     found = await node.runs.listed(query, limit + 1, after)
     if node.cold is not None:
         found = query.in_order([*found, *await _cold(query, node, node.cold, after)])
-    page = query.page(found, limit)
+    page = query.page(found, len(fit_answer(found[:limit], _size)))
     return Response.json(Runs(runs=[Run.of(record) for record in page.runs], next_cursor=page.next_cursor))
+
+
+def _size(record: RunRecord) -> int:
+    """At most how many bytes a run takes in an answer."""
+    return 512 + 4 * (len(record.meta.label or "") + len(record.meta.started_at or ""))
 
 
 async def _cold(query: RunQuery, node: Node, cold: ColdRuns, after: RunPosition | None) -> Sequence[RunRecord]:
