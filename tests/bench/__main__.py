@@ -33,6 +33,7 @@ TABLES: Final = (
     "sweep",
     "outbox",
     "tasks",
+    "run_pages",
 )
 MODULES: Final[tuple[Callable[[int], list[Row]], ...]] = (matching.measure, predicates.measure)
 

@@ -17,23 +17,11 @@ from tape.store.run_pages import RunPages
 from tape.store.sqlite.migrate import migrate as migrate_sqlite
 from tape.store.statements import statements
 from tests.conftest import Scale
+from tests.contract.many_runs import script
 from tests.servers.databases import Databases
 
 LIMIT = 50
 FEW, MANY = 1_000, 20_000
-NUMBERS = {
-    "sqlite": "WITH RECURSIVE numbers (n) AS (SELECT 1 UNION ALL SELECT n + 1 FROM numbers WHERE n < {count})",
-    "postgres": "WITH numbers (n) AS (SELECT n FROM generate_series(1, {count}) n)",
-}
-HEADS = """
-INSERT INTO tape_heads (run_id, last_seq, closed_seq, opened_at)
-{numbers} SELECT 'run-' || n, 1, CASE WHEN n % 10 <> 0 THEN 1 END, n FROM numbers
-"""
-RUNS = """
-INSERT INTO tape_runs (run_id, label, app, opened_at, closed_at, parent_run_id)
-{numbers} SELECT 'run-' || n, 'label-' || (n % 7), 'app-' || (n % 5), n, CASE WHEN n % 10 <> 0 THEN n + 5 END,
-  CASE WHEN n % 2 = 0 THEN 'run-1' END FROM numbers
-"""
 LISTS = {
     "everything": RunQuery(),
     "newest": RunQuery(order=RunOrder.NEWEST),
@@ -86,11 +74,6 @@ def pages(dialect: str, query: RunQuery, count: int) -> dict[str, Query]:
         "first": parts.query(query, query.start(0), LIMIT),
         "tenth": parts.query(query, tenth(query, count), LIMIT),
     }
-
-
-def script(dialect: str, count: int) -> str:
-    numbers = NUMBERS[dialect].format(count=count)
-    return f"{HEADS.format(numbers=numbers)}; {RUNS.format(numbers=numbers)}; ANALYZE;"
 
 
 @pytest.fixture(scope="module")
